@@ -1,6 +1,7 @@
 /* The local communicator: ranks are processes of one machine, their arenas are shared memory of
  * which each maps what it reads, and a collective is: come together, copy or add what the peers
- * hold, come together. This header is shared by the local_*.c files alone.
+ * hold, come together. This header is shared by the local_*.c files, and by communicators whose
+ * ranks meet by this one.
  *
  * The control mapping holds what ranks tell each other. A rank writes only its own part of it; the
  * barrier's words are everybody's. A rank posts before it comes to a barrier and reads the peers'
@@ -124,6 +125,10 @@ static inline struct weft_local_rank *weft_local_self(const struct weft_local_co
 enum weft_status weft_local_control_open(struct weft_local_comm *c, struct weft_error *err);
 /* Says that this rank will not come again, and unmaps. Accepts a half-opened one. */
 void weft_local_control_close(struct weft_local_comm *c);
+
+/* How this rank is gone, "has ended", so that it will not come again; NULL: it may. From any
+ * thread, with ranks that have opened. */
+const char *weft_local_gone(const struct weft_comm *comm, int32_t rank);
 
 /* See weft_comm_cancel. */
 void weft_local_cancel(struct weft_comm *comm);

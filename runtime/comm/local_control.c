@@ -68,15 +68,29 @@ static void open_peer_fd(struct weft_local_comm *c, int32_t rank)
 
 /* Whether the rank's process has ended. A pidfd sees one that nobody has waited for yet, which
  * kill(pid, 0) takes for alive; kill is for kernels without pidfds. */
-static bool peer_has_ended(struct weft_local_comm *c, int32_t rank)
+static bool has_ended(const struct weft_local_comm *c, int32_t rank)
 {
-    open_peer_fd(c, rank);
     if (c->peer_fds[rank] >= 0) {
         struct pollfd poll_fd = {.fd = c->peer_fds[rank], .events = POLLIN};
         return poll(&poll_fd, 1, 0) == 1;
     }
     int32_t pid = atomic_load(&c->control->ranks[rank].pid);
     return pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+static bool peer_has_ended(struct weft_local_comm *c, int32_t rank)
+{
+    open_peer_fd(c, rank);
+    return has_ended(c, rank);
+}
+
+const char *weft_local_gone(const struct weft_comm *comm, int32_t rank)
+{
+    const struct weft_local_comm *c = weft_local_comm_of(comm);
+    const uint32_t closed = atomic_load(&c->control->ranks[rank].closed);
+    if ((closed & WEFT_LOCAL_GAVE_UP) != 0) return "has given up";
+    if (has_ended(c, rank)) return "has ended";
+    return closed != 0 ? "has left" : NULL;
 }
 
 static bool is_missing(const struct weft_local_comm *c, int32_t rank)

@@ -247,7 +247,7 @@ static cudaError_t zero_cells(const struct weft_cuda_cells *cells)
         void *at = (unsigned char *)(uintptr_t)cells->at + cells->seen[i].at;
         code = cudaMemsetAsync(at, 0, (size_t)cells->seen[i].bytes, stream);
     }
-    if (code == cudaSuccess) code = weft_cuda_await(stream);
+    if (code == cudaSuccess) code = weft_cuda_await(NULL, stream);
     if (stream != NULL) cudaStreamDestroy(stream);
     return code;
 }

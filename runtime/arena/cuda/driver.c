@@ -18,6 +18,7 @@ static const struct function {
     {"cuMemMap", offsetof(struct weft_cuda_driver, map)},
     {"cuMemUnmap", offsetof(struct weft_cuda_driver, unmap)},
     {"cuMemSetAccess", offsetof(struct weft_cuda_driver, set_access)},
+    {"cuStreamWriteValue32_v2", offsetof(struct weft_cuda_driver, write_word)},
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 

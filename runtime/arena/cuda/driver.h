@@ -1,5 +1,5 @@
-/* The functions of CUDA's driver that map memory, opened on demand: libcuda.so.1 comes with the
- * driver and not with the toolkit. */
+/* The functions of CUDA's driver that Weft calls, which map memory and write words in a stream's
+ * order; opened on demand: libcuda.so.1 comes with the driver and not with the toolkit. */
 #ifndef WEFT_RUNTIME_ARENA_CUDA_DRIVER_H
 #define WEFT_RUNTIME_ARENA_CUDA_DRIVER_H
 
@@ -19,6 +19,7 @@ struct weft_cuda_driver {
                     unsigned long long flags);
     CUresult (*unmap)(CUdeviceptr at, size_t bytes);
     CUresult (*set_access)(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t n);
+    CUresult (*write_word)(CUstream stream, CUdeviceptr at, cuuint32_t word, unsigned flags);
 };
 
 /* WEFT_E_ENVIRONMENT: there is no such library, or it is too old. */

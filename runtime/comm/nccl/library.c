@@ -88,6 +88,16 @@ void weft_nccl_link_abort(struct weft_nccl_link *link, enum weft_status status, 
     give_up(link, NULL);
 }
 
+enum weft_status weft_nccl_link_look(struct weft_nccl_link *link, struct weft_error *err)
+{
+    ncclResult_t state = ncclSuccess;
+    if (link->comm == NULL) return fail_again(link, err);
+    const ncclResult_t code = ncclCommGetAsyncError(link->comm, &state);
+    if (code == ncclSuccess && status_of(state) == WEFT_OK) return WEFT_OK;
+    fail_code(code == ncclSuccess ? state : code, link->comm, "work under way", &link->broken);
+    return give_up(link, err);
+}
+
 /* Asks until what `code` began is done. */
 static enum weft_status await_link(struct weft_nccl_link *link, ncclResult_t code, const char *what,
                                    struct weft_error *err)

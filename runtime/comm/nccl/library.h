@@ -43,6 +43,9 @@ WEFT_MUST_USE enum weft_status weft_nccl_link_open(const struct weft_nccl_link_o
 /* Ends it with all others; after a failure frees it alone. */
 WEFT_MUST_USE enum weft_status weft_nccl_link_close(struct weft_nccl_link *link,
                                                     struct weft_error *err);
+/* Looks whether NCCL has found an error in what is under way: WEFT_OK, or the link is aborted. */
+WEFT_MUST_USE enum weft_status weft_nccl_link_look(struct weft_nccl_link *link,
+                                                   struct weft_error *err);
 /* Gives up, for a reason that NCCL does not know: work on the GPU ends. */
 void weft_nccl_link_abort(struct weft_nccl_link *link, enum weft_status status, const char *why);
 

@@ -2,12 +2,17 @@
  * and a kernel that adds them up in rank order, so that they have the bits of "local". Ranks meet,
  * exchange and give up by "local" too, whose arenas stay empty. In the module of the device "cuda".
  * Never run on a GPU yet. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "runtime/arena/cuda/driver.h"
 #include "runtime/comm/cuda/work.h"
+#include "runtime/comm/local.h"
 #include "runtime/comm/nccl/meet.h"
+#include "runtime/comm/nccl/watchdog.h"
 #include "runtime/comm/outcome.h"
 #include "runtime/nn/cuda/kernels.h"
 #include "runtime/nn/cuda/record.h"
@@ -15,6 +20,8 @@
 static const struct weft_comm_ops nccl_ops;
 static const int64_t default_timeout_ns = INT64_C(600) * 1000000000;
 static const int64_t scratch_bytes = INT64_C(64) << 20;
+/* How long a rank that ends waits for the others to end too, before it leaves them. */
+static const int64_t end_ns = INT64_C(1) * 1000000000;
 
 /* Memory of the GPU beside the arena: the words of the flag that is carried along, and behind them
  * the pieces that an exchange receives. */
@@ -33,7 +40,16 @@ struct nccl_comm {
     struct scratch *scratch;
     int64_t pieces_bytes;
     int64_t flag_offset; /* negative: none */
-    _Atomic uint32_t given;
+    struct weft_nccl_rings rings;
+    struct weft_nccl_progress *progress; /* pinned; the channel's stream writes it */
+    struct weft_cuda_driver driver;
+    struct weft_nccl_watchdog *watchdog;
+    _Atomic uint32_t given; /* somebody has given up: the work under way is to be ended */
+    /* For the thread that opened it, which alone calls NCCL. */
+    pthread_t issuer;
+    bool ended;                  /* the work under way, behind a failure */
+    struct weft_cuda_gpu *gpu;   /* that calls this when it waits; NULL: nothing was issued yet */
+    struct weft_stream *channel; /* of the latest operation */
 };
 
 static struct nccl_comm *nccl_of(const struct weft_comm *comm)
@@ -51,11 +67,14 @@ static void nccl_unmap_arena(struct weft_comm *comm)
     c->flag_offset = -1;
 }
 
-/* A link ends by all ranks together, or not at all. */
+/* A link ends by all ranks together, or not at all: a peer that still waits for this rank would
+ * keep it here, and learns by its leaving that it does not come. */
 static void close_link(struct nccl_comm *c)
 {
     struct weft_error unsaid = {0};
+    if (c->gpu != NULL) c->gpu->tend = NULL;
     if (c->link == NULL) return;
+    weft_local_comm_of(c->control)->timeout_ns = end_ns;
     if (atomic_load(&c->given) != 0 ||
         weft_comm_exchange(c->control, NULL, 0, NULL, &unsaid) != WEFT_OK)
         weft_nccl_link_abort(c->link, WEFT_E_LOST, "the ranks did not end together");
@@ -67,8 +86,12 @@ static void nccl_close(struct weft_comm *comm)
 {
     struct nccl_comm *c = nccl_of(comm);
     close_link(c);
+    weft_nccl_watchdog_stop(c->watchdog);
+    weft_nccl_rings_close(&c->rings);
     nccl_unmap_arena(comm);
     if (c->scratch != NULL) (void)cudaFree(c->scratch);
+    if (c->progress != NULL) (void)cudaFreeHost(c->progress);
+    weft_cuda_driver_close(&c->driver);
     weft_arena_close(c->span.arena);
     weft_comm_close(c->control);
     free(c);
@@ -81,11 +104,14 @@ static enum weft_status take_memory(struct nccl_comm *c, struct weft_error *err)
     const int64_t asked = text != NULL ? strtoll(text, NULL, 10) : 0;
     WEFT_TRY(weft_arena_open("cuda", -1, &c->span.arena, err));
     c->pieces_bytes = asked > 0 ? asked : scratch_bytes;
-    void *memory = NULL;
-    const cudaError_t code = cudaMalloc(&memory, sizeof(struct scratch) + (size_t)c->pieces_bytes);
+    cudaError_t code =
+        cudaMalloc((void **)&c->scratch, sizeof(struct scratch) + (size_t)c->pieces_bytes);
     if (code != cudaSuccess) return weft_cuda_fail(code, "take memory for sums over ranks", err);
-    c->scratch = memory;
-    return WEFT_OK;
+    code = cudaHostAlloc((void **)&c->progress, sizeof *c->progress,
+                         cudaHostAllocMapped | cudaHostAllocPortable);
+    if (code != cudaSuccess) return weft_cuda_fail(code, "take memory for a watchdog", err);
+    memset(c->progress, 0, sizeof *c->progress);
+    return weft_cuda_driver_open(&c->driver, err);
 }
 
 static enum weft_status open_control(struct nccl_comm *c, const struct weft_comm_options *options,
@@ -104,13 +130,19 @@ static enum weft_status set_up(struct nccl_comm *c, const struct weft_comm_optio
     WEFT_TRY(open_control(c, options, err));
     const enum weft_status taken = take_memory(c, &own);
     WEFT_TRY(weft_comm_share_outcome(c->control, taken, &own, err));
-    const struct weft_nccl_link_options of_link = {
-        .rank = options->rank,
-        .ranks = options->ranks,
-        .timeout_ns = options->timeout_ns > 0 ? options->timeout_ns : default_timeout_ns,
-        .given = &c->given,
-    };
+    WEFT_TRY(weft_nccl_rings_open(c->control, options->arena_fds, &c->rings, err));
+    const int64_t timeout_ns = options->timeout_ns > 0 ? options->timeout_ns : default_timeout_ns;
+    const struct weft_nccl_link_options of_link = {.rank = options->rank,
+                                                   .ranks = options->ranks,
+                                                   .timeout_ns = timeout_ns,
+                                                   .given = &c->given};
     WEFT_TRY(weft_nccl_meet(c->control, &of_link, &c->link, err));
+    const struct weft_nccl_watchdog_options of_watchdog = {.control = c->control,
+                                                           .rings = &c->rings,
+                                                           .progress = c->progress,
+                                                           .timeout_ns = timeout_ns,
+                                                           .given = &c->given};
+    WEFT_TRY(weft_nccl_watchdog_start(&of_watchdog, &c->watchdog, err));
     char version[WEFT_NCCL_VERSION_BYTES];
     snprintf(c->comm.description, sizeof c->comm.description, "NCCL %s, sums in rank order",
              weft_nccl_version(version));
@@ -127,6 +159,7 @@ enum weft_status weft_cuda_several_open(const struct weft_comm_options *options,
     c->comm.ranks = options->ranks;
     c->shape = (struct weft_nccl_shape){options->rank, options->ranks, options->ranks};
     c->flag_offset = -1;
+    c->issuer = pthread_self();
     const enum weft_status status = set_up(c, options, err);
     if (status != WEFT_OK) {
         nccl_close(&c->comm);
@@ -173,12 +206,73 @@ static enum weft_status nccl_map_arena(struct weft_comm *comm, const struct weft
     return WEFT_OK;
 }
 
+/* Failures */
+
+/* Ends the work under way: the channel's stream comes free, and fails with what is known of why. */
+static void end_work(struct nccl_comm *c, const struct weft_error *why)
+{
+    struct weft_error found = {.status = WEFT_OK}, err = {.status = WEFT_OK};
+    c->ended = true;
+    if (weft_nccl_watchdog_found(c->watchdog, &found) == WEFT_OK) found = *why;
+    (void)weft_nccl_explain(&c->rings, &found, &err);
+    if (found.of_rank == 0) weft_nccl_tell_why(&c->rings, &err);
+    weft_nccl_link_abort(c->link, err.status, err.text);
+    /* The others learn it now, and not when this rank is gone. */
+    atomic_store(&c->given, 1);
+    weft_comm_cancel(c->control);
+    if (weft_cuda_stream_lives(c->gpu, c->channel)) weft_cuda_stream_fail(c->channel, &err);
+}
+
+/* By whoever waits for the GPU. */
+static void tend_work(void *context)
+{
+    struct nccl_comm *c = context;
+    struct weft_error why = {.status = WEFT_OK};
+    if (c->ended || !pthread_equal(pthread_self(), c->issuer)) return;
+    if (atomic_load(&c->given) != 0) {
+        weft_fail(&why, WEFT_E_LOST, "rank %d has given up", c->comm.rank);
+    } else if (weft_nccl_link_look(c->link, &why) == WEFT_OK) {
+        return;
+    }
+    end_work(c, &why);
+}
+
 /* Work */
 
-static void fail_channel(struct weft_stream *channel, enum weft_status status,
-                         const struct weft_error *err)
+/* What a rank has issued, between its two words. */
+struct operation {
+    struct nccl_comm *c;
+    struct weft_stream *channel;
+    cudaStream_t cuda;
+    uint32_t sequence; /* modulo 2^32 */
+};
+
+static cudaError_t write_progress(const struct operation *op, const _Atomic uint32_t *word)
 {
-    if (status != WEFT_OK) weft_cuda_stream_fail(channel, err);
+    return (cudaError_t)op->c->driver.write_word(op->cuda, (CUdeviceptr)(uintptr_t)word,
+                                                 op->sequence, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+static void begin_operation(struct operation *op, const struct weft_nccl_call *call)
+{
+    struct nccl_comm *c = op->c;
+    c->channel = op->channel;
+    c->gpu = weft_cuda_stream_of(op->channel)->gpu;
+    c->gpu->tend = tend_work;
+    c->gpu->tend_context = c;
+    op->sequence =
+        (uint32_t)weft_nccl_record(c->rings.all[c->comm.rank], call, weft_clock_now_ns());
+    weft_cuda_stream_worked(op->channel, write_progress(op, &c->progress->started),
+                            "write a word for the watchdog");
+}
+
+static void end_operation(const struct operation *op, enum weft_status status,
+                          const struct weft_error *err)
+{
+    if (status != WEFT_OK && !op->c->ended) end_work(op->c, err);
+    if (status != WEFT_OK) return;
+    weft_cuda_stream_worked(op->channel, write_progress(op, &op->c->progress->done),
+                            "write a word for the watchdog");
 }
 
 /* The flag goes along with the first exchange of an operation. */
@@ -194,16 +288,18 @@ static struct weft_nccl_memory memory_of(const struct nccl_comm *c)
 }
 
 /* Nothing is written where no rank's flag is raised, so work that looks at it is not disturbed. */
-static void raise_flag(const struct nccl_comm *c, struct weft_stream *channel, cudaStream_t cuda)
+static enum weft_status raise_flag(const struct nccl_comm *c, cudaStream_t cuda,
+                                   struct weft_error *err)
 {
-    if (c->flag_offset < 0) return;
+    if (c->flag_offset < 0) return WEFT_OK;
     const struct weft_cuda_finding finding = {
         .flag = &c->scratch->greatest,
         .first = &c->scratch->first,
         .stop = (uint32_t *)(void *)weft_cuda_byte(&c->span, c->flag_offset),
     };
-    weft_cuda_stream_worked(channel, (cudaError_t)weft_cuda_find(&finding, cuda),
-                            "look at the other ranks' flags");
+    const cudaError_t code = (cudaError_t)weft_cuda_find(&finding, cuda);
+    return code == cudaSuccess ? WEFT_OK
+                               : weft_cuda_fail(code, "look at the other ranks' flags", err);
 }
 
 static unsigned char *address_of(const struct weft_nccl_memory *memory, struct weft_nccl_place at)
@@ -248,55 +344,70 @@ static enum weft_status reduce_block(struct nccl_comm *c, const struct weft_comm
             WEFT_TRY(issue_step(c, &steps.steps[i], &memory, cuda, err));
         memory.flag = NULL;
     }
-    return WEFT_OK;
+    return raise_flag(c, cuda, err);
 }
 
-/* The block and, unless it is in place, the slice. */
-static cudaStream_t open_block(const struct nccl_comm *c, struct weft_stream *channel,
-                               const struct weft_comm_block *block, enum weft_dtype slice_dtype)
+static enum weft_status gather_block(struct nccl_comm *c, const struct weft_comm_block *block,
+                                     cudaStream_t cuda, struct weft_error *err)
 {
+    const struct weft_nccl_memory memory = memory_of(c);
+    const struct weft_nccl_step step = weft_nccl_gather_step(&c->shape, block);
+    return weft_nccl_issue(c->link, &step, &memory, cuda, err);
+}
+
+/* False: nothing is to be done. `slice_dtype` is of the slice, unless it is in place. */
+static bool open_block(struct operation *op, enum weft_nccl_kind kind,
+                       const struct weft_comm_block *block, enum weft_dtype slice_dtype)
+{
+    const int32_t ranks = op->c->comm.ranks;
+    const bool gathers = kind == WEFT_NCCL_ALL_GATHER;
     const int64_t slice_bytes = weft_cuda_bytes_of(block->slice_elements, block->dtype);
-    const bool counts = slice_bytes <= INT64_MAX / c->comm.ranks;
-    const struct weft_cuda_part full = {block->full_offset,
-                                        counts ? slice_bytes * c->comm.ranks : INT64_MAX};
+    const struct weft_cuda_part full = {
+        block->full_offset, slice_bytes <= INT64_MAX / ranks ? slice_bytes * ranks : INT64_MAX};
     const struct weft_cuda_part slice = {block->slice_offset,
                                          weft_cuda_bytes_of(block->slice_elements, slice_dtype)};
-    return weft_cuda_channel(&c->span, channel, full, block->slice_offset < 0 ? full : slice);
+    op->cuda =
+        weft_cuda_channel(&op->c->span, op->channel, full, block->slice_offset < 0 ? full : slice);
+    if (op->cuda == NULL) return false;
+    const struct weft_nccl_call call = {kind, full.bytes,
+                                        gathers ? block->slice_offset : block->full_offset,
+                                        gathers ? block->full_offset : block->slice_offset};
+    begin_operation(op, &call);
+    return true;
 }
 
 static void nccl_all_gather(struct weft_comm *comm, struct weft_stream *channel,
                             const struct weft_comm_block *block)
 {
-    struct nccl_comm *c = nccl_of(comm);
+    struct operation op = {.c = nccl_of(comm), .channel = channel};
     struct weft_error err = {0};
-    const cudaStream_t cuda = open_block(c, channel, block, block->dtype);
-    if (cuda == NULL) return;
-    const struct weft_nccl_memory memory = memory_of(c);
-    const struct weft_nccl_step step = weft_nccl_gather_step(&c->shape, block);
-    fail_channel(channel, weft_nccl_issue(c->link, &step, &memory, cuda, &err), &err);
+    if (!open_block(&op, WEFT_NCCL_ALL_GATHER, block, block->dtype)) return;
+    end_operation(&op, gather_block(op.c, block, op.cuda, &err), &err);
 }
 
 static void nccl_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
                                 const struct weft_comm_block *block)
 {
-    struct nccl_comm *c = nccl_of(comm);
+    struct operation op = {.c = nccl_of(comm), .channel = channel};
     struct weft_error err = {0};
-    const cudaStream_t cuda = open_block(c, channel, block, block->slice_dtype);
-    if (cuda == NULL) return;
-    fail_channel(channel, reduce_block(c, block, cuda, &err), &err);
-    raise_flag(c, channel, cuda);
+    if (!open_block(&op, WEFT_NCCL_REDUCE_SCATTER, block, block->slice_dtype)) return;
+    end_operation(&op, reduce_block(op.c, block, op.cuda, &err), &err);
 }
 
 /* Each rank sums its slice where it lies; then all get all. */
 static void nccl_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
                             const struct weft_comm_block *block)
 {
+    struct operation op = {.c = nccl_of(comm), .channel = channel};
+    struct weft_error err = {0};
     struct weft_comm_block in_place = *block;
     in_place.slice_offset = -1;
     in_place.slice_dtype = block->dtype;
     in_place.adds = false;
-    nccl_reduce_scatter(comm, channel, &in_place);
-    nccl_all_gather(comm, channel, &in_place);
+    if (!open_block(&op, WEFT_NCCL_ALL_REDUCE, &in_place, block->dtype)) return;
+    enum weft_status status = reduce_block(op.c, &in_place, op.cuda, &err);
+    if (status == WEFT_OK) status = gather_block(op.c, &in_place, op.cuda, &err);
+    end_operation(&op, status, &err);
 }
 
 static void nccl_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
@@ -304,16 +415,19 @@ static void nccl_agree(struct weft_comm *comm, struct weft_stream *channel, int6
 {
     (void)ns;
     struct nccl_comm *c = nccl_of(comm);
+    struct operation op = {.c = c, .channel = channel};
     struct weft_error err = {0};
     const int64_t bytes = words * (int64_t)sizeof(uint64_t);
-    const cudaStream_t cuda =
-        weft_cuda_channel(&c->span, channel, (struct weft_cuda_part){from_offset, bytes},
-                          (struct weft_cuda_part){to_offset, bytes});
-    if (cuda == NULL) return;
+    op.cuda = weft_cuda_channel(&c->span, channel, (struct weft_cuda_part){from_offset, bytes},
+                                (struct weft_cuda_part){to_offset, bytes});
+    if (op.cuda == NULL) return;
+    const struct weft_nccl_call call = {WEFT_NCCL_AGREE, bytes, from_offset, to_offset};
     const struct weft_nccl_memory memory = memory_of(c);
     const struct weft_nccl_agreement agreement = {from_offset, to_offset, words};
-    fail_channel(channel, weft_nccl_agree(c->link, &agreement, &memory, cuda, &err), &err);
-    raise_flag(c, channel, cuda);
+    begin_operation(&op, &call);
+    enum weft_status status = weft_nccl_agree(c->link, &agreement, &memory, op.cuda, &err);
+    if (status == WEFT_OK) status = raise_flag(c, op.cuda, &err);
+    end_operation(&op, status, &err);
 }
 
 static enum weft_status nccl_exchange(struct weft_comm *comm, const void *mine, size_t bytes,

@@ -87,7 +87,7 @@ uint64_t weft_nccl_overdue(const struct weft_nccl_ring *ring, int64_t now_ns, in
 
 /* Comparing */
 
-static bool is_same_call(const struct weft_nccl_call *a, const struct weft_nccl_call *b)
+bool weft_nccl_is_same_call(const struct weft_nccl_call *a, const struct weft_nccl_call *b)
 {
     return a->kind == b->kind && a->bytes == b->bytes && a->from == b->from && a->to == b->to;
 }
@@ -110,7 +110,8 @@ static int32_t count_alike(const struct weft_nccl_ring *const *rings, int32_t ra
     int32_t alike = 0;
     struct weft_nccl_seen seen;
     for (int32_t r = 0; r < ranks; r++) {
-        if (look_up(rings[r], sequence, &seen) == KNOWN_ISSUED && is_same_call(&seen.call, call))
+        if (look_up(rings[r], sequence, &seen) == KNOWN_ISSUED &&
+            weft_nccl_is_same_call(&seen.call, call))
             alike++;
     }
     return alike;
@@ -161,8 +162,9 @@ static struct weft_nccl_finding compare_times(const struct weft_nccl_ring *const
     return finding;
 }
 
-static struct weft_nccl_finding compare_at(const struct weft_nccl_ring *const *rings, int32_t ranks,
-                                           uint64_t sequence)
+/* What ranks have issued. */
+static struct weft_nccl_finding compare_calls(const struct weft_nccl_ring *const *rings,
+                                              int32_t ranks, uint64_t sequence)
 {
     struct weft_nccl_finding finding = {.sequence = sequence, .rank = -1, .other = -1};
     struct weft_nccl_seen usual = {.issued_ns = 0}, seen;
@@ -170,14 +172,18 @@ static struct weft_nccl_finding compare_at(const struct weft_nccl_ring *const *r
     if (finding.other < 0) return finding;
     for (int32_t r = 0; r < ranks; r++) {
         const enum known known = look_up(rings[r], sequence, &seen);
-        if (known == KNOWN_NOT || (known == KNOWN_ISSUED && is_same_call(&seen.call, &usual.call)))
+        if (known == KNOWN_NOT ||
+            (known == KNOWN_ISSUED && weft_nccl_is_same_call(&seen.call, &usual.call)))
             continue;
         finding.kind = known == KNOWN_MISSING ? WEFT_NCCL_MISSING : WEFT_NCCL_DIFFERS;
         finding.rank = r;
         return finding;
     }
-    return compare_times(rings, ranks, sequence);
+    return finding;
 }
+
+typedef struct weft_nccl_finding compare_fn(const struct weft_nccl_ring *const *rings,
+                                            int32_t ranks, uint64_t sequence);
 
 struct weft_nccl_finding weft_nccl_compare(const struct weft_nccl_ring *const *rings, int32_t ranks)
 {
@@ -188,9 +194,12 @@ struct weft_nccl_finding weft_nccl_compare(const struct weft_nccl_ring *const *r
         if (first_recorded(rings[r]) < first) first = first_recorded(rings[r]);
         if (issued > last) last = issued;
     }
-    for (uint64_t i = first; i <= last; i++) {
-        const struct weft_nccl_finding finding = compare_at(rings, ranks, i);
-        if (finding.kind != WEFT_NCCL_ALIKE) return finding;
+    static compare_fn *const comparisons[] = {compare_calls, compare_times};
+    for (size_t c = 0; c < sizeof comparisons / sizeof comparisons[0]; c++) {
+        for (uint64_t i = first; i <= last; i++) {
+            const struct weft_nccl_finding finding = comparisons[c](rings, ranks, i);
+            if (finding.kind != WEFT_NCCL_ALIKE) return finding;
+        }
     }
     return (struct weft_nccl_finding){.kind = WEFT_NCCL_ALIKE, .rank = -1, .other = -1};
 }

@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 
-enum { WEFT_NCCL_RECORDED = 1024 };
+enum { WEFT_NCCL_RECORDED = 1024, WEFT_NCCL_WHY_BYTES = 1024 };
 
 /* X(enumerator, name) */
 #define WEFT_NCCL_KIND_MAP(X)                                                                      \
@@ -37,6 +37,8 @@ struct weft_nccl_call {
     int64_t from, to; /* offsets of the arena */
 };
 
+bool weft_nccl_is_same_call(const struct weft_nccl_call *a, const struct weft_nccl_call *b);
+
 /* Times are of the rank's own monotonic clock; 0: not yet, as far as is known. */
 struct weft_nccl_operation {
     _Atomic uint64_t sequence; /* from 1 on; 0: nothing, or it is being written */
@@ -48,6 +50,9 @@ struct weft_nccl_operation {
 /* All zeros is an empty one. */
 struct weft_nccl_ring {
     _Atomic uint64_t issued; /* how many operations, ever */
+    /* Not WEFT_OK: the rank has given up for a reason that is everybody's, and this is why. */
+    _Atomic int32_t status;
+    char why[WEFT_NCCL_WHY_BYTES];
     struct weft_nccl_operation operations[WEFT_NCCL_RECORDED];
 };
 
@@ -87,8 +92,9 @@ struct weft_nccl_finding {
     int32_t other; /* the first rank that is as most are, or has what this one has not */
 };
 
-/* The first operation, and there the first rank, that is not like the others; of ranks whose ring
- * is NULL nothing is known. What a ring has forgotten is taken for alike. */
+/* The first operation, and there the first rank, that is not like the others: what they issued, and
+ * where that is alike how far they have come, which a rank may not have noted of its last ones. Of
+ * ranks whose ring is NULL nothing is known. What a ring has forgotten is taken for alike. */
 struct weft_nccl_finding weft_nccl_compare(const struct weft_nccl_ring *const *rings,
                                            int32_t ranks);
 /* Adds a sentence that says it; nothing for WEFT_NCCL_ALIKE. */

@@ -74,7 +74,7 @@ cudaError_t weft_cuda_anchor(struct weft_cuda_gpu *gpu)
         code = cudaEventCreateWithFlags(&event, cudaEventDefault);
         const int64_t before_ns = weft_clock_now_ns();
         if (code == cudaSuccess) code = cudaEventRecord(event, gpu->clock);
-        if (code == cudaSuccess) code = weft_cuda_await(gpu->clock);
+        if (code == cudaSuccess) code = weft_cuda_await(gpu, gpu->clock);
         const int64_t error_ns = weft_clock_now_ns() - before_ns;
         const bool better = best == NULL || error_ns < gpu->anchor_error_ns;
         cudaEvent_t worse = code == cudaSuccess && better ? best : event;
@@ -110,16 +110,17 @@ static int64_t timeout_ns(void)
     return (seconds > 0 ? seconds : TIMEOUT_S) * INT64_C(1000000000);
 }
 
-cudaError_t weft_cuda_nap(cudaStream_t stream, int64_t since_ns)
+cudaError_t weft_cuda_nap(const struct weft_cuda_gpu *gpu, cudaStream_t stream, int64_t since_ns)
 {
     const int64_t now_ns = weft_clock_now_ns();
     const cudaError_t code = cudaStreamQuery(stream);
     if (code == cudaErrorNotReady && now_ns - since_ns > timeout_ns()) return cudaErrorTimeout;
     if (!weft_cuda_is_bad(code)) weft_clock_sleep_until_ns(now_ns + NAP_NS);
+    if (gpu != NULL && gpu->tend != NULL) gpu->tend(gpu->tend_context);
     return code;
 }
 
-cudaError_t weft_cuda_await(cudaStream_t stream)
+cudaError_t weft_cuda_await(const struct weft_cuda_gpu *gpu, cudaStream_t stream)
 {
     const int64_t since_ns = weft_clock_now_ns();
     cudaError_t code = cudaErrorNotReady;
@@ -128,6 +129,6 @@ cudaError_t weft_cuda_await(cudaStream_t stream)
         weft_cpu_relax();
     }
     while (code == cudaErrorNotReady)
-        code = weft_cuda_nap(stream, since_ns);
+        code = weft_cuda_nap(gpu, stream, since_ns);
     return code;
 }

@@ -23,6 +23,10 @@ struct weft_cuda_gpu {
     cudaEvent_t anchor;
     int64_t anchor_ns;
     int64_t anchor_error_ns; /* it was at most so long before */
+    /* Called by a thread that waits for the GPU, now and then: whoever has work under way that may
+     * never end looks at it there. NULL: nobody. */
+    void (*tend)(void *context);
+    void *tend_context;
 };
 
 /* Makes the GPU the calling thread's. */
@@ -41,11 +45,11 @@ cudaError_t weft_cuda_time_of(const struct weft_cuda_gpu *gpu, cudaEvent_t event
                               int64_t most_ns, int64_t *ns);
 
 /* Waits until the stream has nothing left to do, by asking. cudaErrorTimeout, a code that CUDA does
- * not give here, when that takes longer than WEFT_CUDA_TIMEOUT_S (1800). */
-cudaError_t weft_cuda_await(cudaStream_t stream);
+ * not give here, when that takes longer than WEFT_CUDA_TIMEOUT_S (1800). gpu NULL: nobody tends. */
+cudaError_t weft_cuda_await(const struct weft_cuda_gpu *gpu, cudaStream_t stream);
 /* A moment's sleep of who waits for something that the stream will do, since `since_ns`: what the
  * stream says, cudaSuccess or cudaErrorNotReady if one is to look again. */
-cudaError_t weft_cuda_nap(cudaStream_t stream, int64_t since_ns);
+cudaError_t weft_cuda_nap(const struct weft_cuda_gpu *gpu, cudaStream_t stream, int64_t since_ns);
 /* True: neither of those two. */
 static inline bool weft_cuda_is_bad(cudaError_t code)
 {

@@ -6,9 +6,11 @@
 
 enum { RING_BYTES = 4 * WEFT_CUDA_PIECE_BYTES, ALIGNMENT = 256 };
 
-void weft_cuda_mailbox_init(struct weft_cuda_mailbox *mailbox, cudaStream_t stream)
+void weft_cuda_mailbox_init(struct weft_cuda_mailbox *mailbox, const struct weft_cuda_gpu *gpu,
+                            cudaStream_t stream)
 {
     memset(mailbox, 0, sizeof *mailbox);
+    mailbox->gpu = gpu;
     mailbox->stream = stream;
 }
 
@@ -50,7 +52,7 @@ static cudaError_t open_letter(struct weft_cuda_mailbox *mailbox, int64_t bytes,
     const int64_t skipped = at + whole > RING_BYTES ? RING_BYTES - at : 0;
     const int64_t since_ns = weft_clock_now_ns();
     while (!has_room(mailbox, skipped + whole)) {
-        const cudaError_t code = weft_cuda_nap(mailbox->stream, since_ns);
+        const cudaError_t code = weft_cuda_nap(mailbox->gpu, mailbox->stream, since_ns);
         if (weft_cuda_is_bad(code)) return code;
     }
     struct weft_cuda_letter *letter = &mailbox->letters[mailbox->sent % WEFT_CUDA_LETTERS];

@@ -27,6 +27,7 @@ struct weft_cuda_letter {
 };
 
 struct weft_cuda_mailbox {
+    const struct weft_cuda_gpu *gpu;
     cudaStream_t stream;
     unsigned char *ring; /* pinned; NULL: nobody has sent anything yet */
     uint32_t sent;
@@ -36,7 +37,8 @@ struct weft_cuda_mailbox {
     struct weft_cuda_letter letters[WEFT_CUDA_LETTERS];
 };
 
-void weft_cuda_mailbox_init(struct weft_cuda_mailbox *mailbox, cudaStream_t stream);
+void weft_cuda_mailbox_init(struct weft_cuda_mailbox *mailbox, const struct weft_cuda_gpu *gpu,
+                            cudaStream_t stream);
 /* The stream has nothing left to do. */
 void weft_cuda_mailbox_finish(struct weft_cuda_mailbox *mailbox);
 

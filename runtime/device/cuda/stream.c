@@ -41,6 +41,16 @@ cudaStream_t weft_cuda_stream_open_for_work(struct weft_stream *stream)
     return NULL;
 }
 
+bool weft_cuda_stream_lives(struct weft_cuda_gpu *gpu, const struct weft_stream *stream)
+{
+    pthread_mutex_lock(&gpu->lock);
+    const struct weft_cuda_stream *s = gpu->streams;
+    while (s != NULL && &s->stream != stream)
+        s = s->next;
+    pthread_mutex_unlock(&gpu->lock);
+    return s != NULL;
+}
+
 void weft_cuda_stream_worked(struct weft_stream *stream, cudaError_t code, const char *what)
 {
     struct weft_error err = {0};
@@ -73,7 +83,7 @@ static struct weft_cuda_task *next_task(struct weft_cuda_stream *s)
 {
     const int64_t since_ns = weft_clock_now_ns();
     while (s->pushed - atomic_load(&s->done) == s->n_tasks) {
-        const cudaError_t code = weft_cuda_nap(s->cuda, since_ns);
+        const cudaError_t code = weft_cuda_nap(s->gpu, s->cuda, since_ns);
         if (!weft_cuda_is_bad(code)) continue;
         weft_cuda_stream_worked(&s->stream, code, "go on");
         return NULL;
@@ -164,7 +174,7 @@ static cudaError_t stamp_stream(struct weft_cuda_stream *s, int64_t *ns)
         room = s->next_stamp - s->first_stamp < s->n_tasks;
         if (room && code == cudaSuccess) code = put_stamp(s, ns);
         pthread_mutex_unlock(&s->gpu->lock);
-        if (!room && code == cudaSuccess) code = weft_cuda_nap(s->cuda, since_ns);
+        if (!room && code == cudaSuccess) code = weft_cuda_nap(s->gpu, s->cuda, since_ns);
     }
     return code;
 }
@@ -182,7 +192,7 @@ enum weft_status weft_cuda_stream_synchronise(struct weft_stream *stream, struct
 {
     struct weft_cuda_stream *s = weft_cuda_stream_of(stream);
     cudaError_t code = weft_cuda_enter(s->gpu);
-    if (code == cudaSuccess) code = weft_cuda_await(s->cuda);
+    if (code == cudaSuccess) code = weft_cuda_await(s->gpu, s->cuda);
     if (code == cudaSuccess) code = tell_all_stamps(s->gpu);
     weft_cuda_stream_worked(stream, code, "finish the work of a stream");
     pthread_mutex_lock(&s->lock);
@@ -241,7 +251,7 @@ enum weft_status weft_cuda_stream_create(struct weft_device *device, const char 
         free_stream(s);
         return weft_cuda_fail(code, "make a stream", err);
     }
-    weft_cuda_mailbox_init(&s->mailbox, s->cuda);
+    weft_cuda_mailbox_init(&s->mailbox, gpu, s->cuda);
     pthread_mutex_lock(&gpu->lock);
     s->next = gpu->streams;
     gpu->streams = s;

@@ -52,6 +52,8 @@ static inline struct weft_cuda_stream *weft_cuda_stream_of(const struct weft_str
 cudaStream_t weft_cuda_stream_open_for_work(struct weft_stream *stream);
 /* The stream fails with *err, unless it has failed before. */
 void weft_cuda_stream_fail(struct weft_stream *stream, const struct weft_error *err);
+/* False: it has been destroyed. */
+bool weft_cuda_stream_lives(struct weft_cuda_gpu *gpu, const struct weft_stream *stream);
 /* What CUDA said of it: the first that is no success makes the stream fail. */
 void weft_cuda_stream_worked(struct weft_stream *stream, cudaError_t code, const char *what);
 

@@ -216,6 +216,21 @@ CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *acc
                                                                     : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* To a word of pinned memory, which the host may read meanwhile. */
+CUresult cuStreamWriteValue32(CUstream given, CUdeviceptr at, cuuint32_t word, unsigned flags)
+{
+    ENTER;
+    struct double_stream *stream = (struct double_stream *)given;
+    if (flags != 0 || at % sizeof(uint32_t) != 0 ||
+        !double_memory_has((void *)at, sizeof(uint32_t), DOUBLE_PINNED))
+        return CUDA_ERROR_INVALID_VALUE;
+    double_issue(stream, "a word", [=](uint32_t id) {
+        (void)id;
+        __atomic_store_n((uint32_t *)at, word, __ATOMIC_SEQ_CST);
+    });
+    return CUDA_SUCCESS;
+}
+
 /* Whole pieces, as they were mapped. */
 CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {

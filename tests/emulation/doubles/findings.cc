@@ -10,7 +10,7 @@
 static const char *const check_names[DOUBLE_CHECK_COUNT] = {
     "default-stream", "unpinned", "never-recorded", "freed-twice", "freed-early",
     "leak",           "geometry", "kernel",         "blocking",    "bounds",
-    "order",          "behind",   "collective",     "destroyed",
+    "order",          "behind",   "collective",     "destroyed",   "other-thread",
 };
 
 enum { EXIT_OF_FINDINGS = 86 };

@@ -22,6 +22,7 @@ enum double_check {
     DOUBLE_BEHIND = DOUBLE_OF_NCCL, /* work put behind a group that is not on the stream yet */
     DOUBLE_COLLECTIVE,              /* collectives that differ between ranks */
     DOUBLE_DESTROYED,               /* a communicator, before it was finalized until success */
+    DOUBLE_OTHER_THREAD,            /* a call of NCCL by a thread that did not open it */
     DOUBLE_CHECK_COUNT
 };
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* usleep, MAP_ANONYMOUS */
 #include <cuda_runtime_api.h>
 #include <nccl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +198,22 @@ static void destroys_what_is_not_finalized(struct rank *r)
     }
 }
 
+static void *abort_comm(void *comm)
+{
+    CHECK(ncclCommAbort(comm) == ncclSuccess);
+    return NULL;
+}
+
+static void calls_from_another_thread(struct rank *r)
+{
+    ncclComm_t comm = open_comm(r);
+    pthread_t thread;
+    CHECK(taken(DOUBLE_OTHER_THREAD) == 0);
+    CHECK(pthread_create(&thread, NULL, abort_comm, comm) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(taken(DOUBLE_OTHER_THREAD) > 0);
+}
+
 /* The second group of every rank ends so. */
 static void gives_an_error_that_comes_late(struct rank *r)
 {
@@ -220,6 +237,7 @@ static const struct {
     {"puts_work_before_a_group_is_there", puts_work_before_a_group_is_there, false, 1},
     {"calls_something_else_than_its_peers", calls_something_else_than_its_peers, false, 1},
     {"destroys_what_is_not_finalized", destroys_what_is_not_finalized, false, 1},
+    {"calls_from_another_thread", calls_from_another_thread, false, 1},
     {"gives_an_error_that_comes_late", gives_an_error_that_comes_late, true, 1},
 };
 enum { TESTS = sizeof tests / sizeof tests[0], IDS = 3 };

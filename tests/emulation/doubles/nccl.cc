@@ -57,6 +57,7 @@ struct ncclComm {
     bool finalized = false;
     std::atomic<bool> asked{false}; /* since the latest group ended */
     std::thread helper;
+    std::thread::id opener = std::this_thread::get_id();
 };
 typedef std::shared_ptr<struct ncclComm> shared_comm;
 
@@ -82,6 +83,13 @@ static shared_comm shared_of(ncclComm_t comm)
         if (c.get() == comm) return c;
     }
     return NULL;
+}
+
+static void look_at_thread(const struct ncclComm *c, const char *call)
+{
+    if (c->opener == std::this_thread::get_id()) return;
+    weft_double_find(DOUBLE_OTHER_THREAD, "%s by another thread than opened the communicator",
+                     call);
 }
 
 /* False: aborted, and others may not have come. */
@@ -270,6 +278,7 @@ static ncclResult_t end_group(void)
 
 static ncclResult_t add_call(ncclComm_t comm, cudaStream_t stream, const struct call &call)
 {
+    look_at_thread(comm, "a collective");
     group.comm = comm;
     group.stream = (struct double_stream *)stream;
     group.calls.push_back(call);
@@ -356,6 +365,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
+    look_at_thread(comm, __func__);
     *state = (ncclResult_t)comm->state.load();
     comm->asked = true;
     return ncclSuccess;
@@ -365,6 +375,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
     const shared_comm c = shared_of(comm);
     if (c == NULL || c->state != ncclSuccess) return ncclInvalidUsage;
+    look_at_thread(c.get(), __func__);
     if (c->helper.joinable()) c->helper.join();
     c->finalized = true;
     c->state = ncclInProgress;
@@ -379,6 +390,7 @@ static ncclResult_t leave(ncclComm_t comm, bool aborts)
 {
     const shared_comm c = shared_of(comm);
     if (c == NULL) return ncclInvalidArgument;
+    look_at_thread(c.get(), aborts ? "ncclCommAbort" : "ncclCommDestroy");
     if (aborts) c->aborted = true;
     if (c->helper.joinable()) c->helper.join();
     const std::lock_guard<std::mutex> guard(double_door);

@@ -10,11 +10,14 @@ libraries; with the latter every use of memory by kernels is ordered. Prints how
 import itertools
 import json
 import os
+import signal
 import sys
+import time
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[at] / folder) for at, folder in ((2, "cli"), (3, "bench/gpu"))]
 import models  # noqa: E402
+from processes import gone, ranks_of  # noqa: E402
 from tap import case, main  # noqa: E402
 
 ALL = "--all" in sys.argv
@@ -131,6 +134,46 @@ def two_ranks_on_one_gpu_are_refused(weft):
     weft.expect(1, "train", config, "--run", "two", env=environment_of("cuda", 1), says=["ranks 0 and 1 have one GPU"])
     weft.expect(1, "train", weft.write("config.json", config_of(weft, "cuda", ranks=3)), "--run", "three",
                 env=environment_of("cuda", 2), says=["local rank 2 has no GPU"])
+
+
+def started(weft, ranks, **cluster):
+    """A run of GPUs that has done its first step, and its ranks' processes."""
+    config = config_of(weft, "cuda", planner="all-fsdp", steps=1000000, ranks=ranks)
+    config["cluster"].update(cluster)
+    process = weft.start("train", weft.write("config.json", config), "--run", f"run{len(os.listdir(weft.directory))}",
+                         "--json", env=environment_of("cuda", ranks))
+    for line in process.stdout:
+        if json.loads(line)["kind"] == "step":
+            break
+    pids = ranks_of(process.pid)
+    assert len(pids) == ranks, (pids, process.stderr.read() if process.poll() is not None else "")
+    return process, pids
+
+
+def ended(process, pids):
+    _, err = process.communicate(timeout=60)
+    assert gone(pids), "a rank is left"
+    return process.returncode, err
+
+
+@case
+def a_killed_rank_ends_all(weft):
+    process, pids = started(weft, 3)
+    os.kill(pids[1], signal.SIGKILL)
+    since = time.monotonic()
+    code, err = ended(process, pids)
+    assert code == 69 and "rank 1" in err and "signal 9" in err, (code, err)
+    assert time.monotonic() - since < 20, "took too long"
+
+
+@case
+def a_stopped_rank_is_named_after_the_time(weft):
+    process, pids = started(weft, 3, timeout="2s")
+    os.kill(pids[1], signal.SIGSTOP)
+    since = time.monotonic()
+    code, err = ended(process, pids)
+    assert code == 80 and "rank 1" in err and "cluster.timeout" in err, (code, err)
+    print(f"# ended {time.monotonic() - since:.1f} s after a rank was stopped, with a timeout of 2 s")
 
 
 @case

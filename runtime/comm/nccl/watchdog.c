@@ -1,0 +1,232 @@
+#define _GNU_SOURCE /* pthread_sigmask */
+#include "runtime/comm/nccl/watchdog.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "runtime/comm/local.h"
+
+enum { LOOK_NS = 20000000 };
+
+struct weft_nccl_watchdog {
+    struct weft_nccl_watchdog_options options;
+    pthread_t thread;
+    atomic_bool stops;
+    /* For the thread alone. */
+    uint64_t started, done; /* that are marked in the ring */
+    uint64_t compared;      /* operations that all ranks have issued alike */
+    pthread_mutex_t lock;   /* of what was found */
+    struct weft_error found;
+};
+
+/* Marking */
+
+static struct weft_nccl_ring *own_ring(const struct weft_nccl_watchdog *w)
+{
+    return w->options.rings->all[w->options.rings->rank];
+}
+
+/* The operation whose low 32 bits the stream wrote: it is none that has not been issued. */
+static uint64_t whole_sequence(uint32_t word, uint64_t issued)
+{
+    return issued - (uint32_t)((uint32_t)issued - word);
+}
+
+static void mark_progress(struct weft_nccl_watchdog *w)
+{
+    struct weft_nccl_ring *ring = own_ring(w);
+    const int64_t now_ns = weft_clock_now_ns();
+    /* In this order: what is done has been started, and that issued. */
+    const uint32_t done = atomic_load(&w->options.progress->done);
+    const uint32_t started = atomic_load(&w->options.progress->started);
+    const uint64_t issued = atomic_load(&ring->issued);
+    while (w->started < whole_sequence(started, issued))
+        weft_nccl_record_started(ring, ++w->started, now_ns);
+    while (w->done < whole_sequence(done, issued))
+        weft_nccl_record_done(ring, ++w->done, now_ns);
+}
+
+/* Looking */
+
+/* Ranks that go well are not equally far either. */
+static bool says_why(enum weft_nccl_finding_kind kind, enum weft_status status)
+{
+    switch (kind) {
+    case WEFT_NCCL_DIFFERS:
+        return true;
+    case WEFT_NCCL_MISSING:
+        return status == WEFT_E_HANG || status == WEFT_E_LOST;
+    case WEFT_NCCL_NOT_STARTED:
+    case WEFT_NCCL_NOT_DONE:
+        return status == WEFT_E_HANG;
+    case WEFT_NCCL_ALIKE:
+    case WEFT_NCCL_FINDING_COUNT:
+        break;
+    }
+    return false;
+}
+
+enum weft_status weft_nccl_explain(const struct weft_nccl_rings *rings,
+                                   const struct weft_error *why, struct weft_error *err)
+{
+    const struct weft_nccl_ring *const *all = (const struct weft_nccl_ring *const *)rings->all;
+    struct weft_nccl_finding finding = weft_nccl_compare(all, rings->ranks);
+    if (!says_why(finding.kind, why->status)) finding.kind = WEFT_NCCL_ALIKE;
+    struct weft_text text;
+    weft_text_init(&text);
+    if (why->of_rank == 0) weft_nccl_show_finding(&finding, all, &text);
+    const enum weft_status status =
+        finding.kind == WEFT_NCCL_DIFFERS ? WEFT_E_DISAGREE : why->status;
+    weft_fail(err, status, "%s%s%s", weft_text_chars(&text), text.length > 0 ? ": " : "",
+              why->text);
+    weft_text_finish(&text);
+    return status;
+}
+
+void weft_nccl_tell_why(const struct weft_nccl_rings *rings, const struct weft_error *why)
+{
+    struct weft_nccl_ring *own = rings->all[rings->rank];
+    if (why->of_rank != 0 || (why->status != WEFT_E_HANG && why->status != WEFT_E_DISAGREE)) return;
+    snprintf(own->why, sizeof own->why, "%.1000s", why->text);
+    atomic_store(&own->status, (int32_t)why->status);
+}
+
+/* False: a peer issued something else. What is forgotten meanwhile is taken for alike. */
+static bool compare_next(const struct weft_nccl_watchdog *w, uint64_t sequence)
+{
+    const struct weft_nccl_rings *rings = w->options.rings;
+    struct weft_nccl_seen mine, theirs;
+    if (!weft_nccl_recorded(own_ring(w), sequence, &mine)) return true;
+    for (int32_t rank = 0; rank < rings->ranks; rank++) {
+        if (weft_nccl_recorded(rings->all[rank], sequence, &theirs) &&
+            !weft_nccl_is_same_call(&mine.call, &theirs.call))
+            return false;
+    }
+    return true;
+}
+
+static enum weft_status look_for_difference(struct weft_nccl_watchdog *w, struct weft_error *err)
+{
+    const struct weft_nccl_rings *rings = w->options.rings;
+    uint64_t all = UINT64_MAX;
+    for (int32_t rank = 0; rank < rings->ranks; rank++) {
+        const uint64_t issued = atomic_load(&rings->all[rank]->issued);
+        if (issued < all) all = issued;
+    }
+    if (all > WEFT_NCCL_RECORDED && w->compared < all - WEFT_NCCL_RECORDED)
+        w->compared = all - WEFT_NCCL_RECORDED;
+    for (; w->compared < all; w->compared++) {
+        if (compare_next(w, w->compared + 1)) continue;
+        return weft_fail(err, WEFT_E_DISAGREE,
+                         "all ranks must run the same plan with the same options");
+    }
+    return WEFT_OK;
+}
+
+/* Why a peer gave up, where that is everybody's reason. */
+static enum weft_status look_for_reason(const struct weft_nccl_rings *rings, struct weft_error *err)
+{
+    for (int32_t rank = 0; rank < rings->ranks; rank++) {
+        const int32_t status = atomic_load(&rings->all[rank]->status);
+        if (status == WEFT_OK || rank == rings->rank) continue;
+        return weft_fail_of_rank(err, (enum weft_status)status, rank, rings->all[rank]->why);
+    }
+    return WEFT_OK;
+}
+
+/* A peer that is gone is missed where something is under way: what it has not come to never ends.
+ */
+static enum weft_status look_for_lost(const struct weft_nccl_watchdog *w, struct weft_error *err)
+{
+    const struct weft_nccl_rings *rings = w->options.rings;
+    if (w->done == atomic_load(&own_ring(w)->issued)) return WEFT_OK;
+    WEFT_TRY(look_for_reason(rings, err));
+    for (int32_t rank = 0; rank < rings->ranks; rank++) {
+        const char *how = rank == rings->rank ? NULL : weft_local_gone(w->options.control, rank);
+        if (how == NULL) continue;
+        return weft_fail(err, WEFT_E_LOST,
+                         "rank %d %s while rank %d waited for it. See what rank %d printed last",
+                         rank, how, rings->rank, rank);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status look_for_overdue(const struct weft_nccl_watchdog *w, struct weft_error *err)
+{
+    const int64_t timeout_ns = w->options.timeout_ns;
+    char waited[WEFT_UNITS_TEXT_BYTES];
+    if (weft_nccl_overdue(own_ring(w), weft_clock_now_ns(), timeout_ns) == 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_HANG,
+                     "rank %d waited %s for it. If ranks are only slow, a longer cluster.timeout "
+                     "helps",
+                     w->options.rings->rank, weft_units_show_ns(timeout_ns, waited));
+}
+
+static void look(struct weft_nccl_watchdog *w)
+{
+    struct weft_error err = {.status = WEFT_OK};
+    mark_progress(w);
+    if (atomic_load(w->options.given) != 0) return;
+    if (look_for_difference(w, &err) == WEFT_OK && look_for_lost(w, &err) == WEFT_OK &&
+        look_for_overdue(w, &err) == WEFT_OK)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->found = err;
+    pthread_mutex_unlock(&w->lock);
+    atomic_store(w->options.given, 1);
+}
+
+static void *watch(void *argument)
+{
+    struct weft_nccl_watchdog *w = argument;
+    while (!atomic_load(&w->stops)) {
+        look(w);
+        weft_clock_sleep_until_ns(weft_clock_now_ns() + LOOK_NS);
+    }
+    return NULL;
+}
+
+enum weft_status weft_nccl_watchdog_found(struct weft_nccl_watchdog *w, struct weft_error *err)
+{
+    pthread_mutex_lock(&w->lock);
+    const struct weft_error found = w->found;
+    pthread_mutex_unlock(&w->lock);
+    return found.status == WEFT_OK ? WEFT_OK : weft_fail_again(err, &found, "%s", found.text);
+}
+
+/* Life and death */
+
+enum weft_status weft_nccl_watchdog_start(const struct weft_nccl_watchdog_options *options,
+                                          struct weft_nccl_watchdog **out, struct weft_error *err)
+{
+    struct weft_nccl_watchdog *w = calloc(1, sizeof *w);
+    if (w == NULL) return weft_fail_memory(err, "a watchdog");
+    w->options = *options;
+    pthread_mutex_init(&w->lock, NULL);
+    /* Handlers of signals belong to the thread that installed them. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(&w->thread, NULL, watch, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed != 0) {
+        pthread_mutex_destroy(&w->lock);
+        free(w);
+        return weft_fail(err, WEFT_E_SYSTEM, "cannot start a thread that watches collectives");
+    }
+    *out = w;
+    return WEFT_OK;
+}
+
+void weft_nccl_watchdog_stop(struct weft_nccl_watchdog *w)
+{
+    if (w == NULL) return;
+    atomic_store(&w->stops, true);
+    pthread_join(w->thread, NULL);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}

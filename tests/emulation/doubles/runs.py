@@ -77,7 +77,7 @@ def so_with_other_optimizers_and_cadences(weft):
 
 @case
 def delays_of_streams_change_no_bit(weft):
-    for seed in (2, 3, 4):
+    for seed in (2, 3, 4) if ALL else (2,):
         same_as_the_cpu(weft, seed=seed, planner="all-sdp")
 
 
@@ -180,7 +180,7 @@ def a_stopped_rank_is_named_after_the_time(weft):
 def what_was_compared_is_counted(weft):
     del weft
     print(f"# {len(COMPARED)} runs were compared")
-    assert len(COMPARED) >= (100 if ALL else 16), len(COMPARED)
+    assert len(COMPARED) >= (100 if ALL else 14), len(COMPARED)
 
 
 main(sys.argv[1])

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from pathlib import Path
 
@@ -73,10 +74,11 @@ def main(program):
     print(f"1..{len(CASES)}")
     for number, function in enumerate(CASES, 1):
         name = function.__name__.replace("_", " ")
+        begun = time.monotonic()
         with tempfile.TemporaryDirectory() as directory:
             try:
                 function(Weft(program, directory))
-                print(f"ok {number} - {name}")
+                print(f"ok {number} - {name} ({time.monotonic() - begun:.2f}s)")
             except Skip as skip:
                 print(f"ok {number} - {name} # SKIP {skip}")
             except Exception:  # pylint: disable=broad-except

@@ -43,7 +43,7 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
 # Kernels are built by nvcc too where there is one; tests say what is missing.
 gpu=auto
 if cuda=$(sh scripts/find_cuda.sh) && [ -x "$cuda/bin/nvcc" ]; then gpu=enabled; fi
-configure build-check -Dwerror=true -Dgpu=$gpu || broken="$broken plain(configure)"
+configure build-check -Dwerror=true -Ddebug=false -Dgpu=$gpu || broken="$broken plain(configure)"
 run_suites plain build-check "" -t 2
 # Sanitizers watch code that is compiled in less than half the time at -O1, with lines and no variables. Warnings
 # are the plain build's: what gcc warns of hangs on what it optimises.

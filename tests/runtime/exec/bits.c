@@ -7,7 +7,7 @@
 #include "tests/effort.h"
 #include "tests/runtime/exec/job.h"
 
-enum { STEPS = TEST_CASES(50, 12), FEW_STEPS = TEST_CASES(8, 4), RANDOM_PLANS = TEST_CASES(5, 1) };
+enum { STEPS = TEST_CASES(24, 12), FEW_STEPS = TEST_CASES(8, 4), RANDOM_PLANS = TEST_CASES(5, 1) };
 
 struct outcome {
     struct weft_hash fingerprint;

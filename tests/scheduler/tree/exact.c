@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 
+#include "tests/effort.h"
 #include "tests/scheduler/chain.h"
 #include "tests/scheduler/enumerate.h"
 #include "tests/scheduler/limit.h"
@@ -11,7 +12,7 @@
  */
 Test(exact, finds_the_best_placement, .timeout = 120)
 {
-    for (uint64_t seed = 1; seed <= 150; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(150, 45); seed++) {
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 2),
                                    .most_blocks = seed % 2 ? 1 : 2,
                                    .policies = seed % 2 ? 12 : 15,

@@ -70,7 +70,7 @@ static enum weft_status open_rank(struct bench *b, struct weft_error *err)
     WEFT_TRY(weft_device_open("cpu", WEFT_CLOCK_WALL, &b->device, err));
     WEFT_TRY(weft_nn_open("cpu", &nn, &b->nn, err));
     WEFT_TRY(weft_comm_open("local", &comm, &b->comm, err));
-    WEFT_TRY(weft_exec_map_arena(b->comm, b->program, NULL, false, &b->arena, err));
+    WEFT_TRY(weft_exec_map_arena(b->comm, b->program, false, &b->arena, err));
     struct weft_exec_options options = {
         .config = b->config,
         .shards = b->stages.shards,

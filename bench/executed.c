@@ -141,7 +141,7 @@ static enum weft_status open_subject(struct bench *b, struct subject *at, struct
 {
     const struct weft_session *session = &at->session;
     WEFT_TRY(open_comm(b, &at->shared, &at->comm, err));
-    WEFT_TRY(weft_exec_map_arena(at->comm, session->program, NULL, false, &at->arena, err));
+    WEFT_TRY(weft_exec_map_arena(at->comm, session->program, false, &at->arena, err));
     const struct weft_exec_options options = {
         .config = session->config,
         .shards = session->stages.shards,

@@ -7,8 +7,8 @@
     rivals    published rules executed at one limit: error of each, and whether their order holds
     rivals-short  the same with steps and blocks of a quarter of the time, where threads that wait
               and wake cost compute a sixth of its speed beside communication
-    packing   end of the arena over the largest row, all shipped configs; and near their least limit
-              what the layout costs
+    pages     base and pages over the largest row, all shipped configs; and near their least limit what
+              pages cost of the step
     compute   share of the GEMM rate that a training step of a 10 M GPT reaches on one thread
 
 Each figure measures both sides in one run and prints what it measured. Nothing else should run on
@@ -267,7 +267,7 @@ def execute_rivals(weft, batch, alpha):
 
 
 def plan_at(weft, path, limit, *flags):
-    """Planner ilp under a limit by the bench `planners`: rows alone, or with --layout."""
+    """Planner ilp under a limit by the bench `planners`: rows alone, or with --pages."""
     bench = Path(weft.program).resolve().parent.parent / "bench" / "planner" / "planners"
     done = subprocess.run([bench, path, "--planners", "ilp", "--at", str(limit), "--set",
                            "plan.work_limit=20G", *flags], capture_output=True, text=True,
@@ -275,9 +275,9 @@ def plan_at(weft, path, limit, *flags):
     return json.loads(done.stdout)
 
 
-def figure_packing(weft):
-    print("packing: (base + end of the arena) / largest row, at the limit each config ships with; "
-          "near the least limit, step with layout / step of rows alone, both by ilp")
+def figure_pages(weft):
+    print("pages: (base + pages) / largest row, at the limit each config ships with; near the least "
+          "limit, step in pages / step of rows alone, both by ilp")
     for path in sorted((ROOT / "configs" / "runs").glob("*.json")):
         cells = []
         for planner in ("all-fsdp", "all-sdp", "greedy", "ilp"):
@@ -294,9 +294,9 @@ def figure_packing(weft):
         least = int(re.search(r"the least limit that fits is [^(]*\((\d+) bytes", said)[1])
         for share in (1.0, 1.05):
             limit = int(least * share)
-            rows, laid = plan_at(weft, path, limit), plan_at(weft, path, limit, "--layout")
-            cells.append(f"{share} x least " + (f"{laid['step_ns'] / rows['step_ns']:.4f}"
-                                                if laid["fits"] else "does not fit"))
+            rows, paged = plan_at(weft, path, limit), plan_at(weft, path, limit, "--pages")
+            cells.append(f"{share} x least " + (f"{paged['step_ns'] / rows['step_ns']:.4f}"
+                                                if paged["fits"] else "does not fit"))
         print(f"  {path.stem:16} " + "  ".join(cells), flush=True)
 
 
@@ -325,7 +325,7 @@ def figure_compute(weft):
 def main():
     figures = {"memory": figure_memory, "time": figure_time, "overlap": figure_overlap,
                "rivals": figure_rivals, "rivals-short": figure_rivals_short,
-               "packing": figure_packing, "compute": figure_compute}
+               "pages": figure_pages, "compute": figure_compute}
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weft", default=str(ROOT / "build" / "cli" / "weft"))

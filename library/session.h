@@ -49,8 +49,7 @@ WEFT_MUST_USE enum weft_status weft_session_stage_period(struct weft_session *se
                                                          const struct weft_period_rule *rule,
                                                          struct weft_error *err);
 /* After stage: the stages of that of the config's periods whose plans can hold least, before
- * layout.
- */
+ * pages are given out. */
 WEFT_MUST_USE enum weft_status weft_session_stage_leanest(struct weft_session *session,
                                                           struct weft_error *err);
 

@@ -47,7 +47,7 @@ struct weft_hold {
 };
 
 /* Every buffer starts at a multiple of this in the arena; sizes are rounded up to it here, so that
- * the rows count what the layout uses. */
+ * the rows count what is used. */
 enum { WEFT_ARENA_ALIGN_BYTES = 256 };
 /* All blocks of one kind that one unit moves once: its `gather`-th AllGather of a step, its
  * `gather`-th ReduceScatter (there is one a micro-step, or one) or its AllReduce. A block is

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "memory_model/layout/layout.h"
+#include "memory_model/life.h"
 #include "plan/placement.h"
 
 static bool is_transient(enum weft_category category)

@@ -135,13 +135,25 @@ int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot)
     return weft_problem_slot_ns(plan->problem, plan->strategies, slot);
 }
 
+static struct weft_hash hash_pages(const struct weft_page_lists *pages)
+{
+    int64_t shape[] = {pages->page_bytes, pages->n_tables, pages->n_lists};
+    size_t n = (size_t)pages->n_lists, n_stretches = n > 0 ? (size_t)pages->ends[n - 1] : 0;
+    struct weft_hash parts[] = {
+        weft_hash_bytes(shape, sizeof shape),
+        weft_hash_bytes(pages->ends, n * sizeof *pages->ends),
+        weft_hash_bytes(pages->stretches, n_stretches * sizeof *pages->stretches),
+    };
+    return weft_hash_bytes(parts, sizeof parts);
+}
+
 struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan)
 {
     struct weft_hash parts[] = {
         weft_hash_bytes(plan->strategies,
                         (size_t)plan->problem->n_decisions * sizeof *plan->strategies),
         weft_hash_bytes(plan->placements, (size_t)plan->n_placements * sizeof *plan->placements),
-        weft_hash_bytes(plan->offsets, (size_t)plan->n_offsets * sizeof *plan->offsets),
+        hash_pages(&plan->pages),
     };
     return weft_hash_bytes(parts, sizeof parts);
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "memory_model/pages/pages.h"
 #include "plan/placement.h"
 #include "problem/problem.h"
 #include "proof/certificate.h"
@@ -19,7 +20,7 @@ struct weft_prediction {
     int64_t channel_ns;  /* sum of block times and agree */
     int64_t peak_bytes;  /* largest row, base included */
     int32_t peak_slot;
-    int64_t arena_bytes; /* end of the arena after layout */
+    int64_t arena_bytes; /* the program's pages */
     int64_t total_bytes; /* base + arena: what the limit binds */
 };
 
@@ -42,10 +43,9 @@ struct weft_plan {
     struct weft_prediction prediction;
     /* As its file says (weft_plan_decision_hash); NULL when it was not read from a file. */
     const struct weft_hash *decision_hash;
-    /* Addresses of the program's buffers in the arena, in the program's order, so that a layout is
-     * searched for once and is the same on all ranks; 0 and NULL before the plan was lowered. */
-    int32_t n_offsets;
-    int64_t *offsets;
+    /* Pages of the program's buffers, so that they are given out once and are the same on all
+     * ranks; none before the plan was lowered. */
+    struct weft_page_lists pages;
     int64_t bound_ns;     /* proven: no plan of this problem is faster; 0 = none was computed */
     const char *bound_by; /* "lp relaxation, weak duality", "compute" ... */
     struct weft_certificate certificate; /* of bound_ns; empty when that is 0 */
@@ -114,8 +114,8 @@ int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot);
 WEFT_MUST_USE enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
                                                struct weft_error *err);
 
-/* Hashes strategies, placements and offsets: a file that something other than weft changed is told
- * even where it became another plan, as fast and within the limit. */
+/* Hashes strategies, placements, page size and stretches: a file that something other than weft
+ * changed is told even where it became another plan, as fast and within the limit. */
 struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan);
 
 /* The least bound of the plan's period and of all others: no plan of any is faster; 0 = none. */

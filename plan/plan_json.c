@@ -9,7 +9,7 @@
 #include "problem/decode.h"
 
 static const char format_name[] = "weft-plan";
-enum { FORMAT_VERSION = 8, PLACE_BYTES = 256 };
+enum { FORMAT_VERSION = 9, PLACE_BYTES = 256 };
 
 static void write_prediction(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
@@ -65,6 +65,28 @@ static void write_others(const struct weft_plan *plan, struct weft_json_writer *
     weft_json_end_array(writer);
 }
 
+/* A list is pairs of numbers: a stretch's first page, and how many it has. */
+static void write_pages(const struct weft_page_lists *pages, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "pages");
+    weft_json_begin_object(writer);
+    weft_json_put_integer(writer, "page_bytes", pages->page_bytes);
+    weft_json_put_integer(writer, "tables", pages->n_tables);
+    weft_json_key(writer, "stretches");
+    weft_json_begin_array(writer);
+    for (int32_t l = 0, s = 0; l < pages->n_lists; l++) {
+        weft_json_begin_array(writer);
+        weft_json_flat(writer);
+        for (; s < pages->ends[l]; s++) {
+            weft_json_add_integer(writer, pages->stretches[s].first);
+            weft_json_add_integer(writer, pages->stretches[s].count);
+        }
+        weft_json_end_array(writer);
+    }
+    weft_json_end_array(writer);
+    weft_json_end_object(writer);
+}
+
 void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
 {
     struct weft_json_writer writer;
@@ -97,12 +119,7 @@ void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
         weft_json_end_object(&writer);
     }
     weft_json_end_array(&writer);
-    weft_json_key(&writer, "offsets");
-    weft_json_begin_array(&writer);
-    weft_json_flat(&writer);
-    for (int32_t i = 0; i < plan->n_offsets; i++)
-        weft_json_add_integer(&writer, plan->offsets[i]);
-    weft_json_end_array(&writer);
+    write_pages(&plan->pages, &writer);
     weft_json_key(&writer, "problem");
     weft_problem_write(plan->problem, &writer);
     write_others(plan, &writer);
@@ -113,12 +130,13 @@ void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
 static const char *const plan_names[] = {
     "format",     "version", "weft",        "planner",       "decision_hash",
     "prediction", "bound",   "certificate", "solver",        "strategies",
-    "placements", "offsets", "problem",     "other_periods", NULL};
+    "placements", "pages",   "problem",     "other_periods", NULL};
 static const char *const prediction_names[] = {
     "step_ns",    "exposed_ns", "compute_ns",  "slowdown_ns", "channel_ns",
     "peak_bytes", "peak_slot",  "arena_bytes", "total_bytes", NULL};
 static const char *const bound_names[] = {"bound_ns", "by", NULL};
 static const char *const other_names[] = {"bound_ns", "certificate", "problem", NULL};
+static const char *const pages_names[] = {"page_bytes", "tables", "stretches", NULL};
 static const char *const solver_names[] = {"gap", "stop", NULL};
 static const char *const placement_names[] = {"item", "block", "launch", "deadline", NULL};
 
@@ -142,9 +160,11 @@ static enum weft_status check_format(struct reader *reader, const struct weft_js
                                     reader->err));
     if (version != FORMAT_VERSION) {
         return weft_fail(reader->err, WEFT_E_DATA,
-                         "%s: version %" PRId64 " of %s; this is weft %s, which reads version %d: "
+                         "%s: version %" PRId64
+                         " of %s; this is weft %s, which reads version %d%s: "
                          "plan again",
-                         reader->source, version, format_name, WEFT_VERSION, FORMAT_VERSION);
+                         reader->source, version, format_name, WEFT_VERSION, FORMAT_VERSION,
+                         version > FORMAT_VERSION ? "" : " (what is older has no pages of memory)");
     }
     const char *program;
     return weft_json_need_string(root, reader->source, "weft", &program, reader->err);
@@ -348,28 +368,63 @@ static enum weft_status read_placements(struct reader *reader, const struct weft
     return WEFT_OK;
 }
 
-/* Whether buffers overlap is the program's question: see weft_program_verify. */
-static enum weft_status read_offsets(struct reader *reader, const struct weft_json_value *root)
+static enum weft_status read_stretches(struct reader *reader, const char *where,
+                                       const struct weft_json_value *list,
+                                       struct weft_page_stretch *stretches, int32_t *n)
 {
-    struct weft_plan *plan = reader->plan;
-    const struct weft_json_value *array;
-    WEFT_TRY(weft_json_need(root, reader->source, "offsets", WEFT_JSON_ARRAY, &array, reader->err));
-    size_t n = weft_json_count(array);
-    if (n > INT32_MAX) {
-        return weft_fail(reader->err, WEFT_E_DATA, "%s: %zu offsets are more than any program has",
-                         reader->source, n);
+    const struct weft_json_value *it = weft_json_first(list);
+    bool good = weft_json_kind(list) == WEFT_JSON_ARRAY;
+    while (good && it != NULL) {
+        int64_t first = -1, count = 0;
+        const struct weft_json_value *other = weft_json_next(it);
+        good = other != NULL && weft_json_integer(it, &first) && weft_json_integer(other, &count) &&
+               first >= 0 && count >= 1 && first <= INT32_MAX && count <= INT32_MAX - first;
+        stretches[(*n)++] = (struct weft_page_stretch){(int32_t)first, (int32_t)count};
+        it = other == NULL ? NULL : weft_json_next(other);
     }
-    plan->offsets = weft_pool_array(&plan->pool, n, sizeof *plan->offsets);
-    if (plan->offsets == NULL) return weft_fail_memory(reader->err, "plan");
-    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
-         it = weft_json_next(it)) {
-        int64_t *offset = &plan->offsets[plan->n_offsets++];
-        bool whole = weft_json_integer(it, offset);
-        if (whole && *offset >= 0 && *offset % WEFT_ARENA_ALIGN_BYTES == 0) continue;
+    if (good) return WEFT_OK;
+    return weft_fail(reader->err, WEFT_E_DATA,
+                     "%s: stretches are lists of first pages and how many there are", where);
+}
+
+/* Whether pages are those of the program's buffers, and who shares them, is the program's question:
+ * see weft_program_verify. */
+static enum weft_status read_pages(struct reader *reader, const struct weft_json_value *root)
+{
+    struct weft_page_lists *pages = &reader->plan->pages;
+    const struct weft_json_value *object, *array;
+    char where[PLACE_BYTES];
+    int64_t n_tables;
+    snprintf(where, sizeof where, "%s: pages", reader->source);
+    WEFT_TRY(weft_json_need(root, reader->source, "pages", WEFT_JSON_OBJECT, &object, reader->err));
+    WEFT_TRY(weft_decode_known(object, where, pages_names, reader->err));
+    WEFT_TRY(weft_json_need_integer(object, where, "page_bytes", 0, WEFT_PAGE_LARGE_BYTES,
+                                    &pages->page_bytes, reader->err));
+    WEFT_TRY(weft_json_need_integer(object, where, "tables", 0, WEFT_PAGE_TABLES, &n_tables,
+                                    reader->err));
+    WEFT_TRY(weft_json_need(object, where, "stretches", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array), n_numbers = 0;
+    for (const struct weft_json_value *it = weft_json_first(array); it; it = weft_json_next(it))
+        n_numbers += weft_json_count(it);
+    int32_t *ends = weft_pool_array(&reader->plan->pool, n, sizeof *ends);
+    struct weft_page_stretch *stretches =
+        weft_pool_array(&reader->plan->pool, n_numbers / 2 + n, sizeof *stretches);
+    if (ends == NULL || stretches == NULL) return weft_fail_memory(reader->err, "plan");
+    bool is_page = pages->page_bytes >= WEFT_PAGE_LEAST_BYTES && n_tables >= 1 &&
+                   (pages->page_bytes & (pages->page_bytes - 1)) == 0;
+    if ((n > 0 && !is_page) || n > INT32_MAX || n_numbers > INT32_MAX) {
         return weft_fail(reader->err, WEFT_E_DATA,
-                         "%s: offsets[%d] is no multiple of %d bytes from 0 on", reader->source,
-                         plan->n_offsets - 1, WEFT_ARENA_ALIGN_BYTES);
+                         "%s: %zu lists of pages of %" PRId64 " bytes in %" PRId64 " tables", where,
+                         n, pages->page_bytes, n_tables);
     }
+    int32_t n_stretches = 0;
+    for (const struct weft_json_value *it = weft_json_first(array); it; it = weft_json_next(it)) {
+        WEFT_TRY(read_stretches(reader, where, it, stretches, &n_stretches));
+        ends[pages->n_lists++] = n_stretches;
+    }
+    pages->n_tables = (int32_t)n_tables;
+    pages->ends = ends;
+    pages->stretches = stretches;
     return WEFT_OK;
 }
 
@@ -402,7 +457,7 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(read_bound(reader, root));
     WEFT_TRY(read_strategies(reader, root));
     WEFT_TRY(read_placements(reader, root));
-    WEFT_TRY(read_offsets(reader, root));
+    WEFT_TRY(read_pages(reader, root));
     WEFT_TRY(read_others(reader, root));
     WEFT_TRY(weft_placements_chain(plan->problem, plan->placements, plan->n_placements,
                                    reader->source, WEFT_E_DATA, reader->err));

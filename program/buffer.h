@@ -46,7 +46,6 @@ struct weft_buffer {
                                       INPUT to BACKWARD_TEMPORARY: of the micro-step; else 0 */
     int64_t used_bytes;            /* that work on it may touch */
     int64_t bytes;                 /* the same, rounded to the arena's alignment */
-    int64_t offset;                /* in the arena */
     int32_t n_pieces;              /* blocks of a unit's full buffers that come and go; else 1 */
     const struct weft_life *lives; /* [n_pieces], slots */
 };

@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/checked.h"
-#include "memory_model/layout/layout.h"
 #include "memory_model/period.h"
 #include "plan/placement.h"
 #include "program/lifetime.h"
@@ -597,47 +595,6 @@ static enum weft_status emit_all(struct weft_lowering *lowering, struct weft_err
     return WEFT_OK;
 }
 
-/* The addresses that the plan brings, taken at their word: verify is who checks them. */
-static enum weft_status take_layout(struct weft_lowering *lowering, struct weft_error *err)
-{
-    const struct weft_plan *plan = lowering->plan;
-    struct weft_program *program = lowering->program;
-    if (plan->n_offsets != program->n_buffers) {
-        return weft_fail(err, WEFT_E_DATA,
-                         "the plan has addresses for %d buffers, its program has %d: plan again",
-                         plan->n_offsets, program->n_buffers);
-    }
-    for (int32_t b = 0; b < program->n_buffers; b++) {
-        struct weft_buffer *buffer = &program->buffers[b];
-        int64_t end_bytes;
-        buffer->offset = plan->offsets[b];
-        if (!weft_checked_add(buffer->offset, buffer->bytes, &end_bytes))
-            return weft_fail(err, WEFT_E_DATA, "the plan's address of buffer %d is absurd", b);
-        if (end_bytes > program->arena_bytes) program->arena_bytes = end_bytes;
-    }
-    return WEFT_OK;
-}
-
-static enum weft_status find_layout(struct weft_lowering *lowering, int32_t effort,
-                                    struct weft_error *err)
-{
-    struct weft_program *program = lowering->program;
-    size_t n_buffers = (size_t)program->n_buffers;
-    struct weft_layout_buffer *laid = weft_pool_array(&lowering->pool, n_buffers, sizeof *laid);
-    int64_t live_bytes;
-    if (laid == NULL) return weft_fail_memory(err, "program");
-    for (size_t b = 0; b < n_buffers; b++) {
-        struct weft_buffer *buffer = &program->buffers[b];
-        laid[b] = (struct weft_layout_buffer){
-            .bytes = buffer->bytes, .n_pieces = buffer->n_pieces, .lives = buffer->lives};
-    }
-    WEFT_TRY(weft_layout(laid, program->n_buffers, program->n_slots, effort,
-                         lowering->inputs->budget, &program->arena_bytes, &live_bytes, err));
-    for (size_t b = 0; b < n_buffers; b++)
-        program->buffers[b].offset = laid[b].offset;
-    return WEFT_OK;
-}
-
 static enum weft_status find_lives(struct weft_lowering *lowering, struct weft_error *err)
 {
     struct weft_program *program = lowering->program;
@@ -670,28 +627,15 @@ struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
         .shards = stages->shards,
         .period = stages->period,
         .weigh = weft_stages_weigh_options(config, profile),
-        .page_bytes = WEFT_PAGE_LEAST_BYTES,
+        .page_bytes = config->cluster.page_bytes,
     };
 }
 
-/* The page that is asked for, or where its numbers would not reach (programs above a TiB) the least
- * larger one. */
-static int64_t page_that_is_numbered(const struct weft_program *program, int64_t page_bytes)
-{
-    int64_t bytes = 0;
-    for (int32_t b = 0; b < program->n_buffers; b++)
-        bytes += program->buffers[b].bytes;
-    while (page_bytes < WEFT_PAGE_LARGE_BYTES && bytes / page_bytes > INT32_MAX / 8)
-        page_bytes *= 2;
-    return page_bytes;
-}
-
 enum weft_status weft_program_lower(const struct weft_plan *plan,
-                                    const struct weft_lower_inputs *inputs, int32_t effort,
+                                    const struct weft_lower_inputs *inputs,
                                     struct weft_program **out, struct weft_error *err)
 {
     enum weft_status status;
-    int64_t page_bytes;
     struct weft_lowering lowering = {.plan = plan, .inputs = inputs};
     lowering.program = calloc(1, sizeof *lowering.program);
     if (lowering.program == NULL) return weft_fail_memory(err, "program");
@@ -699,28 +643,14 @@ enum weft_status weft_program_lower(const struct weft_plan *plan,
     WEFT_TRY_GOTO(done, emit_all(&lowering, err));
     WEFT_TRY_GOTO(done, find_lives(&lowering, err));
     WEFT_TRY_GOTO(done, weft_program_mark_begun(lowering.program, err));
-    page_bytes = page_that_is_numbered(lowering.program, inputs->page_bytes);
-    WEFT_TRY_GOTO(done, weft_program_page(lowering.program, page_bytes, inputs->budget.work,
-                                          &lowering.program->paging, err));
-    WEFT_TRY_GOTO(done, plan->n_offsets > 0 ? take_layout(&lowering, err)
-                                            : find_layout(&lowering, effort, err));
+    WEFT_TRY_GOTO(done, weft_program_page(lowering.program, inputs->page_bytes, &plan->pages,
+                                          inputs->work, &lowering.program->paging, err));
+    lowering.program->arena_bytes =
+        lowering.program->paging->n_pages * lowering.program->paging->page_bytes;
     *out = lowering.program;
     lowering.program = NULL;
 done:
     weft_program_destroy(lowering.program);
     weft_pool_finish(&lowering.pool);
     return status;
-}
-
-enum weft_status weft_program_keep_layout(const struct weft_program *program,
-                                          struct weft_plan *plan, struct weft_error *err)
-{
-    size_t n = (size_t)program->n_buffers;
-    int64_t *offsets = weft_pool_array(&plan->pool, n, sizeof *offsets);
-    if (offsets == NULL) return weft_fail_memory(err, "plan");
-    for (size_t b = 0; b < n; b++)
-        offsets[b] = program->buffers[b].offset;
-    plan->offsets = offsets;
-    plan->n_offsets = program->n_buffers;
-    return WEFT_OK;
 }

@@ -59,11 +59,15 @@ static enum weft_status share_pages(const struct weft_program *program, int64_t 
 }
 
 enum weft_status weft_program_page(const struct weft_program *program, int64_t page_bytes,
-                                   struct weft_work *work, struct weft_paging **out,
-                                   struct weft_error *err)
+                                   const struct weft_page_lists *lists, struct weft_work *work,
+                                   struct weft_paging **out, struct weft_error *err)
 {
     enum weft_status status;
     struct weft_pool pool = {0};
+    bool listed = lists != NULL && lists->n_lists > 0;
+    if (listed) page_bytes = lists->page_bytes;
+    if (page_bytes < WEFT_PAGE_LEAST_BYTES)
+        return weft_fail(err, WEFT_E_INTERNAL, "program: its pages have no size");
     struct weft_paged_buffer *paged =
         weft_pool_array(&pool, (size_t)program->n_buffers, sizeof *paged);
     if (paged == NULL) {
@@ -87,7 +91,8 @@ enum weft_status weft_program_page(const struct weft_program *program, int64_t p
         .n_slots = program->n_slots,
         .page_bytes = page_bytes,
     };
-    status = weft_paging_create(&inputs, work, out, err);
+    status = listed ? weft_paging_restore(&inputs, lists, out, err)
+                    : weft_paging_create(&inputs, work, out, err);
 done:
     weft_pool_finish(&pool);
     return status;

@@ -32,7 +32,7 @@ static enum weft_status check_decision(const struct weft_plan *plan, struct weft
     if (!plan->decision_hash || weft_hash_equal(*plan->decision_hash, hash)) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
                      "the plan says that its decision_hash is %s, its strategies, placements and "
-                     "offsets have %s: they were changed since it was written; plan again",
+                     "pages have %s: they were changed since it was written; plan again",
                      weft_hash_show(*plan->decision_hash, said), weft_hash_show(hash, found));
 }
 

@@ -83,7 +83,7 @@ enum weft_status weft_program_check_prediction(const struct weft_program *progra
 {
     const struct weft_prediction *said = &plan->prediction;
     int64_t total_bytes = program->base_bytes + program->arena_bytes;
-    if (plan->n_offsets == 0) return WEFT_OK;
+    if (plan->pages.n_lists == 0) return WEFT_OK;
     if (said->arena_bytes == program->arena_bytes && said->total_bytes == total_bytes)
         return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,

@@ -87,8 +87,8 @@ struct weft_program {
     struct weft_operand *operands;
     int32_t n_buffers;
     struct weft_buffer *buffers;
-    int64_t arena_bytes;
-    int64_t live_bytes; /* largest live sum over slots */
+    int64_t arena_bytes; /* pages that are taken */
+    int64_t live_bytes;  /* largest live sum over slots */
     int64_t base_bytes;
     struct weft_paging *paging; /* of the buffers; owned */
     enum weft_policy *policies; /* by unit */
@@ -97,15 +97,15 @@ struct weft_program {
 };
 
 /* Lowers a plan. Needs the stages that made its problem (for layers, tensors and sizes), so it can
- * be run only where the config is. `effort` as in weft_layout. WEFT_E_DATA when plan and stages do
- * not belong together. */
+ * be run only where the config is. Pages are the plan's, if it has any, else given out by
+ * colouring. WEFT_E_DATA when plan and stages do not belong together. */
 struct weft_lower_inputs {
     const struct weft_model *model;
     const struct weft_shards *shards;
     const struct weft_period *period;
     struct weft_weigh_options weigh;
-    struct weft_budget budget; /* for the search of a layout; {0}: none */
-    int64_t page_bytes;        /* or the least larger page whose numbers reach */
+    struct weft_work *work; /* that colouring spends; NULL: it is not counted */
+    int64_t page_bytes;     /* 0: as the least limit asks (weft_schedule) */
 };
 /* The inputs of the stages that a config and a profile made. They refer to stages and model. */
 struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
@@ -113,17 +113,11 @@ struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
                                               const struct weft_stages *stages);
 WEFT_MUST_USE enum weft_status weft_program_lower(const struct weft_plan *plan,
                                                   const struct weft_lower_inputs *inputs,
-                                                  int32_t effort, struct weft_program **out,
+                                                  struct weft_program **out,
                                                   struct weft_error *err);
 void weft_program_destroy(struct weft_program *program);
 
-/* Copies the addresses of the plan's program into the plan, so that whoever lowers it next takes
- * them instead of searching. WEFT_E_SYSTEM only. */
-WEFT_MUST_USE enum weft_status weft_program_keep_layout(const struct weft_program *program,
-                                                        struct weft_plan *plan,
-                                                        struct weft_error *err);
-
-/* WEFT_OK when the arena_bytes and total_bytes of a plan that brings addresses are those of its
+/* WEFT_OK when the arena_bytes and total_bytes of a plan that brings pages are those of its
  * program; else WEFT_E_DATA. */
 WEFT_MUST_USE enum weft_status weft_program_check_prediction(const struct weft_program *program,
                                                              const struct weft_plan *plan,

@@ -119,8 +119,11 @@ void weft_program_dump(const struct weft_program *program, const struct weft_pla
     for (int32_t b = 0; b < program->n_buffers; b++) {
         const struct weft_buffer *buffer = &program->buffers[b];
         char name[NAME_BYTES];
-        weft_text_addf(out, "buffer %d: %s at %" PRId64 ", %" PRId64 " bytes, %d piece%s, slots", b,
-                       buffer_name(buffer, name), buffer->offset, buffer->bytes, buffer->n_pieces,
+        weft_text_addf(out,
+                       "buffer %d: %s at %" PRId64 " and %" PRId64 ", %" PRId64
+                       " bytes, %d piece%s, slots",
+                       b, buffer_name(buffer, name), weft_program_offset(program, b, 0),
+                       weft_program_offset(program, b, 1), buffer->bytes, buffer->n_pieces,
                        buffer->n_pieces == 1 ? "" : "s");
         for (int32_t p = 0; p < buffer->n_pieces; p++)
             weft_text_addf(out, " %d-%d", buffer->lives[p].first, buffer->lives[p].last);
@@ -141,7 +144,6 @@ static void write_buffer(const struct weft_program *program, int32_t b,
     weft_json_put_integer(writer, "index", buffer->index);
     weft_json_put_integer(writer, "instance", buffer->instance);
     weft_json_put_integer(writer, "size_bytes", buffer->bytes);
-    weft_json_put_integer(writer, "offset_bytes", buffer->offset);
     weft_json_key(writer, "addresses");
     weft_json_begin_array(writer);
     for (int32_t t = 0; t < program->paging->n_tables; t++)

@@ -3,12 +3,21 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/checked.h"
 #include "program/lifetime.h"
 #include "program/program_text.h"
 
 static enum weft_status check_limit(const struct weft_program *program, int64_t limit_bytes,
                                     struct weft_error *err)
 {
+    int64_t pages_bytes;
+    if (!weft_checked_mul(program->paging->n_pages, program->paging->page_bytes, &pages_bytes) ||
+        pages_bytes != program->arena_bytes) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "program: %d pages of %" PRId64 " bytes are no arena of %" PRId64 " bytes",
+                         program->paging->n_pages, program->paging->page_bytes,
+                         program->arena_bytes);
+    }
     if (program->base_bytes < 0 || program->arena_bytes < 0 || program->base_bytes > limit_bytes ||
         program->arena_bytes > limit_bytes - program->base_bytes) {
         return weft_fail(err, WEFT_E_DATA,
@@ -57,7 +66,7 @@ static enum weft_status check_live(const struct weft_program *program, const int
     return WEFT_OK;
 }
 
-/* The lives by which buffers were laid out are what the instructions make of them. */
+/* The lives by which pages were given out are what the instructions make of them. */
 static enum weft_status check_lives(const struct weft_program *program, struct weft_error *err)
 {
     size_t n_rows = (size_t)program->n_slots * WEFT_CATEGORY_COUNT;

@@ -24,12 +24,6 @@ static const char *buffer_fault(const struct weft_program *program, const struct
     if (at->n_pieces < 1 || at->bytes < 1 || at->bytes % at->n_pieces != 0) {
         return "its bytes are not so many equal pieces";
     }
-    if (at->offset < 0 || at->offset % WEFT_ARENA_ALIGN_BYTES != 0) {
-        return "its offset is not aligned";
-    }
-    if (at->offset > program->arena_bytes || at->bytes > program->arena_bytes - at->offset) {
-        return "it does not lie inside the arena";
-    }
     for (int32_t p = 0; p < at->n_pieces; p++) {
         struct weft_life life = at->lives[p];
         if (life.first < 0 || life.first >= program->n_slots || life.last < 0 ||
@@ -65,9 +59,8 @@ static enum weft_status check_buffers(const struct weft_program *program, struct
             fault = "buffers are not in order, each once";
         }
         if (fault != NULL) {
-            return weft_fail(err, WEFT_E_DATA,
-                             "program: buffer %d (%" PRId64 " bytes at %" PRId64 "): %s", b,
-                             program->buffers[b].bytes, program->buffers[b].offset, fault);
+            return weft_fail(err, WEFT_E_DATA, "program: buffer %d (%" PRId64 " bytes): %s", b,
+                             program->buffers[b].bytes, fault);
         }
     }
     return WEFT_OK;

@@ -15,7 +15,6 @@ struct access {
 
 struct piece {
     int32_t buffer, index;
-    int64_t begin_bytes, end_bytes;   /* in the arena */
     int32_t first_access, n_accesses; /* in issue order of one period */
     struct weft_turn turn;
 };
@@ -81,14 +80,11 @@ static enum weft_status prepare(struct checker *checker)
     int32_t n = 0;
     for (int32_t b = 0; b < program->n_buffers; b++) {
         const struct weft_buffer *buffer = &program->buffers[b];
-        int64_t bytes = buffer->bytes / buffer->n_pieces;
         checker->first_piece[b] = n;
         for (int32_t p = 0; p < buffer->n_pieces; p++, n++) {
             checker->pieces[n] = (struct piece){
                 .buffer = b,
                 .index = p,
-                .begin_bytes = buffer->offset + p * bytes,
-                .end_bytes = buffer->offset + (p + 1) * bytes,
             };
         }
     }
@@ -222,32 +218,6 @@ static enum weft_status check_turn(struct checker *checker, struct piece *piece)
     return WEFT_OK;
 }
 
-static bool takes_turn(const struct checker *checker, const struct piece *a, const struct piece *b,
-                       int32_t period)
-{
-    return weft_turn_before(checker->order, &a->turn, &b->turn, period);
-}
-
-static enum weft_status check_overlap(const struct checker *checker, const struct piece *a,
-                                      const struct piece *b)
-{
-    if (!a->turn.persists && !b->turn.persists) {
-        if (takes_turn(checker, a, b, 0) && takes_turn(checker, b, a, 1)) return WEFT_OK;
-        if (takes_turn(checker, b, a, 0) && takes_turn(checker, a, b, 1)) return WEFT_OK;
-    }
-    char one[WEFT_PROGRAM_NAME_BYTES], other[WEFT_PROGRAM_NAME_BYTES];
-    return weft_fail(checker->err, WEFT_E_DATA,
-                     "program: %s and %s share bytes and may be in use together",
-                     weft_program_piece_name(checker->program, a->buffer, a->index, one),
-                     weft_program_piece_name(checker->program, b->buffer, b->index, other));
-}
-
-static int by_begin(const void *a, const void *b)
-{
-    const struct piece *x = a, *y = b;
-    return (x->begin_bytes > y->begin_bytes) - (x->begin_bytes < y->begin_bytes);
-}
-
 static enum weft_status check_pages(const struct checker *checker)
 {
     struct weft_turn *turns = calloc((size_t)checker->n_pieces + 1, sizeof *turns);
@@ -265,16 +235,7 @@ static enum weft_status check_all(struct checker *checker)
     WEFT_TRY(prepare(checker));
     for (int32_t p = 0; p < checker->n_pieces; p++)
         WEFT_TRY(check_turn(checker, &checker->pieces[p]));
-    WEFT_TRY(check_pages(checker));
-    qsort(checker->pieces, (size_t)checker->n_pieces, sizeof *checker->pieces, by_begin);
-    for (int32_t i = 0; i < checker->n_pieces; i++) {
-        const struct piece *a = &checker->pieces[i];
-        for (int32_t j = i + 1;
-             j < checker->n_pieces && checker->pieces[j].begin_bytes < a->end_bytes; j++) {
-            WEFT_TRY(check_overlap(checker, a, &checker->pieces[j]));
-        }
-    }
-    return WEFT_OK;
+    return check_pages(checker);
 }
 
 enum weft_status weft_verify_memory(const struct weft_program *program,

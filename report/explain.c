@@ -192,10 +192,10 @@ static void explain_channel(const struct weft_plan *plan, const struct facts *fa
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);
     say_more(n_rows, most_rows, out);
-    /* The planner holds the whole layout to the limit, not the rows: a plan cannot say which. */
+    /* The planner holds whole pages to the limit, not the rows: a plan cannot say which. */
     if (any_free)
-        weft_text_add(out, "  (nothing: its row has room; the block gains nothing there, or the "
-                           "arena had no layout of it within the limit)\n");
+        weft_text_add(out, "  (nothing: its row has room; the block gains nothing there, or its "
+                           "pages would not be within the limit)\n");
 }
 
 /* What the items of a unit under its policy come to. */

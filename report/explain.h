@@ -15,7 +15,7 @@ enum weft_hold_back {
     WEFT_HELD_BY_MEMORY, /* one slot further a row would exceed the limit */
     WEFT_HELD_BY_ORDER,  /* a block ahead is launched no earlier, or one behind is due no later */
     WEFT_HELD_BY_BUSY, /* when it is launched the channel moves another: it would not run before */
-    WEFT_HELD_BY_CHOICE, /* none of these: it gains nothing there, or no layout was found */
+    WEFT_HELD_BY_CHOICE, /* none of these: it gains nothing there, or its pages did not fit */
     WEFT_HELD_COUNT
 };
 
@@ -47,7 +47,7 @@ int32_t weft_explain_dearest(const struct weft_plan *plan);
  * blocks when none may, 0 when none holds bytes. */
 int64_t weft_explain_stair_bytes(const struct weft_plan *plan, int32_t slot);
 
-/* What the plan was made to again, without a layout, with rows of a block less than its largest, as
+/* What the plan was made to again, without pages, with rows of a block less than its largest, as
  * many, and a block more: the price of memory at this plan, not in the relaxation. A step of -1:
  * none was found. Nothing when no block holds bytes. */
 enum { WEFT_STAIRS = 3 };

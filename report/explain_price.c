@@ -94,7 +94,7 @@ void weft_explain_stairs(const struct weft_plan *plan, const int64_t step_ns[WEF
     char a[WEFT_UNITS_TEXT_BYTES];
     struct weft_table table;
     if (block_bytes == 0) return;
-    weft_text_addf(out, "a block more or less, of %s at slot %s; planned again without a layout\n",
+    weft_text_addf(out, "a block more or less, of %s at slot %s; planned again without pages\n",
                    weft_units_show_bytes(block_bytes, a), plan->problem->slot_names[slot]);
     weft_table_init(&table, "lrrr");
     weft_table_cell(&table, "memory");

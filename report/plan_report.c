@@ -96,7 +96,7 @@ static void report_limit(const struct weft_plan *plan, struct weft_text *out)
     bool limited = plan->problem->memory_limit_bytes != INT64_MAX;
     weft_units_show_bytes(plan->problem->memory_limit_bytes, limit);
     if (p->total_bytes == 0) {
-        weft_text_addf(out, "memory    largest row %s a rank, not packed; %s%s\n", peak,
+        weft_text_addf(out, "memory    largest row %s a rank, without pages; %s%s\n", peak,
                        limited ? "limit " : "no limit given", limited ? limit : "");
         return;
     }
@@ -104,8 +104,10 @@ static void report_limit(const struct weft_plan *plan, struct weft_text *out)
         weft_text_addf(out, "memory    %s a rank (largest row %s), no limit given\n", total, peak);
         return;
     }
-    weft_text_addf(out, "memory    %s a rank of %s; largest row %s, packing costs %.2f %%\n", total,
-                   limit, peak, share(p->total_bytes - p->peak_bytes, p->peak_bytes));
+    char page[WEFT_UNITS_TEXT_BYTES];
+    weft_text_addf(out, "memory    %s a rank of %s; largest row %s, pages of %s round up %.2f %%\n",
+                   total, limit, peak, weft_units_show_bytes(plan->pages.page_bytes, page),
+                   share(p->total_bytes - p->peak_bytes, p->peak_bytes));
 }
 
 /* Base memory is the config's or the profile's; without either the limit binds the arena alone. */

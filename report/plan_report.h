@@ -10,7 +10,7 @@
 
 /* A paragraph and a table: policies by unit with runs of equal ones folded, prediction with bound,
  * gap and the solver's own words; memory by category at the peak. The plan is predicted; before it
- * is lowered nothing is said of packing. */
+ * is lowered nothing is said of pages. */
 void weft_report_plan(const struct weft_plan *plan, struct weft_text *out);
 
 /* The same figures as one JSON object. */

@@ -1,5 +1,5 @@
 /* An estimate says what each policy needs when every unit has it, in one period, whatever the
- * limit: just in time, as published rules issue, and the fastest. It makes no layout and proves
+ * limit: just in time, as published rules issue, and the fastest. It gives out no pages and proves
  * nothing, so it takes milliseconds.
  *
  * RESULTS.md: estimate/estimate. */

@@ -22,6 +22,7 @@ struct weft_cluster {
     int64_t ranks;
     int64_t ranks_per_node;     /* 0 in a file = all ranks in one node; resolved here */
     int64_t memory_limit_bytes; /* of one rank, everything included; 0 = not given */
+    int64_t page_bytes;         /* 0 = as the least limit asks */
     int64_t base_bytes;         /* "base": of a rank outside the arena, in the analytic profile */
     struct weft_device_spec device;
     struct {

@@ -9,10 +9,34 @@
 #include "spec/config_parts.h"
 #include "spec/config_tables.h"
 
+/* A GPU gives its memory out in large pages alone. */
+static void check_page(const struct weft_section *section, struct weft_cluster *cluster,
+                       struct weft_findings *findings)
+{
+    enum { LARGE_BYTES = 2 << 20 };
+    char path[32];
+    const int64_t page_bytes = cluster->page_bytes;
+    snprintf(path, sizeof path, "%s.page", section->path);
+    if (cluster->device.type == WEFT_DEVICE_CUDA) {
+        if (page_bytes == 0) cluster->page_bytes = LARGE_BYTES;
+        if (cluster->page_bytes != LARGE_BYTES)
+            weft_findings_add(findings, section->source, path,
+                              "a GPU has pages of 2MiB: leave the key out");
+        return;
+    }
+    if ((page_bytes & (page_bytes - 1)) == 0) return;
+    int64_t lower = 4096;
+    while (2 * lower < page_bytes)
+        lower *= 2;
+    weft_findings_add(findings, section->source, path, "%lld bytes is no power of two; try %lldKiB",
+                      (long long)page_bytes, (long long)(lower / 1024));
+}
+
 static void check_cluster(const struct weft_section *section, struct weft_config *config,
                           struct weft_findings *findings)
 {
     struct weft_cluster *cluster = &config->cluster;
+    check_page(section, cluster, findings);
     if (cluster->ranks_per_node == 0 || cluster->ranks_per_node > cluster->ranks) {
         cluster->ranks_per_node = cluster->ranks;
     }
@@ -110,7 +134,7 @@ static void add_key(struct weft_json_writer *writer, const struct weft_field_tab
 
 static enum weft_status hash_config(struct weft_config *config, struct weft_error *err)
 {
-    static const char *const cluster_keys[] = {"ranks", "ranks_per_node", "memory_limit",
+    static const char *const cluster_keys[] = {"ranks", "ranks_per_node", "memory_limit", "page",
                                                "channels"};
     static const char *const train_keys[] = {"micro_batch", "grad_accum", "seq_len", "precision"};
     static const char *const plan_keys[] = {"blocks", "block_size", "block_efficiency", "fuse"};

@@ -121,6 +121,9 @@ static const struct weft_field cluster_fields[] = {
      NULL, "0: all in one node"},
     {"memory_limit", WEFT_FIELD_BYTES, AT(weft_cluster, memory_limit_bytes), "null", 1, LARGE, NULL,
      NULL, "of one rank, everything included; left out: no limit"},
+    {"page", WEFT_FIELD_BYTES, AT(weft_cluster, page_bytes), "null", 4096, 2097152, NULL, NULL,
+     "what memory is given out in, a power of two from 4KiB to 2MiB; left out: the largest that is "
+     "at most 1/65536 of the least arena, on a GPU 2MiB"},
     {"base", WEFT_FIELD_BYTES, AT(weft_cluster, base_bytes), "\"0B\"", 0, LARGE, NULL, NULL,
      "memory of a rank outside the arena (context, libraries), until it is measured"},
     {"device", WEFT_FIELD_OBJECT, AT(weft_cluster, device), "{}", 0, 0, NULL, &device_table,

@@ -3,7 +3,7 @@
 
 For every run in configs/runs, or those named, what `weft estimate` says that a published rule needs
 against the plan that the rule makes without a limit: the fullest slot of the program as it is
-simulated, asked: at most 2 % apart; and all that a rank holds with the addresses of its buffers,
+simulated, asked: at most 2 % apart; and all that a rank holds in whole pages,
 which an estimate does not look for. Nothing depends on the machine but the seconds. Markdown on
 stdout; exit 1 where it is missed. With --record it writes bench/results/estimate.json.
 """
@@ -42,7 +42,7 @@ class Weft:
 
 
 def simulated(weft, config, rule, scratch):
-    """(fullest slot, with addresses) of the plan that the rule makes; None where it makes none."""
+    """(fullest slot, in pages) of the plan that the rule makes; None where it makes none."""
     plan = str(Path(scratch) / "plan.json")
     if weft.run("plan", config, "--planner", rule, "--memory-limit", "1PB", "-o", plan) is None:
         return None
@@ -51,7 +51,7 @@ def simulated(weft, config, rule, scratch):
 
 
 def compare(weft, run, scratch):
-    """What each rule of a run needs: {rule: (estimated, fullest slot, with addresses)}."""
+    """What each rule of a run needs: {rule: (estimated, fullest slot, in pages)}."""
     config = str(ROOT / "configs" / "runs" / f"{run}.json")
     begun = time.monotonic()
     rows = weft.run("estimate", config)["rows"]
@@ -64,13 +64,13 @@ def compare(weft, run, scratch):
 
 
 def summary(rule, needs):
-    """How far the simulated peaks and the addresses are from what was told, and a line of it."""
+    """How far the simulated peaks and the pages are from what was told, and a line of it."""
     apart = [abs(simulated - told) / simulated for told, simulated, _ in needs.values()]
-    packed = {run: (total - told) / total for run, (told, _, total) in needs.items()}
-    worst = max(packed, key=packed.get)
+    paged = {run: (total - told) / total for run, (told, _, total) in needs.items()}
+    worst = max(paged, key=paged.get)
     return max(apart), [rule, len(needs), f"{100 * max(apart):.3f} %",
-                        f"{100 * statistics.median(packed.values()):.3f} %",
-                        f"{100 * packed[worst]:.2f} % ({worst})"]
+                        f"{100 * statistics.median(paged.values()):.3f} %",
+                        f"{100 * paged[worst]:.2f} % ({worst})"]
 
 
 def main():
@@ -86,7 +86,7 @@ def main():
     runs = options.runs or sorted(path.stem for path in (ROOT / "configs" / "runs").glob("*.json"))
     with tempfile.TemporaryDirectory() as scratch:
         answers = {run: compare(weft, run, scratch) for run in runs}
-    print("| rule | runs | from the simulated peak, worst | addresses more, median | worst |")
+    print("| rule | runs | from the simulated peak, worst | pages more, median | worst |")
     print("| --- | --- | --- | --- | --- |")
     told = [summary(rule, {run: needs[rule] for run, (needs, _) in answers.items() if rule in needs})
             for rule in RULES]

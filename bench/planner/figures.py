@@ -3,14 +3,14 @@
 [deepcompile]
 
     gap          proven gap and time of ilp: models x ratio x ranks x limits, and with blocks halved
-    random       proven gap of `weft plan` at default settings for --configs random configs, with
-                 layouts, beside that of plans without (tests/program/random_config.h)
+    random       proven gap of `weft plan` at default settings for --configs random configs, in
+                 pages, beside that of plans held to rows alone (tests/program/random_config.h)
     rivals       every published rule at the same limit and its own best setting against ilp
     deepcompile  Llama-3-70B and Mixtral on 32 ranks, 1 to 16 micro-steps: gain over `deepspeed`
 
 All when none is named. Two processes at a time (--jobs). Every instance is a file in --out, and
 one that is there is not planned again, so that a run can be stopped and goes on. --quick is a small
-part of each, a minute in all. Plans are judged by the simulator, without layouts but for `random`; the
+part of each, a minute in all. Plans are judged by the simulator, held to rows alone but for `random`; the
 ratio is channel time over compute time of a step in which every unit is fsdp. Times are those of this
 machine, and nothing else should run on it; gaps do not depend on it. Markdown on stdout.
 """
@@ -148,7 +148,7 @@ def show_gap(model, plans, halves):
 
 
 class Whole(Instance):
-    """A random config: what `weft plan` says of it, and ilp's plan of the same without a layout."""
+    """A random config: what `weft plan` says of it, and ilp's plan of the same held to rows alone."""
 
     ALARM = ["--set", "plan.time_limit=4h"]  # rings on no machine, so that the work alone ends it
 
@@ -180,10 +180,10 @@ class Whole(Instance):
                 return
             row = {**self.rows[0], "shape": self.config["$comment"].split(": ")[1],
                    "ranks": self.config["cluster"]["ranks"],
-                   "packed": {"step_ns": said["step_ns"], "bound_ns": said["least_bound_ns"]}}
+                   "paged": {"step_ns": said["step_ns"], "bound_ns": said["least_bound_ns"]}}
             done.write_text(json.dumps(row))
         row = json.loads(done.read_text())
-        self.rows = [dict(row, packed_gap=gap_of(row["packed"]), gap=gap_of(row))]
+        self.rows = [dict(row, paged_gap=gap_of(row["paged"]), gap=gap_of(row))]
 
 
 def random_gaps(options):
@@ -193,16 +193,16 @@ def random_gaps(options):
     found = [(instance.number, row) for instance in instances for row in instance.rows]
     print("| plans | configs | gap median | 95th percentile | worst | within 0.1 % | within 1 % |\n"
           "| --- | --- | --- | --- | --- | --- | --- |")
-    for name, key in (("with layouts", "packed_gap"), ("without", "gap")) if found else ():
+    for name, key in (("in pages", "paged_gap"), ("rows alone", "gap")) if found else ():
         gaps = [row[key] for _, row in found]
         print(f"| {name} | {len(gaps)} | {statistics.median(gaps):.3f} % | "
               f"{percent(gaps, 0.95):.2f} % | {max(gaps):.1f} % | {sum(g <= 0.1 for g in gaps)} | "
               f"{sum(g <= 1 for g in gaps)} |")
-    print("\n| the ten worst | shape | layers | ranks | gap with a layout | without |\n"
+    print("\n| the ten worst | shape | layers | ranks | gap in pages | rows alone |\n"
           "| --- | --- | --- | --- | --- | --- |")
-    for number, row in sorted(found, key=lambda one: -one[1]["packed_gap"])[:10]:
+    for number, row in sorted(found, key=lambda one: -one[1]["paged_gap"])[:10]:
         print(f"| random_config {number} | {row['shape']} | {row['layers']} | {row['ranks']} | "
-              f"{row['packed_gap']:.2f} % | {row['gap']:.2f} % |")
+              f"{row['paged_gap']:.2f} % | {row['gap']:.2f} % |")
 
 
 def points(instances):

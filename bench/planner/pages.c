@@ -66,7 +66,7 @@ static enum weft_status print_paging(const struct pages_bench *b, double factor,
     struct weft_paging *paging = NULL;
     double from_s = cpu_s();
     struct weft_work work = weft_work_begin(NULL, 0);
-    WEFT_TRY(weft_program_page(program, page_bytes, &work, &paging, err));
+    WEFT_TRY(weft_program_page(program, page_bytes, NULL, &work, &paging, err));
     double took_s = cpu_s() - from_s;
     printf("{\"config\": \"%s\", \"factor\": %.2f, \"page_bytes\": %lld, \"n_pages\": %d, "
            "\"row_pages\": %d, \"row_bytes\": %lld, \"over_row\": %.6f, \"n_tables\": %d, "
@@ -97,7 +97,7 @@ static enum weft_status page_limit(struct pages_bench *b, double factor, int64_t
     enum weft_status status;
     b->stages.problem->memory_limit_bytes = limit_bytes;
     WEFT_TRY_GOTO(done, weft_schedule(b->stages.problem, NULL, &options, &plan, NULL, err));
-    WEFT_TRY_GOTO(done, weft_program_lower(plan, &inputs, -1, &program, err));
+    WEFT_TRY_GOTO(done, weft_program_lower(plan, &inputs, &program, err));
     for (int32_t s = 0; s < b->n_sizes; s++)
         WEFT_TRY_GOTO(done, print_paging(b, factor, program, b->sizes[s], err));
 done:

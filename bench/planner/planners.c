@@ -1,12 +1,12 @@
 /* Plans one config with many planners under several limits: planners CONFIG
- * [--set path.key=value]... [--planners A,B | all] [--settings] [--starts] [--layout] [--share]
+ * [--set path.key=value]... [--planners A,B | all] [--settings] [--starts] [--pages] [--share]
  * [--ratio R] [--limits N | --needs N | --at BYTES]
  *
  * With --ratio communication is R times as long as compute: times of collectives are scaled alike
  * until an fsdp step's channel time is R times its compute time. Limits go from the least that fits
  * to all that helps; with --needs they are N of what the planners need when nothing limits them,
  * from the least that fits to where all fit. With --settings a planner's own best setting is taken.
- * Without --layout the rows are held to the limit; with it the end of the arena is. With --starts
+ * Without --pages the rows are held to the limit; with it their pages are. With --starts
  * ilp plans every limit once more, beginning with the plans of all others: "ilp+starts".
  * Where the config leaves the period open, a planner has all periods to choose from, and the bound
  * is the least over them; each has all of the work, or, with --share, an equal part. One line of
@@ -39,7 +39,7 @@ struct bench {
     char names[2048];
     const char *sets[MOST_SETS];
     int32_t n_sets, n_planners, n_limits, n_variants;
-    bool settings, needs, layout, starts, shares;
+    bool settings, needs, pages, starts, shares;
     bool keeps, uses; /* starts: they are kept, or given to the planner */
     double ratio;
     int64_t at_bytes; /* the one limit; 0 = chosen */
@@ -85,8 +85,8 @@ static enum weft_status read_arguments(int argc, char **argv, struct bench *b,
         bool more = i + 1 < argc;
         if (strcmp(argv[i], "--settings") == 0)
             b->settings = true;
-        else if (strcmp(argv[i], "--layout") == 0)
-            b->layout = true;
+        else if (strcmp(argv[i], "--pages") == 0)
+            b->pages = true;
         else if (strcmp(argv[i], "--starts") == 0)
             b->starts = true;
         else if (strcmp(argv[i], "--share") == 0)
@@ -113,7 +113,7 @@ static enum weft_status read_arguments(int argc, char **argv, struct bench *b,
     if (b->path && b->n_limits >= 1 && b->n_limits <= MOST_LIMITS && b->ratio >= 0) return WEFT_OK;
     return weft_fail(err, WEFT_E_USAGE,
                      "usage: planners CONFIG [--set KEY=VALUE]... [--planners A,B] [--settings] "
-                     "[--starts] [--layout] [--share] [--ratio R] [--limits N | --needs N | --at "
+                     "[--starts] [--pages] [--share] [--ratio R] [--limits N | --needs N | --at "
                      "BYTES]");
 }
 
@@ -167,7 +167,7 @@ static enum weft_status plan_one(struct bench *b, int32_t variant, const char *p
     struct weft_error refusal = {0};
     int64_t from_ns = weft_clock_now_ns();
     enum weft_status status =
-        weft_schedule(stages->problem, b->layout ? &inputs : NULL, &options, &plan, NULL, &refusal);
+        weft_schedule(stages->problem, b->pages ? &inputs : NULL, &options, &plan, NULL, &refusal);
     *out = (struct found){.took_ns = weft_clock_now_ns() - from_ns, .work = work.spent};
     if (work.rang) return weft_fail(err, WEFT_E_HANG, "%s: the time limit ended it", planner);
     if (status == WEFT_E_INFEASIBLE || status == WEFT_E_DATA) return WEFT_OK; /* no plan of it */
@@ -350,13 +350,13 @@ static enum weft_status measure(struct bench *b, struct weft_error *err)
         WEFT_TRY(scale_collectives(b->profile, b->ratio / ratio, err));
         WEFT_TRY(make_stages(b, err));
     }
-    bool layout = b->layout; /* limits are the rows', to be the same with and without */
-    b->layout = false;
+    bool pages = b->pages; /* limits are the rows', to be the same with and without */
+    b->pages = false;
     if (b->at_bytes > 0)
         b->limits[0] = b->at_bytes;
     else
         WEFT_TRY(b->needs ? choose_needs(b, err) : choose_limits(b, err));
-    b->layout = layout;
+    b->pages = pages;
     for (int32_t l = 0; l < b->n_limits; l++) {
         enum weft_status status = plan_limit(b, l, err);
         drop_starts(b);

@@ -2,7 +2,7 @@
 """What a unit of work takes on this machine: bench/planner/work.py --weft WEFT [CONFIG...]
 
 Plans configs of configs/runs (those below when none is named) at limits near the least that fits and
-with a gap of next to nothing, so that searches, tree, solver and layouts all have to work, and
+with a gap of next to nothing, so that searches, tree, solver and pages all have to work, and
 compares what `weft plan -v` says that it spent with the user time of weft and its solver. A unit is
 to be about a nanosecond on the machine that the costs in the code were measured on; what matters is
 that it is much the same for all models. What takes less than a tenth of a second is left out.

@@ -42,7 +42,7 @@ static enum weft_status find_enough(const struct weft_plan *plan, int64_t row_by
     return WEFT_OK;
 }
 
-/* The plan by ilp without solver, layout or proof, from the starts; NULL when it finds none. */
+/* The plan by ilp without solver, pages or proof, from the starts; NULL when it finds none. */
 static enum weft_status plan_again(const struct weft_problem *problem,
                                    const struct weft_schedule_options *options,
                                    struct weft_plan **out, struct weft_error *err)
@@ -208,7 +208,7 @@ const struct weft_command weft_command_explain = {
         "channel\n"
         "being busy (with which block), or nothing. And what a block of memory more or less does "
         "to\n"
-        "the step, by planning again without solver and layout where the plan's bound does not "
+        "the step, by planning again without solver and pages where the plan's bound does not "
         "tell;\nwith at most --work-limit (1G, about a second) together, and an alarm after\n"
         "--time-limit (60s). Tables are cut after 20 rows, unless --all is given.",
     .flags = "--all --work-limit --time-limit",

@@ -68,7 +68,7 @@ static enum weft_status add_planner(struct weft_sweep_planners *planners, const 
     return WEFT_OK;
 }
 
-/* Unless they are named all but `random`, which is one of a million draws and no rival. */
+/* Unless they are named all but `random`, which is one of a million draws. */
 static enum weft_status read_planners(const char *list, struct weft_sweep_planners *planners,
                                       struct weft_error *err)
 {

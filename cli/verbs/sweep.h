@@ -16,7 +16,7 @@ struct weft_sweep_planners {
 };
 
 /* Fills `n` limits, increasing: from the least at which the leanest plan of any of the config's
- * periods has a layout, to a little more than the least at which the greedy planner finds one no
+ * periods fits in pages, to a little more than the least at which the greedy planner finds one no
  * slower than without a limit, in the period that is fastest then; with `all` (NULL: none) further,
  * to where each of those planners has a plan, but for rules that cannot be applied at any limit.
  * The session is staged; its period, its config's and its problem's limit are changed on the way.

@@ -12,7 +12,7 @@ enum { BISECTIONS = 24, MOST_PASSES = 8 };
 /* A limit helps while it shortens the step by more than this share. */
 static const double MATTERS = 5e-4;
 
-/* The greedy plan's step under a limit, without a layout; INT64_MAX when there is none. */
+/* The greedy plan's step under a limit, without pages; INT64_MAX when there is none. */
 static enum weft_status greedy_step(struct weft_session *session, int64_t limit_bytes,
                                     int64_t *step_ns, int64_t *peak_bytes, struct weft_error *err)
 {
@@ -74,7 +74,7 @@ static enum weft_status find_high(struct weft_session *session, int64_t low, int
     return WEFT_OK;
 }
 
-/* Whether a planner has a plan within a limit, layout included, in any of the config's periods; its
+/* Whether a planner has a plan within a limit, in pages, in any of the config's periods; its
  * bytes. *applies is false of a rule that has none at any limit. */
 static enum weft_status plan_within(struct weft_session *session, const char *planner,
                                     int64_t limit_bytes, bool *applies, int64_t *bytes,
@@ -156,7 +156,7 @@ enum weft_status weft_sweep_choose_limits(struct weft_session *session,
     int64_t low, high;
     weft_watch_begin(session->watch, "sweep");
     WEFT_TRY(weft_session_stage_leanest(session, err));
-    WEFT_TRY(weft_least_packed_limit(session->stages.problem, &session->inputs, &low, err));
+    WEFT_TRY(weft_least_paged_limit(session->stages.problem, &session->inputs, &low, err));
     WEFT_TRY(stage_fastest(session, err));
     WEFT_TRY(find_high(session, low, &high, err));
     weft_watch_end(session->watch);

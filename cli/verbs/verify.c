@@ -8,7 +8,7 @@
 #include "problem/stages.h"
 #include "program/predict.h"
 
-/* The arena's end is the program's question, but it is within the limit and not below the rows,
+/* The arena's pages are the program's question, but it is within the limit and not below the rows,
  * which count the base rounded up. */
 static enum weft_status check_total(const char *path, const struct weft_plan *plan,
                                     struct weft_error *err)

@@ -79,6 +79,16 @@ struct weft_paging {
     const struct weft_page_mapping *mappings; /* by `at`; what none covers is a guard */
 };
 
+/* The pages of ranges whose buffers are known, as a plan has them: a list for each range's table 0
+ * and then 1, but one for the residents' and everywhere where there is one table. */
+struct weft_page_lists {
+    int64_t page_bytes;
+    int32_t n_tables;
+    int32_t n_lists;
+    const int32_t *ends; /* by list: in `stretches`, behind its last */
+    const struct weft_page_stretch *stretches;
+};
+
 struct weft_paging_inputs {
     const struct weft_paged_buffer *buffers;
     int32_t n_buffers;
@@ -92,6 +102,16 @@ struct weft_paging_inputs {
 WEFT_MUST_USE enum weft_status weft_paging_create(const struct weft_paging_inputs *inputs,
                                                   struct weft_work *work, struct weft_paging **out,
                                                   struct weft_error *err);
+/* A paging's own lists; arrays the pool's. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_paging_list(const struct weft_paging *paging,
+                                                struct weft_pool *pool, struct weft_page_lists *out,
+                                                struct weft_error *err);
+/* The paging whose lists these are, taken at their word: who shares a page is not looked at.
+ * inputs->page_bytes is the lists'. WEFT_E_DATA when they are no lists of these buffers. */
+WEFT_MUST_USE enum weft_status weft_paging_restore(const struct weft_paging_inputs *inputs,
+                                                   const struct weft_page_lists *lists,
+                                                   struct weft_paging **out,
+                                                   struct weft_error *err);
 void weft_paging_destroy(struct weft_paging *paging);
 
 #endif

@@ -13,6 +13,7 @@ struct pager {
     struct weft_pool pool; /* of what is needed only while paging */
     struct weft_page_ranges ranges;
     struct weft_colouring colouring;
+    const struct weft_page_lists *lists; /* instead of a colouring; NULL: there are none */
     struct weft_paging *paging;
 };
 
@@ -169,12 +170,59 @@ static bool map_ranges(struct pager *pager, struct tables *tables)
     return true;
 }
 
+static enum weft_status refuse_lists(const struct pager *pager, struct weft_error *err)
+{
+    return weft_fail(err, WEFT_E_DATA,
+                     "pages are given to %d lists of %d tables, the program has %d ranges, or "
+                     "others: plan again",
+                     pager->lists->n_lists, pager->lists->n_tables, pager->ranges.n_ranges);
+}
+
+/* The stretches of a list, which are as many pages as the range has. */
+static enum weft_status take_list(struct pager *pager, struct tables *tables, int32_t list,
+                                  int32_t r, int32_t t, struct weft_error *err)
+{
+    const struct weft_page_lists *lists = pager->lists;
+    struct weft_paging *paging = pager->paging;
+    struct weft_page_range *range = &tables->ranges[r];
+    int64_t pages = 0;
+    range->first_stretch[t] = paging->n_stretches;
+    for (int32_t s = list == 0 ? 0 : lists->ends[list - 1]; s < lists->ends[list]; s++) {
+        struct weft_page_stretch stretch = lists->stretches[s];
+        if (stretch.first < 0 || stretch.count < 1 || stretch.first > INT32_MAX - stretch.count)
+            return refuse_lists(pager, err);
+        int32_t end = stretch.first + stretch.count;
+        if (end > paging->n_pages) paging->n_pages = end;
+        pages += stretch.count;
+        tables->stretches[paging->n_stretches++] = stretch;
+        range->n_stretches[t]++;
+    }
+    return pages == pager->ranges.n_pages[r] ? WEFT_OK : refuse_lists(pager, err);
+}
+
+static enum weft_status take_lists(struct pager *pager, struct tables *tables,
+                                   struct weft_error *err)
+{
+    const struct weft_page_ranges *ranges = &pager->ranges;
+    int32_t list = 0;
+    for (int32_t r = 0; r < ranges->n_ranges; r++) {
+        bool is_resident = r == 0 && ranges->n_resident_pages > 0;
+        for (int32_t t = 0; t < (is_resident ? 1 : pager->lists->n_tables); t++, list++) {
+            if (list == pager->lists->n_lists) return refuse_lists(pager, err);
+            WEFT_TRY(take_list(pager, tables, list, r, t, err));
+        }
+    }
+    return list == pager->lists->n_lists ? WEFT_OK : refuse_lists(pager, err);
+}
+
 static enum weft_status fill_tables(struct pager *pager, struct weft_error *err)
 {
     struct weft_paging *paging = pager->paging;
     const struct weft_page_ranges *ranges = &pager->ranges;
     size_t n_ranges = (size_t)ranges->n_ranges, n_buffers = (size_t)pager->inputs->n_buffers;
+    const struct weft_page_lists *lists = pager->lists;
     size_t n_stretches = (size_t)pager->colouring.n_grants + 1;
+    if (lists != NULL && lists->n_lists > 0) n_stretches += (size_t)lists->ends[lists->n_lists - 1];
     struct tables tables = {
         weft_pool_array(&paging->pool, n_ranges, sizeof *tables.ranges),
         weft_pool_array(&paging->pool, n_stretches, sizeof *tables.stretches),
@@ -184,11 +232,13 @@ static enum weft_status fill_tables(struct pager *pager, struct weft_error *err)
     if (tables.ranges == NULL || tables.stretches == NULL || tables.mappings == NULL ||
         tables.places == NULL)
         return weft_fail_memory(err, "paging");
-    if (ranges->n_resident_pages > 0) {
+    if (lists != NULL) {
+        WEFT_TRY(take_lists(pager, &tables, err));
+    } else if (ranges->n_resident_pages > 0) {
         add_stretch(pager, &tables, &tables.ranges[0].n_stretches[0],
                     (struct weft_page_stretch){0, ranges->n_resident_pages});
     }
-    list_stretches(pager, &tables);
+    if (lists == NULL) list_stretches(pager, &tables);
     if (!map_ranges(pager, &tables)) {
         return weft_fail(err, WEFT_E_DATA,
                          "the buffers of a program need more addresses than "
@@ -220,6 +270,48 @@ done:
     weft_colouring_finish(&pager.colouring);
     weft_pool_finish(&pager.pool);
     return status;
+}
+
+enum weft_status weft_paging_restore(const struct weft_paging_inputs *inputs,
+                                     const struct weft_page_lists *lists, struct weft_paging **out,
+                                     struct weft_error *err)
+{
+    enum weft_status status;
+    struct pager pager = {.inputs = inputs, .lists = lists};
+    struct weft_circle circle;
+    pager.paging = calloc(1, sizeof *pager.paging);
+    if (pager.paging == NULL) return weft_fail_memory(err, "paging");
+    pager.paging->page_bytes = inputs->page_bytes;
+    pager.paging->n_tables = lists->n_tables;
+    WEFT_TRY_GOTO(done, list_arcs(&pager, WEFT_PAGE_TABLES, &circle, err));
+    WEFT_TRY_GOTO(done, weft_circle_row(&circle, &pager.paging->row_pages, err));
+    pager.paging->row_pages += pager.ranges.n_resident_pages;
+    WEFT_TRY_GOTO(done, fill_tables(&pager, err));
+    *out = pager.paging;
+    pager.paging = NULL;
+done:
+    weft_paging_destroy(pager.paging);
+    weft_pool_finish(&pager.pool);
+    return status;
+}
+
+enum weft_status weft_paging_list(const struct weft_paging *paging, struct weft_pool *pool,
+                                  struct weft_page_lists *out, struct weft_error *err)
+{
+    size_t most = (size_t)paging->n_ranges * WEFT_PAGE_TABLES, n = (size_t)paging->n_stretches;
+    int32_t *ends = weft_pool_array(pool, most, sizeof *ends);
+    struct weft_page_stretch *stretches = weft_pool_array(pool, n, sizeof *stretches);
+    if (ends == NULL || stretches == NULL) return weft_fail_memory(err, "paging");
+    *out = (struct weft_page_lists){paging->page_bytes, paging->n_tables, 0, ends, stretches};
+    for (int32_t r = 0; r < paging->n_ranges; r++) {
+        const struct weft_page_range *range = &paging->ranges[r];
+        bool one = range->offsets[0] == range->offsets[1];
+        for (int32_t t = 0; t < (one ? 1 : WEFT_PAGE_TABLES); t++)
+            ends[out->n_lists++] = range->first_stretch[t] + range->n_stretches[t];
+    }
+    for (size_t s = 0; s < n; s++)
+        stretches[s] = paging->stretches[s];
+    return WEFT_OK;
 }
 
 void weft_paging_destroy(struct weft_paging *paging)

@@ -95,8 +95,7 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
         weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->records);
     if (exec->records == NULL) return weft_fail_memory(err, "records");
     WEFT_TRY(create_events(exec, err));
-    WEFT_TRY(weft_exec_places_fill(program, exec->options.paging, exec->options.poison, &exec->pool,
-                                   &exec->places, err));
+    WEFT_TRY(weft_exec_places_fill(program, exec->options.poison, &exec->pool, &exec->places, err));
     WEFT_TRY(weft_exec_units_fill(exec, err));
     WEFT_TRY(weft_exec_bind(exec, err));
     WEFT_TRY(weft_exec_live_create(program, &exec->live, err));

@@ -19,7 +19,6 @@
 #include "spec/config.h"
 
 struct weft_exec;
-struct weft_paging; /* memory_model/pages/pages.h */
 
 struct weft_exec_options {
     /* All must outlive the executor. */
@@ -27,7 +26,6 @@ struct weft_exec_options {
     const struct weft_shards *shards;
     const struct weft_plan *plan;
     const struct weft_program *program;
-    const struct weft_paging *paging; /* where its buffers are; NULL: at the program's offsets */
     struct weft_device *device;
     struct weft_comm *comm; /* that mapped `arena`, by weft_exec_map_arena */
     struct weft_nn *nn;
@@ -37,11 +35,10 @@ struct weft_exec_options {
     const struct weft_failpoint *failpoint; /* its places are ops and "replica"; or NULL */
 };
 
-/* Collective: the arena of a program, and of peers' what collectives read. `paging` and `poison` as
- * the executor's. Errors as weft_comm_map_arena's; weft_comm_unmap_arena unmaps. */
+/* Collective: the arena of a program, by its paging, and of peers' what collectives read. `poison`
+ * as the executor's. Errors as weft_comm_map_arena's; weft_comm_unmap_arena unmaps. */
 WEFT_MUST_USE enum weft_status weft_exec_map_arena(struct weft_comm *comm,
-                                                   const struct weft_program *program,
-                                                   const struct weft_paging *paging, bool poison,
+                                                   const struct weft_program *program, bool poison,
                                                    struct weft_arena **out, struct weft_error *err);
 
 /* Periods are counted from here: the first one is even. */

@@ -6,45 +6,41 @@
 #include "program/mappings.h"
 #include "runtime/exec/exec.h"
 
-static enum weft_status fill_offsets(const struct weft_program *program,
-                                     const struct weft_paging *paging, bool at_end,
+static enum weft_status fill_offsets(const struct weft_program *program, bool at_end,
                                      struct exec_places *out, struct weft_error *err)
 {
-    int32_t *tenants = calloc(paging == NULL ? 1 : (size_t)paging->n_ranges, sizeof *tenants);
+    const struct weft_paging *paging = program->paging;
+    int32_t *tenants = calloc((size_t)paging->n_ranges + 1, sizeof *tenants);
     if (tenants == NULL) return weft_fail_memory(err, "places of buffers");
-    for (int32_t b = 0; paging != NULL && b < program->n_buffers; b++)
+    for (int32_t b = 0; b < program->n_buffers; b++)
         tenants[paging->places[b].range]++;
     for (int32_t b = 0; b < program->n_buffers; b++) {
         const struct weft_buffer *buffer = &program->buffers[b];
-        const struct weft_page_place *place = paging == NULL ? NULL : &paging->places[b];
+        const struct weft_page_place *place = &paging->places[b];
         int64_t up = 0;
-        out->sole[b] = place != NULL && tenants[place->range] == 1;
+        out->sole[b] = tenants[place->range] == 1;
         if (at_end && out->sole[b] && buffer->n_pieces == 1)
             up = paging->ranges[place->range].n_pages * paging->page_bytes - buffer->bytes;
         for (int t = 0; t < EXEC_TABLES; t++)
-            out->offsets[t][b] = place == NULL ? buffer->offset : place->offsets[t] + up;
+            out->offsets[t][b] = place->offsets[t] + up;
     }
     free(tenants);
     return WEFT_OK;
 }
 
-enum weft_status weft_exec_places_fill(const struct weft_program *program,
-                                       const struct weft_paging *paging, bool at_end,
+enum weft_status weft_exec_places_fill(const struct weft_program *program, bool at_end,
                                        struct weft_pool *pool, struct exec_places *out,
                                        struct weft_error *err)
 {
     const size_t n_buffers = (size_t)program->n_buffers;
-    *out = (struct exec_places){.program = program, .paging = paging};
-    const struct weft_arena_shape whole = weft_arena_whole(program->arena_bytes);
-    out->n_tables = paging == NULL ? 1 : paging->n_tables;
-    out->page_bytes = paging == NULL ? whole.page_bytes : paging->page_bytes;
-    out->span_bytes = paging == NULL ? whole.span_bytes : paging->span_bytes;
+    *out = (struct exec_places){.program = program, .paging = program->paging};
+    out->n_tables = program->paging->n_tables;
     for (int t = 0; t < EXEC_TABLES; t++)
         out->offsets[t] = weft_pool_array(pool, n_buffers, sizeof *out->offsets[t]);
     out->sole = weft_pool_array(pool, n_buffers, sizeof *out->sole);
     if (out->offsets[0] == NULL || out->offsets[1] == NULL || out->sole == NULL)
         return weft_fail_memory(err, "places of buffers");
-    return fill_offsets(program, paging, at_end, out, err);
+    return fill_offsets(program, at_end, out, err);
 }
 
 static int compare_ranges(const void *a, const void *b)
@@ -102,16 +98,15 @@ static enum weft_status list_mappings(const struct weft_paging *paging, struct w
 }
 
 enum weft_status weft_exec_map_arena(struct weft_comm *comm, const struct weft_program *program,
-                                     const struct weft_paging *paging, bool poison,
-                                     struct weft_arena **out, struct weft_error *err)
+                                     bool poison, struct weft_arena **out, struct weft_error *err)
 {
     struct weft_pool pool = {0};
     struct exec_places places;
-    struct weft_arena_shape shape = weft_arena_whole(program->arena_bytes);
+    struct weft_arena_shape shape = {0};
     struct weft_ranges reads = {0};
-    enum weft_status status = weft_exec_places_fill(program, paging, poison, &pool, &places, err);
+    enum weft_status status = weft_exec_places_fill(program, poison, &pool, &places, err);
     if (status == WEFT_OK) status = list_reads(&places, &pool, &reads, err);
-    if (status == WEFT_OK && paging != NULL) status = list_mappings(paging, &pool, &shape, err);
+    if (status == WEFT_OK) status = list_mappings(program->paging, &pool, &shape, err);
     if (status == WEFT_OK) status = weft_comm_map_arena(comm, &shape, &reads, out, err);
     weft_pool_finish(&pool);
     return status;

@@ -1,6 +1,6 @@
-/* Where a program's buffers lie in the arena: at the program's offsets, or where a paging puts
- * them. A paging has two tables: a piece that comes and goes is in that of the period in which it
- * began, even or odd, and an instruction may touch some of this period and some of the last. */
+/* Where a program's buffers lie in the arena: where its paging puts them. A paging has two tables:
+ * a piece that comes and goes is in that of the period in which it began, even or odd, and an
+ * instruction may touch some of this period and some of the last. */
 #ifndef WEFT_RUNTIME_EXEC_PLACE_H
 #define WEFT_RUNTIME_EXEC_PLACE_H
 
@@ -17,8 +17,7 @@ enum { EXEC_TABLES = WEFT_PAGE_TABLES };
 
 struct exec_places {
     const struct weft_program *program;
-    const struct weft_paging *paging; /* NULL: the program's offsets, one table */
-    int64_t page_bytes, span_bytes;
+    const struct weft_paging *paging; /* the program's */
     int n_tables;
     int64_t *offsets[EXEC_TABLES]; /* by buffer; of one table twice */
     bool *sole;                    /* by buffer: nothing else lies in its range */
@@ -27,8 +26,7 @@ struct exec_places {
 /* In the pool. `at_end`: what has a range for itself and is one piece ends where its range does, at
  * the guard. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_exec_places_fill(const struct weft_program *program,
-                                                     const struct weft_paging *paging, bool at_end,
-                                                     struct weft_pool *pool,
+                                                     bool at_end, struct weft_pool *pool,
                                                      struct exec_places *out,
                                                      struct weft_error *err);
 

@@ -146,7 +146,7 @@ static enum weft_status keep_turn(struct scratch *scratch, struct exec_deaths *o
     struct weft_exec *exec = scratch->exec;
     struct weft_arena_turn *turn = &out->turn;
     struct weft_ranges margins = {0};
-    const int64_t page_bytes = exec->places.page_bytes;
+    const int64_t page_bytes = exec->places.paging->page_bytes;
     out->margin = -1;
     out->owners = weft_pool_array(&exec->pool, (size_t)scratch->n_margins, sizeof *out->owners);
     if (out->owners == NULL) return weft_fail_memory(err, "ranges to poison");
@@ -291,9 +291,8 @@ enum weft_status weft_exec_poison_check(struct weft_exec *exec, struct weft_erro
 enum weft_status weft_exec_touched_bytes(struct weft_exec *exec, int64_t *bytes,
                                          struct weft_error *err)
 {
-    const struct weft_paging *paging = exec->options.paging;
-    *bytes = paging != NULL ? paging->n_pages * paging->page_bytes
-                            : weft_arena_whole(exec->options.program->arena_bytes).span_bytes;
+    const struct weft_paging *paging = exec->places.paging;
+    *bytes = paging->n_pages * paging->page_bytes;
     if (exec->deaths[0] == NULL) return WEFT_OK;
     weft_exec_poison_begin(exec);
     weft_arena_touched(exec->arena, exec->streams[WEFT_STREAM_COMPUTE], &exec->residents, bytes);

@@ -146,7 +146,7 @@ static struct nearest find_buffer(const struct weft_exec *exec, int32_t i, int64
     const struct nearest any = find_nearest(exec, at);
     if (any.distance == 0 || i < 0) return any;
     const struct nearest given = find_given(exec, i, at);
-    const bool near = given.buffer >= 0 && given.distance <= 2 * exec->places.page_bytes;
+    const bool near = given.buffer >= 0 && given.distance <= 2 * exec->places.paging->page_bytes;
     return near ? given : any;
 }
 
@@ -186,7 +186,7 @@ bool weft_exec_tell_trespass(const struct weft_exec *exec, const void *address, 
     const unsigned char *memory = weft_arena_memory(exec->arena);
     const uintptr_t first = (uintptr_t)memory - (uintptr_t)WEFT_PAGE_LEAST_BYTES;
     const uintptr_t here = (uintptr_t)address;
-    const uintptr_t span = (uintptr_t)(exec->places.span_bytes + 2 * WEFT_PAGE_LEAST_BYTES);
+    const uintptr_t span = (uintptr_t)(exec->places.paging->span_bytes + 2 * WEFT_PAGE_LEAST_BYTES);
     if (memory == NULL || here < first || here - first >= span) return false;
     const bool sends = weft_stream_is_here(exec->streams[WEFT_STREAM_CHANNEL]);
     const int32_t i = find_under_way(exec, sends ? WEFT_STREAM_CHANNEL : WEFT_STREAM_COMPUTE);

@@ -61,9 +61,10 @@ static enum weft_status lower_plan(struct rehearsal *r, struct weft_error *err)
                   .reduce = (enum weft_dtype)config->train.precision.reduce,
                   .accumulate = (enum weft_dtype)config->train.precision.accumulate,
                   .n_moments = weft_config_moments(config)},
-        .page_bytes = WEFT_PAGE_LEAST_BYTES,
+        .page_bytes =
+            config->cluster.page_bytes > 0 ? config->cluster.page_bytes : WEFT_PAGE_LEAST_BYTES,
     };
-    return weft_program_lower(r->plan, &inputs, 0, &r->program, err);
+    return weft_program_lower(r->plan, &inputs, &r->program, err);
 }
 
 /* Which profile line a layer has. */
@@ -127,7 +128,7 @@ static enum weft_status take_arena(struct rehearsal *r, const struct rehearsal *
 {
     r->owns_arena = other == NULL;
     if (r->owns_arena)
-        return weft_exec_map_arena(r->options->comm, r->program, NULL, false, &r->arena, err);
+        return weft_exec_map_arena(r->options->comm, r->program, false, &r->arena, err);
     if (r->program->arena_bytes != other->program->arena_bytes)
         return weft_fail(err, WEFT_E_INTERNAL, "one plan has two layouts");
     r->arena = other->arena;

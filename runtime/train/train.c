@@ -143,7 +143,7 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
     WEFT_TRY(weft_identity_compare(o, err));
     if (weft_data_has_held_out(o->config))
         WEFT_TRY(weft_evaluation_create(o->config, o->comm, &run->evaluation, err));
-    WEFT_TRY(weft_exec_map_arena(o->comm, o->program, NULL, o->poison, &run->arena, err));
+    WEFT_TRY(weft_exec_map_arena(o->comm, o->program, o->poison, &run->arena, err));
     struct weft_exec_options options = {
         .config = o->config,
         .shards = o->shards,

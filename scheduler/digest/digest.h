@@ -93,7 +93,7 @@ void weft_digest_move_rows(const struct weft_digest *table, const int32_t *strat
 WEFT_MUST_USE enum weft_status weft_digest_find_least(struct weft_digest *table,
                                                       struct weft_error *err);
 
-/* The least memory limit (bytes, base included, arena after layout not counted) at which any plan
+/* The least memory limit (bytes, base included, what pages round up not counted) at which any plan
  * of the problem fits: every decision at its leanest strategy, all gathers blocking, reductions as
  * early as they can be. Also the slot of that peak. */
 int64_t weft_least_limit(const struct weft_problem *problem, int32_t *peak_slot);

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "memory_model/layout/layout.h"
+#include "memory_model/life.h"
 
 static void add_bytes(struct weft_text *text, int64_t bytes)
 {
@@ -94,18 +94,18 @@ static void add_peak(struct weft_text *text, const struct weft_digest *table)
 }
 
 /* The least limit, and how sure it is. */
-static void add_least(struct weft_text *text, const struct weft_digest *table, int64_t packed_bytes)
+static void add_least(struct weft_text *text, const struct weft_digest *table, int64_t paged_bytes)
 {
-    if (packed_bytes > 0) {
-        add_bytes(text, packed_bytes);
-        if (packed_bytes > table->least_bytes) {
+    if (paged_bytes > 0) {
+        add_bytes(text, paged_bytes);
+        if (paged_bytes > table->least_bytes) {
             weft_text_add(text, ", of which ");
-            add_bytes(text, packed_bytes - table->least_bytes);
-            weft_text_add(text, " are the price of packing, which another layout may not have");
+            add_bytes(text, paged_bytes - table->least_bytes);
+            weft_text_add(text, " are what whole pages round up");
         }
     } else {
         add_bytes(text, table->least_bytes);
-        weft_text_add(text, " before layout");
+        weft_text_add(text, " without pages");
     }
     if (table->least_proven_bytes < table->least_bytes) {
         weft_text_add(text, "; that is the least found, and no plan can need less than ");
@@ -115,24 +115,24 @@ static void add_least(struct weft_text *text, const struct weft_digest *table, i
 }
 
 enum weft_status weft_fail_infeasible(const struct weft_digest *table, const char *planner,
-                                      const char *refusal, int64_t packed_bytes,
+                                      const char *refusal, int64_t paged_bytes,
                                       struct weft_error *err)
 {
     struct weft_text text = {0};
     int64_t limit_bytes = table->problem->memory_limit_bytes;
     if (*refusal) {
         weft_text_addf(&text, "%s. Planner ilp can go down to ", refusal);
-    } else if (packed_bytes > limit_bytes && table->least_bytes <= limit_bytes) {
-        weft_text_addf(&text, "planner %s found no layout within the memory limit of ", planner);
+    } else if (paged_bytes > limit_bytes && table->least_bytes <= limit_bytes) {
+        weft_text_addf(&text, "planner %s found no pages within the memory limit of ", planner);
         add_bytes(&text, limit_bytes);
-        weft_text_add(&text, ": the live bytes fit, their addresses do not. The least limit that "
+        weft_text_add(&text, ": the live bytes fit, their pages do not. The least limit that "
                              "fits is ");
     } else {
         weft_text_add(&text, "no plan fits the memory limit of ");
         add_bytes(&text, limit_bytes);
         weft_text_add(&text, ": the least limit that fits is ");
     }
-    add_least(&text, table, packed_bytes);
+    add_least(&text, table, paged_bytes);
     add_peak(&text, table);
     enum weft_status status =
         weft_fail(err, WEFT_E_INFEASIBLE, "%s",

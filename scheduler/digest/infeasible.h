@@ -6,9 +6,9 @@
 #include "scheduler/digest/digest.h"
 
 /* Fails with WEFT_E_INFEASIBLE. `refusal`: the planner's own words, "" when no planner could help.
- * `packed_bytes`: what the leanest plan takes after layout, base included; 0 when unknown. */
+ * `paged_bytes`: what the leanest plan takes in pages, base included; 0 when unknown. */
 enum weft_status weft_fail_infeasible(const struct weft_digest *table, const char *planner,
-                                      const char *refusal, int64_t packed_bytes,
+                                      const char *refusal, int64_t paged_bytes,
                                       struct weft_error *err);
 
 #endif

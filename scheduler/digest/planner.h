@@ -23,9 +23,9 @@ struct weft_schedule_options {
     const struct weft_setting *setting; /* set by weft_schedule; NULL = as published */
     int64_t policy_limit_bytes; /* of "two-stage": of the choice of strategies; 0 = the limit */
     uint64_t seed;              /* of "random" */
-    /* For all of ilp and greedy; {0}: as much as it takes. A rule's plan has a layout or is
-     * refused, whatever that takes, which may be seconds of work where memory is tight. And so that
-     * ilp is no slower than a rule whose plan is easily packed, short searches come on top. */
+    /* For all of ilp and greedy; {0}: as much as it takes. A rule's plan is made
+     * whole whatever that takes; and so that ilp is no slower than a rule, those come on top where
+     * its gap is open. */
     struct weft_budget budget;
     double gap;
     /* No proof is wanted: the plan has no bound and no certificate. ilp still bounds what it

@@ -149,7 +149,7 @@ static enum weft_status conclude(struct run *run, struct weft_error *err)
     return claim(run, err);
 }
 
-/* Starts from what the rule decides, as it would be after packing. */
+/* Starts from what the rule decides, as it would be planned. */
 static enum weft_status start_from_rule(struct run *run, const struct weft_planner *rule,
                                         const struct weft_setting *setting, struct weft_error *err)
 {

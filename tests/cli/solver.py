@@ -146,7 +146,7 @@ def many_questions():
     """Near the least limit of more layers, and no gap is close enough."""
     layers = tiny()["model"]["layers"]
     layers[1]["repeat"] = 24
-    return {"model__layers": layers, "cluster__memory_limit": "2850kB", "plan__gap": 0, **TIGHT}
+    return {"model__layers": layers, "cluster__memory_limit": "2950kB", "plan__gap": 0, **TIGHT}
 
 
 @case
@@ -181,7 +181,7 @@ def periods_have_what_work_others_leave(weft):
     body = f"echo start >>questions\ntee -a questions | '{real_solver(weft)}'\n"
     least = least_limit(weft, train__clip_norm=0)
     plan(weft, script(weft, "solve", body), work_limit="400M", train__clip_norm=0,
-         cluster__memory_limit=f"{least * 21 // 20}B", **TIGHT)
+         cluster__memory_limit=f"{least * 11 // 10}B", **TIGHT)
     with open(weft.path("questions"), encoding="utf-8") as file:
         periods = file.read().split("start\n")[1:]
     assert len(periods) == 4, len(periods)

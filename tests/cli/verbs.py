@@ -146,8 +146,8 @@ def a_limit_between_mixes_policies(weft):
 
 
 @case
-def a_layout_a_little_too_long_does_not_end_in_the_leanest_plan(weft):
-    """Where addresses cost 0.01 % more than rows, the plan may not become 10 % slower."""
+def pages_a_little_too_many_do_not_end_in_the_leanest_plan(weft):
+    """Where pages take a little more than rows, the plan may not become 10 % slower."""
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs", "runs")
     said = json.loads(weft.expect(0, "plan", os.path.join(root, "gpt2.json"), "--json",
                                   "--memory-limit", "3288216576B"))

@@ -1,7 +1,6 @@
 #include "memory_model/weigh.h"
 
 #include "base/rng.h"
-#include "memory_model/layout/layout.h"
 #include "spec/profile/profile.h"
 #include "tests/shard/models.h"
 

@@ -50,6 +50,9 @@ Test(plan_json, round_trip)
         struct weft_text text;
         random_case_init(&random, seed);
         struct weft_plan *plan = random_plan(&random, 0);
+        struct weft_program *program = random_program(&random, plan);
+        cr_assert_eq(weft_paging_list(program->paging, &plan->pool, &plan->pages, &err), WEFT_OK);
+        weft_program_destroy(program);
         plan->prediction.arena_bytes = 4096;
         plan->prediction.total_bytes = 8192;
         plan->bound_ns = seed % 2 == 0 ? 0 : 123456789;
@@ -113,6 +116,10 @@ static char *plan_text(struct random_case *random, struct weft_plan **plan)
         random_case_finish(random);
     }
     struct weft_text text;
+    struct weft_error err = {0};
+    struct weft_program *program = random_program(random, *plan);
+    cr_assert_eq(weft_paging_list(program->paging, &(*plan)->pool, &(*plan)->pages, &err), WEFT_OK);
+    weft_program_destroy(program);
     weft_text_init(&text);
     weft_plan_write(*plan, &text);
     cr_assert(weft_text_ok(&text));
@@ -183,6 +190,19 @@ static const struct {
     {"strategies", "[\"fsdp\"]", "strategies"},
     {"strategies", "[7, 7, 7, 7]", "strategies[0]"},
     {"placements", "[]", "placements"},
+    {"pages", "[]", "pages"},
+    {"page_bytes", "-1", "page_bytes"},
+    {"page_bytes", "4097", "lists of pages of 4097 bytes"},
+    {"page_bytes", "4194304", "page_bytes"},
+    {"tables", "0", "in 0 tables"},
+    {"tables", "3", "tables"},
+    {"stretches", "7", "stretches"},
+    {"stretches", "[7]", "stretches are lists"},
+    {"stretches", "[[0]]", "stretches are lists"},
+    {"stretches", "[[0, 0]]", "stretches are lists"},
+    {"stretches", "[[-1, 1]]", "stretches are lists"},
+    {"stretches", "[[2147483647, 1]]", "stretches are lists"},
+    {"stretches", "[[0, \"1\"]]", "stretches are lists"},
     {"item", "100000", "item"},
     {"item", "-1", "item"},
     {"block", "9", "block"},
@@ -363,12 +383,18 @@ Test(plan_json, mutated_bytes_do_no_harm)
     static const char bytes[] = "0123456789-.,:[]{}\"en";
     struct random_case random;
     struct weft_plan *plan;
-    char *text = plan_text(&random, &plan);
-    size_t length = strlen(text);
+    char *paged = plan_text(&random, &plan);
+    struct weft_text without;
+    plan->pages = (struct weft_page_lists){0};
+    weft_text_init(&without);
+    weft_plan_write(plan, &without);
+    cr_assert(weft_text_ok(&without));
     int accepted = 0, refused = 0, verified = 0;
     for (uint64_t i = 0; i < 4000; i++) {
         struct weft_plan *out = NULL;
         struct weft_error err;
+        const char *text = i % 2 == 0 ? paged : weft_text_chars(&without);
+        size_t length = strlen(text);
         char *bad = malloc(length + 1);
         memcpy(bad, text, length + 1);
         uint64_t changes = 1 + weft_rng_below(i, 1, 0, 3);
@@ -381,7 +407,7 @@ Test(plan_json, mutated_bytes_do_no_harm)
             cr_assert_eq(weft_plan_predict(out, &err), WEFT_OK);
             cr_assert_eq(weft_plan_relax(out, weft_plan_peak(out, NULL), &err), WEFT_OK);
             struct weft_program *program = NULL;
-            if (weft_program_lower(out, &random.inputs, 0, &program, &err) == WEFT_OK)
+            if (weft_program_lower(out, &random.inputs, &program, &err) == WEFT_OK)
                 verified += weft_program_verify(program, INT64_MAX, &err) == WEFT_OK;
             weft_program_destroy(program);
             weft_plan_destroy(out);
@@ -394,7 +420,8 @@ Test(plan_json, mutated_bytes_do_no_harm)
     cr_assert_gt(accepted, 10);
     cr_assert_gt(refused, 100);
     cr_assert_gt(verified, 10);
-    free(text);
+    free(paged);
+    weft_text_finish(&without);
     weft_plan_destroy(plan);
     random_case_finish(&random);
 }

@@ -146,7 +146,7 @@ Test(lower, refuses_stages_of_another_model)
         random_case_init(&other, seed++);
     while (other.stages.period->n_slots == one.stages.period->n_slots);
     struct weft_plan *plan = random_plan(&one, 0);
-    cr_assert_eq(weft_program_lower(plan, &other.inputs, 0, &program, &err), WEFT_E_DATA);
+    cr_assert_eq(weft_program_lower(plan, &other.inputs, &program, &err), WEFT_E_DATA);
     cr_assert(strstr(err.text, "do not belong together") != NULL, "%s", err.text);
     cr_assert_null(program);
     weft_plan_destroy(plan);
@@ -169,7 +169,7 @@ static void check_other_periods(uint64_t seed)
                 before.cadence == WEFT_CADENCE_STEP ? WEFT_CADENCE_MICRO_STEP : WEFT_CADENCE_STEP;
         if (which == 1) rule->rotated = !before.rotated;
         if (which == 2) rule->agreed_updates = !before.agreed_updates;
-        cr_assert_eq(weft_program_lower(plan, &random.inputs, 0, &program, &err), WEFT_E_DATA);
+        cr_assert_eq(weft_program_lower(plan, &random.inputs, &program, &err), WEFT_E_DATA);
         cr_assert(strstr(err.text, "do not belong together") != NULL, "%s", err.text);
         *rule = before;
     }
@@ -183,8 +183,8 @@ Test(lower, refuses_another_period)
         check_other_periods(seed);
 }
 
-/* A kept layout is taken as it is; a wrong one is found by verify, or refused at once. */
-Test(lower, kept_addresses_are_taken_and_checked)
+/* Kept pages are taken as they are; a wrong one is found by verify, or refused at once. */
+Test(lower, kept_pages_are_taken_and_checked)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct random_case random;
@@ -192,27 +192,31 @@ Test(lower, kept_addresses_are_taken_and_checked)
         random_case_init(&random, seed);
         struct weft_plan *plan = random_plan(&random, 7);
         struct weft_program *first = random_program(&random, plan);
-        cr_assert_eq(weft_program_keep_layout(first, plan, &err), WEFT_OK);
+        cr_assert_eq(weft_paging_list(first->paging, &plan->pool, &plan->pages, &err), WEFT_OK);
         struct weft_program *second = random_program(&random, plan);
         cr_assert_eq(second->arena_bytes, first->arena_bytes);
         cr_assert_eq(second->live_bytes, first->live_bytes);
-        for (int32_t b = 0; b < first->n_buffers; b++)
-            cr_assert_eq(second->buffers[b].offset, first->buffers[b].offset);
+        cr_assert_eq(second->paging->row_pages, first->paging->row_pages);
+        cr_assert_eq(second->paging->span_bytes, first->paging->span_bytes);
+        for (int32_t b = 0; b < first->n_buffers; b++) {
+            for (int32_t t = 0; t < WEFT_PAGE_TABLES; t++)
+                cr_assert_eq(weft_program_offset(second, b, t), weft_program_offset(first, b, t));
+        }
         cr_assert_eq(weft_program_verify(second, INT64_MAX, &err), WEFT_OK, "%s", err.text);
         weft_program_destroy(second);
 
-        /* The record and its sum are both held all step: on one address they overlap. */
-        int32_t from = weft_program_buffer(first, WEFT_BUFFER_RECORD, -1, 0);
-        int32_t to = weft_program_buffer(first, WEFT_BUFFER_RECORD_SUM, -1, 0);
-        plan->offsets[to] = plan->offsets[from];
+        /* The residents' pages are held all step. */
+        struct weft_page_stretch *last =
+            (struct weft_page_stretch *)&plan->pages.stretches[first->paging->n_stretches - 1];
+        last->first = 0;
         second = random_program(&random, plan);
         cr_assert_eq(weft_program_verify(second, INT64_MAX, &err), WEFT_E_DATA);
         weft_program_destroy(second);
 
         second = NULL;
         err = (struct weft_error){0};
-        plan->n_offsets--;
-        cr_assert_eq(weft_program_lower(plan, &random.inputs, 0, &second, &err), WEFT_E_DATA);
+        plan->pages.n_lists--;
+        cr_assert_eq(weft_program_lower(plan, &random.inputs, &second, &err), WEFT_E_DATA);
         cr_assert(strstr(err.text, "plan again") != NULL, "%s", err.text);
         cr_assert_null(second);
         weft_program_destroy(first);

@@ -65,7 +65,7 @@ Test(program, prediction_of_the_arena)
     struct weft_program *program = random_program(&random, plan);
     struct weft_prediction *said = &plan->prediction;
     cr_assert_eq(weft_program_check_prediction(program, plan, &err), WEFT_OK);
-    cr_assert_eq(weft_program_keep_layout(program, plan, &err), WEFT_OK);
+    cr_assert_eq(weft_paging_list(program->paging, &plan->pool, &plan->pages, &err), WEFT_OK);
     said->arena_bytes = program->arena_bytes;
     said->total_bytes = program->arena_bytes + program->base_bytes;
     cr_assert_eq(weft_program_check_prediction(program, plan, &err), WEFT_OK);

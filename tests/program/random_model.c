@@ -64,6 +64,7 @@ static void fill_stages(struct random_case *random)
         weft_stages_create(random->config, random->profile, &random->stages, &err);
     cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)random->seed, err.text);
     random->inputs = weft_lower_inputs_of(random->config, random->profile, &random->stages);
+    random->inputs.page_bytes = WEFT_PAGE_LEAST_BYTES;
 }
 
 static void init(struct random_case *random, uint64_t seed, bool plain)
@@ -185,7 +186,7 @@ struct weft_program *random_program(const struct random_case *random, const stru
 {
     struct weft_program *program = NULL;
     struct weft_error err = {0};
-    enum weft_status status = weft_program_lower(plan, &random->inputs, 0, &program, &err);
+    enum weft_status status = weft_program_lower(plan, &random->inputs, &program, &err);
     cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)random->seed, err.text);
     return program;
 }

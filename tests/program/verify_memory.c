@@ -9,7 +9,7 @@
 #include "program/verify.h"
 #include "tests/program/random_model.h"
 
-enum { VERIFY_MEMORY_CASES = 60, SPOILS = 30, TIMINGS = 4, PERIODS = 3 };
+enum { VERIFY_MEMORY_CASES = 60, SPOILS = 30, TIMINGS = 4, PERIODS = 4 };
 
 struct run {
     int64_t start, end;
@@ -48,7 +48,7 @@ static void run_once(const struct weft_program *program, struct dice *dice, stru
     }
 }
 
-/* A stretch of the arena, who filled it last, and who has been using it since when. */
+/* Bytes of memory, and who uses them. */
 struct touch {
     int32_t run;
     int32_t buffer, piece;
@@ -56,19 +56,30 @@ struct touch {
     int64_t begin_bytes, end_bytes;
 };
 
+/* The memory behind a piece's addresses, a touch for each mapping that it lies in. */
 static int32_t list_touches(const struct weft_program *program, int32_t i, struct touch *touches)
 {
     const struct weft_instruction *at = &program->instructions[i % program->n_instructions];
-    int32_t n = 0;
+    const struct weft_paging *paging = program->paging;
+    int32_t n = 0, period = i / program->n_instructions;
     for (int32_t o = 0; o < at->n_operands; o++) {
         const struct weft_operand *operand = &program->operands[at->first_operand + o];
         const struct weft_buffer *buffer = &program->buffers[operand->buffer];
         int64_t bytes = buffer->bytes / buffer->n_pieces;
+        int32_t table = (period + operand->began_before) % WEFT_PAGE_TABLES;
         for (int32_t p = 0; p < buffer->n_pieces; p++) {
             if (operand->piece >= 0 && operand->piece != p) continue;
-            int64_t begin = buffer->offset + p * bytes;
-            touches[n++] =
-                (struct touch){i, operand->buffer, p, operand->writes, begin, begin + bytes};
+            int64_t begin = weft_program_offset(program, operand->buffer, table) + p * bytes;
+            for (int32_t m = 0; m < paging->n_mappings; m++) {
+                const struct weft_page_mapping *mapping = &paging->mappings[m];
+                int64_t end = mapping->at + mapping->pages.count * paging->page_bytes;
+                int64_t from = begin > mapping->at ? begin : mapping->at;
+                int64_t to = begin + bytes < end ? begin + bytes : end;
+                if (from >= to) continue;
+                int64_t moved = mapping->pages.first * paging->page_bytes - mapping->at;
+                touches[n++] = (struct touch){
+                    i, operand->buffer, p, operand->writes, from + moved, to + moved};
+            }
         }
     }
     return n;
@@ -121,7 +132,7 @@ static size_t count_touches(const struct weft_program *program)
         const struct weft_instruction *at = &program->instructions[i];
         for (int32_t o = 0; o < at->n_operands; o++) {
             int32_t buffer = program->operands[at->first_operand + o].buffer;
-            n += (size_t)program->buffers[buffer].n_pieces;
+            n += (size_t)(program->buffers[buffer].n_pieces + program->paging->n_mappings);
         }
     }
     return n;
@@ -145,10 +156,12 @@ static int harms(const struct weft_program *program, struct dice *dice)
 
 struct spoilt {
     int32_t *dependency, old_dependency;
-    int64_t *offset, old_offset;
+    struct weft_page_stretch *stretch; /* and where it is mapped */
+    struct weft_page_mapping *mapping;
+    int32_t old_first;
 };
 
-/* Another dependency, or another place for a buffer: at random, or where another one stands. */
+/* Another dependency, or other pages for a range: at random, or those of another. */
 static struct spoilt spoil_verify_memory(struct weft_program *program, struct dice *dice)
 {
     struct spoilt spoilt = {0};
@@ -159,12 +172,14 @@ static struct spoilt spoil_verify_memory(struct weft_program *program, struct di
         spoilt.old_dependency = *spoilt.dependency;
         *spoilt.dependency = (int32_t)roll(dice, spoilt.old_dependency + 1);
     } else {
-        spoilt.offset = &program->buffers[roll(dice, program->n_buffers)].offset;
-        spoilt.old_offset = *spoilt.offset;
-        *spoilt.offset = roll(dice, 2) == 0
-                             ? program->buffers[roll(dice, program->n_buffers)].offset
-                             : roll(dice, program->arena_bytes / WEFT_ARENA_ALIGN_BYTES) *
-                                   WEFT_ARENA_ALIGN_BYTES;
+        const struct weft_paging *paging = program->paging;
+        int64_t s = roll(dice, paging->n_stretches);
+        spoilt.stretch = (struct weft_page_stretch *)&paging->stretches[s];
+        spoilt.mapping = (struct weft_page_mapping *)&paging->mappings[s];
+        spoilt.old_first = spoilt.stretch->first;
+        int32_t to = roll(dice, 2) == 0 ? paging->stretches[roll(dice, paging->n_stretches)].first
+                                        : (int32_t)roll(dice, paging->n_pages);
+        spoilt.stretch->first = spoilt.mapping->pages.first = to;
     }
     return spoilt;
 }
@@ -172,7 +187,8 @@ static struct spoilt spoil_verify_memory(struct weft_program *program, struct di
 static void mend(struct spoilt spoilt)
 {
     if (spoilt.dependency != NULL) *spoilt.dependency = spoilt.old_dependency;
-    if (spoilt.offset != NULL) *spoilt.offset = spoilt.old_offset;
+    if (spoilt.stretch != NULL)
+        spoilt.stretch->first = spoilt.mapping->pages.first = spoilt.old_first;
 }
 
 /* By form and memory alone: without the lives and the course of a step, which would refuse most. */

@@ -226,8 +226,11 @@ static int wrong_page_size(struct paged_subject *subject)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int64_t before = subject->paging->page_bytes;
         subject->paging->page_bytes = sizes[i];
+        paged_refuse(subject, "are no arena of");
+        subject->program->arena_bytes = subject->paging->n_pages * sizes[i];
         paged_refuse(subject, sizes[i] == 8192 ? "range" : "out of range");
         subject->paging->page_bytes = before;
+        subject->program->arena_bytes = subject->paging->n_pages * before;
     }
     return 1;
 }

@@ -249,8 +249,8 @@ Test(explain, text_folds_equal_blocks)
               "  b     all_gather      0..1/2  F:a       F:b     memory: 50 B short in fill\n"
               "  b     reduce_scatter  0..1/2  B:a       drain   memory: 250 B short in drain\n"
               "  a     reduce_scatter  0..1/2  drain     norm    window\n"
-              "  (nothing: its row has room; the block gains nothing there, or the arena had no "
-              "layout of it within the limit)\n");
+              "  (nothing: its row has room; the block gains nothing there, or its pages would "
+              "not be within the limit)\n");
     weft_plan_destroy(plan);
 }
 

@@ -43,6 +43,7 @@ Test(plan_report, says_what_was_predicted)
                                                 .peak_slot = 6,
                                                 .arena_bytes = 870,
                                                 .total_bytes = 1870};
+    plan->pages.page_bytes = 4096;
     plan->bound_ns = 10000;
     plan->bound_by = "channel";
     plan->solver_stop = "time limit";
@@ -56,7 +57,8 @@ Test(plan_report, says_what_was_predicted)
               "4.50 us exposed\n"
               "proven    no plan is faster than 10.0 us (channel): gap 20.000 %\n"
               "solver    time limit (its own gap 12.500 %)\n"
-              "memory    1.83 KiB a rank of 2.00 KiB; largest row 1.66 KiB, packing costs 10.00 %\n"
+              "memory    1.83 KiB a rank of 2.00 KiB; largest row 1.66 KiB, pages of 4.00 KiB "
+              "round up 10.00 %\n"
               "  memory at the peak, slot B:a\n"
               "  sharded parameters        0 B\n"
               "  gathered parameters     200 B\n"
@@ -93,13 +95,13 @@ Test(plan_report, says_that_no_limit_was_given)
     weft_plan_destroy(plan);
 }
 
-Test(plan_report, says_nothing_of_packing_before_it_was_packed)
+Test(plan_report, says_nothing_of_pages_before_there_are_any)
 {
     struct weft_problem problem = small_problem();
     struct weft_plan *plan = small_plan(&problem);
-    expect_line(plan, "\nmemory    largest row 1.66 KiB a rank, not packed; no limit given\n");
+    expect_line(plan, "\nmemory    largest row 1.66 KiB a rank, without pages; no limit given\n");
     problem.memory_limit_bytes = 2048;
-    expect_line(plan, "\nmemory    largest row 1.66 KiB a rank, not packed; limit 2.00 KiB\n");
+    expect_line(plan, "\nmemory    largest row 1.66 KiB a rank, without pages; limit 2.00 KiB\n");
     weft_plan_destroy(plan);
 }
 

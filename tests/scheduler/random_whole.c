@@ -91,7 +91,7 @@ static enum weft_status find_limit(uint64_t seed, struct random_whole *figures,
     if (status == WEFT_OK) {
         struct weft_lower_inputs inputs =
             weft_lower_inputs_of(draft.config, draft.profile, &stages);
-        status = weft_least_packed_limit(stages.problem, &inputs, &least, err);
+        status = weft_least_paged_limit(stages.problem, &inputs, &least, err);
     }
     if (status == WEFT_OK) status = weft_schedule(stages.problem, NULL, &options, &plan, NULL, err);
     if (status == WEFT_OK) ample = plan->prediction.total_bytes;

@@ -324,6 +324,25 @@ Test(config, refuses_wrong_kinds)
                      "run.json: $.model.layers: is an object; must be an array of objects");
 }
 
+Test(config, a_gpu_has_large_pages)
+{
+    struct weft_config *config = NULL;
+    struct weft_error err = {0};
+    const char *text =
+        CONFIG(GPT_MODEL, "{\"ranks\":1,\"device\":{\"type\":\"cuda\"}}", SMALL_TRAIN);
+    cr_assert_eq(weft_config_parse(text, strlen(text), "run.json", ".", NULL, 0, &config, &err),
+                 WEFT_OK, "%s", err.text);
+    cr_assert_eq(config->cluster.page_bytes, 2 << 20);
+    weft_config_destroy(config);
+    cr_assert_str_eq(finding(CONFIG(GPT_MODEL,
+                                    "{\"ranks\":1,\"page\":\"64KiB\","
+                                    "\"device\":{\"type\":\"cuda\"}}",
+                                    SMALL_TRAIN)),
+                     "run.json: $.cluster.page: a GPU has pages of 2MiB: leave the key out");
+    cr_assert_str_eq(finding(CONFIG(GPT_MODEL, "{\"ranks\":1,\"page\":\"96KiB\"}", SMALL_TRAIN)),
+                     "run.json: $.cluster.page: 98304 bytes is no power of two; try 64KiB");
+}
+
 Test(config, refuses_a_link_that_is_not_there)
 {
     cr_assert_str_eq(

@@ -57,7 +57,7 @@ static int refuse(int32_t rank, const struct ranks *ranks, void *argument)
     OK(weft_device_open("cpu", WEFT_CLOCK_WALL, &r.device, &err));
     job_open_kernels(job, &r.nn);
     OK(weft_comm_open("local", &options, &r.comm, &err));
-    OK(weft_exec_map_arena(r.comm, job->program, NULL, false, &r.arena, &err));
+    OK(weft_exec_map_arena(r.comm, job->program, false, &r.arena, &err));
     struct weft_exec_options exec = {.config = job->config,
                                      .shards = job->stages.shards,
                                      .plan = job->plan,

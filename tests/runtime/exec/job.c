@@ -41,15 +41,9 @@ void job_open_input(struct job *job, const struct weft_config_input *input)
     };
 }
 
-static void drop_paging(struct job *job)
-{
-    if (job->program != NULL && job->paging != job->program->paging) pages_destroy(job->paging);
-    job->paging = NULL;
-}
-
 static void drop_plan(struct job *job)
 {
-    drop_paging(job);
+    if (job->program != NULL) job_page_as_planned(job);
     weft_program_destroy(job->program);
     weft_plan_destroy(job->plan);
     job->program = NULL;
@@ -67,24 +61,23 @@ void job_close(struct job *job)
 void job_page(struct job *job, int64_t page_bytes, int tables, bool shared)
 {
     const uint64_t seed = (uint64_t)page_bytes + 7 * (uint64_t)job->program->arena_bytes;
-    drop_paging(job);
-    if (page_bytes > 0) job->paging = pages_make(job->program, page_bytes, tables, shared, seed);
+    job_page_as_planned(job);
+    job->planned = job->program->paging;
+    job->program->paging = pages_make(job->program, page_bytes, tables, shared, seed);
 }
 
 void job_page_as_planned(struct job *job)
 {
-    drop_paging(job);
-    job->paging = job->program->paging;
+    if (job->planned == NULL) return;
+    weft_paging_destroy(job->program->paging);
+    job->program->paging = job->planned;
+    job->planned = NULL;
 }
 
 static void page_as_told(struct job *job)
 {
     const char *bytes = getenv("WEFT_TEST_PAGE");
-    if (bytes != NULL && strcmp(bytes, "planned") == 0) {
-        job_page_as_planned(job);
-    } else if (bytes != NULL) {
-        job_page(job, strtoll(bytes, NULL, 10), WEFT_PAGE_TABLES, true);
-    }
+    if (bytes != NULL) job_page(job, strtoll(bytes, NULL, 10), WEFT_PAGE_TABLES, true);
 }
 
 /* The unit's strategy of the policy, or where it has none of sdp. */
@@ -133,7 +126,7 @@ static void make_plan(struct job *job, const int32_t *strategies, choose_fn *cho
     drop_plan(job);
     OK(weft_plan_create(problem, "by hand", strategies, moves, n, &job->plan, &err));
     OK(weft_plan_predict(job->plan, &err));
-    OK(weft_program_lower(job->plan, &job->inputs, 1, &job->program, &err));
+    OK(weft_program_lower(job->plan, &job->inputs, &job->program, &err));
     OK(weft_program_verify(job->program, INT64_MAX, &err));
     page_as_told(job);
     free(moves);
@@ -235,13 +228,12 @@ void job_open_kernels(const struct job *job, struct weft_nn **nn)
 void job_rank_load(struct job_rank *r)
 {
     const struct job *job = r->job;
-    OK(weft_exec_map_arena(r->comm, job->program, job->paging, r->poison, &r->arena, &err));
+    OK(weft_exec_map_arena(r->comm, job->program, r->poison, &r->arena, &err));
     struct weft_exec_options exec = {
         .config = job->config,
         .shards = job->stages.shards,
         .plan = job->plan,
         .program = job->program,
-        .paging = job->paging,
         .device = r->device,
         .comm = r->comm,
         .nn = r->nn,
@@ -312,12 +304,10 @@ unsigned char *job_rank_buffer(const struct job_rank *r, int32_t buffer)
 
 void job_check_touched(const struct job *job, int64_t touched_bytes, const char *what)
 {
-    const struct weft_paging *paging = job->paging;
-    const struct weft_arena_shape whole = weft_arena_whole(job->program->arena_bytes);
-    const int64_t bytes = paging != NULL ? paging->n_pages * paging->page_bytes : whole.span_bytes;
-    const int64_t least = paging != NULL ? bytes : job->program->live_bytes;
-    CHECK(touched_bytes >= least && touched_bytes <= bytes, "%s: %lld bytes of %lld were touched",
-          what, (long long)touched_bytes, (long long)bytes);
+    const struct weft_paging *paging = job->program->paging;
+    const int64_t bytes = paging->n_pages * paging->page_bytes;
+    CHECK(touched_bytes == bytes, "%s: %lld bytes of %lld were touched", what,
+          (long long)touched_bytes, (long long)bytes);
 }
 
 void *job_shared(size_t bytes)

@@ -20,7 +20,7 @@ struct job {
     struct weft_lower_inputs inputs;
     struct weft_plan *plan;
     struct weft_program *program;
-    struct weft_paging *paging; /* of the program; NULL unless WEFT_TEST_PAGE or a test says so */
+    struct weft_paging *planned;     /* the program's own, while it has another; else NULL */
     struct weft_failpoint failpoint; /* none, unless a test sets it */
 };
 
@@ -39,10 +39,10 @@ void job_plan_random(struct job *job, uint64_t seed);
 /* By a planner of the scheduler, without a solver; false when nothing fits. */
 bool job_plan_planner(struct job *job, const char *planner);
 
-/* Where the program's buffers lie from now on: on pages at random (pages.h), if not 0 bytes. Where
- * WEFT_TEST_PAGE says of how many, every plan is paged so when it is made, in two tables. */
+/* The program has another paging from now on: pages at random (pages.h). Where WEFT_TEST_PAGE says
+ * of how many bytes, every program is paged so when it is made, in two tables. */
 void job_page(struct job *job, int64_t page_bytes, int tables, bool shared);
-/* Where the program's own paging puts them; where WEFT_TEST_PAGE says "planned", always. */
+/* And its own again. */
 void job_page_as_planned(struct job *job);
 
 /* The device that ranks train on: "cpu", or what WEFT_TEST_DEVICE says; and the communicator:
@@ -80,8 +80,7 @@ void job_rank_load(struct job_rank *r);
 
 /* Where a buffer lies in this process's memory, in a first period. */
 unsigned char *job_rank_buffer(const struct job_rank *r, int32_t buffer);
-/* CHECKs that every page of the arena was touched; without pages, as much as the fullest slot has:
- * a layout leaves some free between buffers. */
+/* CHECKs that every page of the arena was touched. */
 void job_check_touched(const struct job *job, int64_t touched_bytes, const char *what);
 
 /* Memory that all ranks and the parent see, for results. */

@@ -148,9 +148,3 @@ struct weft_paging *pages_make(const struct weft_program *program, int64_t page_
     paging->ranges = m.ranges;
     return paging;
 }
-
-void pages_destroy(struct weft_paging *paging)
-{
-    if (paging != NULL) weft_pool_finish(&paging->pool);
-    free(paging);
-}

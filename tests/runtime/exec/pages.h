@@ -7,10 +7,9 @@
 #include "memory_model/pages/pages.h"
 #include "program/program.h"
 
-/* `tables` is 1 or 2. With `shared` false every page of addresses has memory of its own. Freed with
- * pages_destroy; failures end the process. */
+/* `tables` is 1 or 2. With `shared` false every page of addresses has memory of its own.
+ * weft_paging_destroy frees it; failures end the process. */
 struct weft_paging *pages_make(const struct weft_program *program, int64_t page_bytes, int tables,
                                bool shared, uint64_t seed);
-void pages_destroy(struct weft_paging *paging); /* accepts NULL */
 
 #endif

@@ -180,10 +180,10 @@ static int check_config(int c, int32_t ranks, struct weft_hash *shared)
         const int64_t page_bytes = pages[turn / 2 % 3];
         job_page(&job, page_bytes, turn % 7 == 6 ? 1 : WEFT_PAGE_TABLES, true);
         if (turn % 4 == 3) job_page_as_planned(&job);
-        two_tables += job.paging->n_tables == 2;
+        two_tables += job.program->paging->n_tables == 2;
         snprintf(what, sizeof what, "%s, %s, %d ranks, plan %d, pages of %lld", path,
                  configs[c].override != NULL ? configs[c].override : "", ranks, plan,
-                 (long long)job.paging->page_bytes);
+                 (long long)job.program->paging->page_bytes);
         const struct weft_hash hash = run(&job, way, what, shared);
         CHECK(weft_hash_equal(hash, first), "%s, %s: other parameters", what, way->name);
         turn++;

@@ -1,0 +1,370 @@
+#include "scheduler/paged.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "program/predict.h"
+#include "scheduler/planners/fixed.h"
+#include "scheduler/planners/planners.h"
+#include "scheduler/planners/table.h"
+#include "scheduler/search/search.h"
+
+/* Rounding differs from plan to plan, so lower rows may be too high again, by less. */
+enum { MOST_AGAIN = 4 };
+
+/* The first plan, which proves the bound, has this part of the budget; one in lower rows, which
+ * proves nothing, half of what is left. */
+static const double first_part = 0.6, part_again = 0.5;
+
+bool weft_may_retreat(const struct weft_planner *planner)
+{
+    return !weft_planner_is_rule(planner);
+}
+
+int64_t weft_page_of_least(const struct weft_digest *table)
+{
+    enum { PAGES = 65536 }; /* so that what is rounded up is no matter */
+    int64_t arena_bytes = table->least_bytes, page_bytes = WEFT_PAGE_LEAST_BYTES;
+    for (int32_t i = 0; i < table->problem->n_common; i++)
+        if (table->problem->common[i].category == WEFT_CATEGORY_BASE)
+            arena_bytes -= table->problem->common[i].bytes;
+    while (page_bytes < WEFT_PAGE_LARGE_BYTES && 2 * page_bytes <= arena_bytes / PAGES)
+        page_bytes *= 2;
+    return page_bytes;
+}
+
+int64_t weft_paged_total_bytes(const struct weft_paged *run)
+{
+    return run->plan->prediction.total_bytes;
+}
+
+static bool is_within_limit(const struct weft_paged *run)
+{
+    return run->plan && weft_paged_total_bytes(run) <= run->problem->memory_limit_bytes;
+}
+
+static void keep_plan(struct weft_paged *run, struct weft_plan *plan, struct weft_program *program)
+{
+    weft_plan_destroy(run->plan);
+    weft_program_destroy(run->program);
+    run->plan = plan;
+    run->program = program;
+}
+
+/* The candidate's plan, its blocks moved apart as far as rows stay within `rows_bytes`; as it is
+ * where that is 0. */
+static enum weft_status measure(const struct weft_paged *run, int64_t rows_bytes,
+                                struct weft_plan **out, struct weft_error *err)
+{
+    const struct weft_candidate *candidate = &run->candidate;
+    struct weft_plan *plan = NULL;
+    enum weft_status status;
+    weft_work_spend(run->budget.work, 5 * (int64_t)candidate->n_moves * run->problem->n_slots / 2);
+    WEFT_TRY(weft_plan_create(run->problem, run->options->planner, candidate->strategies,
+                              candidate->moves, candidate->n_moves, &plan, err));
+    if (rows_bytes > 0) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, rows_bytes, err));
+    WEFT_TRY_GOTO(fail, weft_plan_predict(plan, err));
+    *out = plan;
+    return WEFT_OK;
+fail:
+    weft_plan_destroy(plan);
+    return status;
+}
+
+/* The same where moving blocks apart may cost time: then they stay. */
+static enum weft_status measure_faster(const struct weft_paged *run, int64_t rows_bytes,
+                                       struct weft_plan **out, struct weft_error *err)
+{
+    struct weft_plan *relaxed = NULL, *plain = NULL;
+    WEFT_TRY(measure(run, rows_bytes, &relaxed, err));
+    *out = relaxed;
+    if (rows_bytes == 0 || !weft_problem_relaxing_may_slow(run->problem)) return WEFT_OK;
+    enum weft_status status = measure(run, 0, &plain, err);
+    if (status == WEFT_OK && plain->prediction.step_ns < relaxed->prediction.step_ns) {
+        *out = plain;
+        plain = relaxed;
+    }
+    weft_plan_destroy(plain);
+    if (status != WEFT_OK) weft_plan_destroy(relaxed);
+    return status;
+}
+
+/* Lowers the candidate's plan, and keeps it if it takes less than the one kept before. */
+static enum weft_status lower(struct weft_paged *run, int64_t rows_bytes, struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    struct weft_program *program = NULL;
+    WEFT_TRY(measure_faster(run, rows_bytes, &plan, err));
+    plan->prediction.total_bytes = plan->prediction.peak_bytes;
+    if (run->inputs) {
+        weft_work_spend(run->budget.work,
+                        1000 * (int64_t)run->problem->n_slots + 60 * (int64_t)plan->n_placements);
+        enum weft_status status = weft_program_lower(plan, run->inputs, &program, err);
+        if (status != WEFT_OK) {
+            weft_plan_destroy(plan);
+            return status;
+        }
+        plan->prediction.arena_bytes = program->arena_bytes;
+        plan->prediction.total_bytes = program->base_bytes + program->arena_bytes;
+    }
+    if (!run->plan || plan->prediction.total_bytes < weft_paged_total_bytes(run)) {
+        keep_plan(run, plan, program);
+    } else {
+        weft_plan_destroy(plan);
+        weft_program_destroy(program);
+    }
+    return WEFT_OK;
+}
+
+/* Blocks are moved apart as far as rows allow, then as far as they do without what was too much,
+ * then not at all, and never those of a literal candidate. */
+static enum weft_status page_candidate(struct weft_paged *run, int64_t rows_bytes, bool literal,
+                                       struct weft_error *err)
+{
+    for (int i = 0; i < 2 && !literal && rows_bytes > 0; i++) {
+        WEFT_TRY(lower(run, rows_bytes, err));
+        if (is_within_limit(run)) return WEFT_OK;
+        rows_bytes -= weft_paged_total_bytes(run) - run->problem->memory_limit_bytes;
+    }
+    return lower(run, 0, err);
+}
+
+/* The planner decides in rows within `rows_bytes`, and its plan gets pages. */
+static enum weft_status plan_once(struct weft_paged *run, int64_t rows_bytes, double part,
+                                  bool draft, struct weft_outcome *outcome, struct weft_error *err)
+{
+    struct weft_schedule_options options = *run->options;
+    struct weft_problem rows = *run->problem;
+    rows.memory_limit_bytes = rows_bytes;
+    if (run->inputs) options.budget = weft_budget_part(run->budget, part);
+    options.draft = options.draft || draft;
+    *outcome = (struct weft_outcome){.solver_gap = -1, .pool = &run->pool};
+    keep_plan(run, NULL, NULL);
+    WEFT_TRY(run->planner->decide(&rows, &options, &run->candidate, outcome, err));
+    return page_candidate(run, rows_bytes, run->planner->literal, err);
+}
+
+static enum weft_status refuse_pages(const struct weft_paged *run, int64_t over_bytes,
+                                     struct weft_error *err)
+{
+    return weft_fail(err, WEFT_E_INFEASIBLE,
+                     "planner %s: its live bytes fit into the limit of %lld bytes, but its pages "
+                     "take %lld bytes more",
+                     run->planner->name, (long long)run->problem->memory_limit_bytes,
+                     (long long)over_bytes);
+}
+
+/* In rows lower by what was too much, until the plan's pages are within the limit.
+ * WEFT_E_INFEASIBLE where rows are as low as they can be. */
+static enum weft_status plan_again(struct weft_paged *run, struct weft_error *err)
+{
+    struct weft_outcome outcome;
+    int64_t limit_bytes = run->problem->memory_limit_bytes, rows_bytes = limit_bytes;
+    int64_t over_bytes = weft_paged_total_bytes(run) - limit_bytes;
+    for (int i = 0; i < MOST_AGAIN && over_bytes > 0; i++) {
+        rows_bytes -= over_bytes;
+        if (rows_bytes < 1 || rows_bytes < run->table->least_proven_bytes) break;
+        run->n_again++;
+        run->lower_bytes = limit_bytes - rows_bytes;
+        WEFT_TRY(plan_once(run, rows_bytes, part_again, true, &outcome, err));
+        over_bytes = weft_paged_total_bytes(run) - limit_bytes;
+    }
+    return over_bytes > 0 ? refuse_pages(run, over_bytes, err) : WEFT_OK;
+}
+
+static bool is_gap_open(const struct weft_paged *run)
+{
+    double gap = run->options->gap > 1e-4 ? run->options->gap : 1e-4;
+    return (double)run->plan->prediction.step_ns > (double)run->outcome.bound_ns * (1 + gap);
+}
+
+/* A plan that is put aside while another is tried. */
+struct aside {
+    struct weft_plan *plan;
+    struct weft_program *program;
+};
+
+static struct aside put_aside(struct weft_paged *run)
+{
+    struct aside aside = {run->plan, run->program};
+    run->plan = NULL;
+    run->program = NULL;
+    return aside;
+}
+
+/* The run's plan, if it fits and is faster than the one aside; else that one. */
+static void keep_faster(struct weft_paged *run, struct aside aside)
+{
+    bool better =
+        is_within_limit(run) && run->plan->prediction.step_ns < aside.plan->prediction.step_ns;
+    if (!better) {
+        keep_plan(run, aside.plan, aside.program);
+    } else {
+        weft_plan_destroy(aside.plan);
+        weft_program_destroy(aside.program);
+    }
+}
+
+/* The caller's plans that fit: what is planned is no slower. */
+static enum weft_status page_starts(struct weft_paged *run, struct weft_error *err)
+{
+    struct weft_candidate *to = &run->candidate;
+    if (run->planner->decide != weft_planner_ilp || !run->inputs) return WEFT_OK;
+    for (int32_t i = 0; i < run->options->n_starts; i++) {
+        const struct weft_plan *start = run->options->starts[i];
+        if (start->prediction.step_ns >= run->plan->prediction.step_ns) continue;
+        if (!weft_search_moves_of(run->problem, start, to->moves)) continue;
+        memcpy(to->strategies, start->strategies,
+               (size_t)run->table->n_decisions * sizeof *to->strategies);
+        to->n_moves = start->n_placements;
+        struct aside aside = put_aside(run);
+        enum weft_status status = page_candidate(run, 0, true, err);
+        keep_faster(run, aside);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+/* Rounding differs from plan to plan, so rows between those that were too high and those that were
+ * not may do as well. */
+static enum weft_status plan_between(struct weft_paged *run, struct weft_error *err)
+{
+    enum { MOST_BETWEEN = 3, FINEST_PART = 512 };
+    int64_t low_bytes = run->lower_bytes, high_bytes = 0;
+    for (int i = 0; i < MOST_BETWEEN && is_gap_open(run); i++) {
+        struct weft_outcome outcome;
+        struct weft_error refusal = {0};
+        int64_t less_bytes = high_bytes + (low_bytes - high_bytes) / 2;
+        if (low_bytes - high_bytes < run->problem->memory_limit_bytes / FINEST_PART ||
+            weft_budget_is_over(run->budget))
+            break;
+        struct aside aside = put_aside(run);
+        run->n_again++;
+        enum weft_status status = plan_once(run, run->problem->memory_limit_bytes - less_bytes,
+                                            part_again, true, &outcome, &refusal);
+        if (is_within_limit(run)) {
+            low_bytes = less_bytes;
+        } else {
+            high_bytes = less_bytes;
+        }
+        keep_faster(run, aside);
+        if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
+            return weft_fail(err, status, "%s", refusal.text);
+    }
+    return WEFT_OK;
+}
+
+/* The leanest plan, unless rows between its own and the limit's have a faster one in pages. */
+static enum weft_status retreat(struct weft_paged *run, struct weft_error *err)
+{
+    WEFT_TRY(weft_paged_leanest(run, err));
+    if (!is_within_limit(run)) return WEFT_OK;
+    const int64_t leanest_ns = run->plan->prediction.step_ns;
+    run->lower_bytes = run->problem->memory_limit_bytes - run->table->least_bytes;
+    WEFT_TRY(plan_between(run, err));
+    if (run->plan->prediction.step_ns == leanest_ns)
+        snprintf(run->outcome.solver_stop, sizeof run->outcome.solver_stop,
+                 "pages: only a plan of the leanest strategies is within the limit");
+    return WEFT_OK;
+}
+
+/* A rule as it would be planned if it were asked for, but that its blocks may be moved apart. */
+static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_planner *rule,
+                                     const struct weft_setting *setting, struct weft_error *err)
+{
+    enum { GREEDY_PART = 8 };
+    const struct weft_planner *asked = run->planner;
+    const struct weft_schedule_options *options = run->options;
+    struct weft_schedule_options own = *options;
+    struct weft_outcome outcome;
+    struct weft_error refusal = {0};
+    struct aside aside = put_aside(run);
+    own.setting = setting;
+    run->options = &own;
+    run->planner = rule;
+    weft_work_spend(run->budget.work, weft_planner_rule_units(run->table));
+    enum weft_status status = plan_once(run, run->problem->memory_limit_bytes, 1.0 / GREEDY_PART,
+                                        true, &outcome, &refusal);
+    bool faster =
+        status == WEFT_OK && run->plan->prediction.step_ns < aside.plan->prediction.step_ns;
+    if (faster && !is_within_limit(run)) status = plan_again(run, &refusal);
+    run->options = options;
+    run->planner = asked;
+    keep_faster(run, aside);
+    if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    return weft_fail(err, status, "%s", refusal.text);
+}
+
+/* Where ilp has not closed the gap, or had no work to do so, no rule is faster. */
+static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error *err)
+{
+    int32_t n_again = run->n_again;
+    int64_t lower_bytes = run->lower_bytes;
+    if (run->planner->decide != weft_planner_ilp || !run->inputs) return WEFT_OK;
+    for (const struct weft_planner *rule = weft_planners(); rule->name; rule++) {
+        const struct weft_setting *setting = weft_planner_settings(rule);
+        bool is_greedy = rule->decide == weft_planner_greedy;
+        if (is_greedy ? weft_budget_is_over(run->budget) : !weft_planner_is_rule(rule)) continue;
+        do {
+            if (!is_gap_open(run)) break;
+            WEFT_TRY(plan_by_rule(run, rule, setting, err));
+        } while (!weft_budget_is_over(run->budget) && setting && (++setting)->name);
+    }
+    run->n_again = n_again;
+    run->lower_bytes = lower_bytes;
+    return WEFT_OK;
+}
+
+static void tell_again(struct weft_paged *run)
+{
+    size_t length = strlen(run->outcome.solver_stop);
+    size_t room = sizeof run->outcome.solver_stop - length;
+    if (length > 0) snprintf(run->outcome.solver_stop + length, room, ", before pages");
+    char bytes[WEFT_UNITS_TEXT_BYTES];
+    weft_log(
+        run->options->draft ? WEFT_LOG_DEBUG : WEFT_LOG_INFO,
+        "planner %s: pages ended above the limit; planned again %d time%s, in rows lower by %s",
+        run->planner->name, (int)run->n_again, run->n_again == 1 ? "" : "s",
+        weft_units_show_bytes(run->lower_bytes, bytes));
+}
+
+enum weft_status weft_plan_in_pages(struct weft_paged *run, struct weft_error *err)
+{
+    WEFT_TRY(
+        plan_once(run, run->problem->memory_limit_bytes, first_part, false, &run->outcome, err));
+    if (!is_within_limit(run)) {
+        struct weft_error refusal = {0};
+        enum weft_status status = plan_again(run, &refusal);
+        if (status == WEFT_E_INFEASIBLE && weft_may_retreat(run->planner)) {
+            WEFT_TRY(retreat(run, err));
+        } else if (status != WEFT_OK) {
+            return weft_fail(err, status, "%s", refusal.text);
+        } else if (weft_may_retreat(run->planner)) {
+            WEFT_TRY(plan_between(run, err));
+        }
+        tell_again(run);
+    }
+    WEFT_TRY(plan_by_rules(run, err));
+    return page_starts(run, err);
+}
+
+enum weft_status weft_paged_leanest(struct weft_paged *run, struct weft_error *err)
+{
+    const struct weft_problem *problem = run->problem;
+    struct weft_candidate *out = &run->candidate;
+    memcpy(out->strategies, run->table->leanest,
+           (size_t)run->table->n_decisions * sizeof *out->strategies);
+    out->n_moves = 0;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (!weft_item_active(item, out->strategies)) continue;
+        int32_t slot = item->kind == WEFT_ALL_GATHER ? item->last + 1 : item->first;
+        for (int32_t b = 0; b < item->n_blocks; b++)
+            out->moves[out->n_moves++] = (struct weft_move){.item = i, .slot = slot};
+    }
+    weft_moves_sort(problem, out->moves, out->n_moves);
+    keep_plan(run, NULL, NULL);
+    return page_candidate(run, 0, true, err);
+}

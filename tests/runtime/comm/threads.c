@@ -1,20 +1,24 @@
-#define _GNU_SOURCE /* memfd_create */
+#define _GNU_SOURCE /* MAP_NORESERVE */
 #include "tests/runtime/comm/threads.h"
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MOST_SHARED = MOST_RANKS + 1, MAPPED_BYTES = 1 << 28 };
+enum { MOST_SHARED = MOST_RANKS + 1, MAPPED_BYTES = 1 << 28, ALIGNMENT = 1 << 21 };
 
-/* What is mapped once for all; an arena stays where it is when a rank unmaps it. */
+/* What has one address for all; it stays where it is when a rank unmaps it. */
 static struct {
     pthread_mutex_t lock;
     int n;
     int fds[MOST_SHARED];
-    void *addresses[MOST_SHARED];
+    unsigned char *addresses[MOST_SHARED];
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Where the view that this thread maps now would have its first byte. */
+static _Thread_local unsigned char *view_at;
 
 void *__real_mmap64(void *address, size_t bytes, int access, int flags, int fd, off_t offset);
 int __real_munmap(void *address, size_t bytes);
@@ -29,23 +33,34 @@ static int find_fd(int fd)
     return i < shared.n ? i : -1;
 }
 
-/* A file is mapped once, with room behind its end, so that each of its bytes has one address. */
+/* A view's addresses, behind whose first page a view begins at a large page, and so just there. */
+static void *reserve(size_t bytes, int flags)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = bytes + ALIGNMENT;
+    unsigned char *first = __real_mmap64(NULL, room, PROT_NONE, flags, -1, 0);
+    if (first == MAP_FAILED) return first;
+    view_at = first + (ALIGNMENT - ((uintptr_t)first + page) % ALIGNMENT) % ALIGNMENT + page;
+    unsigned char *address = view_at - page, *end = address + bytes;
+    if (address > first) __real_munmap(first, (size_t)(address - first));
+    if (end < first + room) __real_munmap(end, (size_t)(first + room - end));
+    return address;
+}
+
+/* Stretches of pages lie where a view has them, but in the addresses that all ranks have for the
+ * file; what asks for no address, from the file's first byte on. */
 void *__wrap_mmap64(void *address, size_t bytes, int access, int flags, int fd, off_t offset)
 {
+    if (fd < 0 && (flags & MAP_NORESERVE) != 0) return reserve(bytes, flags);
     pthread_mutex_lock(&shared.lock);
-    int i = fd < 0 ? -1 : find_fd(fd);
-    if (i < 0) {
-        pthread_mutex_unlock(&shared.lock);
-        return __real_mmap64(address, bytes, access, flags, fd, offset);
-    }
-    if (shared.addresses[i] == NULL) {
-        void *mapped = __real_mmap64(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        CHECK(mapped != MAP_FAILED, "mmap of descriptor %d", fd);
-        shared.addresses[i] = mapped;
-    }
-    CHECK((size_t)offset + bytes <= MAPPED_BYTES, "descriptor %d is too large", fd);
+    const int i = fd < 0 ? -1 : find_fd(fd);
+    unsigned char *base = i < 0 ? NULL : shared.addresses[i];
     pthread_mutex_unlock(&shared.lock);
-    return (unsigned char *)shared.addresses[i] + offset;
+    if (base == NULL) return __real_mmap64(address, bytes, access, flags, fd, offset);
+    const bool in_view = (flags & MAP_FIXED) != 0;
+    const size_t place = in_view ? (size_t)((unsigned char *)address - view_at) : (size_t)offset;
+    CHECK(place + bytes <= MAPPED_BYTES, "descriptor %d is too large", fd);
+    return __real_mmap64(base + place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+                         offset);
 }
 
 int __wrap_munmap(void *address, size_t bytes)
@@ -61,15 +76,17 @@ int __wrap_munmap(void *address, size_t bytes)
 static void share(int fd)
 {
     CHECK(shared.n < MOST_SHARED, "too many descriptors");
+    void *base = __real_mmap64(NULL, MAPPED_BYTES, PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(base != MAP_FAILED, "addresses of descriptor %d", fd);
     shared.fds[shared.n] = fd;
-    shared.addresses[shared.n++] = NULL;
+    shared.addresses[shared.n++] = base;
 }
 
 static void unshare_all(void)
 {
-    for (int i = 0; i < shared.n; i++) {
-        if (shared.addresses[i] != NULL) __real_munmap(shared.addresses[i], MAPPED_BYTES);
-    }
+    for (int i = 0; i < shared.n; i++)
+        __real_munmap(shared.addresses[i], MAPPED_BYTES);
     shared.n = 0;
 }
 

@@ -1,6 +1,6 @@
 /* The executor under ThreadSanitizer: ranks as threads, each with its two streams, train a model
- * whose arena is as tight as the layout makes it. What events, the channel's order and collectives
- * leave unordered is a race here. Products are a library's, which the sanitizer does not see; all
+ * in the pages of its plan. What events, the channel's order and collectives leave unordered is a
+ * race here. Products are a library's, which the sanitizer does not see; all
  * else is ours. Without the sanitizer it still checks that all plans give the same bits. */
 #include <stdio.h>
 

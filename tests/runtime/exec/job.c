@@ -66,6 +66,13 @@ void job_page(struct job *job, int64_t page_bytes, int tables, bool shared)
     job->program->paging = pages_make(job->program, page_bytes, tables, shared, seed);
 }
 
+void job_page_in_line(struct job *job)
+{
+    job_page_as_planned(job);
+    job->planned = job->program->paging;
+    job->program->paging = pages_make_in_line(job->program);
+}
+
 void job_page_as_planned(struct job *job)
 {
     if (job->planned == NULL) return;

@@ -42,6 +42,9 @@ bool job_plan_planner(struct job *job, const char *planner);
 /* The program has another paging from now on: pages at random (pages.h). Where WEFT_TEST_PAGE says
  * of how many bytes, every program is paged so when it is made, in two tables. */
 void job_page(struct job *job, int64_t page_bytes, int tables, bool shared);
+/* The same, but each page at one address alone (pages_make_in_line): for ThreadSanitizer, which
+ * knows memory by its address. */
+void job_page_in_line(struct job *job);
 /* And its own again. */
 void job_page_as_planned(struct job *job);
 

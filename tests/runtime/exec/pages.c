@@ -115,8 +115,7 @@ static void place_buffer(struct maker *m, int32_t b)
     m->places[b] = (struct weft_page_place){r, {range->offsets[0], range->offsets[1]}};
 }
 
-struct weft_paging *pages_make(const struct weft_program *program, int64_t page_bytes, int tables,
-                               bool shared, uint64_t seed)
+static struct maker begin_paging(const struct weft_program *program, int64_t page_bytes, int tables)
 {
     struct weft_paging *paging = calloc(1, sizeof *paging);
     const size_t n_buffers = (size_t)program->n_buffers;
@@ -127,11 +126,7 @@ struct weft_paging *pages_make(const struct weft_program *program, int64_t page_
     paging->page_bytes = page_bytes;
     paging->n_tables = tables;
     paging->n_buffers = program->n_buffers;
-    struct maker m = {.program = program,
-                      .paging = paging,
-                      .seed = seed,
-                      .shared = shared,
-                      .most_pages = (int32_t)most};
+    struct maker m = {.program = program, .paging = paging, .most_pages = (int32_t)most};
     m.held = calloc((size_t)most, WEFT_PAGE_TABLES * (size_t)program->n_slots);
     m.mappings = weft_pool_array(&paging->pool, (size_t)most, sizeof *m.mappings);
     m.places = weft_pool_array(&paging->pool, n_buffers, sizeof *m.places);
@@ -139,12 +134,66 @@ struct weft_paging *pages_make(const struct weft_program *program, int64_t page_
     CHECK(m.held != NULL && m.mappings != NULL && m.places != NULL && m.ranges != NULL,
           "out of memory");
     place_residents(&m);
+    return m;
+}
+
+static struct weft_paging *end_paging(struct maker *m)
+{
+    free(m->held);
+    m->paging->mappings = m->mappings;
+    m->paging->places = m->places;
+    m->paging->ranges = m->ranges;
+    return m->paging;
+}
+
+struct weft_paging *pages_make(const struct weft_program *program, int64_t page_bytes, int tables,
+                               bool shared, uint64_t seed)
+{
+    struct maker m = begin_paging(program, page_bytes, tables);
+    m.seed = seed;
+    m.shared = shared;
     for (int32_t b = program->n_buffers - 1; b >= 0; b--) {
         if (!weft_buffer_persists(program, &program->buffers[b])) place_buffer(&m, b);
     }
-    free(m.held);
-    paging->mappings = m.mappings;
-    paging->places = m.places;
-    paging->ranges = m.ranges;
-    return paging;
+    return end_paging(&m);
+}
+
+/* Whether nobody holds these pages while the buffer does; or, to be `taken`, holds them. */
+static bool fits_in_line(const struct maker *m, int32_t b, int32_t first, int32_t n, bool taken)
+{
+    const int32_t all = WEFT_PAGE_TABLES * m->program->n_slots;
+    unsigned char *slots = malloc((size_t)all);
+    bool fits = true;
+    CHECK(slots != NULL && first + n <= m->most_pages, "out of memory");
+    for (int32_t page = 0; page < n && fits; page++) {
+        mark_lives(m, b, 0, page, slots);
+        fits = taken || is_free(m, first + page, slots);
+        for (int32_t s = 0; s < all && taken; s++)
+            m->held[(int64_t)(first + page) * all + s] |= slots[s];
+    }
+    free(slots);
+    return fits;
+}
+
+struct weft_paging *pages_make_in_line(const struct weft_program *program)
+{
+    struct maker m = begin_paging(program, WEFT_PAGE_LEAST_BYTES, 1);
+    struct weft_paging *paging = m.paging;
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        if (weft_buffer_persists(program, &program->buffers[b])) continue;
+        const int64_t bytes = program->buffers[b].bytes + paging->page_bytes - 1;
+        const int32_t n = (int32_t)(bytes / paging->page_bytes), r = paging->n_ranges++;
+        int32_t first = 0;
+        while (!fits_in_line(&m, b, first, n, false))
+            first++;
+        fits_in_line(&m, b, first, n, true);
+        const int64_t at = first * paging->page_bytes;
+        m.ranges[r] = (struct weft_page_range){.n_pages = n, .offsets = {at, at}};
+        m.places[b] = (struct weft_page_place){r, {at, at}};
+        if (first + n > paging->n_pages) paging->n_pages = first + n;
+    }
+    m.mappings[0] = (struct weft_page_mapping){0, {0, paging->n_pages}};
+    paging->n_mappings = 1;
+    paging->span_bytes = paging->n_pages * paging->page_bytes;
+    return end_paging(&m);
 }

@@ -11,5 +11,8 @@
  * weft_paging_destroy frees it; failures end the process. */
 struct weft_paging *pages_make(const struct weft_program *program, int64_t page_bytes, int tables,
                                bool shared, uint64_t seed);
+/* One table, in which a page's address is its place in memory: each buffer at the least address
+ * that is free for all of its life, without guards. */
+struct weft_paging *pages_make_in_line(const struct weft_program *program);
 
 #endif

@@ -1,6 +1,6 @@
 /* The executor under ThreadSanitizer: ranks as threads, each with its two streams, train a model
- * in the pages of its plan. What events, the channel's order and collectives leave unordered is a
- * race here. Products are a library's, which the sanitizer does not see; all
+ * whose buffers take turns on the same memory. What events, the channel's order and collectives
+ * leave unordered is a race here. Products are a library's, which the sanitizer does not see; all
  * else is ours. Without the sanitizer it still checks that all plans give the same bits. */
 #include <stdio.h>
 
@@ -42,6 +42,7 @@ static void check_ranks(int32_t ranks)
         } else {
             job_plan_random(&job, (uint64_t)plan);
         }
+        job_page_in_line(&job);
         CHECK(threads_run(ranks, train, &task) == 0, "plan %d", plan);
         if (plan == 0) first = task.fingerprint[0];
         for (int32_t r = 0; r < ranks; r++)

@@ -147,6 +147,7 @@ int main(void)
         struct job job;
         job_open(&job, "configs/runs/gpt-odd.json", overrides);
         job_plan_policy(&job, WEFT_POLICY_FSDP, rotated);
+        job_page_in_line(&job);
         check_ends(&job, checkpoints);
         job_close(&job);
     }

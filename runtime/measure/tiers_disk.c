@@ -1,4 +1,5 @@
 /* Reads and writes of a store: which block, and how many at once, and how fast it is then. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include <stdio.h>
 #include <stdlib.h>
 

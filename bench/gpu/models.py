@@ -34,6 +34,6 @@ def config_of(tokens, device, planner="all-dp", steps=5, layers=None, dtype="f32
                       "optimizer": {"type": "adamw", "lr": 1e-2}, "precision": {"compute": dtype},
                       "checkpoint": {"at_end": False}, **train},
             "plan": {"planner": planner, "time_limit": "5s", "fuse": False, **({"blocks": blocks} if blocks else {})},
-            "cluster": {"ranks": ranks, "memory_limit": "1GiB",
+            "cluster": {"ranks": ranks, "memory_limit": "2GiB",
                         "device": {"type": device, "flops": rates, "memory_bandwidth": "10GB/s"},
                         "link": {"intra": {"alpha": "20us", "bandwidth": "1GB/s"}}}}

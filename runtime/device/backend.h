@@ -14,7 +14,8 @@ struct weft_device_ops {
     enum weft_status (*open)(enum weft_clock clock, struct weft_device **out,
                              struct weft_error *err);
     void (*close)(struct weft_device *device);
-    void (*describe)(const struct weft_device *device, struct weft_text *out); /* or NULL */
+    void (*describe)(const struct weft_device *device, struct weft_text *out);     /* or NULL */
+    bool (*memory)(const struct weft_device *device, int64_t *bytes, bool *exact); /* or NULL */
     enum weft_status (*stream_create)(struct weft_device *device, const char *name, int32_t queue,
                                       struct weft_stream **out, struct weft_error *err);
     void (*stream_destroy)(struct weft_stream *stream);

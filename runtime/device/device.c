@@ -40,6 +40,11 @@ void weft_device_describe(const struct weft_device *device, struct weft_text *ou
     if (device->ops->describe != NULL) device->ops->describe(device, out);
 }
 
+bool weft_device_memory(const struct weft_device *device, int64_t *bytes, bool *exact)
+{
+    return device->ops->memory != NULL && device->ops->memory(device, bytes, exact);
+}
+
 enum weft_clock weft_device_clock(const struct weft_device *device)
 {
     return device->clock;

@@ -32,6 +32,10 @@ WEFT_MUST_USE enum weft_status weft_device_open(const char *name, enum weft_cloc
 void weft_device_close(struct weft_device *device);
 /* Adds what there is to say of the device and its libraries: nothing of a CPU. */
 void weft_device_describe(const struct weft_device *device, struct weft_text *out);
+/* Bytes of the device's own memory that this process holds, its arenas and all that libraries took
+ * included. *exact false: others' may be among them, for the system does not tell them apart.
+ * False: the device has no memory of its own, as a CPU. */
+bool weft_device_memory(const struct weft_device *device, int64_t *bytes, bool *exact);
 enum weft_clock weft_device_clock(const struct weft_device *device);
 enum weft_clock weft_stream_clock(const struct weft_stream *stream);
 

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "base/watch.h"
+#include "runtime/arena/arena.h"
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
 #include "runtime/nn/nn.h"
@@ -60,6 +61,11 @@ void weft_measure_trim(void);
 /* Memory of this process but for the shared arena, in bytes: its own pages (RssAnon) and those of
  * the files that it maps, programs and libraries (RssFile), as the system counts them. */
 int64_t weft_measure_resident_bytes(void);
+
+/* Memory that counts against the limit and is in no arena: of the device, where it has its own,
+ * else of this process as above. *exact false: others' may be among it (weft_device_memory). */
+int64_t weft_measure_outside_bytes(const struct weft_device *device, const struct weft_arena *arena,
+                                   bool *exact);
 
 /* The median of n values, which it sorts; 0 of none. */
 int64_t weft_measure_median(int64_t *values, int64_t n);

@@ -31,3 +31,13 @@ int64_t weft_measure_resident_bytes(void)
     text[length] = '\0';
     return find_kib(text, "\nRssAnon:") + find_kib(text, "\nRssFile:");
 }
+
+int64_t weft_measure_outside_bytes(const struct weft_device *device, const struct weft_arena *arena,
+                                   bool *exact)
+{
+    int64_t bytes = 0;
+    *exact = true;
+    if (!weft_device_memory(device, &bytes, exact)) return weft_measure_resident_bytes();
+    bytes -= weft_arena_resident_bytes(arena);
+    return bytes > 0 ? bytes : 0;
+}

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/rng.h"
 #include "plan/plan.h"
 #include "problem/stages.h"
@@ -358,7 +359,12 @@ static enum weft_status warm_up(struct rehearsal *r, struct weft_error *err)
 
 static void weigh_process(struct rehearsal *r)
 {
-    r->base_bytes = weft_measure_resident_bytes() + RUN_BYTES;
+    bool exact;
+    r->base_bytes = weft_measure_outside_bytes(r->options->device, r->arena, &exact) + RUN_BYTES;
+    if (!exact)
+        weft_log(WEFT_LOG_WARNING,
+                 "base memory has what other processes hold on this GPU in it, for the system "
+                 "tells them not apart (containers hide them): measure it alone there");
 }
 
 static enum weft_status run_round(struct rehearsal *r, int32_t round, struct weft_error *err)

@@ -101,6 +101,7 @@ static void cuda_close(struct weft_device *device)
     struct weft_cuda_gpu *gpu = gpu_of(device);
     if (gpu->anchor != NULL) cudaEventDestroy(gpu->anchor);
     if (gpu->clock != NULL) cudaStreamDestroy(gpu->clock);
+    weft_nvml_close(&gpu->nvml);
     pthread_mutex_destroy(&gpu->lock);
     free(gpu);
 }
@@ -131,6 +132,7 @@ static enum weft_status open_gpu(struct weft_cuda_gpu *gpu, struct weft_error *e
     if (code == cudaSuccess) code = cudaGetDeviceProperties(&properties, gpu->ordinal);
     if (code != cudaSuccess) return weft_cuda_fail(code, "open the GPU", err);
     snprintf(gpu->name, sizeof gpu->name, "%s", properties.name);
+    memcpy(gpu->uuid, properties.uuid.bytes, sizeof gpu->uuid);
     if (properties.major >= LEAST_CAPABILITY) return WEFT_OK;
     return weft_fail(err, WEFT_E_ENVIRONMENT,
                      "GPU %d, %s, has compute capability %d.%d, and Weft's kernels need %d.0 "
@@ -171,6 +173,7 @@ const struct weft_device_ops weft_device_cuda = {
     .open = cuda_open,
     .close = cuda_close,
     .describe = weft_cuda_describe,
+    .memory = weft_cuda_memory,
     .stream_create = weft_cuda_stream_create,
     .stream_destroy = weft_cuda_stream_destroy,
     .event_create = cuda_event_create,

@@ -12,6 +12,29 @@ cudaError_t weft_cuda_enter(const struct weft_cuda_gpu *gpu)
     return cudaSetDevice(gpu->ordinal);
 }
 
+const struct weft_nvml *weft_cuda_nvml(struct weft_cuda_gpu *gpu)
+{
+    pthread_mutex_lock(&gpu->lock);
+    const bool open = gpu->nvml.library != NULL || weft_nvml_open(gpu->uuid, &gpu->nvml);
+    pthread_mutex_unlock(&gpu->lock);
+    return open ? &gpu->nvml : NULL;
+}
+
+bool weft_cuda_memory(const struct weft_device *device, int64_t *bytes, bool *exact)
+{
+    struct weft_cuda_gpu *gpu = (struct weft_cuda_gpu *)(uintptr_t)device;
+    const struct weft_nvml *nvml = weft_cuda_nvml(gpu);
+    size_t free_bytes = 0, total_bytes = 0;
+    int n_processes = -1;
+    const int64_t own_bytes = nvml != NULL ? weft_nvml_own_bytes(nvml, &n_processes) : -1;
+    *exact = own_bytes >= 0 || n_processes == 1;
+    if (own_bytes < 0 && (weft_cuda_enter(gpu) != cudaSuccess ||
+                          cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess))
+        *exact = false;
+    *bytes = own_bytes >= 0 ? own_bytes : (int64_t)(total_bytes - free_bytes);
+    return true;
+}
+
 static const char *cure_of(cudaError_t code)
 {
     switch ((int)code) {

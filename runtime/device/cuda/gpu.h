@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "runtime/device/backend.h"
+#include "runtime/device/cuda/nvml.h"
 #include "runtime/device/cuda/toolkit.h"
 
 struct weft_cuda_stream;
@@ -16,7 +17,9 @@ struct weft_cuda_gpu {
     struct weft_device device; /* first */
     int ordinal;               /* among those that the process sees */
     char name[256];
-    pthread_mutex_t lock; /* of all below */
+    unsigned char uuid[16];
+    pthread_mutex_t lock;  /* of all below */
+    struct weft_nvml nvml; /* what is not open is looked for when somebody asks */
     struct weft_cuda_stream *streams;
     int32_t n_stamps;   /* of all streams that are under way */
     cudaStream_t clock; /* NULL: nobody has asked for a stamp yet */
@@ -31,6 +34,12 @@ struct weft_cuda_gpu {
 
 /* Makes the GPU the calling thread's. */
 cudaError_t weft_cuda_enter(const struct weft_cuda_gpu *gpu);
+
+/* NVIDIA's management library with this GPU; NULL where it cannot be had. */
+const struct weft_nvml *weft_cuda_nvml(struct weft_cuda_gpu *gpu);
+/* weft_device_memory: as NVML tells this process's; else what of the GPU is taken, which is exact
+ * where NVML knows of one process alone. */
+bool weft_cuda_memory(const struct weft_device *device, int64_t *bytes, bool *exact);
 
 /* Fills *err with what CUDA says of a call that did `what`: WEFT_E_SYSTEM where memory is short,
  * WEFT_E_ENVIRONMENT where driver or device are, WEFT_E_SYSTEM otherwise. */

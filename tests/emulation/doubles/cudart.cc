@@ -196,6 +196,15 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     return cudaSuccess;
 }
 
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    ENTER;
+    const int n = count_gpus();
+    if (device < 0 || device >= n || peer < 0 || peer >= n) return cudaErrorInvalidDevice;
+    *can = getenv("WEFT_DOUBLE_NO_PEERS") == NULL && device != peer;
+    return cudaSuccess;
+}
+
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
     ENTER;
@@ -208,7 +217,9 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
     ENTER;
     *total_bytes = (size_t)4 << 30;
-    *free_bytes = *total_bytes - double_memory_device_bytes();
+    const char *taken = getenv("WEFT_DOUBLE_TAKEN_BYTES"); /* by other processes */
+    *free_bytes = *total_bytes - double_memory_device_bytes() -
+                  (taken != NULL ? strtoull(taken, NULL, 10) : 0);
     return cudaSuccess;
 }
 

@@ -87,6 +87,8 @@ bool double_memory_remove(const void *at, enum double_memory kind);
 bool double_memory_has(const void *at, size_t bytes, enum double_memory kind);
 bool double_memory_is_device(const void *at, size_t bytes);
 size_t double_memory_count(void);
+/* What is allocated, and cells, each once, however often they are mapped. */
 size_t double_memory_device_bytes(void);
+void double_memory_add_cell(int64_t bytes); /* below 0: it is gone */
 
 #endif

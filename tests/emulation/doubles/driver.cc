@@ -67,20 +67,12 @@ static bool overlaps(CUdeviceptr at, size_t bytes)
     return next->first + next->second.bytes > at;
 }
 
-static size_t cell_bytes(void)
-{
-    size_t bytes = 0;
-    for (const auto &cell : space()->cells) {
-        bytes += cell.first->bytes;
-    }
-    return bytes;
-}
-
 static void drop_cell(struct cell *cell)
 {
     if (cell->maps > 0 || !cell->released) return;
     close(cell->fd);
     space()->cells.erase(cell);
+    double_memory_add_cell(-(int64_t)cell->bytes);
     delete cell;
 }
 
@@ -156,7 +148,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     if (!is_whole(bytes) || flags != 0 || what->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
         what->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
-    if (cell_bytes() + bytes > MEMORY_BYTES) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (double_memory_device_bytes() + bytes > MEMORY_BYTES) return CUDA_ERROR_OUT_OF_MEMORY;
     const int fd = memfd_create("weft-double", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0) {
         if (fd >= 0) close(fd);
@@ -164,6 +156,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     }
     struct cell *made = new cell{fd, bytes, 0, false};
     space()->cells[made] = 1;
+    double_memory_add_cell((int64_t)bytes);
     *handle = (CUmemGenericAllocationHandle)made;
     return CUDA_SUCCESS;
 }

@@ -177,6 +177,17 @@ def a_stopped_rank_is_named_after_the_time(weft):
 
 
 @case
+def memory_of_the_gpu_is_held_to_the_limit(weft):
+    """Of this process, where it can be told apart; else there is a warning."""
+    path = weft.write("config.json", config_of(weft, "cuda"))
+    more = {**environment_of("cuda"), "WEFT_DOUBLE_NVML_BYTES": str(3 << 30)}
+    weft.expect(78, "train", path, "--run", "exact", env=more, says=["over the limit of 2147483648"])
+    hidden = {**more, "WEFT_DOUBLE_NVML": "hidden", "WEFT_DOUBLE_TAKEN_BYTES": str(3 << 30)}
+    code, _, err = weft.run("train", path, "--run", "hidden", env=hidden)
+    assert code == 0 and "the system does not tell them apart" in err, f"{code}: {err}"
+
+
+@case
 def what_was_compared_is_counted(weft):
     del weft
     print(f"# {len(COMPARED)} runs were compared")

@@ -33,6 +33,7 @@ struct uses {
     std::unordered_map<uintptr_t, struct page *> pages;
     std::map<uintptr_t, struct piece> pieces;
     uint32_t watched = 0;
+    int64_t cell_bytes = 0;
 };
 
 static struct uses *uses(void)
@@ -229,11 +230,17 @@ size_t double_memory_count(void)
 size_t double_memory_device_bytes(void)
 {
     const std::lock_guard<std::mutex> guard(uses()->lock);
-    size_t sum = 0;
+    size_t sum = (size_t)uses()->cell_bytes;
     for (const auto &entry : uses()->pieces) {
-        if (entry.second.kind != DOUBLE_PINNED) sum += entry.second.bytes;
+        if (entry.second.kind == DOUBLE_OF_DEVICE) sum += entry.second.bytes;
     }
     return sum;
+}
+
+void double_memory_add_cell(int64_t bytes)
+{
+    const std::lock_guard<std::mutex> guard(uses()->lock);
+    uses()->cell_bytes += bytes;
 }
 
 #ifdef WEFT_DOUBLE_WATCHES

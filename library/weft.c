@@ -11,6 +11,7 @@
 #include "layers/supplied.h"
 #include "library/check_layers.h"
 #include "library/machine.h"
+#include "library/mappings.h"
 #include "library/run.h"
 #include "library/session.h"
 #include "library/solve_text.h"
@@ -223,6 +224,15 @@ static enum weft_status stage(struct weft *weft, struct weft_error *err)
     return weft_session_stage(&weft->session, NULL, err);
 }
 
+/* Ranks that were started run what is planned. */
+static enum weft_status plan_to_run(struct weft *weft, struct weft_error *err)
+{
+    struct weft_session *session = &weft->session;
+    WEFT_TRY(weft_session_plan(session, NULL, err));
+    const bool runs = weft->meeting.ranks == session->config->cluster.ranks;
+    return runs ? weft_session_fit_mappings(session, true, err) : WEFT_OK;
+}
+
 /* Rank 0 plans for all: two ranks' clocks could make two plans. */
 static enum weft_status make_plan(struct weft *weft, struct weft_error *err)
 {
@@ -230,12 +240,12 @@ static enum weft_status make_plan(struct weft *weft, struct weft_error *err)
     enum weft_status status = WEFT_OK;
     WEFT_TRY(stage(weft, err));
     session->solver = weft_solver_of_text(&weft->solver);
-    if (weft->meeting.ranks == 1) return weft_session_plan(session, NULL, err);
+    if (weft->meeting.ranks == 1) return plan_to_run(weft, err);
     WEFT_TRY(work(weft, err));
     struct weft_text text;
     weft_text_init(&text);
     if (weft->meeting.rank == 0) {
-        status = weft_session_plan(session, NULL, err);
+        status = plan_to_run(weft, err);
         if (status == WEFT_OK) weft_plan_write(session->plan, &text);
     }
     status = weft_machine_share(&weft->machine, &text, status, err);

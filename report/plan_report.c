@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "program/mappings.h"
 #include "report/table.h"
 
 static double share(int64_t part, int64_t whole)
@@ -108,6 +109,17 @@ static void report_limit(const struct weft_plan *plan, struct weft_text *out)
     weft_text_addf(out, "memory    %s a rank of %s; largest row %s, pages of %s round up %.2f %%\n",
                    total, limit, peak, weft_units_show_bytes(plan->pages.page_bytes, page),
                    share(p->total_bytes - p->peak_bytes, p->peak_bytes));
+}
+
+void weft_report_mappings(const struct weft_program *program, struct weft_text *out)
+{
+    struct weft_mappings count;
+    struct weft_error unsaid = {0};
+    if (weft_program_count_mappings(program, program->paging, 1, &count, &unsaid) != WEFT_OK)
+        return;
+    weft_text_addf(out,
+                   "mappings  %lld of a rank's arena, and %lld of each other's on its machine\n",
+                   (long long)count.own, (long long)count.of_peer);
 }
 
 /* Base memory is the config's or the profile's; without either the limit binds the arena alone. */

@@ -13,6 +13,10 @@
  * is lowered nothing is said of pages. */
 void weft_report_plan(const struct weft_plan *plan, struct weft_text *out);
 
+/* A line of how many mappings the system keeps for a rank of it, where ranks are processes of one
+ * machine; nothing where memory runs out. */
+void weft_report_mappings(const struct weft_program *program, struct weft_text *out);
+
 /* The same figures as one JSON object. */
 void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer *writer);
 

@@ -13,6 +13,7 @@ static void say(const struct weft_cli *cli, const struct weft_session *session,
                 struct weft_text *out)
 {
     weft_report_plan(session->plan, out);
+    weft_report_mappings(session->program, out);
     if (cli->program_dump) weft_program_dump(session->program, session->plan, out);
 }
 

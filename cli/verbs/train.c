@@ -10,6 +10,7 @@
 #include "cli/job/job.h"
 #include "cli/job/resume.h"
 #include "cli/terminal.h"
+#include "library/mappings.h"
 #include "library/metrics.h"
 #include "library/run_directory.h"
 #include "library/session.h"
@@ -167,9 +168,11 @@ static enum weft_status decide(const struct weft_cli *cli, const struct weft_res
     WEFT_TRY(stage(cli, from, session, err));
     WEFT_TRY(cli->plan ? weft_session_load(session, cli->plan, err)
                        : weft_resume_plan(from, session, err));
+    WEFT_TRY(weft_session_fit_mappings(session, !cli->plan, err));
     if (cli->json || cli->quiet) return WEFT_OK;
     weft_cli_report_init(cli, cli->output, &out);
     weft_report_plan(session->plan, &out);
+    weft_report_mappings(session->program, &out);
     enum weft_status status = weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);
     return status;

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/machine/mappings.h"
 #include "base/units.h"
 
-enum { CHUNK_BYTES = 4096, NUMBER_BYTES = 32 };
+enum { CHUNK_BYTES = 4096 };
 
 int64_t weft_arena_system_page_bytes(void)
 {
@@ -20,16 +20,6 @@ int64_t weft_arena_system_page_bytes(void)
 }
 
 /* Memory may be short where files are read here: no stdio, which would ask for some. */
-
-static int64_t read_number(const char *path, int64_t otherwise)
-{
-    char text[NUMBER_BYTES] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return otherwise;
-    ssize_t length = read(fd, text, sizeof text - 1);
-    close(fd);
-    return length > 0 ? strtoll(text, NULL, 10) : otherwise;
-}
 
 static int64_t count_lines(const char *path)
 {
@@ -51,25 +41,24 @@ static enum weft_status fail_mmap(const struct weft_arena_shape *shape, struct w
 {
     enum { SPARE = 2 }; /* mappings that one call may need */
     const int reason = errno;
-    const int64_t most_mappings = read_number("/proc/sys/vm/max_map_count", INT64_MAX);
+    const struct weft_map_limits limits = weft_map_limits_read();
     const int64_t mappings = count_lines("/proc/self/maps");
     char want[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES], page[WEFT_UNITS_TEXT_BYTES];
-    struct rlimit limit;
     weft_units_show_bytes(shape->n_pages * shape->page_bytes, want);
-    if (reason == ENOMEM && mappings + SPARE > most_mappings) {
+    if (reason == ENOMEM && mappings + SPARE > limits.mappings) {
         return weft_fail(err, WEFT_E_SYSTEM,
                          "cannot map an arena of %s in %" PRId64 " stretches of pages of %s: the "
                          "system lets a process have %" PRId64 " mappings (vm.max_map_count), and "
                          "this one has them. Raise it (sysctl vm.max_map_count), or plan with "
                          "larger pages",
                          want, shape->n_mappings, weft_units_show_bytes(shape->page_bytes, page),
-                         most_mappings);
+                         limits.mappings);
     }
-    if (reason == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    if (reason == ENOMEM && limits.address_bytes != INT64_MAX) {
         return weft_fail(err, WEFT_E_SYSTEM,
                          "cannot map an arena of %s: the address space is limited to %s "
                          "(RLIMIT_AS), and every rank maps the arenas of all: raise it (ulimit -v)",
-                         want, weft_units_show_bytes((int64_t)limit.rlim_cur, most));
+                         want, weft_units_show_bytes(limits.address_bytes, most));
     }
     return weft_fail(err, WEFT_E_SYSTEM, "cannot map an arena of %s: %s", want, strerror(reason));
 }

@@ -52,6 +52,20 @@ def work_that_fails_ends_all_ranks_at_once(weft):
 
 
 @case
+def a_layer_that_leaves_its_buffers_is_named(weft):
+    """With --poison buffers lie against guards, and what is dead is closed; the other rank ends soon."""
+    wide = {"cluster__memory_limit": "64MiB", "train__seq_len": 16, "train__micro_batch": 4}
+    config = weft.write("run.json", tiny(**wide))
+    for do, says in (("overrun", "touched byte 1 behind the output of layer h.1"),
+                     ("stale", "which was dead")):
+        start = time.monotonic()
+        weft.expect(70, "train", config, "--run", "run", "-q", "--poison", "--planner", "all-fsdp",
+                    env={"WEFT_FAILPOINT": f"forward:rank=1:at=2:step=2:do={do}"},
+                    says=["rank 1: step 2: forward of layer h.1 touched ", says])
+        assert time.monotonic() - start < 20
+
+
+@case
 def random_kills(weft):
     draw = random.Random(7)
     before = shared_memory_names()
@@ -401,6 +415,43 @@ def the_launcher_killed_while_training_loses_nothing(weft):
     resume(weft, wanted)
 
 
+FEW_MAPPINGS = """
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+static int open_maybe(const char *path, int flags, mode_t mode)
+{
+    const char *most = getenv("MAPPINGS");
+    if (most == NULL || strcmp(path, "/proc/sys/vm/max_map_count") != 0)
+        return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    int fd = memfd_create("mappings", 0);
+    if (write(fd, most, strlen(most)) < 0) return -1;
+    lseek(fd, 0, SEEK_SET);
+    return fd;
+}
+int open(const char *path, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
+    va_end(more);
+    return open_maybe(path, flags, mode);
+}
+int open64(const char *path, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
+    va_end(more);
+    return open_maybe(path, flags, mode);
+}
+"""
+
+
 @case
 def limits_of_the_system_are_named(weft):
     config = weft.write("run.json", tiny(cluster__ranks=8))
@@ -413,6 +464,24 @@ def limits_of_the_system_are_named(weft):
 
     def address_space(kib):
         return lambda: resource.setrlimit(resource.RLIMIT_AS, (kib * 1024, kib * 1024))
+
+    # Mappings are counted before any rank is started, and larger pages need fewer.
+    config = weft.write("run.json", tiny(cluster__ranks=8, train__micro_batch=16, train__steps=2))
+    few = interpose(weft, "maps", FEW_MAPPINGS)
+    rule = ("--planner", "all-fsdp")
+    err = weft.run("train", config, "--run", "few", *rule, env={**few, "MAPPINGS": "400"})[2]
+    assert "planned in pages of 64.0 KiB: in pages of 4.00 KiB a rank has " in err, err
+    assert "above half of the 400 that the system lets a process have (vm.max_map_count)" in err, err
+    weft.expect(71, "train", config, "--run", "none", *rule, env={**few, "MAPPINGS": "40"},
+                says=["above half of the 40 that the system lets", "sysctl vm.max_map_count="])
+    weft.expect(0, "plan", config, "-o", weft.path("plan.json"), *rule)
+    weft.expect(71, "train", config, "--plan", weft.path("plan.json"), "--run", "none",
+                env={**few, "MAPPINGS": "400"}, says="plan again, with larger pages (cluster.page)")
+    # So are the addresses of eight arenas of 200 MiB.
+    config = weft.write("run.json", tiny(cluster__ranks=8, model__layers__0__vocab=400000))
+    code, _, err = weft.run("train", config, "--run", "none", "--planner", "all-dp",
+                            preexec_fn=address_space(600000))
+    assert code == 71 and "a rank maps " in err and "(RLIMIT_AS)" in err or "Sanitizer" in err, (code, err)
 
     # None of these may wait for memory that does not come; sanitizers alone need more.
     config = weft.write("run.json", tiny())

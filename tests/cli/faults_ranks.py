@@ -415,6 +415,44 @@ def the_launcher_killed_while_training_loses_nothing(weft):
     resume(weft, wanted)
 
 
+MAPPING_FAILS = """
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+/* A rank takes the pages of its arena. */
+int fallocate(int fd, int mode, off_t at, off_t bytes)
+{
+    const char *rank = getenv("RANK"), *dies = getenv("DIES");
+    if (rank != NULL && dies != NULL && strcmp(rank, dies) == 0) raise(SIGKILL);
+    return (int)syscall(SYS_fallocate, fd, mode, at, bytes);
+}
+int fallocate64(int fd, int mode, off_t at, off_t bytes) __attribute__((alias("fallocate")));
+/* Pages cannot be made large. */
+int madvise(void *at, size_t bytes, int advice)
+{
+    errno = EINVAL;
+    return advice == 25 ? -1 : (int)syscall(SYS_madvise, at, bytes, advice);
+}
+"""
+
+
+@case
+def what_fails_while_ranks_map(weft):
+    """A rank that dies while the others map ends all; large pages that are not to be had change nothing."""
+    config = weft.write("run.json", tiny(cluster__ranks=3, model__layers__0__vocab=20000, train__steps=2))
+    env = interpose(weft, "mapping", MAPPING_FAILS)
+    for rank in (0, 2):
+        start = time.monotonic()
+        weft.expect(69, "train", config, "--run", "run", "-q", env={**env, "DIES": str(rank)},
+                    says=[f"rank {rank} ", "signal 9"])
+        assert time.monotonic() - start < 20
+    seen = [json.loads(weft.expect(0, "train", config, "--run", f"run{way}", "--json", env=with_)
+                       .splitlines()[-1])["fingerprint"] for way, with_ in enumerate((None, env))]
+    assert seen[0] == seen[1], seen
+
+
 FEW_MAPPINGS = """
 #include <dlfcn.h>
 #include <fcntl.h>

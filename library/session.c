@@ -92,7 +92,8 @@ enum weft_status weft_session_stage_for_memory(struct weft_session *session,
 
 static enum weft_status check_program(const struct weft_session *session, struct weft_error *err)
 {
-    return weft_program_verify(session->program, session->stages.problem->memory_limit_bytes, err);
+    return weft_program_verify(session->program, session->stages.problem->tiers[0].limit_bytes,
+                               err);
 }
 
 /* The best plan so far, with the stages that its program was made from, and what is proven of the
@@ -199,7 +200,7 @@ static enum weft_status find_leanest(struct weft_session *session,
     *leanest = 0;
     for (int32_t v = 0; v < n; v++) {
         WEFT_TRY(weft_session_stage_period(session, &variants[v], err));
-        int64_t bytes = weft_least_limit(session->stages.problem, NULL);
+        int64_t bytes = weft_least_limit(session->stages.problem, 0, NULL);
         if (bytes < 0) return weft_fail_memory(err, "the least limit");
         if (bytes >= least) continue;
         least = bytes;
@@ -240,9 +241,9 @@ static enum weft_status find_feasible(struct weft_session *session,
     for (int32_t v = 0; v < n; v++) {
         WEFT_TRY(weft_session_stage_period(session, &variants[v], err));
         const struct weft_problem *problem = session->stages.problem;
-        int64_t bytes = weft_least_limit(problem, NULL);
+        int64_t bytes = weft_least_limit(problem, 0, NULL);
         if (bytes < 0) return weft_fail_memory(err, "the least limit");
-        feasible[v] = bytes <= problem->memory_limit_bytes;
+        feasible[v] = bytes <= problem->tiers[0].limit_bytes;
         *n_feasible += feasible[v];
     }
     return WEFT_OK;
@@ -393,7 +394,7 @@ static enum weft_status take_limit(struct weft_session *session, const char *sou
 {
     struct weft_config *config = session->config;
     int64_t ours = config->cluster.memory_limit_bytes;
-    int64_t theirs = session->plan->problem->memory_limit_bytes;
+    int64_t theirs = session->plan->problem->tiers[0].limit_bytes;
     char exact[WEFT_UNITS_TEXT_BYTES], other[WEFT_UNITS_TEXT_BYTES];
     char limit[2 * WEFT_UNITS_TEXT_BYTES] = "none", said[2 * WEFT_UNITS_TEXT_BYTES] = "none";
     if (theirs == INT64_MAX) theirs = 0;

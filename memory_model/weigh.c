@@ -71,7 +71,7 @@ static void hold(struct weigher *w, struct weft_hold *holds, int32_t *n,
     if (bytes == 0) return;
     w->overflow |= !round_up(bytes, &rounded);
     count_bytes(w, rounded);
-    holds[(*n)++] = (struct weft_hold){category, first, last, rounded};
+    holds[(*n)++] = (struct weft_hold){category, first, last, rounded, 0};
 }
 
 static int64_t elements_bytes(struct weigher *w, int64_t elements, enum weft_dtype dtype)

@@ -44,6 +44,7 @@ struct weft_hold {
     enum weft_category category;
     int32_t first, last; /* slots, inclusive; first > last wraps */
     int64_t bytes;
+    int32_t tier; /* of the problem; 0 is the device's */
 };
 
 /* Every buffer starts at a multiple of this in the arena; sizes are rounded up to it here, so that
@@ -71,6 +72,7 @@ struct weft_item {
     int64_t block_bytes; /* full (gathered) bytes that one block's collective moves */
     int64_t stair_bytes; /* held by one block as above; 0 where the strategy holds it all step */
     enum weft_category stair_category;
+    int32_t stair_tier; /* in which they are held */
 };
 
 /* The policies that make sense for a unit, in their order. A unit that fsdp would never release

@@ -19,6 +19,7 @@ static void add_blocks(const struct weft_plan *plan, int32_t slot, int64_t *byte
         const struct weft_item *item = &plan->problem->items[at->item].item;
         int32_t first = item->acquires ? at->launch : item->first;
         if (weft_placement_blocks(at) || !is_transient(item->stair_category)) continue;
+        if (item->stair_tier != 0) continue;
         if (first <= slot && slot < at->deadline) bytes[item->decision] += item->stair_bytes;
     }
 }
@@ -37,7 +38,7 @@ static int32_t largest_unit(const struct weft_plan *plan, int32_t slot, bool *ok
         for (int32_t i = 0; i < of->n_holds; i++) {
             const struct weft_hold *hold = &of->holds[i];
             bool held = weft_life_has((struct weft_life){hold->first, hold->last}, slot);
-            if (held && is_transient(hold->category)) bytes[u] += hold->bytes;
+            if (held && hold->tier == 0 && is_transient(hold->category)) bytes[u] += hold->bytes;
         }
     }
     add_blocks(plan, slot, bytes);
@@ -55,7 +56,7 @@ enum weft_status weft_need_of_plan(const struct weft_plan *plan, struct weft_nee
     bool ok;
     int64_t *rows = calloc((size_t)problem->n_slots * WEFT_CATEGORY_COUNT, sizeof *rows);
     if (!rows) return weft_fail_memory(err, "memory rows");
-    weft_plan_rows(plan, rows);
+    weft_plan_rows(plan, 0, rows);
     for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
         need->categories[c] = rows[(size_t)p->peak_slot * WEFT_CATEGORY_COUNT + (size_t)c];
     free(rows);

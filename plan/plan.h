@@ -98,19 +98,24 @@ static inline const struct weft_problem_strategy *weft_plan_chosen(const struct 
     return weft_problem_chosen(plan->problem, plan->strategies, decision);
 }
 
-/* Bytes held in every slot by category under a plan's strategies and placements: the memory rows of
- * the ILP. rows[slot * WEFT_CATEGORY_COUNT + category]; the caller gives n_slots * COUNT. */
-void weft_plan_rows(const struct weft_plan *plan, int64_t *rows);
-/* Largest row sum, and its slot (may be NULL); -1 when memory runs out. */
-int64_t weft_plan_peak(const struct weft_plan *plan, int32_t *slot);
+/* Bytes of a tier held in every slot by category under a plan's strategies and placements: the
+ * memory rows of the ILP. rows[slot * WEFT_CATEGORY_COUNT + category]; the caller gives n_slots *
+ * COUNT. */
+void weft_plan_rows(const struct weft_plan *plan, int32_t tier, int64_t *rows);
+/* The tier's largest row sum, and its slot (may be NULL); -1 when memory runs out. */
+int64_t weft_plan_peak(const struct weft_plan *plan, int32_t tier, int32_t *slot);
+
+/* WEFT_OK when every row is within its tier's limit; else WEFT_E_DATA names the fullest. */
+WEFT_MUST_USE enum weft_status weft_plan_check_rows(const struct weft_plan *plan,
+                                                    struct weft_error *err);
 
 /* Compute time of a slot under the plan's strategies. */
 int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot);
 
 /* Moves gathers' launches earlier and reductions' deadlines later, in channel order, as far as
- * every row stays within `limit_bytes`: same channel order, less tender to jitter on a real
- * machine, and never slower in the simulator but where weft_problem_relaxing_may_slow. The
- * prediction is not renewed. */
+ * every row stays within its limit, the device's within `limit_bytes`: same channel order, less
+ * tender to jitter on a real machine, and never slower in the simulator but where
+ * weft_problem_relaxing_may_slow. The prediction is not renewed. */
 WEFT_MUST_USE enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
                                                struct weft_error *err);
 

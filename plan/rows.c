@@ -20,60 +20,62 @@ static void add_slots(int64_t *rows, int32_t stride, int32_t n_slots, int32_t fi
     }
 }
 
-static void add_holds(int64_t *rows, int32_t n_slots, const struct weft_hold *holds,
+static void add_holds(int64_t *rows, int32_t tier, int32_t n_slots, const struct weft_hold *holds,
                       int32_t n_holds)
 {
     for (int32_t i = 0; i < n_holds; i++) {
+        if (holds[i].tier != tier) continue;
         add_slots(rows + holds[i].category, WEFT_CATEGORY_COUNT, n_slots, holds[i].first,
                   holds[i].last, holds[i].bytes);
     }
 }
 
-void weft_plan_rows(const struct weft_plan *plan, int64_t *rows)
+void weft_plan_rows(const struct weft_plan *plan, int32_t tier, int64_t *rows)
 {
     const struct weft_problem *problem = plan->problem;
     int32_t n_slots = problem->n_slots;
     for (int32_t i = 0; i < n_slots * WEFT_CATEGORY_COUNT; i++)
         rows[i] = 0;
-    add_holds(rows, n_slots, problem->common, problem->n_common);
+    add_holds(rows, tier, n_slots, problem->common, problem->n_common);
     for (int32_t u = 0; u < problem->n_decisions; u++) {
         const struct weft_problem_strategy *of = weft_plan_chosen(plan, u);
-        add_holds(rows, n_slots, of->holds, of->n_holds);
+        add_holds(rows, tier, n_slots, of->holds, of->n_holds);
     }
     for (int32_t i = 0; i < plan->n_placements; i++) {
         const struct weft_placement *at = &plan->placements[i];
         const struct weft_item *item = &problem->items[at->item].item;
-        if (weft_placement_blocks(at)) continue;
+        if (item->stair_tier != tier || weft_placement_blocks(at)) continue;
         add_slots(rows + item->stair_category, WEFT_CATEGORY_COUNT, n_slots,
                   is_gather(plan, at) ? at->launch : item->first, at->deadline - 1,
                   item->stair_bytes);
     }
 }
 
-/* Sums by slot alone: totals[n_slots], or NULL. The caller frees. */
+/* Sums by slot alone: totals[n_tiers][n_slots], or NULL. The caller frees. */
 static int64_t *slot_totals(const struct weft_plan *plan)
 {
-    int32_t n_slots = plan->problem->n_slots;
-    int64_t *rows = calloc((size_t)n_slots * WEFT_CATEGORY_COUNT, sizeof *rows);
-    if (rows == NULL) return NULL;
-    weft_plan_rows(plan, rows);
-    for (int32_t s = 0; s < n_slots; s++) {
-        int64_t total = 0;
-        for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++)
-            total += rows[s * WEFT_CATEGORY_COUNT + c];
-        rows[s] = total; /* behind what is still to be read */
+    const struct weft_problem *problem = plan->problem;
+    size_t n_rows = (size_t)weft_problem_n_rows(problem), n_slots = (size_t)problem->n_slots;
+    int64_t *totals = calloc(n_rows + n_slots * WEFT_CATEGORY_COUNT, sizeof *totals);
+    if (totals == NULL) return NULL;
+    int64_t *rows = totals + n_rows;
+    for (int32_t tier = 0, r = 0; tier < problem->n_tiers; tier++) {
+        weft_plan_rows(plan, tier, rows);
+        for (int32_t s = 0; s < problem->n_slots; s++, r++)
+            for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++)
+                totals[r] += rows[s * WEFT_CATEGORY_COUNT + c];
     }
-    return rows;
+    return totals;
 }
 
-int64_t weft_plan_peak(const struct weft_plan *plan, int32_t *slot)
+int64_t weft_plan_peak(const struct weft_plan *plan, int32_t tier, int32_t *slot)
 {
     int64_t peak = -1;
-    int32_t peak_slot = 0;
+    int32_t peak_slot = 0, at = weft_problem_tier_at(plan->problem, tier);
     int64_t *totals = slot_totals(plan);
     for (int32_t s = 0; totals != NULL && s < plan->problem->n_slots; s++) {
-        if (totals[s] > peak) {
-            peak = totals[s];
+        if (totals[at + s] > peak) {
+            peak = totals[at + s];
             peak_slot = s;
         }
     }
@@ -82,9 +84,33 @@ int64_t weft_plan_peak(const struct weft_plan *plan, int32_t *slot)
     return peak;
 }
 
+enum weft_status weft_plan_check_rows(const struct weft_plan *plan, struct weft_error *err)
+{
+    const struct weft_problem *problem = plan->problem;
+    int64_t *totals = slot_totals(plan);
+    if (totals == NULL) return weft_fail_memory(err, "memory rows");
+    int32_t row = weft_problem_fullest_row(problem, totals), tier = row / problem->n_slots;
+    int64_t bytes = totals[row], limit_bytes = problem->tiers[tier].limit_bytes;
+    free(totals);
+    if (bytes <= limit_bytes) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA, "slot %s holds %lld bytes%s%s, over the limit of %lld",
+                     problem->slot_names[row % problem->n_slots], (long long)bytes,
+                     tier > 0 ? " of tier " : "", tier > 0 ? problem->tiers[tier].name : "",
+                     (long long)limit_bytes);
+}
+
+/* Room that rows have left: what each may hold, less what it holds. */
+static void to_room(const struct weft_problem *problem, int64_t limit_bytes, int64_t *totals)
+{
+    for (int32_t tier = 0, r = 0; tier < problem->n_tiers; tier++) {
+        int64_t most = tier == 0 ? limit_bytes : problem->tiers[tier].limit_bytes;
+        for (int32_t s = 0; s < problem->n_slots; s++, r++)
+            totals[r] = most - totals[r];
+    }
+}
+
 /* From the end of every lane to its start, so that what is behind has moved already. */
-static void push_deadlines(struct weft_plan *plan, int64_t *totals, int64_t limit_bytes,
-                           int32_t *due_after)
+static void push_deadlines(struct weft_plan *plan, int64_t *rooms, int32_t *due_after)
 {
     int32_t behind[WEFT_MOST_LANES];
     for (int32_t lane = 0; lane < plan->problem->n_lanes; lane++)
@@ -94,14 +120,13 @@ static void push_deadlines(struct weft_plan *plan, int64_t *totals, int64_t limi
     for (int32_t i = plan->n_placements - 1; i >= 0; i--) {
         struct weft_placement *at = &plan->placements[i];
         const struct weft_item *item = &plan->problem->items[at->item].item;
+        int64_t *room = rooms + weft_problem_stair_at(plan->problem, item);
         int32_t *due = &behind[plan->problem->items[at->item].lane];
         if (due_after[i] < *due) *due = due_after[i];
         if (!is_gather(plan, at)) {
             int32_t latest = item->last + 1 < *due ? item->last + 1 : *due;
-            while (at->deadline < latest &&
-                   totals[at->deadline] <= limit_bytes - item->stair_bytes) {
-                totals[at->deadline++] += item->stair_bytes;
-            }
+            while (at->deadline < latest && room[at->deadline] >= item->stair_bytes)
+                room[at->deadline++] -= item->stair_bytes;
         }
         int32_t complete = at->deadline + (weft_placement_blocks(at) ? 1 : 0);
         if (complete < *due) *due = complete;
@@ -109,21 +134,19 @@ static void push_deadlines(struct weft_plan *plan, int64_t *totals, int64_t limi
     }
 }
 
-static void pull_launches(struct weft_plan *plan, int64_t *totals, int64_t limit_bytes,
-                          int32_t *begins)
+static void pull_launches(struct weft_plan *plan, int64_t *rooms, int32_t *begins)
 {
     int32_t ahead[WEFT_MOST_LANES] = {0};
     for (int32_t i = 0; i < plan->n_placements; i++) {
         struct weft_placement *at = &plan->placements[i];
         const struct weft_item *item = &plan->problem->items[at->item].item;
+        int64_t *room = rooms + weft_problem_stair_at(plan->problem, item);
         int32_t *launched = &ahead[plan->problem->items[at->item].lane];
         if (at->after >= 0 && begins[at->after] > *launched) *launched = begins[at->after];
         if (is_gather(plan, at)) {
             int32_t earliest = item->first > *launched ? item->first : *launched;
-            while (at->launch > earliest &&
-                   totals[at->launch - 1] <= limit_bytes - item->stair_bytes) {
-                totals[--at->launch] += item->stair_bytes;
-            }
+            while (at->launch > earliest && room[at->launch - 1] >= item->stair_bytes)
+                room[--at->launch] -= item->stair_bytes;
         }
         if (at->launch > *launched) *launched = at->launch;
         begins[i] = *launched;
@@ -142,8 +165,9 @@ enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
             free(scratch);
             return weft_fail_memory(err, "memory rows");
         }
-        push_deadlines(plan, totals, limit_bytes, scratch);
-        pull_launches(plan, totals, limit_bytes, scratch);
+        to_room(plan->problem, limit_bytes, totals);
+        push_deadlines(plan, totals, scratch);
+        pull_launches(plan, totals, scratch);
         free(totals);
         /* A gather that no longer blocks makes reductions ahead of it due a slot earlier, and their
          * bytes are free for others. Each gather can do so once. */

@@ -75,6 +75,28 @@ int32_t weft_problem_most_strategies(const struct weft_problem *problem)
     return most;
 }
 
+int32_t weft_problem_fullest_row(const struct weft_problem *problem, const int64_t *rows)
+{
+    int32_t fullest = 0, r = 0;
+    int64_t most = INT64_MIN;
+    for (int32_t tier = 0; tier < problem->n_tiers; tier++) {
+        for (int32_t s = 0; s < problem->n_slots; s++, r++) {
+            int64_t excess = rows[r] - problem->tiers[tier].limit_bytes;
+            if (excess <= most) continue;
+            most = excess;
+            fullest = r;
+        }
+    }
+    return fullest;
+}
+
+void weft_problem_device_alone(struct weft_problem *problem, int64_t limit_bytes)
+{
+    problem->n_tiers = 1;
+    problem->tiers[0] = (struct weft_problem_tier){weft_home_names[WEFT_HOME_DEVICE],
+                                                   WEFT_HOME_DEVICE, limit_bytes};
+}
+
 enum weft_status weft_problem_networks(struct weft_problem *problem, int32_t n,
                                        struct weft_rates rates, struct weft_error *err)
 {
@@ -223,6 +245,7 @@ static void compare_holds(struct comparison *comparison, const char *what,
         const char *category = weft_category_key(a[i].category);
         compare_string(comparison, what, category, weft_category_key(b[i].category));
         compare_bytes(comparison, what, category, a[i].bytes, b[i].bytes);
+        compare_integer(comparison, what, "tier", a[i].tier, b[i].tier);
         compare_integer(comparison, what, "first slot", a[i].first, b[i].first);
         compare_integer(comparison, what, "last slot", a[i].last, b[i].last);
     }
@@ -239,6 +262,19 @@ static void compare_lanes(struct comparison *comparison, const struct weft_probl
                        weft_lane_kind_name(y->kind));
         compare_integer(comparison, x->name, "rate of compute", x->rates.compute, y->rates.compute);
         compare_integer(comparison, x->name, "rate", x->rates.own, y->rates.own);
+    }
+}
+
+static void compare_tiers(struct comparison *comparison, const struct weft_problem *a,
+                          const struct weft_problem *b)
+{
+    compare_integer(comparison, "tiers", "", a->n_tiers, b->n_tiers);
+    for (int32_t i = 0; i < a->n_tiers && i < b->n_tiers; i++) {
+        const struct weft_problem_tier *x = &a->tiers[i], *y = &b->tiers[i];
+        compare_string(comparison, "tier", x->name, y->name);
+        compare_string(comparison, x->name, weft_home_names[x->kind], weft_home_names[y->kind]);
+        compare_bytes(comparison, i == 0 ? "memory limit" : "memory limit of",
+                      i == 0 ? "" : x->name, x->limit_bytes, y->limit_bytes);
     }
 }
 
@@ -310,6 +346,7 @@ static void compare_items(struct comparison *comparison, const struct weft_probl
         compare_bytes(comparison, what, "block", x->block_bytes, y->block_bytes);
         compare_bytes(comparison, what, "held", x->stair_bytes, y->stair_bytes);
         compare_integer(comparison, what, "category", x->stair_category, y->stair_category);
+        compare_integer(comparison, what, "tier", x->stair_tier, y->stair_tier);
         compare_ns(comparison, what, "block time", a->items[i].block_ns, b->items[i].block_ns);
     }
 }
@@ -320,7 +357,7 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     struct comparison comparison = {.out = out};
     compare_string(&comparison, "profile source", a->profile_source, b->profile_source);
     compare_integer(&comparison, "ranks", "", a->ranks, b->ranks);
-    compare_bytes(&comparison, "memory limit", "", a->memory_limit_bytes, b->memory_limit_bytes);
+    compare_tiers(&comparison, a, b);
     compare_bytes(&comparison, "least block", "", a->blocks.least_bytes, b->blocks.least_bytes);
     compare_integer(&comparison, "blocks a unit", "", a->blocks.count, b->blocks.count);
     compare_integer(&comparison, "block efficiency", "", a->blocks.efficiency_ppm,

@@ -1,6 +1,6 @@
 /* A problem is everything that a planner may know, in integers: slots with their times, decisions
- * with their strategies, items with their windows and block times, holds in bytes, and the limit. A
- * plan carries the problem that it solves, so that it can be checked anywhere. */
+ * with their strategies, items with their windows and block times, holds in bytes, and tiers with
+ * their limits. A plan carries the problem that it solves, so that it can be checked anywhere. */
 #ifndef WEFT_PROBLEM_PROBLEM_H
 #define WEFT_PROBLEM_PROBLEM_H
 
@@ -12,31 +12,15 @@
 #include "base/lanes.h"
 #include "base/pool.h"
 #include "base/status.h"
-#include "memory_model/weigh.h"
 #include "problem/decision.h"
-
-struct weft_problem_item {
-    struct weft_item item;
-    int32_t lane;     /* that its blocks move on, WEFT_LANE_FIRST to n_lanes - 1 */
-    int64_t block_ns; /* lane time of one block */
-    int32_t after;    /* another item of its decision: block b begins when that one's is over; -1 */
-};
-
-/* How units were cut into blocks: told to people, and no part of what is planned. All zero where it
- * is not known. */
-struct weft_problem_blocks {
-    int64_t least_bytes;    /* smaller neighbours were fused to it, larger units split by it */
-    int64_t count;          /* blocks of every unit; 0 = least_bytes says */
-    int64_t efficiency_ppm; /* least_bytes reaches this share of the best bandwidth in the profile,
-                               in millionths; 0 = the config gave it */
-    int64_t fused;          /* 1: small neighbours share a unit */
-};
+#include "problem/parts.h"
 
 struct weft_problem {
     struct weft_pool pool;
     struct weft_problem_blocks blocks;
     int64_t ranks;
-    int64_t memory_limit_bytes; /* INT64_MAX when the user gave none */
+    int32_t n_tiers; /* 1 to WEFT_MOST_TIERS; the first is the device's memory, and no other is */
+    struct weft_problem_tier tiers[WEFT_MOST_TIERS]; /* by value: a copy may have other limits */
     const char *profile_source; /* "analytic", "measured, emulated link": weft_profile.source */
     struct weft_hash config_hash, profile_hash;
     struct weft_period_rule period;
@@ -46,8 +30,7 @@ struct weft_problem {
     int64_t *slot_ns;        /* compute time under every strategy; 0 for fill and drain */
     int32_t *slot_decisions; /* whose strategies add to the slot's time; -1: none. Made by
                                 weft_problem_link */
-    /* Compute first. The two rates of a lane add up to at least WEFT_RATE_ONE, as what shares a
-     * machine does. */
+    /* Compute first. The two rates of a lane add up to at least WEFT_RATE_ONE. */
     int32_t n_lanes; /* 2 to WEFT_MOST_LANES */
     struct weft_lane *lanes;
     int64_t agree_ns; /* lane time of one agreement: see weft_problem_agreements_ns */
@@ -63,14 +46,6 @@ struct weft_problem {
 };
 
 void weft_problem_destroy(struct weft_problem *problem);
-
-/* Integers of a problem and sums of them are at most this, which JSON readers hold exactly. */
-#define WEFT_PROBLEM_MOST (INT64_C(9007199254740991))
-/* Blocks of all items of a problem are at most this, so that whatever is made of them (a program's
- * instructions, operands, pieces) can be numbered with 32 bits. */
-enum { WEFT_PROBLEM_MOST_BLOCKS = 1 << 24 };
-/* Periods that a config may leave open, each of which is a problem. */
-enum { WEFT_MOST_VARIANTS = 32 };
 
 /* Counts strategies and finds which decision adds to which slot's time. Whatever fills a problem
  * calls it, and checks it then. WEFT_E_DATA when two decisions add to one slot's time, a slot is
@@ -103,6 +78,31 @@ static inline size_t weft_problem_lane_at(const struct weft_problem *problem, in
 {
     return (size_t)(lane - WEFT_LANE_FIRST) * (size_t)problem->n_slots;
 }
+
+/* Memory rows of all tiers, and where those of a tier are among them: the row of a slot is at
+ * weft_problem_tier_at + slot, in arrays [n_tiers][n_slots]. */
+static inline int32_t weft_problem_n_rows(const struct weft_problem *problem)
+{
+    return problem->n_tiers * problem->n_slots;
+}
+
+static inline int32_t weft_problem_tier_at(const struct weft_problem *problem, int32_t tier)
+{
+    return tier * problem->n_slots;
+}
+
+/* The same of those that hold an item's blocks. */
+static inline int32_t weft_problem_stair_at(const struct weft_problem *problem,
+                                            const struct weft_item *item)
+{
+    return weft_problem_tier_at(problem, item->stair_tier);
+}
+
+/* The row [n_tiers][n_slots] that exceeds its tier's limit most, or comes nearest to it. */
+int32_t weft_problem_fullest_row(const struct weft_problem *problem, const int64_t *rows);
+
+/* The one tier of a problem that knows the device's memory alone. */
+void weft_problem_device_alone(struct weft_problem *problem, int64_t limit_bytes);
 
 /* Makes the lanes: compute, and 1 or 2 of the network. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_problem_networks(struct weft_problem *problem, int32_t n,
@@ -156,7 +156,7 @@ static inline size_t weft_strategy_at(const struct weft_problem *problem, int32_
 /* The most strategies that a decision of the problem has. */
 int32_t weft_problem_most_strategies(const struct weft_problem *problem);
 
-/* What is chosen of every decision, by index: strategies [n_decisions]. */
+/* What is chosen of a decision, by index: strategies [n_decisions]. */
 static inline const struct weft_problem_strategy *weft_problem_chosen(
     const struct weft_problem *problem, const int32_t *strategies, int32_t decision)
 {

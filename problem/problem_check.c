@@ -54,18 +54,36 @@ static enum weft_status check_lanes(const struct checker *checker)
                      checker->where);
 }
 
+static enum weft_status check_tiers(const struct checker *checker)
+{
+    const struct weft_problem *problem = checker->problem;
+    if (problem->n_tiers < 1 || problem->n_tiers > WEFT_MOST_TIERS)
+        return weft_fail(checker->err, WEFT_E_DATA, "%s: there are %d tiers; expected 1 to %d",
+                         checker->where, problem->n_tiers, WEFT_MOST_TIERS);
+    for (int32_t i = 0; i < problem->n_tiers; i++) {
+        const struct weft_problem_tier *at = &problem->tiers[i];
+        const char *fault = NULL;
+        if ((unsigned)at->kind >= WEFT_HOME_COUNT) fault = "its kind is out of range";
+        if ((i == 0) != (at->kind == WEFT_HOME_DEVICE))
+            fault = "the first tier is the device's memory, and no other";
+        if (at->limit_bytes < 1 ||
+            (at->limit_bytes > WEFT_PROBLEM_MOST && at->limit_bytes != INT64_MAX))
+            fault = "its limit_bytes is not in 1 to 2^53 - 1, or none";
+        for (int32_t k = 0; k < i; k++)
+            if (strcmp(problem->tiers[k].name, at->name) == 0) fault = "another has its name";
+        if (fault != NULL)
+            return weft_fail(checker->err, WEFT_E_DATA, "%s: tiers[%d] (%.64s): %s", checker->where,
+                             i, at->name, fault);
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status check_scalars(struct checker *checker)
 {
     const struct weft_problem *problem = checker->problem;
     if (problem->ranks < 1 || problem->ranks > INT32_MAX) {
         return weft_fail(checker->err, WEFT_E_DATA, "%s: ranks is %" PRId64 "; expected 1 to %d",
                          checker->where, problem->ranks, INT32_MAX);
-    }
-    if (problem->memory_limit_bytes < 1 || (problem->memory_limit_bytes > WEFT_PROBLEM_MOST &&
-                                            problem->memory_limit_bytes != INT64_MAX)) {
-        return weft_fail(checker->err, WEFT_E_DATA,
-                         "%s: memory_limit_bytes is %" PRId64 "; expected 1 to 2^53 - 1, or none",
-                         checker->where, problem->memory_limit_bytes);
     }
     int64_t agreements_ns;
     bool fits =
@@ -161,12 +179,14 @@ static enum weft_status check_holds(struct checker *checker, const struct weft_h
         const struct weft_hold *hold = &holds[i];
         bool slots =
             hold->first >= 0 && hold->first < n_slots && hold->last >= 0 && hold->last < n_slots;
-        if (!slots || (unsigned)hold->category >= WEFT_CATEGORY_COUNT) {
+        bool tier = hold->tier >= 0 && hold->tier < checker->problem->n_tiers;
+        if (!slots || !tier || (unsigned)hold->category >= WEFT_CATEGORY_COUNT) {
             return weft_fail(checker->err, WEFT_E_DATA,
-                             "%s: %s[%d]: hold %d is in slots %d to %d, category %d; the period "
-                             "has slots 0 to %d and there are %d categories",
+                             "%s: %s[%d]: hold %d is in slots %d to %d, category %d, tier %d; the "
+                             "period has slots 0 to %d, there are %d categories and %d tiers",
                              checker->where, owner, index, i, hold->first, hold->last,
-                             (int)hold->category, n_slots - 1, WEFT_CATEGORY_COUNT);
+                             (int)hold->category, hold->tier, n_slots - 1, WEFT_CATEGORY_COUNT,
+                             checker->problem->n_tiers);
         }
         if (!add_within(&checker->bytes, hold->bytes)) {
             return weft_fail(checker->err, WEFT_E_DATA,
@@ -275,6 +295,8 @@ static const char *item_fault(const struct weft_problem *problem, const struct w
     if (item->strategies == 0 || (item->strategies & ~all) != 0) return "it has no strategies";
     if (item->n_blocks < 1) return "n_blocks is below 1";
     if ((unsigned)item->stair_category >= WEFT_CATEGORY_COUNT) return "category is out of range";
+    if (item->stair_tier < 0 || item->stair_tier >= problem->n_tiers)
+        return "it holds blocks in no tier that there is";
     return window_fault(problem, item);
 }
 
@@ -356,6 +378,7 @@ enum weft_status weft_problem_check(const struct weft_problem *problem, const ch
                                     struct weft_error *err)
 {
     struct checker checker = {.problem = problem, .where = where, .err = err};
+    WEFT_TRY(check_tiers(&checker));
     WEFT_TRY(check_lanes(&checker));
     WEFT_TRY(check_scalars(&checker));
     WEFT_TRY(check_period(&checker));

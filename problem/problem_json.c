@@ -11,7 +11,7 @@ static const char *const blocks_names[] = {"least_bytes", "count", "efficiency_p
 
 /* Reading: types and names here, indices and sums in weft_problem_check. */
 
-static const char *const hold_names[] = {"category", "first", "last", "bytes", NULL};
+static const char *const hold_names[] = {"category", "first", "last", "bytes", "tier", NULL};
 static const char *const slot_names[] = {"name", "kind", "index", "micro", "time_ns", NULL};
 static const char *const period_names[] = {"micro_steps",  "reduce",         "rotated",
                                            "update_ahead", "agreed_updates", NULL};
@@ -20,23 +20,14 @@ static const char *const strategy_names[] = {"name", "times", "holds", NULL};
 static const char *const time_names[] = {"slot", "time_ns", NULL};
 static const char *const lane_names[] = {"name", "kind", "compute_rate", "rate", NULL};
 static const char *const item_names[] = {
-    "decision", "kind",  "gather", "strategies",  "acquires", "may_block",  "lane",     "after",
-    "blocks",   "first", "last",   "block_bytes", "block_ns", "held_bytes", "category", NULL};
-static const char *const problem_names[] = {"lanes",
-                                            "blocks",
-                                            "config_hash",
-                                            "profile_hash",
-                                            "profile_source",
-                                            "ranks",
-                                            "memory_limit_bytes",
-                                            "agree_ns",
-                                            "period",
-                                            "slots",
-                                            "kinds",
-                                            "decisions",
-                                            "common",
-                                            "items",
-                                            NULL};
+    "decision", "kind",       "gather",   "strategies", "acquires", "may_block",
+    "lane",     "after",      "blocks",   "first",      "last",     "block_bytes",
+    "block_ns", "held_bytes", "category", "tier",       NULL};
+static const char *const tier_names[] = {"name", "kind", "limit_bytes", NULL};
+static const char *const problem_names[] = {
+    "tiers",          "lanes",     "blocks",   "config_hash", "profile_hash",
+    "profile_source", "ranks",     "agree_ns", "period",      "slots",
+    "kinds",          "decisions", "common",   "items",       NULL};
 
 struct reader {
     struct weft_problem *problem;
@@ -88,6 +79,19 @@ static enum weft_status need_category(struct reader *reader, const struct weft_j
     return weft_category_read(key, out) ? WEFT_OK : unknown(reader, "category", key);
 }
 
+/* The tier that is named; the first where none is. */
+static enum weft_status read_tier(struct reader *reader, const struct weft_json_value *object,
+                                  int32_t *out)
+{
+    const char *name;
+    *out = 0;
+    if (weft_json_member(object, "tier") == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need_string(object, reader->place, "tier", &name, reader->err));
+    for (; *out < reader->problem->n_tiers; ++*out)
+        if (strcmp(reader->problem->tiers[*out].name, name) == 0) return WEFT_OK;
+    return unknown(reader, "tier", name);
+}
+
 /* An array of objects and room for as many structs of `size` bytes; the room is never much larger
  * than the text that asks for it. */
 static enum weft_status need_array(struct reader *reader, const struct weft_json_value *object,
@@ -126,6 +130,7 @@ static enum weft_status read_holds(struct reader *reader, const struct weft_json
         WEFT_TRY(need_int32(reader, it, "first", 0, &hold->first));
         WEFT_TRY(need_int32(reader, it, "last", 0, &hold->last));
         WEFT_TRY(need_size(reader, it, "bytes", &hold->bytes));
+        WEFT_TRY(read_tier(reader, it, &hold->tier));
     }
     reader->place[length] = '\0';
     return WEFT_OK;
@@ -353,18 +358,53 @@ static enum weft_status read_items(struct reader *reader, const struct weft_json
         WEFT_TRY(need_size(reader, it, "block_ns", &problem->items[i].block_ns));
         WEFT_TRY(need_size(reader, it, "held_bytes", &item->stair_bytes));
         WEFT_TRY(need_category(reader, it, &item->stair_category));
+        WEFT_TRY(read_tier(reader, it, &item->stair_tier));
     }
     return WEFT_OK;
 }
 
-static enum weft_status read_limit(struct reader *reader, const struct weft_json_value *object)
+static enum weft_status read_limit(struct reader *reader, const struct weft_json_value *object,
+                                   int64_t *out)
 {
-    const struct weft_json_value *limit = weft_json_member(object, "memory_limit_bytes");
-    if (limit != NULL && weft_json_kind(limit) == WEFT_JSON_NULL) {
-        reader->problem->memory_limit_bytes = INT64_MAX;
-        return WEFT_OK;
+    const struct weft_json_value *limit = weft_json_member(object, "limit_bytes");
+    *out = INT64_MAX;
+    if (limit != NULL && weft_json_kind(limit) == WEFT_JSON_NULL) return WEFT_OK;
+    return need_size(reader, object, "limit_bytes", out);
+}
+
+static enum weft_status read_home(struct reader *reader, const struct weft_json_value *object,
+                                  enum weft_home *out)
+{
+    const char *name;
+    WEFT_TRY(weft_json_need_string(object, reader->place, "kind", &name, reader->err));
+    for (int k = 0; k < WEFT_HOME_COUNT; k++) {
+        *out = (enum weft_home)k;
+        if (strcmp(name, weft_home_names[k]) == 0) return WEFT_OK;
     }
-    return need_size(reader, object, "memory_limit_bytes", &reader->problem->memory_limit_bytes);
+    return unknown(reader, "kind of tier", name);
+}
+
+static enum weft_status read_tiers(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where)
+{
+    struct weft_problem *problem = reader->problem;
+    const struct weft_json_value *array;
+    WEFT_TRY(weft_json_need(object, reader->place, "tiers", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n < 1 || n > WEFT_MOST_TIERS)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: there are %zu tiers; expected 1 to %d",
+                         reader->place, n, WEFT_MOST_TIERS);
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it)) {
+        struct weft_problem_tier *tier = &problem->tiers[problem->n_tiers];
+        snprintf(reader->place, sizeof reader->place, "%s.tiers[%d]", where, problem->n_tiers++);
+        WEFT_TRY(known(reader, it, tier_names));
+        WEFT_TRY(need_name(reader, it, "name", &tier->name));
+        WEFT_TRY(read_home(reader, it, &tier->kind));
+        WEFT_TRY(read_limit(reader, it, &tier->limit_bytes));
+    }
+    snprintf(reader->place, sizeof reader->place, "%s", where);
+    return WEFT_OK;
 }
 
 static enum weft_status read_blocks(struct reader *reader, const struct weft_json_value *object)
@@ -394,7 +434,7 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(need_name(reader, value, "profile_source", &problem->profile_source));
     WEFT_TRY(need_size(reader, value, "ranks", &problem->ranks));
     WEFT_TRY(read_blocks(reader, value));
-    WEFT_TRY(read_limit(reader, value));
+    WEFT_TRY(read_tiers(reader, value, where));
     WEFT_TRY(read_lanes(reader, value, where));
     WEFT_TRY(need_size(reader, value, "agree_ns", &problem->agree_ns));
     WEFT_TRY(read_period(reader, value, where));

@@ -8,6 +8,13 @@ static void write_hash(struct weft_json_writer *writer, const char *name, struct
     weft_json_put_string(writer, name, weft_hash_show(hash, text));
 }
 
+/* Nothing where it is the device's. */
+static void write_tier(struct weft_json_writer *writer, const struct weft_problem *problem,
+                       int32_t tier)
+{
+    if (tier > 0) weft_json_put_string(writer, "tier", problem->tiers[tier].name);
+}
+
 static void write_times(struct weft_json_writer *writer, const struct weft_problem_strategy *of)
 {
     weft_json_key(writer, "times");
@@ -22,8 +29,8 @@ static void write_times(struct weft_json_writer *writer, const struct weft_probl
     weft_json_end_array(writer);
 }
 
-static void write_holds(struct weft_json_writer *writer, const char *name,
-                        const struct weft_hold *holds, int32_t n_holds)
+static void write_holds(struct weft_json_writer *writer, const struct weft_problem *problem,
+                        const char *name, const struct weft_hold *holds, int32_t n_holds)
 {
     weft_json_key(writer, name);
     weft_json_begin_array(writer);
@@ -34,6 +41,7 @@ static void write_holds(struct weft_json_writer *writer, const char *name,
         weft_json_put_integer(writer, "first", holds[i].first);
         weft_json_put_integer(writer, "last", holds[i].last);
         weft_json_put_integer(writer, "bytes", holds[i].bytes);
+        write_tier(writer, problem, holds[i].tier);
         weft_json_end_object(writer);
     }
     weft_json_end_array(writer);
@@ -51,6 +59,27 @@ static void write_lanes(const struct weft_problem *problem, struct weft_json_wri
         weft_json_put_string(writer, "kind", weft_lane_kind_name(lane->kind));
         weft_json_put_integer(writer, "compute_rate", lane->rates.compute);
         weft_json_put_integer(writer, "rate", lane->rates.own);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+static void write_tiers(const struct weft_problem *problem, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "tiers");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < problem->n_tiers; i++) {
+        const struct weft_problem_tier *tier = &problem->tiers[i];
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_string(writer, "name", tier->name);
+        weft_json_put_string(writer, "kind", weft_home_names[tier->kind]);
+        weft_json_key(writer, "limit_bytes");
+        if (tier->limit_bytes == INT64_MAX) {
+            weft_json_add_null(writer);
+        } else {
+            weft_json_add_integer(writer, tier->limit_bytes);
+        }
         weft_json_end_object(writer);
     }
     weft_json_end_array(writer);
@@ -112,7 +141,7 @@ static void write_decisions(const struct weft_problem *problem, struct weft_json
             weft_json_begin_object(writer);
             weft_json_put_string(writer, "name", strategy->name);
             write_times(writer, strategy);
-            write_holds(writer, "holds", strategy->holds, strategy->n_holds);
+            write_holds(writer, problem, "holds", strategy->holds, strategy->n_holds);
             weft_json_end_object(writer);
         }
         weft_json_end_array(writer);
@@ -145,6 +174,7 @@ static void write_items(const struct weft_problem *problem, struct weft_json_wri
         weft_json_put_integer(writer, "block_ns", problem->items[i].block_ns);
         weft_json_put_integer(writer, "held_bytes", item->stair_bytes);
         weft_json_put_string(writer, "category", weft_category_key(item->stair_category));
+        write_tier(writer, problem, item->stair_tier);
         weft_json_end_object(writer);
     }
     weft_json_end_array(writer);
@@ -171,19 +201,14 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
     weft_json_put_string(writer, "profile_source", problem->profile_source);
     weft_json_put_integer(writer, "ranks", problem->ranks);
     write_blocks(&problem->blocks, writer);
-    weft_json_key(writer, "memory_limit_bytes");
-    if (problem->memory_limit_bytes == INT64_MAX) {
-        weft_json_add_null(writer);
-    } else {
-        weft_json_add_integer(writer, problem->memory_limit_bytes);
-    }
+    write_tiers(problem, writer);
     write_lanes(problem, writer);
     weft_json_put_integer(writer, "agree_ns", problem->agree_ns);
     write_period(&problem->period, writer);
     write_slots(problem, writer);
     write_kinds(problem, writer);
     write_decisions(problem, writer);
-    write_holds(writer, "common", problem->common, problem->n_common);
+    write_holds(writer, problem, "common", problem->common, problem->n_common);
     write_items(problem, writer);
     weft_json_end_object(writer);
 }

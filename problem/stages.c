@@ -282,7 +282,7 @@ static enum weft_status fill_problem(struct builder *b)
     struct weft_problem *problem = b->problem;
     int64_t limit_bytes = config->cluster.memory_limit_bytes;
     problem->ranks = config->cluster.ranks;
-    problem->memory_limit_bytes = limit_bytes == 0 ? INT64_MAX : limit_bytes;
+    weft_problem_device_alone(problem, limit_bytes == 0 ? INT64_MAX : limit_bytes);
     problem->config_hash = config->hash;
     problem->profile_hash = b->profile->hash;
     problem->agree_ns = b->profile->agree_ns;

@@ -1,6 +1,7 @@
 #include "program/lower.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "memory_model/period.h"
 #include "plan/placement.h"
@@ -631,12 +632,31 @@ struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
     };
 }
 
+/* A program knows the device's memory, and what policies do. */
+static enum weft_status check_lowers(const struct weft_plan *plan, struct weft_error *err)
+{
+    const struct weft_problem *problem = plan->problem;
+    if (problem->n_tiers > 1)
+        return weft_fail(err, WEFT_E_DATA,
+                         "the plan keeps bytes in tier %s: programs know the device's memory alone",
+                         problem->tiers[1].name);
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_strategy *chosen = weft_plan_chosen(plan, u);
+        if (strcmp(chosen->name, weft_policy_name(chosen->policy)) != 0)
+            return weft_fail(err, WEFT_E_DATA,
+                             "the plan gives %s the strategy %s: programs know policies alone",
+                             problem->decisions[u].name, chosen->name);
+    }
+    return WEFT_OK;
+}
+
 enum weft_status weft_program_lower(const struct weft_plan *plan,
                                     const struct weft_lower_inputs *inputs,
                                     struct weft_program **out, struct weft_error *err)
 {
     enum weft_status status;
     struct weft_lowering lowering = {.plan = plan, .inputs = inputs};
+    WEFT_TRY(check_lowers(plan, err));
     lowering.program = calloc(1, sizeof *lowering.program);
     if (lowering.program == NULL) return weft_fail_memory(err, "program");
     WEFT_TRY_GOTO(done, prepare(&lowering, err));

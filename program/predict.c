@@ -13,7 +13,7 @@ static enum weft_status predict(const struct weft_plan *plan, struct weft_predic
     if (scratch == NULL) return weft_fail_memory(err, "prediction");
     weft_simulate_plan(plan, scratch, out);
     free(scratch);
-    out->peak_bytes = weft_plan_peak(plan, &out->peak_slot);
+    out->peak_bytes = weft_plan_peak(plan, 0, &out->peak_slot);
     return out->peak_bytes < 0 ? weft_fail_memory(err, "memory rows") : WEFT_OK;
 }
 

@@ -13,11 +13,12 @@ static bool is_gather(const struct weft_item *item)
 
 static size_t row_of(const struct weft_problem *problem, int32_t decision, int32_t strategy)
 {
-    return weft_strategy_at(problem, decision, strategy) * (size_t)problem->n_slots;
+    return weft_strategy_at(problem, decision, strategy) * (size_t)weft_problem_n_rows(problem);
 }
 
 void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows)
 {
+    rows += (size_t)hold->tier * (size_t)n_slots;
     for (int32_t s = hold->first;; s = s + 1 == n_slots ? 0 : s + 1) {
         rows[s] += hold->bytes;
         if (s == hold->last) return;
@@ -42,9 +43,10 @@ void weft_problem_add_lean(const struct weft_problem *problem, int64_t *rows)
         const struct weft_item *item = &problem->items[i].item;
         if (item->may_block) continue;
         int32_t slot = item->acquires ? item->last : item->first;
+        int32_t row = weft_problem_stair_at(problem, item) + slot;
         for (int32_t p = 0; p < problem->decisions[item->decision].n_strategies; p++)
             if (item->strategies >> p & 1u)
-                rows[row_of(problem, item->decision, p) + (size_t)slot] +=
+                rows[row_of(problem, item->decision, p) + (size_t)row] +=
                     item->n_blocks * item->stair_bytes;
     }
 }
@@ -75,15 +77,16 @@ static bool make_spans(struct weft_box *box)
 static bool make_rows(struct weft_box *box)
 {
     const struct weft_problem *problem = box->problem;
-    size_t n_decisions = (size_t)problem->n_decisions, n_slots = (size_t)problem->n_slots;
+    size_t n_decisions = (size_t)problem->n_decisions;
+    size_t n_rows = (size_t)weft_problem_n_rows(problem);
     size_t n_strategies = (size_t)problem->n_strategies;
-    if (n_strategies * n_slots > MOST_ROWS) return true;
-    box->lean = weft_pool_array(&box->pool, n_strategies * n_slots + 1, sizeof *box->lean);
-    box->least = weft_pool_array(&box->pool, n_decisions * n_slots + 1, sizeof *box->least);
-    box->common = weft_pool_array(&box->pool, 3 * n_slots + 1, sizeof *box->common);
+    if (n_strategies * n_rows > MOST_ROWS) return true;
+    box->lean = weft_pool_array(&box->pool, n_strategies * n_rows + 1, sizeof *box->lean);
+    box->least = weft_pool_array(&box->pool, n_decisions * n_rows + 1, sizeof *box->least);
+    box->common = weft_pool_array(&box->pool, 3 * n_rows + 1, sizeof *box->common);
     if (!box->lean || !box->least || !box->common) return false;
-    box->room = box->common + n_slots;
-    box->own = box->room + n_slots;
+    box->room = box->common + n_rows;
+    box->own = box->room + n_rows;
     weft_problem_fixed_rows(problem, box->lean);
     weft_problem_add_lean(problem, box->lean);
     for (int32_t i = 0; i < problem->n_common; i++)
@@ -119,7 +122,7 @@ void weft_box_destroy(struct weft_box *box)
     free(box);
 }
 
-/* The least over strategies of a decision's rows in slots `first` to `last`. */
+/* The least over strategies of a decision's rows `first` to `last`. */
 static void least_rows(const struct weft_box *box, int32_t decision, uint64_t strategies,
                        int32_t first, int32_t last, int64_t *rows)
 {
@@ -135,19 +138,21 @@ static void least_rows(const struct weft_box *box, int32_t decision, uint64_t st
 
 static int64_t *least_of(const struct weft_box *box, int32_t decision)
 {
-    return box->least + (size_t)decision * (size_t)box->problem->n_slots;
+    return box->least + (size_t)decision * (size_t)weft_problem_n_rows(box->problem);
 }
 
 static void find_room(struct weft_box *box)
 {
-    int32_t n_slots = box->problem->n_slots;
-    for (int32_t s = 0; s < n_slots; s++)
-        box->room[s] = box->problem->memory_limit_bytes - box->common[s];
-    for (int32_t u = 0; u < box->problem->n_decisions; u++) {
+    const struct weft_problem *problem = box->problem;
+    int32_t n_rows = weft_problem_n_rows(problem);
+    for (int32_t tier = 0, r = 0; tier < problem->n_tiers; tier++)
+        for (int32_t s = 0; s < problem->n_slots; s++, r++)
+            box->room[r] = problem->tiers[tier].limit_bytes - box->common[r];
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
         const int64_t *least = least_of(box, u);
-        least_rows(box, u, box->allowed[u], 0, n_slots - 1, least_of(box, u));
-        for (int32_t s = 0; s < n_slots; s++)
-            box->room[s] -= least[s];
+        least_rows(box, u, box->allowed[u], 0, n_rows - 1, least_of(box, u));
+        for (int32_t r = 0; r < n_rows; r++)
+            box->room[r] -= least[r];
     }
 }
 
@@ -155,8 +160,9 @@ static bool fits(const struct weft_box *box, int32_t decision, int32_t strategy)
 {
     const int64_t *least = least_of(box, decision);
     const int64_t *row = box->lean + row_of(box->problem, decision, strategy);
-    for (int32_t s = 0; s < box->problem->n_slots; s++)
-        if (row[s] - least[s] > box->room[s]) return false;
+    int32_t n_rows = weft_problem_n_rows(box->problem);
+    for (int32_t r = 0; r < n_rows; r++)
+        if (row[r] - least[r] > box->room[r]) return false;
     return true;
 }
 
@@ -206,7 +212,8 @@ static void add_known(struct weft_box *box, int32_t i, int64_t sign)
     const struct weft_item *item = &box->problem->items[i].item;
     find_held(box, i, box->held);
     for (int32_t p = 0; p < box->problem->decisions[item->decision].n_strategies; p++) {
-        int64_t *row = box->lean + row_of(box->problem, item->decision, p);
+        int64_t *row = box->lean + row_of(box->problem, item->decision, p) +
+                       weft_problem_stair_at(box->problem, item);
         if (!(item->strategies >> p & 1u)) continue;
         for (int32_t s = item->first; s <= item->last; s++)
             row[s] += sign * box->held[s] * item->stair_bytes;
@@ -225,13 +232,15 @@ static void find_most(struct weft_box *box, int32_t i, uint64_t strategies)
 {
     const struct weft_item *item = &box->problem->items[i].item;
     const int64_t n = item->n_blocks, bytes = item->stair_bytes;
+    const int32_t at = weft_problem_stair_at(box->problem, item);
     find_held(box, i, box->held);
     if (box->lean != NULL && bytes > 0)
-        least_rows(box, item->decision, strategies, item->first, item->last, box->own);
+        least_rows(box, item->decision, strategies, at + item->first, at + item->last, box->own);
     for (int32_t s = item->first; s <= item->last; s++) {
         int64_t more = n;
         if (box->lean != NULL && bytes > 0) {
-            int64_t room = box->room[s] + least_of(box, item->decision)[s] - box->own[s];
+            int32_t r = at + s;
+            int64_t room = box->room[r] + least_of(box, item->decision)[r] - box->own[r];
             if (room < n * bytes) more = room < bytes ? 0 : room / bytes;
         }
         if (more < n - box->held[s])

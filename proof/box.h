@@ -6,9 +6,10 @@
  *     k_s = floor((limit - the least that all others and the item's own decision hold in s) /
  * stair)
  *
- * blocks in slot s. A decision's blocks move in index order, so block j of a gather is launched in
- * a slot from which on every k_s is at least j, and block j from the end of a reduction is complete
- * before the first slot whose k_s is below j. A smaller box never has a wider window.
+ * blocks in slot s, all of the tier that holds its blocks. A decision's blocks move in index order,
+ * so block j of a gather is launched in a slot from which on every k_s is at least j, and block j
+ * from the end of a reduction is complete before the first slot whose k_s is below j. A smaller box
+ * never has a wider window.
  *
  * A box may also be told how far items have got: milestones. Of blocks that are known to be held in
  * a slot the others' room is less. And it may be told how many decisions of a group have some
@@ -60,13 +61,13 @@ struct weft_box {
     int32_t *n_spans;                   /* [n_items]: 0 when no strategy left has the item */
     struct weft_span *spans;
     int32_t *held; /* [n_slots], scratch: blocks of an item */
-    /* NULL where the problem is too large for rows of every strategy; spans are whole windows then.
-     */
-    int64_t *lean;   /* [n_strategies][n_slots]: weft_problem_lean_rows */
-    int64_t *least;  /* [n_decisions][n_slots]: over the strategies that are left */
-    int64_t *common; /* [n_slots] */
-    int64_t *room;   /* [n_slots]: of the limit, with every decision at its least */
-    int64_t *own;    /* [n_slots], scratch */
+    /* Rows are those of all tiers, weft_problem_n_rows. NULL where the problem is too large for
+     * rows of every strategy; spans are whole windows then. */
+    int64_t *lean;   /* [n_strategies][n_rows]: weft_problem_add_lean */
+    int64_t *least;  /* [n_decisions][n_rows]: over the strategies that are left */
+    int64_t *common; /* [n_rows] */
+    int64_t *room;   /* [n_rows]: of the tier's limit, with every decision at its least */
+    int64_t *own;    /* [n_rows], scratch */
     int32_t n_groups;
     const struct weft_group *groups;   /* borrowed */
     int32_t *least_count, *most_count; /* [n_groups]: decisions that have one of the strategies */
@@ -99,12 +100,13 @@ void weft_box_make(struct weft_box *box, const uint64_t *allowed);
 /* How many decisions of the group have one of its strategies; -1 when the box does not know. */
 int32_t weft_box_count(const struct weft_box *box, int32_t group);
 
-/* Adds `bytes` to every slot of the hold, around the period's end when it wraps. */
+/* Adds `bytes` to every slot of the hold, around the period's end when it wraps, in the rows of its
+ * tier; rows [n_tiers][n_slots]. */
 void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows);
 
-/* What a decision holds in every slot under a strategy, whatever its blocks do, into rows[n_slots];
- * `lean` adds the least that they must: what releases in the first slot of its window, what
- * acquires and cannot block in the last. Rows are [n_strategies][n_slots], of zeros before. */
+/* What a decision holds in every row under a strategy, whatever its blocks do; `lean` adds the
+ * least that they must: what releases in the first slot of its window, what acquires and cannot
+ * block in the last. Rows are [n_strategies][n_rows], of zeros before. */
 void weft_problem_fixed_rows(const struct weft_problem *problem, int64_t *rows);
 void weft_problem_add_lean(const struct weft_problem *problem, int64_t *rows);
 

@@ -12,6 +12,11 @@ static size_t n_lambda(const struct weft_problem *problem)
     return weft_problem_lane_at(problem, problem->n_lanes);
 }
 
+static size_t n_mu(const struct weft_problem *problem)
+{
+    return (size_t)weft_problem_n_rows(problem);
+}
+
 static void write_array(struct weft_json_writer *writer, const char *name, const int64_t *values,
                         size_t n)
 {
@@ -31,7 +36,9 @@ static void write_whole(struct weft_json_writer *writer, const struct weft_probl
     for (int32_t k = 0; k < prices->n_whole; k++) {
         weft_json_begin_object(writer);
         weft_json_flat(writer);
-        weft_json_put_integer(writer, "slot", prices->whole[k].slot);
+        weft_json_put_integer(writer, "slot", prices->whole[k].row % problem->n_slots);
+        if (prices->whole[k].row >= problem->n_slots)
+            weft_json_put_integer(writer, "tier", prices->whole[k].row / problem->n_slots);
         weft_json_put_integer(writer, "step_bytes", prices->whole[k].step_bytes);
         weft_json_put_integer(writer, "nu", prices->whole[k].nu);
         weft_json_key(writer, "reference");
@@ -116,7 +123,7 @@ void weft_certificate_write(const struct weft_certificate *certificate,
     for (int32_t i = 0; i < certificate->n_prices; i++) {
         weft_json_begin_object(writer);
         write_array(writer, "lambda", certificate->prices[i].lambda, n_lambda(problem));
-        write_array(writer, "mu", certificate->prices[i].mu, (size_t)problem->n_slots);
+        write_array(writer, "mu", certificate->prices[i].mu, n_mu(problem));
         write_array(writer, "pi", certificate->prices[i].pi, (size_t)certificate->n_groups);
         write_whole(writer, problem, &certificate->prices[i], certificate->n_groups);
         weft_json_end_object(writer);
@@ -133,7 +140,8 @@ void weft_certificate_write(const struct weft_certificate *certificate,
 static const char *const names[] = {"problem", "groups", "prices", "tree", NULL};
 static const char *const prices_names[] = {"lambda", "mu", "pi", "whole", NULL};
 static const char *const group_names[] = {"strategies", "decisions", NULL};
-static const char *const whole_names[] = {"slot", "step_bytes", "nu", "reference", "relies", NULL};
+static const char *const whole_names[] = {"slot",      "tier",   "step_bytes", "nu",
+                                          "reference", "relies", NULL};
 static const char *const strategies_names[] = {"decision", "strategies", NULL};
 static const char *const milestone_names[] = {"item", "blocks", "slot", "moment", NULL};
 static const char *const count_names[] = {"group", "decisions", NULL};
@@ -201,16 +209,20 @@ static enum weft_status read_whole(struct reader *reader, const struct weft_json
     if (out->whole == NULL) return weft_fail_memory(reader->err, "certificate");
     for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
          it = weft_json_next(it)) {
-        int64_t slot, step_bytes, nu;
+        int64_t slot, tier = 0, step_bytes, nu;
         snprintf(place, sizeof place, "%s: whole[%d]", where, out->n_whole);
         WEFT_TRY(weft_decode_known(it, place, whole_names, reader->err));
         WEFT_TRY(weft_json_need_integer(it, place, "slot", 0, (int64_t)reader->problem->n_slots - 1,
                                         &slot, reader->err));
+        if (weft_json_member(it, "tier") != NULL)
+            WEFT_TRY(weft_json_need_integer(
+                it, place, "tier", 1, (int64_t)reader->problem->n_tiers - 1, &tier, reader->err));
         WEFT_TRY(weft_json_need_integer(it, place, "step_bytes", 1, WEFT_PROBLEM_MOST, &step_bytes,
                                         reader->err));
         WEFT_TRY(weft_json_need_integer(it, place, "nu", 0, WEFT_PROBLEM_MOST, &nu, reader->err));
         struct weft_whole_price *whole = &out->whole[out->n_whole++];
-        *whole = (struct weft_whole_price){(int32_t)slot, step_bytes, nu, NULL, NULL};
+        int32_t row = weft_problem_tier_at(reader->problem, (int32_t)tier) + (int32_t)slot;
+        *whole = (struct weft_whole_price){row, step_bytes, nu, NULL, NULL};
         WEFT_TRY(read_bytes(reader, it, place, "reference", (size_t)reader->problem->n_decisions,
                             WEFT_MOST_STRATEGIES - 1, "strategy", &whole->reference));
         WEFT_TRY(read_bytes(reader, it, place, "relies", (size_t)n_groups, 1, "yes or no (1 or 0)",
@@ -282,8 +294,7 @@ static enum weft_status read_prices(struct reader *reader, const struct weft_jso
         WEFT_TRY(weft_decode_known(it, where, prices_names, reader->err));
         WEFT_TRY(
             read_array(reader, it, where, "lambda", n_lambda(reader->problem), 0, &prices->lambda));
-        WEFT_TRY(
-            read_array(reader, it, where, "mu", (size_t)reader->problem->n_slots, 0, &prices->mu));
+        WEFT_TRY(read_array(reader, it, where, "mu", n_mu(reader->problem), 0, &prices->mu));
         WEFT_TRY(read_array(reader, it, where, "pi", (size_t)out->n_groups, -WEFT_PROBLEM_MOST,
                             &prices->pi));
         WEFT_TRY(read_whole(reader, it, where, out->n_groups, prices));
@@ -454,7 +465,7 @@ enum weft_status weft_certificate_copy(const struct weft_certificate *from,
     copy.groups = groups;
     for (int32_t i = 0; i < from->n_prices; i++) {
         copy.prices[i].lambda = copy_array(pool, from->prices[i].lambda, n_lambda(problem));
-        copy.prices[i].mu = copy_array(pool, from->prices[i].mu, (size_t)problem->n_slots);
+        copy.prices[i].mu = copy_array(pool, from->prices[i].mu, n_mu(problem));
         copy.prices[i].pi = copy_array(pool, from->prices[i].pi, (size_t)from->n_groups);
         size_t n_whole = (size_t)from->prices[i].n_whole;
         copy.prices[i].n_whole = from->prices[i].n_whole;

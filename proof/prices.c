@@ -7,17 +7,17 @@ struct pricing {
     const struct weft_box *box;
     const struct weft_problem *problem;
     const struct weft_prices *prices;
-    int32_t n_slots;
+    int32_t n_slots, n_rows;
     struct weft_pool pool;
     int64_t *total;      /* [n_slots]: lambda summed over lanes */
     int32_t *n_blocking; /* [n_slots]: lanes on which items may block it */
-    int64_t *before;     /* [n_slots + 1]: sum of mu of the slots before */
+    int64_t *before;     /* [n_rows + 1]: sum of mu of the rows before */
     weft_int128 *stair;  /* [n_slots]: of a block held between a slot and its window's far end */
     /* The whole rows; NULL when none has a price: */
     struct weft_whole_row *rows; /* [n_whole] */
-    int32_t *first_row;          /* [n_slots]; -1: none */
-    int32_t *next_row;           /* [n_whole]: of the same slot */
-    int64_t *held;               /* by strategy of one decision, and slot */
+    int32_t *first_row;          /* [n_rows]; -1: none */
+    int32_t *next_row;           /* [n_whole]: of the same memory row */
+    int64_t *held;               /* by strategy of one decision, and row */
     struct weft_usual *usual;    /* [n_whole][n_decisions] */
 };
 
@@ -44,44 +44,47 @@ static enum weft_status sum_prices(struct pricing *p, struct weft_error *err)
                 return fail_price("lambda", s, "above 1 in sum over lanes", err);
             p->total[s] += lambda;
         }
-        int64_t mu = p->prices->mu[s];
-        if (mu < 0) return fail_price("mu", s, "negative", err);
-        if (mu > room) return fail_price("mu", s, "too much: the sum is above 2^60", err);
+    }
+    for (int32_t r = 0; r < p->n_rows; r++) {
+        int64_t mu = p->prices->mu[r];
+        if (mu < 0) return fail_price("mu", r % p->n_slots, "negative", err);
+        if (mu > room)
+            return fail_price("mu", r % p->n_slots, "too much: the sum is above 2^60", err);
         room -= mu;
-        p->before[s + 1] = p->before[s] + mu;
+        p->before[r + 1] = p->before[r] + mu;
     }
     for (int32_t g = 0; g < p->box->n_groups; g++)
         if (p->prices->pi[g] > WEFT_PRICE_MOST_PI || p->prices->pi[g] < -WEFT_PRICE_MOST_PI)
             return weft_fail(err, WEFT_E_DATA, "certificate: pi of group %d is above 2^40 ns", g);
     for (int32_t k = 0; k < p->prices->n_whole; k++) {
         const struct weft_whole_price *whole = &p->prices->whole[k];
-        if (whole->slot < 0 || whole->slot >= p->n_slots)
-            return fail_price("whole row", whole->slot, "of no slot that there is", err);
+        int32_t slot = whole->row % p->n_slots;
+        if (whole->row < 0 || whole->row >= p->n_rows)
+            return fail_price("whole row", slot, "of no slot that there is", err);
         if (whole->step_bytes < 1 || whole->step_bytes > WEFT_PROBLEM_MOST)
-            return fail_price("step", whole->slot, "not in 1 to 2^53 - 1 bytes", err);
-        if (whole->nu < 0) return fail_price("nu", whole->slot, "negative", err);
-        if (whole->nu > room)
-            return fail_price("nu", whole->slot, "too much: the sum is above 2^60", err);
+            return fail_price("step", slot, "not in 1 to 2^53 - 1 bytes", err);
+        if (whole->nu < 0) return fail_price("nu", slot, "negative", err);
+        if (whole->nu > room) return fail_price("nu", slot, "too much: the sum is above 2^60", err);
         room -= whole->nu;
     }
     return WEFT_OK;
 }
 
-/* What every strategy of a decision holds in every slot, into held. */
+/* What every strategy of a decision holds in every row, into held. */
 static void hold_decision(const struct pricing *p, const struct weft_problem_decision *decision)
 {
-    size_t n_slots = (size_t)p->n_slots;
-    memset(p->held, 0, (size_t)decision->n_strategies * n_slots * sizeof *p->held);
+    size_t n_rows = (size_t)p->n_rows;
+    memset(p->held, 0, (size_t)decision->n_strategies * n_rows * sizeof *p->held);
     for (int32_t q = 0; q < decision->n_strategies; q++) {
         const struct weft_problem_strategy *strategy = &decision->strategies[q];
         for (int32_t i = 0; i < strategy->n_holds; i++)
-            weft_hold_add(&strategy->holds[i], p->n_slots, &p->held[(size_t)q * n_slots]);
+            weft_hold_add(&strategy->holds[i], p->n_slots, &p->held[(size_t)q * n_rows]);
     }
 }
 
-static int64_t held_in(const struct pricing *p, int32_t strategy, int32_t slot)
+static int64_t held_in(const struct pricing *p, int32_t strategy, int32_t row)
 {
-    return p->held[(size_t)strategy * (size_t)p->n_slots + (size_t)slot];
+    return p->held[(size_t)strategy * (size_t)p->n_rows + (size_t)row];
 }
 
 static struct weft_usual *usual_of(const struct pricing *p, int32_t row)
@@ -89,7 +92,7 @@ static struct weft_usual *usual_of(const struct pricing *p, int32_t row)
     return p->usual + (size_t)row * (size_t)p->problem->n_decisions;
 }
 
-/* What every decision's reference holds in the slot of every row. */
+/* What every decision's reference holds in every row that is counted whole. */
 static enum weft_status take_references(struct pricing *p, struct weft_error *err)
 {
     for (int32_t u = 0; u < p->problem->n_decisions; u++) {
@@ -103,8 +106,8 @@ static enum weft_status take_references(struct pricing *p, struct weft_error *er
                     err, WEFT_E_DATA,
                     "certificate: a whole row of slot %d refers to a strategy that decision "
                     "%d may not have",
-                    whole->slot, u);
-            int64_t bytes = held_in(p, strategy, whole->slot);
+                    whole->row % p->n_slots, u);
+            int64_t bytes = held_in(p, strategy, whole->row);
             usual_of(p, k)[u] = (struct weft_usual){0, bytes, bytes};
         }
     }
@@ -141,55 +144,56 @@ int64_t weft_usual_sum(const struct weft_usual *usual, const uint8_t *reference,
 
 static enum weft_status make_rows(struct pricing *p, struct weft_error *err)
 {
-    size_t n_slots = (size_t)p->n_slots, n_whole = (size_t)p->prices->n_whole;
+    size_t n_rows = (size_t)p->n_rows, n_whole = (size_t)p->prices->n_whole;
     if (n_whole == 0) return WEFT_OK;
     p->rows = weft_pool_array(&p->pool, n_whole, sizeof *p->rows);
     p->next_row = weft_pool_array(&p->pool, n_whole, sizeof *p->next_row);
-    p->first_row = weft_pool_array(&p->pool, n_slots, sizeof *p->first_row);
-    p->held = weft_pool_array(&p->pool, (size_t)weft_problem_most_strategies(p->problem) * n_slots,
+    p->first_row = weft_pool_array(&p->pool, n_rows, sizeof *p->first_row);
+    p->held = weft_pool_array(&p->pool, (size_t)weft_problem_most_strategies(p->problem) * n_rows,
                               sizeof *p->held);
-    int64_t *common = weft_pool_array(&p->pool, n_slots, sizeof *common);
+    int64_t *common = weft_pool_array(&p->pool, n_rows, sizeof *common);
     p->usual =
         weft_pool_array(&p->pool, n_whole * (size_t)p->problem->n_decisions + 1, sizeof *p->usual);
     if (!p->rows || !p->next_row || !p->first_row || !p->held || !common || !p->usual)
         return weft_fail_memory(err, "prices");
     for (int32_t i = 0; i < p->problem->n_common; i++)
         weft_hold_add(&p->problem->common[i], p->n_slots, common);
-    for (size_t s = 0; s < n_slots; s++)
-        p->first_row[s] = -1;
+    for (size_t r = 0; r < n_rows; r++)
+        p->first_row[r] = -1;
     WEFT_TRY(take_references(p, err));
     for (int32_t k = 0; k < p->prices->n_whole; k++) {
         const struct weft_whole_price *whole = &p->prices->whole[k];
-        int64_t room_bytes = p->problem->memory_limit_bytes - common[whole->slot];
+        int32_t tier = whole->row / p->n_slots;
+        int64_t room_bytes = p->problem->tiers[tier].limit_bytes - common[whole->row];
         struct weft_usual *usual = usual_of(p, k);
         for (int32_t g = 0; g < p->box->n_groups && whole->relies != NULL; g++)
             if (whole->relies[g])
                 (void)weft_usual_of_group(&p->box->groups[g], whole->reference,
                                           weft_box_count(p->box, g), usual);
         room_bytes -= weft_usual_sum(usual, whole->reference, p->problem->n_decisions);
-        p->rows[k] = weft_whole_row(whole->slot, whole->step_bytes, room_bytes);
-        p->next_row[k] = p->first_row[whole->slot];
-        p->first_row[whole->slot] = k;
+        p->rows[k] = weft_whole_row(whole->row, whole->step_bytes, room_bytes);
+        p->next_row[k] = p->first_row[whole->row];
+        p->first_row[whole->row] = k;
     }
     return WEFT_OK;
 }
 
-struct weft_whole_row weft_whole_row(int32_t slot, int64_t step_bytes, int64_t room_bytes)
+struct weft_whole_row weft_whole_row(int32_t row, int64_t step_bytes, int64_t room_bytes)
 {
     int64_t steps = room_bytes / step_bytes, rest = room_bytes % step_bytes;
     if (rest < 0) {
         rest += step_bytes;
         steps--;
     }
-    return (struct weft_whole_row){slot, step_bytes, rest, steps * (step_bytes - rest)};
+    return (struct weft_whole_row){row, step_bytes, rest, steps * (step_bytes - rest)};
 }
 
-/* What a block that is held in the slot pays in its whole rows. */
-static weft_int128 whole_cost(const struct pricing *p, int32_t slot, int64_t bytes)
+/* What a block that is held in the memory row pays in its whole rows. */
+static weft_int128 whole_cost(const struct pricing *p, int32_t row, int64_t bytes)
 {
     weft_int128 cost = 0;
     if (!p->rows || bytes == 0) return 0;
-    for (int32_t k = p->first_row[slot]; k >= 0; k = p->next_row[k])
+    for (int32_t k = p->first_row[row]; k >= 0; k = p->next_row[k])
         cost += (weft_int128)p->prices->whole[k].nu * weft_whole_count(&p->rows[k], bytes);
     return cost;
 }
@@ -200,7 +204,7 @@ static weft_int128 strategy_cost(const struct pricing *p, int32_t row, int32_t d
 {
     const struct weft_whole_price *whole = &p->prices->whole[row];
     const struct weft_usual *usual = &usual_of(p, row)[decision];
-    int64_t more = held_in(p, strategy, whole->slot) - weft_usual_bytes(usual, strategy);
+    int64_t more = held_in(p, strategy, whole->row) - weft_usual_bytes(usual, strategy);
     return (weft_int128)whole->nu * weft_whole_count(&p->rows[row], more);
 }
 
@@ -224,8 +228,9 @@ static weft_int128 compute_cost(const struct pricing *p, int64_t ns, int32_t slo
 /* Sum of mu over the slots of a hold. */
 static int64_t hold_mu(const struct pricing *p, const struct weft_hold *hold)
 {
-    if (hold->first <= hold->last) return p->before[hold->last + 1] - p->before[hold->first];
-    return p->before[p->n_slots] - p->before[hold->first] + p->before[hold->last + 1];
+    const int64_t *before = p->before + weft_problem_tier_at(p->problem, hold->tier);
+    if (hold->first <= hold->last) return before[hold->last + 1] - before[hold->first];
+    return before[p->n_slots] - before[hold->first] + before[hold->last + 1] - before[0];
 }
 
 /* What a block of an item pays for being held, from every slot of its window to the last (a
@@ -234,10 +239,11 @@ static void price_stair(const struct pricing *p, const struct weft_item *item)
 {
     bool gathers = item->acquires;
     int32_t at = gathers ? item->last : item->first, step = gathers ? -1 : 1;
+    int32_t rows = weft_problem_stair_at(p->problem, item);
     weft_int128 sum = 0;
     for (; at >= item->first && at <= item->last; at += step) {
-        sum += (weft_int128)p->prices->mu[at] * item->stair_bytes;
-        sum += whole_cost(p, at, item->stair_bytes);
+        sum += (weft_int128)p->prices->mu[rows + at] * item->stair_bytes;
+        sum += whole_cost(p, rows + at, item->stair_bytes);
         p->stair[at] = sum;
     }
 }
@@ -301,7 +307,11 @@ static void apply(const struct pricing *p, struct weft_priced *out)
 {
     const struct weft_problem *problem = p->problem;
     out->rest = (weft_int128)weft_problem_agreements_ns(problem) << WEFT_PRICE_SHIFT;
-    out->rest -= (weft_int128)p->before[p->n_slots] * problem->memory_limit_bytes;
+    for (int32_t tier = 0; tier < problem->n_tiers; tier++) {
+        const int64_t *before = p->before + weft_problem_tier_at(problem, tier);
+        out->rest -=
+            (weft_int128)(before[p->n_slots] - before[0]) * problem->tiers[tier].limit_bytes;
+    }
     for (int32_t s = 0; s < p->n_slots; s++)
         out->rest += compute_cost(p, problem->slot_ns[s], s);
     for (int32_t k = 0; k < p->prices->n_whole; k++)
@@ -344,7 +354,9 @@ enum weft_status weft_prices_apply(const struct weft_box *box, const struct weft
     const struct weft_problem *problem = box->problem;
     struct pricing p = {
         .box = box, .problem = problem, .prices = prices, .n_slots = problem->n_slots};
-    p.total = weft_pool_array(&p.pool, 2 * (size_t)problem->n_slots + 1, sizeof *p.total);
+    p.n_rows = weft_problem_n_rows(problem);
+    p.total =
+        weft_pool_array(&p.pool, (size_t)problem->n_slots + (size_t)p.n_rows + 1, sizeof *p.total);
     p.stair = weft_pool_array(&p.pool, (size_t)problem->n_slots, sizeof *p.stair);
     p.n_blocking = weft_pool_array(&p.pool, (size_t)problem->n_slots, sizeof *p.n_blocking);
     if (p.total == NULL || p.stair == NULL || p.n_blocking == NULL) {

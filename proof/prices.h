@@ -4,13 +4,16 @@
  *
  * They bound the plans of a box, in which blocks, being whole, have narrower windows (proof/box.h).
  * At prices lambda[lane][slot] >= 0 (of lane time; over lanes at most 1 in sum),
- * mu[slot] >= 0 (ns a byte) and nu[row] >= 0 (of whole rows, below) the bound is
+ * mu[tier][slot] >= 0 (ns a byte) and nu[row] >= 0 (of whole rows, below) the bound is
  *
- *     sum over slots s but updates of f_s(T_s)  +  agree  -  sum_s mu_s (limit - common_s)
+ *     sum over slots s but updates of f_s(T_s)  +  agree
+ *   - sum over tiers and slots of mu (limit - common), of the tier in the slot
  *   + sum over decisions of the least, over the strategies that the box allows, of
- *         f_s(time that it adds to slot s)  +  sum over holds of bytes x mu over its slots
+ *         f_s(time that it adds to slot s)  +  sum over holds of bytes x its tier's mu over its
+ *         slots
  *       + sum over blocks of its items of the least of
- *             over slots s of its window: lambda_s block_ns + stair_bytes x mu over the slots held
+ *             over slots s of its window: lambda_s block_ns + stair_bytes x mu of the tier that
+ *             holds it, over the slots held
  *             for a gather also, being waited for: block_ns (lambda of its lane + (1 - L) / n)
  *             where milestones leave it that, and where they say that a block is held in a slot,
  *             it is paid for wherever the block moves
@@ -33,7 +36,7 @@
  * I (1 - L) + sum of lambda_j (what blocks on j) is no less than what blocks pay above.
  *
  * A whole row is a memory row that knows that blocks and strategies are held whole or not at all.
- * A slot has so many bytes for blocks where every decision has its strategy of reference,
+ * A slot of a tier has so many bytes for blocks where every decision has its strategy of reference,
  *
  *     room = limit - common_s - sum over decisions of what the reference holds there
  *          = k step + rest,   k whole, 0 <= rest < step
@@ -73,7 +76,7 @@ enum { WEFT_PRICE_SHIFT = 40 };
 
 /* A memory row in whole steps and its price. */
 struct weft_whole_price {
-    int32_t slot;
+    int32_t row;              /* of all tiers: weft_problem_tier_at + slot */
     int64_t step_bytes;       /* >= 1 */
     int64_t nu;               /* a byte of its count */
     const uint8_t *reference; /* [n_decisions]: a strategy that the decision may have */
@@ -82,10 +85,10 @@ struct weft_whole_price {
 
 struct weft_prices {
     int64_t *lambda; /* [n_moving][n_slots] */
-    int64_t *mu;     /* [n_slots] */
+    int64_t *mu;     /* [n_tiers][n_slots] */
     int64_t *pi;     /* [n_groups]: whole ns, see above */
     int32_t n_whole;
-    struct weft_whole_price *whole; /* in any order, a slot as often as wanted */
+    struct weft_whole_price *whole; /* in any order, a row as often as wanted */
 };
 
 /* What a decision is compared with in a whole row: by whether it has one of the strategies. */
@@ -111,13 +114,13 @@ int64_t weft_usual_sum(const struct weft_usual *usual, const uint8_t *reference,
 
 /* A whole row as it counts. */
 struct weft_whole_row {
-    int32_t slot;
+    int32_t row;
     int64_t step_bytes, rest_bytes;
     int64_t room_bytes; /* that all counts together have */
 };
 
-/* The whole row of a slot with `room_bytes`, which may be negative. */
-struct weft_whole_row weft_whole_row(int32_t slot, int64_t step_bytes, int64_t room_bytes);
+/* The whole row of a memory row with `room_bytes`, which may be negative. */
+struct weft_whole_row weft_whole_row(int32_t row, int64_t step_bytes, int64_t room_bytes);
 
 /* What bytes that are held together, or are no longer, count in the row. */
 static inline int64_t weft_whole_count(const struct weft_whole_row *row, int64_t bytes)

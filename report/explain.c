@@ -70,7 +70,7 @@ struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, con
     const struct weft_item *item = &plan->problem->items[plan->placements[index].item].item;
     /* A block that holds nothing is at home in any row, also in one that is over the limit. */
     int64_t over =
-        row_sum(rows, reason.slot) + item->stair_bytes - plan->problem->memory_limit_bytes;
+        row_sum(rows, reason.slot) + item->stair_bytes - plan->problem->tiers[0].limit_bytes;
     if (item->stair_bytes > 0 && over > 0) {
         reason.by = WEFT_HELD_BY_MEMORY;
         reason.missing_bytes = over;
@@ -267,7 +267,7 @@ static bool find_facts(const struct weft_plan *plan, struct facts *facts)
     if (!facts->rows || !facts->scratch || !facts->times.slot_start_ns || !facts->times.start_ns ||
         !facts->times.end_ns)
         return false;
-    weft_plan_rows(plan, facts->rows);
+    weft_plan_rows(plan, 0, facts->rows);
     weft_simulate_plan_times(plan, facts->scratch, &facts->times);
     return true;
 }

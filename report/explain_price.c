@@ -4,13 +4,13 @@
 #include "report/explain.h"
 #include "report/table.h"
 
-/* What a byte costs in a slot: in parts, and in whole steps, where it is what the bytes of a full
- * step cost at most. */
+/* What a byte of the device costs in a slot: in parts, and in whole steps, where it is what the
+ * bytes of a full step cost at most. */
 static double price_of(const struct weft_prices *prices, int32_t slot)
 {
     double price = (double)prices->mu[slot];
     for (int32_t k = 0; k < prices->n_whole; k++)
-        if (prices->whole[k].slot == slot) price += (double)prices->whole[k].nu;
+        if (prices->whole[k].row == slot) price += (double)prices->whole[k].nu;
     return price;
 }
 

@@ -33,7 +33,7 @@ static bool slot_rows(const struct weft_plan *plan, int32_t slot, int64_t out[WE
     size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
     int64_t *rows = calloc(n, sizeof *rows);
     if (!rows) return false;
-    weft_plan_rows(plan, rows);
+    weft_plan_rows(plan, 0, rows);
     for (int i = 0; i < WEFT_CATEGORY_COUNT; i++)
         out[i] = rows[(size_t)slot * WEFT_CATEGORY_COUNT + (size_t)i];
     free(rows);
@@ -94,8 +94,8 @@ static void report_limit(const struct weft_plan *plan, struct weft_text *out)
     const struct weft_prediction *p = &plan->prediction;
     weft_units_show_bytes(p->total_bytes, total);
     weft_units_show_bytes(p->peak_bytes, peak);
-    bool limited = plan->problem->memory_limit_bytes != INT64_MAX;
-    weft_units_show_bytes(plan->problem->memory_limit_bytes, limit);
+    bool limited = plan->problem->tiers[0].limit_bytes != INT64_MAX;
+    weft_units_show_bytes(plan->problem->tiers[0].limit_bytes, limit);
     if (p->total_bytes == 0) {
         weft_text_addf(out, "memory    largest row %s a rank, without pages; %s%s\n", peak,
                        limited ? "limit " : "no limit given", limited ? limit : "");
@@ -241,8 +241,8 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
     weft_json_put_string(writer, "peak_slot", plan->problem->slot_names[p->peak_slot]);
     weft_json_put_integer(writer, "arena_bytes", p->arena_bytes);
     weft_json_put_integer(writer, "total_bytes", p->total_bytes);
-    if (plan->problem->memory_limit_bytes != INT64_MAX)
-        weft_json_put_integer(writer, "memory_limit_bytes", plan->problem->memory_limit_bytes);
+    if (plan->problem->tiers[0].limit_bytes != INT64_MAX)
+        weft_json_put_integer(writer, "memory_limit_bytes", plan->problem->tiers[0].limit_bytes);
     put_memory(plan, writer);
     weft_json_key(writer, "policies");
     weft_json_begin_object(writer);

@@ -77,7 +77,7 @@ static enum weft_status place_published(struct run *run, const char *name, struc
 static int64_t best_within(struct run *run, const int32_t *strategies, int64_t limit_bytes,
                            int32_t *rule)
 {
-    run->problem.memory_limit_bytes = limit_bytes;
+    run->problem.tiers[0].limit_bytes = limit_bytes;
     return weft_list_best(run->list, strategies, rule);
 }
 
@@ -115,7 +115,7 @@ static enum weft_status place_fastest(struct run *run, struct weft_error *err)
     if (ns[0] >= 0)
         ns[0] = weft_list_place(run->list, out->strategies, weft_list_rules[rule], out->moves,
                                 &out->n_moves);
-    run->problem.memory_limit_bytes = INT64_MAX;
+    run->problem.tiers[0].limit_bytes = INT64_MAX;
     return ns[0] >= 0 ? WEFT_OK : weft_fail(err, WEFT_E_INTERNAL, "an estimate: nothing fits");
 }
 
@@ -227,7 +227,7 @@ enum weft_status weft_estimate_fill(const struct weft_problem *problem, bool tim
     struct run run = {.problem = *problem, .timed = timed};
     size_t n_blocks = (size_t)weft_problem_count_blocks(problem);
     enum weft_status status = WEFT_OK;
-    run.problem.memory_limit_bytes = INT64_MAX;
+    run.problem.tiers[0].limit_bytes = INT64_MAX;
     run.candidate.strategies = weft_pool_array(&run.pool, (size_t)problem->n_decisions + 1,
                                                sizeof *run.candidate.strategies);
     run.candidate.moves = weft_pool_array(&run.pool, n_blocks + 1, sizeof *run.candidate.moves);

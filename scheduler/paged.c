@@ -28,7 +28,8 @@ int64_t weft_page_of_least(const struct weft_digest *table)
     enum { PAGES = 65536 }; /* so that what is rounded up is no matter */
     int64_t arena_bytes = table->least_bytes, page_bytes = WEFT_PAGE_LEAST_BYTES;
     for (int32_t i = 0; i < table->problem->n_common; i++)
-        if (table->problem->common[i].category == WEFT_CATEGORY_BASE)
+        if (table->problem->common[i].category == WEFT_CATEGORY_BASE &&
+            table->problem->common[i].tier == 0)
             arena_bytes -= table->problem->common[i].bytes;
     while (page_bytes < WEFT_PAGE_LARGE_BYTES && 2 * page_bytes <= arena_bytes / PAGES)
         page_bytes *= 2;
@@ -42,7 +43,7 @@ int64_t weft_paged_total_bytes(const struct weft_paged *run)
 
 static bool is_within_limit(const struct weft_paged *run)
 {
-    return run->plan && weft_paged_total_bytes(run) <= run->problem->memory_limit_bytes;
+    return run->plan && weft_paged_total_bytes(run) <= run->problem->tiers[0].limit_bytes;
 }
 
 static void keep_plan(struct weft_paged *run, struct weft_plan *plan, struct weft_program *program)
@@ -126,7 +127,7 @@ static enum weft_status page_candidate(struct weft_paged *run, int64_t rows_byte
     for (int i = 0; i < 2 && !literal && rows_bytes > 0; i++) {
         WEFT_TRY(lower(run, rows_bytes, err));
         if (is_within_limit(run)) return WEFT_OK;
-        rows_bytes -= weft_paged_total_bytes(run) - run->problem->memory_limit_bytes;
+        rows_bytes -= weft_paged_total_bytes(run) - run->problem->tiers[0].limit_bytes;
     }
     return lower(run, 0, err);
 }
@@ -137,7 +138,7 @@ static enum weft_status plan_once(struct weft_paged *run, int64_t rows_bytes, do
 {
     struct weft_schedule_options options = *run->options;
     struct weft_problem rows = *run->problem;
-    rows.memory_limit_bytes = rows_bytes;
+    rows.tiers[0].limit_bytes = rows_bytes;
     if (run->inputs) options.budget = weft_budget_part(run->budget, part);
     options.draft = options.draft || draft;
     *outcome = (struct weft_outcome){.solver_gap = -1, .pool = &run->pool};
@@ -152,7 +153,7 @@ static enum weft_status refuse_pages(const struct weft_paged *run, int64_t over_
     return weft_fail(err, WEFT_E_INFEASIBLE,
                      "planner %s: its live bytes fit into the limit of %lld bytes, but its pages "
                      "take %lld bytes more",
-                     run->planner->name, (long long)run->problem->memory_limit_bytes,
+                     run->planner->name, (long long)run->problem->tiers[0].limit_bytes,
                      (long long)over_bytes);
 }
 
@@ -161,7 +162,7 @@ static enum weft_status refuse_pages(const struct weft_paged *run, int64_t over_
 static enum weft_status plan_again(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_outcome outcome;
-    int64_t limit_bytes = run->problem->memory_limit_bytes, rows_bytes = limit_bytes;
+    int64_t limit_bytes = run->problem->tiers[0].limit_bytes, rows_bytes = limit_bytes;
     int64_t over_bytes = weft_paged_total_bytes(run) - limit_bytes;
     for (int i = 0; i < MOST_AGAIN && over_bytes > 0; i++) {
         rows_bytes -= over_bytes;
@@ -237,12 +238,12 @@ static enum weft_status plan_between(struct weft_paged *run, struct weft_error *
         struct weft_outcome outcome;
         struct weft_error refusal = {0};
         int64_t less_bytes = high_bytes + (low_bytes - high_bytes) / 2;
-        if (low_bytes - high_bytes < run->problem->memory_limit_bytes / FINEST_PART ||
+        if (low_bytes - high_bytes < run->problem->tiers[0].limit_bytes / FINEST_PART ||
             weft_budget_is_over(run->budget))
             break;
         struct aside aside = put_aside(run);
         run->n_again++;
-        enum weft_status status = plan_once(run, run->problem->memory_limit_bytes - less_bytes,
+        enum weft_status status = plan_once(run, run->problem->tiers[0].limit_bytes - less_bytes,
                                             part_again, true, &outcome, &refusal);
         if (is_within_limit(run)) {
             low_bytes = less_bytes;
@@ -262,7 +263,7 @@ static enum weft_status retreat(struct weft_paged *run, struct weft_error *err)
     WEFT_TRY(weft_paged_leanest(run, err));
     if (!is_within_limit(run)) return WEFT_OK;
     const int64_t leanest_ns = run->plan->prediction.step_ns;
-    run->lower_bytes = run->problem->memory_limit_bytes - run->table->least_bytes;
+    run->lower_bytes = run->problem->tiers[0].limit_bytes - run->table->least_bytes;
     WEFT_TRY(plan_between(run, err));
     if (run->plan->prediction.step_ns == leanest_ns)
         snprintf(run->outcome.solver_stop, sizeof run->outcome.solver_stop,
@@ -285,7 +286,7 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     run->options = &own;
     run->planner = rule;
     weft_work_spend(run->budget.work, weft_planner_rule_units(run->table));
-    enum weft_status status = plan_once(run, run->problem->memory_limit_bytes, 1.0 / GREEDY_PART,
+    enum weft_status status = plan_once(run, run->problem->tiers[0].limit_bytes, 1.0 / GREEDY_PART,
                                         true, &outcome, &refusal);
     bool faster =
         status == WEFT_OK && run->plan->prediction.step_ns < aside.plan->prediction.step_ns;
@@ -333,7 +334,7 @@ static void tell_again(struct weft_paged *run)
 enum weft_status weft_plan_in_pages(struct weft_paged *run, struct weft_error *err)
 {
     WEFT_TRY(
-        plan_once(run, run->problem->memory_limit_bytes, first_part, false, &run->outcome, err));
+        plan_once(run, run->problem->tiers[0].limit_bytes, first_part, false, &run->outcome, err));
     if (!is_within_limit(run)) {
         struct weft_error refusal = {0};
         enum weft_status status = plan_again(run, &refusal);

@@ -69,7 +69,7 @@ static enum weft_status check_rule_applies(struct weft_paged *run, struct weft_e
     struct weft_outcome outcome = {.pool = &run->pool};
     if (!weft_planner_is_rule(run->planner)) return WEFT_OK;
     struct weft_problem ample = *run->problem;
-    ample.memory_limit_bytes = INT64_MAX;
+    ample.tiers[0].limit_bytes = INT64_MAX;
     enum weft_status status =
         run->planner->decide(&ample, run->options, &run->candidate, &outcome, &refusal);
     if (status == WEFT_E_INFEASIBLE) status = WEFT_E_DATA;
@@ -89,10 +89,10 @@ static enum weft_status refuse(struct weft_paged *run, const char *refusal, stru
 static enum weft_status schedule(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_error refusal = {0};
-    int64_t limit_bytes = run->problem->memory_limit_bytes;
+    int64_t limit_bytes = run->problem->tiers[0].limit_bytes;
     run->budget = run->options->budget;
     WEFT_TRY(prepare(run, err));
-    if (run->table->least_bytes > limit_bytes) return refuse(run, "", err);
+    if (run->table->least_bytes > weft_digest_limit_bytes(run->table)) return refuse(run, "", err);
     enum weft_status status = weft_plan_in_pages(run, &refusal);
     if (status == WEFT_E_INFEASIBLE) return refuse(run, refusal.text, err);
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);

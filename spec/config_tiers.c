@@ -15,7 +15,7 @@
 enum { PATH_BYTES = 64 };
 
 static const char *const duplexes[] = {"half", "full", NULL};
-static const char *const state_homes[] = {"device", "host", "disk", NULL};
+const char *const weft_home_names[] = {"device", "host", "disk", NULL};
 static const char *const activation_homes[] = {"device", "host", NULL};
 
 static const struct weft_field lane_fields[] = {
@@ -69,7 +69,7 @@ const struct weft_field_table weft_disk_table = {
     ROWS(disk_fields)};
 
 static const struct weft_field offload_fields[] = {
-    {"state", WEFT_FIELD_CHOICES, AT(weft_offload_spec, state), "null", 0, 0, state_homes, NULL,
+    {"state", WEFT_FIELD_CHOICES, AT(weft_offload_spec, state), "null", 0, 0, weft_home_names, NULL,
      "tiers that optimizer state and master parameters may be in; left out: all that there are"},
     {"activations", WEFT_FIELD_CHOICES, AT(weft_offload_spec, activations), "null", 0, 0,
      activation_homes, NULL, "tiers that activations may be in; left out: all that there are"},
@@ -124,7 +124,7 @@ static void check_homes(const struct weft_config *config, const char *source, co
         weft_findings_add(findings, source, path,
                           "names \"%s\", and the cluster has none: give cluster.%s, or leave it "
                           "out here",
-                          state_homes[home], state_homes[home]);
+                          weft_home_names[home], weft_home_names[home]);
     }
 }
 

@@ -11,7 +11,9 @@ struct weft_link {
     double bytes_per_s; /* that a rank sends; 0 = not given */
 };
 
+/* Where something is kept: a kind of memory, of which a tier is one. */
 enum weft_home { WEFT_HOME_DEVICE, WEFT_HOME_HOST, WEFT_HOME_DISK, WEFT_HOME_COUNT };
+extern const char *const weft_home_names[WEFT_HOME_COUNT + 1]; /* NULL at the end */
 
 /* Limits and rates are of one rank, with all ranks of its node at work at once. */
 struct weft_host_spec {

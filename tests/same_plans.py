@@ -5,8 +5,8 @@
 OLD and NEW are programs (BUILD/cli/weft), each with its weft-solve beside it. Every run that Weft
 ships, and N random configs (`PROGRAM NUMBER` prints one, by default NEW's bench/planner/random_config),
 are planned by both: plans with their predictions, bounds and certificates, the instructions that they
-are lowered to, and refusals must be the same to the byte, but for the version of weft and hashes. A plan of version 6 is compared as what it is in
-version 8: its channels are lanes of the network. What limits
+are lowered to, and refusals must be the same to the byte, but for the version of weft and hashes. A plan of versions 6 to 9 is compared as
+what it is in version 10: channels are lanes of the network, its limit is that of its one tier. What limits
 planning is a count of work, so neither load nor --jobs changes a plan; an alarm that rings would, and
 is set to a day. Says each config that differs and where; exit 1 when one does."""
 import argparse
@@ -50,6 +50,14 @@ def lanes(problem):
     return problem
 
 
+def tiers(problem):
+    """A problem of version 9, which knows one memory, in the words of version 10."""
+    problem = dict(problem)
+    limit = problem.pop("memory_limit_bytes")
+    problem["tiers"] = [{"name": "device", "kind": "device", "limit_bytes": limit}]
+    return problem
+
+
 def comparable(plan):
     """A plan in the words of the newest version, without hashes."""
     for key in ("weft", "decision_hash"):
@@ -57,10 +65,11 @@ def comparable(plan):
     for part in [plan, *plan["other_periods"]]:
         if plan["version"] == 6:
             part["problem"] = lanes(part["problem"])
+        if plan["version"] <= 9:
+            part["problem"] = tiers(part["problem"])
         if part["certificate"]:
             part["certificate"].pop("problem", None)
-    if plan["version"] == 6:
-        plan["version"] = 8
+    plan["version"] = max(plan["version"], 10)
     return plan
 
 

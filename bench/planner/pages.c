@@ -95,7 +95,7 @@ static enum weft_status page_limit(struct pages_bench *b, double factor, int64_t
     struct weft_plan *plan = NULL;
     struct weft_program *program = NULL;
     enum weft_status status;
-    b->stages.problem->memory_limit_bytes = limit_bytes;
+    b->stages.problem->tiers[0].limit_bytes = limit_bytes;
     WEFT_TRY_GOTO(done, weft_schedule(b->stages.problem, NULL, &options, &plan, NULL, err));
     WEFT_TRY_GOTO(done, weft_program_lower(plan, &inputs, &program, err));
     for (int32_t s = 0; s < b->n_sizes; s++)
@@ -113,7 +113,7 @@ static enum weft_status page_limits(struct pages_bench *b, struct weft_error *er
     WEFT_TRY(weft_profile_resolve(b->config, &b->profile, err));
     WEFT_TRY(weft_stages_create(b->config, b->profile, &b->stages, err));
     if (b->at_bytes > 0) return page_limit(b, 0, b->at_bytes, err);
-    int64_t least = weft_least_limit(b->stages.problem, NULL);
+    int64_t least = weft_least_limit(b->stages.problem, 0, NULL);
     for (size_t f = 0; f < sizeof factors / sizeof *factors; f++)
         WEFT_TRY(page_limit(b, factors[f], (int64_t)((double)least * factors[f]), err));
     return WEFT_OK;

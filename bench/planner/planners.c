@@ -209,7 +209,7 @@ static enum weft_status plan_variants(struct bench *b, const char *planner, int6
     *best = (struct found){0};
     for (int32_t v = 0; v < b->n_variants; v++) {
         struct found one;
-        b->variants[v].problem->memory_limit_bytes = limit_bytes;
+        b->variants[v].problem->tiers[0].limit_bytes = limit_bytes;
         WEFT_TRY(plan_one(b, v, planner, &one, err));
         took_ns += one.took_ns;
         if (!one.fits) WEFT_TRY(prove(b->variants[v].problem, &one.bound_ns, err));
@@ -241,7 +241,7 @@ static enum weft_status plan_settings(struct bench *b, const char *planner, int6
 static enum weft_status choose_limits(struct bench *b, struct weft_error *err)
 {
     struct found found;
-    int64_t low = weft_least_limit(b->variants[0].problem, NULL), least = low;
+    int64_t low = weft_least_limit(b->variants[0].problem, 0, NULL), least = low;
     WEFT_TRY(plan_variants(b, "greedy", INT64_MAX, &found, err));
     int64_t high = found.peak_bytes, enough_ns = found.step_ns + found.step_ns / 2000;
     for (int i = 0; i < BISECTIONS && low < high - high / 500; i++) {
@@ -271,7 +271,7 @@ static enum weft_status choose_needs(struct bench *b, struct weft_error *err)
 {
     int64_t needs[MOST_PLANNERS + 1];
     int32_t n = 0;
-    needs[n++] = weft_least_limit(b->variants[0].problem, NULL);
+    needs[n++] = weft_least_limit(b->variants[0].problem, 0, NULL);
     for (int32_t p = 0; p < b->n_planners; p++) {
         struct found found;
         WEFT_TRY(plan_variants(b, b->planners[p], INT64_MAX, &found, err));

@@ -33,8 +33,8 @@ static enum weft_status find_enough(const struct weft_plan *plan, int64_t row_by
     struct weft_problem problem = *plan->problem;
     struct weft_certificate certificate = plan->certificate;
     int64_t bound_ns = plan->bound_ns;
-    if (row_bytes > problem.memory_limit_bytes) {
-        problem.memory_limit_bytes = row_bytes;
+    if (row_bytes > problem.tiers[0].limit_bytes) {
+        problem.tiers[0].limit_bytes = row_bytes;
         certificate.problem = weft_problem_hash(&problem);
         WEFT_TRY(weft_certificate_check(&certificate, &problem, 0, &bound_ns, err));
     }
@@ -107,7 +107,7 @@ static enum weft_status find_stair(const struct weft_plan *plan, struct stairs *
     if (*step_ns >= 0 && *step_ns <= options.enough_ns) return WEFT_OK;
     options.budget = weft_budget_part(stairs->budget, 1.0 / (WEFT_STAIRS - i));
     stairs->problems[i] = *plan->problem;
-    stairs->problems[i].memory_limit_bytes = row_bytes;
+    stairs->problems[i].tiers[0].limit_bytes = row_bytes;
     WEFT_TRY(plan_again(&stairs->problems[i], &options, &stairs->plans[i], err));
     if (stairs->plans[i]) *step_ns = stairs->plans[i]->prediction.step_ns;
     return WEFT_OK;

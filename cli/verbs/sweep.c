@@ -220,8 +220,8 @@ static enum weft_status lay_out_split(struct work *work, int64_t *x, struct weft
     WEFT_TRY(weft_session_stage_leanest(&work->session, err));
     const struct weft_problem *problem = work->session.stages.problem;
     int32_t n = work->options.points;
-    int64_t limit_bytes = problem->memory_limit_bytes;
-    int64_t least_bytes = weft_least_limit(problem, NULL);
+    int64_t limit_bytes = problem->tiers[0].limit_bytes;
+    int64_t least_bytes = weft_least_limit(problem, 0, NULL);
     if (limit_bytes == INT64_MAX)
         return weft_fail(err, WEFT_E_USAGE,
                          "--split divides a memory limit: give cluster.memory_limit or "

@@ -21,7 +21,7 @@ static enum weft_status greedy_step(struct weft_session *session, int64_t limit_
         .planner = "greedy", .draft = true, .budget = weft_budget_unlimited(&work)};
     struct weft_plan *plan = NULL;
     struct weft_error refusal = {0};
-    session->stages.problem->memory_limit_bytes = limit_bytes;
+    session->stages.problem->tiers[0].limit_bytes = limit_bytes;
     weft_work_be_watched(&work, session->watch, 0);
     enum weft_status status =
         weft_schedule(session->stages.problem, NULL, &options, &plan, NULL, &refusal);

@@ -15,14 +15,14 @@ static enum weft_status check_total(const char *path, const struct weft_plan *pl
 {
     const struct weft_prediction *said = &plan->prediction;
     bool possible = said->total_bytes > said->peak_bytes - WEFT_ARENA_ALIGN_BYTES &&
-                    said->total_bytes <= plan->problem->memory_limit_bytes &&
+                    said->total_bytes <= plan->problem->tiers[0].limit_bytes &&
                     said->arena_bytes <= said->total_bytes;
     if (possible) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
                      "%s: the plan says that it takes %lld bytes, its arena %lld, where one slot "
                      "holds %lld and the limit is %lld: plan again",
                      path, (long long)said->total_bytes, (long long)said->arena_bytes,
-                     (long long)said->peak_bytes, (long long)plan->problem->memory_limit_bytes);
+                     (long long)said->peak_bytes, (long long)plan->problem->tiers[0].limit_bytes);
 }
 
 /* Without the config: what the file says of itself must hold. */
@@ -36,12 +36,9 @@ static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
     free(bytes);
     WEFT_TRY(status);
     WEFT_TRY(weft_plan_check_prediction(*plan, err));
-    const struct weft_prediction *found = &(*plan)->prediction;
-    if (found->peak_bytes > (*plan)->problem->memory_limit_bytes)
-        return weft_fail(err, WEFT_E_DATA, "%s: slot %s holds %lld bytes, over the limit of %lld",
-                         path, (*plan)->problem->slot_names[found->peak_slot],
-                         (long long)found->peak_bytes,
-                         (long long)(*plan)->problem->memory_limit_bytes);
+    struct weft_error why = {0};
+    status = weft_plan_check_rows(*plan, &why);
+    if (status != WEFT_OK) return weft_fail(err, status, "%s: %s", path, why.text);
     WEFT_TRY(check_total(path, *plan, err));
     return weft_plan_check_bounds(*plan, err);
 }

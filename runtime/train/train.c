@@ -262,7 +262,7 @@ static enum weft_status look_at_memory(struct run *run, int64_t step, struct wef
     int64_t bytes = outside_bytes + weft_arena_resident_bytes(run->arena);
     run->facts.held_bytes = bytes;
     if (bytes > run->memory_bytes) run->memory_bytes = bytes;
-    int64_t limit_bytes = run->options->plan->problem->memory_limit_bytes;
+    int64_t limit_bytes = run->options->plan->problem->tiers[0].limit_bytes;
     if (bytes <= limit_bytes || !exact) {
         warn_of_memory(run, step, outside_bytes, bytes > limit_bytes);
         return WEFT_OK;

@@ -31,16 +31,16 @@ static void sort_items(const struct weft_problem *problem, int32_t *items, int32
 
 static enum weft_status make_arrays(struct weft_digest *table, struct weft_error *err)
 {
-    size_t n_slots = (size_t)table->n_slots, n_decisions = (size_t)table->n_decisions;
-    size_t rows = (size_t)table->problem->n_strategies * n_slots;
-    table->common = weft_pool_array(&table->pool, n_slots, sizeof *table->common);
+    size_t n_rows = (size_t)table->n_rows, n_decisions = (size_t)table->n_decisions;
+    size_t rows = (size_t)table->problem->n_strategies * n_rows;
+    table->common = weft_pool_array(&table->pool, n_rows, sizeof *table->common);
     table->fixed = weft_pool_array(&table->pool, rows, sizeof *table->fixed);
     table->lean = weft_pool_array(&table->pool, rows, sizeof *table->lean);
     table->gathers = weft_pool_array(&table->pool, (size_t)table->n_items, sizeof *table->gathers);
     table->reductions =
         weft_pool_array(&table->pool, (size_t)table->n_items, sizeof *table->reductions);
     table->leanest = weft_pool_array(&table->pool, n_decisions, sizeof *table->leanest);
-    table->slotwise_least = weft_pool_array(&table->pool, n_slots, sizeof *table->slotwise_least);
+    table->slotwise_least = weft_pool_array(&table->pool, n_rows, sizeof *table->slotwise_least);
     bool ok = table->slotwise_least && table->common && table->fixed && table->lean &&
               table->gathers && table->reductions && table->leanest;
     return ok ? WEFT_OK : weft_fail_memory(err, "a scheduler's table");
@@ -65,60 +65,98 @@ static void fill_items(struct weft_digest *table)
 static void fill_rows(struct weft_digest *table)
 {
     const struct weft_problem *problem = table->problem;
-    size_t n_rows = (size_t)table->problem->n_strategies * (size_t)table->n_slots;
+    size_t n = (size_t)table->problem->n_strategies * (size_t)table->n_rows;
     for (int32_t i = 0; i < problem->n_common; i++)
         weft_hold_add(&problem->common[i], table->n_slots, table->common);
+    for (int32_t tier = 1; tier < problem->n_tiers; tier++) {
+        int64_t limit_bytes = problem->tiers[tier].limit_bytes;
+        int64_t *rows = table->common + weft_problem_tier_at(problem, tier);
+        if (limit_bytes > WEFT_DIGEST_MOST_LIMIT) limit_bytes = WEFT_DIGEST_MOST_LIMIT;
+        for (int32_t s = 0; s < table->n_slots; s++)
+            rows[s] += weft_digest_limit_bytes(table) - limit_bytes;
+    }
     weft_problem_fixed_rows(problem, table->fixed);
-    memcpy(table->lean, table->fixed, n_rows * sizeof *table->lean);
+    memcpy(table->lean, table->fixed, n * sizeof *table->lean);
     weft_problem_add_lean(problem, table->lean);
 }
 
-/* Upper limits of memory and of lane time: the sum over decisions of the worst of their
- * strategies. */
-static enum weft_status fill_most(struct weft_digest *table, struct weft_error *err)
+/* The most that a tier can hold: the sum over decisions of the worst of their strategies. `stairs`
+ * [n_strategies] is scratch. */
+static int64_t most_of_tier(const struct weft_digest *table, int32_t tier, int64_t *stairs)
 {
     const struct weft_problem *problem = table->problem;
-    size_t n_rows = (size_t)table->problem->n_strategies;
-    /* For a decision's items under a strategy: */
-    int64_t *stairs = calloc(2 * n_rows + 1, sizeof *stairs), *lane_ns = stairs + n_rows;
-    if (!stairs) return weft_fail_memory(err, "a scheduler's table");
+    int32_t first = weft_problem_tier_at(problem, tier);
+    int64_t most = tier == 0 ? 0 : INT64_MIN;
+    memset(stairs, 0, (size_t)problem->n_strategies * sizeof *stairs);
     for (int32_t i = 0; i < table->n_items; i++) {
-        const struct weft_problem_item *item = &problem->items[i];
-        for (int32_t p = 0; p < weft_digest_count(table, item->item.decision); p++) {
-            size_t row = weft_digest_at(table, item->item.decision, p);
-            if (!(item->item.strategies >> p & 1u)) continue;
-            stairs[row] += item->item.n_blocks * item->item.stair_bytes;
-            lane_ns[row] += item->item.n_blocks * item->block_ns;
-        }
+        const struct weft_item *item = &problem->items[i].item;
+        for (int32_t p = 0; p < weft_digest_count(table, item->decision); p++)
+            if (item->stair_tier == tier && item->strategies >> p & 1u)
+                stairs[weft_digest_at(table, item->decision, p)] +=
+                    item->n_blocks * item->stair_bytes;
     }
     for (int32_t s = 0; s < table->n_slots; s++)
-        if (table->common[s] > table->most_bytes) table->most_bytes = table->common[s];
+        if (table->common[first + s] > most) most = table->common[first + s];
     for (int32_t u = 0; u < table->n_decisions; u++) {
-        int64_t most_bytes = 0, most_ns = 0;
+        int64_t most_bytes = 0;
         for (int32_t p = 0; p < weft_digest_count(table, u); p++) {
-            size_t at = weft_digest_at(table, u, p);
-            const int64_t *row = &table->fixed[weft_digest_row(table, u, p)];
+            const int64_t *row = &table->fixed[weft_digest_row(table, u, p) + (size_t)first];
             int64_t bytes = 0;
             for (int32_t s = 0; s < table->n_slots; s++)
                 if (row[s] > bytes) bytes = row[s];
-            if (bytes + stairs[at] > most_bytes) most_bytes = bytes + stairs[at];
-            if (lane_ns[at] > most_ns) most_ns = lane_ns[at];
+            bytes += stairs[weft_digest_at(table, u, p)];
+            if (bytes > most_bytes) most_bytes = bytes;
         }
-        table->most_bytes += most_bytes;
-        table->most_lane_ns += most_ns;
+        most += most_bytes;
     }
-    free(stairs);
+    return most;
+}
+
+/* The most lane time: of each decision the strategy whose items take most. */
+static int64_t most_lane_time(const struct weft_digest *table, int64_t *lane_ns)
+{
+    const struct weft_problem *problem = table->problem;
+    int64_t most = 0;
+    memset(lane_ns, 0, (size_t)problem->n_strategies * sizeof *lane_ns);
+    for (int32_t i = 0; i < table->n_items; i++) {
+        const struct weft_problem_item *item = &problem->items[i];
+        for (int32_t p = 0; p < weft_digest_count(table, item->item.decision); p++)
+            if (item->item.strategies >> p & 1u)
+                lane_ns[weft_digest_at(table, item->item.decision, p)] +=
+                    item->item.n_blocks * item->block_ns;
+    }
+    for (int32_t u = 0; u < table->n_decisions; u++) {
+        int64_t most_ns = 0;
+        for (int32_t p = 0; p < weft_digest_count(table, u); p++)
+            if (lane_ns[weft_digest_at(table, u, p)] > most_ns)
+                most_ns = lane_ns[weft_digest_at(table, u, p)];
+        most += most_ns;
+    }
+    return most;
+}
+
+static enum weft_status fill_most(struct weft_digest *table, struct weft_error *err)
+{
+    int64_t *scratch = calloc((size_t)table->problem->n_strategies + 1, sizeof *scratch);
+    if (!scratch) return weft_fail_memory(err, "a scheduler's table");
+    for (int32_t tier = 0; tier < table->problem->n_tiers; tier++) {
+        int64_t bytes = most_of_tier(table, tier, scratch);
+        table->tier_most_bytes[tier] = bytes;
+        if (bytes > table->most_bytes) table->most_bytes = bytes;
+    }
+    table->most_lane_ns = most_lane_time(table, scratch);
+    free(scratch);
     return WEFT_OK;
 }
 
-/* Steps of one row; how many. `steps` may be NULL. */
-static int64_t find_steps(const int64_t *row, int32_t n_slots, struct weft_row_step *steps)
+/* Steps of a strategy's rows; how many. `steps` may be NULL. */
+static int64_t find_steps(const int64_t *rows, int32_t n_rows, struct weft_row_step *steps)
 {
     int64_t n = 0, before = 0;
-    for (int32_t s = 0; s < n_slots; s++) {
-        if (row[s] == before) continue;
-        if (steps) steps[n] = (struct weft_row_step){.bytes = row[s] - before, .slot = s};
-        before = row[s];
+    for (int32_t r = 0; r < n_rows; r++) {
+        if (rows[r] == before) continue;
+        if (steps) steps[n] = (struct weft_row_step){.bytes = rows[r] - before, .row = r};
+        before = rows[r];
         n++;
     }
     return n;
@@ -127,15 +165,15 @@ static int64_t find_steps(const int64_t *row, int32_t n_slots, struct weft_row_s
 static enum weft_status make_steps(struct weft_digest *table, const int64_t *of,
                                    struct weft_row_steps *out, struct weft_error *err)
 {
-    size_t n_rows = (size_t)table->problem->n_strategies, n_slots = (size_t)table->n_slots;
-    out->start = weft_pool_array(&table->pool, n_rows + 1, sizeof *out->start);
+    size_t n = (size_t)table->problem->n_strategies, n_rows = (size_t)table->n_rows;
+    out->start = weft_pool_array(&table->pool, n + 1, sizeof *out->start);
     if (!out->start) return weft_fail_memory(err, "a scheduler's table");
-    for (size_t r = 0; r < n_rows; r++)
-        out->start[r + 1] = out->start[r] + find_steps(&of[r * n_slots], table->n_slots, NULL);
-    out->steps = weft_pool_array(&table->pool, (size_t)out->start[n_rows] + 1, sizeof *out->steps);
+    for (size_t k = 0; k < n; k++)
+        out->start[k + 1] = out->start[k] + find_steps(&of[k * n_rows], table->n_rows, NULL);
+    out->steps = weft_pool_array(&table->pool, (size_t)out->start[n] + 1, sizeof *out->steps);
     if (!out->steps) return weft_fail_memory(err, "a scheduler's table");
-    for (size_t r = 0; r < n_rows; r++)
-        find_steps(&of[r * n_slots], table->n_slots, &out->steps[out->start[r]]);
+    for (size_t k = 0; k < n; k++)
+        find_steps(&of[k * n_rows], table->n_rows, &out->steps[out->start[k]]);
     return WEFT_OK;
 }
 
@@ -147,6 +185,7 @@ enum weft_status weft_digest_create(const struct weft_problem *problem, struct w
     if (!table) return weft_fail_memory(err, "a scheduler's table");
     table->problem = problem;
     table->n_slots = problem->n_slots;
+    table->n_rows = weft_problem_n_rows(problem);
     table->n_decisions = problem->n_decisions;
     table->n_items = problem->n_items;
     WEFT_TRY_GOTO(fail, make_arrays(table, err));
@@ -174,27 +213,27 @@ static void sum_rows(const struct weft_digest *table, const int32_t *strategies,
                      const struct weft_row_steps *of, int64_t *rows)
 {
     int64_t held = 0;
-    memset(rows, 0, (size_t)table->n_slots * sizeof *rows);
+    memset(rows, 0, (size_t)table->n_rows * sizeof *rows);
     for (int32_t u = 0; u < table->n_decisions; u++) {
         size_t row = weft_digest_at(table, u, strategies[u]);
         for (int64_t k = of->start[row]; k < of->start[row + 1]; k++)
-            rows[of->steps[k].slot] += of->steps[k].bytes;
+            rows[of->steps[k].row] += of->steps[k].bytes;
     }
-    for (int32_t s = 0; s < table->n_slots; s++) {
-        held += rows[s];
-        rows[s] = table->common[s] + held;
+    for (int32_t r = 0; r < table->n_rows; r++) {
+        held += rows[r];
+        rows[r] = table->common[r] + held;
     }
 }
 
 int64_t weft_digest_lean_rows(const struct weft_digest *table, const int32_t *strategies,
-                              int64_t *rows, int32_t *peak_slot)
+                              int64_t *rows, int32_t *peak)
 {
-    int32_t peak = 0;
+    int32_t most = 0;
     sum_rows(table, strategies, &table->lean_steps, rows);
-    for (int32_t s = 1; s < table->n_slots; s++)
-        if (rows[s] > rows[peak]) peak = s;
-    if (peak_slot) *peak_slot = peak;
-    return rows[peak];
+    for (int32_t r = 1; r < table->n_rows; r++)
+        if (rows[r] > rows[most]) most = r;
+    if (peak) *peak = most;
+    return rows[most];
 }
 
 void weft_digest_fixed_rows(const struct weft_digest *table, const int32_t *strategies,
@@ -210,8 +249,9 @@ void weft_moves_add_rows(const struct weft_problem *problem, const struct weft_m
         const struct weft_item *item = &problem->items[moves[k].item].item;
         int32_t first = is_gather(item) ? moves[k].slot : item->first;
         int32_t last = is_gather(item) ? item->last : moves[k].slot;
+        int32_t at = weft_problem_stair_at(problem, item);
         for (int32_t s = first; s <= last; s++)
-            rows[s] += item->stair_bytes;
+            rows[at + s] += item->stair_bytes;
     }
 }
 

@@ -13,29 +13,31 @@ static void add_bytes(struct weft_text *text, int64_t bytes)
     weft_text_addf(text, "%s (%lld bytes)", weft_units_show_bytes(bytes, shown), (long long)bytes);
 }
 
-static void add_holds(const struct weft_hold *holds, int32_t n, int32_t slot,
+static void add_holds(const struct weft_hold *holds, int32_t n, int32_t tier, int32_t slot,
                       int64_t bytes[WEFT_CATEGORY_COUNT])
 {
     for (int32_t i = 0; i < n; i++) {
         struct weft_life life = {holds[i].first, holds[i].last};
-        if (weft_life_has(life, slot)) bytes[holds[i].category] += holds[i].bytes;
+        if (holds[i].tier == tier && weft_life_has(life, slot))
+            bytes[holds[i].category] += holds[i].bytes;
     }
 }
 
-/* What the leanest placement of the leanest strategies holds in a slot, by category. */
-static void lean_categories(const struct weft_digest *table, int32_t slot,
+/* What the leanest placement of the leanest strategies holds in a row, by category. */
+static void lean_categories(const struct weft_digest *table, int32_t row,
                             int64_t bytes[WEFT_CATEGORY_COUNT])
 {
     const struct weft_problem *problem = table->problem;
-    add_holds(problem->common, problem->n_common, slot, bytes);
+    int32_t tier = row / problem->n_slots, slot = row % problem->n_slots;
+    add_holds(problem->common, problem->n_common, tier, slot, bytes);
     for (int32_t u = 0; u < table->n_decisions; u++) {
         const struct weft_problem_strategy *of = weft_problem_chosen(problem, table->leanest, u);
-        add_holds(of->holds, of->n_holds, slot, bytes);
+        add_holds(of->holds, of->n_holds, tier, slot, bytes);
     }
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         bool held = !item->may_block && (item->acquires ? item->last : item->first) == slot;
-        if (held && weft_item_active(item, table->leanest))
+        if (held && item->stair_tier == tier && weft_item_active(item, table->leanest))
             bytes[item->stair_category] += item->n_blocks * item->stair_bytes;
     }
 }
@@ -67,9 +69,9 @@ static void add_peak(struct weft_text *text, const struct weft_digest *table)
     int64_t bytes[WEFT_CATEGORY_COUNT] = {0};
     bool told[WEFT_CATEGORY_COUNT] = {false};
     const char *remedies[2] = {NULL, NULL};
-    lean_categories(table, table->least_slot, bytes);
+    lean_categories(table, table->least_row, bytes);
     weft_text_addf(text, " The peak of that plan is in slot %s:",
-                   table->problem->slot_names[table->least_slot]);
+                   table->problem->slot_names[table->least_row % table->n_slots]);
     for (int n = 0; n < WEFT_CATEGORY_COUNT; n++) {
         int most = -1;
         for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
@@ -90,6 +92,24 @@ static void add_peak(struct weft_text *text, const struct weft_digest *table)
     weft_text_addf(text, ". What would help: the limit raised to that, or %s",
                    remedies[0] ? remedies[0] : "a smaller model");
     if (remedies[1]) weft_text_addf(text, ", or %s", remedies[1]);
+    weft_text_add(text, ".");
+}
+
+/* The least limit of each tier, with the others as they are. */
+static void add_tiers(struct weft_text *text, const struct weft_problem *problem)
+{
+    weft_text_add(text, "no plan fits the memory limits of all tiers. With the others as they are");
+    for (int32_t tier = 0; tier < problem->n_tiers; tier++) {
+        int64_t least_bytes = weft_least_limit(problem, tier, NULL);
+        weft_text_addf(text, "%s tier %s (limit ", tier > 0 ? ";" : ",", problem->tiers[tier].name);
+        if (problem->tiers[tier].limit_bytes == INT64_MAX)
+            weft_text_add(text, "none");
+        else
+            add_bytes(text, problem->tiers[tier].limit_bytes);
+        weft_text_add(text, least_bytes == INT64_MAX ? ") is not what is missing"
+                                                     : ") would have to have at least ");
+        if (least_bytes != INT64_MAX) add_bytes(text, least_bytes);
+    }
     weft_text_add(text, ".");
 }
 
@@ -119,8 +139,11 @@ enum weft_status weft_fail_infeasible(const struct weft_digest *table, const cha
                                       struct weft_error *err)
 {
     struct weft_text text = {0};
-    int64_t limit_bytes = table->problem->memory_limit_bytes;
-    if (*refusal) {
+    int64_t limit_bytes = table->problem->tiers[0].limit_bytes;
+    if (table->problem->n_tiers > 1) {
+        if (*refusal) weft_text_addf(&text, "%s. ", refusal);
+        add_tiers(&text, table->problem);
+    } else if (*refusal) {
         weft_text_addf(&text, "%s. Planner ilp can go down to ", refusal);
     } else if (paged_bytes > limit_bytes && table->least_bytes <= limit_bytes) {
         weft_text_addf(&text, "planner %s found no pages within the memory limit of ", planner);
@@ -132,7 +155,7 @@ enum weft_status weft_fail_infeasible(const struct weft_digest *table, const cha
         add_bytes(&text, limit_bytes);
         weft_text_add(&text, ": the least limit that fits is ");
     }
-    add_least(&text, table, paged_bytes);
+    if (table->problem->n_tiers == 1) add_least(&text, table, paged_bytes);
     add_peak(&text, table);
     enum weft_status status =
         weft_fail(err, WEFT_E_INFEASIBLE, "%s",

@@ -8,32 +8,32 @@ enum { MOST_WORK = 100000000, MOST_DEPTH = 256 };
 
 struct tree {
     struct weft_digest *table;
-    struct weft_problem problem; /* the table's, with a limit one byte below the best */
+    struct weft_problem problem; /* the table's, with limits one byte below the best */
     struct weft_box *box;
     uint64_t *allowed; /* [MOST_DEPTH][n_decisions] */
     int64_t nodes;     /* that there is work left for */
     bool cut;          /* not all was looked at */
 };
 
-static int32_t tightest_slot(const struct weft_box *box)
+static int32_t tightest_row(const struct weft_box *box)
 {
-    int32_t tightest = 0;
-    for (int32_t s = 1; s < box->problem->n_slots; s++)
-        if (box->room[s] < box->room[tightest]) tightest = s;
+    int32_t tightest = 0, n_rows = weft_problem_n_rows(box->problem);
+    for (int32_t r = 1; r < n_rows; r++)
+        if (box->room[r] < box->room[tightest]) tightest = r;
     return tightest;
 }
 
 int32_t weft_lean_tree_decision(const struct weft_box *box)
 {
-    size_t n_slots = (size_t)box->problem->n_slots, slot = (size_t)tightest_slot(box);
+    size_t n_rows = (size_t)weft_problem_n_rows(box->problem), row = (size_t)tightest_row(box);
     int32_t chosen = -1;
     int64_t widest = -1;
     for (int32_t u = 0; u < box->problem->n_decisions; u++) {
         uint64_t left = box->allowed[u];
         if ((left & (left - 1)) == 0) continue;
-        int64_t spread = 0, least = box->least[(size_t)u * n_slots + slot];
+        int64_t spread = 0, least = box->least[(size_t)u * n_rows + row];
         for (int32_t p = 0; p < box->problem->decisions[u].n_strategies; p++) {
-            int64_t bytes = box->lean[weft_strategy_at(box->problem, u, p) * n_slots + slot];
+            int64_t bytes = box->lean[weft_strategy_at(box->problem, u, p) * n_rows + row];
             if (left >> p & 1u && bytes - least > spread) spread = bytes - least;
         }
         if (spread > widest) {
@@ -49,6 +49,18 @@ static uint64_t *allowed_at(const struct tree *tree, int32_t depth)
     return tree->allowed + (size_t)depth * (size_t)tree->table->n_decisions;
 }
 
+/* Rows have to be one byte below the best's: limits of all tiers, as the table counts them. */
+static void set_limits(struct tree *tree)
+{
+    const struct weft_problem *problem = tree->table->problem;
+    int64_t more_bytes = tree->table->least_bytes - 1 - weft_digest_limit_bytes(tree->table);
+    for (int32_t tier = 0; tier < problem->n_tiers; tier++) {
+        int64_t bytes = problem->tiers[tier].limit_bytes;
+        if (bytes > WEFT_DIGEST_MOST_LIMIT) bytes = WEFT_DIGEST_MOST_LIMIT;
+        tree->problem.tiers[tier].limit_bytes = bytes + more_bytes;
+    }
+}
+
 /* The one plan that is left of a box holds less than the best. */
 static void take(struct tree *tree, const uint64_t *allowed)
 {
@@ -58,7 +70,7 @@ static void take(struct tree *tree, const uint64_t *allowed)
         for (int32_t p = 0; p < weft_digest_count(table, u); p++)
             if (allowed[u] >> p & 1u) table->leanest[u] = p;
     table->least_bytes = weft_digest_lean_rows(table, table->leanest, rows, NULL);
-    tree->problem.memory_limit_bytes = table->least_bytes - 1;
+    set_limits(tree);
 }
 
 static void search(struct tree *tree, int32_t depth)
@@ -88,10 +100,10 @@ static void search(struct tree *tree, int32_t depth)
 
 enum weft_status weft_lean_tree_search(struct weft_digest *table, struct weft_error *err)
 {
-    int64_t size = (int64_t)table->problem->n_strategies * table->n_slots + 1;
+    int64_t size = (int64_t)table->problem->n_strategies * table->n_rows + 1;
     struct tree tree = {.table = table, .problem = *table->problem, .nodes = MOST_WORK / size};
     if (tree.nodes < 2) return WEFT_OK;
-    tree.problem.memory_limit_bytes = table->least_bytes - 1;
+    set_limits(&tree);
     tree.allowed =
         calloc((size_t)MOST_DEPTH * (size_t)table->n_decisions + 1, sizeof *tree.allowed);
     if (!tree.allowed) return weft_fail_memory(err, "a tree of strategies");

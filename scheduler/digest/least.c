@@ -10,12 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t peak_of(const int64_t *rows, int32_t n_slots, int32_t *slot)
+static int64_t peak_of(const int64_t *rows, int32_t n_rows)
 {
     int32_t peak = 0;
-    for (int32_t s = 1; s < n_slots; s++)
-        if (rows[s] > rows[peak]) peak = s;
-    if (slot) *slot = peak;
+    for (int32_t r = 1; r < n_rows; r++)
+        if (rows[r] > rows[peak]) peak = r;
     return rows[peak];
 }
 
@@ -24,8 +23,8 @@ static void lean_swap(const struct weft_digest *table, int32_t decision, int32_t
 {
     const int64_t *old = &table->lean[weft_digest_row(table, decision, from)];
     const int64_t *new = &table->lean[weft_digest_row(table, decision, to)];
-    for (int32_t s = 0; s < table->n_slots; s++)
-        rows[s] += new[s] - old[s];
+    for (int32_t r = 0; r < table->n_rows; r++)
+        rows[r] += new[r] - old[r];
 }
 
 /* The strategy whose own lean row is lowest at its highest, then in sum. */
@@ -35,9 +34,9 @@ static int32_t leanest_alone(const struct weft_digest *table, int32_t decision)
     int64_t best_peak = 0, best_sum = 0;
     for (int32_t p = weft_digest_count(table, decision) - 1; p >= 0; p--) {
         const int64_t *row = &table->lean[weft_digest_row(table, decision, p)];
-        int64_t sum = 0, peak = peak_of(row, table->n_slots, NULL);
-        for (int32_t s = 0; s < table->n_slots; s++)
-            sum += row[s];
+        int64_t sum = 0, peak = peak_of(row, table->n_rows);
+        for (int32_t r = 0; r < table->n_rows; r++)
+            sum += row[r];
         if (best < 0 || peak < best_peak || (peak == best_peak && sum < best_sum)) {
             best = p;
             best_peak = peak;
@@ -47,25 +46,25 @@ static int32_t leanest_alone(const struct weft_digest *table, int32_t decision)
     return best;
 }
 
-/* What no plan can go below: in every slot, each decision at its least there. */
+/* What no plan can go below: in every row, each decision at its least there. */
 static int64_t slotwise_least(struct weft_digest *table)
 {
     int64_t most = 0, *sum = table->slotwise_least;
-    memcpy(sum, table->common, (size_t)table->n_slots * sizeof *sum);
+    memcpy(sum, table->common, (size_t)table->n_rows * sizeof *sum);
     for (int32_t u = 0; u < table->n_decisions; u++) {
         const int64_t *rows[WEFT_MOST_STRATEGIES];
         int32_t n = weft_digest_count(table, u);
         for (int32_t p = 0; p < n; p++)
             rows[p] = &table->lean[weft_digest_row(table, u, p)];
-        for (int32_t s = 0; s < table->n_slots; s++) {
+        for (int32_t r = 0; r < table->n_rows; r++) {
             int64_t least = INT64_MAX;
             for (int32_t k = 0; k < n; k++)
-                if (rows[k][s] < least) least = rows[k][s];
-            sum[s] += least;
+                if (rows[k][r] < least) least = rows[k][r];
+            sum[r] += least;
         }
     }
-    for (int32_t s = 0; s < table->n_slots; s++)
-        if (sum[s] > most) most = sum[s];
+    for (int32_t r = 0; r < table->n_rows; r++)
+        if (sum[r] > most) most = sum[r];
     return most;
 }
 
@@ -90,11 +89,11 @@ static int64_t peak_with(const struct weft_digest *table, int32_t decision, int3
     const int64_t *old = &table->lean[weft_digest_row(table, decision, table->leanest[decision])];
     const int64_t *new = &table->lean[weft_digest_row(table, decision, to)];
     int64_t peak = rows[*highest] + new[*highest] - old[*highest];
-    for (int32_t s = 0; s < table->n_slots && peak < enough; s++) {
-        int64_t bytes = rows[s] + new[s] - old[s];
+    for (int32_t r = 0; r < table->n_rows && peak < enough; r++) {
+        int64_t bytes = rows[r] + new[r] - old[r];
         if (bytes <= peak) continue;
         peak = bytes;
-        *highest = s;
+        *highest = r;
     }
     return peak;
 }
@@ -140,12 +139,12 @@ static bool change_two(struct weft_digest *table, int64_t peak, int64_t *rows)
 static void descend(struct weft_digest *table, int64_t *rows)
 {
     enum { MOST_WORK = 100000000 };
-    int64_t size = (int64_t)table->n_decisions * table->n_slots + 1;
+    int64_t size = (int64_t)table->n_decisions * table->n_rows + 1;
     bool two = size * table->n_decisions < MOST_WORK;
     int64_t rounds = MOST_WORK / size + 1;
     if (rounds > 2 * (int64_t)table->n_decisions) rounds = 2 * (int64_t)table->n_decisions;
     for (int64_t round = 0; round < rounds; round++) {
-        int64_t peak = peak_of(rows, table->n_slots, NULL);
+        int64_t peak = peak_of(rows, table->n_rows);
         struct choice best = best_change(table, -1, peak, rows);
         if (best.decision >= 0) {
             change(table, best.decision, best.strategy, rows);
@@ -157,7 +156,7 @@ static void descend(struct weft_digest *table, int64_t *rows)
 
 enum weft_status weft_digest_find_least(struct weft_digest *table, struct weft_error *err)
 {
-    int64_t *rows = calloc((size_t)table->n_slots, sizeof *rows);
+    int64_t *rows = calloc((size_t)table->n_rows, sizeof *rows);
     if (!rows) return weft_fail_memory(err, "memory rows");
     for (int32_t u = 0; u < table->n_decisions; u++)
         table->leanest[u] = leanest_alone(table, u);
@@ -167,17 +166,37 @@ enum weft_status weft_digest_find_least(struct weft_digest *table, struct weft_e
     table->least_bytes = weft_digest_lean_rows(table, table->leanest, rows, NULL);
     enum weft_status status = WEFT_OK;
     if (table->least_bytes > table->least_proven_bytes) status = weft_lean_tree_search(table, err);
-    (void)weft_digest_lean_rows(table, table->leanest, rows, &table->least_slot);
+    (void)weft_digest_lean_rows(table, table->leanest, rows, &table->least_row);
     free(rows);
     return status;
 }
 
-int64_t weft_least_limit(const struct weft_problem *problem, int32_t *peak_slot)
+/* What the tier's limit lacks at least for any plan to fit; 0: some fits; -1: memory runs out. */
+static int64_t lacking_bytes(const struct weft_problem *problem, int32_t tier, int32_t *peak_slot)
 {
     struct weft_digest *table = NULL;
     if (weft_digest_create(problem, &table, NULL) != WEFT_OK) return -1;
-    int64_t least = table->least_bytes;
-    if (peak_slot) *peak_slot = table->least_slot;
+    int64_t bytes = table->least_bytes - weft_digest_limit_bytes(table);
+    if (peak_slot && table->least_row / table->n_slots == tier)
+        *peak_slot = table->least_row % table->n_slots;
     weft_digest_destroy(table);
-    return least;
+    return bytes > 0 ? bytes : 0;
+}
+
+/* With several tiers, what is lacking at a limit says how much more there has to be at least; then
+ * others may no longer be what is exceeded. */
+int64_t weft_least_limit(const struct weft_problem *problem, int32_t tier, int32_t *peak_slot)
+{
+    struct weft_problem trial = *problem;
+    int64_t least_bytes = 0, more_bytes = 0;
+    trial.tiers[tier].limit_bytes = WEFT_PROBLEM_MOST;
+    if (problem->n_tiers > 1) more_bytes = lacking_bytes(&trial, tier, NULL);
+    if (more_bytes != 0) return more_bytes < 0 ? -1 : INT64_MAX;
+    do {
+        trial.tiers[tier].limit_bytes = least_bytes;
+        more_bytes = lacking_bytes(&trial, tier, peak_slot);
+        if (more_bytes < 0) return -1;
+        least_bytes += more_bytes;
+    } while (more_bytes > 0 && problem->n_tiers > 1);
+    return least_bytes;
 }

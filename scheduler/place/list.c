@@ -1,7 +1,7 @@
-/* The invariant that makes it robust: `least[r]` is what slot r > s holds if from now on reductions
- * complete at once and gathers take what is reserved for them in the last slot of their window, or
- * block. It is kept within the limit at every choice, so that there is always a way on. What slot s
- * itself holds is `row`. */
+/* The invariant that makes it robust: `least[r]` is what slot r > s holds of a tier if from now on
+ * reductions complete at once and gathers take what is reserved for them in the last slot of their
+ * window, or block. It is kept within the limit at every choice, so that there is always a way on.
+ * What slot s itself holds is the tier's `row`. */
 #include "scheduler/place/list.h"
 
 #include <limits.h>
@@ -37,8 +37,9 @@ static int32_t put(struct weft_list *list, int32_t item)
 
 static bool is_reserved(const struct weft_list *list, const struct weft_item *it)
 {
-    int64_t kept = it->may_block ? list->kept_bytes[it->last] : 0; /* for others */
-    return list->reserved_bytes[it->last] - kept >= it->stair_bytes;
+    int32_t last = weft_list_stair_at(list, it) + it->last;
+    int64_t kept = it->may_block ? list->kept_bytes[last] : 0; /* for others */
+    return list->reserved_bytes[last] - kept >= it->stair_bytes;
 }
 
 /* What it holds in the last slot of its window it takes from what is reserved there, if it can. */
@@ -46,19 +47,21 @@ static void put_gather(struct weft_list *list, int32_t item)
 {
     const struct weft_item *it = &weft_list_item(list, item)->item;
     bool reserved = is_reserved(list, it);
-    for (int32_t r = list->slot + 1; r < it->last; r++)
+    struct weft_list_tier *tier = &list->tiers[it->stair_tier];
+    int32_t at = weft_list_stair_at(list, it), last = at + it->last;
+    for (int32_t r = at + list->slot + 1; r < last; r++)
         list->least[r] += it->stair_bytes;
     if (reserved) {
-        list->reserved_bytes[it->last] -= it->stair_bytes;
-        if (!it->may_block) list->kept_bytes[it->last] -= it->stair_bytes;
+        list->reserved_bytes[last] -= it->stair_bytes;
+        if (!it->may_block) list->kept_bytes[last] -= it->stair_bytes;
     } else {
-        list->least[it->last] += it->stair_bytes;
+        list->least[last] += it->stair_bytes;
     }
-    list->launched_bytes[it->last] += it->stair_bytes;
-    list->held += it->stair_bytes;
-    if (it->last > list->slot || !reserved) list->row += it->stair_bytes;
+    list->launched_bytes[last] += it->stair_bytes;
+    tier->held += it->stair_bytes;
+    if (it->last > list->slot || !reserved) tier->row += it->stair_bytes;
     if (it->last > list->slot + 1 || (it->last == list->slot + 1 && !reserved))
-        list->next_row += it->stair_bytes;
+        tier->next_row += it->stair_bytes;
     put(list, item);
 }
 
@@ -66,8 +69,9 @@ static void put_reduction(struct weft_list *list, int32_t item)
 {
     struct weft_list_lane *lane = lane_of(list, item);
     int32_t move = put(list, item);
+    const struct weft_item *it = &weft_list_item(list, item)->item;
     lane->flights[lane->flight_end++] = (struct weft_list_flight){
-        .move = move, .put = lane->n_put, .bytes = weft_list_item(list, item)->item.stair_bytes};
+        .move = move, .put = lane->n_put, .bytes = it->stair_bytes, .tier = it->stair_tier};
 }
 
 /* Reductions of a lane that are complete leave: they are held in this slot and not in the next. */
@@ -76,7 +80,8 @@ static void land(struct weft_list *list, struct weft_list_lane *lane)
     while (lane->flight_begin < lane->flight_end &&
            lane->flights[lane->flight_begin].put <= lane->n_done) {
         const struct weft_list_flight *flight = &lane->flights[lane->flight_begin++];
-        list->next_row -= flight->bytes;
+        list->tiers[flight->tier].next_row -= flight->bytes;
+        list->tiers[flight->tier].pending -= flight->bytes;
         list->pending -= flight->bytes;
         if (flight->move >= 0) list->moves[flight->move].slot = list->slot;
     }
@@ -246,20 +251,22 @@ static int32_t due_gather(struct weft_list *list, int32_t slot)
 static bool gather_fits(struct weft_list *list, int32_t item)
 {
     const struct weft_item *it = &weft_list_item(list, item)->item;
+    const struct weft_list_tier *tier = &list->tiers[it->stair_tier];
+    const int64_t *least = list->least + weft_list_stair_at(list, it);
     int64_t most = list->limit - it->stair_bytes;
     bool reserved = is_reserved(list, it);
     if (it->stair_bytes == 0) return true;
-    if (it->last == list->slot) return reserved || list->row <= most;
+    if (it->last == list->slot) return reserved || tier->row <= most;
     if (list->blocked[item] > list->slot) return false;
     for (int32_t r = reserved ? it->last - 1 : it->last; r > list->slot; r--) {
-        if (list->least[r] > most) {
+        if (least[r] > most) {
             list->blocked[item] = r < it->last ? r + 1 : r;
             return false;
         }
     }
-    if (list->row > most) return false;
+    if (tier->row > most) return false;
     /* With bytes reserved in the next slot, it is counted there whether launched now or then. */
-    return (it->last == list->slot + 1 && reserved) || list->next_row <= most;
+    return (it->last == list->slot + 1 && reserved) || tier->next_row <= most;
 }
 
 /* The gather of the earliest deadline that may start on a lane now. Behind one that does not fit
@@ -285,11 +292,20 @@ static int32_t early_gather(struct weft_list *list, int32_t lane)
     return -1;
 }
 
+/* What the next slot has too much, in the tier where that is most; at most 0 where it fits. */
+static int64_t excess_of_next(const struct weft_list *list)
+{
+    int64_t most = list->tiers[0].next_row;
+    for (int32_t tier = 1; tier < list->n_tiers; tier++)
+        if (list->tiers[tier].next_row > most) most = list->tiers[tier].next_row;
+    return most - list->limit;
+}
+
 /* The next slot fits, and is not to wait for reductions. */
 static bool may_begin_next(const struct weft_list *list)
 {
     int32_t next = list->slot + 1;
-    if (list->next_row > list->limit) return false;
+    if (excess_of_next(list) > 0) return false;
     return !list->late_bytes || next == list->table->n_slots ||
            list->pending <= list->late_bytes[next];
 }
@@ -397,7 +413,9 @@ static void wait_for(struct weft_list *list, int32_t lane, int32_t n_done, bool 
 /* Lets the slot compute, and gives lanes work. */
 static void compute(struct weft_list *list, int64_t slot_ns)
 {
-    int64_t late_bytes = list->pending - list->release_bytes[list->slot];
+    int64_t late_bytes = list->pending;
+    for (int32_t tier = 0; tier < list->n_tiers; tier++)
+        late_bytes -= list->release_bytes[weft_list_tier_at(list, tier) + list->slot];
     weft_lanes_start(&list->lanes, WEFT_LANE_COMPUTE, slot_ns);
     while (weft_lanes_busy(&list->lanes, WEFT_LANE_COMPUTE)) {
         feed_all(list);
@@ -417,10 +435,15 @@ static void begin_slot(struct weft_list *list)
         list->moving[k].n_before = list->moving[k].n_put;
         list->moving[k].idle = false;
     }
-    list->pending += list->release_bytes[s];
-    list->row = list->fixed[s] + list->held + list->reserved_bytes[s] + list->pending;
-    list->next_row = list->fixed[s + 1] + list->held - list->launched_bytes[s] +
-                     list->reserved_bytes[s + 1] + list->pending + list->release_bytes[s + 1];
+    for (int32_t k = 0; k < list->n_tiers; k++) {
+        struct weft_list_tier *tier = &list->tiers[k];
+        int32_t at = weft_list_tier_at(list, k) + s;
+        list->pending += list->release_bytes[at];
+        tier->pending += list->release_bytes[at];
+        tier->row = list->fixed[at] + tier->held + list->reserved_bytes[at] + tier->pending;
+        tier->next_row = list->fixed[at + 1] + tier->held - list->launched_bytes[at] +
+                         list->reserved_bytes[at + 1] + tier->pending + list->release_bytes[at + 1];
+    }
 }
 
 /* Puts what was not launched before the slot that uses it, and waits for it. */
@@ -523,15 +546,16 @@ static bool end_slot(struct weft_list *list)
     put_due_reductions(list);
     serve(list);
     wait_for_due(list);
-    int64_t from_ns = list->lanes.now_ns, short_bytes = list->next_row - list->limit;
+    int64_t from_ns = list->lanes.now_ns, short_bytes = excess_of_next(list);
     while (!may_begin_next(list)) {
         if (put_late(list, false)) continue;
         if (!has_flights(list)) break;
         pass(list);
     }
-    if (list->next_row > list->limit) return false;
+    if (excess_of_next(list) > 0) return false;
     weft_list_note_short(list, short_bytes, from_ns);
-    list->held -= list->launched_bytes[list->slot];
+    for (int32_t tier = 0; tier < list->n_tiers; tier++)
+        list->tiers[tier].held -= list->launched_bytes[weft_list_tier_at(list, tier) + list->slot];
     return true;
 }
 
@@ -541,8 +565,8 @@ int64_t weft_list_place(struct weft_list *list, const int32_t *strategies,
     const struct weft_digest *table = list->table;
     weft_work_spend(list->work, 80 * (int64_t)table->n_slots + 12 * (int64_t)table->n_blocks);
     weft_list_begin(list, strategies, rule, moves);
-    for (int32_t s = 0; s < table->n_slots; s++)
-        if (list->least[s] > list->limit) return -1;
+    for (int32_t r = 0; r < weft_list_tier_at(list, list->n_tiers); r++)
+        if (list->least[r] > list->limit) return -1;
     for (list->slot = 0; list->slot < table->n_slots; list->slot++) {
         weft_list_begin_waits(list);
         begin_slot(list);

@@ -18,8 +18,10 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     struct weft_list *list = calloc(1, sizeof *list);
     if (!list) return weft_fail_memory(err, "a list scheduler");
     size_t n_slots = (size_t)table->n_slots + 1, n_items = (size_t)table->n_items + 1;
+    size_t n_rows = (size_t)table->problem->n_tiers * n_slots;
     list->table = table;
-    list->fixed = calloc(7 * n_slots, sizeof *list->fixed);
+    list->n_tiers = table->problem->n_tiers;
+    list->fixed = calloc(6 * n_rows + n_slots, sizeof *list->fixed);
     list->left = calloc(4 * n_items, sizeof *list->left);
     list->done_ns = calloc(n_items, sizeof *list->done_ns);
     list->waits = calloc(n_slots * WEFT_WAIT_KINDS, sizeof *list->waits);
@@ -36,12 +38,12 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
         weft_list_destroy(list);
         return weft_fail_memory(err, "a list scheduler");
     }
-    list->least = list->fixed + n_slots;
-    list->reserved_bytes = list->least + n_slots;
-    list->launched_bytes = list->reserved_bytes + n_slots;
-    list->release_bytes = list->launched_bytes + n_slots;
-    list->kept_bytes = list->release_bytes + n_slots;
-    list->clear_ns = list->kept_bytes + n_slots;
+    list->least = list->fixed + n_rows;
+    list->reserved_bytes = list->least + n_rows;
+    list->launched_bytes = list->reserved_bytes + n_rows;
+    list->release_bytes = list->launched_bytes + n_rows;
+    list->kept_bytes = list->release_bytes + n_rows;
+    list->clear_ns = list->kept_bytes + n_rows;
     list->blocked = list->left + n_items;
     list->first_block = list->blocked + n_items;
     list->done = list->first_block + n_items;
@@ -83,22 +85,35 @@ const int32_t *weft_list_first_blocks(const struct weft_list *list)
 static void reserve(struct weft_list *list, int32_t item)
 {
     const struct weft_item *it = &weft_list_item(list, item)->item;
-    int64_t room = list->limit - list->least[it->last], n = it->n_blocks;
+    int32_t last = weft_list_stair_at(list, it) + it->last;
+    int64_t room = list->limit - list->least[last], n = it->n_blocks;
     if (it->stair_bytes == 0 || !it->may_block) return;
     while (list->launch && n > 0 && list->launch[list->first_block[item] + n - 1] > it->last)
         n--;
     if (n > room / it->stair_bytes) n = room / it->stair_bytes;
     if (n <= 0) return;
-    list->reserved_bytes[it->last] += n * it->stair_bytes;
-    list->least[it->last] += n * it->stair_bytes;
+    list->reserved_bytes[last] += n * it->stair_bytes;
+    list->least[last] += n * it->stair_bytes;
+}
+
+/* What strategies hold, with an empty slot behind the period of each tier. */
+static void begin_fixed(struct weft_list *list)
+{
+    size_t n_slots = (size_t)list->table->n_slots;
+    weft_digest_fixed_rows(list->table, list->strategies, list->fixed);
+    for (int32_t tier = list->n_tiers - 1; tier > 0; tier--) {
+        int64_t *rows = list->fixed + weft_list_tier_at(list, tier);
+        memmove(rows, list->fixed + (size_t)tier * n_slots, n_slots * sizeof *rows);
+        rows[-1] = 0;
+    }
 }
 
 static void begin_rows(struct weft_list *list, bool stages)
 {
     const struct weft_digest *table = list->table;
-    size_t n_slots = (size_t)table->n_slots + 1;
-    memset(list->fixed, 0, 6 * n_slots * sizeof *list->fixed);
-    weft_digest_fixed_rows(table, list->strategies, list->fixed);
+    int32_t n_rows = weft_list_tier_at(list, list->n_tiers);
+    memset(list->fixed, 0, 6 * (size_t)n_rows * sizeof *list->fixed);
+    begin_fixed(list);
     list->has_free_gathers = false;
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &weft_list_item(list, i)->item;
@@ -106,17 +121,18 @@ static void begin_rows(struct weft_list *list, bool stages)
         list->left[i] = active ? item->n_blocks : 0;
         list->blocked[i] = list->done[i] = 0;
         if (!active) continue;
+        int32_t at = weft_list_stair_at(list, item);
         if (!item->acquires) {
-            list->release_bytes[item->first] += item->n_blocks * item->stair_bytes;
+            list->release_bytes[at + item->first] += item->n_blocks * item->stair_bytes;
         } else if (item->stair_bytes == 0) {
             list->has_free_gathers = true;
         } else if (!item->may_block) {
-            list->kept_bytes[item->last] += item->n_blocks * item->stair_bytes;
+            list->kept_bytes[at + item->last] += item->n_blocks * item->stair_bytes;
         }
     }
-    for (int32_t s = 0; s < table->n_slots; s++) {
-        list->reserved_bytes[s] = list->kept_bytes[s];
-        list->least[s] = list->fixed[s] + list->release_bytes[s] + list->kept_bytes[s];
+    for (int32_t r = 0; r < n_rows; r++) {
+        list->reserved_bytes[r] = list->kept_bytes[r];
+        list->least[r] = list->fixed[r] + list->release_bytes[r] + list->kept_bytes[r];
     }
     for (int32_t i = 0; stages && i < table->n_gathers; i++)
         if (list->left[table->gathers[i]] > 0) reserve(list, table->gathers[i]);
@@ -156,7 +172,8 @@ void weft_list_begin(struct weft_list *list, const int32_t *strategies, struct w
         lane->begun = false;
     }
     list->lanes = weft_problem_lanes(list->table->problem);
-    list->held = list->pending = 0;
+    memset(list->tiers, 0, sizeof list->tiers);
+    list->pending = 0;
     list->n_moves = 0;
     list->gather_at = list->reduction_at = 0;
     begin_rows(list, rule.stages);

@@ -20,7 +20,7 @@ struct weft_list_rule {
     const int32_t *order; /* [n_blocks], or NULL: ready reductions go by it, the least first, then
                              by release; does not decrease over the blocks of an item */
     const int64_t *late_bytes; /* [n_slots], or NULL: a slot does not begin while reductions that
-                                  were released before it hold more than this */
+                                  were released before it hold more than this, in all tiers */
 };
 /* Why compute of a slot waited, or the next slot. */
 enum weft_list_wait_kind {

@@ -11,6 +11,14 @@ struct weft_list_flight {
     int32_t move; /* its index; -1 when moves are not wanted */
     int32_t put;  /* blocks put on the lane with it */
     int64_t bytes;
+    int32_t tier;
+};
+
+/* What a tier holds as things stand. */
+struct weft_list_tier {
+    int64_t held;          /* by gathers launched whose window is not over */
+    int64_t pending;       /* by reductions not yet complete */
+    int64_t row, next_row; /* held in this slot; in the next, if nothing more happens */
 };
 
 /* Blocks put on a lane, in order; of those that are not done the first is under way. */
@@ -31,7 +39,7 @@ struct weft_list_lane {
 struct weft_list {
     const struct weft_digest *table;
     struct weft_work *work; /* borrowed; NULL: nothing is counted */
-    /* [n_slots + 1], the last of them an empty slot after the period: */
+    /* [n_tiers][n_slots + 1], the last of them an empty slot after the period: */
     int64_t *fixed, *least;
     int64_t *reserved_bytes, *launched_bytes; /* of gathers, by the last slot of their window */
     int64_t *kept_bytes;                      /* of reserved_bytes: for blocks that cannot block */
@@ -51,9 +59,9 @@ struct weft_list {
     bool has_chains;
     int32_t *done;
     int64_t *done_ns;
-    int64_t held;          /* by gathers launched whose window is not over */
-    int64_t pending;       /* by reductions not yet complete */
-    int64_t row, next_row; /* held in this slot; in the next, if nothing more happens */
+    struct weft_list_tier tiers[WEFT_MOST_TIERS];
+    int32_t n_tiers;
+    int64_t pending; /* in all tiers, by reductions not yet complete */
     int32_t slot, n_moves;
     int32_t gather_at, reduction_at; /* positions in the table's orders */
     bool has_free_gathers;           /* of no bytes of their own */
@@ -69,6 +77,17 @@ static inline const struct weft_problem_item *weft_list_item(const struct weft_l
                                                              int32_t item)
 {
     return &list->table->problem->items[item];
+}
+
+/* Where the rows of a tier are, and of an item's. */
+static inline int32_t weft_list_tier_at(const struct weft_list *list, int32_t tier)
+{
+    return tier * (list->table->n_slots + 1);
+}
+
+static inline int32_t weft_list_stair_at(const struct weft_list *list, const struct weft_item *item)
+{
+    return weft_list_tier_at(list, item->stair_tier);
 }
 
 /* Begins a run of the strategies, within the problem's limit, by the rule. */

@@ -199,7 +199,7 @@ static enum weft_status prepare(struct run *run, int64_t percent, struct weft_er
         return weft_fail_memory(err, "a profile");
     run->line = weft_draft_line_of(problem, WEFT_ALL_GATHER);
     /* Without a limit there is no share of it. */
-    int64_t limit_bytes = problem->memory_limit_bytes;
+    int64_t limit_bytes = problem->tiers[0].limit_bytes;
     run->budget_bytes = limit_bytes < INT64_MAX / 100 ? limit_bytes * percent / 100 : INT64_MAX / 2;
     return WEFT_OK;
 }

@@ -84,23 +84,12 @@ static enum weft_status check(const struct weft_fixed_rule *rule,
                               const struct weft_problem *problem, const struct weft_candidate *out,
                               struct weft_error *err)
 {
-    char held[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
-    int32_t peak = 0;
-    int64_t *rows = calloc((size_t)problem->n_slots, sizeof *rows);
+    int64_t *rows = calloc((size_t)weft_problem_n_rows(problem), sizeof *rows);
     if (!rows) return weft_fail_memory(err, "memory rows");
     sum_rows(problem, out, rows);
-    for (int32_t s = 1; s < problem->n_slots; s++)
-        if (rows[s] > rows[peak]) peak = s;
-    int64_t most = rows[peak];
+    enum weft_status status = weft_rule_check_rows(problem, rule->planner, rows, err);
     free(rows);
-    int64_t limit_bytes = problem->memory_limit_bytes;
-    if (most <= limit_bytes) return WEFT_OK;
-    return weft_fail(err, WEFT_E_INFEASIBLE,
-                     "planner %s: its plan holds %s (%lld bytes) in slot %s, above the limit of "
-                     "%s (%lld bytes)",
-                     rule->planner, weft_units_show_bytes(most, held), (long long)most,
-                     problem->slot_names[peak], weft_units_show_bytes(limit_bytes, limit),
-                     (long long)limit_bytes);
+    return status;
 }
 
 void weft_fixed_place(const struct weft_problem *problem, enum weft_fixed_gather gather,

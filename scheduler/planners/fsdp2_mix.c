@@ -38,7 +38,7 @@ enum weft_status weft_planner_fsdp2_mix(const struct weft_problem *problem,
     while (too_many - fits > 1) {
         int32_t k = fits + (too_many - fits) / 2;
         WEFT_TRY_GOTO(done, place(&draft, k, depth, err));
-        if (weft_draft_peak(&draft, NULL) <= problem->memory_limit_bytes) {
+        if (weft_draft_peak(&draft, NULL) <= problem->tiers[0].limit_bytes) {
             fits = k;
         } else {
             too_many = k;

@@ -231,7 +231,7 @@ static int64_t most_held(const struct run *run)
             const struct weft_hold *hold = &of->holds[i];
             bool whole = hold->category == WEFT_CATEGORY_GATHERED_PARAMETERS ||
                          hold->category == WEFT_CATEGORY_FULL_GRADIENTS;
-            for (int32_t s = hold->first; whole && s <= hold->last; s++)
+            for (int32_t s = hold->first; whole && hold->tier == 0 && s <= hold->last; s++)
                 draft->rows[s] -= hold->bytes;
         }
     }
@@ -281,7 +281,7 @@ enum weft_status weft_planner_fsdp_milp(const struct weft_problem *problem,
                                         struct weft_error *err)
 {
     struct weft_draft draft;
-    struct run run = {.draft = &draft, .limit_bytes = problem->memory_limit_bytes, .exact = true};
+    struct run run = {.draft = &draft, .limit_bytes = problem->tiers[0].limit_bytes, .exact = true};
     enum weft_status status;
     (void)options;
     (void)outcome;

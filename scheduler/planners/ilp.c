@@ -170,7 +170,7 @@ static enum weft_status start_from_rule(struct run *run, const struct weft_plann
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK; /* it knows nothing of chains */
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
     if (weft_problem_relaxing_may_slow(problem)) status = weft_search_start(search, plan, err);
-    if (status == WEFT_OK) status = weft_plan_relax(plan, problem->memory_limit_bytes, err);
+    if (status == WEFT_OK) status = weft_plan_relax(plan, problem->tiers[0].limit_bytes, err);
     if (status == WEFT_OK) status = weft_search_start(search, plan, err);
     weft_plan_destroy(plan);
     return status;

@@ -41,6 +41,7 @@ static void weigh(struct weft_draft *draft, int32_t choice, int64_t *sharded_row
 {
     struct weft_error ignored = {0};
     size_t n_slots = (size_t)draft->problem->n_slots;
+    size_t n_rows = (size_t)weft_problem_n_rows(draft->problem);
     for (int32_t u = 0; u < draft->problem->n_decisions; u++) {
         struct weft_knapsack_option *option = &options[u * N_CHOICES + choice];
         option->allowed = choose(draft, u, choice, &ignored) == WEFT_OK;
@@ -48,7 +49,7 @@ static void weigh(struct weft_draft *draft, int32_t choice, int64_t *sharded_row
     }
     weft_ahead_place(draft, 1);
     for (int32_t u = 0; u < draft->problem->n_decisions; u++) {
-        int64_t *sharded = sharded_rows + (size_t)u * n_slots, most = INT64_MIN;
+        int64_t *sharded = sharded_rows + (size_t)u * n_rows, most = INT64_MIN;
         weft_draft_unit_rows(draft, u, choice == SHARDED ? sharded : rows);
         if (choice == SHARDED) continue;
         for (size_t s = 0; s < n_slots; s++)
@@ -60,19 +61,19 @@ static void weigh(struct weft_draft *draft, int32_t choice, int64_t *sharded_row
 static enum weft_status decide(struct weft_draft *draft, struct weft_error *err)
 {
     const struct weft_problem *problem = draft->problem;
-    size_t n_units = (size_t)problem->n_decisions, n_slots = (size_t)problem->n_slots;
+    size_t n_units = (size_t)problem->n_decisions, n_rows = (size_t)weft_problem_n_rows(problem);
     struct weft_knapsack_option *options =
         weft_pool_array(&draft->pool, n_units * N_CHOICES, sizeof *options);
-    int64_t *rows = weft_pool_array(&draft->pool, (n_units + 1) * n_slots, sizeof *rows);
+    int64_t *rows = weft_pool_array(&draft->pool, (n_units + 1) * n_rows, sizeof *rows);
     int32_t *choice = weft_pool_array(&draft->pool, n_units, sizeof *choice);
     bool exact = true;
     if (!options || !rows || !choice) return weft_fail_memory(err, "a knapsack");
     for (int32_t u = 0; u < problem->n_decisions; u++)
         WEFT_TRY(choose(draft, u, SHARDED, err));
-    weigh(draft, SHARDED, rows, rows + n_units * n_slots, options);
+    weigh(draft, SHARDED, rows, rows + n_units * n_rows, options);
     int64_t capacity[WEFT_KNAPSACK_WEIGHTS] = {
-        problem->memory_limit_bytes - weft_draft_peak(draft, NULL), 0};
-    weigh(draft, REPLICATED, rows, rows + n_units * n_slots, options);
+        problem->tiers[0].limit_bytes - weft_draft_peak(draft, NULL), 0};
+    weigh(draft, REPLICATED, rows, rows + n_units * n_rows, options);
     /* When not even all sharded fits, that is what is refused. */
     if (capacity[0] < 0) capacity[0] = 0;
     WEFT_TRY(

@@ -76,7 +76,8 @@ static void draw_moves(struct draw *draw, const struct weft_digest *table,
         const struct weft_item *item = &table->problem->items[i].item;
         if (!weft_item_active(item, out->strategies)) continue;
         for (int32_t b = 0; b < item->n_blocks; b++) {
-            int32_t slot = draw_slot(draw, item, weft_digest_limit_bytes(table), rows),
+            int32_t slot = draw_slot(draw, item, weft_digest_limit_bytes(table),
+                                     rows + weft_problem_stair_at(table->problem, item)),
                     issue = slot, launch = 0;
             if (!item->acquires) {
                 issue = item->first + below(draw, slot - item->first + 1);
@@ -101,7 +102,7 @@ enum weft_status weft_planner_random(const struct weft_problem *problem,
     struct draw draw = {.seed = options->seed, .stream = weft_hash_string("planner random")};
     struct weft_digest *table = NULL;
     struct place *places = NULL;
-    int64_t *rows = calloc((size_t)problem->n_slots, sizeof *rows);
+    int64_t *rows = calloc((size_t)weft_problem_n_rows(problem), sizeof *rows);
     enum weft_status status = WEFT_OK;
     (void)outcome;
     if (!rows) return weft_fail_memory(err, "memory rows");
@@ -109,7 +110,7 @@ enum weft_status weft_planner_random(const struct weft_problem *problem,
     places = calloc((size_t)table->n_blocks + 1, sizeof *places);
     if (!places) WEFT_TRY_GOTO(done, weft_fail_memory(err, "a random plan"));
     draw_strategies(&draw, table, out->strategies, rows);
-    if (weft_digest_lean_rows(table, out->strategies, rows, NULL) > problem->memory_limit_bytes)
+    if (weft_digest_lean_rows(table, out->strategies, rows, NULL) > weft_digest_limit_bytes(table))
         WEFT_TRY_GOTO(done, weft_fail(err, WEFT_E_INFEASIBLE,
                                       "planner random: not even the leanest plan fits"));
     draw_moves(&draw, table, out, rows, places);

@@ -94,7 +94,8 @@ enum weft_status weft_draft_init(struct weft_draft *draft, const char *planner,
     draft->uses = weft_pool_array(&draft->pool, n_items, sizeof *draft->uses);
     draft->root = weft_pool_array(&draft->pool, (size_t)problem->n_decisions, sizeof *draft->root);
     draft->micro = weft_pool_array(&draft->pool, n_slots, sizeof *draft->micro);
-    draft->rows = weft_pool_array(&draft->pool, n_slots, sizeof *draft->rows);
+    draft->rows =
+        weft_pool_array(&draft->pool, (size_t)weft_problem_n_rows(problem), sizeof *draft->rows);
     draft->moves = weft_pool_array(&draft->pool, n_blocks, sizeof *draft->moves);
     if (!draft->gathers || !draft->reductions || !draft->uses || !draft->root || !draft->micro ||
         !draft->rows || !draft->moves)
@@ -308,8 +309,9 @@ static void add_move(const struct weft_draft *draft, struct weft_move move, int6
     const struct weft_item *item = weft_draft_item(draft, move.item);
     int32_t first = is_gather(item) ? move.slot : item->first;
     int32_t last = is_gather(item) ? item->last : move.slot;
+    int32_t at = weft_problem_stair_at(draft->problem, item);
     for (int32_t s = first; s <= last; s++)
-        rows[s] += item->stair_bytes;
+        rows[at + s] += item->stair_bytes;
 }
 
 static void add_holds(const struct weft_draft *draft, int32_t unit, int64_t *rows)
@@ -322,7 +324,7 @@ static void add_holds(const struct weft_draft *draft, int32_t unit, int64_t *row
 
 void weft_draft_unit_rows(const struct weft_draft *draft, int32_t unit, int64_t *rows)
 {
-    memset(rows, 0, (size_t)draft->problem->n_slots * sizeof *rows);
+    memset(rows, 0, (size_t)weft_problem_n_rows(draft->problem) * sizeof *rows);
     add_holds(draft, unit, rows);
     for (int32_t k = 0; k < draft->n_moves; k++)
         if (weft_draft_item(draft, draft->moves[k].move.item)->decision == unit)
@@ -333,7 +335,7 @@ int64_t weft_draft_peak(struct weft_draft *draft, int32_t *peak_slot)
 {
     const struct weft_problem *problem = draft->problem;
     int32_t peak = 0;
-    memset(draft->rows, 0, (size_t)problem->n_slots * sizeof *draft->rows);
+    memset(draft->rows, 0, (size_t)weft_problem_n_rows(problem) * sizeof *draft->rows);
     for (int32_t i = 0; i < problem->n_common; i++)
         weft_hold_add(&problem->common[i], problem->n_slots, draft->rows);
     for (int32_t u = 0; u < problem->n_decisions; u++)
@@ -353,6 +355,14 @@ static bool may_wait(const struct weft_draft *draft, const struct weft_draft_mov
            draft->problem->slots[at->move.slot].kind != WEFT_SLOT_DRAIN;
 }
 
+/* What the tier of an item may hold where the device may hold so much. */
+static int64_t limit_of(const struct weft_draft *draft, const struct weft_item *item,
+                        int64_t limit_bytes)
+{
+    if (item->stair_tier == 0 || limit_bytes == INT64_MAX) return limit_bytes;
+    return draft->problem->tiers[item->stair_tier].limit_bytes;
+}
+
 /* All that are not waited for a slot later, as often as memory lets. In one round the last in the
  * channel goes first: none is ever due behind one behind it. */
 static void defer(struct weft_draft *draft, int64_t limit_bytes)
@@ -364,10 +374,11 @@ static void defer(struct weft_draft *draft, int64_t limit_bytes)
         for (int32_t k = draft->n_moves - 1; k >= 0; k--) {
             struct weft_draft_move *at = &draft->moves[k];
             if (at->is_gather) continue;
-            int64_t bytes = weft_draft_item(draft, at->move.item)->stair_bytes;
+            const struct weft_item *item = weft_draft_item(draft, at->move.item);
+            int64_t *rows = draft->rows + weft_problem_stair_at(draft->problem, item);
             if (may_wait(draft, at) && at->move.slot < due &&
-                draft->rows[at->move.slot + 1] + bytes <= limit_bytes) {
-                draft->rows[++at->move.slot] += bytes;
+                rows[at->move.slot + 1] + item->stair_bytes <= limit_of(draft, item, limit_bytes)) {
+                rows[++at->move.slot] += item->stair_bytes;
                 deferred = true;
             }
             if (at->move.slot < due) due = at->move.slot;
@@ -472,23 +483,29 @@ static void clamp_reductions(struct weft_draft *draft)
     }
 }
 
+enum weft_status weft_rule_check_rows(const struct weft_problem *problem, const char *planner,
+                                      const int64_t *rows, struct weft_error *err)
+{
+    char held[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
+    int32_t row = weft_problem_fullest_row(problem, rows), tier = row / problem->n_slots;
+    int64_t limit_bytes = problem->tiers[tier].limit_bytes;
+    if (rows[row] <= limit_bytes) return WEFT_OK;
+    return weft_fail(err, WEFT_E_INFEASIBLE,
+                     "planner %s: its plan holds %s (%lld bytes) in slot %s%s%s, above the limit "
+                     "of %s (%lld bytes)",
+                     planner, weft_units_show_bytes(rows[row], held), (long long)rows[row],
+                     problem->slot_names[row % problem->n_slots], tier > 0 ? " of tier " : "",
+                     tier > 0 ? problem->tiers[tier].name : "",
+                     weft_units_show_bytes(limit_bytes, limit), (long long)limit_bytes);
+}
+
 enum weft_status weft_draft_end(struct weft_draft *draft, struct weft_error *err)
 {
-    int64_t limit_bytes = draft->problem->memory_limit_bytes;
-    int32_t slot = 0;
     qsort(draft->moves, (size_t)draft->n_moves, sizeof *draft->moves, compare_moves);
     clamp_reductions(draft);
-    int64_t most = weft_draft_peak(draft, &slot);
-    if (most > limit_bytes) {
-        char held[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
-        return weft_fail(err, WEFT_E_INFEASIBLE,
-                         "planner %s: its plan holds %s (%lld bytes) in slot %s, above the limit "
-                         "of %s (%lld bytes)",
-                         draft->planner, weft_units_show_bytes(most, held), (long long)most,
-                         draft->problem->slot_names[slot],
-                         weft_units_show_bytes(limit_bytes, limit), (long long)limit_bytes);
-    }
-    WEFT_TRY(defer_within(draft, limit_bytes, err));
+    (void)weft_draft_peak(draft, NULL);
+    WEFT_TRY(weft_rule_check_rows(draft->problem, draft->planner, draft->rows, err));
+    WEFT_TRY(defer_within(draft, draft->problem->tiers[0].limit_bytes, err));
     write_moves(draft);
     return WEFT_OK;
 }

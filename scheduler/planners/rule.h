@@ -29,7 +29,7 @@ struct weft_draft {
     bool *root; /* by unit: the model's first or last layer with parameters reads it; in FSDP these
                    belong to the root module, not to one of the layers that are wrapped */
     int32_t *micro; /* by slot: turns from backward to forward before it */
-    int64_t *rows;  /* [n_slots]: scratch */
+    int64_t *rows;  /* [n_tiers][n_slots]: scratch */
     struct weft_draft_move *moves;
     int32_t n_moves;
 };
@@ -99,10 +99,15 @@ int32_t weft_draft_release(const struct weft_draft *draft, const struct weft_ite
 int64_t weft_draft_block_elements(const struct weft_draft *draft, int32_t item);
 
 /* Fills draft->rows for policies and moves as placed, what is not waited for complete at once. The
- * largest; its slot when `peak_slot` is not NULL. */
+ * largest of the device; its slot when `peak_slot` is not NULL. */
 int64_t weft_draft_peak(struct weft_draft *draft, int32_t *peak_slot);
-/* The same of one unit alone, into rows[n_slots]. */
+/* The same of one unit alone, into rows [n_tiers][n_slots]. */
 void weft_draft_unit_rows(const struct weft_draft *draft, int32_t unit, int64_t *rows);
+
+/* WEFT_E_INFEASIBLE when one of the rows [n_tiers][n_slots] exceeds its tier's limit. */
+WEFT_MUST_USE enum weft_status weft_rule_check_rows(const struct weft_problem *problem,
+                                                    const char *planner, const int64_t *rows,
+                                                    struct weft_error *err);
 
 /* Writes the moves in channel order; WEFT_E_INFEASIBLE when a row exceeds the problem's limit. */
 WEFT_MUST_USE enum weft_status weft_draft_end(struct weft_draft *draft, struct weft_error *err);

@@ -19,7 +19,7 @@ struct run {
     int32_t n_options;                    /* the most strategies that one has */
     int32_t *choice;
     int32_t *strategies;
-    int64_t *rows, *least; /* [n_slots]: of the choice, of the leanest policies */
+    int64_t *rows, *least; /* [n_tiers][n_slots]: of the choice, of the leanest policies */
     int64_t capacity[WEFT_KNAPSACK_WEIGHTS];
     int32_t n_watched[WEFT_KNAPSACK_WEIGHTS]; /* slots */
 };
@@ -29,12 +29,11 @@ static struct weft_knapsack_option *option_of(struct run *run, int32_t unit, int
     return &run->options[(size_t)unit * (size_t)run->n_options + (size_t)strategy];
 }
 
-static int64_t more_than_leanest(const struct run *run, int32_t unit, int32_t strategy,
-                                 int32_t slot)
+static int64_t more_than_leanest(const struct run *run, int32_t unit, int32_t strategy, int32_t row)
 {
     const struct weft_digest *table = run->table;
-    return table->lean[weft_digest_row(table, unit, strategy) + (size_t)slot] -
-           table->lean[weft_digest_row(table, unit, table->leanest[unit]) + (size_t)slot];
+    return table->lean[weft_digest_row(table, unit, strategy) + (size_t)row] -
+           table->lean[weft_digest_row(table, unit, table->leanest[unit]) + (size_t)row];
 }
 
 static void fill_costs(struct run *run)
@@ -57,22 +56,22 @@ static void fill_costs(struct run *run)
     }
 }
 
-/* From now on the slot counts: in the first weight alone, or in the second with others. */
-static void watch(struct run *run, int weight, int32_t slot)
+/* From now on the memory row counts: in the first weight alone, or in the second with others. */
+static void watch(struct run *run, int weight, int32_t row)
 {
-    int64_t room = run->problem->memory_limit_bytes - run->least[slot];
+    int64_t room = weft_digest_limit_bytes(run->table) - run->least[row];
     bool first = run->n_watched[weight]++ == 0;
     if (room < run->capacity[weight]) run->capacity[weight] = room;
     for (int32_t u = 0; u < run->problem->n_decisions; u++) {
         for (int32_t p = 0; p < weft_digest_count(run->table, u); p++) {
-            int64_t more = more_than_leanest(run, u, p, slot);
+            int64_t more = more_than_leanest(run, u, p, row);
             int64_t *to = &option_of(run, u, p)->weight[weight];
             if (first || more > *to) *to = more;
         }
     }
 }
 
-/* Each round watches a slot more, in which what was chosen exceeds the limit. */
+/* Each round watches a row more, in which what was chosen exceeds the limit. */
 static enum weft_status choose(struct run *run, struct weft_error *err)
 {
     int32_t peak = 0;
@@ -80,14 +79,14 @@ static enum weft_status choose(struct run *run, struct weft_error *err)
     run->capacity[0] = run->capacity[1] = INT64_MAX;
     fill_costs(run);
     weft_digest_lean_rows(run->table, run->table->leanest, run->least, &peak);
-    for (int round = 0; round <= run->problem->n_slots; round++) {
+    for (int round = 0; round <= run->table->n_rows; round++) {
         watch(run, round > 0, peak);
         WEFT_TRY(weft_knapsack(run->options, run->problem->n_decisions, run->n_options,
                                run->capacity, run->choice, &exact, err));
         for (int32_t u = 0; u < run->problem->n_decisions; u++)
             run->strategies[u] = run->choice[u];
         if (weft_digest_lean_rows(run->table, run->strategies, run->rows, &peak) <=
-            run->problem->memory_limit_bytes)
+            weft_digest_limit_bytes(run->table))
             break;
     }
     if (!exact) weft_log(WEFT_LOG_INFO, "planner two-stage: its knapsack was solved by halves");
@@ -110,12 +109,12 @@ static enum weft_status place(struct run *run, struct weft_candidate *out, struc
 
 static enum weft_status prepare(struct run *run, struct weft_pool *pool, struct weft_error *err)
 {
-    size_t n_units = (size_t)run->problem->n_decisions, n_slots = (size_t)run->problem->n_slots;
+    size_t n_units = (size_t)run->problem->n_decisions, n_rows = (size_t)run->table->n_rows;
     run->n_options = weft_problem_most_strategies(run->problem);
     run->options = weft_pool_array(pool, n_units * (size_t)run->n_options, sizeof *run->options);
     run->choice = weft_pool_array(pool, n_units, sizeof *run->choice);
-    run->rows = weft_pool_array(pool, n_slots, sizeof *run->rows);
-    run->least = weft_pool_array(pool, n_slots, sizeof *run->least);
+    run->rows = weft_pool_array(pool, n_rows, sizeof *run->rows);
+    run->least = weft_pool_array(pool, n_rows, sizeof *run->least);
     if (!run->options || !run->choice || !run->rows || !run->least)
         return weft_fail_memory(err, "a knapsack");
     return WEFT_OK;
@@ -133,17 +132,17 @@ enum weft_status weft_planner_two_stage(const struct weft_problem *problem,
     int64_t own = options->policy_limit_bytes;
     enum weft_status status;
     (void)outcome;
-    if (own > 0 && own < first.memory_limit_bytes) first.memory_limit_bytes = own;
+    if (own > 0 && own < first.tiers[0].limit_bytes) first.tiers[0].limit_bytes = own;
     WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     run.table = table;
-    if (table->least_bytes > first.memory_limit_bytes) {
+    if (table->least_bytes > weft_digest_limit_bytes(table)) {
         char least[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
         WEFT_TRY_GOTO(done,
                       weft_fail(err, WEFT_E_INFEASIBLE,
                                 "planner two-stage: the leanest policies need %s, above %s for the "
                                 "choice of policies",
                                 weft_units_show_bytes(table->least_bytes, least),
-                                weft_units_show_bytes(first.memory_limit_bytes, limit)));
+                                weft_units_show_bytes(first.tiers[0].limit_bytes, limit)));
     }
     WEFT_TRY_GOTO(done, prepare(&run, &pool, err));
     WEFT_TRY_GOTO(done, choose(&run, err));

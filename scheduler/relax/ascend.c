@@ -18,8 +18,8 @@ static double scale_of(const struct ascent *a, int32_t i)
 {
     const struct weft_dual *dual = a->dual;
     if (i < a->n_lambda) return 1;
-    if (i < a->n_lambda + dual->n_slots) return dual->bytes_per_ns;
-    const struct weft_whole_row *row = &dual->rows[i - a->n_lambda - dual->n_slots];
+    if (i < a->n_lambda + dual->n_memory) return dual->bytes_per_ns;
+    const struct weft_whole_row *row = &dual->rows[i - a->n_lambda - dual->n_memory];
     double share = (double)(row->step_bytes - row->rest_bytes) / (double)row->step_bytes;
     return dual->bytes_per_ns * share;
 }
@@ -86,7 +86,7 @@ int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, dou
 {
     enum { PATIENCE = 30 };
     struct ascent a = {.dual = dual, .n_lambda = dual->n_moving * dual->n_slots};
-    a.n = a.n_lambda + dual->n_slots + dual->n_rows;
+    a.n = a.n_lambda + dual->n_memory + dual->n_rows;
     a.best = calloc(2 * (size_t)a.n, sizeof *a.best);
     weft_dual_evaluate(dual, box);
     if (!a.best) return 1;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whole rows beyond one a slot. */
+/* Whole rows beyond one a memory row. */
 enum { MORE_ROWS = 256 };
 
 static bool is_gather(const struct weft_item *item)
@@ -27,11 +27,15 @@ static double bytes_per_ns(const struct weft_problem *problem)
 static void fill_sizes(struct weft_dual *dual)
 {
     for (int32_t i = 0; i < dual->table->n_items; i++) {
-        int64_t bytes = dual->table->problem->items[i].item.stair_bytes;
+        const struct weft_item *item = &dual->table->problem->items[i].item;
         int32_t k = 0;
-        while (k < dual->n_sizes && dual->sizes[k] != bytes)
+        while (k < dual->n_sizes &&
+               (dual->sizes[k] != item->stair_bytes || dual->size_tiers[k] != item->stair_tier))
             k++;
-        if (k == dual->n_sizes) dual->sizes[dual->n_sizes++] = bytes;
+        if (k == dual->n_sizes) {
+            dual->sizes[dual->n_sizes] = item->stair_bytes;
+            dual->size_tiers[dual->n_sizes++] = item->stair_tier;
+        }
         dual->size_of[i] = k;
     }
 }
@@ -39,21 +43,23 @@ static void fill_sizes(struct weft_dual *dual)
 static enum weft_status make_rows(struct weft_dual *dual, struct weft_error *err)
 {
     size_t n_slots = (size_t)dual->n_slots, most = (size_t)dual->most_rows;
+    size_t n_memory = (size_t)dual->n_memory;
     size_t n_items = (size_t)dual->table->n_items;
     struct weft_pool *pool = &dual->pool;
     dual->rows = weft_pool_array(pool, most, sizeof *dual->rows);
     dual->next_row = weft_pool_array(pool, most, sizeof *dual->next_row);
     dual->counts = weft_pool_array(pool, most, sizeof *dual->counts);
-    dual->first_row = weft_pool_array(pool, n_slots, sizeof *dual->first_row);
+    dual->first_row = weft_pool_array(pool, n_memory, sizeof *dual->first_row);
     dual->references = weft_pool_array(pool, most, sizeof *dual->references);
     dual->uses = weft_pool_array(pool, most, sizeof *dual->uses);
     dual->size_of = weft_pool_array(pool, n_items, sizeof *dual->size_of);
     dual->sizes = weft_pool_array(pool, n_items, sizeof *dual->sizes);
+    dual->size_tiers = weft_pool_array(pool, n_items, sizeof *dual->size_tiers);
     bool ok = dual->rows && dual->next_row && dual->counts && dual->first_row && dual->references &&
-              dual->uses && dual->size_of && dual->sizes;
+              dual->uses && dual->size_of && dual->sizes && dual->size_tiers;
     if (!ok) return weft_fail_memory(err, "a dual function");
-    for (size_t s = 0; s < n_slots; s++)
-        dual->first_row[s] = -1;
+    for (size_t r = 0; r < n_memory; r++)
+        dual->first_row[r] = -1;
     fill_sizes(dual);
     dual->held_cost =
         weft_pool_array(pool, (size_t)dual->n_sizes * (n_slots + 1) + 1, sizeof *dual->held_cost);
@@ -66,16 +72,17 @@ enum weft_status weft_dual_create(const struct weft_digest *table, struct weft_d
     struct weft_dual *dual = calloc(1, sizeof *dual);
     if (!dual) return weft_fail_memory(err, "a dual function");
     size_t n_slots = (size_t)table->n_slots, n_decisions = (size_t)table->n_decisions;
-    size_t n_items = (size_t)table->n_items;
+    size_t n_items = (size_t)table->n_items, n_memory = (size_t)table->n_rows;
     struct weft_pool *pool = &dual->pool;
     dual->table = table;
     dual->n_slots = table->n_slots;
+    dual->n_memory = table->n_rows;
     dual->n_moving = weft_problem_n_moving(table->problem);
     dual->bytes_per_ns = bytes_per_ns(table->problem);
     size_t n_lambda = (size_t)dual->n_moving * n_slots;
-    dual->most_rows = table->n_slots + MORE_ROWS;
+    dual->most_rows = table->n_rows + MORE_ROWS;
     /* nu follows mu follows lambda, and over, excess and load alike, so that each is one vector. */
-    size_t n_vector = n_lambda + n_slots + (size_t)dual->most_rows;
+    size_t n_vector = n_lambda + n_memory + (size_t)dual->most_rows;
     dual->lambda = weft_pool_array(pool, n_vector, sizeof *dual->lambda);
     dual->load = weft_pool_array(pool, n_vector, sizeof *dual->load);
     dual->cost =
@@ -87,7 +94,7 @@ enum weft_status weft_dual_create(const struct weft_digest *table, struct weft_d
     dual->taken = weft_pool_array(pool, n_decisions, sizeof *dual->taken);
     dual->choice = weft_pool_array(pool, weft_box_most_spans(table->problem), sizeof *dual->choice);
     dual->item_cost = weft_pool_array(pool, n_items, sizeof *dual->item_cost);
-    dual->before = weft_pool_array(pool, n_slots + 1, sizeof *dual->before);
+    dual->before = weft_pool_array(pool, n_memory + 1, sizeof *dual->before);
     dual->total = weft_pool_array(pool, 2 * n_slots, sizeof *dual->total);
     dual->slowest = weft_pool_array(pool, 2 * n_slots, sizeof *dual->slowest);
     if (!dual->lambda || !dual->load || !dual->cost || !dual->share || !dual->strategies ||
@@ -100,9 +107,9 @@ enum weft_status weft_dual_create(const struct weft_digest *table, struct weft_d
     dual->n_blocking = dual->slowest + n_slots;
     weft_problem_blocking(table->problem, dual->n_blocking);
     dual->mu = dual->lambda + n_lambda;
-    dual->nu = dual->mu + n_slots;
+    dual->nu = dual->mu + n_memory;
     dual->excess = dual->load + n_lambda;
-    dual->over = dual->excess + n_slots;
+    dual->over = dual->excess + n_memory;
     enum weft_status status = make_rows(dual, err);
     if (status != WEFT_OK) {
         weft_dual_destroy(dual);
@@ -183,9 +190,9 @@ static double compute_cost(const struct weft_dual *dual, int64_t ns, int32_t slo
 
 static double hold_mu(const struct weft_dual *dual, const struct weft_hold *hold)
 {
-    const double *before = dual->before;
+    const double *before = dual->before + weft_problem_tier_at(dual->table->problem, hold->tier);
     if (hold->first <= hold->last) return before[hold->last + 1] - before[hold->first];
-    return before[dual->n_slots] - before[hold->first] + before[hold->last + 1];
+    return before[dual->n_slots] - before[hold->first] + before[hold->last + 1] - before[0];
 }
 
 /* What a block of every size pays for being held over the slots before each. */
@@ -194,10 +201,11 @@ static void price_sizes(struct weft_dual *dual)
     for (int32_t z = 0; z < dual->n_sizes; z++) {
         double *cost = dual->held_cost + (size_t)z * ((size_t)dual->n_slots + 1);
         double bytes = (double)dual->sizes[z];
+        int32_t at = weft_problem_tier_at(dual->table->problem, dual->size_tiers[z]);
         cost[0] = 0;
         for (int32_t s = 0; s < dual->n_slots; s++) {
-            cost[s + 1] = cost[s] + dual->mu[s] * bytes;
-            for (int32_t k = dual->first_row[s]; k >= 0; k = dual->next_row[k])
+            cost[s + 1] = cost[s] + dual->mu[at + s] * bytes;
+            for (int32_t k = dual->first_row[at + s]; k >= 0; k = dual->next_row[k])
                 cost[s + 1] += dual->nu[k] * dual->counts[k][z];
         }
     }
@@ -300,12 +308,14 @@ static void price_decisions(struct weft_dual *dual, const struct weft_box *box)
     }
 }
 
-/* Adds to the differences of `excess`, which are summed up at the end. */
-static void add_bytes(struct weft_dual *dual, int32_t first, int32_t last, double bytes)
+/* Adds to the differences of a tier's `excess`, which are summed up at the end. */
+static void add_bytes(struct weft_dual *dual, int32_t tier, int32_t first, int32_t last,
+                      double bytes)
 {
-    dual->excess[first] += bytes;
-    if (last + 1 < dual->n_slots) dual->excess[last + 1] -= bytes;
-    if (first > last) dual->excess[0] += bytes;
+    double *excess = dual->excess + weft_problem_tier_at(dual->table->problem, tier);
+    excess[first] += bytes;
+    if (last + 1 < dual->n_slots) excess[last + 1] -= bytes;
+    if (first > last) excess[0] += bytes;
 }
 
 static void add_compute(struct weft_dual *dual, int32_t slot, int64_t ns)
@@ -341,8 +351,9 @@ static void add_blocks(struct weft_dual *dual, int32_t i, const struct weft_span
     if (bytes == 0) return;
     int32_t at = held_at(item, span, s);
     int32_t from = is_gather(item) ? at : item->first, to = is_gather(item) ? item->last : at;
-    add_bytes(dual, from, to, bytes);
-    for (int32_t r = from; r <= to && dual->n_rows > 0; r++)
+    add_bytes(dual, item->stair_tier, from, to, bytes);
+    int32_t rows = weft_problem_stair_at(dual->table->problem, item);
+    for (int32_t r = rows + from; r <= rows + to && dual->n_rows > 0; r++)
         for (int32_t k = dual->first_row[r]; k >= 0; k = dual->next_row[k])
             dual->over[k] += dual->counts[k][dual->size_of[i]] * span->n_blocks;
 }
@@ -360,7 +371,8 @@ static void choose(struct weft_dual *dual, const struct weft_box *box)
         dual->value_ns += cost[best];
         const struct weft_problem_strategy *of = &decision->strategies[best];
         for (int32_t i = 0; i < of->n_holds; i++)
-            add_bytes(dual, of->holds[i].first, of->holds[i].last, (double)of->holds[i].bytes);
+            add_bytes(dual, of->holds[i].tier, of->holds[i].first, of->holds[i].last,
+                      (double)of->holds[i].bytes);
         for (int32_t i = 0; i < of->n_times; i++)
             add_compute(dual, of->times[i].slot, of->times[i].ns);
         for (int32_t k = 0; k < dual->n_rows; k++)
@@ -389,13 +401,13 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
     dual->before[0] = 0;
     dual->value_ns = (double)weft_problem_agreements_ns(problem);
     memset(dual->load, 0,
-           (size_t)(dual->n_moving + 1) * (size_t)dual->n_slots * sizeof *dual->load);
+           ((size_t)dual->n_moving * (size_t)dual->n_slots + (size_t)dual->n_memory) *
+               sizeof *dual->load);
     for (int32_t k = 0; k < dual->n_rows; k++) {
         dual->over[k] = -(double)dual->rows[k].room_bytes;
         dual->value_ns -= dual->nu[k] * (double)dual->rows[k].room_bytes;
     }
     for (int32_t s = 0; s < dual->n_slots; s++) {
-        dual->before[s + 1] = dual->before[s] + dual->mu[s];
         dual->total[s] = 0;
         for (int32_t k = 0; k < dual->n_moving; k++)
             dual->total[s] += dual->lambda[k * dual->n_slots + s];
@@ -403,24 +415,28 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
         dual->value_ns += compute_cost(dual, problem->slot_ns[s], s);
         add_compute(dual, s, problem->slot_ns[s]);
     }
+    for (int32_t r = 0; r < dual->n_memory; r++)
+        dual->before[r + 1] = dual->before[r] + dual->mu[r];
     price_sizes(dual);
     price_decisions(dual, box);
     price_groups(dual, box);
     choose(dual, box);
-    double held = 0;
-    for (int32_t s = 0; s < dual->n_slots; s++) {
-        held += dual->excess[s];
-        dual->excess[s] =
-            held + (double)(dual->table->common[s] - weft_digest_limit_bytes(dual->table));
-        dual->value_ns +=
-            dual->mu[s] * (double)(dual->table->common[s] - weft_digest_limit_bytes(dual->table));
+    const int64_t limit_bytes = weft_digest_limit_bytes(dual->table);
+    for (int32_t tier = 0, r = 0; tier < problem->n_tiers; tier++) {
+        double held = 0;
+        for (int32_t s = 0; s < dual->n_slots; s++, r++) {
+            held += dual->excess[r];
+            dual->excess[r] = held + (double)(dual->table->common[r] - limit_bytes);
+            dual->value_ns += dual->mu[r] * (double)(dual->table->common[r] - limit_bytes);
+        }
     }
 }
 
 void weft_dual_reset(struct weft_dual *dual, int32_t lane)
 {
     memset(dual->lambda, 0,
-           (size_t)(dual->n_moving + 1) * (size_t)dual->n_slots * sizeof *dual->lambda);
+           ((size_t)dual->n_moving * (size_t)dual->n_slots + (size_t)dual->n_memory) *
+               sizeof *dual->lambda);
     memset(dual->nu, 0, (size_t)dual->n_rows * sizeof *dual->nu);
     for (int32_t g = 0; g < dual->n_groups; g++)
         dual->pi[g] = 0;
@@ -439,7 +455,7 @@ void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices)
 {
     /* So that the sum of all mu and nu stays below the most that a certificate may have. */
     double most = ldexp((double)WEFT_PRICE_MOST_SUM, -WEFT_PRICE_SHIFT) /
-                  ((double)dual->n_slots + dual->n_rows);
+                  ((double)dual->n_memory + dual->n_rows);
     double most_json = ldexp((double)WEFT_PROBLEM_MOST, -WEFT_PRICE_SHIFT);
     if (most > most_json) most = most_json;
     for (int32_t s = 0; s < dual->n_slots; s++) {
@@ -450,8 +466,9 @@ void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices)
             prices->lambda[at] = lambda < room ? lambda : room;
             room -= prices->lambda[at];
         }
-        prices->mu[s] = to_price(dual->mu[s], most);
     }
+    for (int32_t r = 0; r < dual->n_memory; r++)
+        prices->mu[r] = to_price(dual->mu[r], most);
     for (int32_t g = 0; g < dual->n_groups; g++) {
         double pi = dual->pi[g], most_pi = (double)WEFT_PRICE_MOST_PI;
         prices->pi[g] = (int64_t)(pi > most_pi ? most_pi : pi < -most_pi ? -most_pi : pi);
@@ -461,7 +478,7 @@ void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices)
         int64_t nu = to_price(dual->nu[k], most);
         if (nu == 0) continue;
         prices->whole[prices->n_whole++] =
-            (struct weft_whole_price){.slot = dual->rows[k].slot,
+            (struct weft_whole_price){.row = dual->rows[k].row,
                                       .step_bytes = dual->rows[k].step_bytes,
                                       .nu = nu,
                                       .reference = dual->references[k],
@@ -473,15 +490,15 @@ void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices)
 {
     for (int32_t i = 0; i < dual->n_moving * dual->n_slots; i++)
         dual->lambda[i] = ldexp((double)prices->lambda[i], -WEFT_PRICE_SHIFT);
-    for (int32_t s = 0; s < dual->n_slots; s++)
-        dual->mu[s] = ldexp((double)prices->mu[s], -WEFT_PRICE_SHIFT);
+    for (int32_t r = 0; r < dual->n_memory; r++)
+        dual->mu[r] = ldexp((double)prices->mu[r], -WEFT_PRICE_SHIFT);
     for (int32_t g = 0; g < dual->n_groups; g++)
         dual->pi[g] = (double)prices->pi[g];
     memset(dual->nu, 0, (size_t)dual->n_rows * sizeof *dual->nu);
     for (int32_t k = 0; k < prices->n_whole; k++) {
         const struct weft_whole_price *whole = &prices->whole[k];
-        int32_t row = weft_dual_add_row(dual, whole->slot, whole->step_bytes, whole->reference,
-                                        whole->relies);
+        int32_t row =
+            weft_dual_add_row(dual, whole->row, whole->step_bytes, whole->reference, whole->relies);
         if (row >= 0) dual->nu[row] = ldexp((double)prices->whole[k].nu, -WEFT_PRICE_SHIFT);
     }
 }

@@ -13,10 +13,11 @@ struct weft_dual {
     const struct weft_digest *table; /* borrowed */
     struct weft_work *work;          /* borrowed; NULL: nothing is counted */
     int32_t n_slots, n_moving;       /* lanes but compute */
+    int32_t n_memory;                /* memory rows of all tiers */
     double bytes_per_ns; /* of blocks that hold bytes: makes mu comparable with lambda */
     /* The point: */
     double *lambda; /* [n_moving][n_slots] */
-    double *mu;     /* [n_slots], ns a byte */
+    double *mu;     /* [n_memory], ns a byte */
     double *nu;     /* [n_rows], ns a byte that counts */
     double *pi;     /* [n_groups], ns a decision; ascent leaves them alone */
     /* Whole rows of the certificate that may have a price, in the order in which they were added;
@@ -41,16 +42,17 @@ struct weft_dual {
     double *over;        /* by nu: bytes that count above the room */
     /* Scratch: */
     int32_t *choice;     /* by span of the box: slot of its blocks; last + 1: blocking */
-    double *before;      /* [n_slots + 1]: sum of mu */
+    double *before;      /* [n_memory + 1]: sum of mu */
     double *total;       /* [n_slots]: sum of lambda over lanes */
     double *factor;      /* [n_slots]: f(1) of proof/prices.h */
     int32_t *slowest;    /* [n_slots]: lane k of its least; 0: it is 1 */
     int32_t *n_blocking; /* [n_slots]: lanes on which items may block it */
     double *item_cost;
-    int32_t *first_row, *next_row; /* [n_slots], [most_rows]: rows of a slot; -1: none */
-    /* Blocks that hold the same bytes cost the same to hold: */
+    int32_t *first_row, *next_row; /* [n_memory], [most_rows]: of a memory row; -1: none */
+    /* Blocks that hold the same bytes in the same tier cost the same to hold: */
     int32_t n_sizes, *size_of; /* [n_items] */
     int64_t *sizes;            /* [n_sizes] */
+    int32_t *size_tiers;       /* [n_sizes] */
     double *held_cost;         /* [n_sizes][n_slots + 1]: of a block, over the slots before */
     /* By row: [n_sizes] of a block in it, then [(size_t)ilp->table->problem->n_strategies] of a
      * strategy. */
@@ -66,10 +68,10 @@ WEFT_MUST_USE enum weft_status weft_dual_set_groups(struct weft_dual *dual,
                                                     const struct weft_group *groups,
                                                     int32_t n_groups, struct weft_error *err);
 
-/* The whole row of a slot, step, strategies of reference [n_decisions] and groups that it relies on
- * [n_groups] (NULL: none), of which copies are made, with a price of 0; or the one that is there
- * already; or -1 when there is no room for more. */
-int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_bytes,
+/* The whole row of a memory row, step, strategies of reference [n_decisions] and groups that it
+ * relies on [n_groups] (NULL: none), of which copies are made, with a price of 0; or the one that
+ * is there already; or -1 when there is no room for more. */
+int32_t weft_dual_add_row(struct weft_dual *dual, int32_t row, int64_t step_bytes,
                           const uint8_t *reference, const uint8_t *uses);
 
 /* Takes from a box how many decisions of groups have their strategies, which whole rows rely on. */
@@ -80,9 +82,9 @@ void weft_dual_know(struct weft_dual *dual, const struct weft_box *box);
 void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, const uint8_t *uses,
                     int32_t *relies);
 
-/* What decisions are compared with in the slot's whole rows of the references, into usual
- * [n_decisions]; returns what the slot has for blocks when each holds that. */
-int64_t weft_dual_compare(const struct weft_dual *dual, int32_t slot, const uint8_t *reference,
+/* What decisions are compared with in a memory row's whole rows of the references, into usual
+ * [n_decisions]; returns what the row has for blocks when each holds that. */
+int64_t weft_dual_compare(const struct weft_dual *dual, int32_t row, const uint8_t *reference,
                           const int32_t *relies, struct weft_usual *usual);
 
 /* [n_slots] of an item's lane. */

@@ -4,9 +4,9 @@
 #include "scheduler/relax/dual.h"
 
 static int64_t held_in(const struct weft_dual *dual, int32_t decision, int32_t strategy,
-                       int32_t slot)
+                       int32_t row)
 {
-    return dual->table->fixed[weft_digest_row(dual->table, decision, strategy) + (size_t)slot];
+    return dual->table->fixed[weft_digest_row(dual->table, decision, strategy) + (size_t)row];
 }
 
 void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, const uint8_t *uses,
@@ -30,13 +30,13 @@ void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, cons
     }
 }
 
-int64_t weft_dual_compare(const struct weft_dual *dual, int32_t slot, const uint8_t *reference,
+int64_t weft_dual_compare(const struct weft_dual *dual, int32_t row, const uint8_t *reference,
                           const int32_t *relies, struct weft_usual *usual)
 {
     const struct weft_digest *table = dual->table;
-    int64_t room_bytes = weft_digest_limit_bytes(table) - table->common[slot];
+    int64_t room_bytes = weft_digest_limit_bytes(table) - table->common[row];
     for (int32_t u = 0; u < table->n_decisions; u++) {
-        int64_t bytes = held_in(dual, u, reference[u], slot);
+        int64_t bytes = held_in(dual, u, reference[u], row);
         usual[u] = (struct weft_usual){0, bytes, bytes};
     }
     for (int32_t g = 0; g < dual->n_groups; g++)
@@ -46,20 +46,20 @@ int64_t weft_dual_compare(const struct weft_dual *dual, int32_t slot, const uint
     return room_bytes;
 }
 
-/* The row of the slot and step, and what counts in it. */
-static void count_row(struct weft_dual *dual, int32_t k, int32_t slot, int64_t step_bytes)
+/* The whole row of the memory row and step, and what counts in it. */
+static void count_row(struct weft_dual *dual, int32_t k, int32_t at, int64_t step_bytes)
 {
     const struct weft_digest *table = dual->table;
     double *counts = dual->counts[k];
     weft_dual_rely(dual, dual->references[k], dual->uses[k], dual->relies);
     int64_t room_bytes =
-        weft_dual_compare(dual, slot, dual->references[k], dual->relies, dual->usual);
-    struct weft_whole_row row = weft_whole_row(slot, step_bytes, room_bytes);
+        weft_dual_compare(dual, at, dual->references[k], dual->relies, dual->usual);
+    struct weft_whole_row row = weft_whole_row(at, step_bytes, room_bytes);
     for (int32_t n = 0; n < dual->n_sizes; n++)
         counts[n] = (double)weft_whole_count(&row, dual->sizes[n]);
     for (int32_t u = 0; u < table->n_decisions; u++) {
         for (int32_t p = 0; p < weft_digest_count(dual->table, u); p++) {
-            int64_t more = held_in(dual, u, p, slot) - weft_usual_bytes(&dual->usual[u], p);
+            int64_t more = held_in(dual, u, p, at) - weft_usual_bytes(&dual->usual[u], p);
             counts[dual->n_sizes + weft_digest_at(dual->table, u, p)] =
                 (double)weft_whole_count(&row, more);
         }
@@ -74,13 +74,13 @@ static bool relies_alike(const uint8_t *a, const uint8_t *b, int32_t n_groups)
     return true;
 }
 
-int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_bytes,
+int32_t weft_dual_add_row(struct weft_dual *dual, int32_t row, int64_t step_bytes,
                           const uint8_t *reference, const uint8_t *uses)
 {
     size_t n_groups = (size_t)dual->n_groups;
     size_t n_decisions = (size_t)dual->table->n_decisions,
            n_costs = (size_t)dual->table->problem->n_strategies;
-    for (int32_t k = dual->first_row[slot]; k >= 0; k = dual->next_row[k])
+    for (int32_t k = dual->first_row[row]; k >= 0; k = dual->next_row[k])
         if (dual->rows[k].step_bytes == step_bytes &&
             memcmp(dual->references[k], reference, n_decisions) == 0 &&
             relies_alike(dual->uses[k], uses, dual->n_groups))
@@ -95,10 +95,10 @@ int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_byt
     dual->references[added] = copy;
     dual->uses[added] = copy + n_decisions;
     dual->counts[added] = counts;
-    count_row(dual, added, slot, step_bytes);
+    count_row(dual, added, row, step_bytes);
     dual->nu[added] = dual->over[added] = 0;
-    dual->next_row[added] = dual->first_row[slot];
-    dual->first_row[slot] = added;
+    dual->next_row[added] = dual->first_row[row];
+    dual->first_row[row] = added;
     dual->n_rows++;
     return added;
 }
@@ -112,5 +112,5 @@ void weft_dual_know(struct weft_dual *dual, const struct weft_box *box)
         dual->known[g] = known;
     }
     for (int32_t k = 0; k < dual->n_rows && news; k++)
-        count_row(dual, k, dual->rows[k].slot, dual->rows[k].step_bytes);
+        count_row(dual, k, dual->rows[k].row, dual->rows[k].step_bytes);
 }

@@ -9,7 +9,7 @@
  *              their lane time
  *     w[s]     time that the compute stream waits at the end of slot s
  *     x[c,s]   time in which slot s computes at rate c, beside lanes that leave it that
- *     H[s]     bytes that the strategies hold in slot s, chained so that rows stay sparse
+ *     H[t,s]   bytes that the strategies hold of tier t in slot s, chained so that rows stay sparse
  *
  * A class is a set of items whose blocks are interchangeable: alone in it every item has counts of
  * its own; items with equal blocks share counts and go in order of deadline; items whose blocks
@@ -41,6 +41,7 @@ struct weft_ilp_class {
     bool gathers;        /* else reductions */
     int32_t lane;        /* of all its items */
     bool counts;         /* A counts blocks; else lane time */
+    int32_t tier;        /* that holds all their blocks */
     bool may_block;      /* it has q: only where memory may be short is it of use */
     int32_t first, last; /* A exists for slots first .. last - 1; at last it is the total */
     int32_t column;      /* of A[first] */
@@ -64,8 +65,8 @@ struct weft_ilp {
     int32_t n_rates;     /* of compute beside lanes, least first; 0 without contention */
     int32_t rates[WEFT_MOST_LANES];
     int32_t *beside;                /* [n_rates][n_slots] of x; -1 as wait */
-    int32_t *hold;                  /* [n_slots]; -1 when every plan fits */
-    int32_t *load_row, *memory_row; /* [n_moving][n_slots], [n_slots]; -1: none */
+    int32_t *hold;                  /* [n_tiers][n_slots]; -1 when every plan fits */
+    int32_t *load_row, *memory_row; /* [n_moving][n_slots], [n_tiers][n_slots]; -1: none */
     /* Whole rows (proof/prices.h), the last of the program, and their references. */
     int32_t n_whole, most_whole;
     struct weft_whole_row *whole;
@@ -97,10 +98,10 @@ WEFT_MUST_USE enum weft_status weft_ilp_set_groups(struct weft_ilp *ilp,
 bool weft_ilp_point(const struct weft_ilp *ilp, const int32_t *strategies,
                     const struct weft_move *moves, int32_t n_moves, double *x);
 
-/* Adds the whole rows that a point x of the relaxation exceeds, at most one a slot and reference:
- * that of the step which it exceeds most, of all sizes of blocks and of strategies in the slot.
- * References are the leanest strategies, and x's own of each decision's share. *n_added is how many
- * there were to add; 0 also when every plan fits. */
+/* Adds the whole rows that a point x of the relaxation exceeds, at most one a memory row and
+ * reference: that of the step which it exceeds most, of all sizes of blocks and of strategies in
+ * it. References are the leanest strategies, and x's own of each decision's share. *n_added is how
+ * many there were to add; 0 also when every plan fits. */
 WEFT_MUST_USE enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp,
                                                   const struct weft_dual *dual, const double *x,
                                                   int32_t *n_added, struct weft_error *err);

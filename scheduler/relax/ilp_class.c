@@ -40,7 +40,7 @@ static bool alike(const struct weft_problem_item *a, const struct weft_problem_i
 {
     return a->item.kind == b->item.kind && a->item.gather == b->item.gather && a->lane == b->lane &&
            a->item.acquires == b->item.acquires && a->item.may_block == b->item.may_block &&
-           equal_blocks(a, b);
+           a->item.stair_tier == b->item.stair_tier && equal_blocks(a, b);
 }
 
 static double ratio_of(const struct weft_problem_item *item)
@@ -95,6 +95,8 @@ static int compare_kinds(const struct weft_problem_item *a, const struct weft_pr
     if (a->item.kind != b->item.kind) return a->item.kind < b->item.kind ? -1 : 1;
     if (a->item.gather != b->item.gather) return a->item.gather < b->item.gather ? -1 : 1;
     if (a->lane != b->lane) return a->lane < b->lane ? -1 : 1;
+    if (a->item.stair_tier != b->item.stair_tier)
+        return a->item.stair_tier < b->item.stair_tier ? -1 : 1;
     if (a->item.acquires != b->item.acquires) return a->item.acquires ? -1 : 1;
     if (a->item.may_block != b->item.may_block) return a->item.may_block ? -1 : 1;
     return held_a - held_b;
@@ -214,6 +216,7 @@ static bool fill_class(struct weft_ilp *ilp, struct weft_ilp_class *of)
     const struct weft_problem_item *leader = item_of(ilp, of->items[0]);
     of->gathers = leader->item.acquires;
     of->lane = leader->lane;
+    of->tier = leader->item.stair_tier;
     of->counts = true;
     of->first = INT32_MAX;
     for (int32_t k = 0; k < of->n_items; k++) {
@@ -232,7 +235,7 @@ static bool fill_class(struct weft_ilp *ilp, struct weft_ilp_class *of)
         of->unit_bytes = least_ratio(ilp, of);
         of->most *= 1 + 1e-12; /* a sum of rounded terms, and an upper bound */
     }
-    bool short_of_memory = ilp->limit_bytes < ilp->table->most_bytes;
+    bool short_of_memory = weft_digest_is_short(ilp->table, of->tier);
     of->may_block = leader->item.may_block && of->unit_bytes > 0 && short_of_memory;
     return fill_prefix(ilp, of, false, &of->released) && fill_prefix(ilp, of, true, &of->due);
 }

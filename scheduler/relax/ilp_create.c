@@ -5,7 +5,7 @@
 #include "scheduler/relax/ilp_build.h"
 #include "scheduler/relax/ilp_keeper.h"
 
-/* Whole rows beyond one a slot. */
+/* Whole rows beyond one a memory row. */
 enum { MORE_ROWS = 256 };
 
 /* Exponent that brings `value` into [2^(bits-1), 2^bits). */
@@ -48,7 +48,7 @@ static void build_held(struct weft_ilp_build *build, struct weft_ilp_class *of)
 {
     of->held = of->column;
     if (of->n_items > 1 || of->unit_bytes == 0 ||
-        build->ilp->limit_bytes >= build->ilp->table->most_bytes)
+        !weft_digest_is_short(build->ilp->table, of->tier))
         return;
     for (int32_t s = of->first; s < of->last; s++) {
         int32_t column = weft_ilp_add_column(build, 0, 0, of->most, false, 0);
@@ -104,7 +104,7 @@ static void build_strategies(struct weft_ilp_build *build)
             double cost = 0;
             for (int32_t i = 0; i < strategy->n_times; i++)
                 cost += weft_ilp_time_units(ilp, strategy->times[i].ns);
-            bool fits = weft_ilp_full_slot(table, u, p) < 0;
+            bool fits = weft_ilp_full_row(table, u, p) < 0;
             *z = weft_ilp_add_column(build, cost, 0, fits ? 1 : 0, true, 1);
             n++;
         }
@@ -244,45 +244,63 @@ static void build_loads(struct weft_ilp_build *build)
     }
 }
 
+/* What the strategies hold in a memory row, into its column, which a room bounds. */
+static void build_hold(struct weft_ilp_build *build, int32_t row, double room)
+{
+    struct weft_ilp *ilp = build->ilp;
+    const struct weft_digest *table = ilp->table;
+    bool first = row % table->n_slots == 0;
+    ilp->hold[row] = weft_ilp_add_column(build, 0, 0, room, false, 0);
+    weft_ilp_add_entry(build, ilp->hold[row], 1);
+    if (!first) weft_ilp_add_entry(build, ilp->hold[row - 1], -1);
+    for (int32_t u = 0; u < table->n_decisions; u++) {
+        for (int32_t p = 0; p < weft_digest_count(ilp->table, u); p++) {
+            int32_t z = ilp->z[weft_digest_at(ilp->table, u, p)];
+            const int64_t *held = &table->fixed[weft_digest_row(table, u, p)];
+            int64_t change = first ? held[row] : held[row] - held[row - 1];
+            if (z >= 0 && change != 0)
+                weft_ilp_add_entry(build, z, -weft_ilp_bytes_units(ilp, change));
+        }
+    }
+    weft_ilp_end_row(build, 0, 0);
+}
+
+/* What it and blocks hold together in the row of a tier's slot. */
+static void build_row(struct weft_ilp_build *build, int32_t tier, int32_t s, double room)
+{
+    struct weft_ilp *ilp = build->ilp;
+    int32_t row = weft_problem_tier_at(ilp->table->problem, tier) + s;
+    bool any = false;
+    for (int32_t c = 0; c < ilp->n_classes; c++) {
+        const struct weft_ilp_class *of = &ilp->classes[c];
+        if (s < of->first || s > of->last || of->unit_bytes == 0 || of->tier != tier) continue;
+        any = true;
+        if (of->gathers) {
+            weft_ilp_add_held(build, of, s, of->unit_bytes);
+            weft_ilp_add_prefix(build, of, &of->due, s - 1, -of->unit_bytes);
+        } else {
+            weft_ilp_add_prefix(build, of, &of->released, s, of->unit_bytes);
+            weft_ilp_add_held(build, of, s - 1, -of->unit_bytes);
+        }
+    }
+    if (!any) return;
+    weft_ilp_add_entry(build, ilp->hold[row], 1);
+    ilp->memory_row[row] = build->n_rows;
+    weft_ilp_end_row(build, -INFINITY, room);
+}
+
 static void build_memory(struct weft_ilp_build *build)
 {
     struct weft_ilp *ilp = build->ilp;
     const struct weft_digest *table = ilp->table;
-    bool needed = ilp->limit_bytes < table->most_bytes;
-    for (int32_t s = 0; s < table->n_slots; s++) {
-        ilp->hold[s] = ilp->memory_row[s] = -1;
-        if (!needed) continue;
-        double room = weft_ilp_bytes_units(ilp, ilp->limit_bytes - table->common[s]);
-        ilp->hold[s] = weft_ilp_add_column(build, 0, 0, room, false, 0);
-        weft_ilp_add_entry(build, ilp->hold[s], 1);
-        if (s > 0) weft_ilp_add_entry(build, ilp->hold[s - 1], -1);
-        for (int32_t u = 0; u < table->n_decisions; u++) {
-            for (int32_t p = 0; p < weft_digest_count(ilp->table, u); p++) {
-                int32_t z = ilp->z[weft_digest_at(ilp->table, u, p)];
-                const int64_t *row = &table->fixed[weft_digest_row(table, u, p)];
-                int64_t change = s > 0 ? row[s] - row[s - 1] : row[s];
-                if (z >= 0 && change != 0)
-                    weft_ilp_add_entry(build, z, -weft_ilp_bytes_units(ilp, change));
-            }
+    for (int32_t tier = 0, row = 0; tier < table->problem->n_tiers; tier++) {
+        for (int32_t s = 0; s < table->n_slots; s++, row++) {
+            ilp->hold[row] = ilp->memory_row[row] = -1;
+            if (!weft_digest_is_short(table, tier)) continue;
+            double room = weft_ilp_bytes_units(ilp, ilp->limit_bytes - table->common[row]);
+            build_hold(build, row, room);
+            build_row(build, tier, s, room);
         }
-        weft_ilp_end_row(build, 0, 0);
-        bool any = false;
-        for (int32_t c = 0; c < ilp->n_classes; c++) {
-            const struct weft_ilp_class *of = &ilp->classes[c];
-            if (s < of->first || s > of->last || of->unit_bytes == 0) continue;
-            any = true;
-            if (of->gathers) {
-                weft_ilp_add_held(build, of, s, of->unit_bytes);
-                weft_ilp_add_prefix(build, of, &of->due, s - 1, -of->unit_bytes);
-            } else {
-                weft_ilp_add_prefix(build, of, &of->released, s, of->unit_bytes);
-                weft_ilp_add_held(build, of, s - 1, -of->unit_bytes);
-            }
-        }
-        if (!any) continue;
-        weft_ilp_add_entry(build, ilp->hold[s], 1);
-        ilp->memory_row[s] = build->n_rows;
-        weft_ilp_end_row(build, -INFINITY, room);
     }
 }
 
@@ -329,8 +347,8 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_c
 {
     int64_t limit_bytes = weft_digest_limit_bytes(table);
     if (limit_bytes > table->most_bytes) limit_bytes = table->most_bytes;
-    for (int32_t s = 0; s < table->n_slots; s++) {
-        if (table->common[s] > limit_bytes)
+    for (int32_t r = 0; r < table->n_rows; r++) {
+        if (table->common[r] > limit_bytes)
             return weft_fail(err, WEFT_E_INTERNAL,
                              "an integer program for a limit that no plan "
                              "meets: ask for the least limit first");
@@ -340,16 +358,16 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_c
     ilp->table = table;
     ilp->limit_bytes = limit_bytes;
     choose_units(ilp);
-    size_t n_slots = (size_t)table->n_slots;
+    size_t n_slots = (size_t)table->n_slots, n_rows = (size_t)table->n_rows;
     ilp->z = weft_pool_array(&ilp->pool, (size_t)table->problem->n_strategies, sizeof *ilp->z);
     ilp->n_blocking = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->n_blocking);
     ilp->wait = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->wait);
     size_t n_loads = weft_problem_lane_at(table->problem, table->problem->n_lanes);
     ilp->beside = weft_pool_array(&ilp->pool, n_loads, sizeof *ilp->beside);
-    ilp->hold = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->hold);
+    ilp->hold = weft_pool_array(&ilp->pool, n_rows, sizeof *ilp->hold);
     ilp->load_row = weft_pool_array(&ilp->pool, n_loads, sizeof *ilp->load_row);
-    ilp->memory_row = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->memory_row);
-    ilp->most_whole = table->n_slots + MORE_ROWS;
+    ilp->memory_row = weft_pool_array(&ilp->pool, n_rows, sizeof *ilp->memory_row);
+    ilp->most_whole = table->n_rows + MORE_ROWS;
     ilp->whole = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->whole);
     ilp->references = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->references);
     ilp->uses = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->uses);

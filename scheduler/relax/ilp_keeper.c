@@ -1,15 +1,15 @@
 #include "scheduler/relax/ilp_keeper.h"
 
 /* The item of `other` that moves the same blocks as item `i` does under its own strategy, in a
- * window that is no narrower, with the end that memory depends on in the same place; -1 when none
- * does. */
+ * window that is no narrower, with the end that memory depends on in the same place and tier; -1
+ * when none does. */
 static int32_t counterpart(const struct weft_problem *problem, int32_t i, int32_t other)
 {
     const struct weft_item *a = &problem->items[i].item;
     for (int32_t k = 0; k < problem->n_items; k++) {
         const struct weft_item *b = &problem->items[k].item;
         if (b->decision != a->decision || !(b->strategies >> other & 1u) || b->kind != a->kind ||
-            b->gather != a->gather)
+            b->gather != a->gather || b->stair_tier != a->stair_tier)
             continue;
         bool same_end = a->acquires ? b->last == a->last : b->first == a->first;
         bool wider = b->first <= a->first && b->last >= a->last;
@@ -27,26 +27,29 @@ static int64_t more_bytes(const struct weft_problem *problem, int32_t i, int32_t
     return more > 0 ? item->n_blocks * more : 0;
 }
 
-/* Where the other's blocks hold more, what the strategy holds anyway must make up for it: in every
- * slot of a window for the blocks of all windows, because they may be held together. */
+/* Where the other's blocks hold more in a tier, what the strategy holds anyway must make up for it:
+ * in every slot of a window for the blocks of all windows, because they may be held together. */
 static bool makes_up(const struct weft_digest *table, int32_t decision, int32_t strategy,
-                     int32_t other)
+                     int32_t other, int32_t tier)
 {
     const struct weft_problem *problem = table->problem;
     const int64_t *ours = &table->fixed[weft_digest_row(table, decision, strategy)];
     const int64_t *theirs = &table->fixed[weft_digest_row(table, decision, other)];
+    int32_t at = weft_problem_tier_at(problem, tier);
     int64_t more = 0;
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        if (item->decision == decision && item->strategies >> strategy & 1u)
+        if (item->decision == decision && item->strategies >> strategy & 1u &&
+            item->stair_tier == tier)
             more += more_bytes(problem, i, counterpart(problem, i, other));
     }
     for (int32_t i = 0; more > 0 && i < table->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (item->decision != decision || !(item->strategies >> strategy & 1u)) continue;
+        if (item->stair_tier != tier) continue;
         if (more_bytes(problem, i, counterpart(problem, i, other)) == 0) continue;
         for (int32_t s = item->first; s <= item->last; s++)
-            if (theirs[s] + more > ours[s]) return false;
+            if (theirs[at + s] + more > ours[at + s]) return false;
     }
     return true;
 }
@@ -62,8 +65,8 @@ bool weft_ilp_dominated(const struct weft_digest *table, int32_t decision, int32
     const struct weft_problem_strategy *its = &problem->decisions[decision].strategies[other];
     for (int32_t i = 0; i < its->n_times; i++)
         if (its->times[i].ns > weft_strategy_ns(own, its->times[i].slot)) return false;
-    for (int32_t s = 0; s < table->n_slots; s++)
-        if (theirs[s] > ours[s]) return false;
+    for (int32_t r = 0; r < table->n_rows; r++)
+        if (theirs[r] > ours[r]) return false;
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (item->decision != decision) continue;
@@ -72,7 +75,10 @@ bool weft_ilp_dominated(const struct weft_digest *table, int32_t decision, int32
         n_ours++;
         if (counterpart(problem, i, other) < 0) return false;
     }
-    return n_ours == n_theirs && makes_up(table, decision, strategy, other);
+    bool dominated = n_ours == n_theirs;
+    for (int32_t tier = 0; tier < problem->n_tiers && dominated; tier++)
+        dominated = makes_up(table, decision, strategy, other, tier);
+    return dominated;
 }
 
 bool weft_ilp_worth_a_column(const struct weft_digest *table, int32_t decision, int32_t strategy)
@@ -87,31 +93,31 @@ bool weft_ilp_worth_a_column(const struct weft_digest *table, int32_t decision, 
 }
 
 static int64_t lean_bytes(const struct weft_digest *table, int32_t decision, int32_t strategy,
-                          int32_t slot)
+                          int32_t row)
 {
-    return table->lean[weft_digest_row(table, decision, strategy) + (size_t)slot];
+    return table->lean[weft_digest_row(table, decision, strategy) + (size_t)row];
 }
 
-static int64_t least_of_decision(const struct weft_digest *table, int32_t decision, int32_t slot)
+static int64_t least_of_decision(const struct weft_digest *table, int32_t decision, int32_t row)
 {
     int64_t least = INT64_MAX;
     for (int32_t p = 0; p < weft_digest_count(table, decision); p++) {
-        if (lean_bytes(table, decision, p, slot) < least)
-            least = lean_bytes(table, decision, p, slot);
+        if (lean_bytes(table, decision, p, row) < least)
+            least = lean_bytes(table, decision, p, row);
     }
     return least;
 }
 
-int32_t weft_ilp_full_slot(const struct weft_digest *table, int32_t decision, int32_t strategy)
+int32_t weft_ilp_full_row(const struct weft_digest *table, int32_t decision, int32_t strategy)
 {
     int32_t fullest = -1;
     int64_t most = weft_digest_limit_bytes(table);
-    for (int32_t s = 0; s < table->n_slots; s++) {
-        int64_t bytes = table->slotwise_least[s] - least_of_decision(table, decision, s) +
-                        lean_bytes(table, decision, strategy, s);
+    for (int32_t r = 0; r < table->n_rows; r++) {
+        int64_t bytes = table->slotwise_least[r] - least_of_decision(table, decision, r) +
+                        lean_bytes(table, decision, strategy, r);
         if (bytes <= most) continue;
         most = bytes;
-        fullest = s;
+        fullest = r;
     }
     return fullest;
 }

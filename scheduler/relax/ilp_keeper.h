@@ -8,9 +8,10 @@
 
 #include "scheduler/digest/digest.h"
 
-/* The slot in which the strategy exceeds the limit most even with every other decision at its least
- * there: such a z is 0 in every plan, and the relaxation should know. -1 when there is none. */
-int32_t weft_ilp_full_slot(const struct weft_digest *table, int32_t decision, int32_t strategy);
+/* The memory row in which the strategy exceeds the limit most even with every other decision at its
+ * least there: such a z is 0 in every plan, and the relaxation should know. -1 when there is none.
+ */
+int32_t weft_ilp_full_row(const struct weft_digest *table, int32_t decision, int32_t strategy);
 
 /* False for a strategy that is nowhere better than another; of two equal ones the first is kept. */
 bool weft_ilp_worth_a_column(const struct weft_digest *table, int32_t decision, int32_t strategy);

@@ -125,7 +125,7 @@ bool weft_ilp_point(const struct weft_ilp *ilp, const int32_t *strategies,
     int32_t *blocks = calloc((size_t)table->n_items * n_slots + 1, sizeof *blocks);
     size_t n_loads = weft_problem_lane_at(table->problem, table->problem->n_lanes);
     double *sums = calloc(2 * n_loads, sizeof *sums);
-    int64_t *rows = calloc(n_slots, sizeof *rows);
+    int64_t *rows = calloc((size_t)table->n_rows, sizeof *rows);
     bool ok = blocks && sums && rows;
     if (ok) {
         struct loads loads = {sums, sums + n_loads};
@@ -143,9 +143,10 @@ bool weft_ilp_point(const struct weft_ilp *ilp, const int32_t *strategies,
         weft_digest_fixed_rows(table, strategies, rows);
         for (int32_t s = 0; s < table->n_slots; s++) {
             fill_times(ilp, &loads, s, weft_problem_slot_ns(table->problem, strategies, s), x);
-            if (ilp->hold[s] >= 0)
-                x[ilp->hold[s]] = ldexp((double)(rows[s] - table->common[s]), -ilp->bytes_shift);
         }
+        for (int32_t r = 0; r < table->n_rows; r++)
+            if (ilp->hold[r] >= 0)
+                x[ilp->hold[r]] = ldexp((double)(rows[r] - table->common[r]), -ilp->bytes_shift);
     }
     free(blocks);
     free(sums);

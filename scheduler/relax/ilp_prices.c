@@ -30,17 +30,20 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
     weft_dual_reset(dual, WEFT_LANE_COMPUTE);
     int32_t n_slots = ilp->table->n_slots;
     for (int32_t s = 0; s < n_slots; s++) {
-        int32_t memory = ilp->memory_row[s], hold = ilp->hold[s];
-        double room = 1, mu = 0; /* a share of all lanes' time cannot cost more than the time */
+        double room = 1; /* a share of all lanes' time cannot cost more than the time */
         for (int32_t k = 0; k < dual->n_moving; k++) {
             int32_t load = ilp->load_row[k * n_slots + s];
             double lambda = load < 0 ? 0 : positive(-row_duals[load]);
             dual->lambda[k * n_slots + s] = lambda < room ? lambda : room;
             room -= dual->lambda[k * n_slots + s];
         }
+    }
+    for (int32_t r = 0; r < ilp->table->n_rows; r++) {
+        int32_t memory = ilp->memory_row[r], hold = ilp->hold[r];
+        double mu = 0;
         if (memory >= 0) mu += positive(-row_duals[memory]);
         if (hold >= 0) mu += positive(-reduced[hold]);
-        dual->mu[s] = ldexp(mu, ilp->time_shift - ilp->bytes_shift);
+        dual->mu[r] = ldexp(mu, ilp->time_shift - ilp->bytes_shift);
     }
     for (int32_t g = 0; g < ilp->n_groups; g++) {
         double y = row_duals[ilp->group_row + g];
@@ -54,7 +57,7 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
         int32_t mip_row = ilp->mip.n_rows - ilp->n_whole + k;
         double nu = positive(-row_duals[mip_row]);
         if (nu == 0) continue;
-        int32_t row = weft_dual_add_row(dual, ilp->whole[k].slot, ilp->whole[k].step_bytes,
+        int32_t row = weft_dual_add_row(dual, ilp->whole[k].row, ilp->whole[k].step_bytes,
                                         ilp->references[k], ilp->uses[k]);
         if (row >= 0) dual->nu[row] = ldexp(nu, ilp->time_shift - ilp->bytes_shift);
     }
@@ -216,10 +219,11 @@ double weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *du
             if (column < 0) continue;
             double off = undecided(x[column]);
             if (off < 1e-4) continue;
-            int32_t slot = of->gathers ? s : s + 1;
+            int32_t row =
+                weft_problem_tier_at(ilp->table->problem, of->tier) + (of->gathers ? s : s + 1);
             double value =
                 off * worth[of->items[0]] *
-                (dual->mu[slot] * (double)it->item.stair_bytes + 1e-3 * (double)it->block_ns);
+                (dual->mu[row] * (double)it->item.stair_bytes + 1e-3 * (double)it->block_ns);
             if (value <= best) continue;
             best = value;
             *out = (struct weft_milestone){

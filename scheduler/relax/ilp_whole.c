@@ -39,32 +39,33 @@ static double unit_count(const struct weft_ilp *ilp, const struct weft_ilp_class
     return least;
 }
 
-/* What a strategy of a decision holds in the slot more than is usual. */
+/* What a strategy of a decision holds in the memory row more than is usual. */
 static int64_t more_bytes(const struct separation *of, int32_t decision, int32_t strategy,
-                          int32_t slot)
+                          int32_t row)
 {
     const struct weft_digest *table = of->build.ilp->table;
-    return table->fixed[weft_digest_row(table, decision, strategy) + (size_t)slot] -
+    return table->fixed[weft_digest_row(table, decision, strategy) + (size_t)row] -
            weft_usual_bytes(&of->usual[decision], strategy);
 }
 
-/* Sums the row up in `build`: what is held in its slot, as it counts. */
+/* Sums the row up in `build`: what is held in it, as it counts. */
 static void sum_row(struct separation *of, const struct weft_whole_row *row)
 {
     struct weft_ilp_build *build = &of->build;
     const struct weft_ilp *ilp = build->ilp;
-    int32_t s = row->slot;
+    int32_t n_slots = ilp->table->n_slots, tier = row->row / n_slots, s = row->row % n_slots;
     for (int32_t u = 0; u < ilp->table->n_decisions; u++) {
         for (int32_t p = 0; p < weft_digest_count(ilp->table, u); p++) {
             int32_t z = ilp->z[weft_digest_at(ilp->table, u, p)];
             if (z < 0) continue;
-            int64_t count = weft_whole_count(row, more_bytes(of, u, p, s));
+            int64_t count = weft_whole_count(row, more_bytes(of, u, p, row->row));
             if (count != 0) weft_ilp_add_entry(build, z, weft_ilp_bytes_units(ilp, count));
         }
     }
     for (int32_t c = 0; c < ilp->n_classes; c++) {
         const struct weft_ilp_class *class = &ilp->classes[c];
         if (s < class->first || s > class->last || class->unit_bytes == 0) continue;
+        if (class->tier != tier) continue;
         double count = unit_count(ilp, class, row);
         if (count == 0) continue;
         if (class->gathers) {
@@ -107,21 +108,22 @@ static int32_t add_step(int64_t *steps, int32_t n, int64_t bytes)
     return n + 1;
 }
 
-/* Sizes of what may be held in the slot in whole. */
-static int32_t list_steps(struct separation *of, int32_t slot)
+/* Sizes of what may be held in the memory row in whole. */
+static int32_t list_steps(struct separation *of, int32_t row)
 {
     const struct weft_ilp *ilp = of->build.ilp;
     const struct weft_digest *table = ilp->table;
-    int32_t n = 0;
+    int32_t n = 0, tier = row / table->n_slots, slot = row % table->n_slots;
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &table->problem->items[i].item;
-        if (slot >= item->first && slot <= item->last && item->stair_bytes > 0)
+        if (slot >= item->first && slot <= item->last && item->stair_bytes > 0 &&
+            item->stair_tier == tier)
             n = add_step(of->steps, n, item->stair_bytes);
     }
     for (int32_t u = 0; u < table->n_decisions; u++) {
         for (int32_t p = 0; p < weft_digest_count(ilp->table, u); p++) {
             if (ilp->z[weft_digest_at(ilp->table, u, p)] < 0) continue;
-            int64_t bytes = more_bytes(of, u, p, slot);
+            int64_t bytes = more_bytes(of, u, p, row);
             if (bytes != 0) n = add_step(of->steps, n, bytes > 0 ? bytes : -bytes);
         }
     }
@@ -129,21 +131,21 @@ static int32_t list_steps(struct separation *of, int32_t slot)
     return n < MOST_STEPS ? n : MOST_STEPS;
 }
 
-/* The whole row of the slot that x exceeds most, in units of its length; false when it exceeds
- * none. What is held as it is tells at once which steps it can exceed: those that it fills more
- * wholes of than there are. */
-static bool find_row(struct separation *of, int32_t slot, struct weft_whole_row *out)
+/* The whole row of the memory row that x exceeds most, in units of its length; false when it
+ * exceeds none. What is held as it is tells at once which steps it can exceed: those that it fills
+ * more wholes of than there are. */
+static bool find_row(struct separation *of, int32_t at, struct weft_whole_row *out)
 {
     const struct weft_ilp *ilp = of->build.ilp;
     double length, most = 1e-6;
-    int64_t room_bytes = weft_dual_compare(of->dual, slot, of->reference, of->relies, of->usual);
-    struct weft_whole_row plain = weft_whole_row(slot, 1, room_bytes);
+    int64_t room_bytes = weft_dual_compare(of->dual, at, of->reference, of->relies, of->usual);
+    struct weft_whole_row plain = weft_whole_row(at, 1, room_bytes);
     sum_row(of, &plain);
     double held = take_row(of, &length);
-    int32_t n = list_steps(of, slot);
+    int32_t n = list_steps(of, at);
     bool found = false;
     for (int32_t k = 0; k < n; k++) {
-        struct weft_whole_row row = weft_whole_row(slot, of->steps[k], room_bytes);
+        struct weft_whole_row row = weft_whole_row(at, of->steps[k], room_bytes);
         if (held <= weft_ilp_bytes_units(ilp, room_bytes - row.rest_bytes)) continue;
         sum_row(of, &row);
         double value = take_row(of, &length);
@@ -160,7 +162,7 @@ static bool has_row(const struct separation *of, const struct weft_whole_row *ro
 {
     const struct weft_ilp *ilp = of->build.ilp;
     for (int32_t k = 0; k < ilp->n_whole; k++)
-        if (ilp->whole[k].slot == row->slot && ilp->whole[k].step_bytes == row->step_bytes &&
+        if (ilp->whole[k].row == row->row && ilp->whole[k].step_bytes == row->step_bytes &&
             memcmp(ilp->references[k], of->reference, (size_t)ilp->table->n_decisions) == 0 &&
             memcmp(ilp->uses[k], of->uses, (size_t)ilp->n_groups) == 0)
             return true;
@@ -217,10 +219,10 @@ static void separate(struct separation *of, const uint8_t *reference, int32_t *r
     of->reference = reference;
     of->relies = relies;
     of->uses = uses;
-    for (int32_t s = 0; !build->failed && s < ilp->table->n_slots; s++) {
+    for (int32_t r = 0; !build->failed && r < ilp->table->n_rows; r++) {
         struct weft_whole_row row;
-        if (ilp->memory_row[s] < 0 || ilp->n_whole == ilp->most_whole) continue;
-        if (!find_row(of, s, &row) || has_row(of, &row)) continue;
+        if (ilp->memory_row[r] < 0 || ilp->n_whole == ilp->most_whole) continue;
+        if (!find_row(of, r, &row) || has_row(of, &row)) continue;
         sum_row(of, &row);
         weft_ilp_end_row(build, -INFINITY, weft_ilp_bytes_units(ilp, row.room_bytes));
         if (build->failed) return;

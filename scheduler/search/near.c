@@ -115,22 +115,22 @@ static bool apply(const struct near *near, int32_t set, const int32_t *cheapest,
     return true;
 }
 
-/* The change that frees bytes in the slot at the least cost a byte of those that are too many. */
-static int32_t best_retreat(const struct near *near, const struct weft_search *search, int32_t slot,
+/* The change that frees bytes in the memory row at the least cost a byte of those that are too
+ * many. */
+static int32_t best_retreat(const struct near *near, const struct weft_search *search, int32_t row,
                             const int32_t *strategies)
 {
     const struct weft_digest *table = search->table;
     double least = INFINITY;
     int32_t best = -1;
-    double excess = (double)(search->rows[slot] - weft_digest_limit_bytes(search->table));
+    double excess = (double)(search->rows[row] - weft_digest_limit_bytes(search->table));
     weft_work_spend(search->budget.work, 4 * (int64_t)near->n_all);
     for (int32_t k = 0; k < near->n_all; k++) {
         const struct change *to = &near->all[k];
         int32_t now = strategies[to->decision];
         double freed =
-            (double)(table->lean[weft_digest_row(table, to->decision, now) + (size_t)slot] -
-                     table
-                         ->lean[weft_digest_row(table, to->decision, to->strategy) + (size_t)slot]);
+            (double)(table->lean[weft_digest_row(table, to->decision, now) + (size_t)row] -
+                     table->lean[weft_digest_row(table, to->decision, to->strategy) + (size_t)row]);
         if (freed <= 0) continue;
         double cost = to->cost - near->cost[weft_digest_at(table, to->decision, now)];
         double value = cost / (freed < excess ? freed : excess);
@@ -139,15 +139,15 @@ static int32_t best_retreat(const struct near *near, const struct weft_search *s
     return best;
 }
 
-/* Makes the strategies fit, from the fullest slot on. False when that fails. */
+/* Makes the strategies fit, from the fullest row on. False when that fails. */
 static bool retreat(const struct near *near, struct weft_search *search, int32_t *strategies)
 {
     for (int32_t left = 2 * search->table->n_decisions; left > 0; left--) {
         if (weft_search_fits(search, strategies)) return true;
-        int32_t slot = 0;
-        for (int32_t s = 1; s < search->table->n_slots; s++)
-            if (search->rows[s] > search->rows[slot]) slot = s;
-        int32_t k = best_retreat(near, search, slot, strategies);
+        int32_t row = 0;
+        for (int32_t r = 1; r < search->table->n_rows; r++)
+            if (search->rows[r] > search->rows[row]) row = r;
+        int32_t k = best_retreat(near, search, row, strategies);
         if (k < 0) return false;
         strategies[near->all[k].decision] = near->all[k].strategy;
     }

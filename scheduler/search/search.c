@@ -22,7 +22,7 @@ enum weft_status weft_search_create(const struct weft_digest *table, struct weft
     search->step_ns = -1;
     search->strategies = calloc(3 * n_decisions, sizeof *search->strategies);
     search->moves = calloc(2 * n_blocks, sizeof *search->moves);
-    search->rows = calloc(n_slots, sizeof *search->rows);
+    search->rows = calloc((size_t)table->n_rows, sizeof *search->rows);
     search->simulation = calloc(weft_simulate_words(table->problem), sizeof *search->simulation);
     search->choices = calloc((size_t)table->problem->n_strategies + 1, sizeof *search->choices);
     search->owed = calloc((size_t)table->problem->n_kinds + 1, sizeof *search->owed);
@@ -86,7 +86,7 @@ static void spend(const struct weft_search *search, int64_t units)
 bool weft_search_fits(struct weft_search *search, const int32_t *strategies)
 {
     spend(search,
-          100 + 3 * (int64_t)search->table->n_slots + 5 * (int64_t)search->table->n_decisions);
+          100 + 3 * (int64_t)search->table->n_rows + 5 * (int64_t)search->table->n_decisions);
     return weft_digest_lean_rows(search->table, strategies, search->rows, NULL) <=
            weft_digest_limit_bytes(search->table);
 }
@@ -94,11 +94,11 @@ bool weft_search_fits(struct weft_search *search, const int32_t *strategies)
 static int64_t peak_of_moves(struct weft_search *search, const int32_t *strategies,
                              const struct weft_move *moves, int32_t n_moves)
 {
-    int64_t peak = 0;
-    spend(search, 3 * (int64_t)search->table->n_slots + 5 * (int64_t)n_moves);
+    int64_t peak = INT64_MIN;
+    spend(search, 3 * (int64_t)search->table->n_rows + 5 * (int64_t)n_moves);
     weft_digest_move_rows(search->table, strategies, moves, n_moves, search->rows);
-    for (int32_t s = 0; s < search->table->n_slots; s++)
-        if (search->rows[s] > peak) peak = search->rows[s];
+    for (int32_t r = 0; r < search->table->n_rows; r++)
+        if (search->rows[r] > peak) peak = search->rows[r];
     return peak;
 }
 

@@ -6,10 +6,10 @@
 #include "base/hash.h"
 #include "base/lanes.h"
 
-enum { MEMORY_SLOTS = 1 << 16 };              /* of states met; a power of 2 */
-enum { STEPS_A_LOOK = 4096 };                 /* at the budget */
-enum { KEY_WORDS = 8 + 2 * WEFT_MOST_LANES }; /* of a state, beside its items */
-enum { MOST_EVENTS = 1000 };                  /* slots and blocks: what a stack has room for */
+enum { MEMORY_SLOTS = 1 << 16 };                                /* of states met; a power of 2 */
+enum { STEPS_A_LOOK = 4096 };                                   /* at the budget */
+enum { KEY_WORDS = 8 + 2 * WEFT_MOST_LANES + WEFT_MOST_TIERS }; /* of a state, beside its items */
+enum { MOST_EVENTS = 1000 }; /* slots and blocks: what a stack has room for */
 
 /* Where a schedule stands. What gathers hold from now on follows from how many were put. */
 struct state {
@@ -21,7 +21,7 @@ struct state {
     bool rests[WEFT_MOST_LANES]; /* nothing more in this slot */
     bool waits;                  /* compute is over, and the next slot is put off */
     bool stays; /* what it waited for is not due: only a plan that waits for more waits here */
-    int64_t late_bytes; /* held in the slot by reductions released before it */
+    int64_t late_bytes[WEFT_MOST_TIERS]; /* held in the slot by reductions released before it */
 };
 
 struct met {
@@ -32,8 +32,7 @@ struct met {
 struct weft_exact {
     struct weft_search *search;
     const struct weft_problem *problem;
-    int64_t *rows;    /* [n_slots]: strategies, gathers put, and what reductions must hold */
-    int64_t *fixed;   /* [n_slots] */
+    int64_t *rows;    /* [n_rows]: strategies, gathers put, and what reductions must hold */
     int64_t *rest_ns; /* [n_slots + 1]: compute from the start of a slot to the end */
     int64_t *key;     /* scratch of one state's key */
     int32_t *left;    /* [n_items]: blocks not put */
@@ -56,7 +55,8 @@ enum weft_status weft_exact_create(struct weft_search *search, struct weft_exact
     size_t n_slots = (size_t)search->table->n_slots, n_items = (size_t)search->table->n_items;
     exact->search = search;
     exact->problem = search->table->problem;
-    exact->rows = calloc(4 * n_slots + 2 + n_items + KEY_WORDS, sizeof *exact->rows);
+    size_t n_rows = (size_t)search->table->n_rows;
+    exact->rows = calloc(n_rows + n_slots + 1 + n_items + KEY_WORDS, sizeof *exact->rows);
     exact->left = calloc(2 * n_items + 1, sizeof *exact->left);
     exact->moves = calloc((size_t)search->table->n_blocks + 1, sizeof *exact->moves);
     exact->met = calloc(MEMORY_SLOTS, sizeof *exact->met);
@@ -64,8 +64,7 @@ enum weft_status weft_exact_create(struct weft_search *search, struct weft_exact
         weft_exact_destroy(exact);
         return weft_fail_memory(err, "an exact search");
     }
-    exact->fixed = exact->rows + n_slots;
-    exact->rest_ns = exact->fixed + n_slots;
+    exact->rest_ns = exact->rows + n_rows;
     exact->key = exact->rest_ns + n_slots + 1;
     exact->undone = exact->left + n_items;
     *out = exact;
@@ -102,17 +101,29 @@ static int64_t slot_ns(const struct weft_exact *exact, int32_t slot)
     return weft_problem_slot_ns(exact->search->table->problem, exact->strategies, slot);
 }
 
-/* What reductions hold in the slot at hand beyond what `rows` has: those that could have been
- * complete before it. */
-static int64_t late_bytes(const struct weft_exact *exact, int32_t slot)
+/* What reductions hold of every tier in the slot at hand beyond what `rows` has: those that could
+ * have been complete before it. */
+static void sum_late(const struct weft_exact *exact, int32_t slot,
+                     int64_t late_bytes[WEFT_MOST_TIERS])
 {
-    int64_t bytes = 0;
+    memset(late_bytes, 0, WEFT_MOST_TIERS * sizeof *late_bytes);
     for (int32_t i = 0; i < exact->search->table->n_reductions; i++) {
         int32_t item = exact->search->table->reductions[i];
-        if (item_of(exact, item)->first >= slot) break;
-        bytes += exact->undone[item] * item_of(exact, item)->stair_bytes;
+        const struct weft_item *it = item_of(exact, item);
+        if (it->first >= slot) break;
+        late_bytes[it->stair_tier] += exact->undone[item] * it->stair_bytes;
     }
-    return bytes;
+}
+
+/* The slot's rows are within the limit. */
+static bool fits_slot(const struct weft_exact *exact, const struct state *at, int32_t slot)
+{
+    const struct weft_digest *table = exact->search->table;
+    for (int32_t tier = 0; tier < exact->problem->n_tiers; tier++)
+        if (exact->rows[weft_problem_tier_at(exact->problem, tier) + slot] + at->late_bytes[tier] >
+            weft_digest_limit_bytes(table))
+            return false;
+    return true;
 }
 
 /* No way from here beats the best known. */
@@ -142,7 +153,8 @@ static bool was_met(struct weft_exact *exact, const struct state *at)
     }
     for (int32_t i = 0; i < exact->search->table->n_items; i++)
         exact->key[n++] = exact->left[i];
-    exact->key[n++] = at->late_bytes;
+    for (int32_t tier = 0; tier < exact->problem->n_tiers; tier++)
+        exact->key[n++] = at->late_bytes[tier];
     struct weft_hash hash = weft_hash_bytes(exact->key, n * sizeof *exact->key);
     struct met *met = &exact->met[hash.low & (MEMORY_SLOTS - 1)];
     if (weft_hash_equal(met->key, hash) && met->now_ns <= at->lanes.now_ns) return true;
@@ -205,8 +217,8 @@ static void enter_next(struct weft_exact *exact, struct state at)
         offer(exact);
         return;
     }
-    at.late_bytes = late_bytes(exact, next);
-    if (exact->rows[next] + at.late_bytes > weft_digest_limit_bytes(exact->search->table)) return;
+    sum_late(exact, next, at.late_bytes);
+    if (!fits_slot(exact, &at, next)) return;
     at.slot = next;
     at.computes = at.waits = at.stays = false;
     memset(at.rests, 0, sizeof at.rests);
@@ -229,8 +241,9 @@ static bool may_put(const struct weft_exact *exact, const struct state *at, int3
     if (exact->left[item] == 0 || it->first > at->slot || !may_follow(exact, item)) return false;
     if (!is_gather(it)) return true;
     if (it->last == at->slot - 1) return !at->computes;
+    const int64_t *rows = exact->rows + weft_problem_stair_at(exact->problem, it);
     for (int32_t s = at->slot; s <= last_of(it) && it->stair_bytes > 0; s++) {
-        int64_t held = exact->rows[s] + (s == at->slot ? at->late_bytes : 0);
+        int64_t held = rows[s] + (s == at->slot ? at->late_bytes[it->stair_tier] : 0);
         if (held + it->stair_bytes > weft_digest_limit_bytes(exact->search->table)) return false;
     }
     return it->last >= at->slot;
@@ -239,8 +252,9 @@ static bool may_put(const struct weft_exact *exact, const struct state *at, int3
 static void add_rows(struct weft_exact *exact, int32_t item, int32_t slot, int64_t sign)
 {
     const struct weft_item *it = item_of(exact, item);
+    int64_t *rows = exact->rows + weft_problem_stair_at(exact->problem, it);
     for (int32_t s = slot; is_gather(it) && s <= last_of(it); s++)
-        exact->rows[s] += sign * it->stair_bytes;
+        rows[s] += sign * it->stair_bytes;
 }
 
 static void put(struct weft_exact *exact, struct state at, int32_t item)
@@ -331,10 +345,10 @@ static bool begin(struct weft_exact *exact)
     memset(exact->met, 0, MEMORY_SLOTS * sizeof *exact->met);
     weft_digest_lean_rows(table, exact->strategies, exact->rows, NULL);
     exact->rest_ns[table->n_slots] = 0;
-    for (int32_t s = table->n_slots - 1; s >= 0; s--) {
+    for (int32_t s = table->n_slots - 1; s >= 0; s--)
         exact->rest_ns[s] = exact->rest_ns[s + 1] + slot_ns(exact, s);
-        if (exact->rows[s] > weft_digest_limit_bytes(exact->search->table)) return false;
-    }
+    for (int32_t r = 0; r < table->n_rows; r++)
+        if (exact->rows[r] > weft_digest_limit_bytes(table)) return false;
     for (int32_t i = 0; i < table->n_items; i++) {
         bool active = weft_item_active(item_of(exact, i), exact->strategies);
         exact->left[i] = exact->undone[i] = active ? item_of(exact, i)->n_blocks : 0;

@@ -137,7 +137,7 @@ static enum weft_status make_prices(struct weft_proof *proof, const struct weft_
     size_t n_lambda = (size_t)dual->n_moving * (size_t)dual->n_slots;
     size_t n_costs = (size_t)proof->problem->n_strategies;
     prices->lambda = weft_pool_array(&proof->pool, n_lambda, sizeof *prices->lambda);
-    prices->mu = weft_pool_array(&proof->pool, (size_t)dual->n_slots, sizeof *prices->mu);
+    prices->mu = weft_pool_array(&proof->pool, (size_t)dual->n_memory, sizeof *prices->mu);
     priced->cost = weft_pool_array(&proof->pool, 2 * n_costs, sizeof *priced->cost);
     prices->whole = weft_pool_array(&proof->pool, (size_t)dual->n_rows, sizeof *prices->whole);
     prices->pi = weft_pool_array(&proof->pool, (size_t)proof->n_groups, sizeof *prices->pi);
@@ -488,7 +488,7 @@ enum weft_status weft_proof_trivial(const struct weft_digest *table, struct weft
     struct weft_proof *proof = NULL;
     enum weft_status status;
     WEFT_TRY_GOTO(done, weft_dual_create(table, &dual, err));
-    bool fits = problem->memory_limit_bytes >= table->least_bytes;
+    bool fits = weft_digest_limit_bytes(table) >= table->least_bytes;
     WEFT_TRY_GOTO(done, weft_proof_create(problem, fits ? 1 : MOST_EMPTY_NODES, &proof, err));
     WEFT_TRY_GOTO(done, weft_proof_offer_trivial(proof, dual, &outcome->bound_by, err));
     if (!fits) WEFT_TRY_GOTO(done, prove_nothing_fits(proof, dual, err));

@@ -272,8 +272,8 @@ def plan_that_was_tampered_with(weft):
     text = open(plan, encoding="utf-8").read()
     weft.expect(65, "verify", weft.write("b.json", text[:len(text) // 2]), says="b.json")
     document = json.loads(text)
-    assert document["problem"]["memory_limit_bytes"] > 0
-    document["problem"]["memory_limit_bytes"] = 1000
+    assert document["problem"]["tiers"][0]["limit_bytes"] > 0
+    document["problem"]["tiers"][0]["limit_bytes"] = 1000
     weft.expect(65, "verify", weft.write("c.json", document), says="limit")
 
 
@@ -338,7 +338,7 @@ def name_another_problem(plan):
 
 
 def end_the_arena_above_the_limit(plan):
-    plan["prediction"]["total_bytes"] = plan["problem"]["memory_limit_bytes"] + 1
+    plan["prediction"]["total_bytes"] = plan["problem"]["tiers"][0]["limit_bytes"] + 1
 
 
 def end_the_arena_below_the_rows(plan):

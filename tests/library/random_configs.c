@@ -72,7 +72,7 @@ static void check_rows(const struct weft_session *session)
     size_t n = (size_t)problem->n_slots * WEFT_CATEGORY_COUNT;
     int64_t *rows = calloc(2 * n, sizeof *rows), *live = rows + n;
     CHECK(rows != NULL, "out of memory");
-    weft_plan_rows(session->plan, rows);
+    weft_plan_rows(session->plan, 0, rows);
     weft_program_live(session->program, live);
     for (size_t i = 0; i < n; i++)
         CHECK(rows[i] == live[i], "slot %s, %s: %lld bytes by rows, %lld by lives",
@@ -100,7 +100,7 @@ static void check_plan(struct weft_session *session, int64_t bound_ns)
 {
     const struct weft_plan *plan = session->plan;
     const struct weft_prediction *said = &plan->prediction;
-    int64_t limit_bytes = plan->problem->memory_limit_bytes;
+    int64_t limit_bytes = plan->problem->tiers[0].limit_bytes;
     CHECK(said->total_bytes <= limit_bytes &&
               session->program->base_bytes + session->program->arena_bytes == said->total_bytes,
           "%lld bytes of %lld, %lld in the program", (long long)said->total_bytes,
@@ -163,7 +163,8 @@ static void check_least(uint64_t seed)
     struct weft_error why = {0};
     open_session(seed, NULL, &session);
     OK(weft_session_stage_leanest(&session, &err));
-    session.config->cluster.memory_limit_bytes = weft_least_limit(session.stages.problem, NULL) - 1;
+    session.config->cluster.memory_limit_bytes =
+        weft_least_limit(session.stages.problem, 0, NULL) - 1;
     struct weft_period_rule rule = session.stages.problem->period;
     OK(weft_session_stage_period(&session, &rule, &err));
     CHECK(weft_session_plan(&session, "ilp", &why) == WEFT_E_INFEASIBLE,

@@ -138,8 +138,8 @@ static enum weft_status take_other_limit(const char *planned, const char *overri
         weft_session_take(&other, weft_text_chars(&text), text.length, "plan.json", err);
     *limit_bytes = other.config->cluster.memory_limit_bytes;
     if (status == WEFT_OK) {
-        cr_assert_eq(other.stages.problem->memory_limit_bytes,
-                     session.stages.problem->memory_limit_bytes);
+        cr_assert_eq(other.stages.problem->tiers[0].limit_bytes,
+                     session.stages.problem->tiers[0].limit_bytes);
         cr_assert(weft_hash_equal(other.config->hash, session.config->hash));
         cr_assert_not_null(other.program);
     }

@@ -94,7 +94,7 @@ Test(plan, blocking_gathers_and_late_launches)
     /*                                    U:a U:b fill F:a  F:b  B:b  B:a  drain norm */
     static const int64_t gathered[] = {0, 0, 100, 300, 400, 400, 200, 0, 0};
     static const int64_t full[] = {0, 0, 0, 0, 0, 200, 400, 400, 0};
-    weft_plan_rows(plan, rows);
+    weft_plan_rows(plan, 0, rows);
     for (int s = 0; s < N_SMALL_SLOTS; s++) {
         const int64_t *row = &rows[s * WEFT_CATEGORY_COUNT];
         cr_assert_eq(row[WEFT_CATEGORY_GATHERED_PARAMETERS], gathered[s], "slot %d", s);

@@ -83,13 +83,13 @@ Test(plan_json, no_limit_is_null)
     struct weft_plan *back = NULL;
     struct weft_text text;
     random_case_init(&random, 1);
-    cr_assert_eq(random.stages.problem->memory_limit_bytes, INT64_MAX);
+    cr_assert_eq(random.stages.problem->tiers[0].limit_bytes, INT64_MAX);
     struct weft_plan *plan = random_plan(&random, 0);
     weft_text_init(&text);
     weft_plan_write(plan, &text);
-    cr_assert(strstr(weft_text_chars(&text), "\"memory_limit_bytes\": null") != NULL);
+    cr_assert(strstr(weft_text_chars(&text), "\"limit_bytes\": null") != NULL);
     cr_assert_eq(parse(weft_text_chars(&text), text.length, &back, &err), WEFT_OK);
-    cr_assert_eq(back->problem->memory_limit_bytes, INT64_MAX);
+    cr_assert_eq(back->problem->tiers[0].limit_bytes, INT64_MAX);
     weft_plan_destroy(back);
     weft_plan_destroy(plan);
     weft_text_finish(&text);
@@ -165,6 +165,7 @@ static const struct {
 } corruptions[] = {
     {"format", "\"weft-trace\"", "weft-plan"},
     {"version", "1", "version 1"},
+    {"version", "9", "version 9 of weft-plan"},
     {"weft", "7", "weft"},
     {"planner", "7", "planner"},
     {"decision_hash", "\"12\"", "decision_hash"},
@@ -214,7 +215,10 @@ static const struct {
     {"profile_hash", "\"zz\"", "profile_hash"},
     {"profile_source", "1", "profile_source"},
     {"ranks", "0", "ranks"},
-    {"memory_limit_bytes", "0", "memory_limit_bytes"},
+    {"tiers", "[]", "there are 0 tiers; expected 1 to 8"},
+    {"tiers", "[1]", "tiers[0]"},
+    {"limit_bytes", "0", "limit_bytes"},
+    {"limit_bytes", "\"all\"", "limit_bytes"},
     {"agree_ns", "-1", "agree_ns"},
     {"lanes", "[]", "there are 0 lanes"},
     {"compute_rate", "-1", "compute_rate"},
@@ -405,7 +409,7 @@ Test(plan_json, mutated_bytes_do_no_harm)
         if (parse(bad, length, &out, &err) == WEFT_OK) {
             accepted++;
             cr_assert_eq(weft_plan_predict(out, &err), WEFT_OK);
-            cr_assert_eq(weft_plan_relax(out, weft_plan_peak(out, NULL), &err), WEFT_OK);
+            cr_assert_eq(weft_plan_relax(out, weft_plan_peak(out, 0, NULL), &err), WEFT_OK);
             struct weft_program *program = NULL;
             if (weft_program_lower(out, &random.inputs, &program, &err) == WEFT_OK)
                 verified += weft_program_verify(program, INT64_MAX, &err) == WEFT_OK;

@@ -31,7 +31,7 @@ Test(rows, by_hand)
     static const int64_t gathered[] = {0, 0, 200, 400, 400, 400, 200, 0, 0};
     static const int64_t full[] = {0, 0, 0, 0, 0, 200, 400, 200, 0};
     static const int64_t sharded[] = {200, 100, 0, 0, 0, 0, 100, 200, 200};
-    weft_plan_rows(plan, rows);
+    weft_plan_rows(plan, 0, rows);
     for (int s = 0; s < N_SMALL_SLOTS; s++) {
         const int64_t *row = &rows[s * WEFT_CATEGORY_COUNT];
         cr_assert_eq(row[WEFT_CATEGORY_BASE], 1000);
@@ -41,7 +41,7 @@ Test(rows, by_hand)
         cr_assert_eq(row[WEFT_CATEGORY_ACTIVATIONS], 0);
     }
     int32_t slot = -1;
-    cr_assert_eq(weft_plan_peak(plan, &slot), 1700);
+    cr_assert_eq(weft_plan_peak(plan, 0, &slot), 1700);
     cr_assert_eq(slot, 6);
     weft_plan_destroy(plan);
 }
@@ -60,7 +60,7 @@ Test(rows, relax_uses_what_is_free)
         cr_assert_eq(plan->placements[4 + i].deadline, 8);
         cr_assert_eq(plan->placements[6 + i].deadline, 8);
     }
-    cr_assert_eq(weft_plan_peak(plan, NULL), 1700);
+    cr_assert_eq(weft_plan_peak(plan, 0, NULL), 1700);
     weft_plan_destroy(plan);
 }
 
@@ -76,7 +76,7 @@ Test(rows, relax_stays_within_the_limit)
     cr_assert_eq(plan->placements[2].launch, 2);
     cr_assert_eq(plan->placements[3].launch, 3);
     cr_assert_eq(plan->placements[4].deadline, 7, "slot 7 holds 1400");
-    cr_assert_eq(weft_plan_peak(plan, NULL), 1700, "what was above the limit stays");
+    cr_assert_eq(weft_plan_peak(plan, 0, NULL), 1700, "what was above the limit stays");
     weft_plan_destroy(plan);
 }
 
@@ -84,7 +84,7 @@ static void check_slots(const struct weft_plan *plan, const int64_t *before, int
 {
     int32_t n_slots = plan->problem->n_slots;
     int64_t *rows = calloc((size_t)n_slots * WEFT_CATEGORY_COUNT, sizeof *rows);
-    weft_plan_rows(plan, rows);
+    weft_plan_rows(plan, 0, rows);
     for (int32_t s = 0; s < n_slots; s++) {
         int64_t total = 0, old = 0;
         for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++) {
@@ -101,7 +101,7 @@ static void check_maximal(const struct weft_plan *plan, int64_t limit_bytes)
 {
     int32_t n_slots = plan->problem->n_slots;
     int64_t *rows = calloc((size_t)n_slots * WEFT_CATEGORY_COUNT, sizeof *rows);
-    weft_plan_rows(plan, rows);
+    weft_plan_rows(plan, 0, rows);
     int32_t launched = 0;
     for (int32_t i = 0; i < plan->n_placements; i++) {
         struct weft_placement at = plan->placements[i];
@@ -126,8 +126,8 @@ Test(rows, relax_of_random_plans)
         struct weft_plan *plan = random_plan(&random, 3);
         size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
         int64_t *before = calloc(n, sizeof *before);
-        weft_plan_rows(plan, before);
-        int64_t limit_bytes = weft_plan_peak(plan, NULL) * (90 + (int64_t)seed % 15) / 100;
+        weft_plan_rows(plan, 0, before);
+        int64_t limit_bytes = weft_plan_peak(plan, 0, NULL) * (90 + (int64_t)seed % 15) / 100;
         cr_assert_eq(weft_plan_relax(plan, limit_bytes, &err), WEFT_OK);
         cr_assert_eq(weft_placements_check(plan->problem, plan->strategies, plan->placements,
                                            plan->n_placements, "relaxed", &err),

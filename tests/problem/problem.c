@@ -26,14 +26,82 @@ Test(problem, scalars)
     problem.ranks = 0;
     refused_problem(&problem, "ranks is 0");
     problem = small_problem();
-    problem.memory_limit_bytes = 0;
-    refused_problem(&problem, "memory_limit_bytes is 0");
-    problem.memory_limit_bytes = WEFT_PROBLEM_MOST + 1;
-    refused_problem(&problem, "memory_limit_bytes");
+    problem.tiers[0].limit_bytes = 0;
+    refused_problem(&problem, "tiers[0] (device): its limit_bytes");
+    problem.tiers[0].limit_bytes = WEFT_PROBLEM_MOST + 1;
+    refused_problem(&problem, "its limit_bytes");
     problem = small_problem();
     problem.agree_ns = -1;
     refused_problem(&problem, "agree_ns");
     problem = small_problem();
+}
+
+/* A memory of the host beside the device's. */
+static struct weft_problem two_tiers(void)
+{
+    struct weft_problem problem = small_problem();
+    problem.n_tiers = 2;
+    problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_HOME_HOST, INT64_C(1) << 40};
+    return problem;
+}
+
+Test(problem, tiers)
+{
+    struct weft_error err = {0};
+    struct weft_problem problem = two_tiers();
+    cr_assert_eq(weft_problem_check(&problem, "here", &err), WEFT_OK, "%s", err.text);
+    problem.n_tiers = 0;
+    refused_problem(&problem, "there are 0 tiers; expected 1 to 8");
+    problem.n_tiers = 9;
+    refused_problem(&problem, "there are 9 tiers");
+    problem = two_tiers();
+    problem.tiers[1].name = "device";
+    refused_problem(&problem, "tiers[1] (device): another has its name");
+    problem = two_tiers();
+    problem.tiers[1].kind = WEFT_HOME_DEVICE;
+    refused_problem(&problem,
+                    "tiers[1] (host): the first tier is the device's memory, and no other");
+    problem = two_tiers();
+    problem.tiers[0].kind = WEFT_HOME_DISK;
+    refused_problem(&problem, "tiers[0] (device): the first tier is the device's memory");
+    problem = two_tiers();
+    problem.tiers[1].kind = WEFT_HOME_COUNT;
+    refused_problem(&problem, "tiers[1] (host): its kind is out of range");
+    problem = two_tiers();
+    problem.tiers[1].limit_bytes = -1;
+    refused_problem(&problem, "tiers[1] (host): its limit_bytes");
+}
+
+Test(problem, what_is_held_is_in_a_tier_that_there_is)
+{
+    struct weft_problem problem = two_tiers();
+    struct weft_hold hold = {WEFT_CATEGORY_OPTIMIZER_STATE, 0, 2, 100, 1};
+    struct weft_error err = {0};
+    problem.common = &hold;
+    problem.items[0].item.stair_tier = 1;
+    cr_assert_eq(weft_problem_check(&problem, "here", &err), WEFT_OK, "%s", err.text);
+    hold.tier = 2;
+    refused_problem(&problem, "tier 2; the period has slots 0 to 8, there are 9 categories and 2");
+    hold.tier = -1;
+    refused_problem(&problem, "tier -1");
+    hold.tier = 1;
+    problem.items[0].item.stair_tier = 2;
+    refused_problem(&problem, "items[0]: it holds blocks in no tier that there is");
+    problem.items[0].item.stair_tier = 0;
+}
+
+/* What exceeds its own limit most, not what is most. */
+Test(problem, the_fullest_row_is_by_limit)
+{
+    struct weft_problem problem = two_tiers();
+    int64_t rows[2 * N_SMALL_SLOTS] = {0};
+    problem.tiers[0].limit_bytes = 1000;
+    problem.tiers[1].limit_bytes = 5000;
+    rows[3] = 900;
+    rows[N_SMALL_SLOTS + 4] = 4800;
+    cr_assert_eq(weft_problem_fullest_row(&problem, rows), 3);
+    rows[N_SMALL_SLOTS + 4] = 5001;
+    cr_assert_eq(weft_problem_fullest_row(&problem, rows), N_SMALL_SLOTS + 4);
 }
 
 Test(problem, lanes)
@@ -276,8 +344,8 @@ Test(problem, compares_in_units)
                        "%s", weft_text_chars(&out));
     weft_text_finish(&out);
     weft_text_init(&out);
-    a.memory_limit_bytes = INT64_C(24) << 30;
-    b.memory_limit_bytes = INT64_C(20) << 30;
+    a.tiers[0].limit_bytes = INT64_C(24) << 30;
+    b.tiers[0].limit_bytes = INT64_C(20) << 30;
     a.blocks.least_bytes = 10000000;
     b.blocks.least_bytes = 10000001;
     weft_problem_compare(&a, &b, &out);

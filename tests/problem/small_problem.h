@@ -47,13 +47,13 @@ static inline struct weft_problem small_problem(void)
     static const char *names[N_SMALL_SLOTS] = {"U:a", "U:b", "fill",  "F:a", "F:b",
                                                "B:b", "B:a", "drain", "norm"};
     static int64_t slot_ns[N_SMALL_SLOTS] = {0, 0, 0, 1000, 1000, 2000, 2000, 0, 100};
-    static struct weft_hold a_holds[] = {{WEFT_CATEGORY_GATHERED_PARAMETERS, 3, 6, 200},
-                                         {WEFT_CATEGORY_FULL_GRADIENTS, 6, 6, 200},
-                                         {WEFT_CATEGORY_SHARDED_GRADIENTS, 7, 0, 100}};
-    static struct weft_hold b_holds[] = {{WEFT_CATEGORY_GATHERED_PARAMETERS, 4, 5, 200},
-                                         {WEFT_CATEGORY_FULL_GRADIENTS, 5, 5, 200},
-                                         {WEFT_CATEGORY_SHARDED_GRADIENTS, 6, 1, 100}};
-    static struct weft_hold common[] = {{WEFT_CATEGORY_BASE, 0, N_SMALL_SLOTS - 1, 1000}};
+    static struct weft_hold a_holds[] = {{WEFT_CATEGORY_GATHERED_PARAMETERS, 3, 6, 200, 0},
+                                         {WEFT_CATEGORY_FULL_GRADIENTS, 6, 6, 200, 0},
+                                         {WEFT_CATEGORY_SHARDED_GRADIENTS, 7, 0, 100, 0}};
+    static struct weft_hold b_holds[] = {{WEFT_CATEGORY_GATHERED_PARAMETERS, 4, 5, 200, 0},
+                                         {WEFT_CATEGORY_FULL_GRADIENTS, 5, 5, 200, 0},
+                                         {WEFT_CATEGORY_SHARDED_GRADIENTS, 6, 1, 100, 0}};
+    static struct weft_hold common[] = {{WEFT_CATEGORY_BASE, 0, N_SMALL_SLOTS - 1, 1000, 0}};
     static const char *kinds[N_SMALL_STRATEGIES] = {"dp", "sdp"};
     static struct weft_slot_time a_times[] = {{0, 400}, {0, 200}}, b_times[] = {{1, 400}, {1, 200}};
     static struct weft_problem_strategy a_strategies[N_SMALL_STRATEGIES] = {
@@ -81,7 +81,8 @@ static inline struct weft_problem small_problem(void)
     return (struct weft_problem){
         .ranks = 2,
         .period = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP},
-        .memory_limit_bytes = INT64_MAX,
+        .n_tiers = 1,
+        .tiers = {{"device", WEFT_HOME_DEVICE, INT64_MAX}},
         .profile_source = "by hand",
         .n_slots = N_SMALL_SLOTS,
         .slots = slots,

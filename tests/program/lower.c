@@ -15,7 +15,7 @@ static void check_rows_lower(const struct random_case *random, const struct weft
 {
     size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
     int64_t *rows = calloc(n, sizeof *rows), *live = calloc(n, sizeof *live);
-    weft_plan_rows(plan, rows);
+    weft_plan_rows(plan, 0, rows);
     weft_program_live(program, live);
     for (size_t i = 0; i < n; i++) {
         cr_assert_eq(rows[i], live[i], "seed %d, slot %d (%s), %s: planned %lld, live %lld",
@@ -24,7 +24,7 @@ static void check_rows_lower(const struct random_case *random, const struct weft
                      weft_category_key((enum weft_category)(i % WEFT_CATEGORY_COUNT)),
                      (long long)rows[i], (long long)live[i]);
     }
-    cr_assert_eq(program->live_bytes + program->base_bytes, weft_plan_peak(plan, NULL));
+    cr_assert_eq(program->live_bytes + program->base_bytes, weft_plan_peak(plan, 0, NULL));
     free(rows);
     free(live);
 }
@@ -93,7 +93,7 @@ Test(lower, rows_are_lives_when_relaxed)
         struct weft_error err = {0};
         random_case_init(&random, seed);
         struct weft_plan *plan = random_plan(&random, 0);
-        int64_t limit_bytes = weft_plan_peak(plan, NULL);
+        int64_t limit_bytes = weft_plan_peak(plan, 0, NULL);
         cr_assert_eq(weft_plan_relax(plan, limit_bytes, &err), WEFT_OK);
         struct weft_program *program = random_program(&random, plan);
         check_rows_lower(&random, plan, program);

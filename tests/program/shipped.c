@@ -18,7 +18,7 @@ static void check_rows_shipped(const char *path, const struct weft_plan *plan,
     size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
     int64_t *rows = calloc(n, sizeof *rows), *live = calloc(n, sizeof *live);
     cr_assert(rows != NULL && live != NULL);
-    weft_plan_rows(plan, rows);
+    weft_plan_rows(plan, 0, rows);
     weft_program_live(program, live);
     for (size_t i = 0; i < n; i++) {
         cr_assert_eq(rows[i], live[i], "%s, slot %s, %s", path,

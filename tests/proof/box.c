@@ -54,11 +54,11 @@ Test(box, without_a_limit_windows_are_whole)
 Test(box, what_cannot_fit_is_ruled_out)
 {
     struct weft_problem problem = small_problem();
-    problem.memory_limit_bytes = 1700;
+    problem.tiers[0].limit_bytes = 1700;
     struct weft_box *box = box_of(&problem, SDP | DP, SDP);
     cr_assert_eq(box->allowed[0], SDP | DP);
     weft_box_destroy(box);
-    problem.memory_limit_bytes = 1699;
+    problem.tiers[0].limit_bytes = 1699;
     box = box_of(&problem, SDP | DP, SDP);
     cr_assert(!box->empty);
     cr_assert_eq(box->allowed[0], DP, "a's sdp does not fit beside b's");
@@ -77,7 +77,7 @@ Test(box, what_cannot_fit_is_ruled_out)
 Test(box, gathers_are_launched_when_all_their_slots_have_room)
 {
     struct weft_problem problem = small_problem();
-    problem.memory_limit_bytes = 1700;
+    problem.tiers[0].limit_bytes = 1700;
     problem.items[B_GATHER].item.stair_bytes = 300;
     struct weft_box *box = box_of(&problem, SDP, SDP);
     check_spans(box, B_GATHER, 2, (struct weft_span[]){{1, 4, 3, 4}, {1, 2, 3, 4}});
@@ -98,7 +98,7 @@ Test(box, gathers_are_launched_when_all_their_slots_have_room)
 Test(box, reductions_are_complete_before_room_ends)
 {
     struct weft_problem problem = small_problem();
-    problem.memory_limit_bytes = 2100;
+    problem.tiers[0].limit_bytes = 2100;
     problem.items[B_REDUCE].item.stair_bytes = 300;
     problem.items[A_REDUCE].item.stair_bytes = 200;
     struct weft_box *box = box_of(&problem, SDP, SDP);
@@ -163,7 +163,7 @@ Test(box, milestones_that_contradict_each_other_leave_nothing)
 Test(box, milestones_take_room)
 {
     struct weft_problem problem = small_problem();
-    problem.memory_limit_bytes = 1700;
+    problem.tiers[0].limit_bytes = 1700;
     problem.items[A_GATHER].item.stair_bytes = 350;
     struct weft_box *box = box_of(&problem, SDP, SDP);
     check_spans(box, B_GATHER, 1, &(struct weft_span){2, 2, 3, 4});

@@ -65,7 +65,7 @@ Test(certificate, what_is_wrong_is_refused)
     f.prices.n_whole = 1;
     price_whole(&f, 0, 2, 100, 1);
     cr_assert_eq(check(&f, 0, &err), WEFT_OK, "%s", err.text);
-    f.whole[0].slot = N_SMALL_SLOTS;
+    f.whole[0].row = N_SMALL_SLOTS;
     cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "no slot"), "%s", err.text);
     price_whole(&f, 0, 2, 0, 1);
@@ -140,7 +140,7 @@ Test(certificate, a_branch_is_left_as_it_was_found)
     struct weft_prices both[2] = {f.prices, f.prices};
     int64_t none[N_SMALL_SLOTS] = {0};
     both[1].mu = none;
-    f.problem.memory_limit_bytes = 1700;
+    f.problem.tiers[0].limit_bytes = 1700;
     /* a has sdp alone: dp would hold nothing, and take as much. */
     struct weft_problem_decision decisions[2] = {f.problem.decisions[0], f.problem.decisions[1]};
     decisions[0].strategies += IS_SDP;

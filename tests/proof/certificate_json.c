@@ -109,7 +109,7 @@ Test(certificate_json, round_trip)
     cr_assert_eq(back.prices[1].pi[0], -WEFT_PRICE_MOST_PI);
     cr_assert_eq(back.prices[0].n_whole, 0);
     cr_assert_eq(back.prices[1].n_whole, 1);
-    cr_assert_eq(back.prices[1].whole[0].slot, 3);
+    cr_assert_eq(back.prices[1].whole[0].row, 3);
     cr_assert_eq(back.prices[1].whole[0].step_bytes, 1000);
     cr_assert_eq(back.prices[1].whole[0].nu, WEFT_PROBLEM_MOST);
     cr_assert_arr_eq(back.prices[1].whole[0].reference, made.prices[1].whole[0].reference, 2);

@@ -63,7 +63,7 @@ Test(prices, blocks_go_where_the_channel_is_cheap)
     /* A gather that is waited for costs all its time at most. */
     f.lambda[1] = f.lambda[2] = f.lambda[3] = WEFT_PRICE_ONE;
     f.mu[2] = WEFT_PRICE_ONE / 2;
-    f.problem.memory_limit_bytes = 1700; /* in slot 2 700 more than what is held whatever moves */
+    f.problem.tiers[0].limit_bytes = 1700; /* in slot 2 700 more than what is held whatever moves */
     cr_assert_eq(bound(&f, SDP, SDP),
                  50 + 200 + (1000 + 2000 + 1750 + 100) + 2 * 150 + 2 * 75 + 4 * 600 - 350);
 }
@@ -74,7 +74,7 @@ Test(prices, bytes_are_paid_where_they_are_held)
 {
     struct fixture f;
     init(&f);
-    f.problem.memory_limit_bytes = 1700;
+    f.problem.tiers[0].limit_bytes = 1700;
     f.mu[5] = WEFT_PRICE_ONE * 3;
     cr_assert_eq(bound(&f, SDP, SDP), 6550 - 3 * 100);
     /* Rounded up: step times are whole numbers. */
@@ -82,7 +82,7 @@ Test(prices, bytes_are_paid_where_they_are_held)
     cr_assert_eq(bound(&f, SDP, SDP), 6550);
     f.mu[5] = WEFT_PRICE_ONE / 64; /* 100 / 64 less */
     cr_assert_eq(bound(&f, SDP, SDP), 6549);
-    f.problem.memory_limit_bytes = 1699;
+    f.problem.tiers[0].limit_bytes = 1699;
     cr_assert_eq(bound(&f, SDP, SDP), WEFT_PROBLEM_MOST, "no plan fits");
     cr_assert_eq(bound(&f, SDP | DP, SDP), bound(&f, DP, SDP));
 }
@@ -93,7 +93,7 @@ Test(prices, what_wraps_is_paid_for)
 {
     struct fixture f;
     init(&f);
-    f.problem.memory_limit_bytes = 1700;
+    f.problem.tiers[0].limit_bytes = 1700;
     f.mu[0] = WEFT_PRICE_ONE;
     cr_assert_eq(bound(&f, SDP, SDP), 6550 - 700 + 2 * 100);
 }
@@ -130,7 +130,7 @@ Test(prices, a_block_is_held_whole)
 {
     struct fixture f;
     init(&f);
-    f.problem.memory_limit_bytes = 1700;
+    f.problem.tiers[0].limit_bytes = 1700;
     f.problem.items[A_GATHER].item.stair_bytes = 400;
     f.lambda[3] = WEFT_PRICE_ONE; /* nothing computes beside what is gathered late */
     int64_t apart = bound(&f, SDP, SDP);
@@ -142,7 +142,7 @@ Test(prices, a_block_is_held_whole)
 Test(prices, whole_steps_count)
 {
     struct weft_whole_row row = weft_whole_row(3, 100, 150);
-    cr_assert_eq(row.slot, 3);
+    cr_assert_eq(row.row, 3);
     cr_assert_eq(row.rest_bytes, 50);
     cr_assert_eq(row.room_bytes, 50);
     cr_assert_eq(weft_whole_count(&row, 0), 0);
@@ -185,7 +185,7 @@ Test(prices, blocks_are_held_whole_together)
 {
     struct fixture f;
     init(&f);
-    f.problem.memory_limit_bytes = 1800;
+    f.problem.tiers[0].limit_bytes = 1800;
     f.problem.items[A_GATHER].item.stair_bytes = 300;
     f.problem.items[B_GATHER].item.stair_bytes = 300;
     f.lambda[3] = WEFT_PRICE_ONE;
@@ -211,7 +211,7 @@ Test(prices, policies_count_what_they_hold_together)
 {
     struct fixture f;
     init(&f);
-    f.problem.memory_limit_bytes = 1700;
+    f.problem.tiers[0].limit_bytes = 1700;
     f.prices.n_whole = 1;
     price_whole(&f, 0, 5, 150, WEFT_PRICE_ONE * 3);
     cr_assert_eq(bound(&f, SDP, SDP), 6550 + 3 * (50 + 100 - 200));
@@ -325,7 +325,7 @@ static struct weft_prices draw_random(const struct weft_plan *plan, uint64_t see
     for (int32_t u = 0; u < problem->n_decisions; u++)
         reference[u] = (uint8_t)plan->strategies[u];
     prices.whole[0] = (struct weft_whole_price){
-        .slot = (int32_t)weft_rng_below(seed, 0, 4, n_slots),
+        .row = (int32_t)weft_rng_below(seed, 0, 4, n_slots),
         .step_bytes = 1 + (int64_t)weft_rng_below(seed, 0, 5, 100000),
         .nu = (int64_t)weft_rng_below(seed, 0, 6, UINT64_C(1) << (20 + 3 * (seed % 8))),
         .reference = reference,
@@ -344,7 +344,7 @@ Test(prices, facts_of_a_plan_prove_no_more_than_it_takes, .timeout = 120)
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;
         struct weft_plan *plan = random_plan(&random, seed);
-        problem->memory_limit_bytes = plan->prediction.peak_bytes;
+        problem->tiers[0].limit_bytes = plan->prediction.peak_bytes;
         for (uint64_t trial = 0; trial < 20; trial++) {
             struct weft_milestone milestones[MOST];
             struct weft_pool pool = {0};
@@ -405,7 +405,7 @@ Test(prices, what_milestones_say_is_held_is_paid_for)
                                 blocks = {A_GATHER, 1, 2, false, WEFT_PLACED};
     const uint64_t allowed[2] = {SDP, SDP};
     init(&f);
-    f.problem.memory_limit_bytes = 1700;
+    f.problem.tiers[0].limit_bytes = 1700;
     f.mu[2] = WEFT_PRICE_ONE;
     cr_assert_eq(weft_box_create(&f.problem, &box, &err), WEFT_OK, "%s", err.text);
     const struct {
@@ -480,7 +480,7 @@ Test(prices, units_of_a_group_may_change_places)
     const struct weft_count counts[2] = {{0, 1, true}, {0, 2, false}};
     int64_t pi = 0;
     init(&f);
-    f.problem.memory_limit_bytes = 1700;
+    f.problem.tiers[0].limit_bytes = 1700;
     f.prices.pi = &pi;
     f.reference[0] = IS_SDP;
     f.reference[1] = IS_DP;

@@ -25,10 +25,10 @@ static void expect_explain(int64_t limit_bytes, int32_t index, enum weft_hold_ba
                            int64_t missing_bytes)
 {
     struct weft_problem problem = small_problem();
-    problem.memory_limit_bytes = limit_bytes;
+    problem.tiers[0].limit_bytes = limit_bytes;
     struct weft_plan *plan = small_plan(&problem);
     int64_t rows[N_SMALL_SLOTS * WEFT_CATEGORY_COUNT];
-    weft_plan_rows(plan, rows);
+    weft_plan_rows(plan, 0, rows);
     struct weft_hold_reason reason = weft_explain_placement(plan, rows, times_of(plan), index);
     cr_assert_eq(reason.by, by, "block %d: held by %d", (int)index, (int)reason.by);
     cr_assert_eq(reason.slot, slot, "block %d: slot %d", (int)index, (int)reason.slot);
@@ -82,7 +82,7 @@ Test(explain, without_a_limit_memory_holds_nothing)
 Test(explain, memory_does_not_hold_what_holds_none)
 {
     struct weft_problem problem = small_problem();
-    problem.memory_limit_bytes = 500;
+    problem.tiers[0].limit_bytes = 500;
     static const int32_t strategies[] = {IS_DP, IS_DP};
     static const struct weft_move moves[] = {
         {B_ALL_REDUCE, 6, 0}, {B_ALL_REDUCE, 6, 0}, {A_ALL_REDUCE, 7, 0}, {A_ALL_REDUCE, 7, 0}};
@@ -90,7 +90,7 @@ Test(explain, memory_does_not_hold_what_holds_none)
     struct weft_error err = {0};
     cr_assert_eq(weft_plan_create(&problem, "test", strategies, moves, 4, &plan, &err), WEFT_OK);
     int64_t rows[N_SMALL_SLOTS * WEFT_CATEGORY_COUNT];
-    weft_plan_rows(plan, rows);
+    weft_plan_rows(plan, 0, rows);
     cr_assert_eq(weft_explain_placement(plan, rows, times_of(plan), 0).by, WEFT_HELD_BY_ORDER);
     cr_assert_eq(weft_explain_placement(plan, rows, times_of(plan), 1).by, WEFT_HELD_BY_BUSY);
     weft_plan_destroy(plan);
@@ -124,8 +124,8 @@ static struct weft_hold_reason move_it(struct weft_plan *plan, int32_t index, in
     } else {
         at->deadline++;
     }
-    weft_plan_rows(plan, rows);
-    int64_t over = row_total(rows, slot) - plan->problem->memory_limit_bytes;
+    weft_plan_rows(plan, 0, rows);
+    int64_t over = row_total(rows, slot) - plan->problem->tiers[0].limit_bytes;
     memcpy(normal, plan->placements, (size_t)plan->n_placements * sizeof *normal);
     int32_t *scratch = calloc((size_t)plan->n_placements + 1, sizeof *scratch);
     weft_placements_normalise(plan->problem, normal, plan->n_placements, scratch);
@@ -179,7 +179,7 @@ static void compare(struct weft_plan *plan, int32_t seen[WEFT_HELD_COUNT], int32
     int64_t *rows = calloc(n, sizeof *rows), *moved = calloc(n, sizeof *moved);
     struct weft_placement *normal = calloc((size_t)plan->n_placements + 1, sizeof *normal);
     cr_assert(rows && moved && normal);
-    weft_plan_rows(plan, rows);
+    weft_plan_rows(plan, 0, rows);
     for (int32_t i = 0; i < plan->n_placements; i++) {
         struct weft_hold_reason said = weft_explain_placement(plan, rows, times_of(plan), i);
         struct weft_hold_reason found = move_it(plan, i, moved, normal);
@@ -209,7 +209,7 @@ Test(explain, reasons_are_what_moving_the_block_finds)
         const int64_t peak_bytes = plan->prediction.peak_bytes;
         const int64_t limits[] = {INT64_MAX, peak_bytes, peak_bytes * 4 / 5, peak_bytes / 2};
         for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-            random.stages.problem->memory_limit_bytes = limits[i];
+            random.stages.problem->tiers[0].limit_bytes = limits[i];
             compare(plan, seen, &further);
         }
         weft_plan_destroy(plan);
@@ -233,7 +233,7 @@ static void expect_text_explain(const struct weft_plan *plan, const char *text)
 Test(explain, text_folds_equal_blocks)
 {
     struct weft_problem problem = small_problem();
-    problem.memory_limit_bytes = 1250;
+    problem.tiers[0].limit_bytes = 1250;
     struct weft_plan *plan = small_plan(&problem);
     expect_text_explain(
         plan, "what each unit costs a step\n"
@@ -257,7 +257,7 @@ Test(explain, text_folds_equal_blocks)
 Test(explain, long_tables_end_in_how_many_more_there_are)
 {
     struct weft_problem problem = small_problem();
-    problem.memory_limit_bytes = 1250;
+    problem.tiers[0].limit_bytes = 1250;
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text all, out;
     weft_text_init(&all);
@@ -278,7 +278,7 @@ Test(explain, long_tables_end_in_how_many_more_there_are)
 Test(explain, text_says_nothing_of_what_is_not_there)
 {
     struct weft_problem problem = small_problem();
-    problem.memory_limit_bytes = 1100;
+    problem.tiers[0].limit_bytes = 1100;
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;
     weft_text_init(&out);
@@ -362,7 +362,7 @@ static void check_stairs(const struct weft_json_value *root, int64_t peak_bytes)
 Test(explain, json_has_an_object_a_block)
 {
     struct weft_problem problem = small_problem();
-    problem.memory_limit_bytes = 1250;
+    problem.tiers[0].limit_bytes = 1250;
     problem.decisions[0].name = "a \"\xC3\xA9\"\n";
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;

@@ -47,7 +47,7 @@ Test(explain_price, a_gib_is_priced_by_the_sum_of_mu)
                        weft_text_chars(&out));
     cr_assert_not_null(strstr(weft_text_chars(&out), plan->problem->slot_names[4]));
     /* Whole rows add to their slots: 2^20 ns a GiB and a slot more. */
-    struct weft_whole_price whole = {.slot = 5, .step_bytes = 256, .nu = mu[3]};
+    struct weft_whole_price whole = {.row = 5, .step_bytes = 256, .nu = mu[3]};
     prices.whole = &whole;
     prices.n_whole = 1;
     weft_text_finish(&out);

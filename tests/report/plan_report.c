@@ -48,7 +48,7 @@ Test(plan_report, says_what_was_predicted)
     plan->bound_by = "channel";
     plan->solver_stop = "time limit";
     plan->solver_gap = 0.125;
-    problem.memory_limit_bytes = 2048;
+    problem.tiers[0].limit_bytes = 2048;
     char *text = text_of(plan);
     cr_assert_str_eq(
         text, "plan      by test, 2 ranks, times by hand\n"
@@ -100,7 +100,7 @@ Test(plan_report, says_nothing_of_pages_before_there_are_any)
     struct weft_problem problem = small_problem();
     struct weft_plan *plan = small_plan(&problem);
     expect_line(plan, "\nmemory    largest row 1.66 KiB a rank, without pages; no limit given\n");
-    problem.memory_limit_bytes = 2048;
+    problem.tiers[0].limit_bytes = 2048;
     expect_line(plan, "\nmemory    largest row 1.66 KiB a rank, without pages; limit 2.00 KiB\n");
     weft_plan_destroy(plan);
 }
@@ -255,7 +255,7 @@ Test(plan_report, json_leaves_out_what_is_not_known)
     expect_string(root, "peak_slot", "B:a");
     expect_string(weft_json_member(root, "policies"), problem.decisions[0].name, "sdp");
     weft_json_destroy(document);
-    problem.memory_limit_bytes = 2048;
+    problem.tiers[0].limit_bytes = 2048;
     plan->certificate.n_nodes = 1;
     document = json_of(plan);
     root = weft_json_root(document);

@@ -149,7 +149,7 @@ struct weft_problem *chain_problem(const struct chain *chain)
     problem->ranks = 2;
     problem->profile_source = "by hand";
     problem->period = (struct weft_period_rule){.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
-    problem->memory_limit_bytes = INT64_MAX;
+    weft_problem_device_alone(problem, INT64_MAX);
     problem->agree_ns = chain->agree_ns;
     const struct weft_rates full = {WEFT_RATE_ONE, WEFT_RATE_ONE};
     cr_assert_eq(weft_problem_networks(problem, 1, full, NULL), WEFT_OK);
@@ -229,7 +229,7 @@ struct chain_plan chain_plan(const struct weft_problem *problem, const char *pla
     const struct weft_planner *found = weft_planner_find(planner, &options.setting);
     cr_assert_not_null(found, "%s", planner);
     struct weft_problem limited = *problem;
-    limited.memory_limit_bytes = limit_bytes;
+    limited.tiers[0].limit_bytes = limit_bytes;
     out.status = found->decide(&limited, &options, &candidate, &outcome, &out.err);
     if (out.status != WEFT_OK) return out;
     for (int32_t u = 0; u < problem->n_decisions; u++)

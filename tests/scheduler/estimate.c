@@ -45,12 +45,12 @@ static void check_rule_row(struct weft_problem *problem, const struct weft_need 
     cr_assert_eq(sum, row->bytes);
     weft_plan_destroy(plan);
     /* And at just that limit, with the same step. */
-    problem->memory_limit_bytes = row->bytes;
+    problem->tiers[0].limit_bytes = row->bytes;
     status = weft_schedule(problem, NULL, &options, &plan, NULL, &err);
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
     cr_assert_eq(row->step_ns, plan->prediction.step_ns, "%s", row->rule);
     weft_plan_destroy(plan);
-    problem->memory_limit_bytes = INT64_MAX;
+    problem->tiers[0].limit_bytes = INT64_MAX;
 }
 
 Test(estimate, a_rule_s_row_is_the_plan_that_it_makes)
@@ -60,7 +60,7 @@ Test(estimate, a_rule_s_row_is_the_plan_that_it_makes)
         struct random_case random;
         struct weft_need rows[WEFT_ESTIMATE_ROWS];
         random_case_init(&random, seed);
-        random.stages.problem->memory_limit_bytes = INT64_MAX;
+        random.stages.problem->tiers[0].limit_bytes = INT64_MAX;
         fill_needs(random.stages.problem, true, rows);
         for (int i = 0; i < WEFT_ESTIMATE_ROWS; i++) {
             if (rows[i].rule == NULL) continue;
@@ -78,7 +78,7 @@ Test(estimate, just_in_time_is_the_least_and_nothing_of_the_policy_is_faster_tha
         struct random_case random;
         struct weft_need rows[WEFT_ESTIMATE_ROWS];
         random_case_init(&random, seed);
-        random.stages.problem->memory_limit_bytes = INT64_MAX;
+        random.stages.problem->tiers[0].limit_bytes = INT64_MAX;
         fill_needs(random.stages.problem, true, rows);
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
             const struct weft_need *least = need_row_of(rows, p, WEFT_NEED_JUST_IN_TIME);
@@ -110,7 +110,8 @@ Test(estimate, no_plan_at_all_needs_more_than_the_leanest_policy_just_in_time)
         fill_needs(random.stages.problem, true, rows);
         for (int i = 0; i < WEFT_ESTIMATE_ROWS; i++)
             if (rows[i].applies && rows[i].bytes < least) least = rows[i].bytes;
-        cr_assert_geq(least, weft_least_limit(random.stages.problem, NULL), "seed %d", (int)seed);
+        cr_assert_geq(least, weft_least_limit(random.stages.problem, 0, NULL), "seed %d",
+                      (int)seed);
         random_case_finish(&random);
     }
 }

@@ -7,7 +7,7 @@
 /* The table, whose problem has this limit from now on. */
 static inline const struct weft_digest *with_limit(const struct weft_digest *table, int64_t bytes)
 {
-    ((struct weft_problem *)table->problem)->memory_limit_bytes = bytes;
+    ((struct weft_problem *)table->problem)->tiers[0].limit_bytes = bytes;
     return table;
 }
 

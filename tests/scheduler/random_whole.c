@@ -69,7 +69,7 @@ static enum weft_status stage_leanest(const struct draft *draft, struct weft_sta
         struct weft_stages stages = {0};
         WEFT_TRY(
             weft_stages_create_variant(draft->config, draft->profile, &rules[v], &stages, err));
-        int64_t bytes = weft_least_limit(stages.problem, NULL);
+        int64_t bytes = weft_least_limit(stages.problem, 0, NULL);
         struct weft_stages worse = bytes < least ? *out : stages;
         if (bytes < least) *out = stages;
         if (bytes < least) least = bytes;

@@ -25,7 +25,7 @@ void branch_rig_end(struct branch_rig *rig)
 
 void proof_rig_begin(struct proof_rig *rig, int32_t most_nodes)
 {
-    int64_t limit_bytes = rig->problem->memory_limit_bytes;
+    int64_t limit_bytes = rig->problem->tiers[0].limit_bytes;
     cr_assert_eq(weft_digest_create(rig->problem, &rig->table, NULL), WEFT_OK);
     cr_assert_eq(weft_dual_create(with_limit(rig->table, limit_bytes), &rig->dual, NULL), WEFT_OK);
     cr_assert_eq(weft_proof_create(rig->problem, most_nodes, &rig->proof, NULL), WEFT_OK);

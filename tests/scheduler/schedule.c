@@ -47,7 +47,7 @@ static void check_against(const struct weft_plan *best, const char *planner)
     struct weft_plan *plan = plan_by(best->problem, planner);
     if (!plan) return;
     cr_assert_str_eq(plan->planner, planner);
-    cr_assert_leq(plan->prediction.peak_bytes, best->problem->memory_limit_bytes, "%s", planner);
+    cr_assert_leq(plan->prediction.peak_bytes, best->problem->tiers[0].limit_bytes, "%s", planner);
     cr_assert_leq(best->prediction.step_ns, plan->prediction.step_ns, "ilp against %s", planner);
     cr_assert_leq(best->bound_ns, plan->prediction.step_ns, "%s", planner);
     cr_assert_leq(plan->bound_ns, plan->prediction.step_ns, "%s", planner);
@@ -72,7 +72,7 @@ static void check_planners(const struct weft_problem *problem)
     cr_assert_eq(weft_certificate_check(&best->certificate, problem, best->bound_ns, NULL, NULL),
                  WEFT_OK);
     count_nodes(&best->certificate);
-    cr_assert_leq(best->prediction.peak_bytes, problem->memory_limit_bytes);
+    cr_assert_leq(best->prediction.peak_bytes, problem->tiers[0].limit_bytes);
     cr_assert_gt(best->bound_ns, 0);
     cr_assert_leq(best->bound_ns, best->prediction.step_ns);
     for (const struct weft_planner *planner = weft_planners() + 1; planner->name; planner++) {
@@ -115,7 +115,7 @@ Test(schedule, the_plan_is_the_best_of_all_by_enumeration, .timeout = 170)
     double gaps = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(520, 130); seed++) {
         struct weft_problem *problem = tiny_problem_of(seed, 1 + (int32_t)(seed & 1));
-        int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
+        int64_t best_ns = enumerate_best(problem, problem->tiers[0].limit_bytes, NULL);
         struct weft_schedule_options options = options_of("ilp");
         struct weft_plan *plan = NULL;
         struct weft_error err = {0};
@@ -144,7 +144,7 @@ Test(schedule, without_a_limit_only_time_counts)
 {
     struct tiny_shape shape = {.n_units = 4, .most_blocks = 3, .policies = 15, .load = 3};
     struct weft_problem *problem = tiny_problem(&shape, 13);
-    cr_assert_eq(problem->memory_limit_bytes, INT64_MAX);
+    cr_assert_eq(problem->tiers[0].limit_bytes, INT64_MAX);
     check_planners(problem);
     struct weft_plan *best = plan_by(problem, "ilp");
     tiny_set_limit(problem, 1);
@@ -268,7 +268,7 @@ Test(schedule, nothing_that_a_solver_says_makes_a_false_bound)
                                                 .solver = {.solve = lying, .context = &scale}};
         struct weft_plan *plan = NULL;
         cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, NULL), WEFT_OK);
-        int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
+        int64_t best_ns = enumerate_best(problem, problem->tiers[0].limit_bytes, NULL);
         cr_assert_leq(plan->bound_ns, best_ns);
         cr_assert_geq(plan->prediction.step_ns, best_ns);
         weft_plan_destroy(plan);
@@ -343,7 +343,7 @@ Test(schedule, random_seeds_give_different_plans_that_fit)
         struct weft_error err = {0};
         cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_OK, "%s",
                      err.text);
-        cr_assert_leq(plan->prediction.peak_bytes, problem->memory_limit_bytes);
+        cr_assert_leq(plan->prediction.peak_bytes, problem->tiers[0].limit_bytes);
         n_different += plan->prediction.step_ns != last_ns;
         last_ns = plan->prediction.step_ns;
         weft_plan_destroy(plan);
@@ -404,7 +404,7 @@ static void check_model(struct random_case *random, int64_t limit_bytes, const c
     struct weft_plan *plan = NULL;
     struct weft_program *program = NULL;
     struct weft_error err = {0};
-    random->stages.problem->memory_limit_bytes = limit_bytes;
+    random->stages.problem->tiers[0].limit_bytes = limit_bytes;
     enum weft_status status =
         weft_schedule(random->stages.problem, &random->inputs, &options, &plan, &program, &err);
     if (is_without_plan(status)) {
@@ -426,7 +426,7 @@ Test(schedule, models_fit_in_pages_and_verify, .timeout = 120)
         struct random_case random;
         random_case_init(&random, seed);
         int32_t peak_slot = -1;
-        int64_t least = weft_least_limit(random.stages.problem, &peak_slot);
+        int64_t least = weft_least_limit(random.stages.problem, 0, &peak_slot);
         cr_assert_geq(peak_slot, 0);
         for (const struct weft_planner *planner = weft_planners(); planner->name; planner++)
             check_model(&random, least + (int64_t)(seed % 7) * least / 6, planner->name);
@@ -448,7 +448,7 @@ static bool has_pages(const struct random_case *random, const char *rule, int64_
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_program_lower(plan, &random->inputs, &program, &err), WEFT_OK, "%s",
                  err.text);
-    bool fits = program->base_bytes + program->arena_bytes <= problem->memory_limit_bytes;
+    bool fits = program->base_bytes + program->arena_bytes <= problem->tiers[0].limit_bytes;
     *step_ns = plan->prediction.step_ns;
     weft_program_destroy(program);
     weft_plan_destroy(plan);
@@ -471,7 +471,7 @@ Test(schedule, no_rule_is_faster_in_no_work, .timeout = 120)
         struct weft_error err = {0};
         int64_t least = 0;
         cr_assert_eq(weft_least_paged_limit(problem, &random.inputs, &least, &err), WEFT_OK);
-        problem->memory_limit_bytes = least * 5 / 4;
+        problem->tiers[0].limit_bytes = least * 5 / 4;
         enum weft_status status =
             weft_schedule(problem, &random.inputs, &options, &best, NULL, &err);
         cr_assert_eq(status, WEFT_OK, "%s", err.text);
@@ -502,7 +502,7 @@ Test(schedule, the_work_goes_on_where_the_first_plan_fits, .timeout = 120)
         struct weft_error err = {0};
         int64_t least = 0;
         cr_assert_eq(weft_least_paged_limit(problem, &random.inputs, &least, &err), WEFT_OK);
-        problem->memory_limit_bytes = least * 3 / 2;
+        problem->tiers[0].limit_bytes = least * 3 / 2;
         struct weft_schedule_options options = {.planner = "ilp",
                                                 .budget = weft_budget_of(&work, UNITS)};
         cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err), WEFT_OK,
@@ -533,7 +533,7 @@ Test(schedule, no_rule_is_faster_in_lower_rows, .timeout = 120)
         int64_t least = 0, best_ns = 0;
         struct weft_error err = {0};
         cr_assert_eq(weft_least_paged_limit(problem, &random.inputs, &least, &err), WEFT_OK);
-        problem->memory_limit_bytes = least + least / 50;
+        problem->tiers[0].limit_bytes = least + least / 50;
         for (const struct weft_planner *planner = weft_planners(); planner->name; planner++) {
             struct weft_schedule_options options = {.planner = planner->name, .seed = 5};
             /* No rule: its blocks may round up less, and rows do not know. */
@@ -566,7 +566,7 @@ Test(schedule, the_least_limit_named_is_true, .timeout = 60)
         struct weft_schedule_options options = {.planner = "ilp", .gap = 0.001};
         struct weft_plan *plan = NULL;
         struct weft_error err = {0};
-        problem->memory_limit_bytes = weft_least_limit(problem, NULL) - 1;
+        problem->tiers[0].limit_bytes = weft_least_limit(problem, 0, NULL) - 1;
         cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err),
                      WEFT_E_INFEASIBLE);
         const char *at = strstr(err.text, "the least limit that fits is ");
@@ -576,7 +576,7 @@ Test(schedule, the_least_limit_named_is_true, .timeout = 60)
         int64_t least_bytes = 0;
         cr_assert_eq(weft_least_paged_limit(problem, &random.inputs, &least_bytes, &err), WEFT_OK);
         cr_assert_eq(named, least_bytes, "what sweep begins at is what a refusal names");
-        problem->memory_limit_bytes = named;
+        problem->tiers[0].limit_bytes = named;
         err = (struct weft_error){0};
         cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err), WEFT_OK,
                      "%s", err.text);
@@ -595,7 +595,7 @@ Test(schedule, a_refusal_names_slot_categories_and_remedies)
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
     int32_t slot = 0;
-    problem->memory_limit_bytes = weft_least_limit(problem, &slot) / 2;
+    problem->tiers[0].limit_bytes = weft_least_limit(problem, 0, &slot) / 2;
     cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err),
                  WEFT_E_INFEASIBLE);
     cr_assert_not_null(strstr(err.text, "no plan fits the memory limit"), "%s", err.text);
@@ -639,7 +639,7 @@ Test(schedule, a_rule_that_cannot_be_applied_is_no_question_of_the_limit)
                                .load = 0.5};
     struct weft_problem *problem = tiny_problem(&shape, 2);
     for (int tight = 0; tight < 2; tight++) {
-        problem->memory_limit_bytes = tight ? 1 : INT64_MAX;
+        problem->tiers[0].limit_bytes = tight ? 1 : INT64_MAX;
         for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
             struct weft_schedule_options options = options_of(rules[i]);
             struct weft_plan *plan = NULL;

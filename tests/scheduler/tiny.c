@@ -159,7 +159,7 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
         problem->lanes[lane].rates.own = (int32_t)draw(&b, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
     }
     problem->agree_ns = 11;
-    problem->memory_limit_bytes = INT64_MAX;
+    weft_problem_device_alone(problem, INT64_MAX);
     problem->slots = array_tiny(&b, problem->n_slots, sizeof *problem->slots);
     problem->slot_names = array_tiny(&b, problem->n_slots, sizeof *problem->slot_names);
     problem->slot_ns = array_tiny(&b, problem->n_slots, sizeof *problem->slot_ns);
@@ -178,7 +178,7 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
                                .bytes = 256 * draw(&b, 0, 30)};
     }
     problem->common[problem->n_common++] =
-        (struct weft_hold){WEFT_CATEGORY_BASE, 0, problem->n_slots - 1, 1000};
+        (struct weft_hold){WEFT_CATEGORY_BASE, 0, problem->n_slots - 1, 1000, 0};
     cr_assert_eq(weft_problem_link(problem, "tiny", NULL), WEFT_OK);
     return problem;
 }
@@ -187,7 +187,7 @@ void tiny_set_limit(struct weft_problem *problem, double share)
 {
     struct weft_digest *table = NULL;
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-    problem->memory_limit_bytes =
+    problem->tiers[0].limit_bytes =
         table->least_bytes + (int64_t)(share * (double)(table->most_bytes - table->least_bytes));
     weft_digest_destroy(table);
 }

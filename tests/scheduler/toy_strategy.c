@@ -99,10 +99,10 @@ Test(toy_strategy, is_planned_proven_and_written_as_any_other, .timeout = 170)
     int32_t n_chosen = 0, n_faster = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(120, 30); seed++) {
         struct weft_problem *problem = tiny_problem_of(seed, 1);
-        int64_t without_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
+        int64_t without_ns = enumerate_best(problem, problem->tiers[0].limit_bytes, NULL);
         add_toys(problem);
         check_files(problem);
-        int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
+        int64_t best_ns = enumerate_best(problem, problem->tiers[0].limit_bytes, NULL);
         struct weft_work work = {0};
         struct weft_schedule_options options = {
             .planner = "ilp", .seed = 5, .budget = weft_budget_of(&work, 10000000000)};

@@ -32,7 +32,7 @@ static void check_trace(const struct task *task, const struct job_rank *r, int64
     size_t n_rows = (size_t)problem->n_slots * WEFT_CATEGORY_COUNT;
     int64_t *rows = calloc(n_rows, sizeof *rows);
     CHECK(rows != NULL, "out of memory");
-    weft_plan_rows(task->job->plan, rows);
+    weft_plan_rows(task->job->plan, 0, rows);
     for (size_t i = 0; i < n_rows; i++) {
         CHECK(r->trace->live_bytes[i] == rows[i],
               "%s, step %lld: slot %s counts %lld bytes, planned are %lld", task->what,

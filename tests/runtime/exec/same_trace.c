@@ -25,7 +25,7 @@ int same_trace(int32_t rank, const struct ranks *ranks, void *argument)
     size_t n_rows = (size_t)program->n_slots * WEFT_CATEGORY_COUNT;
     int64_t *rows = calloc(n_rows, sizeof *rows);
     CHECK(rows != NULL, "out of memory");
-    weft_plan_rows(job->plan, rows);
+    weft_plan_rows(job->plan, 0, rows);
     for (int64_t step = 1; step <= STEPS; step++) {
         job_rank_step(&r, step);
         /* The first of rotated periods has nothing carried over from one before. */

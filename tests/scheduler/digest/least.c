@@ -18,8 +18,8 @@ Test(least, is_the_least_of_all_plans)
         int64_t least = enumerate_least_limit(problem);
         int32_t slot = -1;
         cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-        cr_assert_eq(weft_least_limit(problem, &slot), least, "seed %d", (int)seed);
-        cr_assert_eq(slot, table->least_slot);
+        cr_assert_eq(weft_least_limit(problem, 0, &slot), least, "seed %d", (int)seed);
+        cr_assert_eq(slot, table->least_row);
         cr_assert_leq(table->least_proven_bytes, least);
         n++;
         n_proven += table->least_proven_bytes == least;

@@ -87,7 +87,7 @@ static void check_rows_chained(const struct chained *of, const struct weft_plan 
 {
     size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
     int64_t *rows = calloc(n, sizeof *rows), *live = calloc(n, sizeof *live);
-    weft_plan_rows(plan, rows);
+    weft_plan_rows(plan, 0, rows);
     weft_program_live(program, live);
     for (size_t i = 0; i < n; i++)
         cr_assert_eq(rows[i], live[i], "seed %d, %s, %s: planned %lld, live %lld",
@@ -119,7 +119,7 @@ static void check_plan_chained(const struct chained *of, const int32_t *strategi
     cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
     cr_assert_eq(plan->prediction.step_ns, list_ns, "seed %d: simulated %lld, placed %lld",
                  (int)of->random.seed, (long long)plan->prediction.step_ns, (long long)list_ns);
-    cr_assert_leq(plan->prediction.peak_bytes, of->problem->memory_limit_bytes);
+    cr_assert_leq(plan->prediction.peak_bytes, of->problem->tiers[0].limit_bytes);
     struct weft_program *program = random_program(&of->random, plan);
     check_rows_chained(of, plan, program);
     cr_assert_eq(weft_program_verify(program, INT64_MAX, &err), WEFT_OK, "seed %d: %s",
@@ -147,7 +147,7 @@ Test(chains, lowering_and_simulation_do_what_list_scheduling_says)
         struct weft_move *moves = calloc((size_t)table->n_blocks + 1, sizeof *moves);
         for (int32_t part = 0; part < 4; part++) {
             int32_t n_moves = 0;
-            of.problem->memory_limit_bytes = table->least_bytes + room / 3 * part;
+            of.problem->tiers[0].limit_bytes = table->least_bytes + room / 3 * part;
             ns = weft_list_place(list, table->leanest, weft_list_rules[(seed + part) % 7], moves,
                                  &n_moves);
             cr_assert_geq(ns, 0, "seed %d: leanest strategies fit", (int)seed);

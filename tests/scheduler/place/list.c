@@ -151,7 +151,7 @@ Test(list, is_event_exact_and_within_the_limit_on_tiny_problems)
         int32_t strategies[8];
         tiny_set_limit(problem, (double)(seed % 10) * 0.1);
         tiny_draw_strategies(problem, (unsigned)seed, strategies);
-        check_all_rules(problem, strategies, problem->memory_limit_bytes, false);
+        check_all_rules(problem, strategies, problem->tiers[0].limit_bytes, false);
         weft_problem_destroy(problem);
     }
 }

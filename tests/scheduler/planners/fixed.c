@@ -21,7 +21,7 @@ static enum weft_status decide(struct decision *d, const char *planner, uint32_t
     struct weft_outcome outcome = {0};
     struct weft_schedule_options options = {0};
     d->problem = tiny_problem(&shape, 9);
-    d->problem->memory_limit_bytes = limit_bytes;
+    d->problem->tiers[0].limit_bytes = limit_bytes;
     d->candidate = (struct weft_candidate){.strategies = d->strategies, .moves = d->moves};
     return weft_planner_find(planner, NULL)
         ->decide(d->problem, &options, &d->candidate, &outcome, err);
@@ -107,7 +107,7 @@ Test(fixed, refuses_one_byte_below_what_it_needs)
                                   &plan, NULL),
                  WEFT_OK);
     int32_t slot = 0;
-    int64_t peak = weft_plan_peak(plan, &slot);
+    int64_t peak = weft_plan_peak(plan, 0, &slot);
     weft_plan_destroy(plan);
     weft_problem_destroy(d.problem);
     cr_assert_eq(decide(&d, "all-sdp", 15, peak, NULL), WEFT_OK);

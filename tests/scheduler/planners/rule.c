@@ -71,7 +71,7 @@ Test(rule, reductions_that_nothing_waits_for_hold_what_they_must_and_cost_no_tim
         struct weft_problem *problem = random.stages.problem;
         if (seed % 4 == 0) forget_times(problem);
         for (int r = 0; r < N_RULES; r++) {
-            problem->memory_limit_bytes = INT64_MAX;
+            problem->tiers[0].limit_bytes = INT64_MAX;
             struct weft_plan *plan = plan_by(problem, rules[r]);
             struct weft_plan *late = waiting_for_nothing(plan);
             int64_t step_ns = plan->prediction.step_ns, peak_bytes = plan->prediction.peak_bytes;
@@ -81,7 +81,7 @@ Test(rule, reductions_that_nothing_waits_for_hold_what_they_must_and_cost_no_tim
             n_less += peak_bytes < late->prediction.peak_bytes;
             weft_plan_destroy(late);
             weft_plan_destroy(plan);
-            problem->memory_limit_bytes = peak_bytes;
+            problem->tiers[0].limit_bytes = peak_bytes;
             plan = plan_by(problem, rules[r]);
             cr_assert_eq(plan->prediction.step_ns, step_ns, "its own peak is all that it needs");
             weft_plan_destroy(plan);
@@ -102,12 +102,12 @@ Test(rule, what_a_rule_holds_is_all_that_it_needs)
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;
         for (size_t r = 0; r < sizeof all / sizeof *all; r++) {
-            problem->memory_limit_bytes = INT64_MAX;
+            problem->tiers[0].limit_bytes = INT64_MAX;
             struct weft_schedule_options options = {.planner = all[r], .draft = true};
             struct weft_plan *plan = NULL;
             if (weft_schedule(problem, NULL, &options, &plan, NULL, NULL) != WEFT_OK) continue;
             int64_t step_ns = plan->prediction.step_ns;
-            problem->memory_limit_bytes = plan->prediction.peak_bytes;
+            problem->tiers[0].limit_bytes = plan->prediction.peak_bytes;
             weft_plan_destroy(plan);
             plan = plan_by(problem, all[r]);
             cr_assert_eq(plan->prediction.step_ns, step_ns, "seed %d, %s", (int)seed, all[r]);

@@ -71,8 +71,8 @@ Test(two_stage, chooses_as_enumeration_does)
         struct weft_candidate candidate = {.strategies = strategies, .moves = moves};
         tiny_set_limit(problem, 0.5);
         cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-        int64_t own = table->least_bytes +
-                      (problem->memory_limit_bytes - table->least_bytes) * (int64_t)(seed % 5) / 4;
+        int64_t own = table->least_bytes + (problem->tiers[0].limit_bytes - table->least_bytes) *
+                                               (int64_t)(seed % 5) / 4;
         struct weft_schedule_options options = {.policy_limit_bytes = own};
         cr_assert_eq(weft_planner_find("two-stage", NULL)
                          ->decide(problem, &options, &candidate, &outcome, NULL),

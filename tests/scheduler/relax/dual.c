@@ -15,7 +15,7 @@ struct dual_fixture {
 static void init_dual(struct dual_fixture *f, int64_t limit_bytes, uint32_t a, uint32_t b)
 {
     uint64_t allowed[2] = {a, b};
-    f->problem.memory_limit_bytes = limit_bytes;
+    f->problem.tiers[0].limit_bytes = limit_bytes;
     cr_assert_eq(weft_digest_create(&f->problem, &f->table, NULL), WEFT_OK);
     cr_assert_eq(weft_dual_create(with_limit(f->table, limit_bytes), &f->dual, NULL), WEFT_OK);
     cr_assert_eq(weft_box_create(&f->problem, &f->box, NULL), WEFT_OK);
@@ -113,7 +113,7 @@ Test(dual, rows_are_kept_once_and_come_back_from_integer_prices)
     f.dual->mu[3] = 0.25;
     weft_dual_round(f.dual, &prices);
     cr_assert_eq(prices.n_whole, 1);
-    cr_assert_eq(whole[0].slot, 5);
+    cr_assert_eq(whole[0].row, 5);
     cr_assert_eq(whole[0].step_bytes, 100);
     cr_assert_eq(whole[0].nu, WEFT_PRICE_ONE / 2);
     cr_assert_arr_eq(whole[0].reference, sdp, 2);

@@ -181,13 +181,13 @@ Test(ilp, plans_are_points_of_the_program)
                                    .two_networks = seed % 4 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.1 * (double)(seed % 11));
-        check_points(problem, problem->memory_limit_bytes);
+        check_points(problem, problem->tiers[0].limit_bytes);
         weft_problem_destroy(problem);
     }
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct random_case random;
         random_case_init(&random, seed);
-        int64_t least = weft_least_limit(random.stages.problem, NULL);
+        int64_t least = weft_least_limit(random.stages.problem, 0, NULL);
         check_points(random.stages.problem, least);
         check_points(random.stages.problem, least + least / 5);
         random_case_finish(&random);
@@ -267,7 +267,7 @@ Test(ilp, guides_to_the_plan_that_the_point_is)
                                    .two_networks = seed % 4 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.1 * (double)(seed % 10));
-        check_guide(problem, problem->memory_limit_bytes);
+        check_guide(problem, problem->tiers[0].limit_bytes);
         weft_problem_destroy(problem);
     }
 }
@@ -312,7 +312,7 @@ Test(ilp, every_coarseness_bounds_all_plans, .timeout = 120)
                                    .two_networks = seed % 4 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.04 * (double)(seed % 13));
-        int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
+        int64_t best_ns = enumerate_best(problem, problem->tiers[0].limit_bytes, NULL);
         struct weft_digest *table = NULL;
         cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
         double finer = INFINITY;
@@ -441,7 +441,7 @@ Test(ilp, solutions_become_plans)
                 cr_assert_eq(
                     weft_plan_create(problem, "ilp", strategies, moves, n_moves, &plan, &err),
                     WEFT_OK, "%s", err.text);
-                cr_assert_leq(weft_plan_peak(plan, NULL), problem->memory_limit_bytes);
+                cr_assert_leq(weft_plan_peak(plan, 0, NULL), problem->tiers[0].limit_bytes);
                 weft_plan_destroy(plan);
                 n_plans++;
             }
@@ -542,7 +542,7 @@ Test(ilp, no_multipliers_prove_too_much, .timeout = 60)
             .n_units = 2, .most_blocks = 1, .policies = 15, .load = 0.3 + 0.2 * (double)(seed % 5)};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.06 * (double)(seed % 9));
-        int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
+        int64_t best_ns = enumerate_best(problem, problem->tiers[0].limit_bytes, NULL);
         struct weft_digest *table = NULL;
         cr_assert_geq(best_ns, 0);
         cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);

@@ -26,7 +26,7 @@ static void init_ilp_whole(struct ilp_whole_fixture *f, uint64_t seed)
                                .load = 0.3 + 0.2 * (double)(seed % 6)};
     f->problem = tiny_problem(&shape, seed);
     tiny_set_limit(f->problem, 0.05 * (double)(seed % 8));
-    int64_t limit_bytes = f->problem->memory_limit_bytes;
+    int64_t limit_bytes = f->problem->tiers[0].limit_bytes;
     cr_assert_eq(weft_digest_create(f->problem, &f->table, NULL), WEFT_OK);
     cr_assert_eq(weft_dual_create(with_limit(f->table, limit_bytes), &f->dual, NULL), WEFT_OK);
     cr_assert_eq(weft_search_create(with_limit(f->table, limit_bytes), &f->search, NULL), WEFT_OK);

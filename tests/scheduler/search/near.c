@@ -41,7 +41,7 @@ Test(near, finds_the_best_of_all_policies)
                                    .load = 0.2 + 0.1 * (double)(seed % 15)};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.05 * (double)(seed % 12));
-        int64_t limit_bytes = problem->memory_limit_bytes;
+        int64_t limit_bytes = problem->tiers[0].limit_bytes;
         struct weft_digest *table = NULL;
         struct weft_dual *dual = NULL;
         struct weft_box *box = NULL;

@@ -22,7 +22,7 @@ static void init_branch(struct branch_fixture *f, double gap, struct weft_solver
 {
     *f = (struct branch_fixture){.problem = small_problem(),
                                  .rig.options = {.gap = gap, .solver = solver}};
-    branch_rig_begin(&f->rig, &f->problem, f->problem.memory_limit_bytes);
+    branch_rig_begin(&f->rig, &f->problem, f->problem.tiers[0].limit_bytes);
 }
 
 static void grow_branch(struct branch_fixture *f)

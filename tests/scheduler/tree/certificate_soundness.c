@@ -92,7 +92,7 @@ static void draw_whole(struct drawn *drawn, struct draws *draws, struct weft_pri
         for (int32_t n = 0; n < problem->n_slots && prices->mu[slot] == 0; n++)
             slot = slot + 1 == problem->n_slots ? 0 : slot + 1;
         prices->whole[k] =
-            (struct weft_whole_price){.slot = slot,
+            (struct weft_whole_price){.row = slot,
                                       .step_bytes = bytes > 0 ? bytes : 1 + draw(draws, 1000),
                                       .nu = prices->mu[slot],
                                       .reference = reference,
@@ -241,7 +241,7 @@ Test(certificate_soundness, nothing_proves_more_than_the_best_plan_takes, .timeo
     int n_proofs = 0, n_refused = 0, n_close = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct weft_problem *problem = tiny_problem_of(seed, 2);
-        int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
+        int64_t best_ns = enumerate_best(problem, problem->tiers[0].limit_bytes, NULL);
         struct weft_plan *plan = plan_of(problem);
         for (uint64_t round = 0; round < ROUNDS; round++) {
             struct draws draws = {.seed = seed * ROUNDS + round};

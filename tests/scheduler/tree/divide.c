@@ -14,7 +14,7 @@ static void init_divide(struct branch_rig *f, uint64_t seed, struct weft_solver 
     struct tiny_shape shape = {.n_units = 3, .most_blocks = 2, .policies = 15, .load = 0.9};
     *f = (struct branch_rig){.problem = tiny_problem(&shape, seed), .options = {.solver = solver}};
     tiny_set_limit(f->problem, 0.3);
-    branch_rig_begin(f, f->problem, f->problem->memory_limit_bytes);
+    branch_rig_begin(f, f->problem, f->problem->tiers[0].limit_bytes);
     cr_assert_eq(weft_branch_root(f->branch, NULL), WEFT_OK);
 }
 

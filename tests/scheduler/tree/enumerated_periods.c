@@ -64,7 +64,7 @@ static void check_limit(struct weft_problem *problem, int64_t limit_bytes, uint6
     struct weft_schedule_options options = {.planner = "ilp"};
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
-    problem->memory_limit_bytes = limit_bytes;
+    problem->tiers[0].limit_bytes = limit_bytes;
     int64_t best_ns = enumerate_best(problem, limit_bytes, NULL);
     cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_OK, "%s",
                  err.text);
@@ -81,7 +81,7 @@ static void check_limit(struct weft_problem *problem, int64_t limit_bytes, uint6
 static void check_problem(struct weft_problem *problem, uint64_t seed, struct seen *seen)
 {
     int64_t least = enumerate_least_limit(problem);
-    cr_assert_eq(weft_least_limit(problem, NULL), least, "seed %d", (int)seed);
+    cr_assert_eq(weft_least_limit(problem, 0, NULL), least, "seed %d", (int)seed);
     count(problem, seen);
     check_limit(problem, least, seed, seen);
     check_limit(problem, least + least / 16, seed, seen);

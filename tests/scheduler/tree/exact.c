@@ -20,7 +20,7 @@ Test(exact, finds_the_best_placement, .timeout = 120)
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.03 * (double)(seed % 13));
         int32_t best[ENUMERATE_MOST_UNITS];
-        int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, best);
+        int64_t best_ns = enumerate_best(problem, problem->tiers[0].limit_bytes, best);
         struct weft_digest *table = NULL;
         struct weft_search *search = NULL;
         struct weft_exact *exact = NULL;
@@ -33,7 +33,7 @@ Test(exact, finds_the_best_placement, .timeout = 120)
         cr_assert(complete);
         cr_assert_eq(search->step_ns, best_ns, "seed %d: %lld, the best is %lld", (int)seed,
                      (long long)search->step_ns, (long long)best_ns);
-        cr_assert_leq(search->peak_bytes, problem->memory_limit_bytes);
+        cr_assert_leq(search->peak_bytes, problem->tiers[0].limit_bytes);
         weft_exact_destroy(exact);
         weft_search_destroy(search);
         weft_digest_destroy(table);

@@ -23,7 +23,7 @@ static void init_fixing(struct fixing_fixture *f, const struct tiny_shape *shape
 {
     f->rig.problem = tiny_problem(shape, seed);
     tiny_set_limit(f->rig.problem, share);
-    if (share >= 1) f->rig.problem->memory_limit_bytes *= 10;
+    if (share >= 1) f->rig.problem->tiers[0].limit_bytes *= 10;
     proof_rig_begin(&f->rig, FIXING_MOST_NODES);
     const struct weft_problem *problem = f->rig.problem;
     for (int32_t u = 0; u < problem->n_decisions; u++)
@@ -70,7 +70,7 @@ Test(fixing, never_cuts_off_the_best_plan, .timeout = 120)
             const char *by = NULL;
             init_fixing(&f, &shape, seed, 0.08 * (double)(seed % 9));
             if (best_ns < 0)
-                best_ns = enumerate_best(f.rig.problem, f.rig.problem->memory_limit_bytes, NULL);
+                best_ns = enumerate_best(f.rig.problem, f.rig.problem->tiers[0].limit_bytes, NULL);
             cr_assert_geq(best_ns, 0);
             cr_assert_eq(weft_proof_offer_trivial(f.rig.proof, f.rig.dual, &by, NULL), WEFT_OK);
             climb_fixing(&f, 0, best_ns);

@@ -78,7 +78,7 @@ Test(guide, finds_faster_placements_of_models)
     for (uint64_t seed = 1; seed <= TEST_CASES(6, 3); seed++) {
         struct random_case random;
         random_case_init(&random, seed);
-        int64_t least = weft_least_limit(random.stages.problem, NULL);
+        int64_t least = weft_least_limit(random.stages.problem, 0, NULL);
         for (int step = 0; step < 4; step++)
             n_better += improves(random.stages.problem, least + least * step / 20);
         random_case_finish(&random);
@@ -99,7 +99,7 @@ Test(guide, is_valid_on_tiny_problems)
                                    .two_networks = seed % 4 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.1 * (double)(seed % 8));
-        n_better += improves(problem, problem->memory_limit_bytes);
+        n_better += improves(problem, problem->tiers[0].limit_bytes);
         weft_problem_destroy(problem);
     }
     cr_assert_gt(n_better, 0);
@@ -111,7 +111,7 @@ Test(guide, has_nothing_to_try_without_a_solver)
     struct weft_problem *problem = tiny_problem(&shape, 7);
     struct guide_fixture f;
     tiny_set_limit(problem, 0.2);
-    init_guide(&f, problem, problem->memory_limit_bytes, (struct weft_solver){0});
+    init_guide(&f, problem, problem->tiers[0].limit_bytes, (struct weft_solver){0});
     int64_t before_ns = f.rig.search->step_ns;
     cr_assert_not(weft_guide_try(f.guide, f.rig.search->strategies));
     weft_guide_dive(f.guide);

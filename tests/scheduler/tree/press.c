@@ -19,7 +19,7 @@ static void init_press(struct branch_rig *f, uint64_t seed)
                              .options = {.solver = test_solver(),
                                          .budget = weft_budget_of(&work_of_press, 10000000000)}};
     tiny_set_limit(f->problem, 0.05 + 0.05 * (double)(seed % 8));
-    branch_rig_begin(f, f->problem, f->problem->memory_limit_bytes);
+    branch_rig_begin(f, f->problem, f->problem->tiers[0].limit_bytes);
     cr_assert_eq(weft_branch_root(f->branch, NULL), WEFT_OK);
 }
 

@@ -65,7 +65,7 @@ Test(proof, no_prices_prove_too_much, .timeout = 120)
         struct proof_rig f;
         init_proof(&f, &shape, seed, 0.05 * (double)(seed % 9));
         int32_t best[ENUMERATE_MOST_UNITS];
-        int64_t best_ns = enumerate_best(f.problem, f.problem->memory_limit_bytes, best);
+        int64_t best_ns = enumerate_best(f.problem, f.problem->tiers[0].limit_bytes, best);
         uint64_t box[2] = {UINT64_C(1) << best[0], UINT64_C(1) << best[1]};
         cr_assert_geq(best_ns, 0);
         for (uint64_t trial = 0; trial < 200; trial++) {
@@ -107,7 +107,7 @@ Test(proof, ascent_climbs_and_stays_below_the_best_plan, .timeout = 120)
         struct proof_rig f;
         const char *by = NULL;
         init_proof(&f, &shape, seed, 0.05 * (double)(seed % 9));
-        int64_t best_ns = enumerate_best(f.problem, f.problem->memory_limit_bytes, NULL);
+        int64_t best_ns = enumerate_best(f.problem, f.problem->tiers[0].limit_bytes, NULL);
         cr_assert_eq(weft_proof_offer_trivial(f.proof, f.dual, &by, NULL), WEFT_OK);
         int64_t trivial_ns = weft_proof_bound_ns(f.proof);
         weft_proof_enter(f.proof, 0);
@@ -262,7 +262,7 @@ Test(proof, refuses_one_byte_below_the_least, .timeout = 120)
             struct weft_outcome outcome = {0};
             struct weft_error err = {0};
             int64_t proven_ns = 0;
-            f.problem->memory_limit_bytes = least - below;
+            f.problem->tiers[0].limit_bytes = least - below;
             cr_assert_eq(weft_prove(f.problem, &pool, &outcome, NULL), WEFT_OK);
             cr_assert_eq(weft_certificate_check(&outcome.certificate, f.problem, outcome.bound_ns,
                                                 &proven_ns, &err),

@@ -117,7 +117,7 @@ Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 120)
             int32_t before, after;
             init_trim(&f, seed);
             if (best_ns < 0)
-                best_ns = enumerate_best(f.rig.problem, f.rig.problem->memory_limit_bytes, NULL);
+                best_ns = enumerate_best(f.rig.problem, f.rig.problem->tiers[0].limit_bytes, NULL);
             grow_trim(&f, seed);
             int64_t bound_ns = weft_proof_bound_ns(f.rig.proof),
                     proven_ns = proves_trim(&f, &before);

@@ -13,15 +13,15 @@ struct state {
     int32_t strategies[ENUMERATE_MOST_UNITS], best_policies[ENUMERATE_MOST_UNITS];
     struct placed placed[ENUMERATE_MOST_MOVES];
     int32_t n_placed;
-    int32_t left[5 * ENUMERATE_MOST_UNITS], n_left;
-    int64_t rows[ENUMERATE_MOST_SLOTS];
+    int32_t left[8 * ENUMERATE_MOST_UNITS], n_left;
+    int64_t rows[ENUMERATE_MOST_TIERS][ENUMERATE_MOST_SLOTS];
 };
 
 static void add_hold(struct state *state, const struct weft_hold *hold)
 {
     int32_t n = state->problem->n_slots, s = hold->first;
     for (;;) {
-        state->rows[s] += hold->bytes;
+        state->rows[hold->tier][s] += hold->bytes;
         if (s == hold->last) return;
         s = (s + 1) % n;
     }
@@ -134,8 +134,11 @@ static int64_t step_time(const struct state *state)
 static void leaf(struct state *state)
 {
     int64_t peak = 0;
-    for (int32_t s = 0; s < state->problem->n_slots; s++)
-        if (state->rows[s] > peak) peak = state->rows[s];
+    for (int32_t s = 0; s < state->problem->n_slots; s++) {
+        if (state->rows[0][s] > peak) peak = state->rows[0][s];
+        for (int32_t tier = 1; tier < state->problem->n_tiers; tier++)
+            if (state->rows[tier][s] > state->problem->tiers[tier].limit_bytes) return;
+    }
     if (state->best_peak < 0 || peak < state->best_peak) state->best_peak = peak;
     if (peak > state->limit_bytes) return;
     int64_t ns = step_time(state);
@@ -144,10 +147,10 @@ static void leaf(struct state *state)
     memcpy(state->best_policies, state->strategies, sizeof state->strategies);
 }
 
-static void add_stair(struct state *state, int32_t first, int32_t last, int64_t bytes)
+static void add_stair(struct state *state, int32_t tier, int32_t first, int32_t last, int64_t bytes)
 {
     for (int32_t s = first; s <= last; s++)
-        state->rows[s] += bytes;
+        state->rows[tier][s] += bytes;
 }
 
 static void extend(struct state *state, int32_t lane, int32_t launch, int32_t deadline);
@@ -159,7 +162,7 @@ static void place(struct state *state, struct placed placed, int32_t due)
     bool gathers = of->item.acquires;
     int32_t first = gathers ? placed.launch : of->item.first;
     int32_t last = gathers ? of->item.last : placed.deadline - 1;
-    add_stair(state, first, last, of->item.stair_bytes);
+    add_stair(state, of->item.stair_tier, first, last, of->item.stair_bytes);
     state->placed[state->n_placed++] = placed;
     state->left[placed.item]--;
     state->n_left--;
@@ -168,7 +171,7 @@ static void place(struct state *state, struct placed placed, int32_t due)
     state->n_left++;
     state->left[placed.item]++;
     state->n_placed--;
-    add_stair(state, first, last, -of->item.stair_bytes);
+    add_stair(state, of->item.stair_tier, first, last, -of->item.stair_bytes);
 }
 
 /* Every block next, at every slot that keeps the normal form (plan.h), so that nothing else is
@@ -189,7 +192,7 @@ static void extend(struct state *state, int32_t lane, int32_t launch, int32_t de
         int32_t ahead = on > lane ? 0 : launch, due = on > lane ? 0 : deadline;
         const struct weft_item *item = &problem->items[i].item;
         bool gathers = item->acquires;
-        for (int32_t s = item->first; s <= item->last + (gathers ? 1 : 0); s++) {
+        for (int32_t s = item->first; s <= item->last + (item->may_block ? 1 : 0); s++) {
             struct placed placed = {.item = i,
                                     .launch = gathers ? s : item->first,
                                     .deadline = gathers ? item->last + 1 : s + 1};
@@ -246,6 +249,7 @@ static struct state run(const struct weft_problem *problem, int64_t limit_bytes)
         .problem = problem, .limit_bytes = limit_bytes, .best_ns = -1, .best_peak = -1};
     cr_assert_leq(problem->n_slots, ENUMERATE_MOST_SLOTS);
     cr_assert_leq(problem->n_decisions, ENUMERATE_MOST_UNITS);
+    cr_assert_leq(problem->n_tiers, ENUMERATE_MOST_TIERS);
     choose(&state, 0);
     return state;
 }

@@ -6,14 +6,20 @@
 
 #include "problem/problem.h"
 
-enum { ENUMERATE_MOST_MOVES = 10, ENUMERATE_MOST_SLOTS = 20, ENUMERATE_MOST_UNITS = 4 };
+enum {
+    ENUMERATE_MOST_MOVES = 10,
+    ENUMERATE_MOST_SLOTS = 20,
+    ENUMERATE_MOST_UNITS = 4,
+    ENUMERATE_MOST_TIERS = 3
+};
 
-/* Step time of the fastest plan within the limit, -1 when there is none. Writes its strategies when
- * `strategies` is not NULL. */
+/* Step time of the fastest plan within the device's limit and those of the problem's other tiers,
+ * -1 when there is none. Writes its strategies when `strategies` is not NULL. */
 int64_t enumerate_best(const struct weft_problem *problem, int64_t limit_bytes,
                        int32_t *strategies);
 
-/* The least limit of any plan: the same, over the largest row. */
+/* The least limit of the device of any plan within the other tiers: the same, over the largest row;
+ * -1 when there is none. */
 int64_t enumerate_least_limit(const struct weft_problem *problem);
 
 #endif

@@ -188,7 +188,8 @@ static enum weft_status open_updates(struct host_bench *bench, struct weft_error
     bench->rule = (struct weft_nn_rule){first.type, first.exempt_vectors, first.decay};
     bench->step = (struct weft_nn_step){.adamw = first.adamw, .sgd = first.sgd, .loss_scale = 1};
     const int32_t threads = update_threads(config);
-    const int64_t own_bytes = bench->bytes / 2 / threads;
+    int64_t own_bytes = bench->bytes / 2 / threads;
+    own_bytes -= own_bytes % PAGE_BYTES;
     int64_t elements = own_bytes / (SEATS * ARRAYS * (int64_t)sizeof(float));
     elements -= elements % LEAST_ELEMENTS;
     if (elements > MOST_ELEMENTS) elements = MOST_ELEMENTS;

@@ -4,10 +4,17 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MOST_SHARED = MOST_RANKS + 1, MAPPED_BYTES = 1 << 28, ALIGNMENT = 1 << 21 };
+enum {
+    MOST_SHARED = MOST_RANKS + 1,
+    MAPPED_BYTES = 1 << 28,
+    PAGE_BYTES = 4096,
+    MAPPED_PAGES = MAPPED_BYTES / PAGE_BYTES,
+    ALIGNMENT = 1 << 21
+};
 
 /* What has one address for all; it stays where it is when a rank unmaps it. */
 static struct {
@@ -15,6 +22,8 @@ static struct {
     int n;
     int fds[MOST_SHARED];
     unsigned char *addresses[MOST_SHARED];
+    /* The file's page that lies at each page of the addresses, counted from 1; 0: none. */
+    int32_t pages[MOST_SHARED][MAPPED_PAGES];
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Where the view that this thread maps now would have its first byte. */
@@ -46,6 +55,20 @@ static void *reserve(size_t bytes, int flags)
     return address;
 }
 
+/* Whether another rank has mapped these bytes there; they are taken for mapped from now on. A
+ * second mapping is a write to the sanitizer. */
+static bool is_mapped(int i, size_t place, size_t bytes, off_t offset)
+{
+    bool mapped = true;
+    for (size_t done = 0; done < bytes; done += PAGE_BYTES) {
+        int32_t *page = &shared.pages[i][(place + done) / PAGE_BYTES];
+        const int32_t ours = 1 + (int32_t)(((size_t)offset + done) / PAGE_BYTES);
+        mapped = mapped && *page == ours;
+        *page = ours;
+    }
+    return mapped;
+}
+
 /* Stretches of pages lie where a view has them, but in the addresses that all ranks have for the
  * file; what asks for no address, from the file's first byte on. */
 void *__wrap_mmap64(void *address, size_t bytes, int access, int flags, int fd, off_t offset)
@@ -53,14 +76,19 @@ void *__wrap_mmap64(void *address, size_t bytes, int access, int flags, int fd, 
     if (fd < 0 && (flags & MAP_NORESERVE) != 0) return reserve(bytes, flags);
     pthread_mutex_lock(&shared.lock);
     const int i = fd < 0 ? -1 : find_fd(fd);
-    unsigned char *base = i < 0 ? NULL : shared.addresses[i];
+    void *at = NULL;
+    if (i >= 0) {
+        const bool in_view = (flags & MAP_FIXED) != 0;
+        const size_t place =
+            in_view ? (size_t)((unsigned char *)address - view_at) : (size_t)offset;
+        CHECK(place + bytes <= MAPPED_BYTES, "descriptor %d is too large", fd);
+        at = shared.addresses[i] + place;
+        if (!is_mapped(i, place, bytes, offset))
+            at = __real_mmap64(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+                               offset);
+    }
     pthread_mutex_unlock(&shared.lock);
-    if (base == NULL) return __real_mmap64(address, bytes, access, flags, fd, offset);
-    const bool in_view = (flags & MAP_FIXED) != 0;
-    const size_t place = in_view ? (size_t)((unsigned char *)address - view_at) : (size_t)offset;
-    CHECK(place + bytes <= MAPPED_BYTES, "descriptor %d is too large", fd);
-    return __real_mmap64(base + place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-                         offset);
+    return i >= 0 ? at : __real_mmap64(address, bytes, access, flags, fd, offset);
 }
 
 int __wrap_munmap(void *address, size_t bytes)
@@ -79,6 +107,7 @@ static void share(int fd)
     void *base = __real_mmap64(NULL, MAPPED_BYTES, PROT_NONE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     CHECK(base != MAP_FAILED, "addresses of descriptor %d", fd);
+    memset(shared.pages[shared.n], 0, sizeof shared.pages[shared.n]);
     shared.fds[shared.n] = fd;
     shared.addresses[shared.n++] = base;
 }

@@ -3,8 +3,9 @@
 [deepcompile]
 
     gap          proven gap and time of ilp: models x ratio x ranks x limits, and with blocks halved
-    random       proven gap of `weft plan` at default settings for --configs random configs, in
-                 pages, beside that of plans held to rows alone (tests/program/random_config.h)
+    random       proven gap of `weft plan` for --configs random configs, the numbers from --first on, in
+                 pages, beside that of plans held to rows alone (tests/scheduler/random_whole.h); each
+                 by --work units of planning at most
     rivals       every published rule at the same limit and its own best setting against ilp
     deepcompile  Llama-3-70B and Mixtral on 32 ranks, 1 to 16 micro-steps: gain over `deepspeed`
 
@@ -150,10 +151,11 @@ def show_gap(model, plans, halves):
 class Whole(Instance):
     """A random config: what `weft plan` says of it, and ilp's plan of the same held to rows alone."""
 
-    ALARM = ["--set", "plan.time_limit=4h"]  # rings on no machine, so that the work alone ends it
-
-    def __init__(self, number):
-        super().__init__(f"random-{number}", None, ["--planners", "ilp", "--share", *self.ALARM])
+    def __init__(self, number, work):
+        # The alarm rings on no machine, so that the work alone ends it.
+        self.limits = ["--set", "plan.time_limit=4h", "--set", f"plan.work_limit={work}"]
+        super().__init__(f"random-{number}-{work}", None,
+                         ["--planners", "ilp", "--share", *self.limits])
         self.number = number
 
     def ask(self, *command):
@@ -171,7 +173,7 @@ class Whole(Instance):
                 return
             source.write_text(json.dumps(self.config))
             said = self.ask(options.build / "cli/weft", "plan", source, "--json", "--quiet",
-                            *self.ALARM)
+                            *self.limits)
             if self.error:
                 return
             self.arguments += ["--at", self.config["cluster"]["memory_limit"].rstrip("B")]
@@ -187,8 +189,9 @@ class Whole(Instance):
 
 
 def random_gaps(options):
-    instances = [Whole(1 + i) for i in range(6 if options.quick else options.configs)]
-    print("\n## Proven gap at default settings, random configs\n")
+    numbers = range(options.first, options.first + (6 if options.quick else options.configs))
+    instances = [Whole(number, options.work) for number in numbers]
+    print(f"\n## Proven gap of random configs {numbers[0]} to {numbers[-1]}, work {options.work}\n")
     plan_all(instances, options)
     found = [(instance.number, row) for instance in instances for row in instance.rows]
     print("| plans | configs | gap median | 95th percentile | worst | within 0.1 % | within 1 % |\n"
@@ -330,6 +333,8 @@ def main():
     parser.add_argument("--out", default=None, type=Path)
     parser.add_argument("--jobs", default=2, type=int)
     parser.add_argument("--configs", default=100, type=int)
+    parser.add_argument("--first", default=1, type=int)
+    parser.add_argument("--work", default="30G")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     options.build = options.build.resolve()

@@ -95,6 +95,7 @@ static enum weft_status page_limit(struct pages_bench *b, double factor, int64_t
     struct weft_plan *plan = NULL;
     struct weft_program *program = NULL;
     enum weft_status status;
+    inputs.page_bytes = WEFT_PAGE_LARGE_BYTES; /* of the program's own paging */
     b->stages.problem->tiers[0].limit_bytes = limit_bytes;
     WEFT_TRY_GOTO(done, weft_schedule(b->stages.problem, NULL, &options, &plan, NULL, err));
     WEFT_TRY_GOTO(done, weft_program_lower(plan, &inputs, &program, err));

@@ -3,99 +3,68 @@
 #include <string.h>
 
 #include "base/json/json.h"
+#include "cli/schema_keys.h"
 
-const char *const weft_schema_kinds[] = {"config",  "model",  "cluster",  "profile",
+const char *const weft_schema_kinds[] = {"config",  "model",  "cluster",  "profile", "plan",
                                          "metrics", "result", "manifest", NULL};
-
-struct object;
-
-/* A key of a file. `type` is a piece of JSON Schema; where it is NULL the value is `object`, or
- * with `list` an array of them. */
-struct key {
-    const char *name, *type, *text;
-    const struct object *object;
-    bool list, optional;
-};
-
-struct object {
-    const char *text;
-    const struct key *keys;
-    size_t n_keys;
-};
-#define OBJECT(text, keys)                                                                         \
-    {                                                                                              \
-        text, keys, sizeof(keys) / sizeof *(keys)                                                  \
-    }
 
 /* A key "kind" tells the objects of a file apart where there is more than one. */
 struct file {
     const char *kind, *text;
-    const struct object *objects[3];
+    const struct weft_schema_object *objects[3];
     const char *examples; /* an array */
 };
 
-#define COUNT     "\"type\": \"integer\", \"minimum\": 0"
-#define BYTES     COUNT
-#define NS        COUNT
-#define NUMBER    "\"type\": \"number\""
-#define TRUTH     "\"type\": \"boolean\""
-#define TEXT      "\"type\": \"string\""
-#define ANYTHING  "\"type\": \"object\""
-#define HASH      "\"type\": \"string\", \"pattern\": \"^[0-9a-f]{32}$\""
-#define CRC       "\"type\": \"integer\", \"minimum\": 0, \"maximum\": 4294967295"
-#define COUNTS    "\"type\": \"array\", \"items\": {" COUNT "}"
-#define ONE(name) "\"const\": \"" name "\""
-
 /* profile */
 
-static const struct key times_keys[] = {
+static const struct weft_schema_key times_keys[] = {
     {"key", TEXT, "type and sizes; layers of one key take the same time", NULL, false, false},
     {"forward_ns", NS, "of the slowest rank", NULL, false, false},
     {"backward_ns", NS, "of the slowest rank", NULL, false, false},
 };
-static const struct object times = OBJECT("Times of layers of one key.", times_keys);
+static const struct weft_schema_object times = OBJECT("Times of layers of one key.", times_keys);
 
-static const struct key by_bytes_keys[] = {
+static const struct weft_schema_key by_bytes_keys[] = {
     {"bytes", COUNTS, "gathered, increasing", NULL, false, false},
     {"ns", COUNTS, "of each", NULL, false, false},
 };
-static const struct object by_bytes =
+static const struct weft_schema_object by_bytes =
     OBJECT("Times by size, linear between two points.", by_bytes_keys);
 
-static const struct key by_elements_keys[] = {
+static const struct weft_schema_key by_elements_keys[] = {
     {"elements", COUNTS, "of one rank, increasing", NULL, false, false},
     {"ns", COUNTS, "of each", NULL, false, false},
 };
-static const struct object by_elements =
+static const struct weft_schema_object by_elements =
     OBJECT("Times by size, linear between two points.", by_elements_keys);
 
-static const struct key collectives_keys[] = {
+static const struct weft_schema_key collectives_keys[] = {
     {"all_gather", NULL, "parameters", &by_bytes, false, true},
     {"reduce_scatter", NULL, "gradients", &by_bytes, false, true},
     {"all_reduce", NULL, "gradients of units that every rank holds", &by_bytes, false, true},
 };
-static const struct object collectives =
+static const struct weft_schema_object collectives =
     OBJECT("Times of collectives of all ranks.", collectives_keys);
 
-static const struct key contention_keys[] = {
+static const struct weft_schema_key contention_keys[] = {
     {"compute_rate", COUNT, "of compute while a channel is busy; 1024 is full speed", NULL, false,
      false},
     {"channel_rate", COUNT, "of a channel while compute is; 1024 is full speed", NULL, false,
      false},
 };
-static const struct object contention =
+static const struct weft_schema_object contention =
     OBJECT("What compute and communication take from each other.", contention_keys);
 
 #define SHARE COUNT ", \"maximum\": 1024"
 
-static const struct key block_times_keys[] = {
+static const struct weft_schema_key block_times_keys[] = {
     {"bytes", COUNTS, "of a block, increasing", NULL, false, false},
     {"ns", COUNTS, "of each", NULL, false, false},
 };
-static const struct object block_times =
+static const struct weft_schema_object block_times =
     OBJECT("Times by size, linear between two points.", block_times_keys);
 
-static const struct key host_keys[] = {
+static const struct weft_schema_key host_keys[] = {
     {"down", NULL, "copies to the host, alone", &block_times, false, false},
     {"up", NULL, "copies from the host, alone", &block_times, false, false},
     {"down_beside", SHARE, "of that speed while copies go up; 1024 is all of it", NULL, false,
@@ -107,10 +76,10 @@ static const struct key host_keys[] = {
      false},
     {"updates_beside", SHARE, "of that speed while copies go both ways", NULL, false, false},
 };
-static const struct object host =
+static const struct weft_schema_object host =
     OBJECT("Memory of the host, with all local ranks at work.", host_keys);
 
-static const struct key disk_keys[] = {
+static const struct weft_schema_key disk_keys[] = {
     {"path", TEXT, "of the directory", NULL, false, false},
     {"file_system", TEXT, "of that directory", NULL, false, true},
     {"read", NULL, "alone", &block_times, false, false},
@@ -126,9 +95,10 @@ static const struct key disk_keys[] = {
     {"threads", COUNT, "requests at once in each direction, the least", NULL, false, false},
     {"seats", COUNT, "of a ring in each direction, the least", NULL, false, false},
 };
-static const struct object disk = OBJECT("A disk, with all local ranks at work.", disk_keys);
+static const struct weft_schema_object disk =
+    OBJECT("A disk, with all local ranks at work.", disk_keys);
 
-static const struct key profile_keys[] = {
+static const struct weft_schema_key profile_keys[] = {
     {"format", ONE("weft-profile"), "of this file", NULL, false, false},
     {"version", COUNT, "of the format", NULL, false, false},
     {"weft", TEXT, "version of the program that wrote it", NULL, false, true},
@@ -148,7 +118,7 @@ static const struct key profile_keys[] = {
     {"agree_ns", NS, "that ranks take to sum norm, loss and flags", NULL, false, true},
     {"base_bytes", BYTES, "that a rank holds outside the arena", NULL, false, true},
 };
-static const struct object profile =
+static const struct weft_schema_object profile =
     OBJECT("What `weft profile` measured; cluster.profile names it.", profile_keys);
 
 /* metrics: the first keys of every line */
@@ -164,7 +134,7 @@ static const struct object profile =
         "emulated", TRUTH, "times depend on an emulated link", NULL, false, false                  \
     }
 
-static const struct key step_keys[] = {
+static const struct weft_schema_key step_keys[] = {
     LINE_KEYS("step"),
     {"loss", NUMBER, "mean over the samples of the step", NULL, false, false},
     {"norm", NUMBER, "of the gradients, where it is computed", NULL, false, true},
@@ -177,9 +147,9 @@ static const struct key step_keys[] = {
     {"data_wait_ns", NS, "before the step, for its data", NULL, false, false},
     {"tokens", COUNT, "of all ranks in this step", NULL, false, false},
 };
-static const struct object step_line = OBJECT("Behind every step.", step_keys);
+static const struct weft_schema_object step_line = OBJECT("Behind every step.", step_keys);
 
-static const struct key validation_keys[] = {
+static const struct weft_schema_key validation_keys[] = {
     LINE_KEYS("validation"),
     {"validation_loss", NUMBER, "natural logarithm", NULL, false, false},
     {"bits_per_byte", NUMBER, "the same for a text", NULL, false, true},
@@ -188,20 +158,20 @@ static const struct key validation_keys[] = {
     {"samples", COUNT, "of all ranks", NULL, false, false},
     {"validation_ns", NS, "that it took", NULL, false, false},
 };
-static const struct object validation_line =
+static const struct weft_schema_object validation_line =
     OBJECT("Behind every train.validation.every steps.", validation_keys);
 
-static const struct key checkpoint_keys[] = {
+static const struct weft_schema_key checkpoint_keys[] = {
     LINE_KEYS("checkpoint"),
     {"saved_bytes", BYTES, "of its files", NULL, false, false},
     {"save_ns", NS, "that training stood still for it", NULL, false, false},
 };
-static const struct object checkpoint_line =
+static const struct weft_schema_object checkpoint_line =
     OBJECT("When a checkpoint is there, which may be behind later steps.", checkpoint_keys);
 
 /* result */
 
-static const struct key result_keys[] = {
+static const struct weft_schema_key result_keys[] = {
     {"kind", ONE("result"), "of the line", NULL, false, false},
     {"weft", TEXT, "version of the program that wrote it", NULL, false, false},
     {"unix_ms", COUNT, "when it was written, since 1970", NULL, false, false},
@@ -223,20 +193,21 @@ static const struct key result_keys[] = {
     {"touched_bytes", BYTES, "of the arena, that buffers were in", NULL, false, false},
     {"emulated", TRUTH, "times depend on an emulated link", NULL, false, false},
 };
-static const struct object result = OBJECT(
+static const struct weft_schema_object result = OBJECT(
     "How a run ended: RUN/result.json, and the last line of `weft train --json`.", result_keys);
 
 /* manifest */
 
-static const struct key saved_file_keys[] = {
+static const struct weft_schema_key saved_file_keys[] = {
     {"name", TEXT, "beside the manifest", NULL, false, false},
     {"bytes", BYTES, "of the file", NULL, false, false},
     {"chunk_bytes", BYTES, "that one checksum is of", NULL, false, false},
     {"crc32c", "\"type\": \"array\", \"items\": {" CRC "}", "of each chunk", NULL, false, false},
 };
-static const struct object saved_file = OBJECT("A file of tensors by name.", saved_file_keys);
+static const struct weft_schema_object saved_file =
+    OBJECT("A file of tensors by name.", saved_file_keys);
 
-static const struct key manifest_keys[] = {
+static const struct weft_schema_key manifest_keys[] = {
     {"format", ONE("weft checkpoint"), "of this file", NULL, false, false},
     {"version", COUNT, "of the format", NULL, false, false},
     {"program", TEXT, "version of the program that wrote it", NULL, false, false},
@@ -256,7 +227,7 @@ static const struct key manifest_keys[] = {
     {"files", NULL, "in this order", &saved_file, true, false},
     {"crc32c", CRC, "of the text up to the comma before this key", NULL, false, false},
 };
-static const struct object manifest =
+static const struct weft_schema_object manifest =
     OBJECT("A checkpoint's, which is there when this is.", manifest_keys);
 
 static const struct file files[] = {
@@ -272,6 +243,10 @@ static const struct file files[] = {
      "72895]}}, \"kernels\": \"onednn\", \"updates\": \"adamw\", \"update\": {\"elements\": "
      "[1024, 65536], \"ns\": [7318, 381604]}, \"norm\": {\"elements\": [1024, 65536], \"ns\": "
      "[2613, 92335]}, \"agree_ns\": 15743, \"base_bytes\": 19734528}]"},
+    {"plan",
+     "A decision with its proof: docs/plan-file.md.",
+     {&weft_schema_plan},
+     weft_schema_plan_examples},
     {"metrics",
      "A line of RUN/metrics.jsonl, and of `weft train --json` but the last.",
      {&step_line, &validation_line, &checkpoint_line},
@@ -322,9 +297,9 @@ bool weft_schema_is_file(const char *kind)
     return find_file(kind) != NULL;
 }
 
-static void add_object(const struct object *object, struct weft_text *out);
+static void add_object(const struct weft_schema_object *object, struct weft_text *out);
 
-static void add_key(const struct key *key, struct weft_text *out)
+static void add_key(const struct weft_schema_key *key, struct weft_text *out)
 {
     weft_text_addf(out, "\"%s\": {\"description\": \"%s\", ", key->name, key->text);
     if (key->type != NULL) {
@@ -335,7 +310,8 @@ static void add_key(const struct key *key, struct weft_text *out)
         weft_text_add(out, "}");
     } else {
         /* A reader of both has the object's own text beside the key's. */
-        weft_text_add(out, "\"allOf\": [{");
+        weft_text_add(out, key->object->or_null ? "\"oneOf\": [{\"type\": \"null\"}, {"
+                                                : "\"allOf\": [{");
         add_object(key->object, out);
         weft_text_add(out, "}]");
     }
@@ -343,7 +319,7 @@ static void add_key(const struct key *key, struct weft_text *out)
 }
 
 /* Without the braces. What other versions may add is let by. */
-static void add_object(const struct object *object, struct weft_text *out)
+static void add_object(const struct weft_schema_object *object, struct weft_text *out)
 {
     const char *between = "";
     weft_text_addf(out, "\"type\": \"object\", \"description\": \"%s\", \"properties\": {",

@@ -36,8 +36,8 @@ const struct weft_command weft_command_schema = {
     .details =
         "KIND is config, model or cluster: made from the same table as the decoder and\n"
         "docs/keys.md, so an editor that checks against it accepts what weft accepts. Or profile,\n"
-        "metrics (a line of metrics.jsonl), result (result.json) or manifest (of a checkpoint):\n"
-        "of files that weft writes, with examples.",
+        "plan, metrics (a line of metrics.jsonl), result (result.json) or manifest (of a\n"
+        "checkpoint): of files that weft writes, with examples.",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

@@ -10,10 +10,10 @@ from pathlib import Path
 from configs import tiny
 from tap import case, main
 
-KINDS = ("profile", "metrics", "result", "manifest")
+KINDS = ("profile", "plan", "metrics", "result", "manifest")
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs/schema"
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
-         "number": (int, float)}
+         "number": (int, float), "null": type(None)}
 
 
 def faults(schema, value, at="$"):
@@ -61,7 +61,7 @@ def those_that_are_shipped_are_those_that_are_written(weft):
     for kind in KINDS:
         assert (DOCS / f"{kind}.json").read_text() == weft.expect(0, "schema", kind), \
             f"docs/schema/{kind}.json is not what `weft schema {kind}` writes: write it again"
-    weft.expect(64, "schema", "plan", says=list(KINDS))
+    weft.expect(64, "schema", "trace", says=list(KINDS))
 
 
 @case
@@ -96,6 +96,7 @@ def files_of_a_run_are_as_they_are_said(weft):
     metrics = lines_of(weft, "run/metrics.jsonl")
     assert {line["kind"] for line in metrics} == {"step", "validation", "checkpoint"}
     files = {"profile": [read(weft, "profile.json"), read(weft, "run/profile.json")],
+             "plan": [read(weft, "run/plan.json")],
              "metrics": metrics,
              "result": [read(weft, "run/result.json")],
              "manifest": [read(weft, f"run/checkpoints/step-{n}/manifest.json") for n in (2, 4)]}

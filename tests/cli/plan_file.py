@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""A plan file is what docs/plan-file.md says: a checker that was written from that page accepts what
+`weft plan` writes, and what was changed in it is refused by both, or by neither."""
+import copy
+import json
+import random
+import re
+import sys
+
+from configs import tiny
+from plan_checker import Wrong, check, hash_of_decisions, hash_of_problem, Problem
+from tap import case, main
+
+SHAPES = 12
+
+
+def shape(number):
+    """A config whose units are uneven, so that its bound needs a tree."""
+    dice = random.Random(number)
+    vocab = dice.choice([256, 2000])
+    layers = [{"name": "wte", "type": "embedding", "vocab": vocab, "positions": 16, "hidden": 32}]
+    layers += [{"name": f"h{i}", "type": "transformer_block", "hidden": 32, "heads": 2,
+                "ffn": dice.choice([32, 64, 256, 600])} for i in range(dice.randint(2, 5))]
+    layers += [{"name": "head", "type": "lm_head", "vocab": vocab, "hidden": 32, "bias": False}]
+    return tiny(model={"layers": layers}, cluster__ranks=4,
+                cluster__link__intra__bandwidth=dice.choice(["0.3GB/s", "1GB/s", "3GB/s"]),
+                train__grad_accum=dice.choice([1, 2]),
+                plan={"planner": "ilp", "fuse": False, "blocks": dice.choice([1, 2, 3]), "gap": 0,
+                      "work_limit": "100M"})
+
+
+def plan_of(weft, config, factor):
+    """The plan at so many times the least limit, and the config with that limit."""
+    _, _, err = weft.run("plan", weft.write("run.json", config), "--memory-limit", "1KiB")
+    least = int(re.search(r"least limit that fits is .*?\((\d+) bytes\)", err).group(1))
+    config["cluster"]["memory_limit"] = f"{int(least * factor)}B"
+    weft.expect(0, "plan", weft.write("run.json", config), "-o", "plan.json", "-q")
+    with open(weft.path("plan.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def is_right(plan):
+    try:
+        check(plan)
+        return True
+    except (Wrong, KeyError, ValueError, IndexError, StopIteration, TypeError):
+        return False
+
+
+@case
+def what_is_planned_is_right_by_the_page(weft):
+    """Trees of strategies, of counts and of milestones, and whole rows among them."""
+    met = set()
+    for number in range(1, 1 + SHAPES):
+        plan = plan_of(weft, shape(number), (1.0, 1.1, 1.3)[number % 3])
+        check(plan)
+        for node in plan["certificate"]["tree"]:
+            met |= {"decision", "group", "item", "prices"} & set(node)
+        met |= {"whole" for prices in plan["certificate"]["prices"] if prices["whole"]}
+    assert met == {"decision", "group", "item", "prices", "whole"}, met
+
+
+@case
+def several_periods_are_right_by_the_page(weft):
+    """A rotated period, of which the config leaves open how far ahead it updates."""
+    plan = plan_of(weft, tiny(train__clip_norm=0), 1.2)
+    assert plan["other_periods"]
+    check(plan)
+
+
+def places_of_numbers(value, path=()):
+    if isinstance(value, bool) or isinstance(value, str) or value is None:
+        return
+    if isinstance(value, (int, float)):
+        yield path
+        return
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from places_of_numbers(inner, (*path, key))
+
+
+def with_number(plan, path, number):
+    edited = copy.deepcopy(plan)
+    at = edited
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = number
+    return edited
+
+
+def another_number(dice, number):
+    return dice.choice([0, 1, -1, number + 1, number - 1, 2 * number, number // 2, 1 << 31, 1 << 40,
+                        (1 << 53) - 1, dice.randrange(1 << 20)])
+
+
+@case
+def an_edited_number_is_refused_wherever_the_page_says_that_it_is_wrong(weft):
+    """Hashes are made anew, so that what stands behind them is looked at."""
+    plan = plan_of(weft, shape(9), 1.1)
+    dice = random.Random(1)
+    # Pages are the program's: the next case.
+    places = [at for at in places_of_numbers(plan) if at[0] not in ("solver", "pages")]
+    wrong = {True: 0, False: 0}
+    for _ in range(100):
+        path = dice.choice(dice.choice([places, [p for p in places if p[0] != "certificate"]]))
+        at = plan
+        for key in path:
+            at = at[key]
+        edited = with_number(plan, path, another_number(dice, at))
+        if path[0] == "problem":
+            edited["certificate"]["problem"] = hash_of_problem(edited["problem"])
+        if path[0] == "placements":
+            try:
+                edited["decision_hash"] = hash_of_decisions(edited, Problem(
+                    copy.deepcopy(edited["problem"])))
+            except Exception:  # no such number fits into its words: the old hash is as good
+                pass
+        code, _, err = weft.run("verify", weft.write("edited.json", edited))
+        assert code in (0, 65), (path, code, err)
+        assert code == 65 or is_right(edited), (path, at, err)
+        wrong[code == 65] += 1
+    assert min(wrong.values()) > 5, wrong
+
+
+@case
+def pages_at_random_are_refused_or_lead_to_the_same_bits(weft):
+    """No number in `pages` makes a rank crash, or use what the limit does not leave it."""
+    config = tiny(train__steps=2, cluster__base="64MiB", cluster__memory_limit="68MiB")
+    run = weft.write("run.json", config)
+    weft.expect(0, "plan", run, "-o", "plan.json", "-q")
+    with open(weft.path("plan.json"), encoding="utf-8") as file:
+        plan = json.load(file)
+    dice, accepted = random.Random(2), []
+    for n in range(100):
+        edited = copy.deepcopy(plan)
+        lists = edited["pages"]["stretches"]
+        if n % 10 == 0:
+            key = dice.choice(["page_bytes", "tables"])
+            edited["pages"][key] = another_number(dice, edited["pages"][key])
+        elif n % 10 == 1:
+            del lists[dice.randrange(len(lists))]
+        else:
+            of = lists[dice.randrange(len(lists))]
+            at = dice.randrange(len(of))
+            of[at] = max(0, another_number(dice, of[at])) if n % 2 else of[at] + dice.choice([1, -1])
+        try:
+            edited["decision_hash"] = hash_of_decisions(edited, Problem(
+                copy.deepcopy(edited["problem"])))
+        except Exception:
+            continue
+        code, _, err = weft.run("verify", weft.write("edited.json", edited), "--config", run)
+        assert code in (0, 65), (code, err)
+        if code == 0 and edited["pages"] != plan["pages"]:
+            accepted.append(edited)
+    fingerprints = set()
+    for each in [plan, *accepted[:3]]:
+        out = weft.expect(0, "train", run, "--plan", weft.write("plan.json", each), "--json", "-q")
+        fingerprints.add(json.loads(out.splitlines()[-1])["fingerprint"])
+    assert len(fingerprints) == 1, fingerprints
+
+
+@case
+def bytes_at_random_are_refused_in_one_line(weft):
+    plan_of(weft, shape(3), 1.1)
+    with open(weft.path("plan.json"), "rb") as file:
+        good = file.read()
+    dice = random.Random(3)
+    for _ in range(60):
+        bad = bytearray(good)
+        for _ in range(dice.choice([1, 1, 2, 8])):
+            at = dice.randrange(len(bad))
+            kind = dice.randrange(3)
+            if kind == 0:
+                bad[at] = dice.randrange(256)
+            elif kind == 1:
+                del bad[at:at + dice.choice([1, 10, 1000])]
+            else:
+                bad[at:at] = dice.choice([b"9", b"-", b"[", b"}", b'"', b"e9", b"\\u0000"])
+        code, _, err = weft.run("verify", weft.write("bad.json", bytes(bad)), "--config",
+                                weft.path("run.json"))
+        assert code in (0, 65) and err.count("\n") <= 2, (code, err)
+
+
+main(sys.argv[1])

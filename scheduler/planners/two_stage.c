@@ -133,7 +133,7 @@ enum weft_status weft_planner_two_stage(const struct weft_problem *problem,
     enum weft_status status;
     (void)outcome;
     if (own > 0 && own < first.tiers[0].limit_bytes) first.tiers[0].limit_bytes = own;
-    WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
+    WEFT_TRY_GOTO(done, weft_digest_create(&first, &table, err));
     run.table = table;
     if (table->least_bytes > weft_digest_limit_bytes(table)) {
         char least[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
@@ -146,6 +146,13 @@ enum weft_status weft_planner_two_stage(const struct weft_problem *problem,
     }
     WEFT_TRY_GOTO(done, prepare(&run, &pool, err));
     WEFT_TRY_GOTO(done, choose(&run, err));
+    if (first.tiers[0].limit_bytes < problem->tiers[0].limit_bytes) {
+        /* What is chosen is placed within the whole limit. */
+        weft_digest_destroy(table);
+        table = NULL;
+        WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
+        run.table = table;
+    }
     WEFT_TRY_GOTO(done, place(&run, out, err));
 done:
     weft_digest_destroy(table);

@@ -36,12 +36,13 @@ static const struct weft_schema_key period_keys[] = {
     {"rotated", TRUTH, "it begins behind the last forward", NULL, false, false},
     {"update_ahead", COUNT, "layers from an update to its first use", NULL, false, false},
     {"agreed_updates", TRUTH, "ranks agree in every update", NULL, false, true},
+    {"opens", TRUTH, "a slot before the first update lets state arrive", NULL, false, true},
 };
 static const struct weft_schema_object period = OBJECT("Which slots there are.", period_keys);
 
 static const struct weft_schema_key slot_keys[] = {
     {"name", TEXT, "for people", NULL, false, false},
-    {"kind", TEXT, "update, fill, forward, backward, drain, norm", NULL, false, false},
+    {"kind", TEXT, "update, fill, forward, backward, drain, norm, open", NULL, false, false},
     {"index", INDEX, "of its decision or layer", NULL, false, false},
     {"micro", COUNT, "micro-step", NULL, false, false},
     {"time_ns", NS, "of compute, whatever the strategies", NULL, false, false},
@@ -82,7 +83,7 @@ static const struct weft_schema_object decision = OBJECT("What is decided.", dec
 
 static const struct weft_schema_key item_keys[] = {
     {"decision", COUNT, "whose it is", NULL, false, false},
-    {"kind", TEXT, "of collective", NULL, false, false},
+    {"kind", TEXT, "a collective, or read or write of state", NULL, false, false},
     {"gather", COUNT, "which of its kind in a step", NULL, false, false},
     {"strategies", TEXTS, "under which it exists", NULL, false, false},
     {"acquires", TRUTH, "else it releases", NULL, false, false},

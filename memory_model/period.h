@@ -21,7 +21,10 @@
  * Where an update ends in an agreement of all ranks (lamb: lengths of whole tensors), that stands
  * in the channel behind all that was launched before, and compute waits for it. So then the period
  * is never rotated, and nothing is gathered before `fill`: the channel is empty, and each agreement
- * costs its own time and no more. */
+ * costs its own time and no more.
+ *
+ * Where state may be away, a period that is not rotated begins with `open`, which computes nothing:
+ * the state of the first update arrives there. */
 #ifndef WEFT_MEMORY_MODEL_PERIOD_H
 #define WEFT_MEMORY_MODEL_PERIOD_H
 
@@ -41,6 +44,7 @@ enum weft_slot_kind {
     WEFT_SLOT_BACKWARD, /* index: layer */
     WEFT_SLOT_DRAIN,
     WEFT_SLOT_NORM,
+    WEFT_SLOT_OPEN,
     WEFT_SLOT_KIND_COUNT
 };
 const char *weft_slot_kind_name(enum weft_slot_kind kind); /* "update", "fill", ... */
@@ -59,14 +63,19 @@ struct weft_period_rule {
     bool rotated;              /* without clipping */
     int32_t update_ahead;      /* rotated: layers, at least 1; else 0 */
     bool agreed_updates;       /* each ends in an agreement; then not rotated */
+    bool opens;                /* it begins with an open slot; then neither of both */
 };
 
 static inline bool weft_period_rule_same(const struct weft_period_rule *a,
                                          const struct weft_period_rule *b)
 {
     return a->n_micro == b->n_micro && a->cadence == b->cadence && a->rotated == b->rotated &&
-           a->update_ahead == b->update_ahead && a->agreed_updates == b->agreed_updates;
+           a->update_ahead == b->update_ahead && a->agreed_updates == b->agreed_updates &&
+           a->opens == b->opens;
 }
+
+/* Whether there is such a rule. */
+bool weft_period_is_rule(const struct weft_period_rule *rule);
 
 struct weft_period {
     struct weft_pool pool;

@@ -34,6 +34,20 @@ bool weft_category_read(const char *key, enum weft_category *out)
     return false;
 }
 
+const char *weft_item_kind_name(int32_t kind)
+{
+    if (kind == WEFT_STATE_READ) return "read";
+    return kind == WEFT_STATE_WRITE ? "write" : weft_collective_name((enum weft_collective)kind);
+}
+
+int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home home)
+{
+    int32_t tier = 0;
+    for (int k = WEFT_HOME_DEVICE; k < (int)home; k++)
+        tier += k == WEFT_HOME_DEVICE || (options->state_homes >> k & 1) != 0;
+    return tier;
+}
+
 static bool round_up(int64_t bytes, int64_t *out)
 {
     return weft_checked_round_up(bytes, WEFT_ARENA_ALIGN_BYTES, out);
@@ -193,20 +207,54 @@ static int32_t weigh_parameters(struct weigher *w, int32_t u, enum weft_policy p
     return n;
 }
 
+/* Elements of a unit's state: of a rank's slices, or of all. */
+static int64_t owned_elements(const struct weigher *w, int32_t u, enum weft_policy policy)
+{
+    int64_t elements = w->shards->units[u].padded_elements;
+    return policy == WEFT_POLICY_DP ? elements : elements / w->shards->ranks;
+}
+
+/* Buffers of a unit's state: its moments, and a master where it computes in another dtype. */
+static int32_t count_states(const struct weigher *w)
+{
+    return w->options->n_moments + (w->options->batch.compute == WEFT_F32 ? 0 : 1);
+}
+
+/* Bytes of a unit's state, each buffer of it rounded up. */
+static int64_t state_bytes(struct weigher *w, int32_t u, enum weft_policy policy, int64_t align)
+{
+    int64_t bytes = elements_bytes(w, owned_elements(w, u, policy), WEFT_F32);
+    w->overflow |= !weft_checked_round_up(bytes, align, &bytes) ||
+                   !weft_checked_mul(bytes, count_states(w), &bytes);
+    return bytes;
+}
+
+/* State is on the device always, or in the unit's update alone. */
+static int32_t weigh_state(struct weigher *w, int32_t u,
+                           const struct weft_weighed_strategy *strategy, struct weft_hold *holds)
+{
+    int32_t n = 0, end = w->period->n_slots - 1, update = w->period->update[u];
+    bool away = strategy->home != WEFT_HOME_DEVICE;
+    int64_t bytes = elements_bytes(w, owned_elements(w, u, strategy->policy), WEFT_F32);
+    for (int32_t i = 0; i < count_states(w); i++)
+        hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, away ? update : 0, away ? update : end,
+             bytes);
+    if (!away) return n;
+    hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end,
+         state_bytes(w, u, strategy->policy, WEFT_DISK_ALIGN_BYTES));
+    holds[n - 1].tier = weft_weigh_tier(w->options, strategy->home);
+    return n;
+}
+
 /* What training adds: optimizer state, the full gradient, the reduced one. */
-static int32_t weigh_training(struct weigher *w, int32_t u, enum weft_policy policy,
-                              struct weft_hold *holds)
+static int32_t weigh_training(struct weigher *w, int32_t u,
+                              const struct weft_weighed_strategy *strategy, struct weft_hold *holds)
 {
     const struct weft_unit *unit = &w->shards->units[u];
     const struct weft_period *period = w->period;
-    int32_t n = 0, end = period->n_slots - 1;
-    bool all = policy == WEFT_POLICY_DP;
-    int64_t owned = all ? unit->padded_elements : unit->padded_elements / w->shards->ranks;
-    int64_t state_bytes = elements_bytes(w, owned, WEFT_F32);
-    int32_t n_masters = w->options->batch.compute == WEFT_F32 ? 0 : 1;
-    int32_t n_states = n_masters + w->options->n_moments;
-    for (int32_t i = 0; i < n_states; i++)
-        hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, state_bytes);
+    int32_t n = weigh_state(w, u, strategy, holds);
+    bool all = strategy->policy == WEFT_POLICY_DP;
+    int64_t owned = owned_elements(w, u, strategy->policy);
     /* One record of its tensors' norms to send, one to receive. */
     for (int32_t i = 0; period->rule.agreed_updates && i < 2; i++)
         hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, period->update[u], period->update[u],
@@ -239,21 +287,40 @@ uint64_t weft_weighed_strategies(const struct weft_weighed_unit *unit, uint32_t 
     return strategies;
 }
 
+uint64_t weft_weighed_homes(const struct weft_weighed_unit *unit, uint32_t homes)
+{
+    uint64_t strategies = 0;
+    for (int32_t k = 0; k < unit->n_strategies; k++)
+        strategies |= (uint64_t)(homes >> unit->strategies[k].home & 1u) << k;
+    return strategies;
+}
+
+/* Homes that a unit's state may have; without any it is none of another place. */
+static uint32_t sensible_homes(const struct weigher *w, int32_t u)
+{
+    const bool state = w->shards->units[u].trainable && count_states(w) > 0;
+    const bool moves = state && !w->period->rule.agreed_updates && w->options->state_homes != 0;
+    return moves ? (uint32_t)w->options->state_homes : 1u << WEFT_HOME_DEVICE;
+}
+
 static enum weft_status weigh_unit(struct weigher *w, int32_t u, struct weft_error *err)
 {
-    enum { MOST_OTHERS = 7 }; /* resident or shard; master, two moments, reduced gradient, norms */
+    /* Resident or shard; master, two moments, their home, reduced gradient, norms. */
+    enum { MOST_OTHERS = 8 };
     struct weft_weighed_unit *unit = &w->weights->units[u];
     size_t most = (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + MOST_OTHERS;
-    uint32_t policies = sensible_policies(w, u);
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        if (!(policies >> p & 1)) continue;
+    uint32_t policies = sensible_policies(w, u), homes = sensible_homes(w, u);
+    for (int i = 0; i < WEFT_HOME_COUNT * WEFT_POLICY_COUNT; i++) {
+        int home = i / WEFT_POLICY_COUNT, p = i % WEFT_POLICY_COUNT;
+        if (!(homes >> home & 1u) || !(policies >> p & 1u)) continue;
         struct weft_weighed_strategy *to = &unit->strategies[unit->n_strategies++];
         to->policy = (enum weft_policy)p;
+        to->home = (enum weft_home)home;
         to->holds = weft_pool_array(&w->weights->pool, most, sizeof *to->holds);
         if (to->holds == NULL) return weft_fail_memory(err, "weights");
         to->n_holds = weigh_parameters(w, u, to->policy, to->holds);
         if (w->shards->units[u].trainable)
-            to->n_holds += weigh_training(w, u, to->policy, to->holds + to->n_holds);
+            to->n_holds += weigh_training(w, u, to, to->holds + to->n_holds);
     }
     return WEFT_OK;
 }
@@ -357,17 +424,45 @@ static void item_reductions(struct weigher *w, int32_t u)
     add_item(w, item);
 }
 
+/* State passes in one block, that of dp (`whole`) or of the others: it is read in any slot before
+ * its update, or by that, and written in any behind it. */
+static void item_state(struct weigher *w, int32_t u, int32_t kind, bool whole)
+{
+    const struct weft_weighed_unit *weighed = &w->weights->units[u];
+    const enum weft_policy policy = whole ? WEFT_POLICY_DP : WEFT_POLICY_FSDP;
+    const uint32_t dp = 1u << WEFT_POLICY_DP;
+    const bool reads = kind == WEFT_STATE_READ;
+    int32_t update = w->period->update[u];
+    struct weft_item item = {
+        .decision = u,
+        .kind = kind,
+        .acquires = reads,
+        .may_block = reads,
+        .strategies = weft_weighed_homes(weighed, 1u << WEFT_HOME_DISK) &
+                      weft_weighed_strategies(weighed, whole ? dp : ~dp),
+        .n_blocks = 1,
+        .first = reads ? 0 : update + 1,
+        .last = reads ? update - 1 : w->period->n_slots - 2,
+        .block_bytes = state_bytes(w, u, policy, WEFT_DISK_ALIGN_BYTES),
+        .stair_bytes = state_bytes(w, u, policy, WEFT_ARENA_ALIGN_BYTES),
+        .stair_category = WEFT_CATEGORY_OPTIMIZER_STATE,
+    };
+    if (item.strategies != 0) add_item(w, item);
+}
+
 static enum weft_status weigh_items(struct weigher *w, struct weft_error *err)
 {
     size_t most = 0;
     for (int32_t u = 0; u < w->shards->n_units; u++)
-        /* zero1's gather, reductions, dp's */
-        most += (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 2;
+        /* zero1's gather, reductions, dp's, reads and writes of both */
+        most += (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 6;
     w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
     if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
     for (int32_t u = 0; u < w->shards->n_units; u++) {
         item_gathers(w, u);
         if (w->shards->units[u].trainable) item_reductions(w, u);
+        for (int i = 0; i < 4; i++)
+            item_state(w, u, i < 2 ? WEFT_STATE_READ : WEFT_STATE_WRITE, i % 2 > 0);
     }
     return WEFT_OK;
 }

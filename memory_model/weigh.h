@@ -1,7 +1,8 @@
 /* To weigh is to say what every unit, under every strategy, holds in every slot: the planning side
- * of the memory model, in closed form. A unit's strategies are policies. A hold is bytes of one
- * category that live from the start of slot `first` to the end of slot `last` (wrapping round the
- * period's end when first > last). What depends on when a block moves is an item with a staircase.
+ * of the memory model, in closed form. A unit's strategies are a policy and a home of its optimizer
+ * state and master. A hold is bytes of one category that live from the start of slot `first` to the
+ * end of slot `last` (wrapping round the period's end when first > last). What depends on when a
+ * block moves is an item with a staircase.
  *
  * The other side is the lowering in program/, which finds the same bytes from a program's
  * happens-before order; a test holds the two to each other. */
@@ -17,6 +18,7 @@
 #include "shard/shard.h"
 #include "spec/layer.h"
 #include "spec/profile/profile.h"
+#include "spec/tiers.h"
 
 /* In this order wherever memory is shown. */
 #define WEFT_CATEGORY_MAP(X)                                                                       \
@@ -50,6 +52,13 @@ struct weft_hold {
 /* Every buffer starts at a multiple of this in the arena; sizes are rounded up to it here, so that
  * the rows count what is used. */
 enum { WEFT_ARENA_ALIGN_BYTES = 256 };
+/* What moves a unit's state to the device for its update, and back to its home; kinds of items
+ * beside enum weft_collective. */
+enum { WEFT_STATE_READ = WEFT_COLLECTIVE_COUNT, WEFT_STATE_WRITE, WEFT_ITEM_KIND_COUNT };
+const char *weft_item_kind_name(int32_t kind); /* "all_gather", ... "read", "write" */
+/* What a disk gives out: bytes of a unit's state there are rounded up to it, one by one. */
+enum { WEFT_DISK_ALIGN_BYTES = 4096 };
+
 /* All blocks of one kind that one unit moves once: its `gather`-th AllGather of a step, its
  * `gather`-th ReduceScatter (there is one a micro-step, or one) or its AllReduce. A block is
  * assigned a slot s in [first, last]:
@@ -62,7 +71,7 @@ enum { WEFT_ARENA_ALIGN_BYTES = 256 };
  *     bytes are held from `first` to s. */
 struct weft_item {
     int32_t decision;    /* the unit's */
-    int32_t kind;        /* enum weft_collective: what lowering makes of it */
+    int32_t kind;        /* below WEFT_ITEM_KIND_COUNT: what lowering makes of it */
     bool acquires;       /* else releases */
     bool may_block;      /* acquires: the slot that uses it may launch it and wait */
     int32_t gather;      /* 0, 1, ... in order of time within a step */
@@ -75,17 +84,25 @@ struct weft_item {
     int32_t stair_tier; /* in which they are held */
 };
 
+static inline bool weft_item_moves_state(const struct weft_item *item)
+{
+    return item->kind >= WEFT_STATE_READ;
+}
+
 /* The policies that make sense for a unit, in their order. A unit that fsdp would never release
  * (its uses are neighbours) has no fsdp; frozen units have no gradient and no state under any. What
  * trains has no dp when gradients are reduced every micro-step: it would need a second full
- * gradient to add to, and zero1 moves less and holds less. */
+ * gradient to add to, and zero1 moves less and holds less. Each of them with every home that its
+ * state may have, the device first; state that is on the disk is on the device in its update, and
+ * before and behind that while it is moved. */
 struct weft_weighed_unit {
     int32_t n_strategies;
     struct weft_weighed_strategy {
         enum weft_policy policy;
+        enum weft_home home; /* of its state */
         int32_t n_holds;
         struct weft_hold *holds;
-    } strategies[WEFT_POLICY_COUNT];
+    } strategies[WEFT_POLICY_COUNT * WEFT_HOME_COUNT];
 };
 
 struct weft_weights {
@@ -109,7 +126,11 @@ struct weft_weigh_options {
     enum weft_dtype reduce, accumulate;
     int32_t n_moments; /* of the optimizer: weft_config_moments */
     int64_t base_bytes;
+    int state_homes; /* a bit for each enum weft_home: device, disk; 0: the device alone */
 };
+
+/* Tiers are the device, and behind it the other homes of state: which one a home is. */
+int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home home);
 
 WEFT_MUST_USE enum weft_status weft_weights_create(const struct weft_model *model,
                                                    const struct weft_shards *shards,
@@ -119,8 +140,9 @@ WEFT_MUST_USE enum weft_status weft_weights_create(const struct weft_model *mode
                                                    struct weft_error *err);
 void weft_weights_destroy(struct weft_weights *weights);
 
-/* Which of a unit's strategies have one of the policies (bit p): bit k. */
+/* Which of a unit's strategies have one of the policies (bit p), one of the homes: bit k. */
 uint64_t weft_weighed_strategies(const struct weft_weighed_unit *unit, uint32_t policies);
+uint64_t weft_weighed_homes(const struct weft_weighed_unit *unit, uint32_t homes);
 
 /* Rounded up to WEFT_ARENA_ALIGN_BYTES. */
 int64_t weft_arena_round(int64_t bytes);

@@ -14,6 +14,14 @@ bool weft_strategy_policy(const char *name, enum weft_policy *out)
     return false;
 }
 
+enum weft_home weft_strategy_home(const char *name)
+{
+    const char *behind = strchr(name, '+');
+    for (int home = WEFT_HOME_DEVICE + 1; behind != NULL && home < WEFT_HOME_COUNT; home++)
+        if (strcmp(behind + 1, weft_home_names[home]) == 0) return (enum weft_home)home;
+    return WEFT_HOME_DEVICE;
+}
+
 int32_t weft_decision_of_kind(const struct weft_problem_decision *decision, int32_t kind)
 {
     for (int32_t k = 0; k < decision->n_strategies; k++)

@@ -9,6 +9,7 @@
 #include "base/json/json.h"
 #include "base/status.h"
 #include "memory_model/weigh.h"
+#include "spec/tiers.h"
 
 enum { WEFT_MOST_STRATEGIES = 64 }; /* of a decision */
 
@@ -25,6 +26,7 @@ struct weft_problem_strategy {
     int32_t n_times, n_holds;
     struct weft_slot_time *times; /* slots increasing */
     struct weft_hold *holds;
+    enum weft_home home; /* of its unit's state, as its policy */
 };
 
 struct weft_problem_decision {
@@ -54,6 +56,9 @@ uint64_t weft_decision_policies(const struct weft_problem_decision *decision, ui
 /* What a strategy of that name shards: the name is a policy's, or goes on behind it with a "+" and
  * what else the strategy does. False when it is neither. */
 bool weft_strategy_policy(const char *name, enum weft_policy *out);
+/* Where a strategy of that name keeps state: where it says so behind the "+", else on the device.
+ */
+enum weft_home weft_strategy_home(const char *name);
 
 /* Compute time that a strategy adds to a slot. */
 static inline int64_t weft_strategy_ns(const struct weft_problem_strategy *strategy, int32_t slot)

@@ -112,12 +112,34 @@ enum weft_status weft_problem_networks(struct weft_problem *problem, int32_t n,
     return WEFT_OK;
 }
 
+enum weft_status weft_problem_add_lane(struct weft_problem *problem, const char *name,
+                                       enum weft_lane_kind kind, struct weft_error *err)
+{
+    const size_t n = (size_t)problem->n_lanes;
+    const struct weft_rates full = {WEFT_RATE_ONE, WEFT_RATE_ONE};
+    struct weft_lane *lanes = weft_pool_array(&problem->pool, n + 1, sizeof *lanes);
+    if (lanes == NULL) return weft_fail_memory(err, "problem");
+    memcpy(lanes, problem->lanes, n * sizeof *lanes);
+    lanes[n] = (struct weft_lane){name, kind, full};
+    problem->lanes = lanes;
+    problem->n_lanes++;
+    return WEFT_OK;
+}
+
 int32_t weft_problem_agree_lane(const struct weft_problem *problem)
 {
     int32_t lane = problem->n_lanes - 1;
     while (problem->lanes[lane].kind != WEFT_LANE_KIND_NETWORK)
         lane--;
     return lane;
+}
+
+int32_t weft_problem_count_blocks(const struct weft_problem *problem)
+{
+    int32_t n_blocks = 0;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        n_blocks += problem->items[i].item.n_blocks;
+    return n_blocks;
 }
 
 bool weft_problem_chains(const struct weft_problem *problem)
@@ -373,6 +395,7 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "rotated", "", a->period.rotated, b->period.rotated);
     compare_integer(&comparison, "agreed updates", "", a->period.agreed_updates,
                     b->period.agreed_updates);
+    compare_integer(&comparison, "open slots", "", a->period.opens, b->period.opens);
     compare_slots(&comparison, a, b);
     compare_decisions(&comparison, a, b);
     compare_holds(&comparison, "common", a->common, a->n_common, b->common, b->n_common);

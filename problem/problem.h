@@ -60,13 +60,7 @@ WEFT_MUST_USE enum weft_status weft_problem_check(const struct weft_problem *pro
                                                   const char *where, struct weft_error *err);
 
 /* Blocks of all items: the most placements of any plan. */
-static inline int32_t weft_problem_count_blocks(const struct weft_problem *problem)
-{
-    int32_t n_blocks = 0;
-    for (int32_t i = 0; i < problem->n_items; i++)
-        n_blocks += problem->items[i].item.n_blocks;
-    return n_blocks;
-}
+int32_t weft_problem_count_blocks(const struct weft_problem *problem);
 
 /* Lanes but compute, and where a lane's slots are in arrays [n_moving][n_slots] of them. */
 static inline int32_t weft_problem_n_moving(const struct weft_problem *problem)
@@ -107,6 +101,12 @@ void weft_problem_device_alone(struct weft_problem *problem, int64_t limit_bytes
 /* Makes the lanes: compute, and 1 or 2 of the network. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_problem_networks(struct weft_problem *problem, int32_t n,
                                                      struct weft_rates rates,
+                                                     struct weft_error *err);
+
+/* Adds one behind them, beside which compute goes as fast as alone; the name outlives the problem.
+ * WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_problem_add_lane(struct weft_problem *problem, const char *name,
+                                                     enum weft_lane_kind kind,
                                                      struct weft_error *err);
 
 /* The last lane of the network, on which ranks agree. */

@@ -98,18 +98,14 @@ static enum weft_status check_scalars(struct checker *checker)
 static enum weft_status check_period(const struct checker *checker)
 {
     const struct weft_period_rule *period = &checker->problem->period;
-    bool several = period->n_micro > 1;
-    bool cadence = period->cadence == WEFT_CADENCE_STEP ||
-                   (several && period->cadence == WEFT_CADENCE_MICRO_STEP);
-    if (period->n_micro >= 1 && cadence && (period->update_ahead >= 1) == period->rotated &&
-        !(period->rotated && period->agreed_updates))
-        return WEFT_OK;
+    if (weft_period_is_rule(period)) return WEFT_OK;
     return weft_fail(checker->err, WEFT_E_DATA,
                      "%s: no period has %d micro-steps, reduces every %s and updates %d layers "
-                     "ahead%s%s",
+                     "ahead%s%s%s",
                      checker->where, period->n_micro, weft_cadence_name(period->cadence),
                      period->update_ahead, period->rotated ? ", rotated" : "",
-                     period->agreed_updates ? ", updates agreed on" : "");
+                     period->agreed_updates ? ", updates agreed on" : "",
+                     period->opens ? ", with an open slot" : "");
 }
 
 static enum weft_status slot_fault(const struct checker *checker, int32_t s,
@@ -256,6 +252,21 @@ static int64_t compare_items(const struct weft_item *a, const struct weft_item *
     return (int64_t)a->gather - b->gather;
 }
 
+/* State is read for its unit's update, which begins what a window of a write may have. */
+static const char *state_fault(const struct weft_problem *problem, const struct weft_item *item)
+{
+    const bool reads = item->kind == WEFT_STATE_READ;
+    int32_t update = problem->decisions[item->decision].update_slot;
+    if (reads != item->acquires) return "state is acquired by reads, and released by writes";
+    if (update < 0) return "a frozen unit has no state";
+    if (problem->period.agreed_updates) return "its update is in two parts, which ranks agree on";
+    if (reads && item->last + 1 != update)
+        return "no update of its unit is in the slot behind its window";
+    if (!reads && item->first <= update)
+        return "its window begins before the unit's update has ended";
+    return NULL;
+}
+
 /* In a rotated period what belongs to the last step stands before the updates: gathers for its
  * backward, and reductions. */
 static const char *window_fault(const struct weft_problem *problem, const struct weft_item *item)
@@ -266,6 +277,7 @@ static const char *window_fault(const struct weft_problem *problem, const struct
     if (item->first < 0 || item->last < item->first || item->last >= problem->n_slots - 1) {
         return "its window is not within the period";
     }
+    if (weft_item_moves_state(item)) return state_fault(problem, item);
     if (!gathers && update < 0) return "a frozen unit has nothing to reduce";
     /* A blocking gather is waited for by what computes there. */
     enum weft_slot_kind use = problem->slots[item->last + 1].kind;
@@ -284,10 +296,10 @@ static const char *item_fault(const struct weft_problem *problem, const struct w
 {
     if (item->decision < 0 || item->decision >= problem->n_decisions)
         return "decision is out of range";
-    if (item->kind < 0 || item->kind >= WEFT_COLLECTIVE_COUNT) return "kind is out of range";
+    if (item->kind < 0 || item->kind >= WEFT_ITEM_KIND_COUNT) return "kind is out of range";
     bool gathers = item->acquires;
     int32_t reductions =
-        item->kind == WEFT_ALL_REDUCE ? 1 : weft_period_reductions(&problem->period);
+        item->kind >= WEFT_ALL_REDUCE ? 1 : weft_period_reductions(&problem->period);
     if (item->may_block && !item->acquires) return "what releases cannot block";
     if (item->gather < 0 || (!gathers && item->gather >= reductions))
         return "gather is out of range";

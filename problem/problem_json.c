@@ -13,8 +13,8 @@ static const char *const blocks_names[] = {"least_bytes", "count", "efficiency_p
 
 static const char *const hold_names[] = {"category", "first", "last", "bytes", "tier", NULL};
 static const char *const slot_names[] = {"name", "kind", "index", "micro", "time_ns", NULL};
-static const char *const period_names[] = {"micro_steps",  "reduce",         "rotated",
-                                           "update_ahead", "agreed_updates", NULL};
+static const char *const period_names[] = {"micro_steps",    "reduce", "rotated", "update_ahead",
+                                           "agreed_updates", "opens",  NULL};
 static const char *const decision_names[] = {"name", "update_slot", "elements", "strategies", NULL};
 static const char *const strategy_names[] = {"name", "times", "holds", NULL};
 static const char *const time_names[] = {"slot", "time_ns", NULL};
@@ -203,6 +203,9 @@ static enum weft_status read_period(struct reader *reader, const struct weft_jso
     if (agreed != NULL && !weft_json_bool(agreed, &period->agreed_updates))
         return weft_fail(reader->err, WEFT_E_DATA, "%s: agreed_updates is not true or false",
                          reader->place);
+    const struct weft_json_value *opens = weft_json_member(it, "opens");
+    if (opens != NULL && !weft_json_bool(opens, &period->opens))
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: opens is not true or false", reader->place);
     return need_int32(reader, it, "update_ahead", 0, &period->update_ahead);
 }
 
@@ -267,6 +270,7 @@ static enum weft_status read_strategy(struct reader *reader, const struct weft_j
     if (to->kind == problem->n_kinds || !weft_strategy_policy(name, &to->policy))
         return unknown(reader, "kind of strategy", name);
     to->name = problem->kinds[to->kind];
+    to->home = weft_strategy_home(name);
     WEFT_TRY(need_array(reader, object, "times", sizeof *to->times, &it, &room, &to->n_times));
     to->times = room;
     for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
@@ -305,18 +309,18 @@ static enum weft_status read_decisions(struct reader *reader, const struct weft_
     return WEFT_OK;
 }
 
-static enum weft_status read_collective(struct reader *reader, const struct weft_json_value *object,
-                                        int32_t *out)
+static enum weft_status read_item_kind(struct reader *reader, const struct weft_json_value *object,
+                                       int32_t *out)
 {
     const char *name;
     WEFT_TRY(weft_json_need_string(object, reader->place, "kind", &name, reader->err));
-    for (int32_t k = 0; k < WEFT_COLLECTIVE_COUNT; k++) {
-        if (strcmp(name, weft_collective_name((enum weft_collective)k)) == 0) {
+    for (int32_t k = 0; k < WEFT_ITEM_KIND_COUNT; k++) {
+        if (strcmp(name, weft_item_kind_name(k)) == 0) {
             *out = k;
             return WEFT_OK;
         }
     }
-    return unknown(reader, "collective", name);
+    return unknown(reader, "kind of item", name);
 }
 
 static enum weft_status need_bool(struct reader *reader, const struct weft_json_value *object,
@@ -340,7 +344,7 @@ static enum weft_status read_items(struct reader *reader, const struct weft_json
         snprintf(reader->place, sizeof reader->place, "%s.items[%d]", where, i);
         WEFT_TRY(known(reader, it, item_names));
         WEFT_TRY(need_int32(reader, it, "decision", 0, &item->decision));
-        WEFT_TRY(read_collective(reader, it, &item->kind));
+        WEFT_TRY(read_item_kind(reader, it, &item->kind));
         WEFT_TRY(need_bool(reader, it, "acquires", &item->acquires));
         WEFT_TRY(need_bool(reader, it, "may_block", &item->may_block));
         WEFT_TRY(need_int32(reader, it, "lane", WEFT_LANE_FIRST, &problem->items[i].lane));

@@ -95,6 +95,7 @@ static void write_period(const struct weft_period_rule *period, struct weft_json
     weft_json_put_bool(writer, "rotated", period->rotated);
     weft_json_put_integer(writer, "update_ahead", period->update_ahead);
     if (period->agreed_updates) weft_json_put_bool(writer, "agreed_updates", true);
+    if (period->opens) weft_json_put_bool(writer, "opens", true);
     weft_json_end_object(writer);
 }
 
@@ -159,8 +160,7 @@ static void write_items(const struct weft_problem *problem, struct weft_json_wri
         weft_json_begin_object(writer);
         weft_json_flat(writer);
         weft_json_put_integer(writer, "decision", item->decision);
-        weft_json_put_string(writer, "kind",
-                             weft_collective_name((enum weft_collective)item->kind));
+        weft_json_put_string(writer, "kind", weft_item_kind_name(item->kind));
         weft_json_put_integer(writer, "gather", item->gather);
         weft_strategies_write(&problem->decisions[item->decision], item->strategies, writer);
         weft_json_put_bool(writer, "acquires", item->acquires);

@@ -11,7 +11,9 @@ struct builder {
     const struct weft_profile *profile;
     const struct weft_stages *stages;
     struct weft_problem *problem;
-    uint32_t allowed; /* policies: bit p */
+    uint32_t allowed;                                  /* policies: bit p */
+    int32_t kinds[WEFT_HOME_COUNT][WEFT_POLICY_COUNT]; /* of strategies, in the problem */
+    struct weft_weigh_options weigh;
     struct weft_error *err;
 };
 
@@ -24,6 +26,9 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .accumulate = (enum weft_dtype)config->train.precision.accumulate,
         .n_moments = weft_config_moments(config),
         .base_bytes = profile->base_bytes,
+        .state_homes = profile->tiers.disk.given ? weft_config_state_homes(config) &
+                                                       (1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_DISK)
+                                                 : 0,
     };
 }
 
@@ -163,31 +168,40 @@ static enum weft_status policies_of(const struct builder *b, int32_t unit, uint3
     return WEFT_OK;
 }
 
-/* Kinds are the policies that some unit has, in the policies' order. */
-static int32_t kind_of(struct weft_problem *problem, enum weft_policy policy)
+/* "fsdp", "fsdp+disk" */
+static const char *kind_name(struct weft_problem *problem, enum weft_home home,
+                             enum weft_policy policy)
 {
-    int32_t kind = 0;
-    while (strcmp(problem->kinds[kind], weft_policy_name(policy)) != 0)
-        kind++;
-    return kind;
+    const char *name = weft_policy_name(policy);
+    if (home == WEFT_HOME_DEVICE) return name;
+    return weft_pool_format(&problem->pool, "%s+%s", name, weft_home_names[home]);
 }
 
+/* Kinds are what some unit has: policies, in their order, with state on the device, and then
+ * elsewhere. */
 static enum weft_status fill_kinds(struct builder *b)
 {
+    enum { MOST_KINDS = WEFT_HOME_COUNT * WEFT_POLICY_COUNT };
     struct weft_problem *problem = b->problem;
-    uint32_t policies = 0;
-    problem->kinds = weft_pool_array(&problem->pool, WEFT_POLICY_COUNT, sizeof *problem->kinds);
+    uint32_t policies[WEFT_HOME_COUNT] = {0};
+    problem->kinds = weft_pool_array(&problem->pool, MOST_KINDS, sizeof *problem->kinds);
     if (problem->kinds == NULL) return weft_fail_memory(b->err, "problem");
     for (int32_t u = 0; u < b->stages->weights->n_units; u++) {
         uint32_t own = 0;
         const struct weft_weighed_unit *weighed = &b->stages->weights->units[u];
         WEFT_TRY(policies_of(b, u, &own));
         for (int32_t k = 0; k < weighed->n_strategies; k++)
-            policies |= own & UINT32_C(1) << weighed->strategies[k].policy;
+            policies[weighed->strategies[k].home] |= own & UINT32_C(1)
+                                                               << weighed->strategies[k].policy;
     }
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-        if (policies >> p & 1u)
-            problem->kinds[problem->n_kinds++] = weft_policy_name((enum weft_policy)p);
+    for (int i = 0; i < MOST_KINDS; i++) {
+        int home = i / WEFT_POLICY_COUNT, p = i % WEFT_POLICY_COUNT;
+        if (!(policies[home] >> p & 1u)) continue;
+        const char *name = kind_name(problem, (enum weft_home)home, (enum weft_policy)p);
+        if (name == NULL) return weft_fail_memory(b->err, "problem");
+        b->kinds[home][p] = problem->n_kinds;
+        problem->kinds[problem->n_kinds++] = name;
+    }
     return WEFT_OK;
 }
 
@@ -197,9 +211,10 @@ static enum weft_status fill_strategy(struct builder *b, int32_t u,
 {
     const struct weft_shards *shards = b->stages->shards;
     const struct weft_unit *unit = &shards->units[u];
-    to->kind = kind_of(b->problem, from->policy);
+    to->kind = b->kinds[from->home][from->policy];
     to->name = b->problem->kinds[to->kind];
     to->policy = from->policy;
+    to->home = from->home;
     WEFT_TRY(copy_holds(b, from->holds, from->n_holds, &to->holds, &to->n_holds));
     if (!unit->trainable) return WEFT_OK;
     int64_t owned = from->policy == WEFT_POLICY_DP ? unit->padded_elements
@@ -248,10 +263,33 @@ static uint64_t strategies_of(const struct builder *b, const struct weft_item *i
     const struct weft_problem_decision *to = &b->problem->decisions[item->decision];
     uint64_t strategies = 0;
     for (int32_t k = 0; k < to->n_strategies; k++) {
-        uint64_t own = weft_weighed_strategies(weighed, 1u << to->strategies[k].policy);
+        uint64_t own = weft_weighed_strategies(weighed, 1u << to->strategies[k].policy) &
+                       weft_weighed_homes(weighed, 1u << to->strategies[k].home);
         if ((item->strategies & own) != 0) strategies |= UINT64_C(1) << k;
     }
     return strategies;
+}
+
+/* The lane that an item's blocks move on, and how long one takes. With two networks gathers are on
+ * the first, reductions on the other; of a disk's lanes, which are the last, writes are on the
+ * last. */
+static struct weft_problem_item of_lane(const struct builder *b, struct weft_item item)
+{
+    const struct weft_profile *profile = b->profile;
+    const int32_t network = weft_problem_agree_lane(b->problem);
+    const struct weft_curve *curve = &profile->tiers.disk.write;
+    int32_t lane = b->problem->n_lanes - 1;
+    if (item.kind == WEFT_STATE_READ) {
+        curve = &profile->tiers.disk.read;
+        lane = network + 1;
+    } else if (item.kind != WEFT_STATE_WRITE) {
+        curve = &profile->collectives[item.kind];
+        lane = item.kind == WEFT_ALL_GATHER ? WEFT_LANE_FIRST : network;
+    }
+    return (struct weft_problem_item){.item = item,
+                                      .lane = lane,
+                                      .block_ns = weft_curve_at(curve, item.block_bytes),
+                                      .after = -1};
 }
 
 static enum weft_status fill_items(struct builder *b)
@@ -265,15 +303,22 @@ static enum weft_status fill_items(struct builder *b)
         struct weft_item item = weights->items[i];
         item.strategies = strategies_of(b, &item);
         if (item.strategies == 0) continue; /* no policy with it is allowed */
-        problem->items[problem->n_items++] = (struct weft_problem_item){
-            .item = item,
-            /* With two networks gathers are on the first, reductions on the other. */
-            .lane = item.kind == WEFT_ALL_GATHER ? WEFT_LANE_FIRST : problem->n_lanes - 1,
-            .after = -1,
-            .block_ns = weft_curve_at(&b->profile->collectives[item.kind], item.block_bytes),
-        };
+        problem->items[problem->n_items++] = of_lane(b, item);
     }
     return WEFT_OK;
+}
+
+/* The disk's tier, where state may be there, and its lanes: one where reads and writes take turns.
+ */
+static enum weft_status fill_disk(struct builder *b)
+{
+    struct weft_problem *problem = b->problem;
+    const bool half = b->profile->tiers.disk.duplex == WEFT_DUPLEX_HALF;
+    if ((b->weigh.state_homes & 1 << WEFT_HOME_DISK) == 0) return WEFT_OK;
+    problem->tiers[problem->n_tiers++] =
+        (struct weft_problem_tier){"disk", WEFT_HOME_DISK, b->config->cluster.disk.limit_bytes};
+    WEFT_TRY(weft_problem_add_lane(problem, half ? "disk" : "read", WEFT_LANE_KIND_READ, b->err));
+    return half ? WEFT_OK : weft_problem_add_lane(problem, "write", WEFT_LANE_KIND_WRITE, b->err);
 }
 
 static enum weft_status fill_problem(struct builder *b)
@@ -291,6 +336,7 @@ static enum weft_status fill_problem(struct builder *b)
     WEFT_TRY(weft_problem_networks(problem, (int32_t)config->cluster.channels,
                                    b->profile->rates.compute > 0 ? b->profile->rates : full,
                                    b->err));
+    WEFT_TRY(fill_disk(b));
     problem->period = b->stages->period->rule;
     problem->profile_source = weft_pool_string(&problem->pool, b->profile->source);
     if (problem->profile_source == NULL) return weft_fail_memory(b->err, "problem");
@@ -313,6 +359,7 @@ int32_t weft_stages_variants(const struct weft_config *config,
     bool agreed = config->train.optimizer.type == WEFT_LAMB;
     bool rotated = config->train.clip_norm == 0 && !agreed,
          automatic = config->train.cadence == WEFT_CADENCE_AUTO;
+    bool opens = !rotated && !agreed && weft_config_uses_disk(config);
     /* dp is all that is allowed, so gradients must be reduced once a step. */
     uint32_t policies = 0;
     bool whole =
@@ -332,7 +379,8 @@ int32_t weft_stages_variants(const struct weft_config *config,
                                                  .cadence = (enum weft_cadence)c,
                                                  .rotated = rotated,
                                                  .update_ahead = rotated ? (int32_t)ahead : 0,
-                                                 .agreed_updates = agreed};
+                                                 .agreed_updates = agreed,
+                                                 .opens = opens};
         }
     }
     return n;
@@ -367,7 +415,12 @@ static enum weft_status create(const struct weft_config *config, const struct we
                               : (int64_t)(config->plan.block_efficiency * 1e6 + 0.5),
         .fused = rule.fuse && rule.blocks <= 0,
     };
-    struct builder builder = {config, profile, stages, stages->problem, 0, err};
+    struct builder builder = {.config = config,
+                              .profile = profile,
+                              .stages = stages,
+                              .problem = stages->problem,
+                              .weigh = options,
+                              .err = err};
     WEFT_TRY(read_policies(config, &builder.allowed, err));
     return fill_problem(&builder);
 }

@@ -392,6 +392,7 @@ static void emit_compute(struct emitter *e, int32_t slot)
         break;
     case WEFT_SLOT_FILL:
     case WEFT_SLOT_DRAIN:
+    case WEFT_SLOT_OPEN:
     case WEFT_SLOT_KIND_COUNT:
         break;
     }

@@ -101,7 +101,7 @@ static void add_holder(const struct weft_plan *plan, int32_t index,
     const char *where = reason->by == WEFT_HELD_BY_BUSY ? "the channel is busy with"
                         : reason->holder < index        ? "channel order: behind"
                                                         : "channel order: ahead of";
-    const char *name = weft_collective_name((enum weft_collective)item->kind);
+    const char *name = weft_item_kind_name(item->kind);
     const char *unit = plan->problem->decisions[item->decision].name;
     if (is_neighbour(plan, index, reason->holder))
         weft_table_cell(table, "%s the block %s", where,
@@ -151,7 +151,7 @@ static void add_row(const struct weft_plan *plan, int32_t first, int32_t last,
     const struct weft_item *item = &plan->problem->items[placement->item].item;
     char blocks[48];
     weft_table_cell(table, "%s", plan->problem->decisions[item->decision].name);
-    weft_table_cell(table, "%s", weft_collective_name((enum weft_collective)item->kind));
+    weft_table_cell(table, "%s", weft_item_kind_name(item->kind));
     if (last > first)
         snprintf(blocks, sizeof blocks, "%d..%d/%d", placement->block, plan->placements[last].block,
                  item->n_blocks);
@@ -293,8 +293,7 @@ static void put_block(const struct weft_plan *plan, int32_t index, struct weft_j
     const struct weft_placement *placement = &plan->placements[index];
     const struct weft_item *item = &plan->problem->items[placement->item].item;
     weft_json_put_string(writer, "unit", plan->problem->decisions[item->decision].name);
-    weft_json_put_string(writer, "collective",
-                         weft_collective_name((enum weft_collective)item->kind));
+    weft_json_put_string(writer, "collective", weft_item_kind_name(item->kind));
     weft_json_put_integer(writer, "block", placement->block);
 }
 

@@ -361,7 +361,7 @@ enum weft_status weft_paged_leanest(struct weft_paged *run, struct weft_error *e
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (!weft_item_active(item, out->strategies)) continue;
-        int32_t slot = item->kind == WEFT_ALL_GATHER ? item->last + 1 : item->first;
+        int32_t slot = item->acquires ? item->last + 1 : item->first;
         for (int32_t b = 0; b < item->n_blocks; b++)
             out->moves[out->n_moves++] = (struct weft_move){.item = i, .slot = slot};
     }

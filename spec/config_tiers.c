@@ -84,7 +84,7 @@ static int homes_of(const struct weft_cluster *cluster)
            (cluster->disk.given ? 1 << WEFT_HOME_DISK : 0);
 }
 
-static int state_homes_of(const struct weft_config *config)
+int weft_config_state_homes(const struct weft_config *config)
 {
     const int homes = homes_of(&config->cluster);
     return config->plan.offload.state == 0 ? homes : config->plan.offload.state & homes;
@@ -92,7 +92,7 @@ static int state_homes_of(const struct weft_config *config)
 
 bool weft_config_moves_state(const struct weft_config *config)
 {
-    return (state_homes_of(config) & ~(1 << WEFT_HOME_DEVICE)) != 0;
+    return (weft_config_state_homes(config) & ~(1 << WEFT_HOME_DEVICE)) != 0;
 }
 
 bool weft_config_moves_activations(const struct weft_config *config)
@@ -105,12 +105,12 @@ bool weft_config_moves_activations(const struct weft_config *config)
 bool weft_config_uses_host(const struct weft_config *config)
 {
     return weft_config_moves_activations(config) ||
-           (state_homes_of(config) & 1 << WEFT_HOME_HOST) != 0;
+           (weft_config_state_homes(config) & 1 << WEFT_HOME_HOST) != 0;
 }
 
 bool weft_config_uses_disk(const struct weft_config *config)
 {
-    return (state_homes_of(config) & 1 << WEFT_HOME_DISK) != 0;
+    return (weft_config_state_homes(config) & 1 << WEFT_HOME_DISK) != 0;
 }
 
 static void check_homes(const struct weft_config *config, const char *source, const char *key,

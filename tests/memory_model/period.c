@@ -14,7 +14,7 @@ static struct weft_shards *shard(const struct weft_model *model)
 
 static void check_slots(const struct weft_period *period, const char *const *expected)
 {
-    static const char letters[WEFT_SLOT_KIND_COUNT] = {'U', 'f', 'F', 'B', 'd', 'n'};
+    static const char letters[WEFT_SLOT_KIND_COUNT] = {'U', 'f', 'F', 'B', 'd', 'n', 'o'};
     int32_t s = 0;
     for (; expected[s] != NULL; s++) {
         cr_assert_lt(s, period->n_slots);
@@ -189,4 +189,26 @@ Test(period, refuses_rules_that_are_none)
 Test(period, destroy_accepts_nothing)
 {
     weft_period_destroy(NULL);
+}
+
+Test(period, may_begin_with_a_slot_before_all_updates)
+{
+    struct weft_model *model = make_tied_model(false);
+    struct weft_shards *shards = shard(model);
+    struct weft_period_rule rule = plain_period;
+    rule.opens = true;
+    struct weft_period *period = create(model, shards, &rule);
+    const char *const expected[] = {"o",  "U0", "U1", "U2", "U3", "f", "F0", "F1", "F2",
+                                    "F3", "B3", "B2", "B1", "B0", "d", "n",  NULL};
+    check_slots(period, expected);
+    cr_assert_eq(period->update[0], 1);
+    cr_assert_eq(period->fill, 5);
+    cr_assert_eq(period->norm, 15);
+    for (int32_t at = 0; at < weft_period_frame(&rule, 4); at++)
+        cr_assert_eq(weft_period_takes_update(&rule, 4, at), at == 1);
+    rule.agreed_updates = true;
+    cr_assert_not(weft_period_is_rule(&rule));
+    weft_period_destroy(period);
+    weft_shards_destroy(shards);
+    weft_model_destroy(model);
 }

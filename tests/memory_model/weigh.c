@@ -1,6 +1,7 @@
 #include "memory_model/weigh.h"
 
 #include "base/rng.h"
+#include "memory_model/life.h"
 #include "spec/profile/profile.h"
 #include "tests/shard/models.h"
 
@@ -416,6 +417,68 @@ Test(weigh, rounds_to_the_arena)
     cr_assert_eq(weft_arena_round(257), 512);
     cr_assert_eq(weft_arena_round(INT64_MAX) % 256, 0);
     cr_assert_gt(weft_arena_round(INT64_MAX), INT64_MAX - 256);
+}
+
+/* Bytes of a strategy's state that a tier holds in a slot, and items that pass it. */
+static int64_t state_in(const struct weft_weighed_strategy *strategy, int32_t tier, int32_t slot)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < strategy->n_holds; i++) {
+        const struct weft_hold *hold = &strategy->holds[i];
+        const struct weft_life life = {hold->first, hold->last};
+        if (hold->category == WEFT_CATEGORY_OPTIMIZER_STATE && hold->tier == tier &&
+            weft_life_has(life, slot))
+            bytes += hold->bytes;
+    }
+    return bytes;
+}
+
+Test(weigh, state_on_the_disk_is_on_the_device_in_its_update_alone)
+{
+    struct weft_layer layers[] = {custom_layer("a", 1000, false), custom_layer("b", 3000, true),
+                                  custom_layer("c", 5000, false)};
+    struct weft_period_rule rule = plain_train;
+    struct weft_weigh_options options = single;
+    struct stage stage = {.model = make_model(layers, 3)};
+    rule.opens = true;
+    options.state_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_DISK;
+    cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
+    weft_period_destroy(stage.period);
+    cr_assert_eq(weft_period_create(stage.model, stage.shards, &rule, &stage.period, NULL),
+                 WEFT_OK);
+    weigh(&stage, &options);
+    for (int32_t u = 0; u < stage.weights->n_units; u++) {
+        const struct weft_weighed_unit *unit = &stage.weights->units[u];
+        const uint64_t away = weft_weighed_homes(unit, 1u << WEFT_HOME_DISK);
+        const int32_t update = stage.period->update[u];
+        cr_assert_eq(away != 0, stage.shards->units[u].trainable);
+        for (int32_t k = 0; k < unit->n_strategies; k++) {
+            const struct weft_weighed_strategy *it = &unit->strategies[k];
+            const bool there = away >> k & 1u;
+            const int64_t slice =
+                stage.shards->units[u].padded_elements * 4 / (it->policy == WEFT_POLICY_DP ? 1 : 2);
+            const int64_t state = update < 0 ? 0 : 2 * weft_arena_round(slice);
+            const int64_t on_disk = there ? 2 * ((slice + 4095) / 4096 * 4096) : 0;
+            for (int32_t s = 0; s < stage.period->n_slots; s++) {
+                cr_assert_eq(state_in(it, 0, s), there && s != update ? 0 : state);
+                cr_assert_eq(state_in(it, 1, s), on_disk);
+            }
+        }
+    }
+    int32_t n_read = 0, n_written = 0;
+    for (int32_t i = 0; i < stage.weights->n_items; i++) {
+        const struct weft_item *item = &stage.weights->items[i];
+        const int32_t update = stage.period->update[item->decision];
+        if (!weft_item_moves_state(item)) continue;
+        const bool reads = item->kind == WEFT_STATE_READ;
+        cr_assert(reads == item->acquires && reads == item->may_block);
+        cr_assert_eq(reads ? item->last : item->first, reads ? update - 1 : update + 1);
+        cr_assert_leq(item->first, item->last, "no window is empty");
+        n_read += reads;
+        n_written += !reads;
+    }
+    cr_assert(n_read == 4 && n_written == 4, "of dp and of what is sharded, of two units");
+    finish(&stage);
 }
 
 static void refuse(int64_t parameters, int64_t saved_bytes, int64_t base_bytes, const char *text)

@@ -272,6 +272,45 @@ Test(problem, a_decision_has_as_many_strategies_as_a_mask_has_bits)
     cr_assert_eq(weft_decision_policies(&decision, 1u << WEFT_POLICY_FSDP), UINT64_C(1) << 63);
 }
 
+/* b's gather and reduction as a read and a write of its state. */
+Test(problem, items_that_move_state)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_item *item = &problem.items[N_SMALL_ITEMS - 1].item;
+    const struct weft_item good = *item;
+    int32_t update = problem.decisions[good.decision].update_slot;
+    struct weft_item write = good, read = good;
+    write.kind = WEFT_STATE_WRITE;
+    write.acquires = write.may_block = false;
+    write.first = update + 1;
+    write.last = update + 2;
+    read.kind = WEFT_STATE_READ;
+    read.acquires = true;
+    read.may_block = true;
+    read.first = 0;
+    read.last = update - 1;
+    *item = read;
+    cr_assert_eq(weft_problem_check(&problem, "here", NULL), WEFT_OK);
+    item->last = update;
+    refused_problem(&problem, "no update of its unit is in the slot behind its window");
+    *item = read;
+    item->acquires = item->may_block = false;
+    refused_problem(&problem, "state is acquired by reads, and released by writes");
+    *item = write;
+    cr_assert_eq(weft_problem_check(&problem, "here", NULL), WEFT_OK);
+    item->first = update;
+    refused_problem(&problem, "before the unit's update has ended");
+    *item = write;
+    problem.period.agreed_updates = true;
+    problem.items[A_GATHER].item.first = 2;
+    refused_problem(&problem, "which ranks agree on");
+    problem.period.agreed_updates = false;
+    *item = write;
+    item->acquires = true;
+    refused_problem(&problem, "state is acquired by reads, and released by writes");
+    weft_pool_finish(&problem.pool);
+}
+
 Test(problem, items)
 {
     struct weft_problem problem = small_problem();
@@ -279,7 +318,7 @@ Test(problem, items)
     item->decision = 2;
     refused_problem(&problem, "items[3]: decision");
     *item = good;
-    item->kind = WEFT_COLLECTIVE_COUNT;
+    item->kind = WEFT_ITEM_KIND_COUNT;
     refused_problem(&problem, "items[3]: kind");
     *item = good;
     item->last = item->first - 1;

@@ -1,0 +1,111 @@
+/* State that may be on a disk: small models in whole, whose problems weigh and stages make. Every
+ * plan of them is tried. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "scheduler/digest/digest.h"
+#include "scheduler/schedule.h"
+#include "tests/effort.h"
+#include "tests/program/dice.h"
+#include "tests/program/random_model.h"
+#include "tests/scheduler/against_all.h"
+
+/* Two layers, a unit each, and what enumeration has time for of policies. */
+static struct weft_config *disk_config(uint64_t seed)
+{
+    static const char *const policies[] = {"dp", "zero1", "sdp", "fsdp", "dp,sdp"};
+    struct dice dice = dice_of(seed, "disk");
+    struct weft_config *config = NULL;
+    struct weft_error err = {0};
+    struct weft_text text;
+    int hidden = (int)roll(&dice, 8, 60), outputs = (int)roll(&dice, 8, 60);
+    weft_text_init(&text);
+    weft_text_addf(&text,
+                   "{\"version\": 1, \"model\": {\"layers\": [{\"name\": \"f\", \"type\": "
+                   "\"linear\", \"hidden\": %d, \"outputs\": %d}, {\"name\": \"head\", \"type\": "
+                   "\"classifier\", \"hidden\": %d, \"classes\": %d}]}, ",
+                   hidden, outputs, outputs, (int)roll(&dice, 2, 60));
+    weft_text_addf(&text,
+                   "\"cluster\": {\"ranks\": %d, \"disk\": {\"path\": \".\", \"limit\": \"1GB\", "
+                   "\"duplex\": \"%s\", \"read\": {\"alpha\": \"%dus\", \"bandwidth\": \"1GB/s\"}, "
+                   "\"write\": {\"alpha\": \"%dus\", \"bandwidth\": \"1GB/s\"}}}, ",
+                   (int)roll(&dice, 1, 3), chance(&dice, 50) ? "half" : "full",
+                   (int)roll(&dice, 0, 60), (int)roll(&dice, 0, 60));
+    weft_text_addf(&text,
+                   "\"train\": {\"steps\": 1, \"micro_batch\": 1, \"seq_len\": 1%s%s}, \"plan\": "
+                   "{\"blocks\": 1, \"fuse\": false, \"update_ahead\": 1, \"policies\": \"%s\"}}",
+                   chance(&dice, 50) ? ", \"clip_norm\": 0" : "",
+                   chance(&dice, 50) ? ", \"precision\": {\"compute\": \"bf16\"}" : "",
+                   policies[roll(&dice, 0, 4)]);
+    cr_assert_eq(weft_config_parse(weft_text_chars(&text), text.length, "disk.json", ".", NULL, 0,
+                                   &config, &err),
+                 WEFT_OK, "%s", err.text);
+    weft_text_finish(&text);
+    return config;
+}
+
+static void disk_case(uint64_t seed, struct random_case *out)
+{
+    struct weft_profile_lack lacks[WEFT_PROFILE_LACKS];
+    struct weft_error err = {0};
+    int32_t n_lacks = 0;
+    *out = (struct random_case){.seed = seed, .config = disk_config(seed)};
+    out->profile = random_profile(out->config, seed);
+    if (seed % 8 > 0) out->profile->rates = (struct weft_rates){WEFT_RATE_ONE, WEFT_RATE_ONE};
+    cr_assert_eq(weft_profile_take_tiers(out->config, NULL, &out->profile->pool,
+                                         &out->profile->tiers, lacks, &n_lacks, &err),
+                 WEFT_OK, "%s", err.text);
+    cr_assert_eq(n_lacks, 0);
+    cr_assert_eq(weft_stages_create(out->config, out->profile, &out->stages, &err), WEFT_OK,
+                 "seed %d: %s", (int)seed, err.text);
+}
+
+Test(disk, plans_are_the_best_of_all_and_proven, .timeout = 170)
+{
+    int32_t n_slower = 0, n_away = 0;
+    for (int seed = 1; seed <= TEST_CASES(60, 20); seed++) {
+        struct random_case random;
+        disk_case((uint64_t)seed, &random);
+        against_set_limits(random.stages.problem, (uint64_t)seed);
+        n_slower += against_all(random.stages.problem, seed, "+disk", &n_away);
+        random_case_finish(&random);
+    }
+    cr_assert_eq(n_slower, 0, "%d plans are slower than the best", n_slower);
+    cr_assert_gt(n_away, TEST_CASES(10, 2), "chosen %d times", n_away);
+}
+
+Test(disk, no_number_can_be_changed_to_prove_what_is_false, .timeout = 170)
+{
+    struct against_changes changes = {0};
+    for (uint64_t seed = 1; seed <= TEST_CASES(12, 4); seed++) {
+        struct random_case random;
+        disk_case(seed, &random);
+        against_set_limits(random.stages.problem, seed);
+        against_changes(random.stages.problem, seed, &changes);
+        random_case_finish(&random);
+    }
+    cr_assert_gt(changes.n, TEST_CASES(400, 100));
+    cr_assert_gt(changes.n_refused, changes.n / 4, "%d of %d", changes.n_refused, changes.n);
+}
+
+/* With room for everything, and a disk that is slow, nothing goes there. */
+Test(disk, nothing_is_there_that_fits_elsewhere)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct random_case random;
+        struct weft_plan *plan = NULL;
+        struct weft_error err = {0};
+        struct weft_schedule_options options = {.planner = "ilp"};
+        disk_case(seed, &random);
+        struct weft_problem *problem = random.stages.problem;
+        for (int32_t i = 0; i < problem->n_items; i++)
+            problem->items[i].block_ns +=
+                weft_item_moves_state(&problem->items[i].item) ? 9999999 : 0;
+        cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_OK, "%s",
+                     err.text);
+        for (int32_t u = 0; u < problem->n_decisions; u++)
+            cr_assert_eq(weft_plan_chosen(plan, u)->home, WEFT_HOME_DEVICE, "seed %d", (int)seed);
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+}

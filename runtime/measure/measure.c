@@ -166,6 +166,7 @@ static enum weft_status predict(void *context, int64_t *step_ns, struct weft_err
     struct weft_measuring *m = context;
     struct weft_profile *profile;
     WEFT_TRY(read_back(m, &profile, err));
+    profile->tiers = (struct weft_profile_tiers){0};
     enum weft_status status = weft_measure_rehearsed_step(m->options.config, profile, step_ns, err);
     weft_profile_destroy(profile);
     return status;
@@ -237,6 +238,8 @@ static enum weft_status begin(struct weft_measuring *m, struct weft_error *err)
     WEFT_TRY(take_benches(m, err));
     WEFT_TRY(weft_measure_tiers(&m->options, &m->profile, err));
     WEFT_TRY(read_back(m, &m->planned, err));
+    /* What is rehearsed has all state on the device, and so has what predict says of it. */
+    m->planned->tiers = (struct weft_profile_tiers){0};
     return weft_measure_rehearsals_create(&m->options, m->planned, &m->rehearsals, err);
 }
 

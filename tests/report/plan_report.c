@@ -126,8 +126,14 @@ static void expect_policies(const enum weft_policy *policies, int32_t n, const c
     struct weft_problem_decision decisions[5] = {{0}};
     struct weft_problem_strategy own[5] = {{0}};
     for (int i = 0; i < n; i++) {
-        own[i] = (struct weft_problem_strategy){
-            weft_policy_name(policies[i]), (int32_t)policies[i], policies[i], 0, 0, NULL, NULL};
+        own[i] = (struct weft_problem_strategy){weft_policy_name(policies[i]),
+                                                (int32_t)policies[i],
+                                                policies[i],
+                                                0,
+                                                0,
+                                                NULL,
+                                                NULL,
+                                                WEFT_HOME_DEVICE};
         decisions[i] = (struct weft_problem_decision){names[i], i, 1, &own[i], -1, 0};
     }
     int32_t first_of_each[5] = {0};
@@ -157,8 +163,9 @@ Test(plan_report, policies_wrap)
     enum { UNITS = 60 };
     struct weft_problem problem = small_problem();
     struct weft_problem_decision decisions[UNITS] = {{0}};
-    struct weft_problem_strategy own[2] = {{"sdp", 0, WEFT_POLICY_SDP, 0, 0, NULL, NULL},
-                                           {"fsdp", 1, WEFT_POLICY_FSDP, 0, 0, NULL, NULL}};
+    struct weft_problem_strategy own[2] = {
+        {"sdp", 0, WEFT_POLICY_SDP, 0, 0, NULL, NULL, WEFT_HOME_DEVICE},
+        {"fsdp", 1, WEFT_POLICY_FSDP, 0, 0, NULL, NULL, WEFT_HOME_DEVICE}};
     int32_t strategies[UNITS];
     char names[UNITS][16];
     for (int u = 0; u < UNITS; u++) {

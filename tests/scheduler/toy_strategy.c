@@ -94,7 +94,7 @@ static void check_files(const struct weft_problem *problem)
     weft_text_finish(&differences);
 }
 
-Test(toy_strategy, is_planned_proven_and_written_as_any_other, .timeout = 170)
+Test(toy_strategy, is_planned_proven_and_written_as_any_other, .timeout = 900)
 {
     int32_t n_chosen = 0, n_faster = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(120, 30); seed++) {

@@ -156,7 +156,7 @@ static struct weft_problem *drawn_problem(uint64_t seed)
     return problem;
 }
 
-Test(toy_tier, state_that_may_be_on_the_host_is_planned_and_proven, .timeout = 170)
+Test(toy_tier, state_that_may_be_on_the_host_is_planned_and_proven, .timeout = 900)
 {
     int32_t n_slower = 0, n_away = 0;
     for (int seed = 1; seed <= TEST_CASES(60, 20); seed++) {
@@ -168,7 +168,7 @@ Test(toy_tier, state_that_may_be_on_the_host_is_planned_and_proven, .timeout = 1
     cr_assert_gt(n_away, TEST_CASES(10, 2), "chosen %d times", n_away);
 }
 
-Test(toy_tier, rows_of_two_tiers_are_planned_and_proven, .timeout = 170)
+Test(toy_tier, rows_of_two_tiers_are_planned_and_proven, .timeout = 900)
 {
     int32_t n_slower = 0, n_away = 0;
     for (int seed = 1; seed <= TEST_CASES(100, 25); seed++) {
@@ -180,7 +180,7 @@ Test(toy_tier, rows_of_two_tiers_are_planned_and_proven, .timeout = 170)
 }
 
 /* The least limit of each tier, with the other as it is, is what the oracle says. */
-Test(toy_tier, least_limits_are_those_of_each_tier, .timeout = 170)
+Test(toy_tier, least_limits_are_those_of_each_tier, .timeout = 900)
 {
     for (uint64_t seed = 1; seed <= TEST_CASES(40, 10); seed++) {
         struct weft_problem *problem = drawn_problem(seed);
@@ -202,7 +202,7 @@ Test(toy_tier, least_limits_are_those_of_each_tier, .timeout = 170)
 }
 
 /* Changed prices are refused, or prove what is true; a changed problem is refused. */
-Test(toy_tier, no_number_can_be_changed_to_prove_what_is_false, .timeout = 170)
+Test(toy_tier, no_number_can_be_changed_to_prove_what_is_false, .timeout = 900)
 {
     struct against_changes changes = {0};
     for (uint64_t seed = 1; seed <= 8; seed++) {

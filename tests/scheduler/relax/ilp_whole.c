@@ -70,7 +70,7 @@ static int32_t rows_kept(const struct ilp_whole_fixture *f)
 /* Rows that the relaxation's solution exceeds, again and again, and no plan does: plans of
  * strategies at random, placed under the limit. The relaxation never falls, and somewhere it rises.
  */
-Test(ilp_whole, rows_cut_the_relaxation_and_no_plan, .timeout = 120)
+Test(ilp_whole, rows_cut_the_relaxation_and_no_plan, .timeout = 900)
 {
     int32_t n_rows = 0, n_kept = 0, n_raised = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");

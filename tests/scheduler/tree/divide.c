@@ -62,7 +62,7 @@ static double score(struct branch_rig *f, struct weft_proof_node way)
     return product;
 }
 
-Test(divide, what_it_takes_raises_both_sides_no_less_than_the_first_way, .timeout = 120)
+Test(divide, what_it_takes_raises_both_sides_no_less_than_the_first_way, .timeout = 900)
 {
     int n_divided = 0, n_better = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");

@@ -88,7 +88,7 @@ static void check_problem(struct weft_problem *problem, uint64_t seed, struct se
     check_limit(problem, least + least / 4, seed, seen);
 }
 
-Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 170)
+Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 900)
 {
     struct seen seen = {0};
     for (uint64_t seed = 1; seed <= TEST_CASES(1200, 300); seed++) {

@@ -10,7 +10,7 @@
 
 /* For the strategies of the best plan of all, the search finds its time, in all of its placements.
  */
-Test(exact, finds_the_best_placement, .timeout = 120)
+Test(exact, finds_the_best_placement, .timeout = 900)
 {
     for (uint64_t seed = 1; seed <= TEST_CASES(150, 45); seed++) {
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 2),

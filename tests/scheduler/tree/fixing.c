@@ -54,7 +54,7 @@ static void climb_fixing(struct fixing_fixture *f, int32_t node, int64_t target_
 /* What is split off has the bound that was asked for; where that is above the best plan, the plan
  * is in the rest, whatever prices are found for it; and the certificate proves what the proof says,
  * which is never above the best plan. */
-Test(fixing, never_cuts_off_the_best_plan, .timeout = 120)
+Test(fixing, never_cuts_off_the_best_plan, .timeout = 900)
 {
     int n_facts = 0, n_narrow = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(120, 60); seed++) {
@@ -136,7 +136,7 @@ static bool is_known(struct fixing_fixture *f, int32_t rest, const struct weft_m
 
 /* Without a limit nothing follows for others from what is known of one item, so that the exact
  * bound of one side of a milestone says whether fixing should have found it. */
-Test(fixing, finds_all_that_one_item_shows, .timeout = 120)
+Test(fixing, finds_all_that_one_item_shows, .timeout = 900)
 {
     int n_found = 0, n_open = 0;
     for (uint64_t seed = 1; seed <= 800; seed++) {

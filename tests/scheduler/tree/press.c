@@ -37,7 +37,7 @@ static double value_under(struct branch_rig *f, double pressure)
 }
 
 /* As much as makes the relaxation worth the goal, and no more; without it all is as before. */
-Test(press, brings_the_relaxation_to_the_goal, .timeout = 120)
+Test(press, brings_the_relaxation_to_the_goal, .timeout = 900)
 {
     int n_found = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
@@ -67,7 +67,7 @@ Test(press, brings_the_relaxation_to_the_goal, .timeout = 120)
 /* The most valuable of the blocks that its solution interrupts come first, one a slot: reductions
  * that gathers go through, or gathers that reductions do. What comes next is the end of such a
  * block. */
-Test(press, asks_of_each_slot_what_is_under_way, .timeout = 120)
+Test(press, asks_of_each_slot_what_is_under_way, .timeout = 900)
 {
     int n_order = 0, n_next = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
@@ -119,7 +119,7 @@ static double gap_of(uint64_t seed, int32_t n_presses)
 }
 
 /* Without pressure a tree stops rising where channels have time to spare. */
-Test(press, closes_gaps_that_trees_leave_open, .timeout = 170)
+Test(press, closes_gaps_that_trees_leave_open, .timeout = 900)
 {
     int n_smaller = 0, n_larger = 0;
     double with = 0, without = 0;

@@ -52,7 +52,7 @@ static void draw_prices_proof(struct proof_rig *f, uint64_t seed, uint64_t trial
 
 /* The bound of any prices is below the best plan of all, in every box of strategies below the best
  * of that box; and the value in doubles is the exact one. */
-Test(proof, no_prices_prove_too_much, .timeout = 120)
+Test(proof, no_prices_prove_too_much, .timeout = 900)
 {
     double best_ratio = 0;
     for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -95,7 +95,7 @@ Test(proof, no_prices_prove_too_much, .timeout = 120)
 }
 
 /* Ascent leaves a bound that is never below the trivial ones and never above the best plan. */
-Test(proof, ascent_climbs_and_stays_below_the_best_plan, .timeout = 120)
+Test(proof, ascent_climbs_and_stays_below_the_best_plan, .timeout = 900)
 {
     double sum = 0;
     int n = 0;
@@ -165,7 +165,7 @@ Test(proof, a_tree_becomes_a_certificate)
 
 /* Prices made for one side of a branch are offered to the other: whatever they are, they prove no
  * less than before, no more than there is, and the certificate proves what the proof says. */
-Test(proof, offers_prices_of_other_nodes, .timeout = 120)
+Test(proof, offers_prices_of_other_nodes, .timeout = 900)
 {
     int n_better = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -240,7 +240,7 @@ static int64_t least_by_policies(const struct proof_rig *f)
  * nothing fits, by a certificate that its checker accepts. The last three seeds are the rare ones
  * of 7,000 where it takes a tree, or where changing two units at a time does not lead to the least.
  */
-Test(proof, refuses_one_byte_below_the_least, .timeout = 120)
+Test(proof, refuses_one_byte_below_the_least, .timeout = 900)
 {
     static const uint64_t rare[] = {2531, 6131, 7055};
     int32_t most_nodes = 0;

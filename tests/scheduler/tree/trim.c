@@ -107,7 +107,7 @@ static int64_t proves_trim(const struct trim_fixture *f, int32_t *n_nodes)
 
 /* However soon it has to end, the tree is whole and proves_trim what it did and nothing false; the
  * longer it may take, the smaller the tree. */
-Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 120)
+Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 900)
 {
     int64_t n_before = 0, n_after = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(60, 21); seed++) {
@@ -141,7 +141,7 @@ Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 120)
 
 /* Late it still looks at a few boxes, one of which is often enough: what it leaves is smaller, and
  * proves_trim what the tree did. */
-Test(trim, is_worth_some_boxes_when_late, .timeout = 60)
+Test(trim, is_worth_some_boxes_when_late, .timeout = 900)
 {
     int64_t n_before = 0, n_after = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(60, 21); seed++) {
@@ -165,7 +165,7 @@ Test(trim, is_worth_some_boxes_when_late, .timeout = 60)
 }
 
 /* With all the time that it wants: of what is left no split can be taken away alone. */
-Test(trim, what_is_left_is_needed, .timeout = 120)
+Test(trim, what_is_left_is_needed, .timeout = 900)
 {
     int n_splits = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(400, 150); seed++) {

@@ -85,7 +85,10 @@ static enum weft_status solve_tree(struct run *run, struct weft_error *err)
         set_failure(run->outcome, run->branch->too_slow, run->branch->failure);
         return WEFT_OK;
     }
-    set_stop(run->outcome, result.stop, "");
+    char of_program[64]; /* which is the slot form in whole blocks: what it is best in proves
+                            nothing */
+    snprintf(of_program, sizeof of_program, "the solver's program %.40s", result.stop);
+    set_stop(run->outcome, run->branch->stop, of_program);
     if (!result.x) return WEFT_OK;
     if (result.objective > 0 && isfinite(result.objective) && isfinite(result.bound)) {
         double gap = (result.objective - result.bound) / result.objective;

@@ -56,7 +56,7 @@ Test(plan_report, says_what_was_predicted)
               "step      12.0 us predicted; compute 7.50 us, communication 4.85 us, of which "
               "4.50 us exposed\n"
               "proven    no plan is faster than 10.0 us (channel): gap 20.000 %\n"
-              "solver    time limit (its own gap 12.500 %)\n"
+              "solver    time limit (gap 12.500 % in its own program, which proves nothing)\n"
               "memory    1.83 KiB a rank of 2.00 KiB; largest row 1.66 KiB, pages of 4.00 KiB "
               "round up 10.00 %\n"
               "  memory at the peak, slot B:a\n"
@@ -102,6 +102,24 @@ Test(plan_report, says_nothing_of_pages_before_there_are_any)
     expect_line(plan, "\nmemory    largest row 1.66 KiB a rank, without pages; no limit given\n");
     problem.tiers[0].limit_bytes = 2048;
     expect_line(plan, "\nmemory    largest row 1.66 KiB a rank, without pages; limit 2.00 KiB\n");
+    weft_plan_destroy(plan);
+}
+
+/* The plan's own period is closed, and that says nothing of the other. */
+Test(plan_report, tells_the_gap_over_all_periods_where_that_is_wider)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = small_plan(&problem);
+    struct weft_plan_variant other = {.bound_ns = 8000};
+    plan->prediction.step_ns = plan->bound_ns = 10000;
+    plan->bound_by = "channel";
+    plan->n_others = 1;
+    plan->others = &other;
+    expect_line(plan, ": gap 0.000 %\n");
+    expect_line(plan, "none faster than 8.00 us: gap 25.000 %\n");
+    other.bound_ns = 11000;
+    expect_line(plan, "none faster than 10.0 us\n");
+    plan->n_others = 0;
     weft_plan_destroy(plan);
 }
 

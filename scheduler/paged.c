@@ -92,12 +92,17 @@ static enum weft_status measure_faster(const struct weft_paged *run, int64_t row
     return status;
 }
 
-/* Lowers the candidate's plan, and keeps it if it takes less than the one kept before. */
+/* Lowers the candidate's plan, and keeps it if it takes less than the one kept before. One that is
+ * not below run->below_ns is dropped. */
 static enum weft_status lower(struct weft_paged *run, int64_t rows_bytes, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
     struct weft_program *program = NULL;
     WEFT_TRY(measure_faster(run, rows_bytes, &plan, err));
+    if (run->below_ns > 0 && plan->prediction.step_ns >= run->below_ns) {
+        weft_plan_destroy(plan);
+        return WEFT_OK;
+    }
     plan->prediction.total_bytes = plan->prediction.peak_bytes;
     if (run->inputs) {
         weft_work_spend(run->budget.work,
@@ -126,7 +131,7 @@ static enum weft_status page_candidate(struct weft_paged *run, int64_t rows_byte
 {
     for (int i = 0; i < 2 && !literal && rows_bytes > 0; i++) {
         WEFT_TRY(lower(run, rows_bytes, err));
-        if (is_within_limit(run)) return WEFT_OK;
+        if (!run->plan || is_within_limit(run)) return WEFT_OK;
         rows_bytes -= weft_paged_total_bytes(run) - run->problem->tiers[0].limit_bytes;
     }
     return lower(run, 0, err);
@@ -157,8 +162,8 @@ static enum weft_status refuse_pages(const struct weft_paged *run, int64_t over_
                      (long long)over_bytes);
 }
 
-/* In rows lower by what was too much, until the plan's pages are within the limit.
- * WEFT_E_INFEASIBLE where rows are as low as they can be. */
+/* In rows lower by what was too much, until the plan's pages are within the limit, or it is not
+ * below run->below_ns. WEFT_E_INFEASIBLE where rows are as low as they can be. */
 static enum weft_status plan_again(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_outcome outcome;
@@ -170,6 +175,7 @@ static enum weft_status plan_again(struct weft_paged *run, struct weft_error *er
         run->n_again++;
         run->lower_bytes = limit_bytes - rows_bytes;
         WEFT_TRY(plan_once(run, rows_bytes, part_again, true, &outcome, err));
+        if (!run->plan) return WEFT_OK; /* and is not wanted */
         over_bytes = weft_paged_total_bytes(run) - limit_bytes;
     }
     return over_bytes > 0 ? refuse_pages(run, over_bytes, err) : WEFT_OK;
@@ -271,7 +277,8 @@ static enum weft_status retreat(struct weft_paged *run, struct weft_error *err)
     return WEFT_OK;
 }
 
-/* A rule as it would be planned if it were asked for, but that its blocks may be moved apart. */
+/* A rule as it would be planned if it were asked for, but that its blocks may be moved apart. What
+ * is no faster than the plan so far takes no time to give pages to. */
 static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_planner *rule,
                                      const struct weft_setting *setting, struct weft_error *err)
 {
@@ -285,14 +292,14 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     own.setting = setting;
     run->options = &own;
     run->planner = rule;
+    run->below_ns = aside.plan->prediction.step_ns;
     weft_work_spend(run->budget.work, weft_planner_rule_units(run->table));
     enum weft_status status = plan_once(run, run->problem->tiers[0].limit_bytes, 1.0 / GREEDY_PART,
                                         true, &outcome, &refusal);
-    bool faster =
-        status == WEFT_OK && run->plan->prediction.step_ns < aside.plan->prediction.step_ns;
-    if (faster && !is_within_limit(run)) status = plan_again(run, &refusal);
+    if (status == WEFT_OK && run->plan && !is_within_limit(run)) status = plan_again(run, &refusal);
     run->options = options;
     run->planner = asked;
+    run->below_ns = 0;
     keep_faster(run, aside);
     if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
     return weft_fail(err, status, "%s", refusal.text);
@@ -322,7 +329,8 @@ static void tell_again(struct weft_paged *run)
 {
     size_t length = strlen(run->outcome.solver_stop);
     size_t room = sizeof run->outcome.solver_stop - length;
-    if (length > 0) snprintf(run->outcome.solver_stop + length, room, ", before pages");
+    if (length > 0 && strncmp(run->outcome.solver_stop, "pages: ", 7) != 0)
+        snprintf(run->outcome.solver_stop + length, room, ", before pages");
     char bytes[WEFT_UNITS_TEXT_BYTES];
     weft_log(
         run->options->draft ? WEFT_LOG_DEBUG : WEFT_LOG_INFO,

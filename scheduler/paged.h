@@ -24,6 +24,7 @@ struct weft_paged {
     struct weft_program *program;
     int32_t n_again;     /* plans in lower rows */
     int64_t lower_bytes; /* by which rows were lower in the end */
+    int64_t below_ns;    /* plans that take as long or longer get no pages; 0: all do */
 };
 
 /* True for planners that choose, and so may choose what is leaner; rules have nothing to fall back

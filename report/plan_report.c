@@ -159,7 +159,7 @@ static void report_period(const struct weft_plan *plan, struct weft_text *out)
     weft_text_add(out, "\n");
 }
 
-/* Of all periods: the gap in the plan's own may be closed where that of another is open. */
+/* The gap in the plan's own period may be closed where that of another is open. */
 static void report_least_bound(const struct weft_plan *plan, struct weft_text *out)
 {
     char bound[WEFT_UNITS_TEXT_BYTES];

@@ -78,8 +78,10 @@ def hash_of_decisions(plan, problem):
         ends.append(len(flat) // 2)
     strategies = [next(k for k, of in enumerate(decision["strategies"]) if of["name"] == name)
                   for decision, name in zip(problem.decisions, plan["strategies"])]
+    places = {(at["item"], at["block"]): i for i, at in enumerate(plan["placements"])}
     placements = [n for at in plan["placements"]
-                  for n in (at["item"], at["block"], at["launch"], at["deadline"], -1)]
+                  for n in (at["item"], at["block"], at["launch"], at["deadline"],
+                            places.get((problem.items[at["item"]]["after"], at["block"]), -1))]
     parts = [words("q", [pages["page_bytes"], pages["tables"], len(lists)]), words("i", ends),
              words("i", flat)]
     parts = [words("i", strategies), words("i", placements),

@@ -49,19 +49,16 @@ static enum weft_status stage_first_period(struct weft_session *session, struct 
     return weft_session_stage_period(session, &variants[0], err);
 }
 
-/* A tier that no plan would use is never passed over in silence. */
+/* What a plan does not move yet is never passed over in silence. */
 enum weft_status weft_session_check_tiers(const struct weft_config *config, struct weft_error *err)
 {
-    const bool state = weft_config_moves_state(config);
-    const bool activations = weft_config_moves_activations(config);
-    if (!state && !activations) return WEFT_OK;
+    const bool state = (weft_config_state_homes(config) & 1 << WEFT_HOME_HOST) != 0;
+    if (!state && !weft_config_moves_activations(config)) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
-                     "%s: %s may be moved to %s, and moving is not planned yet: leave $.cluster.%s "
-                     "out, or keep everything on the device by $.plan.offload: {\"state\": "
-                     "[\"device\"], \"activations\": [\"device\"]}",
-                     config->source, state ? "state" : "activations",
-                     config->cluster.host.given ? "the host's memory" : "a disk",
-                     config->cluster.host.given ? "host" : "disk");
+                     "%s: %s may be moved to the host's memory, and that is not planned yet: leave "
+                     "$.cluster.host out, or allow \"device\" alone, and \"disk\" for state, in "
+                     "$.plan.offload: {\"state\": [\"device\"], \"activations\": [\"device\"]}",
+                     config->source, state ? "state" : "activations");
 }
 
 enum weft_status weft_session_stage(struct weft_session *session, struct weft_profile *profile,

@@ -29,7 +29,8 @@ struct weft_session {
  * with until the machine is measured. */
 bool weft_session_must_measure(const struct weft_session *session);
 
-/* WEFT_E_DATA when state or activations may be moved off the device, which is not planned yet. */
+/* WEFT_E_DATA when state or activations may be moved to the host's memory, which is not planned
+ * yet. */
 WEFT_MUST_USE enum weft_status weft_session_check_tiers(const struct weft_config *config,
                                                         struct weft_error *err);
 

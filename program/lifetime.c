@@ -6,12 +6,13 @@ bool weft_buffer_persists(const struct weft_program *program, const struct weft_
 {
     switch (buffer->kind) {
     case WEFT_BUFFER_SHARD:
-    case WEFT_BUFFER_MASTER:
-    case WEFT_BUFFER_MOMENT1:
-    case WEFT_BUFFER_MOMENT2:
     case WEFT_BUFFER_RECORD:
     case WEFT_BUFFER_RECORD_SUM:
         return true;
+    case WEFT_BUFFER_MASTER:
+    case WEFT_BUFFER_MOMENT1:
+    case WEFT_BUFFER_MOMENT2:
+        return !weft_program_is_away(program, buffer->index);
     case WEFT_BUFFER_FULL:
         return program->policies[buffer->index] == WEFT_POLICY_DP ||
                program->policies[buffer->index] == WEFT_POLICY_ZERO1;

@@ -213,6 +213,13 @@ static int32_t emit_moments(struct emitter *e, int32_t slot, int32_t unit, int64
     return agree;
 }
 
+static void touch_state(struct emitter *e, int32_t unit, int access)
+{
+    touch(e, WEFT_BUFFER_MASTER, unit, access);
+    touch(e, WEFT_BUFFER_MOMENT1, unit, access);
+    touch(e, WEFT_BUFFER_MOMENT2, unit, access);
+}
+
 static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
 {
     enum { PASSES = 3 }; /* over moments: to renew them, for norms, and to apply them */
@@ -221,6 +228,7 @@ static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
     int64_t update_ns = agreed ? ns / PASSES : ns;
     int32_t agree = agreed ? emit_moments(e, slot, unit, ns - update_ns) : -1;
     begin(e, WEFT_OP_UPDATE, slot, -1, unit, update_ns);
+    wait_for_blocked(e);
     if (agreed) wait_for(e, agree);
     touch(e, WEFT_BUFFER_TENSOR_NORMS_SUM, unit, READ);
     read_gradient(e, unit);
@@ -325,12 +333,44 @@ static void emit_norm(struct emitter *e, int32_t slot)
     touch(e, WEFT_BUFFER_RECORD_SUM, -1, READ);
 }
 
-static void emit_collective(struct emitter *e, int32_t placement)
+/* Which micro-step and step a collective is for. */
+static void belong_to_step(struct emitter *e, const struct weft_item *item)
 {
-    static const enum weft_op ops[WEFT_COLLECTIVE_COUNT] = {
-        [WEFT_ALL_GATHER] = WEFT_OP_ALL_GATHER,
-        [WEFT_REDUCE_SCATTER] = WEFT_OP_REDUCE_SCATTER,
-        [WEFT_ALL_REDUCE] = WEFT_OP_ALL_REDUCE,
+    const struct weft_period *period = e->lowering->inputs->period;
+    if (item->kind == WEFT_ALL_GATHER) {
+        belong(e, 0, period->rule.rotated && item->last < period->drain);
+    } else {
+        int32_t last_micro = period->rule.n_micro - 1;
+        int32_t micro = weft_period_reductions(&period->rule) > 1 ? item->gather : last_micro;
+        belong(e, micro, period->rule.rotated && micro == last_micro);
+    }
+}
+
+static void touch_block(struct emitter *e, const struct weft_item *item, int32_t block)
+{
+    if (item->kind == WEFT_REDUCE_SCATTER) {
+        touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, item->gather, block, READ);
+        /* The slice is read too: the sum is added to what the micro-steps before have left there.
+         */
+        touch(e, WEFT_BUFFER_REDUCED, item->decision, item->gather > 0 ? READ | WRITE : WRITE);
+    } else if (item->kind == WEFT_ALL_REDUCE) {
+        touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, 0, block, READ | WRITE);
+    } else if (shards_parameters(e, item->decision)) {
+        touch(e, WEFT_BUFFER_SHARD, item->decision, READ);
+        touch_piece(e, WEFT_BUFFER_FULL, item->decision, item->gather, block, WRITE);
+    } else {
+        /* In place: this rank's slice of the block is read, the others' are written. */
+        touch(e, WEFT_BUFFER_FULL, item->decision, READ | WRITE);
+    }
+}
+
+/* What a block moves, on whatever lane. */
+static void emit_placed(struct emitter *e, int32_t placement)
+{
+    static const enum weft_op ops[WEFT_ITEM_KIND_COUNT] = {
+        [WEFT_ALL_GATHER] = WEFT_OP_ALL_GATHER, [WEFT_REDUCE_SCATTER] = WEFT_OP_REDUCE_SCATTER,
+        [WEFT_ALL_REDUCE] = WEFT_OP_ALL_REDUCE, [WEFT_STATE_READ] = WEFT_OP_READ,
+        [WEFT_STATE_WRITE] = WEFT_OP_WRITE,
     };
     const struct weft_plan *plan = e->lowering->plan;
     const struct weft_placement *at = &plan->placements[placement];
@@ -350,27 +390,11 @@ static void emit_collective(struct emitter *e, int32_t placement)
     }
     wait_for(e, e->marks[held]);
     if (at->launch > held) wait_for(e, e->marks[at->launch]);
-    const struct weft_period *period = e->lowering->inputs->period;
-    if (item->kind == WEFT_ALL_GATHER) {
-        belong(e, 0, period->rule.rotated && item->last < period->drain);
+    if (weft_item_moves_state(item)) {
+        touch_state(e, item->decision, item->acquires ? WRITE : READ);
     } else {
-        int32_t last_micro = period->rule.n_micro - 1;
-        int32_t micro = weft_period_reductions(&period->rule) > 1 ? item->gather : last_micro;
-        belong(e, micro, period->rule.rotated && micro == last_micro);
-    }
-    if (item->kind == WEFT_REDUCE_SCATTER) {
-        touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, item->gather, at->block, READ);
-        /* The slice is read too: the sum is added to what the micro-steps before have left there.
-         */
-        touch(e, WEFT_BUFFER_REDUCED, item->decision, item->gather > 0 ? READ | WRITE : WRITE);
-    } else if (item->kind == WEFT_ALL_REDUCE) {
-        touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, 0, at->block, READ | WRITE);
-    } else if (shards_parameters(e, item->decision)) {
-        touch(e, WEFT_BUFFER_SHARD, item->decision, READ);
-        touch_piece(e, WEFT_BUFFER_FULL, item->decision, item->gather, at->block, WRITE);
-    } else {
-        /* In place: this rank's slice of the block is read, the others' are written. */
-        touch(e, WEFT_BUFFER_FULL, item->decision, READ | WRITE);
+        belong_to_step(e, item);
+        touch_block(e, item, at->block);
     }
 }
 
@@ -417,7 +441,7 @@ static bool emit_launched(struct emitter *e, int32_t lane, int32_t slot, int32_t
         int32_t after = plan->placements[next[lane]].after;
         if (after >= 0 && next[plan->problem->items[plan->placements[after].item].lane] <= after)
             break;
-        emit_collective(e, next[lane]);
+        emit_placed(e, next[lane]);
         next[lane] = next_on_lane(plan, lane, next[lane] + 1);
     }
     return next[lane] > first;
@@ -500,11 +524,25 @@ static bool belongs(const struct weft_problem *problem, const struct weft_lower_
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        if (item->n_blocks != inputs->shards->units[item->decision].n_blocks) return false;
+        const int32_t n_blocks = inputs->shards->units[item->decision].n_blocks;
+        if (item->n_blocks != (weft_item_moves_state(item) ? 1 : n_blocks)) return false;
         if (item->kind == WEFT_ALL_GATHER && item->gather >= period->n_uses[item->decision])
             return false;
     }
     return true;
+}
+
+/* Units whose state the plan keeps on a disk. */
+static enum weft_status list_away(struct weft_lowering *lowering, struct weft_error *err)
+{
+    struct weft_program *program = lowering->program;
+    bool *away = weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *away);
+    if (away == NULL) return weft_fail_memory(err, "program");
+    for (int32_t u = 0; u < program->n_units; u++) {
+        away[u] = weft_plan_chosen(lowering->plan, u)->home == WEFT_HOME_DISK;
+        if (away[u]) program->away = away;
+    }
+    return WEFT_OK;
 }
 
 static enum weft_status copy_lanes(const struct weft_problem *problem, struct weft_program *program,
@@ -537,9 +575,10 @@ static enum weft_status prepare(struct weft_lowering *lowering, struct weft_erro
     int32_t n_layers = inputs->model->n_layers;
     lowering->works = weft_pool_array(&lowering->pool, (size_t)n_layers, sizeof *lowering->works);
     program->n_slots = plan->problem->n_slots;
-    WEFT_TRY(copy_lanes(plan->problem, program, err));
     program->n_units = plan->problem->n_decisions;
     program->period = plan->problem->period;
+    WEFT_TRY(list_away(lowering, err));
+    WEFT_TRY(copy_lanes(plan->problem, program, err));
     program->base_bytes = inputs->weigh.base_bytes;
     program->policies =
         weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *program->policies);
@@ -633,19 +672,32 @@ struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
     };
 }
 
-/* A program knows the device's memory, and what policies do. */
+/* A strategy that programs know is a policy, with state on the device or on a disk. */
+static bool is_known(const struct weft_problem_strategy *strategy)
+{
+    const char *policy = weft_policy_name(strategy->policy);
+    const size_t length = strlen(policy);
+    if (strcmp(strategy->name, policy) == 0) return strategy->home == WEFT_HOME_DEVICE;
+    return strategy->home == WEFT_HOME_DISK && strncmp(strategy->name, policy, length) == 0 &&
+           strcmp(strategy->name + length, "+disk") == 0;
+}
+
 static enum weft_status check_lowers(const struct weft_plan *plan, struct weft_error *err)
 {
     const struct weft_problem *problem = plan->problem;
-    if (problem->n_tiers > 1)
-        return weft_fail(err, WEFT_E_DATA,
-                         "the plan keeps bytes in tier %s: programs know the device's memory alone",
-                         problem->tiers[1].name);
+    for (int32_t t = 1; t < problem->n_tiers; t++) {
+        if (problem->tiers[t].kind != WEFT_HOME_DISK)
+            return weft_fail(err, WEFT_E_DATA,
+                             "the plan keeps bytes in tier %s: programs know the device's memory "
+                             "and a disk",
+                             problem->tiers[t].name);
+    }
     for (int32_t u = 0; u < problem->n_decisions; u++) {
         const struct weft_problem_strategy *chosen = weft_plan_chosen(plan, u);
-        if (strcmp(chosen->name, weft_policy_name(chosen->policy)) != 0)
+        if (!is_known(chosen))
             return weft_fail(err, WEFT_E_DATA,
-                             "the plan gives %s the strategy %s: programs know policies alone",
+                             "the plan gives %s the strategy %s: programs know policies, with "
+                             "state on the device or on a disk",
                              problem->decisions[u].name, chosen->name);
     }
     return WEFT_OK;

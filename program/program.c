@@ -23,6 +23,14 @@ enum weft_stream_kind weft_op_stream(enum weft_op op)
     return streams[op];
 }
 
+enum weft_stream_kind weft_program_stream(const struct weft_program *program, int32_t instruction)
+{
+    const struct weft_instruction *at = &program->instructions[instruction];
+    const enum weft_stream_kind stream = weft_op_stream(at->op);
+    if (stream != WEFT_STREAM_WRITE) return stream;
+    return program->lanes[at->lane].kind == WEFT_LANE_KIND_READ ? WEFT_STREAM_READ : stream;
+}
+
 const char *weft_buffer_kind_name(enum weft_buffer_kind kind)
 {
     static const char *const names[WEFT_BUFFER_KIND_COUNT] = {
@@ -50,10 +58,10 @@ bool weft_program_waits(const struct weft_program *program, int32_t instruction)
 {
     const struct weft_instruction *at = &program->instructions[instruction];
     if (at->op == WEFT_OP_MARK || at->op == WEFT_OP_FINISH) return true;
-    if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL) return false;
+    if (weft_op_stream(at->op) != WEFT_STREAM_COMPUTE) return false;
     for (int32_t d = 0; d < at->n_dependencies; d++) {
         int32_t before = program->dependencies[at->first_dependency + d];
-        if (weft_op_stream(program->instructions[before].op) == WEFT_STREAM_CHANNEL) return true;
+        if (weft_op_stream(program->instructions[before].op) != WEFT_STREAM_COMPUTE) return true;
     }
     return false;
 }

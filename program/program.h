@@ -18,7 +18,14 @@
 #include "problem/stages.h"
 #include "program/buffer.h"
 
-enum weft_stream_kind { WEFT_STREAM_COMPUTE, WEFT_STREAM_CHANNEL, WEFT_STREAM_COUNT };
+enum weft_stream_kind {
+    WEFT_STREAM_COMPUTE,
+    WEFT_STREAM_CHANNEL,
+    WEFT_STREAM_READ, /* of a disk: only where state is away, and of its writes too where it has one
+                         lane */
+    WEFT_STREAM_WRITE, /* only where it has two */
+    WEFT_STREAM_COUNT
+};
 
 /* X(enumerator, name, stream) */
 #define WEFT_OP_MAP(X)                                                                             \
@@ -37,7 +44,9 @@ enum weft_stream_kind { WEFT_STREAM_COMPUTE, WEFT_STREAM_CHANNEL, WEFT_STREAM_CO
     X(REDUCE_SCATTER, "reduce_scatter", CHANNEL)                                                   \
     X(ALL_REDUCE, "all_reduce", CHANNEL)                                                           \
     X(AGREE, "agree", CHANNEL) /* sum over ranks of the record; of a unit: of its tensors' norms   \
-                                */
+                                */                                                                 \
+    X(READ, "read", READ)      /* unit: its state, from the disk into the arena */                 \
+    X(WRITE, "write", WRITE)   /* unit: and back */
 
 enum weft_op {
 #define WEFT_OP_ENUMERATOR(name, text, stream) WEFT_OP_##name,
@@ -46,7 +55,7 @@ enum weft_op {
         WEFT_OP_COUNT
 };
 const char *weft_op_name(enum weft_op op);
-enum weft_stream_kind weft_op_stream(enum weft_op op);
+enum weft_stream_kind weft_op_stream(enum weft_op op); /* where each lane has one */
 
 /* An instruction that reads a piece and writes it too has one operand for each. A piece that comes
  * and goes begins with the instruction that makes it (weft_operand_makes); what stands before that
@@ -67,7 +76,7 @@ struct weft_instruction {
     int32_t micro; /* LOAD, FORWARD, ZERO, BACKWARD, reductions: micro-step of its step; else 0 */
     bool carried;  /* rotated: part of the step that the last period began. The first period passes
                       over it, and a run ends with it and the updates */
-    int32_t unit;  /* MOMENTS, UPDATE, ZERO, collectives; AGREE: -1 at the step's end */
+    int32_t unit; /* MOMENTS, UPDATE, ZERO, READ, WRITE, collectives; AGREE: -1 at the step's end */
     int32_t block; /* collectives */
     int32_t item;  /* collectives, in the problem; -1 for AGREE */
     int32_t after; /* of its item's chain: the instruction that it comes after; 0: none */
@@ -92,6 +101,8 @@ struct weft_program {
     int64_t base_bytes;
     struct weft_paging *paging; /* of the buffers; owned */
     enum weft_policy *policies; /* by unit */
+    bool *away;                 /* by unit: its master and moments are on a disk, and in the arena
+                                   only from their READ to their WRITE; NULL: none is */
     int32_t n_units;
     struct weft_period_rule period;
 };
@@ -126,6 +137,8 @@ WEFT_MUST_USE enum weft_status weft_program_check_prediction(const struct weft_p
 /* True for a compute instruction at which time that passes since the one before it is a wait for
  * a lane: every MARK, FINISH, and whatever depends on a collective. */
 bool weft_program_waits(const struct weft_program *program, int32_t instruction);
+/* The stream that an instruction runs on: its op's, but for what is written on a lane of reads. */
+enum weft_stream_kind weft_program_stream(const struct weft_program *program, int32_t instruction);
 /* True when an operand writes a piece that its instruction does not read, and so makes it. An
  * instruction that reads and writes names the piece twice, first to read it. */
 static inline bool weft_operand_makes(const struct weft_program *program,
@@ -134,6 +147,18 @@ static inline bool weft_operand_makes(const struct weft_program *program,
     const struct weft_operand *it = &program->operands[at->first_operand + operand];
     if (!it->writes || operand == 0) return it->writes;
     return it[-1].writes || it[-1].buffer != it->buffer || it[-1].piece != it->piece;
+}
+
+/* Whether a unit's master and moments are on a disk. */
+static inline bool weft_program_is_away(const struct weft_program *program, int32_t unit)
+{
+    return program->away != NULL && program->away[unit];
+}
+
+/* Kinds of buffers that go away: see struct weft_program. */
+static inline bool weft_buffer_is_state(enum weft_buffer_kind kind)
+{
+    return kind == WEFT_BUFFER_MASTER || kind == WEFT_BUFFER_MOMENT1 || kind == WEFT_BUFFER_MOMENT2;
 }
 
 /* Where a buffer begins in a table, from the arena's first address. A piece of an operand is in

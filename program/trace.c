@@ -41,7 +41,7 @@ static int64_t overlap_ns(const struct weft_program *program, const struct weft_
         if (program->instructions[i].lane != lane) continue;
         struct weft_record channel = trace->records[i];
         for (int32_t c = compute; c < program->n_instructions; c++) {
-            if (weft_op_stream(program->instructions[c].op) == WEFT_STREAM_CHANNEL) continue;
+            if (weft_op_stream(program->instructions[c].op) != WEFT_STREAM_COMPUTE) continue;
             struct weft_record other = trace->records[c];
             if (other.start_ns >= channel.end_ns) break;
             int64_t from = other.start_ns > channel.start_ns ? other.start_ns : channel.start_ns;
@@ -77,7 +77,7 @@ void weft_trace_summarise(const struct weft_program *program, const struct weft_
         struct weft_record record = trace->records[i];
         if (record.start_ns < first_ns) first_ns = record.start_ns;
         if (record.end_ns > last_ns) last_ns = record.end_ns;
-        if (weft_op_stream(op) == WEFT_STREAM_CHANNEL) {
+        if (weft_op_stream(op) != WEFT_STREAM_COMPUTE) {
             out->channel_ns += record.end_ns - record.start_ns;
             continue;
         }

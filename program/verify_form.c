@@ -81,6 +81,27 @@ static const char *operand_fault(const struct weft_program *program,
     return NULL;
 }
 
+/* Whether the instruction's lane does such work. A disk's lane of reads writes too where it has no
+ * other. */
+static bool serves(const struct weft_program *program, const struct weft_instruction *at)
+{
+    const enum weft_lane_kind kind = program->lanes[at->lane].kind;
+    const enum weft_lane_kind last = program->lanes[program->n_lanes - 1].kind;
+    switch (weft_op_stream(at->op)) {
+    case WEFT_STREAM_COMPUTE:
+        return at->lane == WEFT_LANE_COMPUTE;
+    case WEFT_STREAM_CHANNEL:
+        return kind == WEFT_LANE_KIND_NETWORK || kind == WEFT_LANE_KIND_ACROSS;
+    case WEFT_STREAM_READ:
+        return kind == WEFT_LANE_KIND_READ;
+    case WEFT_STREAM_WRITE:
+        return kind == (last == WEFT_LANE_KIND_WRITE ? last : WEFT_LANE_KIND_READ);
+    case WEFT_STREAM_COUNT:
+        break;
+    }
+    return false;
+}
+
 /* What the walk through the instructions remembers. */
 struct walk {
     int32_t slot; /* of the last MARK */
@@ -89,7 +110,8 @@ struct walk {
 
 static bool moves_block(enum weft_op op)
 {
-    return op == WEFT_OP_ALL_GATHER || op == WEFT_OP_REDUCE_SCATTER || op == WEFT_OP_ALL_REDUCE;
+    return op == WEFT_OP_ALL_GATHER || op == WEFT_OP_REDUCE_SCATTER || op == WEFT_OP_ALL_REDUCE ||
+           op == WEFT_OP_READ || op == WEFT_OP_WRITE;
 }
 
 /* Dependencies on what comes first in issue order cannot be a cycle. */
@@ -114,8 +136,7 @@ static const char *instruction_fault(const struct weft_program *program, int32_t
     const struct weft_instruction *at = &program->instructions[index];
     if ((unsigned)at->op >= WEFT_OP_COUNT) return "its op is out of range";
     if (at->ns < 0) return "its time is negative";
-    bool computes = weft_op_stream(at->op) == WEFT_STREAM_COMPUTE;
-    if (at->lane < 0 || at->lane >= program->n_lanes || computes != (at->lane == WEFT_LANE_COMPUTE))
+    if (at->lane < 0 || at->lane >= program->n_lanes || !serves(program, at))
         return "it is on a lane that does not do it";
     if (at->n_dependencies < 0 || at->first_dependency != walk->n_dependencies) {
         return "its dependencies are not behind those of the instruction before it";

@@ -10,6 +10,8 @@ struct step {
     const struct weft_order *order;
     struct weft_error *err;
     int32_t *updates; /* by unit: its UPDATE, or -1 */
+    int32_t *reads;   /* by unit that is away: its READ, or -1 */
+    int32_t *writes;  /* and its WRITE */
     int32_t moments;  /* of the update that has been begun: its MOMENTS, or -1 */
     int32_t agreed;   /* its AGREE, or -1 */
     int32_t *moved;   /* by buffer: blocks gathered into it or reduced from it */
@@ -204,6 +206,10 @@ static enum weft_status check_update(struct step *step, int32_t index)
                      "it stands behind a forward, whose parameters are not updated yet");
     }
     step->updates[at->unit] = index;
+    if (weft_program_is_away(program, at->unit) &&
+        (step->reads[at->unit] < 0 || !is_before(step, step->reads[at->unit], index))) {
+        return fault(step, index, "it may start before the unit's state is there");
+    }
     bool resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
     if (find_operand(program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit,
                      true) == NULL) {
@@ -211,6 +217,40 @@ static enum weft_status check_update(struct step *step, int32_t index)
     }
     return reads_gradient(program, at) ? WEFT_OK
                                        : fault(step, index, "it does not read its unit's gradient");
+}
+
+/* Whether it moves all of the unit's state: into the arena, or out of it. */
+static bool moves_state(const struct weft_program *program, const struct weft_instruction *at)
+{
+    static const enum weft_buffer_kind kinds[] = {WEFT_BUFFER_MASTER, WEFT_BUFFER_MOMENT1,
+                                                  WEFT_BUFFER_MOMENT2};
+    const bool reads = at->op == WEFT_OP_READ;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (weft_program_buffer(program, kinds[i], at->unit, 0) >= 0 &&
+            (find_operand(program, at, kinds[i], at->unit, reads) == NULL ||
+             find_operand(program, at, kinds[i], at->unit, !reads) != NULL))
+            return false;
+    }
+    return true;
+}
+
+/* A unit that is away is read, updated and written, once each. Each WRITE is over before the period
+ * ends (check_trained), so that no READ overtakes that of the period before. */
+static enum weft_status check_moved(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    const bool reads = at->op == WEFT_OP_READ;
+    const int32_t update = step->updates[at->unit];
+    if (!weft_program_is_away(program, at->unit))
+        return fault(step, index, "its unit's state is not away");
+    if (!moves_state(program, at)) return fault(step, index, "it does not move its unit's state");
+    int32_t *seen = reads ? step->reads : step->writes;
+    if (seen[at->unit] >= 0) return fault(step, index, "the unit's state is moved twice");
+    if (reads ? update >= 0 : update < 0 || !is_before(step, update, index))
+        return fault(step, index, "it does not stand on its side of the unit's update");
+    seen[at->unit] = index;
+    return WEFT_OK;
 }
 
 /* Blocks that are gathered into a buffer in every step. */
@@ -347,6 +387,9 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
         return check_reduction(step, index);
     case WEFT_OP_AGREE:
         return at->unit >= 0 ? check_agreed(step, index) : check_end(step, index);
+    case WEFT_OP_READ:
+    case WEFT_OP_WRITE:
+        return check_moved(step, index);
     case WEFT_OP_FINISH:
         return check_end(step, index);
     case WEFT_OP_MARK:
@@ -365,6 +408,9 @@ static enum weft_status check_trained(const struct step *step, int32_t last)
         if (trained != (step->updates[u] >= 0)) {
             return fault(step, last, "not every unit that trains has been updated");
         }
+        if (!weft_program_is_away(step->program, u)) continue;
+        if (step->writes[u] < 0 || !is_before(step, step->writes[u], last))
+            return fault(step, last, "not all state that is away has been written");
     }
     return WEFT_OK;
 }
@@ -374,7 +420,7 @@ static enum weft_status check_all(struct step *step)
     const struct weft_program *program = step->program;
     int32_t last = program->n_instructions - 1;
     for (int32_t u = 0; u < program->n_units; u++)
-        step->updates[u] = -1;
+        step->updates[u] = step->reads[u] = step->writes[u] = -1;
     for (int32_t i = 0; i <= last; i++) {
         const struct weft_instruction *at = &program->instructions[i];
         if (at->op == WEFT_OP_FORWARD && at->layer >= step->n_layers)
@@ -406,6 +452,8 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .order = order,
         .err = err,
         .updates = calloc((size_t)program->n_units + 1, sizeof *step.updates),
+        .reads = calloc((size_t)program->n_units + 1, sizeof *step.reads),
+        .writes = calloc((size_t)program->n_units + 1, sizeof *step.writes),
         .moved = calloc((size_t)program->n_buffers + 1, sizeof *step.moved),
         .summed = calloc((size_t)program->n_units + 1, sizeof *step.summed),
         .moments = -1,
@@ -414,9 +462,12 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .agree = -1,
         .finish = -1,
     };
-    bool room = step.updates != NULL && step.moved != NULL && step.summed != NULL;
+    bool room = step.updates != NULL && step.reads != NULL && step.writes != NULL &&
+                step.moved != NULL && step.summed != NULL;
     enum weft_status status = room ? check_all(&step) : weft_fail_memory(err, "verification");
     free(step.updates);
+    free(step.reads);
+    free(step.writes);
     free(step.moved);
     free(step.summed);
     return status;

@@ -80,9 +80,9 @@ void weft_stream_stamp(struct weft_stream *stream, int64_t *ns);
 void weft_stream_advance(struct weft_stream *stream, int64_t ns);
 
 /* Virtual clock: the stream is one of the device's lanes, which slow one another by the
- * rates of each (compute's own are not looked at, but that they are not full). Before anything is
- * pushed on it. Then all that one step does must be pushed before any of it is synchronised.
- * Nothing under the wall clock, or at full rates. WEFT_E_SYSTEM. */
+ * rates of each (compute's own are not looked at): all streams that wait for one another, or none.
+ * Before anything is pushed on it. Then all that one step does must be pushed before any of it is
+ * synchronised. Nothing under the wall clock. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_stream_contend(struct weft_stream *stream, int lane,
                                                    struct weft_rates rates, struct weft_error *err);
 

@@ -167,16 +167,18 @@ static enum weft_status bind_agreement(const struct binding *binding,
 }
 
 /* Events of the other stream; what is earlier on its own stream is over anyway. */
-static enum weft_status bind_waits(struct weft_exec *exec, const struct weft_instruction *at,
-                                   struct exec_bound *bound, struct weft_error *err)
+static enum weft_status bind_waits(struct weft_exec *exec, int32_t i, struct exec_bound *bound,
+                                   struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
+    const struct weft_instruction *at = &program->instructions[i];
+    const enum weft_stream_kind stream = weft_program_stream(program, i);
     bound->waits = weft_pool_array(&exec->pool, (size_t)at->n_dependencies, sizeof *bound->waits);
     if (bound->waits == NULL) return weft_fail_memory(err, "an instruction's events");
     for (int32_t d = 0; d < at->n_dependencies; d++) {
         struct weft_event *event = exec->events[program->dependencies[at->first_dependency + d]];
         int32_t before = program->dependencies[at->first_dependency + d];
-        if (weft_op_stream(program->instructions[before].op) == weft_op_stream(at->op)) continue;
+        if (weft_program_stream(program, before) == stream) continue;
         bound->waits[bound->n_waits++] = event;
     }
     return WEFT_OK;
@@ -189,6 +191,9 @@ static void bind_unit(const struct binding *binding, int32_t u, struct exec_unit
     *out = *unit;
     out->nn.gradient =
         address(binding, unit->whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u);
+    out->nn.master = address(binding, WEFT_BUFFER_MASTER, u);
+    out->nn.moment1 = address(binding, WEFT_BUFFER_MOMENT1, u);
+    out->nn.moment2 = address(binding, WEFT_BUFFER_MOMENT2, u);
     out->nn.norms = address(binding, WEFT_BUFFER_TENSOR_NORMS, u);
     out->nn.norms_sum = address(binding, WEFT_BUFFER_TENSOR_NORMS_SUM, u);
 }
@@ -217,6 +222,8 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
         return bind_agreement(binding, &bound->with.agreement, err);
     case WEFT_OP_MOMENTS:
     case WEFT_OP_UPDATE:
+    case WEFT_OP_READ:
+    case WEFT_OP_WRITE:
         return bind_units(binding, at->unit, 1, bound, err);
     case WEFT_OP_ZERO:
         bound->with.unit.unit = &binding->exec->units[at->unit];
@@ -250,12 +257,13 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int 
     bound->op = at->op;
     bound->slot = at->slot;
     bound->ns = at->ns;
-    bound->stream = exec->streams[weft_op_stream(at->op)];
+    bound->stream = exec->streams[weft_program_stream(exec->options.program, i)];
     bound->done = exec->events[i];
     bound->carried = at->carried;
     bound->updates = at->op == WEFT_OP_MOMENTS || at->op == WEFT_OP_UPDATE ||
+                     at->op == WEFT_OP_READ || at->op == WEFT_OP_WRITE ||
                      (at->op == WEFT_OP_AGREE && at->unit >= 0);
-    WEFT_TRY(bind_waits(exec, at, bound, err));
+    WEFT_TRY(bind_waits(exec, i, bound, err));
     const struct binding binding = {exec, at, parity};
     return bind_work(&binding, written, bound, err);
 }

@@ -13,7 +13,7 @@ static enum weft_status create_events(struct weft_exec *exec, struct weft_error 
         const struct weft_instruction *at = &program->instructions[i];
         for (int32_t d = 0; d < at->n_dependencies; d++) {
             int32_t before = program->dependencies[at->first_dependency + d];
-            bool same = weft_op_stream(program->instructions[before].op) == weft_op_stream(at->op);
+            bool same = weft_program_stream(program, before) == weft_program_stream(program, i);
             if (same || exec->events[before] != NULL) continue;
             WEFT_TRY(weft_event_create(exec->options.device, &exec->events[before], err));
         }
@@ -23,22 +23,39 @@ static enum weft_status create_events(struct weft_exec *exec, struct weft_error 
 
 /* A step is issued by one thread and may run far ahead on one stream (all gathers of a step, say),
  * so each has room for all of it: otherwise a full channel would keep compute from its work. */
+/* A disk has streams where state is away, and one of writes where it has a lane of them. */
+static bool has_stream(const struct weft_program *program, enum weft_stream_kind stream)
+{
+    const enum weft_lane_kind last = program->lanes[program->n_lanes - 1].kind;
+    if (stream < WEFT_STREAM_READ) return true;
+    return program->away != NULL && (stream == WEFT_STREAM_READ || last == WEFT_LANE_KIND_WRITE);
+}
+
+/* Streams stand in the order of the program's lanes. */
 static enum weft_status create_streams(struct weft_exec *exec, struct weft_error *err)
 {
     enum { ITEMS_EACH = 8 }; /* waits, stamps, poison, the work, advance, record */
-    static const char *const names[WEFT_STREAM_COUNT] = {"compute", "channel"};
+    static const char *const names[WEFT_STREAM_COUNT] = {"compute", "channel", "read", "write"};
     const struct weft_program *program = exec->options.program;
+    const bool contends = weft_rates_contend(program->lanes[WEFT_LANE_FIRST].rates);
     int64_t items[WEFT_STREAM_COUNT] = {0};
+    int lane = WEFT_LANE_COMPUTE;
     for (int32_t i = 0; i < program->n_instructions; i++)
-        items[weft_op_stream(program->instructions[i].op)] += ITEMS_EACH;
+        items[weft_program_stream(program, i)] += ITEMS_EACH;
     items[WEFT_STREAM_COMPUTE] += program->n_units + ITEMS_EACH; /* NORM, and a step's scalars */
+    for (int s = WEFT_STREAM_READ; s <= WEFT_STREAM_WRITE; s++)
+        items[s] += 2 * (int64_t)program->n_units * weft_exec_away_items(exec);
     for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
+        if (!has_stream(program, (enum weft_stream_kind)s)) continue;
         int64_t queue = items[s] < WEFT_STREAM_QUEUE ? WEFT_STREAM_QUEUE : items[s];
         if (queue > WEFT_STREAM_MOST_QUEUE) queue = WEFT_STREAM_MOST_QUEUE;
         WEFT_TRY(weft_stream_create(exec->options.device, names[s], (int32_t)queue,
                                     &exec->streams[s], err));
-        WEFT_TRY(weft_stream_contend(exec->streams[s], WEFT_LANE_COMPUTE + s,
-                                     program->lanes[WEFT_LANE_FIRST].rates, err));
+        if (contends)
+            WEFT_TRY(weft_stream_contend(
+                exec->streams[s], lane,
+                program->lanes[lane == WEFT_LANE_COMPUTE ? WEFT_LANE_FIRST : lane].rates, err));
+        lane++;
     }
     return WEFT_OK;
 }
@@ -54,6 +71,12 @@ static void stop_compute(void *context)
 {
     struct weft_exec *exec = context;
     weft_stream_stop(exec->streams[WEFT_STREAM_COMPUTE]);
+}
+
+static void stop_all(void *context)
+{
+    stop_compute(context);
+    stop_channel(context);
 }
 
 /* Nothing is known yet, and whatever another rank finds collectives bring here. */
@@ -75,11 +98,14 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
     const struct weft_program *program = exec->options.program;
     WEFT_TRY(weft_precision_check(exec->options.config, err));
     exec->scale = weft_loss_scale_first(&exec->options.config->train);
-    if (program->n_lanes > WEFT_STREAM_COUNT) {
+    int32_t channels = 0;
+    for (int32_t lane = WEFT_LANE_FIRST; lane < program->n_lanes; lane++)
+        channels += program->lanes[lane].kind < WEFT_LANE_KIND_READ;
+    if (channels > 1) {
         return weft_fail(err, WEFT_E_DATA,
                          "the plan is for %d channels of the network and the executor has one: "
                          "plan again with cluster.channels=1",
-                         program->n_lanes - WEFT_LANE_FIRST);
+                         channels);
     }
     if (exec->ranks != exec->options.shards->ranks) {
         return weft_fail(err, WEFT_E_DATA,
@@ -87,7 +113,12 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
                          "again with cluster.ranks=%d",
                          (long long)exec->options.shards->ranks, exec->ranks, exec->ranks);
     }
+    WEFT_TRY(weft_exec_places_fill(program, exec->options.poison, &exec->pool, &exec->places, err));
+    WEFT_TRY(weft_exec_units_fill(exec, err));
+    WEFT_TRY(weft_exec_away_create(exec, &exec->away, err));
     WEFT_TRY(create_streams(exec, err));
+    for (int s = WEFT_STREAM_READ; s < WEFT_STREAM_COUNT; s++)
+        if (exec->streams[s] != NULL) weft_stream_on_failure(exec->streams[s], stop_all, exec);
     weft_stream_on_failure(exec->streams[WEFT_STREAM_COMPUTE], stop_channel, exec);
     weft_stream_on_failure(exec->streams[WEFT_STREAM_CHANNEL], stop_compute, exec);
     weft_exec_prefer_channel(exec);
@@ -95,8 +126,6 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
         weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->records);
     if (exec->records == NULL) return weft_fail_memory(err, "records");
     WEFT_TRY(create_events(exec, err));
-    WEFT_TRY(weft_exec_places_fill(program, exec->options.poison, &exec->pool, &exec->places, err));
-    WEFT_TRY(weft_exec_units_fill(exec, err));
     WEFT_TRY(weft_exec_bind(exec, err));
     WEFT_TRY(weft_exec_live_create(program, &exec->live, err));
     if (exec->options.poison) WEFT_TRY(weft_exec_poison_create(exec, err));
@@ -134,6 +163,7 @@ void weft_exec_destroy(struct weft_exec *exec)
     for (int32_t i = 0; exec->events != NULL && i < exec->options.program->n_instructions; i++) {
         if (exec->events[i] != NULL) weft_event_destroy(exec->events[i]);
     }
+    weft_exec_away_destroy(exec->away);
     weft_exec_live_destroy(exec->live);
     weft_pool_finish(&exec->pool);
     free(exec);
@@ -182,6 +212,12 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_comm_agree(exec->options.comm, bound->stream, bound->with.agreement.from_offset,
                         bound->with.agreement.to_offset, bound->with.agreement.words, bound->ns);
         return;
+    case WEFT_OP_READ:
+        weft_exec_push_read(exec, bound->stream, bound->with.unit.unit);
+        return;
+    case WEFT_OP_WRITE:
+        weft_exec_push_write(exec, bound->stream, bound->with.unit.unit);
+        return;
     case WEFT_OP_COUNT:
         return;
     }
@@ -208,17 +244,31 @@ void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works)
         weft_exec_push_failure(exec, i, true);
         weft_exec_push_look(exec, i);
     }
-    if (works && bound->ns > 0 && bound->stream == exec->streams[WEFT_STREAM_COMPUTE])
+    if (works && bound->ns > 0 && bound->stream != exec->streams[WEFT_STREAM_CHANNEL])
         weft_stream_advance(bound->stream, bound->ns);
     weft_stream_stamp(bound->stream, &exec->records[i].end_ns);
     if (bound->done != NULL) weft_stream_record(bound->stream, bound->done);
 }
 
-/* Compute first: the channel gives up when it fails, and nothing is computed behind a channel that
- * has failed. */
+/* The disk first, for what is stopped when it fails says nothing of it. Then compute: the channel
+ * gives up when it fails, and nothing is computed behind a channel that has failed. */
 enum weft_status weft_exec_synchronise(struct weft_exec *exec, struct weft_error *err)
 {
     struct weft_error other = {0};
+    enum weft_status disk = WEFT_OK;
+    for (int s = WEFT_STREAM_READ; s < WEFT_STREAM_COUNT; s++) {
+        if (exec->streams[s] == NULL) continue;
+        const enum weft_status status =
+            weft_stream_synchronise(exec->streams[s], disk == WEFT_OK ? err : &other);
+        if (disk == WEFT_OK) disk = status;
+    }
+    if (disk != WEFT_OK) {
+        enum weft_status unsaid =
+            weft_stream_synchronise(exec->streams[WEFT_STREAM_COMPUTE], &other);
+        unsaid = weft_stream_synchronise(exec->streams[WEFT_STREAM_CHANNEL], &other);
+        (void)unsaid;
+        return disk;
+    }
     enum weft_status compute = weft_stream_synchronise(exec->streams[WEFT_STREAM_COMPUTE], err);
     enum weft_status channel = weft_stream_synchronise(exec->streams[WEFT_STREAM_CHANNEL],
                                                        compute == WEFT_OK ? err : &other);
@@ -286,6 +336,7 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     if (status == WEFT_OK) status = weft_exec_poison_check(exec, err);
     if (status != WEFT_OK) return status;
     exec->follows = true;
+    weft_exec_away_warn(exec->away);
     if (trace != NULL) fill_trace(exec, trace);
     *result = weft_exec_finish(exec);
     prepare_update(exec, inputs, result);
@@ -316,12 +367,13 @@ static bool works_without_forward(const struct weft_exec *exec, const struct exe
 }
 
 /* A unit's update; and where updates are agreed on, the MARK of its slot, which opens what lives in
- * that slot alone. */
+ * that slot alone; where state is away, every MARK, for it comes and goes in any. */
 static bool is_of_update(const struct weft_exec *exec, const struct exec_bound *bound)
 {
     const struct weft_problem *problem = exec->options.plan->problem;
-    bool marks = bound->op == WEFT_OP_MARK && problem->period.agreed_updates;
-    return bound->updates || (marks && problem->slots[bound->slot].kind == WEFT_SLOT_UPDATE);
+    if (bound->op != WEFT_OP_MARK) return bound->updates;
+    return exec->away != NULL ||
+           (problem->period.agreed_updates && problem->slots[bound->slot].kind == WEFT_SLOT_UPDATE);
 }
 
 enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err)

@@ -2,6 +2,25 @@
 
 #include "runtime/exec/parts.h"
 
+/* What is of a master that is away: put where the record is summed, and hashed there. */
+static enum weft_status hash_chunk(struct weft_exec *exec, const struct exec_chunk *chunk,
+                                   struct weft_error *err)
+{
+    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    struct weft_nn_piece piece = *chunk->piece;
+    struct weft_nn_unit unit = exec->units[chunk->unit].nn;
+    piece.first += chunk->from;
+    piece.count = chunk->n;
+    piece.state_at = 0;
+    unit.master = exec->record_sum;
+    unit.own = &piece;
+    unit.n_own = 1;
+    weft_arena_write(exec->arena, stream, exec->record_sum, chunk->values,
+                     chunk->n * (int64_t)sizeof *chunk->values);
+    weft_nn_add_hash(exec->options.nn, stream, &unit, EXEC_OWN(exec, hash));
+    return weft_stream_synchronise(stream, err);
+}
+
 /* Hashes what this rank owns. */
 static enum weft_status hash_own(struct weft_exec *exec, struct weft_hash *out,
                                  struct weft_error *err)
@@ -9,8 +28,13 @@ static enum weft_status hash_own(struct weft_exec *exec, struct weft_hash *out,
     static const struct weft_range words = {0, sizeof exec->mailbox.hash};
     struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
     weft_arena_fill(exec->arena, stream, EXEC_OWN(exec, hash), &words, 1, 0);
-    for (int32_t u = 0; u < exec->options.program->n_units; u++)
-        weft_nn_add_hash(exec->options.nn, stream, &exec->units[u].nn, EXEC_OWN(exec, hash));
+    for (int32_t u = 0; u < exec->options.program->n_units; u++) {
+        const struct exec_unit *unit = &exec->units[u];
+        if (unit->away && unit->nn.master != NULL)
+            WEFT_TRY(weft_exec_away_walk(exec, unit, WEFT_STATE_PARAMETER, false, hash_chunk, err));
+        else
+            weft_nn_add_hash(exec->options.nn, stream, &unit->nn, EXEC_OWN(exec, hash));
+    }
     weft_arena_read(exec->arena, stream, EXEC_OWN(exec, hash), sizeof exec->mailbox.hash,
                     exec->mailbox.hash);
     WEFT_TRY(weft_stream_synchronise(stream, err));

@@ -18,9 +18,9 @@ struct exec_live {
     struct piece *pieces;
     int64_t bytes[WEFT_CATEGORY_COUNT]; /* now */
     int32_t slot;                       /* of the last MARK; -1 before the first */
-    int32_t awaited;                    /* last collective that compute has waited for */
-    /* Collectives by their slot, from whose start a plan counts their bytes. In the queue they may
-     * stand behind some that are launched later. */
+    int32_t awaited[WEFT_STREAM_COUNT]; /* of each: last that compute has waited for */
+    /* What lanes move by its slot, from whose start a plan counts their bytes. In the queue they
+     * may stand behind some that are launched later. */
     int32_t *launched;       /* all of them */
     int32_t *first_launched; /* by slot, and one more: in launched */
     /* Instructions that have been issued and are not known to be over, oldest first. */
@@ -85,20 +85,25 @@ static void await(struct exec_live *live, const struct weft_instruction *at)
 {
     for (int32_t d = 0; d < at->n_dependencies; d++) {
         int32_t before = live->program->dependencies[at->first_dependency + d];
-        if (weft_op_stream(live->program->instructions[before].op) == WEFT_STREAM_CHANNEL &&
-            before > live->awaited)
-            live->awaited = before;
+        const enum weft_stream_kind stream = weft_program_stream(live->program, before);
+        if (before > live->awaited[stream]) live->awaited[stream] = before;
     }
 }
 
-/* Collectives end in order: those up to the one that was waited for. */
-static void retire_awaited(struct exec_live *live)
+/* A stream's instructions end in order: those up to the one that was waited for. */
+static void retire_awaited(struct exec_live *live, enum weft_stream_kind stream)
 {
     int32_t n = 0;
-    while (n < live->n_running[WEFT_STREAM_CHANNEL] &&
-           live->running[WEFT_STREAM_CHANNEL][n] <= live->awaited)
+    while (n < live->n_running[stream] && live->running[stream][n] <= live->awaited[stream])
         n++;
-    retire(live, WEFT_STREAM_CHANNEL, n);
+    retire(live, stream, n);
+}
+
+static void begin_period(struct exec_live *live)
+{
+    live->slot = -1;
+    for (int s = 0; s < WEFT_STREAM_COUNT; s++)
+        live->awaited[s] = -1;
 }
 
 static void write_row(const struct exec_live *live, int64_t *rows)
@@ -115,14 +120,15 @@ void weft_exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *
     if (at->op == WEFT_OP_MARK) {
         write_row(live, rows);
         retire(live, WEFT_STREAM_COMPUTE, live->n_running[WEFT_STREAM_COMPUTE]);
-        retire_awaited(live);
+        for (int s = WEFT_STREAM_CHANNEL; s < WEFT_STREAM_COUNT; s++)
+            retire_awaited(live, (enum weft_stream_kind)s);
         live->slot = at->slot;
         for (int32_t l = live->first_launched[at->slot]; l < live->first_launched[at->slot + 1];
              l++)
             for_accesses(live, live->launched[l], begin_access);
     }
     if (at->n_operands == 0) return;
-    enum weft_stream_kind stream = weft_op_stream(at->op);
+    enum weft_stream_kind stream = weft_program_stream(live->program, instruction);
     if (stream == WEFT_STREAM_COMPUTE) for_accesses(live, instruction, begin_access);
     live->running[stream][live->n_running[stream]++] = instruction;
 }
@@ -133,7 +139,7 @@ void weft_exec_live_end(struct exec_live *live, int64_t *rows)
     write_row(live, rows);
     for (int s = 0; s < WEFT_STREAM_COUNT; s++)
         retire(live, (enum weft_stream_kind)s, live->n_running[s]);
-    live->slot = live->awaited = -1;
+    begin_period(live);
 }
 
 static enum weft_status allocate(struct exec_live *live, struct weft_error *err)
@@ -146,10 +152,13 @@ static enum weft_status allocate(struct exec_live *live, struct weft_error *err)
     live->pieces = calloc(n_pieces + 1, sizeof *live->pieces);
     live->launched = calloc((size_t)program->n_instructions + 1, sizeof *live->launched);
     live->first_launched = calloc((size_t)program->n_slots + 2, sizeof *live->first_launched);
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++)
+    bool running = true;
+    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
         live->running[s] = calloc((size_t)program->n_instructions + 1, sizeof *live->running[s]);
+        running = running && live->running[s] != NULL;
+    }
     if (live->first_piece == NULL || live->pieces == NULL || live->launched == NULL ||
-        live->first_launched == NULL || live->running[0] == NULL || live->running[1] == NULL) {
+        live->first_launched == NULL || !running) {
         return weft_fail_memory(err, "the count of live bytes");
     }
     return WEFT_OK;
@@ -163,13 +172,13 @@ static void list_launches(struct exec_live *live)
     int32_t *first = live->first_launched;
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
-        if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL) first[at->slot + 2]++;
+        if (weft_op_stream(at->op) != WEFT_STREAM_COMPUTE) first[at->slot + 2]++;
     }
     for (int32_t s = 0; s < program->n_slots; s++)
         first[s + 2] += first[s + 1];
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
-        if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL)
+        if (weft_op_stream(at->op) != WEFT_STREAM_COMPUTE)
             live->launched[first[at->slot + 1]++] = i;
     }
 }
@@ -191,7 +200,7 @@ static void settle(struct exec_live *live)
     }
     for (int32_t i = 0; i < live->program->n_instructions; i++)
         for_accesses(live, i, count_access);
-    live->slot = live->awaited = -1;
+    begin_period(live);
     for (int32_t i = 0; i < live->program->n_instructions; i++)
         weft_exec_live_issue(live, i, NULL);
     weft_exec_live_end(live, NULL);

@@ -4,7 +4,7 @@
 #ifndef WEFT_RUNTIME_EXEC_PARTS_H
 #define WEFT_RUNTIME_EXEC_PARTS_H
 
-#include "base/pool.h"
+#include "runtime/exec/away.h"
 #include "runtime/exec/exec.h"
 #include "runtime/exec/place.h"
 #include "runtime/exec/record.h"
@@ -66,8 +66,7 @@ struct weft_exec {
     struct weft_pool pool;
     int32_t rank, ranks;
     struct weft_arena *arena;
-    unsigned char
-        *base; /* the arena's address: of the device's memory, as all that is made of it */
+    unsigned char *base; /* the arena's address, of the device's memory */
     struct weft_stream *streams[WEFT_STREAM_COUNT];
     struct weft_event **events; /* [n_instructions], NULL where there is none */
     struct exec_places places;
@@ -83,6 +82,7 @@ struct weft_exec {
     unsigned char *own; /* struct exec_own */
     struct exec_mailbox mailbox;
 
+    struct exec_away *away; /* NULL: all state is in the arena */
     struct exec_live *live;
     /* [n_slots + 1], for even and for odd periods: before a period that follows no other, and by
      * slot. NULL without poison. */

@@ -18,6 +18,34 @@ static void push_buffer(const struct weft_exec *exec, enum weft_buffer_kind kind
                      exec->base + exec->places.offsets[0][buffer], at->bytes, EXEC_OWN(exec, hash));
 }
 
+static enum weft_status mix_chunk(struct weft_exec *exec, const struct exec_chunk *chunk,
+                                  struct weft_error *err)
+{
+    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    const int64_t bytes = chunk->n * (int64_t)sizeof *chunk->values;
+    weft_arena_write(exec->arena, stream, exec->record_sum, chunk->values, bytes);
+    weft_nn_mix_hash(exec->options.nn, stream, exec->record_sum, bytes, EXEC_OWN(exec, hash));
+    return weft_stream_synchronise(stream, err);
+}
+
+/* A unit's state, where it is. */
+static enum weft_status push_state(struct weft_exec *exec, const struct exec_unit *unit,
+                                   struct weft_error *err)
+{
+    static const enum weft_buffer_kind kinds[WEFT_STATE_COUNT] = {
+        [WEFT_STATE_PARAMETER] = WEFT_BUFFER_MASTER,
+        [WEFT_STATE_MOMENT1] = WEFT_BUFFER_MOMENT1,
+        [WEFT_STATE_MOMENT2] = WEFT_BUFFER_MOMENT2,
+    };
+    for (int state = 0; state < WEFT_STATE_COUNT; state++) {
+        if (!unit->away)
+            push_buffer(exec, kinds[state], unit->index);
+        else if (weft_exec_state_at(&unit->nn, (enum weft_state)state) != NULL)
+            WEFT_TRY(weft_exec_away_walk(exec, unit, (enum weft_state)state, true, mix_chunk, err));
+    }
+    return WEFT_OK;
+}
+
 static int32_t slot_of(int32_t unit)
 {
     return unit < HASHES ? unit : HASHES - 1;
@@ -35,11 +63,7 @@ static enum weft_status hash_units(struct weft_exec *exec, uint64_t hashes[HASHE
         uint64_t *hash = &hashes[slot_of(u)];
         weft_arena_write(exec->arena, stream, EXEC_OWN(exec, hash), hash, bytes);
         if (unit->resident) push_buffer(exec, WEFT_BUFFER_FULL, u);
-        if (unit->whole) {
-            push_buffer(exec, WEFT_BUFFER_MASTER, u);
-            push_buffer(exec, WEFT_BUFFER_MOMENT1, u);
-            push_buffer(exec, WEFT_BUFFER_MOMENT2, u);
-        }
+        if (unit->whole) WEFT_TRY(push_state(exec, unit, err));
         weft_arena_read(exec->arena, stream, EXEC_OWN(exec, hash), bytes, hash);
     }
     return weft_stream_synchronise(stream, err);

@@ -7,48 +7,44 @@
 struct weft_state_access {
     const struct weft_exec *exec;
     struct weft_stream *stream;
+    struct exec_window *window; /* NULL: nothing is away */
 };
 
-/* The address of a piece, NULL when there is no such state of the unit. */
-static unsigned char *address_of(const struct weft_nn_unit *unit, enum weft_state state,
-                                 const struct weft_nn_piece *piece)
+/* Where the elements of a piece are; false when there is no such state of the unit. */
+static bool find_piece(const struct weft_exec *exec, const struct exec_unit *of,
+                       enum weft_state state, const struct weft_nn_piece *piece,
+                       struct weft_state_piece *out)
 {
     const int64_t size = sizeof(float);
-    unsigned char *at = NULL;
-    switch (state) {
-    case WEFT_STATE_PARAMETER:
-        if (unit->master == NULL)
-            return (unsigned char *)unit->parameters + piece->parameter_at * size;
-        at = unit->master;
-        break;
-    case WEFT_STATE_MOMENT1:
-        at = unit->moment1;
-        break;
-    case WEFT_STATE_MOMENT2:
-        at = unit->moment2;
-        break;
-    case WEFT_STATE_COUNT:
-        break;
-    }
-    return at == NULL ? NULL : at + piece->state_at * size;
+    const struct weft_nn_unit *unit = &of->nn;
+    const bool resident = state == WEFT_STATE_PARAMETER && unit->master == NULL;
+    const unsigned char *at = resident ? unit->parameters : weft_exec_state_at(unit, state);
+    if (at == NULL) return false;
+    const int64_t bytes = (resident ? piece->parameter_at : piece->state_at) * size;
+    const bool away = of->away && !resident;
+    *out = (struct weft_state_piece){.tensor = piece->tensor,
+                                     .state = state,
+                                     .first = piece->first,
+                                     .count = piece->count,
+                                     .unit = of->index,
+                                     .away = away,
+                                     .at = away ? bytes : at - exec->base + bytes};
+    return true;
 }
 
 bool weft_exec_state_next(const struct weft_exec *exec, struct weft_state_cursor *cursor,
                           struct weft_state_piece *out)
 {
     for (; cursor->unit < exec->options.program->n_units; cursor->unit++, cursor->state = 0) {
-        const struct weft_nn_unit *unit = &exec->units[cursor->unit].nn;
-        const struct weft_nn_piece *pieces = cursor->held ? unit->renew : unit->own;
-        int64_t n = cursor->held ? unit->n_renew : unit->n_own;
+        const struct exec_unit *unit = &exec->units[cursor->unit];
+        const struct weft_nn_piece *pieces = cursor->held ? unit->nn.renew : unit->nn.own;
+        int64_t n = cursor->held ? unit->nn.n_renew : unit->nn.n_own;
         for (; cursor->state < WEFT_STATE_COUNT; cursor->state++, cursor->piece = 0) {
             if (cursor->piece >= n) continue;
             const struct weft_nn_piece *piece = &pieces[cursor->piece];
             enum weft_state state = (enum weft_state)cursor->state;
-            unsigned char *address = address_of(unit, state, piece);
-            if (address == NULL) continue;
+            if (!find_piece(exec, unit, state, piece, out)) continue;
             cursor->piece++;
-            *out = (struct weft_state_piece){piece->tensor, state, piece->first, piece->count,
-                                             address - exec->base};
             return true;
         }
     }
@@ -64,8 +60,10 @@ enum weft_status weft_exec_state_open(const struct weft_exec *exec, struct weft_
     access->exec = exec;
     enum weft_status status =
         weft_stream_create(exec->options.device, "state", QUEUE, &access->stream, err);
+    if (status == WEFT_OK && exec->away != NULL)
+        status = weft_exec_window_open(exec->away, &access->window, err);
     if (status != WEFT_OK) {
-        free(access);
+        weft_exec_state_close(access);
         return status;
     }
     *out = access;
@@ -75,21 +73,32 @@ enum weft_status weft_exec_state_open(const struct weft_exec *exec, struct weft_
 void weft_exec_state_close(struct weft_state_access *access)
 {
     if (access == NULL) return;
-    weft_stream_destroy(access->stream);
+    weft_exec_window_close(access->window);
+    if (access->stream != NULL) weft_stream_destroy(access->stream);
     free(access);
 }
 
-/* The address of an element. */
+/* An element's place among those of its unit's state. */
+static int64_t place_of(const struct weft_state_piece *piece, int64_t from)
+{
+    return piece->at / (int64_t)sizeof(float) + from;
+}
+
+/* The address of an element that is in the arena. */
 static void *element_of(const struct weft_state_access *access,
                         const struct weft_state_piece *piece, int64_t from)
 {
-    return access->exec->base + piece->offset + from * (int64_t)sizeof(float);
+    return access->exec->base + piece->at + from * (int64_t)sizeof(float);
 }
 
 enum weft_status weft_exec_state_read(struct weft_state_access *access,
                                       const struct weft_state_piece *piece, int64_t from, int64_t n,
                                       float *out, struct weft_error *err)
 {
+    if (piece->away && from == 0) WEFT_TRY(weft_exec_window_leave(access->window, err));
+    if (piece->away)
+        return weft_exec_window_read(access->window, piece->unit, piece->state,
+                                     place_of(piece, from), n, out, err);
     weft_arena_read(access->exec->arena, access->stream, element_of(access, piece, from),
                     n * (int64_t)sizeof *out, out);
     return weft_stream_synchronise(access->stream, err);
@@ -99,6 +108,12 @@ enum weft_status weft_exec_state_write(struct weft_state_access *access,
                                        const struct weft_state_piece *piece, int64_t from,
                                        int64_t n, const float *values, struct weft_error *err)
 {
+    if (piece->away) {
+        if (from == 0) WEFT_TRY(weft_exec_window_leave(access->window, err));
+        WEFT_TRY(weft_exec_window_write(access->window, piece->unit, piece->state,
+                                        place_of(piece, from), n, values, err));
+        return from + n < piece->count ? WEFT_OK : weft_exec_window_leave(access->window, err);
+    }
     weft_arena_write(access->exec->arena, access->stream, element_of(access, piece, from), values,
                      n * (int64_t)sizeof *values);
     return weft_stream_synchronise(access->stream, err);
@@ -116,6 +131,7 @@ enum weft_status weft_exec_state_clear(struct weft_exec *exec, struct weft_error
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         const struct exec_unit *unit = &exec->units[u];
         push_zeroes(exec, unit->nn.parameters, &unit->parameter_bytes);
+        if (unit->away) continue;
         push_zeroes(exec, unit->nn.master, &unit->state_bytes);
         push_zeroes(exec, unit->nn.moment1, &unit->state_bytes);
         push_zeroes(exec, unit->nn.moment2, &unit->state_bytes);
@@ -123,14 +139,32 @@ enum weft_status weft_exec_state_clear(struct weft_exec *exec, struct weft_error
     push_zeroes(exec, exec->record, &sent);
     push_zeroes(exec, exec->record_sum, &sent);
     exec->pending.valid = false;
-    return weft_exec_synchronise(exec, err);
+    WEFT_TRY(weft_exec_synchronise(exec, err));
+    return exec->away == NULL ? WEFT_OK : weft_exec_away_clear(exec->away, err);
+}
+
+/* Parameters from a master that is away. */
+static enum weft_status round_chunk(struct weft_exec *exec, const struct exec_chunk *chunk,
+                                    struct weft_error *err)
+{
+    const struct weft_nn_unit *unit = &exec->units[chunk->unit].nn;
+    const int64_t at = chunk->piece->parameter_at + chunk->from;
+    weft_nn_load(exec->options.nn, exec->streams[WEFT_STREAM_COMPUTE], unit->dtype, chunk->n,
+                 chunk->values,
+                 (unsigned char *)unit->parameters + at * weft_dtype_bytes(unit->dtype));
+    return weft_stream_synchronise(exec->streams[WEFT_STREAM_COMPUTE], err);
 }
 
 /* What the layers read follows from the masters. */
 enum weft_status weft_exec_state_filled(struct weft_exec *exec, struct weft_error *err)
 {
-    for (int32_t u = 0; u < exec->options.program->n_units; u++)
-        weft_nn_round(exec->options.nn, exec->streams[WEFT_STREAM_COMPUTE], &exec->units[u].nn);
+    for (int32_t u = 0; u < exec->options.program->n_units; u++) {
+        const struct exec_unit *unit = &exec->units[u];
+        if (!unit->away)
+            weft_nn_round(exec->options.nn, exec->streams[WEFT_STREAM_COMPUTE], &unit->nn);
+        else if (unit->nn.master != NULL)
+            WEFT_TRY(weft_exec_away_walk(exec, unit, WEFT_STATE_PARAMETER, true, round_chunk, err));
+    }
     WEFT_TRY(weft_exec_synchronise(exec, err));
     /* No rank gathers what another has not yet written. */
     return weft_comm_exchange(exec->options.comm, NULL, 0, NULL, err);

@@ -1,7 +1,7 @@
 /* State is what a run goes on from: parameters (their fp32 values) and the optimizer's moments. It
  * is gone through piece by piece of whole tensors, between a settle and the next step: then nothing
- * waits to be applied, and a step that follows is as a first one. Elements are copied out of the
- * arena and into it. */
+ * waits to be applied, and a step that follows is as a first one. Elements are copied out and in,
+ * from and to the arena, or wherever the piece is; nobody outside of this folder knows which. */
 #ifndef WEFT_RUNTIME_EXEC_STATE_H
 #define WEFT_RUNTIME_EXEC_STATE_H
 
@@ -16,7 +16,9 @@ struct weft_state_piece {
     int32_t tensor; /* of the model */
     enum weft_state state;
     int64_t first, count; /* elements of the tensor */
-    int64_t offset;       /* of the first one in the arena */
+    int32_t unit;
+    bool away;  /* not in the arena */
+    int64_t at; /* bytes from the arena's beginning, or from that of the unit's state */
 };
 
 /* Zeroed but for `held`: false walks what this rank owns, so that over all ranks every element
@@ -39,7 +41,9 @@ WEFT_MUST_USE enum weft_status weft_exec_state_open(const struct weft_exec *exec
                                                     struct weft_state_access **out,
                                                     struct weft_error *err);
 void weft_exec_state_close(struct weft_state_access *access); /* accepts NULL */
-/* Elements [from, from + n) of a piece; done when they return. */
+/* Elements [from, from + n) of a piece; done when they return. A piece that is away is opened by
+ * its first element and closed by its last one, which brings there what was written; so it is gone
+ * through from the first on, and no other one in between. */
 WEFT_MUST_USE enum weft_status weft_exec_state_read(struct weft_state_access *access,
                                                     const struct weft_state_piece *piece,
                                                     int64_t from, int64_t n, float *out,

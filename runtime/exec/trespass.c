@@ -92,7 +92,7 @@ static int32_t find_under_way(const struct weft_exec *exec, enum weft_stream_kin
     int32_t found = -1;
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const volatile struct weft_record *record = &exec->records[i];
-        if (weft_op_stream(program->instructions[i].op) != stream) continue;
+        if (weft_program_stream(program, i) != stream) continue;
         if (record->start_ns != NOT_YET_NS && record->end_ns == NOT_YET_NS) found = i;
     }
     return found;
@@ -188,8 +188,11 @@ bool weft_exec_tell_trespass(const struct weft_exec *exec, const void *address, 
     const uintptr_t here = (uintptr_t)address;
     const uintptr_t span = (uintptr_t)(exec->places.paging->span_bytes + 2 * WEFT_PAGE_LEAST_BYTES);
     if (memory == NULL || here < first || here - first >= span) return false;
-    const bool sends = weft_stream_is_here(exec->streams[WEFT_STREAM_CHANNEL]);
-    const int32_t i = find_under_way(exec, sends ? WEFT_STREAM_CHANNEL : WEFT_STREAM_COMPUTE);
+    enum weft_stream_kind stream = WEFT_STREAM_COMPUTE;
+    for (int s = 0; s < WEFT_STREAM_COUNT; s++)
+        if (exec->streams[s] != NULL && weft_stream_is_here(exec->streams[s]))
+            stream = (enum weft_stream_kind)s;
+    const int32_t i = find_under_way(exec, stream);
     const int64_t at = (int64_t)(here - (uintptr_t)memory);
     const struct nearest nearest = find_buffer(exec, i, at);
     const enum weft_status status = is_mapped ? WEFT_E_SYSTEM : WEFT_E_INTERNAL;

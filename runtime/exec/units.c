@@ -96,7 +96,9 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
     struct exec_unit *out = &exec->units[u];
     struct weft_nn_unit *nn = &out->nn;
     int64_t slices = unit->padded_elements / exec->ranks;
+    out->index = u;
     out->trainable = unit->trainable;
+    out->away = weft_program_is_away(exec->options.program, u);
     out->whole = policy == WEFT_POLICY_DP;
     out->resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
     nn->dtype = exec_compute(exec);

@@ -10,8 +10,12 @@
 #include "runtime/nn/units.h"
 
 struct exec_unit {
+    int32_t index;
+    /* If the unit is away, master and moments are there in a first period's update, and nobody's
+     * else. */
     struct weft_nn_unit nn;
     bool trainable;
+    bool away;
     bool whole;    /* dp: gradient and state of all elements are here, and all are updated */
     bool resident; /* dp, zero1: parameters stay in the full buffer; else in this rank's shard */
     /* Everything that each address of nn begins: bytes from 0 on. */

@@ -92,6 +92,21 @@ void random_case_init_plain(struct random_case *random, uint64_t seed)
     init(random, seed, true);
 }
 
+void random_case_init_disk(struct random_case *random, uint64_t seed)
+{
+    struct dice dice = dice_of(seed, "disk");
+    random_case_init(random, seed);
+    weft_stages_finish(&random->stages);
+    struct weft_profile_disk *disk = &random->profile->tiers.disk;
+    *disk = (struct weft_profile_disk){
+        .given = true, .duplex = chance(&dice, 50) ? WEFT_DUPLEX_HALF : WEFT_DUPLEX_FULL};
+    fill_curve(&random->profile->pool, &dice, &disk->read);
+    fill_curve(&random->profile->pool, &dice, &disk->write);
+    random->config->cluster.disk = (struct weft_disk_spec){
+        .given = true, .path = ".", .limit_bytes = INT64_C(1) << 50, .duplex = (int)disk->duplex};
+    fill_stages(random);
+}
+
 void random_case_read(struct random_case *random, const char *path)
 {
     struct weft_error err = {0};
@@ -172,9 +187,14 @@ struct weft_plan *random_plan(const struct random_case *random, uint64_t seed)
     int32_t *strategies = calloc((size_t)problem->n_decisions + 1, sizeof *strategies);
     cr_assert(strategies != NULL);
     for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_decision *unit = &problem->decisions[u];
+        if (problem->n_tiers > 1) {
+            strategies[u] = (int32_t)roll(&dice, 0, unit->n_strategies - 1);
+            continue;
+        }
         do
             strategies[u] = weft_decision_of_policy(
-                &problem->decisions[u], (enum weft_policy)roll(&dice, 0, WEFT_POLICY_COUNT - 1));
+                unit, (enum weft_policy)roll(&dice, 0, WEFT_POLICY_COUNT - 1));
         while (strategies[u] < 0);
     }
     struct weft_plan *plan = random_placements(random, strategies, seed);

@@ -36,7 +36,7 @@ static void run_once(const struct weft_program *program, struct dice *dice, stru
     int32_t n = program->n_instructions;
     for (int32_t i = 0; i < PERIODS * n; i++) {
         const struct weft_instruction *at = &program->instructions[i % n];
-        enum weft_stream_kind stream = weft_op_stream(at->op);
+        enum weft_stream_kind stream = weft_program_stream(program, i % n);
         int64_t start = free_at[stream];
         for (int32_t d = 0; d < at->n_dependencies; d++) {
             int32_t before = program->dependencies[at->first_dependency + d] + i / n * n;

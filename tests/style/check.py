@@ -38,7 +38,7 @@ MAY = {
     "runtime/comm": ["base", "runtime/device", "runtime/arena", "runtime/nn"],
     "runtime/nn": ["base", "spec", "layers", "runtime/device"],
     "runtime/exec": PLANNING[:8] + ["runtime/device", "runtime/arena", "runtime/comm",
-                                      "runtime/nn"],
+                                      "runtime/nn", "offload"],
     "runtime/measure": PLANNING[:8]
     + ["runtime/device", "runtime/arena", "runtime/comm", "runtime/nn", "runtime/exec",
        "offload"],

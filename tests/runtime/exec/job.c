@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/rng.h"
+#include "offload/disk.h"
 #include "problem/stages.h"
 #include "program/predict.h"
 #include "runtime/exec/parts.h"
@@ -184,9 +185,15 @@ void job_plan_random(struct job *job, uint64_t seed)
     int32_t *strategies = calloc((size_t)problem->n_decisions, sizeof *strategies);
     CHECK(strategies != NULL, "out of memory");
     for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_decision *unit = &problem->decisions[u];
         enum weft_policy policy =
             (enum weft_policy)weft_rng_below(seed, 8, (uint64_t)u, WEFT_POLICY_COUNT);
-        strategies[u] = strategy_of(&problem->decisions[u], policy);
+        strategies[u] = strategy_of(unit, policy);
+        policy = unit->strategies[strategies[u]].policy;
+        /* The last home that it may have, or the first. */
+        for (int32_t k = 0; weft_rng_below(seed, 9, (uint64_t)u, 2) > 0 && k < unit->n_strategies;
+             k++)
+            if (unit->strategies[k].policy == policy) strategies[u] = k;
     }
     make_plan(job, strategies, choose_random, &seed);
     free(strategies);
@@ -217,6 +224,15 @@ const char *job_comm(void)
 {
     const char *named = getenv("WEFT_TEST_COMM");
     return named != NULL ? named : "local";
+}
+
+const char *job_disk(void)
+{
+    struct weft_error unsaid = {0};
+    struct weft_disk disk;
+    if (weft_disk_open(&weft_disk_calls, ".", true, &disk, &unsaid) != WEFT_OK) return "/var/tmp";
+    weft_disk_close(&disk);
+    return ".";
 }
 
 void job_open_kernels(const struct job *job, struct weft_nn **nn)

@@ -52,6 +52,8 @@ void job_page_as_planned(struct job *job);
  * "local", or what WEFT_TEST_COMM says. */
 const char *job_device(void);
 const char *job_comm(void);
+/* A directory for cluster.disk.path: this one, or if it is in memory /var/tmp. */
+const char *job_disk(void);
 /* One library, whatever is faster at the moment: another would give other bits. */
 void job_open_kernels(const struct job *job, struct weft_nn **nn);
 

@@ -1,13 +1,14 @@
-/* The executor under ThreadSanitizer: ranks as threads, each with its two streams, train a model
- * whose buffers take turns on the same memory. What events, the channel's order and collectives
- * leave unordered is a race here. Products are a library's, which the sanitizer does not see; all
- * else is ours. Without the sanitizer it still checks that all plans give the same bits. */
+/* The executor under ThreadSanitizer: ranks as threads, each with its streams, train a model whose
+ * buffers take turns on the same memory, with its state there and on a disk. What events, the
+ * lanes' order and collectives leave unordered is a race here. Products are a library's, which the
+ * sanitizer does not see; all else is ours. Without the sanitizer it still checks that all plans
+ * give the same bits. */
 #include <stdio.h>
 
 #include "tests/runtime/comm/threads.h"
 #include "tests/runtime/exec/job.h"
 
-enum { STEPS = 3, RANDOM_PLANS = 2 };
+enum { STEPS = 3, RANDOM_PLANS = 4 };
 
 struct task {
     const struct job *job;
@@ -29,9 +30,18 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
 
 static void check_ranks(int32_t ranks)
 {
-    char set_ranks[64];
+    char set_ranks[64], path[64];
     snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
-    const char *overrides[] = {set_ranks, "plan.blocks=2", "cluster.emulate=false", NULL};
+    snprintf(path, sizeof path, "cluster.disk.path=%s", job_disk());
+    const char *overrides[] = {set_ranks,
+                               path,
+                               "plan.blocks=2",
+                               "cluster.emulate=false",
+                               "cluster.disk.limit=1GB",
+                               "cluster.disk.read.bandwidth=1GB/s",
+                               "cluster.disk.write.bandwidth=1GB/s",
+                               ranks == 2 ? "cluster.disk.duplex=half" : "cluster.disk.duplex=full",
+                               NULL};
     struct job job;
     struct weft_hash first = {0};
     job_open(&job, "configs/runs/gpt-odd.json", overrides);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "offload/disk.h"
 #include "tests/runtime/exec/job.h"
 
 enum { RANKS = 2, ROUNDS = 3, BLOCKS = 17 };
@@ -157,26 +156,15 @@ static int measure(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* Whether there is a disk where this test runs; a directory of memory is refused by name. */
-static bool is_on_disk(void)
-{
-    struct weft_error why = {0};
-    struct weft_disk disk;
-    if (weft_disk_open(&weft_disk_calls, ".", true, &disk, &why) != WEFT_OK) return false;
-    weft_disk_close(&disk);
-    return true;
-}
-
 RANKS_TEST(tiers)
 {
     seats_are_taken_when_they_are_free();
     shares_are_of_the_speed_alone();
-    const char *overrides[] = {"cluster.emulate=false",
-                               "cluster.host.memory_limit=1MiB",
-                               "cluster.host.threads=3",
-                               is_on_disk() ? "cluster.disk.path=." : "cluster.disk.path=/var/tmp",
-                               "cluster.disk.limit=1MiB",
-                               NULL};
+    char path[64];
+    snprintf(path, sizeof path, "cluster.disk.path=%s", job_disk());
+    const char *overrides[] = {"cluster.emulate=false",   "cluster.host.memory_limit=1MiB",
+                               "cluster.host.threads=3",  path,
+                               "cluster.disk.limit=1MiB", NULL};
     struct job job = {0};
     struct weft_error err = {0};
     int32_t n = 5;

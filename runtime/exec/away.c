@@ -1,0 +1,445 @@
+#include "runtime/exec/away.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "offload/store.h"
+#include "offload/tier.h"
+#include "runtime/exec/parts.h"
+
+enum {
+    PAGE_BYTES = 4096,
+    BLOCK_BYTES = 1 << 20,
+    THREADS = 4,         /* requests at the disk at once in each direction */
+    SEATS = 2 * THREADS, /* of the ring */
+    WINDOWS = 2,         /* that may have a request beside those of the ring */
+    ITEMS_A_BLOCK = 4,   /* of a stream: submit, wait, copy, and one for the ends */
+    STATES = WEFT_STATE_COUNT
+};
+
+/* A unit's state: `n_blocks` from the first on, the last of which may have fewer bytes that count.
+ */
+struct away_state {
+    int64_t first_block, n_blocks;
+};
+
+/* Seats that one stream uses, which waits for all before its work is over. */
+struct away_ring {
+    unsigned char *memory;
+    int64_t tickets[SEATS];
+};
+
+struct exec_away {
+    const struct weft_exec *exec;
+    struct weft_store *store;
+    struct weft_tier *tier;
+    struct away_ring rings[2];
+    int n_rings;                        /* one a stream */
+    int64_t n_blocks, most_blocks;      /* of all units, and of one */
+    struct away_state (*units)[STATES]; /* by unit */
+    struct weft_store_block *blocks;
+    bool warned;
+};
+
+struct exec_window {
+    struct exec_away *away;
+    unsigned char *memory;
+    int64_t block; /* that it holds; -1: none */
+    bool changed;  /* since it was read */
+};
+
+unsigned char *weft_exec_state_at(const struct weft_nn_unit *unit, enum weft_state state)
+{
+    switch (state) {
+    case WEFT_STATE_PARAMETER:
+        return unit->master;
+    case WEFT_STATE_MOMENT1:
+        return unit->moment1;
+    case WEFT_STATE_MOMENT2:
+        return unit->moment2;
+    case WEFT_STATE_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+static void list_unit(struct exec_away *away, int32_t u)
+{
+    const struct exec_unit *unit = &away->exec->units[u];
+    int64_t blocks = 0;
+    for (int state = 0; state < STATES; state++) {
+        if (weft_exec_state_at(&unit->nn, (enum weft_state)state) == NULL) continue;
+        const int64_t n = (unit->state_bytes.end + BLOCK_BYTES - 1) / BLOCK_BYTES;
+        away->units[u][state] = (struct away_state){away->n_blocks + blocks, n};
+        blocks += n;
+    }
+    away->n_blocks += blocks;
+    if (blocks > away->most_blocks) away->most_blocks = blocks;
+}
+
+/* Bytes that count of a state's block. */
+static int64_t bytes_of(const struct exec_away *away, int32_t u, int64_t block)
+{
+    const int64_t left = away->exec->units[u].state_bytes.end - block * BLOCK_BYTES;
+    return left < BLOCK_BYTES ? left : BLOCK_BYTES;
+}
+
+static int64_t align(int64_t bytes)
+{
+    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+static void fill_blocks(struct exec_away *away)
+{
+    for (int32_t u = 0; u < away->exec->options.program->n_units; u++) {
+        for (int state = 0; state < STATES; state++) {
+            const struct away_state *at = &away->units[u][state];
+            for (int64_t b = 0; b < at->n_blocks; b++)
+                away->blocks[at->first_block + b] =
+                    (struct weft_store_block){.bytes = align(bytes_of(away, u, b)),
+                                              .unit = u,
+                                              .index = (int32_t)(state * at->n_blocks + b)};
+        }
+    }
+}
+
+static enum weft_status open_rings(struct exec_away *away, struct weft_error *err)
+{
+    const int64_t ring_bytes = (int64_t)SEATS * BLOCK_BYTES;
+    const struct weft_tier_options options = {.name = "ring of the disk",
+                                              .page_bytes = PAGE_BYTES,
+                                              .pages = away->n_rings * ring_bytes / PAGE_BYTES};
+    struct weft_stretch all;
+    struct weft_memory_span span;
+    int32_t n;
+    WEFT_TRY(weft_tier_create(&options, &away->tier, err));
+    WEFT_TRY(weft_tier_take(away->tier, options.pages, &all, 1, &n, err));
+    WEFT_TRY(
+        weft_tier_spans(away->tier, &all, 1, 0, away->n_rings * ring_bytes, &span, 1, &n, err));
+    for (int r = 0; r < away->n_rings; r++)
+        away->rings[r].memory = (unsigned char *)span.at + r * ring_bytes;
+    return WEFT_OK;
+}
+
+static enum weft_status open_away(struct exec_away *away, struct weft_error *err)
+{
+    const struct weft_exec *exec = away->exec;
+    const struct weft_cluster *cluster = &exec->options.config->cluster;
+    const struct weft_store_options options = {
+        .directory = cluster->disk.path,
+        .threads = THREADS,
+        .requests = SEATS + WINDOWS,
+        .spans = 1,
+        .timeout_ns = cluster->timeout_ns,
+        .unverified = !cluster->disk.verify,
+        .quiet = exec->rank != 0, /* one tells for all */
+    };
+    if (!cluster->disk.given || cluster->device.type != WEFT_DEVICE_CPU)
+        return weft_fail(err, WEFT_E_DATA,
+                         "the program keeps state on a disk: give cluster.disk, on a device that "
+                         "is the cpu");
+    const int32_t n_units = exec->options.program->n_units;
+    away->units = calloc((size_t)n_units, sizeof *away->units);
+    if (away->units == NULL) return weft_fail_memory(err, "state that is away");
+    for (int32_t u = 0; u < n_units; u++)
+        if (weft_program_is_away(exec->options.program, u)) list_unit(away, u);
+    away->blocks = calloc((size_t)away->n_blocks, sizeof *away->blocks);
+    if (away->blocks == NULL) return weft_fail_memory(err, "state that is away");
+    fill_blocks(away);
+    WEFT_TRY(weft_store_open(&options, &away->store, err));
+    WEFT_TRY(weft_store_reserve(away->store, away->blocks, away->n_blocks, err));
+    return open_rings(away, err);
+}
+
+enum weft_status weft_exec_away_create(const struct weft_exec *exec, struct exec_away **out,
+                                       struct weft_error *err)
+{
+    const struct weft_program *program = exec->options.program;
+    if (program->away == NULL) return WEFT_OK;
+    struct exec_away *away = calloc(1, sizeof *away);
+    if (away == NULL) return weft_fail_memory(err, "state that is away");
+    away->exec = exec;
+    away->n_rings = program->lanes[program->n_lanes - 1].kind == WEFT_LANE_KIND_WRITE ? 2 : 1;
+    const enum weft_status status = open_away(away, err);
+    if (status != WEFT_OK) {
+        weft_exec_away_destroy(away);
+        return status;
+    }
+    *out = away;
+    return WEFT_OK;
+}
+
+void weft_exec_away_destroy(struct exec_away *away)
+{
+    if (away == NULL) return;
+    weft_store_destroy(away->store);
+    weft_tier_destroy(away->tier);
+    free(away->blocks);
+    free(away->units);
+    free(away);
+}
+
+/* A block that passes through a seat. */
+struct passing {
+    struct exec_away *away;
+    struct away_ring *ring;
+    enum weft_store_direction direction;
+    int32_t seat;
+    int64_t block, step;
+};
+
+static struct weft_memory_span seat_of(const struct passing *passing)
+{
+    const struct exec_away *away = passing->away;
+    return (struct weft_memory_span){passing->ring->memory + (int64_t)passing->seat * BLOCK_BYTES,
+                                     away->blocks[passing->block].bytes};
+}
+
+static enum weft_status submit_block(struct weft_stream *stream, const void *argument,
+                                     struct weft_error *err)
+{
+    const struct passing *p = argument;
+    const struct weft_memory_span span = seat_of(p);
+    int64_t *ticket = &p->ring->tickets[p->seat];
+    (void)stream;
+    return p->direction == WEFT_STORE_READ
+               ? weft_store_submit_read(p->away->store, p->block, &span, 1, ticket, err)
+               : weft_store_submit_write(p->away->store, p->block, p->step, &span, 1, ticket, err);
+}
+
+static enum weft_status wait_for_seat(struct weft_stream *stream, const void *argument,
+                                      struct weft_error *err)
+{
+    const struct passing *p = argument;
+    (void)stream;
+    return weft_store_wait(p->away->store, p->direction, p->ring->tickets[p->seat], err);
+}
+
+/* A unit's blocks, all its states one behind the other, and where each is in the arena. */
+struct passage {
+    struct weft_exec *exec;
+    struct weft_stream *stream;
+    const struct exec_unit *unit;
+    int32_t u;
+    int64_t n;
+};
+
+static struct passage passage_of(struct weft_exec *exec, struct weft_stream *stream,
+                                 const struct exec_unit *unit)
+{
+    struct passage passage = {exec, stream, unit, unit->index, 0};
+    for (int state = 0; state < STATES; state++)
+        passage.n += exec->away->units[unit->index][state].n_blocks;
+    return passage;
+}
+
+/* Block k of a passage, of which state it is and which of that one's. */
+static struct passing block_of(const struct passage *passage, enum weft_store_direction direction,
+                               int64_t k, unsigned char **at, int64_t *bytes)
+{
+    struct exec_away *away = passage->exec->away;
+    int state = 0;
+    int64_t left = k;
+    while (left >= away->units[passage->u][state].n_blocks)
+        left -= away->units[passage->u][state++].n_blocks;
+    *at = weft_exec_state_at(&passage->unit->nn, (enum weft_state)state) + left * BLOCK_BYTES;
+    *bytes = bytes_of(away, passage->u, left);
+    struct away_ring *ring = &away->rings[direction == WEFT_STORE_READ ? 0 : away->n_rings - 1];
+    return (struct passing){away,
+                            ring,
+                            direction,
+                            (int32_t)(k % SEATS),
+                            away->units[passage->u][state].first_block + left,
+                            passage->exec->periods};
+}
+
+static unsigned char *memory_of(const struct passing *passing)
+{
+    return seat_of(passing).at;
+}
+
+void weft_exec_push_read(struct weft_exec *exec, struct weft_stream *stream,
+                         const struct exec_unit *unit)
+{
+    const struct passage passage = passage_of(exec, stream, unit);
+    for (int64_t k = 0; k < passage.n + SEATS; k++) {
+        unsigned char *at;
+        int64_t bytes;
+        if (k >= SEATS) {
+            const struct passing there =
+                block_of(&passage, WEFT_STORE_READ, k - SEATS, &at, &bytes);
+            weft_stream_push(passage.stream, wait_for_seat, &there, sizeof there);
+            weft_arena_write(exec->arena, passage.stream, at, memory_of(&there), bytes);
+        }
+        if (k >= passage.n) continue;
+        const struct passing next = block_of(&passage, WEFT_STORE_READ, k, &at, &bytes);
+        weft_stream_push(passage.stream, submit_block, &next, sizeof next);
+    }
+}
+
+void weft_exec_push_write(struct weft_exec *exec, struct weft_stream *stream,
+                          const struct exec_unit *unit)
+{
+    const struct passage passage = passage_of(exec, stream, unit);
+    for (int64_t k = 0; k < passage.n + SEATS; k++) {
+        unsigned char *at;
+        int64_t bytes;
+        if (k >= SEATS) {
+            const struct passing gone =
+                block_of(&passage, WEFT_STORE_WRITE, k - SEATS, &at, &bytes);
+            weft_stream_push(passage.stream, wait_for_seat, &gone, sizeof gone);
+        }
+        if (k >= passage.n) continue;
+        const struct passing next = block_of(&passage, WEFT_STORE_WRITE, k, &at, &bytes);
+        weft_arena_read(exec->arena, passage.stream, at, bytes, memory_of(&next));
+        weft_stream_push(passage.stream, submit_block, &next, sizeof next);
+    }
+}
+
+int32_t weft_exec_away_items(const struct weft_exec *exec)
+{
+    const int64_t items = exec->away == NULL ? 0 : exec->away->most_blocks * ITEMS_A_BLOCK;
+    return items < WEFT_STREAM_MOST_QUEUE ? (int32_t)items : WEFT_STREAM_MOST_QUEUE;
+}
+
+enum weft_status weft_exec_window_open(struct exec_away *away, struct exec_window **out,
+                                       struct weft_error *err)
+{
+    struct exec_window *window = calloc(1, sizeof *window);
+    if (window == NULL) return weft_fail_memory(err, "a window on state that is away");
+    window->away = away;
+    window->block = -1;
+    window->memory = aligned_alloc(PAGE_BYTES, BLOCK_BYTES);
+    if (window->memory == NULL) {
+        weft_exec_window_close(window);
+        return weft_fail_memory(err, "a window on state that is away");
+    }
+    *out = window;
+    return WEFT_OK;
+}
+
+void weft_exec_window_close(struct exec_window *window)
+{
+    if (window == NULL) return;
+    free(window->memory);
+    free(window);
+}
+
+static enum weft_status write_block(struct exec_window *window, int64_t block,
+                                    struct weft_error *err)
+{
+    const struct weft_memory_span span = {window->memory, window->away->blocks[block].bytes};
+    const int64_t step = window->away->exec->periods;
+    int64_t ticket;
+    WEFT_TRY(weft_store_submit_write(window->away->store, block, step, &span, 1, &ticket, err));
+    return weft_store_wait(window->away->store, WEFT_STORE_WRITE, ticket, err);
+}
+
+enum weft_status weft_exec_window_leave(struct exec_window *window, struct weft_error *err)
+{
+    const int64_t block = window->block;
+    const bool changed = window->changed;
+    window->block = -1;
+    window->changed = false;
+    return changed ? write_block(window, block, err) : WEFT_OK;
+}
+
+static enum weft_status go_to_block(struct exec_window *window, int64_t block,
+                                    struct weft_error *err)
+{
+    const struct weft_memory_span span = {window->memory, window->away->blocks[block].bytes};
+    int64_t ticket;
+    if (window->block == block) return WEFT_OK;
+    WEFT_TRY(weft_exec_window_leave(window, err));
+    WEFT_TRY(weft_store_submit_read(window->away->store, block, &span, 1, &ticket, err));
+    WEFT_TRY(weft_store_wait(window->away->store, WEFT_STORE_READ, ticket, err));
+    window->block = block;
+    return WEFT_OK;
+}
+
+/* Elements to `out`, or from `values`. */
+static enum weft_status move_elements(struct exec_window *window, const struct away_state *state,
+                                      int64_t from, int64_t n, float *out, const float *values,
+                                      struct weft_error *err)
+{
+    const int64_t size = sizeof(float), in_block = BLOCK_BYTES / size;
+    for (int64_t done = 0; done < n;) {
+        const int64_t block = (from + done) / in_block, first = (from + done) % in_block;
+        const int64_t count = n - done < in_block - first ? n - done : in_block - first;
+        unsigned char *at = window->memory + first * size;
+        WEFT_TRY(go_to_block(window, state->first_block + block, err));
+        if (out != NULL) {
+            memcpy(out + done, at, (size_t)(count * size));
+        } else {
+            memcpy(at, values + done, (size_t)(count * size));
+            window->changed = true;
+        }
+        done += count;
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_exec_window_read(struct exec_window *window, int32_t unit,
+                                       enum weft_state state, int64_t from, int64_t n, float *out,
+                                       struct weft_error *err)
+{
+    return move_elements(window, &window->away->units[unit][state], from, n, out, NULL, err);
+}
+
+enum weft_status weft_exec_window_write(struct exec_window *window, int32_t unit,
+                                        enum weft_state state, int64_t from, int64_t n,
+                                        const float *values, struct weft_error *err)
+{
+    return move_elements(window, &window->away->units[unit][state], from, n, NULL, values, err);
+}
+
+static enum weft_status walk_pieces(struct weft_exec *exec, struct exec_window *window,
+                                    const struct exec_unit *unit, enum weft_state state,
+                                    bool renewed, exec_chunk_fn *function, struct weft_error *err)
+{
+    const struct weft_nn_piece *pieces = renewed ? unit->nn.renew : unit->nn.own;
+    const int64_t n = renewed ? unit->nn.n_renew : unit->nn.n_own;
+    float values[EXEC_CHUNK];
+    for (int64_t p = 0; p < n; p++) {
+        struct exec_chunk chunk = {.unit = unit->index, .piece = &pieces[p], .values = values};
+        for (; chunk.from < pieces[p].count; chunk.from += chunk.n) {
+            const int64_t left = pieces[p].count - chunk.from;
+            chunk.n = left < EXEC_CHUNK ? left : EXEC_CHUNK;
+            WEFT_TRY(weft_exec_window_read(window, unit->index, state,
+                                           pieces[p].state_at + chunk.from, chunk.n, values, err));
+            WEFT_TRY(function(exec, &chunk, err));
+        }
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_exec_away_walk(struct weft_exec *exec, const struct exec_unit *unit,
+                                     enum weft_state state, bool renewed, exec_chunk_fn *function,
+                                     struct weft_error *err)
+{
+    struct exec_window *window = NULL;
+    WEFT_TRY(weft_exec_window_open(exec->away, &window, err));
+    const enum weft_status status = walk_pieces(exec, window, unit, state, renewed, function, err);
+    weft_exec_window_close(window);
+    return status;
+}
+
+enum weft_status weft_exec_away_clear(struct exec_away *away, struct weft_error *err)
+{
+    struct exec_window *window = NULL;
+    WEFT_TRY(weft_exec_window_open(away, &window, err));
+    memset(window->memory, 0, BLOCK_BYTES);
+    enum weft_status status = WEFT_OK;
+    for (int64_t block = 0; block < away->n_blocks && status == WEFT_OK; block++)
+        status = write_block(window, block, err);
+    weft_exec_window_close(window);
+    return status;
+}
+
+void weft_exec_away_warn(struct exec_away *away)
+{
+    if (away == NULL || away->warned) return;
+    away->warned = true;
+    weft_store_warn(away->store);
+    weft_tier_warn(away->tier);
+}

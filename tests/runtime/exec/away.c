@@ -1,0 +1,247 @@
+/* Where state is changes no bit: with moments and masters on a disk a run has the parameters and
+ * the state of the run that has them in the arena. The arena is poisoned, so whoever reads state
+ * that is away, or that has not arrived, ends with NaN. */
+#include "runtime/exec/away.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "runtime/exec/parts.h"
+#include "runtime/exec/state.h"
+#include "tests/runtime/exec/job.h"
+#include "tests/runtime/exec/same_trace.h"
+
+enum { AT_RANDOM = WEFT_POLICY_COUNT, STEPS = 4, MOST_STATE = 1 << 18, CHUNK = 1000 };
+
+struct outcome {
+    struct weft_hash fingerprint;
+    double last_loss;
+    int64_t away_bytes; /* of all states */
+    int64_t n_state;    /* elements of each rank's, in order */
+    float state[MOST_RANKS][MOST_STATE];
+};
+
+struct task {
+    const struct job *job;
+    const struct outcome *from; /* state that the run goes on from, or NULL */
+    struct outcome *outcome;
+};
+
+/* All that the rank holds, through buffers that cut pieces anywhere. */
+static int64_t read_state(const struct job_rank *r, float *out, int64_t *away_bytes)
+{
+    struct weft_state_access *access;
+    struct weft_state_cursor cursor = {.held = true};
+    struct weft_state_piece piece;
+    int64_t n = 0;
+    *away_bytes = 0;
+    OK(weft_exec_state_open(r->exec, &access, &err));
+    while (weft_exec_state_next(r->exec, &cursor, &piece)) {
+        CHECK(n + piece.count <= MOST_STATE, "more state than there is room for");
+        for (int64_t from = 0; from < piece.count; from += CHUNK) {
+            const int64_t left = piece.count - from, count = left < CHUNK ? left : CHUNK;
+            OK(weft_exec_state_read(access, &piece, from, count, out + n + from, &err));
+        }
+        n += piece.count;
+        if (piece.away) *away_bytes += piece.count * (int64_t)sizeof *out;
+    }
+    weft_exec_state_close(access);
+    return n;
+}
+
+static void write_state(const struct job_rank *r, const float *values)
+{
+    struct weft_state_access *access;
+    struct weft_state_cursor cursor = {.held = true};
+    struct weft_state_piece piece;
+    OK(weft_exec_state_clear(r->exec, &err));
+    OK(weft_exec_state_open(r->exec, &access, &err));
+    while (weft_exec_state_next(r->exec, &cursor, &piece)) {
+        for (int64_t from = 0; from < piece.count; from += CHUNK) {
+            const int64_t left = piece.count - from, count = left < CHUNK ? left : CHUNK;
+            OK(weft_exec_state_write(access, &piece, from, count, values + from, &err));
+        }
+        values += piece.count;
+    }
+    weft_exec_state_close(access);
+    OK(weft_exec_state_filled(r->exec, &err));
+}
+
+static int train(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct task *task = argument;
+    struct job_rank r;
+    int64_t away_bytes;
+    job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_VIRTUAL, true);
+    if (task->from != NULL) write_state(&r, task->from->state[rank]);
+    const int64_t before = task->from != NULL ? STEPS : 0;
+    for (int64_t step = before + 1; step <= before + STEPS; step++) {
+        const struct weft_step_result result = job_rank_step(&r, step);
+        CHECK(result.finite, "step %lld: loss %g", (long long)step, result.loss);
+        if (rank == 0) task->outcome->last_loss = result.loss;
+    }
+    OK(weft_exec_compare_replicas(r.exec, before + STEPS, &err));
+    OK(weft_exec_settle(r.exec, &err));
+    struct weft_hash fingerprint;
+    OK(weft_exec_fingerprint(r.exec, &fingerprint, &err));
+    const int64_t n = read_state(&r, task->outcome->state[rank], &away_bytes);
+    if (rank == 0) {
+        task->outcome->fingerprint = fingerprint;
+        task->outcome->n_state = n;
+        task->outcome->away_bytes = away_bytes;
+    }
+    job_rank_close(&r);
+    return 0;
+}
+
+static void run(const struct job *job, const struct outcome *from, struct outcome *out)
+{
+    struct task task = {job, from, out};
+    memset(out, 0, sizeof *out);
+    CHECK(ranks_run((int32_t)job->config->cluster.ranks, train, &task) == 0, "a rank failed");
+}
+
+static void same(const struct outcome *a, const struct outcome *b, const char *what)
+{
+    char x[WEFT_HASH_TEXT_BYTES], y[WEFT_HASH_TEXT_BYTES];
+    CHECK(weft_hash_equal(a->fingerprint, b->fingerprint), "%s: parameters %s, not %s", what,
+          weft_hash_show(b->fingerprint, y), weft_hash_show(a->fingerprint, x));
+    CHECK(a->last_loss == b->last_loss, "%s: loss %.17g, not %.17g", what, b->last_loss,
+          a->last_loss);
+    CHECK(a->n_state == b->n_state && memcmp(a->state, b->state, sizeof a->state) == 0,
+          "%s: the state differs", what);
+}
+
+/* Bytes of state in the arena of a program, if all of it were held at once. */
+static int64_t state_bytes(const struct weft_program *program, bool away)
+{
+    int64_t bytes = 0;
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        const struct weft_buffer *buffer = &program->buffers[b];
+        if (weft_buffer_is_state(buffer->kind) &&
+            weft_program_is_away(program, buffer->index) == away)
+            bytes += buffer->used_bytes;
+    }
+    return bytes;
+}
+
+static int32_t count_op(const struct weft_program *program, enum weft_op op)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++)
+        n += program->instructions[i].op == op;
+    return n;
+}
+
+static int32_t count_away(const struct weft_program *program)
+{
+    int32_t n = 0;
+    for (int32_t u = 0; u < program->n_units; u++)
+        n += weft_program_is_away(program, u);
+    return n;
+}
+
+static void make_plan(struct job *job, int kind)
+{
+    if (kind != AT_RANDOM)
+        job_plan_policy(job, (enum weft_policy)kind, kind % 2 == 0);
+    else
+        job_plan_random(job, (uint64_t)kind);
+    const int32_t n = count_away(job->program);
+    CHECK(count_op(job->program, WEFT_OP_READ) == n && count_op(job->program, WEFT_OP_WRITE) == n,
+          "%d units are away, and are not moved once each", n);
+}
+
+/* Where state may be, and on what disk. */
+enum homes { ON_DEVICE, ON_DISK, ON_BOTH, HOMES };
+
+static void open_job(struct job *job, enum homes homes, int32_t ranks, const char *first,
+                     const char *second)
+{
+    static const char *const allowed[HOMES] = {"plan.offload.state=[\"device\"]",
+                                               "plan.offload.state=[\"disk\"]",
+                                               "plan.offload.state=[\"device\",\"disk\"]"};
+    char set_ranks[64], path[64];
+    snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
+    snprintf(path, sizeof path, "cluster.disk.path=%s", job_disk());
+    const char *overrides[] = {
+        set_ranks,
+        "plan.blocks=2",
+        "cluster.emulate=false",
+        path,
+        "cluster.disk.limit=1GB",
+        "cluster.disk.read.bandwidth=1GB/s",
+        "cluster.disk.write.bandwidth=1GB/s",
+        homes == ON_BOTH ? "cluster.disk.duplex=full" : "cluster.disk.duplex=half",
+        homes == ON_BOTH ? "cluster.contention.compute=0.23" : "cluster.contention.compute=0",
+        allowed[homes],
+        first,
+        second,
+        NULL};
+    job_open(job, "configs/runs/gpt-odd.json", overrides);
+}
+
+/* Plans of one config, with its state here, with all of it away, and with some; and what was saved
+ * with one set of homes goes on with another. */
+static void check_homes(int32_t ranks, const char *first, const char *second,
+                        struct outcome *outcomes)
+{
+    static const int kinds[] = {WEFT_POLICY_DP, WEFT_POLICY_ZERO1, AT_RANDOM};
+    struct job jobs[HOMES];
+    for (int homes = 0; homes < HOMES; homes++)
+        open_job(&jobs[homes], (enum homes)homes, ranks, first, second);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        char what[128];
+        snprintf(what, sizeof what, "%d ranks, %s, %s, plan %d", ranks, first,
+                 second != NULL ? second : "", kinds[i]);
+        for (int homes = 0; homes < HOMES; homes++) {
+            struct job *job = &jobs[homes];
+            make_plan(job, kinds[i]);
+            run(job, NULL, &outcomes[homes]);
+            same(&outcomes[ON_DEVICE], &outcomes[homes], what);
+            CHECK((outcomes[homes].away_bytes > 0) == (count_away(job->program) > 0),
+                  "%s: %lld bytes are away", what, (long long)outcomes[homes].away_bytes);
+        }
+        CHECK(count_away(jobs[ON_DEVICE].program) == 0 &&
+                  state_bytes(jobs[ON_DISK].program, false) == 0,
+              "%s: homes are not those of the config", what);
+        if (kinds[i] != AT_RANDOM) continue;
+        for (int homes = ON_DISK; homes < HOMES; homes++)
+            CHECK(ranks_run(ranks, same_trace, &jobs[homes]) == 0, "%s: homes %d", what, homes);
+        CHECK(count_away(jobs[ON_BOTH].program) > 0 &&
+                  state_bytes(jobs[ON_BOTH].program, false) > 0,
+              "%s: not some of its state is away", what);
+        run(&jobs[ON_BOTH], &outcomes[ON_DISK], &outcomes[HOMES]);
+        run(&jobs[ON_DEVICE], &outcomes[ON_DEVICE], &outcomes[HOMES + 1]);
+        same(&outcomes[HOMES + 1], &outcomes[HOMES], what);
+    }
+    for (int homes = 0; homes < HOMES; homes++)
+        job_close(&jobs[homes]);
+}
+
+static void check_refusals(void)
+{
+    struct weft_error why = {0};
+    struct job job;
+    open_job(&job, ON_DISK, 1, "train.clip_norm=0.5", NULL);
+    make_plan(&job, WEFT_POLICY_FSDP);
+    job.config->cluster.disk.given = false;
+    struct weft_exec exec = {.options = {.config = job.config, .program = job.program}};
+    struct exec_away *none = NULL;
+    CHECK(weft_exec_away_create(&exec, &none, &why) == WEFT_E_DATA && none == NULL &&
+              strstr(why.text, "cluster.disk") != NULL,
+          "%s", why.text);
+    job_close(&job);
+}
+
+RANKS_TEST(away)
+{
+    struct outcome *outcomes = job_shared((HOMES + 2) * sizeof *outcomes);
+    check_refusals();
+    check_homes(1, "train.clip_norm=0.5", NULL, outcomes);
+    check_homes(2, "train.clip_norm=0.5", "train.precision.compute=\"bf16\"", outcomes);
+    check_homes(2, "train.clip_norm=0", "train.grad_accum=3", outcomes);
+    return 0;
+}

@@ -78,7 +78,8 @@ void weft_trace_summarise(const struct weft_program *program, const struct weft_
         if (record.start_ns < first_ns) first_ns = record.start_ns;
         if (record.end_ns > last_ns) last_ns = record.end_ns;
         if (weft_op_stream(op) != WEFT_STREAM_COMPUTE) {
-            out->channel_ns += record.end_ns - record.start_ns;
+            if (weft_op_stream(op) == WEFT_STREAM_CHANNEL)
+                out->channel_ns += record.end_ns - record.start_ns;
             continue;
         }
         if (record.start_ns > computed_ns && weft_program_waits(program, i))
@@ -88,7 +89,8 @@ void weft_trace_summarise(const struct weft_program *program, const struct weft_
     }
     if (program->n_instructions > 0) out->step_ns = last_ns - first_ns;
     for (int32_t lane = WEFT_LANE_FIRST; lane < program->n_lanes; lane++)
-        out->overlapped_ns += overlap_ns(program, trace, lane);
+        if (program->lanes[lane].kind < WEFT_LANE_KIND_READ)
+            out->overlapped_ns += overlap_ns(program, trace, lane);
     find_peak(trace, out);
 }
 

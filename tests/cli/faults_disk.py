@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""State on a disk: the bits of a run that has it on the device, and what goes wrong with the disk."""
+import os
+import sys
+import time
+
+from configs import tiny
+from interpose import interpose
+from saved import copy_step, parameters, same_files, saving, steps
+from tap import Skip, case, main
+
+LINK = {"bandwidth": "1GB/s"}
+ONLY_DISK = {"state": ["disk"], "activations": ["device"]}
+
+
+def disk(weft):
+    """A directory on a disk: the test's own, or where that is in memory /var/tmp."""
+    for path in (weft.path("scratch"), "/var/tmp"):
+        os.makedirs(path, exist_ok=True)
+        here = {"path": path, "limit": "1GB", "read": LINK, "write": LINK}
+        config = weft.write("probe.json", tiny(cluster__disk=here, plan__offload=ONLY_DISK,
+                                               plan__planner="all-fsdp", train__steps=1))
+        code, _, err = weft.run("train", config, "--run", "probe", "-q")
+        if code == 0:
+            return here
+        assert code == 65 and "keeps everything in memory" in err, (code, err)
+    raise Skip("no disk to keep state on")
+
+
+def away(here, **changes):
+    return saving(cluster__disk=here, plan__offload=ONLY_DISK, plan__planner="all-fsdp",
+                  **changes)
+
+
+@case
+def what_is_saved_and_gone_on_with_is_the_same_wherever_state_is(weft):
+    here = weft.write("here.json", saving(plan__planner="all-fsdp"))
+    there = weft.write("there.json", away(disk(weft)))
+    weft.expect(0, "train", here, "--run", "here", "-q")
+    weft.expect(0, "train", there, "--run", "there", "-q")
+    same_files(weft, "there/checkpoints/step-8", "here/checkpoints/step-8")
+    for run, config in (("down", there), ("up", here)):
+        copy_step(weft, "here" if run == "down" else "there", run, 6)
+        weft.expect(0, "train", config, "--run", run, "-q", "--resume")
+        assert parameters(weft, run) == parameters(weft, "here"), run
+        same_files(weft, f"{run}/checkpoints/step-8", "here/checkpoints/step-8")
+
+
+@case
+def a_rank_killed_while_its_state_moves(weft):
+    config = weft.write("run.json", away(disk(weft), cluster__ranks=3))
+    for place in ("read", "write"):
+        start = time.monotonic()
+        weft.expect(69, "train", config, "--run", place, "-q", says=["rank 1", "signal 9"],
+                    env={"WEFT_FAILPOINT": f"{place}:rank=1:step=2"})
+        assert time.monotonic() - start < 20, "took too long"
+        weft.expect(0, "train", config, "--run", place, "-q")
+
+
+# Counts the requests of rank 1, from the first on that is no initial value.
+FAULT = """
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+static atomic_int requests;
+static int strikes(void)
+{
+    const char *rank = getenv("RANK");
+    return rank != NULL && *rank == '1' && atomic_fetch_add(&requests, 1) == FIRST;
+}
+"""
+WRITE = """
+ssize_t pwritev64(int fd, const struct iovec *from, int n, off64_t at)
+{
+    if (strikes()) { errno = %s; return -1; }
+    return syscall(SYS_pwritev, fd, from, n, at, at >> 32);
+}
+"""
+READ = """
+ssize_t preadv64(int fd, const struct iovec *to, int n, off64_t at)
+{
+    const int now = strikes();
+    if (now && %s) { errno = %s; return -1; }
+    const ssize_t got = syscall(SYS_preadv, fd, to, n, at, at >> 32);
+    if (now && got > 0) ((unsigned char *)to[0].iov_base)[got / 2] ^= 4;
+    return got;
+}
+"""
+
+
+@case
+def a_disk_that_fails_ends_all_ranks_and_no_checkpoint(weft):
+    scratch = disk(weft)
+    config = weft.write("run.json", away(scratch, train__checkpoint={"every": 1, "keep": 8}))
+    weft.expect(0, "train", config, "--run", "whole", "-q")
+    for number, (source, says) in enumerate((
+            (WRITE % "EIO", ["Input/output error"]),
+            (WRITE % "ENOSPC", ["No space left on device"]),
+            (READ % ("1", "EIO"), ["Input/output error"]),
+            (READ % ("0", "0"), ["what came back"]))):
+        run = f"cut{number}"
+        env = interpose(weft, f"fault{number}", FAULT.replace("FIRST", "90") + source)
+        weft.expect(74, "train", config, "--run", run, "-q", env=env,
+                    says=["rank 1", "block", "unit", scratch["path"]] + says)
+        last = steps(weft, run)[-1]
+        assert last != "step-8", "it has ended before the fault"
+        same_files(weft, f"{run}/checkpoints/{last}", f"whole/checkpoints/{last}")
+        weft.expect(0, "train", config, "--run", run, "-q", "--resume")
+        same_files(weft, f"{run}/checkpoints/step-8", "whole/checkpoints/step-8")
+
+
+main(sys.argv[1])

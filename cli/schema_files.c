@@ -109,6 +109,10 @@ static const struct weft_schema_key profile_keys[] = {
     {"collectives", NULL, "by size", &collectives, false, false},
     {"device", TEXT, "that was measured, where it is not `cpu`", NULL, false, true},
     {"kernels", TEXT, "way to compute products that was measured", NULL, false, true},
+    {"products", TEXT,
+     "how each product is computed, where that way is a library with "
+     "several: its version and algorithms",
+     NULL, false, true},
     {"updates", TEXT, "optimizer that was measured", NULL, false, true},
     {"update", NULL, "of the optimizer", &by_elements, false, true},
     {"norm", NULL, "of the gradients' norm", &by_elements, false, true},
@@ -223,6 +227,10 @@ static const struct weft_schema_key manifest_keys[] = {
      "all that the function depends on; from version 2 on", NULL, false, true},
     {"device", TEXT, "that computed, where it is not `cpu`", NULL, false, true},
     {"kernels", TEXT, "way to compute products", NULL, false, false},
+    {"products", TEXT,
+     "how each product is computed, where that way is a library with "
+     "several: its version and algorithms",
+     NULL, false, true},
     {"settings", ANYTHING, "of train, that resuming compares", NULL, false, false},
     {"files", NULL, "in this order", &saved_file, true, false},
     {"crc32c", CRC, "of the text up to the comma before this key", NULL, false, false},

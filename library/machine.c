@@ -67,14 +67,19 @@ static struct weft_nn *open_other(const struct weft_machine *machine,
     return nn;
 }
 
-/* Rank 0. What is wrong with the checkpoint is said by who reads it. */
+/* Rank 0. What is wrong with the checkpoint is said by who reads it. *products are added to. */
 static struct weft_nn *open_saved(const struct weft_machine *machine,
-                                  const struct weft_config *config, const char *resume)
+                                  const struct weft_config *config, const char *resume,
+                                  struct weft_text *products)
 {
     struct weft_checkpoint *checkpoint = NULL;
     struct weft_error unsaid = {0};
+    struct weft_nn *nn = NULL;
     if (weft_checkpoint_open(resume, &checkpoint, &unsaid) != WEFT_OK) return NULL;
-    struct weft_nn *nn = open_other(machine, config, checkpoint->manifest->kernels, &unsaid);
+    if (library_from_environment() == NULL)
+        nn = open_other(machine, config, checkpoint->manifest->kernels, &unsaid);
+    if (checkpoint->manifest->products != NULL)
+        weft_text_add(products, checkpoint->manifest->products);
     weft_checkpoint_close(checkpoint);
     return nn;
 }
@@ -86,7 +91,7 @@ static struct weft_nn *open_measured(const struct weft_machine *machine,
 {
     struct weft_error why = {0};
     char name[WEFT_SHOWN_BYTES];
-    if (profile->kernels == NULL) return NULL;
+    if (profile->kernels == NULL || library_from_environment() != NULL) return NULL;
     struct weft_nn *nn = open_other(machine, config, profile->kernels, &why);
     if (why.status != WEFT_OK)
         weft_log(WEFT_LOG_WARNING,
@@ -94,29 +99,6 @@ static struct weft_nn *open_measured(const struct weft_machine *machine,
                  "memory are not those that were planned with: %s",
                  weft_shown(profile->kernels, name), weft_nn_gemm_name(machine->nn), why.text);
     return nn;
-}
-
-enum weft_status weft_machine_go_on(const struct weft_rendezvous *meeting,
-                                    const struct weft_config *config,
-                                    const struct weft_profile *profile, const char *resume,
-                                    struct weft_machine *machine, struct weft_error *err)
-{
-    char mine[NAME_BYTES] = "", *all = calloc((size_t)meeting->ranks, NAME_BYTES);
-    if (!all) return weft_fail_memory(err, "the names of the ranks' libraries");
-    struct weft_nn *nn = NULL;
-    if (meeting->rank == 0 && library_from_environment() == NULL)
-        nn = resume != NULL ? open_saved(machine, config, resume)
-                            : open_measured(machine, config, profile);
-    if (nn != NULL) snprintf(mine, NAME_BYTES, "%s", weft_nn_gemm_name(nn));
-    enum weft_status status = weft_comm_exchange(machine->comm, mine, NAME_BYTES, all, err);
-    if (status == WEFT_OK && meeting->rank != 0 && all[0] != '\0')
-        status = open_library(machine, config, all, &nn, err);
-    if (nn != NULL) {
-        weft_nn_close(machine->nn);
-        machine->nn = nn;
-    }
-    free(all);
-    return status;
 }
 
 enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
@@ -164,23 +146,6 @@ enum weft_status weft_machine_check_measuring(const struct weft_config *config, 
                          config->source);
     }
     return WEFT_OK;
-}
-
-enum weft_status weft_machine_measure(const struct weft_machine *machine,
-                                      const struct weft_config *config, bool contention,
-                                      struct weft_watch *watch, struct weft_profile **out,
-                                      struct weft_error *err)
-{
-    const struct weft_measure_options options = {
-        .config = config,
-        .device = machine->device,
-        .comm = machine->comm,
-        .nn = machine->nn,
-        .contention = contention,
-        .watch = watch,
-    };
-    WEFT_TRY(weft_machine_check_measuring(config, contention, err));
-    return weft_measure(&options, out, err);
 }
 
 /* What rank 0 says before its bytes. */
@@ -256,6 +221,133 @@ enum weft_status weft_machine_share(const struct weft_machine *machine, struct w
         sent = share_bytes(machine, (char *)bytes, (int64_t)strlen(bytes), &shared);
     if (status != WEFT_OK || sent == WEFT_OK) return status;
     return weft_fail(err, sent, "%s", shared.text);
+}
+
+/* What a rank came to, as far as an exchange holds it. */
+struct outcome {
+    enum weft_status status;
+    char text[WEFT_COMM_EXCHANGE_BYTES - sizeof(enum weft_status)];
+};
+
+/* All fail with the first rank that does. */
+static enum weft_status agree(const struct weft_machine *machine, enum weft_status status,
+                              struct weft_error *err)
+{
+    const int32_t ranks = weft_comm_ranks(machine->comm), own = weft_comm_rank(machine->comm);
+    struct outcome *all = calloc((size_t)ranks + 1, sizeof *all), *mine = all + ranks;
+    struct weft_error unheard = {0};
+    if (!all) return weft_fail_memory(err, "what ranks share");
+    mine->status = status;
+    if (status != WEFT_OK)
+        snprintf(mine->text, sizeof mine->text, "%.*s", (int)sizeof mine->text - 1, err->text);
+    const enum weft_status sent =
+        weft_comm_exchange(machine->comm, mine, sizeof *mine, all, &unheard);
+    int32_t first = 0;
+    while (sent == WEFT_OK && first < ranks && all[first].status == WEFT_OK) {
+        first++;
+    }
+    if (status == WEFT_OK && sent != WEFT_OK)
+        status = weft_fail(err, sent, "%s", unheard.text);
+    else if (status == WEFT_OK && sent == WEFT_OK && first < ranks && first != own)
+        status = weft_fail_of_rank(err, all[first].status, first, all[first].text);
+    free(all);
+    return status;
+}
+
+static void warn(const struct weft_text *lines)
+{
+    for (const char *line = weft_text_chars(lines); *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        weft_log(WEFT_LOG_WARNING, "%.*s", (int)length, line);
+        line += length + (line[length] != '\0');
+    }
+}
+
+/* All ranks take rank 0's choices of how products are computed. */
+static enum weft_status bind_products(const struct weft_machine *machine,
+                                      const struct weft_config *config, const char *earlier,
+                                      struct weft_error *err)
+{
+    const struct weft_batch batch = weft_config_batch(config);
+    const struct weft_model *model = config->model;
+    struct weft_text choices;
+    enum weft_status status = WEFT_OK;
+    if (!weft_nn_has_choices(machine->nn)) return WEFT_OK;
+    weft_text_init(&choices);
+    if (weft_comm_rank(machine->comm) == 0) {
+        struct weft_text warnings;
+        weft_text_init(&warnings);
+        status = weft_nn_choose(machine->nn, model->layers, model->n_layers, &batch, earlier,
+                                &choices, &warnings, err);
+        warn(&warnings);
+        weft_text_finish(&warnings);
+    }
+    status = weft_machine_share(machine, &choices, status, err);
+    if (status == WEFT_OK) {
+        status = weft_nn_bind(machine->nn, model->layers, model->n_layers, &batch,
+                              weft_text_chars(&choices), err);
+        status = agree(machine, status, err);
+    }
+    weft_text_finish(&choices);
+    return status;
+}
+
+enum weft_status weft_machine_measure(const struct weft_machine *machine,
+                                      const struct weft_config *config, bool contention,
+                                      struct weft_watch *watch, struct weft_profile **out,
+                                      struct weft_error *err)
+{
+    const struct weft_measure_options options = {
+        .config = config,
+        .device = machine->device,
+        .comm = machine->comm,
+        .nn = machine->nn,
+        .contention = contention,
+        .watch = watch,
+    };
+    WEFT_TRY(weft_machine_check_measuring(config, contention, err));
+    WEFT_TRY(bind_products(machine, config, NULL, err));
+    return weft_measure(&options, out, err);
+}
+
+/* All ranks change to the library that rank 0 has opened, unless that is NULL. */
+static enum weft_status change_library(const struct weft_rendezvous *meeting,
+                                       const struct weft_config *config, struct weft_nn *nn,
+                                       struct weft_machine *machine, struct weft_error *err)
+{
+    char mine[NAME_BYTES] = "", *all = calloc((size_t)meeting->ranks, NAME_BYTES);
+    enum weft_status status = WEFT_OK;
+    if (!all) status = weft_fail_memory(err, "the names of the ranks' libraries");
+    if (nn != NULL) snprintf(mine, NAME_BYTES, "%s", weft_nn_gemm_name(nn));
+    if (status == WEFT_OK) status = weft_comm_exchange(machine->comm, mine, NAME_BYTES, all, err);
+    if (status == WEFT_OK && meeting->rank != 0 && all[0] != '\0')
+        status = open_library(machine, config, all, &nn, err);
+    if (nn != NULL) {
+        weft_nn_close(machine->nn);
+        machine->nn = nn;
+    }
+    free(all);
+    return status;
+}
+
+enum weft_status weft_machine_go_on(const struct weft_rendezvous *meeting,
+                                    const struct weft_config *config,
+                                    const struct weft_profile *profile, const char *resume,
+                                    struct weft_machine *machine, struct weft_error *err)
+{
+    struct weft_nn *nn = NULL;
+    struct weft_text earlier;
+    weft_text_init(&earlier);
+    if (meeting->rank == 0 && resume != NULL) {
+        nn = open_saved(machine, config, resume, &earlier);
+    } else if (meeting->rank == 0) {
+        nn = open_measured(machine, config, profile);
+        if (profile->products != NULL) weft_text_add(&earlier, profile->products);
+    }
+    enum weft_status status = change_library(meeting, config, nn, machine, err);
+    if (status == WEFT_OK) status = bind_products(machine, config, weft_text_chars(&earlier), err);
+    weft_text_finish(&earlier);
+    return status;
 }
 
 void weft_machine_close(struct weft_machine *machine)

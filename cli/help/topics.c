@@ -100,8 +100,8 @@ static void list_environment(add_fn *add, struct weft_text *out)
          "Way to compute products: onednn, openblas; of 16 bits also onednn-emulated, of bf16 amx, "
          "its tiles; of f32 amx-bf16x3, the same tiles with every number in three parts of bf16, "
          "as exact as f32 but at the ends of its range, and avx512, loops of Weft's own; and "
-         "plain, chains of fmaf in order, slow, for comparing bits; on a GPU own and plain. "
-         "Otherwise "
+         "plain, chains of fmaf in order, slow, for comparing bits; on a GPU cublaslt, own and "
+         "plain. Otherwise "
          "that of the checkpoint that a run goes on from, or of the profile that it is planned "
          "with, or the fastest by measurement. Another "
          "way gives other bits; avx512, onednn and openblas are native f32."},

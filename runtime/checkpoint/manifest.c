@@ -187,6 +187,7 @@ void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text 
     put_function(&writer, manifest->function);
     if (manifest->device != NULL) weft_json_put_string(&writer, "device", manifest->device);
     weft_json_put_string(&writer, "kernels", manifest->kernels);
+    if (manifest->products != NULL) weft_json_put_string(&writer, "products", manifest->products);
     put_settings(&writer, manifest->settings);
     weft_json_key(&writer, "files");
     weft_json_begin_array(&writer);
@@ -312,10 +313,14 @@ static enum weft_status read_json(const struct weft_json_value *root, const char
 static enum weft_status read_settings(const struct weft_json_value *root, const char *path,
                                       struct weft_manifest *out, struct weft_error *err)
 {
-    const char *kernels = NULL, *device = NULL;
+    const char *kernels = NULL, *device = NULL, *products = NULL;
     if (weft_json_member(root, "device") != NULL) {
         WEFT_TRY(weft_json_need_string(root, path, "device", &device, err));
         WEFT_TRY(keep_text(out, device, &out->device, err));
+    }
+    if (weft_json_member(root, "products") != NULL) {
+        WEFT_TRY(weft_json_need_string(root, path, "products", &products, err));
+        WEFT_TRY(keep_text(out, products, &out->products, err));
     }
     WEFT_TRY(weft_json_need_string(root, path, "kernels", &kernels, err));
     WEFT_TRY(keep_text(out, kernels, &out->kernels, err));

@@ -43,6 +43,7 @@ struct weft_manifest {
     const char *settings;   /* weft_manifest_settings of the run that saved it */
     const char *device;     /* that computed; NULL: "cpu" */
     const char *kernels;    /* library that computed: other ones give other bits */
+    const char *products;   /* how, where it has several ways (weft_nn_choices); NULL: it has one */
     int32_t n_files;
     struct weft_manifest_file files[WEFT_CHECKPOINT_FILES];
 };

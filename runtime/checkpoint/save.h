@@ -37,8 +37,8 @@ struct weft_saver_options {
     const char *directory; /* of all checkpoints; made when it is missing */
     int64_t keep;          /* checkpoints that stay, 2 at least */
     int64_t precious;      /* step that stays anyway until a newer one was read back; -1: none */
-    const char *settings, *kernels; /* for manifests */
-    const char *device;             /* likewise; NULL: "cpu" */
+    const char *settings, *kernels, *products; /* for manifests */
+    const char *device;                        /* likewise; NULL: "cpu" */
 };
 
 struct weft_saver;

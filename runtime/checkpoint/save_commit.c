@@ -82,6 +82,7 @@ enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *e
         .settings = saver->options.settings,
         .device = saver->options.device,
         .kernels = saver->options.kernels,
+        .products = saver->options.products,
         .n_files = WEFT_CHECKPOINT_FILES,
     };
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {

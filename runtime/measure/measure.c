@@ -231,6 +231,7 @@ static enum weft_status begin(struct weft_measuring *m, struct weft_error *err)
         m->profile.device =
             weft_device_name((enum weft_device_type)m->options.config->cluster.device.type);
     m->profile.kernels = weft_nn_gemm_name(m->options.nn);
+    m->profile.products = weft_nn_choices(m->options.nn);
     m->profile.updates = weft_config_updates(m->options.config);
     WEFT_TRY(describe(m, err));
     WEFT_TRY(list_layers(m, err));

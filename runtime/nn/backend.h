@@ -19,6 +19,16 @@ struct weft_nn_backend {
     void (*close)(struct weft_nn *nn);
     const char *(*describe)(const struct weft_nn *nn);
     const char *(*gemm_name)(const struct weft_nn *nn);
+    /* All NULL: there is nothing to choose. */
+    bool (*has_choices)(const struct weft_nn *nn);
+    enum weft_status (*choose)(struct weft_nn *nn, const struct weft_layer *layers,
+                               int32_t n_layers, const struct weft_batch *batch,
+                               const char *earlier, struct weft_text *out,
+                               struct weft_text *warnings, struct weft_error *err);
+    enum weft_status (*bind)(struct weft_nn *nn, const struct weft_layer *layers, int32_t n_layers,
+                             const struct weft_batch *batch, const char *choices,
+                             struct weft_error *err);
+    const char *(*choices)(const struct weft_nn *nn);
     /* NULL: no work wants any. */
     struct weft_nn_needs (*needs)(const struct weft_nn *nn, const struct weft_layer *layer,
                                   const struct weft_batch *batch);

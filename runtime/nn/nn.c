@@ -47,6 +47,33 @@ const char *weft_nn_gemm_name(const struct weft_nn *nn)
     return nn->backend->gemm_name(nn);
 }
 
+enum weft_status weft_nn_choose(struct weft_nn *nn, const struct weft_layer *layers,
+                                int32_t n_layers, const struct weft_batch *batch,
+                                const char *earlier, struct weft_text *out,
+                                struct weft_text *warnings, struct weft_error *err)
+{
+    if (nn->backend->choose == NULL) return WEFT_OK;
+    return nn->backend->choose(nn, layers, n_layers, batch, earlier, out, warnings, err);
+}
+
+enum weft_status weft_nn_bind(struct weft_nn *nn, const struct weft_layer *layers, int32_t n_layers,
+                              const struct weft_batch *batch, const char *choices,
+                              struct weft_error *err)
+{
+    if (nn->backend->bind == NULL) return WEFT_OK;
+    return nn->backend->bind(nn, layers, n_layers, batch, choices, err);
+}
+
+bool weft_nn_has_choices(const struct weft_nn *nn)
+{
+    return nn->backend->has_choices != NULL && nn->backend->has_choices(nn);
+}
+
+const char *weft_nn_choices(const struct weft_nn *nn)
+{
+    return nn->backend->choices == NULL ? NULL : nn->backend->choices(nn);
+}
+
 struct weft_nn_needs weft_nn_layer_needs(const struct weft_nn *nn, const struct weft_layer *layer,
                                          const struct weft_batch *batch)
 {

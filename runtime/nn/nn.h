@@ -35,6 +35,27 @@ const char *weft_nn_describe(const struct weft_nn *nn);
  * compares runs, or starts several ranks, decides once and asks for it by this name. */
 const char *weft_nn_gemm_name(const struct weft_nn *nn);
 
+/* How products are computed, where a back end's library has several ways: a text with its title and
+ * the choices, which bits depend on. Rank 0 chooses for the layers of a model, gives all ranks the
+ * text, and every rank binds it before it computes. `earlier`, a text of a checkpoint or profile,
+ * is kept where this library may; NULL: none. `warnings`, a line each, say what is not as it was or
+ * should be. Where there is nothing to choose the text stays empty. WEFT_E_DATA for an `earlier`
+ * that cannot be read. */
+struct weft_text;
+WEFT_MUST_USE enum weft_status weft_nn_choose(struct weft_nn *nn, const struct weft_layer *layers,
+                                              int32_t n_layers, const struct weft_batch *batch,
+                                              const char *earlier, struct weft_text *out,
+                                              struct weft_text *warnings, struct weft_error *err);
+/* WEFT_E_DISAGREE where this rank cannot compute them so, WEFT_E_ENVIRONMENT where what comes out
+ * is wrong. */
+WEFT_MUST_USE enum weft_status weft_nn_bind(struct weft_nn *nn, const struct weft_layer *layers,
+                                            int32_t n_layers, const struct weft_batch *batch,
+                                            const char *choices, struct weft_error *err);
+/* True: rank 0 has something to choose. The same on all ranks of one library. */
+bool weft_nn_has_choices(const struct weft_nn *nn);
+/* What was bound; NULL: nothing. */
+const char *weft_nn_choices(const struct weft_nn *nn);
+
 /* Bytes of the device's memory that work wants beside the buffers that it is given. A back end that
  * wants any has them of its own so far: they are not yet buffers of the plan. The CPU wants none.
  */

@@ -70,7 +70,8 @@ static struct weft_hash hash_library(const struct weft_nn *nn)
                                         "DNNL_CPU_ISA_HINTS", "ONEDNN_CPU_ISA_HINTS"};
     struct weft_text text;
     weft_text_init(&text);
-    weft_text_addf(&text, "%s\n", weft_nn_gemm_name(nn));
+    const char *choices = weft_nn_choices(nn);
+    weft_text_addf(&text, "%s\n%s\n", weft_nn_gemm_name(nn), choices != NULL ? choices : "");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = getenv(names[i]);
         weft_text_addf(&text, "%s=%s\n", names[i], value != NULL ? value : "");

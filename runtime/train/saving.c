@@ -168,6 +168,7 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
         .settings = saving->settings,
         .device = other_device(o->config),
         .kernels = weft_nn_gemm_name(o->nn),
+        .products = weft_nn_choices(o->nn),
     };
     if (own) saving->saved_step = saving->steps_done;
     return weft_saver_create(&options, &saving->saver, err);

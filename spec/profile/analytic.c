@@ -328,7 +328,10 @@ static enum weft_status fill(struct figures *figures, const struct weft_profile 
     WEFT_TRY(fill_pass(figures, measured_updates(figures->config, measured), update_bytes,
                        "time of updates by this train.optimizer", &profile->pool, &profile->update,
                        &origins.update, err));
-    if (measured != NULL && !origins.layers) profile->kernels = measured->kernels;
+    if (measured != NULL && !origins.layers) {
+        profile->kernels = measured->kernels;
+        profile->products = measured->products;
+    }
     if (measured != NULL && !origins.update) profile->updates = measured->updates;
     WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->norm, NORM_BYTES,
                        "time of the norm", &profile->pool, &profile->norm, &origins.norm, err));

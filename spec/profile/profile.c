@@ -104,6 +104,7 @@ static void write_profile(const struct weft_profile *profile, const char *progra
     weft_json_end_object(&writer);
     if (profile->device != NULL) weft_json_put_string(&writer, "device", profile->device);
     if (profile->kernels != NULL) weft_json_put_string(&writer, "kernels", profile->kernels);
+    if (profile->products != NULL) weft_json_put_string(&writer, "products", profile->products);
     if (profile->updates != NULL) weft_json_put_string(&writer, "updates", profile->updates);
     weft_curve_write(&writer, "update", "elements", &profile->update);
     weft_curve_write(&writer, "norm", "elements", &profile->norm);
@@ -274,6 +275,7 @@ static enum weft_status read_profile(const struct weft_json_value *root, const c
     }
     WEFT_TRY(read_name(root, source, "device", pool, &profile->device, err));
     WEFT_TRY(read_name(root, source, "kernels", pool, &profile->kernels, err));
+    WEFT_TRY(read_name(root, source, "products", pool, &profile->products, err));
     WEFT_TRY(read_name(root, source, "updates", pool, &profile->updates, err));
     WEFT_TRY(weft_curve_read(root, source, "update", "elements", pool, &profile->update, err));
     WEFT_TRY(weft_curve_read(root, source, "norm", "elements", pool, &profile->norm, err));

@@ -47,6 +47,7 @@ struct weft_profile {
     struct weft_curve collectives[WEFT_COLLECTIVE_COUNT]; /* by full (gathered) bytes */
     struct weft_curve update;                             /* by elements that one rank updates */
     const char *kernels;    /* way of products of those layers; NULL: not said, or analytic */
+    const char *products;   /* its choices, where it has some (weft_nn_choices); or NULL */
     const char *updates;    /* that were timed: weft_config_updates; NULL: not said, or analytic */
     struct weft_curve norm; /* by elements that one rank owns */
     /* Rates of compute and of a lane of the network while both run. 0: it has not got them, and

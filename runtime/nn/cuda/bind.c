@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "runtime/nn/cuda/kinds.h"
 #include "spec/kind.h"
 
@@ -17,32 +18,67 @@ static int allocate_shared(struct weft_nn_cuda *cuda)
     return 0;
 }
 
+/* "auto" goes without a library that cannot be opened, and *unopened says why. */
+static enum weft_status open_library(struct weft_nn_cuda *cuda, const char *gemm,
+                                     struct weft_error *unopened, struct weft_error *err)
+{
+    const bool wanted = cuda->ops != NULL && strcmp(gemm, cuda->ops->name) == 0;
+    if (cuda->ops == NULL || (!wanted && strcmp(gemm, "auto") != 0)) return WEFT_OK;
+    if (wanted) return cuda->ops->open(&cuda->library, err);
+    const enum weft_status status = cuda->ops->open(&cuda->library, unopened);
+    (void)status;
+    return WEFT_OK;
+}
+
+static void describe_products(struct weft_nn_cuda *cuda, const struct weft_error *unopened)
+{
+    const bool failed = unopened->status != WEFT_OK;
+    snprintf(cuda->description, sizeof cuda->description,
+             "%s kernels of a GPU (%s), never run on a GPU yet%s%.400s%.400s",
+             cuda->plain ? "plain" : "own", cuda->machine->name,
+             cuda->library != NULL ? "; products by "
+             : failed              ? "; products too, for "
+                                   : "",
+             cuda->library != NULL ? cuda->ops->title(cuda->library) : "",
+             failed ? unopened->text : "");
+}
+
+static bool is_known(const struct weft_cuda_machine *machine, const char *gemm)
+{
+    static const char *const names[] = {"auto", "own", "plain"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], gemm) == 0) return true;
+    }
+    return machine->library != NULL && strcmp(machine->library->name, gemm) == 0;
+}
+
 enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *backend,
                                    const struct weft_cuda_machine *machine,
                                    const struct weft_nn_options *options, struct weft_nn **out,
                                    struct weft_error *err)
 {
-    const bool plain = strcmp(options->gemm, "plain") == 0;
-    if (!plain && strcmp(options->gemm, "own") != 0 && strcmp(options->gemm, "auto") != 0) {
+    if (!is_known(machine, options->gemm)) {
         return weft_fail(err, WEFT_E_USAGE,
                          "there is no way \"%s\" to multiply on a GPU; there are \"auto\", "
-                         "\"own\", \"plain\"",
-                         options->gemm);
+                         "\"own\", \"plain\"%s%s",
+                         options->gemm, machine->library != NULL ? ", " : "",
+                         machine->library != NULL ? machine->library->name : "");
     }
+    struct weft_error unopened = {0};
     struct weft_nn_cuda *cuda = calloc(1, sizeof *cuda);
     if (cuda == NULL) return weft_fail_memory(err, "the GPU's layer kernels");
     cuda->base.backend = backend;
     cuda->machine = machine;
-    cuda->plain = plain;
-    const enum weft_status status =
+    cuda->ops = machine->library;
+    cuda->plain = strcmp(options->gemm, "plain") == 0;
+    enum weft_status status =
         weft_nn_cuda_status(cuda, allocate_shared(cuda), "memory that host and GPU share", err);
+    if (status == WEFT_OK) status = open_library(cuda, options->gemm, &unopened, err);
     if (status != WEFT_OK) {
         weft_nn_cuda_close(&cuda->base);
         return status;
     }
-    snprintf(cuda->description, sizeof cuda->description,
-             "%s kernels of a GPU (%s), never run on a GPU yet", plain ? "plain" : "own",
-             machine->name);
+    describe_products(cuda, &unopened);
     *out = &cuda->base;
     return WEFT_OK;
 }
@@ -55,6 +91,9 @@ void weft_nn_cuda_close(struct weft_nn *nn)
     }
     if (cuda->workspace != NULL) cuda->machine->release(cuda->workspace);
     if (cuda->found != NULL) cuda->machine->unshare(cuda->found);
+    if (cuda->library != NULL) cuda->ops->close(cuda->library);
+    free(cuda->choices);
+    free(cuda->choices_text);
     free(cuda->outgrown);
     free(cuda);
 }
@@ -66,13 +105,22 @@ const char *weft_nn_cuda_describe(const struct weft_nn *nn)
 
 const char *weft_nn_cuda_gemm_name(const struct weft_nn *nn)
 {
-    return ((const struct weft_nn_cuda *)(const void *)nn)->plain ? "plain" : "own";
+    const struct weft_nn_cuda *cuda = (const struct weft_nn_cuda *)(const void *)nn;
+    if (cuda->library != NULL) return cuda->ops->name;
+    return cuda->plain ? "plain" : "own";
 }
 
 enum weft_status weft_nn_cuda_status(const struct weft_nn_cuda *cuda, int code, const char *what,
                                      struct weft_error *err)
 {
     if (code == 0) return WEFT_OK;
+    if (code == WEFT_CUDA_NOT_BOUND)
+        return weft_fail(err, WEFT_E_INTERNAL, "%s: a product that nobody has chosen a way for",
+                         what);
+    if (code < 0)
+        return weft_fail(err, WEFT_E_SYSTEM, "%s: %s cannot: %s (%d)", what,
+                         cuda->ops->title(cuda->library), cuda->ops->explain(cuda->library, code),
+                         -code);
     return weft_fail(err, WEFT_E_SYSTEM, "%s: the GPU cannot: %s (CUDA's error %d)", what,
                      cuda->machine->explain(code), code);
 }
@@ -110,22 +158,23 @@ struct cuda_kind {
     const char *type;
     weft_cuda_kind_fn *forward, *backward;
     weft_cuda_needs_fn *needs; /* NULL: nothing */
+    weft_cuda_maps_fn *maps;   /* NULL: none */
 };
 
 /* Kinds that are not here do not train on a GPU. */
 static const struct cuda_kind kinds[] = {
-#define ROW(kind, name, needs)                                                                     \
+#define ROW(kind, name, needs, maps)                                                               \
     {                                                                                              \
-#kind, weft_cuda_##name##_forward, weft_cuda_##name##_backward, needs                      \
+#kind, weft_cuda_##name##_forward, weft_cuda_##name##_backward, needs, maps                \
     }
-    ROW(embedding, embedding, NULL),
-    ROW(transformer_block, block, weft_cuda_block_needs),
-    ROW(layer_norm, norm, weft_cuda_norm_needs),
-    ROW(linear, linear, weft_cuda_linear_needs),
-    ROW(relu, relu_layer, NULL),
-    ROW(gelu, gelu_layer, NULL),
-    ROW(lm_head, lm_head, weft_cuda_lm_head_needs),
-    ROW(classifier, classifier, weft_cuda_classifier_needs),
+    ROW(embedding, embedding, NULL, NULL),
+    ROW(transformer_block, block, weft_cuda_block_needs, weft_cuda_block_maps),
+    ROW(layer_norm, norm, weft_cuda_norm_needs, NULL),
+    ROW(linear, linear, weft_cuda_linear_needs, weft_cuda_linear_maps),
+    ROW(relu, relu_layer, NULL, NULL),
+    ROW(gelu, gelu_layer, NULL, NULL),
+    ROW(lm_head, lm_head, weft_cuda_lm_head_needs, weft_cuda_lm_head_maps),
+    ROW(classifier, classifier, weft_cuda_classifier_needs, weft_cuda_classifier_maps),
 #undef ROW
 };
 
@@ -137,12 +186,28 @@ static const struct cuda_kind *find_kind(const struct weft_layer *layer)
     return NULL;
 }
 
+int32_t weft_nn_cuda_maps(const struct weft_layer *layer, const struct weft_batch *batch,
+                          struct weft_cuda_map out[WEFT_CUDA_MOST_MAPS])
+{
+    const struct cuda_kind *kind = find_kind(layer);
+    return kind == NULL || kind->maps == NULL ? 0 : kind->maps(layer, batch, out);
+}
+
+/* The library's part of the workspace, which no layer touches. */
+static int64_t library_bytes(const struct weft_nn_cuda *cuda)
+{
+    return cuda->library != NULL ? cuda->ops->workspace_bytes(cuda->library) : 0;
+}
+
 static struct weft_nn_needs needs_of(const struct weft_nn_cuda *cuda,
                                      const struct weft_layer *layer, const struct weft_batch *batch)
 {
     const struct cuda_kind *kind = find_kind(layer);
-    if (kind == NULL || kind->needs == NULL) return (struct weft_nn_needs){0};
-    return kind->needs(cuda->plain, layer, batch);
+    struct weft_nn_needs needs = {0};
+    if (kind != NULL && kind->needs != NULL) needs = kind->needs(cuda->plain, layer, batch);
+    needs.forward_bytes += library_bytes(cuda);
+    needs.backward_bytes += library_bytes(cuda);
+    return needs;
 }
 
 struct weft_nn_needs weft_nn_cuda_needs(const struct weft_nn *nn, const struct weft_layer *layer,
@@ -245,7 +310,9 @@ static enum weft_status run_kind(const struct call_argument *a, struct CUstream_
     const struct weft_nn_needs needs = needs_of(a->cuda, a->call.layer, &a->call.batch);
     WEFT_TRY(
         weft_nn_cuda_reserve(a->cuda, backward ? needs.backward_bytes : needs.forward_bytes, err));
-    const struct weft_cuda_call c = {a->cuda, on, &a->call, a->cuda->workspace,
+    char *workspace = a->cuda->workspace;
+    if (workspace != NULL) workspace += library_bytes(a->cuda);
+    const struct weft_cuda_call c = {a->cuda, on, &a->call, workspace,
                                      place_of_finding(a->cuda, &a->call)};
     return weft_nn_cuda_status(a->cuda, (backward ? kind->backward : kind->forward)(&c),
                                a->call.layer->name, err);

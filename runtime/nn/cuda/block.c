@@ -73,6 +73,19 @@ struct weft_nn_needs weft_cuda_block_needs(bool plain, const struct weft_layer *
     return (struct weft_nn_needs){.backward_bytes = plain ? of_heads : most(of_heads, of_columns)};
 }
 
+int32_t weft_cuda_block_maps(const struct weft_layer *layer, const struct weft_batch *batch,
+                             struct weft_cuda_map out[WEFT_CUDA_MOST_MAPS])
+{
+    const int64_t rows = batch->samples * batch->seq_len, h = layer->hidden;
+    const int64_t f = weft_block_key(layer, WEFT_BLOCK_FFN);
+    out[0] = (struct weft_cuda_map){rows, h, 3 * h, WEFT_CUDA_BIAS, 0, false};
+    out[1] = (struct weft_cuda_map){rows, h, h, WEFT_CUDA_BIAS | WEFT_CUDA_RESIDUAL, 0, false};
+    out[2] = (struct weft_cuda_map){rows, h, f, WEFT_CUDA_BIAS | WEFT_CUDA_GELU, 0, false};
+    out[3] = (struct weft_cuda_map){
+        rows, f, h, WEFT_CUDA_BIAS | WEFT_CUDA_RESIDUAL, WEFT_CUDA_SLOPE, false};
+    return 4;
+}
+
 static struct weft_cuda_linear linear_of(const struct weft_nn_call *call, int weight,
                                          int64_t inputs, int64_t outputs, const void *x)
 {

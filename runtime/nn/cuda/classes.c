@@ -63,6 +63,26 @@ struct weft_nn_needs weft_cuda_lm_head_needs(bool plain, const struct weft_layer
     return needs_of_classes(plain, layer, batch->samples * batch->seq_len, layer->vocab);
 }
 
+static int32_t maps_of_classes(const struct weft_layer *layer, int64_t rows, int64_t outputs,
+                               struct weft_cuda_map *out)
+{
+    *out = (struct weft_cuda_map){rows, layer->hidden, outputs, layer->bias ? WEFT_CUDA_BIAS : 0,
+                                  0,    true};
+    return 1;
+}
+
+int32_t weft_cuda_lm_head_maps(const struct weft_layer *layer, const struct weft_batch *batch,
+                               struct weft_cuda_map out[WEFT_CUDA_MOST_MAPS])
+{
+    return maps_of_classes(layer, batch->samples * batch->seq_len, layer->vocab, out);
+}
+
+int32_t weft_cuda_classifier_maps(const struct weft_layer *layer, const struct weft_batch *batch,
+                                  struct weft_cuda_map out[WEFT_CUDA_MOST_MAPS])
+{
+    return maps_of_classes(layer, batch->samples, layer->outputs, out);
+}
+
 int weft_cuda_lm_head_forward(const struct weft_cuda_call *c)
 {
     const struct weft_lm_head_layout layout = weft_layout_lm_head(c->call->layer, &c->call->batch);

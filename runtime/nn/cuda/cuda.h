@@ -2,7 +2,8 @@
  * machine that it is opened with. Never run on a GPU yet; tests run it on an emulated one
  * (tests/emulation).
  *
- * "own" multiplies by tiles of our own and attends by tensor cores; "plain" computes everything in
+ * "own" multiplies by tiles of our own and attends by tensor cores; with a library (library.h) it
+ * multiplies instead; "plain" computes everything in
  * the CPU's order, so that in f32 a run has the bits of a CPU's with plain products.
  *
  * Workspaces are allocations of the back end's own, of exactly the bytes that its needs say (nn.h);
@@ -28,13 +29,18 @@ struct weft_nn_cuda {
     struct weft_nn base;
     const struct weft_cuda_machine *machine;
     bool plain;
-    char *workspace; /* of the GPU */
+    const struct weft_cuda_library_ops *ops; /* of a library that multiplies */
+    struct weft_cuda_library *library;       /* NULL: products are our own */
+    struct weft_cuda_choice *choices;        /* [n_choices], multiply.h */
+    int32_t n_choices;
+    char *choices_text; /* NULL: nothing was bound */
+    char *workspace;    /* of the GPU; the library's part is the first */
     int64_t workspace_bytes;
     void **outgrown; /* [n_outgrown] workspaces that work may still use */
     int32_t n_outgrown;
     uint32_t *found; /* [WEFT_CUDA_CHECKS], shared */
     struct weft_cuda_check checks[WEFT_CUDA_CHECKS];
-    char description[128];
+    char description[1024];
 };
 
 static inline struct weft_nn_cuda *weft_nn_cuda_of(struct weft_nn *nn)
@@ -42,8 +48,9 @@ static inline struct weft_nn_cuda *weft_nn_cuda_of(struct weft_nn *nn)
     return (struct weft_nn_cuda *)(void *)nn;
 }
 
-/* bind.c. A back end over a machine; options->gemm: "own", "plain", or "auto", which is "own".
- * WEFT_E_USAGE for another name. */
+/* bind.c. A back end over a machine; options->gemm: "own", "plain", the name of the machine's
+ * library, or "auto", which is that library where it can be opened and else "own". WEFT_E_USAGE for
+ * another name, WEFT_E_ENVIRONMENT for a library that is asked for and cannot be opened. */
 WEFT_MUST_USE enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *backend,
                                                  const struct weft_cuda_machine *machine,
                                                  const struct weft_nn_options *options,
@@ -52,8 +59,9 @@ WEFT_MUST_USE enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *b
     .close = weft_nn_cuda_close, .describe = weft_nn_cuda_describe,                                \
     .gemm_name = weft_nn_cuda_gemm_name, .needs = weft_nn_cuda_needs,                              \
     .unit_needs = weft_nn_cuda_unit_needs, .receive_needs = weft_nn_cuda_receive_needs,            \
-    .verdict = weft_nn_cuda_verdict, .forward = weft_nn_cuda_forward,                              \
-    .backward = weft_nn_cuda_backward, .load = weft_nn_cuda_load,                                  \
+    .has_choices = weft_nn_cuda_has_choices, .choose = weft_nn_cuda_choose,                        \
+    .bind = weft_nn_cuda_bind, .choices = weft_nn_cuda_choices, .verdict = weft_nn_cuda_verdict,   \
+    .forward = weft_nn_cuda_forward, .backward = weft_nn_cuda_backward, .load = weft_nn_cuda_load, \
     .initialise = weft_nn_cuda_initialise, .round = weft_nn_cuda_round,                            \
     .update = weft_nn_cuda_update, .moments = weft_nn_cuda_moments, .apply = weft_nn_cuda_apply,   \
     .add_norm = weft_nn_cuda_add_norm, .record_loss = weft_nn_cuda_record_loss,                    \
@@ -72,10 +80,22 @@ void weft_nn_cuda_forward(struct weft_nn *nn, struct weft_stream *stream,
 void weft_nn_cuda_backward(struct weft_nn *nn, struct weft_stream *stream,
                            const struct weft_nn_call *call);
 
+/* choices.c */
+struct weft_text;
+enum weft_status weft_nn_cuda_choose(struct weft_nn *nn, const struct weft_layer *layers,
+                                     int32_t n_layers, const struct weft_batch *batch,
+                                     const char *earlier, struct weft_text *out,
+                                     struct weft_text *warnings, struct weft_error *err);
+enum weft_status weft_nn_cuda_bind(struct weft_nn *nn, const struct weft_layer *layers,
+                                   int32_t n_layers, const struct weft_batch *batch,
+                                   const char *text, struct weft_error *err);
+bool weft_nn_cuda_has_choices(const struct weft_nn *nn);
+const char *weft_nn_cuda_choices(const struct weft_nn *nn);
+
 /* At least so many bytes of workspace, which work that was issued before may still use. */
 WEFT_MUST_USE enum weft_status weft_nn_cuda_reserve(struct weft_nn_cuda *cuda, int64_t bytes,
                                                     struct weft_error *err);
-/* WEFT_OK for code 0, else what CUDA says, where `what` was to be done. */
+/* WEFT_OK for code 0, else what CUDA or the library says, where `what` was to be done. */
 enum weft_status weft_nn_cuda_status(const struct weft_nn_cuda *cuda, int code, const char *what,
                                      struct weft_error *err);
 

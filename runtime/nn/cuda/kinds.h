@@ -4,7 +4,7 @@
 #ifndef WEFT_RUNTIME_NN_CUDA_KINDS_H
 #define WEFT_RUNTIME_NN_CUDA_KINDS_H
 
-#include "runtime/nn/cuda/cuda.h"
+#include "runtime/nn/cuda/multiply.h"
 
 struct weft_cuda_call {
     const struct weft_nn_cuda *cuda;
@@ -41,6 +41,21 @@ static inline int64_t weft_cuda_rows(const struct weft_nn_call *call)
 {
     return call->batch.samples * call->batch.seq_len;
 }
+
+/* The maps of a kind: what is multiplied forward and backward. */
+struct weft_cuda_map {
+    int64_t rows, inputs, outputs;
+    unsigned finish, input_finish; /* enum weft_cuda_finish: forward, and of dx */
+    bool timed;                    /* backward has a factor of the GPU's memory */
+};
+enum { WEFT_CUDA_MOST_MAPS = 4 };
+/* Returns how many. */
+typedef int32_t weft_cuda_maps_fn(const struct weft_layer *layer, const struct weft_batch *batch,
+                                  struct weft_cuda_map out[WEFT_CUDA_MOST_MAPS]);
+weft_cuda_maps_fn weft_cuda_block_maps, weft_cuda_linear_maps, weft_cuda_lm_head_maps;
+weft_cuda_maps_fn weft_cuda_classifier_maps;
+/* bind.c: of any layer; 0 for what does not multiply, or not here. */
+weft_cuda_maps_fn weft_nn_cuda_maps;
 
 /* A linear map y = x W^T + bias on `rows` dense rows; W is [outputs, inputs]. */
 struct weft_cuda_linear {

@@ -10,7 +10,7 @@ int weft_cuda_map(const struct weft_cuda_call *c, const struct weft_cuda_linear 
     product.b = linear->weight;
     product.c = y;
     product.finish = *finish;
-    return weft_cuda_product(&product, NULL, NULL, c->on);
+    return weft_cuda_multiply(c->cuda, &product, NULL, c->on);
 }
 
 int weft_cuda_map_input(const struct weft_cuda_call *c, const struct weft_cuda_linear *linear,
@@ -23,7 +23,7 @@ int weft_cuda_map_input(const struct weft_cuda_call *c, const struct weft_cuda_l
     product.b = linear->weight;
     product.c = dx;
     product.finish = *finish;
-    return weft_cuda_product(&product, NULL, times, c->on);
+    return weft_cuda_multiply(c->cuda, &product, times, c->on);
 }
 
 int weft_cuda_map_weight(const struct weft_cuda_call *c, const struct weft_cuda_linear *linear,
@@ -38,7 +38,7 @@ int weft_cuda_map_weight(const struct weft_cuda_call *c, const struct weft_cuda_
     product.b = linear->x;
     product.c = call->gradients[tensor];
     product.accumulate = call->accumulate[tensor];
-    return weft_cuda_product(&product, NULL, times, c->on);
+    return weft_cuda_multiply(c->cuda, &product, times, c->on);
 }
 
 int weft_cuda_give(const struct weft_cuda_call *c, int tensor, int64_t n, const float *times,
@@ -76,6 +76,16 @@ struct weft_nn_needs weft_cuda_linear_needs(bool plain, const struct weft_layer 
     const bool sums = layer->bias && !plain;
     return (struct weft_nn_needs){.backward_bytes =
                                       sums ? weft_cuda_column_bytes(rows, layer->outputs) : 0};
+}
+
+int32_t weft_cuda_linear_maps(const struct weft_layer *layer, const struct weft_batch *batch,
+                              struct weft_cuda_map out[WEFT_CUDA_MOST_MAPS])
+{
+    out[0] = (struct weft_cuda_map){.rows = batch->samples * batch->seq_len,
+                                    .inputs = layer->hidden,
+                                    .outputs = layer->outputs,
+                                    .finish = layer->bias ? WEFT_CUDA_BIAS : 0};
+    return 1;
 }
 
 int weft_cuda_linear_forward(const struct weft_cuda_call *c)

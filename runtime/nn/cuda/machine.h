@@ -9,8 +9,7 @@
 
 #include "base/status.h"
 #include "runtime/device/device.h"
-
-struct CUstream_st; /* CUDA's stream */
+#include "runtime/nn/cuda/library.h"
 
 /* Puts kernels on `on`, CUDA's stream behind `stream`. A status other than WEFT_OK makes the stream
  * fail. */
@@ -32,6 +31,7 @@ struct weft_cuda_machine {
     int (*send)(struct weft_stream *stream, struct CUstream_st *on, void *to, const void *host,
                 int64_t bytes);
     const char *(*explain)(int code);
+    const struct weft_cuda_library_ops *library; /* of products; NULL: there is none */
 };
 
 #endif

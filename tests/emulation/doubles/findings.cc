@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 static const char *const check_names[DOUBLE_CHECK_COUNT] = {
-    "default-stream", "unpinned", "never-recorded", "freed-twice", "freed-early",
-    "leak",           "geometry", "kernel",         "blocking",    "bounds",
-    "order",          "behind",   "collective",     "destroyed",   "other-thread",
+    "default-stream", "unpinned",  "never-recorded", "freed-twice", "freed-early", "leak",
+    "geometry",       "kernel",    "blocking",       "bounds",      "order",       "behind",
+    "collective",     "destroyed", "other-thread",   "misaligned",  "workspace",   "epilogue",
+    "layout",         "tf32",      "algorithm",      "atomic",
 };
 
 enum { EXIT_OF_FINDINGS = 86 };

@@ -23,6 +23,15 @@ enum double_check {
     DOUBLE_COLLECTIVE,              /* collectives that differ between ranks */
     DOUBLE_DESTROYED,               /* a communicator, before it was finalized until success */
     DOUBLE_OTHER_THREAD,            /* a call of NCCL by a thread that did not open it */
+    /* From here on those of cuBLASLt's double: products.cc plants for them. */
+    DOUBLE_OF_CUBLASLT,
+    DOUBLE_MISALIGNED = DOUBLE_OF_CUBLASLT, /* an operand, for the alignment that was promised */
+    DOUBLE_WORKSPACE,                       /* less than the algorithm needs */
+    DOUBLE_EPILOGUE,                        /* without its bias or matrix, or with odd strides */
+    DOUBLE_LAYOUT,                          /* matrices that do not fit one another */
+    DOUBLE_TF32,                            /* f32 whose operands would be cut */
+    DOUBLE_ALGORITHM,                       /* of another problem, version, or none */
+    DOUBLE_ATOMIC,                          /* parts of k added in any order */
     DOUBLE_CHECK_COUNT
 };
 

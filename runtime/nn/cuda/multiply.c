@@ -1,0 +1,113 @@
+#include "runtime/nn/cuda/multiply.h"
+
+#include <inttypes.h>
+
+#include "base/text.h"
+
+const char *const weft_cuda_finish_names[WEFT_CUDA_FINISHES] = {"bias", "residual", "gelu", "slope",
+                                                                "times"};
+
+/* Keys */
+
+static struct weft_cuda_key key_of(const struct weft_product *p, const float *times)
+{
+    const struct weft_product_finish *f = &p->finish;
+    const unsigned finish =
+        (f->bias != NULL ? WEFT_CUDA_BIAS : 0) | (f->residual != NULL ? WEFT_CUDA_RESIDUAL : 0) |
+        (f->gelu != NULL ? WEFT_CUDA_GELU : 0) | (f->gelu_input != NULL ? WEFT_CUDA_SLOPE : 0) |
+        (times != NULL ? WEFT_CUDA_TIMES : 0);
+    return (struct weft_cuda_key){p->dtype, p->c_dtype, p->transpose_a, p->transpose_b,
+                                  finish,   p->m,       p->n,           p->k};
+}
+
+static bool is_same(const struct weft_cuda_key *a, const struct weft_cuda_key *b)
+{
+    return a->dtype == b->dtype && a->c_dtype == b->c_dtype && a->transpose_a == b->transpose_a &&
+           a->transpose_b == b->transpose_b && a->finish == b->finish && a->m == b->m &&
+           a->n == b->n && a->k == b->k;
+}
+
+/* No operand is read; an address says what it is a multiple of. */
+struct weft_cuda_request weft_cuda_request_of(const struct weft_cuda_key *key)
+{
+    void *somewhere = (void *)(uintptr_t)WEFT_CUDA_OPERAND_ALIGNMENT;
+    struct weft_cuda_request asked = {.product =
+                                          weft_product_dense(key->transpose_a, key->transpose_b,
+                                                             key->m, key->n, key->k, key->dtype)};
+    struct weft_product *p = &asked.product;
+    p->c_dtype = key->c_dtype;
+    p->a = p->b = p->c = somewhere;
+    if ((key->finish & WEFT_CUDA_BIAS) != 0) p->finish.bias = somewhere;
+    if ((key->finish & WEFT_CUDA_RESIDUAL) != 0) p->finish.residual = somewhere;
+    if ((key->finish & WEFT_CUDA_GELU) != 0) p->finish.gelu = somewhere;
+    if ((key->finish & WEFT_CUDA_SLOPE) != 0) p->finish.gelu_input = somewhere;
+    if ((key->finish & WEFT_CUDA_TIMES) != 0) asked.times = somewhere;
+    return asked;
+}
+
+void weft_cuda_key_show(const struct weft_cuda_key *key, struct weft_text *out)
+{
+    weft_text_addf(out, "%s %s %c%c %" PRId64 " %" PRId64 " %" PRId64 " ",
+                   weft_dtype_name(key->dtype), weft_dtype_name(key->c_dtype),
+                   key->transpose_a ? 't' : 'n', key->transpose_b ? 't' : 'n', key->m, key->n,
+                   key->k);
+    for (int i = 0, n = 0; i < WEFT_CUDA_FINISHES; i++) {
+        if ((key->finish >> i & 1) != 0)
+            weft_text_addf(out, "%s%s", n++ > 0 ? "+" : "", weft_cuda_finish_names[i]);
+    }
+    if (key->finish == 0) weft_text_add(out, "-");
+}
+
+/* Running */
+
+/* GELU and its slope are left out of what the library does, and done by kernels behind it. */
+static int run_both(const struct weft_nn_cuda *cuda, const struct weft_cuda_choice *choice,
+                    const struct weft_cuda_request *asked, struct CUstream_st *on)
+{
+    const struct weft_product *p = &asked->product;
+    struct weft_cuda_request less = *asked;
+    less.product.finish.gelu = NULL;
+    less.product.finish.gelu_input = NULL;
+    const int code = cuda->ops->run(cuda->library, &less, &choice->algorithm, cuda->workspace, on);
+    if (code != 0) return code;
+    if (p->finish.gelu_input != NULL) {
+        return weft_cuda_gelu_backward(p->c_dtype, p->m * p->n, p->finish.gelu_input, p->c, p->c,
+                                       on);
+    }
+    return weft_cuda_gelu(p->c_dtype, p->m * p->n, p->c, p->finish.gelu, on);
+}
+
+int weft_cuda_run_choice(const struct weft_nn_cuda *cuda, const struct weft_cuda_choice *choice,
+                         const struct weft_cuda_request *asked, struct CUstream_st *on)
+{
+    switch (choice->way) {
+    case WEFT_CUDA_BY_LIBRARY:
+        return cuda->ops->run(cuda->library, asked, &choice->algorithm, cuda->workspace, on);
+    case WEFT_CUDA_BY_BOTH:
+        return run_both(cuda, choice, asked, on);
+    case WEFT_CUDA_BY_OWN:
+    case WEFT_CUDA_WAY_COUNT:
+        break;
+    }
+    return weft_cuda_product(&asked->product, NULL, asked->times, on);
+}
+
+const struct weft_cuda_choice *weft_cuda_find_choice(const struct weft_cuda_choice *choices,
+                                                     int32_t n, const struct weft_cuda_key *key)
+{
+    for (int32_t i = 0; i < n; i++) {
+        if (is_same(&choices[i].key, key)) return &choices[i];
+    }
+    return NULL;
+}
+
+int weft_cuda_multiply(const struct weft_nn_cuda *cuda, const struct weft_product *product,
+                       const float *times, struct CUstream_st *on)
+{
+    if (cuda->library == NULL) return weft_cuda_product(product, NULL, times, on);
+    const struct weft_cuda_key key = key_of(product, times);
+    const struct weft_cuda_request asked = {*product, times};
+    const struct weft_cuda_choice *choice =
+        weft_cuda_find_choice(cuda->choices, cuda->n_choices, &key);
+    return choice != NULL ? weft_cuda_run_choice(cuda, choice, &asked, on) : WEFT_CUDA_NOT_BOUND;
+}

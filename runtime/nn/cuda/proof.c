@@ -1,0 +1,263 @@
+#include "runtime/nn/cuda/proof.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/numbers.h"
+#include "base/rng.h"
+#include "base/text.h"
+
+enum { REST = 128, MOST_K = 1024, LOOKS = 12 };
+
+/* Matrices and vectors of a product, each from a multiple of 256 bytes on. What is drawn is exact
+ * in the dtype. */
+enum operand { OF_A, OF_B, OF_BIAS, OF_ADDED, OF_SLOPE, OF_C, OF_GELU, OF_TIMES, OPERANDS };
+
+struct proof {
+    const struct weft_nn_cuda *cuda;
+    struct weft_cuda_choice choice; /* of the cut sizes */
+    struct weft_cuda_request asked;
+    char *memory; /* shared */
+    int64_t at[OPERANDS], bytes;
+};
+
+static int64_t cut(int64_t size, int64_t most)
+{
+    return size <= most + REST ? size : most + size % REST;
+}
+
+static bool has(const struct proof *p, unsigned finish)
+{
+    return (p->choice.key.finish & finish) != 0;
+}
+
+static int64_t elements_of(const struct proof *p, enum operand operand)
+{
+    const struct weft_cuda_key *key = &p->choice.key;
+    switch (operand) {
+    case OF_A:
+        return key->m * key->k;
+    case OF_B:
+        return key->k * key->n;
+    case OF_BIAS:
+        return has(p, WEFT_CUDA_BIAS) ? key->n : 0;
+    case OF_ADDED:
+        return has(p, WEFT_CUDA_RESIDUAL) ? key->m * key->n : 0;
+    case OF_SLOPE:
+        return has(p, WEFT_CUDA_SLOPE) ? key->m * key->n : 0;
+    case OF_C:
+        return key->m * key->n;
+    case OF_GELU:
+        return has(p, WEFT_CUDA_GELU) ? key->m * key->n : 0;
+    case OF_TIMES:
+        return has(p, WEFT_CUDA_TIMES) ? 1 : 0;
+    case OPERANDS:
+        break;
+    }
+    return 0;
+}
+
+static enum weft_dtype dtype_of(const struct proof *p, enum operand operand)
+{
+    if (operand == OF_TIMES) return WEFT_F32;
+    return operand == OF_A || operand == OF_B ? p->choice.key.dtype : p->choice.key.c_dtype;
+}
+
+static void lay_out(struct proof *p)
+{
+    enum { APART = 256 };
+    for (int i = 0; i < OPERANDS; i++) {
+        const int64_t bytes =
+            elements_of(p, (enum operand)i) * weft_dtype_bytes(dtype_of(p, (enum operand)i));
+        p->at[i] = p->bytes;
+        p->bytes += (bytes + APART - 1) / APART * APART;
+    }
+}
+
+static void *operand_of(const struct proof *p, enum operand operand)
+{
+    return elements_of(p, operand) > 0 ? p->memory + p->at[operand] : NULL;
+}
+
+static double number_at(const struct proof *p, enum operand operand, int64_t i)
+{
+    const enum weft_dtype dtype = dtype_of(p, operand);
+    const char *at = p->memory + p->at[operand] + i * weft_dtype_bytes(dtype);
+    uint16_t narrow;
+    float wide;
+    if (dtype == WEFT_F32) {
+        memcpy(&wide, at, sizeof wide);
+        return (double)wide;
+    }
+    memcpy(&narrow, at, sizeof narrow);
+    return (double)(dtype == WEFT_BF16 ? weft_bf16_widen(narrow) : weft_f16_widen(narrow));
+}
+
+/* Uniform in [-1, 1). */
+static void draw(const struct proof *p, enum operand operand)
+{
+    const enum weft_dtype dtype = dtype_of(p, operand);
+    const int64_t n = elements_of(p, operand), bytes = weft_dtype_bytes(dtype);
+    for (int64_t i = 0; i < n; i++) {
+        const float x = (float)(2 * weft_rng_uniform(1, (uint64_t)operand, (uint64_t)i) - 1);
+        const uint16_t narrow = dtype == WEFT_BF16 ? weft_bf16_narrow(x) : weft_f16_narrow(x);
+        memcpy(p->memory + p->at[operand] + i * bytes,
+               dtype == WEFT_F32 ? (const void *)&x : (const void *)&narrow, (size_t)bytes);
+    }
+}
+
+/* What is only written begins as NaN. */
+static void fill_operands(const struct proof *p)
+{
+    const float times = 0.75f;
+    memset(p->memory, 0xff, (size_t)p->bytes);
+    for (int i = 0; i < OF_C; i++) {
+        draw(p, (enum operand)i);
+    }
+    if (has(p, WEFT_CUDA_TIMES)) memcpy(p->memory + p->at[OF_TIMES], &times, sizeof times);
+}
+
+static void give_operands(struct proof *p)
+{
+    struct weft_product *product = &p->asked.product;
+    p->asked = weft_cuda_request_of(&p->choice.key);
+    product->a = operand_of(p, OF_A);
+    product->b = operand_of(p, OF_B);
+    product->c = operand_of(p, OF_C);
+    product->finish = (struct weft_product_finish){.bias = operand_of(p, OF_BIAS),
+                                                   .residual = operand_of(p, OF_ADDED),
+                                                   .gelu_input = operand_of(p, OF_SLOPE),
+                                                   .gelu = operand_of(p, OF_GELU)};
+    p->asked.times = operand_of(p, OF_TIMES);
+}
+
+/* Comparison; the bounds are those of cpu/gemm/check.c */
+
+static const double most_gelu_error = 0x1p-19;
+
+static double rounding(enum weft_dtype dtype)
+{
+    static const double roundings[WEFT_DTYPE_COUNT] = {
+        [WEFT_F32] = 0, [WEFT_BF16] = 0x1p-8, [WEFT_F16] = 0x1p-10};
+    return roundings[dtype];
+}
+
+static double gelu_in_fp64(double x)
+{
+    return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+}
+
+static double slope_in_fp64(double x)
+{
+    const double scale = sqrt(2 / acos(-1)), t = tanh(scale * (x + 0.044715 * x * x * x));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
+}
+
+static enum weft_status fail_element(const struct proof *p, const char *what, int64_t i, int64_t j,
+                                     double got, double expected, struct weft_error *err)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_cuda_key_show(&p->choice.key, &text);
+    weft_fail(err, WEFT_E_ENVIRONMENT,
+              "%s is wrong here: %s [%" PRId64 ", %" PRId64 "] of %s is %.9g, and should be %.9g",
+              p->cuda->ops->title(p->cuda->library), what, i, j, weft_text_chars(&text), got,
+              expected);
+    weft_text_finish(&text);
+    return WEFT_E_ENVIRONMENT;
+}
+
+/* The sum of an element's products, and of their magnitudes. */
+static double sum_up(const struct proof *p, int64_t i, int64_t j, double *size)
+{
+    const struct weft_product *product = &p->asked.product;
+    double sum = 0;
+    *size = 0;
+    for (int64_t l = 0; l < product->k; l++) {
+        const int64_t a = product->transpose_a ? l * product->m + i : i * product->k + l,
+                      b = product->transpose_b ? j * product->k + l : l * product->n + j;
+        const double term = number_at(p, OF_A, a) * number_at(p, OF_B, b);
+        sum += term;
+        *size += fabs(term);
+    }
+    return sum;
+}
+
+/* GELU may be that of a number which rounds to what c holds. */
+static enum weft_status compare_gelu(const struct proof *p, int64_t i, int64_t j, double c,
+                                     struct weft_error *err)
+{
+    const double got = number_at(p, OF_GELU, i * p->choice.key.n + j), expected = gelu_in_fp64(c);
+    const double most =
+        most_gelu_error * (1 + fabs(c)) +
+        rounding(p->choice.key.c_dtype) * (fabs(expected) + fabs(slope_in_fp64(c) * c));
+    if (fabs(got - expected) <= most) return WEFT_OK;
+    return fail_element(p, "GELU of element", i, j, got, expected, err);
+}
+
+static enum weft_status compare_element(const struct proof *p, int64_t i, int64_t j,
+                                        struct weft_error *err)
+{
+    const struct weft_product *product = &p->asked.product;
+    const int64_t at = i * product->n + j;
+    double size, added = 0;
+    double sum = sum_up(p, i, j, &size);
+    if (has(p, WEFT_CUDA_TIMES)) {
+        sum *= number_at(p, OF_TIMES, 0);
+        size *= fabs(number_at(p, OF_TIMES, 0));
+    }
+    if (has(p, WEFT_CUDA_BIAS)) added += number_at(p, OF_BIAS, j);
+    if (has(p, WEFT_CUDA_RESIDUAL)) added += number_at(p, OF_ADDED, at);
+    double expected = sum + added;
+    double most = (double)(product->k + 8) * 0x1p-24 * (size + fabs(added)) +
+                  rounding(product->c_dtype) * (fabs(sum) + fabs(added) + fabs(expected));
+    if (has(p, WEFT_CUDA_SLOPE)) {
+        const double slope = slope_in_fp64(number_at(p, OF_SLOPE, at));
+        most = most * fabs(slope) + most_gelu_error * fabs(expected);
+        expected *= slope;
+    }
+    const double got = number_at(p, OF_C, at);
+    if (!(fabs(got - expected) <= most))
+        return fail_element(p, "element", i, j, got, expected, err);
+    return has(p, WEFT_CUDA_GELU) ? compare_gelu(p, i, j, got, err) : WEFT_OK;
+}
+
+static enum weft_status compare(const struct proof *p, struct weft_error *err)
+{
+    const int64_t m = p->choice.key.m, looks = m < LOOKS ? m : LOOKS;
+    for (int64_t look = 0; look < looks; look++) {
+        const int64_t i = looks > 1 ? look * (m - 1) / (looks - 1) : 0;
+        for (int64_t j = 0; j < p->choice.key.n; j++)
+            WEFT_TRY(compare_element(p, i, j, err));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status run_and_compare(struct proof *p, struct weft_error *err)
+{
+    give_operands(p);
+    fill_operands(p);
+    const struct weft_cuda_library_ops *ops = p->cuda->ops;
+    int code = weft_cuda_run_choice(p->cuda, &p->choice, &p->asked, ops->stream(p->cuda->library));
+    if (code == 0) code = ops->await(p->cuda->library);
+    WEFT_TRY(weft_nn_cuda_status(p->cuda, code, "a product that is tried", err));
+    return compare(p, err);
+}
+
+enum weft_status weft_cuda_prove(const struct weft_nn_cuda *cuda,
+                                 const struct weft_cuda_choice *choice, struct weft_error *err)
+{
+    struct proof p = {.cuda = cuda, .choice = *choice};
+    void *memory = NULL;
+    p.choice.key.m = cut(choice->key.m, REST);
+    p.choice.key.n = cut(choice->key.n, REST);
+    p.choice.key.k = cut(choice->key.k, MOST_K);
+    lay_out(&p);
+    WEFT_TRY(weft_nn_cuda_status(cuda, cuda->machine->share(p.bytes, &memory),
+                                 "memory to try a product", err));
+    p.memory = memory;
+    const enum weft_status status = run_and_compare(&p, err);
+    cuda->machine->unshare(memory);
+    return status;
+}

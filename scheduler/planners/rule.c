@@ -23,7 +23,7 @@ const struct weft_item *weft_draft_item(const struct weft_draft *draft, int32_t 
 
 static bool is_gather(const struct weft_item *item)
 {
-    return item->acquires;
+    return item->acquires && !weft_item_moves_state(item);
 }
 
 static int compare_integers(const void *a, const void *b)
@@ -183,7 +183,8 @@ void weft_draft_take(struct weft_draft *draft)
     draft->n_gathers = draft->n_reductions = draft->n_moves = 0;
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
-        if (!weft_item_active(item, draft->out->strategies)) continue;
+        if (!weft_item_active(item, draft->out->strategies) || weft_item_moves_state(item))
+            continue;
         if (is_gather(item)) {
             insert(draft, draft->gathers, draft->n_gathers++, i);
         } else {
@@ -203,7 +204,7 @@ static void put(struct weft_draft *draft, int32_t launch, struct weft_move move,
     for (int32_t b = 0; b < n_blocks; b++) {
         draft->moves[draft->n_moves] =
             (struct weft_draft_move){.launch = launch,
-                                     .is_gather = is_gather(weft_draft_item(draft, move.item)),
+                                     .is_gather = weft_draft_item(draft, move.item)->acquires,
                                      .index = draft->n_moves,
                                      .waited_for = waited_for,
                                      .move = move};
@@ -307,8 +308,8 @@ int64_t weft_draft_block_elements(const struct weft_draft *draft, int32_t item)
 static void add_move(const struct weft_draft *draft, struct weft_move move, int64_t *rows)
 {
     const struct weft_item *item = weft_draft_item(draft, move.item);
-    int32_t first = is_gather(item) ? move.slot : item->first;
-    int32_t last = is_gather(item) ? item->last : move.slot;
+    int32_t first = item->acquires ? move.slot : item->first;
+    int32_t last = item->acquires ? item->last : move.slot;
     int32_t at = weft_problem_stair_at(draft->problem, item);
     for (int32_t s = first; s <= last; s++)
         rows[at + s] += item->stair_bytes;
@@ -499,8 +500,25 @@ enum weft_status weft_rule_check_rows(const struct weft_problem *problem, const 
                      weft_units_show_bytes(limit_bytes, limit), (long long)limit_bytes);
 }
 
+/* Rules know no disk: state there is read in the slot before its update, and written when memory
+ * has it. */
+static void move_state(struct weft_draft *draft)
+{
+    for (int32_t i = 0; i < draft->problem->n_items; i++) {
+        const struct weft_item *item = weft_draft_item(draft, i);
+        if (!weft_item_moves_state(item) || !weft_item_active(item, draft->out->strategies))
+            continue;
+        if (item->acquires) {
+            weft_draft_gather_all(draft, i, item->last);
+        } else {
+            weft_draft_reduce_all(draft, i, item->first, WEFT_DRAFT_NOT_WAITED_FOR);
+        }
+    }
+}
+
 enum weft_status weft_draft_end(struct weft_draft *draft, struct weft_error *err)
 {
+    move_state(draft);
     qsort(draft->moves, (size_t)draft->n_moves, sizeof *draft->moves, compare_moves);
     clamp_reductions(draft);
     (void)weft_draft_peak(draft, NULL);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "scheduler/digest/digest.h"
+#include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 #include "tests/effort.h"
 #include "tests/program/dice.h"
@@ -106,6 +107,39 @@ Test(disk, nothing_is_there_that_fits_elsewhere)
         for (int32_t u = 0; u < problem->n_decisions; u++)
             cr_assert_eq(weft_plan_chosen(plan, u)->home, WEFT_HOME_DEVICE, "seed %d", (int)seed);
         weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+}
+
+/* Where no other home is allowed, every planner has a plan, or says why not. */
+Test(disk, rules_plan_with_state_that_must_be_there)
+{
+    for (uint64_t seed = 1; seed <= TEST_CASES(20, 5); seed++) {
+        struct random_case random;
+        disk_case(seed, &random);
+        weft_stages_finish(&random.stages);
+        random.config->plan.offload.state = 1 << WEFT_HOME_DISK;
+        struct weft_error err = {0};
+        cr_assert_eq(weft_stages_create(random.config, random.profile, &random.stages, &err),
+                     WEFT_OK, "%s", err.text);
+        struct weft_problem *problem = random.stages.problem;
+        int32_t n_made = 0;
+        for (const struct weft_planner *planner = weft_planners(); planner->name; planner++) {
+            struct weft_schedule_options options = {.planner = planner->name};
+            struct weft_plan *plan = NULL;
+            err = (struct weft_error){0};
+            enum weft_status status = weft_schedule(problem, NULL, &options, &plan, NULL, &err);
+            const bool refused = strstr(err.text, "plan.policies leaves it out") != NULL;
+            cr_assert(status == WEFT_OK || status == WEFT_E_INFEASIBLE || refused, "seed %d: %s",
+                      (int)seed, err.text);
+            if (status != WEFT_OK) continue;
+            n_made++;
+            cr_assert_eq(weft_plan_check_rows(plan, &err), WEFT_OK, "%s", err.text);
+            for (int32_t u = 0; u < problem->n_decisions; u++)
+                cr_assert_eq(weft_plan_chosen(plan, u)->home, WEFT_HOME_DISK);
+            weft_plan_destroy(plan);
+        }
+        cr_assert_gt(n_made, 2, "seed %d", (int)seed);
         random_case_finish(&random);
     }
 }

@@ -92,7 +92,7 @@ struct replay {
     int32_t next[WEFT_MOST_LANES]; /* placement at the head of the lane */
     int32_t over[WEFT_MOST_LANES]; /* last placement that is over; -1: none */
     bool begun[WEFT_MOST_LANES];
-    int64_t channel_ns;            /* of all lanes */
+    int64_t channel_ns;            /* of all lanes but a disk's */
     struct weft_plan_times *times; /* or NULL */
 };
 
@@ -120,7 +120,7 @@ static bool serve(struct replay *replay, int32_t lane)
         if (!begun && (at->launch > replay->slot || !may_follow(replay, at))) break;
         if (!begun) {
             weft_lanes_start(&replay->lanes, lane, item->block_ns);
-            replay->channel_ns += item->block_ns;
+            if (!weft_item_moves_state(&item->item)) replay->channel_ns += item->block_ns;
             if (replay->times) replay->times->start_ns[*next] = replay->lanes.now_ns;
         }
         replay->begun[lane] = weft_lanes_busy(&replay->lanes, lane);

@@ -18,7 +18,7 @@ void weft_report_policies(const struct weft_plan *plan, struct weft_text *out)
     for (int32_t first = 0; first < problem->n_decisions;) {
         int32_t last = first;
         while (last + 1 < problem->n_decisions &&
-               weft_plan_chosen(plan, last + 1)->policy == weft_plan_chosen(plan, first)->policy)
+               weft_plan_chosen(plan, last + 1)->kind == weft_plan_chosen(plan, first)->kind)
             last++;
         weft_text_addf(out, "%s%s", first ? ", " : "", problem->decisions[first].name);
         if (last > first) weft_text_addf(out, "..%s", problem->decisions[last].name);
@@ -111,6 +111,45 @@ static void report_limit(const struct weft_plan *plan, struct weft_text *out)
                    share(p->total_bytes - p->peak_bytes, p->peak_bytes));
 }
 
+/* What a tier beside the device's has, and what moves there in a step. */
+struct tier_use {
+    int64_t peak_bytes, read_bytes, written_bytes;
+    int32_t n_units;
+};
+
+static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
+{
+    const struct weft_problem *problem = plan->problem;
+    struct tier_use use = {.peak_bytes = weft_plan_peak(plan, tier, NULL)};
+    for (int32_t u = 0; u < problem->n_decisions; u++)
+        use.n_units += weft_plan_chosen(plan, u)->home == problem->tiers[tier].kind;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (!weft_item_moves_state(item) || !weft_problem_needs(problem, plan->strategies, i))
+            continue;
+        *(item->acquires ? &use.read_bytes : &use.written_bytes) +=
+            item->n_blocks * item->block_bytes;
+    }
+    return use;
+}
+
+static void report_tiers(const struct weft_plan *plan, struct weft_text *out)
+{
+    char held[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
+    char read[WEFT_UNITS_TEXT_BYTES], written[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_problem *problem = plan->problem;
+    for (int32_t tier = 1; tier < problem->n_tiers; tier++) {
+        const struct tier_use use = use_of_tier(plan, tier);
+        weft_text_addf(
+            out,
+            "%-9s %s a rank of %s: state of %d of %d units; a step reads %s of it and writes %s\n",
+            problem->tiers[tier].name, weft_units_show_bytes(use.peak_bytes, held),
+            weft_units_show_bytes(problem->tiers[tier].limit_bytes, limit), use.n_units,
+            problem->n_decisions, weft_units_show_bytes(use.read_bytes, read),
+            weft_units_show_bytes(use.written_bytes, written));
+    }
+}
+
 void weft_report_mappings(const struct weft_program *program, struct weft_text *out)
 {
     struct weft_mappings count;
@@ -184,7 +223,10 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
     report_policies(plan, out);
     weft_text_addf(out, "step      %s predicted; compute %s, ", weft_units_show_ns(p->step_ns, a),
                    weft_units_show_ns(p->compute_ns, b));
-    weft_text_addf(out, "communication %s, of which %s exposed",
+    const bool away = plan->problem->n_tiers > 1;
+    weft_text_addf(out,
+                   away ? "communication %s, %s waited for it or a disk"
+                        : "communication %s, of which %s exposed",
                    weft_units_show_ns(p->channel_ns, a), weft_units_show_ns(p->exposed_ns, b));
     if (p->slowdown_ns > 0)
         weft_text_addf(out, "; it slows compute by %s", weft_units_show_ns(p->slowdown_ns, a));
@@ -202,6 +244,7 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
         weft_text_add(out, "\n");
     }
     report_limit(plan, out);
+    report_tiers(plan, out);
     if (!counts_base(plan->problem))
         weft_text_add(out, "          nothing outside the arena is counted: give cluster.base, or "
                            "a profile\n");
@@ -220,6 +263,25 @@ static void put_memory(const struct weft_plan *plan, struct weft_json_writer *wr
     for (int i = 0; i < WEFT_CATEGORY_COUNT; i++)
         weft_json_put_integer(writer, weft_category_key((enum weft_category)i), bytes[i]);
     weft_json_end_object(writer);
+}
+
+static void put_tiers(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    if (plan->problem->n_tiers == 1) return;
+    weft_json_key(writer, "tiers");
+    weft_json_begin_array(writer);
+    for (int32_t tier = 1; tier < plan->problem->n_tiers; tier++) {
+        const struct tier_use use = use_of_tier(plan, tier);
+        weft_json_begin_object(writer);
+        weft_json_put_string(writer, "name", plan->problem->tiers[tier].name);
+        weft_json_put_integer(writer, "peak_bytes", use.peak_bytes);
+        weft_json_put_integer(writer, "limit_bytes", plan->problem->tiers[tier].limit_bytes);
+        weft_json_put_integer(writer, "units", use.n_units);
+        weft_json_put_integer(writer, "read_bytes", use.read_bytes);
+        weft_json_put_integer(writer, "written_bytes", use.written_bytes);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
 }
 
 static void put_bound(const struct weft_plan *plan, struct weft_json_writer *writer)
@@ -255,6 +317,7 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
     if (plan->problem->tiers[0].limit_bytes != INT64_MAX)
         weft_json_put_integer(writer, "memory_limit_bytes", plan->problem->tiers[0].limit_bytes);
     put_memory(plan, writer);
+    put_tiers(plan, writer);
     weft_json_key(writer, "policies");
     weft_json_begin_object(writer);
     for (int32_t u = 0; u < plan->problem->n_decisions; u++)

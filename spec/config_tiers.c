@@ -64,8 +64,11 @@ static const struct weft_field disk_fields[] = {
 };
 const struct weft_field_table weft_disk_table = {
     "disk",
-    "A disk as a tier that state may be moved to, in a file without a name. Not planned yet, as "
-    "`host`.",
+    "A disk as a tier that optimizer state and master may be moved to, in a file without a name: "
+    "read "
+    "before a unit's update and written behind it, where `memory_limit` asks for it. Trained with "
+    "on "
+    "the cpu alone.",
     ROWS(disk_fields)};
 
 static const struct weft_field offload_fields[] = {

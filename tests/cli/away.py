@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""State on a disk: where plans keep it, what they say of it, and runs that have less memory than
+their state needs."""
+import json
+import os
+import sys
+
+from configs import tiny
+from tap import case, main
+
+DISK = {"path": "scratch", "limit": "1GiB", "read": {"bandwidth": "2GB/s"},
+        "write": {"bandwidth": "1GB/s"}}
+BASE = 64 << 20  # what a run has beside its arena
+
+
+def config(weft, limit, **changes):
+    os.makedirs(weft.path("scratch"), exist_ok=True)
+    return weft.write("run.json", tiny(
+        cluster__memory_limit=f"{limit}B", cluster__base=f"{BASE}B", **changes))
+
+
+def plan(weft, path):
+    return json.loads(weft.expect(0, "plan", path, "-o", "plan.json", "--json"))
+
+
+def least(weft, **changes):
+    """The least limit that fits, as the refusal of a small one says it."""
+    code, _, err = weft.run("plan", config(weft, 1 << 20, **changes))
+    assert code == 78, err
+    words = err.split("at least" if "all tiers" in err else "least limit that fits is")[1]
+    return int(words.split("(")[1].split(" bytes")[0])
+
+
+def is_no_disk(weft):
+    """Nothing is kept on a file system that is in memory."""
+    code, _, err = weft.run("train", config(weft, 1 << 30, cluster__disk=DISK), "--run", "probe")
+    return code == 65 and "keeps everything in memory" in err
+
+
+@case
+def plans_say_where_state_is(weft):
+    without = least(weft)
+    limit = least(weft, cluster__disk=DISK)
+    assert limit < without, (limit, without)
+    path = config(weft, (limit + without) // 2, cluster__disk=DISK)
+    said = plan(weft, path)
+    disk = said["tiers"][0]
+    away = [unit for unit, strategy in said["policies"].items() if strategy.endswith("+disk")]
+    assert disk["name"] == "disk" and disk["units"] == len(away) > 0, said
+    assert disk["peak_bytes"] == disk["read_bytes"] == disk["written_bytes"] > 0, disk
+    told = " ".join(weft.expect(0, "plan", path).split())
+    assert f"state of {len(away)} of {len(said['policies'])} units" in told, told
+    told = " ".join(weft.expect(0, "verify", "plan.json", "--config", path).split())
+    assert "safe in every timing" in told, told
+    weft.expect(78, "plan", config(weft, limit // 2, cluster__disk={**DISK, "limit": "4KiB"}),
+                says=["tier device", "tier disk", "would have to have at least"])
+
+
+@case
+def homes_are_those_that_are_allowed(weft):
+    there = plan(weft, config(weft, 1 << 30, cluster__disk=DISK, plan__offload={"state": ["disk"]}))
+    assert all(strategy.endswith("+disk") for strategy in there["policies"].values()), there
+    plan(weft, config(weft, 1 << 30))
+    with open(weft.path("plan.json"), "rb") as file:
+        plain = file.read()
+    plan(weft, config(weft, 1 << 30, cluster__disk=DISK, plan__offload={"state": ["device"]}))
+    with open(weft.path("plan.json"), "rb") as file:
+        assert file.read() == plain
+
+
+@case
+def less_memory_than_the_state_needs_gives_the_same_bits(weft):
+    if is_no_disk(weft):
+        return
+    limit = (least(weft, cluster__disk=DISK) + least(weft)) // 2
+
+    def fingerprint(run, **changes):
+        weft.expect(0, "train", config(weft, **changes), "--run", run, "-q", timeout=200)
+        with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
+            return json.load(file)["fingerprint"]
+
+    weft.expect(78, "train", config(weft, limit), "--run", "refused")
+    ample = fingerprint("ample", limit=1 << 30)
+    assert fingerprint("away", limit=limit, cluster__disk=DISK) == ample
+    assert os.listdir(weft.path("scratch")) == []
+
+
+main(sys.argv[1])

@@ -28,7 +28,7 @@ static int32_t draw_chained(struct chained *of, int32_t below)
 /* Reductions of a unit, which add to one buffer, are on one lane. */
 static void draw_lanes(struct chained *of)
 {
-    static const char *const names[] = {"compute", "network", "down", "up"};
+    static const char *const names[] = {"compute", "network", "across", "beyond"};
     struct weft_problem *problem = of->problem;
     problem->n_lanes = 4;
     problem->lanes = weft_pool_array(&problem->pool, 4, sizeof *problem->lanes);
@@ -41,8 +41,8 @@ static void draw_lanes(struct chained *of)
     }
     problem->lanes[0].kind = WEFT_LANE_KIND_COMPUTE;
     problem->lanes[1].kind = WEFT_LANE_KIND_NETWORK;
-    problem->lanes[2].kind = WEFT_LANE_KIND_DOWN;
-    problem->lanes[3].kind = WEFT_LANE_KIND_UP;
+    problem->lanes[2].kind = WEFT_LANE_KIND_ACROSS;
+    problem->lanes[3].kind = WEFT_LANE_KIND_ACROSS;
     for (int32_t i = 0; i < problem->n_items; i++) {
         struct weft_problem_item *item = &problem->items[i];
         int32_t lane = WEFT_LANE_FIRST + draw_chained(of, 3);

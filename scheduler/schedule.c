@@ -120,7 +120,14 @@ enum weft_status weft_least_paged_limit(const struct weft_problem *problem,
                                         struct weft_error *err)
 {
     struct weft_schedule_options options = {.planner = "ilp"};
-    struct weft_paged run = {.problem = problem, .inputs = inputs, .options = &options};
+    struct weft_problem least = *problem;
+    struct weft_paged run = {.problem = &least, .inputs = inputs, .options = &options};
+    if (problem->n_tiers > 1) {
+        /* Which strategies are leanest hangs on how near each tier is to its limit. */
+        const int64_t least_bytes = weft_least_limit(problem, 0, NULL);
+        if (least_bytes < 0) return weft_fail_memory(err, "the least limit");
+        if (least_bytes < INT64_MAX) least.tiers[0].limit_bytes = least_bytes;
+    }
     run.planner = weft_planner_find(options.planner, NULL);
     enum weft_status status = prepare(&run, err);
     if (status == WEFT_OK) status = find_least_paged(&run, bytes, err);

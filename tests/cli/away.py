@@ -42,6 +42,10 @@ def plans_say_where_state_is(weft):
     without = least(weft)
     limit = least(weft, cluster__disk=DISK)
     assert limit < without, (limit, without)
+    path = config(weft, 2 << 30, cluster__disk=DISK)
+    said = json.loads(weft.expect(0, "sweep", path, "--points", "2", "--planners", "greedy", "--json"))
+    first = said["curves"][0]["points"][0]["memory_limit_bytes"]
+    assert limit <= first < (limit + without) // 2, (limit, first, without)
     path = config(weft, (limit + without) // 2, cluster__disk=DISK)
     said = plan(weft, path)
     disk = said["tiers"][0]

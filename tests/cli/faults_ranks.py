@@ -190,16 +190,17 @@ def the_time_of_day_does_not_matter(weft):
 
 @case
 def a_slow_rank_is_named(weft):
-    """Stopped most of the time, as a quota of the scheduler would do it."""
-    process, pids = long_run(weft, cluster__timeout="30s")
+    """Stopped most of the time, as a quota of the scheduler would do it; most of a step is compute,
+    so that it is there where the rank is stopped."""
+    process, pids = long_run(weft, cluster__timeout="30s", train__micro_batch=64)
     reader = threading.Thread(target=process.stdout.read, daemon=True)
     reader.start()
-    end = time.monotonic() + 60
+    end = time.monotonic() + 100
     text = b""
     os.set_blocking(process.stderr.fileno(), False)
     while b"warning" not in text and time.monotonic() < end:
         os.kill(pids[1], signal.SIGSTOP)
-        time.sleep(0.2)
+        time.sleep(0.1)
         os.kill(pids[1], signal.SIGCONT)
         time.sleep(0.01)
         text += process.stderr.buffer.read() or b""

@@ -74,16 +74,18 @@ static const struct weft_schema_object strategy =
     OBJECT("What a decision can come to.", strategy_keys);
 
 static const struct weft_schema_key decision_keys[] = {
-    {"name", TEXT, "of its unit", NULL, false, false},
-    {"update_slot", INDEX, "-1: it is frozen", NULL, false, false},
+    {"name", TEXT, "of its unit, or of what a layer saved", NULL, false, false},
+    {"update_slot", INDEX, "-1: it has none", NULL, false, false},
     {"elements", COUNT, "of its parameters, padded", NULL, false, false},
+    {"layer", COUNT, "that saved it; left out: a unit's", NULL, false, true},
     {"strategies", NULL, "of which it has one", &strategy, true, false},
 };
 static const struct weft_schema_object decision = OBJECT("What is decided.", decision_keys);
 
 static const struct weft_schema_key item_keys[] = {
     {"decision", COUNT, "whose it is", NULL, false, false},
-    {"kind", TEXT, "a collective, or read or write of state", NULL, false, false},
+    {"kind", TEXT, "a collective, read or write of state, saved_down or saved_up", NULL, false,
+     false},
     {"gather", COUNT, "which of its kind in a step", NULL, false, false},
     {"strategies", TEXTS, "under which it exists", NULL, false, false},
     {"acquires", TRUTH, "else it releases", NULL, false, false},

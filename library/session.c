@@ -292,8 +292,8 @@ enum weft_status weft_session_start(struct weft_session *session, const char *pa
     if (theirs == ours) return WEFT_OK;
     return weft_fail(
         err, WEFT_E_DATA,
-        "%s: a plan of %d units to start from; this model has %d: give one of the same "
-        "model and blocks",
+        "%s: a plan of %d decisions to start from; this model has %d: give one of the same "
+        "model, blocks and tiers",
         path, theirs, ours);
 }
 

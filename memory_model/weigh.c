@@ -36,15 +36,21 @@ bool weft_category_read(const char *key, enum weft_category *out)
 
 const char *weft_item_kind_name(int32_t kind)
 {
-    if (kind == WEFT_STATE_READ) return "read";
-    return kind == WEFT_STATE_WRITE ? "write" : weft_collective_name((enum weft_collective)kind);
+    static const char *const names[WEFT_ITEM_KIND_COUNT] = {
+        [WEFT_STATE_READ] = "read",
+        [WEFT_STATE_WRITE] = "write",
+        [WEFT_SAVED_DOWN] = "saved_down",
+        [WEFT_SAVED_UP] = "saved_up",
+    };
+    return names[kind] != NULL ? names[kind] : weft_collective_name((enum weft_collective)kind);
 }
 
 int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home home)
 {
+    const int homes = options->state_homes | options->saved_homes;
     int32_t tier = 0;
     for (int k = WEFT_HOME_DEVICE; k < (int)home; k++)
-        tier += k == WEFT_HOME_DEVICE || (options->state_homes >> k & 1) != 0;
+        tier += k == WEFT_HOME_DEVICE || (homes >> k & 1) != 0;
     return tier;
 }
 
@@ -95,6 +101,13 @@ static int64_t elements_bytes(struct weigher *w, int64_t elements, enum weft_dty
     return bytes;
 }
 
+/* What is saved behind the last layer's forward is needed at once. */
+static bool is_decided(const struct weigher *w, int32_t layer, int64_t saved_bytes)
+{
+    const bool host = (w->options->saved_homes & 1 << WEFT_HOME_HOST) != 0;
+    return host && saved_bytes > 0 && layer + 1 < w->model->n_layers;
+}
+
 /* What one micro-step holds of activations and temporaries, by its slots of layers. */
 static int32_t weigh_micro_step(struct weigher *w, const struct weft_layer_work *works,
                                 int32_t micro, struct weft_hold *holds)
@@ -119,14 +132,65 @@ static int32_t weigh_micro_step(struct weigher *w, const struct weft_layer_work 
             hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward[l + 1], backward[l],
                  works[l].output_bytes);
         }
-        hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], backward[l],
-             works[l].saved_bytes);
+        if (!is_decided(w, l, works[l].saved_bytes))
+            hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], backward[l],
+                 works[l].saved_bytes);
         hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, forward[l], forward[l],
              works[l].forward_temporary_bytes);
         hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, backward[l], backward[l],
              works[l].backward_temporary_bytes);
     }
     return n;
+}
+
+/* What a layer saved, by the home that it has between its forward and its backward. */
+static int32_t weigh_saved(struct weigher *w, const struct weft_weighed_layer *layer,
+                           enum weft_home home, int64_t bytes, struct weft_hold *holds)
+{
+    int32_t n = 0;
+    for (int32_t micro = 0; micro < w->period->rule.n_micro; micro++) {
+        const int32_t at = micro * w->model->n_layers + layer->layer;
+        const int32_t forward = w->period->forward[at], backward = w->period->backward[at];
+        const bool away = home != WEFT_HOME_DEVICE;
+        hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward, away ? forward : backward, bytes);
+        if (away) hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward, backward, bytes);
+    }
+    if (home == WEFT_HOME_DEVICE) return n;
+    w->overflow |= !weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes);
+    hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, 0, w->period->n_slots - 1, bytes);
+    holds[n - 1].tier = weft_weigh_tier(w->options, home);
+    return n;
+}
+
+static enum weft_status weigh_layer(struct weigher *w, int32_t l, int64_t saved_bytes,
+                                    struct weft_error *err)
+{
+    struct weft_weighed_layer *layer = &w->weights->layers[w->weights->n_layers];
+    const size_t most = 2 * (size_t)w->period->rule.n_micro + 1;
+    layer->layer = l;
+    for (int home = WEFT_HOME_DEVICE; home < WEFT_HOME_COUNT; home++) {
+        if ((w->options->saved_homes & 1 << home) == 0) continue;
+        struct weft_weighed_saved *to = &layer->strategies[layer->n_strategies++];
+        to->home = (enum weft_home)home;
+        to->holds = weft_pool_array(&w->weights->pool, most, sizeof *to->holds);
+        if (to->holds == NULL) return weft_fail_memory(err, "weights");
+        to->n_holds = weigh_saved(w, layer, to->home, saved_bytes, to->holds);
+    }
+    w->weights->n_layers++;
+    return WEFT_OK;
+}
+
+static enum weft_status weigh_layers(struct weigher *w, const struct weft_layer_work *works,
+                                     struct weft_error *err)
+{
+    const int32_t n_layers = w->model->n_layers;
+    w->weights->layers =
+        weft_pool_array(&w->weights->pool, (size_t)n_layers, sizeof *w->weights->layers);
+    if (w->weights->layers == NULL) return weft_fail_memory(err, "weights");
+    for (int32_t l = 0; l < n_layers; l++)
+        if (is_decided(w, l, works[l].saved_bytes))
+            WEFT_TRY(weigh_layer(w, l, works[l].saved_bytes, err));
+    return WEFT_OK;
 }
 
 static enum weft_status weigh_common(struct weigher *w, struct weft_error *err)
@@ -150,7 +214,7 @@ static enum weft_status weigh_common(struct weigher *w, struct weft_error *err)
         n += weigh_micro_step(w, works, micro, holds + n);
     w->weights->common = holds;
     w->weights->n_common = n;
-    return WEFT_OK;
+    return weigh_layers(w, works, err);
 }
 
 /* True when no slot between two uses is one in which the parameters could be away: what stands
@@ -450,9 +514,46 @@ static void item_state(struct weigher *w, int32_t u, int32_t kind, bool whole)
     if (item.strategies != 0) add_item(w, item);
 }
 
+/* The strategy that keeps on the host what a layer saved. */
+static int32_t saved_on_host(const struct weft_weighed_layer *layer)
+{
+    int32_t k = 0;
+    while (layer->strategies[k].home != WEFT_HOME_HOST)
+        k++;
+    return k;
+}
+
+/* What a layer saved goes down in one block, between its forward and the end of the last layer's,
+ * and comes up between the beginning of the last layer's backward and its own. */
+static void item_saved(struct weigher *w, int32_t at, int32_t kind)
+{
+    const struct weft_weighed_layer *layer = &w->weights->layers[at];
+    const int32_t k = saved_on_host(layer), last_layer = w->model->n_layers - 1;
+    const bool up = kind == WEFT_SAVED_UP;
+    struct weft_item item = {
+        .decision = w->weights->n_units + at,
+        .kind = kind,
+        .acquires = up,
+        .may_block = up,
+        .strategies = UINT64_C(1) << k,
+        .n_blocks = 1,
+        .block_bytes = layer->strategies[k].holds[0].bytes,
+        .stair_bytes = layer->strategies[k].holds[0].bytes,
+        .stair_category = WEFT_CATEGORY_ACTIVATIONS,
+    };
+    for (; item.gather < w->period->rule.n_micro; item.gather++) {
+        const int32_t micro = item.gather * w->model->n_layers;
+        item.first = up ? w->period->backward[micro + last_layer]
+                        : w->period->forward[micro + layer->layer] + 1;
+        item.last = up ? w->period->backward[micro + layer->layer] - 1
+                       : w->period->forward[micro + last_layer];
+        add_item(w, item);
+    }
+}
+
 static enum weft_status weigh_items(struct weigher *w, struct weft_error *err)
 {
-    size_t most = 0;
+    size_t most = 2 * (size_t)w->weights->n_layers * (size_t)w->period->rule.n_micro;
     for (int32_t u = 0; u < w->shards->n_units; u++)
         /* zero1's gather, reductions, dp's, reads and writes of both */
         most += (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 6;
@@ -463,6 +564,10 @@ static enum weft_status weigh_items(struct weigher *w, struct weft_error *err)
         if (w->shards->units[u].trainable) item_reductions(w, u);
         for (int i = 0; i < 4; i++)
             item_state(w, u, i < 2 ? WEFT_STATE_READ : WEFT_STATE_WRITE, i % 2 > 0);
+    }
+    for (int32_t i = 0; i < w->weights->n_layers; i++) {
+        item_saved(w, i, WEFT_SAVED_DOWN);
+        item_saved(w, i, WEFT_SAVED_UP);
     }
     return WEFT_OK;
 }

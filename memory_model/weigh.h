@@ -1,6 +1,7 @@
 /* To weigh is to say what every unit, under every strategy, holds in every slot: the planning side
  * of the memory model, in closed form. A unit's strategies are a policy and a home of its optimizer
- * state and master. A hold is bytes of one category that live from the start of slot `first` to the
+ * state and master; those of a layer whose activations may be away are homes of what it saves for
+ * its backward. A hold is bytes of one category that live from the start of slot `first` to the
  * end of slot `last` (wrapping round the period's end when first > last). What depends on when a
  * block moves is an item with a staircase.
  *
@@ -52,15 +53,24 @@ struct weft_hold {
 /* Every buffer starts at a multiple of this in the arena; sizes are rounded up to it here, so that
  * the rows count what is used. */
 enum { WEFT_ARENA_ALIGN_BYTES = 256 };
-/* What moves a unit's state to the device for its update, and back to its home; kinds of items
- * beside enum weft_collective. */
-enum { WEFT_STATE_READ = WEFT_COLLECTIVE_COUNT, WEFT_STATE_WRITE, WEFT_ITEM_KIND_COUNT };
-const char *weft_item_kind_name(int32_t kind); /* "all_gather", ... "read", "write" */
+/* What moves a unit's state to the device for its update, and back to its home, and what a layer
+ * saved to the host and back; kinds of items beside enum weft_collective. */
+enum {
+    WEFT_STATE_READ = WEFT_COLLECTIVE_COUNT,
+    WEFT_STATE_WRITE,
+    WEFT_SAVED_DOWN,
+    WEFT_SAVED_UP,
+    WEFT_ITEM_KIND_COUNT
+};
+const char *weft_item_kind_name(int32_t kind); /* "all_gather", ... "read", ... "saved_down" */
 /* What a disk gives out: bytes of a unit's state there are rounded up to it, one by one. */
 enum { WEFT_DISK_ALIGN_BYTES = 4096 };
+/* What the host's memory gives out: what a layer saved is rounded up to it there. */
+enum { WEFT_HOST_PAGE_BYTES = 4096 };
 
 /* All blocks of one kind that one unit moves once: its `gather`-th AllGather of a step, its
- * `gather`-th ReduceScatter (there is one a micro-step, or one) or its AllReduce. A block is
+ * `gather`-th ReduceScatter (there is one a micro-step, or one) or its AllReduce; or that one layer
+ * moves once, down or up, in the `gather`-th micro-step. A block is
  * assigned a slot s in [first, last]:
  *   An item that acquires (AllGather): launched at the start of s, used from the start of last + 1
  *     on, and its bytes are held from s to `last` (from last + 1 on they are part of the strategy's
@@ -70,7 +80,7 @@ enum { WEFT_DISK_ALIGN_BYTES = 4096 };
  *     backward slot that adds to it) or of a slot behind it, complete by the end of s, and its
  *     bytes are held from `first` to s. */
 struct weft_item {
-    int32_t decision;    /* the unit's */
+    int32_t decision;    /* the unit's; of layers, which come behind units, the layer's */
     int32_t kind;        /* below WEFT_ITEM_KIND_COUNT: what lowering makes of it */
     bool acquires;       /* else releases */
     bool may_block;      /* acquires: the slot that uses it may launch it and wait */
@@ -86,7 +96,18 @@ struct weft_item {
 
 static inline bool weft_item_moves_state(const struct weft_item *item)
 {
-    return item->kind >= WEFT_STATE_READ;
+    return item->kind == WEFT_STATE_READ || item->kind == WEFT_STATE_WRITE;
+}
+
+static inline bool weft_item_moves_saved(const struct weft_item *item)
+{
+    return item->kind == WEFT_SAVED_DOWN || item->kind == WEFT_SAVED_UP;
+}
+
+/* Else it moves something between tiers. */
+static inline bool weft_item_is_collective(const struct weft_item *item)
+{
+    return item->kind < WEFT_COLLECTIVE_COUNT;
 }
 
 /* The policies that make sense for a unit, in their order. A unit that fsdp would never release
@@ -105,15 +126,31 @@ struct weft_weighed_unit {
     } strategies[WEFT_POLICY_COUNT * WEFT_HOME_COUNT];
 };
 
+/* A layer that saves something for its backward, which other layers run before: what it saved may
+ * be away, by home. On the host it has its bytes there all the time, and on the device in its
+ * forward and backward alone, and while it is moved: down until the forward of its micro-step has
+ * ended, up from then on. */
+struct weft_weighed_layer {
+    int32_t layer;
+    int32_t n_strategies;
+    struct weft_weighed_saved {
+        enum weft_home home;
+        int32_t n_holds;
+        struct weft_hold *holds;
+    } strategies[WEFT_HOME_COUNT];
+};
+
 struct weft_weights {
     struct weft_pool pool;
     int32_t n_slots, n_units;
     int32_t n_common; /* base, the agree records, and of every micro-step input, targets, and of
                          every layer its output, the gradient of its output (the last layer has
-                         none), what it saves, and its temporaries: held by every plan. All flow
-                         and saves are activations */
+                         none), what it saves if that is decided of no layer, and its temporaries:
+                         held by every plan. All flow and saves are activations */
     struct weft_hold *common;
     struct weft_weighed_unit *units;
+    int32_t n_layers; /* of which something is decided */
+    struct weft_weighed_layer *layers;
     int32_t n_items;
     struct weft_item *items;
 };
@@ -127,9 +164,10 @@ struct weft_weigh_options {
     int32_t n_moments; /* of the optimizer: weft_config_moments */
     int64_t base_bytes;
     int state_homes; /* a bit for each enum weft_home: device, disk; 0: the device alone */
+    int saved_homes; /* the same of what layers save: device, host */
 };
 
-/* Tiers are the device, and behind it the other homes of state: which one a home is. */
+/* Tiers are the device, and behind it the other homes that there are: which one a home is. */
 int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home home);
 
 WEFT_MUST_USE enum weft_status weft_weights_create(const struct weft_model *model,

@@ -14,6 +14,16 @@ bool weft_strategy_policy(const char *name, enum weft_policy *out)
     return false;
 }
 
+bool weft_strategy_saved_home(const char *name, enum weft_home *out)
+{
+    for (int home = 0; home < WEFT_HOME_COUNT; home++) {
+        if (strcmp(weft_home_names[home], name) != 0) continue;
+        *out = (enum weft_home)home;
+        return true;
+    }
+    return false;
+}
+
 enum weft_home weft_strategy_home(const char *name)
 {
     const char *behind = strchr(name, '+');

@@ -1,6 +1,7 @@
 /* A decision is what a planner decides one of: how a unit's parameters, gradients and state are
- * kept. What it can come to are its strategies, at most 64: a set of them is a uint64_t with bit k
- * for strategy k, and in files a list of their names. A strategy depends on no other decision. */
+ * kept, or where what a layer saved for its backward is until then. What it can come to are its
+ * strategies, at most 64: a set of them is a uint64_t with bit k for strategy k, and in files a
+ * list of their names. A strategy depends on no other decision. */
 #ifndef WEFT_PROBLEM_DECISION_H
 #define WEFT_PROBLEM_DECISION_H
 
@@ -12,6 +13,8 @@
 #include "spec/tiers.h"
 
 enum { WEFT_MOST_STRATEGIES = 64 }; /* of a decision */
+/* Before a layer's name in that of its decision, which so is no unit's. */
+#define WEFT_SAVED_PREFIX "saved:"
 
 /* Compute time that a slot takes under a strategy, beside what it takes under all. */
 struct weft_slot_time {
@@ -22,11 +25,12 @@ struct weft_slot_time {
 struct weft_problem_strategy {
     const char *name;
     int32_t kind;            /* of the problem's kinds, whose name it has */
-    enum weft_policy policy; /* what its unit shards: told by reports, asked by rules, lowered */
+    enum weft_policy policy; /* what its unit shards: told by reports, asked by rules, lowered;
+                                WEFT_POLICY_COUNT of a layer's */
     int32_t n_times, n_holds;
     struct weft_slot_time *times; /* slots increasing */
     struct weft_hold *holds;
-    enum weft_home home; /* of its unit's state, as its policy */
+    enum weft_home home; /* of its unit's state, of what its layer saved; as its policy */
 };
 
 struct weft_problem_decision {
@@ -34,8 +38,10 @@ struct weft_problem_decision {
     int32_t first_strategy; /* where its strategies are in arrays of all decisions' strategies */
     int32_t n_strategies;   /* 1 to WEFT_MOST_STRATEGIES */
     struct weft_problem_strategy *strategies;
-    int32_t update_slot; /* -1 when frozen */
-    int64_t elements;    /* of its full parameters, padding included */
+    int32_t update_slot; /* -1 when frozen, or a layer's */
+    int64_t elements;    /* of its full parameters, padding included; 0 of a layer */
+    bool is_of_layer;    /* else of a unit */
+    int32_t layer;       /* 0 of a unit */
 };
 
 /* All strategies of a decision. */
@@ -56,6 +62,9 @@ uint64_t weft_decision_policies(const struct weft_problem_decision *decision, ui
 /* What a strategy of that name shards: the name is a policy's, or goes on behind it with a "+" and
  * what else the strategy does. False when it is neither. */
 bool weft_strategy_policy(const char *name, enum weft_policy *out);
+/* What a layer's strategy of that name does with what it saved: the name is that of a home. False
+ * when it is none. */
+bool weft_strategy_saved_home(const char *name, enum weft_home *out);
 /* Where a strategy of that name keeps state: where it says so behind the "+", else on the device.
  */
 enum weft_home weft_strategy_home(const char *name);

@@ -134,6 +134,14 @@ int32_t weft_problem_agree_lane(const struct weft_problem *problem)
     return lane;
 }
 
+int32_t weft_problem_n_units(const struct weft_problem *problem)
+{
+    int32_t n = problem->n_decisions;
+    while (n > 0 && problem->decisions[n - 1].is_of_layer)
+        n--;
+    return n;
+}
+
 int32_t weft_problem_count_blocks(const struct weft_problem *problem)
 {
     int32_t n_blocks = 0;
@@ -336,6 +344,8 @@ static void compare_decisions(struct comparison *comparison, const struct weft_p
         compare_integer(comparison, x->name, "strategies", x->n_strategies, y->n_strategies);
         compare_integer(comparison, x->name, "update slot", x->update_slot, y->update_slot);
         compare_integer(comparison, x->name, "elements", x->elements, y->elements);
+        compare_integer(comparison, x->name, "decision of a layer", x->is_of_layer, y->is_of_layer);
+        compare_integer(comparison, x->name, "layer", x->layer, y->layer);
         for (int32_t k = 0; k < x->n_strategies && k < y->n_strategies; k++) {
             const struct weft_problem_strategy *of = &x->strategies[k], *to = &y->strategies[k];
             compare_string(comparison, "strategy", of->name, to->name);

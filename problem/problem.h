@@ -37,8 +37,8 @@ struct weft_problem {
     int32_t n_kinds;
     const char **kinds; /* names of strategies, which several decisions may have */
     int32_t n_decisions;
-    struct weft_problem_decision *decisions;
-    int32_t n_strategies; /* of all decisions */
+    struct weft_problem_decision *decisions; /* of units, and behind them of layers */
+    int32_t n_strategies;                    /* of all decisions */
     int32_t n_common;
     struct weft_hold *common;
     int32_t n_items;
@@ -61,6 +61,8 @@ WEFT_MUST_USE enum weft_status weft_problem_check(const struct weft_problem *pro
 
 /* Blocks of all items: the most placements of any plan. */
 int32_t weft_problem_count_blocks(const struct weft_problem *problem);
+/* Decisions of units, which stand before those of layers and have their units' numbers. */
+int32_t weft_problem_n_units(const struct weft_problem *problem);
 
 /* Lanes but compute, and where a lane's slots are in arrays [n_moving][n_slots] of them. */
 static inline int32_t weft_problem_n_moving(const struct weft_problem *problem)
@@ -114,10 +116,8 @@ int32_t weft_problem_agree_lane(const struct weft_problem *problem);
 
 /* True when some item comes after another. */
 bool weft_problem_chains(const struct weft_problem *problem);
-
 /* How many items come before it in its chain. */
 int32_t weft_problem_depth(const struct weft_problem *problem, int32_t item);
-
 /* On how many lanes items may block a slot, into n_lanes [n_slots]. */
 void weft_problem_blocking(const struct weft_problem *problem, int32_t *n_lanes);
 

@@ -130,8 +130,8 @@ static enum weft_status check_slot(const struct checker *checker, int32_t s, int
     if (inside) expected = weft_period_form(&problem->period, n_layers, *at);
     if (slot.kind == WEFT_SLOT_UPDATE) {
         bool fits = inside && weft_period_takes_update(&problem->period, n_layers, *at) &&
-                    slot.index >= 0 && slot.index < problem->n_decisions && slot.micro == 0 &&
-                    problem->decisions[slot.index].update_slot == s;
+                    slot.index >= 0 && slot.index < weft_problem_n_units(problem) &&
+                    slot.micro == 0 && problem->decisions[slot.index].update_slot == s;
         return fits ? WEFT_OK : slot_fault(checker, s, expected);
     }
     ++*at;
@@ -200,7 +200,7 @@ static enum weft_status check_strategy(struct checker *checker, int32_t d, int32
     const struct weft_problem_decision *decision = &problem->decisions[d];
     const struct weft_problem_strategy *strategy = &decision->strategies[k];
     bool known = strategy->kind >= 0 && strategy->kind < problem->n_kinds &&
-                 (unsigned)strategy->policy < WEFT_POLICY_COUNT;
+                 ((unsigned)strategy->policy < WEFT_POLICY_COUNT) == !decision->is_of_layer;
     if (!known || weft_decision_of_kind(decision, strategy->kind) != k) {
         return weft_fail(checker->err, WEFT_E_DATA, "%s: decisions[%d] (%s): strategy %d is %s",
                          checker->where, d, decision->name, k,
@@ -218,10 +218,33 @@ static enum weft_status check_strategy(struct checker *checker, int32_t d, int32
     return check_holds(checker, strategy->holds, strategy->n_holds, "decisions", d);
 }
 
+/* Layers stand behind units, each once, by number. */
+static const char *layer_fault(const struct weft_problem *problem, int32_t d)
+{
+    const struct weft_problem_decision *of = &problem->decisions[d], *before = of - (d > 0);
+    if (!of->is_of_layer) {
+        if (d > 0 && before->is_of_layer) return "units stand before layers";
+        return of->layer == 0 ? NULL : "a unit is no layer";
+    }
+    int32_t n_layers = 0;
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        n_layers += problem->slots[s].kind == WEFT_SLOT_FORWARD && problem->slots[s].micro == 0;
+    if (of->layer < 0 || of->layer >= n_layers) return "there is no such layer";
+    if (of->update_slot != -1 || of->elements != 0) return "a layer has no parameters of its own";
+    if (d > 0 && before->is_of_layer && before->layer >= of->layer)
+        return "layers are not in order, each once";
+    return NULL;
+}
+
 static enum weft_status check_decisions(struct checker *checker)
 {
     const struct weft_problem *problem = checker->problem;
     for (int32_t d = 0; d < problem->n_decisions; d++) {
+        const char *fault = layer_fault(problem, d);
+        if (fault != NULL)
+            return weft_fail(checker->err, WEFT_E_DATA, "%s: decisions[%d] (%s): layer %d: %s",
+                             checker->where, d, problem->decisions[d].name,
+                             problem->decisions[d].layer, fault);
         const struct weft_problem_decision *decision = &problem->decisions[d];
         int32_t slot = decision->update_slot;
         bool updated = slot >= 0 && slot < problem->n_slots &&
@@ -267,6 +290,26 @@ static const char *state_fault(const struct weft_problem *problem, const struct 
     return NULL;
 }
 
+/* What a layer saved goes down behind its forward, before any backward of the micro-step, and comes
+ * up for its own backward behind all forwards. */
+static const char *saved_fault(const struct weft_problem *problem, const struct weft_item *item)
+{
+    const struct weft_problem_decision *decision = &problem->decisions[item->decision];
+    const bool up = item->kind == WEFT_SAVED_UP;
+    if (!decision->is_of_layer) return "a unit saves nothing for its backward";
+    if (up != item->acquires) return "what a layer saved is acquired up, and released down";
+    if (item->first == 0 && !up) return "no layer runs in the slot before its window";
+    const struct weft_slot *beside = &problem->slots[up ? item->last + 1 : item->first - 1];
+    if (beside->kind != (up ? WEFT_SLOT_BACKWARD : WEFT_SLOT_FORWARD) ||
+        beside->index != decision->layer || beside->micro != item->gather)
+        return "it is not beside its layer's forward or backward";
+    for (int32_t s = item->first; s <= item->last; s++)
+        if (problem->slots[s].micro == item->gather &&
+            problem->slots[s].kind == (up ? WEFT_SLOT_FORWARD : WEFT_SLOT_BACKWARD))
+            return "its window is on both sides of its micro-step's turning point";
+    return NULL;
+}
+
 /* In a rotated period what belongs to the last step stands before the updates: gathers for its
  * backward, and reductions. */
 static const char *window_fault(const struct weft_problem *problem, const struct weft_item *item)
@@ -278,6 +321,9 @@ static const char *window_fault(const struct weft_problem *problem, const struct
         return "its window is not within the period";
     }
     if (weft_item_moves_state(item)) return state_fault(problem, item);
+    if (weft_item_moves_saved(item)) return saved_fault(problem, item);
+    if (problem->decisions[item->decision].is_of_layer)
+        return "a layer has no parameters to gather or reduce";
     if (!gathers && update < 0) return "a frozen unit has nothing to reduce";
     /* A blocking gather is waited for by what computes there. */
     enum weft_slot_kind use = problem->slots[item->last + 1].kind;
@@ -300,8 +346,10 @@ static const char *item_fault(const struct weft_problem *problem, const struct w
     bool gathers = item->acquires;
     int32_t reductions =
         item->kind >= WEFT_ALL_REDUCE ? 1 : weft_period_reductions(&problem->period);
+    if (weft_item_moves_saved(item)) reductions = problem->period.n_micro;
     if (item->may_block && !item->acquires) return "what releases cannot block";
-    if (item->gather < 0 || (!gathers && item->gather >= reductions))
+    if (item->gather < 0 ||
+        ((!gathers || weft_item_moves_saved(item)) && item->gather >= reductions))
         return "gather is out of range";
     uint64_t all = weft_decision_all(&problem->decisions[item->decision]);
     if (item->strategies == 0 || (item->strategies & ~all) != 0) return "it has no strategies";

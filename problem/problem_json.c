@@ -15,7 +15,8 @@ static const char *const hold_names[] = {"category", "first", "last", "bytes", "
 static const char *const slot_names[] = {"name", "kind", "index", "micro", "time_ns", NULL};
 static const char *const period_names[] = {"micro_steps",    "reduce", "rotated", "update_ahead",
                                            "agreed_updates", "opens",  NULL};
-static const char *const decision_names[] = {"name", "update_slot", "elements", "strategies", NULL};
+static const char *const decision_names[] = {"name",  "update_slot", "elements",
+                                             "layer", "strategies",  NULL};
 static const char *const strategy_names[] = {"name", "times", "holds", NULL};
 static const char *const time_names[] = {"slot", "time_ns", NULL};
 static const char *const lane_names[] = {"name", "kind", "compute_rate", "rate", NULL};
@@ -247,7 +248,9 @@ static enum weft_status read_kinds(struct reader *reader, const struct weft_json
     for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
         const char *name = "";
         enum weft_policy policy;
-        if (!weft_json_string(it, &name) || !weft_strategy_policy(name, &policy))
+        enum weft_home home;
+        if (!weft_json_string(it, &name) ||
+            (!weft_strategy_policy(name, &policy) && !weft_strategy_saved_home(name, &home)))
             return unknown(reader, "kind of strategy", name);
         problem->kinds[i] = weft_pool_format(&problem->pool, "%s", name);
         if (problem->kinds[i] == NULL) return weft_fail_memory(reader->err, "a problem");
@@ -255,9 +258,20 @@ static enum weft_status read_kinds(struct reader *reader, const struct weft_json
     return WEFT_OK;
 }
 
+/* What a strategy of that name does: of a unit or of a layer. */
+static bool read_strategy_name(const char *name, bool of_layer, struct weft_problem_strategy *to)
+{
+    if (of_layer) {
+        to->policy = WEFT_POLICY_COUNT;
+        return weft_strategy_saved_home(name, &to->home);
+    }
+    to->home = weft_strategy_home(name);
+    return weft_strategy_policy(name, &to->policy);
+}
+
 /* The time and holds of a strategy; its name is a kind's. The strategy is at reader->place. */
 static enum weft_status read_strategy(struct reader *reader, const struct weft_json_value *object,
-                                      struct weft_problem_strategy *to)
+                                      bool of_layer, struct weft_problem_strategy *to)
 {
     const struct weft_problem *problem = reader->problem;
     const struct weft_json_value *it;
@@ -267,10 +281,9 @@ static enum weft_status read_strategy(struct reader *reader, const struct weft_j
     WEFT_TRY(weft_json_need_string(object, reader->place, "name", &name, reader->err));
     for (to->kind = 0; to->kind < problem->n_kinds; to->kind++)
         if (strcmp(problem->kinds[to->kind], name) == 0) break;
-    if (to->kind == problem->n_kinds || !weft_strategy_policy(name, &to->policy))
+    if (to->kind == problem->n_kinds || !read_strategy_name(name, of_layer, to))
         return unknown(reader, "kind of strategy", name);
     to->name = problem->kinds[to->kind];
-    to->home = weft_strategy_home(name);
     WEFT_TRY(need_array(reader, object, "times", sizeof *to->times, &it, &room, &to->n_times));
     to->times = room;
     for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
@@ -297,13 +310,15 @@ static enum weft_status read_decisions(struct reader *reader, const struct weft_
         WEFT_TRY(need_name(reader, it, "name", &to->name));
         WEFT_TRY(need_int32(reader, it, "update_slot", -1, &to->update_slot));
         WEFT_TRY(need_size(reader, it, "elements", &to->elements));
+        to->is_of_layer = weft_json_member(it, "layer") != NULL;
+        if (to->is_of_layer) WEFT_TRY(need_int32(reader, it, "layer", 0, &to->layer));
         WEFT_TRY(need_array(reader, it, "strategies", sizeof *to->strategies, &strategy, &room,
                             &to->n_strategies));
         to->strategies = room;
         for (int32_t k = 0; strategy != NULL; strategy = weft_json_next(strategy), k++) {
             snprintf(reader->place, sizeof reader->place, "%s.decisions[%d].strategies[%d]", where,
                      u, k);
-            WEFT_TRY(read_strategy(reader, strategy, &to->strategies[k]));
+            WEFT_TRY(read_strategy(reader, strategy, to->is_of_layer, &to->strategies[k]));
         }
     }
     return WEFT_OK;

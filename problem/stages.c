@@ -13,6 +13,8 @@ struct builder {
     struct weft_problem *problem;
     uint32_t allowed;                                  /* policies: bit p */
     int32_t kinds[WEFT_HOME_COUNT][WEFT_POLICY_COUNT]; /* of strategies, in the problem */
+    int32_t saved_kinds[WEFT_HOME_COUNT];              /* the same of layers' */
+    int32_t down_lane, read_lane; /* where there are: the one of copies up is behind the first */
     struct weft_weigh_options weigh;
     struct weft_error *err;
 };
@@ -29,6 +31,9 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .state_homes = profile->tiers.disk.given ? weft_config_state_homes(config) &
                                                        (1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_DISK)
                                                  : 0,
+        .saved_homes = profile->tiers.host.given && weft_config_moves_activations(config)
+                           ? weft_config_activation_homes(config)
+                           : 0,
     };
 }
 
@@ -184,7 +189,8 @@ static enum weft_status fill_kinds(struct builder *b)
     enum { MOST_KINDS = WEFT_HOME_COUNT * WEFT_POLICY_COUNT };
     struct weft_problem *problem = b->problem;
     uint32_t policies[WEFT_HOME_COUNT] = {0};
-    problem->kinds = weft_pool_array(&problem->pool, MOST_KINDS, sizeof *problem->kinds);
+    problem->kinds =
+        weft_pool_array(&problem->pool, MOST_KINDS + WEFT_HOME_COUNT, sizeof *problem->kinds);
     if (problem->kinds == NULL) return weft_fail_memory(b->err, "problem");
     for (int32_t u = 0; u < b->stages->weights->n_units; u++) {
         uint32_t own = 0;
@@ -201,6 +207,11 @@ static enum weft_status fill_kinds(struct builder *b)
         if (name == NULL) return weft_fail_memory(b->err, "problem");
         b->kinds[home][p] = problem->n_kinds;
         problem->kinds[problem->n_kinds++] = name;
+    }
+    for (int home = 0; b->stages->weights->n_layers > 0 && home < WEFT_HOME_COUNT; home++) {
+        if ((b->weigh.saved_homes & 1 << home) == 0) continue;
+        b->saved_kinds[home] = problem->n_kinds;
+        problem->kinds[problem->n_kinds++] = weft_home_names[home];
     }
     return WEFT_OK;
 }
@@ -227,14 +238,38 @@ static enum weft_status fill_strategy(struct builder *b, int32_t u,
     return WEFT_OK;
 }
 
+static enum weft_status fill_layer(struct builder *b, const struct weft_weighed_layer *from,
+                                   struct weft_problem_decision *to)
+{
+    struct weft_problem *problem = b->problem;
+    to->name = weft_pool_format(&problem->pool, WEFT_SAVED_PREFIX "%s",
+                                b->config->model->layers[from->layer].name);
+    to->strategies =
+        weft_pool_array(&problem->pool, (size_t)from->n_strategies, sizeof *to->strategies);
+    if (to->name == NULL || to->strategies == NULL) return weft_fail_memory(b->err, "problem");
+    to->update_slot = -1;
+    to->is_of_layer = true;
+    to->layer = from->layer;
+    for (; to->n_strategies < from->n_strategies; to->n_strategies++) {
+        const struct weft_weighed_saved *saved = &from->strategies[to->n_strategies];
+        struct weft_problem_strategy *strategy = &to->strategies[to->n_strategies];
+        strategy->kind = b->saved_kinds[saved->home];
+        strategy->name = problem->kinds[strategy->kind];
+        strategy->policy = WEFT_POLICY_COUNT;
+        strategy->home = saved->home;
+        WEFT_TRY(copy_holds(b, saved->holds, saved->n_holds, &strategy->holds, &strategy->n_holds));
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status fill_decisions(struct builder *b)
 {
     const struct weft_shards *shards = b->stages->shards;
     const struct weft_weights *weights = b->stages->weights;
     struct weft_problem *problem = b->problem;
-    problem->n_decisions = shards->n_units;
+    problem->n_decisions = shards->n_units + weights->n_layers;
     problem->decisions =
-        weft_pool_array(&problem->pool, (size_t)shards->n_units, sizeof *problem->decisions);
+        weft_pool_array(&problem->pool, (size_t)problem->n_decisions, sizeof *problem->decisions);
     if (problem->decisions == NULL) return weft_fail_memory(b->err, "problem");
     for (int32_t u = 0; u < shards->n_units; u++) {
         const struct weft_weighed_unit *weighed = &weights->units[u];
@@ -253,12 +288,15 @@ static enum weft_status fill_decisions(struct builder *b)
                 WEFT_TRY(fill_strategy(b, u, from, &to->strategies[to->n_strategies++]));
         }
     }
+    for (int32_t i = 0; i < weights->n_layers; i++)
+        WEFT_TRY(fill_layer(b, &weights->layers[i], &problem->decisions[shards->n_units + i]));
     return copy_holds(b, weights->common, weights->n_common, &problem->common, &problem->n_common);
 }
 
 /* Those of the weighed strategies that the problem has, by their place there. */
 static uint64_t strategies_of(const struct builder *b, const struct weft_item *item)
 {
+    if (weft_item_moves_saved(item)) return item->strategies;
     const struct weft_weighed_unit *weighed = &b->stages->weights->units[item->decision];
     const struct weft_problem_decision *to = &b->problem->decisions[item->decision];
     uint64_t strategies = 0;
@@ -279,9 +317,12 @@ static struct weft_problem_item of_lane(const struct builder *b, struct weft_ite
     const int32_t network = weft_problem_agree_lane(b->problem);
     const struct weft_curve *curve = &profile->tiers.disk.write;
     int32_t lane = b->problem->n_lanes - 1;
-    if (item.kind == WEFT_STATE_READ) {
+    if (weft_item_moves_saved(&item)) {
+        curve = item.acquires ? &profile->tiers.host.up : &profile->tiers.host.down;
+        lane = b->down_lane + item.acquires;
+    } else if (item.kind == WEFT_STATE_READ) {
         curve = &profile->tiers.disk.read;
-        lane = network + 1;
+        lane = b->read_lane;
     } else if (item.kind != WEFT_STATE_WRITE) {
         curve = &profile->collectives[item.kind];
         lane = item.kind == WEFT_ALL_GATHER ? WEFT_LANE_FIRST : network;
@@ -308,6 +349,18 @@ static enum weft_status fill_items(struct builder *b)
     return WEFT_OK;
 }
 
+/* The host's tier, where what layers saved may be there, and its lanes. */
+static enum weft_status fill_host(struct builder *b)
+{
+    struct weft_problem *problem = b->problem;
+    if ((b->weigh.saved_homes & 1 << WEFT_HOME_HOST) == 0) return WEFT_OK;
+    problem->tiers[problem->n_tiers++] = (struct weft_problem_tier){
+        "host", WEFT_HOME_HOST, b->config->cluster.host.memory_limit_bytes};
+    b->down_lane = problem->n_lanes;
+    WEFT_TRY(weft_problem_add_lane(problem, "down", WEFT_LANE_KIND_DOWN, b->err));
+    return weft_problem_add_lane(problem, "up", WEFT_LANE_KIND_UP, b->err);
+}
+
 /* The disk's tier, where state may be there, and its lanes: one where reads and writes take turns.
  */
 static enum weft_status fill_disk(struct builder *b)
@@ -317,6 +370,7 @@ static enum weft_status fill_disk(struct builder *b)
     if ((b->weigh.state_homes & 1 << WEFT_HOME_DISK) == 0) return WEFT_OK;
     problem->tiers[problem->n_tiers++] =
         (struct weft_problem_tier){"disk", WEFT_HOME_DISK, b->config->cluster.disk.limit_bytes};
+    b->read_lane = problem->n_lanes;
     WEFT_TRY(weft_problem_add_lane(problem, half ? "disk" : "read", WEFT_LANE_KIND_READ, b->err));
     return half ? WEFT_OK : weft_problem_add_lane(problem, "write", WEFT_LANE_KIND_WRITE, b->err);
 }
@@ -336,6 +390,7 @@ static enum weft_status fill_problem(struct builder *b)
     WEFT_TRY(weft_problem_networks(problem, (int32_t)config->cluster.channels,
                                    b->profile->rates.compute > 0 ? b->profile->rates : full,
                                    b->err));
+    WEFT_TRY(fill_host(b));
     WEFT_TRY(fill_disk(b));
     problem->period = b->stages->period->rule;
     problem->profile_source = weft_pool_string(&problem->pool, b->profile->source);

@@ -120,7 +120,7 @@ static bool serve(struct replay *replay, int32_t lane)
         if (!begun && (at->launch > replay->slot || !may_follow(replay, at))) break;
         if (!begun) {
             weft_lanes_start(&replay->lanes, lane, item->block_ns);
-            if (!weft_item_moves_state(&item->item)) replay->channel_ns += item->block_ns;
+            if (weft_item_is_collective(&item->item)) replay->channel_ns += item->block_ns;
             if (replay->times) replay->times->start_ns[*next] = replay->lanes.now_ns;
         }
         replay->begun[lane] = weft_lanes_busy(&replay->lanes, lane);

@@ -14,7 +14,7 @@ static struct cuts count_cuts(const struct weft_problem *problem)
 {
     struct cuts cuts = {0};
     int32_t unit = -1;
-    for (int32_t u = 0; u < problem->n_decisions; u++)
+    for (int32_t u = 0; u < weft_problem_n_units(problem); u++)
         cuts.fused += strchr(problem->decisions[u].name, '+') != NULL;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
@@ -55,7 +55,8 @@ void weft_explain_blocks(const struct weft_plan *plan, struct weft_text *out)
     struct cuts cuts = count_cuts(problem);
     weft_text_add(out, "how units are cut into blocks\n");
     say_rule(problem, out);
-    weft_text_addf(out, "  %d unit%s", problem->n_decisions, problem->n_decisions == 1 ? "" : "s");
+    const int32_t n_units = weft_problem_n_units(problem);
+    weft_text_addf(out, "  %d unit%s", n_units, n_units == 1 ? "" : "s");
     if (problem->blocks.fused)
         weft_text_addf(out, ", %d of several layers, each smaller than that or next to one that is",
                        cuts.fused);

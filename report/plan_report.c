@@ -12,19 +12,33 @@ static double share(int64_t part, int64_t whole)
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
-void weft_report_policies(const struct weft_plan *plan, struct weft_text *out)
+/* Strategies of decisions [begin, end), whose names begin behind `skip` characters. */
+static void report_strategies(const struct weft_plan *plan, int32_t begin, int32_t end, size_t skip,
+                              struct weft_text *out)
 {
     const struct weft_problem *problem = plan->problem;
-    for (int32_t first = 0; first < problem->n_decisions;) {
+    for (int32_t first = begin; first < end;) {
         int32_t last = first;
-        while (last + 1 < problem->n_decisions &&
+        while (last + 1 < end &&
                weft_plan_chosen(plan, last + 1)->kind == weft_plan_chosen(plan, first)->kind)
             last++;
-        weft_text_addf(out, "%s%s", first ? ", " : "", problem->decisions[first].name);
-        if (last > first) weft_text_addf(out, "..%s", problem->decisions[last].name);
+        weft_text_addf(out, "%s%s", first > begin ? ", " : "",
+                       problem->decisions[first].name + skip);
+        if (last > first) weft_text_addf(out, "..%s", problem->decisions[last].name + skip);
         weft_text_addf(out, " %s", weft_plan_chosen(plan, first)->name);
         first = last + 1;
     }
+}
+
+void weft_report_policies(const struct weft_plan *plan, struct weft_text *out)
+{
+    report_strategies(plan, 0, weft_problem_n_units(plan->problem), 0, out);
+}
+
+void weft_report_saved(const struct weft_plan *plan, struct weft_text *out)
+{
+    report_strategies(plan, weft_problem_n_units(plan->problem), plan->problem->n_decisions,
+                      sizeof WEFT_SAVED_PREFIX - 1, out);
 }
 
 /* The rows of one slot; false when memory runs out. */
@@ -113,20 +127,24 @@ static void report_limit(const struct weft_plan *plan, struct weft_text *out)
 
 /* What a tier beside the device's has, and what moves there in a step. */
 struct tier_use {
-    int64_t peak_bytes, read_bytes, written_bytes;
-    int32_t n_units;
+    int64_t peak_bytes, read_bytes, written_bytes; /* of state */
+    int64_t saved_bytes;                           /* of layers: so many down, and up */
+    int32_t n_units, n_layers;
 };
 
 static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
 {
     const struct weft_problem *problem = plan->problem;
     struct tier_use use = {.peak_bytes = weft_plan_peak(plan, tier, NULL)};
-    for (int32_t u = 0; u < problem->n_decisions; u++)
-        use.n_units += weft_plan_chosen(plan, u)->home == problem->tiers[tier].kind;
+    for (int32_t d = 0; d < problem->n_decisions; d++)
+        *(problem->decisions[d].is_of_layer ? &use.n_layers : &use.n_units) +=
+            weft_plan_chosen(plan, d)->home == problem->tiers[tier].kind;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        if (!weft_item_moves_state(item) || !weft_problem_needs(problem, plan->strategies, i))
-            continue;
+        if (!weft_problem_needs(problem, plan->strategies, i)) continue;
+        if (item->kind == WEFT_SAVED_DOWN && problem->tiers[tier].kind == WEFT_HOME_HOST)
+            use.saved_bytes += item->n_blocks * item->block_bytes;
+        if (!weft_item_moves_state(item)) continue;
         *(item->acquires ? &use.read_bytes : &use.written_bytes) +=
             item->n_blocks * item->block_bytes;
     }
@@ -138,15 +156,21 @@ static void report_tiers(const struct weft_plan *plan, struct weft_text *out)
     char held[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
     char read[WEFT_UNITS_TEXT_BYTES], written[WEFT_UNITS_TEXT_BYTES];
     const struct weft_problem *problem = plan->problem;
+    const int32_t n_units = weft_problem_n_units(problem);
     for (int32_t tier = 1; tier < problem->n_tiers; tier++) {
         const struct tier_use use = use_of_tier(plan, tier);
         weft_text_addf(
             out,
             "%-9s %s a rank of %s: state of %d of %d units; a step reads %s of it and writes %s\n",
             problem->tiers[tier].name, weft_units_show_bytes(use.peak_bytes, held),
-            weft_units_show_bytes(problem->tiers[tier].limit_bytes, limit), use.n_units,
-            problem->n_decisions, weft_units_show_bytes(use.read_bytes, read),
+            weft_units_show_bytes(problem->tiers[tier].limit_bytes, limit), use.n_units, n_units,
+            weft_units_show_bytes(use.read_bytes, read),
             weft_units_show_bytes(use.written_bytes, written));
+        if (problem->tiers[tier].kind == WEFT_HOME_HOST && n_units < problem->n_decisions)
+            weft_text_addf(
+                out, "          what %d of %d layers saved; a step copies %s of it down, and up\n",
+                use.n_layers, problem->n_decisions - n_units,
+                weft_units_show_bytes(use.saved_bytes, read));
     }
 }
 
@@ -169,15 +193,19 @@ static bool counts_base(const struct weft_problem *problem)
     return false;
 }
 
-static void report_policies(const struct weft_plan *plan, struct weft_text *out)
+/* What a function lists, behind a head of ten columns; no line of what it lists nothing of. */
+static void report_list(const struct weft_plan *plan, const char *head,
+                        void list_function(const struct weft_plan *plan, struct weft_text *out),
+                        struct weft_text *out)
 {
-    static const char head[] = "policies  ";
     struct weft_text list;
     weft_text_init(&list);
-    weft_report_policies(plan, &list);
-    weft_text_add(out, head);
-    add_wrapped(out, weft_text_chars(&list), sizeof head - 1);
-    weft_text_add(out, "\n");
+    list_function(plan, &list);
+    if (list.length > 0) {
+        weft_text_addf(out, "%-10s", head);
+        add_wrapped(out, weft_text_chars(&list), 10);
+        weft_text_add(out, "\n");
+    }
     if (!weft_text_ok(&list)) out->failed = true;
     weft_text_finish(&list);
 }
@@ -220,7 +248,8 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
     weft_text_addf(out, "plan      by %s, %lld ranks, times %s\n", plan->planner,
                    (long long)plan->problem->ranks, plan->problem->profile_source);
     report_period(plan, out);
-    report_policies(plan, out);
+    report_list(plan, "policies", weft_report_policies, out);
+    report_list(plan, "saved", weft_report_saved, out);
     weft_text_addf(out, "step      %s predicted; compute %s, ", weft_units_show_ns(p->step_ns, a),
                    weft_units_show_ns(p->compute_ns, b));
     const bool away = plan->problem->n_tiers > 1;
@@ -279,9 +308,27 @@ static void put_tiers(const struct weft_plan *plan, struct weft_json_writer *wri
         weft_json_put_integer(writer, "units", use.n_units);
         weft_json_put_integer(writer, "read_bytes", use.read_bytes);
         weft_json_put_integer(writer, "written_bytes", use.written_bytes);
+        if (use.n_layers > 0) {
+            weft_json_put_integer(writer, "layers", use.n_layers);
+            weft_json_put_integer(writer, "saved_bytes", use.saved_bytes);
+        }
         weft_json_end_object(writer);
     }
     weft_json_end_array(writer);
+}
+
+/* Where what each layer saved is, by its name; nothing where that is decided of none. */
+static void put_saved(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    const struct weft_problem *problem = plan->problem;
+    int32_t d = weft_problem_n_units(problem);
+    if (d == problem->n_decisions) return;
+    weft_json_key(writer, "saved");
+    weft_json_begin_object(writer);
+    for (; d < problem->n_decisions; d++)
+        weft_json_put_string(writer, problem->decisions[d].name + sizeof WEFT_SAVED_PREFIX - 1,
+                             weft_plan_chosen(plan, d)->name);
+    weft_json_end_object(writer);
 }
 
 static void put_bound(const struct weft_plan *plan, struct weft_json_writer *writer)
@@ -320,9 +367,11 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
     put_tiers(plan, writer);
     weft_json_key(writer, "policies");
     weft_json_begin_object(writer);
-    for (int32_t u = 0; u < plan->problem->n_decisions; u++)
+    const int32_t n_units = weft_problem_n_units(plan->problem);
+    for (int32_t u = 0; u < n_units; u++)
         weft_json_put_string(writer, plan->problem->decisions[u].name,
                              weft_plan_chosen(plan, u)->name);
     weft_json_end_object(writer);
+    put_saved(plan, writer);
     weft_json_end_object(writer);
 }

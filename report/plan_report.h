@@ -23,6 +23,10 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
 /* "h.0..h.3 fsdp, h.4 sdp": policies with neighbours of the same one folded, on one line. */
 void weft_report_policies(const struct weft_plan *plan, struct weft_text *out);
 
+/* The same of layers: "h.0..h.3 host, h.4 device": where what they saved is until their backward.
+ * Nothing where that is decided of none. */
+void weft_report_saved(const struct weft_plan *plan, struct weft_text *out);
+
 /* Bytes by category in one slot of the plan, a table. */
 void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_text *out);
 

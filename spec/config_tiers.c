@@ -98,11 +98,16 @@ bool weft_config_moves_state(const struct weft_config *config)
     return (weft_config_state_homes(config) & ~(1 << WEFT_HOME_DEVICE)) != 0;
 }
 
-bool weft_config_moves_activations(const struct weft_config *config)
+int weft_config_activation_homes(const struct weft_config *config)
 {
     const int homes = homes_of(&config->cluster) & (1 << WEFT_HOME_HOST | 1 << WEFT_HOME_DEVICE);
     const int allowed = config->plan.offload.activations;
-    return ((allowed == 0 ? homes : allowed & homes) & ~(1 << WEFT_HOME_DEVICE)) != 0;
+    return allowed == 0 ? homes : allowed & homes;
+}
+
+bool weft_config_moves_activations(const struct weft_config *config)
+{
+    return (weft_config_activation_homes(config) & ~(1 << WEFT_HOME_DEVICE)) != 0;
 }
 
 bool weft_config_uses_host(const struct weft_config *config)

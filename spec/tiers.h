@@ -46,6 +46,8 @@ struct weft_config;
 
 /* Where state may be: a bit for each enum weft_home. */
 int weft_config_state_homes(const struct weft_config *config);
+/* The same of activations. */
+int weft_config_activation_homes(const struct weft_config *config);
 /* Whether state, or activations, may be kept elsewhere than on the device. */
 bool weft_config_moves_state(const struct weft_config *config);
 bool weft_config_moves_activations(const struct weft_config *config);

@@ -50,7 +50,7 @@ enum weft_status weft_measure_rehearsal_plan(const struct weft_problem *problem,
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (!weft_problem_needs(problem, strategies, i)) continue;
-        bool gathers = item->kind == WEFT_ALL_GATHER;
+        bool gathers = item->acquires;
         int32_t slot = gathers ? item->last - 1 : item->first + 1;
         if (slot < item->first || slot > item->last) slot = gathers ? item->first : item->last;
         for (int32_t b = 0; b < item->n_blocks; b++, n++)

@@ -23,7 +23,7 @@ const struct weft_item *weft_draft_item(const struct weft_draft *draft, int32_t 
 
 static bool is_gather(const struct weft_item *item)
 {
-    return item->acquires && !weft_item_moves_state(item);
+    return item->acquires && weft_item_is_collective(item);
 }
 
 static int compare_integers(const void *a, const void *b)
@@ -127,6 +127,10 @@ enum weft_status weft_rule_policy(const struct weft_problem *problem, const char
                                   struct weft_error *err)
 {
     const struct weft_problem_decision *it = &problem->decisions[unit];
+    if (it->is_of_layer) {
+        *out = 0;
+        return WEFT_OK;
+    }
     for (const enum weft_policy *p = policies; *p != WEFT_POLICY_COUNT; p++) {
         int32_t strategy = weft_decision_of_policy(it, *p);
         if (strategy < 0) continue;
@@ -183,7 +187,7 @@ void weft_draft_take(struct weft_draft *draft)
     draft->n_gathers = draft->n_reductions = draft->n_moves = 0;
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
-        if (!weft_item_active(item, draft->out->strategies) || weft_item_moves_state(item))
+        if (!weft_item_active(item, draft->out->strategies) || !weft_item_is_collective(item))
             continue;
         if (is_gather(item)) {
             insert(draft, draft->gathers, draft->n_gathers++, i);
@@ -500,13 +504,13 @@ enum weft_status weft_rule_check_rows(const struct weft_problem *problem, const 
                      weft_units_show_bytes(limit_bytes, limit), (long long)limit_bytes);
 }
 
-/* Rules know no disk: state there is read in the slot before its update, and written when memory
- * has it. */
-static void move_state(struct weft_draft *draft)
+/* Rules know no other tier: state on a disk is read in the slot before its update, and written when
+ * memory has it; what a layer saved, where it may not stay, is moved likewise. */
+static void move_between_tiers(struct weft_draft *draft)
 {
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
-        if (!weft_item_moves_state(item) || !weft_item_active(item, draft->out->strategies))
+        if (weft_item_is_collective(item) || !weft_item_active(item, draft->out->strategies))
             continue;
         if (item->acquires) {
             weft_draft_gather_all(draft, i, item->last);
@@ -518,7 +522,7 @@ static void move_state(struct weft_draft *draft)
 
 enum weft_status weft_draft_end(struct weft_draft *draft, struct weft_error *err)
 {
-    move_state(draft);
+    move_between_tiers(draft);
     qsort(draft->moves, (size_t)draft->n_moves, sizeof *draft->moves, compare_moves);
     clamp_reductions(draft);
     (void)weft_draft_peak(draft, NULL);

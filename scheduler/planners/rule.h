@@ -41,7 +41,7 @@ WEFT_MUST_USE enum weft_status weft_draft_init(struct weft_draft *draft, const c
 void weft_draft_finish(struct weft_draft *draft);
 
 /* The strategy with the first of these policies that the unit may have; the list ends with
- * WEFT_POLICY_COUNT.
+ * WEFT_POLICY_COUNT. A layer gets its first strategy, so that what it saved stays if it may.
  * WEFT_E_INFEASIBLE when it may have none, with the reason. */
 WEFT_MUST_USE enum weft_status weft_rule_policy(const struct weft_problem *problem,
                                                 const char *planner, int32_t unit,

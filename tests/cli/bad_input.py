@@ -281,7 +281,7 @@ def plan_that_was_tampered_with(weft):
 def plan_to_start_from_of_another_model(weft):
     plan = plan_of(weft, tiny(), "a.json")
     path = weft.write("run.json", tiny(model__layers__1__repeat=4))
-    weft.expect(65, "plan", path, "--start", plan, says="units to start from")
+    weft.expect(65, "plan", path, "--start", plan, says="decisions to start from")
     weft.expect(66, "plan", path, "--start", weft.path("none.json"), says="none.json")
     weft.expect(0, "plan", weft.write("same.json", tiny()), "--start", plan)
 

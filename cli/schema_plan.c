@@ -36,7 +36,7 @@ static const struct weft_schema_key period_keys[] = {
     {"rotated", TRUTH, "it begins behind the last forward", NULL, false, false},
     {"update_ahead", COUNT, "layers from an update to its first use", NULL, false, false},
     {"agreed_updates", TRUTH, "ranks agree in every update", NULL, false, true},
-    {"opens", TRUTH, "a slot before the first update lets state arrive", NULL, false, true},
+    {"away", TRUTH, "state may be elsewhere than on the device", NULL, false, true},
 };
 static const struct weft_schema_object period = OBJECT("Which slots there are.", period_keys);
 

@@ -247,6 +247,7 @@ void weft_metrics_result(const struct weft_train_result *result, struct weft_tex
     weft_json_put_integer(&writer, "planned_bytes", result->planned_bytes);
     weft_json_put_integer(&writer, "measured_bytes", result->measured_bytes);
     weft_json_put_integer(&writer, "touched_bytes", result->touched_bytes);
+    weft_json_put_integer(&writer, "ring_bytes", result->ring_bytes);
     weft_json_put_bool(&writer, "emulated", result->emulated);
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");

@@ -129,13 +129,20 @@ static enum weft_status put_aside(struct weft_session *session, struct best *bes
     return WEFT_OK;
 }
 
+/* The faster one; and of two that are as fast, the one whose state all stays. */
+static bool is_preferred(const struct weft_plan *plan, const struct weft_plan *to)
+{
+    if (plan->prediction.step_ns != to->prediction.step_ns)
+        return plan->prediction.step_ns < to->prediction.step_ns;
+    return !plan->problem->period.away && to->problem->period.away;
+}
+
 /* Keeps the session's plan when it is the fastest yet; puts the slower one aside. */
 static enum weft_status keep_faster(struct weft_session *session, struct best *best,
                                     struct weft_error *err)
 {
-    bool faster =
-        session->plan != NULL &&
-        (best->plan == NULL || session->plan->prediction.step_ns < best->plan->prediction.step_ns);
+    const bool faster =
+        session->plan != NULL && (best->plan == NULL || is_preferred(session->plan, best->plan));
     if (faster) {
         struct best old = *best;
         best->stages = session->stages;
@@ -226,7 +233,10 @@ static enum weft_status refuse_all(struct weft_session *session,
     for (int32_t v = 0; v < n && refusals[told].status != WEFT_E_INFEASIBLE; v++)
         if (refusals[v].status == WEFT_E_INFEASIBLE) told = v;
     if (refusals[told].status != WEFT_E_INFEASIBLE) told = 0;
-    return weft_fail(err, refusals[told].status, "%s", refusals[told].text);
+    /* The first is one in which state may be away, if any is. */
+    const bool more = variants[0].away && !variants[told].away;
+    return weft_fail(err, refusals[told].status, "%s%s%s", refusals[told].text,
+                     more ? " If state is away: " : "", more ? refusals[0].text : "");
 }
 
 /* Which periods have plans that can fit, by rows; how many. */

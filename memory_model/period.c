@@ -28,7 +28,8 @@ struct draft {
 
 int64_t weft_period_frame(const struct weft_period_rule *rule, int32_t n_layers)
 {
-    return 2 * (int64_t)rule->n_micro * n_layers + 3 + rule->opens; /* fill, drain, norm */
+    return 2 * (int64_t)rule->n_micro * n_layers + 3 +
+           weft_period_opens(rule); /* fill, drain, norm */
 }
 
 /* A slot of a row of micro-steps, each L forwards and then L backwards. */
@@ -44,7 +45,7 @@ struct weft_slot weft_period_form(const struct weft_period_rule *rule, int32_t n
     const struct weft_slot fill = {WEFT_SLOT_FILL, -1, 0}, drain = {WEFT_SLOT_DRAIN, -1, 0};
     const struct weft_slot norm = {WEFT_SLOT_NORM, -1, 0};
     int32_t computing = 2 * rule->n_micro * n_layers;
-    if (rule->opens && at-- == 0) return (struct weft_slot){WEFT_SLOT_OPEN, -1, 0};
+    if (weft_period_opens(rule) && at-- == 0) return (struct weft_slot){WEFT_SLOT_OPEN, -1, 0};
     if (at == computing + 2) return norm;
     if (!rule->rotated) {
         if (at == 0) return fill;
@@ -57,7 +58,7 @@ struct weft_slot weft_period_form(const struct weft_period_rule *rule, int32_t n
 
 bool weft_period_takes_update(const struct weft_period_rule *rule, int32_t n_layers, int32_t at)
 {
-    if (!rule->rotated) return at == rule->opens;
+    if (!rule->rotated) return at == weft_period_opens(rule);
     return at > n_layers && at <= 2 * n_layers + 1;
 }
 
@@ -70,7 +71,7 @@ static int32_t append(struct draft *draft, struct weft_slot slot)
 /* The slot of the frame in front of which a unit is updated. */
 static int32_t update_before(const struct draft *draft, const struct weft_unit *unit)
 {
-    if (!draft->rule->rotated) return draft->rule->opens;
+    if (!draft->rule->rotated) return weft_period_opens(draft->rule);
     int32_t layer = unit->layers[0] - draft->rule->update_ahead;
     return layer <= 0 ? draft->n_layers + 1 : draft->n_layers + 2 + layer;
 }
@@ -169,7 +170,7 @@ bool weft_period_is_rule(const struct weft_period_rule *rule)
     bool cadence = rule->cadence == WEFT_CADENCE_STEP ||
                    (rule->cadence == WEFT_CADENCE_MICRO_STEP && rule->n_micro > 1);
     return rule->n_micro >= 1 && cadence && (rule->update_ahead >= 1) == rule->rotated &&
-           rule->rotated + rule->agreed_updates + rule->opens <= 1;
+           rule->rotated + rule->agreed_updates <= 1 && !(rule->away && rule->agreed_updates);
 }
 
 enum weft_status weft_period_create(const struct weft_model *model,
@@ -182,7 +183,7 @@ enum weft_status weft_period_create(const struct weft_model *model,
                          "a period of %d micro-steps, cadence %d, updated %d layers ahead%s%s",
                          rule->n_micro, (int)rule->cadence, rule->update_ahead,
                          rule->agreed_updates ? ", updates agreed on" : "",
-                         rule->opens ? ", with an open slot" : "");
+                         rule->away ? ", with state that may be away" : "");
     }
     int64_t most_slots = weft_period_frame(rule, model->n_layers) + shards->n_units;
     if (most_slots > INT32_MAX) {

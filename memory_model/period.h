@@ -63,15 +63,21 @@ struct weft_period_rule {
     bool rotated;              /* without clipping */
     int32_t update_ahead;      /* rotated: layers, at least 1; else 0 */
     bool agreed_updates;       /* each ends in an agreement; then not rotated */
-    bool opens;                /* it begins with an open slot; then neither of both */
+    bool away;                 /* state may be: then no agreed updates */
 };
+
+/* Whether it begins with an open slot. */
+static inline bool weft_period_opens(const struct weft_period_rule *rule)
+{
+    return rule->away && !rule->rotated;
+}
 
 static inline bool weft_period_rule_same(const struct weft_period_rule *a,
                                          const struct weft_period_rule *b)
 {
     return a->n_micro == b->n_micro && a->cadence == b->cadence && a->rotated == b->rotated &&
            a->update_ahead == b->update_ahead && a->agreed_updates == b->agreed_updates &&
-           a->opens == b->opens;
+           a->away == b->away;
 }
 
 /* Whether there is such a rule. */

@@ -6,34 +6,6 @@
 
 #include "base/checked.h"
 
-static const struct {
-    const char *key, *text;
-} categories[WEFT_CATEGORY_COUNT] = {
-#define WEFT_CATEGORY_ENTRY(name, key, text) [WEFT_CATEGORY_##name] = {key, text},
-    WEFT_CATEGORY_MAP(WEFT_CATEGORY_ENTRY)
-#undef WEFT_CATEGORY_ENTRY
-};
-
-const char *weft_category_key(enum weft_category category)
-{
-    return categories[category].key;
-}
-
-const char *weft_category_text(enum weft_category category)
-{
-    return categories[category].text;
-}
-
-bool weft_category_read(const char *key, enum weft_category *out)
-{
-    for (int c = 0; c < WEFT_CATEGORY_COUNT; c++) {
-        if (strcmp(categories[c].key, key) != 0) continue;
-        *out = (enum weft_category)c;
-        return true;
-    }
-    return false;
-}
-
 const char *weft_item_kind_name(int32_t kind)
 {
     static const char *const names[WEFT_ITEM_KIND_COUNT] = {
@@ -52,6 +24,30 @@ int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home
     for (int k = WEFT_HOME_DEVICE; k < (int)home; k++)
         tier += k == WEFT_HOME_DEVICE || (homes >> k & 1) != 0;
     return tier;
+}
+
+int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options)
+{
+    const bool host = ((options->state_homes | options->saved_homes) & 1 << WEFT_HOME_HOST) != 0;
+    return host ? weft_weigh_tier(options, WEFT_HOME_HOST) : 0;
+}
+
+/* Buffers of a unit's state: its moments, and a master where it computes in another dtype. */
+static int32_t count_states(const struct weft_weigh_options *options)
+{
+    return options->n_moments + (options->batch.compute == WEFT_F32 ? 0 : 1);
+}
+
+struct weft_ring weft_weigh_ring(const struct weft_weigh_options *options,
+                                 const struct weft_shards *shards)
+{
+    int64_t most = 0, bytes = 0;
+    for (int32_t u = 0; u < shards->n_units; u++)
+        if (shards->units[u].trainable && shards->units[u].padded_elements > most)
+            most = shards->units[u].padded_elements;
+    if (!weft_checked_mul(most / shards->ranks, (int64_t)sizeof(float), &bytes))
+        bytes = 0; /* as many are refused where they are weighed */
+    return weft_ring_fit(&options->ring, bytes, count_states(options));
 }
 
 static bool round_up(int64_t bytes, int64_t *out)
@@ -195,7 +191,7 @@ static enum weft_status weigh_layers(struct weigher *w, const struct weft_layer_
 
 static enum weft_status weigh_common(struct weigher *w, struct weft_error *err)
 {
-    enum { OF_ALL = 3, OF_MICRO_STEP = 2, OF_LAYER = 5 };
+    enum { OF_ALL = 4, OF_MICRO_STEP = 2, OF_LAYER = 5 };
     int32_t n_layers = w->model->n_layers, end = w->period->n_slots - 1;
     size_t n_micro = (size_t)w->period->rule.n_micro;
     size_t most = OF_ALL + n_micro * (OF_MICRO_STEP + OF_LAYER * (size_t)n_layers);
@@ -207,6 +203,9 @@ static enum weft_status weigh_common(struct weigher *w, struct weft_error *err)
         WEFT_TRY(weft_layer_work(&w->model->layers[l], &w->options->batch, &works[l], err));
     int32_t n = 0;
     hold(w, holds, &n, WEFT_CATEGORY_BASE, 0, end, w->options->base_bytes);
+    const struct weft_ring ring = weft_weigh_ring(w->options, w->shards);
+    hold(w, holds, &n, WEFT_CATEGORY_STAGING, 0, end, weft_ring_bytes(&ring));
+    if (ring.lanes > 0) holds[n - 1].tier = weft_weigh_staging_tier(w->options);
     /* One record to send, one to receive. */
     hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
     hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
@@ -278,18 +277,12 @@ static int64_t owned_elements(const struct weigher *w, int32_t u, enum weft_poli
     return policy == WEFT_POLICY_DP ? elements : elements / w->shards->ranks;
 }
 
-/* Buffers of a unit's state: its moments, and a master where it computes in another dtype. */
-static int32_t count_states(const struct weigher *w)
-{
-    return w->options->n_moments + (w->options->batch.compute == WEFT_F32 ? 0 : 1);
-}
-
 /* Bytes of a unit's state, each buffer of it rounded up. */
 static int64_t state_bytes(struct weigher *w, int32_t u, enum weft_policy policy, int64_t align)
 {
     int64_t bytes = elements_bytes(w, owned_elements(w, u, policy), WEFT_F32);
     w->overflow |= !weft_checked_round_up(bytes, align, &bytes) ||
-                   !weft_checked_mul(bytes, count_states(w), &bytes);
+                   !weft_checked_mul(bytes, count_states(w->options), &bytes);
     return bytes;
 }
 
@@ -300,7 +293,7 @@ static int32_t weigh_state(struct weigher *w, int32_t u,
     int32_t n = 0, end = w->period->n_slots - 1, update = w->period->update[u];
     bool away = strategy->home != WEFT_HOME_DEVICE;
     int64_t bytes = elements_bytes(w, owned_elements(w, u, strategy->policy), WEFT_F32);
-    for (int32_t i = 0; i < count_states(w); i++)
+    for (int32_t i = 0; i < count_states(w->options); i++)
         hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, away ? update : 0, away ? update : end,
              bytes);
     if (!away) return n;
@@ -362,7 +355,7 @@ uint64_t weft_weighed_homes(const struct weft_weighed_unit *unit, uint32_t homes
 /* Homes that a unit's state may have; without any it is none of another place. */
 static uint32_t sensible_homes(const struct weigher *w, int32_t u)
 {
-    const bool state = w->shards->units[u].trainable && count_states(w) > 0;
+    const bool state = w->shards->units[u].trainable && count_states(w->options) > 0;
     const bool moves = state && !w->period->rule.agreed_updates && w->options->state_homes != 0;
     return moves ? (uint32_t)w->options->state_homes : 1u << WEFT_HOME_DEVICE;
 }

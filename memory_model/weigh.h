@@ -15,33 +15,13 @@
 
 #include "base/pool.h"
 #include "base/status.h"
+#include "memory_model/category.h"
 #include "memory_model/period.h"
+#include "memory_model/ring.h"
 #include "shard/shard.h"
 #include "spec/layer.h"
 #include "spec/profile/profile.h"
 #include "spec/tiers.h"
-
-/* In this order wherever memory is shown. */
-#define WEFT_CATEGORY_MAP(X)                                                                       \
-    X(SHARDED_PARAMETERS, "sharded_parameters", "sharded parameters")                              \
-    X(GATHERED_PARAMETERS, "gathered_parameters", "gathered parameters")                           \
-    X(SHARDED_GRADIENTS, "sharded_gradients", "sharded gradients")                                 \
-    X(FULL_GRADIENTS, "full_gradients", "full gradients")                                          \
-    X(OPTIMIZER_STATE, "optimizer_state", "optimizer state")                                       \
-    X(ACTIVATIONS, "activations", "activations")                                                   \
-    X(COMMUNICATION, "communication", "communication")                                             \
-    X(TEMPORARY, "temporary", "temporary")                                                         \
-    X(BASE, "base", "base")
-
-enum weft_category {
-#define WEFT_CATEGORY_ENUMERATOR(name, key, text) WEFT_CATEGORY_##name,
-    WEFT_CATEGORY_MAP(WEFT_CATEGORY_ENUMERATOR)
-#undef WEFT_CATEGORY_ENUMERATOR
-        WEFT_CATEGORY_COUNT
-};
-const char *weft_category_key(enum weft_category category);
-const char *weft_category_text(enum weft_category category);
-bool weft_category_read(const char *key, enum weft_category *out);
 
 struct weft_hold {
     enum weft_category category;
@@ -63,8 +43,6 @@ enum {
     WEFT_ITEM_KIND_COUNT
 };
 const char *weft_item_kind_name(int32_t kind); /* "all_gather", ... "read", ... "saved_down" */
-/* What a disk gives out: bytes of a unit's state there are rounded up to it, one by one. */
-enum { WEFT_DISK_ALIGN_BYTES = 4096 };
 /* What the host's memory gives out: what a layer saved is rounded up to it there. */
 enum { WEFT_HOST_PAGE_BYTES = 4096 };
 
@@ -143,10 +121,10 @@ struct weft_weighed_layer {
 struct weft_weights {
     struct weft_pool pool;
     int32_t n_slots, n_units;
-    int32_t n_common; /* base, the agree records, and of every micro-step input, targets, and of
-                         every layer its output, the gradient of its output (the last layer has
-                         none), what it saves if that is decided of no layer, and its temporaries:
-                         held by every plan. All flow and saves are activations */
+    int32_t n_common; /* base, the ring, the agree records, and of every micro-step input, targets,
+                         and of every layer its output, the gradient of its output (the last layer
+                         has none), what it saves if that is decided of no layer, and its
+                         temporaries: held by every plan. All flow and saves are activations */
     struct weft_hold *common;
     struct weft_weighed_unit *units;
     int32_t n_layers; /* of which something is decided */
@@ -163,9 +141,16 @@ struct weft_weigh_options {
     enum weft_dtype reduce, accumulate;
     int32_t n_moments; /* of the optimizer: weft_config_moments */
     int64_t base_bytes;
-    int state_homes; /* a bit for each enum weft_home: device, disk; 0: the device alone */
-    int saved_homes; /* the same of what layers save: device, host */
+    int state_homes;       /* a bit for each enum weft_home: device, disk; 0: the device alone */
+    int saved_homes;       /* the same of what layers save: device, host */
+    struct weft_ring ring; /* that saturates the disk, whatever the model; no lanes without one */
 };
+
+/* The ring of a disk's blocks, by the largest unit as it is where it is sharded; and in which tier
+ * it lies. */
+struct weft_ring weft_weigh_ring(const struct weft_weigh_options *options,
+                                 const struct weft_shards *shards);
+int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options);
 
 /* Tiers are the device, and behind it the other homes that there are: which one a home is. */
 int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home home);

@@ -405,7 +405,7 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "rotated", "", a->period.rotated, b->period.rotated);
     compare_integer(&comparison, "agreed updates", "", a->period.agreed_updates,
                     b->period.agreed_updates);
-    compare_integer(&comparison, "open slots", "", a->period.opens, b->period.opens);
+    compare_integer(&comparison, "state away", "", a->period.away, b->period.away);
     compare_slots(&comparison, a, b);
     compare_decisions(&comparison, a, b);
     compare_holds(&comparison, "common", a->common, a->n_common, b->common, b->n_common);

@@ -105,7 +105,7 @@ static enum weft_status check_period(const struct checker *checker)
                      checker->where, period->n_micro, weft_cadence_name(period->cadence),
                      period->update_ahead, period->rotated ? ", rotated" : "",
                      period->agreed_updates ? ", updates agreed on" : "",
-                     period->opens ? ", with an open slot" : "");
+                     period->away ? ", with state that may be away" : "");
 }
 
 static enum weft_status slot_fault(const struct checker *checker, int32_t s,

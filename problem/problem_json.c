@@ -14,7 +14,7 @@ static const char *const blocks_names[] = {"least_bytes", "count", "efficiency_p
 static const char *const hold_names[] = {"category", "first", "last", "bytes", "tier", NULL};
 static const char *const slot_names[] = {"name", "kind", "index", "micro", "time_ns", NULL};
 static const char *const period_names[] = {"micro_steps",    "reduce", "rotated", "update_ahead",
-                                           "agreed_updates", "opens",  NULL};
+                                           "agreed_updates", "away",   NULL};
 static const char *const decision_names[] = {"name",  "update_slot", "elements",
                                              "layer", "strategies",  NULL};
 static const char *const strategy_names[] = {"name", "times", "holds", NULL};
@@ -204,9 +204,9 @@ static enum weft_status read_period(struct reader *reader, const struct weft_jso
     if (agreed != NULL && !weft_json_bool(agreed, &period->agreed_updates))
         return weft_fail(reader->err, WEFT_E_DATA, "%s: agreed_updates is not true or false",
                          reader->place);
-    const struct weft_json_value *opens = weft_json_member(it, "opens");
-    if (opens != NULL && !weft_json_bool(opens, &period->opens))
-        return weft_fail(reader->err, WEFT_E_DATA, "%s: opens is not true or false", reader->place);
+    const struct weft_json_value *away = weft_json_member(it, "away");
+    if (away != NULL && !weft_json_bool(away, &period->away))
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: away is not true or false", reader->place);
     return need_int32(reader, it, "update_ahead", 0, &period->update_ahead);
 }
 

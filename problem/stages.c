@@ -19,18 +19,32 @@ struct builder {
     struct weft_error *err;
 };
 
-struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *config,
-                                                    const struct weft_profile *profile)
+/* As the disk's profile says, or what most disks are saturated by. */
+static struct weft_ring ring_of(const struct weft_profile_disk *disk)
 {
+    enum { BLOCK_BYTES = 1 << 20, THREADS = 4, SEATS = 2 * THREADS };
+    struct weft_ring ring = {BLOCK_BYTES, THREADS, SEATS, disk->duplex == WEFT_DUPLEX_HALF ? 1 : 2};
+    if (disk->block_bytes > 0) ring.block_bytes = disk->block_bytes;
+    if (disk->threads > 0) ring.threads = (int32_t)disk->threads;
+    if (disk->seats > 0) ring.seats = (int32_t)disk->seats;
+    return ring;
+}
+
+struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *config,
+                                                    const struct weft_profile *profile,
+                                                    const struct weft_period_rule *rule)
+{
+    const struct weft_profile_disk *disk = &profile->tiers.disk;
+    const int known = 1 << WEFT_HOME_DEVICE | (disk->given ? 1 << WEFT_HOME_DISK : 0);
+    const int homes = rule->away ? weft_config_state_homes(config) & known : 0;
     return (struct weft_weigh_options){
         .batch = weft_config_batch(config),
         .reduce = (enum weft_dtype)config->train.precision.reduce,
         .accumulate = (enum weft_dtype)config->train.precision.accumulate,
         .n_moments = weft_config_moments(config),
         .base_bytes = profile->base_bytes,
-        .state_homes = profile->tiers.disk.given ? weft_config_state_homes(config) &
-                                                       (1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_DISK)
-                                                 : 0,
+        .state_homes = disk->given ? homes : 0,
+        .ring = (homes & 1 << WEFT_HOME_DISK) != 0 ? ring_of(disk) : (struct weft_ring){0},
         .saved_homes = profile->tiers.host.given && weft_config_moves_activations(config)
                            ? weft_config_activation_homes(config)
                            : 0,
@@ -414,7 +428,8 @@ int32_t weft_stages_variants(const struct weft_config *config,
     bool agreed = config->train.optimizer.type == WEFT_LAMB;
     bool rotated = config->train.clip_norm == 0 && !agreed,
          automatic = config->train.cadence == WEFT_CADENCE_AUTO;
-    bool opens = !rotated && !agreed && weft_config_uses_disk(config);
+    const bool away = !agreed && weft_config_moves_state(config);
+    const bool stays = away && (weft_config_state_homes(config) & 1 << WEFT_HOME_DEVICE) != 0;
     /* dp is all that is allowed, so gradients must be reduced once a step. */
     uint32_t policies = 0;
     bool whole =
@@ -435,8 +450,13 @@ int32_t weft_stages_variants(const struct weft_config *config,
                                                  .rotated = rotated,
                                                  .update_ahead = rotated ? (int32_t)ahead : 0,
                                                  .agreed_updates = agreed,
-                                                 .opens = opens};
+                                                 .away = away};
         }
+    }
+    const int32_t n_away = n;
+    for (int32_t v = 0; stays && v < n_away; v++) {
+        out[n] = out[v];
+        out[n++].away = false;
     }
     return n;
 }
@@ -455,7 +475,7 @@ static enum weft_status create(const struct weft_config *config, const struct we
     if (rule.block_bytes == 0) {
         rule.block_bytes = weft_profile_block_bytes(profile, config->plan.block_efficiency);
     }
-    struct weft_weigh_options options = weft_stages_weigh_options(config, profile);
+    struct weft_weigh_options options = weft_stages_weigh_options(config, profile, period);
     WEFT_TRY(weft_shards_create(config->model, config->cluster.ranks, &rule, &stages->shards, err));
     WEFT_TRY(weft_period_create(config->model, stages->shards, period, &stages->period, err));
     WEFT_TRY(weft_weights_create(config->model, stages->shards, stages->period, &options,

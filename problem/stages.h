@@ -12,8 +12,9 @@
 #include "spec/profile/profile.h"
 
 /* The periods that a config leaves to choose: both cadences when train.reduce is auto and there are
- * several micro-steps, and without clipping some values of update_ahead when that is 0. Returns how
- * many there are, at least 1. */
+ * several micro-steps, and without clipping some values of update_ahead when that is 0. Where state
+ * may be away and may stay, first those in which it may be away, and then those in which it stays,
+ * which need no ring. Returns how many there are, at least 1. */
 int32_t weft_stages_variants(const struct weft_config *config,
                              struct weft_period_rule out[WEFT_MOST_VARIANTS]);
 
@@ -37,8 +38,9 @@ WEFT_MUST_USE enum weft_status weft_stages_create_variant(const struct weft_conf
                                                           struct weft_error *err);
 void weft_stages_finish(struct weft_stages *stages); /* accepts {0} and half-made ones */
 
-/* How the layers of a config are weighed. */
+/* How the layers of a config are weighed in such a period. */
 struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *config,
-                                                    const struct weft_profile *profile);
+                                                    const struct weft_profile *profile,
+                                                    const struct weft_period_rule *rule);
 
 #endif

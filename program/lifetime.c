@@ -235,7 +235,9 @@ void weft_program_live(const struct weft_program *program, int64_t *rows)
 {
     for (int32_t s = 0; s < program->n_slots; s++) {
         for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++)
-            rows[s * WEFT_CATEGORY_COUNT + c] = c == WEFT_CATEGORY_BASE ? program->base_bytes : 0;
+            rows[s * WEFT_CATEGORY_COUNT + c] = 0;
+        rows[s * WEFT_CATEGORY_COUNT + WEFT_CATEGORY_BASE] = program->base_bytes;
+        rows[s * WEFT_CATEGORY_COUNT + WEFT_CATEGORY_STAGING] = program->staging_bytes;
     }
     for (int32_t b = 0; b < program->n_buffers; b++) {
         const struct weft_buffer *buffer = &program->buffers[b];

@@ -580,6 +580,9 @@ static enum weft_status prepare(struct weft_lowering *lowering, struct weft_erro
     WEFT_TRY(list_away(lowering, err));
     WEFT_TRY(copy_lanes(plan->problem, program, err));
     program->base_bytes = inputs->weigh.base_bytes;
+    program->ring = weft_weigh_ring(&inputs->weigh, inputs->shards);
+    if (weft_weigh_staging_tier(&inputs->weigh) == 0)
+        program->staging_bytes = weft_ring_bytes(&program->ring);
     program->policies =
         weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *program->policies);
     if (lowering->works == NULL || program->policies == NULL) {
@@ -651,7 +654,7 @@ static enum weft_status find_lives(struct weft_lowering *lowering, struct weft_e
     }
     weft_program_live(program, rows);
     for (int32_t s = 0; s < program->n_slots; s++) {
-        int64_t sum = -program->base_bytes;
+        int64_t sum = -weft_program_outside_bytes(program);
         for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
             sum += rows[(size_t)s * WEFT_CATEGORY_COUNT + (size_t)c];
         if (sum > program->live_bytes) program->live_bytes = sum;
@@ -667,7 +670,7 @@ struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
         .model = config->model,
         .shards = stages->shards,
         .period = stages->period,
-        .weigh = weft_stages_weigh_options(config, profile),
+        .weigh = weft_stages_weigh_options(config, profile, &stages->period->rule),
         .page_bytes = config->cluster.page_bytes,
     };
 }

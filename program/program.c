@@ -90,7 +90,7 @@ enum weft_status weft_program_check_prediction(const struct weft_program *progra
                                                const struct weft_plan *plan, struct weft_error *err)
 {
     const struct weft_prediction *said = &plan->prediction;
-    int64_t total_bytes = program->base_bytes + program->arena_bytes;
+    int64_t total_bytes = weft_program_outside_bytes(program) + program->arena_bytes;
     if (plan->pages.n_lists == 0) return WEFT_OK;
     if (said->arena_bytes == program->arena_bytes && said->total_bytes == total_bytes)
         return WEFT_OK;

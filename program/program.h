@@ -99,6 +99,8 @@ struct weft_program {
     int64_t arena_bytes; /* pages that are taken */
     int64_t live_bytes;  /* largest live sum over slots */
     int64_t base_bytes;
+    struct weft_ring ring;      /* of the disk's blocks, beside the arena */
+    int64_t staging_bytes;      /* of the ring, where it is in the device's memory */
     struct weft_paging *paging; /* of the buffers; owned */
     enum weft_policy *policies; /* by unit */
     bool *away;                 /* by unit: its master and moments are on a disk, and in the arena
@@ -147,6 +149,12 @@ static inline bool weft_operand_makes(const struct weft_program *program,
     const struct weft_operand *it = &program->operands[at->first_operand + operand];
     if (!it->writes || operand == 0) return it->writes;
     return it[-1].writes || it[-1].buffer != it->buffer || it[-1].piece != it->piece;
+}
+
+/* What the limit binds beside the arena. */
+static inline int64_t weft_program_outside_bytes(const struct weft_program *program)
+{
+    return program->base_bytes + program->staging_bytes;
 }
 
 /* Whether a unit's master and moments are on a disk. */

@@ -107,10 +107,14 @@ void weft_program_dump(const struct weft_program *program, const struct weft_pla
                        struct weft_text *out)
 {
     char arena[WEFT_UNITS_TEXT_BYTES], live[WEFT_UNITS_TEXT_BYTES], base[WEFT_UNITS_TEXT_BYTES];
-    weft_text_addf(out, "arena %s, live at most %s, base %s; channel instructions begin with |\n",
+    char ring[WEFT_UNITS_TEXT_BYTES];
+    const bool staged = program->staging_bytes > 0;
+    weft_text_addf(out,
+                   "arena %s, live at most %s, base %s%s%s; channel instructions begin with |\n",
                    weft_units_show_bytes(program->arena_bytes, arena),
                    weft_units_show_bytes(program->live_bytes, live),
-                   weft_units_show_bytes(program->base_bytes, base));
+                   weft_units_show_bytes(program->base_bytes, base), staged ? ", ring " : "",
+                   staged ? weft_units_show_bytes(program->staging_bytes, ring) : "");
     const struct weft_paging *paging = program->paging;
     weft_text_addf(out, "%d pages of %s, %d table%s, %d mappings, %s of addresses\n",
                    paging->n_pages, weft_units_show_bytes(paging->page_bytes, arena),
@@ -207,6 +211,7 @@ void weft_program_write(const struct weft_program *program, struct weft_text *ou
     weft_json_put_integer(&writer, "arena_bytes", program->arena_bytes);
     weft_json_put_integer(&writer, "live_bytes", program->live_bytes);
     weft_json_put_integer(&writer, "base_bytes", program->base_bytes);
+    weft_json_put_integer(&writer, "staging_bytes", program->staging_bytes);
     weft_json_put_integer(&writer, "page_bytes", program->paging->page_bytes);
     weft_json_put_integer(&writer, "pages", program->paging->n_pages);
     weft_json_key(&writer, "policies");

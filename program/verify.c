@@ -18,12 +18,15 @@ static enum weft_status check_limit(const struct weft_program *program, int64_t 
                          program->paging->n_pages, program->paging->page_bytes,
                          program->arena_bytes);
     }
-    if (program->base_bytes < 0 || program->arena_bytes < 0 || program->base_bytes > limit_bytes ||
-        program->arena_bytes > limit_bytes - program->base_bytes) {
+    int64_t outside_bytes;
+    if (program->base_bytes < 0 || program->staging_bytes < 0 || program->arena_bytes < 0 ||
+        !weft_checked_add(program->base_bytes, program->staging_bytes, &outside_bytes) ||
+        outside_bytes > limit_bytes || program->arena_bytes > limit_bytes - outside_bytes) {
         return weft_fail(err, WEFT_E_DATA,
-                         "program: base %" PRId64 " bytes and arena %" PRId64
-                         " bytes exceed the limit of %" PRId64 " bytes",
-                         program->base_bytes, program->arena_bytes, limit_bytes);
+                         "program: base %" PRId64 " bytes, ring %" PRId64
+                         " bytes and arena %" PRId64 " bytes exceed the limit of %" PRId64 " bytes",
+                         program->base_bytes, program->staging_bytes, program->arena_bytes,
+                         limit_bytes);
     }
     return WEFT_OK;
 }
@@ -52,7 +55,7 @@ static enum weft_status check_live(const struct weft_program *program, const int
 {
     int64_t most = 0;
     for (int32_t s = 0; s < program->n_slots; s++) {
-        int64_t live = -program->base_bytes;
+        int64_t live = -weft_program_outside_bytes(program);
         for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++)
             live += rows[s * WEFT_CATEGORY_COUNT + c];
         if (live > most) most = live;

@@ -88,6 +88,15 @@ static bool is_shown(const struct weft_need *row)
     return row->applies && row->way == WEFT_NEED_PUBLISHED;
 }
 
+/* Whether a ring is held by some of them. */
+static bool is_staged(const struct weft_need *rows, int32_t n)
+{
+    bool staged = false;
+    for (int32_t i = 0; i < n; i++)
+        staged |= is_shown(&rows[i]) && rows[i].categories[WEFT_CATEGORY_STAGING] > 0;
+    return staged;
+}
+
 void weft_report_needs_memory(const struct weft_need *rows, int32_t n, struct weft_text *out)
 {
     struct weft_table table;
@@ -101,6 +110,7 @@ void weft_report_needs_memory(const struct weft_need *rows, int32_t n, struct we
     for (int32_t i = 0; i < n; i++)
         if (is_shown(&rows[i])) weft_table_cell(&table, "%s", rows[i].rule);
     for (int c = 0; c < WEFT_CATEGORY_COUNT; c++) {
+        if (c == WEFT_CATEGORY_STAGING && !is_staged(rows, n)) continue;
         weft_table_cell(&table, "%s", weft_category_text((enum weft_category)c));
         for (int32_t i = 0; i < n; i++)
             if (is_shown(&rows[i]))

@@ -70,6 +70,7 @@ void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_
                    plan->problem->slot_names[slot]);
     weft_table_init(&table, "lr");
     for (int i = 0; i < WEFT_CATEGORY_COUNT; i++) {
+        if (i == WEFT_CATEGORY_STAGING && bytes[i] == 0) continue;
         weft_table_cell(&table, "%s", weft_category_text((enum weft_category)i));
         weft_table_cell(&table, "%s", weft_units_show_bytes(bytes[i], shown));
         sum += bytes[i];
@@ -151,6 +152,31 @@ static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
     return use;
 }
 
+/* The hold of the ring through which state passes to a disk; NULL: there is none. */
+static const struct weft_hold *ring_of(const struct weft_problem *problem)
+{
+    for (int32_t i = 0; i < problem->n_common; i++)
+        if (problem->common[i].category == WEFT_CATEGORY_STAGING) return &problem->common[i];
+    return NULL;
+}
+
+static void report_ring(const struct weft_plan *plan, struct weft_text *out)
+{
+    char bytes[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_hold *ring = ring_of(plan->problem);
+    if (ring != NULL)
+        weft_text_addf(out, "%-9s through a ring of %s in the %s's memory, held throughout\n", "",
+                       weft_units_show_bytes(ring->bytes, bytes),
+                       plan->problem->tiers[ring->tier].name);
+    /* State might have been on a disk, and all of it stays. */
+    for (int32_t i = 0; i < plan->n_others && ring == NULL; i++) {
+        ring = ring_of(plan->others[i].problem);
+        if (ring != NULL)
+            weft_text_addf(out, "%-9s no state is there, so no ring of %s is held\n", "disk",
+                           weft_units_show_bytes(ring->bytes, bytes));
+    }
+}
+
 static void report_tiers(const struct weft_plan *plan, struct weft_text *out)
 {
     char held[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
@@ -172,6 +198,7 @@ static void report_tiers(const struct weft_plan *plan, struct weft_text *out)
                 use.n_layers, problem->n_decisions - n_units,
                 weft_units_show_bytes(use.saved_bytes, read));
     }
+    report_ring(plan, out);
 }
 
 void weft_report_mappings(const struct weft_program *program, struct weft_text *out)
@@ -226,15 +253,25 @@ static void report_period(const struct weft_plan *plan, struct weft_text *out)
     weft_text_add(out, "\n");
 }
 
+static bool leaves_homes_open(const struct weft_plan *plan)
+{
+    bool away = plan->problem->period.away;
+    for (int32_t i = 0; i < plan->n_others; i++)
+        away |= plan->others[i].problem->period.away;
+    return away;
+}
+
 /* The gap in the plan's own period may be closed where that of another is open. */
 static void report_least_bound(const struct weft_plan *plan, struct weft_text *out)
 {
     char bound[WEFT_UNITS_TEXT_BYTES];
     int64_t least_ns = weft_plan_least_bound_ns(plan);
-    weft_text_addf(out,
-                   "          of the %d periods planned (train.reduce, update_ahead), none faster "
-                   "than %s",
-                   plan->n_others + 1, weft_units_show_ns(least_ns, bound));
+    weft_text_addf(
+        out,
+        "          of the %d periods planned (train.reduce, update_ahead%s), none faster "
+        "than %s",
+        plan->n_others + 1, leaves_homes_open(plan) ? ", plan.offload" : "",
+        weft_units_show_ns(least_ns, bound));
     if (least_ns > 0 && least_ns < plan->bound_ns)
         weft_text_addf(out, ": gap %.3f %%",
                        100.0 * (double)(plan->prediction.step_ns - least_ns) / (double)least_ns);

@@ -28,7 +28,7 @@ int64_t weft_page_of_least(const struct weft_digest *table)
     enum { PAGES = 65536 }; /* so that what is rounded up is no matter */
     int64_t arena_bytes = table->least_bytes, page_bytes = WEFT_PAGE_LEAST_BYTES;
     for (int32_t i = 0; i < table->problem->n_common; i++)
-        if (table->problem->common[i].category == WEFT_CATEGORY_BASE &&
+        if (weft_category_is_outside(table->problem->common[i].category) &&
             table->problem->common[i].tier == 0)
             arena_bytes -= table->problem->common[i].bytes;
     while (page_bytes < WEFT_PAGE_LARGE_BYTES && 2 * page_bytes <= arena_bytes / PAGES)
@@ -113,7 +113,7 @@ static enum weft_status lower(struct weft_paged *run, int64_t rows_bytes, struct
             return status;
         }
         plan->prediction.arena_bytes = program->arena_bytes;
-        plan->prediction.total_bytes = program->base_bytes + program->arena_bytes;
+        plan->prediction.total_bytes = weft_program_outside_bytes(program) + program->arena_bytes;
     }
     if (!run->plan || plan->prediction.total_bytes < weft_paged_total_bytes(run)) {
         keep_plan(run, plan, program);

@@ -8,12 +8,8 @@
 #include "runtime/exec/parts.h"
 
 enum {
-    PAGE_BYTES = 4096,
-    BLOCK_BYTES = 1 << 20,
-    THREADS = 4,         /* requests at the disk at once in each direction */
-    SEATS = 2 * THREADS, /* of the ring */
-    WINDOWS = 2,         /* that may have a request beside those of the ring */
-    ITEMS_A_BLOCK = 4,   /* of a stream: submit, wait, copy, and one for the ends */
+    WINDOWS = 2,       /* at once; each has a seat of the ring, which nobody uses between steps */
+    ITEMS_A_BLOCK = 4, /* of a stream: submit, wait, copy, and one for the ends */
     STATES = WEFT_STATE_COUNT
 };
 
@@ -26,15 +22,16 @@ struct away_state {
 /* Seats that one stream uses, which waits for all before its work is over. */
 struct away_ring {
     unsigned char *memory;
-    int64_t tickets[SEATS];
+    int64_t *tickets; /* by seat */
 };
 
 struct exec_away {
     const struct weft_exec *exec;
     struct weft_store *store;
     struct weft_tier *tier;
-    struct away_ring rings[2];
-    int n_rings;                        /* one a stream */
+    struct weft_ring ring;
+    struct away_ring rings[2]; /* one a stream */
+    struct exec_window *windows[WINDOWS];
     int64_t n_blocks, most_blocks;      /* of all units, and of one */
     struct away_state (*units)[STATES]; /* by unit */
     struct weft_store_block *blocks;
@@ -43,10 +40,15 @@ struct exec_away {
 
 struct exec_window {
     struct exec_away *away;
-    unsigned char *memory;
-    int64_t block; /* that it holds; -1: none */
-    bool changed;  /* since it was read */
+    unsigned char *memory; /* a seat's */
+    int64_t block;         /* that it holds; -1: none */
+    bool changed;          /* since it was read */
 };
+
+static int64_t block_bytes(const struct exec_away *away)
+{
+    return away->ring.block_bytes;
+}
 
 unsigned char *weft_exec_state_at(const struct weft_nn_unit *unit, enum weft_state state)
 {
@@ -69,7 +71,7 @@ static void list_unit(struct exec_away *away, int32_t u)
     int64_t blocks = 0;
     for (int state = 0; state < STATES; state++) {
         if (weft_exec_state_at(&unit->nn, (enum weft_state)state) == NULL) continue;
-        const int64_t n = (unit->state_bytes.end + BLOCK_BYTES - 1) / BLOCK_BYTES;
+        const int64_t n = (unit->state_bytes.end + block_bytes(away) - 1) / block_bytes(away);
         away->units[u][state] = (struct away_state){away->n_blocks + blocks, n};
         blocks += n;
     }
@@ -80,13 +82,14 @@ static void list_unit(struct exec_away *away, int32_t u)
 /* Bytes that count of a state's block. */
 static int64_t bytes_of(const struct exec_away *away, int32_t u, int64_t block)
 {
-    const int64_t left = away->exec->units[u].state_bytes.end - block * BLOCK_BYTES;
-    return left < BLOCK_BYTES ? left : BLOCK_BYTES;
+    const int64_t left = away->exec->units[u].state_bytes.end - block * block_bytes(away);
+    return left < block_bytes(away) ? left : block_bytes(away);
 }
 
 static int64_t align(int64_t bytes)
 {
-    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    enum { TO = WEFT_DISK_ALIGN_BYTES };
+    return (bytes + TO - 1) / TO * TO;
 }
 
 static void fill_blocks(struct exec_away *away)
@@ -105,19 +108,21 @@ static void fill_blocks(struct exec_away *away)
 
 static enum weft_status open_rings(struct exec_away *away, struct weft_error *err)
 {
-    const int64_t ring_bytes = (int64_t)SEATS * BLOCK_BYTES;
-    const struct weft_tier_options options = {.name = "ring of the disk",
-                                              .page_bytes = PAGE_BYTES,
-                                              .pages = away->n_rings * ring_bytes / PAGE_BYTES};
+    const struct weft_ring *ring = &away->ring;
+    const int64_t bytes = weft_ring_bytes(ring), page_bytes = weft_ring_page_bytes(ring);
+    const struct weft_tier_options options = {
+        .name = "ring of the disk", .page_bytes = page_bytes, .pages = bytes / page_bytes};
     struct weft_stretch all;
     struct weft_memory_span span;
     int32_t n;
     WEFT_TRY(weft_tier_create(&options, &away->tier, err));
     WEFT_TRY(weft_tier_take(away->tier, options.pages, &all, 1, &n, err));
-    WEFT_TRY(
-        weft_tier_spans(away->tier, &all, 1, 0, away->n_rings * ring_bytes, &span, 1, &n, err));
-    for (int r = 0; r < away->n_rings; r++)
-        away->rings[r].memory = (unsigned char *)span.at + r * ring_bytes;
+    WEFT_TRY(weft_tier_spans(away->tier, &all, 1, 0, bytes, &span, 1, &n, err));
+    for (int r = 0; r < ring->lanes; r++) {
+        away->rings[r].memory = (unsigned char *)span.at + r * ring->seats * ring->block_bytes;
+        away->rings[r].tickets = calloc((size_t)ring->seats, sizeof *away->rings[r].tickets);
+        if (away->rings[r].tickets == NULL) return weft_fail_memory(err, "the ring of a disk");
+    }
     return WEFT_OK;
 }
 
@@ -127,8 +132,8 @@ static enum weft_status open_away(struct exec_away *away, struct weft_error *err
     const struct weft_cluster *cluster = &exec->options.config->cluster;
     const struct weft_store_options options = {
         .directory = cluster->disk.path,
-        .threads = THREADS,
-        .requests = SEATS + WINDOWS,
+        .threads = away->ring.threads,
+        .requests = away->ring.seats + WINDOWS,
         .spans = 1,
         .timeout_ns = cluster->timeout_ns,
         .unverified = !cluster->disk.verify,
@@ -159,7 +164,7 @@ enum weft_status weft_exec_away_create(const struct weft_exec *exec, struct exec
     struct exec_away *away = calloc(1, sizeof *away);
     if (away == NULL) return weft_fail_memory(err, "state that is away");
     away->exec = exec;
-    away->n_rings = program->lanes[program->n_lanes - 1].kind == WEFT_LANE_KIND_WRITE ? 2 : 1;
+    away->ring = program->ring;
     const enum weft_status status = open_away(away, err);
     if (status != WEFT_OK) {
         weft_exec_away_destroy(away);
@@ -174,6 +179,8 @@ void weft_exec_away_destroy(struct exec_away *away)
     if (away == NULL) return;
     weft_store_destroy(away->store);
     weft_tier_destroy(away->tier);
+    for (int r = 0; r < away->ring.lanes; r++)
+        free(away->rings[r].tickets);
     free(away->blocks);
     free(away->units);
     free(away);
@@ -191,7 +198,7 @@ struct passing {
 static struct weft_memory_span seat_of(const struct passing *passing)
 {
     const struct exec_away *away = passing->away;
-    return (struct weft_memory_span){passing->ring->memory + (int64_t)passing->seat * BLOCK_BYTES,
+    return (struct weft_memory_span){passing->ring->memory + passing->seat * block_bytes(away),
                                      away->blocks[passing->block].bytes};
 }
 
@@ -242,13 +249,13 @@ static struct passing block_of(const struct passage *passage, enum weft_store_di
     int64_t left = k;
     while (left >= away->units[passage->u][state].n_blocks)
         left -= away->units[passage->u][state++].n_blocks;
-    *at = weft_exec_state_at(&passage->unit->nn, (enum weft_state)state) + left * BLOCK_BYTES;
+    *at = weft_exec_state_at(&passage->unit->nn, (enum weft_state)state) + left * block_bytes(away);
     *bytes = bytes_of(away, passage->u, left);
-    struct away_ring *ring = &away->rings[direction == WEFT_STORE_READ ? 0 : away->n_rings - 1];
+    struct away_ring *ring = &away->rings[direction == WEFT_STORE_READ ? 0 : away->ring.lanes - 1];
     return (struct passing){away,
                             ring,
                             direction,
-                            (int32_t)(k % SEATS),
+                            (int32_t)(k % away->ring.seats),
                             away->units[passage->u][state].first_block + left,
                             passage->exec->periods};
 }
@@ -262,12 +269,13 @@ void weft_exec_push_read(struct weft_exec *exec, struct weft_stream *stream,
                          const struct exec_unit *unit)
 {
     const struct passage passage = passage_of(exec, stream, unit);
-    for (int64_t k = 0; k < passage.n + SEATS; k++) {
+    const int32_t seats = exec->away->ring.seats;
+    for (int64_t k = 0; k < passage.n + seats; k++) {
         unsigned char *at;
         int64_t bytes;
-        if (k >= SEATS) {
+        if (k >= seats) {
             const struct passing there =
-                block_of(&passage, WEFT_STORE_READ, k - SEATS, &at, &bytes);
+                block_of(&passage, WEFT_STORE_READ, k - seats, &at, &bytes);
             weft_stream_push(passage.stream, wait_for_seat, &there, sizeof there);
             weft_arena_write(exec->arena, passage.stream, at, memory_of(&there), bytes);
         }
@@ -281,12 +289,13 @@ void weft_exec_push_write(struct weft_exec *exec, struct weft_stream *stream,
                           const struct exec_unit *unit)
 {
     const struct passage passage = passage_of(exec, stream, unit);
-    for (int64_t k = 0; k < passage.n + SEATS; k++) {
+    const int32_t seats = exec->away->ring.seats;
+    for (int64_t k = 0; k < passage.n + seats; k++) {
         unsigned char *at;
         int64_t bytes;
-        if (k >= SEATS) {
+        if (k >= seats) {
             const struct passing gone =
-                block_of(&passage, WEFT_STORE_WRITE, k - SEATS, &at, &bytes);
+                block_of(&passage, WEFT_STORE_WRITE, k - seats, &at, &bytes);
             weft_stream_push(passage.stream, wait_for_seat, &gone, sizeof gone);
         }
         if (k >= passage.n) continue;
@@ -302,18 +311,27 @@ int32_t weft_exec_away_items(const struct weft_exec *exec)
     return items < WEFT_STREAM_MOST_QUEUE ? (int32_t)items : WEFT_STREAM_MOST_QUEUE;
 }
 
+/* The seats of both lanes stand behind each other. */
+static unsigned char *seat_memory(const struct exec_away *away, int seat)
+{
+    return away->rings[0].memory + seat * block_bytes(away);
+}
+
 enum weft_status weft_exec_window_open(struct exec_away *away, struct exec_window **out,
                                        struct weft_error *err)
 {
+    int w = 0;
+    while (w < WINDOWS && away->windows[w] != NULL)
+        w++;
+    if (w == WINDOWS)
+        return weft_fail(err, WEFT_E_INTERNAL, "there are %d windows already on state that is away",
+                         w);
     struct exec_window *window = calloc(1, sizeof *window);
     if (window == NULL) return weft_fail_memory(err, "a window on state that is away");
     window->away = away;
     window->block = -1;
-    window->memory = aligned_alloc(PAGE_BYTES, BLOCK_BYTES);
-    if (window->memory == NULL) {
-        weft_exec_window_close(window);
-        return weft_fail_memory(err, "a window on state that is away");
-    }
+    window->memory = seat_memory(away, w);
+    away->windows[w] = window;
     *out = window;
     return WEFT_OK;
 }
@@ -321,7 +339,8 @@ enum weft_status weft_exec_window_open(struct exec_away *away, struct exec_windo
 void weft_exec_window_close(struct exec_window *window)
 {
     if (window == NULL) return;
-    free(window->memory);
+    for (int w = 0; w < WINDOWS; w++)
+        if (window->away->windows[w] == window) window->away->windows[w] = NULL;
     free(window);
 }
 
@@ -362,7 +381,7 @@ static enum weft_status move_elements(struct exec_window *window, const struct a
                                       int64_t from, int64_t n, float *out, const float *values,
                                       struct weft_error *err)
 {
-    const int64_t size = sizeof(float), in_block = BLOCK_BYTES / size;
+    const int64_t size = sizeof(float), in_block = block_bytes(window->away) / size;
     for (int64_t done = 0; done < n;) {
         const int64_t block = (from + done) / in_block, first = (from + done) % in_block;
         const int64_t count = n - done < in_block - first ? n - done : in_block - first;
@@ -428,12 +447,20 @@ enum weft_status weft_exec_away_clear(struct exec_away *away, struct weft_error 
 {
     struct exec_window *window = NULL;
     WEFT_TRY(weft_exec_window_open(away, &window, err));
-    memset(window->memory, 0, BLOCK_BYTES);
+    memset(window->memory, 0, (size_t)block_bytes(away));
     enum weft_status status = WEFT_OK;
     for (int64_t block = 0; block < away->n_blocks && status == WEFT_OK; block++)
         status = write_block(window, block, err);
     weft_exec_window_close(window);
     return status;
+}
+
+int64_t weft_exec_ring_bytes(const struct weft_exec *exec)
+{
+    int64_t resident_bytes = 0, swapped_bytes;
+    if (exec->away == NULL || !weft_tier_look(exec->away->tier, &resident_bytes, &swapped_bytes))
+        return 0;
+    return resident_bytes;
 }
 
 void weft_exec_away_warn(struct exec_away *away)

@@ -33,10 +33,11 @@ void weft_exec_push_write(struct weft_exec *exec, struct weft_stream *stream,
 /* The most items that either has on the stream. */
 int32_t weft_exec_away_items(const struct weft_exec *exec);
 
-/* The host's way to elements that are away: a block at a time, in memory of its own, so that each
- * thread has one. Elements are [from, from + n) of a unit's state. What was written is on the disk
- * once the window leaves its block: for another one, or when it is told to; and before a step is
- * issued it must leave, for it does not see what steps do. */
+/* The host's way to elements that are away: a block at a time, in a seat of the ring, of which
+ * there are two, so that one thread opens and closes them, and uses each. Elements are [from, from
+ * + n) of a unit's state. What was written is on the disk once the window leaves its block: for
+ * another one, or when it is told to; and before a step is issued it must leave, for it does not
+ * see what steps do, and they use its seat. WEFT_E_INTERNAL for a third one. */
 struct exec_window;
 WEFT_MUST_USE enum weft_status weft_exec_window_open(struct exec_away *away,
                                                      struct exec_window **out,

@@ -138,6 +138,9 @@ bool weft_exec_tell_trespass(const struct weft_exec *exec, const void *address, 
 
 /* How large the pages are together that were ever touched (found by pattern), with poison on; else
  * those that are planned. Behind a settle. */
+/* Bytes of the ring of a disk that are in memory, as the system counts them; 0 without one, or
+ * where it does not say. */
+int64_t weft_exec_ring_bytes(const struct weft_exec *exec);
 WEFT_MUST_USE enum weft_status weft_exec_touched_bytes(struct weft_exec *exec, int64_t *bytes,
                                                        struct weft_error *err);
 

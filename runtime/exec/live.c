@@ -187,6 +187,7 @@ static void list_launches(struct exec_live *live)
 static void settle(struct exec_live *live)
 {
     live->bytes[WEFT_CATEGORY_BASE] = live->program->base_bytes;
+    live->bytes[WEFT_CATEGORY_STAGING] = live->program->staging_bytes;
     for (int32_t b = 0, next = 0; b < live->program->n_buffers; b++) {
         const struct weft_buffer *buffer = &live->program->buffers[b];
         live->first_piece[b] = next;

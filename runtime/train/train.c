@@ -267,12 +267,12 @@ static enum weft_status look_at_memory(struct run *run, int64_t step, struct wef
         warn_of_memory(run, step, outside_bytes, bytes > limit_bytes);
         return WEFT_OK;
     }
-    return weft_fail(err, WEFT_E_INFEASIBLE,
-                     "step %" PRId64 ": this rank holds %" PRId64
-                     " bytes, over the limit of %" PRId64 ": outside the arena %" PRId64
-                     ", where the plan counts %" PRId64
-                     " as base. Measure it with `weft profile`, or set cluster.base",
-                     step, bytes, limit_bytes, outside_bytes, run->options->program->base_bytes);
+    return weft_fail(
+        err, WEFT_E_INFEASIBLE,
+        "step %" PRId64 ": this rank holds %" PRId64 " bytes, over the limit of %" PRId64
+        ": outside the arena %" PRId64 ", where the plan counts %" PRId64
+        " as base and ring of a disk. Measure it with `weft profile`, or set cluster.base",
+        step, bytes, limit_bytes, outside_bytes, weft_program_outside_bytes(run->options->program));
 }
 
 /* All ranks know who is slow; rank 0 says it. */
@@ -397,8 +397,9 @@ static enum weft_status run_steps(struct run *run, struct weft_error *err)
     summarise_times(run);
     const struct weft_program *program = run->options->program;
     run->result.predicted_step_ns = run->facts.predicted_step_ns;
-    run->result.planned_bytes = program->base_bytes + program->arena_bytes;
+    run->result.planned_bytes = weft_program_outside_bytes(program) + program->arena_bytes;
     run->result.measured_bytes = run->memory_bytes;
+    run->result.ring_bytes = weft_exec_ring_bytes(run->exec);
     WEFT_TRY(weft_exec_touched_bytes(run->exec, &run->result.touched_bytes, err));
     return weft_exec_fingerprint(run->exec, &run->result.fingerprint, err);
 }

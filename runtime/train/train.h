@@ -97,10 +97,11 @@ struct weft_train_result {
     int64_t step_ns, exposed_ns, overlapped_ns;
     int64_t predicted_step_ns; /* by the plan */
     int64_t data_wait_ns;      /* for data on this rank, over all steps after the first two */
-    int64_t planned_bytes;     /* base + arena */
+    int64_t planned_bytes;     /* base + ring + arena */
     int64_t measured_bytes;    /* anonymous memory + the arena's own allocated bytes */
     int64_t touched_bytes;
-    bool emulated; /* the link that the times depend on */
+    int64_t ring_bytes; /* of a disk's ring, in memory as the system counts it; 0 without one */
+    bool emulated;      /* the link that the times depend on */
 };
 
 /* Compares what ranks were given (WEFT_E_DISAGREE, runtime/train/identity.h), maps the arena,

@@ -56,6 +56,8 @@ static const char *remedy(enum weft_category category)
     case WEFT_CATEGORY_ACTIVATIONS:
     case WEFT_CATEGORY_TEMPORARY:
         return "a smaller micro_batch or a shorter seq_len";
+    case WEFT_CATEGORY_STAGING:
+        return "smaller units, or a profile of a disk that needs fewer requests at once";
     case WEFT_CATEGORY_COMMUNICATION:
     case WEFT_CATEGORY_BASE:
     case WEFT_CATEGORY_COUNT:

@@ -49,15 +49,33 @@ def plans_say_where_state_is(weft):
     path = config(weft, (limit + without) // 2, cluster__disk=DISK)
     said = plan(weft, path)
     disk = said["tiers"][0]
+    ring = said["peak_memory_bytes"]["staging"]
+    assert 0 < ring < 1 << 20, "less than where units are larger: %d" % ring
     away = [unit for unit, strategy in said["policies"].items() if strategy.endswith("+disk")]
     assert disk["name"] == "disk" and disk["units"] == len(away) > 0, said
     assert disk["peak_bytes"] == disk["read_bytes"] == disk["written_bytes"] > 0, disk
     told = " ".join(weft.expect(0, "plan", path).split())
+    assert "through a ring of" in told and " staging " in told, told
     assert f"state of {len(away)} of {len(said['policies'])} units" in told, told
     told = " ".join(weft.expect(0, "verify", "plan.json", "--config", path).split())
     assert "safe in every timing" in told, told
     weft.expect(78, "plan", config(weft, limit // 2, cluster__disk={**DISK, "limit": "4KiB"}),
-                says=["tier device", "tier disk", "would have to have at least"])
+                says=["least limit that fits is", "If state is away:", "tier device", "tier disk",
+                      "would have to have at least"])
+
+
+@case
+def what_stays_needs_no_ring(weft):
+    without = plan(weft, config(weft, 1 << 30))
+    path = config(weft, 1 << 30, cluster__disk=DISK)
+    stays = plan(weft, path)
+    assert "tiers" not in stays and stays["peak_memory_bytes"]["staging"] == 0, stays
+    for name in "policies", "step_ns", "total_bytes", "peak_memory_bytes":
+        assert stays[name] == without[name], (name, stays[name], without[name])
+    told = weft.expect(0, "plan", path)
+    assert "disk      no state is there, so no ring of" in told, told
+    assert "(train.reduce, update_ahead, plan.offload)" in told, told
+    weft.expect(0, "verify", "plan.json", "--config", path)
 
 
 @case
@@ -78,14 +96,17 @@ def less_memory_than_the_state_needs_gives_the_same_bits(weft):
         raise Skip("the directory for files of tests is kept in memory")
     limit = (least(weft, cluster__disk=DISK) + least(weft)) // 2
 
-    def fingerprint(run, **changes):
+    def result(run, **changes):
         weft.expect(0, "train", config(weft, **changes), "--run", run, "-q", timeout=200)
         with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
-            return json.load(file)["fingerprint"]
+            return json.load(file)
 
     weft.expect(78, "train", config(weft, limit), "--run", "refused")
-    ample = fingerprint("ample", limit=1 << 30)
-    assert fingerprint("away", limit=limit, cluster__disk=DISK) == ample
+    ample = result("ample", limit=1 << 30)
+    away = result("away", limit=limit, cluster__disk=DISK)
+    assert away["fingerprint"] == ample["fingerprint"]
+    ring = plan(weft, config(weft, limit, cluster__disk=DISK))["peak_memory_bytes"]["staging"]
+    assert (ample["ring_bytes"], away["ring_bytes"]) == (0, ring) and ring > 0, (ample, away, ring)
     assert os.listdir(weft.path("scratch")) == []
 
 

@@ -196,7 +196,7 @@ Test(period, may_begin_with_a_slot_before_all_updates)
     struct weft_model *model = make_tied_model(false);
     struct weft_shards *shards = shard(model);
     struct weft_period_rule rule = plain_period;
-    rule.opens = true;
+    rule.away = true;
     struct weft_period *period = create(model, shards, &rule);
     const char *const expected[] = {"o",  "U0", "U1", "U2", "U3", "f", "F0", "F1", "F2",
                                     "F3", "B3", "B2", "B1", "B0", "d", "n",  NULL};

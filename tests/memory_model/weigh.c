@@ -440,7 +440,7 @@ Test(weigh, state_on_the_disk_is_on_the_device_in_its_update_alone)
     struct weft_period_rule rule = plain_train;
     struct weft_weigh_options options = single;
     struct stage stage = {.model = make_model(layers, 3)};
-    rule.opens = true;
+    rule.away = true;
     options.state_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_DISK;
     cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
     weft_period_destroy(stage.period);

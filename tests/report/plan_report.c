@@ -110,7 +110,7 @@ Test(plan_report, tells_the_gap_over_all_periods_where_that_is_wider)
 {
     struct weft_problem problem = small_problem();
     struct weft_plan *plan = small_plan(&problem);
-    struct weft_plan_variant other = {.bound_ns = 8000};
+    struct weft_plan_variant other = {.problem = &problem, .bound_ns = 8000};
     plan->prediction.step_ns = plan->bound_ns = 10000;
     plan->bound_by = "channel";
     plan->n_others = 1;

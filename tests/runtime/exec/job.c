@@ -33,11 +33,7 @@ void job_open_input(struct job *job, const struct weft_config_input *input)
         .model = job->config->model,
         .shards = job->stages.shards,
         .period = job->stages.period,
-        .weigh = {.batch = weft_config_batch(job->config),
-                  .reduce = (enum weft_dtype)job->config->train.precision.reduce,
-                  .accumulate = (enum weft_dtype)job->config->train.precision.accumulate,
-                  .n_moments = weft_config_moments(job->config),
-                  .base_bytes = job->profile->base_bytes},
+        .weigh = weft_stages_weigh_options(job->config, job->profile, &job->stages.period->rule),
         .page_bytes = WEFT_PAGE_LEAST_BYTES,
     };
 }

@@ -46,6 +46,11 @@ class Machine:
         beside = Path(self.home) / "bin" / name
         return shutil.which(name) or (str(beside) if self.home and beside.exists() else None)
 
+    def sanitizer(self):
+        """NVIDIA's compute-sanitizer, or None. It has nothing to look at where the GPU is a double, so a test names
+        what stands for it."""
+        return os.environ.get("WEFT_COMPUTE_SANITIZER") or (None if self.emulated else self.tool("compute-sanitizer"))
+
     def start(self, *words, env=None):
         return subprocess.Popen([str(word) for word in words], cwd=self.scratch, env={**self.env, **(env or {})},
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)

@@ -66,7 +66,84 @@ def kernels(machine, notes):
         worst = re.search(r"worst error is ([\d.]+) of its bound", out)
         figures[kernel] = {"cases": len(good), "failed": len(failed), "seconds": round(time.monotonic() - began, 2),
                            **({"worst error / bound": float(worst[1])} if worst else {})}
-    notes.skip("the same cases under compute-sanitizer", "--quick" if notes.quick else "not part of it yet")
+    return figures
+
+
+SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
+FOUND = 99  # the exit code that compute-sanitizer is asked for where it finds something
+
+
+def sanitized(machine, notes):
+    """The same cases under NVIDIA's compute-sanitizer. Operands are pinned memory of the host, whose first reads
+    initcheck does not follow: of it alone shared memory and the kernels' own are looked at."""
+    tool = machine.sanitizer()
+    if notes.quick or tool is None:
+        notes.skip("the same cases under compute-sanitizer",
+                   "compute-sanitizer was not found" if tool is None else "--quick")
+        return {}
+    figures = {}
+    for check in SANITIZERS:
+        clean = 0
+        for kernel in KERNELS:
+            program = machine.build / "tests/emulation/nn" / f"gpu-{kernel}"
+            code, out, err = machine.run(tool, "--tool", check, "--error-exitcode", FOUND, program, timeout=600)
+            clean += code == 0
+            if code != 0:
+                what = f"{check} finds something" if code == FOUND else f"exit code {code} under {check}"
+                notes.fail(f"kernels of {kernel}: {what}", out + err)
+        figures[check] = f"{clean} of {len(KERNELS)} programs clean"
+    return figures
+
+
+def told(machine, notes, program, words):
+    """The lines that a program of bench/gpu tells, as they are in JSON."""
+    path = machine.build / "bench/gpu" / program
+    if not path.exists():
+        notes.skip(program, "the build found no header for it")
+        return []
+    code, out, err = machine.run(path, *(["--small"] if notes.emulated else []), *words, timeout=600)
+    if code != 0:
+        notes.fail(f"{program}: exit code {code}", err + out)
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+
+
+def products(machine, notes):
+    """Every product of a GPT by cuBLASLt, as a run would choose it: against fp64, repeated, beside its bound. That a
+    product is wrong or has other bits is the program's exit code."""
+    lines = told(machine, notes, "gpu-products", ["bf16"] if notes.quick and not notes.emulated else [])
+    figures = {line["product"]: {key: value for key, value in line.items() if key != "product"}
+               for line in lines if "product" in line}
+    own = [name for name, line in figures.items() if line["way"] == "own"]
+    if own:
+        notes.fail(f"{len(own)} products have no way of the library's that is right", "\n".join(own))
+    return figures
+
+
+def times(machine, notes):
+    """Kernels at the size of a training step, beside the least that their bytes and multiplications take."""
+    lines = told(machine, notes, "gpu-times", [])
+    return {line.pop("kernel", "machine"): line for line in lines}
+
+
+# Two processes on one GPU, which NCCL takes for two hosts: sockets are all that it has then.
+ONE_GPU = {"WEFT_NCCL_ONE_GPU": "1", "CUDA_VISIBLE_DEVICES": "0", "WEFT_DOUBLE_GPUS": "1", "NCCL_NET": "Socket",
+           "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1",
+           "NCCL_NVLS_ENABLE": "0", "NCCL_CUMEM_ENABLE": "0", "NCCL_MAX_CTAS": "2"}
+
+
+def one_gpu(machine, notes):
+    """Two ranks on one GPU by NCCL over sockets: the bits of two ranks, whatever the policy. No speed."""
+    stored = json.loads((notes.bits / "runs.json").read_text()).get("2 ranks")
+    if stored is None:
+        notes.fail("nothing is stored of a run of 2 ranks", "")
+        return {}
+    figures = {}
+    for planner in ("all-fsdp", "all-dp"):
+        got = machine.train(steps=STEPS, env=ONE_GPU, ranks=2, planner=planner, blocks=3)
+        found = differences(got, stored)
+        if found:
+            notes.fail(f"2 ranks on one GPU, {planner}: {'; '.join(found)}", json.dumps(got["losses"]))
+        figures[planner] = {"as stored": not found, "seconds": got["seconds"]}
     return figures
 
 
@@ -196,13 +273,14 @@ def faults(machine, notes):
     return figures
 
 
-SECTIONS = {"doctor": doctor, "kernels": kernels, "fingerprints": fingerprints, "determinism": determinism,
-            "faults": faults, "memory": memory}
+SECTIONS = {"doctor": doctor, "kernels": kernels, "sanitizer": sanitized, "products": products,
+            "fingerprints": fingerprints, "determinism": determinism, "one GPU": one_gpu, "faults": faults,
+            "memory": memory, "times": times}
 
 # What no section exercises, wherever it runs.
 NEVER = {
     "peer access and NVLink": "no section looks at them yet",
-    "products by cuBLASLt": "they are not called yet",
+    "loopback": "there is no communicator of virtual ranks yet",
     "tiers": "they are planned on no GPU yet",
-    "speed": "nothing is timed yet but whole runs of tiny models",
+    "speed of whole runs beside PyTorch and llm.c": "products and kernels are timed, and no training of a full model",
 }

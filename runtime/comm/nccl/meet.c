@@ -20,7 +20,20 @@ struct identity {
     int32_t runtime;
 };
 
-static enum weft_status fill_identity(struct identity *out, struct weft_error *err)
+/* NCCL takes ranks of one host, as NCCL_HOSTID tells it, for ranks that need GPUs of their own.
+ * With WEFT_NCCL_ONE_GPU each rank is a host: bench/gpu/run has two processes on one GPU that way.
+ */
+static void fill_host(char host[HOST_BYTES], int32_t rank)
+{
+    enum { RANK_BYTES = 12 };
+    if (gethostname(host, HOST_BYTES - 1) != 0) host[0] = '\0';
+    if (getenv("WEFT_NCCL_ONE_GPU") == NULL) return;
+    host[HOST_BYTES - RANK_BYTES - 1] = '\0';
+    snprintf(host + strlen(host), RANK_BYTES, ".%d", rank);
+    setenv("NCCL_HOSTID", host, 1);
+}
+
+static enum weft_status fill_identity(struct identity *out, int32_t rank, struct weft_error *err)
 {
     struct cudaDeviceProp properties;
     int ordinal = 0, runtime = 0;
@@ -28,7 +41,7 @@ static enum weft_status fill_identity(struct identity *out, struct weft_error *e
     if (code == cudaSuccess) code = cudaGetDeviceProperties(&properties, ordinal);
     if (code == cudaSuccess) code = cudaRuntimeGetVersion(&runtime);
     if (code != cudaSuccess) return weft_cuda_fail(code, "look at the GPU", err);
-    if (gethostname(out->host, sizeof out->host - 1) != 0) out->host[0] = '\0';
+    fill_host(out->host, rank);
     snprintf(out->kind, sizeof out->kind, "%.128s, compute capability %d.%d", properties.name,
              properties.major, properties.minor);
     out->gpu = properties.uuid;
@@ -86,7 +99,7 @@ static enum weft_status share_identities(struct weft_comm *control, struct weft_
     struct weft_error own = {.status = WEFT_OK};
     struct identity mine;
     memset(&mine, 0, sizeof mine);
-    const enum weft_status filled = fill_identity(&mine, &own);
+    const enum weft_status filled = fill_identity(&mine, weft_comm_rank(control), &own);
     WEFT_TRY(weft_comm_share_outcome(control, filled, &own, err));
     struct identity *all = calloc((size_t)ranks, sizeof *all);
     if (all == NULL) return weft_fail_memory(err, "what ranks tell each other");

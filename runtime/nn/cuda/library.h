@@ -26,6 +26,13 @@ struct weft_cuda_request {
     const float *times;
 };
 
+/* What an algorithm is, as far as the library tells: numbers are its own. */
+struct weft_cuda_algorithm_facts {
+    int32_t id, tile, stages, parts; /* of k */
+    const char *scheme;              /* how parts are added up */
+    int64_t workspace_bytes;
+};
+
 struct weft_cuda_library_ops {
     const char *name; /* as WEFT_GEMM has it */
     /* With the GPU of the calling thread. WEFT_E_ENVIRONMENT where there is no such library, no
@@ -44,6 +51,10 @@ struct weft_cuda_library_ops {
     const char *(*refuses)(const struct weft_cuda_library *library,
                            const struct weft_cuda_request *asked,
                            const struct weft_cuda_algorithm *algorithm);
+    /* For reports; the algorithm is not refused. */
+    void (*facts)(const struct weft_cuda_library *library, const struct weft_cuda_request *asked,
+                  const struct weft_cuda_algorithm *algorithm,
+                  struct weft_cuda_algorithm_facts *out);
     int (*run)(const struct weft_cuda_library *library, const struct weft_cuda_request *asked,
                const struct weft_cuda_algorithm *algorithm, void *workspace,
                struct CUstream_st *on);

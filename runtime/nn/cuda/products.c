@@ -348,6 +348,42 @@ static const char *products_refuses(const struct weft_cuda_library *l,
     return refuse_sums(l, &asked->product, &given);
 }
 
+static int32_t fact_of(const struct weft_cuda_library *l, const cublasLtMatmulAlgo_t *algorithm,
+                       cublasLtMatmulAlgoConfigAttributes_t what)
+{
+    int32_t value = -1;
+    size_t written = 0;
+    (void)l->cublasLtMatmulAlgoConfigGetAttribute(algorithm, what, &value, sizeof value, &written);
+    return value;
+}
+
+static const char *name_scheme(int32_t scheme)
+{
+    if (scheme == CUBLASLT_REDUCTION_SCHEME_NONE) return "none";
+    return scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE ? "fp32 in order" : "another";
+}
+
+static void products_facts(const struct weft_cuda_library *l, const struct weft_cuda_request *asked,
+                           const struct weft_cuda_algorithm *algorithm,
+                           struct weft_cuda_algorithm_facts *out)
+{
+    struct description d;
+    cublasLtMatmulAlgo_t given;
+    cublasLtMatmulHeuristicResult_t result = {.workspaceSize = 0};
+    memcpy(&given, algorithm, sizeof given);
+    if (describe(l, asked, &d) == CUBLAS_STATUS_SUCCESS) {
+        (void)l->cublasLtMatmulAlgoCheck(l->handle, &d.matmul, &d.a, &d.b, &d.c, &d.c, &given,
+                                         &result);
+    }
+    *out = (struct weft_cuda_algorithm_facts){
+        .id = fact_of(l, &given, CUBLASLT_ALGO_CONFIG_ID),
+        .tile = fact_of(l, &given, CUBLASLT_ALGO_CONFIG_TILE_ID),
+        .stages = fact_of(l, &given, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+        .parts = fact_of(l, &given, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+        .scheme = name_scheme(fact_of(l, &given, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME)),
+        .workspace_bytes = (int64_t)result.workspaceSize};
+}
+
 static int products_candidates(const struct weft_cuda_library *l,
                                const struct weft_cuda_request *asked,
                                struct weft_cuda_algorithm out[WEFT_CUDA_MOST_CANDIDATES])
@@ -426,6 +462,7 @@ const struct weft_cuda_library_ops weft_cuda_cublaslt = {
     .workspace_bytes = products_workspace_bytes,
     .candidates = products_candidates,
     .refuses = products_refuses,
+    .facts = products_facts,
     .run = products_run,
     .stream = products_stream,
     .await = products_await,

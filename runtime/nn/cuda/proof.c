@@ -20,6 +20,7 @@ struct proof {
     struct weft_cuda_request asked;
     char *memory; /* shared */
     int64_t at[OPERANDS], bytes;
+    double *worst; /* error beside the most that is allowed */
 };
 
 static int64_t cut(int64_t size, int64_t most)
@@ -154,6 +155,13 @@ static double slope_in_fp64(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
 }
 
+static bool is_near(const struct proof *p, double got, double expected, double most)
+{
+    const double error = fabs(got - expected);
+    if (error > *p->worst * most) *p->worst = most > 0 ? error / most : HUGE_VAL;
+    return error <= most;
+}
+
 static enum weft_status fail_element(const struct proof *p, const char *what, int64_t i, int64_t j,
                                      double got, double expected, struct weft_error *err)
 {
@@ -192,7 +200,7 @@ static enum weft_status compare_gelu(const struct proof *p, int64_t i, int64_t j
     const double most =
         most_gelu_error * (1 + fabs(c)) +
         rounding(p->choice.key.c_dtype) * (fabs(expected) + fabs(slope_in_fp64(c) * c));
-    if (fabs(got - expected) <= most) return WEFT_OK;
+    if (is_near(p, got, expected, most)) return WEFT_OK;
     return fail_element(p, "GELU of element", i, j, got, expected, err);
 }
 
@@ -218,7 +226,7 @@ static enum weft_status compare_element(const struct proof *p, int64_t i, int64_
         expected *= slope;
     }
     const double got = number_at(p, OF_C, at);
-    if (!(fabs(got - expected) <= most))
+    if (!is_near(p, got, expected, most))
         return fail_element(p, "element", i, j, got, expected, err);
     return has(p, WEFT_CUDA_GELU) ? compare_gelu(p, i, j, got, err) : WEFT_OK;
 }
@@ -245,19 +253,35 @@ static enum weft_status run_and_compare(struct proof *p, struct weft_error *err)
     return compare(p, err);
 }
 
+static enum weft_status prove(struct proof *p, struct weft_error *err)
+{
+    const struct weft_nn_cuda *cuda = p->cuda;
+    void *memory = NULL;
+    lay_out(p);
+    WEFT_TRY(weft_nn_cuda_status(cuda, cuda->machine->share(p->bytes, &memory),
+                                 "memory to try a product", err));
+    p->memory = memory;
+    const enum weft_status status = run_and_compare(p, err);
+    cuda->machine->unshare(memory);
+    return status;
+}
+
 enum weft_status weft_cuda_prove(const struct weft_nn_cuda *cuda,
                                  const struct weft_cuda_choice *choice, struct weft_error *err)
 {
-    struct proof p = {.cuda = cuda, .choice = *choice};
-    void *memory = NULL;
+    double worst = 0;
+    struct proof p = {.cuda = cuda, .choice = *choice, .worst = &worst};
     p.choice.key.m = cut(choice->key.m, REST);
     p.choice.key.n = cut(choice->key.n, REST);
     p.choice.key.k = cut(choice->key.k, MOST_K);
-    lay_out(&p);
-    WEFT_TRY(weft_nn_cuda_status(cuda, cuda->machine->share(p.bytes, &memory),
-                                 "memory to try a product", err));
-    p.memory = memory;
-    const enum weft_status status = run_and_compare(&p, err);
-    cuda->machine->unshare(memory);
-    return status;
+    return prove(&p, err);
+}
+
+enum weft_status weft_cuda_prove_whole(const struct weft_nn_cuda *cuda,
+                                       const struct weft_cuda_choice *choice, double *worst,
+                                       struct weft_error *err)
+{
+    struct proof p = {.cuda = cuda, .choice = *choice, .worst = worst};
+    *worst = 0;
+    return prove(&p, err);
 }

@@ -13,5 +13,11 @@
 WEFT_MUST_USE enum weft_status weft_cuda_prove(const struct weft_nn_cuda *cuda,
                                                const struct weft_cuda_choice *choice,
                                                struct weft_error *err);
+/* The same of the sizes as they are, which takes seconds of the host's time for large ones; *worst
+ * becomes the largest error of an element beside what is allowed of it, 0 where none was looked at.
+ */
+WEFT_MUST_USE enum weft_status weft_cuda_prove_whole(const struct weft_nn_cuda *cuda,
+                                                     const struct weft_cuda_choice *choice,
+                                                     double *worst, struct weft_error *err);
 
 #endif

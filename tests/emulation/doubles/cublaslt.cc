@@ -4,8 +4,9 @@
  * finding.
  *
  * WEFT_DOUBLE_LT says what it is like, words with commas between: "absent" (no driver), "old" (of
- * another CUDA), "wrong" (products are off), "coarse" (GELU is off), "none" (it has no algorithms),
- * "refuses:R" (rank R cannot run what it is given), "other:R" (rank R has another version). */
+ * another CUDA), "wrong" (products are off), "unsteady" (more so from run to run), "coarse" (GELU
+ * is off), "none" (it has no algorithms), "refuses:R" (rank R cannot run what it is given),
+ * "other:R" (rank R has another version). */
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -183,6 +184,7 @@ struct work {
     float host_alpha, host_beta;
     const void *a, *b, *c;
     void *d, *workspace;
+    uint32_t number;
 };
 
 static size_t bytes_of_type(int32_t type)
@@ -226,6 +228,7 @@ static float add_up(const struct work &w, uint64_t i, uint64_t j)
         }
         sum += of_part;
     }
+    if (is("unsteady")) sum *= 1 + 0x1p-22f * (float)(w.number % 3);
     return is("wrong") ? sum * 1.001f : sum;
 }
 
@@ -548,12 +551,21 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
 {
     ENTER;
     const struct algorithm g = read_as<struct algorithm>(algorithm);
-    if (g.is != ALGORITHM || name != CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME ||
-        bytes != sizeof(g.scheme))
-        return CUBLAS_STATUS_INVALID_VALUE;
-    memcpy(to, &g.scheme, bytes);
-    *written = bytes;
-    return CUBLAS_STATUS_SUCCESS;
+    const struct {
+        int name;
+        uint32_t value;
+    } attributes[] = {{CUBLASLT_ALGO_CONFIG_ID, g.parts},
+                      {CUBLASLT_ALGO_CONFIG_TILE_ID, 0},
+                      {CUBLASLT_ALGO_CONFIG_STAGES_ID, 0},
+                      {CUBLASLT_ALGO_CONFIG_SPLITK_NUM, g.parts},
+                      {CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, g.scheme}};
+    for (const auto &one : attributes) {
+        if (g.is != ALGORITHM || one.name != name || bytes != sizeof(one.value)) continue;
+        memcpy(to, &one.value, bytes);
+        *written = bytes;
+        return CUBLAS_STATUS_SUCCESS;
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t what, const void *alpha,
@@ -589,6 +601,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t what
         w.alpha = alpha;
         w.beta = beta;
     }
+    static uint32_t number;
+    w.number = number++;
     if (!is_allowed(w, workspace_bytes)) return CUBLAS_STATUS_INVALID_VALUE;
     double_issue((struct double_stream *)stream, "a product",
                  [=](uint32_t id) { multiply(w, id); });

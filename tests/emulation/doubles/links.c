@@ -45,7 +45,7 @@ static void begin(struct rank *r)
 {
     const struct weft_nccl_link_options options = {
         .rank = r->rank, .ranks = RANKS, .timeout_ns = INT64_C(20) * 1000000000};
-    CHECK(cudaSetDevice(0) == cudaSuccess);
+    CHECK(cudaSetDevice(r->rank) == cudaSuccess);
     CHECK(cudaMalloc((void **)&r->memory.arena, ARENA_BYTES) == cudaSuccess);
     CHECK(cudaMalloc((void **)&r->memory.scratch, ARENA_BYTES) == cudaSuccess);
     CHECK(cudaHostAlloc((void **)&r->host, ARENA_BYTES, 0) == cudaSuccess);
@@ -287,6 +287,7 @@ int main(void)
         mmap(NULL, IDS * sizeof *ids, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int failed = 0;
     if (ids == MAP_FAILED) return 1;
+    setenv("WEFT_DOUBLE_GPUS", "3", 1); /* RANKS */
     printf("1..%d\n", TESTS);
     for (int t = 0; t < TESTS; t++) {
         bool is_well = true;

@@ -32,6 +32,7 @@ struct sent {
 /* What a rank shows to the others, between two meetings. */
 struct board {
     std::atomic<uint32_t> meetings;
+    char place[128]; /* host and GPU */
     char signature[SIGNATURE_BYTES];
     int sends;
     struct sent sent[MOST_SENDS];
@@ -103,6 +104,27 @@ static bool meet(struct ncclComm *c)
         }
     }
     return !c->aborted;
+}
+
+static void show_place(struct board *own)
+{
+    const char *host = getenv("NCCL_HOSTID");
+    struct cudaDeviceProp gpu;
+    int ordinal = 0;
+    if (cudaGetDevice(&ordinal) != cudaSuccess ||
+        cudaGetDeviceProperties(&gpu, ordinal) != cudaSuccess)
+        return;
+    snprintf(own->place, sizeof(own->place), "%.100s, GPU %d", host != NULL ? host : "",
+             gpu.uuid.bytes[0]);
+}
+
+/* NCCL has a GPU for one rank of a host. */
+static bool shares_gpu(const struct ncclComm *c)
+{
+    for (int r = 0; r < c->ranks; r++) {
+        if (r != c->rank && strcmp(c->boards[r].place, c->boards[c->rank].place) == 0) return true;
+    }
+    return false;
 }
 
 /* The work of a group, in its stream's thread */
@@ -350,6 +372,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
     c->boards = (struct board *)all;
     c->random = (uint64_t)(seed != NULL ? atol(seed) : 1) * 64 + (uint64_t)rank;
     const std::string name = id.internal;
+    show_place(&c->boards[rank]);
     {
         const std::lock_guard<std::mutex> guard(double_door);
         comms().push_back(c);
@@ -357,7 +380,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
     c->helper = std::thread([=] {
         if (!meet(c.get())) return;
         if (c->rank == 0) shm_unlink(name.c_str());
-        c->state = ncclSuccess;
+        c->state = shares_gpu(c.get()) ? ncclInvalidUsage : ncclSuccess;
     });
     *comm = c.get();
     return ncclInProgress;

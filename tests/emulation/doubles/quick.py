@@ -26,13 +26,23 @@ def all_is_as_promised_and_said_to_be_emulated(weft):
     code, report, page, err = bench(weft, "--emulated")
     assert code == 0 and not report["failures"], f"{report['failures']}{err}"
     assert report["emulated"] is True and "EMULATED" in page, page
-    wanted = ["doctor", "kernels", "fingerprints", "determinism", "faults", "memory"]
+    wanted = ["doctor", "kernels", "sanitizer", "products", "fingerprints", "determinism", "one GPU", "faults", "memory",
+              "times"]
     assert [name for name, section in report["sections"].items() if section["ok"]] == wanted, report["sections"]
     kernels = report["sections"]["kernels"]["figures"]
     assert kernels["against stored bits"] >= 59 and kernels["against numbers alone"] >= 14, kernels
     prints = report["sections"]["fingerprints"]["figures"]
     assert len(prints) == 6 and all(run["as stored"] for run in prints.values()), prints
     assert len(report["sections"]["faults"]["figures"]) == 4, report["sections"]["faults"]
+    products = report["sections"]["products"]["figures"]
+    assert len(products) >= 40 and all(one["right"] and one["repeats"] for one in products.values()), products
+    gelu = products["bf16 bf16 nt 24 192 48 bias+gelu"]
+    assert gelu["way"] == "library" and gelu["reduction"] == "none" and 0 < gelu["worst error / bound"] <= 1, gelu
+    # 24 x 48 and 48 x 192 go in, 24 x 192 twice out, of 2 bytes each, at 1,555 GB/s.
+    assert abs(gelu["bound us"] - 2 * (24 * 48 + 48 * 192 + 2 * 24 * 192) / 1555.2e3) < 1e-3, gelu
+    times = report["sections"]["times"]["figures"]
+    assert len(times) == 19 and abs(times["copy"]["bound us"] - 8 * 8192 / 1555.2e3) < 1e-3, times
+    assert report["sections"]["one GPU"]["figures"]["all-dp"]["as stored"], report["sections"]["one GPU"]
     unseen = [one["what"] for one in report["not_exercised"]]
     assert any("NVLink" in what for what in unseen) and any("sanitizer" in what for what in unseen), unseen
     assert Path(weft.path("out.txt")).read_text() in page and report["machine"]["gpu"] in page, page
@@ -54,6 +64,31 @@ def it_goes_on_after_a_failure_and_keeps_its_log(weft):
     assert "no bits of this case" in failures[0]["log"] and "norm of step 8" in str(failures), failures
     assert all("nothing is stored" in one["what"] for one in failures[1:] if "maps" not in one["what"]), failures
     assert report["sections"]["memory"]["ok"] and "7 failures" in page, page
+
+
+@case
+def products_that_differ_from_run_to_run_are_told(weft):
+    code, report, _, _ = bench(weft, "--emulated", "--only", "products", env={"WEFT_DOUBLE_LT": "unsteady"})
+    assert code == 70 and "other bits when it is repeated" in report["failures"][0]["log"], report["failures"]
+    code, report, _, _ = bench(weft, "--emulated", "--only", "products", env={"WEFT_DOUBLE_LT": "wrong"})
+    assert code == 70 and "no way of the library's" in report["failures"][0]["what"], report["failures"]
+
+
+@case
+def what_a_sanitizer_finds_is_told(weft):
+    """What stands for compute-sanitizer runs its program, as memcheck, and finds something in one as racecheck."""
+    tool = Path(weft.path("sanitizer"))
+    tool.write_text('#!/bin/sh\n[ "$1 $3" = "--tool --error-exitcode" ] || exit 2\n'
+                    'case "$2 $5" in "racecheck "*gpu-pool) exit $4;; memcheck*) ;; *) exit 0;; esac\nshift 4\nexec "$@"\n')
+    tool.chmod(0o755)
+    done = subprocess.run([RUN, "--build", BUILD, "-o", weft.path("out"), "--emulated", "--only", "sanitizer"],
+                          capture_output=True, text=True, check=False,
+                          env={**os.environ, "WEFT_COMPUTE_SANITIZER": str(tool)})
+    report = json.loads(Path(weft.path("out.json")).read_text())
+    assert done.returncode == 70, done.stderr
+    assert [one["what"] for one in report["failures"]] == ["kernels of pool: racecheck finds something"], report
+    figures = report["sections"]["sanitizer"]["figures"]
+    assert figures["memcheck"] == "13 of 13 programs clean", figures
 
 
 @case

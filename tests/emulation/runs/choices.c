@@ -23,6 +23,7 @@ enum mistake {
     NO_TIMES,
     TURNED,    /* a is read the other way */
     UNWRITTEN, /* the last row */
+    FAR_ROW,   /* number 299 */
     COARSE_GELU,
     COARSE_SLOPE,
     FAILS, /* with a code */
@@ -148,6 +149,7 @@ static void finish_element(const struct weft_cuda_library *library,
         x *= slope_of(read_at(p->c_dtype, f->gelu_input, at)) * (m == COARSE_SLOPE ? 1.02f : 1);
     if (m == ONE_ELEMENT && at == p->m * p->n - 1) x += 0.125f;
     if (m == UNWRITTEN && i == p->m - 1) return;
+    if (m == FAR_ROW && i == 299) x += 0.125f;
     write_at(p->c_dtype, p->c, at, x);
     if (f->gelu == NULL) return;
     x = read_at(p->c_dtype, p->c, at);
@@ -318,6 +320,7 @@ static unsigned found_by(enum mistake mistake)
 {
     switch (mistake) {
     case NONE:
+    case FAR_ROW: /* sizes are cut */
     case MISTAKES:
         return 0;
     case ONE_ELEMENT:
@@ -354,6 +357,21 @@ Test(choices, what_is_wrong_is_found_and_nothing_else)
         }
         cr_expect_eq(found, found_by((enum mistake)m), "mistake %d: %#x, not %#x", m, found,
                      found_by((enum mistake)m));
+        weft_nn_close(nn);
+    }
+}
+
+Test(choices, whole_products_are_proved_too)
+{
+    for (int m = 0; m < 2; m++) {
+        struct weft_nn *nn = opened("made 1", m == 0 ? NONE : FAR_ROW, 2);
+        const struct weft_cuda_choice choice = {keys[1], WEFT_CUDA_BY_LIBRARY, {.words = {3}}};
+        double worst = -1;
+        err = (struct weft_error){0};
+        const enum weft_status status =
+            weft_cuda_prove_whole(weft_nn_cuda_of(nn), &choice, &worst, &err);
+        cr_expect_eq(status, m == 0 ? WEFT_OK : WEFT_E_ENVIRONMENT, "%s", err.text);
+        cr_expect(m == 0 ? worst > 0 && worst <= 1 : worst > 1, "%g", worst);
         weft_nn_close(nn);
     }
 }

@@ -52,13 +52,11 @@ static enum weft_status stage_first_period(struct weft_session *session, struct 
 /* What a plan does not move yet is never passed over in silence. */
 enum weft_status weft_session_check_tiers(const struct weft_config *config, struct weft_error *err)
 {
-    const bool state = (weft_config_state_homes(config) & 1 << WEFT_HOME_HOST) != 0;
-    if (!state && !weft_config_moves_activations(config)) return WEFT_OK;
+    if (!weft_config_moves_activations(config)) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
-                     "%s: %s may be moved to the host's memory, and that is not planned yet: leave "
-                     "$.cluster.host out, or allow \"device\" alone, and \"disk\" for state, in "
-                     "$.plan.offload: {\"state\": [\"device\"], \"activations\": [\"device\"]}",
-                     config->source, state ? "state" : "activations");
+                     "%s: activations may be moved to the host's memory, and that is not planned "
+                     "yet: set $.plan.offload.activations to [\"device\"]",
+                     config->source);
 }
 
 enum weft_status weft_session_stage(struct weft_session *session, struct weft_profile *profile,

@@ -9,10 +9,9 @@
 const char *weft_item_kind_name(int32_t kind)
 {
     static const char *const names[WEFT_ITEM_KIND_COUNT] = {
-        [WEFT_STATE_READ] = "read",
-        [WEFT_STATE_WRITE] = "write",
-        [WEFT_SAVED_DOWN] = "saved_down",
-        [WEFT_SAVED_UP] = "saved_up",
+        [WEFT_STATE_READ] = "read",       [WEFT_STATE_WRITE] = "write",
+        [WEFT_STATE_UP] = "state_up",     [WEFT_STATE_DOWN] = "state_down",
+        [WEFT_SAVED_DOWN] = "saved_down", [WEFT_SAVED_UP] = "saved_up",
     };
     return names[kind] != NULL ? names[kind] : weft_collective_name((enum weft_collective)kind);
 }
@@ -298,7 +297,9 @@ static int32_t weigh_state(struct weigher *w, int32_t u,
              bytes);
     if (!away) return n;
     hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end,
-         state_bytes(w, u, strategy->policy, WEFT_DISK_ALIGN_BYTES));
+         state_bytes(w, u, strategy->policy,
+                     strategy->home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES
+                                                      : WEFT_HOST_PAGE_BYTES));
     holds[n - 1].tier = weft_weigh_tier(w->options, strategy->home);
     return n;
 }
@@ -481,29 +482,31 @@ static void item_reductions(struct weigher *w, int32_t u)
     add_item(w, item);
 }
 
-/* State passes in one block, that of dp (`whole`) or of the others: it is read in any slot before
- * its update, or by that, and written in any behind it. */
+/* State passes in one block, that of dp (`whole`) or of the others: it comes in any slot before its
+ * update, or in that, and goes in any behind it. A disk moves whole blocks of its own. */
 static void item_state(struct weigher *w, int32_t u, int32_t kind, bool whole)
 {
     const struct weft_weighed_unit *weighed = &w->weights->units[u];
     const enum weft_policy policy = whole ? WEFT_POLICY_DP : WEFT_POLICY_FSDP;
     const uint32_t dp = 1u << WEFT_POLICY_DP;
-    const bool reads = kind == WEFT_STATE_READ;
+    const bool comes = kind == WEFT_STATE_READ || kind == WEFT_STATE_UP;
     int32_t update = w->period->update[u];
     struct weft_item item = {
         .decision = u,
         .kind = kind,
-        .acquires = reads,
-        .may_block = reads,
-        .strategies = weft_weighed_homes(weighed, 1u << WEFT_HOME_DISK) &
-                      weft_weighed_strategies(weighed, whole ? dp : ~dp),
+        .acquires = comes,
+        .may_block = comes,
         .n_blocks = 1,
-        .first = reads ? 0 : update + 1,
-        .last = reads ? update - 1 : w->period->n_slots - 2,
-        .block_bytes = state_bytes(w, u, policy, WEFT_DISK_ALIGN_BYTES),
+        .first = comes ? 0 : update + 1,
+        .last = comes ? update - 1 : w->period->n_slots - 2,
         .stair_bytes = state_bytes(w, u, policy, WEFT_ARENA_ALIGN_BYTES),
         .stair_category = WEFT_CATEGORY_OPTIMIZER_STATE,
     };
+    const enum weft_home home = weft_item_home(&item);
+    item.strategies = weft_weighed_homes(weighed, 1u << home) &
+                      weft_weighed_strategies(weighed, whole ? dp : ~dp);
+    item.block_bytes =
+        state_bytes(w, u, policy, home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES : 1);
     if (item.strategies != 0) add_item(w, item);
 }
 
@@ -548,15 +551,17 @@ static enum weft_status weigh_items(struct weigher *w, struct weft_error *err)
 {
     size_t most = 2 * (size_t)w->weights->n_layers * (size_t)w->period->rule.n_micro;
     for (int32_t u = 0; u < w->shards->n_units; u++)
-        /* zero1's gather, reductions, dp's, reads and writes of both */
-        most += (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 6;
+        /* zero1's gather, reductions, dp's, and what moves state of both */
+        most += (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 10;
     w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
     if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
     for (int32_t u = 0; u < w->shards->n_units; u++) {
         item_gathers(w, u);
         if (w->shards->units[u].trainable) item_reductions(w, u);
-        for (int i = 0; i < 4; i++)
-            item_state(w, u, i < 2 ? WEFT_STATE_READ : WEFT_STATE_WRITE, i % 2 > 0);
+        for (int32_t kind = WEFT_STATE_READ; kind <= WEFT_STATE_DOWN; kind++) {
+            item_state(w, u, kind, false);
+            item_state(w, u, kind, true);
+        }
     }
     for (int32_t i = 0; i < w->weights->n_layers; i++) {
         item_saved(w, i, WEFT_SAVED_DOWN);

@@ -33,17 +33,21 @@ struct weft_hold {
 /* Every buffer starts at a multiple of this in the arena; sizes are rounded up to it here, so that
  * the rows count what is used. */
 enum { WEFT_ARENA_ALIGN_BYTES = 256 };
-/* What moves a unit's state to the device for its update, and back to its home, and what a layer
- * saved to the host and back; kinds of items beside enum weft_collective. */
+/* What moves a unit's state to the device for its update, and back to its home, a disk or the
+ * host's memory, and what a layer saved to the host and back; kinds of items beside enum
+ * weft_collective. */
 enum {
     WEFT_STATE_READ = WEFT_COLLECTIVE_COUNT,
     WEFT_STATE_WRITE,
+    WEFT_STATE_UP,
+    WEFT_STATE_DOWN,
     WEFT_SAVED_DOWN,
     WEFT_SAVED_UP,
     WEFT_ITEM_KIND_COUNT
 };
-const char *weft_item_kind_name(int32_t kind); /* "all_gather", ... "read", ... "saved_down" */
-/* What the host's memory gives out: what a layer saved is rounded up to it there. */
+const char *weft_item_kind_name(int32_t kind); /* "all_gather", ... "read", ... "saved_up" */
+/* What the host's memory gives out: a unit's buffers of state there, and what a layer saved, are
+ * rounded up to it, one by one. */
 enum { WEFT_HOST_PAGE_BYTES = 4096 };
 
 /* All blocks of one kind that one unit moves once: its `gather`-th AllGather of a step, its
@@ -74,7 +78,7 @@ struct weft_item {
 
 static inline bool weft_item_moves_state(const struct weft_item *item)
 {
-    return item->kind == WEFT_STATE_READ || item->kind == WEFT_STATE_WRITE;
+    return item->kind >= WEFT_STATE_READ && item->kind <= WEFT_STATE_DOWN;
 }
 
 static inline bool weft_item_moves_saved(const struct weft_item *item)
@@ -88,11 +92,17 @@ static inline bool weft_item_is_collective(const struct weft_item *item)
     return item->kind < WEFT_COLLECTIVE_COUNT;
 }
 
+/* The home of what an item moves that is none. */
+static inline enum weft_home weft_item_home(const struct weft_item *item)
+{
+    return item->kind >= WEFT_STATE_UP ? WEFT_HOME_HOST : WEFT_HOME_DISK;
+}
+
 /* The policies that make sense for a unit, in their order. A unit that fsdp would never release
  * (its uses are neighbours) has no fsdp; frozen units have no gradient and no state under any. What
  * trains has no dp when gradients are reduced every micro-step: it would need a second full
  * gradient to add to, and zero1 moves less and holds less. Each of them with every home that its
- * state may have, the device first; state that is on the disk is on the device in its update, and
+ * state may have, the device first; state with another home is on the device in its update, and
  * before and behind that while it is moved. */
 struct weft_weighed_unit {
     int32_t n_strategies;
@@ -141,7 +151,7 @@ struct weft_weigh_options {
     enum weft_dtype reduce, accumulate;
     int32_t n_moments; /* of the optimizer: weft_config_moments */
     int64_t base_bytes;
-    int state_homes;       /* a bit for each enum weft_home: device, disk; 0: the device alone */
+    int state_homes;       /* a bit for each enum weft_home; 0: the device alone */
     int saved_homes;       /* the same of what layers save: device, host */
     struct weft_ring ring; /* that saturates the disk, whatever the model; no lanes without one */
 };

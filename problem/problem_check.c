@@ -275,17 +275,18 @@ static int64_t compare_items(const struct weft_item *a, const struct weft_item *
     return (int64_t)a->gather - b->gather;
 }
 
-/* State is read for its unit's update, which begins what a window of a write may have. */
+/* State comes for its unit's update, behind which the windows of those begin that take it away. */
 static const char *state_fault(const struct weft_problem *problem, const struct weft_item *item)
 {
-    const bool reads = item->kind == WEFT_STATE_READ;
+    const bool comes = item->kind == WEFT_STATE_READ || item->kind == WEFT_STATE_UP;
     int32_t update = problem->decisions[item->decision].update_slot;
-    if (reads != item->acquires) return "state is acquired by reads, and released by writes";
+    if (comes != item->acquires)
+        return "state is acquired by what brings it, and released by what takes it away";
     if (update < 0) return "a frozen unit has no state";
     if (problem->period.agreed_updates) return "its update is in two parts, which ranks agree on";
-    if (reads && item->last + 1 != update)
+    if (comes && item->last + 1 != update)
         return "no update of its unit is in the slot behind its window";
-    if (!reads && item->first <= update)
+    if (!comes && item->first <= update)
         return "its window begins before the unit's update has ended";
     return NULL;
 }

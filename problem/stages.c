@@ -14,10 +14,16 @@ struct builder {
     uint32_t allowed;                                  /* policies: bit p */
     int32_t kinds[WEFT_HOME_COUNT][WEFT_POLICY_COUNT]; /* of strategies, in the problem */
     int32_t saved_kinds[WEFT_HOME_COUNT];              /* the same of layers' */
-    int32_t down_lane, read_lane; /* where there are: the one of copies up is behind the first */
     struct weft_weigh_options weigh;
     struct weft_error *err;
 };
+
+/* A bit for the device, and for each tier whose figures the profile has. */
+static int known_homes(const struct weft_profile *profile)
+{
+    return 1 << WEFT_HOME_DEVICE | (profile->tiers.host.given ? 1 << WEFT_HOME_HOST : 0) |
+           (profile->tiers.disk.given ? 1 << WEFT_HOME_DISK : 0);
+}
 
 /* As the disk's profile says, or what most disks are saturated by. */
 static struct weft_ring ring_of(const struct weft_profile_disk *disk)
@@ -35,15 +41,14 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
                                                     const struct weft_period_rule *rule)
 {
     const struct weft_profile_disk *disk = &profile->tiers.disk;
-    const int known = 1 << WEFT_HOME_DEVICE | (disk->given ? 1 << WEFT_HOME_DISK : 0);
-    const int homes = rule->away ? weft_config_state_homes(config) & known : 0;
+    const int homes = rule->away ? weft_config_state_homes(config) & known_homes(profile) : 0;
     return (struct weft_weigh_options){
         .batch = weft_config_batch(config),
         .reduce = (enum weft_dtype)config->train.precision.reduce,
         .accumulate = (enum weft_dtype)config->train.precision.accumulate,
         .n_moments = weft_config_moments(config),
         .base_bytes = profile->base_bytes,
-        .state_homes = disk->given ? homes : 0,
+        .state_homes = homes,
         .ring = (homes & 1 << WEFT_HOME_DISK) != 0 ? ring_of(disk) : (struct weft_ring){0},
         .saved_homes = profile->tiers.host.given && weft_config_moves_activations(config)
                            ? weft_config_activation_homes(config)
@@ -322,24 +327,39 @@ static uint64_t strategies_of(const struct builder *b, const struct weft_item *i
     return strategies;
 }
 
+/* The last lane of the kind; of a disk that reads and writes in turns, its one lane. */
+static int32_t lane_of(const struct weft_problem *problem, enum weft_lane_kind kind)
+{
+    int32_t lane = problem->n_lanes - 1;
+    while (problem->lanes[lane].kind != kind && lane > WEFT_LANE_FIRST)
+        lane--;
+    if (problem->lanes[lane].kind == kind) return lane;
+    return problem->n_lanes - 1;
+}
+
 /* The lane that an item's blocks move on, and how long one takes. With two networks gathers are on
- * the first, reductions on the other; of a disk's lanes, which are the last, writes are on the
- * last. */
+ * the first, reductions on the other. */
 static struct weft_problem_item of_lane(const struct builder *b, struct weft_item item)
 {
-    const struct weft_profile *profile = b->profile;
-    const int32_t network = weft_problem_agree_lane(b->problem);
-    const struct weft_curve *curve = &profile->tiers.disk.write;
-    int32_t lane = b->problem->n_lanes - 1;
-    if (weft_item_moves_saved(&item)) {
-        curve = item.acquires ? &profile->tiers.host.up : &profile->tiers.host.down;
-        lane = b->down_lane + item.acquires;
-    } else if (item.kind == WEFT_STATE_READ) {
-        curve = &profile->tiers.disk.read;
-        lane = b->read_lane;
-    } else if (item.kind != WEFT_STATE_WRITE) {
-        curve = &profile->collectives[item.kind];
-        lane = item.kind == WEFT_ALL_GATHER ? WEFT_LANE_FIRST : network;
+    const struct weft_profile_tiers *tiers = &b->profile->tiers;
+    const struct {
+        enum weft_lane_kind lane;
+        const struct weft_curve *curve;
+    } moves[WEFT_ITEM_KIND_COUNT] = {
+        [WEFT_STATE_READ] = {WEFT_LANE_KIND_READ, &tiers->disk.read},
+        [WEFT_STATE_WRITE] = {WEFT_LANE_KIND_WRITE, &tiers->disk.write},
+        [WEFT_STATE_UP] = {WEFT_LANE_KIND_UP, &tiers->host.up},
+        [WEFT_STATE_DOWN] = {WEFT_LANE_KIND_DOWN, &tiers->host.down},
+        [WEFT_SAVED_DOWN] = {WEFT_LANE_KIND_DOWN, &tiers->host.down},
+        [WEFT_SAVED_UP] = {WEFT_LANE_KIND_UP, &tiers->host.up},
+    };
+    const struct weft_curve *curve = moves[item.kind].curve;
+    int32_t lane = WEFT_LANE_FIRST;
+    if (curve != NULL) {
+        lane = lane_of(b->problem, moves[item.kind].lane);
+    } else {
+        curve = &b->profile->collectives[item.kind];
+        if (item.kind != WEFT_ALL_GATHER) lane = weft_problem_agree_lane(b->problem);
     }
     return (struct weft_problem_item){.item = item,
                                       .lane = lane,
@@ -363,14 +383,13 @@ static enum weft_status fill_items(struct builder *b)
     return WEFT_OK;
 }
 
-/* The host's tier, where what layers saved may be there, and its lanes. */
+/* The host's tier, where state or what layers saved may be there, and the lanes of copies. */
 static enum weft_status fill_host(struct builder *b)
 {
     struct weft_problem *problem = b->problem;
-    if ((b->weigh.saved_homes & 1 << WEFT_HOME_HOST) == 0) return WEFT_OK;
+    if (((b->weigh.state_homes | b->weigh.saved_homes) & 1 << WEFT_HOME_HOST) == 0) return WEFT_OK;
     problem->tiers[problem->n_tiers++] = (struct weft_problem_tier){
         "host", WEFT_HOME_HOST, b->config->cluster.host.memory_limit_bytes};
-    b->down_lane = problem->n_lanes;
     WEFT_TRY(weft_problem_add_lane(problem, "down", WEFT_LANE_KIND_DOWN, b->err));
     return weft_problem_add_lane(problem, "up", WEFT_LANE_KIND_UP, b->err);
 }
@@ -384,7 +403,6 @@ static enum weft_status fill_disk(struct builder *b)
     if ((b->weigh.state_homes & 1 << WEFT_HOME_DISK) == 0) return WEFT_OK;
     problem->tiers[problem->n_tiers++] =
         (struct weft_problem_tier){"disk", WEFT_HOME_DISK, b->config->cluster.disk.limit_bytes};
-    b->read_lane = problem->n_lanes;
     WEFT_TRY(weft_problem_add_lane(problem, half ? "disk" : "read", WEFT_LANE_KIND_READ, b->err));
     return half ? WEFT_OK : weft_problem_add_lane(problem, "write", WEFT_LANE_KIND_WRITE, b->err);
 }

@@ -370,7 +370,8 @@ static void emit_placed(struct emitter *e, int32_t placement)
     static const enum weft_op ops[WEFT_ITEM_KIND_COUNT] = {
         [WEFT_ALL_GATHER] = WEFT_OP_ALL_GATHER, [WEFT_REDUCE_SCATTER] = WEFT_OP_REDUCE_SCATTER,
         [WEFT_ALL_REDUCE] = WEFT_OP_ALL_REDUCE, [WEFT_STATE_READ] = WEFT_OP_READ,
-        [WEFT_STATE_WRITE] = WEFT_OP_WRITE,
+        [WEFT_STATE_WRITE] = WEFT_OP_WRITE,     [WEFT_STATE_UP] = WEFT_OP_COPY_UP,
+        [WEFT_STATE_DOWN] = WEFT_OP_COPY_DOWN,
     };
     const struct weft_plan *plan = e->lowering->plan;
     const struct weft_placement *at = &plan->placements[placement];
@@ -532,15 +533,16 @@ static bool belongs(const struct weft_problem *problem, const struct weft_lower_
     return true;
 }
 
-/* Units whose state the plan keeps on a disk. */
-static enum weft_status list_away(struct weft_lowering *lowering, struct weft_error *err)
+/* Where the plan keeps each unit's state. */
+static enum weft_status list_homes(struct weft_lowering *lowering, struct weft_error *err)
 {
     struct weft_program *program = lowering->program;
-    bool *away = weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *away);
-    if (away == NULL) return weft_fail_memory(err, "program");
+    enum weft_home *homes =
+        weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *homes);
+    if (homes == NULL) return weft_fail_memory(err, "program");
     for (int32_t u = 0; u < program->n_units; u++) {
-        away[u] = weft_plan_chosen(lowering->plan, u)->home == WEFT_HOME_DISK;
-        if (away[u]) program->away = away;
+        homes[u] = weft_plan_chosen(lowering->plan, u)->home;
+        if (homes[u] != WEFT_HOME_DEVICE) program->homes = homes;
     }
     return WEFT_OK;
 }
@@ -577,7 +579,7 @@ static enum weft_status prepare(struct weft_lowering *lowering, struct weft_erro
     program->n_slots = plan->problem->n_slots;
     program->n_units = plan->problem->n_decisions;
     program->period = plan->problem->period;
-    WEFT_TRY(list_away(lowering, err));
+    WEFT_TRY(list_homes(lowering, err));
     WEFT_TRY(copy_lanes(plan->problem, program, err));
     program->base_bytes = inputs->weigh.base_bytes;
     program->ring = weft_weigh_ring(&inputs->weigh, inputs->shards);
@@ -675,32 +677,26 @@ struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
     };
 }
 
-/* A strategy that programs know is a policy, with state on the device or on a disk. */
+/* A strategy that programs know is a policy, with state on the device, or behind a '+' its home. */
 static bool is_known(const struct weft_problem_strategy *strategy)
 {
     const char *policy = weft_policy_name(strategy->policy);
     const size_t length = strlen(policy);
-    if (strcmp(strategy->name, policy) == 0) return strategy->home == WEFT_HOME_DEVICE;
-    return strategy->home == WEFT_HOME_DISK && strncmp(strategy->name, policy, length) == 0 &&
-           strcmp(strategy->name + length, "+disk") == 0;
+    if (strncmp(strategy->name, policy, length) != 0) return false;
+    if (strategy->name[length] == '\0') return strategy->home == WEFT_HOME_DEVICE;
+    return strategy->home != WEFT_HOME_DEVICE && strategy->name[length] == '+' &&
+           strcmp(strategy->name + length + 1, weft_home_names[strategy->home]) == 0;
 }
 
 static enum weft_status check_lowers(const struct weft_plan *plan, struct weft_error *err)
 {
     const struct weft_problem *problem = plan->problem;
-    for (int32_t t = 1; t < problem->n_tiers; t++) {
-        if (problem->tiers[t].kind != WEFT_HOME_DISK)
-            return weft_fail(err, WEFT_E_DATA,
-                             "the plan keeps bytes in tier %s: programs know the device's memory "
-                             "and a disk",
-                             problem->tiers[t].name);
-    }
     for (int32_t u = 0; u < problem->n_decisions; u++) {
         const struct weft_problem_strategy *chosen = weft_plan_chosen(plan, u);
         if (!is_known(chosen))
             return weft_fail(err, WEFT_E_DATA,
                              "the plan gives %s the strategy %s: programs know policies, with "
-                             "state on the device or on a disk",
+                             "state on the device, in the host's memory or on a disk",
                              problem->decisions[u].name, chosen->name);
     }
     return WEFT_OK;

@@ -31,6 +31,26 @@ enum weft_stream_kind weft_program_stream(const struct weft_program *program, in
     return program->lanes[at->lane].kind == WEFT_LANE_KIND_READ ? WEFT_STREAM_READ : stream;
 }
 
+enum weft_home weft_program_home(const struct weft_program *program, int32_t unit)
+{
+    return program->homes == NULL ? WEFT_HOME_DEVICE : program->homes[unit];
+}
+
+bool weft_program_is_away(const struct weft_program *program, int32_t unit)
+{
+    return weft_program_home(program, unit) != WEFT_HOME_DEVICE;
+}
+
+bool weft_op_brings_state(enum weft_op op)
+{
+    return op == WEFT_OP_READ || op == WEFT_OP_COPY_UP;
+}
+
+bool weft_op_takes_state(enum weft_op op)
+{
+    return op == WEFT_OP_WRITE || op == WEFT_OP_COPY_DOWN;
+}
+
 const char *weft_buffer_kind_name(enum weft_buffer_kind kind)
 {
     static const char *const names[WEFT_BUFFER_KIND_COUNT] = {

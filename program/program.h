@@ -21,9 +21,11 @@
 enum weft_stream_kind {
     WEFT_STREAM_COMPUTE,
     WEFT_STREAM_CHANNEL,
-    WEFT_STREAM_READ, /* of a disk: only where state is away, and of its writes too where it has one
-                         lane */
-    WEFT_STREAM_WRITE, /* only where it has two */
+    /* Those below only where something is done there. */
+    WEFT_STREAM_DOWN,  /* copies to the host's memory */
+    WEFT_STREAM_UP,    /* and back */
+    WEFT_STREAM_READ,  /* of a disk, and of its writes too where it has one lane */
+    WEFT_STREAM_WRITE, /* where it has two */
     WEFT_STREAM_COUNT
 };
 
@@ -46,7 +48,9 @@ enum weft_stream_kind {
     X(AGREE, "agree", CHANNEL) /* sum over ranks of the record; of a unit: of its tensors' norms   \
                                 */                                                                 \
     X(READ, "read", READ)      /* unit: its state, from the disk into the arena */                 \
-    X(WRITE, "write", WRITE)   /* unit: and back */
+    X(WRITE, "write", WRITE)   /* unit: and back */                                                \
+    X(COPY_UP, "copy_up", UP)  /* unit: its state, from the host's memory into the arena */        \
+    X(COPY_DOWN, "copy_down", DOWN) /* unit: and back */
 
 enum weft_op {
 #define WEFT_OP_ENUMERATOR(name, text, stream) WEFT_OP_##name,
@@ -76,7 +80,7 @@ struct weft_instruction {
     int32_t micro; /* LOAD, FORWARD, ZERO, BACKWARD, reductions: micro-step of its step; else 0 */
     bool carried;  /* rotated: part of the step that the last period began. The first period passes
                       over it, and a run ends with it and the updates */
-    int32_t unit; /* MOMENTS, UPDATE, ZERO, READ, WRITE, collectives; AGREE: -1 at the step's end */
+    int32_t unit;  /* MOMENTS, UPDATE, ZERO, collectives, state's moves; of the step's AGREE: -1 */
     int32_t block; /* collectives */
     int32_t item;  /* collectives, in the problem; -1 for AGREE */
     int32_t after; /* of its item's chain: the instruction that it comes after; 0: none */
@@ -103,8 +107,9 @@ struct weft_program {
     int64_t staging_bytes;      /* of the ring, where it is in the device's memory */
     struct weft_paging *paging; /* of the buffers; owned */
     enum weft_policy *policies; /* by unit */
-    bool *away;                 /* by unit: its master and moments are on a disk, and in the arena
-                                   only from their READ to their WRITE; NULL: none is */
+    enum weft_home *homes;      /* by unit: of its master and moments, which if that is not the
+                                   device are in the arena only from their READ or COPY_UP to their
+                                   WRITE or COPY_DOWN; NULL: all are on the device */
     int32_t n_units;
     struct weft_period_rule period;
 };
@@ -157,11 +162,12 @@ static inline int64_t weft_program_outside_bytes(const struct weft_program *prog
     return program->base_bytes + program->staging_bytes;
 }
 
-/* Whether a unit's master and moments are on a disk. */
-static inline bool weft_program_is_away(const struct weft_program *program, int32_t unit)
-{
-    return program->away != NULL && program->away[unit];
-}
+/* Where a unit's master and moments are; and whether that is elsewhere than on the device. */
+enum weft_home weft_program_home(const struct weft_program *program, int32_t unit);
+bool weft_program_is_away(const struct weft_program *program, int32_t unit);
+/* Ops that move a unit's state: from its home, or back there. */
+bool weft_op_brings_state(enum weft_op op);
+bool weft_op_takes_state(enum weft_op op);
 
 /* Kinds of buffers that go away: see struct weft_program. */
 static inline bool weft_buffer_is_state(enum weft_buffer_kind kind)

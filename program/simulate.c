@@ -92,7 +92,7 @@ struct replay {
     int32_t next[WEFT_MOST_LANES]; /* placement at the head of the lane */
     int32_t over[WEFT_MOST_LANES]; /* last placement that is over; -1: none */
     bool begun[WEFT_MOST_LANES];
-    int64_t channel_ns;            /* of all lanes but a disk's */
+    int64_t channel_ns;            /* of the network's lanes */
     struct weft_plan_times *times; /* or NULL */
 };
 

@@ -89,7 +89,7 @@ void weft_trace_summarise(const struct weft_program *program, const struct weft_
     }
     if (program->n_instructions > 0) out->step_ns = last_ns - first_ns;
     for (int32_t lane = WEFT_LANE_FIRST; lane < program->n_lanes; lane++)
-        if (program->lanes[lane].kind < WEFT_LANE_KIND_READ)
+        if (program->lanes[lane].kind < WEFT_LANE_KIND_DOWN)
             out->overlapped_ns += overlap_ns(program, trace, lane);
     find_peak(trace, out);
 }

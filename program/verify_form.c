@@ -92,6 +92,10 @@ static bool serves(const struct weft_program *program, const struct weft_instruc
         return at->lane == WEFT_LANE_COMPUTE;
     case WEFT_STREAM_CHANNEL:
         return kind == WEFT_LANE_KIND_NETWORK || kind == WEFT_LANE_KIND_ACROSS;
+    case WEFT_STREAM_DOWN:
+        return kind == WEFT_LANE_KIND_DOWN;
+    case WEFT_STREAM_UP:
+        return kind == WEFT_LANE_KIND_UP;
     case WEFT_STREAM_READ:
         return kind == WEFT_LANE_KIND_READ;
     case WEFT_STREAM_WRITE:
@@ -111,7 +115,7 @@ struct walk {
 static bool moves_block(enum weft_op op)
 {
     return op == WEFT_OP_ALL_GATHER || op == WEFT_OP_REDUCE_SCATTER || op == WEFT_OP_ALL_REDUCE ||
-           op == WEFT_OP_READ || op == WEFT_OP_WRITE;
+           weft_op_brings_state(op) || weft_op_takes_state(op);
 }
 
 /* Dependencies on what comes first in issue order cannot be a cycle. */

@@ -10,8 +10,8 @@ struct step {
     const struct weft_order *order;
     struct weft_error *err;
     int32_t *updates; /* by unit: its UPDATE, or -1 */
-    int32_t *reads;   /* by unit that is away: its READ, or -1 */
-    int32_t *writes;  /* and its WRITE */
+    int32_t *reads;   /* by unit that is away: its READ or COPY_UP, or -1 */
+    int32_t *writes;  /* and its WRITE or COPY_DOWN */
     int32_t moments;  /* of the update that has been begun: its MOMENTS, or -1 */
     int32_t agreed;   /* its AGREE, or -1 */
     int32_t *moved;   /* by buffer: blocks gathered into it or reduced from it */
@@ -224,7 +224,7 @@ static bool moves_state(const struct weft_program *program, const struct weft_in
 {
     static const enum weft_buffer_kind kinds[] = {WEFT_BUFFER_MASTER, WEFT_BUFFER_MOMENT1,
                                                   WEFT_BUFFER_MOMENT2};
-    const bool reads = at->op == WEFT_OP_READ;
+    const bool reads = weft_op_brings_state(at->op);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (weft_program_buffer(program, kinds[i], at->unit, 0) >= 0 &&
             (find_operand(program, at, kinds[i], at->unit, reads) == NULL ||
@@ -234,16 +234,19 @@ static bool moves_state(const struct weft_program *program, const struct weft_in
     return true;
 }
 
-/* A unit that is away is read, updated and written, once each. Each WRITE is over before the period
- * ends (check_trained), so that no READ overtakes that of the period before. */
+/* State that is away comes, is updated and goes, once each. It has gone before the period ends
+ * (check_trained), so that it does not come before it went in the period before. */
 static enum weft_status check_moved(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
-    const bool reads = at->op == WEFT_OP_READ;
+    const bool reads = weft_op_brings_state(at->op);
+    const bool of_disk = at->op == WEFT_OP_READ || at->op == WEFT_OP_WRITE;
     const int32_t update = step->updates[at->unit];
     if (!weft_program_is_away(program, at->unit))
         return fault(step, index, "its unit's state is not away");
+    if (weft_program_home(program, at->unit) != (of_disk ? WEFT_HOME_DISK : WEFT_HOME_HOST))
+        return fault(step, index, "its unit's state has another home");
     if (!moves_state(program, at)) return fault(step, index, "it does not move its unit's state");
     int32_t *seen = reads ? step->reads : step->writes;
     if (seen[at->unit] >= 0) return fault(step, index, "the unit's state is moved twice");
@@ -389,6 +392,8 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
         return at->unit >= 0 ? check_agreed(step, index) : check_end(step, index);
     case WEFT_OP_READ:
     case WEFT_OP_WRITE:
+    case WEFT_OP_COPY_UP:
+    case WEFT_OP_COPY_DOWN:
         return check_moved(step, index);
     case WEFT_OP_FINISH:
         return check_end(step, index);

@@ -145,7 +145,8 @@ static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
         if (!weft_problem_needs(problem, plan->strategies, i)) continue;
         if (item->kind == WEFT_SAVED_DOWN && problem->tiers[tier].kind == WEFT_HOME_HOST)
             use.saved_bytes += item->n_blocks * item->block_bytes;
-        if (!weft_item_moves_state(item)) continue;
+        if (!weft_item_moves_state(item) || weft_item_home(item) != problem->tiers[tier].kind)
+            continue;
         *(item->acquires ? &use.read_bytes : &use.written_bytes) +=
             item->n_blocks * item->block_bytes;
     }
@@ -291,7 +292,7 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
                    weft_units_show_ns(p->compute_ns, b));
     const bool away = plan->problem->n_tiers > 1;
     weft_text_addf(out,
-                   away ? "communication %s, %s waited for it or a disk"
+                   away ? "communication %s, %s waited for it or another tier"
                         : "communication %s, of which %s exposed",
                    weft_units_show_ns(p->channel_ns, a), weft_units_show_ns(p->exposed_ns, b));
     if (p->slowdown_ns > 0)

@@ -31,14 +31,14 @@ struct exec_away {
     struct weft_tier *tier;
     struct weft_ring ring;
     struct away_ring rings[2]; /* one a stream */
-    struct exec_window *windows[WINDOWS];
+    struct exec_disk_window *windows[WINDOWS];
     int64_t n_blocks, most_blocks;      /* of all units, and of one */
     struct away_state (*units)[STATES]; /* by unit */
     struct weft_store_block *blocks;
     bool warned;
 };
 
-struct exec_window {
+struct exec_disk_window {
     struct exec_away *away;
     unsigned char *memory; /* a seat's */
     int64_t block;         /* that it holds; -1: none */
@@ -48,21 +48,6 @@ struct exec_window {
 static int64_t block_bytes(const struct exec_away *away)
 {
     return away->ring.block_bytes;
-}
-
-unsigned char *weft_exec_state_at(const struct weft_nn_unit *unit, enum weft_state state)
-{
-    switch (state) {
-    case WEFT_STATE_PARAMETER:
-        return unit->master;
-    case WEFT_STATE_MOMENT1:
-        return unit->moment1;
-    case WEFT_STATE_MOMENT2:
-        return unit->moment2;
-    case WEFT_STATE_COUNT:
-        break;
-    }
-    return NULL;
 }
 
 static void list_unit(struct exec_away *away, int32_t u)
@@ -147,7 +132,7 @@ static enum weft_status open_away(struct exec_away *away, struct weft_error *err
     away->units = calloc((size_t)n_units, sizeof *away->units);
     if (away->units == NULL) return weft_fail_memory(err, "state that is away");
     for (int32_t u = 0; u < n_units; u++)
-        if (weft_program_is_away(exec->options.program, u)) list_unit(away, u);
+        if (exec->units[u].home == WEFT_HOME_DISK) list_unit(away, u);
     away->blocks = calloc((size_t)away->n_blocks, sizeof *away->blocks);
     if (away->blocks == NULL) return weft_fail_memory(err, "state that is away");
     fill_blocks(away);
@@ -160,7 +145,7 @@ enum weft_status weft_exec_away_create(const struct weft_exec *exec, struct exec
                                        struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
-    if (program->away == NULL) return WEFT_OK;
+    if (!weft_exec_has_home(exec, WEFT_HOME_DISK)) return WEFT_OK;
     struct exec_away *away = calloc(1, sizeof *away);
     if (away == NULL) return weft_fail_memory(err, "state that is away");
     away->exec = exec;
@@ -317,8 +302,8 @@ static unsigned char *seat_memory(const struct exec_away *away, int seat)
     return away->rings[0].memory + seat * block_bytes(away);
 }
 
-enum weft_status weft_exec_window_open(struct exec_away *away, struct exec_window **out,
-                                       struct weft_error *err)
+enum weft_status weft_exec_disk_window_open(struct exec_away *away, struct exec_disk_window **out,
+                                            struct weft_error *err)
 {
     int w = 0;
     while (w < WINDOWS && away->windows[w] != NULL)
@@ -326,7 +311,7 @@ enum weft_status weft_exec_window_open(struct exec_away *away, struct exec_windo
     if (w == WINDOWS)
         return weft_fail(err, WEFT_E_INTERNAL, "there are %d windows already on state that is away",
                          w);
-    struct exec_window *window = calloc(1, sizeof *window);
+    struct exec_disk_window *window = calloc(1, sizeof *window);
     if (window == NULL) return weft_fail_memory(err, "a window on state that is away");
     window->away = away;
     window->block = -1;
@@ -336,7 +321,7 @@ enum weft_status weft_exec_window_open(struct exec_away *away, struct exec_windo
     return WEFT_OK;
 }
 
-void weft_exec_window_close(struct exec_window *window)
+void weft_exec_disk_window_close(struct exec_disk_window *window)
 {
     if (window == NULL) return;
     for (int w = 0; w < WINDOWS; w++)
@@ -344,7 +329,7 @@ void weft_exec_window_close(struct exec_window *window)
     free(window);
 }
 
-static enum weft_status write_block(struct exec_window *window, int64_t block,
+static enum weft_status write_block(struct exec_disk_window *window, int64_t block,
                                     struct weft_error *err)
 {
     const struct weft_memory_span span = {window->memory, window->away->blocks[block].bytes};
@@ -354,7 +339,8 @@ static enum weft_status write_block(struct exec_window *window, int64_t block,
     return weft_store_wait(window->away->store, WEFT_STORE_WRITE, ticket, err);
 }
 
-enum weft_status weft_exec_window_leave(struct exec_window *window, struct weft_error *err)
+enum weft_status weft_exec_disk_window_leave(struct exec_disk_window *window,
+                                             struct weft_error *err)
 {
     const int64_t block = window->block;
     const bool changed = window->changed;
@@ -363,24 +349,25 @@ enum weft_status weft_exec_window_leave(struct exec_window *window, struct weft_
     return changed ? write_block(window, block, err) : WEFT_OK;
 }
 
-static enum weft_status go_to_block(struct exec_window *window, int64_t block,
+static enum weft_status go_to_block(struct exec_disk_window *window, int64_t block,
                                     struct weft_error *err)
 {
     const struct weft_memory_span span = {window->memory, window->away->blocks[block].bytes};
     int64_t ticket;
     if (window->block == block) return WEFT_OK;
-    WEFT_TRY(weft_exec_window_leave(window, err));
+    WEFT_TRY(weft_exec_disk_window_leave(window, err));
     WEFT_TRY(weft_store_submit_read(window->away->store, block, &span, 1, &ticket, err));
     WEFT_TRY(weft_store_wait(window->away->store, WEFT_STORE_READ, ticket, err));
     window->block = block;
     return WEFT_OK;
 }
 
-/* Elements to `out`, or from `values`. */
-static enum weft_status move_elements(struct exec_window *window, const struct away_state *state,
-                                      int64_t from, int64_t n, float *out, const float *values,
-                                      struct weft_error *err)
+enum weft_status weft_exec_disk_window_move(struct exec_disk_window *window,
+                                            const struct exec_elements *elements, float *out,
+                                            const float *values, struct weft_error *err)
 {
+    const struct away_state *state = &window->away->units[elements->unit][elements->state];
+    const int64_t from = elements->from, n = elements->n;
     const int64_t size = sizeof(float), in_block = block_bytes(window->away) / size;
     for (int64_t done = 0; done < n;) {
         const int64_t block = (from + done) / in_block, first = (from + done) % in_block;
@@ -398,60 +385,15 @@ static enum weft_status move_elements(struct exec_window *window, const struct a
     return WEFT_OK;
 }
 
-enum weft_status weft_exec_window_read(struct exec_window *window, int32_t unit,
-                                       enum weft_state state, int64_t from, int64_t n, float *out,
-                                       struct weft_error *err)
-{
-    return move_elements(window, &window->away->units[unit][state], from, n, out, NULL, err);
-}
-
-enum weft_status weft_exec_window_write(struct exec_window *window, int32_t unit,
-                                        enum weft_state state, int64_t from, int64_t n,
-                                        const float *values, struct weft_error *err)
-{
-    return move_elements(window, &window->away->units[unit][state], from, n, NULL, values, err);
-}
-
-static enum weft_status walk_pieces(struct weft_exec *exec, struct exec_window *window,
-                                    const struct exec_unit *unit, enum weft_state state,
-                                    bool renewed, exec_chunk_fn *function, struct weft_error *err)
-{
-    const struct weft_nn_piece *pieces = renewed ? unit->nn.renew : unit->nn.own;
-    const int64_t n = renewed ? unit->nn.n_renew : unit->nn.n_own;
-    float values[EXEC_CHUNK];
-    for (int64_t p = 0; p < n; p++) {
-        struct exec_chunk chunk = {.unit = unit->index, .piece = &pieces[p], .values = values};
-        for (; chunk.from < pieces[p].count; chunk.from += chunk.n) {
-            const int64_t left = pieces[p].count - chunk.from;
-            chunk.n = left < EXEC_CHUNK ? left : EXEC_CHUNK;
-            WEFT_TRY(weft_exec_window_read(window, unit->index, state,
-                                           pieces[p].state_at + chunk.from, chunk.n, values, err));
-            WEFT_TRY(function(exec, &chunk, err));
-        }
-    }
-    return WEFT_OK;
-}
-
-enum weft_status weft_exec_away_walk(struct weft_exec *exec, const struct exec_unit *unit,
-                                     enum weft_state state, bool renewed, exec_chunk_fn *function,
-                                     struct weft_error *err)
-{
-    struct exec_window *window = NULL;
-    WEFT_TRY(weft_exec_window_open(exec->away, &window, err));
-    const enum weft_status status = walk_pieces(exec, window, unit, state, renewed, function, err);
-    weft_exec_window_close(window);
-    return status;
-}
-
 enum weft_status weft_exec_away_clear(struct exec_away *away, struct weft_error *err)
 {
-    struct exec_window *window = NULL;
-    WEFT_TRY(weft_exec_window_open(away, &window, err));
+    struct exec_disk_window *window = NULL;
+    WEFT_TRY(weft_exec_disk_window_open(away, &window, err));
     memset(window->memory, 0, (size_t)block_bytes(away));
     enum weft_status status = WEFT_OK;
     for (int64_t block = 0; block < away->n_blocks && status == WEFT_OK; block++)
         status = write_block(window, block, err);
-    weft_exec_window_close(window);
+    weft_exec_disk_window_close(window);
     return status;
 }
 

@@ -224,6 +224,8 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
     case WEFT_OP_UPDATE:
     case WEFT_OP_READ:
     case WEFT_OP_WRITE:
+    case WEFT_OP_COPY_UP:
+    case WEFT_OP_COPY_DOWN:
         return bind_units(binding, at->unit, 1, bound, err);
     case WEFT_OP_ZERO:
         bound->with.unit.unit = &binding->exec->units[at->unit];
@@ -261,7 +263,7 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int 
     bound->done = exec->events[i];
     bound->carried = at->carried;
     bound->updates = at->op == WEFT_OP_MOMENTS || at->op == WEFT_OP_UPDATE ||
-                     at->op == WEFT_OP_READ || at->op == WEFT_OP_WRITE ||
+                     weft_op_brings_state(at->op) || weft_op_takes_state(at->op) ||
                      (at->op == WEFT_OP_AGREE && at->unit >= 0);
     WEFT_TRY(bind_waits(exec, i, bound, err));
     const struct binding binding = {exec, at, parity};

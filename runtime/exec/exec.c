@@ -22,31 +22,27 @@ static enum weft_status create_events(struct weft_exec *exec, struct weft_error 
 }
 
 /* A step is issued by one thread and may run far ahead on one stream (all gathers of a step, say),
- * so each has room for all of it: otherwise a full channel would keep compute from its work. */
-/* A disk has streams where state is away, and one of writes where it has a lane of them. */
-static bool has_stream(const struct weft_program *program, enum weft_stream_kind stream)
-{
-    const enum weft_lane_kind last = program->lanes[program->n_lanes - 1].kind;
-    if (stream < WEFT_STREAM_READ) return true;
-    return program->away != NULL && (stream == WEFT_STREAM_READ || last == WEFT_LANE_KIND_WRITE);
-}
-
-/* Streams stand in the order of the program's lanes. */
+ * so each has room for all of it: otherwise a full channel would keep compute from its work. A
+ * stream beside these two is there if something is done on it, and is the lane that does it. */
 static enum weft_status create_streams(struct weft_exec *exec, struct weft_error *err)
 {
     enum { ITEMS_EACH = 8 }; /* waits, stamps, poison, the work, advance, record */
-    static const char *const names[WEFT_STREAM_COUNT] = {"compute", "channel", "read", "write"};
+    static const char *const names[WEFT_STREAM_COUNT] = {"compute", "channel", "down",
+                                                         "up",      "read",    "write"};
     const struct weft_program *program = exec->options.program;
     const bool contends = weft_rates_contend(program->lanes[WEFT_LANE_FIRST].rates);
     int64_t items[WEFT_STREAM_COUNT] = {0};
-    int lane = WEFT_LANE_COMPUTE;
-    for (int32_t i = 0; i < program->n_instructions; i++)
+    int lanes[WEFT_STREAM_COUNT] = {[WEFT_STREAM_CHANNEL] = WEFT_LANE_FIRST};
+    for (int32_t i = 0; i < program->n_instructions; i++) {
         items[weft_program_stream(program, i)] += ITEMS_EACH;
+        lanes[weft_program_stream(program, i)] = program->instructions[i].lane;
+    }
     items[WEFT_STREAM_COMPUTE] += program->n_units + ITEMS_EACH; /* NORM, and a step's scalars */
     for (int s = WEFT_STREAM_READ; s <= WEFT_STREAM_WRITE; s++)
         items[s] += 2 * (int64_t)program->n_units * weft_exec_away_items(exec);
     for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
-        if (!has_stream(program, (enum weft_stream_kind)s)) continue;
+        if (s > WEFT_STREAM_CHANNEL && lanes[s] == WEFT_LANE_COMPUTE) continue;
+        const int lane = lanes[s];
         int64_t queue = items[s] < WEFT_STREAM_QUEUE ? WEFT_STREAM_QUEUE : items[s];
         if (queue > WEFT_STREAM_MOST_QUEUE) queue = WEFT_STREAM_MOST_QUEUE;
         WEFT_TRY(weft_stream_create(exec->options.device, names[s], (int32_t)queue,
@@ -55,7 +51,6 @@ static enum weft_status create_streams(struct weft_exec *exec, struct weft_error
             WEFT_TRY(weft_stream_contend(
                 exec->streams[s], lane,
                 program->lanes[lane == WEFT_LANE_COMPUTE ? WEFT_LANE_FIRST : lane].rates, err));
-        lane++;
     }
     return WEFT_OK;
 }
@@ -100,7 +95,7 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
     exec->scale = weft_loss_scale_first(&exec->options.config->train);
     int32_t channels = 0;
     for (int32_t lane = WEFT_LANE_FIRST; lane < program->n_lanes; lane++)
-        channels += program->lanes[lane].kind < WEFT_LANE_KIND_READ;
+        channels += program->lanes[lane].kind < WEFT_LANE_KIND_DOWN;
     if (channels > 1) {
         return weft_fail(err, WEFT_E_DATA,
                          "the plan is for %d channels of the network and the executor has one: "
@@ -115,9 +110,10 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
     }
     WEFT_TRY(weft_exec_places_fill(program, exec->options.poison, &exec->pool, &exec->places, err));
     WEFT_TRY(weft_exec_units_fill(exec, err));
+    WEFT_TRY(weft_exec_host_create(exec, &exec->host, err));
     WEFT_TRY(weft_exec_away_create(exec, &exec->away, err));
     WEFT_TRY(create_streams(exec, err));
-    for (int s = WEFT_STREAM_READ; s < WEFT_STREAM_COUNT; s++)
+    for (int s = WEFT_STREAM_DOWN; s < WEFT_STREAM_COUNT; s++)
         if (exec->streams[s] != NULL) weft_stream_on_failure(exec->streams[s], stop_all, exec);
     weft_stream_on_failure(exec->streams[WEFT_STREAM_COMPUTE], stop_channel, exec);
     weft_stream_on_failure(exec->streams[WEFT_STREAM_CHANNEL], stop_compute, exec);
@@ -164,6 +160,7 @@ void weft_exec_destroy(struct weft_exec *exec)
         if (exec->events[i] != NULL) weft_event_destroy(exec->events[i]);
     }
     weft_exec_away_destroy(exec->away);
+    weft_exec_host_destroy(exec->host);
     weft_exec_live_destroy(exec->live);
     weft_pool_finish(&exec->pool);
     free(exec);
@@ -218,6 +215,12 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
     case WEFT_OP_WRITE:
         weft_exec_push_write(exec, bound->stream, bound->with.unit.unit);
         return;
+    case WEFT_OP_COPY_UP:
+        weft_exec_push_copy(exec, bound->stream, WEFT_COPY_UP, bound->with.unit.unit);
+        return;
+    case WEFT_OP_COPY_DOWN:
+        weft_exec_push_copy(exec, bound->stream, WEFT_COPY_DOWN, bound->with.unit.unit);
+        return;
     case WEFT_OP_COUNT:
         return;
     }
@@ -250,24 +253,24 @@ void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works)
     if (bound->done != NULL) weft_stream_record(bound->stream, bound->done);
 }
 
-/* The disk first, for what is stopped when it fails says nothing of it. Then compute: the channel
- * gives up when it fails, and nothing is computed behind a channel that has failed. */
+/* Other tiers first, for what is stopped when they fail says nothing of it. Then compute: the
+ * channel gives up when it fails, and nothing is computed behind a channel that has failed. */
 enum weft_status weft_exec_synchronise(struct weft_exec *exec, struct weft_error *err)
 {
     struct weft_error other = {0};
-    enum weft_status disk = WEFT_OK;
-    for (int s = WEFT_STREAM_READ; s < WEFT_STREAM_COUNT; s++) {
+    enum weft_status tiers = WEFT_OK;
+    for (int s = WEFT_STREAM_DOWN; s < WEFT_STREAM_COUNT; s++) {
         if (exec->streams[s] == NULL) continue;
         const enum weft_status status =
-            weft_stream_synchronise(exec->streams[s], disk == WEFT_OK ? err : &other);
-        if (disk == WEFT_OK) disk = status;
+            weft_stream_synchronise(exec->streams[s], tiers == WEFT_OK ? err : &other);
+        if (tiers == WEFT_OK) tiers = status;
     }
-    if (disk != WEFT_OK) {
+    if (tiers != WEFT_OK) {
         enum weft_status unsaid =
             weft_stream_synchronise(exec->streams[WEFT_STREAM_COMPUTE], &other);
         unsaid = weft_stream_synchronise(exec->streams[WEFT_STREAM_CHANNEL], &other);
         (void)unsaid;
-        return disk;
+        return tiers;
     }
     enum weft_status compute = weft_stream_synchronise(exec->streams[WEFT_STREAM_COMPUTE], err);
     enum weft_status channel = weft_stream_synchronise(exec->streams[WEFT_STREAM_CHANNEL],
@@ -337,6 +340,7 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     if (status != WEFT_OK) return status;
     exec->follows = true;
     weft_exec_away_warn(exec->away);
+    weft_exec_host_warn(exec->host);
     if (trace != NULL) fill_trace(exec, trace);
     *result = weft_exec_finish(exec);
     prepare_update(exec, inputs, result);
@@ -372,7 +376,7 @@ static bool is_of_update(const struct weft_exec *exec, const struct exec_bound *
 {
     const struct weft_problem *problem = exec->options.plan->problem;
     if (bound->op != WEFT_OP_MARK) return bound->updates;
-    return exec->away != NULL ||
+    return exec->away != NULL || exec->host != NULL ||
            (problem->period.agreed_updates && problem->slots[bound->slot].kind == WEFT_SLOT_UPDATE);
 }
 

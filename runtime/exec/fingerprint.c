@@ -31,7 +31,8 @@ static enum weft_status hash_own(struct weft_exec *exec, struct weft_hash *out,
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         const struct exec_unit *unit = &exec->units[u];
         if (unit->away && unit->nn.master != NULL)
-            WEFT_TRY(weft_exec_away_walk(exec, unit, WEFT_STATE_PARAMETER, false, hash_chunk, err));
+            WEFT_TRY(
+                weft_exec_window_walk(exec, unit, WEFT_STATE_PARAMETER, false, hash_chunk, err));
         else
             weft_nn_add_hash(exec->options.nn, stream, &unit->nn, EXEC_OWN(exec, hash));
     }

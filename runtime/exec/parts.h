@@ -6,9 +6,9 @@
 
 #include "runtime/exec/away.h"
 #include "runtime/exec/exec.h"
+#include "runtime/exec/host.h"
 #include "runtime/exec/place.h"
 #include "runtime/exec/record.h"
-#include "runtime/exec/units.h"
 
 /* Where a micro-batch goes. */
 struct exec_batch {
@@ -82,7 +82,8 @@ struct weft_exec {
     unsigned char *own; /* struct exec_own */
     struct exec_mailbox mailbox;
 
-    struct exec_away *away; /* NULL: all state is in the arena */
+    struct exec_away *away; /* NULL: no state is on a disk */
+    struct exec_host *host; /* NULL: none is in the host's memory */
     struct exec_live *live;
     /* [n_slots + 1], for even and for odd periods: before a period that follows no other, and by
      * slot. NULL without poison. */
@@ -165,8 +166,7 @@ struct weft_buffer_name weft_exec_name_buffer(const struct weft_exec *exec, int3
 void weft_exec_describe_buffer(const struct weft_exec *exec, int32_t b, struct weft_text *out);
 /* Opens the whole arena again; before the streams are destroyed. */
 void weft_exec_poison_destroy(struct weft_exec *exec);
-/* exec.c: what is issued next is of the period that comes next, whether it will count as one or
- * not. */
+/* exec.c: what is issued next is of the next period, whether that will count as one or not. */
 void weft_exec_turn(struct weft_exec *exec);
 /* exec.c: puts instruction i on its stream; waits for both streams. One that does not `work` keeps
  * its place in the order all the same: others may wait for it because of what is ahead of it. */

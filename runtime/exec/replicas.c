@@ -41,7 +41,8 @@ static enum weft_status push_state(struct weft_exec *exec, const struct exec_uni
         if (!unit->away)
             push_buffer(exec, kinds[state], unit->index);
         else if (weft_exec_state_at(&unit->nn, (enum weft_state)state) != NULL)
-            WEFT_TRY(weft_exec_away_walk(exec, unit, (enum weft_state)state, true, mix_chunk, err));
+            WEFT_TRY(
+                weft_exec_window_walk(exec, unit, (enum weft_state)state, true, mix_chunk, err));
     }
     return WEFT_OK;
 }

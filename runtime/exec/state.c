@@ -60,8 +60,8 @@ enum weft_status weft_exec_state_open(const struct weft_exec *exec, struct weft_
     access->exec = exec;
     enum weft_status status =
         weft_stream_create(exec->options.device, "state", QUEUE, &access->stream, err);
-    if (status == WEFT_OK && exec->away != NULL)
-        status = weft_exec_window_open(exec->away, &access->window, err);
+    if (status == WEFT_OK && (exec->away != NULL || exec->host != NULL))
+        status = weft_exec_window_open(exec, &access->window, err);
     if (status != WEFT_OK) {
         weft_exec_state_close(access);
         return status;
@@ -78,10 +78,12 @@ void weft_exec_state_close(struct weft_state_access *access)
     free(access);
 }
 
-/* An element's place among those of its unit's state. */
-static int64_t place_of(const struct weft_state_piece *piece, int64_t from)
+/* Elements of a piece that is away, by their place among those of its unit's state. */
+static struct exec_elements elements_of(const struct weft_state_piece *piece, int64_t from,
+                                        int64_t n)
 {
-    return piece->at / (int64_t)sizeof(float) + from;
+    return (struct exec_elements){piece->unit, piece->state,
+                                  piece->at / (int64_t)sizeof(float) + from, n};
 }
 
 /* The address of an element that is in the arena. */
@@ -95,10 +97,11 @@ enum weft_status weft_exec_state_read(struct weft_state_access *access,
                                       const struct weft_state_piece *piece, int64_t from, int64_t n,
                                       float *out, struct weft_error *err)
 {
-    if (piece->away && from == 0) WEFT_TRY(weft_exec_window_leave(access->window, err));
-    if (piece->away)
-        return weft_exec_window_read(access->window, piece->unit, piece->state,
-                                     place_of(piece, from), n, out, err);
+    if (piece->away) {
+        const struct exec_elements elements = elements_of(piece, from, n);
+        if (from == 0) WEFT_TRY(weft_exec_window_leave(access->window, err));
+        return weft_exec_window_read(access->window, &elements, out, err);
+    }
     weft_arena_read(access->exec->arena, access->stream, element_of(access, piece, from),
                     n * (int64_t)sizeof *out, out);
     return weft_stream_synchronise(access->stream, err);
@@ -109,9 +112,9 @@ enum weft_status weft_exec_state_write(struct weft_state_access *access,
                                        int64_t n, const float *values, struct weft_error *err)
 {
     if (piece->away) {
+        const struct exec_elements elements = elements_of(piece, from, n);
         if (from == 0) WEFT_TRY(weft_exec_window_leave(access->window, err));
-        WEFT_TRY(weft_exec_window_write(access->window, piece->unit, piece->state,
-                                        place_of(piece, from), n, values, err));
+        WEFT_TRY(weft_exec_window_write(access->window, &elements, values, err));
         return from + n < piece->count ? WEFT_OK : weft_exec_window_leave(access->window, err);
     }
     weft_arena_write(access->exec->arena, access->stream, element_of(access, piece, from), values,
@@ -140,6 +143,7 @@ enum weft_status weft_exec_state_clear(struct weft_exec *exec, struct weft_error
     push_zeroes(exec, exec->record_sum, &sent);
     exec->pending.valid = false;
     WEFT_TRY(weft_exec_synchronise(exec, err));
+    weft_exec_host_clear(exec->host);
     return exec->away == NULL ? WEFT_OK : weft_exec_away_clear(exec->away, err);
 }
 
@@ -163,7 +167,8 @@ enum weft_status weft_exec_state_filled(struct weft_exec *exec, struct weft_erro
         if (!unit->away)
             weft_nn_round(exec->options.nn, exec->streams[WEFT_STREAM_COMPUTE], &unit->nn);
         else if (unit->nn.master != NULL)
-            WEFT_TRY(weft_exec_away_walk(exec, unit, WEFT_STATE_PARAMETER, true, round_chunk, err));
+            WEFT_TRY(
+                weft_exec_window_walk(exec, unit, WEFT_STATE_PARAMETER, true, round_chunk, err));
     }
     WEFT_TRY(weft_exec_synchronise(exec, err));
     /* No rank gathers what another has not yet written. */

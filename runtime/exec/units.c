@@ -98,7 +98,8 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
     int64_t slices = unit->padded_elements / exec->ranks;
     out->index = u;
     out->trainable = unit->trainable;
-    out->away = weft_program_is_away(exec->options.program, u);
+    out->home = weft_program_home(exec->options.program, u);
+    out->away = out->home != WEFT_HOME_DEVICE;
     out->whole = policy == WEFT_POLICY_DP;
     out->resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
     nn->dtype = exec_compute(exec);
@@ -125,4 +126,11 @@ enum weft_status weft_exec_units_fill(struct weft_exec *exec, struct weft_error 
     for (int32_t u = 0; u < exec->options.shards->n_units; u++)
         WEFT_TRY(fill_unit(exec, u, err));
     return WEFT_OK;
+}
+
+bool weft_exec_has_home(const struct weft_exec *exec, enum weft_home home)
+{
+    for (int32_t u = 0; u < exec->options.program->n_units; u++)
+        if (weft_program_home(exec->options.program, u) == home) return true;
+    return false;
 }

@@ -15,7 +15,8 @@ struct exec_unit {
      * else. */
     struct weft_nn_unit nn;
     bool trainable;
-    bool away;
+    bool away; /* its home is not the device */
+    enum weft_home home;
     bool whole;    /* dp: gradient and state of all elements are here, and all are updated */
     bool resident; /* dp, zero1: parameters stay in the full buffer; else in this rank's shard */
     /* Everything that each address of nn begins: bytes from 0 on. */
@@ -23,5 +24,9 @@ struct exec_unit {
     struct weft_range *gaps; /* bytes of the full gradient between tensors, and padding */
     int32_t n_gaps;
 };
+
+struct weft_exec;
+/* Whether any unit's state is there. */
+bool weft_exec_has_home(const struct weft_exec *exec, enum weft_home home);
 
 #endif

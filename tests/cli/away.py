@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""State on a disk: where plans keep it, what they say of it, and runs that have less memory than
-their state needs."""
+"""State on a disk or in the host's memory: where plans keep it, what they say of it, and runs that
+have less memory than their state needs."""
 import json
 import os
 import sys
@@ -10,6 +10,9 @@ from tap import Skip, case, main
 
 DISK = {"path": "scratch", "limit": "1GiB", "read": {"bandwidth": "2GB/s"},
         "write": {"bandwidth": "1GB/s"}}
+LINK = {"alpha": "10us", "bandwidth": "1GB/s"}
+HERE = {"activations": ["device"]}
+HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
 BASE = 256 << 20  # more than a run has beside its arena, under a sanitizer too
 
 
@@ -91,10 +94,30 @@ def homes_are_those_that_are_allowed(weft):
 
 
 @case
+def the_hosts_memory_is_a_tier_with_a_limit(weft):
+    least_limit, without = least(weft, cluster__host=HOST, plan__offload=HERE), least(weft)
+    assert least_limit < without, (least_limit, without)
+    limit = (least_limit + without) // 2
+    said = plan(weft, config(weft, limit, cluster__host=HOST, plan__offload=HERE))
+    host = said["tiers"][0]
+    away = [unit for unit, strategy in said["policies"].items() if strategy.endswith("+host")]
+    assert host["name"] == "host" and host["units"] == len(away) > 0, said
+    assert host["peak_bytes"] >= host["read_bytes"] == host["written_bytes"] > 0, host
+    small = {**HOST, "memory_limit": f"{host['peak_bytes'] // 2 // 4096 * 4096}B"}
+    weft.expect(78, "plan", config(weft, limit, cluster__host=small, plan__offload=HERE),
+                says=["tier device", "tier host", "would have to have at least"])
+    both = plan(weft, config(weft, limit, cluster__host=small, cluster__disk=DISK,
+                            plan__offload=HERE))
+    assert [tier["name"] for tier in both["tiers"]] == ["host", "disk"], both
+    assert both["tiers"][0]["peak_bytes"] <= host["peak_bytes"] // 2, both
+
+
+@case
 def less_memory_than_the_state_needs_gives_the_same_bits(weft):
     if is_no_disk(weft):
         raise Skip("the directory for files of tests is kept in memory")
     limit = (least(weft, cluster__disk=DISK) + least(weft)) // 2
+    host = (least(weft, cluster__host=HOST, plan__offload=HERE) + least(weft)) // 2
 
     def result(run, **changes):
         weft.expect(0, "train", config(weft, **changes), "--run", run, "-q", timeout=200)
@@ -108,6 +131,12 @@ def less_memory_than_the_state_needs_gives_the_same_bits(weft):
     ring = plan(weft, config(weft, limit, cluster__disk=DISK))["peak_memory_bytes"]["staging"]
     assert (ample["ring_bytes"], away["ring_bytes"]) == (0, ring) and ring > 0, (ample, away, ring)
     assert os.listdir(weft.path("scratch")) == []
+    ones = [result("host", limit=host, cluster__host=HOST, plan__offload=HERE)]
+    for state in (["host"], ["host", "disk"]):
+        ones.append(result("-".join(state), limit=limit, cluster__disk=DISK, cluster__host=HOST,
+                           cluster__emulate=True, plan__offload={**HERE, "state": state}))
+    for one in ones:
+        assert one["fingerprint"] == ample["fingerprint"], one
 
 
 main(sys.argv[1])

@@ -295,7 +295,7 @@ Test(problem, items_that_move_state)
     refused_problem(&problem, "no update of its unit is in the slot behind its window");
     *item = read;
     item->acquires = item->may_block = false;
-    refused_problem(&problem, "state is acquired by reads, and released by writes");
+    refused_problem(&problem, "state is acquired by what brings it");
     *item = write;
     cr_assert_eq(weft_problem_check(&problem, "here", NULL), WEFT_OK);
     item->first = update;
@@ -307,7 +307,7 @@ Test(problem, items_that_move_state)
     problem.period.agreed_updates = false;
     *item = write;
     item->acquires = true;
-    refused_problem(&problem, "state is acquired by reads, and released by writes");
+    refused_problem(&problem, "state is acquired by what brings it");
     weft_pool_finish(&problem.pool);
 }
 

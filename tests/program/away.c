@@ -21,10 +21,10 @@ struct away_case {
 /* False where nothing is away. */
 static bool open_case(struct away_case *c, uint64_t seed)
 {
-    random_case_init_disk(&c->random, seed);
+    random_case_init_tiers(&c->random, seed);
     c->plan = random_plan(&c->random, seed);
     c->program = random_program(&c->random, c->plan);
-    return c->program->away != NULL;
+    return c->program->homes != NULL;
 }
 
 static void close_case(struct away_case *c)
@@ -40,11 +40,21 @@ static enum weft_status verify_case(const struct away_case *c, struct weft_error
     return weft_program_verify(c->program, INT64_MAX, err);
 }
 
-static int32_t find_op(const struct weft_program *program, enum weft_op op)
+/* The first instruction that brings a unit's state, and that takes one away. */
+static int32_t find_bringing(const struct weft_program *program)
 {
-    for (int32_t i = 0; i < program->n_instructions; i++)
-        if (program->instructions[i].op == op) return i;
-    return -1;
+    int32_t i = 0;
+    while (!weft_op_brings_state(program->instructions[i].op))
+        i++;
+    return i;
+}
+
+static int32_t find_taking(const struct weft_program *program)
+{
+    int32_t i = 0;
+    while (!weft_op_takes_state(program->instructions[i].op))
+        i++;
+    return i;
 }
 
 /* By category and slot; and all of it in the other tier. */
@@ -126,10 +136,10 @@ static int32_t find_update(const struct weft_program *program, int32_t unit)
     return i;
 }
 
-/* Nothing up to the update waits for the lane from its READ on. */
+/* Nothing up to the update waits for the lane from where its state comes on. */
 static bool forget_read(struct weft_program *program)
 {
-    const int32_t read = find_op(program, WEFT_OP_READ);
+    const int32_t read = find_bringing(program);
     const int32_t update = find_update(program, program->instructions[read].unit);
     const struct weft_instruction *last = &program->instructions[update];
     for (int32_t d = 0; d < last->first_dependency + last->n_dependencies; d++) {
@@ -144,7 +154,7 @@ static bool forget_read(struct weft_program *program)
 /* It is written from the beginning of the update's slot on; false where the lane would wait. */
 static bool forget_update(struct weft_program *program)
 {
-    const int32_t write = find_op(program, WEFT_OP_WRITE);
+    const int32_t write = find_taking(program);
     struct weft_instruction *at = &program->instructions[write];
     const int32_t update = find_update(program, at->unit);
     for (int32_t i = update; i < write; i++) /* whose lane waits in its stead */
@@ -160,11 +170,11 @@ static bool forget_update(struct weft_program *program)
     return true;
 }
 
-/* Nobody waits for what the lane does from the last WRITE on. */
+/* Nobody waits for what the lane does from where state goes last on. */
 static bool forget_write(struct weft_program *program)
 {
     int32_t write = program->n_instructions - 1;
-    while (program->instructions[write].op != WEFT_OP_WRITE)
+    while (!weft_op_takes_state(program->instructions[write].op))
         write--;
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
@@ -180,29 +190,41 @@ static bool forget_write(struct weft_program *program)
 
 static bool read_another_unit(struct weft_program *program)
 {
-    struct weft_instruction *at = &program->instructions[find_op(program, WEFT_OP_READ)];
+    struct weft_instruction *at = &program->instructions[find_bringing(program)];
     at->unit = (at->unit + 1) % program->n_units;
     return program->n_units > 1;
 }
 
 static bool move_over_the_network(struct weft_program *program)
 {
-    program->instructions[find_op(program, WEFT_OP_WRITE)].lane = WEFT_LANE_FIRST;
+    program->instructions[find_taking(program)].lane = WEFT_LANE_FIRST;
     return true;
 }
 
 static bool say_that_it_is_here(struct weft_program *program)
 {
-    program->away[program->instructions[find_op(program, WEFT_OP_READ)].unit] = false;
+    program->homes[program->instructions[find_bringing(program)].unit] = WEFT_HOME_DEVICE;
+    return true;
+}
+
+/* As if its home were another. */
+static bool move_from_another_home(struct weft_program *program)
+{
+    enum weft_home *home = &program->homes[program->instructions[find_bringing(program)].unit];
+    *home = *home == WEFT_HOME_DISK ? WEFT_HOME_HOST : WEFT_HOME_DISK;
     return true;
 }
 
 Test(away, what_would_use_state_that_is_not_there_is_refused)
 {
     static const struct change changes[] = {
-        {forget_read, "state is there"},      {forget_update, "its side of the unit's update"},
-        {read_another_unit, "state"},         {move_over_the_network, "a lane that does not do it"},
-        {say_that_it_is_here, "is not away"}, {forget_write, "has been written"},
+        {forget_read, "state is there"},
+        {forget_update, "its side of the unit's update"},
+        {read_another_unit, "state"},
+        {move_over_the_network, "a lane that does not do it"},
+        {say_that_it_is_here, "is not away"},
+        {forget_write, "has been written"},
+        {move_from_another_home, "has another home"},
     };
     int32_t n_made[sizeof changes / sizeof *changes] = {0};
     for (uint64_t seed = 1; seed <= CASES; seed++) {

@@ -92,18 +92,36 @@ void random_case_init_plain(struct random_case *random, uint64_t seed)
     init(random, seed, true);
 }
 
-void random_case_init_disk(struct random_case *random, uint64_t seed)
+static void add_host(struct random_case *random, struct dice *dice)
 {
-    struct dice dice = dice_of(seed, "disk");
-    random_case_init(random, seed);
-    weft_stages_finish(&random->stages);
+    struct weft_profile_host *host = &random->profile->tiers.host;
+    host->given = true;
+    fill_curve(&random->profile->pool, dice, &host->down);
+    fill_curve(&random->profile->pool, dice, &host->up);
+    random->config->cluster.host =
+        (struct weft_host_spec){.given = true, .memory_limit_bytes = INT64_C(1) << 50};
+    random->config->plan.offload.activations = 1 << WEFT_HOME_DEVICE;
+}
+
+static void add_disk(struct random_case *random, struct dice *dice)
+{
     struct weft_profile_disk *disk = &random->profile->tiers.disk;
     *disk = (struct weft_profile_disk){
-        .given = true, .duplex = chance(&dice, 50) ? WEFT_DUPLEX_HALF : WEFT_DUPLEX_FULL};
-    fill_curve(&random->profile->pool, &dice, &disk->read);
-    fill_curve(&random->profile->pool, &dice, &disk->write);
+        .given = true, .duplex = chance(dice, 50) ? WEFT_DUPLEX_HALF : WEFT_DUPLEX_FULL};
+    fill_curve(&random->profile->pool, dice, &disk->read);
+    fill_curve(&random->profile->pool, dice, &disk->write);
     random->config->cluster.disk = (struct weft_disk_spec){
         .given = true, .path = ".", .limit_bytes = INT64_C(1) << 50, .duplex = (int)disk->duplex};
+}
+
+void random_case_init_tiers(struct random_case *random, uint64_t seed)
+{
+    struct dice dice = dice_of(seed, "tiers");
+    const int which = (int)roll(&dice, 1, 3);
+    random_case_init(random, seed);
+    weft_stages_finish(&random->stages);
+    if ((which & 1) != 0) add_host(random, &dice);
+    if ((which & 2) != 0) add_disk(random, &dice);
     fill_stages(random);
 }
 

@@ -25,8 +25,8 @@ void random_case_init(struct random_case *random, uint64_t seed);
 void random_case_init_plain(struct random_case *random, uint64_t seed);
 /* The same for a config in a file, with its analytic profile. */
 void random_case_read(struct random_case *random, const char *path);
-/* The same with a disk beside the device, where state may be. */
-void random_case_init_disk(struct random_case *random, uint64_t seed);
+/* The same with a disk beside the device, the host's memory, or both, where state may be. */
+void random_case_init_tiers(struct random_case *random, uint64_t seed);
 void random_case_finish(struct random_case *random);
 
 /* A plan of random strategies and a random legal order of its blocks, predicted. The caller

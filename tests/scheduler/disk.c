@@ -1,5 +1,5 @@
-/* State that may be on a disk: small models in whole, whose problems weigh and stages make. Every
- * plan of them is tried. */
+/* State that may be on a disk, or in the host's memory: small models in whole, whose problems weigh
+ * and stages make. Every plan of them is tried. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -11,7 +11,16 @@
 #include "tests/program/random_model.h"
 #include "tests/scheduler/against_all.h"
 
-/* Two layers, a unit each, and what enumeration has time for of policies. */
+#define LINE "{\"alpha\": \"%dus\", \"bandwidth\": \"1GB/s\"}"
+#define HOST                                                                                       \
+    "\"host\": {\"memory_limit\": \"1GB\", \"update\": \"1GB/s\", \"up\": " LINE                   \
+    ", \"down\": " LINE "}}, "
+#define DISK                                                                                       \
+    "\"disk\": {\"path\": \".\", \"limit\": \"1GB\", \"duplex\": \"%s\", \"read\": " LINE          \
+    ", \"write\": " LINE "}}, "
+
+/* Two layers, a unit each, and what enumeration has time for of policies. Some have a disk, some
+ * the host's memory as a tier. */
 static struct weft_config *disk_config(uint64_t seed)
 {
     static const char *const policies[] = {"dp", "zero1", "sdp", "fsdp", "dp,sdp"};
@@ -26,15 +35,16 @@ static struct weft_config *disk_config(uint64_t seed)
                    "\"linear\", \"hidden\": %d, \"outputs\": %d}, {\"name\": \"head\", \"type\": "
                    "\"classifier\", \"hidden\": %d, \"classes\": %d}]}, ",
                    hidden, outputs, outputs, (int)roll(&dice, 2, 60));
-    weft_text_addf(&text,
-                   "\"cluster\": {\"ranks\": %d, \"disk\": {\"path\": \".\", \"limit\": \"1GB\", "
-                   "\"duplex\": \"%s\", \"read\": {\"alpha\": \"%dus\", \"bandwidth\": \"1GB/s\"}, "
-                   "\"write\": {\"alpha\": \"%dus\", \"bandwidth\": \"1GB/s\"}}}, ",
-                   (int)roll(&dice, 1, 3), chance(&dice, 50) ? "half" : "full",
-                   (int)roll(&dice, 0, 60), (int)roll(&dice, 0, 60));
+    const int alpha = (int)roll(&dice, 0, 60), back = (int)roll(&dice, 0, 60);
+    weft_text_addf(&text, "\"cluster\": {\"ranks\": %d, ", (int)roll(&dice, 1, 3));
+    if (seed % 3 == 0)
+        weft_text_addf(&text, HOST, alpha, back);
+    else
+        weft_text_addf(&text, DISK, chance(&dice, 50) ? "half" : "full", alpha, back);
     weft_text_addf(&text,
                    "\"train\": {\"steps\": 1, \"micro_batch\": 1, \"seq_len\": 1%s%s}, \"plan\": "
-                   "{\"blocks\": 1, \"fuse\": false, \"update_ahead\": 1, \"policies\": \"%s\"}}",
+                   "{\"offload\": {\"activations\": [\"device\"]}, \"blocks\": 1, \"fuse\": false, "
+                   "\"update_ahead\": 1, \"policies\": \"%s\"}}",
                    chance(&dice, 50) ? ", \"clip_norm\": 0" : "",
                    chance(&dice, 50) ? ", \"precision\": {\"compute\": \"bf16\"}" : "",
                    policies[roll(&dice, 0, 4)]);
@@ -63,16 +73,18 @@ static void disk_case(uint64_t seed, struct random_case *out)
 
 Test(disk, plans_are_the_best_of_all_and_proven, .timeout = 900)
 {
-    int32_t n_slower = 0, n_away = 0;
+    int32_t n_slower = 0, n_away = 0, n_host = 0;
     for (int seed = 1; seed <= TEST_CASES(60, 20); seed++) {
         struct random_case random;
         disk_case((uint64_t)seed, &random);
         against_set_limits(random.stages.problem, (uint64_t)seed);
-        n_slower += against_all(random.stages.problem, seed, "+disk", &n_away);
+        n_slower += seed % 3 == 0 ? against_all(random.stages.problem, seed, "+host", &n_host)
+                                  : against_all(random.stages.problem, seed, "+disk", &n_away);
         random_case_finish(&random);
     }
     cr_assert_eq(n_slower, 0, "%d plans are slower than the best", n_slower);
     cr_assert_gt(n_away, TEST_CASES(10, 2), "chosen %d times", n_away);
+    cr_assert_gt(n_host, TEST_CASES(5, 1), "chosen %d times", n_host);
 }
 
 Test(disk, no_number_can_be_changed_to_prove_what_is_false, .timeout = 900)
@@ -118,7 +130,8 @@ Test(disk, rules_plan_with_state_that_must_be_there)
         struct random_case random;
         disk_case(seed, &random);
         weft_stages_finish(&random.stages);
-        random.config->plan.offload.state = 1 << WEFT_HOME_DISK;
+        const enum weft_home home = seed % 3 == 0 ? WEFT_HOME_HOST : WEFT_HOME_DISK;
+        random.config->plan.offload.state = 1 << home;
         struct weft_error err = {0};
         cr_assert_eq(weft_stages_create(random.config, random.profile, &random.stages, &err),
                      WEFT_OK, "%s", err.text);
@@ -136,7 +149,7 @@ Test(disk, rules_plan_with_state_that_must_be_there)
             n_made++;
             cr_assert_eq(weft_plan_check_rows(plan, &err), WEFT_OK, "%s", err.text);
             for (int32_t u = 0; u < problem->n_decisions; u++)
-                cr_assert_eq(weft_plan_chosen(plan, u)->home, WEFT_HOME_DISK);
+                cr_assert_eq(weft_plan_chosen(plan, u)->home, home);
             weft_plan_destroy(plan);
         }
         cr_assert_gt(n_made, 2, "seed %d", (int)seed);

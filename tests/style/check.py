@@ -34,7 +34,7 @@ MAY = {
     "report": PLANNING[:8],
     "offload": ["base"],
     "runtime/device": ["base"],
-    "runtime/arena": ["base", "runtime/device"],
+    "runtime/arena": ["base", "offload", "runtime/device"],
     "runtime/comm": ["base", "runtime/device", "runtime/arena", "runtime/nn"],
     "runtime/nn": ["base", "spec", "layers", "runtime/device"],
     "runtime/exec": PLANNING[:8] + ["runtime/device", "runtime/arena", "runtime/comm",

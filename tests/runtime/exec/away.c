@@ -1,4 +1,4 @@
-/* Where state is changes no bit: with moments and masters on a disk a run has the parameters and
+/* Where state is changes no bit: with moments and masters elsewhere a run has the parameters and
  * the state of the run that has them in the arena. The arena is poisoned, so whoever reads state
  * that is away, or that has not arrived, ends with NaN. */
 #include "runtime/exec/away.h"
@@ -19,7 +19,8 @@ struct outcome {
     struct weft_hash fingerprint;
     double last_loss;
     int64_t away_bytes; /* of all states */
-    int64_t n_state;    /* elements of each rank's, in order */
+    int64_t host_bytes, copied_bytes[WEFT_COPY_DIRECTIONS];
+    int64_t n_state; /* elements of each rank's, in order */
     float state[MOST_RANKS][MOST_STATE];
 };
 
@@ -91,6 +92,10 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
         task->outcome->fingerprint = fingerprint;
         task->outcome->n_state = n;
         task->outcome->away_bytes = away_bytes;
+        task->outcome->host_bytes = weft_exec_host_bytes(r.exec->host);
+        for (int d = 0; d < WEFT_COPY_DIRECTIONS; d++)
+            task->outcome->copied_bytes[d] =
+                weft_exec_host_copied(r.exec->host, (enum weft_copy_direction)d);
     }
     job_rank_close(&r);
     return 0;
@@ -148,21 +153,53 @@ static void make_plan(struct job *job, int kind)
     if (kind != AT_RANDOM)
         job_plan_policy(job, (enum weft_policy)kind, kind % 2 == 0);
     else
-        job_plan_random(job, (uint64_t)kind);
+        job_plan_random(job, (uint64_t)kind + 1);
     const int32_t n = count_away(job->program);
-    CHECK(count_op(job->program, WEFT_OP_READ) == n && count_op(job->program, WEFT_OP_WRITE) == n,
-          "%d units are away, and are not moved once each", n);
+    const int32_t n_come =
+        count_op(job->program, WEFT_OP_READ) + count_op(job->program, WEFT_OP_COPY_UP);
+    const int32_t n_go =
+        count_op(job->program, WEFT_OP_WRITE) + count_op(job->program, WEFT_OP_COPY_DOWN);
+    CHECK(n_come == n && n_go == n, "%d units are away, and are not moved once each", n);
 }
 
-/* Where state may be, and on what disk. */
-enum homes { ON_DEVICE, ON_DISK, ON_BOTH, HOMES };
+/* What the tier holds is the plan's row there, and what each lane copies in a step, and once more
+ * when the run settles, is the plan's blocks. */
+static void check_bytes(const struct job *job, const struct outcome *outcome, const char *what)
+{
+    const struct weft_plan *plan = job->plan;
+    int64_t planned[WEFT_COPY_DIRECTIONS] = {0};
+    for (int32_t i = 0; i < plan->problem->n_items; i++) {
+        const struct weft_item *item = &plan->problem->items[i].item;
+        if (!weft_problem_needs(plan->problem, plan->strategies, i)) continue;
+        if (item->kind == WEFT_STATE_UP) planned[WEFT_COPY_UP] += item->block_bytes;
+        if (item->kind == WEFT_STATE_DOWN) planned[WEFT_COPY_DOWN] += item->block_bytes;
+    }
+    /* The ring of a disk is in the host's memory too, where that is a tier. */
+    const int64_t ring_bytes =
+        job->program->staging_bytes > 0 ? 0 : weft_ring_bytes(&job->program->ring);
+    for (int32_t t = 1; t < plan->problem->n_tiers; t++)
+        CHECK(plan->problem->tiers[t].kind != WEFT_HOME_HOST ||
+                  weft_plan_peak(plan, t, NULL) == outcome->host_bytes + ring_bytes,
+              "%s: the host has %lld bytes", what, (long long)outcome->host_bytes);
+    CHECK((outcome->host_bytes > 0) == (count_op(job->program, WEFT_OP_COPY_UP) > 0), "%s", what);
+    for (int d = 0; d < WEFT_COPY_DIRECTIONS; d++)
+        CHECK(outcome->copied_bytes[d] == (STEPS + 1) * planned[d] &&
+                  (planned[d] > 0) == (outcome->host_bytes > 0),
+              "%s: %lld bytes were copied, not %lld a step", what,
+              (long long)outcome->copied_bytes[d], (long long)planned[d]);
+}
+
+/* Where state may be. */
+enum homes { ON_DEVICE, ON_DISK, ON_HOST, ON_ALL, HOMES };
 
 static void open_job(struct job *job, enum homes homes, int32_t ranks, const char *first,
                      const char *second)
 {
     static const char *const allowed[HOMES] = {"plan.offload.state=[\"device\"]",
                                                "plan.offload.state=[\"disk\"]",
-                                               "plan.offload.state=[\"device\",\"disk\"]"};
+                                               "plan.offload.state=[\"host\"]",
+                                               "plan.offload.state=[\"device\",\"host\","
+                                               "\"disk\"]"};
     char set_ranks[64], path[64];
     snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
     snprintf(path, sizeof path, "cluster.disk.path=%s", job_disk());
@@ -170,12 +207,17 @@ static void open_job(struct job *job, enum homes homes, int32_t ranks, const cha
         set_ranks,
         "plan.blocks=2",
         "cluster.emulate=false",
+        "plan.offload.activations=[\"device\"]",
         path,
+        "cluster.host.memory_limit=1GB",
+        "cluster.host.down.bandwidth=1GB/s",
+        "cluster.host.up.bandwidth=2GB/s",
+        "cluster.host.update=1GB/s",
         "cluster.disk.limit=1GB",
         "cluster.disk.read.bandwidth=1GB/s",
         "cluster.disk.write.bandwidth=1GB/s",
-        homes == ON_BOTH ? "cluster.disk.duplex=full" : "cluster.disk.duplex=half",
-        homes == ON_BOTH ? "cluster.contention.compute=0.23" : "cluster.contention.compute=0",
+        homes == ON_ALL ? "cluster.disk.duplex=full" : "cluster.disk.duplex=half",
+        homes == ON_ALL ? "cluster.contention.compute=0.23" : "cluster.contention.compute=0",
         allowed[homes],
         first,
         second,
@@ -183,8 +225,9 @@ static void open_job(struct job *job, enum homes homes, int32_t ranks, const cha
     job_open(job, "configs/runs/gpt-odd.json", overrides);
 }
 
-/* Plans of one config, with its state here, with all of it away, and with some; and what was saved
- * with one set of homes goes on with another. */
+/* Plans of one config, with its state here, with all of it away, and with some here, some in the
+ * host's memory and some on a disk; and what was saved with one set of homes goes on with another.
+ */
 static void check_homes(int32_t ranks, const char *first, const char *second,
                         struct outcome *outcomes)
 {
@@ -201,19 +244,22 @@ static void check_homes(int32_t ranks, const char *first, const char *second,
             make_plan(job, kinds[i]);
             run(job, NULL, &outcomes[homes]);
             same(&outcomes[ON_DEVICE], &outcomes[homes], what);
+            check_bytes(job, &outcomes[homes], what);
             CHECK((outcomes[homes].away_bytes > 0) == (count_away(job->program) > 0),
                   "%s: %lld bytes are away", what, (long long)outcomes[homes].away_bytes);
         }
         CHECK(count_away(jobs[ON_DEVICE].program) == 0 &&
-                  state_bytes(jobs[ON_DISK].program, false) == 0,
+                  state_bytes(jobs[ON_DISK].program, false) == 0 &&
+                  state_bytes(jobs[ON_HOST].program, false) == 0,
               "%s: homes are not those of the config", what);
         if (kinds[i] != AT_RANDOM) continue;
         for (int homes = ON_DISK; homes < HOMES; homes++)
             CHECK(ranks_run(ranks, same_trace, &jobs[homes]) == 0, "%s: homes %d", what, homes);
-        CHECK(count_away(jobs[ON_BOTH].program) > 0 &&
-                  state_bytes(jobs[ON_BOTH].program, false) > 0,
+        CHECK(count_op(jobs[ON_ALL].program, WEFT_OP_READ) > 0 &&
+                  count_op(jobs[ON_ALL].program, WEFT_OP_COPY_UP) > 0 &&
+                  state_bytes(jobs[ON_ALL].program, false) > 0,
               "%s: not some of its state is away", what);
-        run(&jobs[ON_BOTH], &outcomes[ON_DISK], &outcomes[HOMES]);
+        run(&jobs[ON_ALL], &outcomes[ON_DISK], &outcomes[HOMES]);
         run(&jobs[ON_DEVICE], &outcomes[ON_DEVICE], &outcomes[HOMES + 1]);
         same(&outcomes[HOMES + 1], &outcomes[HOMES], what);
     }
@@ -230,8 +276,19 @@ static void check_refusals(void)
     job.config->cluster.disk.given = false;
     struct weft_exec exec = {.options = {.config = job.config, .program = job.program}};
     struct exec_away *none = NULL;
+    struct exec_host *no_host = NULL;
     CHECK(weft_exec_away_create(&exec, &none, &why) == WEFT_E_DATA && none == NULL &&
               strstr(why.text, "cluster.disk") != NULL,
+          "%s", why.text);
+    job_close(&job);
+    open_job(&job, ON_HOST, 1, "train.clip_norm=0.5", NULL);
+    make_plan(&job, WEFT_POLICY_FSDP);
+    job.config->cluster.host.given = false;
+    exec.options.config = job.config;
+    exec.options.program = job.program;
+    why = (struct weft_error){0};
+    CHECK(weft_exec_host_create(&exec, &no_host, &why) == WEFT_E_DATA && no_host == NULL &&
+              strstr(why.text, "cluster.host") != NULL,
           "%s", why.text);
     job_close(&job);
 }

@@ -186,10 +186,12 @@ void job_plan_random(struct job *job, uint64_t seed)
             (enum weft_policy)weft_rng_below(seed, 8, (uint64_t)u, WEFT_POLICY_COUNT);
         strategies[u] = strategy_of(unit, policy);
         policy = unit->strategies[strategies[u]].policy;
-        /* The last home that it may have, or the first. */
-        for (int32_t k = 0; weft_rng_below(seed, 9, (uint64_t)u, 2) > 0 && k < unit->n_strategies;
-             k++)
-            if (unit->strategies[k].policy == policy) strategies[u] = k;
+        /* One of the homes that it may have. */
+        uint64_t n_homes = 0;
+        for (int32_t k = 0; k < unit->n_strategies; k++)
+            if (unit->strategies[k].policy == policy &&
+                weft_rng_below(seed, 9, (uint64_t)(u * unit->n_strategies + k), ++n_homes) == 0)
+                strategies[u] = k;
     }
     make_plan(job, strategies, choose_random, &seed);
     free(strategies);

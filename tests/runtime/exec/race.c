@@ -1,8 +1,8 @@
 /* The executor under ThreadSanitizer: ranks as threads, each with its streams, train a model whose
- * buffers take turns on the same memory, with its state there and on a disk. What events, the
- * lanes' order and collectives leave unordered is a race here. Products are a library's, which the
- * sanitizer does not see; all else is ours. Without the sanitizer it still checks that all plans
- * give the same bits. */
+ * buffers take turns on the same memory, with its state there, in the host's memory and on a disk.
+ * What events, the lanes' order and collectives leave unordered is a race here. Products are a
+ * library's, which the sanitizer does not see; all else is ours. Without the sanitizer it still
+ * checks that all plans give the same bits. */
 #include <stdio.h>
 
 #include "tests/runtime/comm/threads.h"
@@ -37,6 +37,11 @@ static void check_ranks(int32_t ranks)
                                path,
                                "plan.blocks=2",
                                "cluster.emulate=false",
+                               "plan.offload.activations=[\"device\"]",
+                               "cluster.host.memory_limit=1GB",
+                               "cluster.host.down.bandwidth=1GB/s",
+                               "cluster.host.up.bandwidth=1GB/s",
+                               "cluster.host.update=1GB/s",
                                "cluster.disk.limit=1GB",
                                "cluster.disk.read.bandwidth=1GB/s",
                                "cluster.disk.write.bandwidth=1GB/s",

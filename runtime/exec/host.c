@@ -1,0 +1,165 @@
+#include "runtime/exec/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "offload/tier.h"
+#include "runtime/exec/parts.h"
+
+struct exec_host {
+    const struct weft_exec *exec;
+    struct weft_tier *tier;
+    struct weft_copier *copier;
+    int64_t pages;
+    struct weft_memory_span (*units)[WEFT_STATE_COUNT]; /* by unit: what it has of each state */
+    int64_t copied_bytes[WEFT_COPY_DIRECTIONS];
+    bool warned;
+};
+
+static int64_t pages_of(int64_t bytes)
+{
+    return (bytes + WEFT_HOST_PAGE_BYTES - 1) / WEFT_HOST_PAGE_BYTES;
+}
+
+/* Bytes of a state that the unit has there; 0: none. */
+static int64_t bytes_there(const struct exec_unit *unit, int state)
+{
+    const bool there = unit->home == WEFT_HOME_HOST &&
+                       weft_exec_state_at(&unit->nn, (enum weft_state)state) != NULL;
+    return there ? unit->state_bytes.end : 0;
+}
+
+static enum weft_status take_pages(struct exec_host *host, const struct exec_unit *unit, int state,
+                                   struct weft_error *err)
+{
+    const int64_t bytes = bytes_there(unit, state);
+    struct weft_stretch stretch;
+    int32_t n;
+    if (bytes == 0) return WEFT_OK;
+    WEFT_TRY(weft_tier_take(host->tier, pages_of(bytes), &stretch, 1, &n, err));
+    return weft_tier_spans(host->tier, &stretch, 1, 0, bytes, &host->units[unit->index][state], 1,
+                           &n, err);
+}
+
+/* A link that is emulated paces copies by the wall clock; a virtual one passes their time itself.
+ */
+static struct weft_copy_link link_of(const struct weft_exec *exec, const struct weft_link *link)
+{
+    const bool wall = weft_device_clock(exec->options.device) == WEFT_CLOCK_WALL;
+    return (struct weft_copy_link){wall && exec->options.config->cluster.emulate_link,
+                                   link->alpha_ns, link->bytes_per_s > 0 ? link->bytes_per_s : 1};
+}
+
+static enum weft_status open_host(struct exec_host *host, struct weft_error *err)
+{
+    const struct weft_exec *exec = host->exec;
+    const struct weft_cluster *cluster = &exec->options.config->cluster;
+    const int32_t n_units = exec->options.program->n_units;
+    const struct weft_copier_options copies = {
+        .links = {[WEFT_COPY_DOWN] = link_of(exec, &cluster->host.down),
+                  [WEFT_COPY_UP] = link_of(exec, &cluster->host.up)},
+        .requests = 1, /* a stream waits for its own */
+        .spans = WEFT_STATE_COUNT,
+        .timeout_ns = cluster->timeout_ns,
+    };
+    host->units = calloc((size_t)n_units, sizeof *host->units);
+    if (host->units == NULL) return weft_fail_memory(err, "state in the host's memory");
+    for (int32_t u = 0; u < n_units; u++)
+        for (int state = 0; state < WEFT_STATE_COUNT; state++)
+            host->pages += pages_of(bytes_there(&exec->units[u], state));
+    const struct weft_tier_options options = {
+        .name = "host", .page_bytes = WEFT_HOST_PAGE_BYTES, .pages = host->pages};
+    WEFT_TRY(weft_tier_create(&options, &host->tier, err));
+    for (int32_t u = 0; u < n_units; u++)
+        for (int state = 0; state < WEFT_STATE_COUNT; state++)
+            WEFT_TRY(take_pages(host, &exec->units[u], state, err));
+    return weft_copier_create(&copies, &host->copier, err);
+}
+
+enum weft_status weft_exec_host_create(const struct weft_exec *exec, struct exec_host **out,
+                                       struct weft_error *err)
+{
+    const struct weft_cluster *cluster = &exec->options.config->cluster;
+    if (!weft_exec_has_home(exec, WEFT_HOME_HOST)) return WEFT_OK;
+    if (!cluster->host.given || cluster->device.type != WEFT_DEVICE_CPU)
+        return weft_fail(err, WEFT_E_DATA,
+                         "the program keeps state in the host's memory: give cluster.host, on a "
+                         "device that is the cpu");
+    struct exec_host *host = calloc(1, sizeof *host);
+    if (host == NULL) return weft_fail_memory(err, "state in the host's memory");
+    host->exec = exec;
+    const enum weft_status status = open_host(host, err);
+    if (status != WEFT_OK) {
+        weft_exec_host_destroy(host);
+        return status;
+    }
+    *out = host;
+    return WEFT_OK;
+}
+
+void weft_exec_host_destroy(struct exec_host *host)
+{
+    if (host == NULL) return;
+    weft_copier_destroy(host->copier);
+    weft_tier_destroy(host->tier);
+    free(host->units);
+    free(host);
+}
+
+void weft_exec_push_copy(struct weft_exec *exec, struct weft_stream *stream,
+                         enum weft_copy_direction direction, const struct exec_unit *unit)
+{
+    struct exec_host *host = exec->host;
+    struct weft_arena_copy copy = {.copier = host->copier, .direction = direction};
+    for (int state = 0; state < WEFT_STATE_COUNT; state++) {
+        const struct weft_memory_span span = host->units[unit->index][state];
+        if (span.bytes == 0) continue;
+        copy.at[copy.n] = weft_exec_state_at(&unit->nn, (enum weft_state)state);
+        copy.there[copy.n++] = span;
+        host->copied_bytes[direction] += span.bytes;
+    }
+    weft_arena_copy(exec->arena, stream, &copy);
+}
+
+static float *elements_at(const struct exec_host *host, const struct exec_elements *elements)
+{
+    unsigned char *at = host->units[elements->unit][elements->state].at;
+    return (float *)(void *)at + elements->from;
+}
+
+void weft_exec_host_read(const struct exec_host *host, const struct exec_elements *elements,
+                         float *out)
+{
+    memcpy(out, elements_at(host, elements), (size_t)elements->n * sizeof *out);
+}
+
+void weft_exec_host_write(struct exec_host *host, const struct exec_elements *elements,
+                          const float *values)
+{
+    memcpy(elements_at(host, elements), values, (size_t)elements->n * sizeof *values);
+}
+
+void weft_exec_host_clear(struct exec_host *host)
+{
+    for (int32_t u = 0; host != NULL && u < host->exec->options.program->n_units; u++)
+        for (int state = 0; state < WEFT_STATE_COUNT; state++)
+            if (host->units[u][state].bytes > 0)
+                memset(host->units[u][state].at, 0, (size_t)host->units[u][state].bytes);
+}
+
+int64_t weft_exec_host_bytes(const struct exec_host *host)
+{
+    return host == NULL ? 0 : host->pages * WEFT_HOST_PAGE_BYTES;
+}
+
+int64_t weft_exec_host_copied(const struct exec_host *host, enum weft_copy_direction direction)
+{
+    return host == NULL ? 0 : host->copied_bytes[direction];
+}
+
+void weft_exec_host_warn(struct exec_host *host)
+{
+    if (host == NULL || host->warned) return;
+    host->warned = true;
+    weft_tier_warn(host->tier);
+}

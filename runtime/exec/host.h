@@ -1,0 +1,43 @@
+/* State in the host's memory: master and moments of a unit in pages of a tier, which are copied to
+ * the arena and back. Shared by the files of this folder alone. */
+#ifndef WEFT_RUNTIME_EXEC_HOST_H
+#define WEFT_RUNTIME_EXEC_HOST_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "runtime/arena/copy.h"
+#include "runtime/exec/units.h"
+#include "runtime/exec/window.h"
+
+struct weft_exec;
+struct exec_host;
+
+/* Reserves the memory, if the program has units whose state is there; else *out stays NULL. Units
+ * must be filled. WEFT_E_DATA without cluster.host, or on a device that is no processor; the errors
+ * of weft_tier_create and weft_copier_create. */
+WEFT_MUST_USE enum weft_status weft_exec_host_create(const struct weft_exec *exec,
+                                                     struct exec_host **out,
+                                                     struct weft_error *err);
+void weft_exec_host_destroy(struct exec_host *host); /* streams are idle; accepts NULL */
+
+/* Work of the stream of copies up, or down: all state of a unit to where it is in the arena (`nn`),
+ * or from there, as one block. */
+void weft_exec_push_copy(struct weft_exec *exec, struct weft_stream *stream,
+                         enum weft_copy_direction direction, const struct exec_unit *unit);
+
+/* Elements of a unit whose state is there, between steps. */
+void weft_exec_host_read(const struct exec_host *host, const struct exec_elements *elements,
+                         float *out);
+void weft_exec_host_write(struct exec_host *host, const struct exec_elements *elements,
+                          const float *values);
+
+/* Every byte becomes 0. */
+void weft_exec_host_clear(struct exec_host *host);
+/* Bytes that are reserved, and those that were copied in a direction so far; of NULL, 0. */
+int64_t weft_exec_host_bytes(const struct exec_host *host);
+int64_t weft_exec_host_copied(const struct exec_host *host, enum weft_copy_direction direction);
+/* Warns, once, if the system has swapped some of it out. Behind the first step. */
+void weft_exec_host_warn(struct exec_host *host);
+
+#endif

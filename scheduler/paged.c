@@ -314,7 +314,9 @@ static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error 
     for (const struct weft_planner *rule = weft_planners(); rule->name; rule++) {
         const struct weft_setting *setting = weft_planner_settings(rule);
         bool is_greedy = rule->decide == weft_planner_greedy;
-        if (is_greedy ? weft_budget_is_over(run->budget) : !weft_planner_is_rule(rule)) continue;
+        if (is_greedy ? weft_budget_is_over(run->budget)
+                      : !weft_planner_is_rule_for(rule, run->problem))
+            continue;
         do {
             if (!is_gap_open(run)) break;
             WEFT_TRY(plan_by_rule(run, rule, setting, err));

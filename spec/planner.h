@@ -25,6 +25,9 @@
     X(dear, "dear", true, "DeAR: reduced in backward, gathered a group ahead in forward")          \
     X(osdp, "osdp", true, "OSDP: dp or fsdp by a knapsack without overlap, then fsdp2")            \
     X(fsdp_milp, "fsdp-milp", true, "PyTorch fsdp_milp: units by exposed time, then fsdp2")        \
+    X(zero_infinity, "zero-infinity", true, "ZeRO-Infinity: deepspeed, with all state on a disk")  \
+    X(offload_stream, "offload-stream", true, "fsdp2, with all state in the host's memory")        \
+    X(offload_greedy, "offload-greedy", true, "fsdp2, state away by bytes freed a second")         \
     X(two_stage, "two-stage", false, "policies by a knapsack without overlap, then blocks placed")
 
 #define WEFT_PLANNER_MAP(X)                                                                        \

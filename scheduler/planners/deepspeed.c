@@ -20,32 +20,24 @@ const struct weft_setting weft_deepspeed_settings[] = {
 };
 
 /* A slot that enters a layer which reads the unit. */
-struct use {
+struct weft_deepspeed_use {
     int32_t slot, unit;
 };
 
-struct run {
-    struct weft_draft *draft;
-    const int64_t *values;
-    struct use *uses;
-    int32_t n_uses;
-    int32_t *left; /* by position in the list of gathers: blocks not yet launched */
-};
-
-static int64_t elements_of(const struct run *run, int32_t unit)
+static int64_t elements_of(const struct weft_deepspeed *run, int32_t unit)
 {
     return run->draft->problem->decisions[unit].elements;
 }
 
 static int compare_uses(const void *a, const void *b)
 {
-    const struct use *x = a, *y = b;
+    const struct weft_deepspeed_use *x = a, *y = b;
     if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
     return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
 /* Each use once: by fsdp's gathers, for a unit that has none by sdp's. */
-static void trace(struct run *run)
+static void trace(struct weft_deepspeed *run)
 {
     const struct weft_problem *problem = run->draft->problem;
     for (int pass = 0; pass < 2; pass++) {
@@ -54,10 +46,13 @@ static void trace(struct run *run)
             const struct weft_item *item = &problem->items[i].item;
             enum weft_policy policy = pass == 0 ? WEFT_POLICY_FSDP : WEFT_POLICY_SDP;
             uint64_t of = weft_decision_policies(&problem->decisions[item->decision], 1u << policy);
-            bool counts = item->acquires && (item->strategies & of) != 0;
+            bool counts =
+                item->acquires && weft_item_is_collective(item) && (item->strategies & of) != 0;
             for (int32_t k = 0; counts && pass == 1 && k < n; k++)
                 counts = run->uses[k].unit != item->decision;
-            if (counts) run->uses[run->n_uses++] = (struct use){item->last + 1, item->decision};
+            if (counts)
+                run->uses[run->n_uses++] =
+                    (struct weft_deepspeed_use){item->last + 1, item->decision};
         }
     }
     qsort(run->uses, (size_t)run->n_uses, sizeof *run->uses, compare_uses);
@@ -65,12 +60,12 @@ static void trace(struct run *run)
 
 /* True when, after each use of its micro-step but the last, the next one is near: fewer elements
  * than the distance of reuse lie between. */
-static bool is_kept(const struct run *run, int32_t unit)
+static bool is_kept(const struct weft_deepspeed *run, int32_t unit)
 {
     int64_t between = -1; /* none yet */
     int32_t micro = 0;
     for (int32_t i = 0; i < run->n_uses; i++) {
-        const struct use *use = &run->uses[i];
+        const struct weft_deepspeed_use *use = &run->uses[i];
         if (use->unit != unit) {
             if (between >= 0) between += elements_of(run, use->unit);
             continue;
@@ -83,7 +78,7 @@ static bool is_kept(const struct run *run, int32_t unit)
     return true;
 }
 
-static enum weft_status choose(struct run *run, struct weft_error *err)
+static enum weft_status choose(struct weft_deepspeed *run, struct weft_error *err)
 {
     static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
     for (int32_t u = 0; u < run->draft->problem->n_decisions; u++) {
@@ -98,7 +93,7 @@ static enum weft_status choose(struct run *run, struct weft_error *err)
 }
 
 /* Elements gathered that slot `slot` or a later one still reads. */
-static int64_t live_elements(const struct run *run, int32_t slot)
+static int64_t live_elements(const struct weft_deepspeed *run, int32_t slot)
 {
     int64_t live = 0;
     for (int32_t i = 0; i < run->draft->n_gathers; i++) {
@@ -111,7 +106,7 @@ static int64_t live_elements(const struct run *run, int32_t slot)
 }
 
 /* Blocks in order of use, until the prefetch is full; what is still in use is passed over. */
-static void prefetch(struct run *run, int32_t slot)
+static void prefetch(struct weft_deepspeed *run, int32_t slot)
 {
     int64_t room = run->values[1] - live_elements(run, slot);
     if (room > run->values[0]) room = run->values[0];
@@ -127,7 +122,7 @@ static void prefetch(struct run *run, int32_t slot)
     }
 }
 
-static void walk(struct run *run)
+static void walk(struct weft_deepspeed *run)
 {
     struct weft_draft *draft = run->draft;
     for (int32_t i = 0; i < draft->n_gathers; i++) {
@@ -147,28 +142,42 @@ static void walk(struct run *run)
     }
 }
 
+enum weft_status weft_deepspeed_choose(struct weft_draft *draft, const int64_t *values,
+                                       struct weft_deepspeed *out, struct weft_error *err)
+{
+    const size_t n_items = (size_t)draft->problem->n_items;
+    *out = (struct weft_deepspeed){.draft = draft, .values = values};
+    out->uses = weft_pool_array(&draft->pool, n_items, sizeof *out->uses);
+    out->left = weft_pool_array(&draft->pool, n_items, sizeof *out->left);
+    if (!out->uses || !out->left) return weft_fail_memory(err, "uses");
+    trace(out);
+    return choose(out, err);
+}
+
+void weft_deepspeed_place(struct weft_deepspeed *deepspeed)
+{
+    static const struct weft_bucket_rule bucket = {
+        .size = BUCKET_ELEMENTS, .in_elements = true, .before_overflow = true};
+    weft_draft_take(deepspeed->draft);
+    weft_draft_gather_after_updates(deepspeed->draft, 1u << WEFT_POLICY_ZERO1);
+    walk(deepspeed);
+    weft_bucket_reduce(deepspeed->draft, &bucket);
+}
+
 enum weft_status weft_planner_deepspeed(const struct weft_problem *problem,
                                         const struct weft_schedule_options *options,
                                         struct weft_candidate *out, struct weft_outcome *outcome,
                                         struct weft_error *err)
 {
-    static const struct weft_bucket_rule bucket = {
-        .size = BUCKET_ELEMENTS, .in_elements = true, .before_overflow = true};
     struct weft_draft draft;
-    struct run run = {.draft = &draft,
-                      .values = weft_draft_values(options, weft_deepspeed_settings)};
+    struct weft_deepspeed run;
     enum weft_status status;
     (void)outcome;
     WEFT_TRY_GOTO(done, weft_draft_init(&draft, "deepspeed", problem, out, err));
-    run.uses = weft_pool_array(&draft.pool, (size_t)problem->n_items, sizeof *run.uses);
-    run.left = weft_pool_array(&draft.pool, (size_t)problem->n_items, sizeof *run.left);
-    if (!run.uses || !run.left) WEFT_TRY_GOTO(done, weft_fail_memory(err, "uses"));
-    trace(&run);
-    WEFT_TRY_GOTO(done, choose(&run, err));
-    weft_draft_take(&draft);
-    weft_draft_gather_after_updates(&draft, 1u << WEFT_POLICY_ZERO1);
-    walk(&run);
-    weft_bucket_reduce(&draft, &bucket);
+    WEFT_TRY_GOTO(done,
+                  weft_deepspeed_choose(&draft, weft_draft_values(options, weft_deepspeed_settings),
+                                        &run, err));
+    weft_deepspeed_place(&run);
     WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
 done:
     weft_draft_finish(&draft);

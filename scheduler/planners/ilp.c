@@ -185,7 +185,7 @@ static enum weft_status start_from_rules(struct run *run, struct weft_error *err
 {
     for (const struct weft_planner *rule = weft_planners(); rule->name; rule++) {
         const struct weft_setting *setting = weft_planner_settings(rule);
-        if (!weft_planner_is_rule(rule)) continue;
+        if (!weft_planner_is_rule_for(rule, run->table->problem)) continue;
         do {
             if (weft_search_is_spent(run->search)) return WEFT_OK;
             WEFT_TRY(start_from_rule(run, rule, setting, err));

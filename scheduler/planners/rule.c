@@ -185,6 +185,7 @@ static void insert(const struct weft_draft *draft, int32_t *items, int32_t n, in
 void weft_draft_take(struct weft_draft *draft)
 {
     draft->n_gathers = draft->n_reductions = draft->n_moves = 0;
+    draft->streams = false;
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
         if (!weft_item_active(item, draft->out->strategies) || !weft_item_is_collective(item))
@@ -504,13 +505,14 @@ enum weft_status weft_rule_check_rows(const struct weft_problem *problem, const 
                      weft_units_show_bytes(limit_bytes, limit), (long long)limit_bytes);
 }
 
-/* Rules know no other tier: state on a disk is read in the slot before its update, and written when
- * memory has it; what a layer saved, where it may not stay, is moved likewise. */
+/* Most rules know no other tier: state on a disk is read in the slot before its update, and written
+ * when memory has it; what a layer saved, where it may not stay, is moved likewise. */
 static void move_between_tiers(struct weft_draft *draft)
 {
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
-        if (weft_item_is_collective(item) || !weft_item_active(item, draft->out->strategies))
+        if (weft_item_is_collective(item) || !weft_item_active(item, draft->out->strategies) ||
+            (draft->streams && weft_item_moves_state(item)))
             continue;
         if (item->acquires) {
             weft_draft_gather_all(draft, i, item->last);

@@ -26,6 +26,7 @@ struct weft_draft {
     int32_t n_gathers, n_reductions;
     int32_t *uses; /* slots in which a use of some unit begins, increasing */
     int32_t n_uses;
+    bool streams; /* what moves state is placed by the rule */
     bool *root; /* by unit: the model's first or last layer with parameters reads it; in FSDP these
                    belong to the root module, not to one of the layers that are wrapped */
     int32_t *micro; /* by slot: turns from backward to forward before it */

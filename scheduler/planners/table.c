@@ -31,6 +31,15 @@ bool weft_planner_is_rule(const struct weft_planner *planner)
     return planner->decide != weft_planner_ilp && planner->decide != weft_planner_greedy;
 }
 
+bool weft_planner_is_rule_for(const struct weft_planner *planner,
+                              const struct weft_problem *problem)
+{
+    const bool offloads = planner->decide == weft_planner_zero_infinity ||
+                          planner->decide == weft_planner_offload_stream ||
+                          planner->decide == weft_planner_offload_greedy;
+    return weft_planner_is_rule(planner) && (problem->n_tiers > 1 || !offloads);
+}
+
 const struct weft_setting *weft_planner_settings(const struct weft_planner *planner)
 {
     static const struct {
@@ -43,6 +52,8 @@ const struct weft_setting *weft_planner_settings(const struct weft_planner *plan
         {"fsdp2", weft_fsdp2_settings},
         {"fsdp2-mix", weft_ahead_settings},
         {"deepspeed", weft_deepspeed_settings},
+        {"zero-infinity", weft_deepspeed_settings},
+        {"offload-stream", weft_ahead_settings},
         {"deepcompile", weft_deepcompile_settings},
         {"bytescheduler", weft_bytescheduler_settings},
         {"dear", weft_bucket_settings},

@@ -19,6 +19,10 @@ WEFT_MUST_USE enum weft_status weft_planner_need(const char *name, struct weft_e
 /* True for a planner that does as its rule says; false for ilp and greedy, which search. */
 bool weft_planner_is_rule(const struct weft_planner *planner);
 
+/* True for a rule that may apply to the problem: what keeps state away needs a tier for it. */
+bool weft_planner_is_rule_for(const struct weft_planner *planner,
+                              const struct weft_problem *problem);
+
 /* The settings of a planner of the table, NULL-name-terminated, the published one first; NULL when
  * its rule has no parameters. */
 const struct weft_setting *weft_planner_settings(const struct weft_planner *planner);

@@ -34,9 +34,16 @@ def least(weft, **changes):
     return int(words.split("(")[1].split(" bytes")[0])
 
 
+def less_than_fsdp2(weft):
+    """A limit within which fsdp2 has no plan, and a little state has to go."""
+    said = plan(weft, config(weft, 1 << 30, plan__planner="fsdp2"))
+    return said["total_bytes"] - (8 << 10)
+
+
 def is_no_disk(weft):
     """Nothing is kept on a file system that is in memory."""
-    code, _, err = weft.run("train", config(weft, 1 << 30, cluster__disk=DISK), "--run", "probe")
+    path = config(weft, 1 << 30, cluster__disk=DISK, plan__offload={"state": ["disk"]})
+    code, _, err = weft.run("train", path, "--run", "probe")
     return code == 65 and "keeps everything in memory" in err
 
 
@@ -135,8 +142,27 @@ def less_memory_than_the_state_needs_gives_the_same_bits(weft):
     for state in (["host"], ["host", "disk"]):
         ones.append(result("-".join(state), limit=limit, cluster__disk=DISK, cluster__host=HOST,
                            cluster__emulate=True, plan__offload={**HERE, "state": state}))
+    rooms = ("zero-infinity", 1 << 30), ("offload-greedy", less_than_fsdp2(weft))
+    for planner, room in rooms:
+        ones.append(result(planner, limit=room, cluster__disk=DISK, plan__planner=planner))
+    ones.append(result("offload-stream", limit=1 << 30, cluster__host=HOST, cluster__emulate=True,
+                       plan__offload=HERE, plan__planner="offload-stream"))
     for one in ones:
         assert one["fingerprint"] == ample["fingerprint"], one
+
+
+@case
+def rules_that_offload_do_as_they_say(weft):
+    less = less_than_fsdp2(weft)
+    tier = {"zero-infinity": "disk", "offload-greedy": "disk", "offload-stream": "host"}
+    for planner, name in tier.items():
+        there = {"cluster__disk": DISK} if name == "disk" else {"cluster__host": HOST}
+        room = less if planner == "offload-greedy" else 1 << 30
+        path = config(weft, room, plan__planner=planner, plan__offload=HERE, **there)
+        said = plan(weft, path)
+        assert said["planner"] == planner and said["tiers"][0]["name"] == name, said
+        assert (said["tiers"][0]["units"] == len(said["policies"])) == (room > less), said
+        weft.expect(0, "verify", "plan.json", "--config", path)
 
 
 main(sys.argv[1])

@@ -20,6 +20,15 @@ static void *array_chain(struct chain_builder *b, int32_t n, size_t size)
     return made;
 }
 
+/* Slots before the first update. */
+static int32_t opens(const struct chain *chain)
+{
+    int32_t n = 0;
+    for (int32_t u = 0; u < chain->n_layers; u++)
+        n |= chain->disk_ns[u] > 0;
+    return n;
+}
+
 static void name(struct chain_builder *b, int32_t s, const char *text, int32_t index)
 {
     b->problem->slot_names[s] = index < 0
@@ -31,25 +40,27 @@ static void name(struct chain_builder *b, int32_t s, const char *text, int32_t i
 static void add_slots_chain(struct chain_builder *b)
 {
     struct weft_problem *problem = b->problem;
-    int32_t n = b->chain->n_layers;
-    for (int32_t s = 0; s < problem->n_slots; s++) {
+    int32_t n = b->chain->n_layers, open = opens(b->chain);
+    if (open) problem->slots[0] = (struct weft_slot){.kind = WEFT_SLOT_OPEN, .index = -1};
+    if (open) name(b, 0, "open", -1);
+    for (int32_t s = 0; s < problem->n_slots - open; s++) {
         int32_t layer = s <= 2 * n ? s - n - 1 : 3 * n - s;
         if (s < n) {
-            problem->slots[s] = (struct weft_slot){.kind = WEFT_SLOT_UPDATE, .index = s};
-            name(b, s, "U", s);
+            problem->slots[s + open] = (struct weft_slot){.kind = WEFT_SLOT_UPDATE, .index = s};
+            name(b, s + open, "U", s);
         } else if (s == n || s > 3 * n) {
-            problem->slots[s].kind = s == n           ? WEFT_SLOT_FILL
-                                     : s == 3 * n + 1 ? WEFT_SLOT_DRAIN
-                                                      : WEFT_SLOT_NORM;
-            problem->slots[s].index = -1;
-            name(b, s, s == n ? "fill" : s == 3 * n + 1 ? "drain" : "norm", -1);
+            problem->slots[s + open].kind = s == n           ? WEFT_SLOT_FILL
+                                            : s == 3 * n + 1 ? WEFT_SLOT_DRAIN
+                                                             : WEFT_SLOT_NORM;
+            problem->slots[s + open].index = -1;
+            name(b, s + open, s == n ? "fill" : s == 3 * n + 1 ? "drain" : "norm", -1);
         } else {
             bool forward = s <= 2 * n;
             int64_t ns = b->chain->forward_ns[layer] ? b->chain->forward_ns[layer] : 100;
-            problem->slots[s] = (struct weft_slot){
+            problem->slots[s + open] = (struct weft_slot){
                 .kind = forward ? WEFT_SLOT_FORWARD : WEFT_SLOT_BACKWARD, .index = layer};
-            problem->slot_ns[s] = forward ? ns : 2 * ns;
-            name(b, s, forward ? "F" : "B", layer);
+            problem->slot_ns[s + open] = forward ? ns : 2 * ns;
+            name(b, s + open, forward ? "F" : "B", layer);
         }
     }
 }
@@ -63,16 +74,16 @@ static void hold_chain(struct weft_problem_strategy *to, enum weft_category cate
 
 static void add_strategy(struct chain_builder *b, int32_t u, enum weft_policy policy, int64_t bytes)
 {
-    int32_t n = b->chain->n_layers, end = b->problem->n_slots - 1;
-    int32_t forward = n + 1 + u, backward = 3 * n - u;
+    int32_t n = b->chain->n_layers, end = b->problem->n_slots - 1, open = opens(b->chain);
+    int32_t forward = open + n + 1 + u, backward = open + 3 * n - u, update = open + u;
     bool dp = policy == WEFT_POLICY_DP, whole = dp || policy == WEFT_POLICY_ZERO1;
     struct weft_problem_strategy *to =
         by_policy_add(b->problem, &b->problem->decisions[u], policy, dp ? 20 : 10, 8);
     hold_chain(to, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, dp ? 2 * bytes : bytes);
     hold_chain(to, whole ? WEFT_CATEGORY_GATHERED_PARAMETERS : WEFT_CATEGORY_SHARDED_PARAMETERS, 0,
                end, whole ? bytes : bytes / 2);
-    hold_chain(to, WEFT_CATEGORY_FULL_GRADIENTS, backward, dp ? u : backward, bytes);
-    if (!dp) hold_chain(to, WEFT_CATEGORY_SHARDED_GRADIENTS, backward + 1, u, bytes / 2);
+    hold_chain(to, WEFT_CATEGORY_FULL_GRADIENTS, backward, dp ? update : backward, bytes);
+    if (!dp) hold_chain(to, WEFT_CATEGORY_SHARDED_GRADIENTS, backward + 1, update, bytes / 2);
     if (policy == WEFT_POLICY_SDP)
         hold_chain(to, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, backward, bytes);
     if (policy == WEFT_POLICY_FSDP) {
@@ -97,12 +108,13 @@ static void add_items(struct chain_builder *b, int32_t u)
 {
     const uint32_t zero1 = 1u << WEFT_POLICY_ZERO1, dp = 1u << WEFT_POLICY_DP,
                    fsdp = 1u << WEFT_POLICY_FSDP, sdp_like = 1u << WEFT_POLICY_SDP | fsdp;
-    int32_t n = b->chain->n_layers, forward = n + 1 + u, backward = 3 * n - u;
+    int32_t n = b->chain->n_layers, open = opens(b->chain);
+    int32_t forward = open + n + 1 + u, backward = open + 3 * n - u;
     int64_t ns = b->chain->gather_ns[u];
     struct weft_item gather = {.decision = u,
                                .kind = WEFT_ALL_GATHER,
                                .n_blocks = b->chain->n_blocks[u],
-                               .first = u + 1,
+                               .first = open + u + 1,
                                .last = forward - 1,
                                .block_bytes = b->chain->block_bytes[u],
                                .stair_bytes = b->chain->block_bytes[u],
@@ -117,12 +129,56 @@ static void add_items(struct chain_builder *b, int32_t u)
     if (u < n - 1) item_chain(b, again, fsdp, ns);
     reduction.kind = WEFT_REDUCE_SCATTER;
     reduction.first = backward + 1;
-    reduction.last = 3 * n + 1;
+    reduction.last = open + 3 * n + 1;
     reduction.stair_category = WEFT_CATEGORY_FULL_GRADIENTS;
     item_chain(b, reduction, sdp_like | zero1, ns);
     reduction.kind = WEFT_ALL_REDUCE;
     reduction.stair_bytes = 0;
     item_chain(b, reduction, dp, 2 * ns);
+}
+
+/* The same strategies with state on the disk, and what moves it. */
+static void add_disk(struct chain_builder *b, int32_t u, int64_t bytes)
+{
+    struct weft_problem_decision *unit = &b->problem->decisions[u];
+    const int32_t n = unit->n_strategies, update = unit->update_slot;
+    const int32_t end = b->problem->n_slots - 1;
+    struct weft_problem_strategy *all = array_chain(b, 2 * n, sizeof *all);
+    memcpy(all, unit->strategies, (size_t)n * sizeof *all);
+    for (int32_t k = 0; k < n; k++) {
+        struct weft_problem_strategy *to = &all[n + k];
+        *to = all[k];
+        to->home = WEFT_HOME_DISK;
+        to->kind += WEFT_POLICY_COUNT;
+        to->name = b->problem->kinds[to->kind];
+        to->n_holds = 0;
+        to->holds = array_chain(b, all[k].n_holds + 1, sizeof *to->holds);
+        hold_chain(to, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, bytes);
+        to->holds[0].tier = 1;
+        for (int32_t h = 0; h < all[k].n_holds; h++) {
+            to->holds[to->n_holds] = all[k].holds[h];
+            if (all[k].holds[h].category == WEFT_CATEGORY_OPTIMIZER_STATE)
+                to->holds[to->n_holds].first = to->holds[to->n_holds].last = update;
+            to->n_holds++;
+        }
+    }
+    unit->strategies = all;
+    unit->n_strategies = 2 * n;
+    for (int reads = 1; reads >= 0; reads--) {
+        const struct weft_item item = {.decision = u,
+                                       .kind = reads ? WEFT_STATE_READ : WEFT_STATE_WRITE,
+                                       .acquires = reads,
+                                       .may_block = reads,
+                                       .strategies = weft_decision_all(unit) & UINT64_MAX << n,
+                                       .n_blocks = 1,
+                                       .first = reads ? 0 : update + 1,
+                                       .last = reads ? update - 1 : end - 1,
+                                       .block_bytes = bytes,
+                                       .stair_bytes = bytes,
+                                       .stair_category = WEFT_CATEGORY_OPTIMIZER_STATE};
+        b->problem->items[b->problem->n_items++] =
+            (struct weft_problem_item){item, b->problem->n_lanes - 1, b->chain->disk_ns[u], -1};
+    }
 }
 
 static void add_unit_chain(struct chain_builder *b, int32_t u)
@@ -133,11 +189,35 @@ static void add_unit_chain(struct chain_builder *b, int32_t u)
     unit->name = weft_pool_format(&b->problem->pool, "unit%d", u);
     cr_assert_not_null(unit->name);
     if (u == b->chain->n_layers - 1) all &= ~(1u << WEFT_POLICY_FSDP);
-    unit->update_slot = u;
+    if (opens(b->chain)) all &= ~(1u << WEFT_POLICY_DP);
+    unit->update_slot = opens(b->chain) + u;
     unit->elements = bytes / 4;
     for (int p = 0; p < WEFT_POLICY_COUNT; p++)
         if (all >> p & 1u) add_strategy(b, u, (enum weft_policy)p, bytes);
+    const int32_t first = b->problem->n_items;
     add_items(b, u);
+    if (!opens(b->chain)) return;
+    /* What strategies do but for their state does not depend on its home. */
+    const int32_t n = unit->n_strategies, behind = b->problem->n_items;
+    add_disk(b, u, bytes);
+    for (int32_t i = first; i < behind; i++)
+        b->problem->items[i].item.strategies |= b->problem->items[i].item.strategies << n;
+}
+
+static void open_disk(struct weft_problem *problem)
+{
+    const char **kinds = weft_pool_array(&problem->pool, 2 * WEFT_POLICY_COUNT, sizeof *kinds);
+    cr_assert_not_null(kinds);
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        kinds[p] = problem->kinds[p];
+        kinds[WEFT_POLICY_COUNT + p] = weft_pool_format(&problem->pool, "%s+disk", kinds[p]);
+    }
+    problem->kinds = kinds;
+    problem->n_kinds = 2 * WEFT_POLICY_COUNT;
+    problem->period.away = true;
+    problem->tiers[problem->n_tiers++] =
+        (struct weft_problem_tier){"disk", WEFT_HOME_DISK, INT64_C(1) << 40};
+    cr_assert_eq(weft_problem_add_lane(problem, "disk", WEFT_LANE_KIND_READ, NULL), WEFT_OK);
 }
 
 struct weft_problem *chain_problem(const struct chain *chain)
@@ -153,22 +233,23 @@ struct weft_problem *chain_problem(const struct chain *chain)
     problem->agree_ns = chain->agree_ns;
     const struct weft_rates full = {WEFT_RATE_ONE, WEFT_RATE_ONE};
     cr_assert_eq(weft_problem_networks(problem, 1, full, NULL), WEFT_OK);
-    problem->n_slots = 3 * n + 3;
+    problem->n_slots = 3 * n + 3 + opens(chain);
     problem->slots = array_chain(&b, problem->n_slots, sizeof *problem->slots);
     problem->slot_names = array_chain(&b, problem->n_slots, sizeof *problem->slot_names);
     problem->slot_ns = array_chain(&b, problem->n_slots, sizeof *problem->slot_ns);
     problem->n_decisions = n;
     problem->decisions = array_chain(&b, n, sizeof *problem->decisions);
-    problem->items = array_chain(&b, 5 * n, sizeof *problem->items);
+    problem->items = array_chain(&b, 7 * n, sizeof *problem->items);
     problem->common = array_chain(&b, n, sizeof *problem->common);
     by_policy_kinds(problem);
+    if (opens(chain)) open_disk(problem);
     add_slots_chain(&b);
     for (int32_t u = 0; u < n; u++) {
         add_unit_chain(&b, u);
         problem->common[problem->n_common++] =
             (struct weft_hold){.category = WEFT_CATEGORY_ACTIVATIONS,
-                               .first = n + 1 + u,
-                               .last = 3 * n - u,
+                               .first = opens(chain) + n + 1 + u,
+                               .last = opens(chain) + 3 * n - u,
                                .bytes = chain->activation_bytes};
     }
     struct weft_error err = {0};
@@ -196,7 +277,9 @@ static void show_moves(const struct weft_problem *problem, const struct weft_can
             n++;
         if (n > 1) snprintf(count, sizeof count, "x%d", n);
         if (!gathers) snprintf(end, sizeof end, ">%s", problem->slot_names[move.slot]);
-        snprintf(text, sizeof text, "%c%d%s@%s%s", gathers ? 'g' : 'r', it->decision, count,
+        const bool state = weft_item_moves_state(it);
+        const char *what = state ? (gathers ? "in" : "out") : gathers ? "g" : "r";
+        snprintf(text, sizeof text, "%s%d%s@%s%s", what, it->decision, count,
                  problem->slot_names[gathers ? move.slot : move.launch],
                  gathers && move.slot > it->last ? "!" : end);
         add_text(out->moves, sizeof out->moves, text);

@@ -7,8 +7,8 @@
 
 enum { CHAIN_MOST_LAYERS = 8, MIB = 1 << 20 };
 
-/* Slots: U0.., fill, F0.., B(n-1)..B0, drain, norm. Each layer reads its unit in forward and
- * backward. Two ranks, so a slice is half a unit. An element is 4 bytes. */
+/* Slots: with a disk open, U0.., fill, F0.., B(n-1)..B0, drain, norm. Each layer reads its unit in
+ * forward and backward. Two ranks, so a slice is half a unit. An element is 4 bytes. */
 struct chain {
     int32_t n_layers;
     int32_t n_blocks[CHAIN_MOST_LAYERS];
@@ -18,6 +18,9 @@ struct chain {
     int64_t activation_bytes;              /* saved by each layer from forward to backward */
     uint32_t policies;                     /* 0 = all */
     int64_t agree_ns;
+    /* To read a unit's state, and to write it. Where one is above 0 all have strategies "+disk", no
+     * unit may be dp, and reads and writes share a lane. */
+    int64_t disk_ns[CHAIN_MOST_LAYERS];
 };
 struct weft_problem *chain_problem(const struct chain *chain);
 
@@ -27,7 +30,8 @@ struct chain_plan {
     struct weft_error err;
     char policies[64]; /* "sdp fsdp dp" */
     char moves[2048];  /* in channel order: g1@F0 launched there, g1@F1! blocking, r2@B1>drain
-                          launched in B1 and complete by the end of drain; g1x3 three blocks */
+                          launched in B1 and complete by the end of drain; g1x3 three blocks;
+                          in1@U0 and out1@U2>U2: state, from a disk and back */
     int64_t step_ns, peak_bytes;
 };
 struct chain_plan chain_plan(const struct weft_problem *problem, const char *planner,

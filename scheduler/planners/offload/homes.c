@@ -1,0 +1,56 @@
+#include "scheduler/planners/offload/homes.h"
+
+bool weft_homes_move(struct weft_draft *draft, int32_t unit, enum weft_home home)
+{
+    const struct weft_problem_decision *it = &draft->problem->decisions[unit];
+    const enum weft_policy policy = weft_draft_policy(draft, unit);
+    for (int32_t k = 0; k < it->n_strategies && !it->is_of_layer; k++) {
+        if (it->strategies[k].policy != policy || it->strategies[k].home != home) continue;
+        draft->out->strategies[unit] = k;
+        return true;
+    }
+    return false;
+}
+
+enum weft_status weft_homes_move_all(struct weft_draft *draft, enum weft_home home,
+                                     struct weft_error *err)
+{
+    bool moved = false;
+    for (int32_t u = 0; u < draft->problem->n_decisions; u++)
+        moved |= weft_homes_move(draft, u, home);
+    if (moved) return WEFT_OK;
+    return weft_fail(
+        err, WEFT_E_INFEASIBLE,
+        "planner %s: its rule gives every unit a state in tier %s, which it may not have: give "
+        "cluster.%s, and allow it in plan.offload, or use another planner",
+        draft->planner, weft_home_names[home], weft_home_names[home]);
+}
+
+/* The slot of the nearest update before a slot, or behind it; -1: there is none. */
+static int32_t nearest_update(const struct weft_problem *problem, int32_t slot, bool before)
+{
+    int32_t nearest = -1;
+    for (int32_t d = 0; d < problem->n_decisions; d++) {
+        const int32_t at = problem->decisions[d].update_slot;
+        if (at < 0 || (before ? at >= slot : at <= slot)) continue;
+        if (nearest < 0 || (before ? at > nearest : at < nearest)) nearest = at;
+    }
+    return nearest;
+}
+
+void weft_homes_stream(struct weft_draft *draft)
+{
+    const struct weft_problem *problem = draft->problem;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = weft_draft_item(draft, i);
+        if (!weft_item_moves_state(item) || !weft_item_active(item, draft->out->strategies))
+            continue;
+        const int32_t update = problem->decisions[item->decision].update_slot;
+        const int32_t nearest = nearest_update(problem, update, item->acquires);
+        if (item->acquires)
+            weft_draft_gather_all(draft, i, nearest < 0 ? item->last : nearest);
+        else
+            weft_draft_reduce_all(draft, i, item->first, nearest < 0 ? item->first : nearest);
+    }
+    draft->streams = true;
+}

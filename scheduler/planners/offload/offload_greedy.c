@@ -1,0 +1,117 @@
+/* State away as far as the limit asks: the unit first whose state frees most bytes of the device
+ * for the time that moving it takes, until all fits. Policies and the rest are fsdp2's. */
+#include <stdlib.h>
+
+#include "scheduler/planners/ahead.h"
+#include "scheduler/planners/offload/homes.h"
+#include "scheduler/planners/planners.h"
+
+/* A home that a unit's state may have: bytes of the device that it frees for its time. */
+struct freed {
+    int32_t unit;
+    enum weft_home home;
+    double bytes_per_ns;
+};
+
+static double moving_ns(const struct weft_draft *draft, int32_t unit)
+{
+    double ns = 0;
+    for (int32_t i = 0; i < draft->problem->n_items; i++) {
+        const struct weft_item *item = weft_draft_item(draft, i);
+        if (item->decision != unit || !weft_item_moves_state(item) ||
+            !weft_item_active(item, draft->out->strategies))
+            continue;
+        ns += (double)item->n_blocks * (double)draft->problem->items[i].block_ns;
+    }
+    return ns;
+}
+
+/* Bytes of its state on the device in the period's last slot, where no unit is updated. */
+static int64_t state_bytes(const struct weft_draft *draft, int32_t unit)
+{
+    const struct weft_problem_strategy *of =
+        weft_problem_chosen(draft->problem, draft->out->strategies, unit);
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < of->n_holds; i++) {
+        const struct weft_hold *hold = &of->holds[i];
+        const bool all = hold->first == 0 && hold->last == draft->problem->n_slots - 1;
+        if (hold->category == WEFT_CATEGORY_OPTIMIZER_STATE && hold->tier == 0 && all)
+            bytes += hold->bytes;
+    }
+    return bytes;
+}
+
+static int compare_freed(const void *a, const void *b)
+{
+    const struct freed *x = a, *y = b;
+    if (x->bytes_per_ns != y->bytes_per_ns) return x->bytes_per_ns > y->bytes_per_ns ? -1 : 1;
+    return x->unit != y->unit ? (x->unit < y->unit ? -1 : 1) : (int)x->home - (int)y->home;
+}
+
+/* All that may move, in the order in which it does; how many. */
+static int32_t rank_homes(struct weft_draft *draft, struct freed *freed)
+{
+    int32_t n = 0;
+    for (int32_t u = 0; u < draft->problem->n_decisions; u++) {
+        const int32_t before = draft->out->strategies[u];
+        const int64_t bytes = state_bytes(draft, u);
+        for (int home = WEFT_HOME_HOST; home < WEFT_HOME_COUNT; home++) {
+            if (!weft_homes_move(draft, u, (enum weft_home)home)) continue;
+            const double ns = moving_ns(draft, u);
+            freed[n++] = (struct freed){u, (enum weft_home)home, (double)bytes / (ns > 1 ? ns : 1)};
+            draft->out->strategies[u] = before;
+        }
+    }
+    qsort(freed, (size_t)n, sizeof *freed, compare_freed);
+    return n;
+}
+
+/* Places all; whether that fits into the device's memory, and into all others. */
+static bool does_fit(struct weft_draft *draft, bool *others)
+{
+    const struct weft_problem *problem = draft->problem;
+    weft_ahead_place(draft, 1);
+    weft_homes_stream(draft);
+    const int64_t peak_bytes = weft_draft_peak(draft, NULL);
+    *others = true;
+    for (int32_t r = problem->n_slots; r < weft_problem_n_rows(problem); r++)
+        *others &= draft->rows[r] <= problem->tiers[r / problem->n_slots].limit_bytes;
+    return peak_bytes <= problem->tiers[0].limit_bytes;
+}
+
+/* What its tier has no room for stays. */
+static void move_until_it_fits(struct weft_draft *draft, const struct freed *freed, int32_t n)
+{
+    bool others;
+    for (int32_t i = 0; i < n && !does_fit(draft, &others); i++) {
+        const int32_t unit = freed[i].unit, before = draft->out->strategies[unit];
+        if (weft_problem_chosen(draft->problem, draft->out->strategies, unit)->home !=
+            WEFT_HOME_DEVICE)
+            continue;
+        (void)weft_homes_move(draft, unit, freed[i].home);
+        (void)does_fit(draft, &others);
+        if (!others) draft->out->strategies[unit] = before;
+    }
+    (void)does_fit(draft, &others);
+}
+
+enum weft_status weft_planner_offload_greedy(const struct weft_problem *problem,
+                                             const struct weft_schedule_options *options,
+                                             struct weft_candidate *out,
+                                             struct weft_outcome *outcome, struct weft_error *err)
+{
+    const size_t most = (size_t)problem->n_decisions * WEFT_HOME_COUNT;
+    struct weft_draft draft;
+    enum weft_status status;
+    (void)options;
+    (void)outcome;
+    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "offload-greedy", problem, out, err));
+    struct freed *freed = weft_pool_array(&draft.pool, most, sizeof *freed);
+    if (freed == NULL) WEFT_TRY_GOTO(done, weft_fail_memory(err, "units"));
+    WEFT_TRY_GOTO(done, weft_ahead_choose(&draft, err));
+    move_until_it_fits(&draft, freed, rank_homes(&draft, freed));
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
+done:
+    weft_draft_finish(&draft);
+    return status;
+}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "report/away.h"
 #include "report/table.h"
 
 static int64_t row_sum(const int64_t *rows, int32_t slot)
@@ -198,7 +199,7 @@ static void explain_channel(const struct weft_plan *plan, const struct facts *fa
                            "pages would not be within the limit)\n");
 }
 
-/* What the items of a unit under its policy come to. */
+/* What the collectives of a unit under its policy come to. */
 struct unit_traffic {
     int32_t n_blocks;    /* of each item; 0 when nothing of the unit moves */
     int64_t block_bytes; /* of the item with the largest */
@@ -210,7 +211,8 @@ static struct unit_traffic sum_traffic(const struct weft_plan *plan, int32_t uni
     struct unit_traffic sum = {0};
     for (int32_t i = 0; i < plan->problem->n_items; i++) {
         const struct weft_problem_item *of = &plan->problem->items[i];
-        if (of->item.decision != unit || !weft_problem_needs(plan->problem, plan->strategies, i))
+        if (of->item.decision != unit || !weft_item_is_collective(&of->item) ||
+            !weft_problem_needs(plan->problem, plan->strategies, i))
             continue;
         sum.n_blocks = of->item.n_blocks;
         if (of->item.block_bytes > sum.block_bytes) sum.block_bytes = of->item.block_bytes;
@@ -227,7 +229,8 @@ static void explain_units(const struct weft_plan *plan, int32_t most_rows, struc
     weft_table_init(&table, "llrrrr");
     for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
         weft_table_cell(&table, "%s", head[i]);
-    for (int32_t u = 0; u < plan->problem->n_decisions && u < most_rows; u++) {
+    const int32_t n_units = weft_problem_n_units(plan->problem);
+    for (int32_t u = 0; u < n_units && u < most_rows; u++) {
         const struct weft_problem_decision *unit = &plan->problem->decisions[u];
         const struct weft_problem_strategy *of = weft_plan_chosen(plan, u);
         struct unit_traffic traffic = sum_traffic(plan, u);
@@ -241,7 +244,7 @@ static void explain_units(const struct weft_plan *plan, int32_t most_rows, struc
     }
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);
-    say_more(plan->problem->n_decisions, most_rows, out);
+    say_more(n_units, most_rows, out);
 }
 
 static void free_facts(struct facts *facts)
@@ -280,7 +283,9 @@ void weft_explain(const struct weft_plan *plan, int32_t most_rows, struct weft_t
         weft_explain_price(plan, out);
         weft_text_add(out, "what each unit costs a step\n");
         explain_units(plan, most_rows, out);
-        weft_text_add(out, "\nthe channel, in order\n");
+        weft_text_add(out, "\n");
+        weft_explain_away(plan, most_rows, out);
+        weft_text_add(out, "the channel, in order\n");
         explain_channel(plan, &facts, most_rows, out);
     } else {
         out->failed = true;

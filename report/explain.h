@@ -54,9 +54,9 @@ enum { WEFT_STAIRS = 3 };
 void weft_explain_stairs(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
                          struct weft_text *out);
 
-/* How units were cut, the price of memory, and two tables: what each unit costs a step, and the
- * channel in order, equal neighbours folded. Tables of more rows than `most_rows` end in how many
- * more there are. */
+/* How units were cut, the price of memory, and tables: what each unit costs a step, what is away
+ * (away.h), and the channel in order, equal neighbours folded. Tables of more rows than `most_rows`
+ * end in how many more there are. */
 enum { WEFT_EXPLAIN_ROWS = 20 };
 void weft_explain(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out);
 /* One JSON object. "price": of memory in the relaxation, with the slots that have one, and

@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "program/mappings.h"
+#include "report/away.h"
 #include "report/table.h"
 
 static double share(int64_t part, int64_t whole)
@@ -312,6 +313,7 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
     }
     report_limit(plan, out);
     report_tiers(plan, out);
+    weft_report_lanes(plan, out);
     if (!counts_base(plan->problem))
         weft_text_add(out, "          nothing outside the arena is counted: give cluster.base, or "
                            "a profile\n");
@@ -403,6 +405,7 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
         weft_json_put_integer(writer, "memory_limit_bytes", plan->problem->tiers[0].limit_bytes);
     put_memory(plan, writer);
     put_tiers(plan, writer);
+    weft_report_lanes_json(plan, writer);
     weft_json_key(writer, "policies");
     weft_json_begin_object(writer);
     const int32_t n_units = weft_problem_n_units(plan->problem);

@@ -7,12 +7,14 @@
 #include "cli/terminal.h"
 #include "library/session.h"
 #include "program/program_text.h"
+#include "report/away.h"
 #include "report/plan_report.h"
 
 static void say(const struct weft_cli *cli, const struct weft_session *session,
                 struct weft_text *out)
 {
     weft_report_plan(session->plan, out);
+    weft_report_wear(session->plan, session->config->cluster.disk.endurance_bytes, out);
     weft_report_mappings(session->program, out);
     if (cli->program_dump) weft_program_dump(session->program, session->plan, out);
 }

@@ -398,12 +398,25 @@ static bool any_fits(const struct weft_sweep *sweep)
     return false;
 }
 
+/* Where none is named, rules that keep state in tiers which the config has not got are left out. */
+static void drop_planners(const struct weft_config *config, struct weft_sweep_planners *planners)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < planners->n; i++) {
+        const int homes = weft_planner_homes(weft_planner_find(planners->names[i], NULL));
+        if (homes == 0 || (homes & weft_config_state_homes(config)) != 0)
+            memmove(planners->names[n++], planners->names[i], sizeof planners->names[i]);
+    }
+    planners->n = n;
+}
+
 static enum weft_status sweep_all(struct work *work, struct weft_error *err)
 {
     const struct weft_cli *cli = work->cli;
     const char *profile = NULL;
     WEFT_TRY(read_options(cli, &work->options, err));
     WEFT_TRY(open_session(work, 0, &work->session, err));
+    if (!cli->planners && !cli->split) drop_planners(work->session.config, &work->options.planners);
     if (cli->measure) WEFT_TRY(weft_train_check(work->session.config, err));
     WEFT_TRY(share_profile(work, err));
     if (work->profile_path[0]) {

@@ -14,6 +14,7 @@
 #include "library/metrics.h"
 #include "library/run_directory.h"
 #include "library/session.h"
+#include "report/away.h"
 #include "report/plan_report.h"
 
 /* Before there are ranks, and when they have ended, nothing has to be finished, and whoever starts
@@ -172,6 +173,7 @@ static enum weft_status decide(const struct weft_cli *cli, const struct weft_res
     if (cli->json || cli->quiet) return WEFT_OK;
     weft_cli_report_init(cli, cli->output, &out);
     weft_report_plan(session->plan, &out);
+    weft_report_wear(session->plan, session->config->cluster.disk.endurance_bytes, &out);
     weft_report_mappings(session->program, &out);
     enum weft_status status = weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);

@@ -31,13 +31,22 @@ bool weft_planner_is_rule(const struct weft_planner *planner)
     return planner->decide != weft_planner_ilp && planner->decide != weft_planner_greedy;
 }
 
+int weft_planner_homes(const struct weft_planner *planner)
+{
+    const int host = 1 << WEFT_HOME_HOST, disk = 1 << WEFT_HOME_DISK;
+    if (planner->decide == weft_planner_zero_infinity) return disk;
+    if (planner->decide == weft_planner_offload_stream) return host;
+    return planner->decide == weft_planner_offload_greedy ? host | disk : 0;
+}
+
 bool weft_planner_is_rule_for(const struct weft_planner *planner,
                               const struct weft_problem *problem)
 {
-    const bool offloads = planner->decide == weft_planner_zero_infinity ||
-                          planner->decide == weft_planner_offload_stream ||
-                          planner->decide == weft_planner_offload_greedy;
-    return weft_planner_is_rule(planner) && (problem->n_tiers > 1 || !offloads);
+    const int homes = weft_planner_homes(planner);
+    bool has = homes == 0;
+    for (int32_t t = 1; t < problem->n_tiers; t++)
+        has |= (homes >> problem->tiers[t].kind & 1) != 0;
+    return weft_planner_is_rule(planner) && has;
 }
 
 const struct weft_setting *weft_planner_settings(const struct weft_planner *planner)

@@ -19,6 +19,9 @@ WEFT_MUST_USE enum weft_status weft_planner_need(const char *name, struct weft_e
 /* True for a planner that does as its rule says; false for ilp and greedy, which search. */
 bool weft_planner_is_rule(const struct weft_planner *planner);
 
+/* Homes of which its rule gives state one (bits of enum weft_home); 0 if it knows the device's. */
+int weft_planner_homes(const struct weft_planner *planner);
+
 /* True for a rule that may apply to the problem: what keeps state away needs a tier for it. */
 bool weft_planner_is_rule_for(const struct weft_planner *planner,
                               const struct weft_problem *problem);

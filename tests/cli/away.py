@@ -75,6 +75,27 @@ def plans_say_where_state_is(weft):
 
 
 @case
+def plans_say_what_it_costs(weft):
+    limit = (least(weft, cluster__disk=DISK) + least(weft)) // 2
+    path = config(weft, limit, cluster__disk={**DISK, "endurance": "1TB"})
+    said = plan(weft, path)
+    disk, lanes = said["tiers"][0], said["lanes"]
+    takes = disk["read_bytes"] / 2 + disk["written_bytes"]  # at 2 and 1 GB/s
+    assert abs(lanes["disk"] - takes) <= 2 * len(said["policies"]), (lanes, disk)
+    assert lanes["compute"] == said["compute_ns"], lanes
+    assert max(lanes.values()) == said["bandwidth_bound_ns"] <= said["step_ns"], said
+    told = " ".join(weft.expect(0, "plan", path).split())
+    assert " binds, and no step of these strategies is below " in told, told
+    steps = 1e12 / (said["ranks"] * disk["written_bytes"])
+    assert f"its endurance of 1 TB is spent in {steps:.0f} steps" in told, told
+    table = weft.expect(0, "explain", "plan.json", "--all").split("what is away")[1].split("\n\n")[0]
+    away = [unit for unit, strategy in said["policies"].items() if strategy.endswith("+disk")]
+    assert [line.split()[:2] for line in table.splitlines()[2:]] == [[u, "disk"] for u in away], table
+    plain = weft.expect(0, "plan", config(weft, 1 << 30))
+    assert "lanes" not in plain and "wear" not in plain, plain
+
+
+@case
 def what_stays_needs_no_ring(weft):
     without = plan(weft, config(weft, 1 << 30))
     path = config(weft, 1 << 30, cluster__disk=DISK)

@@ -1,0 +1,135 @@
+#include "report/away.h"
+
+#include "base/units.h"
+#include "report/table.h"
+
+/* Time of a lane in a step. */
+struct busy {
+    const char *name;
+    int64_t ns;
+};
+
+/* Busiest first, into busy [WEFT_MOST_LANES]; how many. */
+static int32_t list_busy(const struct weft_plan *plan, struct busy *busy)
+{
+    const struct weft_problem *problem = plan->problem;
+    int64_t ns[WEFT_MOST_LANES] = {0};
+    ns[0] = plan->prediction.compute_ns;
+    ns[weft_problem_agree_lane(problem)] += weft_problem_agreements_ns(problem);
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_problem_item *item = &problem->items[plan->placements[i].item];
+        ns[item->lane] += item->block_ns;
+    }
+    for (int32_t lane = 0; lane < problem->n_lanes; lane++) {
+        int32_t at = lane;
+        for (; at > 0 && busy[at - 1].ns < ns[lane]; at--)
+            busy[at] = busy[at - 1];
+        busy[at] = (struct busy){problem->lanes[lane].name, ns[lane]};
+    }
+    return problem->n_lanes;
+}
+
+void weft_report_lanes(const struct weft_plan *plan, struct weft_text *out)
+{
+    char shown[WEFT_UNITS_TEXT_BYTES];
+    struct busy busy[WEFT_MOST_LANES];
+    if (plan->problem->n_tiers == 1) return;
+    const int32_t n = list_busy(plan, busy);
+    for (int32_t i = 0; i < n; i++)
+        weft_text_addf(out, "%s%s %s", i == 0 ? "lanes     " : ", ", busy[i].name,
+                       weft_units_show_ns(busy[i].ns, shown));
+    weft_text_addf(out,
+                   " of work a step: %s binds, and no step of these strategies is "
+                   "below %s\n",
+                   busy[0].name, weft_units_show_ns(busy[0].ns, shown));
+}
+
+void weft_report_lanes_json(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    struct busy busy[WEFT_MOST_LANES];
+    if (plan->problem->n_tiers == 1) return;
+    const int32_t n = list_busy(plan, busy);
+    weft_json_key(writer, "lanes");
+    weft_json_begin_object(writer);
+    for (int32_t i = 0; i < n; i++)
+        weft_json_put_integer(writer, busy[i].name, busy[i].ns);
+    weft_json_end_object(writer);
+    weft_json_put_integer(writer, "bandwidth_bound_ns", busy[0].ns);
+}
+
+static int64_t written_bytes(const struct weft_plan *plan)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_item *item = &plan->problem->items[plan->placements[i].item].item;
+        if (item->kind == WEFT_STATE_WRITE) bytes += item->block_bytes;
+    }
+    return bytes;
+}
+
+void weft_report_wear(const struct weft_plan *plan, int64_t endurance_bytes, struct weft_text *out)
+{
+    const double day_ns = 86400e9, ranks = (double)plan->problem->ranks;
+    const double a_step = ranks * (double)written_bytes(plan);
+    if (a_step <= 0 || plan->prediction.step_ns <= 0) return;
+    weft_text_addf(out, "wear      %.3g TB are written to the disk a day, by all ranks",
+                   a_step * (day_ns / (double)plan->prediction.step_ns) / 1e12);
+    if (endurance_bytes > 0)
+        weft_text_addf(out, "; its endurance of %.4g TB is spent in %.0f steps",
+                       (double)endurance_bytes / 1e12, (double)endurance_bytes / a_step);
+    weft_text_add(out, "\n");
+}
+
+/* What is away of a decision, and what moves it. */
+struct away {
+    int64_t bytes, ns;
+};
+
+/* State is on the device in its update alone, and what a layer saved is what goes down. */
+static struct away away_of(const struct weft_plan *plan, int32_t decision)
+{
+    const struct weft_problem *problem = plan->problem;
+    const struct weft_problem_strategy *of = weft_plan_chosen(plan, decision);
+    struct away away = {0};
+    for (int32_t h = 0; h < of->n_holds; h++)
+        if (of->holds[h].tier == 0 && of->holds[h].category == WEFT_CATEGORY_OPTIMIZER_STATE)
+            away.bytes += of->holds[h].bytes;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->decision != decision || weft_item_is_collective(item) ||
+            !weft_problem_needs(problem, plan->strategies, i))
+            continue;
+        away.ns += item->n_blocks * problem->items[i].block_ns;
+        if (item->kind == WEFT_SAVED_DOWN) away.bytes += item->n_blocks * item->block_bytes;
+    }
+    return away;
+}
+
+void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out)
+{
+    static const char *const head[] = {"away", "in", "frees", "moved in", "a ms"};
+    char bytes[WEFT_UNITS_TEXT_BYTES], ns[WEFT_UNITS_TEXT_BYTES], rate[WEFT_UNITS_TEXT_BYTES];
+    struct weft_table table;
+    int32_t n = 0;
+    weft_table_init(&table, "llrrr");
+    for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
+        weft_table_cell(&table, "%s", head[i]);
+    for (int32_t d = 0; d < plan->problem->n_decisions; d++) {
+        const enum weft_home home = weft_plan_chosen(plan, d)->home;
+        if (home == WEFT_HOME_DEVICE || n++ >= most_rows) continue;
+        const struct away away = away_of(plan, d);
+        const double a_ms = away.ns > 0 ? 1e6 * (double)away.bytes / (double)away.ns : 0;
+        weft_table_cell(&table, "%s", plan->problem->decisions[d].name);
+        weft_table_cell(&table, "%s", weft_home_names[home]);
+        weft_table_cell(&table, "%s", weft_units_show_bytes(away.bytes, bytes));
+        weft_table_cell(&table, "%s", weft_units_show_ns(away.ns, ns));
+        weft_table_cell(&table, "%s", weft_units_show_bytes((int64_t)a_ms, rate));
+    }
+    if (n > 0) {
+        weft_text_add(out, "what is away, and the device's memory that it frees for its time\n");
+        weft_table_render(&table, 2, out);
+        if (n > most_rows) weft_text_addf(out, "  %d more, --all\n", n - most_rows);
+        weft_text_add(out, "\n");
+    }
+    weft_table_finish(&table);
+}

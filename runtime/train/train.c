@@ -60,6 +60,15 @@ static enum weft_status refuse(const struct weft_config *config, struct weft_err
                          "time; plans and simulations for more are fine, to train set it to 1",
                          config->source, (long long)config->cluster.channels);
     }
+    if (config->cluster.device.type == WEFT_DEVICE_CUDA &&
+        (weft_config_moves_state(config) || weft_config_moves_activations(config))) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: $.cluster.device.type is \"cuda\", and a GPU moves nothing to the "
+                         "host's memory or a disk yet: plans for it are fine, to train leave "
+                         "cluster.host and cluster.disk out, or allow the device alone in "
+                         "plan.offload: {\"state\": [\"device\"], \"activations\": [\"device\"]}",
+                         config->source);
+    }
     WEFT_TRY(weft_precision_check(config, err));
     if (train->data == NULL) {
         return weft_fail(err, WEFT_E_NO_INPUT,

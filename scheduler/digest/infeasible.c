@@ -97,12 +97,16 @@ static void add_peak(struct weft_text *text, const struct weft_digest *table)
     weft_text_add(text, ".");
 }
 
-/* The least limit of each tier, with the others as they are. */
-static void add_tiers(struct weft_text *text, const struct weft_problem *problem)
+/* The least limit of each tier, with the others as they are; the device's in pages, if they are
+ * known. */
+static void add_tiers(struct weft_text *text, const struct weft_problem *problem,
+                      int64_t paged_bytes)
 {
     weft_text_add(text, "no plan fits the memory limits of all tiers. With the others as they are");
     for (int32_t tier = 0; tier < problem->n_tiers; tier++) {
         int64_t least_bytes = weft_least_limit(problem, tier, NULL);
+        if (tier == 0 && least_bytes != INT64_MAX && paged_bytes > least_bytes)
+            least_bytes = paged_bytes;
         weft_text_addf(text, "%s tier %s (limit ", tier > 0 ? ";" : ",", problem->tiers[tier].name);
         if (problem->tiers[tier].limit_bytes == INT64_MAX)
             weft_text_add(text, "none");
@@ -144,7 +148,7 @@ enum weft_status weft_fail_infeasible(const struct weft_digest *table, const cha
     int64_t limit_bytes = table->problem->tiers[0].limit_bytes;
     if (table->problem->n_tiers > 1) {
         if (*refusal) weft_text_addf(&text, "%s. ", refusal);
-        add_tiers(&text, table->problem);
+        add_tiers(&text, table->problem, paged_bytes);
     } else if (*refusal) {
         weft_text_addf(&text, "%s. Planner ilp can go down to ", refusal);
     } else if (paged_bytes > limit_bytes && table->least_bytes <= limit_bytes) {

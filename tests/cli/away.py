@@ -75,6 +75,13 @@ def plans_say_where_state_is(weft):
 
 
 @case
+def the_least_limit_is_one_that_fits(weft):
+    limit = least(weft, cluster__disk=DISK)
+    plan(weft, config(weft, limit, cluster__disk=DISK))
+    weft.expect(78, "plan", config(weft, limit - 4096, cluster__disk=DISK))
+
+
+@case
 def plans_say_what_it_costs(weft):
     limit = (least(weft, cluster__disk=DISK) + least(weft)) // 2
     path = config(weft, limit, cluster__disk={**DISK, "endurance": "1TB"})

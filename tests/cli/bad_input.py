@@ -86,6 +86,16 @@ def a_disk_that_is_none_is_refused(weft):
 
 
 @case
+def a_gpu_plans_with_tiers_and_does_not_train_with_them(weft):
+    disk = {"path": "nowhere", "limit": "1GB", "read": {"bandwidth": "2GB/s"},
+            "write": {"bandwidth": "1GB/s"}}
+    path = weft.write("run.json", tiny(cluster__disk=disk, cluster__device__type="cuda"))
+    weft.expect(0, "plan", path)
+    weft.expect(65, "train", path, "--run", "run", says=["a GPU moves nothing", "plan.offload"])
+    assert not os.path.exists(weft.path("run"))
+
+
+@case
 def keys_of_tiers_that_do_not_go_together(weft):
     def says(text, **changes):
         weft.expect(65, "check", weft.write("run.json", tiny(**changes)), says=text)

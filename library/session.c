@@ -49,29 +49,14 @@ static enum weft_status stage_first_period(struct weft_session *session, struct 
     return weft_session_stage_period(session, &variants[0], err);
 }
 
-/* What a plan does not move yet is never passed over in silence. */
-enum weft_status weft_session_check_tiers(const struct weft_config *config, struct weft_error *err)
-{
-    if (!weft_config_moves_activations(config)) return WEFT_OK;
-    return weft_fail(err, WEFT_E_DATA,
-                     "%s: activations may be moved to the host's memory, and that is not planned "
-                     "yet: set $.plan.offload.activations to [\"device\"]",
-                     config->source);
-}
-
 enum weft_status weft_session_stage(struct weft_session *session, struct weft_profile *profile,
                                     struct weft_error *err)
 {
     drop_stages(session);
-    enum weft_status status = weft_session_check_tiers(session->config, err);
-    if (status != WEFT_OK) {
-        weft_profile_destroy(profile);
-        return status;
-    }
     /* Resolved as its file would be, so that a plan is for the one as for the other. */
-    status = profile
-                 ? weft_profile_resolve_measured(session->config, profile, &session->profile, err)
-                 : weft_profile_resolve(session->config, &session->profile, err);
+    enum weft_status status =
+        profile ? weft_profile_resolve_measured(session->config, profile, &session->profile, err)
+                : weft_profile_resolve(session->config, &session->profile, err);
     weft_profile_destroy(profile);
     return status == WEFT_OK ? stage_first_period(session, err) : status;
 }
@@ -80,7 +65,6 @@ enum weft_status weft_session_stage_for_memory(struct weft_session *session,
                                                struct weft_text *missing, struct weft_error *err)
 {
     drop_stages(session);
-    WEFT_TRY(weft_session_check_tiers(session->config, err));
     WEFT_TRY(weft_profile_resolve_for_memory(session->config, &session->profile, missing, err));
     return stage_first_period(session, err);
 }

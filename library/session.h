@@ -29,11 +29,6 @@ struct weft_session {
  * with until the machine is measured. */
 bool weft_session_must_measure(const struct weft_session *session);
 
-/* WEFT_E_DATA when state or activations may be moved to the host's memory, which is not planned
- * yet. */
-WEFT_MUST_USE enum weft_status weft_session_check_tiers(const struct weft_config *config,
-                                                        struct weft_error *err);
-
 /* With a config: profile and stages. With `profile` not NULL that one is taken (and owned) instead
  * of the config's. */
 WEFT_MUST_USE enum weft_status weft_session_stage(struct weft_session *session,

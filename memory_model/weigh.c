@@ -163,6 +163,7 @@ static enum weft_status weigh_layer(struct weigher *w, int32_t l, int64_t saved_
     struct weft_weighed_layer *layer = &w->weights->layers[w->weights->n_layers];
     const size_t most = 2 * (size_t)w->period->rule.n_micro + 1;
     layer->layer = l;
+    layer->saved_bytes = saved_bytes;
     for (int home = WEFT_HOME_DEVICE; home < WEFT_HOME_COUNT; home++) {
         if ((w->options->saved_homes & 1 << home) == 0) continue;
         struct weft_weighed_saved *to = &layer->strategies[layer->n_strategies++];
@@ -533,7 +534,7 @@ static void item_saved(struct weigher *w, int32_t at, int32_t kind)
         .may_block = up,
         .strategies = UINT64_C(1) << k,
         .n_blocks = 1,
-        .block_bytes = layer->strategies[k].holds[0].bytes,
+        .block_bytes = layer->saved_bytes,
         .stair_bytes = layer->strategies[k].holds[0].bytes,
         .stair_category = WEFT_CATEGORY_ACTIVATIONS,
     };

@@ -120,6 +120,7 @@ struct weft_weighed_unit {
  * ended, up from then on. */
 struct weft_weighed_layer {
     int32_t layer;
+    int64_t saved_bytes;
     int32_t n_strategies;
     struct weft_weighed_saved {
         enum weft_home home;

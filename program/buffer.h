@@ -23,6 +23,7 @@
     X(OUTPUT, "output")                   /* layer: what flows to the next layer */                \
     X(OUTPUT_GRADIENT, "output_gradient") /* layer: gradient of its output */                      \
     X(SAVED, "saved")                     /* layer */                                              \
+    X(RESTORED, "restored") /* layer that is away: what it saved, back from the host */            \
     X(FORWARD_TEMPORARY, "forward_temporary")                                                      \
     X(BACKWARD_TEMPORARY, "backward_temporary")                                                    \
     X(TENSOR_NORMS, "tensor_norms") /* unit: of parameters and steps of its tensors, to send */    \

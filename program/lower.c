@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "memory_model/period.h"
 #include "plan/placement.h"
 #include "program/lifetime.h"
@@ -310,7 +311,8 @@ static void emit_backward(struct emitter *e, int32_t slot, int32_t layer, int32_
     if (work->backward_reads_output) touch_of(e, WEFT_BUFFER_OUTPUT, layer, micro, READ);
     if (layer + 1 == lowering->inputs->model->n_layers)
         touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, READ);
-    touch_of(e, WEFT_BUFFER_SAVED, layer, micro, READ);
+    const bool away = weft_program_saves_away(lowering->program, layer);
+    touch_of(e, away ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, layer, micro, READ);
     touch_of(e, WEFT_BUFFER_OUTPUT_GRADIENT, layer, micro, READ);
     if (layer > 0) touch_of(e, WEFT_BUFFER_OUTPUT_GRADIENT, layer - 1, micro, WRITE);
     add_gradients(e, slot, layer, micro);
@@ -321,7 +323,7 @@ static void emit_norm(struct emitter *e, int32_t slot)
 {
     const struct weft_plan *plan = e->lowering->plan;
     int32_t norm = begin(e, WEFT_OP_NORM, slot, -1, -1, weft_plan_slot_ns(plan, slot));
-    for (int32_t u = 0; !plan->problem->period.rotated && u < plan->problem->n_decisions; u++)
+    for (int32_t u = 0; !plan->problem->period.rotated && u < e->lowering->program->n_units; u++)
         read_gradient(e, u);
     touch(e, WEFT_BUFFER_RECORD, -1, WRITE);
     int32_t agree = begin_agree(e, slot, -1);
@@ -371,15 +373,18 @@ static void emit_placed(struct emitter *e, int32_t placement)
         [WEFT_ALL_GATHER] = WEFT_OP_ALL_GATHER, [WEFT_REDUCE_SCATTER] = WEFT_OP_REDUCE_SCATTER,
         [WEFT_ALL_REDUCE] = WEFT_OP_ALL_REDUCE, [WEFT_STATE_READ] = WEFT_OP_READ,
         [WEFT_STATE_WRITE] = WEFT_OP_WRITE,     [WEFT_STATE_UP] = WEFT_OP_COPY_UP,
-        [WEFT_STATE_DOWN] = WEFT_OP_COPY_DOWN,
+        [WEFT_STATE_DOWN] = WEFT_OP_COPY_DOWN,  [WEFT_SAVED_DOWN] = WEFT_OP_SAVED_DOWN,
+        [WEFT_SAVED_UP] = WEFT_OP_SAVED_UP,
     };
     const struct weft_plan *plan = e->lowering->plan;
     const struct weft_placement *at = &plan->placements[placement];
     const struct weft_item *item = &plan->problem->items[at->item].item;
     /* A reduction's operands are held from the start of its window, whenever it is launched. */
     int32_t held = item->acquires ? at->launch : item->first;
-    e->issued[placement] = begin(e, ops[item->kind], held, -1, item->decision,
-                                 plan->problem->items[at->item].block_ns);
+    const struct weft_problem_decision *decision = &plan->problem->decisions[item->decision];
+    e->issued[placement] =
+        begin(e, ops[item->kind], held, decision->is_of_layer ? decision->layer : -1,
+              decision->is_of_layer ? -1 : item->decision, plan->problem->items[at->item].block_ns);
     put_on(e, plan->problem->items[at->item].lane);
     if (!e->counting) {
         current(e)->item = at->item;
@@ -391,7 +396,13 @@ static void emit_placed(struct emitter *e, int32_t placement)
     }
     wait_for(e, e->marks[held]);
     if (at->launch > held) wait_for(e, e->marks[at->launch]);
-    if (weft_item_moves_state(item)) {
+    if (weft_item_moves_saved(item)) {
+        const struct weft_period *period = e->lowering->inputs->period;
+        belong(e, item->gather,
+               item->acquires && period->rule.rotated && item->last < period->drain);
+        touch_of(e, item->acquires ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, decision->layer,
+                 item->gather, item->acquires ? WRITE : READ);
+    } else if (weft_item_moves_state(item)) {
         touch_state(e, item->decision, item->acquires ? WRITE : READ);
     } else {
         belong_to_step(e, item);
@@ -513,7 +524,8 @@ static enum weft_status list_layer_units(struct weft_lowering *lowering, struct 
 static bool belongs(const struct weft_problem *problem, const struct weft_lower_inputs *inputs)
 {
     const struct weft_period *period = inputs->period;
-    if (problem->n_slots != period->n_slots || problem->n_decisions != inputs->shards->n_units ||
+    if (problem->n_slots != period->n_slots ||
+        weft_problem_n_units(problem) != inputs->shards->n_units ||
         problem->period.cadence != period->rule.cadence ||
         problem->period.rotated != period->rule.rotated ||
         problem->period.agreed_updates != period->rule.agreed_updates) {
@@ -525,8 +537,9 @@ static bool belongs(const struct weft_problem *problem, const struct weft_lower_
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        const int32_t n_blocks = inputs->shards->units[item->decision].n_blocks;
-        if (item->n_blocks != (weft_item_moves_state(item) ? 1 : n_blocks)) return false;
+        const bool collective = weft_item_is_collective(item);
+        if (item->n_blocks != (collective ? inputs->shards->units[item->decision].n_blocks : 1))
+            return false;
         if (item->kind == WEFT_ALL_GATHER && item->gather >= period->n_uses[item->decision])
             return false;
     }
@@ -543,6 +556,30 @@ static enum weft_status list_homes(struct weft_lowering *lowering, struct weft_e
     for (int32_t u = 0; u < program->n_units; u++) {
         homes[u] = weft_plan_chosen(lowering->plan, u)->home;
         if (homes[u] != WEFT_HOME_DEVICE) program->homes = homes;
+    }
+    return WEFT_OK;
+}
+
+/* Layers that the plan has away, and where on the host what they saved is: one behind the other,
+ * for all are there at once at the micro-step's turning point. */
+static enum weft_status list_saved(struct weft_lowering *lowering, struct weft_error *err)
+{
+    struct weft_program *program = lowering->program;
+    const struct weft_problem *problem = lowering->plan->problem;
+    int64_t *saved_at =
+        weft_pool_array(&program->pool, (size_t)program->n_layers, sizeof *saved_at);
+    if (saved_at == NULL) return weft_fail_memory(err, "program");
+    for (int32_t l = 0; l < program->n_layers; l++)
+        saved_at[l] = -1;
+    for (int32_t d = program->n_units; d < problem->n_decisions; d++) {
+        const int32_t layer = problem->decisions[d].layer;
+        int64_t bytes = lowering->works[layer].saved_bytes;
+        if (weft_plan_chosen(lowering->plan, d)->home != WEFT_HOME_HOST) continue;
+        saved_at[layer] = program->host_bytes;
+        program->saved_at = saved_at;
+        if (!weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes) ||
+            !weft_checked_add(program->host_bytes, bytes, &program->host_bytes))
+            return weft_fail(err, WEFT_E_DATA, "the host's memory holds more than can be counted");
     }
     return WEFT_OK;
 }
@@ -571,13 +608,14 @@ static enum weft_status prepare(struct weft_lowering *lowering, struct weft_erro
         return weft_fail(err, WEFT_E_DATA,
                          "the plan has %d slots, %d units and %d items, the model %d slots and %d "
                          "units: they do not belong together; plan again",
-                         plan->problem->n_slots, plan->problem->n_decisions, plan->problem->n_items,
-                         inputs->period->n_slots, inputs->shards->n_units);
+                         plan->problem->n_slots, weft_problem_n_units(plan->problem),
+                         plan->problem->n_items, inputs->period->n_slots, inputs->shards->n_units);
     }
     int32_t n_layers = inputs->model->n_layers;
     lowering->works = weft_pool_array(&lowering->pool, (size_t)n_layers, sizeof *lowering->works);
     program->n_slots = plan->problem->n_slots;
-    program->n_units = plan->problem->n_decisions;
+    program->n_units = weft_problem_n_units(plan->problem);
+    program->n_layers = n_layers;
     program->period = plan->problem->period;
     WEFT_TRY(list_homes(lowering, err));
     WEFT_TRY(copy_lanes(plan->problem, program, err));
@@ -596,6 +634,7 @@ static enum weft_status prepare(struct weft_lowering *lowering, struct weft_erro
         WEFT_TRY(weft_layer_work(&inputs->model->layers[l], &inputs->weigh.batch,
                                  &lowering->works[l], err));
     }
+    WEFT_TRY(list_saved(lowering, err));
     WEFT_TRY(list_layer_units(lowering, err));
     return weft_lower_buffers(lowering, err);
 }
@@ -677,9 +716,13 @@ struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
     };
 }
 
-/* A strategy that programs know is a policy, with state on the device, or behind a '+' its home. */
-static bool is_known(const struct weft_problem_strategy *strategy)
+/* A strategy that programs know is a policy, with state on the device, or behind a '+' its home; of
+ * a layer a home on the device or the host. */
+static bool is_known(const struct weft_problem_decision *decision,
+                     const struct weft_problem_strategy *strategy)
 {
+    if (decision->is_of_layer)
+        return strategy->home == WEFT_HOME_DEVICE || strategy->home == WEFT_HOME_HOST;
     const char *policy = weft_policy_name(strategy->policy);
     const size_t length = strlen(policy);
     if (strncmp(strategy->name, policy, length) != 0) return false;
@@ -693,7 +736,7 @@ static enum weft_status check_lowers(const struct weft_plan *plan, struct weft_e
     const struct weft_problem *problem = plan->problem;
     for (int32_t u = 0; u < problem->n_decisions; u++) {
         const struct weft_problem_strategy *chosen = weft_plan_chosen(plan, u);
-        if (!is_known(chosen))
+        if (!is_known(&problem->decisions[u], chosen))
             return weft_fail(err, WEFT_E_DATA,
                              "the plan gives %s the strategy %s: programs know policies, with "
                              "state on the device, in the host's memory or on a disk",

@@ -91,6 +91,9 @@ static void make_of_layer(struct maker *maker, enum weft_buffer_kind kind, int32
         make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->output_bytes);
     } else if (kind == WEFT_BUFFER_SAVED) {
         make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->saved_bytes);
+    } else if (kind == WEFT_BUFFER_RESTORED) {
+        if (weft_program_saves_away(maker->lowering->program, l))
+            make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->saved_bytes);
     } else if (kind == WEFT_BUFFER_FORWARD_TEMPORARY) {
         make_of_micro(maker, kind, WEFT_CATEGORY_TEMPORARY, l, work->forward_temporary_bytes);
     } else if (kind == WEFT_BUFFER_BACKWARD_TEMPORARY) {
@@ -132,6 +135,7 @@ static void make_kind(struct maker *maker, enum weft_buffer_kind kind)
     case WEFT_BUFFER_OUTPUT:
     case WEFT_BUFFER_OUTPUT_GRADIENT:
     case WEFT_BUFFER_SAVED:
+    case WEFT_BUFFER_RESTORED:
     case WEFT_BUFFER_FORWARD_TEMPORARY:
     case WEFT_BUFFER_BACKWARD_TEMPORARY:
         for (int32_t l = 0; l < inputs->model->n_layers; l++)

@@ -3,18 +3,20 @@
 #include "memory_model/pages/share.h"
 #include "program/lifetime.h"
 
-/* True for what lives alike whatever the placements: it is no unit's, or agreed on in an update. */
-static bool lives_alike(const struct weft_buffer *buffer)
+/* True for what lives alike whatever the placements: it is no unit's, and does not move. */
+static bool lives_alike(const struct weft_program *program, const struct weft_buffer *buffer)
 {
     switch (buffer->kind) {
+    case WEFT_BUFFER_SAVED:
+        return !weft_program_saves_away(program, buffer->index);
     case WEFT_BUFFER_INPUT:
     case WEFT_BUFFER_TARGETS:
     case WEFT_BUFFER_OUTPUT:
     case WEFT_BUFFER_OUTPUT_GRADIENT:
-    case WEFT_BUFFER_SAVED:
     case WEFT_BUFFER_FORWARD_TEMPORARY:
     case WEFT_BUFFER_BACKWARD_TEMPORARY:
         return true;
+    case WEFT_BUFFER_RESTORED:
     case WEFT_BUFFER_SHARD:
     case WEFT_BUFFER_FULL:
     case WEFT_BUFFER_MASTER:
@@ -32,9 +34,10 @@ static bool lives_alike(const struct weft_buffer *buffer)
     return false;
 }
 
-static bool may_share(const struct weft_buffer *buffer, int64_t page_bytes)
+static bool may_share(const struct weft_program *program, const struct weft_buffer *buffer,
+                      int64_t page_bytes)
 {
-    return buffer->bytes < page_bytes && lives_alike(buffer);
+    return buffer->bytes < page_bytes && lives_alike(program, buffer);
 }
 
 static enum weft_status share_pages(const struct weft_program *program, int64_t page_bytes,
@@ -47,13 +50,14 @@ static enum weft_status share_pages(const struct weft_program *program, int64_t 
     if (small == NULL) return weft_fail_memory(err, "paging");
     for (int32_t b = 0; b < program->n_buffers; b++) {
         const struct weft_buffer *buffer = &program->buffers[b];
-        if (may_share(buffer, page_bytes))
+        if (may_share(program, buffer, page_bytes))
             small[n_small++] = (struct weft_small_buffer){buffer->bytes, buffer->lives[0], -1};
     }
     WEFT_TRY(weft_share_pages(small, n_small, program->n_slots, page_bytes, &n_pages, err));
     n_small = 0;
     for (int32_t b = 0; b < program->n_buffers; b++) {
-        if (may_share(&program->buffers[b], page_bytes)) paged[b].shares = small[n_small++].shares;
+        if (may_share(program, &program->buffers[b], page_bytes))
+            paged[b].shares = small[n_small++].shares;
     }
     return WEFT_OK;
 }

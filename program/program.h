@@ -17,49 +17,7 @@
 #include "plan/plan.h"
 #include "problem/stages.h"
 #include "program/buffer.h"
-
-enum weft_stream_kind {
-    WEFT_STREAM_COMPUTE,
-    WEFT_STREAM_CHANNEL,
-    /* Those below only where something is done there. */
-    WEFT_STREAM_DOWN,  /* copies to the host's memory */
-    WEFT_STREAM_UP,    /* and back */
-    WEFT_STREAM_READ,  /* of a disk, and of its writes too where it has one lane */
-    WEFT_STREAM_WRITE, /* where it has two */
-    WEFT_STREAM_COUNT
-};
-
-/* X(enumerator, name, stream) */
-#define WEFT_OP_MAP(X)                                                                             \
-    X(MARK, "mark", COMPUTE)         /* start of a slot */                                         \
-    X(MOMENTS, "moments", COMPUTE)   /* unit: where updates are agreed on, moments and what this   \
-                                        rank has of its tensors' norms; then AGREE, UPDATE */      \
-    X(UPDATE, "update", COMPUTE)     /* unit: optimizer on what this rank owns */                  \
-    X(LOAD, "load", COMPUTE)         /* micro-batch into input and targets, before its forwards */ \
-    X(FORWARD, "forward", COMPUTE)   /* layer */                                                   \
-    X(ZERO, "zero", COMPUTE)         /* unit: gaps and padding of its full gradient */             \
-    X(BACKWARD, "backward", COMPUTE) /* layer */                                                   \
-    X(NORM, "norm", COMPUTE)         /* this rank's loss and flags into the record, and with       \
-                                        clipping its norm bins */                                  \
-    X(FINISH, "finish", COMPUTE)     /* waits for AGREE; clip coefficient, loss, flags */          \
-    X(ALL_GATHER, "all_gather", CHANNEL)                                                           \
-    X(REDUCE_SCATTER, "reduce_scatter", CHANNEL)                                                   \
-    X(ALL_REDUCE, "all_reduce", CHANNEL)                                                           \
-    X(AGREE, "agree", CHANNEL) /* sum over ranks of the record; of a unit: of its tensors' norms   \
-                                */                                                                 \
-    X(READ, "read", READ)      /* unit: its state, from the disk into the arena */                 \
-    X(WRITE, "write", WRITE)   /* unit: and back */                                                \
-    X(COPY_UP, "copy_up", UP)  /* unit: its state, from the host's memory into the arena */        \
-    X(COPY_DOWN, "copy_down", DOWN) /* unit: and back */
-
-enum weft_op {
-#define WEFT_OP_ENUMERATOR(name, text, stream) WEFT_OP_##name,
-    WEFT_OP_MAP(WEFT_OP_ENUMERATOR)
-#undef WEFT_OP_ENUMERATOR
-        WEFT_OP_COUNT
-};
-const char *weft_op_name(enum weft_op op);
-enum weft_stream_kind weft_op_stream(enum weft_op op); /* where each lane has one */
+#include "program/op.h"
 
 /* An instruction that reads a piece and writes it too has one operand for each. A piece that comes
  * and goes begins with the instruction that makes it (weft_operand_makes); what stands before that
@@ -76,8 +34,10 @@ struct weft_instruction {
     int32_t lane; /* compute, or that of its item; of AGREE: weft_problem_agree_lane */
     int32_t slot; /* of compute: in which it runs; of a collective: at whose MARK its bytes begin to
                      be held, which for a reduction may be before its launch */
-    int32_t layer; /* FORWARD, BACKWARD */
-    int32_t micro; /* LOAD, FORWARD, ZERO, BACKWARD, reductions: micro-step of its step; else 0 */
+    int32_t layer; /* FORWARD, BACKWARD, SAVED_DOWN, SAVED_UP */
+    int32_t micro; /* LOAD, FORWARD, ZERO, BACKWARD, reductions, SAVED_DOWN, SAVED_UP: micro-step
+                      of its step;
+                      else 0 */
     bool carried;  /* rotated: part of the step that the last period began. The first period passes
                       over it, and a run ends with it and the updates */
     int32_t unit;  /* MOMENTS, UPDATE, ZERO, collectives, state's moves; of the step's AGREE: -1 */
@@ -111,6 +71,10 @@ struct weft_program {
                                    device are in the arena only from their READ or COPY_UP to their
                                    WRITE or COPY_DOWN; NULL: all are on the device */
     int32_t n_units;
+    int64_t *saved_at;  /* by layer: where in the host's memory what it saved is while it is away,
+                           one micro-step's at a time; -1: it stays; NULL: all does */
+    int64_t host_bytes; /* of that memory; 0 where saved_at is NULL */
+    int32_t n_layers;
     struct weft_period_rule period;
 };
 
@@ -165,9 +129,12 @@ static inline int64_t weft_program_outside_bytes(const struct weft_program *prog
 /* Where a unit's master and moments are; and whether that is elsewhere than on the device. */
 enum weft_home weft_program_home(const struct weft_program *program, int32_t unit);
 bool weft_program_is_away(const struct weft_program *program, int32_t unit);
-/* Ops that move a unit's state: from its home, or back there. */
-bool weft_op_brings_state(enum weft_op op);
-bool weft_op_takes_state(enum weft_op op);
+
+/* Whether what a layer saved is on the host between its forward and its backward. */
+static inline bool weft_program_saves_away(const struct weft_program *program, int32_t layer)
+{
+    return program->saved_at != NULL && program->saved_at[layer] >= 0;
+}
 
 /* Kinds of buffers that go away: see struct weft_program. */
 static inline bool weft_buffer_is_state(enum weft_buffer_kind kind)

@@ -29,7 +29,7 @@ const char *weft_program_instruction_name(const struct weft_program *program, in
 {
     const struct weft_instruction *at = &program->instructions[index];
     const char *op = weft_op_name(at->op);
-    if (at->block >= 0) {
+    if (at->block >= 0 && at->unit >= 0) {
         snprintf(out, WEFT_PROGRAM_NAME_BYTES, "instruction %d (%s of unit %d, block %d)", index,
                  op, at->unit, at->block);
     } else if (at->unit >= 0) {

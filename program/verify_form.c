@@ -20,7 +20,8 @@ static const char *buffer_fault(const struct weft_program *program, const struct
     if (of_unit(at->kind) && (at->index < 0 || at->index >= program->n_units)) {
         return "its unit is out of range";
     }
-    if (of_layer(at->kind) && at->index < 0) return "its layer is out of range";
+    if (of_layer(at->kind) && (at->index < 0 || at->index >= program->n_layers))
+        return "its layer is out of range";
     if (at->n_pieces < 1 || at->bytes < 1 || at->bytes % at->n_pieces != 0) {
         return "its bytes are not so many equal pieces";
     }
@@ -112,10 +113,15 @@ struct walk {
     int32_t n_dependencies, n_operands;
 };
 
+static bool copies(enum weft_op op)
+{
+    return op == WEFT_OP_SAVED_DOWN || op == WEFT_OP_SAVED_UP;
+}
+
 static bool moves_block(enum weft_op op)
 {
     return op == WEFT_OP_ALL_GATHER || op == WEFT_OP_REDUCE_SCATTER || op == WEFT_OP_ALL_REDUCE ||
-           weft_op_brings_state(op) || weft_op_takes_state(op);
+           weft_op_brings_state(op) || weft_op_takes_state(op) || copies(op);
 }
 
 /* Dependencies on what comes first in issue order cannot be a cycle. */
@@ -159,14 +165,15 @@ static const char *instruction_fault(const struct weft_program *program, int32_t
         return "its slot has not begun";
     }
     if (!moves_block(at->op) && at->slot != walk->slot) return "its slot is over";
-    bool needs_unit = moves_block(at->op) || at->op == WEFT_OP_MOMENTS ||
+    bool needs_unit = (moves_block(at->op) && !copies(at->op)) || at->op == WEFT_OP_MOMENTS ||
                       at->op == WEFT_OP_UPDATE || at->op == WEFT_OP_ZERO ||
                       (at->op == WEFT_OP_AGREE && at->unit != -1);
     if (needs_unit ? at->unit < 0 || at->unit >= program->n_units : at->unit != -1) {
         return "its unit is out of range";
     }
-    bool needs_layer = at->op == WEFT_OP_FORWARD || at->op == WEFT_OP_BACKWARD;
-    if (needs_layer != (at->layer >= 0)) return "its layer is out of range";
+    bool needs_layer = at->op == WEFT_OP_FORWARD || at->op == WEFT_OP_BACKWARD || copies(at->op);
+    if (needs_layer != (at->layer >= 0) || at->layer >= program->n_layers)
+        return "its layer is out of range";
     if (moves_block(at->op) != (at->block >= 0)) return "its block is out of range";
     if (at->micro < 0 || at->micro >= program->period.n_micro)
         return "its micro-step is out of range";

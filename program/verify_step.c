@@ -12,6 +12,8 @@ struct step {
     int32_t *updates; /* by unit: its UPDATE, or -1 */
     int32_t *reads;   /* by unit that is away: its READ or COPY_UP, or -1 */
     int32_t *writes;  /* and its WRITE or COPY_DOWN */
+    int32_t *downs;   /* by layer: its last SAVED_DOWN, or -1 */
+    int32_t *ups;     /* and its last SAVED_UP */
     int32_t moments;  /* of the update that has been begun: its MOMENTS, or -1 */
     int32_t agreed;   /* its AGREE, or -1 */
     int32_t *moved;   /* by buffer: blocks gathered into it or reduced from it */
@@ -256,6 +258,47 @@ static enum weft_status check_moved(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
+/* What a layer saved is on the host one micro-step at a time: a SAVED_DOWN follows the SAVED_UP of
+ * the micro-step before, and a SAVED_UP the SAVED_DOWN of its own. Between steps the last SAVED_UP
+ * is over before its backward, and that before the next forward. */
+static enum weft_status check_copied(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    const bool up = at->op == WEFT_OP_SAVED_UP;
+    const int32_t down = step->downs[at->layer], before = step->ups[at->layer];
+    if (!weft_program_saves_away(program, at->layer))
+        return fault(step, index, "what its layer saved is not away");
+    const struct weft_operand *operand =
+        find_operand(program, at, up ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer, up);
+    if (operand == NULL || program->buffers[operand->buffer].instance != at->micro)
+        return fault(step, index, "it does not move what its layer saved");
+    if (up ? down < 0 || program->instructions[down].micro != at->micro || before > down ||
+                 !is_before(step, down, index)
+           : at->micro > 0 && (before < 0 || program->instructions[before].micro + 1 != at->micro ||
+                               !is_before(step, before, index)))
+        return fault(step, index, "it does not follow the copy before it");
+    (up ? step->ups : step->downs)[at->layer] = index;
+    return WEFT_OK;
+}
+
+/* A layer that is away has saved, before its backward, what that reads. */
+static enum weft_status check_restored(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    if (at->op != WEFT_OP_BACKWARD || !weft_program_saves_away(program, at->layer)) return WEFT_OK;
+    const int32_t up = step->ups[at->layer];
+    const struct weft_operand *operand =
+        find_operand(program, at, WEFT_BUFFER_RESTORED, at->layer, false);
+    if (operand == NULL || find_operand(program, at, WEFT_BUFFER_SAVED, at->layer, false) != NULL)
+        return fault(step, index, "it does not read what its layer saved, back from the host");
+    if (up < 0 || program->instructions[up].micro != at->micro ||
+        program->buffers[operand->buffer].instance != at->micro || !is_before(step, up, index))
+        return fault(step, index, "it may start before what its layer saved is back");
+    return WEFT_OK;
+}
+
 /* Blocks that are gathered into a buffer in every step. */
 static int32_t gathered_blocks(const struct weft_program *program, int32_t full)
 {
@@ -307,6 +350,7 @@ static enum weft_status check_layer(struct step *step, int32_t index)
                      "forwards do not run in order of layers and backwards in reverse order, "
                      "micro-step after micro-step");
     }
+    WEFT_TRY(check_restored(step, index));
     return check_layer_operands(step, index);
 }
 
@@ -395,6 +439,9 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
     case WEFT_OP_COPY_UP:
     case WEFT_OP_COPY_DOWN:
         return check_moved(step, index);
+    case WEFT_OP_SAVED_DOWN:
+    case WEFT_OP_SAVED_UP:
+        return check_copied(step, index);
     case WEFT_OP_FINISH:
         return check_end(step, index);
     case WEFT_OP_MARK:
@@ -426,6 +473,8 @@ static enum weft_status check_all(struct step *step)
     int32_t last = program->n_instructions - 1;
     for (int32_t u = 0; u < program->n_units; u++)
         step->updates[u] = step->reads[u] = step->writes[u] = -1;
+    for (int32_t l = 0; l < program->n_layers; l++)
+        step->downs[l] = step->ups[l] = -1;
     for (int32_t i = 0; i <= last; i++) {
         const struct weft_instruction *at = &program->instructions[i];
         if (at->op == WEFT_OP_FORWARD && at->layer >= step->n_layers)
@@ -459,6 +508,8 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .updates = calloc((size_t)program->n_units + 1, sizeof *step.updates),
         .reads = calloc((size_t)program->n_units + 1, sizeof *step.reads),
         .writes = calloc((size_t)program->n_units + 1, sizeof *step.writes),
+        .downs = calloc((size_t)program->n_layers + 1, sizeof *step.downs),
+        .ups = calloc((size_t)program->n_layers + 1, sizeof *step.ups),
         .moved = calloc((size_t)program->n_buffers + 1, sizeof *step.moved),
         .summed = calloc((size_t)program->n_units + 1, sizeof *step.summed),
         .moments = -1,
@@ -468,11 +519,13 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .finish = -1,
     };
     bool room = step.updates != NULL && step.reads != NULL && step.writes != NULL &&
-                step.moved != NULL && step.summed != NULL;
+                step.downs != NULL && step.ups != NULL && step.moved != NULL && step.summed != NULL;
     enum weft_status status = room ? check_all(&step) : weft_fail_memory(err, "verification");
     free(step.updates);
     free(step.reads);
     free(step.writes);
+    free(step.downs);
+    free(step.ups);
     free(step.moved);
     free(step.summed);
     return status;

@@ -41,10 +41,10 @@ static const struct weft_field host_fields[] = {
 };
 const struct weft_field_table weft_host_table = {
     "host",
-    "Memory of the host as a tier that optimizer state and master may be moved to: copied up "
-    "before "
-    "a unit's update and down behind it, where `memory_limit` asks for it. Limits and rates are of "
-    "one rank with all ranks of its node at work. Trained with on the cpu alone.",
+    "Memory of the host as a tier that optimizer state and master may be moved to, copied up "
+    "before a unit's update and down behind it, and what layers save for their backward, copied "
+    "down behind the forward and up before the backward; where `memory_limit` asks for it. Limits "
+    "and rates are of one rank with all ranks of its node at work. Trained with on the cpu alone.",
     ROWS(host_fields)};
 
 static const struct weft_field disk_fields[] = {
@@ -77,8 +77,7 @@ static const struct weft_field offload_fields[] = {
      "tiers that optimizer state and master parameters may be in; left out: all that there are"},
     {"activations", WEFT_FIELD_CHOICES, AT(weft_offload_spec, activations), "null", 0, 0,
      activation_homes, NULL,
-     "tiers that activations may be in; left out: all that there are. Not planned yet: `plan` "
-     "and `train` refuse any but the device"},
+     "tiers that what layers save for their backward may be in; left out: all that there are"},
 };
 const struct weft_field_table weft_offload_table = {
     "offload", "Which tiers of the cluster a plan may use.", ROWS(offload_fields)};

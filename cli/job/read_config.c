@@ -69,7 +69,6 @@ enum weft_status weft_cli_measure(const struct weft_session *session, struct wef
                                   struct weft_error *err)
 {
     WEFT_TRY(weft_planner_need(session->config->plan.planner, err));
-    WEFT_TRY(weft_session_check_tiers(session->config, err));
     weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine "
                             "first (`weft profile -o` keeps it for the next time)");
     return weft_job_profile(session->config, false, session->watch, out, err);

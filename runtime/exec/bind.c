@@ -77,8 +77,9 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
                                  : address(binding, WEFT_BUFFER_OUTPUT, at->layer - 1);
     call->targets = address(binding, WEFT_BUFFER_TARGETS, -1);
     call->output = address(binding, WEFT_BUFFER_OUTPUT, at->layer);
-    call->saved = address(binding, WEFT_BUFFER_SAVED, at->layer);
     bool backward = at->op == WEFT_OP_BACKWARD;
+    bool restored = backward && weft_program_saves_away(exec->options.program, at->layer);
+    call->saved = address(binding, restored ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer);
     bool shared = weft_period_reductions(&exec->options.program->period) == 1 && at->micro > 0;
     call->temporary =
         address(binding, backward ? WEFT_BUFFER_BACKWARD_TEMPORARY : WEFT_BUFFER_FORWARD_TEMPORARY,
@@ -210,6 +211,16 @@ static enum weft_status bind_units(const struct binding *binding, int32_t first,
     return WEFT_OK;
 }
 
+static struct exec_saved saved_of(const struct binding *binding, enum weft_buffer_kind kind)
+{
+    const struct weft_instruction *at = binding->at;
+    const struct weft_program *program = binding->exec->options.program;
+    const int32_t buffer = weft_program_buffer(program, kind, at->layer, at->micro);
+    return (struct exec_saved){.at = address(binding, kind, at->layer),
+                               .bytes = program->buffers[buffer].used_bytes,
+                               .layer = at->layer};
+}
+
 static enum weft_status bind_work(const struct binding *binding, int32_t *written,
                                   struct exec_bound *bound, struct weft_error *err)
 {
@@ -243,6 +254,12 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
     case WEFT_OP_REDUCE_SCATTER:
     case WEFT_OP_ALL_REDUCE:
         return bind_collective(binding, &bound->with.block, err);
+    case WEFT_OP_SAVED_DOWN:
+        bound->with.saved = saved_of(binding, WEFT_BUFFER_SAVED);
+        return WEFT_OK;
+    case WEFT_OP_SAVED_UP:
+        bound->with.saved = saved_of(binding, WEFT_BUFFER_RESTORED);
+        return WEFT_OK;
     case WEFT_OP_MARK:
     case WEFT_OP_FINISH:
     case WEFT_OP_COUNT:

@@ -221,6 +221,12 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
     case WEFT_OP_COPY_DOWN:
         weft_exec_push_copy(exec, bound->stream, WEFT_COPY_DOWN, bound->with.unit.unit);
         return;
+    case WEFT_OP_SAVED_DOWN:
+        weft_exec_push_saved(exec, bound->stream, WEFT_COPY_DOWN, &bound->with.saved);
+        return;
+    case WEFT_OP_SAVED_UP:
+        weft_exec_push_saved(exec, bound->stream, WEFT_COPY_UP, &bound->with.saved);
+        return;
     case WEFT_OP_COUNT:
         return;
     }
@@ -380,6 +386,12 @@ static bool is_of_update(const struct weft_exec *exec, const struct exec_bound *
            (problem->period.agreed_updates && problem->slots[bound->slot].kind == WEFT_SLOT_UPDATE);
 }
 
+/* What stands on a lane behind state: MARKs wait for it, and so for the state. */
+static bool is_behind_updates(const struct exec_bound *bound)
+{
+    return bound->op == WEFT_OP_SAVED_DOWN || bound->op == WEFT_OP_SAVED_UP;
+}
+
 enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err)
 {
     bool rotated = exec->options.program->period.rotated;
@@ -388,7 +400,7 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         const struct exec_bound *bound = &exec->bound[i];
         bool updates = is_of_update(exec, bound);
-        if (rotated || updates)
+        if (rotated || updates || is_behind_updates(bound))
             weft_exec_issue(exec, i, updates || works_without_forward(exec, bound));
     }
     exec->pending.valid = false;

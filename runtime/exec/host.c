@@ -11,6 +11,7 @@ struct exec_host {
     struct weft_tier *tier;
     struct weft_copier *copier;
     int64_t pages;
+    unsigned char *saved; /* what layers saved, as the program says where; NULL: nothing */
     struct weft_memory_span (*units)[WEFT_STATE_COUNT]; /* by unit: what it has of each state */
     int64_t copied_bytes[WEFT_COPY_DIRECTIONS];
     bool warned;
@@ -41,6 +42,20 @@ static enum weft_status take_pages(struct exec_host *host, const struct exec_uni
                            &n, err);
 }
 
+/* All that layers save is one stretch, as nothing was taken before it. */
+static enum weft_status take_saved(struct exec_host *host, struct weft_error *err)
+{
+    const int64_t bytes = host->exec->options.program->host_bytes;
+    struct weft_stretch stretch;
+    struct weft_memory_span span;
+    int32_t n;
+    if (bytes == 0) return WEFT_OK;
+    WEFT_TRY(weft_tier_take(host->tier, pages_of(bytes), &stretch, 1, &n, err));
+    WEFT_TRY(weft_tier_spans(host->tier, &stretch, 1, 0, bytes, &span, 1, &n, err));
+    host->saved = span.at;
+    return WEFT_OK;
+}
+
 /* A link that is emulated paces copies by the wall clock; a virtual one passes their time itself.
  */
 static struct weft_copy_link link_of(const struct weft_exec *exec, const struct weft_link *link)
@@ -64,12 +79,14 @@ static enum weft_status open_host(struct exec_host *host, struct weft_error *err
     };
     host->units = calloc((size_t)n_units, sizeof *host->units);
     if (host->units == NULL) return weft_fail_memory(err, "state in the host's memory");
+    host->pages = pages_of(exec->options.program->host_bytes);
     for (int32_t u = 0; u < n_units; u++)
         for (int state = 0; state < WEFT_STATE_COUNT; state++)
             host->pages += pages_of(bytes_there(&exec->units[u], state));
     const struct weft_tier_options options = {
         .name = "host", .page_bytes = WEFT_HOST_PAGE_BYTES, .pages = host->pages};
     WEFT_TRY(weft_tier_create(&options, &host->tier, err));
+    WEFT_TRY(take_saved(host, err));
     for (int32_t u = 0; u < n_units; u++)
         for (int state = 0; state < WEFT_STATE_COUNT; state++)
             WEFT_TRY(take_pages(host, &exec->units[u], state, err));
@@ -80,10 +97,11 @@ enum weft_status weft_exec_host_create(const struct weft_exec *exec, struct exec
                                        struct weft_error *err)
 {
     const struct weft_cluster *cluster = &exec->options.config->cluster;
-    if (!weft_exec_has_home(exec, WEFT_HOME_HOST)) return WEFT_OK;
+    if (!weft_exec_has_home(exec, WEFT_HOME_HOST) && exec->options.program->host_bytes == 0)
+        return WEFT_OK;
     if (!cluster->host.given || cluster->device.type != WEFT_DEVICE_CPU)
         return weft_fail(err, WEFT_E_DATA,
-                         "the program keeps state in the host's memory: give cluster.host, on a "
+                         "the program keeps bytes in the host's memory: give cluster.host, on a "
                          "device that is the cpu");
     struct exec_host *host = calloc(1, sizeof *host);
     if (host == NULL) return weft_fail_memory(err, "state in the host's memory");
@@ -118,6 +136,20 @@ void weft_exec_push_copy(struct weft_exec *exec, struct weft_stream *stream,
         copy.there[copy.n++] = span;
         host->copied_bytes[direction] += span.bytes;
     }
+    weft_arena_copy(exec->arena, stream, &copy);
+}
+
+void weft_exec_push_saved(struct weft_exec *exec, struct weft_stream *stream,
+                          enum weft_copy_direction direction, const struct exec_saved *saved)
+{
+    struct exec_host *host = exec->host;
+    const struct weft_arena_copy copy = {
+        .copier = host->copier,
+        .direction = direction,
+        .n = 1,
+        .at = {saved->at},
+        .there = {{host->saved + exec->options.program->saved_at[saved->layer], saved->bytes}}};
+    host->copied_bytes[direction] += saved->bytes;
     weft_arena_copy(exec->arena, stream, &copy);
 }
 

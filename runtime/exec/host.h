@@ -1,5 +1,6 @@
-/* State in the host's memory: master and moments of a unit in pages of a tier, which are copied to
- * the arena and back. Shared by the files of this folder alone. */
+/* What is in the host's memory: master and moments of a unit, and what a layer saved until its
+ * backward, in pages of a tier, which are copied to the arena and back. Shared by the files of this
+ * folder alone. */
 #ifndef WEFT_RUNTIME_EXEC_HOST_H
 #define WEFT_RUNTIME_EXEC_HOST_H
 
@@ -13,9 +14,9 @@
 struct weft_exec;
 struct exec_host;
 
-/* Reserves the memory, if the program has units whose state is there; else *out stays NULL. Units
- * must be filled. WEFT_E_DATA without cluster.host, or on a device that is no processor; the errors
- * of weft_tier_create and weft_copier_create. */
+/* Reserves the memory, if the program has units or layers of which something is there; else *out
+ * stays NULL. Units must be filled. WEFT_E_DATA without cluster.host, or on a device that is no
+ * processor; the errors of weft_tier_create and weft_copier_create. */
 WEFT_MUST_USE enum weft_status weft_exec_host_create(const struct weft_exec *exec,
                                                      struct exec_host **out,
                                                      struct weft_error *err);
@@ -25,6 +26,15 @@ void weft_exec_host_destroy(struct exec_host *host); /* streams are idle; accept
  * or from there, as one block. */
 void weft_exec_push_copy(struct weft_exec *exec, struct weft_stream *stream,
                          enum weft_copy_direction direction, const struct exec_unit *unit);
+
+/* What a layer saved, in the arena; the same of it, to its place there or from it. */
+struct exec_saved {
+    unsigned char *at;
+    int64_t bytes;
+    int32_t layer;
+};
+void weft_exec_push_saved(struct weft_exec *exec, struct weft_stream *stream,
+                          enum weft_copy_direction direction, const struct exec_saved *saved);
 
 /* Elements of a unit whose state is there, between steps. */
 void weft_exec_host_read(const struct exec_host *host, const struct exec_elements *elements,

@@ -39,6 +39,7 @@ struct exec_bound {
         struct weft_comm_block block;    /* collectives */
         struct exec_agreement agreement; /* AGREE */
         struct exec_batch batch;         /* LOAD */
+        struct exec_saved saved;         /* SAVED_DOWN, SAVED_UP */
         struct {
             const struct exec_unit *unit; /* MOMENTS, UPDATE, ZERO; NORM: of all units */
             void *gradient;               /* ZERO: the full one */
@@ -81,9 +82,8 @@ struct weft_exec {
     unsigned char *record, *record_sum;
     unsigned char *own; /* struct exec_own */
     struct exec_mailbox mailbox;
-
     struct exec_away *away; /* NULL: no state is on a disk */
-    struct exec_host *host; /* NULL: none is in the host's memory */
+    struct exec_host *host; /* NULL: nothing is in the host's memory */
     struct exec_live *live;
     /* [n_slots + 1], for even and for odd periods: before a period that follows no other, and by
      * slot. NULL without poison. */

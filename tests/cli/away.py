@@ -193,4 +193,35 @@ def rules_that_offload_do_as_they_say(weft):
         weft.expect(0, "verify", "plan.json", "--config", path)
 
 
+@case
+def what_layers_saved_is_on_the_host_where_memory_asks_for_it(weft):
+    kept, host = {"state": ["device"]}, {"state": ["device"], "activations": ["device", "host"]}
+    without = least(weft, train__micro_batch=8)
+    limit = least(weft, cluster__host=HOST, plan__offload=host, train__micro_batch=8)
+    assert limit < without, (limit, without)
+    changes = {"cluster__host": HOST, "plan__offload": host, "train__micro_batch": 8}
+    said = plan(weft, config(weft, (limit + without) // 2, **changes))
+    away = [layer for layer, home in said["saved"].items() if home == "host"]
+    tier = said["tiers"][0]
+    assert tier["name"] == "host" and tier["layers"] == len(away) > 0, said
+    assert tier["peak_bytes"] >= tier["saved_bytes"] > 0 and tier["units"] == 0, tier
+    path = config(weft, (limit + without) // 2, **changes)
+    told = " ".join(weft.expect(0, "plan", path).split())
+    assert f"what {len(away)} of {len(said['saved'])} layers saved" in told, told
+    assert f"saved {away[0]}" in told, told
+    assert "saved:" in weft.expect(0, "explain", "plan.json")
+    told = " ".join(weft.expect(0, "verify", "plan.json", "--config", path).split())
+    assert "safe in every timing" in told, told
+
+    def fingerprint(run, limit, **changes):
+        weft.expect(0, "train", config(weft, limit, **changes), "--run", run, "-q", timeout=200)
+        with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
+            return json.load(file)["fingerprint"]
+
+    weft.expect(78, "train", config(weft, (limit + without) // 2, train__micro_batch=8),
+                "--run", "refused")
+    assert (fingerprint("saved", (limit + without) // 2, **changes) ==
+            fingerprint("all-here", 1 << 30, plan__offload=kept, train__micro_batch=8))
+
+
 main(sys.argv[1])

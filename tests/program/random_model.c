@@ -100,7 +100,7 @@ static void add_host(struct random_case *random, struct dice *dice)
     fill_curve(&random->profile->pool, dice, &host->up);
     random->config->cluster.host =
         (struct weft_host_spec){.given = true, .memory_limit_bytes = INT64_C(1) << 50};
-    random->config->plan.offload.activations = 1 << WEFT_HOME_DEVICE;
+    if (chance(dice, 30)) random->config->plan.offload.activations = 1 << WEFT_HOME_DEVICE;
 }
 
 static void add_disk(struct random_case *random, struct dice *dice)

@@ -87,6 +87,7 @@ static void page_as_told(struct job *job)
 /* The unit's strategy of the policy, or where it has none of sdp. */
 static int32_t strategy_of(const struct weft_problem_decision *unit, enum weft_policy policy)
 {
+    if (unit->is_of_layer) return 0;
     int32_t strategy = weft_decision_of_policy(unit, policy);
     return strategy >= 0 ? strategy : weft_decision_of_policy(unit, WEFT_POLICY_SDP);
 }

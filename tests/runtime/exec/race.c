@@ -37,7 +37,7 @@ static void check_ranks(int32_t ranks)
                                path,
                                "plan.blocks=2",
                                "cluster.emulate=false",
-                               "plan.offload.activations=[\"device\"]",
+                               "plan.offload.activations=[\"host\"]",
                                "cluster.host.memory_limit=1GB",
                                "cluster.host.down.bandwidth=1GB/s",
                                "cluster.host.up.bandwidth=1GB/s",

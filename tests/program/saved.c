@@ -1,0 +1,220 @@
+/* Programs of plans whose layers are away at random: they are what verify accepts, and it refuses
+ * what would use what is not yet there, or no more. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/lifetime.h"
+#include "program/predict.h"
+#include "program/trace.h"
+#include "tests/effort.h"
+#include "tests/program/random_model.h"
+
+enum { SAVED_CASES = TEST_CASES(200, 60) };
+
+struct saved_case {
+    struct random_case random;
+    struct weft_plan *plan;
+    struct weft_program *program;
+};
+
+/* False where no layer is away. */
+static bool open_saved(struct saved_case *c, uint64_t seed)
+{
+    random_case_init_tiers(&c->random, seed);
+    c->plan = random_plan(&c->random, seed);
+    c->program = random_program(&c->random, c->plan);
+    return c->program->saved_at != NULL;
+}
+
+static void close_saved(struct saved_case *c)
+{
+    weft_program_destroy(c->program);
+    weft_plan_destroy(c->plan);
+    random_case_finish(&c->random);
+}
+
+/* By category and slot on the device; of the host what layers have there, in all slots. */
+static void check_rows_saved(const struct saved_case *c, uint64_t seed)
+{
+    const struct weft_plan *plan = c->plan;
+    const size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
+    int64_t *rows = calloc(n, sizeof *rows), *live = calloc(n, sizeof *live);
+    weft_plan_rows(plan, 0, rows);
+    weft_program_live(c->program, live);
+    for (size_t i = 0; i < n; i++)
+        cr_assert_eq(rows[i], live[i], "seed %d, slot %s, %s: planned %lld, live %lld", (int)seed,
+                     plan->problem->slot_names[i / WEFT_CATEGORY_COUNT],
+                     weft_category_key((enum weft_category)(i % WEFT_CATEGORY_COUNT)),
+                     (long long)rows[i], (long long)live[i]);
+    weft_plan_rows(plan, 1, rows); /* the host's comes before a disk's */
+    cr_assert_eq(plan->problem->tiers[1].kind, WEFT_HOME_HOST);
+    for (size_t i = WEFT_CATEGORY_ACTIVATIONS; i < n; i += WEFT_CATEGORY_COUNT)
+        cr_assert_eq(rows[i], c->program->host_bytes, "seed %d", (int)seed);
+    free(rows);
+    free(live);
+}
+
+static void check_times_saved(const struct saved_case *c)
+{
+    struct weft_trace *trace = NULL;
+    struct weft_trace_summary summary;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_simulate(c->program, &trace, &err), WEFT_OK);
+    weft_trace_summarise(c->program, trace, &summary);
+    cr_assert_eq(summary.step_ns, c->plan->prediction.step_ns);
+    cr_assert_eq(summary.exposed_ns, c->plan->prediction.exposed_ns);
+    weft_trace_destroy(trace);
+}
+
+Test(saved, what_is_planned_of_layers_is_what_the_program_holds_and_takes)
+{
+    int32_t n_seen = 0;
+    for (uint64_t seed = 1; seed <= SAVED_CASES; seed++) {
+        struct saved_case c;
+        if (open_saved(&c, seed)) {
+            struct weft_error err = {0};
+            n_seen++;
+            check_rows_saved(&c, seed);
+            check_times_saved(&c);
+            cr_assert_eq(weft_program_verify(c.program, INT64_MAX, &err), WEFT_OK, "seed %d: %s",
+                         (int)seed, err.text);
+        }
+        close_saved(&c);
+    }
+    cr_assert_gt(n_seen, SAVED_CASES / 10, "%d", n_seen);
+}
+
+/* A change of a program, false where it cannot be made; and a word of what verify says of it. */
+struct saved_change {
+    bool (*make)(struct weft_program *program);
+    const char *says;
+};
+
+static int32_t find_first(const struct weft_program *program, enum weft_op op)
+{
+    int32_t i = 0;
+    while (program->instructions[i].op != op)
+        i++;
+    return i;
+}
+
+/* The backward for which an instruction brings something. */
+static int32_t find_backward(const struct weft_program *program, int32_t of)
+{
+    const struct weft_instruction *at = &program->instructions[of];
+    int32_t i = 0;
+    while (program->instructions[i].op != WEFT_OP_BACKWARD ||
+           program->instructions[i].layer != at->layer ||
+           program->instructions[i].micro != at->micro)
+        i++;
+    return i;
+}
+
+/* Nothing up to the instruction `end` waits for what the lane does from `from` on. */
+static void forget_lane(struct weft_program *program, int32_t from, int32_t end)
+{
+    const struct weft_instruction *last = &program->instructions[end];
+    for (int32_t d = 0; d < last->first_dependency + last->n_dependencies; d++) {
+        int32_t *before = &program->dependencies[d];
+        if (*before >= from &&
+            program->instructions[*before].lane == program->instructions[from].lane)
+            *before = 0;
+    }
+}
+
+static bool forget_up(struct weft_program *program)
+{
+    const int32_t up = find_first(program, WEFT_OP_SAVED_UP);
+    forget_lane(program, up, find_backward(program, up));
+    return true;
+}
+
+static bool forget_down(struct weft_program *program)
+{
+    const int32_t down = find_first(program, WEFT_OP_SAVED_DOWN);
+    forget_lane(program, down, program->n_instructions - 1);
+    return true;
+}
+
+/* The operand of an instruction that is a buffer of a kind. */
+static struct weft_operand *operand_of(struct weft_program *program, int32_t instruction,
+                                       enum weft_buffer_kind kind)
+{
+    const struct weft_instruction *at = &program->instructions[instruction];
+    for (int32_t i = 0; i < at->n_operands; i++) {
+        struct weft_operand *operand = &program->operands[at->first_operand + i];
+        if (program->buffers[operand->buffer].kind == kind) return operand;
+    }
+    return NULL;
+}
+
+static bool read_what_is_away(struct weft_program *program)
+{
+    const int32_t up = find_first(program, WEFT_OP_SAVED_UP), back = find_backward(program, up);
+    const struct weft_instruction *at = &program->instructions[back];
+    operand_of(program, back, WEFT_BUFFER_RESTORED)->buffer =
+        weft_program_buffer(program, WEFT_BUFFER_SAVED, at->layer, at->micro);
+    return true;
+}
+
+static bool say_that_it_stays(struct weft_program *program)
+{
+    program->saved_at[program->instructions[find_first(program, WEFT_OP_SAVED_DOWN)].layer] = -1;
+    return true;
+}
+
+static bool bring_another_layer(struct weft_program *program)
+{
+    struct weft_instruction *at = &program->instructions[find_first(program, WEFT_OP_SAVED_UP)];
+    at->layer = at->layer > 0 ? at->layer - 1 : at->layer + 1;
+    return true;
+}
+
+static bool bring_another_micro_step(struct weft_program *program)
+{
+    struct weft_instruction *at = &program->instructions[find_first(program, WEFT_OP_SAVED_UP)];
+    at->micro = (at->micro + 1) % program->period.n_micro;
+    return program->period.n_micro > 1;
+}
+
+static bool copy_over_the_network(struct weft_program *program)
+{
+    program->instructions[find_first(program, WEFT_OP_SAVED_DOWN)].lane = WEFT_LANE_FIRST;
+    return true;
+}
+
+static bool move_of_a_unit(struct weft_program *program)
+{
+    program->instructions[find_first(program, WEFT_OP_SAVED_DOWN)].unit = 0;
+    return true;
+}
+
+Test(saved, what_would_use_what_is_not_there_is_refused)
+{
+    static const struct saved_change changes[] = {
+        {forget_up, "saved is back"},
+        {forget_down, "does not follow the copy before it"},
+        {read_what_is_away, "back from the host"},
+        {say_that_it_stays, "is not away"},
+        {bring_another_layer, "saved"},
+        {bring_another_micro_step, "does not move what its layer saved"},
+        {copy_over_the_network, "a lane that does not do it"},
+        {move_of_a_unit, "unit is out of range"},
+    };
+    int32_t n_made[sizeof changes / sizeof *changes] = {0};
+    for (uint64_t seed = 1; seed <= SAVED_CASES; seed++) {
+        for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+            struct saved_case c;
+            struct weft_error err = {0};
+            if (open_saved(&c, seed) && changes[i].make(c.program)) {
+                cr_assert_eq(weft_program_verify(c.program, INT64_MAX, &err), WEFT_E_DATA,
+                             "seed %d, change %d", (int)seed, (int)i);
+                n_made[i] += strstr(err.text, changes[i].says) != NULL;
+            }
+            close_saved(&c);
+        }
+    }
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        cr_assert_gt(n_made[i], 0, "change %d is never told as what it is", (int)i);
+}

@@ -1,0 +1,159 @@
+/* Where what layers saved is until their backward changes no bit: with it in the host's memory a
+ * run ends with the parameters of the run that has all in the arena, wherever state is. The arena
+ * is poisoned, so a backward that reads what is away, or is not yet back, ends with NaN. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/exec/parts.h"
+#include "tests/runtime/exec/job.h"
+#include "tests/runtime/exec/same_trace.h"
+
+enum { STEPS = 4 };
+
+struct outcome {
+    struct weft_hash fingerprint;
+    double last_loss;
+    int64_t host_bytes, copied_bytes[WEFT_COPY_DIRECTIONS];
+};
+
+struct task {
+    const struct job *job;
+    struct outcome *outcome;
+};
+
+static int train(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct task *task = argument;
+    struct job_rank r;
+    job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_VIRTUAL, true);
+    for (int64_t step = 1; step <= STEPS; step++) {
+        const struct weft_step_result result = job_rank_step(&r, step);
+        CHECK(result.finite, "step %lld: loss %g", (long long)step, result.loss);
+        if (rank == 0) task->outcome->last_loss = result.loss;
+    }
+    OK(weft_exec_compare_replicas(r.exec, STEPS, &err));
+    OK(weft_exec_settle(r.exec, &err));
+    struct weft_hash fingerprint;
+    OK(weft_exec_fingerprint(r.exec, &fingerprint, &err));
+    if (rank == 0) {
+        task->outcome->fingerprint = fingerprint;
+        task->outcome->host_bytes = weft_exec_host_bytes(r.exec->host);
+        for (int d = 0; d < WEFT_COPY_DIRECTIONS; d++)
+            task->outcome->copied_bytes[d] =
+                weft_exec_host_copied(r.exec->host, (enum weft_copy_direction)d);
+    }
+    job_rank_close(&r);
+    return 0;
+}
+
+/* What lanes copy is the plan's blocks: of state once more when the run settles. What the host has
+ * is the plan's row of it. */
+static void check_bytes(const struct job *job, const struct outcome *outcome, const char *what)
+{
+    const struct weft_problem *problem = job->plan->problem;
+    int64_t planned[WEFT_COPY_DIRECTIONS] = {0};
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        const bool saved = weft_item_moves_saved(item);
+        if (!weft_problem_needs(problem, job->plan->strategies, i)) continue;
+        if (weft_item_is_collective(item) || weft_item_home(item) != WEFT_HOME_HOST) continue;
+        planned[item->acquires ? WEFT_COPY_UP : WEFT_COPY_DOWN] +=
+            (saved ? STEPS : STEPS + 1) * item->block_bytes;
+    }
+    /* The ring of a disk is in the host's memory too, where that is a tier. */
+    int64_t peak_bytes =
+        job->program->staging_bytes > 0 ? 0 : -weft_ring_bytes(&job->program->ring);
+    for (int32_t t = 1; t < problem->n_tiers; t++)
+        if (problem->tiers[t].kind == WEFT_HOME_HOST)
+            peak_bytes += weft_plan_peak(job->plan, t, NULL);
+    CHECK(outcome->host_bytes == peak_bytes, "%s: the host has %lld bytes, not %lld", what,
+          (long long)outcome->host_bytes, (long long)peak_bytes);
+    for (int d = 0; d < WEFT_COPY_DIRECTIONS; d++)
+        CHECK(outcome->copied_bytes[d] == planned[d], "%s: %lld bytes were copied, not %lld", what,
+              (long long)outcome->copied_bytes[d], (long long)planned[d]);
+}
+
+static int32_t count_away(const struct weft_program *program)
+{
+    int32_t n = 0;
+    for (int32_t l = 0; l < program->n_layers; l++)
+        n += weft_program_saves_away(program, l);
+    return n;
+}
+
+static void open_job(struct job *job, int32_t ranks, const char *homes, const char *state,
+                     const char *first, const char *second)
+{
+    char set_ranks[64], path[64], activations[64], set_state[64];
+    snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
+    snprintf(path, sizeof path, "cluster.disk.path=%s", job_disk());
+    snprintf(activations, sizeof activations, "plan.offload.activations=[%s]", homes);
+    snprintf(set_state, sizeof set_state, "plan.offload.state=[%s]", state);
+    const char *overrides[] = {set_ranks,
+                               "plan.blocks=2",
+                               "cluster.emulate=false",
+                               path,
+                               "cluster.host.memory_limit=1GB",
+                               "cluster.host.down.bandwidth=1GB/s",
+                               "cluster.host.up.bandwidth=2GB/s",
+                               "cluster.host.update=1GB/s",
+                               "cluster.disk.limit=1GB",
+                               "cluster.disk.read.bandwidth=1GB/s",
+                               "cluster.disk.write.bandwidth=1GB/s",
+                               activations,
+                               set_state,
+                               first,
+                               second,
+                               NULL};
+    job_open(job, "configs/runs/gpt-odd.json", overrides);
+}
+
+static struct outcome run(struct job *job, struct outcome *shared)
+{
+    struct task task = {job, shared};
+    memset(shared, 0, sizeof *shared);
+    CHECK(ranks_run((int32_t)job->config->cluster.ranks, train, &task) == 0, "a rank failed");
+    return *shared;
+}
+
+/* All stays; all that may go is away, with its state in one place; both at random. */
+static void check_homes(int32_t ranks, const char *state, const char *first, const char *second,
+                        struct outcome *shared)
+{
+    static const char *const homes[] = {"\"device\"", "\"host\"", "\"device\",\"host\""};
+    struct outcome outcomes[3];
+    char what[160];
+    for (int i = 0; i < 3; i++) {
+        struct job job;
+        snprintf(what, sizeof what, "%d ranks, state %s, %s, %s, saved %s", ranks, state, first,
+                 second != NULL ? second : "", homes[i]);
+        open_job(&job, ranks, homes[i], i == 0 ? "\"device\"" : state, first, second);
+        if (i < 2)
+            job_plan_policy(&job, WEFT_POLICY_FSDP, i > 0);
+        else
+            job_plan_random(&job, (uint64_t)ranks + 7);
+        const int32_t n = count_away(job.program);
+        CHECK(i == 0 ? n == 0 : n > 0, "%s: %d layers are away", what, n);
+        CHECK(i != 1 || n == job.program->n_layers - 1 ||
+                  n == job.plan->problem->n_decisions - job.program->n_units,
+              "%s: %d layers are away", what, n);
+        outcomes[i] = run(&job, shared);
+        CHECK(weft_hash_equal(outcomes[0].fingerprint, outcomes[i].fingerprint),
+              "%s: other parameters", what);
+        CHECK(outcomes[0].last_loss == outcomes[i].last_loss, "%s: another loss", what);
+        check_bytes(&job, &outcomes[i], what);
+        if (i == 2) CHECK(ranks_run(ranks, same_trace, &job) == 0, "%s: simulator and clock", what);
+        job_close(&job);
+    }
+}
+
+RANKS_TEST(saved)
+{
+    struct outcome *shared = job_shared(sizeof *shared);
+    check_homes(1, "\"device\"", "train.clip_norm=0.5", NULL, shared);
+    check_homes(2, "\"host\"", "train.clip_norm=0.5", "train.grad_accum=3", shared);
+    check_homes(2, "\"disk\"", "train.clip_norm=0", "train.grad_accum=3", shared);
+    check_homes(4, "\"device\",\"host\",\"disk\"", "train.clip_norm=0",
+                "train.precision.compute=\"bf16\"", shared);
+    return 0;
+}

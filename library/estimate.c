@@ -1,5 +1,7 @@
 #include "library/estimate.h"
 
+#include "scheduler/digest/digest.h"
+
 /* True when `a` is what is shown and not `b`: of the just-in-time the leanest, of rules and of the
  * fastest the faster, as `weft plan` takes it; of what is as fast, as without times, the leaner. */
 static bool is_better(const struct weft_need *a, const struct weft_need *b)
@@ -42,6 +44,68 @@ static enum weft_status estimate_periods(struct weft_session *session, uint32_t 
     return WEFT_OK;
 }
 
+/* The least that a unit's state takes in a tier, of all units. */
+static int64_t least_held(const struct weft_problem *problem, int32_t tier)
+{
+    int64_t bytes = 0;
+    for (int32_t d = 0; d < problem->n_decisions; d++) {
+        int64_t least = INT64_MAX;
+        for (int32_t k = 0; k < problem->decisions[d].n_strategies; k++) {
+            const struct weft_problem_strategy *of = &problem->decisions[d].strategies[k];
+            int64_t held = 0;
+            for (int32_t h = 0; h < of->n_holds; h++)
+                if (of->holds[h].tier == tier) held += of->holds[h].bytes;
+            if (held < least) least = held;
+        }
+        bytes += least;
+    }
+    return bytes;
+}
+
+static enum weft_status estimate_home(struct weft_session *session, enum weft_home home,
+                                      struct weft_estimate_home *out, struct weft_error *err)
+{
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    const int32_t n = weft_stages_variants(session->config, variants);
+    *out = (struct weft_estimate_home){.least_bytes = INT64_MAX};
+    for (int32_t v = 0; v < n; v++) {
+        WEFT_TRY(weft_session_stage_period(session, &variants[v], err));
+        const struct weft_problem *problem = session->stages.problem;
+        const int64_t least_bytes = weft_least_limit(problem, 0, NULL);
+        int32_t tier = 0;
+        while (tier < problem->n_tiers && problem->tiers[tier].kind != home)
+            tier++;
+        if (least_bytes < 0) return weft_fail_memory(err, "the least limit");
+        if (tier == problem->n_tiers) return WEFT_OK; /* its figures are not known */
+        out->given = true;
+        if (least_bytes < out->least_bytes) out->least_bytes = least_bytes;
+        out->limit_bytes = problem->tiers[tier].limit_bytes;
+        out->held_bytes = least_held(problem, tier);
+        for (int32_t i = 0; i < problem->n_common; i++)
+            if (problem->common[i].category == WEFT_CATEGORY_STAGING)
+                out->ring_bytes = problem->common[i].tier == 0 ? problem->common[i].bytes : 0;
+    }
+    return WEFT_OK;
+}
+
+/* Each home as if it were all that plan.offload allows. */
+static enum weft_status estimate_homes(struct weft_session *session, struct weft_estimate *out,
+                                       struct weft_error *err)
+{
+    struct weft_offload_spec *offload = &session->config->plan.offload;
+    const struct weft_offload_spec before = *offload;
+    const int homes = weft_config_state_homes(session->config);
+    enum weft_status status = WEFT_OK;
+    if (!weft_config_moves_state(session->config)) return WEFT_OK;
+    for (int home = 0; home < WEFT_HOME_COUNT && status == WEFT_OK; home++) {
+        if ((homes >> home & 1) == 0) continue;
+        offload->state = 1 << home;
+        status = estimate_home(session, (enum weft_home)home, &out->homes[home], err);
+    }
+    *offload = before;
+    return status;
+}
+
 enum weft_status weft_estimate_create(struct weft_session *session, uint32_t asked,
                                       struct weft_estimate *out, struct weft_error *err)
 {
@@ -64,7 +128,8 @@ enum weft_status weft_estimate_create(struct weft_session *session, uint32_t ask
             status = weft_fail_memory(err, "an estimate");
     }
     weft_text_finish(&missing);
-    return status == WEFT_OK ? estimate_periods(session, asked, out, err) : status;
+    if (status == WEFT_OK) status = estimate_periods(session, asked, out, err);
+    return status == WEFT_OK ? estimate_homes(session, out, err) : status;
 }
 
 void weft_estimate_finish(struct weft_estimate *estimate)

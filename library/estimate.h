@@ -6,8 +6,16 @@
 #include "library/session.h"
 #include "scheduler/estimate.h"
 
+/* All state in one tier: the least that a rank's device needs then, INT64_MAX where that tier has
+ * no room, of which the ring of a disk is ring_bytes; and what the tier has then. */
+struct weft_estimate_home {
+    bool given; /* state may be there, and there is another home that it may have */
+    int64_t least_bytes, ring_bytes, held_bytes, limit_bytes;
+};
+
 struct weft_estimate {
     struct weft_pool pool;
+    struct weft_estimate_home homes[WEFT_HOME_COUNT];
     struct weft_need rows[WEFT_ESTIMATE_ROWS]; /* names are the pool's */
     int64_t ranks;
     int64_t limit_bytes; /* of the config; 0 = none */

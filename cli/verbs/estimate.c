@@ -26,6 +26,52 @@ enum weft_status weft_estimate_at(const struct weft_cli *cli, const char *const 
     return status;
 }
 
+/* A line a tier that state may be in. */
+static void say_homes(const struct weft_estimate *estimate, struct weft_text *out)
+{
+    char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES];
+    for (int home = 0; home < WEFT_HOME_COUNT; home++) {
+        const struct weft_estimate_home *it = &estimate->homes[home];
+        if (!it->given) continue;
+        weft_text_addf(out, "state     all on the %s: ", weft_home_names[home]);
+        if (it->least_bytes == INT64_MAX)
+            weft_text_add(out, "no room");
+        else
+            weft_text_addf(out, "a rank's device needs %s at the least",
+                           weft_units_show_bytes(it->least_bytes, a));
+        if (it->ring_bytes > 0)
+            weft_text_addf(out, ", a ring of %s in it", weft_units_show_bytes(it->ring_bytes, a));
+        if (home != WEFT_HOME_DEVICE)
+            weft_text_addf(out, "; there it takes %s of %s",
+                           weft_units_show_bytes(it->held_bytes, a),
+                           weft_units_show_bytes(it->limit_bytes, b));
+        weft_text_add(out, "\n");
+    }
+}
+
+static void put_homes(const struct weft_estimate *estimate, struct weft_json_writer *writer)
+{
+    bool any = false;
+    for (int home = 0; home < WEFT_HOME_COUNT; home++)
+        any |= estimate->homes[home].given;
+    if (!any) return;
+    weft_json_key(writer, "state_homes");
+    weft_json_begin_object(writer);
+    for (int home = 0; home < WEFT_HOME_COUNT; home++) {
+        const struct weft_estimate_home *it = &estimate->homes[home];
+        if (!it->given) continue;
+        weft_json_key(writer, weft_home_names[home]);
+        weft_json_begin_object(writer);
+        weft_json_put_bool(writer, "fits", it->least_bytes != INT64_MAX);
+        if (it->least_bytes != INT64_MAX)
+            weft_json_put_integer(writer, "device_needs_bytes", it->least_bytes);
+        weft_json_put_integer(writer, "ring_bytes", it->ring_bytes);
+        if (home != WEFT_HOME_DEVICE) weft_json_put_integer(writer, "held_bytes", it->held_bytes);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_object(writer);
+}
+
 /* What the figures stand on, and what they leave out. */
 static void say_source(const struct weft_cli *cli, const struct weft_estimate *estimate,
                        struct weft_text *out)
@@ -77,12 +123,14 @@ static enum weft_status estimate_one(const struct weft_cli *cli, struct weft_tex
     if (status == WEFT_OK) {
         say_source(cli, &estimate, out);
         weft_report_needs(estimate.rows, WEFT_ESTIMATE_ROWS, estimate.limit_bytes, out);
+        say_homes(&estimate, out);
         say_notes(&estimate, out);
         weft_text_add(out, "\n");
         weft_report_needs_memory(estimate.rows, WEFT_ESTIMATE_ROWS, out);
         weft_json_writer_init(&writer, json, 2);
         weft_json_begin_object(&writer);
         weft_estimate_put(&estimate, &writer);
+        put_homes(&estimate, &writer);
         weft_json_end_object(&writer);
     }
     weft_estimate_finish(&estimate);
@@ -118,7 +166,7 @@ const struct weft_command weft_command_estimate = {
         "wait in the slot that uses them), as published rules issue, and where more memory no\n"
         "longer makes it faster; whether that fits the memory limit, and the slot and unit of the\n"
         "peak. plan.policies is not applied. Memory needs no times: without figures of the device\n"
-        "or a profile they are \"-\".\n"
+        "or a profile they are \"-\". A line a tier says what state all there leaves to need.\n"
         "--sweep train.micro_batch=1,2,4 asks for each value; twice, what fits as a grid.\n"
         "--largest train.micro_batch (train.seq_len, layers) and --least cluster.ranks search for\n"
         "the value at which each row still fits.",

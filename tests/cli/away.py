@@ -19,7 +19,8 @@ BASE = 256 << 20  # more than a run has beside its arena, under a sanitizer too
 def config(weft, limit, **changes):
     os.makedirs(weft.path("scratch"), exist_ok=True)
     return weft.write("run.json", tiny(
-        cluster__memory_limit=f"{limit}B", cluster__base=f"{BASE}B", **changes))
+        cluster__memory_limit=f"{limit}B", cluster__base=f"{BASE}B",
+        **{"plan__time_limit": "5min", "plan__work_limit": "300M", **changes}))
 
 
 def plan(weft, path):
@@ -82,9 +83,29 @@ def the_least_limit_is_one_that_fits(weft):
 
 
 @case
+def estimates_have_a_line_a_tier(weft):
+    sharded = {"cluster__disk": DISK, "plan__policies": "fsdp,sdp"}
+    path = config(weft, 1 << 30, **sharded)
+    homes = json.loads(weft.expect(0, "estimate", path, "--json"))["state_homes"]
+    here, there = homes["device"], homes["disk"]
+    assert here["fits"] and there["fits"] and here["ring_bytes"] == 0, homes
+    for home, state in (here, {}), (there, {"cluster__disk": DISK}):
+        paged = least(weft, **state)
+        assert 0 <= paged - home["device_needs_bytes"] < 64 << 10, (home, paged)
+    all_there = plan(weft, config(weft, 1 << 30, plan__offload={"state": ["disk"]}, **sharded))
+    assert there["ring_bytes"] == all_there["peak_memory_bytes"]["staging"], homes
+    assert there["held_bytes"] == all_there["tiers"][0]["peak_bytes"], (homes, all_there)
+    told = weft.expect(0, "estimate", config(weft, 1 << 30, **sharded))
+    assert told.count("state     all on the ") == 2, told
+    small = config(weft, 1 << 30, cluster__disk={**DISK, "limit": "4KiB"})
+    assert "all on the disk: no room" in weft.expect(0, "estimate", small)
+    assert "all on the" not in weft.expect(0, "estimate", config(weft, 1 << 30))
+
+
+@case
 def plans_say_what_it_costs(weft):
     limit = (least(weft, cluster__disk=DISK) + least(weft)) // 2
-    path = config(weft, limit, cluster__disk={**DISK, "endurance": "1TB"})
+    path = config(weft, limit, cluster__disk={**DISK, "endurance": "1TB"}, plan__planner="greedy")
     said = plan(weft, path)
     disk, lanes = said["tiers"][0], said["lanes"]
     takes = disk["read_bytes"] / 2 + disk["written_bytes"]  # at 2 and 1 GB/s

@@ -350,6 +350,11 @@ enum weft_status weft_machine_go_on(const struct weft_rendezvous *meeting,
     return status;
 }
 
+void weft_machine_give_up(const struct weft_machine *machine)
+{
+    if (machine->comm != NULL) weft_comm_cancel(machine->comm);
+}
+
 void weft_machine_close(struct weft_machine *machine)
 {
     weft_comm_close(machine->comm);

@@ -59,7 +59,9 @@ WEFT_MUST_USE enum weft_status weft_machine_share(const struct weft_machine *mac
                                                   struct weft_text *text, enum weft_status status,
                                                   struct weft_error *err);
 
-/* Accepts {0} and half-open ones. */
+/* Both accept {0} and half-open ones. A rank that has failed gives up before it closes: peers that
+ * wait for it learn it then, and do not take its parting for what they wait for. */
+void weft_machine_give_up(const struct weft_machine *machine);
 void weft_machine_close(struct weft_machine *machine);
 
 #endif

@@ -328,6 +328,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     if (status == WEFT_OK)
         status = rank.job.kind == WEFT_JOB_PROFILE ? do_profile(&rank, err) : do_train(&rank, err);
     if (status != WEFT_OK && rank.description) leave_error(rank.meeting.rank, err);
+    if (status != WEFT_OK) weft_machine_give_up(&rank.machine);
     close_rank(&rank);
     return status;
 }

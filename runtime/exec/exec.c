@@ -149,13 +149,28 @@ enum weft_status weft_exec_create(const struct weft_exec_options *options, struc
     return WEFT_OK;
 }
 
+/* A stream that fails stops others, so none goes while one may still fail. */
+static void destroy_streams(struct weft_exec *exec)
+{
+    struct weft_error unsaid = {0};
+    enum weft_status known = WEFT_OK; /* by whoever made this end */
+    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
+        if (exec->streams[s] != NULL) known = weft_stream_synchronise(exec->streams[s], &unsaid);
+    }
+    (void)known;
+    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
+        if (exec->streams[s] != NULL) weft_stream_on_failure(exec->streams[s], NULL, NULL);
+    }
+    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
+        if (exec->streams[s] != NULL) weft_stream_destroy(exec->streams[s]);
+    }
+}
+
 void weft_exec_destroy(struct weft_exec *exec)
 {
     if (exec == NULL) return;
     weft_exec_poison_destroy(exec);
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
-        if (exec->streams[s] != NULL) weft_stream_destroy(exec->streams[s]);
-    }
+    destroy_streams(exec);
     for (int32_t i = 0; exec->events != NULL && i < exec->options.program->n_instructions; i++) {
         if (exec->events[i] != NULL) weft_event_destroy(exec->events[i]);
     }

@@ -327,7 +327,7 @@ extern "C" {
 #define ENTER                                                                                      \
     std::unique_lock<std::mutex> door(double_door);                                                \
     do {                                                                                           \
-        const cudaError_t code_ = double_enter(__func__);                                          \
+        const cudaError_t code_ = double_enter(__func__, DOUBLE_PLACE);                            \
         if (code_ != cudaSuccess) return (cublasStatus_t)code_;                                    \
     } while (0)
 

@@ -10,7 +10,7 @@
 #define ENTER                                                                                      \
     std::unique_lock<std::mutex> door(double_door);                                                \
     do {                                                                                           \
-        const cudaError_t code_ = double_enter(__func__);                                          \
+        const cudaError_t code_ = double_enter(__func__, DOUBLE_PLACE);                            \
         if (code_ != cudaSuccess) return code_;                                                    \
     } while (0)
 
@@ -36,6 +36,13 @@ static struct double_stream *stream_of(cudaStream_t given, const char *call)
     }
     return handles()->streams.count(stream) > 0 ? stream : NULL;
 }
+
+/* What frees does so and then tells its code; behind a failure that lasts nothing is freed, for
+ * what was under way may still use it. */
+#define LEAVE_IF_BROKEN                                                                            \
+    do {                                                                                           \
+        if (double_is_broken()) return double_enter(__func__, DOUBLE_PLACE);                       \
+    } while (0)
 
 static struct double_event *event_of(cudaEvent_t given)
 {
@@ -290,6 +297,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
 cudaError_t cudaStreamDestroy(cudaStream_t given)
 {
     std::unique_lock<std::mutex> door(double_door);
+    LEAVE_IF_BROKEN;
     struct double_stream *stream = stream_of(given, __func__);
     if (stream == NULL) {
         weft_double_find(DOUBLE_FREED_TWICE, "a stream is destroyed that is not there");
@@ -297,7 +305,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t given)
     }
     handles()->streams.erase(stream);
     double_stream_close(stream, door);
-    return cudaSuccess;
+    return double_enter(__func__, DOUBLE_PLACE);
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t given)
@@ -351,6 +359,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 cudaError_t cudaEventDestroy(cudaEvent_t given)
 {
     std::unique_lock<std::mutex> door(double_door);
+    LEAVE_IF_BROKEN;
     struct double_event *event = event_of(given);
     if (event == NULL) {
         weft_double_find(DOUBLE_FREED_TWICE, "an event is destroyed that is not there");
@@ -358,7 +367,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t given)
     }
     handles()->events.erase(event);
     delete event;
-    return cudaSuccess;
+    return double_enter(__func__, DOUBLE_PLACE);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t given, cudaStream_t given_stream)
@@ -465,10 +474,11 @@ cudaError_t cudaMalloc(void **at, size_t bytes)
 cudaError_t cudaFree(void *at)
 {
     const std::lock_guard<std::mutex> guard(double_door);
+    LEAVE_IF_BROKEN;
     if (at == NULL) return cudaSuccess;
     if (!double_memory_remove(at, DOUBLE_OF_DEVICE)) return cudaErrorInvalidValue;
     free(at);
-    return cudaSuccess;
+    return double_enter(__func__, DOUBLE_PLACE);
 }
 
 cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags)
@@ -482,10 +492,11 @@ cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags)
 cudaError_t cudaFreeHost(void *at)
 {
     const std::lock_guard<std::mutex> guard(double_door);
+    LEAVE_IF_BROKEN;
     if (at == NULL) return cudaSuccess;
     if (!double_memory_remove(at, DOUBLE_PINNED)) return cudaErrorInvalidValue;
     free(at);
-    return cudaSuccess;
+    return double_enter(__func__, DOUBLE_PLACE);
 }
 
 static bool is_copied_asynchronously(const void *host, size_t bytes)

@@ -5,7 +5,12 @@
  * was. What a program does wrong is a finding; a program with one ends with exit code 86, or at
  * once by SIGABRT where WEFT_DOUBLE_STOP is set: for programs that end without their destructors.
  *
- * WEFT_DOUBLE_FAIL=FUNCTION:N:CODE makes the Nth call of a function return a code. */
+ * WEFT_DOUBLE_FAIL=FUNCTION:N:CODE makes the Nth call of a function return a code, and
+ * FUNCTION@PLACE:N:CODE the Nth from one place of the program: its return address behind the
+ * beginning of its file, in hexadecimal. ":sticky" behind it: so does every later call, as on a GPU
+ * whose context is lost; ":late": this call goes on, and every later one returns the code.
+ * WEFT_DOUBLE_FAIL_RANK=R: in local rank R alone. WEFT_DOUBLE_SITES=FILE gets a line for every
+ * function and place that a process calls, with its rank and file. */
 #ifndef WEFT_TESTS_EMULATION_DOUBLES_DOUBLE_H
 #define WEFT_TESTS_EMULATION_DOUBLES_DOUBLE_H
 
@@ -52,13 +57,19 @@ struct double_stream {
 
 /* Held by every call while it looks at or changes anything; `double_moved` when something has. */
 extern std::mutex double_door;
-extern std::condition_variable double_moved;
+extern std::condition_variable
+    &double_moved; /* never destroyed: streams that are left wait for it */
 
 /* The code that this call of `function` is to return, cudaSuccess if it goes on: one that somebody
  * asked for, or that of an operation that failed before. */
-cudaError_t double_enter(const char *function);
-/* An operation failed: every later call returns this. */
+cudaError_t double_enter(const char *function, const void *place);
+/* The same for libraries whose codes are not CUDA's: only what somebody asked for; 0 if it goes on.
+ */
+int double_asked(const char *function, const void *place);
+#define DOUBLE_PLACE __builtin_extract_return_addr(__builtin_return_address(0))
+/* An operation failed: every later call returns this, and nothing that is on a stream is run. */
 void double_break(cudaError_t code);
+bool double_is_broken(void);
 
 /* streams.cc; with the door */
 struct double_stream *double_stream_open(void);

@@ -41,7 +41,7 @@ static struct space *space(void)
 #define ENTER                                                                                      \
     const std::lock_guard<std::mutex> door(double_door);                                           \
     do {                                                                                           \
-        const cudaError_t code_ = double_enter(__func__);                                          \
+        const cudaError_t code_ = double_enter(__func__, DOUBLE_PLACE);                            \
         if (code_ != cudaSuccess) return (CUresult)code_;                                          \
     } while (0)
 

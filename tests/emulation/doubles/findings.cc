@@ -3,7 +3,10 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
 #include <map>
+#include <set>
 #include <string>
 #include <unistd.h>
 
@@ -23,11 +26,15 @@ struct found {
     int counts[DOUBLE_CHECK_COUNT] = {};
     std::string first[DOUBLE_CHECK_COUNT];
     std::map<std::string, int> calls;
+    std::set<std::pair<std::string, uintptr_t>> places;
     cudaError_t broken = cudaSuccess;
     struct {
         std::string function; /* empty: none */
         int n, code;
+        uintptr_t place; /* 0: any */
+        std::string how; /* "", "sticky" or "late" */
     } fails;
+    bool frees_failed = false; /* or nothing could be freed any more: what is left says nothing */
 };
 
 static struct found *found(void)
@@ -51,7 +58,9 @@ void weft_double_find(enum double_check check, const char *format, ...)
     struct found *all = found();
     char text[512];
     va_list arguments;
-    if ((all->enabled >> check & 1) == 0) return;
+    const bool of_frees =
+        check == DOUBLE_LEAK || check == DOUBLE_FREED_TWICE || check == DOUBLE_FREED_EARLY;
+    if ((all->enabled >> check & 1) == 0 || (of_frees && all->frees_failed)) return;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
@@ -78,25 +87,86 @@ void weft_double_fail(const char *function, int n, int code)
     struct found *all = found();
     const std::lock_guard<std::mutex> guard(all->lock);
     all->calls.clear();
-    all->fails = {function != NULL ? function : "", n, code};
+    all->fails = {function != NULL ? function : "", n, code, 0, ""};
 }
 
-/* FUNCTION:N:CODE */
+static bool is_for_this_rank(void)
+{
+    const char *asked = getenv("WEFT_DOUBLE_FAIL_RANK"), *rank = getenv("LOCAL_RANK");
+    return asked == NULL || strcmp(asked, rank != NULL ? rank : "") == 0;
+}
+
+/* FUNCTION[@PLACE]:N:CODE[:sticky|late] */
 __attribute__((constructor)) static void ask_environment(void)
 {
     const char *asked = getenv("WEFT_DOUBLE_FAIL");
-    char function[64];
+    char function[64], how[8] = "";
     int n, code;
-    if (asked != NULL && sscanf(asked, "%63[^:]:%d:%d", function, &n, &code) == 3)
-        weft_double_fail(function, n, code);
+    if (asked == NULL || !is_for_this_rank() ||
+        sscanf(asked, "%63[^:]:%d:%d:%7s", function, &n, &code, how) < 3)
+        return;
+    char *at = strchr(function, '@');
+    if (at != NULL) *at++ = '\0';
+    weft_double_fail(function, n, code);
+    found()->fails.place = at != NULL ? strtoull(at, NULL, 16) : 0;
+    found()->fails.how = how;
 }
 
-cudaError_t double_enter(const char *function)
+/* The call's place in its file; a line for it when it is the first from there. */
+static uintptr_t find_place(struct found *all, const char *function, const void *place)
+{
+    const char *file = getenv("WEFT_DOUBLE_SITES"), *rank = getenv("LOCAL_RANK");
+    Dl_info info = {};
+    if (file == NULL && all->fails.place == 0) return 0;
+    if (dladdr(place, &info) == 0) return 0;
+    const uintptr_t offset = (uintptr_t)place - (uintptr_t)info.dli_fbase;
+    if (file == NULL || !all->places.insert({function, offset}).second) return offset;
+    FILE *out = fopen(file, "a");
+    if (out == NULL) abort();
+    fprintf(out, "%s %s %lx %s\n", rank != NULL ? rank : "-", function, (unsigned long)offset,
+            info.dli_fname);
+    fclose(out);
+    return offset;
+}
+
+static bool frees(const std::string &function)
+{
+    static const char *const words[] = {"Free", "Unmap", "Release", "Destroy", "Abort"};
+    for (const char *word : words) {
+        if (function.find(word) != std::string::npos) return true;
+    }
+    return false;
+}
+
+/* With the lock: what was asked for, 0 if nothing. */
+static int look_for_fault(struct found *all, const char *function, const void *place)
+{
+    const uintptr_t at = find_place(all, function, place);
+    const auto &fails = all->fails;
+    if (fails.function != function || (fails.place != 0 && fails.place != at)) return 0;
+    if (++all->calls[function] != fails.n) return 0;
+    if (!fails.how.empty()) {
+        all->broken = (cudaError_t)fails.code;
+        double_moved.notify_all();
+    }
+    all->frees_failed = all->frees_failed || frees(fails.function) || !fails.how.empty();
+    return fails.how == "late" ? 0 : fails.code;
+}
+
+cudaError_t double_enter(const char *function, const void *place)
 {
     struct found *all = found();
     const std::lock_guard<std::mutex> guard(all->lock);
-    const bool fails = ++all->calls[function] == all->fails.n && all->fails.function == function;
-    return fails ? (cudaError_t)all->fails.code : all->broken;
+    const cudaError_t before = all->broken;
+    const int code = look_for_fault(all, function, place);
+    return code != 0 ? (cudaError_t)code : before;
+}
+
+int double_asked(const char *function, const void *place)
+{
+    struct found *all = found();
+    const std::lock_guard<std::mutex> guard(all->lock);
+    return look_for_fault(all, function, place);
 }
 
 void double_break(cudaError_t code)
@@ -104,6 +174,13 @@ void double_break(cudaError_t code)
     struct found *all = found();
     const std::lock_guard<std::mutex> guard(all->lock);
     if (all->broken == cudaSuccess) all->broken = code;
+}
+
+bool double_is_broken(void)
+{
+    struct found *all = found();
+    const std::lock_guard<std::mutex> guard(all->lock);
+    return all->broken != cudaSuccess;
 }
 
 __attribute__((destructor)) static void tell_findings(void)

@@ -323,6 +323,13 @@ static size_t bytes_of(size_t n, ncclDataType_t type)
     }
 }
 
+/* Codes that somebody asked for. */
+#define ENTER                                                                                      \
+    do {                                                                                           \
+        const int code_ = double_asked(__func__, DOUBLE_PLACE);                                    \
+        if (code_ != 0) return (ncclResult_t)code_;                                                \
+    } while (0)
+
 extern "C" {
 
 ncclResult_t ncclGetVersion(int *version)
@@ -344,6 +351,7 @@ const char *ncclGetLastError(ncclComm_t comm)
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
+    ENTER;
     static int made;
     memset(id->internal, 0, sizeof(id->internal));
     snprintf(id->internal, sizeof(id->internal), "/weft-double-%d-%d", (int)getpid(), ++made);
@@ -357,6 +365,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config)
 {
+    ENTER;
     if (ranks < 1 || ranks > MOST_RANKS || rank < 0 || rank >= ranks || config->blocking != 0)
         return ncclInvalidArgument;
     const int fd = shm_open(id.internal, O_RDWR, 0);
@@ -388,6 +397,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
+    ENTER;
     look_at_thread(comm, __func__);
     *state = (ncclResult_t)comm->state.load();
     comm->asked = true;
@@ -396,6 +406,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
+    ENTER;
     const shared_comm c = shared_of(comm);
     if (c == NULL || c->state != ncclSuccess) return ncclInvalidUsage;
     look_at_thread(c.get(), __func__);
@@ -428,6 +439,7 @@ static ncclResult_t leave(ncclComm_t comm, bool aborts)
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
+    ENTER;
     if (!comm->finalized || comm->state != ncclSuccess)
         weft_double_find(DOUBLE_DESTROYED, "a communicator that was not finalized until success");
     return leave(comm, false);
@@ -435,17 +447,20 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
+    ENTER;
     return leave(comm, true);
 }
 
 ncclResult_t ncclGroupStart(void)
 {
+    ENTER;
     group.depth++;
     return ncclSuccess;
 }
 
 ncclResult_t ncclGroupEnd(void)
 {
+    ENTER;
     if (group.depth == 0) return ncclInvalidUsage;
     return --group.depth > 0 ? ncclSuccess : end_group();
 }
@@ -453,6 +468,7 @@ ncclResult_t ncclGroupEnd(void)
 ncclResult_t ncclAllGather(const void *from, void *to, size_t n, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream)
 {
+    ENTER;
     return add_call(
         comm, stream,
         {CALL_GATHER, (const unsigned char *)from, (unsigned char *)to, bytes_of(n, type), -1});
@@ -461,6 +477,7 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t n, ncclDataType_t 
 ncclResult_t ncclAlltoAll(const void *from, void *to, size_t n, ncclDataType_t type,
                           ncclComm_t comm, cudaStream_t stream)
 {
+    ENTER;
     return add_call(
         comm, stream,
         {CALL_ALL_TO_ALL, (const unsigned char *)from, (unsigned char *)to, bytes_of(n, type), -1});
@@ -469,6 +486,7 @@ ncclResult_t ncclAlltoAll(const void *from, void *to, size_t n, ncclDataType_t t
 ncclResult_t ncclAllReduce(const void *from, void *to, size_t n, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
+    ENTER;
     /* Sums of floats are in an order of NCCL's own. */
     const bool greatest = type == ncclUint32 && op == ncclMax;
     if (!greatest && (type != ncclUint64 || op != ncclSum)) return ncclInvalidArgument;
@@ -480,6 +498,7 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t n, ncclDataType_t 
 ncclResult_t ncclSend(const void *from, size_t n, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream)
 {
+    ENTER;
     return add_call(comm, stream,
                     {CALL_SEND, (const unsigned char *)from, NULL, bytes_of(n, type), peer});
 }
@@ -487,6 +506,7 @@ ncclResult_t ncclSend(const void *from, size_t n, ncclDataType_t type, int peer,
 ncclResult_t ncclRecv(void *to, size_t n, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream)
 {
+    ENTER;
     return add_call(comm, stream, {CALL_RECV, NULL, (unsigned char *)to, bytes_of(n, type), peer});
 }
 }

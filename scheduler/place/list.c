@@ -25,8 +25,12 @@ static struct weft_list_lane *lane_of(struct weft_list *list, int32_t item)
 static int32_t put(struct weft_list *list, int32_t item)
 {
     struct weft_list_lane *lane = lane_of(list, item);
-    lane->item[lane->n_put++] = item;
-    lane->upto[weft_list_item(list, item)->item.last] = lane->n_put;
+    const struct weft_item *it = &weft_list_item(list, item)->item;
+    const int32_t at = lane->n_put++, ahead = at > 0 ? lane->furthest[at - 1] : -1;
+    lane->item[at] = item;
+    lane->nth[at] = it->n_blocks - list->left[item];
+    lane->furthest[at] = it->last > ahead ? it->last : ahead;
+    lane->upto[it->last] = lane->n_put;
     list->left[item]--;
     if (!list->moves) return -1;
     list->moves[list->n_moves] = (struct weft_move){.item = item, .slot = list->slot};

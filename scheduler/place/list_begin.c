@@ -30,9 +30,11 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         struct weft_list_lane *lane = &list->moving[k];
         lane->item = calloc((size_t)table->n_blocks + 1, sizeof *lane->item);
+        lane->nth = calloc((size_t)table->n_blocks + 1, sizeof *lane->nth);
+        lane->furthest = calloc((size_t)table->n_blocks + 1, sizeof *lane->furthest);
         lane->upto = calloc(n_slots, sizeof *lane->upto);
         lane->flights = calloc((size_t)table->n_blocks + 1, sizeof *lane->flights);
-        ok = ok && lane->item && lane->upto && lane->flights;
+        ok = ok && lane->item && lane->nth && lane->furthest && lane->upto && lane->flights;
     }
     if (!ok) {
         weft_list_destroy(list);
@@ -60,6 +62,8 @@ void weft_list_destroy(struct weft_list *list)
     if (!list) return;
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         free(list->moving[k].item);
+        free(list->moving[k].nth);
+        free(list->moving[k].furthest);
         free(list->moving[k].upto);
         free(list->moving[k].flights);
     }

@@ -23,8 +23,10 @@ struct weft_list_tier {
 
 /* Blocks put on a lane, in order; of those that are not done the first is under way. */
 struct weft_list_lane {
-    int32_t *item; /* [n_blocks] */
-    int32_t *upto; /* [n_slots + 1]: put, with the last whose window ends in the slot */
+    int32_t *item;     /* [n_blocks] */
+    int32_t *nth;      /* [n_blocks]: which of the item's own, from 0 on */
+    int32_t *furthest; /* [n_blocks]: the last slot of a window of this block or one ahead */
+    int32_t *upto;     /* [n_slots + 1]: put, with the last whose window ends in the slot */
     int32_t n_put, n_done, n_before;  /* n_before: put before the slot */
     bool begun;                       /* the first that is not done */
     struct weft_list_flight *flights; /* [n_blocks] */

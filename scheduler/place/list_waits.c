@@ -18,9 +18,7 @@ static void note_ahead(struct weft_list_wait *wait, const struct weft_list_lane 
 {
     wait->ahead = lane->item[at];
     wait->straddles = at < lane->n_before;
-    wait->nth = 0;
-    for (int32_t k = 0; k < at; k++)
-        wait->nth += lane->item[k] == wait->ahead;
+    wait->nth = lane->nth[at];
 }
 
 void weft_list_note_blocking(struct weft_list *list, const struct weft_list_lane *lane,
@@ -54,9 +52,10 @@ void weft_list_note_due(struct weft_list *list, const struct weft_list_lane *lan
     wait->ns += list->lanes.now_ns - from_ns;
     room->short_bytes += launched_late(list, lane);
     if (room->short_bytes > 0) room->ns = wait->ns;
-    while (--at >= 0 && weft_list_item(list, lane->item[at])->item.last <= list->slot)
-        continue;
-    if (at >= 0) note_ahead(wait, lane, at);
+    if (--at < 0 || lane->furthest[at] <= list->slot) return;
+    while (weft_list_item(list, lane->item[at])->item.last <= list->slot)
+        at--;
+    note_ahead(wait, lane, at);
 }
 
 void weft_list_note_short(struct weft_list *list, int64_t short_bytes, int64_t from_ns)

@@ -250,9 +250,12 @@ static enum weft_status plan_variants(struct weft_session *session,
     bool feasible[WEFT_MOST_VARIANTS];
     int32_t n_left = 0;
     enum weft_status status = find_feasible(session, variants, n, feasible, &n_left, err);
+    const int64_t left = weft_budget_left(options->budget);
+    const int64_t greedy_units = left / WEFT_GREEDY_PART / (n_left > 1 ? n_left : 1) + 1;
     for (int32_t v = 0; v < n && status == WEFT_OK; v++) {
         struct weft_schedule_options own = *options;
         own.budget = weft_budget_part(options->budget, 1.0 / (n_left > 1 ? n_left : 1));
+        own.greedy_units = greedy_units; /* whatever the periods before left, or took */
         n_left -= feasible[v];
         status = plan_variant(session, &own, &variants[v], &best, &refusals[v], err);
     }

@@ -758,8 +758,9 @@ enum weft_status weft_program_lower(const struct weft_plan *plan,
     WEFT_TRY_GOTO(done, emit_all(&lowering, err));
     WEFT_TRY_GOTO(done, find_lives(&lowering, err));
     WEFT_TRY_GOTO(done, weft_program_mark_begun(lowering.program, err));
-    WEFT_TRY_GOTO(done, weft_program_page(lowering.program, inputs->page_bytes, &plan->pages,
-                                          inputs->work, &lowering.program->paging, err));
+    WEFT_TRY_GOTO(done,
+                  weft_program_page(lowering.program, inputs->page_bytes, inputs->most_bytes,
+                                    &plan->pages, inputs->work, &lowering.program->paging, err));
     lowering.program->arena_bytes =
         lowering.program->paging->n_pages * lowering.program->paging->page_bytes;
     *out = lowering.program;

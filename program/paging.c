@@ -62,9 +62,18 @@ static enum weft_status share_pages(const struct weft_program *program, int64_t 
     return WEFT_OK;
 }
 
+static int64_t most_pages(const struct weft_program *program, int64_t page_bytes,
+                          int64_t most_bytes)
+{
+    if (most_bytes == 0) return 0;
+    int64_t n = (most_bytes - weft_program_outside_bytes(program)) / page_bytes;
+    return n > 1 ? n : 1;
+}
+
 enum weft_status weft_program_page(const struct weft_program *program, int64_t page_bytes,
-                                   const struct weft_page_lists *lists, struct weft_work *work,
-                                   struct weft_paging **out, struct weft_error *err)
+                                   int64_t most_bytes, const struct weft_page_lists *lists,
+                                   struct weft_work *work, struct weft_paging **out,
+                                   struct weft_error *err)
 {
     enum weft_status status;
     struct weft_pool pool = {0};
@@ -94,6 +103,7 @@ enum weft_status weft_program_page(const struct weft_program *program, int64_t p
         .n_buffers = program->n_buffers,
         .n_slots = program->n_slots,
         .page_bytes = page_bytes,
+        .most_pages = most_pages(program, page_bytes, most_bytes),
     };
     status = listed ? weft_paging_restore(&inputs, lists, out, err)
                     : weft_paging_create(&inputs, work, out, err);

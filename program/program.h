@@ -88,6 +88,9 @@ struct weft_lower_inputs {
     struct weft_weigh_options weigh;
     struct weft_work *work; /* that colouring spends; NULL: it is not counted */
     int64_t page_bytes;     /* 0: as the least limit asks (weft_schedule) */
+    /* A program whose fullest slot has more, base included, gets no pages: its arena_bytes are that
+     * slot's, and it can neither be verified nor run. 0: every program gets them. */
+    int64_t most_bytes;
 };
 /* The inputs of the stages that a config and a profile made. They refer to stages and model. */
 struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,

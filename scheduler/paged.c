@@ -1,6 +1,7 @@
 #include "scheduler/paged.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -41,6 +42,12 @@ int64_t weft_paged_total_bytes(const struct weft_paged *run)
     return run->plan->prediction.total_bytes;
 }
 
+/* True when the budget is over and there is a plan that fits: another may not be begun. */
+static bool is_enough(const struct weft_paged *run)
+{
+    return run->has_other && weft_budget_is_over(run->budget);
+}
+
 static bool is_within_limit(const struct weft_paged *run)
 {
     return run->plan && weft_paged_total_bytes(run) <= run->problem->tiers[0].limit_bytes;
@@ -62,7 +69,9 @@ static enum weft_status measure(const struct weft_paged *run, int64_t rows_bytes
     const struct weft_candidate *candidate = &run->candidate;
     struct weft_plan *plan = NULL;
     enum weft_status status;
-    weft_work_spend(run->budget.work, 5 * (int64_t)candidate->n_moves * run->problem->n_slots / 2);
+    const int64_t passes = rows_bytes > 0 ? 4 : 1; /* moving apart looks at all blocks some times */
+    weft_work_spend(run->budget.work, passes * (100 * (int64_t)candidate->n_moves +
+                                                300 * (int64_t)run->problem->n_slots));
     WEFT_TRY(weft_plan_create(run->problem, run->options->planner, candidate->strategies,
                               candidate->moves, candidate->n_moves, &plan, err));
     if (rows_bytes > 0) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, rows_bytes, err));
@@ -137,19 +146,70 @@ static enum weft_status page_candidate(struct weft_paged *run, int64_t rows_byte
     return lower(run, 0, err);
 }
 
-/* The planner decides in rows within `rows_bytes`, and its plan gets pages. */
-static enum weft_status plan_once(struct weft_paged *run, int64_t rows_bytes, double part,
-                                  bool draft, struct weft_outcome *outcome, struct weft_error *err)
+/* A plan that is put aside while another is tried. */
+struct aside {
+    struct weft_plan *plan;
+    struct weft_program *program;
+};
+
+static struct aside put_aside(struct weft_paged *run)
+{
+    struct aside aside = {run->plan, run->program};
+    run->plan = NULL;
+    run->program = NULL;
+    return aside;
+}
+
+static void drop_aside(struct aside aside)
+{
+    weft_plan_destroy(aside.plan);
+    weft_program_destroy(aside.program);
+}
+
+/* The run's plan, if it fits and is faster than the one aside; else that one. */
+static void keep_faster(struct weft_paged *run, struct aside aside)
+{
+    bool better =
+        is_within_limit(run) && run->plan->prediction.step_ns < aside.plan->prediction.step_ns;
+    if (better)
+        drop_aside(aside);
+    else
+        keep_plan(run, aside.plan, aside.program);
+}
+
+/* The planner decides in rows within `rows_bytes`, from `start` (NULL: none) and, if it is ilp, the
+ * caller's plans; what it decides gets pages. */
+static enum weft_status plan_from(struct weft_paged *run, int64_t rows_bytes, double part,
+                                  bool draft, const struct weft_plan *start,
+                                  struct weft_outcome *outcome, struct weft_error *err)
 {
     struct weft_schedule_options options = *run->options;
     struct weft_problem rows = *run->problem;
+    if (run->planner->decide != weft_planner_ilp) options.n_starts = 0;
+    const struct weft_plan **starts = calloc((size_t)options.n_starts + 1, sizeof *starts);
+    if (!starts) return weft_fail_memory(err, "plans to start from");
+    if (start) starts[0] = start;
+    for (int32_t i = 0; i < options.n_starts; i++)
+        starts[(start != NULL) + i] = options.starts[i];
+    options.n_starts += start != NULL;
+    options.starts = starts;
     rows.tiers[0].limit_bytes = rows_bytes;
-    if (run->inputs) options.budget = weft_budget_part(run->budget, part);
+    options.budget = weft_budget_part(run->budget, run->inputs ? part : 1);
     options.draft = options.draft || draft;
     *outcome = (struct weft_outcome){.solver_gap = -1, .pool = &run->pool};
     keep_plan(run, NULL, NULL);
-    WEFT_TRY(run->planner->decide(&rows, &options, &run->candidate, outcome, err));
-    return page_candidate(run, rows_bytes, run->planner->literal, err);
+    enum weft_status status = run->planner->decide(&rows, &options, &run->candidate, outcome, err);
+    free(starts);
+    return status == WEFT_OK ? page_candidate(run, rows_bytes, run->planner->literal, err) : status;
+}
+
+/* The same in lower rows; it proves nothing. */
+static enum weft_status plan_lower(struct weft_paged *run, int64_t rows_bytes,
+                                   const struct weft_plan *start, struct weft_error *err)
+{
+    struct weft_outcome outcome;
+    run->n_again++;
+    return plan_from(run, rows_bytes, part_again, true, start, &outcome, err);
 }
 
 static enum weft_status refuse_pages(const struct weft_paged *run, int64_t over_bytes,
@@ -166,15 +226,17 @@ static enum weft_status refuse_pages(const struct weft_paged *run, int64_t over_
  * below run->below_ns. WEFT_E_INFEASIBLE where rows are as low as they can be. */
 static enum weft_status plan_again(struct weft_paged *run, struct weft_error *err)
 {
-    struct weft_outcome outcome;
     int64_t limit_bytes = run->problem->tiers[0].limit_bytes, rows_bytes = limit_bytes;
     int64_t over_bytes = weft_paged_total_bytes(run) - limit_bytes;
     for (int i = 0; i < MOST_AGAIN && over_bytes > 0; i++) {
         rows_bytes -= over_bytes;
         if (rows_bytes < 1 || rows_bytes < run->table->least_proven_bytes) break;
-        run->n_again++;
+        if (is_enough(run)) break;
         run->lower_bytes = limit_bytes - rows_bytes;
-        WEFT_TRY(plan_once(run, rows_bytes, part_again, true, &outcome, err));
+        struct aside over = put_aside(run);
+        enum weft_status status = plan_lower(run, rows_bytes, over.plan, err);
+        drop_aside(over);
+        WEFT_TRY(status);
         if (!run->plan) return WEFT_OK; /* and is not wanted */
         over_bytes = weft_paged_total_bytes(run) - limit_bytes;
     }
@@ -187,38 +249,11 @@ static bool is_gap_open(const struct weft_paged *run)
     return (double)run->plan->prediction.step_ns > (double)run->outcome.bound_ns * (1 + gap);
 }
 
-/* A plan that is put aside while another is tried. */
-struct aside {
-    struct weft_plan *plan;
-    struct weft_program *program;
-};
-
-static struct aside put_aside(struct weft_paged *run)
-{
-    struct aside aside = {run->plan, run->program};
-    run->plan = NULL;
-    run->program = NULL;
-    return aside;
-}
-
-/* The run's plan, if it fits and is faster than the one aside; else that one. */
-static void keep_faster(struct weft_paged *run, struct aside aside)
-{
-    bool better =
-        is_within_limit(run) && run->plan->prediction.step_ns < aside.plan->prediction.step_ns;
-    if (!better) {
-        keep_plan(run, aside.plan, aside.program);
-    } else {
-        weft_plan_destroy(aside.plan);
-        weft_program_destroy(aside.program);
-    }
-}
-
 /* The caller's plans that fit: what is planned is no slower. */
 static enum weft_status page_starts(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_candidate *to = &run->candidate;
-    if (run->planner->decide != weft_planner_ilp || !run->inputs) return WEFT_OK;
+    if (!run->inputs) return WEFT_OK;
     for (int32_t i = 0; i < run->options->n_starts; i++) {
         const struct weft_plan *start = run->options->starts[i];
         if (start->prediction.step_ns >= run->plan->prediction.step_ns) continue;
@@ -241,16 +276,14 @@ static enum weft_status plan_between(struct weft_paged *run, struct weft_error *
     enum { MOST_BETWEEN = 3, FINEST_PART = 512 };
     int64_t low_bytes = run->lower_bytes, high_bytes = 0;
     for (int i = 0; i < MOST_BETWEEN && is_gap_open(run); i++) {
-        struct weft_outcome outcome;
         struct weft_error refusal = {0};
         int64_t less_bytes = high_bytes + (low_bytes - high_bytes) / 2;
         if (low_bytes - high_bytes < run->problem->tiers[0].limit_bytes / FINEST_PART ||
             weft_budget_is_over(run->budget))
             break;
         struct aside aside = put_aside(run);
-        run->n_again++;
-        enum weft_status status = plan_once(run, run->problem->tiers[0].limit_bytes - less_bytes,
-                                            part_again, true, &outcome, &refusal);
+        enum weft_status status =
+            plan_lower(run, run->problem->tiers[0].limit_bytes - less_bytes, aside.plan, &refusal);
         if (is_within_limit(run)) {
             low_bytes = less_bytes;
         } else {
@@ -268,13 +301,9 @@ static enum weft_status retreat(struct weft_paged *run, struct weft_error *err)
 {
     WEFT_TRY(weft_paged_leanest(run, err));
     if (!is_within_limit(run)) return WEFT_OK;
-    const int64_t leanest_ns = run->plan->prediction.step_ns;
+    run->leanest_ns = run->plan->prediction.step_ns;
     run->lower_bytes = run->problem->tiers[0].limit_bytes - run->table->least_bytes;
-    WEFT_TRY(plan_between(run, err));
-    if (run->plan->prediction.step_ns == leanest_ns)
-        snprintf(run->outcome.solver_stop, sizeof run->outcome.solver_stop,
-                 "pages: only a plan of the leanest strategies is within the limit");
-    return WEFT_OK;
+    return plan_between(run, err);
 }
 
 /* A rule as it would be planned if it were asked for, but that its blocks may be moved apart. What
@@ -282,7 +311,6 @@ static enum weft_status retreat(struct weft_paged *run, struct weft_error *err)
 static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_planner *rule,
                                      const struct weft_setting *setting, struct weft_error *err)
 {
-    enum { GREEDY_PART = 8 };
     const struct weft_planner *asked = run->planner;
     const struct weft_schedule_options *options = run->options;
     struct weft_schedule_options own = *options;
@@ -294,8 +322,8 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     run->planner = rule;
     run->below_ns = aside.plan->prediction.step_ns;
     weft_work_spend(run->budget.work, weft_planner_rule_units(run->table));
-    enum weft_status status = plan_once(run, run->problem->tiers[0].limit_bytes, 1.0 / GREEDY_PART,
-                                        true, &outcome, &refusal);
+    enum weft_status status = plan_from(run, run->problem->tiers[0].limit_bytes, first_part, true,
+                                        NULL, &outcome, &refusal);
     if (status == WEFT_OK && run->plan && !is_within_limit(run)) status = plan_again(run, &refusal);
     run->options = options;
     run->planner = asked;
@@ -305,22 +333,20 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     return weft_fail(err, status, "%s", refusal.text);
 }
 
-/* Where ilp has not closed the gap, or had no work to do so, no rule is faster. */
+/* Where ilp has not closed the gap and the budget is not over, rules may be faster in pages. */
 static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error *err)
 {
-    int32_t n_again = run->n_again;
-    int64_t lower_bytes = run->lower_bytes;
-    if (run->planner->decide != weft_planner_ilp || !run->inputs) return WEFT_OK;
+    const int32_t n_again = run->n_again;
+    const int64_t lower_bytes = run->lower_bytes;
+    if (!run->inputs) return WEFT_OK;
+    run->has_other = true;
     for (const struct weft_planner *rule = weft_planners(); rule->name; rule++) {
         const struct weft_setting *setting = weft_planner_settings(rule);
-        bool is_greedy = rule->decide == weft_planner_greedy;
-        if (is_greedy ? weft_budget_is_over(run->budget)
-                      : !weft_planner_is_rule_for(rule, run->problem))
-            continue;
+        if (!weft_planner_is_rule_for(rule, run->problem)) continue;
         do {
-            if (!is_gap_open(run)) break;
+            if (!is_gap_open(run) || weft_budget_is_over(run->budget)) break;
             WEFT_TRY(plan_by_rule(run, rule, setting, err));
-        } while (!weft_budget_is_over(run->budget) && setting && (++setting)->name);
+        } while (setting && (++setting)->name);
     }
     run->n_again = n_again;
     run->lower_bytes = lower_bytes;
@@ -341,24 +367,103 @@ static void tell_again(struct weft_paged *run)
         weft_units_show_bytes(run->lower_bytes, bytes));
 }
 
+/* The planner's own plan, from `start` (NULL: none) and the caller's; in lower rows where its pages
+ * end above the limit. */
+static enum weft_status plan_by_planner(struct weft_paged *run, const struct weft_plan *start,
+                                        struct weft_error *err)
+{
+    struct weft_error refusal = {0};
+    const bool may_retreat = weft_may_retreat(run->planner);
+    WEFT_TRY(plan_from(run, run->problem->tiers[0].limit_bytes, first_part, false, start,
+                       &run->outcome, err));
+    if (is_within_limit(run)) return WEFT_OK;
+    enum weft_status status = plan_again(run, &refusal);
+    if (status == WEFT_E_INFEASIBLE && may_retreat && !is_enough(run)) return retreat(run, err);
+    if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
+    return may_retreat ? plan_between(run, err) : WEFT_OK;
+}
+
+static struct weft_budget greedy_budget(const struct weft_paged *run)
+{
+    int64_t left = weft_budget_left(run->budget), units = run->options->greedy_units;
+    if (left == INT64_MAX) return run->budget;
+    return weft_budget_of(run->budget.work, units > 0 ? units : left / WEFT_GREEDY_PART + 1);
+}
+
+/* Greedy's plan as it would be if greedy were asked for. None where greedy finds none. */
+static enum weft_status begin_by_greedy(struct weft_paged *run, struct weft_error *err)
+{
+    const struct weft_planner *asked = run->planner;
+    const struct weft_budget budget = run->budget;
+    const int64_t begun = budget.work ? budget.work->spent : 0;
+    struct weft_error refusal = {0};
+    run->planner = weft_planner_find("greedy", NULL);
+    run->budget = greedy_budget(run);
+    enum weft_status status = plan_by_planner(run, NULL, &refusal);
+    run->planner = asked;
+    run->budget = budget;
+    run->n_again = 0;
+    run->outcome = (struct weft_outcome){.solver_gap = -1, .pool = &run->pool};
+    if (!is_within_limit(run)) keep_plan(run, NULL, NULL);
+    run->has_other = run->plan != NULL;
+    if (run->has_other && budget.work) run->first_work = budget.work->spent - begun;
+    if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    return weft_fail(err, status, "%s", refusal.text);
+}
+
+/* The planner's plan, if there is none that is faster among greedy's and rules'. */
+static enum weft_status plan_beside_greedy(struct weft_paged *run, struct weft_error *err)
+{
+    struct weft_error refusal = {0};
+    struct weft_schedule_options own = *run->options;
+    const struct weft_schedule_options *options = run->options;
+    struct aside greedy = put_aside(run);
+    own.after_greedy = greedy.plan != NULL;
+    run->options = &own;
+    enum weft_status status = plan_by_planner(run, greedy.plan, &refusal);
+    run->options = options;
+    if (!greedy.plan) {
+        if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
+    } else if (!is_within_limit(run) ||
+               run->plan->prediction.step_ns > greedy.plan->prediction.step_ns) {
+        keep_plan(run, greedy.plan, greedy.program);
+    } else {
+        drop_aside(greedy);
+    }
+    if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    return weft_fail(err, status, "%s", refusal.text);
+}
+
+/* Greedy's plan comes first, then ilp's from it, then rules'. Where the budget is over by then,
+ * greedy's it is. */
+static enum weft_status plan_by_ilp(struct weft_paged *run, struct weft_error *err)
+{
+    struct weft_outcome *outcome = &run->outcome;
+    WEFT_TRY(begin_by_greedy(run, err));
+    if (is_enough(run)) {
+        snprintf(outcome->solver_stop, sizeof outcome->solver_stop, "%s",
+                 run->budget.work->rang ? "time limit" : "work limit");
+    } else {
+        WEFT_TRY(plan_beside_greedy(run, err));
+        if (run->n_again > 0) tell_again(run);
+        WEFT_TRY(plan_by_rules(run, err));
+    }
+    if (run->first_work > 0) outcome->first_work = run->first_work;
+    if (run->plan->prediction.step_ns == run->leanest_ns)
+        snprintf(outcome->solver_stop, sizeof outcome->solver_stop,
+                 "pages: only a plan of the leanest strategies is within the limit");
+    return page_starts(run, err);
+}
+
 enum weft_status weft_plan_in_pages(struct weft_paged *run, struct weft_error *err)
 {
-    WEFT_TRY(
-        plan_once(run, run->problem->tiers[0].limit_bytes, first_part, false, &run->outcome, err));
-    if (!is_within_limit(run)) {
-        struct weft_error refusal = {0};
-        enum weft_status status = plan_again(run, &refusal);
-        if (status == WEFT_E_INFEASIBLE && weft_may_retreat(run->planner)) {
-            WEFT_TRY(retreat(run, err));
-        } else if (status != WEFT_OK) {
-            return weft_fail(err, status, "%s", refusal.text);
-        } else if (weft_may_retreat(run->planner)) {
-            WEFT_TRY(plan_between(run, err));
-        }
-        tell_again(run);
-    }
-    WEFT_TRY(plan_by_rules(run, err));
-    return page_starts(run, err);
+    run->counted.most_bytes = run->problem->tiers[0].limit_bytes;
+    if (run->planner->decide == weft_planner_ilp && !run->options->draft)
+        return plan_by_ilp(run, err);
+    if (run->planner->decide == weft_planner_greedy) run->budget = greedy_budget(run);
+    WEFT_TRY(plan_by_planner(run, NULL, err));
+    if (run->n_again > 0) tell_again(run);
+    return WEFT_OK;
 }
 
 enum weft_status weft_paged_leanest(struct weft_paged *run, struct weft_error *err)

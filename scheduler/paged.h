@@ -12,7 +12,7 @@
 struct weft_paged {
     const struct weft_problem *problem;
     const struct weft_lower_inputs *inputs; /* NULL: no pages; else: */
-    struct weft_lower_inputs counted; /* with a page size, and the work of colouring counted */
+    struct weft_lower_inputs counted;       /* with a page size, the limit, and colouring counted */
     const struct weft_schedule_options *options;
     const struct weft_planner *planner;
     struct weft_digest *table;
@@ -25,6 +25,9 @@ struct weft_paged {
     int32_t n_again;     /* plans in lower rows */
     int64_t lower_bytes; /* by which rows were lower in the end */
     int64_t below_ns;    /* plans that take as long or longer get no pages; 0: all do */
+    bool has_other;      /* a plan that fits is put aside, for the case that none is better */
+    int64_t first_work;  /* after which there was one; 0: there was none */
+    int64_t leanest_ns;  /* the step of the leanest plan, where it had to be tried; else 0 */
 };
 
 /* True for planners that choose, and so may choose what is leaner; rules have nothing to fall back

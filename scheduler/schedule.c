@@ -55,6 +55,7 @@ static enum weft_status find_least_paged(struct weft_paged *run, int64_t *bytes,
                                          struct weft_error *err)
 {
     int64_t least_bytes = run->table->least_bytes;
+    run->counted.most_bytes = 0;
     WEFT_TRY(weft_paged_leanest(run, err));
     *bytes = weft_paged_total_bytes(run);
     if (*bytes < least_bytes) *bytes = least_bytes;

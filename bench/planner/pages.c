@@ -66,7 +66,7 @@ static enum weft_status print_paging(const struct pages_bench *b, double factor,
     struct weft_paging *paging = NULL;
     double from_s = cpu_s();
     struct weft_work work = weft_work_begin(NULL, 0);
-    WEFT_TRY(weft_program_page(program, page_bytes, NULL, &work, &paging, err));
+    WEFT_TRY(weft_program_page(program, page_bytes, 0, NULL, &work, &paging, err));
     double took_s = cpu_s() - from_s;
     printf("{\"config\": \"%s\", \"factor\": %.2f, \"page_bytes\": %lld, \"n_pages\": %d, "
            "\"row_pages\": %d, \"row_bytes\": %lld, \"over_row\": %.6f, \"n_tables\": %d, "

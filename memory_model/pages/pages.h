@@ -94,11 +94,13 @@ struct weft_paging_inputs {
     int32_t n_buffers;
     int32_t n_slots;
     int64_t page_bytes; /* a power of two */
+    int64_t most_pages; /* where the fullest slot has more, none are given out; 0: any number */
 };
 
 /* Colours: from the slot of least load on, whatever is born takes free pages that are due soonest
  * behind its death. Equal inputs have equal answers. What it takes is spent of `work`, which may be
- * NULL and never ends it. WEFT_E_SYSTEM, and WEFT_E_DATA for sizes that cannot be numbered. */
+ * NULL and never ends it. A paging beyond most_pages has n_pages and row_pages of the fullest slot,
+ * and no ranges. WEFT_E_SYSTEM, and WEFT_E_DATA for sizes that cannot be numbered. */
 WEFT_MUST_USE enum weft_status weft_paging_create(const struct weft_paging_inputs *inputs,
                                                   struct weft_work *work, struct weft_paging **out,
                                                   struct weft_error *err);

@@ -36,6 +36,11 @@ static enum weft_status list_arcs(struct pager *pager, int32_t n_tables, struct 
     return WEFT_OK;
 }
 
+static bool is_beyond(const struct pager *pager)
+{
+    return pager->inputs->most_pages > 0 && pager->paging->row_pages > pager->inputs->most_pages;
+}
+
 /* One table where that takes no more pages than the fullest slot, else two. */
 static enum weft_status colour_tables(struct pager *pager, struct weft_error *err)
 {
@@ -51,12 +56,14 @@ static enum weft_status colour_tables(struct pager *pager, struct weft_error *er
                              "ask for larger pages",
                              (long long)pager->inputs->page_bytes);
         }
+        paging->row_pages = row + pager->ranges.n_resident_pages;
+        paging->n_pages = paging->row_pages;
+        if (is_beyond(pager)) return WEFT_OK;
         weft_colouring_finish(&pager->colouring);
         WEFT_TRY(weft_colour(&circle, row, pager->work, &pager->colouring, err));
         paging->n_tables = n_tables;
         if (pager->colouring.n_pages == row) break;
     }
-    paging->row_pages = row + pager->ranges.n_resident_pages;
     paging->n_pages = pager->colouring.n_pages + pager->ranges.n_resident_pages;
     return WEFT_OK;
 }
@@ -262,7 +269,7 @@ enum weft_status weft_paging_create(const struct weft_paging_inputs *inputs, str
     if (pager.paging == NULL) return weft_fail_memory(err, "paging");
     pager.paging->page_bytes = inputs->page_bytes;
     WEFT_TRY_GOTO(done, colour_tables(&pager, err));
-    WEFT_TRY_GOTO(done, fill_tables(&pager, err));
+    if (!is_beyond(&pager)) WEFT_TRY_GOTO(done, fill_tables(&pager, err));
     *out = pager.paging;
     pager.paging = NULL;
 done:

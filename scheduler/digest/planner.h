@@ -18,15 +18,20 @@ struct weft_setting {
     int64_t values[3];
 };
 
+enum { WEFT_GREEDY_PART = 5 };
+
 struct weft_schedule_options {
     const char *planner; /* a name of spec/planner.h, or "name:setting"; NULL = "ilp" */
     const struct weft_setting *setting; /* set by weft_schedule; NULL = as published */
     int64_t policy_limit_bytes; /* of "two-stage": of the choice of strategies; 0 = the limit */
     uint64_t seed;              /* of "random" */
-    /* For all of ilp and greedy; {0}: as much as it takes. A rule's plan is made
-     * whole whatever that takes; and so that ilp is no slower than a rule, those come on top where
-     * its gap is open. */
+    /* For all that ilp and greedy do; {0}: as much as it takes. A rule's plan that is asked for is
+     * made whole whatever that takes. */
     struct weft_budget budget;
+    /* Of the budget greedy has this, and ilp begins with greedy's plan: so ilp is never slower by
+     * the same budget. 0: one part of WEFT_GREEDY_PART of what is left. */
+    int64_t greedy_units;
+    bool after_greedy; /* the first start is greedy's plan: ilp need not make it again */
     double gap;
     /* No proof is wanted: the plan has no bound and no certificate. ilp still bounds what it
      * searches, but neither divides that nor asks the solver to, and fills nothing in the outcome.

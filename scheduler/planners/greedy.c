@@ -14,6 +14,8 @@ enum weft_status weft_planner_greedy(const struct weft_problem *problem,
     WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     WEFT_TRY_GOTO(done, weft_search_create(table, &search, err));
     weft_search_begin(search, options->budget);
+    for (int32_t i = 0; i < options->n_starts; i++)
+        WEFT_TRY_GOTO(done, weft_search_start(search, options->starts[i], err));
     weft_search_greedy(search);
     if (search->step_ns >= 0) {
         weft_search_result(search, out);

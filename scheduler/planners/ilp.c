@@ -234,8 +234,9 @@ static enum weft_status start_from_plans(struct run *run, struct weft_error *err
     return WEFT_OK;
 }
 
-/* The first plans may take a third of the work, so that there is a bound too; greedy changes only
- * what is left of a fifth, because better ones come from the relaxation. */
+/* The first plans may take a third of the work, so that there is a bound too; greedy changes,
+ * unless greedy's plan is a start, only what is left of a fifth, because better ones come from the
+ * relaxation. */
 static enum weft_status make_first_plans(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
@@ -247,7 +248,8 @@ static enum weft_status make_first_plans(struct run *run, struct weft_error *err
         status = start_from_rules(run, err);
         search->budget = budget;
         set_part(run, 1.0 / 5);
-        if (status == WEFT_OK) weft_search_greedy(search);
+        bool made = run->options->after_greedy && !run->options->draft;
+        if (status == WEFT_OK && !made) weft_search_greedy(search);
     }
     search->budget = budget;
     return status;

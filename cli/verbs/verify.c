@@ -25,6 +25,21 @@ static enum weft_status check_total(const char *path, const struct weft_plan *pl
                      (long long)said->peak_bytes, (long long)plan->problem->tiers[0].limit_bytes);
 }
 
+/* Whose pages they are is the program's question, but there are as many as the arena has. */
+static enum weft_status check_pages(const char *path, const struct weft_plan *plan,
+                                    struct weft_error *err)
+{
+    const int64_t pages = weft_page_lists_count(&plan->pages);
+    if (pages == -2) return weft_fail_memory(err, "pages");
+    if (pages >= 0 && pages * plan->pages.page_bytes == plan->prediction.arena_bytes)
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: its stretches are not the pages of %lld bytes of an arena of %lld: plan "
+                     "again",
+                     path, (long long)plan->pages.page_bytes,
+                     (long long)plan->prediction.arena_bytes);
+}
+
 /* Without the config: what the file says of itself must hold. */
 static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
                                      struct weft_error *err)
@@ -40,6 +55,7 @@ static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
     status = weft_plan_check_rows(*plan, &why);
     if (status != WEFT_OK) return weft_fail(err, status, "%s: %s", path, why.text);
     WEFT_TRY(check_total(path, *plan, err));
+    WEFT_TRY(check_pages(path, *plan, err));
     return weft_plan_check_bounds(*plan, err);
 }
 

@@ -114,6 +114,9 @@ WEFT_MUST_USE enum weft_status weft_paging_restore(const struct weft_paging_inpu
                                                    const struct weft_page_lists *lists,
                                                    struct weft_paging **out,
                                                    struct weft_error *err);
+/* Pages of the lists; -1 where they are none that a paging has: a page below the highest is in no
+ * list, or a range has not as many in each table. -2: out of memory. */
+int64_t weft_page_lists_count(const struct weft_page_lists *lists);
 void weft_paging_destroy(struct weft_paging *paging);
 
 #endif

@@ -321,6 +321,42 @@ enum weft_status weft_paging_list(const struct weft_paging *paging, struct weft_
     return WEFT_OK;
 }
 
+static int compare_stretches(const void *a, const void *b)
+{
+    const struct weft_page_stretch *x = a, *y = b;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+/* The residents' list is the first, and the same in both tables. */
+static bool tables_are_alike(const struct weft_page_lists *lists)
+{
+    int64_t pages[WEFT_PAGE_TABLES] = {0};
+    for (int32_t l = 1; lists->n_tables == WEFT_PAGE_TABLES && l < lists->n_lists; l++) {
+        int64_t *own = &pages[(l - 1) % WEFT_PAGE_TABLES];
+        *own = 0;
+        for (int32_t s = lists->ends[l - 1]; s < lists->ends[l]; s++)
+            *own += lists->stretches[s].count;
+        if (l % WEFT_PAGE_TABLES == 0 && pages[0] != pages[1]) return false;
+    }
+    return true;
+}
+
+int64_t weft_page_lists_count(const struct weft_page_lists *lists)
+{
+    int64_t n = 0, end = 0;
+    size_t n_stretches = lists->n_lists > 0 ? (size_t)lists->ends[lists->n_lists - 1] : 0;
+    struct weft_page_stretch *sorted = calloc(n_stretches + 1, sizeof *sorted);
+    if (sorted == NULL) return -2;
+    if (n_stretches > 0) memcpy(sorted, lists->stretches, n_stretches * sizeof *sorted);
+    qsort(sorted, n_stretches, sizeof *sorted, compare_stretches);
+    for (size_t s = 0; s < n_stretches && n >= 0; s++) {
+        end = (int64_t)sorted[s].first + sorted[s].count;
+        n = sorted[s].first > n ? -1 : end > n ? end : n;
+    }
+    free(sorted);
+    return tables_are_alike(lists) ? n : -1;
+}
+
 void weft_paging_destroy(struct weft_paging *paging)
 {
     if (paging == NULL) return;

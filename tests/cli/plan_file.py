@@ -123,6 +123,22 @@ def an_edited_number_is_refused_wherever_the_page_says_that_it_is_wrong(weft):
 
 
 @case
+def a_changed_stretch_is_refused_without_the_config(weft):
+    """Where it leaves a page out, or takes one that the arena lacks."""
+    plan = plan_of(weft, tiny(train__clip_norm=0), 1.2)
+    for change in (-1, 1 << 20):
+        edited = copy.deepcopy(plan)
+        edited["pages"]["stretches"][0][1] += change
+        edited["decision_hash"] = hash_of_decisions(edited, Problem(
+            copy.deepcopy(edited["problem"])))
+        weft.expect(65, "verify", weft.write("edited.json", edited),
+                    says="its stretches are not the pages")
+    edited = copy.deepcopy(plan)
+    edited["prediction"]["arena_bytes"] -= plan["pages"]["page_bytes"]
+    weft.expect(65, "verify", weft.write("edited.json", edited), says="not the pages")
+
+
+@case
 def pages_at_random_are_refused_or_lead_to_the_same_bits(weft):
     """No number in `pages` makes a rank crash, or use what the limit does not leave it."""
     config = tiny(train__steps=2, cluster__base="1GiB", cluster__memory_limit="1028MiB")

@@ -169,6 +169,9 @@ static enum weft_status plan_variant(struct weft_session *session,
                                      struct weft_error *refusal, struct weft_error *err)
 {
     WEFT_TRY(weft_session_stage_period(session, rule, err));
+    /* Behind the alarm the best plan so far is enough. */
+    const struct weft_work *work = options->budget.work;
+    if (work && work->rang && best->plan) return keep_faster(session, best, err);
     enum weft_status status = weft_schedule(session->stages.problem, &session->inputs, options,
                                             &session->plan, &session->program, refusal);
     /* What does not fit one period, or cannot be applied to it, may to another. */

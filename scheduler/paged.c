@@ -333,7 +333,13 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     return weft_fail(err, status, "%s", refusal.text);
 }
 
-/* Where ilp has not closed the gap and the budget is not over, rules may be faster in pages. */
+static bool has_rung(const struct weft_paged *run)
+{
+    return run->budget.work && run->budget.work->rang;
+}
+
+/* Where ilp has not closed the gap, rules may be faster in pages: as published even where the
+ * budget is over, for that takes little, in all settings and in lower rows until then. */
 static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error *err)
 {
     const int32_t n_again = run->n_again;
@@ -344,9 +350,9 @@ static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error 
         const struct weft_setting *setting = weft_planner_settings(rule);
         if (!weft_planner_is_rule_for(rule, run->problem)) continue;
         do {
-            if (!is_gap_open(run) || weft_budget_is_over(run->budget)) break;
+            if (!is_gap_open(run) || has_rung(run)) break;
             WEFT_TRY(plan_by_rule(run, rule, setting, err));
-        } while (setting && (++setting)->name);
+        } while (!weft_budget_is_over(run->budget) && setting && (++setting)->name);
     }
     run->n_again = n_again;
     run->lower_bytes = lower_bytes;
@@ -446,8 +452,8 @@ static enum weft_status plan_by_ilp(struct weft_paged *run, struct weft_error *e
     } else {
         WEFT_TRY(plan_beside_greedy(run, err));
         if (run->n_again > 0) tell_again(run);
-        WEFT_TRY(plan_by_rules(run, err));
     }
+    WEFT_TRY(plan_by_rules(run, err));
     if (run->first_work > 0) outcome->first_work = run->first_work;
     if (run->plan->prediction.step_ns == run->leanest_ns)
         snprintf(outcome->solver_stop, sizeof outcome->solver_stop,

@@ -1,6 +1,7 @@
 /* A plan with pages. Rows within the limit are the memory that a program takes but for what is
  * rounded up to whole pages, and for pages that colouring takes beyond its fullest slot. Where that
- * ends above the limit, the planner decides again in rows that are lower by as much. */
+ * ends above the limit, the planner decides again in rows that are lower by as much. ilp begins
+ * with greedy's plan, and rules may take what is left of its budget. */
 #ifndef WEFT_SCHEDULER_PAGED_H
 #define WEFT_SCHEDULER_PAGED_H
 

@@ -5,14 +5,13 @@
  *
  * Seeds FROM to TO, as many as one has time for; without them a few of all shapes, which take some
  * seconds. A seed is a whole config (tests/program/random_config.h), and what is wrong with it is
- * seen again by its number: bench/planner/random_config NUMBER prints it. Large ones take minutes,
- * for rules search for a layout without a limit of work.
+ * seen again by its number: bench/planner/random_config NUMBER prints it.
  *
  * Planned within its limit, each has a plan that fits, layout included; its rows are its program's
  * lives; simulator and prediction agree; the file says the same when it is read back, and proves
  * the bound; no planner has a plan below the bound, nor, but for random ones, one that is faster
- * than ilp's and packed without loss; below the least limit there is none. What is small enough is
- * executed, under the virtual clock. */
+ * than ilp's and packed without loss; by equal work greedy is never faster; below the least limit
+ * there is none. What is small enough is executed, under the virtual clock. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,6 +171,22 @@ static void check_least(uint64_t seed)
     weft_session_close(&session);
 }
 
+/* With a budget that ends before greedy does, or not. */
+static void check_equal_work(uint64_t seed)
+{
+    static const char *const limits[] = {"plan.work_limit=1M", "plan.work_limit=3M",
+                                         "plan.work_limit=10M", "plan.work_limit=30M"};
+    struct weft_session session;
+    open_session(seed, limits[seed % 4], &session);
+    OK(weft_session_plan(&session, "greedy", &err));
+    int64_t greedy_ns = session.plan->prediction.step_ns;
+    OK(weft_session_plan(&session, "ilp", &err));
+    int64_t step_ns = session.plan->prediction.step_ns;
+    CHECK(step_ns <= greedy_ns, "%s: ilp %lld ns, greedy %lld", limits[seed % 4],
+          (long long)step_ns, (long long)greedy_ns);
+    weft_session_close(&session);
+}
+
 static bool check_seed(uint64_t seed)
 {
     struct weft_session session;
@@ -185,6 +200,7 @@ static bool check_seed(uint64_t seed)
     if (executes) execute(&session);
     check_rivals(seed, &session, step_ns, bound_ns);
     weft_session_close(&session);
+    check_equal_work(seed);
     check_least(seed);
     return executes;
 }

@@ -28,7 +28,7 @@ struct weft_schedule_options {
     /* For all that ilp and greedy do; {0}: as much as it takes. A rule's plan that is asked for is
      * made whole whatever that takes. */
     struct weft_budget budget;
-    /* Of the budget greedy has this, and ilp begins with greedy's plan: so ilp is never slower by
+    /* Greedy has this of the budget, and ilp begins with its plan: so ilp is never slower by
      * the same budget. 0: one part of WEFT_GREEDY_PART of what is left. */
     int64_t greedy_units;
     bool after_greedy; /* the first start is greedy's plan: ilp need not make it again */

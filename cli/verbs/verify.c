@@ -34,10 +34,10 @@ static enum weft_status check_pages(const char *path, const struct weft_plan *pl
     if (pages >= 0 && pages * plan->pages.page_bytes == plan->prediction.arena_bytes)
         return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
-                     "%s: its stretches are not the pages of %lld bytes of an arena of %lld: plan "
-                     "again",
-                     path, (long long)plan->pages.page_bytes,
-                     (long long)plan->prediction.arena_bytes);
+                     "%s: the plan says that its arena takes %lld bytes; its stretches are not the "
+                     "pages of that, of %lld bytes each: plan again",
+                     path, (long long)plan->prediction.arena_bytes,
+                     (long long)plan->pages.page_bytes);
 }
 
 /* Without the config: what the file says of itself must hold. */

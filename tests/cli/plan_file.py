@@ -132,10 +132,10 @@ def a_changed_stretch_is_refused_without_the_config(weft):
         edited["decision_hash"] = hash_of_decisions(edited, Problem(
             copy.deepcopy(edited["problem"])))
         weft.expect(65, "verify", weft.write("edited.json", edited),
-                    says="its stretches are not the pages")
+                    says="its stretches are not the pages of that")
     edited = copy.deepcopy(plan)
     edited["prediction"]["arena_bytes"] -= plan["pages"]["page_bytes"]
-    weft.expect(65, "verify", weft.write("edited.json", edited), says="not the pages")
+    weft.expect(65, "verify", weft.write("edited.json", edited), says="not the pages of that")
 
 
 @case

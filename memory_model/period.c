@@ -58,8 +58,8 @@ struct weft_slot weft_period_form(const struct weft_period_rule *rule, int32_t n
 
 bool weft_period_takes_update(const struct weft_period_rule *rule, int32_t n_layers, int32_t at)
 {
-    if (!rule->rotated) return at == weft_period_opens(rule);
-    return at > n_layers && at <= 2 * n_layers + 1;
+    const int32_t first = rule->rotated ? n_layers + 1 : weft_period_opens(rule);
+    return at >= first && at <= (rule->update_ahead > 0 ? first + n_layers : first);
 }
 
 static int32_t append(struct draft *draft, struct weft_slot slot)
@@ -71,9 +71,10 @@ static int32_t append(struct draft *draft, struct weft_slot slot)
 /* The slot of the frame in front of which a unit is updated. */
 static int32_t update_before(const struct draft *draft, const struct weft_unit *unit)
 {
-    if (!draft->rule->rotated) return weft_period_opens(draft->rule);
-    int32_t layer = unit->layers[0] - draft->rule->update_ahead;
-    return layer <= 0 ? draft->n_layers + 1 : draft->n_layers + 2 + layer;
+    const struct weft_period_rule *rule = draft->rule;
+    const int32_t fill = rule->rotated ? draft->n_layers + 1 : weft_period_opens(rule);
+    const int32_t layer = unit->layers[0] - rule->update_ahead;
+    return rule->update_ahead == 0 || layer <= 0 ? fill : fill + 1 + layer;
 }
 
 static void append_all(struct draft *draft)
@@ -169,8 +170,11 @@ bool weft_period_is_rule(const struct weft_period_rule *rule)
 {
     bool cadence = rule->cadence == WEFT_CADENCE_STEP ||
                    (rule->cadence == WEFT_CADENCE_MICRO_STEP && rule->n_micro > 1);
-    return rule->n_micro >= 1 && cadence && (rule->update_ahead >= 1) == rule->rotated &&
-           rule->rotated + rule->agreed_updates <= 1 && !(rule->away && rule->agreed_updates);
+    const bool ahead = rule->rotated
+                           ? rule->update_ahead >= 1
+                           : rule->update_ahead == 0 || (rule->update_ahead >= 1 && rule->away);
+    return rule->n_micro >= 1 && cadence && ahead && rule->rotated + rule->agreed_updates <= 1 &&
+           !(rule->away && rule->agreed_updates);
 }
 
 enum weft_status weft_period_create(const struct weft_model *model,

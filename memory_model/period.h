@@ -24,7 +24,9 @@
  * costs its own time and no more.
  *
  * Where state may be away, a period that is not rotated begins with `open`, which computes nothing:
- * the state of the first update arrives there. */
+ * the state of the first update arrives there. With clipping too its U may stand `update_ahead`
+ * layers before their first uses, among F1..FL of the first micro-step, so that state comes and
+ * goes beside what is computed. */
 #ifndef WEFT_MEMORY_MODEL_PERIOD_H
 #define WEFT_MEMORY_MODEL_PERIOD_H
 
@@ -61,7 +63,7 @@ struct weft_period_rule {
     int32_t n_micro;           /* micro-steps a step, at least 1 */
     enum weft_cadence cadence; /* when gradients are reduced; with one micro-step always STEP */
     bool rotated;              /* without clipping */
-    int32_t update_ahead;      /* rotated: layers, at least 1; else 0 */
+    int32_t update_ahead;      /* layers; rotated: at least 1; 0: all U stand before fill */
     bool agreed_updates;       /* each ends in an agreement; then not rotated */
     bool away;                 /* state may be: then no agreed updates */
 };

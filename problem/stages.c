@@ -436,47 +436,61 @@ static enum weft_status fill_problem(struct builder *b)
     return weft_problem_check(problem, where, b->err);
 }
 
-int32_t weft_stages_variants(const struct weft_config *config,
-                             struct weft_period_rule out[WEFT_MOST_VARIANTS])
+/* How many layers before its first use a unit is updated: what leaves gathers little time, more,
+ * and all of the forward; with clipping all before fill, or where state may be away, in the second
+ * place, beside what is computed. Returns how many there are. */
+static int32_t list_distances(const struct weft_config *config, bool rotated, bool away,
+                              int32_t out[WEFT_MOST_VARIANTS])
 {
-    /* What leaves gathers little time, more, and all of the forward. */
-    static const int32_t distances[] = {2, 1, 4, INT32_MAX};
-    enum { N_DISTANCES = sizeof distances / sizeof *distances };
-    int32_t n = 0, n_layers = config->model->n_layers, n_micro = (int32_t)config->train.grad_accum;
-    bool agreed = config->train.optimizer.type == WEFT_LAMB;
-    bool rotated = config->train.clip_norm == 0 && !agreed,
-         automatic = config->train.cadence == WEFT_CADENCE_AUTO;
-    const bool away = !agreed && weft_config_moves_state(config);
-    const bool stays = away && (weft_config_state_homes(config) & 1 << WEFT_HOME_DEVICE) != 0;
+    static const int32_t ahead_rotated[] = {2, 1, 4, INT32_MAX}, ahead_clipped[] = {0, 2};
+    const int32_t most = rotated ? 4 : away ? 2 : 1, n_layers = config->model->n_layers;
+    int32_t n = 0;
+    for (int32_t i = 0; i < most; i++) {
+        int64_t ahead = rotated ? ahead_rotated[i] : ahead_clipped[i];
+        if (config->plan.update_ahead > 0 && most > 1) ahead = config->plan.update_ahead;
+        if (ahead > n_layers) ahead = n_layers;
+        bool known = false;
+        for (int32_t k = 0; k < n; k++)
+            known |= out[k] == ahead;
+        if (!known) out[n++] = (int32_t)ahead;
+    }
+    return n;
+}
+
+static int32_t list_variants(const struct weft_config *config, bool away,
+                             struct weft_period_rule *out)
+{
+    const int32_t n_micro = (int32_t)config->train.grad_accum;
+    const bool agreed = config->train.optimizer.type == WEFT_LAMB;
+    const bool rotated = config->train.clip_norm == 0 && !agreed,
+               automatic = config->train.cadence == WEFT_CADENCE_AUTO;
+    int32_t distances[WEFT_MOST_VARIANTS], n = 0;
+    const int32_t n_distances = list_distances(config, rotated, away, distances);
     /* dp is all that is allowed, so gradients must be reduced once a step. */
     uint32_t policies = 0;
-    bool whole =
+    const bool whole =
         read_policies(config, &policies, NULL) == WEFT_OK && policies == 1u << WEFT_POLICY_DP;
     for (int c = WEFT_CADENCE_MICRO_STEP; c <= WEFT_CADENCE_STEP; c++) {
-        bool step = c == WEFT_CADENCE_STEP, asked = config->train.cadence == c;
+        const bool step = c == WEFT_CADENCE_STEP, asked = config->train.cadence == c;
         if (n_micro == 1 ? !step : !asked && !(automatic && (step || !whole))) continue;
-        for (int d = 0; d < (rotated ? N_DISTANCES : 1); d++) {
-            int64_t ahead = distances[d];
-            if (config->plan.update_ahead > 0) ahead = config->plan.update_ahead;
-            if (ahead > n_layers) ahead = n_layers;
-            bool known = false;
-            for (int32_t v = 0; v < n; v++)
-                known |= (int)out[v].cadence == c && out[v].update_ahead == ahead;
-            if (known) continue;
+        for (int32_t d = 0; d < n_distances; d++)
             out[n++] = (struct weft_period_rule){.n_micro = n_micro,
                                                  .cadence = (enum weft_cadence)c,
                                                  .rotated = rotated,
-                                                 .update_ahead = rotated ? (int32_t)ahead : 0,
+                                                 .update_ahead = distances[d],
                                                  .agreed_updates = agreed,
                                                  .away = away};
-        }
-    }
-    const int32_t n_away = n;
-    for (int32_t v = 0; stays && v < n_away; v++) {
-        out[n] = out[v];
-        out[n++].away = false;
     }
     return n;
+}
+
+int32_t weft_stages_variants(const struct weft_config *config,
+                             struct weft_period_rule out[WEFT_MOST_VARIANTS])
+{
+    const bool away = config->train.optimizer.type != WEFT_LAMB && weft_config_moves_state(config);
+    const int32_t n = list_variants(config, away, out);
+    if (!away || (weft_config_state_homes(config) & 1 << WEFT_HOME_DEVICE) == 0) return n;
+    return n + list_variants(config, false, out + n);
 }
 
 static enum weft_status create(const struct weft_config *config, const struct weft_profile *profile,

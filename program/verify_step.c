@@ -203,7 +203,8 @@ static enum weft_status check_update(struct step *step, int32_t index)
     enum weft_policy policy = program->policies[at->unit];
     WEFT_TRY(check_agreement(step, index));
     if (step->updates[at->unit] >= 0) return fault(step, index, "the unit is updated twice");
-    if (step->layers > 0 && !program->period.rotated) {
+    if (step->layers > (program->period.update_ahead > 0 ? step->n_layers : 0) &&
+        !program->period.rotated) {
         return fault(step, index,
                      "it stands behind a forward, whose parameters are not updated yet");
     }

@@ -239,19 +239,21 @@ static void report_list(const struct weft_plan *plan, const char *head,
     weft_text_finish(&list);
 }
 
-/* Nothing where there is one micro-step and clipping, which is what a step is usually. */
+/* Nothing where there is one micro-step and all updates stand before it, as usually. */
 static void report_period(const struct weft_plan *plan, struct weft_text *out)
 {
     const struct weft_period_rule *rule = &plan->problem->period;
-    if (rule->n_micro == 1 && !rule->rotated) return;
+    const bool ahead = rule->update_ahead > 0;
+    if (rule->n_micro == 1 && !ahead) return;
     weft_text_add(out, "period    ");
     if (rule->n_micro > 1)
         weft_text_addf(out, "%d micro-steps, gradients reduced %s", rule->n_micro,
                        rule->cadence == WEFT_CADENCE_STEP ? "once a step" : "every micro-step");
-    if (rule->n_micro > 1 && rule->rotated) weft_text_add(out, "; ");
-    if (rule->rotated)
-        weft_text_addf(out, "without clipping, units updated %d layer%s before their first use",
-                       rule->update_ahead, rule->update_ahead == 1 ? "" : "s");
+    if (rule->n_micro > 1 && ahead) weft_text_add(out, "; ");
+    if (ahead)
+        weft_text_addf(out, "%sunits updated %d layer%s before their first use",
+                       rule->rotated ? "without clipping, " : "", rule->update_ahead,
+                       rule->update_ahead == 1 ? "" : "s");
     weft_text_add(out, "\n");
 }
 

@@ -337,10 +337,11 @@ static const struct weft_field plan_fields[] = {
      NULL, NULL, "that planners may give a unit; of dp, zero1, sdp, fsdp, or their other names"},
     {"update_ahead", WEFT_FIELD_INTEGER, AT(weft_plan_options, update_ahead), "0", 0, 16384, NULL,
      NULL,
-     "with clip_norm 0: layers that run between a unit's update and its first use, if there are as "
-     "many; more leave its gathers more time and its reductions less; 0: the fastest of 1, 2, 4 "
-     "and as "
-     "many as there are"},
+     "with clip_norm 0, or where state may be away: layers that run between a unit's update and "
+     "its "
+     "first use, if there are as many; more leave its gathers more time and its reductions, or its "
+     "state on its way, less; 0: the fastest of 1, 2, 4 and as many as there are, with clipping of "
+     "2 and as many as there are"},
     {"offload", WEFT_FIELD_OBJECT, AT(weft_plan_options, offload), "null", 0, 0, NULL,
      &weft_offload_table, "tiers that a plan may use; left out: all of the cluster's"},
 };

@@ -206,9 +206,19 @@ Test(period, may_begin_with_a_slot_before_all_updates)
     cr_assert_eq(period->norm, 15);
     for (int32_t at = 0; at < weft_period_frame(&rule, 4); at++)
         cr_assert_eq(weft_period_takes_update(&rule, 4, at), at == 1);
+    weft_period_destroy(period);
+    rule.update_ahead = 1;
+    period = create(model, shards, &rule);
+    const char *const beside[] = {"o",  "U0", "U1", "U2", "f",  "F0", "U3", "F1", "F2",
+                                  "F3", "B3", "B2", "B1", "B0", "d",  "n",  NULL};
+    check_slots(period, beside);
+    cr_assert_eq(period->update[3], 6, "beside what is computed, before its first use");
+    for (int32_t at = 0; at < weft_period_frame(&rule, 4); at++)
+        cr_assert_eq(weft_period_takes_update(&rule, 4, at), at >= 1 && at <= 5);
+    weft_period_destroy(period);
+    rule.update_ahead = 0;
     rule.agreed_updates = true;
     cr_assert_not(weft_period_is_rule(&rule));
-    weft_period_destroy(period);
     weft_shards_destroy(shards);
     weft_model_destroy(model);
 }

@@ -120,6 +120,7 @@ void random_case_init_tiers(struct random_case *random, uint64_t seed)
     const int which = (int)roll(&dice, 1, 3);
     random_case_init(random, seed);
     weft_stages_finish(&random->stages);
+    random->config->plan.update_ahead = roll(&dice, 0, 3);
     if ((which & 1) != 0) add_host(random, &dice);
     if ((which & 2) != 0) add_disk(random, &dice);
     fill_stages(random);

@@ -216,6 +216,7 @@ static void open_job(struct job *job, enum homes homes, int32_t ranks, const cha
         "cluster.disk.limit=1GB",
         "cluster.disk.read.bandwidth=1GB/s",
         "cluster.disk.write.bandwidth=1GB/s",
+        ranks == 1 ? "plan.update_ahead=0" : "plan.update_ahead=1",
         homes == ON_ALL ? "cluster.disk.duplex=full" : "cluster.disk.duplex=half",
         homes == ON_ALL ? "cluster.contention.compute=0.23" : "cluster.contention.compute=0",
         allowed[homes],

@@ -2,8 +2,7 @@
 
 enum {
     LARGE_PAGE_BYTES = 2 << 20,
-    LEAST_IN_LARGE = 4, /* pages: what is rounded up is a quarter at most */
-    LEAST_SEATS = 2
+    LEAST_IN_LARGE = 4 /* pages: what is rounded up is a quarter at most */
 };
 
 static int64_t round_up(int64_t bytes, int64_t to)
@@ -21,15 +20,14 @@ struct weft_ring weft_ring_fit(const struct weft_ring *wanted, int64_t buffer_by
     const int64_t blocks =
         (buffer_bytes + ring.block_bytes - 1) / ring.block_bytes * (int64_t)n_buffers;
     if (ring.seats > blocks) ring.seats = (int32_t)blocks;
-    while (ring.seats * ring.lanes < LEAST_SEATS)
-        ring.seats++;
     if (ring.threads > ring.seats) ring.threads = ring.seats;
     return ring;
 }
 
 static int64_t seats_bytes(const struct weft_ring *ring)
 {
-    return (int64_t)ring->lanes * ring->seats * ring->block_bytes;
+    const int64_t seats = (int64_t)ring->lanes * ring->seats + WEFT_RING_WINDOWS;
+    return ring->lanes == 0 ? 0 : seats * ring->block_bytes;
 }
 
 int64_t weft_ring_page_bytes(const struct weft_ring *ring)

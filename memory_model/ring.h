@@ -10,6 +10,10 @@
 /* What a disk gives out: bytes of a unit's state there are rounded up to it, one by one. */
 enum { WEFT_DISK_ALIGN_BYTES = 4096 };
 
+/* Seats beside those of the lanes, through which the host reads and writes: a save in the
+ * background reads while a step moves blocks. */
+enum { WEFT_RING_WINDOWS = 2 };
+
 struct weft_ring {
     int64_t block_bytes; /* a multiple of the disk's alignment */
     int32_t threads;     /* requests at the disk at once, in each direction */
@@ -18,8 +22,8 @@ struct weft_ring {
 };
 
 /* As much of a ring as a unit can use whose state is n_buffers of buffer_bytes: no block is larger
- * than a buffer, and there are no more seats than blocks; but the lanes have two seats together,
- * which the host uses between steps. No ring where there is no state. */
+ * than a buffer, and a lane has no more seats than there are blocks. No ring where there is no
+ * state. */
 struct weft_ring weft_ring_fit(const struct weft_ring *wanted, int64_t buffer_bytes,
                                int32_t n_buffers);
 

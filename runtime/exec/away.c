@@ -8,8 +8,9 @@
 #include "runtime/exec/parts.h"
 
 enum {
-    WINDOWS = 2,       /* at once; each has a seat of the ring, which nobody uses between steps */
-    ITEMS_A_BLOCK = 4, /* of a stream: submit, wait, copy, and one for the ends */
+    WINDOWS =
+        WEFT_RING_WINDOWS, /* at once; each has a seat of the ring behind those of the lanes */
+    ITEMS_A_BLOCK = 4,     /* of a stream: submit, wait, copy, and one for the ends */
     STATES = WEFT_STATE_COUNT
 };
 
@@ -296,10 +297,10 @@ int32_t weft_exec_away_items(const struct weft_exec *exec)
     return items < WEFT_STREAM_MOST_QUEUE ? (int32_t)items : WEFT_STREAM_MOST_QUEUE;
 }
 
-/* The seats of both lanes stand behind each other. */
-static unsigned char *seat_memory(const struct exec_away *away, int seat)
+static unsigned char *window_memory(const struct exec_away *away, int window)
 {
-    return away->rings[0].memory + seat * block_bytes(away);
+    const struct weft_ring *ring = &away->ring;
+    return away->rings[0].memory + (ring->lanes * ring->seats + window) * block_bytes(away);
 }
 
 enum weft_status weft_exec_disk_window_open(struct exec_away *away, struct exec_disk_window **out,
@@ -315,7 +316,7 @@ enum weft_status weft_exec_disk_window_open(struct exec_away *away, struct exec_
     if (window == NULL) return weft_fail_memory(err, "a window on state that is away");
     window->away = away;
     window->block = -1;
-    window->memory = seat_memory(away, w);
+    window->memory = window_memory(away, w);
     away->windows[w] = window;
     *out = window;
     return WEFT_OK;

@@ -32,8 +32,8 @@ void weft_exec_push_write(struct weft_exec *exec, struct weft_stream *stream,
 /* The most items that either has on the stream. */
 int32_t weft_exec_away_items(const struct weft_exec *exec);
 
-/* The host's way to elements there (window.h), a block at a time, in a seat of the ring, which
- * steps use. WEFT_E_INTERNAL for a third one at once. */
+/* The host's way to elements there (window.h), a block at a time, in a seat of its own.
+ * WEFT_E_INTERNAL for a third one at once. */
 struct exec_disk_window;
 WEFT_MUST_USE enum weft_status weft_exec_disk_window_open(struct exec_away *away,
                                                           struct exec_disk_window **out,

@@ -4,6 +4,7 @@ have less memory than their state needs."""
 import json
 import os
 import sys
+from pathlib import Path
 
 from configs import tiny
 from tap import Skip, case, main
@@ -162,10 +163,12 @@ def the_hosts_memory_is_a_tier_with_a_limit(weft):
     small = {**HOST, "memory_limit": f"{host['peak_bytes'] // 2 // 4096 * 4096}B"}
     weft.expect(78, "plan", config(weft, limit, cluster__host=small, plan__offload=HERE),
                 says=["tier device", "tier host", "would have to have at least"])
+    less = host["peak_bytes"] // 4 * 3
+    small = {**HOST, "memory_limit": f"{less}B"}
     both = plan(weft, config(weft, limit, cluster__host=small, cluster__disk=DISK,
                             plan__offload=HERE))
     assert [tier["name"] for tier in both["tiers"]] == ["host", "disk"], both
-    assert both["tiers"][0]["peak_bytes"] <= host["peak_bytes"] // 2, both
+    assert both["tiers"][0]["peak_bytes"] <= less, both
 
 
 @case
@@ -243,6 +246,46 @@ def what_layers_saved_is_on_the_host_where_memory_asks_for_it(weft):
                 "--run", "refused")
     assert (fingerprint("saved", (limit + without) // 2, **changes) ==
             fingerprint("all-here", 1 << 30, plan__offload=kept, train__micro_batch=8))
+
+
+@case
+def the_shipped_config_gives_the_bits_of_state_that_stays(weft):
+    shipped = str(Path(__file__).resolve().parents[2] / "configs/runs/gpt-tiny-host.json")
+    ends = []
+    for home in "host", "device":
+        weft.expect(0, "train", shipped, "--set", f'plan.offload.state=["{home}"]',
+                    "--set", "train.steps=3", "--run", home, "-q", timeout=200)
+        with open(weft.path(f"{home}/result.json"), encoding="utf-8") as file:
+            ends.append(json.load(file)["fingerprint"])
+        with open(weft.path(f"{home}/plan.json"), encoding="utf-8") as file:
+            kinds = json.load(file)["problem"]["kinds"]
+        assert all(("+host" in kind) == (home == "host") for kind in kinds), kinds
+    assert ends[0] == ends[1], ends
+
+
+@case
+def saves_in_the_background_read_what_is_away_while_a_step_moves_it(weft):
+    if is_no_disk(weft):
+        raise Skip("the directory for files of tests is kept in memory")
+
+    def saved(run, state, *flags):
+        weft.expect(0, "train", config(
+            weft, 1 << 30, cluster__disk=DISK, cluster__host=HOST, train__steps=6,
+            plan__offload={**HERE, "state": state}, plan__update_ahead=1,
+            train__validation={"every": 2, "share": 0.1},
+            train__checkpoint={"every": 2, "at_end": False}), "--run", run, "-q", *flags, timeout=200)
+        with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
+            return json.load(file)["fingerprint"]
+
+    here = saved("here", ["device"])
+    for state in (["disk"], ["host", "disk"]):
+        assert saved("-".join(state), state) == here, state
+    weft.expect(0, "train", "--resume=host-disk/checkpoints/step-4", "--run", "other", "-q",
+                config(weft, 1 << 30, train__steps=6, cluster__host=HOST,
+                       plan__offload={**HERE, "state": ["host"]},
+                       train__validation={"every": 2, "share": 0.1}), timeout=200)
+    with open(weft.path("other/result.json"), encoding="utf-8") as file:
+        assert json.load(file)["fingerprint"] == here
 
 
 main(sys.argv[1])

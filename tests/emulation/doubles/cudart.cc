@@ -377,13 +377,16 @@ cudaError_t cudaEventRecord(cudaEvent_t given, cudaStream_t given_stream)
     struct double_event *event = event_of(given);
     if (stream == NULL || event == NULL) return cudaErrorInvalidResourceHandle;
     const auto mark = std::make_shared<struct double_mark>();
-    double_issue(stream, "a record", [=](uint32_t id) {
-        (void)id;
-        const std::lock_guard<std::mutex> guard(double_door);
-        mark->reached = true;
-        mark->ns = now_ns();
-        double_moved.notify_all();
-    });
+    double_issue(
+        stream, "a record",
+        [=](uint32_t id) {
+            (void)id;
+            const std::lock_guard<std::mutex> guard(double_door);
+            mark->reached = true;
+            mark->ns = now_ns();
+            double_moved.notify_all();
+        },
+        NULL, true);
     mark->clock = stream->clock;
     event->last = mark;
     return cudaSuccess;

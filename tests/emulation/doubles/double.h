@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct double_operation {
     uint32_t id; /* of its clock */
     std::function<void(uint32_t id)> run;
     std::shared_ptr<double_mark> awaited; /* or NULL */
+    bool waits;                           /* for other processes, or the door */
 };
 struct double_stream {
     uint32_t index;
@@ -55,10 +57,10 @@ struct double_stream {
     bool ends;
 };
 
-/* Held by every call while it looks at or changes anything; `double_moved` when something has. */
+/* Held by every call while it looks at or changes anything; `double_moved` when something has. The
+ * second is never destroyed: streams that a program leaves wait for it. */
 extern std::mutex double_door;
-extern std::condition_variable
-    &double_moved; /* never destroyed: streams that are left wait for it */
+extern std::condition_variable &double_moved;
 
 /* The code that this call of `function` is to return, cudaSuccess if it goes on: one that somebody
  * asked for, or that of an operation that failed before. */
@@ -70,14 +72,18 @@ int double_asked(const char *function, const void *place);
 /* An operation failed: every later call returns this, and nothing that is on a stream is run. */
 void double_break(cudaError_t code);
 bool double_is_broken(void);
+/* Shared by every operation while it runs, but for those that wait for other processes or the
+ * door. Who is told
+ * that all is broken is told when none runs any more. */
+std::shared_mutex &double_running(void);
 
 /* streams.cc; with the door */
 struct double_stream *double_stream_open(void);
 void double_stream_close(struct double_stream *stream, std::unique_lock<std::mutex> &door);
 bool double_stream_is_idle(const struct double_stream *stream);
 void double_issue(struct double_stream *stream, const char *what,
-                  std::function<void(uint32_t id)> run,
-                  std::shared_ptr<double_mark> awaited = NULL);
+                  std::function<void(uint32_t id)> run, std::shared_ptr<double_mark> awaited = NULL,
+                  bool waits = false);
 /* False: a stream has work that the host has not seen done. */
 bool double_host_knows_all(void);
 void double_host_learns(const double_clock &clock);

@@ -153,13 +153,28 @@ static int look_for_fault(struct found *all, const char *function, const void *p
     return fails.how == "late" ? 0 : fails.code;
 }
 
-cudaError_t double_enter(const char *function, const void *place)
+std::shared_mutex &double_running(void)
+{
+    static std::shared_mutex *const one = new std::shared_mutex();
+    return *one;
+}
+
+static cudaError_t code_of_call(const char *function, const void *place)
 {
     struct found *all = found();
     const std::lock_guard<std::mutex> guard(all->lock);
     const cudaError_t before = all->broken;
     const int code = look_for_fault(all, function, place);
     return code != 0 ? (cudaError_t)code : before;
+}
+
+cudaError_t double_enter(const char *function, const void *place)
+{
+    const cudaError_t code = code_of_call(function, place);
+    if (code != cudaSuccess && double_is_broken()) {
+        const std::lock_guard<std::shared_mutex> none_runs(double_running());
+    }
+    return code;
 }
 
 int double_asked(const char *function, const void *place)

@@ -267,7 +267,8 @@ static void put_late(const shared_comm &c, struct double_stream *stream, uint32_
         weft_double_find(DOUBLE_BEHIND, "work was put on the stream of a group that NCCL had not "
                                         "put there yet");
     }
-    double_issue(stream, "a group of NCCL", [=](uint32_t id) { run_group(c, calls, id); });
+    double_issue(
+        stream, "a group of NCCL", [=](uint32_t id) { run_group(c, calls, id); }, NULL, true);
     int open = ncclInProgress;
     c->state.compare_exchange_strong(open, ncclSuccess);
 }

@@ -45,6 +45,13 @@ static void be_late(struct double_stream *stream)
     std::this_thread::sleep_for(std::chrono::microseconds(labs(us)));
 }
 
+static void run_operation(const struct double_operation &operation)
+{
+    std::shared_lock<std::shared_mutex> running(double_running(), std::defer_lock);
+    if (!operation.waits) running.lock();
+    if (operation.run && !double_is_broken()) operation.run(operation.id);
+}
+
 static void run_stream(struct double_stream *stream)
 {
     std::unique_lock<std::mutex> door(double_door);
@@ -58,7 +65,7 @@ static void run_stream(struct double_stream *stream)
         });
         door.unlock();
         be_late(stream);
-        if (operation.run && !double_is_broken()) operation.run(operation.id);
+        run_operation(operation);
         door.lock();
         stream->done++;
         double_moved.notify_all();
@@ -97,7 +104,8 @@ bool double_stream_is_idle(const struct double_stream *stream)
 }
 
 void double_issue(struct double_stream *stream, const char *what,
-                  std::function<void(uint32_t id)> run, std::shared_ptr<double_mark> awaited)
+                  std::function<void(uint32_t id)> run, std::shared_ptr<double_mark> awaited,
+                  bool waits)
 {
     add_clock(streams()->host, stream->clock);
     if (awaited != NULL) add_clock(awaited->clock, stream->clock);
@@ -105,7 +113,7 @@ void double_issue(struct double_stream *stream, const char *what,
     stream->clock[stream->index]++;
     streams()->issued[stream->index] = ++stream->issued;
     const uint32_t id = double_order_add(stream->index, stream->clock, what);
-    stream->queue.push_back({id, run, awaited});
+    stream->queue.push_back({id, run, awaited, waits});
     double_moved.notify_all();
 }
 

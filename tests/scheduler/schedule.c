@@ -89,7 +89,7 @@ static void check_planners(const struct weft_problem *problem)
 
 Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 900)
 {
-    for (uint64_t seed = 1; seed <= TEST_CASES(20, 8); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(16, 6); seed++) {
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 4),
                                    .most_blocks = 3,
                                    .policies = 15,
@@ -422,7 +422,7 @@ static void check_model(struct random_case *random, int64_t limit_bytes, const c
 
 Test(schedule, models_fit_in_pages_and_verify, .timeout = 900)
 {
-    for (uint64_t seed = 1; seed <= TEST_CASES(14, 2); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(7, 2); seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         int32_t peak_slot = -1;

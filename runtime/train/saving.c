@@ -286,14 +286,18 @@ enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec 
                                    struct weft_error *err)
 {
     saving->source.exec = exec;
-    if (saving->saver != NULL) WEFT_TRY(weft_exec_state_open(exec, &saving->source.access, err));
-    if (saving->checkpoint == NULL)
-        return weft_exec_initialise(exec, (uint64_t)saving->train->seed, err);
-    WEFT_TRY(take_state(saving, exec, err));
-    WEFT_TRY(take_loss_scale(saving, exec, err));
-    weft_checkpoint_close(saving->checkpoint);
-    saving->checkpoint = NULL;
-    return weft_exec_state_filled(exec, err);
+    if (saving->checkpoint == NULL) {
+        WEFT_TRY(weft_exec_initialise(exec, (uint64_t)saving->train->seed, err));
+    } else {
+        WEFT_TRY(take_state(saving, exec, err));
+        WEFT_TRY(take_loss_scale(saving, exec, err));
+        weft_checkpoint_close(saving->checkpoint);
+        saving->checkpoint = NULL;
+        WEFT_TRY(weft_exec_state_filled(exec, err));
+    }
+    /* Last, for there are few windows on a disk. */
+    return saving->saver == NULL ? WEFT_OK
+                                 : weft_exec_state_open(exec, &saving->source.access, err);
 }
 
 static enum weft_status tell_saved(struct weft_saving *saving, struct weft_error *err)

@@ -280,6 +280,8 @@ def saves_in_the_background_read_what_is_away_while_a_step_moves_it(weft):
     here = saved("here", ["device"])
     for state in (["disk"], ["host", "disk"]):
         assert saved("-".join(state), state) == here, state
+        step = f"--resume={'-'.join(state)}/checkpoints/step-4"
+        assert saved("-".join([*state, "again"]), state, step) == here, state
     weft.expect(0, "train", "--resume=host-disk/checkpoints/step-4", "--run", "other", "-q",
                 config(weft, 1 << 30, train__steps=6, cluster__host=HOST,
                        plan__offload={**HERE, "state": ["host"]},

@@ -247,9 +247,11 @@ static cudaError_t zero_cells(const struct weft_cuda_cells *cells)
         void *at = (unsigned char *)(uintptr_t)cells->at + cells->seen[i].at;
         code = cudaMemsetAsync(at, 0, (size_t)cells->seen[i].bytes, stream);
     }
-    if (code == cudaSuccess) code = weft_cuda_await(NULL, stream);
-    if (stream != NULL) cudaStreamDestroy(stream);
-    return code;
+    if (stream == NULL) return code;
+    /* What was put there before a call that failed must end before its memory goes. */
+    const cudaError_t ended = weft_cuda_await(NULL, stream);
+    cudaStreamDestroy(stream);
+    return code == cudaSuccess ? ended : code;
 }
 
 static void cuda_unmap(struct weft_arena *arena, bool give_back)

@@ -90,6 +90,12 @@ void weft_double_fail(const char *function, int n, int code)
     all->fails = {function != NULL ? function : "", n, code, 0, ""};
 }
 
+void weft_double_lose(const char *function, int n, int code)
+{
+    weft_double_fail(function, n, code);
+    found()->fails.how = "sticky";
+}
+
 static bool is_for_this_rank(void)
 {
     const char *asked = getenv("WEFT_DOUBLE_FAIL_RANK"), *rank = getenv("LOCAL_RANK");

@@ -46,6 +46,8 @@ void weft_double_enable(uint32_t checks);
 int weft_double_take(enum double_check check, char *text, size_t text_bytes);
 /* The nth call of `function` from now on returns `code`; NULL: none does. */
 void weft_double_fail(const char *function, int n, int code);
+/* The same, and the GPU is lost by it: all that is called behind it fails, and nothing runs. */
+void weft_double_lose(const char *function, int n, int code);
 /* Says what was found. */
 void weft_double_find(enum double_check check, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -3,6 +3,7 @@
  * WEFT_DOUBLE_SEED; what is put there before that is a finding, and so are collectives that differ
  * between ranks. WEFT_DOUBLE_NCCL_ASYNC=N:CODE makes the Nth group end with a code. */
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -354,9 +355,13 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
     ENTER;
     static int made;
+    int fd;
     memset(id->internal, 0, sizeof(id->internal));
-    snprintf(id->internal, sizeof(id->internal), "/weft-double-%d-%d", (int)getpid(), ++made);
-    const int fd = shm_open(id->internal, O_CREAT | O_EXCL | O_RDWR, 0600);
+    /* A process that was killed may have left one of the same number. */
+    do {
+        snprintf(id->internal, sizeof(id->internal), "/weft-double-%d-%d", (int)getpid(), ++made);
+        fd = shm_open(id->internal, O_CREAT | O_EXCL | O_RDWR, 0600);
+    } while (fd < 0 && errno == EEXIST);
     if (fd < 0) return ncclSystemError;
     const int failed = ftruncate(fd, (off_t)(sizeof(struct board) * MOST_RANKS));
     close(fd);

@@ -290,4 +290,25 @@ def saves_in_the_background_read_what_is_away_while_a_step_moves_it(weft):
         assert json.load(file)["fingerprint"] == here
 
 
+@case
+def a_rank_killed_where_something_is_moved_ends_the_others(weft):
+    tiers = [(["host"], ["host"], ("copy_up", "copy_down", "saved_down", "saved_up"))]
+    if not is_no_disk(weft):
+        tiers.append((["disk"], ["device"], ("read", "write")))
+    for state, saved, places in tiers:
+        path = config(weft, 1 << 30, cluster__disk=DISK, cluster__host=HOST,
+                      plan__offload={"state": state, "activations": saved},
+                      train__checkpoint={"every": 2, "at_end": False}, train__steps=6)
+        whole = weft.path(f"{state[0]}/result.json")
+        weft.expect(0, "train", path, "--run", state[0], "-q", timeout=200)
+        for place in places:
+            point = {"WEFT_FAILPOINT": f"{place}:rank=1:step=4"}
+            weft.expect(69, "train", path, "--run", place, "-q", env=point,
+                        says=["rank 1", "signal 9"], timeout=200)
+            weft.expect(0, "train", path, "--run", place, "--resume", "-q", timeout=200)
+            ends = [json.loads(Path(at).read_text(encoding="utf-8"))["fingerprint"]
+                    for at in (whole, weft.path(f"{place}/result.json"))]
+            assert ends[0] == ends[1], (place, ends)
+
+
 main(sys.argv[1])

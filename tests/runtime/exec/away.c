@@ -162,8 +162,8 @@ static void make_plan(struct job *job, int kind)
     CHECK(n_come == n && n_go == n, "%d units are away, and are not moved once each", n);
 }
 
-/* What the tier holds is the plan's row there, and what each lane copies in a step, and once more
- * when the run settles, is the plan's blocks. */
+/* What the tier holds is the plan's row there, and what each lane copies in a step is the plan's
+ * blocks: up once more when the run settles, and down not before there is something to update. */
 static void check_bytes(const struct job *job, const struct outcome *outcome, const char *what)
 {
     const struct weft_plan *plan = job->plan;
@@ -183,7 +183,7 @@ static void check_bytes(const struct job *job, const struct outcome *outcome, co
               "%s: the host has %lld bytes", what, (long long)outcome->host_bytes);
     CHECK((outcome->host_bytes > 0) == (count_op(job->program, WEFT_OP_COPY_UP) > 0), "%s", what);
     for (int d = 0; d < WEFT_COPY_DIRECTIONS; d++)
-        CHECK(outcome->copied_bytes[d] == (STEPS + 1) * planned[d] &&
+        CHECK(outcome->copied_bytes[d] == (STEPS + (d == WEFT_COPY_UP)) * planned[d] &&
                   (planned[d] > 0) == (outcome->host_bytes > 0),
               "%s: %lld bytes were copied, not %lld a step", what,
               (long long)outcome->copied_bytes[d], (long long)planned[d]);

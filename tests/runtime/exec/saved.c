@@ -46,8 +46,8 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* What lanes copy is the plan's blocks: of state once more when the run settles. What the host has
- * is the plan's row of it. */
+/* What lanes copy is the plan's blocks: of state up once more when the run settles, and down not
+ * before there is something to update. What the host has is the plan's row of it. */
 static void check_bytes(const struct job *job, const struct outcome *outcome, const char *what)
 {
     const struct weft_problem *problem = job->plan->problem;
@@ -58,7 +58,7 @@ static void check_bytes(const struct job *job, const struct outcome *outcome, co
         if (!weft_problem_needs(problem, job->plan->strategies, i)) continue;
         if (weft_item_is_collective(item) || weft_item_home(item) != WEFT_HOME_HOST) continue;
         planned[item->acquires ? WEFT_COPY_UP : WEFT_COPY_DOWN] +=
-            (saved ? STEPS : STEPS + 1) * item->block_bytes;
+            (STEPS + (!saved && item->acquires)) * item->block_bytes;
     }
     /* The ring of a disk is in the host's memory too, where that is a tier. */
     int64_t peak_bytes =

@@ -181,10 +181,10 @@ void weft_exec_destroy(struct weft_exec *exec)
     free(exec);
 }
 
-/* Where nothing is updated, state has not changed: it is not moved back, and a save in the
- * background goes on reading it. */
 static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
 {
+    /* Where nothing is updated state has not changed, and a save in the background may read it. */
+    if (weft_op_takes_state(bound->op) && !exec->pending.valid) return;
     switch (bound->op) {
     case WEFT_OP_MARK:
         weft_exec_poison_push(exec, bound->slot);
@@ -230,14 +230,13 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_exec_push_read(exec, bound->stream, bound->with.unit.unit);
         return;
     case WEFT_OP_WRITE:
-        if (exec->pending.valid) weft_exec_push_write(exec, bound->stream, bound->with.unit.unit);
+        weft_exec_push_write(exec, bound->stream, bound->with.unit.unit);
         return;
     case WEFT_OP_COPY_UP:
         weft_exec_push_copy(exec, bound->stream, WEFT_COPY_UP, bound->with.unit.unit);
         return;
     case WEFT_OP_COPY_DOWN:
-        if (exec->pending.valid)
-            weft_exec_push_copy(exec, bound->stream, WEFT_COPY_DOWN, bound->with.unit.unit);
+        weft_exec_push_copy(exec, bound->stream, WEFT_COPY_DOWN, bound->with.unit.unit);
         return;
     case WEFT_OP_SAVED_DOWN:
         weft_exec_push_saved(exec, bound->stream, WEFT_COPY_DOWN, &bound->with.saved);

@@ -5,36 +5,12 @@
 #include <string.h>
 
 #include "program/lifetime.h"
-#include "program/predict.h"
-#include "program/trace.h"
 #include "tests/effort.h"
 #include "tests/program/random_model.h"
 
 enum { CASES = TEST_CASES(60, 20) };
 
-struct away_case {
-    struct random_case random;
-    struct weft_plan *plan;
-    struct weft_program *program;
-};
-
-/* False where nothing is away. */
-static bool open_case(struct away_case *c, uint64_t seed)
-{
-    random_case_init_tiers(&c->random, seed);
-    c->plan = random_plan(&c->random, seed);
-    c->program = random_program(&c->random, c->plan);
-    return c->program->homes != NULL;
-}
-
-static void close_case(struct away_case *c)
-{
-    weft_program_destroy(c->program);
-    weft_plan_destroy(c->plan);
-    random_case_finish(&c->random);
-}
-
-static enum weft_status verify_case(const struct away_case *c, struct weft_error *err)
+static enum weft_status verify_case(const struct tiers_case *c, struct weft_error *err)
 {
     *err = (struct weft_error){0};
     return weft_program_verify(c->program, INT64_MAX, err);
@@ -57,46 +33,17 @@ static int32_t find_taking(const struct weft_program *program)
     return i;
 }
 
-/* By category and slot; and all of it in the other tier. */
-static void check_rows_away(const struct away_case *c, uint64_t seed)
-{
-    const struct weft_plan *plan = c->plan;
-    const size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
-    int64_t *rows = calloc(n, sizeof *rows), *live = calloc(n, sizeof *live);
-    weft_plan_rows(plan, 0, rows);
-    weft_program_live(c->program, live);
-    for (size_t i = 0; i < n; i++)
-        cr_assert_eq(rows[i], live[i], "seed %d, slot %s, %s: planned %lld, live %lld", (int)seed,
-                     plan->problem->slot_names[i / WEFT_CATEGORY_COUNT],
-                     weft_category_key((enum weft_category)(i % WEFT_CATEGORY_COUNT)),
-                     (long long)rows[i], (long long)live[i]);
-    free(rows);
-    free(live);
-}
-
-static void check_times_away(const struct away_case *c)
-{
-    struct weft_trace *trace = NULL;
-    struct weft_trace_summary summary;
-    struct weft_error err = {0};
-    cr_assert_eq(weft_simulate(c->program, &trace, &err), WEFT_OK);
-    weft_trace_summarise(c->program, trace, &summary);
-    cr_assert_eq(summary.step_ns, c->plan->prediction.step_ns);
-    cr_assert_eq(summary.exposed_ns, c->plan->prediction.exposed_ns);
-    weft_trace_destroy(trace);
-}
-
 Test(away, what_is_planned_of_state_is_what_the_program_holds_and_takes)
 {
     int32_t n_seen = 0;
     for (uint64_t seed = 1; seed <= CASES; seed++) {
-        struct away_case c;
-        if (open_case(&c, seed)) {
+        struct tiers_case c;
+        tiers_case_init(&c, seed);
+        if (c.program->homes != NULL) {
             n_seen++;
-            check_rows_away(&c, seed);
-            check_times_away(&c);
+            tiers_case_check(&c);
         }
-        close_case(&c);
+        tiers_case_finish(&c);
     }
     cr_assert_gt(n_seen, CASES / 4);
 }
@@ -105,9 +52,10 @@ Test(away, programs_are_accepted_and_their_state_does_not_persist)
 {
     int32_t n_seen = 0;
     for (uint64_t seed = 1; seed <= CASES; seed++) {
-        struct away_case c;
+        struct tiers_case c;
         struct weft_error err;
-        if (open_case(&c, seed)) {
+        tiers_case_init(&c, seed);
+        if (c.program->homes != NULL) {
             n_seen++;
             cr_assert_eq(verify_case(&c, &err), WEFT_OK, "seed %d: %s", (int)seed, err.text);
             for (int32_t b = 0; b < c.program->n_buffers; b++) {
@@ -117,7 +65,7 @@ Test(away, programs_are_accepted_and_their_state_does_not_persist)
                 cr_assert_eq(weft_buffer_persists(c.program, buffer), !away);
             }
         }
-        close_case(&c);
+        tiers_case_finish(&c);
     }
     cr_assert_gt(n_seen, CASES / 4);
 }
@@ -229,14 +177,15 @@ Test(away, what_would_use_state_that_is_not_there_is_refused)
     int32_t n_made[sizeof changes / sizeof *changes] = {0};
     for (uint64_t seed = 1; seed <= CASES; seed++) {
         for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-            struct away_case c;
+            struct tiers_case c;
             struct weft_error err;
-            if (open_case(&c, seed) && changes[i].make(c.program)) {
+            tiers_case_init(&c, seed);
+            if (c.program->homes != NULL && changes[i].make(c.program)) {
                 cr_assert_eq(verify_case(&c, &err), WEFT_E_DATA, "seed %d, change %d", (int)seed,
                              (int)i);
                 n_made[i] += strstr(err.text, changes[i].says) != NULL;
             }
-            close_case(&c);
+            tiers_case_finish(&c);
         }
     }
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)

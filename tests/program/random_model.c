@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "problem/stages.h"
+#include "program/lifetime.h"
 #include "program/predict.h"
+#include "program/trace.h"
 #include "tests/program/dice.h"
 #include "tests/program/random_config.h"
 
@@ -228,4 +230,48 @@ struct weft_program *random_program(const struct random_case *random, const stru
     enum weft_status status = weft_program_lower(plan, &random->inputs, &program, &err);
     cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)random->seed, err.text);
     return program;
+}
+
+void tiers_case_init(struct tiers_case *c, uint64_t seed)
+{
+    random_case_init_tiers(&c->random, seed);
+    c->plan = random_plan(&c->random, seed);
+    c->program = random_program(&c->random, c->plan);
+}
+
+void tiers_case_finish(struct tiers_case *c)
+{
+    weft_program_destroy(c->program);
+    weft_plan_destroy(c->plan);
+    random_case_finish(&c->random);
+}
+
+static void check_rows(const struct tiers_case *c)
+{
+    const struct weft_problem *problem = c->plan->problem;
+    const size_t n = (size_t)problem->n_slots * WEFT_CATEGORY_COUNT;
+    int64_t *rows = calloc(n, sizeof *rows), *live = calloc(n, sizeof *live);
+    cr_assert(rows != NULL && live != NULL);
+    weft_plan_rows(c->plan, 0, rows);
+    weft_program_live(c->program, live);
+    for (size_t i = 0; i < n; i++)
+        cr_assert_eq(rows[i], live[i], "seed %d, slot %s, %s: planned %lld, live %lld",
+                     (int)c->random.seed, problem->slot_names[i / WEFT_CATEGORY_COUNT],
+                     weft_category_key((enum weft_category)(i % WEFT_CATEGORY_COUNT)),
+                     (long long)rows[i], (long long)live[i]);
+    free(rows);
+    free(live);
+}
+
+void tiers_case_check(const struct tiers_case *c)
+{
+    struct weft_trace *trace = NULL;
+    struct weft_trace_summary summary;
+    struct weft_error err = {0};
+    check_rows(c);
+    cr_assert_eq(weft_simulate(c->program, &trace, &err), WEFT_OK);
+    weft_trace_summarise(c->program, trace, &summary);
+    cr_assert_eq(summary.step_ns, c->plan->prediction.step_ns);
+    cr_assert_eq(summary.exposed_ns, c->plan->prediction.exposed_ns);
+    weft_trace_destroy(trace);
 }

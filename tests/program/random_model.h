@@ -40,4 +40,16 @@ struct weft_plan *random_placements(const struct random_case *random, const int3
 /* The program of a plan of the case. The caller destroys it. */
 struct weft_program *random_program(const struct random_case *random, const struct weft_plan *plan);
 
+/* A case with tiers, a random plan of it and its program. */
+struct tiers_case {
+    struct random_case random;
+    struct weft_plan *plan;
+    struct weft_program *program;
+};
+void tiers_case_init(struct tiers_case *c, uint64_t seed);
+void tiers_case_finish(struct tiers_case *c);
+/* What is planned is what the program holds on the device, by category and slot, and the time that
+ * it takes; else the test fails that runs. */
+void tiers_case_check(const struct tiers_case *c);
+
 #endif

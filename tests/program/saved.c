@@ -4,83 +4,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/lifetime.h"
-#include "program/predict.h"
-#include "program/trace.h"
 #include "tests/effort.h"
 #include "tests/program/random_model.h"
 
 enum { SAVED_CASES = TEST_CASES(200, 60) };
 
-struct saved_case {
-    struct random_case random;
-    struct weft_plan *plan;
-    struct weft_program *program;
-};
-
-/* False where no layer is away. */
-static bool open_saved(struct saved_case *c, uint64_t seed)
+/* What layers have on the host is there in all slots. */
+static void check_host_rows(const struct tiers_case *c)
 {
-    random_case_init_tiers(&c->random, seed);
-    c->plan = random_plan(&c->random, seed);
-    c->program = random_program(&c->random, c->plan);
-    return c->program->saved_at != NULL;
-}
-
-static void close_saved(struct saved_case *c)
-{
-    weft_program_destroy(c->program);
-    weft_plan_destroy(c->plan);
-    random_case_finish(&c->random);
-}
-
-/* By category and slot on the device; of the host what layers have there, in all slots. */
-static void check_rows_saved(const struct saved_case *c, uint64_t seed)
-{
-    const struct weft_plan *plan = c->plan;
-    const size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
-    int64_t *rows = calloc(n, sizeof *rows), *live = calloc(n, sizeof *live);
-    weft_plan_rows(plan, 0, rows);
-    weft_program_live(c->program, live);
-    for (size_t i = 0; i < n; i++)
-        cr_assert_eq(rows[i], live[i], "seed %d, slot %s, %s: planned %lld, live %lld", (int)seed,
-                     plan->problem->slot_names[i / WEFT_CATEGORY_COUNT],
-                     weft_category_key((enum weft_category)(i % WEFT_CATEGORY_COUNT)),
-                     (long long)rows[i], (long long)live[i]);
-    weft_plan_rows(plan, 1, rows); /* the host's comes before a disk's */
-    cr_assert_eq(plan->problem->tiers[1].kind, WEFT_HOME_HOST);
+    const size_t n = (size_t)c->plan->problem->n_slots * WEFT_CATEGORY_COUNT;
+    int64_t *rows = calloc(n, sizeof *rows);
+    weft_plan_rows(c->plan, 1, rows); /* the host's comes before a disk's */
+    cr_assert_eq(c->plan->problem->tiers[1].kind, WEFT_HOME_HOST);
     for (size_t i = WEFT_CATEGORY_ACTIVATIONS; i < n; i += WEFT_CATEGORY_COUNT)
-        cr_assert_eq(rows[i], c->program->host_bytes, "seed %d", (int)seed);
+        cr_assert_eq(rows[i], c->program->host_bytes, "seed %d", (int)c->random.seed);
     free(rows);
-    free(live);
-}
-
-static void check_times_saved(const struct saved_case *c)
-{
-    struct weft_trace *trace = NULL;
-    struct weft_trace_summary summary;
-    struct weft_error err = {0};
-    cr_assert_eq(weft_simulate(c->program, &trace, &err), WEFT_OK);
-    weft_trace_summarise(c->program, trace, &summary);
-    cr_assert_eq(summary.step_ns, c->plan->prediction.step_ns);
-    cr_assert_eq(summary.exposed_ns, c->plan->prediction.exposed_ns);
-    weft_trace_destroy(trace);
 }
 
 Test(saved, what_is_planned_of_layers_is_what_the_program_holds_and_takes)
 {
     int32_t n_seen = 0;
     for (uint64_t seed = 1; seed <= SAVED_CASES; seed++) {
-        struct saved_case c;
-        if (open_saved(&c, seed)) {
+        struct tiers_case c;
+        tiers_case_init(&c, seed);
+        if (c.program->saved_at != NULL) {
             struct weft_error err = {0};
             n_seen++;
-            check_rows_saved(&c, seed);
-            check_times_saved(&c);
+            tiers_case_check(&c);
+            check_host_rows(&c);
             cr_assert_eq(weft_program_verify(c.program, INT64_MAX, &err), WEFT_OK, "seed %d: %s",
                          (int)seed, err.text);
         }
-        close_saved(&c);
+        tiers_case_finish(&c);
     }
     cr_assert_gt(n_seen, SAVED_CASES / 10, "%d", n_seen);
 }
@@ -205,14 +160,15 @@ Test(saved, what_would_use_what_is_not_there_is_refused)
     int32_t n_made[sizeof changes / sizeof *changes] = {0};
     for (uint64_t seed = 1; seed <= SAVED_CASES; seed++) {
         for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-            struct saved_case c;
+            struct tiers_case c;
             struct weft_error err = {0};
-            if (open_saved(&c, seed) && changes[i].make(c.program)) {
+            tiers_case_init(&c, seed);
+            if (c.program->saved_at != NULL && changes[i].make(c.program)) {
                 cr_assert_eq(weft_program_verify(c.program, INT64_MAX, &err), WEFT_E_DATA,
                              "seed %d, change %d", (int)seed, (int)i);
                 n_made[i] += strstr(err.text, changes[i].says) != NULL;
             }
-            close_saved(&c);
+            tiers_case_finish(&c);
         }
     }
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)

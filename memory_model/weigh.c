@@ -9,16 +9,31 @@
 const char *weft_item_kind_name(int32_t kind)
 {
     static const char *const names[WEFT_ITEM_KIND_COUNT] = {
-        [WEFT_STATE_READ] = "read",       [WEFT_STATE_WRITE] = "write",
-        [WEFT_STATE_UP] = "state_up",     [WEFT_STATE_DOWN] = "state_down",
-        [WEFT_SAVED_DOWN] = "saved_down", [WEFT_SAVED_UP] = "saved_up",
+        [WEFT_STATE_READ] = "read",
+        [WEFT_STATE_WRITE] = "write",
+        [WEFT_STATE_UP] = "state_up",
+        [WEFT_STATE_DOWN] = "state_down",
+        [WEFT_GRADIENT_DOWN] = "gradient_down",
+        [WEFT_HOST_UPDATE] = "host_update",
+        [WEFT_PARAMETERS_UP] = "parameters_up",
+        [WEFT_SAVED_DOWN] = "saved_down",
+        [WEFT_SAVED_UP] = "saved_up",
     };
     return names[kind] != NULL ? names[kind] : weft_collective_name((enum weft_collective)kind);
 }
 
+int weft_weigh_state_homes(const struct weft_weigh_options *options)
+{
+    int homes = 0;
+    for (int keep = 0; keep < WEFT_KEEP_COUNT; keep++)
+        if ((options->state_keeps >> keep & 1) != 0)
+            homes |= 1 << weft_keep_home((enum weft_keep)keep);
+    return homes;
+}
+
 int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home home)
 {
-    const int homes = options->state_homes | options->saved_homes;
+    const int homes = weft_weigh_state_homes(options) | options->saved_homes;
     int32_t tier = 0;
     for (int k = WEFT_HOME_DEVICE; k < (int)home; k++)
         tier += k == WEFT_HOME_DEVICE || (homes >> k & 1) != 0;
@@ -27,7 +42,8 @@ int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home
 
 int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options)
 {
-    const bool host = ((options->state_homes | options->saved_homes) & 1 << WEFT_HOME_HOST) != 0;
+    const int homes = weft_weigh_state_homes(options) | options->saved_homes;
+    const bool host = (homes & 1 << WEFT_HOME_HOST) != 0;
     return host ? weft_weigh_tier(options, WEFT_HOME_HOST) : 0;
 }
 
@@ -35,6 +51,15 @@ int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options)
 static int32_t count_states(const struct weft_weigh_options *options)
 {
     return options->n_moments + (options->batch.compute == WEFT_F32 ? 0 : 1);
+}
+
+int64_t weft_weigh_update_bytes(const struct weft_weigh_options *options)
+{
+    const enum weft_dtype compute = options->batch.compute;
+    /* Master and moments are read and written, the gradient is read, what was rounded written. */
+    return 2 * (options->n_moments + 1) * weft_dtype_bytes(WEFT_F32) +
+           weft_dtype_bytes(options->accumulate) +
+           (compute == WEFT_F32 ? 0 : weft_dtype_bytes(compute));
 }
 
 struct weft_ring weft_weigh_ring(const struct weft_weigh_options *options,
@@ -286,12 +311,42 @@ static int64_t state_bytes(struct weigher *w, int32_t u, enum weft_policy policy
     return bytes;
 }
 
-/* State is on the device always, or in the unit's update alone. */
+/* Bytes of the host's pages that elements take. */
+static int64_t host_bytes(struct weigher *w, int64_t elements, enum weft_dtype dtype)
+{
+    int64_t bytes = elements_bytes(w, elements, dtype);
+    w->overflow |= !weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes);
+    return bytes;
+}
+
+/* What the host has of a unit that it updates: master and moments, the reduced gradient, and where
+ * the device computes in another dtype the parameters that go up. */
+static int32_t weigh_host_update(struct weigher *w, int32_t u, struct weft_hold *holds)
+{
+    const enum weft_dtype compute = w->options->batch.compute;
+    const int64_t slice = w->shards->units[u].padded_elements / w->shards->ranks;
+    const int32_t end = w->period->n_slots - 1;
+    int64_t state = host_bytes(w, slice, WEFT_F32);
+    int32_t n = 0;
+    w->overflow |= !weft_checked_mul(state, w->options->n_moments + 1, &state);
+    hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, state);
+    hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS, 0, end,
+         host_bytes(w, slice, w->options->accumulate));
+    if (compute != WEFT_F32)
+        hold(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end, host_bytes(w, slice, compute));
+    for (int32_t i = 0; i < n; i++)
+        holds[i].tier = weft_weigh_tier(w->options, WEFT_HOME_HOST);
+    return n;
+}
+
+/* State is on the device always, in the unit's update alone, or never. */
 static int32_t weigh_state(struct weigher *w, int32_t u,
                            const struct weft_weighed_strategy *strategy, struct weft_hold *holds)
 {
     int32_t n = 0, end = w->period->n_slots - 1, update = w->period->update[u];
-    bool away = strategy->home != WEFT_HOME_DEVICE;
+    const enum weft_home home = weft_keep_home(strategy->keep);
+    bool away = home != WEFT_HOME_DEVICE;
+    if (strategy->keep == WEFT_KEEP_HOST_UPDATE) return weigh_host_update(w, u, holds);
     int64_t bytes = elements_bytes(w, owned_elements(w, u, strategy->policy), WEFT_F32);
     for (int32_t i = 0; i < count_states(w->options); i++)
         hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, away ? update : 0, away ? update : end,
@@ -299,9 +354,8 @@ static int32_t weigh_state(struct weigher *w, int32_t u,
     if (!away) return n;
     hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end,
          state_bytes(w, u, strategy->policy,
-                     strategy->home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES
-                                                      : WEFT_HOST_PAGE_BYTES));
-    holds[n - 1].tier = weft_weigh_tier(w->options, strategy->home);
+                     home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES : WEFT_HOST_PAGE_BYTES));
+    holds[n - 1].tier = weft_weigh_tier(w->options, home);
     return n;
 }
 
@@ -329,12 +383,15 @@ static int32_t weigh_training(struct weigher *w, int32_t u,
              period->first_gradient[r * period->n_units + u], all ? period->update[u] : last,
              gradient_bytes);
     }
-    if (!all) {
-        int32_t first_reduced = reductions > 1 ? 0 : last_micro;
+    const int32_t first_reduced = reductions > 1 ? 0 : last_micro;
+    const bool there = strategy->keep == WEFT_KEEP_HOST_UPDATE;
+    /* What goes down holds it from the last reduction on. */
+    const int32_t end =
+        there ? period->last_gradient[last_micro * period->n_units + u] : period->update[u];
+    if (!all && !(there && reductions == 1))
         hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS,
-             period->last_gradient[first_reduced * period->n_units + u] + 1, period->update[u],
+             period->last_gradient[first_reduced * period->n_units + u] + 1, end,
              elements_bytes(w, owned, w->options->accumulate));
-    }
     return n;
 }
 
@@ -346,35 +403,42 @@ uint64_t weft_weighed_strategies(const struct weft_weighed_unit *unit, uint32_t 
     return strategies;
 }
 
-uint64_t weft_weighed_homes(const struct weft_weighed_unit *unit, uint32_t homes)
+uint64_t weft_weighed_keeps(const struct weft_weighed_unit *unit, uint32_t keeps)
 {
     uint64_t strategies = 0;
     for (int32_t k = 0; k < unit->n_strategies; k++)
-        strategies |= (uint64_t)(homes >> unit->strategies[k].home & 1u) << k;
+        strategies |= (uint64_t)(keeps >> unit->strategies[k].keep & 1u) << k;
     return strategies;
 }
 
-/* Homes that a unit's state may have; without any it is none of another place. */
-static uint32_t sensible_homes(const struct weigher *w, int32_t u)
+/* Ways in which a unit's state may be kept; without any it is none of another place. */
+static uint32_t sensible_keeps(const struct weigher *w, int32_t u)
 {
     const bool state = w->shards->units[u].trainable && count_states(w->options) > 0;
-    const bool moves = state && !w->period->rule.agreed_updates && w->options->state_homes != 0;
-    return moves ? (uint32_t)w->options->state_homes : 1u << WEFT_HOME_DEVICE;
+    const bool moves = state && !w->period->rule.agreed_updates && w->options->state_keeps != 0;
+    return moves ? (uint32_t)w->options->state_keeps : 1u << WEFT_KEEP_DEVICE;
+}
+
+static bool is_kept_so(enum weft_policy policy, enum weft_keep keep)
+{
+    return policy != WEFT_POLICY_DP || keep != WEFT_KEEP_HOST_UPDATE;
 }
 
 static enum weft_status weigh_unit(struct weigher *w, int32_t u, struct weft_error *err)
 {
     /* Resident or shard; master, two moments, their home, reduced gradient, norms. */
-    enum { MOST_OTHERS = 8 };
+    enum { MOST_OTHERS = 10 };
     struct weft_weighed_unit *unit = &w->weights->units[u];
     size_t most = (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + MOST_OTHERS;
-    uint32_t policies = sensible_policies(w, u), homes = sensible_homes(w, u);
-    for (int i = 0; i < WEFT_HOME_COUNT * WEFT_POLICY_COUNT; i++) {
-        int home = i / WEFT_POLICY_COUNT, p = i % WEFT_POLICY_COUNT;
-        if (!(homes >> home & 1u) || !(policies >> p & 1u)) continue;
+    uint32_t policies = sensible_policies(w, u), keeps = sensible_keeps(w, u);
+    for (int i = 0; i < WEFT_KEEP_COUNT * WEFT_POLICY_COUNT; i++) {
+        const enum weft_keep keep = (enum weft_keep)(i / WEFT_POLICY_COUNT);
+        const enum weft_policy policy = (enum weft_policy)(i % WEFT_POLICY_COUNT);
+        if (!(keeps >> keep & 1u) || !(policies >> policy & 1u) || !is_kept_so(policy, keep))
+            continue;
         struct weft_weighed_strategy *to = &unit->strategies[unit->n_strategies++];
-        to->policy = (enum weft_policy)p;
-        to->home = (enum weft_home)home;
+        to->policy = policy;
+        to->keep = keep;
         to->holds = weft_pool_array(&w->weights->pool, most, sizeof *to->holds);
         if (to->holds == NULL) return weft_fail_memory(err, "weights");
         to->n_holds = weigh_parameters(w, u, to->policy, to->holds);
@@ -401,13 +465,23 @@ static int32_t first_launch(const struct weft_period *period, int32_t u)
     return period->rule.rotated ? period->drain : 0;
 }
 
+/* The first slot at whose start a unit may be updated on the host: behind norm; and in a rotated
+ * period where all ranks' gradients are known to be finite, as in its update on the device. */
+static int32_t first_host_update(const struct weft_period *period, int32_t u)
+{
+    return period->rule.rotated ? period->update[u] : 0;
+}
+
 static void item_gathers(struct weigher *w, int32_t u)
 {
     const struct weft_unit *unit = &w->shards->units[u];
     const struct weft_period *period = w->period;
     const int32_t *uses = period->uses[u];
     const struct weft_weighed_unit *weighed = &w->weights->units[u];
-    uint64_t resides = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_ZERO1);
+    const uint64_t there = weft_weighed_keeps(weighed, 1u << WEFT_KEEP_HOST_UPDATE);
+    const uint64_t resides = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_ZERO1);
+    const uint64_t gathers =
+        weft_weighed_strategies(weighed, 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP);
     int64_t bytes =
         elements_bytes(w, unit->padded_elements, w->options->batch.compute) / unit->n_blocks;
     struct weft_item item = {
@@ -415,8 +489,7 @@ static void item_gathers(struct weigher *w, int32_t u)
         .kind = WEFT_ALL_GATHER,
         .acquires = true,
         .may_block = true,
-        .strategies =
-            weft_weighed_strategies(weighed, 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP),
+        .strategies = gathers & ~there,
         .n_blocks = unit->n_blocks,
         .first = first_launch(period, u),
         .last = uses[0] - 1,
@@ -424,12 +497,15 @@ static void item_gathers(struct weigher *w, int32_t u)
         .stair_bytes = bytes,
         .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS,
     };
-    add_item(w, item);
-    if (resides != 0) {
+    /* What the host updates is gathered as soon as it is up. */
+    for (int pass = 0; pass < 2; pass++) {
         struct weft_item resident = item;
-        resident.strategies = resides;
+        resident.strategies = resides & (pass == 0 ? ~there : there);
         resident.stair_bytes = 0;
-        add_item(w, resident);
+        if (item.strategies != 0) add_item(w, item);
+        if (resident.strategies != 0) add_item(w, resident);
+        item.strategies = gathers & there;
+        item.first = there != 0 ? first_host_update(period, u) : item.first;
     }
     item.strategies = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_FSDP);
     for (int32_t i = residency_end(period, u, 0); i < period->n_uses[u];
@@ -504,11 +580,48 @@ static void item_state(struct weigher *w, int32_t u, int32_t kind, bool whole)
         .stair_category = WEFT_CATEGORY_OPTIMIZER_STATE,
     };
     const enum weft_home home = weft_item_home(&item);
-    item.strategies = weft_weighed_homes(weighed, 1u << home) &
+    item.strategies = weft_weighed_keeps(weighed, 1u << home) &
                       weft_weighed_strategies(weighed, whole ? dp : ~dp);
     item.block_bytes =
         state_bytes(w, u, policy, home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES : 1);
     if (item.strategies != 0) add_item(w, item);
+}
+
+/* An update on the host goes by the unit's blocks: the reduced gradient down behind its last
+ * reduction; behind norm the update, and the parameters up before they are gathered. */
+static void item_host_update(struct weigher *w, int32_t u)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    const struct weft_period *period = w->period;
+    const int32_t last_micro = period->rule.n_micro - 1;
+    const int64_t slice = unit->padded_elements / w->shards->ranks / unit->n_blocks;
+    const int64_t down_bytes = elements_bytes(w, slice, w->options->accumulate);
+    int64_t update_bytes = 0;
+    struct weft_item item = {
+        .decision = u,
+        .kind = WEFT_GRADIENT_DOWN,
+        .strategies = weft_weighed_keeps(&w->weights->units[u], 1u << WEFT_KEEP_HOST_UPDATE),
+        .n_blocks = unit->n_blocks,
+        .first = period->last_gradient[last_micro * period->n_units + u] + 1,
+        .last = last_completion(period, u, last_micro),
+        .block_bytes = down_bytes,
+        .stair_bytes = down_bytes,
+        .stair_category = WEFT_CATEGORY_SHARDED_GRADIENTS,
+    };
+    if (item.strategies == 0) return;
+    add_item(w, item);
+    w->overflow |= !weft_checked_mul(slice, weft_weigh_update_bytes(w->options), &update_bytes);
+    item.kind = WEFT_HOST_UPDATE;
+    item.acquires = item.may_block = true;
+    item.first = first_host_update(period, u);
+    item.last = period->uses[u][0] - 1;
+    item.block_bytes = update_bytes;
+    item.stair_bytes = 0;
+    item.stair_category = WEFT_CATEGORY_SHARDED_PARAMETERS;
+    add_item(w, item);
+    item.kind = WEFT_PARAMETERS_UP;
+    item.block_bytes = elements_bytes(w, slice, w->options->batch.compute);
+    add_item(w, item);
 }
 
 /* The strategy that keeps on the host what a layer saved. */
@@ -552,8 +665,9 @@ static enum weft_status weigh_items(struct weigher *w, struct weft_error *err)
 {
     size_t most = 2 * (size_t)w->weights->n_layers * (size_t)w->period->rule.n_micro;
     for (int32_t u = 0; u < w->shards->n_units; u++)
-        /* zero1's gather, reductions, dp's, and what moves state of both */
-        most += (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 10;
+        /* zero1's gather, those behind updates on the host, reductions, dp's, what moves state of
+         * both, and the host's update */
+        most += (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 15;
     w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
     if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
     for (int32_t u = 0; u < w->shards->n_units; u++) {
@@ -563,6 +677,7 @@ static enum weft_status weigh_items(struct weigher *w, struct weft_error *err)
             item_state(w, u, kind, false);
             item_state(w, u, kind, true);
         }
+        item_host_update(w, u);
     }
     for (int32_t i = 0; i < w->weights->n_layers; i++) {
         item_saved(w, i, WEFT_SAVED_DOWN);

@@ -1,9 +1,9 @@
 /* To weigh is to say what every unit, under every strategy, holds in every slot: the planning side
- * of the memory model, in closed form. A unit's strategies are a policy and a home of its optimizer
- * state and master; those of a layer whose activations may be away are homes of what it saves for
- * its backward. A hold is bytes of one category that live from the start of slot `first` to the
- * end of slot `last` (wrapping round the period's end when first > last). What depends on when a
- * block moves is an item with a staircase.
+ * of the memory model, in closed form. A unit's strategies are a policy and a way to keep its
+ * optimizer state and master: a home, and whether it is updated there; those of a layer whose
+ * activations may be away are homes of what it saves for its backward. A hold is bytes of one
+ * category that live from the start of slot `first` to the end of slot `last` (wrapping round the
+ * period's end when first > last). What depends on when a block moves is an item with a staircase.
  *
  * The other side is the lowering in program/, which finds the same bytes from a program's
  * happens-before order; a test holds the two to each other. */
@@ -34,13 +34,16 @@ struct weft_hold {
  * the rows count what is used. */
 enum { WEFT_ARENA_ALIGN_BYTES = 256 };
 /* What moves a unit's state to the device for its update, and back to its home, a disk or the
- * host's memory, and what a layer saved to the host and back; kinds of items beside enum
- * weft_collective. */
+ * host's memory; what updates it on the host: its reduced gradient down, the update, its parameters
+ * up; and what a layer saved to the host and back. Kinds of items beside enum weft_collective. */
 enum {
     WEFT_STATE_READ = WEFT_COLLECTIVE_COUNT,
     WEFT_STATE_WRITE,
     WEFT_STATE_UP,
     WEFT_STATE_DOWN,
+    WEFT_GRADIENT_DOWN,
+    WEFT_HOST_UPDATE,
+    WEFT_PARAMETERS_UP,
     WEFT_SAVED_DOWN,
     WEFT_SAVED_UP,
     WEFT_ITEM_KIND_COUNT
@@ -51,8 +54,9 @@ const char *weft_item_kind_name(int32_t kind); /* "all_gather", ... "read", ... 
 enum { WEFT_HOST_PAGE_BYTES = 4096 };
 
 /* All blocks of one kind that one unit moves once: its `gather`-th AllGather of a step, its
- * `gather`-th ReduceScatter (there is one a micro-step, or one) or its AllReduce; or that one layer
- * moves once, down or up, in the `gather`-th micro-step. A block is
+ * `gather`-th ReduceScatter (there is one a micro-step, or one) or its AllReduce, its update on the
+ * host and the copies before and behind that; or that one layer moves once, down or up, in the
+ * `gather`-th micro-step. A block is
  * assigned a slot s in [first, last]:
  *   An item that acquires (AllGather): launched at the start of s, used from the start of last + 1
  *     on, and its bytes are held from s to `last` (from last + 1 on they are part of the strategy's
@@ -81,6 +85,12 @@ static inline bool weft_item_moves_state(const struct weft_item *item)
     return item->kind >= WEFT_STATE_READ && item->kind <= WEFT_STATE_DOWN;
 }
 
+/* Is part of a unit's update on the host. */
+static inline bool weft_item_updates_there(const struct weft_item *item)
+{
+    return item->kind >= WEFT_GRADIENT_DOWN && item->kind <= WEFT_PARAMETERS_UP;
+}
+
 static inline bool weft_item_moves_saved(const struct weft_item *item)
 {
     return item->kind == WEFT_SAVED_DOWN || item->kind == WEFT_SAVED_UP;
@@ -101,17 +111,20 @@ static inline enum weft_home weft_item_home(const struct weft_item *item)
 /* The policies that make sense for a unit, in their order. A unit that fsdp would never release
  * (its uses are neighbours) has no fsdp; frozen units have no gradient and no state under any. What
  * trains has no dp when gradients are reduced every micro-step: it would need a second full
- * gradient to add to, and zero1 moves less and holds less. Each of them with every home that its
- * state may have, the device first; state with another home is on the device in its update, and
- * before and behind that while it is moved. */
+ * gradient to add to, and zero1 moves less and holds less. Each of them with every way in which
+ * its state may be kept, the device first. State with another home that is updated on the device is
+ * there in its update, and before and behind that while it is moved. State that is updated on the
+ * host is never on the device: the host has moments, an fp32 master whatever the compute dtype, the
+ * reduced gradient and the rounded parameters all the time. Under dp it is not updated there, as
+ * each rank would update all of it. */
 struct weft_weighed_unit {
     int32_t n_strategies;
     struct weft_weighed_strategy {
         enum weft_policy policy;
-        enum weft_home home; /* of its state */
+        enum weft_keep keep; /* of its state */
         int32_t n_holds;
         struct weft_hold *holds;
-    } strategies[WEFT_POLICY_COUNT * WEFT_HOME_COUNT];
+    } strategies[WEFT_POLICY_COUNT * WEFT_KEEP_COUNT];
 };
 
 /* A layer that saves something for its backward, which other layers run before: what it saved may
@@ -152,8 +165,8 @@ struct weft_weigh_options {
     enum weft_dtype reduce, accumulate;
     int32_t n_moments; /* of the optimizer: weft_config_moments */
     int64_t base_bytes;
-    int state_homes;       /* a bit for each enum weft_home; 0: the device alone */
-    int saved_homes;       /* the same of what layers save: device, host */
+    int state_keeps;       /* a bit for each enum weft_keep; 0: the device alone */
+    int saved_homes;       /* of what layers save: a bit for each enum weft_home; 0 likewise */
     struct weft_ring ring; /* that saturates the disk, whatever the model; no lanes without one */
 };
 
@@ -162,6 +175,9 @@ struct weft_weigh_options {
 struct weft_ring weft_weigh_ring(const struct weft_weigh_options *options,
                                  const struct weft_shards *shards);
 int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options);
+
+/* Homes that state may have: a bit for each enum weft_home. */
+int weft_weigh_state_homes(const struct weft_weigh_options *options);
 
 /* Tiers are the device, and behind it the other homes that there are: which one a home is. */
 int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home home);
@@ -174,9 +190,13 @@ WEFT_MUST_USE enum weft_status weft_weights_create(const struct weft_model *mode
                                                    struct weft_error *err);
 void weft_weights_destroy(struct weft_weights *weights);
 
-/* Which of a unit's strategies have one of the policies (bit p), one of the homes: bit k. */
+/* Which of a unit's strategies have one of the policies (bit p), keep state in one of the ways
+ * (a bit for each enum weft_keep): bit k. */
 uint64_t weft_weighed_strategies(const struct weft_weighed_unit *unit, uint32_t policies);
-uint64_t weft_weighed_homes(const struct weft_weighed_unit *unit, uint32_t homes);
+uint64_t weft_weighed_keeps(const struct weft_weighed_unit *unit, uint32_t keeps);
+
+/* Bytes that an update of an element reads and writes on the host. */
+int64_t weft_weigh_update_bytes(const struct weft_weigh_options *options);
 
 /* Rounded up to WEFT_ARENA_ALIGN_BYTES. */
 int64_t weft_arena_round(int64_t bytes);

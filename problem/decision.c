@@ -24,12 +24,12 @@ bool weft_strategy_saved_home(const char *name, enum weft_home *out)
     return false;
 }
 
-enum weft_home weft_strategy_home(const char *name)
+enum weft_keep weft_strategy_keep(const char *name)
 {
     const char *behind = strchr(name, '+');
-    for (int home = WEFT_HOME_DEVICE + 1; behind != NULL && home < WEFT_HOME_COUNT; home++)
-        if (strcmp(behind + 1, weft_home_names[home]) == 0) return (enum weft_home)home;
-    return WEFT_HOME_DEVICE;
+    for (int keep = WEFT_KEEP_DEVICE + 1; behind != NULL && keep < WEFT_KEEP_COUNT; keep++)
+        if (strcmp(behind + 1, weft_keep_names[keep]) == 0) return (enum weft_keep)keep;
+    return WEFT_KEEP_DEVICE;
 }
 
 int32_t weft_decision_of_kind(const struct weft_problem_decision *decision, int32_t kind)

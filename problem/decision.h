@@ -31,6 +31,7 @@ struct weft_problem_strategy {
     struct weft_slot_time *times; /* slots increasing */
     struct weft_hold *holds;
     enum weft_home home; /* of its unit's state, of what its layer saved; as its policy */
+    bool updates_there;  /* on the host: its unit's state is updated there, not on the device */
 };
 
 struct weft_problem_decision {
@@ -65,9 +66,8 @@ bool weft_strategy_policy(const char *name, enum weft_policy *out);
 /* What a layer's strategy of that name does with what it saved: the name is that of a home. False
  * when it is none. */
 bool weft_strategy_saved_home(const char *name, enum weft_home *out);
-/* Where a strategy of that name keeps state: where it says so behind the "+", else on the device.
- */
-enum weft_home weft_strategy_home(const char *name);
+/* How a strategy of that name keeps state: as it says behind the "+", else on the device. */
+enum weft_keep weft_strategy_keep(const char *name);
 
 /* Compute time that a strategy adds to a slot. */
 static inline int64_t weft_strategy_ns(const struct weft_problem_strategy *strategy, int32_t slot)

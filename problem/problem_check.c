@@ -291,6 +291,28 @@ static const char *state_fault(const struct weft_problem *problem, const struct 
     return NULL;
 }
 
+/* A gradient goes down for its unit's update on the host, which is over before the unit is first
+ * used, as are the copies of its parameters. In a rotated period it begins where that on the device
+ * would. */
+static const char *host_update_fault(const struct weft_problem *problem,
+                                     const struct weft_item *item)
+{
+    const bool down = item->kind == WEFT_GRADIENT_DOWN;
+    const int32_t update = problem->decisions[item->decision].update_slot;
+    if (down == item->acquires) return "a gradient that goes down is released, all else acquired";
+    if (update < 0) return "a frozen unit is not updated";
+    if (problem->period.agreed_updates) return "its update is in two parts, which ranks agree on";
+    if (!problem->period.rotated) {
+        if (down && item->first <= update) return "it goes down before the update of its period";
+    } else if (down ? item->last >= update : item->first < update) {
+        return "its window is not on its side of the unit's update";
+    }
+    if (down) return NULL;
+    return problem->slots[item->last + 1].kind == WEFT_SLOT_FORWARD
+               ? NULL
+               : "no forward runs in the slot behind its window";
+}
+
 /* What a layer saved goes down behind its forward, before any backward of the micro-step, and comes
  * up for its own backward behind all forwards. */
 static const char *saved_fault(const struct weft_problem *problem, const struct weft_item *item)
@@ -311,10 +333,19 @@ static const char *saved_fault(const struct weft_problem *problem, const struct 
     return NULL;
 }
 
+/* It gathers what the host has updated and sent up, whose windows are as wide (after_fault). */
+static bool follows_host_update(const struct weft_problem *problem, int32_t i)
+{
+    const int32_t after = problem->items[i].after;
+    return after >= 0 && after < problem->n_items &&
+           problem->items[after].item.kind == WEFT_PARAMETERS_UP;
+}
+
 /* In a rotated period what belongs to the last step stands before the updates: gathers for its
  * backward, and reductions. */
-static const char *window_fault(const struct weft_problem *problem, const struct weft_item *item)
+static const char *window_fault(const struct weft_problem *problem, int32_t i)
 {
+    const struct weft_item *item = &problem->items[i].item;
     bool gathers = item->acquires;
     int32_t update = problem->decisions[item->decision].update_slot;
     /* Even the last slot of a window has one behind it: the norm slot waits for everything. */
@@ -322,6 +353,7 @@ static const char *window_fault(const struct weft_problem *problem, const struct
         return "its window is not within the period";
     }
     if (weft_item_moves_state(item)) return state_fault(problem, item);
+    if (weft_item_updates_there(item)) return host_update_fault(problem, item);
     if (weft_item_moves_saved(item)) return saved_fault(problem, item);
     if (problem->decisions[item->decision].is_of_layer)
         return "a layer has no parameters to gather or reduce";
@@ -332,15 +364,16 @@ static const char *window_fault(const struct weft_problem *problem, const struct
         return "no layer runs in the slot behind its window";
     }
     bool before = problem->period.rotated && item->last < update;
-    if (item->first <= update && !before)
+    if (item->first <= update && !before && !follows_host_update(problem, i))
         return "its window begins before the unit's update has ended";
     if (problem->period.agreed_updates && problem->slots[item->first].kind == WEFT_SLOT_UPDATE)
         return "its window begins before the last update, whose agreement would wait for it";
     return NULL;
 }
 
-static const char *item_fault(const struct weft_problem *problem, const struct weft_item *item)
+static const char *item_fault(const struct weft_problem *problem, int32_t i)
 {
+    const struct weft_item *item = &problem->items[i].item;
     if (item->decision < 0 || item->decision >= problem->n_decisions)
         return "decision is out of range";
     if (item->kind < 0 || item->kind >= WEFT_ITEM_KIND_COUNT) return "kind is out of range";
@@ -358,7 +391,7 @@ static const char *item_fault(const struct weft_problem *problem, const struct w
     if ((unsigned)item->stair_category >= WEFT_CATEGORY_COUNT) return "category is out of range";
     if (item->stair_tier < 0 || item->stair_tier >= problem->n_tiers)
         return "it holds blocks in no tier that there is";
-    return window_fault(problem, item);
+    return window_fault(problem, i);
 }
 
 /* An item's blocks can always be in time after those of another: where the other ones are when they
@@ -392,7 +425,7 @@ static enum weft_status check_items(struct checker *checker)
     uint64_t taken = 0; /* strategies of the items beside this one */
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        const char *fault = item_fault(problem, item);
+        const char *fault = item_fault(problem, i);
         int32_t lane = problem->items[i].lane;
         if (fault == NULL && (lane < WEFT_LANE_FIRST || lane >= problem->n_lanes))
             fault = "it is on no lane that moves anything";

@@ -265,7 +265,9 @@ static bool read_strategy_name(const char *name, bool of_layer, struct weft_prob
         to->policy = WEFT_POLICY_COUNT;
         return weft_strategy_saved_home(name, &to->home);
     }
-    to->home = weft_strategy_home(name);
+    const enum weft_keep keep = weft_strategy_keep(name);
+    to->home = weft_keep_home(keep);
+    to->updates_there = keep == WEFT_KEEP_HOST_UPDATE;
     return weft_strategy_policy(name, &to->policy);
 }
 

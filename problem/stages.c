@@ -1,6 +1,7 @@
 #include "problem/stages.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ struct builder {
     const struct weft_stages *stages;
     struct weft_problem *problem;
     uint32_t allowed;                                  /* policies: bit p */
-    int32_t kinds[WEFT_HOME_COUNT][WEFT_POLICY_COUNT]; /* of strategies, in the problem */
+    int32_t kinds[WEFT_KEEP_COUNT][WEFT_POLICY_COUNT]; /* of strategies, in the problem */
     int32_t saved_kinds[WEFT_HOME_COUNT];              /* the same of layers' */
     struct weft_weigh_options weigh;
     struct weft_error *err;
@@ -23,6 +24,14 @@ static int known_homes(const struct weft_profile *profile)
 {
     return 1 << WEFT_HOME_DEVICE | (profile->tiers.host.given ? 1 << WEFT_HOME_HOST : 0) |
            (profile->tiers.disk.given ? 1 << WEFT_HOME_DISK : 0);
+}
+
+/* Ways to keep state in these homes; on the host it is updated if it is known how fast. */
+static int known_keeps(const struct weft_config *config, const struct weft_profile *profile)
+{
+    const bool updates = profile->tiers.host.given && profile->tiers.host.update_bytes_per_s > 0;
+    return weft_config_state_keeps(config) &
+           (known_homes(profile) | (updates ? 1 << WEFT_KEEP_HOST_UPDATE : 0));
 }
 
 /* As the disk's profile says, or what most disks are saturated by. */
@@ -41,15 +50,15 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
                                                     const struct weft_period_rule *rule)
 {
     const struct weft_profile_disk *disk = &profile->tiers.disk;
-    const int homes = rule->away ? weft_config_state_homes(config) & known_homes(profile) : 0;
+    const int keeps = rule->away ? known_keeps(config, profile) : 0;
     return (struct weft_weigh_options){
         .batch = weft_config_batch(config),
         .reduce = (enum weft_dtype)config->train.precision.reduce,
         .accumulate = (enum weft_dtype)config->train.precision.accumulate,
         .n_moments = weft_config_moments(config),
         .base_bytes = profile->base_bytes,
-        .state_homes = homes,
-        .ring = (homes & 1 << WEFT_HOME_DISK) != 0 ? ring_of(disk) : (struct weft_ring){0},
+        .state_keeps = keeps,
+        .ring = (keeps & 1 << WEFT_KEEP_DISK) != 0 ? ring_of(disk) : (struct weft_ring){0},
         .saved_homes = profile->tiers.host.given && weft_config_moves_activations(config)
                            ? weft_config_activation_homes(config)
                            : 0,
@@ -184,8 +193,8 @@ static enum weft_status policies_of(const struct builder *b, int32_t unit, uint3
         return weft_fail(
             b->err, WEFT_E_DATA,
             "%s: $.plan.policies: \"dp\" is all that unit %s may have, which it cannot "
-            "when gradients are reduced every micro-step: set train.reduce to "
-            "\"step\", or allow zero1",
+            "when gradients are reduced every micro-step, or state is updated on the host: set "
+            "train.reduce to \"step\" and plan.offload.update to \"device\", or allow zero1",
             b->config->source, b->stages->shards->units[unit].name);
     }
     *out = UINT32_C(1) << WEFT_POLICY_SDP;
@@ -193,21 +202,21 @@ static enum weft_status policies_of(const struct builder *b, int32_t unit, uint3
 }
 
 /* "fsdp", "fsdp+disk" */
-static const char *kind_name(struct weft_problem *problem, enum weft_home home,
+static const char *kind_name(struct weft_problem *problem, enum weft_keep keep,
                              enum weft_policy policy)
 {
     const char *name = weft_policy_name(policy);
-    if (home == WEFT_HOME_DEVICE) return name;
-    return weft_pool_format(&problem->pool, "%s+%s", name, weft_home_names[home]);
+    if (keep == WEFT_KEEP_DEVICE) return name;
+    return weft_pool_format(&problem->pool, "%s+%s", name, weft_keep_names[keep]);
 }
 
 /* Kinds are what some unit has: policies, in their order, with state on the device, and then
  * elsewhere. */
 static enum weft_status fill_kinds(struct builder *b)
 {
-    enum { MOST_KINDS = WEFT_HOME_COUNT * WEFT_POLICY_COUNT };
+    enum { MOST_KINDS = WEFT_KEEP_COUNT * WEFT_POLICY_COUNT };
     struct weft_problem *problem = b->problem;
-    uint32_t policies[WEFT_HOME_COUNT] = {0};
+    uint32_t policies[WEFT_KEEP_COUNT] = {0};
     problem->kinds =
         weft_pool_array(&problem->pool, MOST_KINDS + WEFT_HOME_COUNT, sizeof *problem->kinds);
     if (problem->kinds == NULL) return weft_fail_memory(b->err, "problem");
@@ -216,15 +225,15 @@ static enum weft_status fill_kinds(struct builder *b)
         const struct weft_weighed_unit *weighed = &b->stages->weights->units[u];
         WEFT_TRY(policies_of(b, u, &own));
         for (int32_t k = 0; k < weighed->n_strategies; k++)
-            policies[weighed->strategies[k].home] |= own & UINT32_C(1)
+            policies[weighed->strategies[k].keep] |= own & UINT32_C(1)
                                                                << weighed->strategies[k].policy;
     }
     for (int i = 0; i < MOST_KINDS; i++) {
-        int home = i / WEFT_POLICY_COUNT, p = i % WEFT_POLICY_COUNT;
-        if (!(policies[home] >> p & 1u)) continue;
-        const char *name = kind_name(problem, (enum weft_home)home, (enum weft_policy)p);
+        int keep = i / WEFT_POLICY_COUNT, p = i % WEFT_POLICY_COUNT;
+        if (!(policies[keep] >> p & 1u)) continue;
+        const char *name = kind_name(problem, (enum weft_keep)keep, (enum weft_policy)p);
         if (name == NULL) return weft_fail_memory(b->err, "problem");
-        b->kinds[home][p] = problem->n_kinds;
+        b->kinds[keep][p] = problem->n_kinds;
         problem->kinds[problem->n_kinds++] = name;
     }
     for (int home = 0; b->stages->weights->n_layers > 0 && home < WEFT_HOME_COUNT; home++) {
@@ -241,12 +250,13 @@ static enum weft_status fill_strategy(struct builder *b, int32_t u,
 {
     const struct weft_shards *shards = b->stages->shards;
     const struct weft_unit *unit = &shards->units[u];
-    to->kind = b->kinds[from->home][from->policy];
+    to->kind = b->kinds[from->keep][from->policy];
     to->name = b->problem->kinds[to->kind];
     to->policy = from->policy;
-    to->home = from->home;
+    to->home = weft_keep_home(from->keep);
+    to->updates_there = from->keep == WEFT_KEEP_HOST_UPDATE;
     WEFT_TRY(copy_holds(b, from->holds, from->n_holds, &to->holds, &to->n_holds));
-    if (!unit->trainable) return WEFT_OK;
+    if (!unit->trainable || to->updates_there) return WEFT_OK;
     int64_t owned = from->policy == WEFT_POLICY_DP ? unit->padded_elements
                                                    : unit->padded_elements / shards->ranks;
     to->times = weft_pool_array(&b->problem->pool, 1, sizeof *to->times);
@@ -320,8 +330,11 @@ static uint64_t strategies_of(const struct builder *b, const struct weft_item *i
     const struct weft_problem_decision *to = &b->problem->decisions[item->decision];
     uint64_t strategies = 0;
     for (int32_t k = 0; k < to->n_strategies; k++) {
-        uint64_t own = weft_weighed_strategies(weighed, 1u << to->strategies[k].policy) &
-                       weft_weighed_homes(weighed, 1u << to->strategies[k].home);
+        const struct weft_problem_strategy *of = &to->strategies[k];
+        const enum weft_keep keep =
+            of->updates_there ? WEFT_KEEP_HOST_UPDATE : (enum weft_keep)of->home;
+        uint64_t own = weft_weighed_strategies(weighed, 1u << of->policy) &
+                       weft_weighed_keeps(weighed, 1u << keep);
         if ((item->strategies & own) != 0) strategies |= UINT64_C(1) << k;
     }
     return strategies;
@@ -337,8 +350,14 @@ static int32_t lane_of(const struct weft_problem *problem, enum weft_lane_kind k
     return problem->n_lanes - 1;
 }
 
+static int64_t host_update_ns(const struct builder *b, int64_t bytes)
+{
+    return (int64_t)ceil(1e9 * (double)bytes / (double)b->profile->tiers.host.update_bytes_per_s);
+}
+
 /* The lane that an item's blocks move on, and how long one takes. With two networks gathers are on
- * the first, reductions on the other. */
+ * the first, reductions on the other. With clipping a gradient's part of the norm is taken before
+ * it goes down. */
 static struct weft_problem_item of_lane(const struct builder *b, struct weft_item item)
 {
     const struct weft_profile_tiers *tiers = &b->profile->tiers;
@@ -350,21 +369,60 @@ static struct weft_problem_item of_lane(const struct builder *b, struct weft_ite
         [WEFT_STATE_WRITE] = {WEFT_LANE_KIND_WRITE, &tiers->disk.write},
         [WEFT_STATE_UP] = {WEFT_LANE_KIND_UP, &tiers->host.up},
         [WEFT_STATE_DOWN] = {WEFT_LANE_KIND_DOWN, &tiers->host.down},
+        [WEFT_GRADIENT_DOWN] = {WEFT_LANE_KIND_DOWN, &tiers->host.down},
+        [WEFT_PARAMETERS_UP] = {WEFT_LANE_KIND_UP, &tiers->host.up},
         [WEFT_SAVED_DOWN] = {WEFT_LANE_KIND_DOWN, &tiers->host.down},
         [WEFT_SAVED_UP] = {WEFT_LANE_KIND_UP, &tiers->host.up},
     };
     const struct weft_curve *curve = moves[item.kind].curve;
     int32_t lane = WEFT_LANE_FIRST;
+    if (item.kind == WEFT_HOST_UPDATE)
+        return (struct weft_problem_item){.item = item,
+                                          .lane = lane_of(b->problem, WEFT_LANE_KIND_HOST),
+                                          .block_ns = host_update_ns(b, item.block_bytes),
+                                          .after = -1};
     if (curve != NULL) {
         lane = lane_of(b->problem, moves[item.kind].lane);
     } else {
         curve = &b->profile->collectives[item.kind];
         if (item.kind != WEFT_ALL_GATHER) lane = weft_problem_agree_lane(b->problem);
     }
-    return (struct weft_problem_item){.item = item,
-                                      .lane = lane,
-                                      .block_ns = weft_curve_at(curve, item.block_bytes),
-                                      .after = -1};
+    int64_t block_ns = weft_curve_at(curve, item.block_bytes);
+    if (item.kind == WEFT_GRADIENT_DOWN && !b->problem->period.rotated)
+        block_ns += weft_curve_at(&b->profile->norm,
+                                  item.block_bytes / weft_dtype_bytes(b->weigh.accumulate));
+    return (struct weft_problem_item){
+        .item = item, .lane = lane, .block_ns = block_ns, .after = -1};
+}
+
+/* The problem's item of a decision, of a kind, the last in time; -1: there is none. */
+static int32_t last_item(const struct weft_problem *problem, int32_t decision, int32_t kind)
+{
+    int32_t last = -1;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        if (problem->items[i].item.decision == decision && problem->items[i].item.kind == kind)
+            last = i;
+    return last;
+}
+
+/* What is updated on the host: gradients go down behind their reduction, parameters up behind their
+ * update, and what is gathered has come up. */
+static void link_chains(struct weft_problem *problem, int32_t decision)
+{
+    const int32_t update = last_item(problem, decision, WEFT_HOST_UPDATE);
+    const int32_t up = last_item(problem, decision, WEFT_PARAMETERS_UP);
+    const int32_t reduction = last_item(problem, decision, WEFT_REDUCE_SCATTER);
+    if (update < 0) return;
+    const uint64_t there = problem->items[update].item.strategies;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        struct weft_problem_item *it = &problem->items[i];
+        if (it->item.decision != decision) continue;
+        if (it->item.kind == WEFT_GRADIENT_DOWN) it->after = reduction;
+        if (it->item.kind == WEFT_PARAMETERS_UP) it->after = update;
+        if (it->item.kind == WEFT_ALL_GATHER && it->item.gather == 0 &&
+            (it->item.strategies & there) != 0)
+            it->after = up;
+    }
 }
 
 static enum weft_status fill_items(struct builder *b)
@@ -380,18 +438,24 @@ static enum weft_status fill_items(struct builder *b)
         if (item.strategies == 0) continue; /* no policy with it is allowed */
         problem->items[problem->n_items++] = of_lane(b, item);
     }
+    for (int32_t u = 0; u < weights->n_units; u++)
+        link_chains(problem, u);
     return WEFT_OK;
 }
 
-/* The host's tier, where state or what layers saved may be there, and the lanes of copies. */
+/* The host's tier, where state or what layers saved may be there, the lanes of copies, and that of
+ * updates there. */
 static enum weft_status fill_host(struct builder *b)
 {
     struct weft_problem *problem = b->problem;
-    if (((b->weigh.state_homes | b->weigh.saved_homes) & 1 << WEFT_HOME_HOST) == 0) return WEFT_OK;
+    const int homes = weft_weigh_state_homes(&b->weigh) | b->weigh.saved_homes;
+    if ((homes & 1 << WEFT_HOME_HOST) == 0) return WEFT_OK;
     problem->tiers[problem->n_tiers++] = (struct weft_problem_tier){
         "host", WEFT_HOME_HOST, b->config->cluster.host.memory_limit_bytes};
     WEFT_TRY(weft_problem_add_lane(problem, "down", WEFT_LANE_KIND_DOWN, b->err));
-    return weft_problem_add_lane(problem, "up", WEFT_LANE_KIND_UP, b->err);
+    WEFT_TRY(weft_problem_add_lane(problem, "up", WEFT_LANE_KIND_UP, b->err));
+    if ((b->weigh.state_keeps & 1 << WEFT_KEEP_HOST_UPDATE) == 0) return WEFT_OK;
+    return weft_problem_add_lane(problem, "host", WEFT_LANE_KIND_HOST, b->err);
 }
 
 /* The disk's tier, where state may be there, and its lanes: one where reads and writes take turns.
@@ -400,7 +464,7 @@ static enum weft_status fill_disk(struct builder *b)
 {
     struct weft_problem *problem = b->problem;
     const bool half = b->profile->tiers.disk.duplex == WEFT_DUPLEX_HALF;
-    if ((b->weigh.state_homes & 1 << WEFT_HOME_DISK) == 0) return WEFT_OK;
+    if ((b->weigh.state_keeps & 1 << WEFT_KEEP_DISK) == 0) return WEFT_OK;
     problem->tiers[problem->n_tiers++] =
         (struct weft_problem_tier){"disk", WEFT_HOME_DISK, b->config->cluster.disk.limit_bytes};
     WEFT_TRY(weft_problem_add_lane(problem, half ? "disk" : "read", WEFT_LANE_KIND_READ, b->err));

@@ -123,6 +123,11 @@ static int32_t gradient_of(const struct emitter *e, int32_t micro)
     return weft_period_reductions(&e->lowering->inputs->period->rule) > 1 ? micro : 0;
 }
 
+static bool updates_there(const struct emitter *e, int32_t unit)
+{
+    return weft_program_updates_there(e->lowering->program, unit);
+}
+
 static bool shards_parameters(const struct emitter *e, int32_t unit)
 {
     enum weft_policy policy = weft_plan_chosen(e->lowering->plan, unit)->policy;
@@ -227,6 +232,7 @@ static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
     bool agreed = e->lowering->plan->problem->period.agreed_updates;
     int64_t ns = weft_plan_slot_ns(e->lowering->plan, slot);
     int64_t update_ns = agreed ? ns / PASSES : ns;
+    if (updates_there(e, unit)) return;
     int32_t agree = agreed ? emit_moments(e, slot, unit, ns - update_ns) : -1;
     begin(e, WEFT_OP_UPDATE, slot, -1, unit, update_ns);
     wait_for_blocked(e);
@@ -324,8 +330,8 @@ static void emit_norm(struct emitter *e, int32_t slot)
     const struct weft_plan *plan = e->lowering->plan;
     int32_t norm = begin(e, WEFT_OP_NORM, slot, -1, -1, weft_plan_slot_ns(plan, slot));
     for (int32_t u = 0; !plan->problem->period.rotated && u < e->lowering->program->n_units; u++)
-        read_gradient(e, u);
-    touch(e, WEFT_BUFFER_RECORD, -1, WRITE);
+        if (!updates_there(e, u)) read_gradient(e, u);
+    touch(e, WEFT_BUFFER_RECORD, -1, READ | WRITE);
     int32_t agree = begin_agree(e, slot, -1);
     wait_for(e, norm);
     touch(e, WEFT_BUFFER_RECORD, -1, READ);
@@ -350,19 +356,36 @@ static void belong_to_step(struct emitter *e, const struct weft_item *item)
 
 static void touch_block(struct emitter *e, const struct weft_item *item, int32_t block)
 {
+    /* What the host updates comes and goes by blocks. */
+    const int32_t piece = updates_there(e, item->decision) ? block : -1;
     if (item->kind == WEFT_REDUCE_SCATTER) {
         touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, item->gather, block, READ);
         /* The slice is read too: the sum is added to what the micro-steps before have left there.
          */
-        touch(e, WEFT_BUFFER_REDUCED, item->decision, item->gather > 0 ? READ | WRITE : WRITE);
+        touch_piece(e, WEFT_BUFFER_REDUCED, item->decision, 0, piece,
+                    item->gather > 0 ? READ | WRITE : WRITE);
     } else if (item->kind == WEFT_ALL_REDUCE) {
         touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, 0, block, READ | WRITE);
     } else if (shards_parameters(e, item->decision)) {
-        touch(e, WEFT_BUFFER_SHARD, item->decision, READ);
+        touch_piece(e, WEFT_BUFFER_SHARD, item->decision, 0, piece, READ);
         touch_piece(e, WEFT_BUFFER_FULL, item->decision, item->gather, block, WRITE);
     } else {
         /* In place: this rank's slice of the block is read, the others' are written. */
-        touch(e, WEFT_BUFFER_FULL, item->decision, READ | WRITE);
+        touch_piece(e, WEFT_BUFFER_FULL, item->decision, 0, piece, READ | WRITE);
+    }
+}
+
+/* A part of an update on the host; what it does there is in no buffer of the program. */
+static void touch_there(struct emitter *e, const struct weft_item *item, int32_t block)
+{
+    const bool rotated = e->lowering->inputs->period->rule.rotated;
+    if (item->kind == WEFT_GRADIENT_DOWN) {
+        belong(e, e->lowering->inputs->period->rule.n_micro - 1, rotated);
+        touch_piece(e, WEFT_BUFFER_REDUCED, item->decision, 0, block, READ);
+        if (!rotated) touch(e, WEFT_BUFFER_RECORD, -1, READ | WRITE);
+    } else if (item->kind == WEFT_PARAMETERS_UP) {
+        touch_piece(e, shards_parameters(e, item->decision) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL,
+                    item->decision, 0, block, READ | WRITE);
     }
 }
 
@@ -370,11 +393,12 @@ static void touch_block(struct emitter *e, const struct weft_item *item, int32_t
 static void emit_placed(struct emitter *e, int32_t placement)
 {
     static const enum weft_op ops[WEFT_ITEM_KIND_COUNT] = {
-        [WEFT_ALL_GATHER] = WEFT_OP_ALL_GATHER, [WEFT_REDUCE_SCATTER] = WEFT_OP_REDUCE_SCATTER,
-        [WEFT_ALL_REDUCE] = WEFT_OP_ALL_REDUCE, [WEFT_STATE_READ] = WEFT_OP_READ,
-        [WEFT_STATE_WRITE] = WEFT_OP_WRITE,     [WEFT_STATE_UP] = WEFT_OP_COPY_UP,
-        [WEFT_STATE_DOWN] = WEFT_OP_COPY_DOWN,  [WEFT_SAVED_DOWN] = WEFT_OP_SAVED_DOWN,
-        [WEFT_SAVED_UP] = WEFT_OP_SAVED_UP,
+        [WEFT_ALL_GATHER] = WEFT_OP_ALL_GATHER,   [WEFT_REDUCE_SCATTER] = WEFT_OP_REDUCE_SCATTER,
+        [WEFT_ALL_REDUCE] = WEFT_OP_ALL_REDUCE,   [WEFT_STATE_READ] = WEFT_OP_READ,
+        [WEFT_STATE_WRITE] = WEFT_OP_WRITE,       [WEFT_STATE_UP] = WEFT_OP_COPY_UP,
+        [WEFT_STATE_DOWN] = WEFT_OP_COPY_DOWN,    [WEFT_GRADIENT_DOWN] = WEFT_OP_GRADIENT_DOWN,
+        [WEFT_HOST_UPDATE] = WEFT_OP_HOST_UPDATE, [WEFT_PARAMETERS_UP] = WEFT_OP_PARAMETERS_UP,
+        [WEFT_SAVED_DOWN] = WEFT_OP_SAVED_DOWN,   [WEFT_SAVED_UP] = WEFT_OP_SAVED_UP,
     };
     const struct weft_plan *plan = e->lowering->plan;
     const struct weft_placement *at = &plan->placements[placement];
@@ -402,6 +426,8 @@ static void emit_placed(struct emitter *e, int32_t placement)
                item->acquires && period->rule.rotated && item->last < period->drain);
         touch_of(e, item->acquires ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, decision->layer,
                  item->gather, item->acquires ? WRITE : READ);
+    } else if (weft_item_updates_there(item)) {
+        touch_there(e, item, at->block);
     } else if (weft_item_moves_state(item)) {
         touch_state(e, item->decision, item->acquires ? WRITE : READ);
     } else {
@@ -537,8 +563,8 @@ static bool belongs(const struct weft_problem *problem, const struct weft_lower_
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        const bool collective = weft_item_is_collective(item);
-        if (item->n_blocks != (collective ? inputs->shards->units[item->decision].n_blocks : 1))
+        const bool in_blocks = weft_item_is_collective(item) || weft_item_updates_there(item);
+        if (item->n_blocks != (in_blocks ? inputs->shards->units[item->decision].n_blocks : 1))
             return false;
         if (item->kind == WEFT_ALL_GATHER && item->gather >= period->n_uses[item->decision])
             return false;
@@ -546,16 +572,17 @@ static bool belongs(const struct weft_problem *problem, const struct weft_lower_
     return true;
 }
 
-/* Where the plan keeps each unit's state. */
-static enum weft_status list_homes(struct weft_lowering *lowering, struct weft_error *err)
+/* How the plan keeps each unit's state. */
+static enum weft_status list_keeps(struct weft_lowering *lowering, struct weft_error *err)
 {
     struct weft_program *program = lowering->program;
-    enum weft_home *homes =
-        weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *homes);
-    if (homes == NULL) return weft_fail_memory(err, "program");
+    enum weft_keep *keeps =
+        weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *keeps);
+    if (keeps == NULL) return weft_fail_memory(err, "program");
     for (int32_t u = 0; u < program->n_units; u++) {
-        homes[u] = weft_plan_chosen(lowering->plan, u)->home;
-        if (homes[u] != WEFT_HOME_DEVICE) program->homes = homes;
+        const struct weft_problem_strategy *chosen = weft_plan_chosen(lowering->plan, u);
+        keeps[u] = chosen->updates_there ? WEFT_KEEP_HOST_UPDATE : (enum weft_keep)chosen->home;
+        if (keeps[u] != WEFT_KEEP_DEVICE) program->keeps = keeps;
     }
     return WEFT_OK;
 }
@@ -617,7 +644,7 @@ static enum weft_status prepare(struct weft_lowering *lowering, struct weft_erro
     program->n_units = weft_problem_n_units(plan->problem);
     program->n_layers = n_layers;
     program->period = plan->problem->period;
-    WEFT_TRY(list_homes(lowering, err));
+    WEFT_TRY(list_keeps(lowering, err));
     WEFT_TRY(copy_lanes(plan->problem, program, err));
     program->base_bytes = inputs->weigh.base_bytes;
     program->ring = weft_weigh_ring(&inputs->weigh, inputs->shards);
@@ -716,8 +743,8 @@ struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
     };
 }
 
-/* A strategy that programs know is a policy, with state on the device, or behind a '+' its home; of
- * a layer a home on the device or the host. */
+/* A strategy that programs know is a policy, with state on the device, or behind a '+' how it is
+ * kept; of a layer a home on the device or the host. */
 static bool is_known(const struct weft_problem_decision *decision,
                      const struct weft_problem_strategy *strategy)
 {
@@ -727,8 +754,10 @@ static bool is_known(const struct weft_problem_decision *decision,
     const size_t length = strlen(policy);
     if (strncmp(strategy->name, policy, length) != 0) return false;
     if (strategy->name[length] == '\0') return strategy->home == WEFT_HOME_DEVICE;
-    return strategy->home != WEFT_HOME_DEVICE && strategy->name[length] == '+' &&
-           strcmp(strategy->name + length + 1, weft_home_names[strategy->home]) == 0;
+    const enum weft_keep keep =
+        strategy->updates_there ? WEFT_KEEP_HOST_UPDATE : (enum weft_keep)strategy->home;
+    return keep != WEFT_KEEP_DEVICE && strategy->name[length] == '+' &&
+           strcmp(strategy->name + length + 1, weft_keep_names[keep]) == 0;
 }
 
 static enum weft_status check_lowers(const struct weft_plan *plan, struct weft_error *err)

@@ -44,18 +44,20 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     const struct weft_unit *unit = &inputs->shards->units[u];
     enum weft_policy policy = weft_plan_chosen(plan, u)->policy;
     bool gathered = policy == WEFT_POLICY_SDP || policy == WEFT_POLICY_FSDP;
+    const bool there = weft_program_updates_there(maker->lowering->program, u);
+    const int32_t pieces = there ? unit->n_blocks : 1; /* of what the host updates block by block */
     int64_t full = unit->padded_elements;
     int64_t slice = full / inputs->shards->ranks;
     int64_t owned = policy == WEFT_POLICY_DP ? full : slice;
     int64_t compute_bytes = weft_dtype_bytes(inputs->weigh.batch.compute);
     int64_t state_bytes = owned * weft_dtype_bytes(WEFT_F32);
     if (kind == WEFT_BUFFER_SHARD && gathered) {
-        make(maker, kind, WEFT_CATEGORY_SHARDED_PARAMETERS, u, 0, slice * compute_bytes, 1);
+        make(maker, kind, WEFT_CATEGORY_SHARDED_PARAMETERS, u, 0, slice * compute_bytes, pieces);
     } else if (kind == WEFT_BUFFER_FULL) {
         int32_t instances = gathered ? weft_lower_residencies(plan, u) : 1;
         for (int32_t i = 0; i < instances; i++) {
             make(maker, kind, WEFT_CATEGORY_GATHERED_PARAMETERS, u, i, full * compute_bytes,
-                 gathered ? unit->n_blocks : 1);
+                 gathered ? unit->n_blocks : pieces);
         }
     }
     if (!unit->trainable) return;
@@ -63,7 +65,7 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     if ((kind == WEFT_BUFFER_MOMENT1 && n_moments >= 1) ||
         (kind == WEFT_BUFFER_MOMENT2 && n_moments >= 2) ||
         (kind == WEFT_BUFFER_MASTER && inputs->weigh.batch.compute != WEFT_F32)) {
-        make(maker, kind, WEFT_CATEGORY_OPTIMIZER_STATE, u, 0, state_bytes, 1);
+        if (!there) make(maker, kind, WEFT_CATEGORY_OPTIMIZER_STATE, u, 0, state_bytes, 1);
     } else if (kind == WEFT_BUFFER_GRADIENT) {
         int32_t reductions = weft_period_reductions(&inputs->period->rule);
         for (int32_t i = 0; i < reductions; i++) {
@@ -77,7 +79,7 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
         }
     } else if (kind == WEFT_BUFFER_REDUCED && policy != WEFT_POLICY_DP) {
         make(maker, kind, WEFT_CATEGORY_SHARDED_GRADIENTS, u, 0,
-             slice * weft_dtype_bytes(inputs->weigh.accumulate), 1);
+             slice * weft_dtype_bytes(inputs->weigh.accumulate), pieces);
     }
 }
 

@@ -10,6 +10,7 @@ enum weft_stream_kind {
     /* Those below only where something is done there. */
     WEFT_STREAM_DOWN,  /* copies to the host's memory */
     WEFT_STREAM_UP,    /* and back */
+    WEFT_STREAM_HOST,  /* updates there */
     WEFT_STREAM_READ,  /* of a disk, and of its writes too where it has one lane */
     WEFT_STREAM_WRITE, /* where it has two */
     WEFT_STREAM_COUNT
@@ -36,9 +37,14 @@ enum weft_stream_kind {
     X(READ, "read", READ)      /* unit: its state, from the disk into the arena */                 \
     X(WRITE, "write", WRITE)   /* unit: and back */                                                \
     X(COPY_UP, "copy_up", UP)  /* unit: its state, from the host's memory into the arena */        \
-    X(COPY_DOWN, "copy_down", DOWN)   /* unit: and back */                                         \
-    X(SAVED_DOWN, "saved_down", DOWN) /* layer: what it saved, from the arena to the host */       \
-    X(SAVED_UP, "saved_up", UP)       /* layer: and back, restored */
+    X(COPY_DOWN, "copy_down", DOWN) /* unit: and back */                                           \
+    X(GRADIENT_DOWN, "gradient_down",                                                              \
+      DOWN)                               /* unit: a block of its reduced gradient to the host;    \
+                                             with clipping into the record its norm bins first */  \
+    X(HOST_UPDATE, "host_update", HOST)   /* unit: optimizer on a block, on the host */            \
+    X(PARAMETERS_UP, "parameters_up", UP) /* unit: and its parameters back */                      \
+    X(SAVED_DOWN, "saved_down", DOWN)     /* layer: what it saved, from the arena to the host */   \
+    X(SAVED_UP, "saved_up", UP)           /* layer: and back, restored */
 
 enum weft_op {
 #define WEFT_OP_ENUMERATOR(name, text, stream) WEFT_OP_##name,
@@ -52,5 +58,7 @@ enum weft_stream_kind weft_op_stream(enum weft_op op); /* where each lane has on
 /* Ops that move a unit's state: from its home, or back there. */
 bool weft_op_brings_state(enum weft_op op);
 bool weft_op_takes_state(enum weft_op op);
+/* Ops that are a unit's update on the host, or bring its parameters from there. */
+bool weft_op_updates_there(enum weft_op op);
 
 #endif

@@ -33,7 +33,12 @@ enum weft_stream_kind weft_program_stream(const struct weft_program *program, in
 
 enum weft_home weft_program_home(const struct weft_program *program, int32_t unit)
 {
-    return program->homes == NULL ? WEFT_HOME_DEVICE : program->homes[unit];
+    return program->keeps == NULL ? WEFT_HOME_DEVICE : weft_keep_home(program->keeps[unit]);
+}
+
+bool weft_program_updates_there(const struct weft_program *program, int32_t unit)
+{
+    return program->keeps != NULL && program->keeps[unit] == WEFT_KEEP_HOST_UPDATE;
 }
 
 bool weft_program_is_away(const struct weft_program *program, int32_t unit)
@@ -49,6 +54,11 @@ bool weft_op_brings_state(enum weft_op op)
 bool weft_op_takes_state(enum weft_op op)
 {
     return op == WEFT_OP_WRITE || op == WEFT_OP_COPY_DOWN;
+}
+
+bool weft_op_updates_there(enum weft_op op)
+{
+    return op == WEFT_OP_HOST_UPDATE || op == WEFT_OP_PARAMETERS_UP;
 }
 
 const char *weft_buffer_kind_name(enum weft_buffer_kind kind)

@@ -67,9 +67,10 @@ struct weft_program {
     int64_t staging_bytes;      /* of the ring, where it is in the device's memory */
     struct weft_paging *paging; /* of the buffers; owned */
     enum weft_policy *policies; /* by unit */
-    enum weft_home *homes;      /* by unit: of its master and moments, which if that is not the
-                                   device are in the arena only from their READ or COPY_UP to their
-                                   WRITE or COPY_DOWN; NULL: all are on the device */
+    enum weft_keep *keeps; /* by unit: of its master and moments, which if their home is not the
+                              device are in the arena only from their READ or COPY_UP to their
+                              WRITE or COPY_DOWN, and if they are updated there never; NULL: all
+                              are on the device */
     int32_t n_units;
     int64_t *saved_at;  /* by layer: where in the host's memory what it saved is while it is away,
                            one micro-step's at a time; -1: it stays; NULL: all does */
@@ -132,6 +133,8 @@ static inline int64_t weft_program_outside_bytes(const struct weft_program *prog
 /* Where a unit's master and moments are; and whether that is elsewhere than on the device. */
 enum weft_home weft_program_home(const struct weft_program *program, int32_t unit);
 bool weft_program_is_away(const struct weft_program *program, int32_t unit);
+/* Whether a unit is updated on the host, and not on the device. */
+bool weft_program_updates_there(const struct weft_program *program, int32_t unit);
 
 /* Whether what a layer saved is on the host between its forward and its backward. */
 static inline bool weft_program_saves_away(const struct weft_program *program, int32_t layer)

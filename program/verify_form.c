@@ -97,6 +97,8 @@ static bool serves(const struct weft_program *program, const struct weft_instruc
         return kind == WEFT_LANE_KIND_DOWN;
     case WEFT_STREAM_UP:
         return kind == WEFT_LANE_KIND_UP;
+    case WEFT_STREAM_HOST:
+        return kind == WEFT_LANE_KIND_HOST;
     case WEFT_STREAM_READ:
         return kind == WEFT_LANE_KIND_READ;
     case WEFT_STREAM_WRITE:
@@ -121,7 +123,8 @@ static bool copies(enum weft_op op)
 static bool moves_block(enum weft_op op)
 {
     return op == WEFT_OP_ALL_GATHER || op == WEFT_OP_REDUCE_SCATTER || op == WEFT_OP_ALL_REDUCE ||
-           weft_op_brings_state(op) || weft_op_takes_state(op) || copies(op);
+           weft_op_brings_state(op) || weft_op_takes_state(op) || weft_op_updates_there(op) ||
+           op == WEFT_OP_GRADIENT_DOWN || copies(op);
 }
 
 /* Dependencies on what comes first in issue order cannot be a cycle. */

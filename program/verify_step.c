@@ -3,23 +3,31 @@
 #include "program/program_text.h"
 #include "program/verify.h"
 
+/* An update on the host as far as it has been read: how many blocks have gone down, were updated
+ * and came up, and the last instruction of each; -1: none. */
+struct there {
+    int32_t downs, updates, ups;
+    int32_t down, first_update, update, up;
+};
+
 /* The step as far as it has been read: in issue order, and what a rotated period carries over from
  * the last one at the end, as it follows in the next period. */
 struct step {
     const struct weft_program *program;
     const struct weft_order *order;
     struct weft_error *err;
-    int32_t *updates; /* by unit: its UPDATE, or -1 */
-    int32_t *reads;   /* by unit that is away: its READ or COPY_UP, or -1 */
-    int32_t *writes;  /* and its WRITE or COPY_DOWN */
-    int32_t *downs;   /* by layer: its last SAVED_DOWN, or -1 */
-    int32_t *ups;     /* and its last SAVED_UP */
-    int32_t moments;  /* of the update that has been begun: its MOMENTS, or -1 */
-    int32_t agreed;   /* its AGREE, or -1 */
-    int32_t *moved;   /* by buffer: blocks gathered into it or reduced from it */
-    int32_t *summed;  /* by unit: micro-steps whose gradients are all in its slice */
-    int32_t n_layers; /* of the model */
-    int32_t layers;   /* forwards and backwards seen */
+    int32_t *updates;    /* by unit: its UPDATE, or -1 */
+    int32_t *reads;      /* by unit that is away: its READ or COPY_UP, or -1 */
+    int32_t *writes;     /* and its WRITE or COPY_DOWN */
+    struct there *there; /* by unit that the host updates */
+    int32_t *downs;      /* by layer: its last SAVED_DOWN, or -1 */
+    int32_t *ups;        /* and its last SAVED_UP */
+    int32_t moments;     /* of the update that has been begun: its MOMENTS, or -1 */
+    int32_t agreed;      /* its AGREE, or -1 */
+    int32_t *moved;      /* by buffer: blocks gathered into it or reduced from it */
+    int32_t *summed;     /* by unit: micro-steps whose gradients are all in its slice */
+    int32_t n_layers;    /* of the model */
+    int32_t layers;      /* forwards and backwards seen */
     int32_t norm, agree, finish;
 };
 
@@ -69,6 +77,29 @@ static enum weft_status move_block(struct step *step, int32_t index,
     return WEFT_OK;
 }
 
+static int32_t blocks_of(const struct weft_program *program, int32_t unit)
+{
+    return program->buffers[weft_program_buffer(program, WEFT_BUFFER_GRADIENT, unit, 0)].n_pieces;
+}
+
+/* True when an instruction comes after one of that op, of its unit and block. */
+static bool comes_after(const struct weft_program *program, const struct weft_instruction *at,
+                        enum weft_op op)
+{
+    const struct weft_instruction *before = &program->instructions[at->after];
+    return at->after > 0 && before->op == op && before->unit == at->unit &&
+           before->block == at->block;
+}
+
+/* What the host updates is gathered when it has come up: block by block, and again when all has. */
+static bool is_up(const struct step *step, int32_t index)
+{
+    const struct weft_instruction *at = &step->program->instructions[index];
+    const struct there *there = &step->there[at->unit];
+    if (comes_after(step->program, at, WEFT_OP_PARAMETERS_UP)) return there->ups > at->block;
+    return there->ups == blocks_of(step->program, at->unit) && is_before(step, there->up, index);
+}
+
 static enum weft_status check_gather(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -84,7 +115,8 @@ static enum weft_status check_gather(struct step *step, int32_t index)
     }
     int32_t update = step->updates[at->unit];
     bool trains = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, at->unit, 0) >= 0;
-    if (trains && (update < 0 || !is_before(step, update, index))) {
+    const bool there = weft_program_updates_there(program, at->unit);
+    if (trains && (there ? !is_up(step, index) : update < 0 || !is_before(step, update, index))) {
         return fault(step, index, "it may start before the unit's update is over");
     }
     return move_block(step, index, to);
@@ -202,6 +234,8 @@ static enum weft_status check_update(struct step *step, int32_t index)
     const struct weft_instruction *at = &program->instructions[index];
     enum weft_policy policy = program->policies[at->unit];
     WEFT_TRY(check_agreement(step, index));
+    if (weft_program_updates_there(program, at->unit))
+        return fault(step, index, "its unit is updated on the host");
     if (step->updates[at->unit] >= 0) return fault(step, index, "the unit is updated twice");
     if (step->layers > (program->period.update_ahead > 0 ? step->n_layers : 0) &&
         !program->period.rotated) {
@@ -257,6 +291,71 @@ static enum weft_status check_moved(struct step *step, int32_t index)
         return fault(step, index, "it does not stand on its side of the unit's update");
     seen[at->unit] = index;
     return WEFT_OK;
+}
+
+/* A block of a reduced gradient goes down behind its last reduction, and not before what was there
+ * has been used. */
+static enum weft_status check_gradient_down(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    struct there *there = &step->there[at->unit];
+    const struct weft_operand *from =
+        find_operand(program, at, WEFT_BUFFER_REDUCED, at->unit, false);
+    const bool records = find_operand(program, at, WEFT_BUFFER_RECORD, -1, true) != NULL;
+    if (from == NULL || (program->buffers[from->buffer].n_pieces > 1 && from->piece != at->block))
+        return fault(step, index, "it does not copy its unit's reduced gradient");
+    if (records == program->period.rotated)
+        return fault(step, index, "the norm wants its part, and with clipping alone");
+    if (!comes_after(program, at, WEFT_OP_REDUCE_SCATTER) ||
+        program->instructions[at->after].micro != program->period.n_micro - 1)
+        return fault(step, index, "it does not come after its block's last reduction");
+    if (there->updates != blocks_of(program, at->unit) || !is_before(step, there->update, index))
+        return fault(step, index, "the gradient before it may still be in use");
+    if (program->period.rotated && !weft_order_before(step->order, index, there->first_update))
+        return fault(step, index, "its unit's update does not wait for it");
+    if (at->block != there->downs++) return fault(step, index, "blocks do not go down in order");
+    there->down = index;
+    return WEFT_OK;
+}
+
+static enum weft_status check_host_update(struct step *step, int32_t index)
+{
+    const struct weft_instruction *at = &step->program->instructions[index];
+    struct there *there = &step->there[at->unit];
+    if (at->block != there->updates++) return fault(step, index, "blocks are not updated in order");
+    if (at->block == 0) there->first_update = index;
+    there->update = index;
+    return WEFT_OK;
+}
+
+/* When all blocks are up, the unit is as if it had been updated on the device. */
+static enum weft_status check_parameters_up(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    struct there *there = &step->there[at->unit];
+    const bool resident = program->policies[at->unit] == WEFT_POLICY_ZERO1;
+    const struct weft_operand *to =
+        find_operand(program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit, true);
+    if (to == NULL || (program->buffers[to->buffer].n_pieces > 1 && to->piece != at->block))
+        return fault(step, index, "it does not bring its block of the unit's parameters");
+    if (!comes_after(program, at, WEFT_OP_HOST_UPDATE) || there->updates <= at->block)
+        return fault(step, index, "it does not come after its block's update");
+    if (at->block != there->ups++) return fault(step, index, "blocks do not come up in order");
+    there->up = index;
+    if (there->ups == blocks_of(program, at->unit)) step->updates[at->unit] = index;
+    return WEFT_OK;
+}
+
+static enum weft_status check_there(struct step *step, int32_t index)
+{
+    const struct weft_instruction *at = &step->program->instructions[index];
+    if (!weft_program_updates_there(step->program, at->unit))
+        return fault(step, index, "its unit is not updated on the host");
+    if (at->op == WEFT_OP_GRADIENT_DOWN) return check_gradient_down(step, index);
+    return at->op == WEFT_OP_HOST_UPDATE ? check_host_update(step, index)
+                                         : check_parameters_up(step, index);
 }
 
 /* What a layer saved is on the host one micro-step at a time: a SAVED_DOWN follows the SAVED_UP of
@@ -384,9 +483,13 @@ static enum weft_status check_norm(struct step *step, int32_t index)
     WEFT_TRY(check_complete(step, true, index));
     for (int32_t u = 0; u < program->n_units; u++) {
         bool whole = program->policies[u] == WEFT_POLICY_DP;
-        bool normed =
-            find_operand(program, &program->instructions[index],
-                         whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u, false) != NULL;
+        const bool there = weft_program_updates_there(program, u);
+        if (there && (step->there[u].downs != blocks_of(program, u) ||
+                      !is_before(step, step->there[u].down, index)))
+            return fault(step, index, "not all gradients that the host updates with are down");
+        bool normed = there || find_operand(program, &program->instructions[index],
+                                            whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u,
+                                            false) != NULL;
         bool trained = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, u, 0) >= 0;
         if (normed != trained || trained != (step->updates[u] >= 0)) {
             return fault(step, index, "the units that train, update and are in the norm differ");
@@ -440,6 +543,10 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
     case WEFT_OP_COPY_UP:
     case WEFT_OP_COPY_DOWN:
         return check_moved(step, index);
+    case WEFT_OP_GRADIENT_DOWN:
+    case WEFT_OP_HOST_UPDATE:
+    case WEFT_OP_PARAMETERS_UP:
+        return check_there(step, index);
     case WEFT_OP_SAVED_DOWN:
     case WEFT_OP_SAVED_UP:
         return check_copied(step, index);
@@ -461,7 +568,11 @@ static enum weft_status check_trained(const struct step *step, int32_t last)
         if (trained != (step->updates[u] >= 0)) {
             return fault(step, last, "not every unit that trains has been updated");
         }
-        if (!weft_program_is_away(step->program, u)) continue;
+        if (weft_program_updates_there(step->program, u) &&
+            step->there[u].downs != blocks_of(step->program, u))
+            return fault(step, last, "not all gradients that the host updates with are down");
+        if (!weft_program_is_away(step->program, u) || weft_program_updates_there(step->program, u))
+            continue;
         if (step->writes[u] < 0 || !is_before(step, step->writes[u], last))
             return fault(step, last, "not all state that is away has been written");
     }
@@ -509,6 +620,7 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .updates = calloc((size_t)program->n_units + 1, sizeof *step.updates),
         .reads = calloc((size_t)program->n_units + 1, sizeof *step.reads),
         .writes = calloc((size_t)program->n_units + 1, sizeof *step.writes),
+        .there = calloc((size_t)program->n_units + 1, sizeof *step.there),
         .downs = calloc((size_t)program->n_layers + 1, sizeof *step.downs),
         .ups = calloc((size_t)program->n_layers + 1, sizeof *step.ups),
         .moved = calloc((size_t)program->n_buffers + 1, sizeof *step.moved),
@@ -520,11 +632,13 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .finish = -1,
     };
     bool room = step.updates != NULL && step.reads != NULL && step.writes != NULL &&
-                step.downs != NULL && step.ups != NULL && step.moved != NULL && step.summed != NULL;
+                step.there != NULL && step.downs != NULL && step.ups != NULL &&
+                step.moved != NULL && step.summed != NULL;
     enum weft_status status = room ? check_all(&step) : weft_fail_memory(err, "verification");
     free(step.updates);
     free(step.reads);
     free(step.writes);
+    free(step.there);
     free(step.downs);
     free(step.ups);
     free(step.moved);

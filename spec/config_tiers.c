@@ -16,6 +16,7 @@ enum { PATH_BYTES = 64 };
 
 static const char *const duplexes[] = {"half", "full", NULL};
 const char *const weft_home_names[] = {"device", "host", "disk", NULL};
+const char *const weft_keep_names[] = {"device", "host", "disk", "host-update"};
 static const char *const activation_homes[] = {"device", "host", NULL};
 
 static const struct weft_field lane_fields[] = {
@@ -42,7 +43,8 @@ static const struct weft_field host_fields[] = {
 const struct weft_field_table weft_host_table = {
     "host",
     "Memory of the host as a tier that optimizer state and master may be moved to, copied up "
-    "before a unit's update and down behind it, and what layers save for their backward, copied "
+    "before a unit's update and down behind it, or updated there, with the reduced gradient copied "
+    "down and the parameters up; and what layers save for their backward, copied "
     "down behind the forward and up before the backward; where `memory_limit` asks for it. Limits "
     "and rates are of one rank with all ranks of its node at work. Trained with on the cpu alone.",
     ROWS(host_fields)};
@@ -78,6 +80,11 @@ static const struct weft_field offload_fields[] = {
     {"activations", WEFT_FIELD_CHOICES, AT(weft_offload_spec, activations), "null", 0, 0,
      activation_homes, NULL,
      "tiers that what layers save for their backward may be in; left out: all that there are"},
+    {"update", WEFT_FIELD_CHOICES, AT(weft_offload_spec, update), "null", 0, 0, activation_homes,
+     NULL,
+     "where state that is in the host's memory may be updated: on the device, which it is copied "
+     "up "
+     "to and down from, or there, with gradients copied down and parameters up; left out: both"},
 };
 const struct weft_field_table weft_offload_table = {
     "offload", "Which tiers of the cluster a plan may use.", ROWS(offload_fields)};
@@ -93,6 +100,15 @@ int weft_config_state_homes(const struct weft_config *config)
 {
     const int homes = homes_of(&config->cluster);
     return config->plan.offload.state == 0 ? homes : config->plan.offload.state & homes;
+}
+
+int weft_config_state_keeps(const struct weft_config *config)
+{
+    const int homes = weft_config_state_homes(config), on_host = 1 << WEFT_HOME_HOST;
+    const int update = config->plan.offload.update;
+    const bool there = (homes & on_host) != 0 && (update == 0 || (update & on_host) != 0);
+    const bool device = update == 0 || (update & 1 << WEFT_HOME_DEVICE) != 0;
+    return (device ? homes : homes & ~on_host) | (there ? 1 << WEFT_KEEP_HOST_UPDATE : 0);
 }
 
 bool weft_config_moves_state(const struct weft_config *config)
@@ -156,6 +172,7 @@ void weft_config_check_tiers(const struct weft_section *run, const struct weft_s
     char path[PATH_BYTES];
     check_homes(config, run->source, "state", offload->state, findings);
     check_homes(config, run->source, "activations", offload->activations, findings);
+    check_homes(config, run->source, "update", offload->update, findings);
     if (c->host.given && c->emulate_link) {
         check_emulated(cluster, &c->host.down, "down", findings);
         check_emulated(cluster, &c->host.up, "up", findings);

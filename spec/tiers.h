@@ -15,6 +15,23 @@ struct weft_link {
 enum weft_home { WEFT_HOME_DEVICE, WEFT_HOME_HOST, WEFT_HOME_DISK, WEFT_HOME_COUNT };
 extern const char *const weft_home_names[WEFT_HOME_COUNT + 1]; /* NULL at the end */
 
+/* How a unit's state is kept: in which home, and whether it is updated there or on the device.
+ * Those that are updated on the device have their home's number. */
+enum weft_keep {
+    WEFT_KEEP_DEVICE,
+    WEFT_KEEP_HOST,
+    WEFT_KEEP_DISK,
+    WEFT_KEEP_HOST_UPDATE, /* on the host, and updated there */
+    WEFT_KEEP_COUNT
+};
+/* "device", "host", "disk", "host-update": behind a policy's name they name a strategy. */
+extern const char *const weft_keep_names[WEFT_KEEP_COUNT];
+
+static inline enum weft_home weft_keep_home(enum weft_keep keep)
+{
+    return keep == WEFT_KEEP_HOST_UPDATE ? WEFT_HOME_HOST : (enum weft_home)keep;
+}
+
 /* Limits and rates are of one rank, with all ranks of its node at work at once. */
 struct weft_host_spec {
     bool given; /* first: without it there is no such tier */
@@ -40,13 +57,16 @@ struct weft_disk_spec {
 struct weft_offload_spec {
     bool given; /* first */
     int state, activations;
+    int update; /* where state that is on the host may be updated: device, host */
 };
 
 struct weft_config;
 
 /* Where state may be: a bit for each enum weft_home. */
 int weft_config_state_homes(const struct weft_config *config);
-/* The same of activations. */
+/* How it may be kept there: a bit for each enum weft_keep. */
+int weft_config_state_keeps(const struct weft_config *config);
+/* The same as the first of activations. */
 int weft_config_activation_homes(const struct weft_config *config);
 /* Whether state, or activations, may be kept elsewhere than on the device. */
 bool weft_config_moves_state(const struct weft_config *config);

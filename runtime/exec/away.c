@@ -56,7 +56,7 @@ static void list_unit(struct exec_away *away, int32_t u)
     const struct exec_unit *unit = &away->exec->units[u];
     int64_t blocks = 0;
     for (int state = 0; state < STATES; state++) {
-        if (weft_exec_state_at(&unit->nn, (enum weft_state)state) == NULL) continue;
+        if (!unit->states[state]) continue;
         const int64_t n = (unit->state_bytes.end + block_bytes(away) - 1) / block_bytes(away);
         away->units[u][state] = (struct away_state){away->n_blocks + blocks, n};
         blocks += n;

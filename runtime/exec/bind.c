@@ -221,6 +221,20 @@ static struct exec_saved saved_of(const struct binding *binding, enum weft_buffe
                                .layer = at->layer};
 }
 
+static enum weft_status bind_there(const struct binding *binding, const struct exec_there **out,
+                                   struct weft_error *err)
+{
+    const struct weft_instruction *at = binding->at;
+    const struct exec_unit *unit = &binding->exec->units[at->unit];
+    enum weft_buffer_kind kind = unit->resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD;
+    if (at->op == WEFT_OP_GRADIENT_DOWN) kind = WEFT_BUFFER_REDUCED;
+    struct exec_there *there;
+    WEFT_TRY(weft_exec_bind_there(binding->exec, unit, at->block, address(binding, kind, at->unit),
+                                  &there, err));
+    *out = there;
+    return WEFT_OK;
+}
+
 static enum weft_status bind_work(const struct binding *binding, int32_t *written,
                                   struct exec_bound *bound, struct weft_error *err)
 {
@@ -238,6 +252,10 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
     case WEFT_OP_COPY_UP:
     case WEFT_OP_COPY_DOWN:
         return bind_units(binding, at->unit, 1, bound, err);
+    case WEFT_OP_GRADIENT_DOWN:
+    case WEFT_OP_HOST_UPDATE:
+    case WEFT_OP_PARAMETERS_UP:
+        return bind_there(binding, &bound->with.there, err);
     case WEFT_OP_ZERO:
         bound->with.unit.unit = &binding->exec->units[at->unit];
         bound->with.unit.gradient = address(binding, WEFT_BUFFER_GRADIENT, at->unit);
@@ -281,7 +299,7 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int 
     bound->carried = at->carried;
     bound->updates = at->op == WEFT_OP_MOMENTS || at->op == WEFT_OP_UPDATE ||
                      weft_op_brings_state(at->op) || weft_op_takes_state(at->op) ||
-                     (at->op == WEFT_OP_AGREE && at->unit >= 0);
+                     weft_op_updates_there(at->op) || (at->op == WEFT_OP_AGREE && at->unit >= 0);
     WEFT_TRY(bind_waits(exec, i, bound, err));
     const struct binding binding = {exec, at, parity};
     return bind_work(&binding, written, bound, err);

@@ -27,8 +27,8 @@ static enum weft_status create_events(struct weft_exec *exec, struct weft_error 
 static enum weft_status create_streams(struct weft_exec *exec, struct weft_error *err)
 {
     enum { ITEMS_EACH = 8 }; /* waits, stamps, poison, the work, advance, record */
-    static const char *const names[WEFT_STREAM_COUNT] = {"compute", "channel", "down",
-                                                         "up",      "read",    "write"};
+    static const char *const names[WEFT_STREAM_COUNT] = {"compute", "channel", "down", "up",
+                                                         "host",    "read",    "write"};
     const struct weft_program *program = exec->options.program;
     const bool contends = weft_rates_contend(program->lanes[WEFT_LANE_FIRST].rates);
     int64_t items[WEFT_STREAM_COUNT] = {0};
@@ -111,6 +111,7 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
     WEFT_TRY(weft_exec_places_fill(program, exec->options.poison, &exec->pool, &exec->places, err));
     WEFT_TRY(weft_exec_units_fill(exec, err));
     WEFT_TRY(weft_exec_host_create(exec, &exec->host, err));
+    WEFT_TRY(weft_exec_updater_create(exec, &exec->updater, err));
     WEFT_TRY(weft_exec_away_create(exec, &exec->away, err));
     WEFT_TRY(create_streams(exec, err));
     for (int s = WEFT_STREAM_DOWN; s < WEFT_STREAM_COUNT; s++)
@@ -175,6 +176,7 @@ void weft_exec_destroy(struct weft_exec *exec)
         if (exec->events[i] != NULL) weft_event_destroy(exec->events[i]);
     }
     weft_exec_away_destroy(exec->away);
+    weft_exec_updater_destroy(exec->updater);
     weft_exec_host_destroy(exec->host);
     weft_exec_live_destroy(exec->live);
     weft_pool_finish(&exec->pool);
@@ -184,7 +186,9 @@ void weft_exec_destroy(struct weft_exec *exec)
 static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
 {
     /* Where nothing is updated state has not changed, and a save in the background may read it. */
-    if (weft_op_takes_state(bound->op) && !exec->pending.valid) return;
+    if ((weft_op_takes_state(bound->op) || weft_op_updates_there(bound->op)) &&
+        !exec->pending.valid)
+        return;
     switch (bound->op) {
     case WEFT_OP_MARK:
         weft_exec_poison_push(exec, bound->slot);
@@ -237,6 +241,15 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         return;
     case WEFT_OP_COPY_DOWN:
         weft_exec_push_copy(exec, bound->stream, WEFT_COPY_DOWN, bound->with.unit.unit);
+        return;
+    case WEFT_OP_GRADIENT_DOWN:
+        weft_exec_push_gradient_down(exec, bound->stream, bound->with.there);
+        return;
+    case WEFT_OP_HOST_UPDATE:
+        weft_exec_push_host_update(exec, bound->stream, bound->with.there);
+        return;
+    case WEFT_OP_PARAMETERS_UP:
+        weft_exec_push_parameters_up(exec, bound->stream, bound->with.there);
         return;
     case WEFT_OP_SAVED_DOWN:
         weft_exec_push_saved(exec, bound->stream, WEFT_COPY_DOWN, &bound->with.saved);
@@ -406,7 +419,8 @@ static bool is_of_update(const struct weft_exec *exec, const struct exec_bound *
 /* What stands on a lane behind state: MARKs wait for it, and so for the state. */
 static bool is_behind_updates(const struct exec_bound *bound)
 {
-    return bound->op == WEFT_OP_SAVED_DOWN || bound->op == WEFT_OP_SAVED_UP;
+    return bound->op == WEFT_OP_SAVED_DOWN || bound->op == WEFT_OP_SAVED_UP ||
+           bound->op == WEFT_OP_GRADIENT_DOWN;
 }
 
 enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err)

@@ -144,4 +144,8 @@ int64_t weft_exec_ring_bytes(const struct weft_exec *exec);
 WEFT_MUST_USE enum weft_status weft_exec_touched_bytes(struct weft_exec *exec, int64_t *bytes,
                                                        struct weft_error *err);
 
+/* Threads of updates on the host: cluster.host.threads, or the rank's cores less those of compute
+ * and copies. */
+int32_t weft_exec_update_threads(const struct weft_config *config);
+
 #endif

@@ -30,7 +30,7 @@ static enum weft_status hash_own(struct weft_exec *exec, struct weft_hash *out,
     weft_arena_fill(exec->arena, stream, EXEC_OWN(exec, hash), &words, 1, 0);
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         const struct exec_unit *unit = &exec->units[u];
-        if (unit->away && unit->nn.master != NULL)
+        if (unit->away && unit->states[WEFT_STATE_PARAMETER])
             WEFT_TRY(
                 weft_exec_window_walk(exec, unit, WEFT_STATE_PARAMETER, false, hash_chunk, err));
         else

@@ -12,7 +12,7 @@ struct exec_host {
     struct weft_copier *copier;
     int64_t pages;
     unsigned char *saved; /* what layers saved, as the program says where; NULL: nothing */
-    struct weft_memory_span (*units)[WEFT_STATE_COUNT]; /* by unit: what it has of each state */
+    struct weft_memory_span (*units)[EXEC_HOST_PARTS]; /* by unit */
     int64_t copied_bytes[WEFT_COPY_DIRECTIONS];
     bool warned;
 };
@@ -22,23 +22,26 @@ static int64_t pages_of(int64_t bytes)
     return (bytes + WEFT_HOST_PAGE_BYTES - 1) / WEFT_HOST_PAGE_BYTES;
 }
 
-/* Bytes of a state that the unit has there; 0: none. */
-static int64_t bytes_there(const struct exec_unit *unit, int state)
+/* Bytes of a part that the unit has there; 0: none. */
+static int64_t bytes_there(const struct exec_unit *unit, int part)
 {
-    const bool there = unit->home == WEFT_HOME_HOST &&
-                       weft_exec_state_at(&unit->nn, (enum weft_state)state) != NULL;
-    return there ? unit->state_bytes.end : 0;
+    const int64_t elements = unit->state_bytes.end / (int64_t)sizeof(float);
+    if (unit->home != WEFT_HOME_HOST) return 0;
+    if (part < WEFT_STATE_COUNT) return unit->states[part] ? unit->state_bytes.end : 0;
+    if (!unit->there) return 0;
+    if (part == EXEC_HOST_GRADIENT) return elements * weft_dtype_bytes(unit->nn.gradient_dtype);
+    return unit->nn.dtype == WEFT_F32 ? 0 : elements * weft_dtype_bytes(unit->nn.dtype);
 }
 
-static enum weft_status take_pages(struct exec_host *host, const struct exec_unit *unit, int state,
+static enum weft_status take_pages(struct exec_host *host, const struct exec_unit *unit, int part,
                                    struct weft_error *err)
 {
-    const int64_t bytes = bytes_there(unit, state);
+    const int64_t bytes = bytes_there(unit, part);
     struct weft_stretch stretch;
     int32_t n;
     if (bytes == 0) return WEFT_OK;
     WEFT_TRY(weft_tier_take(host->tier, pages_of(bytes), &stretch, 1, &n, err));
-    return weft_tier_spans(host->tier, &stretch, 1, 0, bytes, &host->units[unit->index][state], 1,
+    return weft_tier_spans(host->tier, &stretch, 1, 0, bytes, &host->units[unit->index][part], 1,
                            &n, err);
 }
 
@@ -81,15 +84,15 @@ static enum weft_status open_host(struct exec_host *host, struct weft_error *err
     if (host->units == NULL) return weft_fail_memory(err, "state in the host's memory");
     host->pages = pages_of(exec->options.program->host_bytes);
     for (int32_t u = 0; u < n_units; u++)
-        for (int state = 0; state < WEFT_STATE_COUNT; state++)
-            host->pages += pages_of(bytes_there(&exec->units[u], state));
+        for (int part = 0; part < EXEC_HOST_PARTS; part++)
+            host->pages += pages_of(bytes_there(&exec->units[u], part));
     const struct weft_tier_options options = {
         .name = "host", .page_bytes = WEFT_HOST_PAGE_BYTES, .pages = host->pages};
     WEFT_TRY(weft_tier_create(&options, &host->tier, err));
     WEFT_TRY(take_saved(host, err));
     for (int32_t u = 0; u < n_units; u++)
-        for (int state = 0; state < WEFT_STATE_COUNT; state++)
-            WEFT_TRY(take_pages(host, &exec->units[u], state, err));
+        for (int part = 0; part < EXEC_HOST_PARTS; part++)
+            WEFT_TRY(take_pages(host, &exec->units[u], part, err));
     return weft_copier_create(&copies, &host->copier, err);
 }
 
@@ -142,14 +145,25 @@ void weft_exec_push_copy(struct weft_exec *exec, struct weft_stream *stream,
 void weft_exec_push_saved(struct weft_exec *exec, struct weft_stream *stream,
                           enum weft_copy_direction direction, const struct exec_saved *saved)
 {
+    unsigned char *there = exec->host->saved + exec->options.program->saved_at[saved->layer];
+    weft_exec_push_host_copy(exec, stream, direction, saved->at,
+                             (struct weft_memory_span){there, saved->bytes});
+}
+
+struct weft_memory_span weft_exec_host_part(const struct exec_host *host, int32_t unit,
+                                            enum exec_host_part part)
+{
+    return host->units[unit][part];
+}
+
+void weft_exec_push_host_copy(struct weft_exec *exec, struct weft_stream *stream,
+                              enum weft_copy_direction direction, void *at,
+                              struct weft_memory_span there)
+{
     struct exec_host *host = exec->host;
     const struct weft_arena_copy copy = {
-        .copier = host->copier,
-        .direction = direction,
-        .n = 1,
-        .at = {saved->at},
-        .there = {{host->saved + exec->options.program->saved_at[saved->layer], saved->bytes}}};
-    host->copied_bytes[direction] += saved->bytes;
+        .copier = host->copier, .direction = direction, .n = 1, .at = {at}, .there = {there}};
+    host->copied_bytes[direction] += there.bytes;
     weft_arena_copy(exec->arena, stream, &copy);
 }
 
@@ -174,9 +188,9 @@ void weft_exec_host_write(struct exec_host *host, const struct exec_elements *el
 void weft_exec_host_clear(struct exec_host *host)
 {
     for (int32_t u = 0; host != NULL && u < host->exec->options.program->n_units; u++)
-        for (int state = 0; state < WEFT_STATE_COUNT; state++)
-            if (host->units[u][state].bytes > 0)
-                memset(host->units[u][state].at, 0, (size_t)host->units[u][state].bytes);
+        for (int part = 0; part < EXEC_HOST_PARTS; part++)
+            if (host->units[u][part].bytes > 0)
+                memset(host->units[u][part].at, 0, (size_t)host->units[u][part].bytes);
 }
 
 int64_t weft_exec_host_bytes(const struct exec_host *host)

@@ -36,6 +36,24 @@ struct exec_saved {
 void weft_exec_push_saved(struct weft_exec *exec, struct weft_stream *stream,
                           enum weft_copy_direction direction, const struct exec_saved *saved);
 
+/* What is there of a unit; states have their number. Of one that is updated there all, but for
+ * moments that its optimizer has not, and parameters where the device computes in f32: then the
+ * master's are those. */
+enum exec_host_part {
+    EXEC_HOST_MASTER = WEFT_STATE_PARAMETER,
+    EXEC_HOST_MOMENT1 = WEFT_STATE_MOMENT1,
+    EXEC_HOST_MOMENT2 = WEFT_STATE_MOMENT2,
+    EXEC_HOST_GRADIENT = WEFT_STATE_COUNT,
+    EXEC_HOST_PARAMETERS,
+    EXEC_HOST_PARTS
+};
+struct weft_memory_span weft_exec_host_part(const struct exec_host *host, int32_t unit,
+                                            enum exec_host_part part); /* 0 bytes: none */
+/* Work of a stream of copies: bytes of the arena, to or from as many there. */
+void weft_exec_push_host_copy(struct weft_exec *exec, struct weft_stream *stream,
+                              enum weft_copy_direction direction, void *at,
+                              struct weft_memory_span there);
+
 /* Elements of a unit whose state is there, between steps. */
 void weft_exec_host_read(const struct exec_host *host, const struct exec_elements *elements,
                          float *out);

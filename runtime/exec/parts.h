@@ -7,6 +7,7 @@
 #include "runtime/exec/away.h"
 #include "runtime/exec/exec.h"
 #include "runtime/exec/host.h"
+#include "runtime/exec/host_update.h"
 #include "runtime/exec/place.h"
 #include "runtime/exec/record.h"
 
@@ -40,6 +41,7 @@ struct exec_bound {
         struct exec_agreement agreement; /* AGREE */
         struct exec_batch batch;         /* LOAD */
         struct exec_saved saved;         /* SAVED_DOWN, SAVED_UP */
+        const struct exec_there *there;  /* GRADIENT_DOWN, HOST_UPDATE, PARAMETERS_UP */
         struct {
             const struct exec_unit *unit; /* MOMENTS, UPDATE, ZERO; NORM: of all units */
             void *gradient;               /* ZERO: the full one */
@@ -82,8 +84,9 @@ struct weft_exec {
     unsigned char *record, *record_sum;
     unsigned char *own; /* struct exec_own */
     struct exec_mailbox mailbox;
-    struct exec_away *away; /* NULL: no state is on a disk */
-    struct exec_host *host; /* NULL: nothing is in the host's memory */
+    struct exec_away *away;       /* NULL: no state is on a disk */
+    struct exec_host *host;       /* NULL: nothing is in the host's memory */
+    struct exec_updater *updater; /* NULL: nothing is updated there */
     struct exec_live *live;
     /* [n_slots + 1], for even and for odd periods: before a period that follows no other, and by
      * slot. NULL without poison. */
@@ -127,8 +130,11 @@ void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit, v
 void weft_exec_push_moments(struct weft_exec *exec, const struct exec_unit *unit);
 void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit);
 void weft_exec_push_norm(struct weft_exec *exec, const struct exec_unit *units);
+/* What a part of a unit adds to the record's norm, as work of any one stream at a time. */
+void weft_exec_push_norm_of(struct weft_exec *exec, struct weft_stream *stream, int32_t unit,
+                            const struct weft_nn_unit *part);
 void weft_exec_push_finish(struct weft_exec *exec);
-/* Scalars of the update to come, and of backward, to the arena. */
+/* Scalars of the update to come, and of backward, to the arena; and an empty record. */
 void weft_exec_push_step(struct weft_exec *exec);
 /* Copies struct exec_own to the mailbox. */
 void weft_exec_push_own(struct weft_exec *exec);

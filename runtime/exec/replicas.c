@@ -40,7 +40,7 @@ static enum weft_status push_state(struct weft_exec *exec, const struct exec_uni
     for (int state = 0; state < WEFT_STATE_COUNT; state++) {
         if (!unit->away)
             push_buffer(exec, kinds[state], unit->index);
-        else if (weft_exec_state_at(&unit->nn, (enum weft_state)state) != NULL)
+        else if (unit->states[state])
             WEFT_TRY(
                 weft_exec_window_walk(exec, unit, (enum weft_state)state, true, mix_chunk, err));
     }

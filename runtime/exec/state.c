@@ -17,9 +17,9 @@ static bool find_piece(const struct weft_exec *exec, const struct exec_unit *of,
 {
     const int64_t size = sizeof(float);
     const struct weft_nn_unit *unit = &of->nn;
-    const bool resident = state == WEFT_STATE_PARAMETER && unit->master == NULL;
+    const bool resident = state == WEFT_STATE_PARAMETER && !of->states[state];
     const unsigned char *at = resident ? unit->parameters : weft_exec_state_at(unit, state);
-    if (at == NULL) return false;
+    if (!resident && !of->states[state]) return false;
     const int64_t bytes = (resident ? piece->parameter_at : piece->state_at) * size;
     const bool away = of->away && !resident;
     *out = (struct weft_state_piece){.tensor = piece->tensor,
@@ -166,7 +166,7 @@ enum weft_status weft_exec_state_filled(struct weft_exec *exec, struct weft_erro
         const struct exec_unit *unit = &exec->units[u];
         if (!unit->away)
             weft_nn_round(exec->options.nn, exec->streams[WEFT_STREAM_COMPUTE], &unit->nn);
-        else if (unit->nn.master != NULL)
+        else if (unit->states[WEFT_STATE_PARAMETER])
             WEFT_TRY(
                 weft_exec_window_walk(exec, unit, WEFT_STATE_PARAMETER, true, round_chunk, err));
     }

@@ -82,10 +82,14 @@ static bool find_training_buffers(const struct weft_exec *exec, int32_t u, struc
     nn->norms_sum = buffer_of(exec, WEFT_BUFFER_TENSOR_NORMS_SUM, u);
     out->norms_bytes.end = exec->options.shards->units[u].n_tensors * WEFT_TENSOR_NORMS_BYTES;
     int32_t moments = weft_config_moments(config);
+    out->states[WEFT_STATE_PARAMETER] = out->there || exec_compute(exec) != WEFT_F32;
+    out->states[WEFT_STATE_MOMENT1] = moments >= 1;
+    out->states[WEFT_STATE_MOMENT2] = moments >= 2;
     bool agreed = exec->options.program->period.agreed_updates;
     return full != NULL && nn->gradient != NULL &&
-           (nn->master != NULL) == (exec_compute(exec) != WEFT_F32) &&
-           (nn->moment1 != NULL) == (moments >= 1) && (nn->moment2 != NULL) == (moments >= 2) &&
+           (nn->master != NULL) == (!out->there && exec_compute(exec) != WEFT_F32) &&
+           (nn->moment1 != NULL) == (!out->there && moments >= 1) &&
+           (nn->moment2 != NULL) == (!out->there && moments >= 2) &&
            (nn->norms != NULL) == agreed && (nn->norms_sum != NULL) == agreed;
 }
 
@@ -100,6 +104,7 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
     out->trainable = unit->trainable;
     out->home = weft_program_home(exec->options.program, u);
     out->away = out->home != WEFT_HOME_DEVICE;
+    out->there = weft_program_updates_there(exec->options.program, u);
     out->whole = policy == WEFT_POLICY_DP;
     out->resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
     nn->dtype = exec_compute(exec);

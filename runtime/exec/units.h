@@ -8,6 +8,7 @@
 
 #include "runtime/arena/arena.h"
 #include "runtime/nn/units.h"
+#include "spec/model.h"
 
 struct exec_unit {
     int32_t index;
@@ -17,6 +18,8 @@ struct exec_unit {
     bool trainable;
     bool away; /* its home is not the device */
     enum weft_home home;
+    bool there; /* it is updated on the host: nothing of its state is ever in the arena */
+    bool states[WEFT_STATE_COUNT]; /* that it has, wherever; its parameters only with a master */
     bool whole;    /* dp: gradient and state of all elements are here, and all are updated */
     bool resident; /* dp, zero1: parameters stay in the full buffer; else in this rank's shard */
     /* Everything that each address of nn begins: bytes from 0 on. */

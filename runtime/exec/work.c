@@ -61,17 +61,21 @@ static int32_t unit_word(int32_t unit)
 }
 
 /* Every element counts on the one rank that owns its slice, whatever the policy. */
+void weft_exec_push_norm_of(struct weft_exec *exec, struct weft_stream *stream, int32_t unit,
+                            const struct weft_nn_unit *part)
+{
+    weft_nn_add_norm(exec->options.nn, stream, part, word_of(exec, EXEC_WORD_NORM),
+                     word_of(exec, unit_word(unit)));
+}
+
+/* What the host updates has been counted when it went down. */
 void weft_exec_push_norm(struct weft_exec *exec, const struct exec_unit *units)
 {
-    static const struct weft_range sent = {0, EXEC_SENT_WORDS * sizeof(uint64_t)};
     const struct weft_program *program = exec->options.program;
     struct weft_nn *nn = exec->options.nn;
-    weft_arena_fill(exec->arena, compute_of(exec), exec->record, &sent, 1, 0);
-    for (int32_t u = 0; u < program->n_units && !program->period.rotated; u++) {
-        if (units[u].trainable)
-            weft_nn_add_norm(nn, compute_of(exec), &units[u].nn, word_of(exec, EXEC_WORD_NORM),
-                             word_of(exec, unit_word(u)));
-    }
+    for (int32_t u = 0; u < program->n_units && !program->period.rotated; u++)
+        if (units[u].trainable && !units[u].there)
+            weft_exec_push_norm_of(exec, compute_of(exec), u, &units[u].nn);
     weft_nn_record_loss(nn, compute_of(exec), EXEC_OWN(exec, loss), word_of(exec, EXEC_WORD_LOSS));
     exec->told_to_stop = exec->inputs->stop;
     weft_arena_write(exec->arena, compute_of(exec), word_of(exec, EXEC_WORD_STOP),
@@ -88,12 +92,14 @@ void weft_exec_push_finish(struct weft_exec *exec)
 
 void weft_exec_push_step(struct weft_exec *exec)
 {
+    static const struct weft_range sent = {0, EXEC_SENT_WORDS * sizeof(uint64_t)};
     const int64_t from = offsetof(struct weft_nn_step, adamw); /* behind stop, which is no scalar */
     exec->step.adamw = exec->pending.optimizer.adamw;
     exec->step.sgd = exec->pending.optimizer.sgd;
     exec->step.loss_scale = exec->scale.scale;
     weft_arena_write(exec->arena, compute_of(exec), EXEC_OWN(exec, step.adamw), &exec->step.adamw,
                      (int64_t)sizeof exec->step - from);
+    weft_arena_fill(exec->arena, compute_of(exec), exec->record, &sent, 1, 0);
 }
 
 /* Collectives may write the flag meanwhile, so it is read by itself. */

@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "offload/copy.h"
 #include "offload/tier.h"
-#include "runtime/device/futex.h"
+#include "runtime/exec/exec.h"
 #include "runtime/measure/tiers.h"
 #include "runtime/nn/units.h"
 
@@ -169,25 +169,14 @@ static enum weft_status open_copier(struct host_bench *bench, struct weft_error 
     return WEFT_OK;
 }
 
-/* The rank's cores less those of compute and copies, where the config does not say. */
-static int32_t update_threads(const struct weft_config *config)
-{
-    const struct weft_cluster *cluster = &config->cluster;
-    int64_t threads = cluster->host.threads;
-    if (threads == 0)
-        threads = cluster->threads == 0
-                      ? 1
-                      : weft_cores() / cluster->ranks_per_node - cluster->threads - COPIES;
-    return threads < 1 ? 1 : threads > MOST_THREADS ? MOST_THREADS : (int32_t)threads;
-}
-
 static enum weft_status open_updates(struct host_bench *bench, struct weft_error *err)
 {
     const struct weft_config *config = bench->options->config;
     const struct weft_optimizer first = weft_optimizer_at(&config->train, 1, 1e-6, 1);
     bench->rule = (struct weft_nn_rule){first.type, first.exempt_vectors, first.decay};
     bench->step = (struct weft_nn_step){.adamw = first.adamw, .sgd = first.sgd, .loss_scale = 1};
-    const int32_t threads = update_threads(config);
+    const int32_t wanted = weft_exec_update_threads(config);
+    const int32_t threads = wanted < MOST_THREADS ? wanted : MOST_THREADS;
     int64_t own_bytes = bench->bytes / 2 / threads;
     own_bytes -= own_bytes % PAGE_BYTES;
     int64_t elements = own_bytes / (SEATS * ARRAYS * (int64_t)sizeof(float));

@@ -441,7 +441,7 @@ Test(weigh, state_on_the_disk_is_on_the_device_in_its_update_alone)
     struct weft_weigh_options options = single;
     struct stage stage = {.model = make_model(layers, 3)};
     rule.away = true;
-    options.state_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_DISK;
+    options.state_keeps = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_DISK;
     cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
     weft_period_destroy(stage.period);
     cr_assert_eq(weft_period_create(stage.model, stage.shards, &rule, &stage.period, NULL),
@@ -449,7 +449,7 @@ Test(weigh, state_on_the_disk_is_on_the_device_in_its_update_alone)
     weigh(&stage, &options);
     for (int32_t u = 0; u < stage.weights->n_units; u++) {
         const struct weft_weighed_unit *unit = &stage.weights->units[u];
-        const uint64_t away = weft_weighed_homes(unit, 1u << WEFT_HOME_DISK);
+        const uint64_t away = weft_weighed_keeps(unit, 1u << WEFT_HOME_DISK);
         const int32_t update = stage.period->update[u];
         cr_assert_eq(away != 0, stage.shards->units[u].trainable);
         for (int32_t k = 0; k < unit->n_strategies; k++) {

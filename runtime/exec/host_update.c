@@ -1,0 +1,237 @@
+#include "runtime/exec/host_update.h"
+
+#include <stdlib.h>
+
+#include "offload/service.h"
+#include "runtime/device/futex.h"
+#include "runtime/exec/parts.h"
+
+enum { MOST_THREADS = 64 };
+
+/* Elements [from, to) of a block. */
+struct share {
+    const struct weft_exec *exec;
+    const struct exec_there *there;
+    int64_t from, to;
+};
+
+struct exec_updater {
+    struct weft_service *service; /* NULL: the stream's own thread is enough */
+    int32_t threads;              /* the stream's included */
+    uint32_t stop;                /* as the device has it when a block's update begins */
+};
+
+static int64_t slice_of(const struct weft_exec *exec, const struct exec_unit *unit)
+{
+    return exec->options.shards->units[unit->index].slice_elements;
+}
+
+/* The part of a piece that is within elements [from, to) of the unit's state; false: none is. */
+static bool cut_piece(struct weft_nn_piece *piece, int64_t from, int64_t to)
+{
+    const int64_t begin = piece->state_at > from ? piece->state_at : from;
+    const int64_t piece_end = piece->state_at + piece->count;
+    const int64_t end = piece_end < to ? piece_end : to;
+    if (begin >= end) return false;
+    piece->parameter_at += begin - piece->state_at;
+    piece->first += begin - piece->state_at;
+    piece->state_at = begin;
+    piece->count = end - begin;
+    return true;
+}
+
+enum weft_status weft_exec_bind_there(struct weft_exec *exec, const struct exec_unit *unit,
+                                      int32_t block, void *at, struct exec_there **out,
+                                      struct weft_error *err)
+{
+    const int64_t slice = slice_of(exec, unit), from = block * slice;
+    struct exec_there *there = weft_pool_array(&exec->pool, 1, sizeof *there);
+    struct weft_nn_piece *pieces =
+        weft_pool_array(&exec->pool, (size_t)unit->nn.n_own + 1, sizeof *pieces);
+    int64_t n = 0;
+    if (there == NULL || pieces == NULL) return weft_fail_memory(err, "a block of an update");
+    for (int64_t i = 0; i < unit->nn.n_own; i++) {
+        pieces[n] = unit->nn.own[i];
+        n += cut_piece(&pieces[n], from, from + slice);
+    }
+    *there = (struct exec_there){.unit = unit, .block = block, .at = at, .part = unit->nn};
+    there->part.gradient = at;
+    there->part.own = there->part.renew = pieces;
+    there->part.n_own = there->part.n_renew = n;
+    *out = there;
+    return WEFT_OK;
+}
+
+static unsigned char *part_at(const struct weft_exec *exec, const struct exec_there *there,
+                              enum exec_host_part part)
+{
+    return weft_exec_host_part(exec->host, there->unit->index, part).at;
+}
+
+static float *state_at(const struct weft_exec *exec, const struct exec_there *there,
+                       enum exec_host_part part, int64_t element)
+{
+    float *state = (float *)(void *)part_at(exec, there, part);
+    return state == NULL ? NULL : state + element;
+}
+
+static void update_piece(const struct weft_exec *exec, const struct exec_there *there,
+                         const struct weft_nn_piece *piece)
+{
+    const struct weft_nn_unit *nn = &there->unit->nn;
+    unsigned char *copy = part_at(exec, there, EXEC_HOST_PARAMETERS);
+    const struct weft_update update = {
+        .parameters = state_at(exec, there, EXEC_HOST_MASTER, piece->state_at),
+        .gradients = part_at(exec, there, EXEC_HOST_GRADIENT) +
+                     piece->state_at * weft_dtype_bytes(nn->gradient_dtype),
+        .gradient_dtype = nn->gradient_dtype,
+        .moment1 = state_at(exec, there, EXEC_HOST_MOMENT1, piece->state_at),
+        .moment2 = state_at(exec, there, EXEC_HOST_MOMENT2, piece->state_at),
+        .copy = copy == NULL ? NULL : copy + piece->state_at * weft_dtype_bytes(nn->dtype),
+        .copy_dtype = nn->dtype,
+        .n = piece->count,
+    };
+    weft_optimizer_update(&exec->pending.optimizer, piece->matrix, &update);
+}
+
+static void update_share(const struct share *share)
+{
+    for (int64_t i = 0; i < share->there->part.n_renew; i++) {
+        struct weft_nn_piece piece = share->there->part.renew[i];
+        if (cut_piece(&piece, share->from, share->to))
+            update_piece(share->exec, share->there, &piece);
+    }
+}
+
+static enum weft_status serve_share(void *context, int32_t lane, void *request,
+                                    struct weft_error *err)
+{
+    (void)context;
+    (void)lane;
+    (void)err;
+    update_share(request);
+    return WEFT_OK;
+}
+
+static enum weft_status say_hang(void *context, int32_t lane, const void *request,
+                                 struct weft_error *err)
+{
+    const struct share *share = request;
+    (void)context;
+    (void)lane;
+    return weft_fail(err, WEFT_E_HANG, "an update of unit %s on the host has not ended in time",
+                     share->exec->options.shards->units[share->there->unit->index].name);
+}
+
+enum weft_status weft_exec_updater_create(const struct weft_exec *exec, struct exec_updater **out,
+                                          struct weft_error *err)
+{
+    bool any = false;
+    for (int32_t u = 0; u < exec->options.program->n_units; u++)
+        any |= weft_program_updates_there(exec->options.program, u);
+    if (!any) return WEFT_OK;
+    struct exec_updater *updater = calloc(1, sizeof *updater);
+    if (updater == NULL) return weft_fail_memory(err, "updates on the host");
+    updater->threads = weft_exec_update_threads(exec->options.config);
+    const struct weft_service_options options = {
+        .name = "weft-update",
+        .lanes = 1,
+        .threads = updater->threads - 1,
+        .requests = MOST_THREADS,
+        .request_bytes = sizeof(struct share),
+        .timeout_ns = exec->options.config->cluster.timeout_ns,
+        .serve = serve_share,
+        .hang = say_hang,
+    };
+    if (updater->threads > 1) {
+        const enum weft_status status = weft_service_create(&options, &updater->service, err);
+        if (status != WEFT_OK) {
+            weft_exec_updater_destroy(updater);
+            return status;
+        }
+    }
+    *out = updater;
+    return WEFT_OK;
+}
+
+void weft_exec_updater_destroy(struct exec_updater *updater)
+{
+    if (updater == NULL) return;
+    weft_service_destroy(updater->service);
+    free(updater);
+}
+
+int32_t weft_exec_update_threads(const struct weft_config *config)
+{
+    enum { COPIES = WEFT_COPY_DIRECTIONS }; /* a thread each */
+    const struct weft_cluster *cluster = &config->cluster;
+    int64_t threads = cluster->host.threads;
+    if (threads == 0)
+        threads = cluster->threads == 0
+                      ? 1
+                      : weft_cores() / cluster->ranks_per_node - cluster->threads - COPIES;
+    return threads < 1 ? 1 : threads > MOST_THREADS ? MOST_THREADS : (int32_t)threads;
+}
+
+/* Nothing is updated when a rank has seen a gradient that is not finite, as on the device. The
+ * block is cut at whole cache lines. */
+static enum weft_status update_block(struct weft_stream *stream, const void *argument,
+                                     struct weft_error *err)
+{
+    enum { LINE = 64 / sizeof(float) };
+    struct share share = *(const struct share *)argument;
+    const struct exec_updater *updater = share.exec->updater;
+    const int64_t end = share.to, lines = (end - share.from + LINE - 1) / LINE;
+    const int64_t each = (lines + updater->threads - 1) / updater->threads * LINE;
+    int64_t tickets[MOST_THREADS];
+    int32_t n = 0;
+    (void)stream;
+    if (updater->stop != 0) return WEFT_OK;
+    for (share.to = share.from + each; share.to < end; share.to += each) {
+        const struct weft_service_part part = {&share, sizeof share};
+        WEFT_TRY(weft_service_submit(updater->service, 0, &part, 1, &tickets[n++], err));
+        share.from = share.to;
+    }
+    share.to = end;
+    update_share(&share);
+    for (int32_t i = 0; i < n; i++)
+        WEFT_TRY(weft_service_wait(updater->service, 0, tickets[i], err));
+    return WEFT_OK;
+}
+
+void weft_exec_push_host_update(struct weft_exec *exec, struct weft_stream *stream,
+                                const struct exec_there *there)
+{
+    const int64_t slice = slice_of(exec, there->unit), from = there->block * slice;
+    const struct share share = {exec, there, from, from + slice};
+    weft_arena_read(exec->arena, stream, EXEC_OWN(exec, step.stop), sizeof exec->updater->stop,
+                    &exec->updater->stop);
+    weft_stream_push(stream, update_block, &share, sizeof share);
+}
+
+void weft_exec_push_gradient_down(struct weft_exec *exec, struct weft_stream *stream,
+                                  const struct exec_there *there)
+{
+    const struct weft_nn_unit *nn = &there->unit->nn;
+    const int64_t bytes = slice_of(exec, there->unit) * weft_dtype_bytes(nn->gradient_dtype);
+    const int64_t from = there->block * bytes;
+    if (!exec->options.program->period.rotated)
+        weft_exec_push_norm_of(exec, stream, there->unit->index, &there->part);
+    weft_exec_push_host_copy(
+        exec, stream, WEFT_COPY_DOWN, there->at + from,
+        (struct weft_memory_span){part_at(exec, there, EXEC_HOST_GRADIENT) + from, bytes});
+}
+
+void weft_exec_push_parameters_up(struct weft_exec *exec, struct weft_stream *stream,
+                                  const struct exec_there *there)
+{
+    const struct exec_unit *unit = there->unit;
+    const enum exec_host_part part =
+        unit->nn.dtype == WEFT_F32 ? EXEC_HOST_MASTER : EXEC_HOST_PARAMETERS;
+    const int64_t bytes = slice_of(exec, unit) * weft_dtype_bytes(unit->nn.dtype);
+    const int64_t place =
+        unit->resident ? there->block * (int64_t)exec->ranks + exec->rank : (int64_t)there->block;
+    weft_exec_push_host_copy(
+        exec, stream, WEFT_COPY_UP, there->at + place * bytes,
+        (struct weft_memory_span){part_at(exec, there, part) + there->block * bytes, bytes});
+}

@@ -1,9 +1,7 @@
 #include "program/lower.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/checked.h"
 #include "memory_model/period.h"
 #include "plan/placement.h"
 #include "program/lifetime.h"
@@ -21,6 +19,7 @@ struct emitter {
     int32_t *due, *blocking;
     int32_t blocked[WEFT_MOST_LANES]; /* instructions that this slot's layer waits for, or -1 */
     int32_t *issued;                  /* by placement: its instruction */
+    bool recorded;                    /* something of this period is in the record */
 };
 
 /* Begins an instruction; what follows is added to it. Returns its index. */
@@ -121,6 +120,14 @@ static void belong(struct emitter *e, int32_t micro, bool carried)
 static int32_t gradient_of(const struct emitter *e, int32_t micro)
 {
     return weft_period_reductions(&e->lowering->inputs->period->rule) > 1 ? micro : 0;
+}
+
+/* The first of a period to write the record begins it: behind a collective of the period, for until
+ * then other ranks may read that of the last one. */
+static void add_to_record(struct emitter *e)
+{
+    touch(e, WEFT_BUFFER_RECORD, -1, e->recorded ? READ | WRITE : WRITE);
+    e->recorded = true;
 }
 
 static bool updates_there(const struct emitter *e, int32_t unit)
@@ -331,7 +338,7 @@ static void emit_norm(struct emitter *e, int32_t slot)
     int32_t norm = begin(e, WEFT_OP_NORM, slot, -1, -1, weft_plan_slot_ns(plan, slot));
     for (int32_t u = 0; !plan->problem->period.rotated && u < e->lowering->program->n_units; u++)
         if (!updates_there(e, u)) read_gradient(e, u);
-    touch(e, WEFT_BUFFER_RECORD, -1, READ | WRITE);
+    add_to_record(e);
     int32_t agree = begin_agree(e, slot, -1);
     wait_for(e, norm);
     touch(e, WEFT_BUFFER_RECORD, -1, READ);
@@ -382,7 +389,7 @@ static void touch_there(struct emitter *e, const struct weft_item *item, int32_t
     if (item->kind == WEFT_GRADIENT_DOWN) {
         belong(e, e->lowering->inputs->period->rule.n_micro - 1, rotated);
         touch_piece(e, WEFT_BUFFER_REDUCED, item->decision, 0, block, READ);
-        if (!rotated) touch(e, WEFT_BUFFER_RECORD, -1, READ | WRITE);
+        if (!rotated) add_to_record(e);
     } else if (item->kind == WEFT_PARAMETERS_UP) {
         touch_piece(e, shards_parameters(e, item->decision) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL,
                     item->decision, 0, block, READ | WRITE);
@@ -517,155 +524,6 @@ static void emit(struct emitter *e)
     }
 }
 
-/* The units of every layer, from the layers of every unit. */
-static enum weft_status list_layer_units(struct weft_lowering *lowering, struct weft_error *err)
-{
-    const struct weft_shards *shards = lowering->inputs->shards;
-    size_t n_layers = (size_t)lowering->inputs->model->n_layers;
-    int32_t *first = weft_pool_array(&lowering->pool, n_layers + 1, sizeof *first);
-    int32_t *filled = weft_pool_array(&lowering->pool, n_layers, sizeof *filled);
-    if (first == NULL || filled == NULL) return weft_fail_memory(err, "program");
-    for (int32_t u = 0; u < shards->n_units; u++) {
-        for (int32_t i = 0; i < shards->units[u].n_layers; i++)
-            first[shards->units[u].layers[i] + 1]++;
-    }
-    for (size_t l = 0; l < n_layers; l++)
-        first[l + 1] += first[l];
-    lowering->layer_units =
-        weft_pool_array(&lowering->pool, (size_t)first[n_layers], sizeof *lowering->layer_units);
-    if (lowering->layer_units == NULL) return weft_fail_memory(err, "program");
-    for (int32_t u = 0; u < shards->n_units; u++) {
-        const struct weft_unit *unit = &shards->units[u];
-        for (int32_t i = 0; i < unit->n_layers; i++) {
-            int32_t layer = unit->layers[i];
-            lowering->layer_units[first[layer] + filled[layer]++] =
-                (struct weft_layer_unit){u, unit->reads_in_backward[i]};
-        }
-    }
-    lowering->first_layer_unit = first;
-    return WEFT_OK;
-}
-
-/* The plan's problem is the one that these stages make, as far as lowering relies on it. */
-static bool belongs(const struct weft_problem *problem, const struct weft_lower_inputs *inputs)
-{
-    const struct weft_period *period = inputs->period;
-    if (problem->n_slots != period->n_slots ||
-        weft_problem_n_units(problem) != inputs->shards->n_units ||
-        problem->period.cadence != period->rule.cadence ||
-        problem->period.rotated != period->rule.rotated ||
-        problem->period.agreed_updates != period->rule.agreed_updates) {
-        return false;
-    }
-    for (int32_t s = 0; s < period->n_slots; s++) {
-        struct weft_slot a = problem->slots[s], b = period->slots[s];
-        if (a.kind != b.kind || a.index != b.index || a.micro != b.micro) return false;
-    }
-    for (int32_t i = 0; i < problem->n_items; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        const bool in_blocks = weft_item_is_collective(item) || weft_item_updates_there(item);
-        if (item->n_blocks != (in_blocks ? inputs->shards->units[item->decision].n_blocks : 1))
-            return false;
-        if (item->kind == WEFT_ALL_GATHER && item->gather >= period->n_uses[item->decision])
-            return false;
-    }
-    return true;
-}
-
-/* How the plan keeps each unit's state. */
-static enum weft_status list_keeps(struct weft_lowering *lowering, struct weft_error *err)
-{
-    struct weft_program *program = lowering->program;
-    enum weft_keep *keeps =
-        weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *keeps);
-    if (keeps == NULL) return weft_fail_memory(err, "program");
-    for (int32_t u = 0; u < program->n_units; u++) {
-        const struct weft_problem_strategy *chosen = weft_plan_chosen(lowering->plan, u);
-        keeps[u] = chosen->updates_there ? WEFT_KEEP_HOST_UPDATE : (enum weft_keep)chosen->home;
-        if (keeps[u] != WEFT_KEEP_DEVICE) program->keeps = keeps;
-    }
-    return WEFT_OK;
-}
-
-/* Layers that the plan has away, and where on the host what they saved is: one behind the other,
- * for all are there at once at the micro-step's turning point. */
-static enum weft_status list_saved(struct weft_lowering *lowering, struct weft_error *err)
-{
-    struct weft_program *program = lowering->program;
-    const struct weft_problem *problem = lowering->plan->problem;
-    int64_t *saved_at =
-        weft_pool_array(&program->pool, (size_t)program->n_layers, sizeof *saved_at);
-    if (saved_at == NULL) return weft_fail_memory(err, "program");
-    for (int32_t l = 0; l < program->n_layers; l++)
-        saved_at[l] = -1;
-    for (int32_t d = program->n_units; d < problem->n_decisions; d++) {
-        const int32_t layer = problem->decisions[d].layer;
-        int64_t bytes = lowering->works[layer].saved_bytes;
-        if (weft_plan_chosen(lowering->plan, d)->home != WEFT_HOME_HOST) continue;
-        saved_at[layer] = program->host_bytes;
-        program->saved_at = saved_at;
-        if (!weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes) ||
-            !weft_checked_add(program->host_bytes, bytes, &program->host_bytes))
-            return weft_fail(err, WEFT_E_DATA, "the host's memory holds more than can be counted");
-    }
-    return WEFT_OK;
-}
-
-static enum weft_status copy_lanes(const struct weft_problem *problem, struct weft_program *program,
-                                   struct weft_error *err)
-{
-    program->n_lanes = problem->n_lanes;
-    program->lanes =
-        weft_pool_array(&program->pool, (size_t)problem->n_lanes, sizeof *program->lanes);
-    if (program->lanes == NULL) return weft_fail_memory(err, "program");
-    for (int32_t lane = 0; lane < problem->n_lanes; lane++) {
-        program->lanes[lane] = problem->lanes[lane];
-        program->lanes[lane].name = weft_pool_string(&program->pool, problem->lanes[lane].name);
-        if (program->lanes[lane].name == NULL) return weft_fail_memory(err, "program");
-    }
-    return WEFT_OK;
-}
-
-static enum weft_status prepare(struct weft_lowering *lowering, struct weft_error *err)
-{
-    const struct weft_lower_inputs *inputs = lowering->inputs;
-    const struct weft_plan *plan = lowering->plan;
-    struct weft_program *program = lowering->program;
-    if (!belongs(plan->problem, inputs)) {
-        return weft_fail(err, WEFT_E_DATA,
-                         "the plan has %d slots, %d units and %d items, the model %d slots and %d "
-                         "units: they do not belong together; plan again",
-                         plan->problem->n_slots, weft_problem_n_units(plan->problem),
-                         plan->problem->n_items, inputs->period->n_slots, inputs->shards->n_units);
-    }
-    int32_t n_layers = inputs->model->n_layers;
-    lowering->works = weft_pool_array(&lowering->pool, (size_t)n_layers, sizeof *lowering->works);
-    program->n_slots = plan->problem->n_slots;
-    program->n_units = weft_problem_n_units(plan->problem);
-    program->n_layers = n_layers;
-    program->period = plan->problem->period;
-    WEFT_TRY(list_keeps(lowering, err));
-    WEFT_TRY(copy_lanes(plan->problem, program, err));
-    program->base_bytes = inputs->weigh.base_bytes;
-    program->ring = weft_weigh_ring(&inputs->weigh, inputs->shards);
-    if (weft_weigh_staging_tier(&inputs->weigh) == 0)
-        program->staging_bytes = weft_ring_bytes(&program->ring);
-    program->policies =
-        weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *program->policies);
-    if (lowering->works == NULL || program->policies == NULL) {
-        return weft_fail_memory(err, "program");
-    }
-    for (int32_t u = 0; u < program->n_units; u++)
-        program->policies[u] = weft_plan_chosen(plan, u)->policy;
-    for (int32_t l = 0; l < n_layers; l++) {
-        WEFT_TRY(weft_layer_work(&inputs->model->layers[l], &inputs->weigh.batch,
-                                 &lowering->works[l], err));
-    }
-    WEFT_TRY(list_saved(lowering, err));
-    WEFT_TRY(list_layer_units(lowering, err));
-    return weft_lower_buffers(lowering, err);
-}
-
 static enum weft_status emit_all(struct weft_lowering *lowering, struct weft_error *err)
 {
     const struct weft_plan *plan = lowering->plan;
@@ -743,47 +601,15 @@ struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
     };
 }
 
-/* A strategy that programs know is a policy, with state on the device, or behind a '+' how it is
- * kept; of a layer a home on the device or the host. */
-static bool is_known(const struct weft_problem_decision *decision,
-                     const struct weft_problem_strategy *strategy)
-{
-    if (decision->is_of_layer)
-        return strategy->home == WEFT_HOME_DEVICE || strategy->home == WEFT_HOME_HOST;
-    const char *policy = weft_policy_name(strategy->policy);
-    const size_t length = strlen(policy);
-    if (strncmp(strategy->name, policy, length) != 0) return false;
-    if (strategy->name[length] == '\0') return strategy->home == WEFT_HOME_DEVICE;
-    const enum weft_keep keep =
-        strategy->updates_there ? WEFT_KEEP_HOST_UPDATE : (enum weft_keep)strategy->home;
-    return keep != WEFT_KEEP_DEVICE && strategy->name[length] == '+' &&
-           strcmp(strategy->name + length + 1, weft_keep_names[keep]) == 0;
-}
-
-static enum weft_status check_lowers(const struct weft_plan *plan, struct weft_error *err)
-{
-    const struct weft_problem *problem = plan->problem;
-    for (int32_t u = 0; u < problem->n_decisions; u++) {
-        const struct weft_problem_strategy *chosen = weft_plan_chosen(plan, u);
-        if (!is_known(&problem->decisions[u], chosen))
-            return weft_fail(err, WEFT_E_DATA,
-                             "the plan gives %s the strategy %s: programs know policies, with "
-                             "state on the device, in the host's memory or on a disk",
-                             problem->decisions[u].name, chosen->name);
-    }
-    return WEFT_OK;
-}
-
 enum weft_status weft_program_lower(const struct weft_plan *plan,
                                     const struct weft_lower_inputs *inputs,
                                     struct weft_program **out, struct weft_error *err)
 {
     enum weft_status status;
     struct weft_lowering lowering = {.plan = plan, .inputs = inputs};
-    WEFT_TRY(check_lowers(plan, err));
     lowering.program = calloc(1, sizeof *lowering.program);
     if (lowering.program == NULL) return weft_fail_memory(err, "program");
-    WEFT_TRY_GOTO(done, prepare(&lowering, err));
+    WEFT_TRY_GOTO(done, weft_lower_prepare(&lowering, err));
     WEFT_TRY_GOTO(done, emit_all(&lowering, err));
     WEFT_TRY_GOTO(done, find_lives(&lowering, err));
     WEFT_TRY_GOTO(done, weft_program_mark_begun(lowering.program, err));

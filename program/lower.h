@@ -1,5 +1,5 @@
-/* What the two halves of lowering share: lower_buffers.c says which buffers there are, lower.c
- * which instructions use them. Internal to program/. */
+/* What the parts of lowering share: lower_prepare.c looks at plan and stages, lower_buffers.c says
+ * which buffers there are, lower.c which instructions use them. Internal to program/. */
 #ifndef WEFT_PROGRAM_LOWER_H
 #define WEFT_PROGRAM_LOWER_H
 
@@ -26,6 +26,11 @@ struct weft_lowering {
     int32_t *buffers[WEFT_BUFFER_KIND_COUNT]; /* by unit or layer: instance 0, or -1; the others
                                                  stand behind it */
 };
+
+/* Checks that plan and stages belong together, and fills all of the lowering and of its program
+ * that is no instruction: weft_lower_buffers included. WEFT_E_DATA. */
+WEFT_MUST_USE enum weft_status weft_lower_prepare(struct weft_lowering *lowering,
+                                                  struct weft_error *err);
 
 /* Fills lowering->program->buffers without lives and offsets, sorted by kind, index, instance, and
  * lowering->buffers. works must be filled. */

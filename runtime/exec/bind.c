@@ -286,6 +286,15 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
     return WEFT_OK;
 }
 
+static bool begins_record(const struct weft_program *program, const struct weft_instruction *at)
+{
+    for (int32_t i = 0; i < at->n_operands; i++)
+        if (program->buffers[program->operands[at->first_operand + i].buffer].kind ==
+            WEFT_BUFFER_RECORD)
+            return weft_operand_makes(program, at, i);
+    return false;
+}
+
 static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int parity,
                                          int32_t *written, struct weft_error *err)
 {
@@ -297,6 +306,7 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int 
     bound->stream = exec->streams[weft_program_stream(exec->options.program, i)];
     bound->done = exec->events[i];
     bound->carried = at->carried;
+    bound->begins_record = begins_record(exec->options.program, at);
     bound->updates = at->op == WEFT_OP_MOMENTS || at->op == WEFT_OP_UPDATE ||
                      weft_op_brings_state(at->op) || weft_op_takes_state(at->op) ||
                      weft_op_updates_there(at->op) || (at->op == WEFT_OP_AGREE && at->unit >= 0);

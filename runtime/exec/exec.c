@@ -189,6 +189,7 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
     if ((weft_op_takes_state(bound->op) || weft_op_updates_there(bound->op)) &&
         !exec->pending.valid)
         return;
+    if (bound->begins_record) weft_exec_push_record(exec, bound->stream);
     switch (bound->op) {
     case WEFT_OP_MARK:
         weft_exec_poison_push(exec, bound->slot);
@@ -416,13 +417,6 @@ static bool is_of_update(const struct weft_exec *exec, const struct exec_bound *
            (problem->period.agreed_updates && problem->slots[bound->slot].kind == WEFT_SLOT_UPDATE);
 }
 
-/* What stands on a lane behind state: MARKs wait for it, and so for the state. */
-static bool is_behind_updates(const struct exec_bound *bound)
-{
-    return bound->op == WEFT_OP_SAVED_DOWN || bound->op == WEFT_OP_SAVED_UP ||
-           bound->op == WEFT_OP_GRADIENT_DOWN;
-}
-
 enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err)
 {
     bool rotated = exec->options.program->period.rotated;
@@ -430,9 +424,11 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
     weft_exec_push_step(exec);
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         const struct exec_bound *bound = &exec->bound[i];
-        bool updates = is_of_update(exec, bound);
-        if (rotated || updates || is_behind_updates(bound))
-            weft_exec_issue(exec, i, updates || works_without_forward(exec, bound));
+        /* What does not work is issued too: an update may wait for its state by what stands
+         * between. */
+        const bool works =
+            is_of_update(exec, bound) || (rotated && works_without_forward(exec, bound));
+        weft_exec_issue(exec, i, works);
     }
     exec->pending.valid = false;
     WEFT_TRY(weft_exec_synchronise(exec, err));

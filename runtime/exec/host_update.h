@@ -37,7 +37,7 @@ WEFT_MUST_USE enum weft_status weft_exec_updater_create(const struct weft_exec *
 void weft_exec_updater_destroy(struct exec_updater *updater); /* the stream is idle; accepts NULL */
 
 /* Work of the streams of copies down, of updates there, and of copies up. The first, with clipping,
- * adds the block's part of the norm to the record, which so is cleared before the period. */
+ * adds the block's part of the norm to the record. */
 void weft_exec_push_gradient_down(struct weft_exec *exec, struct weft_stream *stream,
                                   const struct exec_there *there);
 void weft_exec_push_host_update(struct weft_exec *exec, struct weft_stream *stream,

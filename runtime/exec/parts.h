@@ -9,6 +9,7 @@
 #include "runtime/exec/host.h"
 #include "runtime/exec/host_update.h"
 #include "runtime/exec/place.h"
+#include "runtime/exec/poison.h"
 #include "runtime/exec/record.h"
 
 /* Where a micro-batch goes. */
@@ -32,6 +33,7 @@ struct exec_bound {
     int32_t n_waits;
     bool carried;
     bool updates; /* part of a unit's update */
+    bool begins_record;
     union {
         struct {
             const struct weft_nn_call *call; /* FORWARD, BACKWARD */
@@ -47,13 +49,6 @@ struct exec_bound {
             void *gradient;               /* ZERO: the full one */
         } unit;
     } with;
-};
-
-/* Who holds the memory from the start of a slot on. */
-struct exec_deaths {
-    struct weft_arena_turn turn;
-    int32_t *owners; /* by margin: the buffer beside which it lies */
-    int32_t margin;  /* that somebody wrote to; -1: none */
 };
 
 struct exec_live; /* live.c */
@@ -130,11 +125,13 @@ void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit, v
 void weft_exec_push_moments(struct weft_exec *exec, const struct exec_unit *unit);
 void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit);
 void weft_exec_push_norm(struct weft_exec *exec, const struct exec_unit *units);
+/* An empty record, for what is added to it. */
+void weft_exec_push_record(struct weft_exec *exec, struct weft_stream *stream);
 /* What a part of a unit adds to the record's norm, as work of any one stream at a time. */
 void weft_exec_push_norm_of(struct weft_exec *exec, struct weft_stream *stream, int32_t unit,
                             const struct weft_nn_unit *part);
 void weft_exec_push_finish(struct weft_exec *exec);
-/* Scalars of the update to come, and of backward, to the arena; and an empty record. */
+/* Scalars of the update to come, and of backward, to the arena. */
 void weft_exec_push_step(struct weft_exec *exec);
 /* Copies struct exec_own to the mailbox. */
 void weft_exec_push_own(struct weft_exec *exec);
@@ -154,24 +151,6 @@ void weft_exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *
 /* Called when a step has been issued: the last slot's row. */
 void weft_exec_live_end(struct exec_live *live, int64_t *rows);
 
-/* poison.c */
-WEFT_MUST_USE enum weft_status weft_exec_poison_create(struct weft_exec *exec,
-                                                       struct weft_error *err);
-void weft_exec_poison_push(struct weft_exec *exec, int32_t slot);
-/* Before the first slot of what is issued: where it follows no period, nothing lives but what
- * stays. */
-void weft_exec_poison_begin(struct weft_exec *exec);
-/* Behind a synchronise: WEFT_E_INTERNAL naming a buffer beside which somebody wrote. */
-WEFT_MUST_USE enum weft_status weft_exec_poison_check(struct weft_exec *exec,
-                                                      struct weft_error *err);
-/* "saved of layer h.2", also in parts, for signal handlers. */
-struct weft_buffer_name {
-    const char *kind, *of, *owner; /* owner is NULL of what is no layer's and no unit's */
-};
-struct weft_buffer_name weft_exec_name_buffer(const struct weft_exec *exec, int32_t b);
-void weft_exec_describe_buffer(const struct weft_exec *exec, int32_t b, struct weft_text *out);
-/* Opens the whole arena again; before the streams are destroyed. */
-void weft_exec_poison_destroy(struct weft_exec *exec);
 /* exec.c: what is issued next is of the next period, whether that will count as one or not. */
 void weft_exec_turn(struct weft_exec *exec);
 /* exec.c: puts instruction i on its stream; waits for both streams. One that does not `work` keeps

@@ -60,6 +60,12 @@ static int32_t unit_word(int32_t unit)
     return EXEC_WORD_BAD_UNITS + flag;
 }
 
+void weft_exec_push_record(struct weft_exec *exec, struct weft_stream *stream)
+{
+    static const struct weft_range sent = {0, EXEC_SENT_WORDS * sizeof(uint64_t)};
+    weft_arena_fill(exec->arena, stream, exec->record, &sent, 1, 0);
+}
+
 /* Every element counts on the one rank that owns its slice, whatever the policy. */
 void weft_exec_push_norm_of(struct weft_exec *exec, struct weft_stream *stream, int32_t unit,
                             const struct weft_nn_unit *part)
@@ -92,14 +98,12 @@ void weft_exec_push_finish(struct weft_exec *exec)
 
 void weft_exec_push_step(struct weft_exec *exec)
 {
-    static const struct weft_range sent = {0, EXEC_SENT_WORDS * sizeof(uint64_t)};
     const int64_t from = offsetof(struct weft_nn_step, adamw); /* behind stop, which is no scalar */
     exec->step.adamw = exec->pending.optimizer.adamw;
     exec->step.sgd = exec->pending.optimizer.sgd;
     exec->step.loss_scale = exec->scale.scale;
     weft_arena_write(exec->arena, compute_of(exec), EXEC_OWN(exec, step.adamw), &exec->step.adamw,
                      (int64_t)sizeof exec->step - from);
-    weft_arena_fill(exec->arena, compute_of(exec), exec->record, &sent, 1, 0);
 }
 
 /* Collectives may write the flag meanwhile, so it is read by itself. */

@@ -100,6 +100,7 @@ static void add_host(struct random_case *random, struct dice *dice)
     host->given = true;
     fill_curve(&random->profile->pool, dice, &host->down);
     fill_curve(&random->profile->pool, dice, &host->up);
+    host->update_bytes_per_s = chance(dice, 70) ? roll(dice, 1, 1000) * 1000000 : 0;
     random->config->cluster.host =
         (struct weft_host_spec){.given = true, .memory_limit_bytes = INT64_C(1) << 50};
     if (chance(dice, 30)) random->config->plan.offload.activations = 1 << WEFT_HOME_DEVICE;
@@ -151,6 +152,7 @@ void random_case_finish(struct random_case *random)
 struct draw {
     struct weft_move move;
     int32_t moment;
+    int32_t depth; /* in its chain: what it comes after stands before it */
     uint32_t tie;
 };
 
@@ -158,7 +160,30 @@ static int by_moment(const void *a, const void *b)
 {
     const struct draw *x = a, *y = b;
     if (x->moment != y->moment) return x->moment < y->moment ? -1 : 1;
+    if (x->depth != y->depth) return x->depth < y->depth ? -1 : 1;
     return (x->tie > y->tie) - (x->tie < y->tie);
+}
+
+/* A block of an item whose moment is not before `least`, when what it comes after is over. */
+static struct draw draw_block(struct dice *dice, const struct weft_item *item, int32_t i,
+                              int32_t least)
+{
+    const int32_t first = item->first > least ? item->first : least;
+    struct draw draw = {.move.item = i};
+    if (item->acquires) {
+        const int32_t end = item->last + 1; /* it may block */
+        int32_t slot = (int32_t)roll(dice, item->first, end);
+        if (first >= end) slot = end;
+        const int32_t from = slot > least ? slot : least;
+        draw.moment = (int32_t)roll(dice, from, slot > item->last ? end : end - 1);
+        draw.move.slot = slot;
+    } else {
+        draw.move.slot = (int32_t)roll(dice, first, item->last);
+        draw.moment = (int32_t)roll(dice, first, draw.move.slot);
+        draw.move.launch = (int32_t)roll(dice, item->first, draw.moment);
+    }
+    draw.tie = (uint32_t)roll(dice, 0, 1 << 30);
+    return draw;
 }
 
 struct weft_plan *random_placements(const struct random_case *random, const int32_t *strategies,
@@ -173,20 +198,24 @@ struct weft_plan *random_placements(const struct random_case *random, const int3
     struct draw *draws = calloc(most, sizeof *draws);
     struct weft_move *moves = calloc(most, sizeof *moves);
     cr_assert(draws != NULL && moves != NULL);
-    for (int32_t i = 0; i < problem->n_items; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        if (!weft_problem_needs(problem, strategies, i)) continue;
-        for (int32_t k = 0; k < item->n_blocks; k++) {
-            bool gathers = item->acquires;
-            int32_t end = gathers ? item->last + 1 : item->last; /* a gather may block */
-            int32_t slot = (int32_t)roll(&dice, item->first, end);
-            int32_t moment = gathers ? (int32_t)roll(&dice, slot, slot > item->last ? end : end - 1)
-                                     : (int32_t)roll(&dice, item->first, slot);
-            int32_t launch = gathers ? 0 : (int32_t)roll(&dice, item->first, moment);
-            draws[n++] =
-                (struct draw){{i, slot, launch}, moment, (uint32_t)roll(&dice, 0, 1 << 30)};
+    int32_t *moments = calloc(most * (size_t)problem->n_items, sizeof *moments);
+    cr_assert_not_null(moments);
+    for (int32_t depth = 0, left = 1; left > 0; depth++) {
+        left = 0;
+        for (int32_t i = 0; i < problem->n_items; i++) {
+            const int32_t own = weft_problem_depth(problem, i);
+            left += own > depth;
+            if (own != depth || !weft_problem_needs(problem, strategies, i)) continue;
+            const int32_t after = problem->items[i].after;
+            for (int32_t k = 0; k < problem->items[i].item.n_blocks; k++) {
+                const int32_t least = after < 0 ? 0 : moments[(size_t)after * most + (size_t)k];
+                draws[n] = draw_block(&dice, &problem->items[i].item, i, least);
+                draws[n].depth = depth;
+                moments[(size_t)i * most + (size_t)k] = draws[n++].moment;
+            }
         }
     }
+    free(moments);
     qsort(draws, (size_t)n, sizeof *draws, by_moment);
     for (int32_t i = 0; i < n; i++)
         moves[i] = draws[i].move;

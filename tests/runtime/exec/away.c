@@ -16,7 +16,7 @@
 enum { AT_RANDOM = WEFT_POLICY_COUNT, STEPS = 4, MOST_STATE = 1 << 18, CHUNK = 1000 };
 
 struct outcome {
-    struct weft_hash fingerprint;
+    struct weft_hash fingerprint, policies;
     double last_loss;
     int64_t away_bytes; /* of all states */
     int64_t host_bytes, copied_bytes[WEFT_COPY_DIRECTIONS];
@@ -89,7 +89,10 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     OK(weft_exec_fingerprint(r.exec, &fingerprint, &err));
     const int64_t n = read_state(&r, task->outcome->state[rank], &away_bytes);
     if (rank == 0) {
+        const struct weft_program *program = task->job->program;
         task->outcome->fingerprint = fingerprint;
+        task->outcome->policies = weft_hash_bytes(program->policies, (size_t)program->n_units *
+                                                                         sizeof *program->policies);
         task->outcome->n_state = n;
         task->outcome->away_bytes = away_bytes;
         task->outcome->host_bytes = weft_exec_host_bytes(r.exec->host);
@@ -108,6 +111,8 @@ static void run(const struct job *job, const struct outcome *from, struct outcom
     CHECK(ranks_run((int32_t)job->config->cluster.ranks, train, &task) == 0, "a rank failed");
 }
 
+/* State is the same in whole if the policies are: under dp a rank has all of it, which nothing that
+ * is updated on the host has. */
 static void same(const struct outcome *a, const struct outcome *b, const char *what)
 {
     char x[WEFT_HASH_TEXT_BYTES], y[WEFT_HASH_TEXT_BYTES];
@@ -115,7 +120,8 @@ static void same(const struct outcome *a, const struct outcome *b, const char *w
           weft_hash_show(b->fingerprint, y), weft_hash_show(a->fingerprint, x));
     CHECK(a->last_loss == b->last_loss, "%s: loss %.17g, not %.17g", what, b->last_loss,
           a->last_loss);
-    CHECK(a->n_state == b->n_state && memcmp(a->state, b->state, sizeof a->state) == 0,
+    CHECK(!weft_hash_equal(a->policies, b->policies) ||
+              (a->n_state == b->n_state && memcmp(a->state, b->state, sizeof a->state) == 0),
           "%s: the state differs", what);
 }
 
@@ -148,13 +154,38 @@ static int32_t count_away(const struct weft_program *program)
     return n;
 }
 
-static void make_plan(struct job *job, int kind)
+static int32_t count_there(const struct weft_program *program)
+{
+    int32_t n = 0;
+    for (int32_t u = 0; u < program->n_units; u++)
+        n += weft_program_updates_there(program, u);
+    return n;
+}
+
+/* Some of its state is here, and some is kept in each way in which it may be kept elsewhere. */
+static bool is_mixed(const struct weft_program *program)
+{
+    return count_op(program, WEFT_OP_READ) > 0 && count_op(program, WEFT_OP_COPY_UP) > 0 &&
+           count_op(program, WEFT_OP_HOST_UPDATE) > 0 && state_bytes(program, false) > 0;
+}
+
+/* A seed of a random plan that is mixed. */
+static uint64_t find_seed(struct job *job)
+{
+    enum { MOST_SEEDS = 200 };
+    uint64_t seed = 1;
+    for (job_plan_random(job, seed); !is_mixed(job->program); job_plan_random(job, seed))
+        CHECK(++seed < MOST_SEEDS, "no random plan is mixed");
+    return seed;
+}
+
+static void make_plan(struct job *job, int kind, uint64_t seed)
 {
     if (kind != AT_RANDOM)
         job_plan_policy(job, (enum weft_policy)kind, kind % 2 == 0);
     else
-        job_plan_random(job, (uint64_t)kind + 1);
-    const int32_t n = count_away(job->program);
+        job_plan_random(job, seed);
+    const int32_t n = count_away(job->program) - count_there(job->program);
     const int32_t n_come =
         count_op(job->program, WEFT_OP_READ) + count_op(job->program, WEFT_OP_COPY_UP);
     const int32_t n_go =
@@ -162,18 +193,31 @@ static void make_plan(struct job *job, int kind)
     CHECK(n_come == n && n_go == n, "%d units are away, and are not moved once each", n);
 }
 
+/* Bytes that a plan moves in a step by items of a kind. */
+static int64_t planned_bytes(const struct weft_plan *plan, int32_t kind)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < plan->problem->n_items; i++) {
+        const struct weft_item *item = &plan->problem->items[i].item;
+        if (item->kind == kind && weft_problem_needs(plan->problem, plan->strategies, i))
+            bytes += item->n_blocks * item->block_bytes;
+    }
+    return bytes;
+}
+
 /* What the tier holds is the plan's row there, and what each lane copies in a step is the plan's
- * blocks: up once more when the run settles, and down not before there is something to update. */
+ * blocks: state up once more when the run settles, and what an update makes not before there is
+ * something to update. */
 static void check_bytes(const struct job *job, const struct outcome *outcome, const char *what)
 {
     const struct weft_plan *plan = job->plan;
-    int64_t planned[WEFT_COPY_DIRECTIONS] = {0};
-    for (int32_t i = 0; i < plan->problem->n_items; i++) {
-        const struct weft_item *item = &plan->problem->items[i].item;
-        if (!weft_problem_needs(plan->problem, plan->strategies, i)) continue;
-        if (item->kind == WEFT_STATE_UP) planned[WEFT_COPY_UP] += item->block_bytes;
-        if (item->kind == WEFT_STATE_DOWN) planned[WEFT_COPY_DOWN] += item->block_bytes;
-    }
+    const int64_t planned[WEFT_COPY_DIRECTIONS] = {
+        [WEFT_COPY_DOWN] =
+            planned_bytes(plan, WEFT_STATE_DOWN) + planned_bytes(plan, WEFT_GRADIENT_DOWN),
+        [WEFT_COPY_UP] =
+            planned_bytes(plan, WEFT_STATE_UP) + planned_bytes(plan, WEFT_PARAMETERS_UP)};
+    const int64_t once_more[WEFT_COPY_DIRECTIONS] = {[WEFT_COPY_UP] =
+                                                         planned_bytes(plan, WEFT_STATE_UP)};
     /* The ring of a disk is in the host's memory too, where that is a tier. */
     const int64_t ring_bytes =
         job->program->staging_bytes > 0 ? 0 : weft_ring_bytes(&job->program->ring);
@@ -181,25 +225,31 @@ static void check_bytes(const struct job *job, const struct outcome *outcome, co
         CHECK(plan->problem->tiers[t].kind != WEFT_HOME_HOST ||
                   weft_plan_peak(plan, t, NULL) == outcome->host_bytes + ring_bytes,
               "%s: the host has %lld bytes", what, (long long)outcome->host_bytes);
-    CHECK((outcome->host_bytes > 0) == (count_op(job->program, WEFT_OP_COPY_UP) > 0), "%s", what);
+    CHECK((outcome->host_bytes > 0) ==
+              (count_op(job->program, WEFT_OP_COPY_UP) + count_there(job->program) > 0),
+          "%s", what);
     for (int d = 0; d < WEFT_COPY_DIRECTIONS; d++)
-        CHECK(outcome->copied_bytes[d] == (STEPS + (d == WEFT_COPY_UP)) * planned[d] &&
+        CHECK(outcome->copied_bytes[d] == STEPS * planned[d] + once_more[d] &&
                   (planned[d] > 0) == (outcome->host_bytes > 0),
               "%s: %lld bytes were copied, not %lld a step", what,
               (long long)outcome->copied_bytes[d], (long long)planned[d]);
 }
 
-/* Where state may be. */
-enum homes { ON_DEVICE, ON_DISK, ON_HOST, ON_ALL, HOMES };
+/* Where state may be; UPDATED_THERE is on the host, and updated there. */
+enum homes { ON_DEVICE, ON_DISK, ON_HOST, UPDATED_THERE, ON_ALL, HOMES };
 
 static void open_job(struct job *job, enum homes homes, int32_t ranks, const char *first,
                      const char *second)
 {
-    static const char *const allowed[HOMES] = {"plan.offload.state=[\"device\"]",
-                                               "plan.offload.state=[\"disk\"]",
-                                               "plan.offload.state=[\"host\"]",
-                                               "plan.offload.state=[\"device\",\"host\","
-                                               "\"disk\"]"};
+    static const char *const allowed[HOMES] = {
+        "plan.offload.state=[\"device\"]", "plan.offload.state=[\"disk\"]",
+        "plan.offload.state=[\"host\"]", "plan.offload.state=[\"host\"]",
+        "plan.offload.state=[\"device\",\"host\","
+        "\"disk\"]"};
+    static const char *const updates[HOMES] = {
+        "plan.offload.update=[\"device\"]", "plan.offload.update=[\"device\"]",
+        "plan.offload.update=[\"device\"]", "plan.offload.update=[\"host\"]",
+        "plan.offload.update=[\"device\",\"host\"]"};
     char set_ranks[64], path[64];
     snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
     snprintf(path, sizeof path, "cluster.disk.path=%s", job_disk());
@@ -213,6 +263,7 @@ static void open_job(struct job *job, enum homes homes, int32_t ranks, const cha
         "cluster.host.down.bandwidth=1GB/s",
         "cluster.host.up.bandwidth=2GB/s",
         "cluster.host.update=1GB/s",
+        homes == ON_ALL ? "cluster.host.threads=1" : "cluster.host.threads=3",
         "cluster.disk.limit=1GB",
         "cluster.disk.read.bandwidth=1GB/s",
         "cluster.disk.write.bandwidth=1GB/s",
@@ -220,6 +271,7 @@ static void open_job(struct job *job, enum homes homes, int32_t ranks, const cha
         homes == ON_ALL ? "cluster.disk.duplex=full" : "cluster.disk.duplex=half",
         homes == ON_ALL ? "cluster.contention.compute=0.23" : "cluster.contention.compute=0",
         allowed[homes],
+        updates[homes],
         first,
         second,
         NULL};
@@ -236,13 +288,14 @@ static void check_homes(int32_t ranks, const char *first, const char *second,
     struct job jobs[HOMES];
     for (int homes = 0; homes < HOMES; homes++)
         open_job(&jobs[homes], (enum homes)homes, ranks, first, second);
+    const uint64_t seed = find_seed(&jobs[ON_ALL]);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         char what[128];
         snprintf(what, sizeof what, "%d ranks, %s, %s, plan %d", ranks, first,
                  second != NULL ? second : "", kinds[i]);
         for (int homes = 0; homes < HOMES; homes++) {
             struct job *job = &jobs[homes];
-            make_plan(job, kinds[i]);
+            make_plan(job, kinds[i], seed);
             run(job, NULL, &outcomes[homes]);
             same(&outcomes[ON_DEVICE], &outcomes[homes], what);
             check_bytes(job, &outcomes[homes], what);
@@ -251,15 +304,15 @@ static void check_homes(int32_t ranks, const char *first, const char *second,
         }
         CHECK(count_away(jobs[ON_DEVICE].program) == 0 &&
                   state_bytes(jobs[ON_DISK].program, false) == 0 &&
-                  state_bytes(jobs[ON_HOST].program, false) == 0,
+                  state_bytes(jobs[ON_HOST].program, false) == 0 &&
+                  state_bytes(jobs[UPDATED_THERE].program, true) == 0 &&
+                  count_there(jobs[UPDATED_THERE].program) ==
+                      count_away(jobs[UPDATED_THERE].program),
               "%s: homes are not those of the config", what);
         if (kinds[i] != AT_RANDOM) continue;
         for (int homes = ON_DISK; homes < HOMES; homes++)
             CHECK(ranks_run(ranks, same_trace, &jobs[homes]) == 0, "%s: homes %d", what, homes);
-        CHECK(count_op(jobs[ON_ALL].program, WEFT_OP_READ) > 0 &&
-                  count_op(jobs[ON_ALL].program, WEFT_OP_COPY_UP) > 0 &&
-                  state_bytes(jobs[ON_ALL].program, false) > 0,
-              "%s: not some of its state is away", what);
+        CHECK(is_mixed(jobs[ON_ALL].program), "%s: homes are not mixed", what);
         run(&jobs[ON_ALL], &outcomes[ON_DISK], &outcomes[HOMES]);
         run(&jobs[ON_DEVICE], &outcomes[ON_DEVICE], &outcomes[HOMES + 1]);
         same(&outcomes[HOMES + 1], &outcomes[HOMES], what);
@@ -273,7 +326,7 @@ static void check_refusals(void)
     struct weft_error why = {0};
     struct job job;
     open_job(&job, ON_DISK, 1, "train.clip_norm=0.5", NULL);
-    make_plan(&job, WEFT_POLICY_FSDP);
+    make_plan(&job, WEFT_POLICY_FSDP, 0);
     job.config->cluster.disk.given = false;
     struct weft_exec exec = {.options = {.config = job.config, .program = job.program}};
     struct exec_away *none = NULL;
@@ -283,7 +336,7 @@ static void check_refusals(void)
           "%s", why.text);
     job_close(&job);
     open_job(&job, ON_HOST, 1, "train.clip_norm=0.5", NULL);
-    make_plan(&job, WEFT_POLICY_FSDP);
+    make_plan(&job, WEFT_POLICY_FSDP, 0);
     job.config->cluster.host.given = false;
     exec.options.config = job.config;
     exec.options.program = job.program;

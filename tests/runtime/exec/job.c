@@ -92,39 +92,62 @@ static int32_t strategy_of(const struct weft_problem_decision *unit, enum weft_p
     return strategy >= 0 ? strategy : weft_decision_of_policy(unit, WEFT_POLICY_SDP);
 }
 
-/* A block, the slot that it is assigned, and the slot at which it stands in the channel. */
+/* A block, the slot that it is assigned, and the slot at which it stands in the channel; of those
+ * at one slot, what comes after another in a chain stands behind it. */
 struct block {
-    int32_t at, order;
+    int32_t at, depth, order;
     struct weft_move move;
 };
 
 static int compare(const void *a, const void *b)
 {
     const struct block *x = a, *y = b;
-    return x->at != y->at ? x->at - y->at : x->order - y->order;
+    if (x->at != y->at) return x->at - y->at;
+    return x->depth != y->depth ? x->depth - y->depth : x->order - y->order;
 }
 
 /* Chooses a block's slot and place: gathers are launched at or before the place, reductions are due
- * behind it, so that every order by place can be met. */
-typedef struct block choose_fn(const struct weft_item *item, int32_t index, void *context);
+ * behind it, so that every order by place can be met. The place is not before `least`, which is
+ * that of the block that it comes after. */
+typedef struct block choose_fn(const struct weft_item *item, int32_t index, int32_t least,
+                               void *context);
+
+/* All blocks of the items, [first block of item + block]; those that come after others last. */
+static void choose_blocks(const struct job *job, const int32_t *strategies, const int32_t *first,
+                          choose_fn *choose, void *context, struct block *blocks)
+{
+    const struct weft_problem *problem = job->stages.problem;
+    for (int32_t depth = 0, most = 0; depth <= most; depth++) {
+        for (int32_t i = 0; i < problem->n_items; i++) {
+            const int32_t own = weft_problem_depth(problem, i), after = problem->items[i].after;
+            most = own > most ? own : most;
+            if (own != depth || !weft_problem_needs(problem, strategies, i)) continue;
+            for (int32_t b = 0; b < problem->items[i].item.n_blocks; b++) {
+                struct block *block = &blocks[first[i] + b];
+                const int32_t least = after < 0 ? 0 : blocks[first[after] + b].at;
+                *block = choose(&problem->items[i].item, first[i] + b, least, context);
+                block->depth = depth;
+                block->order = first[i] + b;
+                block->move.item = i;
+            }
+        }
+    }
+}
 
 static void make_plan(struct job *job, const int32_t *strategies, choose_fn *choose, void *context)
 {
     const struct weft_problem *problem = job->stages.problem;
-    int32_t n = 0, most = 0;
-    for (int32_t i = 0; i < problem->n_items; i++)
-        most += problem->items[i].item.n_blocks;
+    int32_t n = 0, most = weft_problem_count_blocks(problem);
+    int32_t *first = calloc((size_t)problem->n_items + 1, sizeof *first);
     struct block *blocks = calloc((size_t)most + 1, sizeof *blocks);
     struct weft_move *moves = calloc((size_t)most + 1, sizeof *moves);
-    CHECK(blocks != NULL && moves != NULL, "out of memory");
-    for (int32_t i = 0; i < problem->n_items; i++) {
-        if (!weft_problem_needs(problem, strategies, i)) continue;
-        for (int32_t b = 0; b < problem->items[i].item.n_blocks; b++, n++) {
-            blocks[n] = choose(&problem->items[i].item, n, context);
-            blocks[n].order = n;
-            blocks[n].move.item = i;
-        }
-    }
+    CHECK(first != NULL && blocks != NULL && moves != NULL, "out of memory");
+    for (int32_t i = 0; i < problem->n_items; i++)
+        first[i + 1] = first[i] + problem->items[i].item.n_blocks;
+    choose_blocks(job, strategies, first, choose, context, blocks);
+    for (int32_t i = 0; i < problem->n_items; i++)
+        for (int32_t k = first[i]; k < first[i + 1]; k++)
+            if (weft_problem_needs(problem, strategies, i)) blocks[n++] = blocks[k];
     qsort(blocks, (size_t)n, sizeof *blocks, compare);
     for (int32_t i = 0; i < n; i++)
         moves[i] = blocks[i].move;
@@ -136,15 +159,18 @@ static void make_plan(struct job *job, const int32_t *strategies, choose_fn *cho
     page_as_told(job);
     free(moves);
     free(blocks);
+    free(first);
 }
 
-static struct block choose_end(const struct weft_item *item, int32_t index, void *context)
+static struct block choose_end(const struct weft_item *item, int32_t index, int32_t least,
+                               void *context)
 {
     bool lean = *(bool *)context, gathers = item->acquires;
     (void)index;
     int32_t early = gathers ? item->last : item->first;
     int32_t late = gathers ? item->first : item->last;
-    return (struct block){.at = early, .move = {.slot = lean ? early : late}};
+    return (struct block){.at = early > least ? early : least,
+                          .move = {.slot = lean ? early : late}};
 }
 
 void job_plan_policy(struct job *job, enum weft_policy policy, bool lean)
@@ -163,15 +189,17 @@ static int32_t draw(uint64_t seed, uint64_t counter, int32_t first, int32_t last
     return first + (int32_t)weft_rng_below(seed, 7, counter, (uint64_t)(last - first) + 1);
 }
 
-static struct block choose_random(const struct weft_item *item, int32_t index, void *context)
+static struct block choose_random(const struct weft_item *item, int32_t index, int32_t least,
+                                  void *context)
 {
     uint64_t seed = *(uint64_t *)context, counter = 2 * (uint64_t)index;
     if (item->acquires) {
-        int32_t at = draw(seed, counter, item->first, item->last + 1); /* behind it: blocking */
+        const int32_t first = item->first > least ? item->first : least;
+        int32_t at = draw(seed, counter, first, item->last + 1); /* behind it: blocking */
         int32_t slot = at > item->last ? at : draw(seed, counter + 1, item->first, at);
         return (struct block){.at = at, .move = {.slot = slot}};
     }
-    int32_t at = draw(seed, counter, item->first, item->last);
+    int32_t at = draw(seed, counter, item->first > least ? item->first : least, item->last);
     int32_t slot = draw(seed, counter + 1, at, item->last);
     return (struct block){.at = at, .move = {.slot = slot, .launch = seed % 2 == 0 ? at : 0}};
 }

@@ -46,19 +46,22 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* What lanes copy is the plan's blocks: of state up once more when the run settles, and down not
- * before there is something to update. What the host has is the plan's row of it. */
+/* What lanes copy is the plan's blocks: state comes up once more when the run settles, and nothing
+ * that is updated goes anywhere before there is something to update. What the host has is the
+ * plan's row of it. */
 static void check_bytes(const struct job *job, const struct outcome *outcome, const char *what)
 {
     const struct weft_problem *problem = job->plan->problem;
     int64_t planned[WEFT_COPY_DIRECTIONS] = {0};
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        const bool saved = weft_item_moves_saved(item);
+        const int32_t steps = STEPS + (item->kind == WEFT_STATE_UP);
         if (!weft_problem_needs(problem, job->plan->strategies, i)) continue;
-        if (weft_item_is_collective(item) || weft_item_home(item) != WEFT_HOME_HOST) continue;
+        if (weft_item_is_collective(item) || weft_item_home(item) != WEFT_HOME_HOST ||
+            item->kind == WEFT_HOST_UPDATE)
+            continue;
         planned[item->acquires ? WEFT_COPY_UP : WEFT_COPY_DOWN] +=
-            (STEPS + (!saved && item->acquires)) * item->block_bytes;
+            (int64_t)steps * item->n_blocks * item->block_bytes;
     }
     /* The ring of a disk is in the host's memory too, where that is a tier. */
     int64_t peak_bytes =

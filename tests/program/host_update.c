@@ -1,0 +1,155 @@
+/* Programs of plans that update units on the host: verify accepts them, and refuses those whose
+ * copies and updates do not wait for one another, or that update a unit in part. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/effort.h"
+#include "tests/program/random_model.h"
+
+enum { HOST_CASES = TEST_CASES(160, 50) };
+
+/* The first instruction of an op from `from` on; -1: none. */
+static int32_t find_op(const struct weft_program *program, enum weft_op op, int32_t from)
+{
+    for (int32_t i = from; i < program->n_instructions; i++)
+        if (program->instructions[i].op == op) return i;
+    return -1;
+}
+
+static bool has_host_updates(const struct weft_program *program)
+{
+    return find_op(program, WEFT_OP_HOST_UPDATE, 0) >= 0;
+}
+
+/* What instruction i waits for, `what` excepted. */
+static void forget(struct weft_program *program, int32_t i, int32_t what)
+{
+    const struct weft_instruction *at = &program->instructions[i];
+    for (int32_t d = 0; d < at->n_dependencies; d++)
+        if (program->dependencies[at->first_dependency + d] == what)
+            program->dependencies[at->first_dependency + d] = 0;
+}
+
+static bool forget_what_it_comes_after(struct weft_program *program, enum weft_op op)
+{
+    const int32_t i = find_op(program, op, 0);
+    forget(program, i, program->instructions[i].after);
+    program->instructions[i].after = 0;
+    return true;
+}
+
+static bool gather_before_it_is_up(struct weft_program *program)
+{
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        struct weft_instruction *at = &program->instructions[i];
+        if (at->op != WEFT_OP_ALL_GATHER || at->after == 0) continue;
+        forget(program, i, at->after);
+        at->after = 0;
+        return true;
+    }
+    return false;
+}
+
+static bool send_up_before_the_update(struct weft_program *program)
+{
+    return forget_what_it_comes_after(program, WEFT_OP_PARAMETERS_UP);
+}
+
+static bool send_down_before_the_reduction(struct weft_program *program)
+{
+    return forget_what_it_comes_after(program, WEFT_OP_GRADIENT_DOWN);
+}
+
+static bool leave_a_block_out(struct weft_program *program)
+{
+    int32_t last = find_op(program, WEFT_OP_HOST_UPDATE, 0);
+    for (int32_t i = last; i >= 0; i = find_op(program, WEFT_OP_HOST_UPDATE, i + 1))
+        last = i;
+    program->instructions[last].block++;
+    return true;
+}
+
+static bool update_another_unit(struct weft_program *program)
+{
+    struct weft_instruction *at = &program->instructions[find_op(program, WEFT_OP_HOST_UPDATE, 0)];
+    at->unit = (at->unit + 1) % program->n_units;
+    return program->n_units > 1;
+}
+
+static bool say_that_it_is_updated_here(struct weft_program *program)
+{
+    const int32_t i = find_op(program, WEFT_OP_HOST_UPDATE, 0);
+    program->keeps[program->instructions[i].unit] = WEFT_KEEP_HOST;
+    return true;
+}
+
+static bool send_up_over_the_network(struct weft_program *program)
+{
+    program->instructions[find_op(program, WEFT_OP_PARAMETERS_UP, 0)].lane = WEFT_LANE_FIRST;
+    return true;
+}
+
+/* Compute does not wait for the lane of copies down before the norm. */
+static bool forget_before_the_norm(struct weft_program *program)
+{
+    int32_t down = -1;
+    for (int32_t i = 0; i < program->n_instructions; i++)
+        if (program->instructions[i].op == WEFT_OP_GRADIENT_DOWN) down = i;
+    for (int32_t i = down + 1; i < program->n_instructions && !program->period.rotated; i++)
+        if (weft_op_stream(program->instructions[i].op) == WEFT_STREAM_COMPUTE)
+            forget(program, i, down);
+    return !program->period.rotated;
+}
+
+Test(host_update, what_is_planned_is_what_the_program_holds_and_takes)
+{
+    int32_t n_seen = 0;
+    for (uint64_t seed = 1; seed <= HOST_CASES; seed++) {
+        struct tiers_case c;
+        struct weft_error err = {0};
+        tiers_case_init(&c, seed);
+        if (has_host_updates(c.program)) {
+            n_seen++;
+            tiers_case_check(&c);
+            cr_assert_eq(weft_program_verify(c.program, INT64_MAX, &err), WEFT_OK, "seed %d: %s",
+                         (int)seed, err.text);
+        }
+        tiers_case_finish(&c);
+    }
+    cr_assert_gt(n_seen, HOST_CASES / 12, "%d cases", n_seen);
+}
+
+Test(host_update, what_does_not_wait_is_refused)
+{
+    static const struct {
+        bool (*make)(struct weft_program *program);
+        const char *says;
+        bool may_hold; /* another wait may keep the order */
+    } changes[] = {
+        {gather_before_it_is_up, "before the unit's update is over", true},
+        {send_up_before_the_update, "does not come after its block's update", false},
+        {send_down_before_the_reduction, "does not come after its block's last reduction", false},
+        {leave_a_block_out, "blocks are not updated in order", false},
+        {update_another_unit, "host", false},
+        {say_that_it_is_updated_here, "is not updated on the host", false},
+        {send_up_over_the_network, "a lane that does not do it", false},
+        {forget_before_the_norm, "", false},
+    };
+    int32_t n_told[sizeof changes / sizeof *changes] = {0};
+    for (uint64_t seed = 1; seed <= HOST_CASES; seed++) {
+        for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+            struct tiers_case c;
+            struct weft_error err = {0};
+            tiers_case_init(&c, seed);
+            if (has_host_updates(c.program) && changes[i].make(c.program)) {
+                const enum weft_status status = weft_program_verify(c.program, INT64_MAX, &err);
+                cr_assert(status == WEFT_E_DATA || (status == WEFT_OK && changes[i].may_hold),
+                          "seed %d, change %d", (int)seed, (int)i);
+                n_told[i] += status != WEFT_OK && strstr(err.text, changes[i].says) != NULL;
+            }
+            tiers_case_finish(&c);
+        }
+    }
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        cr_assert_gt(n_told[i], 0, "change %d is never told as what it is", (int)i);
+}

@@ -588,7 +588,8 @@ static void item_state(struct weigher *w, int32_t u, int32_t kind, bool whole)
 }
 
 /* An update on the host goes by the unit's blocks: the reduced gradient down behind its last
- * reduction; behind norm the update, and the parameters up before they are gathered. */
+ * reduction; behind norm the update, and the parameters up before they are gathered. These hold
+ * nothing of the device's, so there is nothing to gain where they would block a slot. */
 static void item_host_update(struct weigher *w, int32_t u)
 {
     const struct weft_unit *unit = &w->shards->units[u];
@@ -612,7 +613,7 @@ static void item_host_update(struct weigher *w, int32_t u)
     add_item(w, item);
     w->overflow |= !weft_checked_mul(slice, weft_weigh_update_bytes(w->options), &update_bytes);
     item.kind = WEFT_HOST_UPDATE;
-    item.acquires = item.may_block = true;
+    item.acquires = true;
     item.first = first_host_update(period, u);
     item.last = period->uses[u][0] - 1;
     item.block_bytes = update_bytes;

@@ -171,11 +171,11 @@ static struct draw draw_block(struct dice *dice, const struct weft_item *item, i
     const int32_t first = item->first > least ? item->first : least;
     struct draw draw = {.move.item = i};
     if (item->acquires) {
-        const int32_t end = item->last + 1; /* it may block */
+        const int32_t end = item->last + item->may_block;
         int32_t slot = (int32_t)roll(dice, item->first, end);
-        if (first >= end) slot = end;
+        if (first > item->last) slot = end;
         const int32_t from = slot > least ? slot : least;
-        draw.moment = (int32_t)roll(dice, from, slot > item->last ? end : end - 1);
+        draw.moment = (int32_t)roll(dice, from, slot > item->last ? end : item->last);
         draw.move.slot = slot;
     } else {
         draw.move.slot = (int32_t)roll(dice, first, item->last);

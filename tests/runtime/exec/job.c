@@ -195,7 +195,8 @@ static struct block choose_random(const struct weft_item *item, int32_t index, i
     uint64_t seed = *(uint64_t *)context, counter = 2 * (uint64_t)index;
     if (item->acquires) {
         const int32_t first = item->first > least ? item->first : least;
-        int32_t at = draw(seed, counter, first, item->last + 1); /* behind it: blocking */
+        int32_t at =
+            draw(seed, counter, first, item->last + item->may_block); /* behind it: blocking */
         int32_t slot = at > item->last ? at : draw(seed, counter + 1, item->first, at);
         return (struct block){.at = at, .move = {.slot = slot}};
     }

@@ -474,19 +474,10 @@ enum weft_status weft_plan_in_pages(struct weft_paged *run, struct weft_error *e
 
 enum weft_status weft_paged_leanest(struct weft_paged *run, struct weft_error *err)
 {
-    const struct weft_problem *problem = run->problem;
     struct weft_candidate *out = &run->candidate;
     memcpy(out->strategies, run->table->leanest,
            (size_t)run->table->n_decisions * sizeof *out->strategies);
-    out->n_moves = 0;
-    for (int32_t i = 0; i < problem->n_items; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        if (!weft_item_active(item, out->strategies)) continue;
-        int32_t slot = item->acquires ? item->last + 1 : item->first;
-        for (int32_t b = 0; b < item->n_blocks; b++)
-            out->moves[out->n_moves++] = (struct weft_move){.item = i, .slot = slot};
-    }
-    weft_moves_sort(problem, out->moves, out->n_moves);
+    weft_fixed_place(run->problem, WEFT_GATHER_BLOCKING, out);
     keep_plan(run, NULL, NULL);
     return page_candidate(run, 0, true, err);
 }

@@ -42,7 +42,7 @@ static int32_t draw_slot(struct draw *draw, const struct weft_item *item, int64_
                          int64_t *rows)
 {
     bool gathers = item->acquires;
-    int32_t end = gathers ? item->last + 1 : item->last; /* a gather may block */
+    int32_t end = item->last + item->may_block;
     int32_t slot = item->first + below(draw, end - item->first + 1), first, last;
     extra(item, slot, &first, &last);
     for (int32_t s = first; s <= last; s++) {

@@ -1,5 +1,5 @@
-/* The parts of `weft sweep`: which limits are swept, and the plans of all points, made by processes
- * of `weft plan` side by side. */
+/* The parts of `weft sweep`: what its flags ask for, which limits are swept, and the plans of all
+ * points, made by processes of `weft plan` side by side. */
 #ifndef WEFT_CLI_VERBS_SWEEP_H
 #define WEFT_CLI_VERBS_SWEEP_H
 
@@ -14,6 +14,18 @@ struct weft_sweep_planners {
     int32_t n;
     char names[WEFT_SWEEP_CURVES][WEFT_SWEEP_NAME_BYTES];
 };
+
+struct weft_sweep_options {
+    int32_t points, jobs;
+    bool to_all;
+    struct weft_sweep_planners planners;
+};
+
+/* What the flags say, with defaults, checked before any work. WEFT_E_USAGE; WEFT_E_CREATE where a
+ * file could not be written. */
+WEFT_MUST_USE enum weft_status weft_sweep_read_options(const struct weft_cli *cli,
+                                                       struct weft_sweep_options *options,
+                                                       struct weft_error *err);
 
 /* Fills `n` limits, increasing: from the least at which the leanest plan of any of the config's
  * periods fits in pages, to a little more than the least at which the greedy planner finds one no

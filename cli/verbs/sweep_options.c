@@ -1,0 +1,123 @@
+/* What the flags of `weft sweep` ask for. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/process/children.h"
+#include "cli/verbs/sweep.h"
+#include "scheduler/planners/table.h"
+
+enum { DEFAULT_POINTS = 9 };
+
+static enum weft_status read_number(const char *flag, const char *text, int32_t least, int32_t most,
+                                    int32_t *out, struct weft_error *err)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (*text == '\0' || *end != '\0' || value < least || value > most)
+        return weft_fail(err, WEFT_E_USAGE, "%s %s: a number from %d to %d", flag, text, least,
+                         most);
+    *out = (int32_t)value;
+    return WEFT_OK;
+}
+
+static enum weft_status add_planner(struct weft_sweep_planners *planners, const char *name,
+                                    size_t length, struct weft_error *err)
+{
+    if (planners->n == WEFT_SWEEP_CURVES || length >= WEFT_SWEEP_NAME_BYTES)
+        return weft_fail(err, WEFT_E_USAGE, "--planners: too many, or a name that is too long");
+    char *copy = planners->names[planners->n];
+    memcpy(copy, name, length);
+    copy[length] = '\0';
+    for (int32_t i = 0; i < planners->n; i++)
+        if (strcmp(planners->names[i], copy) == 0)
+            return weft_fail(err, WEFT_E_USAGE, "--planners: %s is there twice", copy);
+    WEFT_TRY(weft_planner_need(copy, err));
+    planners->n++;
+    return WEFT_OK;
+}
+
+/* Unless they are named all but `random`, which is one of a million draws. */
+static enum weft_status read_planners(const char *list, struct weft_sweep_planners *planners,
+                                      struct weft_error *err)
+{
+    if (!list) {
+        for (const struct weft_planner *planner = weft_planners(); planner->name; planner++)
+            if (strcmp(planner->name, "random") != 0)
+                WEFT_TRY(add_planner(planners, planner->name, strlen(planner->name), err));
+        return WEFT_OK;
+    }
+    for (const char *at = list;; at++) {
+        size_t length = strcspn(at, ",");
+        WEFT_TRY(add_planner(planners, at, length, err));
+        at += length;
+        if (*at != ',') return WEFT_OK;
+    }
+}
+
+static enum weft_status read_end(const struct weft_cli *cli, bool *to_all, struct weft_error *err)
+{
+    *to_all = false;
+    if (!cli->to) return WEFT_OK;
+    *to_all = strcmp(cli->to, "all") == 0;
+    if (!*to_all && strcmp(cli->to, "gain") != 0)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--to %s: gain (where more memory shortens no step) or all (where every "
+                         "planner has a plan)",
+                         cli->to);
+    if (cli->limits || cli->split)
+        return weft_fail(err, WEFT_E_USAGE, "--to: the limits are given by %s already",
+                         cli->limits ? "--limits" : "--split");
+    return WEFT_OK;
+}
+
+/* The folder of a file that is written after all the work is one that can be written in. */
+static enum weft_status check_place(const char *flag, const char *path, struct weft_error *err)
+{
+    char folder[4096];
+    if (!path || strcmp(path, "-") == 0) return WEFT_OK;
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    if (length >= sizeof folder)
+        return weft_fail(err, WEFT_E_USAGE, "%s: the path is too long", flag);
+    snprintf(folder, sizeof folder, "%.*s", (int)length, path);
+    const char *place = slash ? (length > 0 ? folder : "/") : ".";
+    if (access(place, W_OK) == 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_CREATE, "%s %s: cannot be written there: %s", flag, path,
+                     strerror(errno));
+}
+
+enum weft_status weft_sweep_read_options(const struct weft_cli *cli,
+                                         struct weft_sweep_options *options, struct weft_error *err)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    *options = (struct weft_sweep_options){.points = DEFAULT_POINTS};
+    options->jobs = cores < 1                    ? 1
+                    : cores > WEFT_CHILDREN_MOST ? WEFT_CHILDREN_MOST
+                                                 : (int32_t)cores;
+    if (strcmp(cli->operands[0], "-") == 0)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "sweep reads its config once a plan: give a file, not -");
+    if (cli->memory_limit && !cli->split)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--memory-limit: a sweep goes over limits; name them with --limits, or "
+                         "keep one and divide it with --split");
+    if (cli->points && cli->limits)
+        return weft_fail(err, WEFT_E_USAGE, "--points and --limits: give one of them");
+    if (cli->planners && cli->split)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--split compares two-stage and ilp: leave out --planners");
+    if (cli->points)
+        WEFT_TRY(read_number("--points", cli->points, 1, WEFT_SWEEP_POINTS, &options->points, err));
+    if (cli->jobs)
+        WEFT_TRY(read_number("--jobs", cli->jobs, 1, WEFT_CHILDREN_MOST, &options->jobs, err));
+    if (cli->csv && cli->svg && strcmp(cli->csv, cli->svg) == 0)
+        return weft_fail(err, WEFT_E_USAGE, "--csv and --svg: both are %s", cli->csv);
+    WEFT_TRY(check_place("--csv", cli->csv, err));
+    WEFT_TRY(check_place("--svg", cli->svg, err));
+    if (cli->output) WEFT_TRY(check_place("-o", cli->output, err));
+    WEFT_TRY(read_end(cli, &options->to_all, err));
+    return read_planners(cli->split ? "two-stage,ilp" : cli->planners, &options->planners, err);
+}

@@ -66,9 +66,10 @@ static enum weft_status check_tiers(const struct checker *checker)
         if ((unsigned)at->kind >= WEFT_HOME_COUNT) fault = "its kind is out of range";
         if ((i == 0) != (at->kind == WEFT_HOME_DEVICE))
             fault = "the first tier is the device's memory, and no other";
-        if (at->limit_bytes < 1 ||
+        if (at->limit_bytes < (i == 0) ||
             (at->limit_bytes > WEFT_PROBLEM_MOST && at->limit_bytes != INT64_MAX))
-            fault = "its limit_bytes is not in 1 to 2^53 - 1, or none";
+            fault = i == 0 ? "its limit_bytes is not in 1 to 2^53 - 1, or none"
+                           : "its limit_bytes is not in 0 to 2^53 - 1, or none";
         for (int32_t k = 0; k < i; k++)
             if (strcmp(problem->tiers[k].name, at->name) == 0) fault = "another has its name";
         if (fault != NULL)

@@ -29,7 +29,7 @@ static const struct weft_field_table lane_table = {
     "down, up, read, write", "A block of B bytes takes alpha + B / bandwidth.", ROWS(lane_fields)};
 
 static const struct weft_field host_fields[] = {
-    {"memory_limit", WEFT_FIELD_BYTES, AT(weft_host_spec, memory_limit_bytes), NULL, 1, LARGE, NULL,
+    {"memory_limit", WEFT_FIELD_BYTES, AT(weft_host_spec, memory_limit_bytes), NULL, 0, LARGE, NULL,
      NULL, "of one rank there, what passes through to a disk included"},
     {"down", WEFT_FIELD_OBJECT, AT(weft_host_spec, down), "{}", 0, 0, NULL, &lane_table,
      "copies from the device to the host"},

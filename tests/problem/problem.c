@@ -70,6 +70,8 @@ Test(problem, tiers)
     problem = two_tiers();
     problem.tiers[1].limit_bytes = -1;
     refused_problem(&problem, "tiers[1] (host): its limit_bytes");
+    problem.tiers[1].limit_bytes = 0; /* nothing is there then */
+    cr_assert_eq(weft_problem_check(&problem, "here", &err), WEFT_OK, "%s", err.text);
 }
 
 Test(problem, what_is_held_is_in_a_tier_that_there_is)

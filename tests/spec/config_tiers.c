@@ -147,3 +147,13 @@ Test(config_tiers, overrides_reach_their_keys)
     cr_assert(!weft_config_moves_state(config) && weft_config_moves_activations(config));
     weft_config_destroy(config);
 }
+
+/* So that what the host's memory gains can be told from none of it. */
+Test(config_tiers, a_host_may_have_no_memory_to_give)
+{
+    static const char *const overrides[] = {"cluster.host.memory_limit=0B", NULL};
+    struct weft_config *config = must_parse_with(SMALL_CONFIG, overrides);
+    cr_assert(config->cluster.host.given && weft_config_moves_state(config));
+    cr_assert_eq(config->cluster.host.memory_limit_bytes, 0);
+    weft_config_destroy(config);
+}

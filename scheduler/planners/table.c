@@ -39,6 +39,13 @@ int weft_planner_homes(const struct weft_planner *planner)
     return planner->decide == weft_planner_offload_greedy ? host | disk : 0;
 }
 
+bool weft_planner_uses(const struct weft_planner *planner, enum weft_home home)
+{
+    return !weft_planner_is_rule(planner) || planner->decide == weft_planner_two_stage ||
+           planner->decide == weft_planner_random || home == WEFT_HOME_DEVICE ||
+           (weft_planner_homes(planner) >> home & 1) != 0;
+}
+
 bool weft_planner_is_rule_for(const struct weft_planner *planner,
                               const struct weft_problem *problem)
 {

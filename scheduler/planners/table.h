@@ -22,6 +22,9 @@ bool weft_planner_is_rule(const struct weft_planner *planner);
 /* Homes of which its rule gives state one (bits of enum weft_home); 0 if it knows the device's. */
 int weft_planner_homes(const struct weft_planner *planner);
 
+/* Whether some plan of the planner keeps something in the home, where the problem allows it. */
+bool weft_planner_uses(const struct weft_planner *planner, enum weft_home home);
+
 /* True for a rule that may apply to the problem: what keeps state away needs a tier for it. */
 bool weft_planner_is_rule_for(const struct weft_planner *planner,
                               const struct weft_problem *problem);

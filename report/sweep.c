@@ -5,8 +5,17 @@
 #include "base/units.h"
 #include "report/table.h"
 
-/* Steps of so many times the least are drawn at the top, so that the rest can be told apart. */
+/* Steps of so many times the least are drawn at the top, so that the rest can be told apart: a
+ * planner may be far behind the others. */
 enum { TALLEST = 3 };
+
+const char *weft_sweep_name(const struct weft_sweep *sweep, int32_t curve,
+                            char text[WEFT_UNITS_TEXT_BYTES])
+{
+    const struct weft_sweep_curve *at = &sweep->curves[curve];
+    if (!sweep->grid) return at->planner;
+    return weft_units_show_bytes(at->points[0].host_limit_bytes, text);
+}
 
 int64_t weft_sweep_x(const struct weft_sweep *sweep, const struct weft_sweep_point *point)
 {
@@ -21,7 +30,7 @@ int64_t weft_sweep_bound(const struct weft_sweep *sweep, const struct weft_sweep
         for (int32_t i = 0; i < sweep->curves[c].n_points; i++) {
             const struct weft_sweep_point *other = &sweep->curves[c].points[i];
             if (other->fits && other->limit_bytes >= point->limit_bytes &&
-                other->bound_ns > bound_ns)
+                other->host_limit_bytes >= point->host_limit_bytes && other->bound_ns > bound_ns)
                 bound_ns = other->bound_ns;
         }
     }
@@ -58,7 +67,7 @@ bool weft_sweep_axes(const struct weft_sweep *sweep, bool measured, struct weft_
         }
     }
     if (steps.low == INT64_MAX) return false;
-    bool tall = steps.high / TALLEST > steps.low;
+    bool tall = !sweep->grid && steps.high / TALLEST > steps.low;
     include_ns(&axes, steps.low);
     include_ns(&axes, tall ? TALLEST * steps.low : steps.high);
     axes.cut = steps.high > axes.high;
@@ -117,11 +126,13 @@ static void add_step(const struct weft_sweep *sweep, const struct weft_sweep_poi
         weft_table_cell_painted(table, WEFT_PAINT_FAINT, "-");
 }
 
-static void add_steps(const struct weft_sweep *sweep, const struct weft_sweep_curve *curve,
-                      int32_t n_columns, bool measured, struct weft_table *table)
+static void add_steps(const struct weft_sweep *sweep, int32_t which, int32_t n_columns,
+                      bool measured, struct weft_table *table)
 {
-    weft_table_cell(table, "%s%s%s", curve->planner, measured ? ", measured" : "",
-                    measured && sweep->emulated ? ", emulated" : "");
+    const struct weft_sweep_curve *curve = &sweep->curves[which];
+    char name[WEFT_UNITS_TEXT_BYTES];
+    weft_table_cell(table, "%s%s%s", weft_sweep_name(sweep, which, name),
+                    measured ? ", measured" : "", measured && sweep->emulated ? ", emulated" : "");
     for (int32_t i = 0; i < n_columns; i++) {
         /* The joint plan of a split is one point, which stands in the last column. */
         int32_t at = curve->n_points == 1 ? i - (n_columns - 1) : i;
@@ -155,10 +166,11 @@ static bool any_measured(const struct weft_sweep *sweep)
     return false;
 }
 
-/* Who has no plan anywhere is named, and has no row. */
+/* A planner that has no plan anywhere is named, and has no row. A grid has all of its rows. */
 static void add_absent(const struct weft_sweep *sweep, struct weft_text *out)
 {
     int32_t n = 0;
+    if (sweep->grid) return;
     for (int32_t c = 0; c < sweep->n_curves; c++) {
         if (weft_sweep_count_fits(&sweep->curves[c]) > 0) continue;
         weft_text_addf(out, "%s%s", n++ == 0 ? "  no plan within any of these limits: " : ", ",
@@ -167,25 +179,50 @@ static void add_absent(const struct weft_sweep *sweep, struct weft_text *out)
     if (n > 0) weft_text_add(out, "\n");
 }
 
-static void add_bounds(const struct weft_sweep *sweep, const struct weft_sweep_curve *columns,
-                       struct weft_table *table)
+static void add_gaps(const struct weft_sweep *sweep, int32_t which, struct weft_table *table)
 {
-    char text[WEFT_UNITS_TEXT_BYTES];
-    const struct weft_sweep_curve *judged = &sweep->curves[0];
-    weft_table_cell(table, "proven bound");
-    for (int32_t i = 0; i < columns->n_points; i++) {
-        int64_t bound_ns = weft_sweep_bound(sweep, &columns->points[i]);
-        weft_table_cell(table, "%s", bound_ns > 0 ? weft_units_show_ns(bound_ns, text) : "-");
-    }
-    if (judged->n_points != columns->n_points || weft_sweep_count_fits(judged) == 0) return;
-    weft_table_cell(table, "gap of %s", judged->planner);
-    for (int32_t i = 0; i < columns->n_points; i++) {
-        double gap = weft_sweep_gap(sweep, &judged->points[i]);
+    const struct weft_sweep_curve *curve = &sweep->curves[which];
+    char name[WEFT_UNITS_TEXT_BYTES];
+    weft_table_cell(table, "gap %s %s", sweep->grid ? "at" : "of",
+                    weft_sweep_name(sweep, which, name));
+    for (int32_t i = 0; i < curve->n_points; i++) {
+        double gap = weft_sweep_gap(sweep, &curve->points[i]);
         if (gap < 0)
             weft_table_cell(table, "-");
         else
             weft_table_cell(table, "%.3f %%", 100 * gap);
     }
+}
+
+static void add_bounds(const struct weft_sweep *sweep, const struct weft_sweep_curve *columns,
+                       struct weft_table *table)
+{
+    char text[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_sweep_curve *judged = &sweep->curves[0];
+    for (int32_t c = 0; sweep->grid && c < sweep->n_curves; c++)
+        if (weft_sweep_count_fits(&sweep->curves[c]) > 0) add_gaps(sweep, c, table);
+    if (sweep->grid) return;
+    weft_table_cell(table, "proven bound");
+    for (int32_t i = 0; i < columns->n_points; i++) {
+        int64_t bound_ns = weft_sweep_bound(sweep, &columns->points[i]);
+        weft_table_cell(table, "%s", bound_ns > 0 ? weft_units_show_ns(bound_ns, text) : "-");
+    }
+    if (judged->n_points == columns->n_points && weft_sweep_count_fits(judged) > 0)
+        add_gaps(sweep, 0, table);
+}
+
+static void add_title(const struct weft_sweep *sweep, struct weft_text *out)
+{
+    weft_text_add(out, "step time");
+    if (sweep->grid)
+        weft_text_addf(out, " of %s by memory limit (across) and the host's (down)",
+                       sweep->curves[0].planner);
+    else
+        weft_text_addf(out, " by %s",
+                       sweep->split ? "the memory that policies were chosen within"
+                                    : "memory limit");
+    weft_text_addf(out, "; %s, %lld ranks, times %s\n", sweep->config, (long long)sweep->ranks,
+                   sweep->times);
 }
 
 void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out)
@@ -194,25 +231,26 @@ void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out)
     char text[WEFT_UNITS_TEXT_BYTES], align[WEFT_TABLE_COLUMNS + 1];
     int32_t n = columns ? columns->n_points : 0;
     struct weft_table table;
-    weft_text_addf(out, "step time by %s; %s, %lld ranks, times %s\n",
-                   sweep->split ? "the memory that policies were chosen within" : "memory limit",
-                   sweep->config, (long long)sweep->ranks, sweep->times);
+    add_title(sweep, out);
     memset(align, 'r', sizeof align);
     align[0] = 'l';
     align[n < WEFT_TABLE_COLUMNS ? n + 1 : WEFT_TABLE_COLUMNS] = '\0';
     weft_table_init(&table, align);
-    weft_table_cell(&table, "%s", sweep->split ? "policies within" : "limit");
+    weft_table_cell(&table, "%s",
+                    sweep->grid    ? "host limit"
+                    : sweep->split ? "policies within"
+                                   : "limit");
     for (int32_t i = 0; i < n; i++)
         weft_table_cell(&table, "%s",
                         weft_units_show_bytes(weft_sweep_x(sweep, &columns->points[i]), text));
     int32_t n_missing = 0;
     for (int32_t c = 0; c < sweep->n_curves; c++) {
         const struct weft_sweep_curve *curve = &sweep->curves[c];
-        if (weft_sweep_count_fits(curve) == 0) continue;
+        if (weft_sweep_count_fits(curve) == 0 && !sweep->grid) continue;
         n_missing += curve->n_points - weft_sweep_count_fits(curve);
-        add_steps(sweep, curve, n, false, &table);
+        add_steps(sweep, c, n, false, &table);
         if (count_measured(curve) == 0) continue;
-        add_steps(sweep, curve, n, true, &table);
+        add_steps(sweep, c, n, true, &table);
         n_missing += weft_sweep_count_fits(curve) - count_measured(curve);
     }
     if (columns) add_bounds(sweep, columns, &table);
@@ -242,9 +280,11 @@ static void add_quoted(struct weft_text *out, const char *text)
 void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out)
 {
     const char *link = link_of(sweep);
-    weft_text_add(out, "planner,memory_limit_bytes,policy_limit_bytes,fits,step_ns,exposed_ns,"
-                       "compute_ns,channel_ns,total_bytes,bound_ns,measured_step_ns,"
-                       "measured_exposed_ns,measured_bytes,times,link\n");
+    weft_text_add(
+        out,
+        "planner,memory_limit_bytes,policy_limit_bytes,host_limit_bytes,fits,step_ns,exposed_ns,"
+        "compute_ns,channel_ns,total_bytes,bound_ns,measured_step_ns,"
+        "measured_exposed_ns,measured_bytes,times,link\n");
     for (int32_t c = 0; c < sweep->n_curves; c++) {
         for (int32_t i = 0; i < sweep->curves[c].n_points; i++) {
             const struct weft_sweep_point *p = &sweep->curves[c].points[i];
@@ -253,6 +293,7 @@ void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out)
             weft_text_add(out, sweep->curves[c].planner);
             add_cell(out, true, p->limit_bytes);
             add_cell(out, p->policy_limit_bytes > 0, p->policy_limit_bytes);
+            add_cell(out, sweep->grid, p->host_limit_bytes);
             add_cell(out, true, p->fits);
             add_cell(out, p->fits, p->step_ns);
             add_cell(out, p->fits, p->exposed_ns);
@@ -278,6 +319,7 @@ static void point_json(const struct weft_sweep *sweep, const struct weft_sweep_p
     weft_json_put_integer(writer, "memory_limit_bytes", point->limit_bytes);
     if (point->policy_limit_bytes > 0)
         weft_json_put_integer(writer, "policy_limit_bytes", point->policy_limit_bytes);
+    if (sweep->grid) weft_json_put_integer(writer, "host_limit_bytes", point->host_limit_bytes);
     weft_json_put_bool(writer, "fits", point->fits);
     if (point->fits) {
         weft_json_put_integer(writer, "step_ns", point->step_ns);
@@ -305,6 +347,7 @@ void weft_sweep_json(const struct weft_sweep *sweep, struct weft_json_writer *wr
     weft_json_put_integer(writer, "ranks", sweep->ranks);
     weft_json_put_string(writer, "times", sweep->times);
     weft_json_put_bool(writer, "split", sweep->split);
+    weft_json_put_bool(writer, "grid", sweep->grid);
     weft_json_key(writer, "curves");
     weft_json_begin_array(writer);
     for (int32_t c = 0; c < sweep->n_curves; c++) {

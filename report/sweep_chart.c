@@ -90,8 +90,10 @@ static void draw_all(struct canvas *canvas)
                 draw(canvas, weft_sweep_x(sweep, &curve->points[i]), curve->points[i].step_ns,
                      (unsigned char)(1 + c % 250));
     }
-    for (int32_t i = 0; i + 1 < sweep->curves[0].n_points; i++)
-        draw_bound(canvas, &sweep->curves[0].points[i], &sweep->curves[0].points[i + 1]);
+    /* A grid shows the lowest of its bounds, which holds at every limit of the host's memory. */
+    const struct weft_sweep_curve *bound = &sweep->curves[sweep->grid ? sweep->n_curves - 1 : 0];
+    for (int32_t i = 0; i + 1 < bound->n_points; i++)
+        draw_bound(canvas, &bound->points[i], &bound->points[i + 1]);
 }
 
 static void add_row(const struct canvas *canvas, int32_t row, struct weft_text *out)
@@ -144,14 +146,20 @@ static void begin_entry(const struct canvas *canvas, size_t columns, size_t *wid
 
 static void add_legend(const struct canvas *canvas, struct weft_text *out)
 {
-    static const char bound[] = " proven bound";
+    static const char bound[] = " proven bound", host[] = "host limit:";
     const struct weft_sweep *sweep = canvas->sweep;
+    char text[WEFT_UNITS_TEXT_BYTES];
     size_t width = 0;
+    if (sweep->grid) {
+        begin_entry(canvas, sizeof host - 1, &width, out);
+        weft_text_add(out, host);
+    }
     for (int32_t c = 0; c < sweep->n_curves; c++) {
         if (weft_sweep_count_fits(&sweep->curves[c]) == 0) continue;
-        begin_entry(canvas, strlen(sweep->curves[c].planner) + 2, &width, out);
+        const char *name = weft_sweep_name(sweep, c, text);
+        begin_entry(canvas, strlen(name) + 2, &width, out);
         add_mark(canvas, c, out);
-        weft_text_addf(out, " %s", sweep->curves[c].planner);
+        weft_text_addf(out, " %s", name);
     }
     begin_entry(canvas, sizeof bound, &width, out);
     weft_text_addf(out, "%s%s\n", canvas->unicode ? "·" : ".", bound);

@@ -1,5 +1,6 @@
-/* The sweep that the tests of its pictures look at: `best` under three limits, `slow` that does not
- * fit the first and is off the scale in the second. */
+/* The sweeps that the tests of their pictures look at: `best` under three limits, `slow` that does
+ * not fit the first and is off the scale in the second; and a grid of a planner without any of the
+ * host's memory, which does not fit the first limit either, and with some. */
 #ifndef WEFT_TESTS_REPORT_SMALL_SWEEP_H
 #define WEFT_TESTS_REPORT_SMALL_SWEEP_H
 
@@ -37,6 +38,35 @@ static inline void make_small_sweep(struct small_sweep *out)
     out->sweep = (struct weft_sweep){.config = "a<b.json",
                                      .times = "analytic",
                                      .ranks = 4,
+                                     .n_curves = 2,
+                                     .curves = out->curves};
+}
+
+struct small_grid {
+    struct weft_sweep_point none[3], some[3];
+    struct weft_sweep_curve curves[2];
+    struct weft_sweep sweep;
+};
+
+static inline void make_small_grid(struct small_grid *out)
+{
+    enum { KIB = 1024, US = 1000 };
+    *out = (struct small_grid){
+        .none = {{.limit_bytes = 1 * KIB},
+                 {.limit_bytes = 2 * KIB, .fits = true, .step_ns = 300 * US, .bound_ns = 250 * US},
+                 {.limit_bytes = 3 * KIB, .fits = true, .step_ns = 200 * US, .bound_ns = 200 * US}},
+        .some = {{.limit_bytes = 1 * KIB, .fits = true, .step_ns = 400 * US, .bound_ns = 380 * US},
+                 {.limit_bytes = 2 * KIB, .fits = true, .step_ns = 220 * US, .bound_ns = 150 * US},
+                 {.limit_bytes = 3 * KIB, .fits = true, .step_ns = 200 * US, .bound_ns = 190 * US}},
+    };
+    for (int i = 0; i < 3; i++)
+        out->some[i].host_limit_bytes = 4 * KIB;
+    out->curves[0] = (struct weft_sweep_curve){"ilp", 3, out->none};
+    out->curves[1] = (struct weft_sweep_curve){"ilp", 3, out->some};
+    out->sweep = (struct weft_sweep){.config = "a<b.json",
+                                     .times = "analytic",
+                                     .ranks = 4,
+                                     .grid = true,
                                      .n_curves = 2,
                                      .curves = out->curves};
 }

@@ -155,16 +155,16 @@ Test(sweep, csv_has_a_line_a_point_and_no_zero_for_what_is_not_known)
     small.sweep.times = "an \"odd\", source";
     weft_text_init(&out);
     weft_sweep_csv(&small.sweep, &out);
-    expect_text(&out, "planner,memory_limit_bytes,policy_limit_bytes,fits,step_ns,exposed_ns,"
-                      "compute_ns,channel_ns,total_bytes,bound_ns,measured_step_ns,"
-                      "measured_exposed_ns,measured_bytes,times,link\n"
-                      "best,1024,,1,300000,30000,270000,100000,1000,200000,310000,0,2000,"
+    expect_text(&out, "planner,memory_limit_bytes,policy_limit_bytes,host_limit_bytes,fits,"
+                      "step_ns,exposed_ns,compute_ns,channel_ns,total_bytes,bound_ns,"
+                      "measured_step_ns,measured_exposed_ns,measured_bytes,times,link\n"
+                      "best,1024,,,1,300000,30000,270000,100000,1000,200000,310000,0,2000,"
                       "\"an \"\"odd\"\", source\",local\n"
-                      "best,2048,,1,220000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n"
-                      "best,3072,,1,200000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n"
-                      "slow,1024,,0,,,,,,200000,,,,\"an \"\"odd\"\", source\",\n"
-                      "slow,2048,,1,900000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n"
-                      "slow,3072,,1,400000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n");
+                      "best,2048,,,1,220000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n"
+                      "best,3072,,,1,200000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n"
+                      "slow,1024,,,0,,,,,,200000,,,,\"an \"\"odd\"\", source\",\n"
+                      "slow,2048,,,1,900000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n"
+                      "slow,3072,,,1,400000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n");
 }
 
 Test(sweep, json_says_which_points_have_no_plan)
@@ -222,6 +222,70 @@ Test(sweep, a_split_is_over_what_policies_were_chosen_within)
     cr_assert_eq(weft_sweep_x(&sweep, &joint), 4096);
 }
 
+Test(sweep, bounds_of_a_grid_hold_for_less_of_either_memory)
+{
+    struct small_grid small;
+    make_small_grid(&small);
+    const struct weft_sweep *sweep = &small.sweep;
+    cr_assert_eq(weft_sweep_bound(sweep, &small.none[0]), 380000, "with more of the host's memory");
+    cr_assert_eq(weft_sweep_bound(sweep, &small.none[1]), 250000);
+    cr_assert_eq(weft_sweep_bound(sweep, &small.none[2]), 200000);
+    cr_assert_eq(weft_sweep_bound(sweep, &small.some[0]), 380000);
+    cr_assert_eq(weft_sweep_bound(sweep, &small.some[1]), 190000, "not with less of it");
+    cr_assert_eq(weft_sweep_bound(sweep, &small.some[2]), 190000);
+}
+
+Test(sweep, a_grid_has_a_row_a_limit_of_the_host)
+{
+    struct small_grid small;
+    struct weft_text out;
+    make_small_grid(&small);
+    weft_text_init(&out);
+    weft_sweep_table(&small.sweep, &out);
+    expect_text(&out, "step time of ilp by memory limit (across) and the host's (down); a<b.json, "
+                      "4 ranks, times analytic\n"
+                      "  host limit       1.00 KiB  2.00 KiB  3.00 KiB\n"
+                      "  0 B                     -    300 us    200 us\n"
+                      "  4.00 KiB           400 us    220 us    200 us\n"
+                      "  gap at 0 B              -  20.000 %   0.000 %\n"
+                      "  gap at 4.00 KiB   5.263 %  15.789 %   5.263 %\n"
+                      "  (-: the planner has no plan that fits)\n");
+    /* A row without any plan stays. */
+    small.none[1].fits = small.none[2].fits = false;
+    small.some[0].measured_ns = 500000;
+    weft_sweep_table(&small.sweep, &out);
+    expect_text(&out, "step time of ilp by memory limit (across) and the host's (down); a<b.json, "
+                      "4 ranks, times analytic\n"
+                      "  host limit          1.00 KiB  2.00 KiB  3.00 KiB\n"
+                      "  0 B                        -         -         -\n"
+                      "  4.00 KiB              400 us    220 us    200 us\n"
+                      "  4.00 KiB, measured    500 us         -         -\n"
+                      "  gap at 4.00 KiB      5.263 %  15.789 %   5.263 %\n"
+                      "  (-: the planner has no plan that fits, or it was not measured)\n");
+}
+
+Test(sweep, points_of_a_grid_say_both_limits)
+{
+    struct small_grid small;
+    struct weft_text out;
+    struct weft_json_writer writer;
+    make_small_grid(&small);
+    weft_text_init(&out);
+    weft_sweep_csv(&small.sweep, &out);
+    cr_assert(strstr(weft_text_chars(&out), "\nilp,1024,,0,0,,,,,,380000,"), "%s",
+              weft_text_chars(&out));
+    cr_assert(strstr(weft_text_chars(&out), "\nilp,1024,,4096,1,400000,"), "%s",
+              weft_text_chars(&out));
+    weft_text_finish(&out);
+    weft_json_writer_init(&writer, &out, 0);
+    weft_sweep_json(&small.sweep, &writer);
+    cr_assert(strstr(weft_text_chars(&out), "\"grid\": true"), "%s", weft_text_chars(&out));
+    cr_assert(strstr(weft_text_chars(&out),
+                     "\"memory_limit_bytes\": 1024, \"host_limit_bytes\": 0, \"fits\": false"),
+              "%s", weft_text_chars(&out));
+    weft_text_finish(&out);
+}
+
 /* What was measured is drawn where it is, however far from what was predicted. */
 Test(sweep, axes_hold_all_that_was_measured)
 {
@@ -238,6 +302,18 @@ Test(sweep, axes_hold_all_that_was_measured)
     cr_assert(weft_sweep_axes(&small.sweep, false, &axes));
     cr_assert_eq(axes.low, 200000);
     cr_assert_eq(axes.high, 600000);
+}
+
+Test(sweep, axes_of_a_grid_are_not_cut)
+{
+    struct small_grid small;
+    struct weft_sweep_axes axes;
+    make_small_grid(&small);
+    small.some[0].step_ns = 2000000;
+    cr_assert(weft_sweep_axes(&small.sweep, true, &axes));
+    cr_assert_eq(axes.low, 190000);
+    cr_assert_eq(axes.high, 2000000);
+    cr_assert_not(axes.cut);
 }
 
 Test(sweep, axes_are_cut_at_three_times_the_least_step)

@@ -60,6 +60,23 @@ Test(sweep_chart, shows_nothing_where_nothing_fits)
     expect_text(&out, "");
 }
 
+/* The bound is the lowest, that with the most of the host's memory; where more of that gains
+ * nothing, the mark is that of the least. */
+Test(sweep_chart, of_a_grid_has_a_mark_a_limit_of_the_host)
+{
+    struct small_grid small;
+    struct weft_text out;
+    make_small_grid(&small);
+    show(&small.sweep, false, &out);
+    const char *text = weft_text_chars(&out);
+    cr_assert(strstr(text, "    400 us |B\n"), "%s", text);
+    cr_assert(strstr(text, " .             A\n    190 us |              ...."), "%s", text);
+    cr_assert(strstr(text, "            host limit:  A 0 B\n"
+                           "            B 4.00 KiB  . proven bound\n"),
+              "%s", text);
+    weft_text_finish(&out);
+}
+
 Test(sweep_chart, draws_the_joint_plan_of_a_split_across)
 {
     struct weft_sweep_point parts[2] = {

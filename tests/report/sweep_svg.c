@@ -67,6 +67,37 @@ Test(sweep_svg, elements_carry_their_figures)
     weft_text_finish(&out);
 }
 
+/* Its curves have colours in an order, and each a row of crosses above the axes. */
+Test(sweep_svg, of_a_grid_has_a_curve_a_limit_of_the_host)
+{
+    struct small_grid small;
+    struct weft_text out;
+    make_small_grid(&small);
+    small.some[0].fits = false;
+    weft_text_init(&out);
+    weft_sweep_svg(&small.sweep, &out);
+    const char *text = weft_text_chars(&out);
+    expect_balanced(text);
+    cr_assert(strstr(text, "times analytic, planner ilp</text>"), "%s", text);
+    cr_assert_eq(count(text, "<circle"), 4);
+    cr_assert(strstr(text, "<path d=\"M77.0 38.0l6 6m0-6l-6 6\" stroke=\"#440154\" "
+                           "data-fits=\"0\" data-planner=\"ilp\" "
+                           "data-memory-limit-bytes=\"1024\" data-host-limit-bytes=\"0\"/>"),
+              "%s", text);
+    cr_assert(strstr(text, "<path d=\"M77.0 48.0l6 6m0-6l-6 6\" stroke=\"#becd28\" "
+                           "data-fits=\"0\" data-planner=\"ilp\" "
+                           "data-memory-limit-bytes=\"1024\" data-host-limit-bytes=\"4096\"/>"),
+              "%s", text);
+    /* From 190 us at the bottom to 300 us at the top, which is lower by a row. */
+    cr_assert(strstr(text, "<circle cx=\"370.00\" cy=\"60.00\" r=\"3.5\" fill=\"#440154\" "
+                           "data-planner=\"ilp\" data-memory-limit-bytes=\"2048\" "
+                           "data-host-limit-bytes=\"0\" data-step-ns=\"300000\"/>"),
+              "%s", text);
+    cr_assert(strstr(text, ">0 B</text>") && strstr(text, ">4.00 KiB</text>"), "%s", text);
+    cr_assert_eq(count(text, "fill-opacity=\"0.18\" stroke"), 2, "a band a curve");
+    weft_text_finish(&out);
+}
+
 Test(sweep_svg, says_when_nothing_fits)
 {
     struct small_sweep small;

@@ -60,6 +60,7 @@ struct weft_cli {
     bool all;                                                       /* --all */
     bool raw;                                                       /* --raw */
     const char *planners, *points, *to, *limits, *jobs, *csv, *svg; /* of sweep */
+    const char *host_points, *host_limits;                          /* of sweep */
     bool split, measure;                                            /* of sweep */
     bool print, program_dump, poison, contention;
     char settings[8][256]; /* overrides that flags above stand for */

@@ -57,18 +57,23 @@ static enum weft_status share_profile(struct work *work, struct weft_error *err)
     return status;
 }
 
-/* The config under a limit (0: its own) and with the shared profile. */
-static enum weft_status open_session(const struct work *work, int64_t limit_bytes,
+/* The config under a point's limits (NULL: its own) and with the shared profile. */
+static enum weft_status open_session(const struct work *work, const struct weft_sweep_point *point,
                                      struct weft_session *session, struct weft_error *err)
 {
     static struct weft_cli cli;
-    char limit[64], profile[128];
+    char limit[64], host[64], profile[128];
     cli = *work->cli;
-    if (cli.n_overrides + 2 > WEFT_CLI_OVERRIDES)
+    if (cli.n_overrides + 3 > WEFT_CLI_OVERRIDES)
         return weft_fail(err, WEFT_E_USAGE, "--set: too many overrides for a sweep");
-    snprintf(limit, sizeof limit, "cluster.memory_limit=%lldB", (long long)limit_bytes);
+    if (point) {
+        snprintf(limit, sizeof limit, "cluster.memory_limit=%lldB", (long long)point->limit_bytes);
+        snprintf(host, sizeof host, "cluster.host.memory_limit=%lldB",
+                 (long long)point->host_limit_bytes);
+        cli.overrides[cli.n_overrides++] = limit;
+        if (work->sweep.grid) cli.overrides[cli.n_overrides++] = host;
+    }
     snprintf(profile, sizeof profile, "cluster.profile=%s", work->profile_path);
-    if (limit_bytes > 0) cli.overrides[cli.n_overrides++] = limit;
     if (work->profile_path[0]) cli.overrides[cli.n_overrides++] = profile;
     return weft_cli_read_config(&cli, cli.operands[0], session, err);
 }
@@ -116,6 +121,22 @@ static enum weft_status lay_out_split(struct work *work, int64_t *x, struct weft
     return WEFT_OK;
 }
 
+/* A curve a limit of the host's memory, with the same limits of the device's. */
+static enum weft_status lay_out_grid(struct work *work, const int64_t *x, int32_t n,
+                                     struct weft_error *err)
+{
+    struct weft_sweep_hosts *hosts = &work->options.hosts;
+    const char *planner = work->options.planners.names[0];
+    if (!hosts->given) WEFT_TRY(weft_sweep_choose_hosts(&work->session, planner, x, n, hosts, err));
+    work->sweep.grid = true;
+    for (int32_t h = 0; h < hosts->n; h++) {
+        WEFT_TRY(add_curve(work, planner, x, n, 0, err));
+        for (int32_t i = 0; i < n; i++)
+            work->curves[h].points[i].host_limit_bytes = hosts->limits[h];
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status lay_out(struct work *work, struct weft_error *err)
 {
     static int64_t x[WEFT_SWEEP_POINTS];
@@ -125,10 +146,12 @@ static enum weft_status lay_out(struct work *work, struct weft_error *err)
     if (cli->split)
         return weft_fail(err, WEFT_E_USAGE, "--split divides one limit: leave --limits out");
     if (cli->limits)
-        WEFT_TRY(weft_sweep_read_limits(cli->limits, x, &n, err));
+        WEFT_TRY(weft_sweep_read_limits("--limits", cli->limits, 1, WEFT_SWEEP_POINTS, x, &n, err));
     else
-        WEFT_TRY(weft_sweep_choose_limits(
-            &work->session, work->options.to_all ? &work->options.planners : NULL, n, x, err));
+        WEFT_TRY(weft_sweep_choose_limits(&work->session,
+                                          work->options.to_all ? &work->options.planners : NULL,
+                                          &work->options.hosts, n, x, err));
+    if (work->options.hosts.n > 0) return lay_out_grid(work, x, n, err);
     for (int32_t p = 0; p < work->options.planners.n; p++)
         WEFT_TRY(add_curve(work, work->options.planners.names[p], x, n, 0, err));
     return WEFT_OK;
@@ -145,7 +168,7 @@ static enum weft_status execute(struct work *work, const struct weft_sweep_curve
     weft_text_init(&text);
     weft_log(WEFT_LOG_INFO, "sweep: training under %s within %s", curve->planner,
              weft_units_show_bytes(point->limit_bytes, bytes));
-    enum weft_status status = open_session(work, point->limit_bytes, &session, err);
+    enum weft_status status = open_session(work, point, &session, err);
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
     if (status == WEFT_OK)
         status =
@@ -294,14 +317,15 @@ static enum weft_status sweep_all(struct work *work, struct weft_error *err)
     const struct weft_cli *cli = work->cli;
     const char *profile = NULL;
     WEFT_TRY(weft_sweep_read_options(cli, &work->options, err));
-    WEFT_TRY(open_session(work, 0, &work->session, err));
+    WEFT_TRY(open_session(work, NULL, &work->session, err));
+    WEFT_TRY(weft_sweep_check_hosts(work->session.config, &work->options, err));
     if (!cli->planners && !cli->split) drop_planners(work->session.config, &work->options.planners);
     if (cli->measure) WEFT_TRY(weft_train_check(work->session.config, err));
     WEFT_TRY(share_profile(work, err));
     if (work->profile_path[0]) {
         profile = work->profile_path;
         weft_session_close(&work->session);
-        WEFT_TRY(open_session(work, 0, &work->session, err));
+        WEFT_TRY(open_session(work, NULL, &work->session, err));
     }
     WEFT_TRY(weft_session_stage(&work->session, NULL, err));
     WEFT_TRY(lay_out(work, err)); /* which stages other periods */
@@ -350,11 +374,14 @@ const struct weft_command weft_command_sweep = {
         "keeps\n"
         "one limit and lets two-stage choose policies within a part of it, beside the joint plan. "
         "--measure\n"
-        "trains each plan on local ranks too. Prints a table and a picture, or --json; --csv FILE\n"
+        "trains each plan on local ranks too. --host-points N or --host-limits A,B make a grid of\n"
+        "one planner (ilp unless --planners names another): each of these limits of the host's\n"
+        "memory (cluster.host) with each memory limit of the device. Prints a table and a picture, "
+        "or --json; --csv FILE\n"
         "and --svg FILE write the same figures. A signal ends it with nothing written.",
     .flags = "--set --ranks --seed --profile --memory-limit --work-limit --time-limit --gap "
              "--planners --points "
-             "--to --limits --jobs --csv --svg --split --measure",
+             "--to --limits --host-points --host-limits --jobs --csv --svg --split --measure",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

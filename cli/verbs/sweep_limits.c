@@ -2,9 +2,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/units.h"
 #include "cli/verbs/sweep.h"
 #include "problem/stages.h"
+#include "scheduler/digest/digest.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
@@ -12,27 +14,49 @@ enum { BISECTIONS = 24, MOST_PASSES = 8 };
 /* A limit helps while it shortens the step by more than this share. */
 static const double MATTERS = 5e-4;
 
-/* The greedy plan's step under a limit, without pages; INT64_MAX when there is none. */
-static enum weft_status greedy_step(struct weft_session *session, int64_t limit_bytes,
-                                    int64_t *step_ns, int64_t *peak_bytes, struct weft_error *err)
+/* What a plan takes; step_ns is INT64_MAX when there is none. */
+struct draft {
+    int64_t step_ns, total_bytes, host_bytes;
+};
+
+/* The host's memory among the problem's tiers; 0: it is not there. */
+static int32_t find_host(const struct weft_problem *problem)
+{
+    for (int32_t t = 1; t < problem->n_tiers; t++)
+        if (problem->tiers[t].kind == WEFT_HOME_HOST) return t;
+    return 0;
+}
+
+/* Without inputs the plan has no pages. Changes the limit of the problem's device. */
+static enum weft_status draft_within(struct weft_problem *problem,
+                                     const struct weft_lower_inputs *inputs, const char *planner,
+                                     struct weft_watch *watch, int64_t limit_bytes,
+                                     struct draft *out, struct weft_error *err)
 {
     struct weft_work work = {0};
     struct weft_schedule_options options = {
-        .planner = "greedy", .draft = true, .budget = weft_budget_unlimited(&work)};
+        .planner = planner, .draft = true, .budget = weft_budget_unlimited(&work)};
     struct weft_plan *plan = NULL;
     struct weft_error refusal = {0};
-    session->stages.problem->tiers[0].limit_bytes = limit_bytes;
-    weft_work_be_watched(&work, session->watch, 0);
-    enum weft_status status =
-        weft_schedule(session->stages.problem, NULL, &options, &plan, NULL, &refusal);
-    if (status == WEFT_OK) {
-        *step_ns = plan->prediction.step_ns;
-        *peak_bytes = plan->prediction.total_bytes;
-        weft_plan_destroy(plan);
-        return WEFT_OK;
-    }
-    *step_ns = INT64_MAX;
-    return status == WEFT_E_INFEASIBLE ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
+    *out = (struct draft){.step_ns = INT64_MAX};
+    problem->tiers[0].limit_bytes = limit_bytes;
+    weft_work_be_watched(&work, watch, 0);
+    enum weft_status status = weft_schedule(problem, inputs, &options, &plan, NULL, &refusal);
+    if (status == WEFT_E_INFEASIBLE || status == WEFT_E_DATA) return WEFT_OK;
+    if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
+    const int32_t host = find_host(problem);
+    out->step_ns = plan->prediction.step_ns;
+    out->total_bytes = plan->prediction.total_bytes;
+    if (host > 0) out->host_bytes = weft_plan_peak(plan, host, NULL);
+    weft_plan_destroy(plan);
+    return out->host_bytes < 0 ? weft_fail_memory(err, "a sweep") : WEFT_OK;
+}
+
+static enum weft_status greedy_within(struct weft_session *session, int64_t limit_bytes,
+                                      struct draft *out, struct weft_error *err)
+{
+    return draft_within(session->stages.problem, NULL, "greedy", session->watch, limit_bytes, out,
+                        err);
 }
 
 /* Gives the session the stages of the period that is fastest where memory is no matter. */
@@ -42,12 +66,12 @@ static enum weft_status stage_fastest(struct weft_session *session, struct weft_
     int32_t fastest = 0, n = weft_stages_variants(session->config, variants);
     int64_t least_ns = INT64_MAX;
     for (int32_t v = 0; v < n && n > 1; v++) {
-        int64_t step_ns, unused;
+        struct draft draft;
         weft_watch_count(session->watch, "period", v, n);
         WEFT_TRY(weft_session_stage_period(session, &variants[v], err));
-        WEFT_TRY(greedy_step(session, INT64_MAX, &step_ns, &unused, err));
-        if (step_ns >= least_ns) continue;
-        least_ns = step_ns;
+        WEFT_TRY(greedy_within(session, INT64_MAX, &draft, err));
+        if (draft.step_ns >= least_ns) continue;
+        least_ns = draft.step_ns;
         fastest = v;
     }
     return n > 1 ? weft_session_stage_period(session, &variants[fastest], err) : WEFT_OK;
@@ -56,16 +80,17 @@ static enum weft_status stage_fastest(struct weft_session *session, struct weft_
 static enum weft_status find_high(struct weft_session *session, int64_t low, int64_t *out,
                                   struct weft_error *err)
 {
-    int64_t best_ns, step_ns, high, unused;
+    struct draft best, draft;
     weft_watch_begin(session->watch, "sweep"); /* trials take the same time, not what was before */
     weft_watch_count(session->watch, "trial", 0, BISECTIONS + 1);
-    WEFT_TRY(greedy_step(session, INT64_MAX, &best_ns, &high, err));
-    int64_t enough_ns = best_ns + (int64_t)((double)best_ns * MATTERS);
+    WEFT_TRY(greedy_within(session, INT64_MAX, &best, err));
+    int64_t enough_ns = best.step_ns + (int64_t)((double)best.step_ns * MATTERS);
+    int64_t high = best.total_bytes;
     for (int i = 0; i < BISECTIONS && low < high - high / 1000; i++) {
         int64_t middle = low + (high - low) / 2;
         weft_watch_count(session->watch, "trial", i + 1, BISECTIONS + 1);
-        WEFT_TRY(greedy_step(session, middle, &step_ns, &unused, err));
-        if (step_ns <= enough_ns)
+        WEFT_TRY(greedy_within(session, middle, &draft, err));
+        if (draft.step_ns <= enough_ns)
             high = middle;
         else
             low = middle;
@@ -149,22 +174,173 @@ static enum weft_status raise_to_all(struct weft_session *session,
     return status;
 }
 
+/* The problems of all periods that the config leaves open, and who drafts plans of them. */
+struct periods {
+    const char *planner;
+    struct weft_watch *watch;
+    int32_t n;
+    struct weft_stages stages[WEFT_MOST_VARIANTS];
+    struct weft_lower_inputs inputs[WEFT_MOST_VARIANTS];
+};
+
+static void finish_periods(struct periods *periods)
+{
+    for (int32_t v = 0; v < periods->n; v++)
+        weft_stages_finish(&periods->stages[v]);
+}
+
+/* The caller finishes them, also after a failure. */
+static enum weft_status create_periods(const struct weft_session *session, struct periods *out,
+                                       struct weft_error *err)
+{
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    const int32_t n = weft_stages_variants(session->config, variants);
+    for (; out->n < n; out->n++) {
+        struct weft_stages *stages = &out->stages[out->n];
+        WEFT_TRY(weft_stages_create_variant(session->config, session->profile, &variants[out->n],
+                                            stages, err));
+        out->inputs[out->n] = weft_lower_inputs_of(session->config, session->profile, stages);
+    }
+    return WEFT_OK;
+}
+
+/* The fastest of any period's within both limits. */
+static enum weft_status fastest_within(struct periods *periods, int64_t limit_bytes,
+                                       int64_t host_bytes, struct draft *out,
+                                       struct weft_error *err)
+{
+    *out = (struct draft){.step_ns = INT64_MAX};
+    for (int32_t v = 0; v < periods->n; v++) {
+        struct weft_problem *problem = periods->stages[v].problem;
+        const int32_t host = find_host(problem);
+        struct draft draft;
+        if (host > 0) problem->tiers[host].limit_bytes = host_bytes;
+        WEFT_TRY(draft_within(problem, &periods->inputs[v], periods->planner, periods->watch,
+                              limit_bytes, &draft, err));
+        if (draft.step_ns < out->step_ns) *out = draft;
+    }
+    return WEFT_OK;
+}
+
+/* The most that a draft has of it where its limit is no matter, at any limit of the device's at
+ * which that is faster than with the least of it. More changes none of these drafts. */
+static enum weft_status find_most_host(struct periods *periods, const int64_t *limits, int32_t n,
+                                       int64_t least_bytes, int64_t *out, struct weft_error *err)
+{
+    int64_t most_bytes = least_bytes;
+    for (int32_t i = 0; i < n; i++) {
+        struct draft least, most;
+        weft_watch_count(periods->watch, "trial", i, n);
+        WEFT_TRY(fastest_within(periods, limits[i], least_bytes, &least, err));
+        WEFT_TRY(fastest_within(periods, limits[i], WEFT_PROBLEM_MOST, &most, err));
+        const bool helps = most.step_ns < least.step_ns;
+        if (helps && most.host_bytes > most_bytes) most_bytes = most.host_bytes;
+    }
+    *out = most_bytes;
+    return WEFT_OK;
+}
+
+/* The least of the host's memory with which a plan of any period fits a limit of the device's; 0
+ * when none does with any. */
+static enum weft_status find_least_host(struct periods *periods, int64_t limit_bytes, int64_t *out,
+                                        struct weft_error *err)
+{
+    int64_t least_bytes = INT64_MAX;
+    for (int32_t v = 0; v < periods->n; v++) {
+        struct weft_problem *problem = periods->stages[v].problem;
+        const int32_t host = find_host(problem);
+        problem->tiers[0].limit_bytes = limit_bytes;
+        int64_t bytes = weft_least_limit(problem, host, NULL);
+        if (bytes < 0) return weft_fail_memory(err, "the least limit");
+        if (host == 0) bytes = bytes <= limit_bytes ? 0 : INT64_MAX;
+        if (bytes < least_bytes) least_bytes = bytes;
+    }
+    *out = least_bytes < INT64_MAX ? least_bytes : 0;
+    return WEFT_OK;
+}
+
+/* `n` limits from `low` to `high`. */
+static void fill_limits(int64_t low, int64_t high, int32_t n, int64_t *limits)
+{
+    for (int32_t i = 0; i < n; i++)
+        limits[i] =
+            n == 1 || i == n - 1 ? high : low + (int64_t)((double)(high - low) * i / (n - 1));
+}
+
+enum weft_status weft_sweep_choose_hosts(const struct weft_session *session, const char *planner,
+                                         const int64_t *limits, int32_t n,
+                                         struct weft_sweep_hosts *hosts, struct weft_error *err)
+{
+    static struct periods periods;
+    int64_t low = 0, high = 0;
+    const bool searches = !weft_planner_is_rule(weft_planner_find(planner, NULL));
+    periods = (struct periods){.planner = searches ? "greedy" : planner, .watch = session->watch};
+    weft_watch_begin(session->watch, "sweep");
+    enum weft_status status = create_periods(session, &periods, err);
+    if (status == WEFT_OK) status = find_least_host(&periods, limits[n - 1], &low, err);
+    if (status == WEFT_OK) status = find_most_host(&periods, limits, n, low, &high, err);
+    weft_watch_end(session->watch);
+    finish_periods(&periods);
+    WEFT_TRY(status);
+    if (high <= low) {
+        weft_log(WEFT_LOG_INFO, "sweep: more of the host's memory shortens no step");
+        hosts->n = 1;
+    } else {
+        high += high / 20;
+    }
+    fill_limits(low, high, hosts->n, hosts->limits);
+    return WEFT_OK;
+}
+
+/* Gives the session's config another limit of the host's memory, and the stages of its first
+ * period. */
+static enum weft_status limit_host(struct weft_session *session, int64_t limit_bytes,
+                                   struct weft_error *err)
+{
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    session->config->cluster.host.memory_limit_bytes = limit_bytes;
+    (void)weft_stages_variants(session->config, variants);
+    return weft_session_stage_period(session, &variants[0], err);
+}
+
+/* The host's memory that the device's limits end with: what is given, or the least at which a plan
+ * fits with any amount of the device's. */
+static enum weft_status find_first_host(const struct weft_session *session,
+                                        const struct weft_sweep_hosts *hosts, int64_t *out,
+                                        struct weft_error *err)
+{
+    static struct periods periods;
+    *out = hosts->limits[0];
+    if (hosts->given) return WEFT_OK;
+    periods = (struct periods){.watch = session->watch};
+    enum weft_status status = create_periods(session, &periods, err);
+    if (status == WEFT_OK) status = find_least_host(&periods, INT64_MAX, out, err);
+    finish_periods(&periods);
+    return status;
+}
+
 enum weft_status weft_sweep_choose_limits(struct weft_session *session,
-                                          const struct weft_sweep_planners *all, int32_t n,
+                                          const struct weft_sweep_planners *all,
+                                          const struct weft_sweep_hosts *hosts, int32_t n,
                                           int64_t *limits, struct weft_error *err)
 {
-    int64_t low, high;
+    int64_t low, high, host;
     weft_watch_begin(session->watch, "sweep");
+    if (hosts->n > 0)
+        WEFT_TRY(limit_host(session, hosts->given ? hosts->limits[hosts->n - 1] : WEFT_PROBLEM_MOST,
+                            err));
     WEFT_TRY(weft_session_stage_leanest(session, err));
     WEFT_TRY(weft_least_paged_limit(session->stages.problem, &session->inputs, &low, err));
+    if (hosts->n > 0) {
+        WEFT_TRY(find_first_host(session, hosts, &host, err));
+        WEFT_TRY(limit_host(session, host, err));
+    }
     WEFT_TRY(stage_fastest(session, err));
     WEFT_TRY(find_high(session, low, &high, err));
     weft_watch_end(session->watch);
     if (high <= low) high = low + low / 20 + 1;
     if (all != NULL) WEFT_TRY(raise_to_all(session, all, &high, err));
-    for (int32_t i = 0; i < n; i++)
-        limits[i] =
-            n == 1 || i == n - 1 ? high : low + (int64_t)((double)(high - low) * i / (n - 1));
+    fill_limits(low, high, n, limits);
     return WEFT_OK;
 }
 
@@ -174,7 +350,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-enum weft_status weft_sweep_read_limits(const char *list, int64_t *limits, int32_t *n,
+enum weft_status weft_sweep_read_limits(const char *flag, const char *list, int64_t least_bytes,
+                                        int32_t most, int64_t *limits, int32_t *n,
                                         struct weft_error *err)
 {
     char one[64];
@@ -182,15 +359,14 @@ enum weft_status weft_sweep_read_limits(const char *list, int64_t *limits, int32
     *n = 0;
     for (const char *at = list;; at++) {
         size_t length = strcspn(at, ",");
-        if (*n == WEFT_SWEEP_POINTS)
-            return weft_fail(err, WEFT_E_USAGE, "--limits: at most %d", WEFT_SWEEP_POINTS);
+        if (*n == most) return weft_fail(err, WEFT_E_USAGE, "%s: at most %d", flag, most);
         if (length >= sizeof one) length = sizeof one - 1;
         memcpy(one, at, length);
         one[length] = '\0';
         if (weft_units_bytes(one, &limits[*n], &wrong) != WEFT_OK)
-            return weft_fail(err, WEFT_E_USAGE, "--limits: %s", wrong.text);
-        if (limits[(*n)++] <= 0)
-            return weft_fail(err, WEFT_E_USAGE, "--limits: \"%s\" is no memory at all", one);
+            return weft_fail(err, WEFT_E_USAGE, "%s: %s", flag, wrong.text);
+        if (limits[(*n)++] < least_bytes)
+            return weft_fail(err, WEFT_E_USAGE, "%s: \"%s\" is no memory at all", flag, one);
         at += length;
         if (*at != ',') break;
     }

@@ -73,6 +73,52 @@ static enum weft_status read_end(const struct weft_cli *cli, bool *to_all, struc
     return WEFT_OK;
 }
 
+/* A grid is of one planner, ilp unless another is named. */
+static enum weft_status read_grid(const struct weft_cli *cli, struct weft_sweep_options *options,
+                                  struct weft_error *err)
+{
+    const char *flag = cli->host_points ? "--host-points" : "--host-limits";
+    struct weft_sweep_hosts *hosts = &options->hosts;
+    if (!cli->host_points && !cli->host_limits) return WEFT_OK;
+    if (cli->host_points && cli->host_limits)
+        return weft_fail(err, WEFT_E_USAGE, "--host-points and --host-limits: give one of them");
+    if (cli->split)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "%s: --split keeps the limits that there are; leave one of them out",
+                         flag);
+    if (options->planners.n > 1)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "%s: a sweep over two limits is of one planner, and --planners names %d",
+                         flag, options->planners.n);
+    hosts->given = cli->host_limits != NULL;
+    if (hosts->given)
+        return weft_sweep_read_limits(flag, cli->host_limits, 0, WEFT_SWEEP_CURVES, hosts->limits,
+                                      &hosts->n, err);
+    return read_number(flag, cli->host_points, 1, WEFT_SWEEP_CURVES, &hosts->n, err);
+}
+
+enum weft_status weft_sweep_check_hosts(const struct weft_config *config,
+                                        const struct weft_sweep_options *options,
+                                        struct weft_error *err)
+{
+    const char *flag = options->hosts.given ? "--host-limits" : "--host-points";
+    const char *planner = options->planners.names[0];
+    if (options->hosts.n == 0) return WEFT_OK;
+    if (!config->cluster.host.given)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "%s: the cluster has no memory of the host to limit: give cluster.host",
+                         flag);
+    if (!weft_config_uses_host(config))
+        return weft_fail(err, WEFT_E_USAGE, "%s: plan.offload lets nothing be in the host's memory",
+                         flag);
+    if (!weft_planner_uses(weft_planner_find(planner, NULL), WEFT_HOME_HOST))
+        return weft_fail(err, WEFT_E_USAGE,
+                         "%s: planner %s keeps nothing in the host's memory: name another with "
+                         "--planners, such as ilp or offload-stream",
+                         flag, planner);
+    return WEFT_OK;
+}
+
 /* The folder of a file that is written after all the work is one that can be written in. */
 static enum weft_status check_place(const char *flag, const char *path, struct weft_error *err)
 {
@@ -119,5 +165,10 @@ enum weft_status weft_sweep_read_options(const struct weft_cli *cli,
     WEFT_TRY(check_place("--svg", cli->svg, err));
     if (cli->output) WEFT_TRY(check_place("-o", cli->output, err));
     WEFT_TRY(read_end(cli, &options->to_all, err));
-    return read_planners(cli->split ? "two-stage,ilp" : cli->planners, &options->planners, err);
+    const bool grid = cli->host_points || cli->host_limits;
+    const char *planners = cli->split               ? "two-stage,ilp"
+                           : grid && !cli->planners ? "ilp"
+                                                    : cli->planners;
+    WEFT_TRY(read_planners(planners, &options->planners, err));
+    return read_grid(cli, options, err);
 }

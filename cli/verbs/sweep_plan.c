@@ -1,17 +1,19 @@
 #define _GNU_SOURCE /* memfd_create */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/process/children.h"
 #include "cli/verbs/sweep.h"
 
-enum { MOST_ARGUMENTS = 2 * WEFT_CLI_OVERRIDES + 32 };
+enum { MOST_ARGUMENTS = 2 * WEFT_CLI_OVERRIDES + 32, MOST_TEXTS = 8 };
 enum task_state { WAITING, RUNNING, DONE };
 
 struct task {
@@ -36,50 +38,54 @@ static struct weft_sweep_point *point_of(const struct run *run, const struct tas
     return &run->sweep->curves[task->curve].points[task->point];
 }
 
+/* A command line in the making, and the texts of it that were made for it. */
+struct arguments {
+    int n, n_texts;
+    const char *argv[MOST_ARGUMENTS];
+    char texts[MOST_TEXTS][128];
+};
+
+static void add_argument(struct arguments *to, const char *argument)
+{
+    to->argv[to->n++] = argument;
+}
+
+static void add_text(struct arguments *to, const char *format, ...) WEFT_PRINTF(2, 3);
+static void add_text(struct arguments *to, const char *format, ...)
+{
+    va_list values;
+    char *text = to->texts[to->n_texts++];
+    va_start(values, format);
+    vsnprintf(text, sizeof to->texts[0], format, values);
+    va_end(values);
+    add_argument(to, text);
+}
+
 static enum weft_status start(struct run *run, int32_t child, int32_t index, struct weft_error *err)
 {
     struct task *task = &run->tasks[index];
     const struct weft_sweep_point *point = point_of(run, task);
-    const char *planner = run->sweep->curves[task->curve].planner;
-    const char *argv[MOST_ARGUMENTS];
-    char limit[64], within[64], ranks[32], profile[128], name[128], from[128];
-    int n = 0;
-    argv[n++] = "weft";
-    argv[n++] = "plan";
-    argv[n++] = run->cli->operands[0];
-    argv[n++] = "--output=-";
-    argv[n++] = "--quiet";
+    struct arguments to = {.argv = {"weft", "plan", run->cli->operands[0], "--output=-", "--quiet"},
+                           .n = 5};
     for (int32_t i = 0; i < run->cli->n_overrides; i++) {
-        argv[n++] = "--set";
-        argv[n++] = run->cli->overrides[i];
+        add_argument(&to, "--set");
+        add_argument(&to, run->cli->overrides[i]);
     }
-    snprintf(limit, sizeof limit, "--memory-limit=%lldB", (long long)point->limit_bytes);
-    snprintf(name, sizeof name, "--planner=%s", planner);
-    argv[n++] = limit;
-    argv[n++] = name;
-    if (run->cli->ranks > 0) {
-        snprintf(ranks, sizeof ranks, "--ranks=%lld", (long long)run->cli->ranks);
-        argv[n++] = ranks;
-    }
+    add_text(&to, "--memory-limit=%lldB", (long long)point->limit_bytes);
+    add_text(&to, "--planner=%s", run->sweep->curves[task->curve].planner);
+    if (run->sweep->grid)
+        add_text(&to, "--set=cluster.host.memory_limit=%lldB", (long long)point->host_limit_bytes);
+    if (run->cli->ranks > 0) add_text(&to, "--ranks=%lld", (long long)run->cli->ranks);
     if (run->cli->profile) {
-        argv[n++] = "--profile";
-        argv[n++] = run->cli->profile;
+        add_argument(&to, "--profile");
+        add_argument(&to, run->cli->profile);
     }
-    if (run->profile) {
-        snprintf(profile, sizeof profile, "--set=cluster.profile=%s", run->profile);
-        argv[n++] = profile;
-    }
-    if (point->policy_limit_bytes > 0) {
-        snprintf(within, sizeof within, "--set=plan.policy_limit=%lldB",
-                 (long long)point->policy_limit_bytes);
-        argv[n++] = within;
-    }
-    if (run->start) {
-        snprintf(from, sizeof from, "--start=%s", run->start);
-        argv[n++] = from;
-    }
-    argv[n] = NULL;
-    WEFT_TRY(weft_child_start(&run->children[child], argv, err));
+    if (run->profile) add_text(&to, "--set=cluster.profile=%s", run->profile);
+    if (point->policy_limit_bytes > 0)
+        add_text(&to, "--set=plan.policy_limit=%lldB", (long long)point->policy_limit_bytes);
+    if (run->start) add_text(&to, "--start=%s", run->start);
+    add_argument(&to, NULL);
+    WEFT_TRY(weft_child_start(&run->children[child], to.argv, err));
     task->state = RUNNING;
     run->working_on[child] = index;
     return WEFT_OK;
@@ -200,15 +206,31 @@ static bool takes_starts(const struct run *run, int32_t curve)
     return strcmp(run->sweep->curves[curve].planner, "ilp") == 0;
 }
 
-/* What fits a limit fits every larger one. From the least limit up, a point that has no plan as
- * fast as its neighbour's is planned again from that: in one order, whatever `jobs` is. */
+/* The task with the next smaller limit, in a grid of the device or of the host, whose plan is the
+ * faster one; NULL when neither has any. */
+static const struct task *find_before(const struct run *run, int32_t index)
+{
+    const struct task *task = &run->tasks[index], *best = NULL;
+    const int32_t row = run->sweep->curves[task->curve].n_points; /* the same of all in a grid */
+    const struct task *before[] = {task->point > 0 ? task - 1 : NULL,
+                                   run->sweep->grid && task->curve > 0 ? task - row : NULL};
+    for (int i = 0; i < 2; i++) {
+        if (!before[i] || !point_of(run, before[i])->fits) continue;
+        if (!best || point_of(run, before[i])->step_ns < point_of(run, best)->step_ns)
+            best = before[i];
+    }
+    return best;
+}
+
+/* What fits some limits fits all larger ones. From the least limits up, a point that has no plan as
+ * fast as its neighbours' is planned again from theirs: in one order, whatever `jobs` is. */
 static enum weft_status plan_again(struct run *run, struct weft_error *err)
 {
     for (int32_t i = 1; i < run->n_tasks; i++) {
-        const struct task *task = &run->tasks[i], *before = &run->tasks[i - 1];
-        if (task->curve != before->curve || !takes_starts(run, task->curve)) continue;
-        const struct weft_sweep_point *here = point_of(run, task), *left = point_of(run, before);
-        if (!left->fits || (here->fits && here->step_ns <= left->step_ns)) continue;
+        if (!takes_starts(run, run->tasks[i].curve)) continue;
+        const struct task *before = find_before(run, i);
+        const struct weft_sweep_point *here = point_of(run, &run->tasks[i]);
+        if (!before || (here->fits && here->step_ns <= point_of(run, before)->step_ns)) continue;
         WEFT_TRY(plan_from(run, i, &run->plans[before->curve][before->point], err));
     }
     return WEFT_OK;

@@ -14,6 +14,12 @@ from configs import tiny
 from tap import Skip, case, main
 
 
+LINK = {"alpha": "10us", "bandwidth": "1GB/s"}
+HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
+# Work ends the search, not the alarm, so that plans are the same however busy the machine is.
+WORK = {"plan__work_limit": "100M", "plan__time_limit": "5min"}
+
+
 def config_of(weft, **changes):
     return weft.write("run.json", tiny(**changes))
 
@@ -145,8 +151,8 @@ def files_and_picture(weft):
 
 
 def drawn_points(path):
-    """Every point of the picture: (planner, limit, policy limit, what, value or None) as its data
-    say, after a look at where it stands between the ticks."""
+    """Every point of the picture: (planner, limit, policy limit, host limit, what, value or None) as
+    its data say, after a look at where it stands between the ticks."""
     document = xml.dom.minidom.parse(path)
     ticks = {kind: sorted((int(text.getAttribute(f"data-{kind}")), float(text.getAttribute(axis)))
                           for text in document.getElementsByTagName("text")
@@ -161,12 +167,12 @@ def drawn_points(path):
     for element in document.getElementsByTagName("circle") + document.getElementsByTagName("path"):
         if not element.hasAttribute("data-planner"):
             continue
-        limit, part = (element.getAttribute(f"data-{name}-limit-bytes")
-                       for name in ("memory", "policy"))
+        limit, part, host = (element.getAttribute(f"data-{name}-limit-bytes")
+                             for name in ("memory", "policy", "host"))
         what = [name for name in ("step-ns", "measured-step-ns")
                 if element.hasAttribute(f"data-{name}")]
         value = element.getAttribute(f"data-{what[0]}") if what else ""
-        points.append((element.getAttribute("data-planner"), limit, part,
+        points.append((element.getAttribute("data-planner"), limit, part, host,
                        what[0] if what else None, value))
         if element.tagName == "circle":
             # The label of a tick stands 4 below its line.
@@ -182,7 +188,8 @@ def points_of_csv(path):
     points = []
     with open(path, encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            point = (row["planner"], row["memory_limit_bytes"], row["policy_limit_bytes"])
+            point = (row["planner"], row["memory_limit_bytes"], row["policy_limit_bytes"],
+                     row["host_limit_bytes"])
             fits = row["fits"] == "1"
             assert fits == (row["step_ns"] != "") == (row["total_bytes"] != ""), row
             points.append((*point, "step-ns", row["step_ns"]) if fits else (*point, None, ""))
@@ -194,7 +201,7 @@ def points_of_csv(path):
 @case
 def every_point_of_the_picture_is_where_its_figures_are(weft):
     """Predictions of a machine that is many times as fast, so that measured steps lie far above
-    them; planners that do not fit; and a split."""
+    them; planners that do not fit; a split; and a grid."""
     table, picture = weft.path("sweep.csv"), weft.path("sweep.svg")
     said = weft.expect(0, "sweep", config_of(weft, cluster__base="256MiB"), "--points", "3",
                        "--planners", "greedy,all-fsdp,all-dp", "--measure", "--csv", table, "--svg",
@@ -204,10 +211,14 @@ def every_point_of_the_picture_is_where_its_figures_are(weft):
         max(point.get("step_ns", 0) for point in points), "nothing was measured above predictions"
     drawn = drawn_points(picture)
     assert drawn == points_of_csv(table), (drawn, points_of_csv(table))
-    assert any(point[3] is None for point in drawn), "all fit: nothing is crossed out"
+    assert any(point[4] is None for point in drawn), "all fit: nothing is crossed out"
     weft.expect(0, "sweep", config_of(weft, cluster__memory_limit="700KiB"), "--split", "--points",
                 "4", "--csv", table, "--svg", picture, "-q")
     assert drawn_points(picture) == points_of_csv(table)
+    weft.expect(0, "sweep", config_of(weft, cluster__host=HOST), "--points", "3", "--host-points",
+                "3", "--planners", "greedy", "--csv", table, "--svg", picture, "-q")
+    drawn = drawn_points(picture)
+    assert drawn == points_of_csv(table) and len({point[3] for point in drawn}) == 3, drawn
 
 
 @case
@@ -242,6 +253,107 @@ def split_stands_beside_the_joint_plan(weft):
         assert not point["fits"] or point["step_ns"] >= joint["bound_ns"]
     weft.expect(64, "sweep", weft.write("free.json", tiny(cluster__memory_limit=None)), "--split",
                 says="memory_limit")
+
+
+def grid(weft, *flags, **changes):
+    """Points of each limit of the host's memory, which come in the order of the limits."""
+    said = sweep(weft, *flags, **{"cluster__host": HOST, **WORK, **changes})
+    rows = [curve["points"] for curve in said["curves"]]
+    assert said["grid"] and len({curve["planner"] for curve in said["curves"]}) == 1, said
+    limits = [{point["host_limit_bytes"] for point in row} for row in rows]
+    assert all(len(one) == 1 for one in limits), limits
+    columns = {tuple(point["memory_limit_bytes"] for point in row) for row in rows}
+    assert len(columns) == 1 and list(*columns) == sorted(set(*columns)), columns
+    return rows, [one.pop() for one in limits]
+
+
+def never_slower(rows):
+    """With more of either memory; a bound of more holds for less."""
+    pairs = [(row[i], row[i + 1]) for row in rows for i in range(len(row) - 1)]
+    pairs += [pair for a, b in zip(rows, rows[1:]) for pair in zip(a, b)]
+    return all((not less["fits"] or more["fits"] and more["step_ns"] <= less["step_ns"]) and
+               more["bound_ns"] <= less["bound_ns"] for less, more in pairs)
+
+
+@case
+def a_grid_goes_over_the_hosts_memory_too(weft):
+    rows, hosts = grid(weft, "--points", "3", "--host-points", "3")
+    assert [len(row) for row in rows] == [3, 3, 3], rows
+    assert hosts == sorted(set(hosts)) and hosts[0] == 0, hosts
+    assert all(point["fits"] for point in rows[-1]), "the most of it is enough for the least limit"
+    assert [point["fits"] for point in rows[0]][::2] == [False, True], "the least is none of it"
+    assert never_slower(rows), rows
+    for point in rows[-1]:
+        limit = f"{point['memory_limit_bytes']}B"
+        ample = json.loads(weft.expect(0, "plan", weft.path("run.json"), "--json", "--planner",
+                                       "greedy", "--memory-limit", limit))
+        assert point["step_ns"] <= ample["step_ns"] * 1.002, "with more of it a plan is faster"
+        assert not ample.get("tiers") or ample["tiers"][0]["peak_bytes"] <= hosts[-1], ample
+        assert 0 < point["bound_ns"] <= point["step_ns"] and point["gap"] >= 0, point
+
+
+@case
+def one_limit_of_the_host_is_left_where_none_is_needed(weft):
+    rows, hosts = grid(weft, "--limits", "1GiB", "--host-points", "4", "--planners", "greedy")
+    assert hosts == [0] and rows[0][0]["fits"], rows
+
+
+@case
+def a_grid_begins_with_what_the_host_has_to_have(weft):
+    """Where all state has to be there."""
+    there = {"plan__offload": {"state": ["host"], "activations": ["device"]}}
+    rows, hosts = grid(weft, "--points", "2", "--host-points", "2", "--planners", "greedy", **there)
+    assert hosts[0] > 0 and rows[0][-1]["fits"] and rows[-1][0]["fits"], rows
+    weft.expect(78, "plan", weft.path("run.json"), "--set",
+                f"cluster.host.memory_limit={hosts[0] - 4096}B", "--planner", "greedy")
+
+
+@case
+def a_point_of_a_grid_is_what_plan_says(weft):
+    rows, hosts = grid(weft, "--limits", "450KiB,1GiB", "--host-limits", "64MiB,0B,200KiB,0B",
+                       "--planners", "greedy")
+    assert hosts == [0, 200 << 10, 64 << 20], hosts
+    assert [[point["fits"] for point in row] for row in rows] == [[False, True]] + 2 * [[True] * 2]
+    for row in rows:
+        for point in row:
+            code, out, _ = weft.run(
+                "plan", weft.path("run.json"), "--json", "--planner", "greedy", "--memory-limit",
+                f"{point['memory_limit_bytes']}B", "--set",
+                f"cluster.host.memory_limit={point['host_limit_bytes']}B")
+            assert code == (0 if point["fits"] else 78), (code, point)
+            assert not point["fits"] or json.loads(out)["step_ns"] == point["step_ns"], point
+
+
+@case
+def more_of_either_memory_is_never_slower(weft):
+    """With such a gap a point alone stops at the first plan, here within more of the host's memory
+    at a slower one."""
+    flags = ("--limits", "420KiB,480KiB,540KiB", "--host-limits", "160KiB,200KiB,280KiB,400KiB",
+             "--gap", "0.5")
+    rows, _ = grid(weft, *flags, "--jobs", "1")
+    assert rows == grid(weft, *flags, "--jobs", "3")[0], "the same whatever runs beside each other"
+    assert never_slower(rows), rows
+
+    def alone(point):
+        code, out, _ = weft.run("plan", weft.path("run.json"), "--json", "--gap", "0.5",
+                                "--memory-limit", f"{point['memory_limit_bytes']}B", "--set",
+                                f"cluster.host.memory_limit={point['host_limit_bytes']}B")
+        return json.loads(out)["step_ns"] if code == 0 else 1 << 60
+
+    columns = [[alone(point) for point in column] for column in zip(*rows)]
+    assert any(column != sorted(column, reverse=True) for column in columns), \
+        "nothing to plan again: choose another gap"
+
+
+@case
+def a_grids_plans_are_trained_too(weft):
+    base = 256 << 20
+    rows, _ = grid(weft, "--limits", f"{base + (450 << 10)}B,1GiB", "--host-limits", "0B,64MiB",
+                   "--planners", "greedy", "--measure", cluster__base=f"{base}B")
+    assert [[point["fits"] for point in row] for row in rows] == [[False, True], [True, True]]
+    for row in rows:
+        for point in row:
+            assert (point.get("measured_step_ns", 0) > 0) == point["fits"], point
 
 
 @case
@@ -353,6 +465,17 @@ def wrong_flags_are_refused_at_once(weft):
                         (("--jobs", "0"), "from 1 to")):
         weft.expect(64, "sweep", config, *flags, says=says)
     weft.expect(64, "sweep", "-", says="not -")
+    weft.expect(64, "sweep", config, "--host-points", "3", says="give cluster.host")
+    config = config_of(weft, cluster__host=HOST)
+    for flags, says in ((("--host-points", "0"), "from 1 to"),
+                        (("--host-points", "3", "--host-limits", "1GiB"), "one of them"),
+                        (("--host-limits", "1GiB,2"), "--host-limits"),
+                        (("--host-points", "3", "--split"), "--split"),
+                        (("--host-points", "3", "--planners", "ilp,greedy"), "one planner"),
+                        (("--host-limits", "1GiB", "--planners", "fsdp2"), "planner fsdp2 keeps"),
+                        (("--host-points", "3", "--set", 'plan.offload={"state":["device"],'
+                          '"activations":["device"]}'), "plan.offload")):
+        weft.expect(64, "sweep", config, *flags, says=says)
     weft.expect(73, "sweep", config, "--svg", weft.path("no/such/folder/x.svg"), says="--svg")
     weft.expect(66, "sweep", weft.path("none.json"), says="none.json")
 

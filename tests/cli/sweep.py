@@ -301,7 +301,7 @@ def one_limit_of_the_host_is_left_where_none_is_needed(weft):
 @case
 def a_grid_begins_with_what_the_host_has_to_have(weft):
     """Where all state has to be there."""
-    there = {"plan__offload": {"state": ["host"], "activations": ["device"]}}
+    there = {"plan__offload": {"state": ["host"], "activations": ["device"], "update": ["device"]}}
     rows, hosts = grid(weft, "--points", "2", "--host-points", "2", "--planners", "greedy", **there)
     assert hosts[0] > 0 and rows[0][-1]["fits"] and rows[-1][0]["fits"], rows
     weft.expect(78, "plan", weft.path("run.json"), "--set",

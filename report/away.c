@@ -85,19 +85,35 @@ struct away {
     int64_t bytes, ns;
 };
 
-/* State is on the device in its update alone, and what a layer saved is what goes down. */
+/* What a unit that stays holds of the device for its state, all the time; 0: it may not stay. */
+static int64_t state_that_stays(const struct weft_problem *problem, int32_t decision,
+                                enum weft_policy policy)
+{
+    const struct weft_problem_decision *of = &problem->decisions[decision];
+    const int32_t k = weft_decision_of_policy(of, policy);
+    int64_t bytes = 0;
+    if (k < 0 || of->strategies[k].home != WEFT_HOME_DEVICE) return 0;
+    for (int32_t h = 0; h < of->strategies[k].n_holds; h++)
+        if (of->strategies[k].holds[h].category == WEFT_CATEGORY_OPTIMIZER_STATE)
+            bytes += of->strategies[k].holds[h].bytes;
+    return bytes;
+}
+
+/* State is on the device in its update alone, or where it is updated on the host never, and what a
+ * layer saved is what goes down. */
 static struct away away_of(const struct weft_plan *plan, int32_t decision)
 {
     const struct weft_problem *problem = plan->problem;
     const struct weft_problem_strategy *of = weft_plan_chosen(plan, decision);
     struct away away = {0};
+    if (of->updates_there) away.bytes = state_that_stays(problem, decision, of->policy);
     for (int32_t h = 0; h < of->n_holds; h++)
         if (of->holds[h].tier == 0 && of->holds[h].category == WEFT_CATEGORY_OPTIMIZER_STATE)
             away.bytes += of->holds[h].bytes;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (item->decision != decision || weft_item_is_collective(item) ||
-            !weft_problem_needs(problem, plan->strategies, i))
+            item->kind == WEFT_HOST_UPDATE || !weft_problem_needs(problem, plan->strategies, i))
             continue;
         away.ns += item->n_blocks * problem->items[i].block_ns;
         if (item->kind == WEFT_SAVED_DOWN) away.bytes += item->n_blocks * item->block_bytes;
@@ -120,7 +136,8 @@ void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct w
         const struct away away = away_of(plan, d);
         const double a_ms = away.ns > 0 ? 1e6 * (double)away.bytes / (double)away.ns : 0;
         weft_table_cell(&table, "%s", plan->problem->decisions[d].name);
-        weft_table_cell(&table, "%s", weft_home_names[home]);
+        weft_table_cell(&table, "%s%s", weft_home_names[home],
+                        weft_plan_chosen(plan, d)->updates_there ? ", updated there" : "");
         weft_table_cell(&table, "%s", weft_units_show_bytes(away.bytes, bytes));
         weft_table_cell(&table, "%s", weft_units_show_ns(away.ns, ns));
         weft_table_cell(&table, "%s", weft_units_show_bytes((int64_t)a_ms, rate));

@@ -130,8 +130,9 @@ static void report_limit(const struct weft_plan *plan, struct weft_text *out)
 /* What a tier beside the device's has, and what moves there in a step. */
 struct tier_use {
     int64_t peak_bytes, read_bytes, written_bytes; /* of state */
+    int64_t gradient_bytes, parameter_bytes;       /* of units that are updated there: down, up */
     int64_t saved_bytes;                           /* of layers: so many down, and up */
-    int32_t n_units, n_layers;
+    int32_t n_units, n_updated, n_layers;
 };
 
 static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
@@ -141,15 +142,20 @@ static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
     for (int32_t d = 0; d < problem->n_decisions; d++)
         *(problem->decisions[d].is_of_layer ? &use.n_layers : &use.n_units) +=
             weft_plan_chosen(plan, d)->home == problem->tiers[tier].kind;
+    for (int32_t d = 0; d < problem->n_decisions; d++)
+        use.n_updated +=
+            weft_plan_chosen(plan, d)->updates_there && problem->tiers[tier].kind == WEFT_HOME_HOST;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        if (!weft_problem_needs(problem, plan->strategies, i)) continue;
-        if (item->kind == WEFT_SAVED_DOWN && problem->tiers[tier].kind == WEFT_HOME_HOST)
-            use.saved_bytes += item->n_blocks * item->block_bytes;
-        if (!weft_item_moves_state(item) || weft_item_home(item) != problem->tiers[tier].kind)
+        const int64_t bytes = item->n_blocks * item->block_bytes;
+        if (!weft_problem_needs(problem, plan->strategies, i) || weft_item_is_collective(item) ||
+            weft_item_home(item) != problem->tiers[tier].kind)
             continue;
-        *(item->acquires ? &use.read_bytes : &use.written_bytes) +=
-            item->n_blocks * item->block_bytes;
+        if (item->kind == WEFT_SAVED_DOWN) use.saved_bytes += bytes;
+        if (item->kind == WEFT_GRADIENT_DOWN) use.gradient_bytes += bytes;
+        if (item->kind == WEFT_PARAMETERS_UP) use.parameter_bytes += bytes;
+        if (weft_item_moves_state(item))
+            *(item->acquires ? &use.read_bytes : &use.written_bytes) += bytes;
     }
     return use;
 }
@@ -194,6 +200,12 @@ static void report_tiers(const struct weft_plan *plan, struct weft_text *out)
             weft_units_show_bytes(problem->tiers[tier].limit_bytes, limit), use.n_units, n_units,
             weft_units_show_bytes(use.read_bytes, read),
             weft_units_show_bytes(use.written_bytes, written));
+        if (use.n_updated > 0)
+            weft_text_addf(out,
+                           "          %d of them are updated there: a step copies %s of gradients "
+                           "down and %s of parameters up\n",
+                           use.n_updated, weft_units_show_bytes(use.gradient_bytes, written),
+                           weft_units_show_bytes(use.parameter_bytes, read));
         if (problem->tiers[tier].kind == WEFT_HOME_HOST && n_units < problem->n_decisions)
             weft_text_addf(
                 out, "          what %d of %d layers saved; a step copies %s of it down, and up\n",
@@ -350,6 +362,11 @@ static void put_tiers(const struct weft_plan *plan, struct weft_json_writer *wri
         weft_json_put_integer(writer, "units", use.n_units);
         weft_json_put_integer(writer, "read_bytes", use.read_bytes);
         weft_json_put_integer(writer, "written_bytes", use.written_bytes);
+        if (use.n_updated > 0) {
+            weft_json_put_integer(writer, "updated_units", use.n_updated);
+            weft_json_put_integer(writer, "gradient_bytes", use.gradient_bytes);
+            weft_json_put_integer(writer, "parameter_bytes", use.parameter_bytes);
+        }
         if (use.n_layers > 0) {
             weft_json_put_integer(writer, "layers", use.n_layers);
             weft_json_put_integer(writer, "saved_bytes", use.saved_bytes);

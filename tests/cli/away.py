@@ -13,6 +13,8 @@ DISK = {"path": "scratch", "limit": "1GiB", "read": {"bandwidth": "2GB/s"},
         "write": {"bandwidth": "1GB/s"}}
 LINK = {"alpha": "10us", "bandwidth": "1GB/s"}
 HERE = {"activations": ["device"]}
+STREAMED = {**HERE, "update": ["device"]}
+THERE = {**HERE, "state": ["host"], "update": ["host"]}
 HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
 BASE = 256 << 20  # more than a run has beside its arena, under a sanitizer too
 
@@ -152,21 +154,21 @@ def homes_are_those_that_are_allowed(weft):
 
 @case
 def the_hosts_memory_is_a_tier_with_a_limit(weft):
-    least_limit, without = least(weft, cluster__host=HOST, plan__offload=HERE), least(weft)
+    least_limit, without = least(weft, cluster__host=HOST, plan__offload=STREAMED), least(weft)
     assert least_limit < without, (least_limit, without)
     limit = (least_limit + without) // 2
-    said = plan(weft, config(weft, limit, cluster__host=HOST, plan__offload=HERE))
+    said = plan(weft, config(weft, limit, cluster__host=HOST, plan__offload=STREAMED))
     host = said["tiers"][0]
     away = [unit for unit, strategy in said["policies"].items() if strategy.endswith("+host")]
     assert host["name"] == "host" and host["units"] == len(away) > 0, said
     assert host["peak_bytes"] >= host["read_bytes"] == host["written_bytes"] > 0, host
     small = {**HOST, "memory_limit": f"{host['peak_bytes'] // 2 // 4096 * 4096}B"}
-    weft.expect(78, "plan", config(weft, limit, cluster__host=small, plan__offload=HERE),
+    weft.expect(78, "plan", config(weft, limit, cluster__host=small, plan__offload=STREAMED),
                 says=["tier device", "tier host", "would have to have at least"])
     less = host["peak_bytes"] // 4 * 3
     small = {**HOST, "memory_limit": f"{less}B"}
     both = plan(weft, config(weft, limit, cluster__host=small, cluster__disk=DISK,
-                            plan__offload=HERE))
+                            plan__offload=STREAMED))
     assert [tier["name"] for tier in both["tiers"]] == ["host", "disk"], both
     assert both["tiers"][0]["peak_bytes"] <= less, both
 
@@ -201,6 +203,60 @@ def less_memory_than_the_state_needs_gives_the_same_bits(weft):
                        plan__offload=HERE, plan__planner="offload-stream"))
     for one in ones:
         assert one["fingerprint"] == ample["fingerprint"], one
+
+
+def fingerprint(weft, run, *flags, **changes):
+    weft.expect(0, "train", config(weft, 1 << 30, **changes), "--run", run, "-q", *flags, timeout=200)
+    with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
+        return json.load(file)["fingerprint"]
+
+
+@case
+def what_is_updated_on_the_host_is_told(weft):
+    path = config(weft, 1 << 30, cluster__host=HOST, plan__offload=THERE)
+    said = plan(weft, path)
+    host = said["tiers"][0]
+    assert all(strategy.endswith("+host-update") for strategy in said["policies"].values()), said
+    assert host["updated_units"] == host["units"] == len(said["policies"]), host
+    assert host["read_bytes"] == host["written_bytes"] == 0 < host["parameter_bytes"], host
+    assert host["gradient_bytes"] == host["parameter_bytes"], "both are f32"
+    assert said["lanes"]["host"] > 0 and said["peak_memory_bytes"]["optimizer_state"] == 0, said
+    told = " ".join(weft.expect(0, "plan", path).split())
+    assert f"{host['units']} of them are updated there: a step copies" in told, told
+    table = weft.expect(0, "explain", "plan.json", "--all").split("what is away")[1].split("\n\n")[0]
+    rows = table.splitlines()[2:]
+    assert len(rows) == host["units"] and all("host, updated there" in row for row in rows), table
+    assert not any("      0 B" in row for row in rows), "it frees what would have stayed"
+    told = " ".join(weft.expect(0, "verify", "plan.json", "--config", path).split())
+    assert "safe in every timing" in told, told
+    code, _, err = weft.run("plan", config(weft, 1 << 30, cluster__host=HOST, plan__policies="dp",
+                                           plan__offload=THERE))
+    assert code == 65 and "plan.offload.update" in err, err
+    weft.expect(65, "check", config(weft, 1 << 30, plan__offload={"update": ["host"]}),
+                says=["$.plan.offload.update", "cluster.host"])
+
+
+@case
+def updates_on_the_host_end_in_the_same_bits(weft):
+    """Whatever the dtype, the number of micro-steps, clipping, threads, and where the run goes on."""
+    ways = {"f32": {}, "bf16": {"train__precision": {"compute": "bf16"}, "cluster__device__flops__bf16": "50G"},
+            "rotated": {"train__clip_norm": 0, "train__grad_accum": 3, "train__reduce": "step"},
+            "ranks": {"cluster__ranks": 3, "train__grad_accum": 2, "train__reduce": "micro_step"}}
+    for name, way in ways.items():
+        tiers = {"cluster__host": {**HOST, "threads": 2}, **way}
+        here = fingerprint(weft, f"here-{name}", **way)
+        there = fingerprint(weft, f"there-{name}", plan__offload=THERE, **tiers)
+        assert there == here, name
+    saves = {"train__checkpoint": {"every": 2, "at_end": False}, "train__steps": 6,
+             "train__validation": {"every": 2, "share": 0.1}, "cluster__host": HOST}
+    here = fingerprint(weft, "here", plan__offload={"state": ["device"]}, **saves)
+    assert fingerprint(weft, "there", plan__offload=THERE, **saves) == here
+    for run, kept in ("there", {"state": ["device"]}), ("here", THERE), ("there", STREAMED):
+        step = f"--resume={run}/checkpoints/step-4"
+        name = f"{run}-on-{len(kept)}"
+        assert fingerprint(weft, name, step, plan__offload=kept, **saves) == here, (run, kept)
+    told = weft.expect(0, "generate", "there", "--prompt", "a", "--tokens", "8")
+    assert told == weft.expect(0, "generate", "here", "--prompt", "a", "--tokens", "8")
 
 
 @case
@@ -292,15 +348,16 @@ def saves_in_the_background_read_what_is_away_while_a_step_moves_it(weft):
 
 @case
 def a_rank_killed_where_something_is_moved_ends_the_others(weft):
-    tiers = [(["host"], ["host"], ("copy_up", "copy_down", "saved_down", "saved_up"))]
+    tiers = [("streamed", {"state": ["host"], "activations": ["host"], "update": ["device"]},
+              ("copy_up", "copy_down", "saved_down", "saved_up")),
+             ("there", THERE, ("gradient_down", "host_update", "parameters_up"))]
     if not is_no_disk(weft):
-        tiers.append((["disk"], ["device"], ("read", "write")))
-    for state, saved, places in tiers:
-        path = config(weft, 1 << 30, cluster__disk=DISK, cluster__host=HOST,
-                      plan__offload={"state": state, "activations": saved},
+        tiers.append(("disk", {"state": ["disk"], **HERE}, ("read", "write")))
+    for name, kept, places in tiers:
+        path = config(weft, 1 << 30, cluster__disk=DISK, cluster__host=HOST, plan__offload=kept,
                       train__checkpoint={"every": 2, "at_end": False}, train__steps=6)
-        whole = weft.path(f"{state[0]}/result.json")
-        weft.expect(0, "train", path, "--run", state[0], "-q", timeout=200)
+        whole = weft.path(f"{name}/result.json")
+        weft.expect(0, "train", path, "--run", name, "-q", timeout=200)
         for place in places:
             point = {"WEFT_FAILPOINT": f"{place}:rank=1:step=4"}
             weft.expect(69, "train", path, "--run", place, "-q", env=point,

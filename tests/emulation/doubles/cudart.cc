@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <sys/mman.h>
 
 #include "tests/emulation/doubles/launches.h"
 
@@ -377,6 +378,7 @@ cudaError_t cudaEventRecord(cudaEvent_t given, cudaStream_t given_stream)
     struct double_event *event = event_of(given);
     if (stream == NULL || event == NULL) return cudaErrorInvalidResourceHandle;
     const auto mark = std::make_shared<struct double_mark>();
+    mark->dropped = !event->timed && double_drops(stream->behind);
     double_issue(
         stream, "a record",
         [=](uint32_t id) {
@@ -403,7 +405,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t given_stream, cudaEvent_t given, un
         weft_double_find(DOUBLE_NEVER_RECORDED, "a stream waits for an event of no record");
         return cudaSuccess;
     }
-    double_issue(stream, "a wait", NULL, event->last);
+    if (!event->last->dropped) double_issue(stream, "a wait", NULL, event->last);
     return cudaSuccess;
 }
 
@@ -502,13 +504,40 @@ cudaError_t cudaFreeHost(void *at)
     return double_enter(__func__, DOUBLE_PLACE);
 }
 
+/* A system call that looks at the pages says whether there are any. */
+static bool is_mapped(void *at, size_t bytes)
+{
+    const size_t before = (uintptr_t)at % ALIGNMENT;
+    return msync((char *)at - before, bytes + before, MS_ASYNC) == 0;
+}
+
+cudaError_t cudaHostRegister(void *at, size_t bytes, unsigned flags)
+{
+    ENTER;
+    if (bytes == 0 || flags != cudaHostRegisterDefault || !is_mapped(at, bytes))
+        return cudaErrorInvalidValue;
+    if (double_memory_touches(at, bytes)) return cudaErrorHostMemoryAlreadyRegistered;
+    if (!double_drops(__func__)) double_memory_add(at, bytes, DOUBLE_REGISTERED);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void *at)
+{
+    const std::lock_guard<std::mutex> guard(double_door);
+    LEAVE_IF_BROKEN;
+    if (!is_mapped(at, 1))
+        weft_double_find(DOUBLE_FREED_TWICE, "%p is unpinned, and nothing is there any more", at);
+    if (!double_memory_remove(at, DOUBLE_REGISTERED)) return cudaErrorHostMemoryNotRegistered;
+    return double_enter(__func__, DOUBLE_PLACE);
+}
+
 static bool is_copied_asynchronously(const void *host, size_t bytes)
 {
-    if (double_memory_has(host, bytes, DOUBLE_PINNED)) return true;
+    if (double_memory_has(host, bytes, DOUBLE_PINNED) ||
+        double_memory_has(host, bytes, DOUBLE_REGISTERED))
+        return true;
     weft_double_find(DOUBLE_UNPINNED,
-                     "an asynchronous copy of %zu bytes at %p, which is no "
-                     "memory of cudaHostAlloc",
-                     bytes, host);
+                     "an asynchronous copy of %zu bytes at %p, which are not pinned", bytes, host);
     return false;
 }
 
@@ -532,7 +561,10 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
         !(from_host ? is_copied_asynchronously(from, bytes) : is_of_device(from, bytes))) {
         return cudaErrorInvalidValue;
     }
-    double_issue(stream, "a copy", [=](uint32_t id) {
+    const char *what = to_host     ? "a copy to the host"
+                       : from_host ? "a copy from the host"
+                                   : "a copy";
+    double_issue(stream, what, [=](uint32_t id) {
         double_use(id, from, bytes, false);
         double_use(id, to, bytes, true);
         memcpy(to, from, bytes);

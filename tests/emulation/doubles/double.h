@@ -10,7 +10,10 @@
  * beginning of its file, in hexadecimal. ":sticky" behind it: so does every later call, as on a GPU
  * whose context is lost; ":late": this call goes on, and every later one returns the code.
  * WEFT_DOUBLE_FAIL_RANK=R: in local rank R alone. WEFT_DOUBLE_SITES=FILE gets a line for every
- * function and place that a process calls, with its rank and file. */
+ * function and place that a process calls, with its rank and file.
+ *
+ * WEFT_DOUBLE_DROP=WHAT:N plants a mistake: nobody waits for the Nth event that is recorded right
+ * behind an operation of that name, or, of cudaHostRegister, the Nth call pins nothing. */
 #ifndef WEFT_TESTS_EMULATION_DOUBLES_DOUBLE_H
 #define WEFT_TESTS_EMULATION_DOUBLES_DOUBLE_H
 
@@ -20,6 +23,7 @@
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -32,7 +36,7 @@ typedef std::vector<uint32_t> double_clock;
 
 /* One record of an event. */
 struct double_mark {
-    bool reached;
+    bool reached, dropped;
     int64_t ns; /* when */
     double_clock clock;
 };
@@ -54,6 +58,7 @@ struct double_stream {
     uint32_t issued, done;
     double_clock clock; /* of the last operation that was issued */
     uint64_t random;
+    std::string behind; /* the operation that was issued last, but records and waits */
     bool ends;
 };
 
@@ -68,6 +73,8 @@ cudaError_t double_enter(const char *function, const void *place);
 /* The same for libraries whose codes are not CUDA's: only what somebody asked for; 0 if it goes on.
  */
 int double_asked(const char *function, const void *place);
+/* True: WEFT_DOUBLE_DROP asks for this one. */
+bool double_drops(const std::string &what);
 #define DOUBLE_PLACE __builtin_extract_return_addr(__builtin_return_address(0))
 /* An operation failed: every later call returns this, and nothing that is on a stream is run. */
 void double_break(cudaError_t code);
@@ -96,13 +103,15 @@ void double_use(uint32_t id, const void *at, size_t bytes, bool write);
 void double_watch(uint32_t id);
 
 /* Memory that operations may use. */
-enum double_memory { DOUBLE_OF_DEVICE, DOUBLE_PINNED, DOUBLE_MAPPED };
+enum double_memory { DOUBLE_OF_DEVICE, DOUBLE_PINNED, DOUBLE_REGISTERED, DOUBLE_MAPPED };
 void double_memory_add(const void *at, size_t bytes, enum double_memory kind);
 /* A finding when there is none that begins there, or operations may still use it. */
 bool double_memory_remove(const void *at, enum double_memory kind);
 /* True: all of it lies in one piece of that kind. */
 bool double_memory_has(const void *at, size_t bytes, enum double_memory kind);
 bool double_memory_is_device(const void *at, size_t bytes);
+/* True: some of it lies in a piece. */
+bool double_memory_touches(const void *at, size_t bytes);
 size_t double_memory_count(void);
 /* What is allocated, and cells, each once, however often they are mapped. */
 size_t double_memory_device_bytes(void);

@@ -26,6 +26,7 @@ struct found {
     int counts[DOUBLE_CHECK_COUNT] = {};
     std::string first[DOUBLE_CHECK_COUNT];
     std::map<std::string, int> calls;
+    int dropped = 0; /* of what WEFT_DOUBLE_DROP may drop */
     std::set<std::pair<std::string, uintptr_t>> places;
     cudaError_t broken = cudaSuccess;
     struct {
@@ -137,7 +138,8 @@ static uintptr_t find_place(struct found *all, const char *function, const void 
 
 static bool frees(const std::string &function)
 {
-    static const char *const words[] = {"Free", "Unmap", "Release", "Destroy", "Abort"};
+    static const char *const words[] = {"Free",    "Unmap", "Release",
+                                        "Destroy", "Abort", "Unregister"};
     for (const char *word : words) {
         if (function.find(word) != std::string::npos) return true;
     }
@@ -188,6 +190,16 @@ int double_asked(const char *function, const void *place)
     struct found *all = found();
     const std::lock_guard<std::mutex> guard(all->lock);
     return look_for_fault(all, function, place);
+}
+
+bool double_drops(const std::string &what)
+{
+    static const char *const asked = getenv("WEFT_DOUBLE_DROP");
+    struct found *all = found();
+    const char *colon = asked != NULL ? strrchr(asked, ':') : NULL;
+    if (colon == NULL || what != std::string(asked, (size_t)(colon - asked))) return false;
+    const std::lock_guard<std::mutex> guard(all->lock);
+    return ++all->dropped == atoi(colon + 1);
 }
 
 void double_break(cudaError_t code)

@@ -2,6 +2,7 @@
  * nothing is found in the same without the mistake. */
 #include <cstdio>
 #include <cstring>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cuda.h>
@@ -32,6 +33,63 @@ static void copies_unpinned_memory(bool mistake)
 {
     static char own[BYTES];
     (void)cudaMemcpyAsync(device, mistake ? own : pinned, BYTES, cudaMemcpyHostToDevice, a);
+}
+
+/* Pages of its own, pinned while `use` runs. */
+static void with_pinned_pages(void (*use)(void *memory, bool mistake), bool mistake)
+{
+    void *memory =
+        mmap(NULL, 2 * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    (void)cudaHostRegister(memory, BYTES, cudaHostRegisterDefault);
+    use(memory, mistake);
+    munmap(memory, 2 * BYTES);
+}
+
+static void copy_and_unpin(void *memory, bool mistake)
+{
+    (void)cudaMemcpyAsync(device, memory, BYTES + (mistake ? 1 : 0), cudaMemcpyHostToDevice, a);
+    await(a);
+    (void)cudaHostUnregister(memory);
+}
+
+static void copies_more_than_was_pinned(bool mistake)
+{
+    with_pinned_pages(copy_and_unpin, mistake);
+}
+
+static void unpin_and_again(void *memory, bool mistake)
+{
+    (void)cudaHostUnregister(memory);
+    if (mistake) (void)cudaHostUnregister(memory);
+}
+
+static void unpins_twice(bool mistake)
+{
+    with_pinned_pages(unpin_and_again, mistake);
+}
+
+static void unmap_and_unpin(void *memory, bool mistake)
+{
+    if (mistake) munmap(memory, BYTES);
+    (void)cudaHostUnregister(memory);
+}
+
+static void unpins_what_is_gone(bool mistake)
+{
+    with_pinned_pages(unmap_and_unpin, mistake);
+}
+
+static void copy_and_go_on(void *memory, bool mistake)
+{
+    (void)cudaMemcpyAsync(memory, device, BYTES, cudaMemcpyDeviceToHost, a);
+    usleep(20000);
+    if (!mistake) await(a);
+    (void)cudaHostUnregister(memory);
+}
+
+static void unpins_while_a_stream_copies(bool mistake)
+{
+    with_pinned_pages(copy_and_go_on, mistake);
 }
 
 static void waits_for_no_record(bool mistake)
@@ -193,6 +251,10 @@ static const struct planted {
 } planted[] = {
     {"uses the default stream", DOUBLE_DEFAULT_STREAM, uses_the_default_stream, false},
     {"copies unpinned memory", DOUBLE_UNPINNED, copies_unpinned_memory, false},
+    {"copies more than was pinned", DOUBLE_UNPINNED, copies_more_than_was_pinned, false},
+    {"unpins twice", DOUBLE_FREED_TWICE, unpins_twice, false},
+    {"unpins what is gone", DOUBLE_FREED_TWICE, unpins_what_is_gone, false},
+    {"unpins while a stream copies", DOUBLE_FREED_EARLY, unpins_while_a_stream_copies, false},
     {"waits for an event of no record", DOUBLE_NEVER_RECORDED, waits_for_no_record, false},
     {"frees twice", DOUBLE_FREED_TWICE, frees_twice, false},
     {"destroys an event twice", DOUBLE_FREED_TWICE, destroys_an_event_twice, false},

@@ -113,6 +113,7 @@ void double_issue(struct double_stream *stream, const char *what,
     stream->clock[stream->index]++;
     streams()->issued[stream->index] = ++stream->issued;
     const uint32_t id = double_order_add(stream->index, stream->clock, what);
+    if (run && !waits) stream->behind = what;
     stream->queue.push_back({id, run, awaited, waits});
     double_moved.notify_all();
 }

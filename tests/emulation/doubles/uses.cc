@@ -215,10 +215,22 @@ bool double_memory_is_device(const void *at, size_t bytes)
     const std::lock_guard<std::mutex> guard(all->lock);
     for (size_t seen = 0; seen < bytes;) {
         const auto *found = piece_at(all, (const char *)at + seen, 1);
-        if (found == NULL || found->second.kind == DOUBLE_PINNED) return false;
+        if (found == NULL || found->second.kind == DOUBLE_PINNED ||
+            found->second.kind == DOUBLE_REGISTERED)
+            return false;
         seen = found->first + found->second.bytes - (uintptr_t)at;
     }
     return true;
+}
+
+bool double_memory_touches(const void *at, size_t bytes)
+{
+    struct uses *all = uses();
+    const std::lock_guard<std::mutex> guard(all->lock);
+    auto next = all->pieces.lower_bound((uintptr_t)at + bytes);
+    if (next == all->pieces.begin()) return false;
+    --next;
+    return next->first + next->second.bytes > (uintptr_t)at;
 }
 
 size_t double_memory_count(void)

@@ -156,6 +156,11 @@ void weft_tier_destroy(struct weft_tier *tier)
     free(tier);
 }
 
+struct weft_memory_span weft_tier_memory(const struct weft_tier *tier)
+{
+    return (struct weft_memory_span){tier->memory, tier->bytes};
+}
+
 int64_t weft_tier_page_bytes(const struct weft_tier *tier)
 {
     return tier->page_bytes;

@@ -30,6 +30,8 @@ WEFT_MUST_USE enum weft_status weft_tier_create(const struct weft_tier_options *
                                                 struct weft_tier **out, struct weft_error *err);
 void weft_tier_destroy(struct weft_tier *tier); /* accepts NULL */
 
+/* All of it, for whoever pins it. */
+struct weft_memory_span weft_tier_memory(const struct weft_tier *tier);
 int64_t weft_tier_page_bytes(const struct weft_tier *tier);
 int64_t weft_tier_free_pages(const struct weft_tier *tier);
 

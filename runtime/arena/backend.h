@@ -5,6 +5,7 @@
 #define WEFT_RUNTIME_ARENA_BACKEND_H
 
 #include "runtime/arena/arena.h"
+#include "runtime/arena/copy.h"
 #include "runtime/device/backends.h"
 
 struct weft_arena_ops {
@@ -25,6 +26,12 @@ struct weft_arena_ops {
                   int64_t bytes);
     void (*read)(struct weft_arena *arena, struct weft_stream *stream, const void *from,
                  int64_t bytes, void *host);
+    /* Those of copy.h of a device that copies by itself; else all three are NULL. */
+    enum weft_status (*pin)(struct weft_arena *arena, struct weft_memory_span memory,
+                            struct weft_error *err);
+    void (*unpin)(struct weft_arena *arena, struct weft_memory_span memory);
+    void (*copy)(struct weft_arena *arena, struct weft_stream *stream,
+                 const struct weft_arena_copy *copy);
     enum weft_status (*watch)(struct weft_arena *arena, struct weft_stream *stream,
                               struct weft_error *err);
     void (*renew)(struct weft_arena *arena, struct weft_stream *stream,

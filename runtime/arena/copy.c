@@ -1,5 +1,7 @@
 #include "runtime/arena/copy.h"
 
+#include "runtime/arena/backend.h"
+
 /* The same with addresses of this process. */
 struct copy_task {
     struct weft_copier *copier;
@@ -23,22 +25,36 @@ static enum weft_status copy_pieces(struct weft_stream *stream, const void *argu
     return weft_copier_wait(task->copier, task->direction, ticket, err);
 }
 
+bool weft_arena_copies_by_itself(const struct weft_arena *arena)
+{
+    return arena->ops->copy != NULL;
+}
+
+enum weft_status weft_arena_pin(struct weft_arena *arena, struct weft_memory_span memory,
+                                struct weft_error *err)
+{
+    return arena->ops->pin == NULL ? WEFT_OK : arena->ops->pin(arena, memory, err);
+}
+
+void weft_arena_unpin(struct weft_arena *arena, struct weft_memory_span memory)
+{
+    if (arena->ops->unpin != NULL) arena->ops->unpin(arena, memory);
+}
+
 void weft_arena_copy(struct weft_arena *arena, struct weft_stream *stream,
                      const struct weft_arena_copy *copy)
 {
+    struct copy_task task = {.copier = copy->copier, .direction = copy->direction, .n = copy->n};
+    if (arena->ops->copy != NULL) {
+        arena->ops->copy(arena, stream, copy);
+        return;
+    }
     unsigned char *memory = weft_arena_memory(arena);
     const unsigned char *address = weft_arena_address(arena);
-    struct copy_task task = {.copier = copy->copier, .direction = copy->direction, .n = copy->n};
     for (int32_t i = 0; i < copy->n; i++) {
-        const struct weft_memory_span there = copy->there[i];
-        task.there[i] = there;
-        if (memory != NULL)
-            task.here[i] = (struct weft_memory_span){
-                memory + ((unsigned char *)copy->at[i] - address), there.bytes};
-        else if (copy->direction == WEFT_COPY_DOWN)
-            weft_arena_read(arena, stream, copy->at[i], there.bytes, there.at);
-        else
-            weft_arena_write(arena, stream, copy->at[i], there.at, there.bytes);
+        task.there[i] = copy->there[i];
+        task.here[i] = (struct weft_memory_span){memory + ((unsigned char *)copy->at[i] - address),
+                                                 copy->there[i].bytes};
     }
-    if (memory != NULL) weft_stream_push(stream, copy_pieces, &task, sizeof task);
+    weft_stream_push(stream, copy_pieces, &task, sizeof task);
 }

@@ -1,11 +1,16 @@
 /* The arena of the device "cuda": cells of the GPU's memory. What the host has in it goes by the
  * mailbox of the stream. Never run on a GPU yet: tests run it over doubles. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
+#include "base/units.h"
 #include "runtime/arena/backend.h"
 #include "runtime/arena/cuda/cells.h"
 #include "runtime/device/cuda/stream.h"
+
+enum { LINE_BYTES = 160 };
 
 WEFT_API extern const struct weft_arena_ops weft_arena_cuda;
 
@@ -63,6 +68,69 @@ static void cuda_read(struct weft_arena *arena, struct weft_stream *stream, cons
     if (mailbox == NULL) return;
     weft_cuda_stream_worked(stream, weft_cuda_receive(mailbox, from, bytes, host),
                             "copy from the GPU's memory");
+}
+
+/* Memory of the host's tier */
+
+/* The driver refuses what the system does not let it keep in place, and does not say why. */
+static enum weft_status fail_pinning(cudaError_t code, int64_t bytes, struct weft_error *err)
+{
+    struct rlimit locked;
+    char want[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES], limit[LINE_BYTES] = "";
+    if (getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur != RLIM_INFINITY)
+        snprintf(limit, sizeof limit,
+                 "A process may lock %s here: raise that (ulimit -l unlimited; docker run --ulimit "
+                 "memlock=-1). Else ",
+                 weft_units_show_bytes((int64_t)locked.rlim_cur, most));
+    return weft_fail(err, WEFT_E_SYSTEM,
+                     "CUDA: cannot pin %s of the host's memory for copies: %s (%s, %d). %sgive the "
+                     "job or its container more memory, or keep less on the host "
+                     "(cluster.host.memory_limit, plan.offload)",
+                     weft_units_show_bytes(bytes, want), cudaGetErrorString(code),
+                     cudaGetErrorName(code), (int)code, limit);
+}
+
+static enum weft_status cuda_pin(struct weft_arena *arena, struct weft_memory_span memory,
+                                 struct weft_error *err)
+{
+    (void)arena;
+    const cudaError_t code =
+        cudaHostRegister(memory.at, (size_t)memory.bytes, cudaHostRegisterDefault);
+    switch ((int)code) {
+    case cudaSuccess:
+        return WEFT_OK;
+    case cudaErrorInvalidValue:
+    case cudaErrorMemoryAllocation:
+    case cudaErrorOperatingSystem:
+    case cudaErrorNotSupported:
+        return fail_pinning(code, memory.bytes, err);
+    default:
+        return weft_cuda_fail(code, "pin the host's memory", err);
+    }
+}
+
+/* When the GPU is lost this fails, and the driver lets go as the process ends. */
+static void cuda_unpin(struct weft_arena *arena, struct weft_memory_span memory)
+{
+    (void)arena;
+    (void)cudaHostUnregister(memory.at);
+}
+
+static void cuda_copy(struct weft_arena *arena, struct weft_stream *stream,
+                      const struct weft_arena_copy *copy)
+{
+    (void)arena;
+    const bool down = copy->direction == WEFT_COPY_DOWN;
+    const cudaStream_t cuda = weft_cuda_stream_open_for_work(stream);
+    cudaError_t code = cudaSuccess;
+    for (int32_t i = 0; i < copy->n && cuda != NULL && code == cudaSuccess; i++) {
+        void *there = copy->there[i].at;
+        code = cudaMemcpyAsync(down ? there : copy->at[i], down ? copy->at[i] : there,
+                               (size_t)copy->there[i].bytes,
+                               down ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice, cuda);
+    }
+    weft_cuda_stream_worked(stream, code,
+                            down ? "copy to the host's tier" : "copy from the host's tier");
 }
 
 /* Finding uses of what is not live: a check, for which bytes come to the host. */
@@ -351,6 +419,9 @@ const struct weft_arena_ops weft_arena_cuda = {
     .fill = cuda_fill,
     .write = cuda_write,
     .read = cuda_read,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
+    .copy = cuda_copy,
     .watch = cuda_watch,
     .renew = cuda_renew,
     .open_all = cuda_open_all,

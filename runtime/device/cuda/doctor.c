@@ -68,7 +68,8 @@ static void tell_nccl(struct weft_text *out)
     if (module != NULL) dlclose(module);
 }
 
-/* What NCCL wants of the system: between processes it shares memory, and pins it. */
+/* What NCCL wants of the system: between processes it shares memory, and pins it, as the host's
+ * tier is. */
 static void tell_limits(struct weft_text *out)
 {
     const int64_t wanted_bytes = INT64_C(1) << 30;
@@ -83,8 +84,8 @@ static void tell_limits(struct weft_text *out)
     }
     if (getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur != RLIM_INFINITY) {
         weft_text_addf(out,
-                       "; %s may be locked, and NCCL wants no limit (ulimit -l unlimited, docker "
-                       "run --ulimit memlock=-1)",
+                       "; %s may be locked, and NCCL and cluster.host want no limit (ulimit -l "
+                       "unlimited, docker run --ulimit memlock=-1)",
                        weft_units_show_bytes((int64_t)locked.rlim_cur, shown));
     }
 }

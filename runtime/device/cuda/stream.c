@@ -217,7 +217,8 @@ static void free_stream(struct weft_cuda_stream *s)
     free(s);
 }
 
-/* What hides under compute comes first where both want the GPU. */
+/* What hides under compute comes first where both want the GPU. Copies to the host's memory and
+ * from it have engines of their own, and take no notice of it. */
 static cudaError_t create_cuda_stream(struct weft_cuda_stream *s)
 {
     int least = 0, greatest = 0;

@@ -1,9 +1,11 @@
 /* Shapes on a GPU: pages that several addresses are of, guards, cells, and what is refused. */
 #include "tests/runtime/device/cuda/site.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "offload/tier.h"
 #include "runtime/arena/backend.h"
 
 extern const struct weft_arena_ops weft_arena_cuda;
@@ -182,4 +184,88 @@ Test(cuda_arena, is_not_mapped_when_the_gpu_is_lost)
     weft_double_lose("cudaStreamQuery", 1, cudaErrorLaunchFailure);
     cr_assert_neq(weft_arena_map(arena, &two, &why), WEFT_OK);
     cr_assert_null(weft_arena_address(arena));
+}
+
+/* The host's tier */
+
+enum { TIER_PAGES = 4, TIER_PAGE = 4096 };
+
+static struct weft_tier *open_tier(void)
+{
+    const struct weft_tier_options options = {
+        .name = "host", .page_bytes = TIER_PAGE, .pages = TIER_PAGES};
+    struct weft_tier *tier = NULL;
+    cr_assert_eq(weft_tier_create(&options, &tier, &err), WEFT_OK, "%s", err.text);
+    return tier;
+}
+
+static struct weft_arena_copy copy_of(const struct weft_tier *tier,
+                                      enum weft_copy_direction direction)
+{
+    return (struct weft_arena_copy){
+        .direction = direction, .n = 1, .at = {at(0)}, .there = {weft_tier_memory(tier)}};
+}
+
+Test(cuda_arena, says_what_would_help_where_memory_is_not_pinned)
+{
+    static const cudaError_t codes[] = {cudaErrorInvalidValue, cudaErrorMemoryAllocation,
+                                        cudaErrorOperatingSystem, cudaErrorNotSupported};
+    struct weft_tier *tier = open_tier();
+    struct rlimit locked;
+    cr_assert_eq(getrlimit(RLIMIT_MEMLOCK, &locked), 0);
+    locked.rlim_cur = 0;
+    cr_assert_eq(setrlimit(RLIMIT_MEMLOCK, &locked), 0);
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        struct weft_error why = {0};
+        weft_double_fail("cudaHostRegister", 1, (int)codes[i]);
+        cr_assert_eq(weft_arena_pin(arena, weft_tier_memory(tier), &why), WEFT_E_SYSTEM);
+        cr_assert_not_null(strstr(why.text, "cannot pin 16.0 KiB"), "%s", why.text);
+        cr_assert_not_null(strstr(why.text, "ulimit -l unlimited"), "%s", why.text);
+        cr_assert_not_null(strstr(why.text, "keep less on the host"), "%s", why.text);
+    }
+    struct weft_error lost = {0};
+    weft_double_fail("cudaHostRegister", 1, cudaErrorLaunchFailure);
+    cr_assert_eq(weft_arena_pin(arena, weft_tier_memory(tier), &lost), WEFT_E_SYSTEM);
+    cr_assert_null(strstr(lost.text, "ulimit"), "%s", lost.text);
+    cr_assert_eq(weft_arena_pin(arena, weft_tier_memory(tier), &err), WEFT_OK, "%s", err.text);
+    weft_arena_unpin(arena, weft_tier_memory(tier));
+    weft_tier_destroy(tier);
+}
+
+/* Its stream fails, says so, and drops what is behind. */
+Test(cuda_arena, that_cannot_copy_fails_the_stream)
+{
+    const struct weft_arena_shape whole = weft_arena_whole(PAGE);
+    struct weft_tier *tier = open_tier();
+    cr_assert_eq(weft_arena_map(arena, &whole, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_arena_pin(arena, weft_tier_memory(tier), &err), WEFT_OK, "%s", err.text);
+    for (int direction = 0; direction < WEFT_COPY_DIRECTIONS; direction++) {
+        struct weft_error why = {0};
+        struct weft_stream *down = open_stream(device, 0);
+        const struct weft_arena_copy copy = copy_of(tier, (enum weft_copy_direction)direction);
+        weft_double_fail("cudaMemcpyAsync", 2, cudaErrorUnknown);
+        for (int i = 0; i < 4; i++)
+            weft_arena_copy(arena, down, &copy);
+        cr_assert_eq(weft_stream_synchronise(down, &why), WEFT_E_SYSTEM);
+        cr_assert_not_null(strstr(why.text, "the host's tier"), "%s", why.text);
+        weft_stream_destroy(down);
+    }
+    weft_double_fail(NULL, 0, 0);
+    weft_arena_unpin(arena, weft_tier_memory(tier));
+    weft_tier_destroy(tier);
+}
+
+/* The double finds it; a GPU would let the host wait for the copy. */
+Test(cuda_arena, copies_of_a_tier_that_is_not_pinned_are_found)
+{
+    const struct weft_arena_shape whole = weft_arena_whole(PAGE);
+    struct weft_tier *tier = open_tier();
+    struct weft_error why = {0};
+    char text[512];
+    cr_assert_eq(weft_arena_map(arena, &whole, &err), WEFT_OK, "%s", err.text);
+    const struct weft_arena_copy copy = copy_of(tier, WEFT_COPY_UP);
+    weft_arena_copy(arena, stream, &copy);
+    cr_assert_eq(weft_stream_synchronise(stream, &why), WEFT_E_SYSTEM);
+    cr_assert_eq(weft_double_take(DOUBLE_UNPINNED, text, sizeof text), 1);
+    weft_tier_destroy(tier);
 }

@@ -46,7 +46,8 @@ const struct weft_field_table weft_host_table = {
     "before a unit's update and down behind it, or updated there, with the reduced gradient copied "
     "down and the parameters up; and what layers save for their backward, copied "
     "down behind the forward and up before the backward; where `memory_limit` asks for it. Limits "
-    "and rates are of one rank with all ranks of its node at work. Trained with on the cpu alone.",
+    "and rates are of one rank with all ranks of its node at work. For a GPU it is pinned before "
+    "the first step.",
     ROWS(host_fields)};
 
 static const struct weft_field disk_fields[] = {

@@ -25,15 +25,23 @@ def tokens_of(count, below):
     return struct.pack("<3i", 20240520, 1, count).ljust(1024, b"\0") + struct.pack(f"<{count}H", *tokens)
 
 
-def config_of(tokens, device, planner="all-dp", steps=5, layers=None, dtype="f32", ranks=1, blocks=None,
+LINK = {"alpha": "10us", "bandwidth": "1GB/s"}
+HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1MB/s"}
+MAY_BE_AWAY = ("state", "activations")
+
+
+def config_of(tokens, device, planner="all-dp", steps=5, layers=None, dtype="f32", ranks=1, blocks=None, away=(),
               **train):
-    """A config for `ranks` ranks whose data are the file `tokens`, of tokens_of(9000, 61)."""
+    """A config for `ranks` ranks whose data are the file `tokens`, of tokens_of(9000, 61). All that is named by `away`
+    and may be in the host's memory is there."""
     rates = {"f32": "50G", "bf16": "50G", "f16": "50G"}
+    homes = {"offload": {name: ["host" if name in away else "device"] for name in MAY_BE_AWAY}} if away else {}
     return {"version": 1, "model": {"layers": layers or LAYERS},
             "train": {"steps": steps, "micro_batch": 1, "seq_len": 9, "seed": 5, "data": tokens, "clip_norm": 0.5,
                       "optimizer": {"type": "adamw", "lr": 1e-2}, "precision": {"compute": dtype},
                       "checkpoint": {"at_end": False}, **train},
-            "plan": {"planner": planner, "time_limit": "5s", "fuse": False, **({"blocks": blocks} if blocks else {})},
-            "cluster": {"ranks": ranks, "memory_limit": "2GiB",
+            "plan": {"planner": planner, "time_limit": "5s", "fuse": False, **({"blocks": blocks} if blocks else {}),
+                     **homes},
+            "cluster": {"ranks": ranks, "memory_limit": "2GiB", **({"host": HOST} if away else {}),
                         "device": {"type": device, "flops": rates, "memory_bandwidth": "10GB/s"},
                         "link": {"intra": {"alpha": "20us", "bandwidth": "1GB/s"}}}}

@@ -3,13 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
 #include "offload/tier.h"
 #include "runtime/exec/parts.h"
 
 struct exec_host {
     const struct weft_exec *exec;
     struct weft_tier *tier;
-    struct weft_copier *copier;
+    struct weft_copier *copier; /* NULL: the device copies by itself */
+    bool pinned;                /* the tier */
     int64_t pages;
     unsigned char *saved; /* what layers saved, as the program says where; NULL: nothing */
     struct weft_memory_span (*units)[EXEC_HOST_PARTS]; /* by unit */
@@ -68,11 +72,10 @@ static struct weft_copy_link link_of(const struct weft_exec *exec, const struct 
                                    link->alpha_ns, link->bytes_per_s > 0 ? link->bytes_per_s : 1};
 }
 
-static enum weft_status open_host(struct exec_host *host, struct weft_error *err)
+static enum weft_status create_copier(struct exec_host *host, struct weft_error *err)
 {
     const struct weft_exec *exec = host->exec;
     const struct weft_cluster *cluster = &exec->options.config->cluster;
-    const int32_t n_units = exec->options.program->n_units;
     const struct weft_copier_options copies = {
         .links = {[WEFT_COPY_DOWN] = link_of(exec, &cluster->host.down),
                   [WEFT_COPY_UP] = link_of(exec, &cluster->host.up)},
@@ -80,6 +83,29 @@ static enum weft_status open_host(struct exec_host *host, struct weft_error *err
         .spans = WEFT_STATE_COUNT,
         .timeout_ns = cluster->timeout_ns,
     };
+    return weft_copier_create(&copies, &host->copier, err);
+}
+
+/* Once, in whole: it takes long, and what is pinned in parts can be copied in parts alone. */
+static enum weft_status pin_tier(struct exec_host *host, struct weft_error *err)
+{
+    const struct weft_exec *exec = host->exec;
+    const struct weft_memory_span memory = weft_tier_memory(host->tier);
+    const int64_t begin_ns = weft_clock_now_ns();
+    char bytes[WEFT_UNITS_TEXT_BYTES];
+    WEFT_TRY(weft_arena_pin(exec->arena, memory, err));
+    host->pinned = true;
+    if (exec->rank == 0) /* one tells for all */
+        weft_log(WEFT_LOG_INFO, "the host's tier: %s a rank, pinned in %.2f s",
+                 weft_units_show_bytes(memory.bytes, bytes),
+                 (double)(weft_clock_now_ns() - begin_ns) / 1e9);
+    return WEFT_OK;
+}
+
+static enum weft_status open_host(struct exec_host *host, struct weft_error *err)
+{
+    const struct weft_exec *exec = host->exec;
+    const int32_t n_units = exec->options.program->n_units;
     host->units = calloc((size_t)n_units, sizeof *host->units);
     if (host->units == NULL) return weft_fail_memory(err, "state in the host's memory");
     host->pages = pages_of(exec->options.program->host_bytes);
@@ -93,7 +119,8 @@ static enum weft_status open_host(struct exec_host *host, struct weft_error *err
     for (int32_t u = 0; u < n_units; u++)
         for (int part = 0; part < EXEC_HOST_PARTS; part++)
             WEFT_TRY(take_pages(host, &exec->units[u], part, err));
-    return weft_copier_create(&copies, &host->copier, err);
+    return weft_arena_copies_by_itself(exec->arena) ? pin_tier(host, err)
+                                                    : create_copier(host, err);
 }
 
 enum weft_status weft_exec_host_create(const struct weft_exec *exec, struct exec_host **out,
@@ -102,10 +129,9 @@ enum weft_status weft_exec_host_create(const struct weft_exec *exec, struct exec
     const struct weft_cluster *cluster = &exec->options.config->cluster;
     if (!weft_exec_has_home(exec, WEFT_HOME_HOST) && exec->options.program->host_bytes == 0)
         return WEFT_OK;
-    if (!cluster->host.given || cluster->device.type != WEFT_DEVICE_CPU)
+    if (!cluster->host.given)
         return weft_fail(err, WEFT_E_DATA,
-                         "the program keeps bytes in the host's memory: give cluster.host, on a "
-                         "device that is the cpu");
+                         "the program keeps bytes in the host's memory: give cluster.host");
     struct exec_host *host = calloc(1, sizeof *host);
     if (host == NULL) return weft_fail_memory(err, "state in the host's memory");
     host->exec = exec;
@@ -122,6 +148,7 @@ void weft_exec_host_destroy(struct exec_host *host)
 {
     if (host == NULL) return;
     weft_copier_destroy(host->copier);
+    if (host->pinned) weft_arena_unpin(host->exec->arena, weft_tier_memory(host->tier));
     weft_tier_destroy(host->tier);
     free(host->units);
     free(host);

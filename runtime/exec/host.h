@@ -15,8 +15,9 @@ struct weft_exec;
 struct exec_host;
 
 /* Reserves the memory, if the program has units or layers of which something is there; else *out
- * stays NULL. Units must be filled. WEFT_E_DATA without cluster.host, or on a device that is no
- * processor; the errors of weft_tier_create and weft_copier_create. */
+ * stays NULL. Units must be filled. It is pinned for a device that copies by itself, and the log
+ * says how long that took. WEFT_E_DATA without cluster.host; the errors of weft_tier_create,
+ * weft_arena_pin and weft_copier_create. */
 WEFT_MUST_USE enum weft_status weft_exec_host_create(const struct weft_exec *exec,
                                                      struct exec_host **out,
                                                      struct weft_error *err);

@@ -61,12 +61,12 @@ static enum weft_status refuse(const struct weft_config *config, struct weft_err
                          config->source, (long long)config->cluster.channels);
     }
     if (config->cluster.device.type == WEFT_DEVICE_CUDA &&
-        (weft_config_moves_state(config) || weft_config_moves_activations(config))) {
+        (weft_config_state_homes(config) & 1 << WEFT_HOME_DISK) != 0) {
         return weft_fail(err, WEFT_E_DATA,
-                         "%s: $.cluster.device.type is \"cuda\", and a GPU moves nothing to the "
-                         "host's memory or a disk yet: plans for it are fine, to train leave "
-                         "cluster.host and cluster.disk out, or allow the device alone in "
-                         "plan.offload: {\"state\": [\"device\"], \"activations\": [\"device\"]}",
+                         "%s: $.cluster.device.type is \"cuda\", and state on a disk is trained "
+                         "with on the cpu alone yet: plans for it are fine, to train leave "
+                         "cluster.disk out, or allow other tiers in plan.offload: {\"state\": "
+                         "[\"device\", \"host\"]}",
                          config->source);
     }
     WEFT_TRY(weft_precision_check(config, err));

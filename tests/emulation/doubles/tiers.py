@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""State and what layers saved in the host's memory, on the device "cuda": the program and the module as they are
+shipped, over doubles.
+
+    tiers.py WEFT MODULE DOUBLES WATCHED [--all]
+
+Where bytes are changes no bit: with plain products a run in f32 has the CPU's fingerprint, losses and norms, and in
+bf16 those of a run on GPUs that keeps all in their memory. Mistakes that are planted (an event that nobody waits for,
+memory that is not pinned) are found. Prints how many runs were compared."""
+import itertools
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[at] / folder) for at, folder in ((2, "cli"), (3, "bench/gpu"))]
+import models  # noqa: E402
+from processes import gone, ranks_of  # noqa: E402
+from tap import case, main  # noqa: E402
+
+ALL = "--all" in sys.argv
+MODULE, DOUBLES, WATCHED = (os.path.abspath(path) for path in sys.argv[2:5])
+COMPARED = []
+
+STATE, SAVED, ALL_AWAY = ("state",), ("activations",), models.MAY_BE_AWAY
+SYSTEM, LOST, FINDING = 71, 69, "double: "
+
+
+def config_of(weft, device, **what):
+    return models.config_of(weft.write("tokens", models.tokens_of(9000, 61)), device, **what)
+
+
+def environment_of(device, ranks=1, doubles=DOUBLES, seed=1, **more):
+    of_gpu = {"WEFT_CUDA_MODULE": MODULE, "LD_LIBRARY_PATH": doubles, "WEFT_DOUBLE_STOP": "1",
+              "WEFT_DOUBLE_SEED": str(seed), "WEFT_DOUBLE_GPUS": str(ranks)}
+    return {"WEFT_GEMM": "plain", **(of_gpu if device == "cuda" else {}), **more}
+
+
+def folder_of(weft):
+    return f"run{len(os.listdir(weft.directory))}"
+
+
+def run(weft, config, *arguments, **env):
+    """Its folder, the fingerprint, and losses and norms of all steps."""
+    device, folder = config["cluster"]["device"]["type"], folder_of(weft)
+    out = weft.expect(0, "train", weft.write("config.json", config), "--run", folder, *arguments, "--json",
+                      env=environment_of(device, config["cluster"]["ranks"], **env), timeout=300)
+    lines = [json.loads(line) for line in out.splitlines()]
+    steps = [(line["loss"], line.get("norm")) for line in lines if line["kind"] == "step"]
+    return folder, (lines[-1]["fingerprint"], steps)
+
+
+def is_away(weft, folder, away):
+    """Of the plan of a run: what may be away is."""
+    with open(weft.path(f"{folder}/plan.json"), encoding="utf-8") as file:
+        kinds = json.load(file)["problem"]["kinds"]
+    has = {"state": any("+host" in kind for kind in kinds), "activations": any(kind == "host" for kind in kinds)}
+    return all(there == (name in away) for name, there in has.items()), kinds
+
+
+def same(weft, away, *flags, doubles=DOUBLES, seed=1, **what):
+    """As on the CPU, or, in 16 bits, as on GPUs that keep all; there with as much in the host's memory."""
+    reference = "cpu" if what.get("dtype", "f32") == "f32" else "cuda"
+    _, wanted = run(weft, config_of(weft, reference, **what))
+    folder, got = run(weft, config_of(weft, "cuda", away=away, **what), *flags, doubles=doubles, seed=seed)
+    COMPARED.append((away, what))
+    assert got == wanted, f"{away} {what}: {got[0]} {got[1][-1]}, not {wanted[0]} {wanted[1][-1]}"
+    there, kinds = is_away(weft, folder, away)
+    assert there, (away, kinds)
+
+
+@case
+def where_bytes_are_changes_no_bit(weft):
+    """Each class of bytes, 1 and 2 ranks, f32 and bf16, with and without clipping, seeds of delays. What is dead in the
+    GPU's memory is poisoned: what was not copied would otherwise be there still."""
+    same(weft, STATE, "--poison", planner="all-dp")
+    same(weft, ALL_AWAY, "--poison", planner="all-fsdp", ranks=2, clip_norm=0, seed=2)
+    same(weft, SAVED, "--poison", planner="all-sdp", ranks=2, grad_accum=2)
+    same(weft, ALL_AWAY, "--poison", planner="all-zero1", ranks=2, dtype="bf16", seed=3)
+    same(weft, ALL_AWAY, dtype="bf16", clip_norm=0, validation={"share": 0.2, "every": 2})
+    every = itertools.product((STATE, SAVED, ALL_AWAY), (1, 2, 3), ("f32", "bf16"), (0, 0.5),
+                              ("all-dp", "all-fsdp", "all-zero1", "greedy"))
+    for seed, (away, ranks, dtype, clip, planner) in enumerate(every if ALL else ()):
+        same(weft, away, "--poison", ranks=ranks, dtype=dtype, clip_norm=clip, planner=planner, seed=seed + 2)
+
+
+@case
+def every_use_of_memory_is_ordered(weft):
+    same(weft, ALL_AWAY, doubles=WATCHED, planner="all-fsdp", steps=2, ranks=2)
+    same(weft, ALL_AWAY, doubles=WATCHED, planner="all-dp", steps=3, clip_norm=0)
+    for planner, clip, micro in itertools.product(("all-sdp", "all-zero1", "ilp"), (0, 0.5),
+                                                  (1, 2)) if ALL else ():
+        same(weft, ALL_AWAY, doubles=WATCHED, planner=planner, steps=3, ranks=2, clip_norm=clip, grad_accum=micro)
+
+
+@case
+def a_run_goes_on_elsewhere_with_other_homes(weft):
+    """A checkpoint in the middle, from the host's memory of a GPU to a CPU that keeps all, and the other way round."""
+    what = {"planner": "all-fsdp", "ranks": 2, "steps": 6, "checkpoint": {"every": 3, "keep": 2}}
+    cpu, cuda = config_of(weft, "cpu", **what), config_of(weft, "cuda", away=ALL_AWAY, **what)
+    first, wanted = run(weft, cpu)
+    for start, then in ((first, cuda), (run(weft, cuda)[0], cpu)):
+        saved = Path(weft.path(f"{start}/checkpoints"))
+        third = next(entry for entry in sorted(saved.iterdir()) if entry.name.endswith("3"))
+        _, got = run(weft, then, f"--resume={third}")
+        COMPARED.append(start)
+        assert got[0] == wanted[0], f"from {start}: {got[0]}, not {wanted[0]}"
+
+
+def ended(weft, env, **what):
+    """Exit code and what it says; no rank is left."""
+    process = weft.start("train", weft.write("config.json", config_of(weft, "cuda", **what)), "--run", folder_of(weft),
+                         env=env)
+    pids = ranks_of(process.pid)
+    _, err = process.communicate(timeout=120)
+    assert gone(pids), "a rank is left"
+    return process.returncode, err
+
+
+@case
+def what_is_pinned_is_told(weft):
+    code, err = ended(weft, environment_of("cuda", 2), away=STATE, ranks=2, steps=1)
+    told = re.findall(r"the host's tier: (\S+ \S+) a rank, pinned in \d+\.\d\d s", err)
+    assert code == 0 and len(told) == 1, (code, err)
+    code, err = ended(weft, environment_of("cuda"), steps=1)
+    assert code == 0 and "pinned" not in err, (code, err)
+
+
+@case
+def memory_that_is_not_pinned_ends_the_run(weft):
+    """By a refusal, with what would help, of one rank or of all; and a copy of what nobody pinned is found."""
+    for fault, says in (2, "keep less on the host"), (719, "cannot pin the host's memory"):
+        env = environment_of("cuda", 2, WEFT_DOUBLE_FAIL=f"cudaHostRegister:1:{fault}", WEFT_DOUBLE_FAIL_RANK="1")
+        code, err = ended(weft, env, away=STATE, ranks=2)
+        assert code == SYSTEM and says in err and "rank 1" in err and FINDING not in err, (code, err)
+    code, err = ended(weft, environment_of("cuda", WEFT_DOUBLE_DROP="cudaHostRegister:1"), away=SAVED)
+    assert code != 0 and "double: unpinned: " in err, (code, err)
+
+
+@case
+def a_copy_that_fails_ends_the_run(weft):
+    """From every place of the module that copies: those of the mailbox, and those of tiers."""
+    sites = Path(weft.path("sites"))
+    code, err = ended(weft, environment_of("cuda", WEFT_DOUBLE_SITES=str(sites)), away=ALL_AWAY, steps=2)
+    assert code == 0, (code, err)
+    lines = [line.split() for line in sites.read_text(encoding="utf-8").splitlines()]
+    places = sorted({place for _, function, place, _ in lines if function == "cudaMemcpyAsync"})
+    told = []
+    for place in places:
+        env = environment_of("cuda", WEFT_DOUBLE_FAIL=f"cudaMemcpyAsync@{place}:3:719")
+        code, err = ended(weft, env, away=ALL_AWAY, steps=2)
+        assert code == SYSTEM and re.search("CUDA|GPU", err) and FINDING not in err, (place, code, err)
+        told += re.findall(r"cannot copy (?:to|from) the host's tier", err)
+    assert told, places
+
+
+@case
+def a_rank_killed_where_something_is_copied_ends_the_other(weft):
+    for place in ("copy_up", "copy_down", "saved_down", "saved_up") if ALL else ("copy_down",):
+        env = environment_of("cuda", 2, WEFT_FAILPOINT=f"{place}:rank=1:step=2")
+        code, err = ended(weft, env, away=ALL_AWAY, ranks=2, steps=4)
+        assert code == LOST and "rank 1" in err and "signal 9" in err and FINDING not in err, (place, code, err)
+
+
+UNITS = 5  # of models.LAYERS: nothing is updated in the first step with what is copied up then
+
+
+@case
+def an_event_that_nobody_waits_for_is_found(weft):
+    """Behind copies up: an update, or a backward, could begin before its bytes are there. Behind a copy of what a layer
+    saved down: it could be copied up before it is there."""
+    planted = [(STATE, "from", UNITS + 1, UNITS), (SAVED, "from", 1, 4), (SAVED, "to", 1, 2)]
+    for away, direction, first, n in planted:
+        for at in range(first, first + (n if ALL else 1)):
+            env = environment_of("cuda", doubles=WATCHED, WEFT_DOUBLE_DROP=f"a copy {direction} the host:{at}")
+            code, err = ended(weft, env, away=away, steps=2)
+            assert code != 0 and "double: order: " in err, (away, direction, at, code, err)
+
+
+@case
+def a_disk_is_refused_and_planned_for(weft):
+    config = config_of(weft, "cuda")
+    rate = {"bandwidth": "1GB/s"}
+    config["cluster"]["disk"] = {"path": ".", "limit": "1GiB", "read": rate, "write": rate}
+    path = weft.write("config.json", config)
+    weft.expect(65, "train", path, "--run", "disk", env=environment_of("cuda"),
+                says=["state on a disk is trained with on the cpu alone", '["device", "host"]'])
+    weft.expect(0, "plan", path)
+
+
+@case
+def what_was_compared_is_counted(weft):
+    del weft
+    print(f"# {len(COMPARED)} runs were compared")
+    assert len(COMPARED) >= (140 if ALL else 9), len(COMPARED)
+
+
+main(sys.argv[1])

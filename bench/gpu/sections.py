@@ -21,6 +21,7 @@ STORED = {
     "accumulated": {"planner": "all-sdp", "grad_accum": 2, "reduce": "micro_step",
                     "optimizer": {"type": "sgd", "lr": 1e-2}},
     "maps": {"layers": MAPS, "planner": "all-fsdp"},
+    "away": {"planner": "all-fsdp", "away": ("state", "activations")},
     "2 ranks": {"ranks": 2, "planner": "all-fsdp", "blocks": 3},
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Every place of the module "cuda" that calls CUDA, NCCL or cuBLASLt fails once, on one rank of a run of one layer and
-two steps, with codes that the function's documentation names: the run ends in time, with the exit code that belongs to
-the code, says which rank it was and of which library, and leaves neither a process nor anything of the GPU's behind.
+two steps, with state and what the layer saved in the host's memory, with codes that the function's documentation names:
+the run ends in time, with the exit code that belongs to the code, says which rank it was and of which library, and
+leaves neither a process nor anything of the GPU's behind.
 
     sites.py WEFT MODULE DOUBLES [--all]
 
@@ -34,15 +35,16 @@ VALUE, MEMORY, DRIVER, NO_DEVICE, BUSY, UNSUPPORTED, ADDRESS, LAUNCH, UNKNOWN = 
 LATER = (ADDRESS, LAUNCH, UNKNOWN)  # of work that was issued before: every call may return them
 CODES = {
     "cudaGetDeviceCount": (DRIVER, NO_DEVICE), "cudaSetDevice": (BUSY, VALUE, *LATER), "cudaMalloc": (VALUE, MEMORY, *LATER),
-    "cudaHostAlloc": (VALUE, MEMORY, *LATER), "cudaStreamCreateWithPriority": (VALUE, MEMORY, *LATER),
+    "cudaHostAlloc": (VALUE, MEMORY, *LATER), "cudaHostRegister": (VALUE, MEMORY, UNSUPPORTED, *LATER),
+    "cudaStreamCreateWithPriority": (VALUE, MEMORY, *LATER),
     "cudaEventCreateWithFlags": (VALUE, MEMORY, *LATER), "cudaLaunchKernel": (98, 209, 701, *LATER),
     "cuMemAddressReserve": (VALUE, MEMORY, 3), "cuMemCreate": (VALUE, MEMORY, UNSUPPORTED),
     "cuMemMap": (VALUE, MEMORY, 101), "cuMemSetAccess": (VALUE, 101), "cuMemGetAllocationGranularity": (VALUE, 101),
 }
 OF_NCCL, OF_CUBLAS = (1, 2, 3, 4, 5, 6), (1, 7, 8, 13, 14, 15)
 # A failure of what frees or parts, behind the last step, need not end a run, nor of what only asks.
-MAY_GO_ON = re.compile("Free|Unmap|Release|Destroy|Abort|Finalize|cudaEventElapsedTime|CapGetAttribute|ConfigGetAttribute|"
-                       "AlgoGetHeuristic|AlgoCheck|Preference")
+MAY_GO_ON = re.compile("Free|Unmap|Unregister|Release|Destroy|Abort|Finalize|cudaEventElapsedTime|CapGetAttribute|"
+                       "ConfigGetAttribute|AlgoGetHeuristic|AlgoCheck|Preference")
 ENVIRONMENT, SYSTEM, LOST, HANG, DISAGREE, INTERNAL = 1, 71, 69, 80, 76, 70
 # Another way is chosen for a product at the start, or Weft's own, and a warning says so; the library's attributes are
 # set anew for each.
@@ -64,7 +66,7 @@ def environment_of(**more):
 
 def config_of(weft):
     config = models.config_of(weft.write("tokens", models.tokens_of(9000, 61)), "cuda", planner="all-fsdp", steps=2,
-                              ranks=RANKS, layers=LAYERS)
+                              ranks=RANKS, layers=LAYERS, away=models.MAY_BE_AWAY)
     config["cluster"]["timeout"] = f"{TIMEOUT_S}s"
     return weft.write("config.json", config)
 

@@ -44,7 +44,8 @@ const struct weft_field_table weft_host_table = {
     "host",
     "Memory of the host as a tier that optimizer state and master may be moved to, copied up "
     "before a unit's update and down behind it, or updated there, with the reduced gradient copied "
-    "down and the parameters up; and what layers save for their backward, copied "
+    "down and the parameters up (by the cpu alone so far); and what layers save for their "
+    "backward, copied "
     "down behind the forward and up before the backward; where `memory_limit` asks for it. Limits "
     "and rates are of one rank with all ranks of its node at work. For a GPU it is pinned before "
     "the first step.",
@@ -103,11 +104,18 @@ int weft_config_state_homes(const struct weft_config *config)
     return config->plan.offload.state == 0 ? homes : config->plan.offload.state & homes;
 }
 
+/* The host's lane is a thread of its own, which streams of a GPU cannot yet wait for. */
+static bool may_update_there(const struct weft_config *config)
+{
+    return config->cluster.device.type != WEFT_DEVICE_CUDA;
+}
+
 int weft_config_state_keeps(const struct weft_config *config)
 {
     const int homes = weft_config_state_homes(config), on_host = 1 << WEFT_HOME_HOST;
     const int update = config->plan.offload.update;
-    const bool there = (homes & on_host) != 0 && (update == 0 || (update & on_host) != 0);
+    const bool there = (homes & on_host) != 0 && (update == 0 || (update & on_host) != 0) &&
+                       may_update_there(config);
     const bool device = update == 0 || (update & 1 << WEFT_HOME_DEVICE) != 0;
     return (device ? homes : homes & ~on_host) | (there ? 1 << WEFT_KEEP_HOST_UPDATE : 0);
 }
@@ -174,6 +182,10 @@ void weft_config_check_tiers(const struct weft_section *run, const struct weft_s
     check_homes(config, run->source, "state", offload->state, findings);
     check_homes(config, run->source, "activations", offload->activations, findings);
     check_homes(config, run->source, "update", offload->update, findings);
+    if (offload->update == 1 << WEFT_HOME_HOST && !may_update_there(config))
+        weft_findings_add(findings, run->source, "$.plan.offload.update",
+                          "a GPU's state is updated on the device so far: name \"device\", or "
+                          "leave it out");
     if (c->host.given && c->emulate_link) {
         check_emulated(cluster, &c->host.down, "down", findings);
         check_emulated(cluster, &c->host.up, "up", findings);

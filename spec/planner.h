@@ -28,6 +28,8 @@
     X(zero_infinity, "zero-infinity", true, "ZeRO-Infinity: deepspeed, with all state on a disk")  \
     X(offload_stream, "offload-stream", true, "fsdp2, with all state in the host's memory")        \
     X(offload_greedy, "offload-greedy", true, "fsdp2, state away by bytes freed a second")         \
+    X(deepcompile_offload, "deepcompile-offload", true,                                            \
+      "DeepCompile: on demand, state on the host while forward has no room")                       \
     X(two_stage, "two-stage", false, "policies by a knapsack without overlap, then blocks placed")
 
 #define WEFT_PLANNER_MAP(X)                                                                        \

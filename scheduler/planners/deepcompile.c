@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "scheduler/planners/planners.h"
-#include "scheduler/planners/rule.h"
 
 const struct weft_setting weft_deepcompile_settings[] = {
     {"published", {90, 1, 1}},
@@ -20,33 +19,19 @@ const struct weft_setting weft_deepcompile_settings[] = {
 
 static const int64_t MOST_HELD_BYTES = 4000000000, MOST_FUSED_BYTES = 1000000000;
 
-struct run {
-    struct weft_draft *draft;
-    int64_t budget_bytes;
-    struct weft_draft_line line;
-    int64_t *profile; /* [n_slots]: rows with every gather on demand */
-    /* Gathers that are being moved ahead, those of the latest use first; neighbours of one group
-     * are launched together. */
-    int32_t *held, *group;
-    int32_t first_held, n_held, n_groups;
-    int64_t held_bytes, group_bytes; /* of all held, of the newest group */
-    int32_t *slots;                  /* by item: where a gather is launched */
-    int32_t *units;                  /* in the order in which they are kept */
-};
-
-static int64_t bytes_of(const struct run *run, int32_t index)
+static int64_t bytes_of(const struct weft_deepcompile *run, int32_t index)
 {
     const struct weft_item *item = weft_draft_item(run->draft, index);
     return item->n_blocks * item->block_bytes;
 }
 
-static double predicted_ns(const struct run *run, int64_t bytes)
+static double predicted_ns(const struct weft_deepcompile *run, int64_t bytes)
 {
     return bytes > 0 ? run->line.fixed_ns + run->line.ns_per_byte * (double)bytes : 0;
 }
 
 /* Into the newest group, when together they are not much slower than the slower alone. */
-static void hold(struct run *run, int32_t item)
+static void hold(struct weft_deepcompile *run, int32_t item)
 {
     int64_t bytes = bytes_of(run, item), together = run->group_bytes + bytes;
     double apart_ns = predicted_ns(run, run->group_bytes), own_ns = predicted_ns(run, bytes);
@@ -64,7 +49,7 @@ static void hold(struct run *run, int32_t item)
 }
 
 /* The oldest group is launched in `slot`. */
-static void launch_group(struct run *run, int32_t slot)
+static void launch_group(struct weft_deepcompile *run, int32_t slot)
 {
     int32_t group = run->group[run->first_held];
     while (run->first_held < run->n_held && run->group[run->first_held] == group) {
@@ -77,7 +62,7 @@ static void launch_group(struct run *run, int32_t slot)
 
 /* From the last slot of one forward or backward to its first. Across a slot may be held what fits
  * beside its profile. */
-static void move_ahead(struct run *run, int32_t first, int32_t last)
+static void move_ahead(struct weft_deepcompile *run, int32_t first, int32_t last)
 {
     const struct weft_draft *draft = run->draft;
     run->first_held = run->n_held = run->n_groups = 0;
@@ -95,7 +80,7 @@ static void move_ahead(struct run *run, int32_t first, int32_t last)
         launch_group(run, first);
 }
 
-static void move_all_ahead(struct run *run)
+static void move_all_ahead(struct weft_deepcompile *run)
 {
     const struct weft_problem *problem = run->draft->problem;
     for (int32_t s = 0, end; s < problem->n_slots; s = end) {
@@ -110,7 +95,7 @@ static void move_all_ahead(struct run *run)
 }
 
 /* Places what was moved ahead where it may be, all else on demand. */
-static void place(struct run *run)
+static void place(struct weft_deepcompile *run)
 {
     struct weft_draft *draft = run->draft;
     for (int32_t i = 0; i < draft->n_gathers; i++)
@@ -118,14 +103,18 @@ static void place(struct run *run)
     weft_draft_reduce_at_once(draft);
 }
 
-static void schedule(struct run *run, bool prefetches)
+void weft_deepcompile_on_demand(struct weft_deepcompile *run)
 {
     struct weft_draft *draft = run->draft;
     weft_draft_take(draft);
     for (int32_t i = 0; i < draft->n_gathers; i++)
         run->slots[draft->gathers[i]] = weft_draft_item(draft, draft->gathers[i])->last + 1;
     place(run);
-    if (!prefetches) return;
+}
+
+void weft_deepcompile_prefetch(struct weft_deepcompile *run)
+{
+    struct weft_draft *draft = run->draft;
     (void)weft_draft_peak(draft, NULL);
     memcpy(run->profile, draft->rows, (size_t)draft->problem->n_slots * sizeof *run->profile);
     move_all_ahead(run);
@@ -145,10 +134,9 @@ static void gather_cost(const struct weft_draft *draft, int32_t unit, double *ns
     }
 }
 
-/* Sharded units, most time a byte first; equal ones in order. */
-static int32_t sort_units(struct run *run)
+/* Sharded units, most time a byte first, into `units`; equal ones in order. */
+static int32_t sort_units(const struct weft_draft *draft, int32_t *units)
 {
-    const struct weft_draft *draft = run->draft;
     int32_t n = 0;
     for (int32_t u = 0; u < draft->problem->n_decisions; u++) {
         double ns, bytes, other_ns, other_bytes;
@@ -156,51 +144,59 @@ static int32_t sort_units(struct run *run)
         if (weft_draft_policy(draft, u) != WEFT_POLICY_FSDP) continue;
         gather_cost(draft, u, &ns, &bytes);
         for (; at > 0; at--) {
-            gather_cost(draft, run->units[at - 1], &other_ns, &other_bytes);
+            gather_cost(draft, units[at - 1], &other_ns, &other_bytes);
             if (other_ns * bytes >= ns * other_bytes) break;
-            run->units[at] = run->units[at - 1];
+            units[at] = units[at - 1];
         }
-        run->units[at] = u;
+        units[at] = u;
         n++;
     }
     return n;
 }
 
 /* In that order until the first that does not fit. What was moved ahead stays where it is. */
-static enum weft_status keep(struct run *run, struct weft_error *err)
+static enum weft_status keep(struct weft_deepcompile *run, struct weft_error *err)
 {
     static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
     struct weft_draft *draft = run->draft;
+    int32_t *units =
+        weft_pool_array(&draft->pool, (size_t)draft->problem->n_decisions, sizeof *units);
+    if (!units) return weft_fail_memory(err, "a profile");
     int64_t room = run->budget_bytes - weft_draft_peak(draft, NULL);
-    int32_t n = sort_units(run);
+    int32_t n = sort_units(draft, units);
     for (int32_t i = 0; i < n; i++) {
         double ns, bytes;
-        gather_cost(draft, run->units[i], &ns, &bytes);
+        gather_cost(draft, units[i], &ns, &bytes);
         if (bytes > (double)room) break;
         room -= (int64_t)bytes;
-        WEFT_TRY(weft_draft_choose(draft, run->units[i], kept, err));
+        WEFT_TRY(weft_draft_choose(draft, units[i], kept, err));
     }
     weft_draft_take(draft);
     place(run);
     return WEFT_OK;
 }
 
-static enum weft_status prepare(struct run *run, int64_t percent, struct weft_error *err)
+int64_t weft_deepcompile_budget(const struct weft_problem *problem, int64_t percent)
 {
-    const struct weft_problem *problem = run->draft->problem;
-    struct weft_pool *pool = &run->draft->pool;
-    size_t n_items = (size_t)problem->n_items;
-    run->profile = weft_pool_array(pool, (size_t)problem->n_slots, sizeof *run->profile);
-    run->held = weft_pool_array(pool, n_items, sizeof *run->held);
-    run->group = weft_pool_array(pool, n_items, sizeof *run->group);
-    run->slots = weft_pool_array(pool, n_items, sizeof *run->slots);
-    run->units = weft_pool_array(pool, (size_t)problem->n_decisions, sizeof *run->units);
-    if (!run->profile || !run->held || !run->group || !run->slots || !run->units)
-        return weft_fail_memory(err, "a profile");
-    run->line = weft_draft_line_of(problem, WEFT_ALL_GATHER);
-    /* Without a limit there is no share of it. */
     int64_t limit_bytes = problem->tiers[0].limit_bytes;
-    run->budget_bytes = limit_bytes < INT64_MAX / 100 ? limit_bytes * percent / 100 : INT64_MAX / 2;
+    return limit_bytes < INT64_MAX / 100 ? limit_bytes * percent / 100 : INT64_MAX / 2;
+}
+
+enum weft_status weft_deepcompile_init(struct weft_draft *draft, int64_t percent,
+                                       struct weft_deepcompile *out, struct weft_error *err)
+{
+    const struct weft_problem *problem = draft->problem;
+    struct weft_pool *pool = &draft->pool;
+    size_t n_items = (size_t)problem->n_items;
+    *out = (struct weft_deepcompile){.draft = draft};
+    out->profile = weft_pool_array(pool, (size_t)problem->n_slots, sizeof *out->profile);
+    out->held = weft_pool_array(pool, n_items, sizeof *out->held);
+    out->group = weft_pool_array(pool, n_items, sizeof *out->group);
+    out->slots = weft_pool_array(pool, n_items, sizeof *out->slots);
+    if (!out->profile || !out->held || !out->group || !out->slots)
+        return weft_fail_memory(err, "a profile");
+    out->line = weft_draft_line_of(problem, WEFT_ALL_GATHER);
+    out->budget_bytes = weft_deepcompile_budget(problem, percent);
     return WEFT_OK;
 }
 
@@ -210,14 +206,15 @@ enum weft_status weft_planner_deepcompile(const struct weft_problem *problem,
                                           struct weft_error *err)
 {
     struct weft_draft draft;
-    struct run run = {.draft = &draft};
+    struct weft_deepcompile run;
     const int64_t *values = weft_draft_values(options, weft_deepcompile_settings);
     enum weft_status status;
     (void)outcome;
     WEFT_TRY_GOTO(done, weft_draft_init(&draft, "deepcompile", problem, out, err));
-    WEFT_TRY_GOTO(done, prepare(&run, values[0], err));
+    WEFT_TRY_GOTO(done, weft_deepcompile_init(&draft, values[0], &run, err));
     WEFT_TRY_GOTO(done, weft_draft_choose_all(&draft, weft_draft_sharded, err));
-    schedule(&run, values[1] != 0);
+    weft_deepcompile_on_demand(&run);
+    if (values[1] != 0) weft_deepcompile_prefetch(&run);
     if (values[2] != 0) WEFT_TRY_GOTO(done, keep(&run, err));
     WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
 done:

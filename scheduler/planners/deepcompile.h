@@ -1,11 +1,36 @@
-/* Settings of DeepCompile's rule. */
+/* DeepCompile's rule for gathers, which others go on from. */
 #ifndef WEFT_SCHEDULER_PLANNERS_DEEPCOMPILE_H
 #define WEFT_SCHEDULER_PLANNERS_DEEPCOMPILE_H
 
-#include "scheduler/digest/planner.h"
+#include "scheduler/planners/rule.h"
 
 /* values[0]: percent of the limit that it uses; values[1], values[2]: whether it prefetches, and
  * whether it keeps units gathered. */
 extern const struct weft_setting weft_deepcompile_settings[];
+
+/* A rule at work, of which the draft owns the memory. */
+struct weft_deepcompile {
+    struct weft_draft *draft;
+    int64_t budget_bytes;
+    struct weft_draft_line line;
+    int64_t *profile; /* [n_slots]: rows before gathers are moved ahead */
+    /* Gathers that are being moved ahead, those of the latest use first; neighbours of one group
+     * are launched together. */
+    int32_t *held, *group;
+    int32_t first_held, n_held, n_groups;
+    int64_t held_bytes, group_bytes; /* of all held, of the newest group */
+    int32_t *slots;                  /* by item: where a gather is launched */
+};
+
+/* That percent of the device's limit is what gathers are moved ahead within. */
+WEFT_MUST_USE enum weft_status weft_deepcompile_init(struct weft_draft *draft, int64_t percent,
+                                                     struct weft_deepcompile *out,
+                                                     struct weft_error *err);
+/* Takes the items that the policies need and places gathers on demand, reductions at once. */
+void weft_deepcompile_on_demand(struct weft_deepcompile *run);
+/* The same once more with gathers moved ahead, beside the rows of all that the draft has placed. */
+void weft_deepcompile_prefetch(struct weft_deepcompile *run);
+/* That percent of the device's limit, or no limit where there is none. */
+int64_t weft_deepcompile_budget(const struct weft_problem *problem, int64_t percent);
 
 #endif

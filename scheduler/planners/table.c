@@ -8,6 +8,7 @@
 #include "scheduler/planners/bytescheduler.h"
 #include "scheduler/planners/deepcompile.h"
 #include "scheduler/planners/deepspeed.h"
+#include "scheduler/planners/offload/deepcompile_offload.h"
 #include "scheduler/planners/plain.h"
 #include "scheduler/planners/planners.h"
 #include "spec/field.h"
@@ -36,6 +37,7 @@ int weft_planner_homes(const struct weft_planner *planner)
     const int host = 1 << WEFT_HOME_HOST, disk = 1 << WEFT_HOME_DISK;
     if (planner->decide == weft_planner_zero_infinity) return disk;
     if (planner->decide == weft_planner_offload_stream) return host;
+    if (planner->decide == weft_planner_deepcompile_offload) return host;
     return planner->decide == weft_planner_offload_greedy ? host | disk : 0;
 }
 
@@ -71,6 +73,7 @@ const struct weft_setting *weft_planner_settings(const struct weft_planner *plan
         {"zero-infinity", weft_deepspeed_settings},
         {"offload-stream", weft_ahead_settings},
         {"deepcompile", weft_deepcompile_settings},
+        {"deepcompile-offload", weft_deepcompile_offload_settings},
         {"bytescheduler", weft_bytescheduler_settings},
         {"dear", weft_bucket_settings},
     };

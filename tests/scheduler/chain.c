@@ -20,13 +20,20 @@ static void *array_chain(struct chain_builder *b, int32_t n, size_t size)
     return made;
 }
 
+/* Where state may be beside the device, which is no other place. */
+static enum weft_home other_home(const struct chain *chain)
+{
+    for (int32_t u = 0; u < chain->n_layers; u++) {
+        if (chain->disk_ns[u] > 0) return WEFT_HOME_DISK;
+        if (chain->host_ns[u] > 0) return WEFT_HOME_HOST;
+    }
+    return WEFT_HOME_DEVICE;
+}
+
 /* Slots before the first update. */
 static int32_t opens(const struct chain *chain)
 {
-    int32_t n = 0;
-    for (int32_t u = 0; u < chain->n_layers; u++)
-        n |= chain->disk_ns[u] > 0;
-    return n;
+    return other_home(chain) != WEFT_HOME_DEVICE;
 }
 
 static void name(struct chain_builder *b, int32_t s, const char *text, int32_t index)
@@ -137,8 +144,32 @@ static void add_items(struct chain_builder *b, int32_t u)
     item_chain(b, reduction, dp, 2 * ns);
 }
 
-/* The same strategies with state on the disk, and what moves it. */
-static void add_disk(struct chain_builder *b, int32_t u, int64_t bytes)
+/* What moves state to the device, and back. */
+static void item_state_chain(struct chain_builder *b, int32_t u, bool comes, int64_t bytes)
+{
+    const struct weft_problem_decision *unit = &b->problem->decisions[u];
+    const bool disk = other_home(b->chain) == WEFT_HOME_DISK;
+    const int32_t update = unit->update_slot, last_lane = b->problem->n_lanes - 1;
+    const struct weft_item item = {
+        .decision = u,
+        .kind = disk ? (comes ? WEFT_STATE_READ : WEFT_STATE_WRITE)
+                     : (comes ? WEFT_STATE_UP : WEFT_STATE_DOWN),
+        .acquires = comes,
+        .may_block = comes,
+        .strategies = weft_decision_all(unit) & UINT64_MAX << unit->n_strategies / 2,
+        .n_blocks = 1,
+        .first = comes ? 0 : update + 1,
+        .last = comes ? update - 1 : b->problem->n_slots - 2,
+        .block_bytes = bytes,
+        .stair_bytes = bytes,
+        .stair_category = WEFT_CATEGORY_OPTIMIZER_STATE};
+    b->problem->items[b->problem->n_items++] =
+        (struct weft_problem_item){item, disk || comes ? last_lane : last_lane - 1,
+                                   disk ? b->chain->disk_ns[u] : b->chain->host_ns[u], -1};
+}
+
+/* The same strategies with state in the other home, and what moves it. */
+static void add_home(struct chain_builder *b, int32_t u, int64_t bytes)
 {
     struct weft_problem_decision *unit = &b->problem->decisions[u];
     const int32_t n = unit->n_strategies, update = unit->update_slot;
@@ -148,7 +179,7 @@ static void add_disk(struct chain_builder *b, int32_t u, int64_t bytes)
     for (int32_t k = 0; k < n; k++) {
         struct weft_problem_strategy *to = &all[n + k];
         *to = all[k];
-        to->home = WEFT_HOME_DISK;
+        to->home = other_home(b->chain);
         to->kind += WEFT_POLICY_COUNT;
         to->name = b->problem->kinds[to->kind];
         to->n_holds = 0;
@@ -164,21 +195,8 @@ static void add_disk(struct chain_builder *b, int32_t u, int64_t bytes)
     }
     unit->strategies = all;
     unit->n_strategies = 2 * n;
-    for (int reads = 1; reads >= 0; reads--) {
-        const struct weft_item item = {.decision = u,
-                                       .kind = reads ? WEFT_STATE_READ : WEFT_STATE_WRITE,
-                                       .acquires = reads,
-                                       .may_block = reads,
-                                       .strategies = weft_decision_all(unit) & UINT64_MAX << n,
-                                       .n_blocks = 1,
-                                       .first = reads ? 0 : update + 1,
-                                       .last = reads ? update - 1 : end - 1,
-                                       .block_bytes = bytes,
-                                       .stair_bytes = bytes,
-                                       .stair_category = WEFT_CATEGORY_OPTIMIZER_STATE};
-        b->problem->items[b->problem->n_items++] =
-            (struct weft_problem_item){item, b->problem->n_lanes - 1, b->chain->disk_ns[u], -1};
-    }
+    item_state_chain(b, u, true, bytes);
+    item_state_chain(b, u, false, bytes);
 }
 
 static void add_unit_chain(struct chain_builder *b, int32_t u)
@@ -199,25 +217,31 @@ static void add_unit_chain(struct chain_builder *b, int32_t u)
     if (!opens(b->chain)) return;
     /* What strategies do but for their state does not depend on its home. */
     const int32_t n = unit->n_strategies, behind = b->problem->n_items;
-    add_disk(b, u, bytes);
+    add_home(b, u, bytes);
     for (int32_t i = first; i < behind; i++)
         b->problem->items[i].item.strategies |= b->problem->items[i].item.strategies << n;
 }
 
-static void open_disk(struct weft_problem *problem)
+static void open_home(struct weft_problem *problem, enum weft_home home)
 {
     const char **kinds = weft_pool_array(&problem->pool, 2 * WEFT_POLICY_COUNT, sizeof *kinds);
+    const char *name = weft_home_names[home];
     cr_assert_not_null(kinds);
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
         kinds[p] = problem->kinds[p];
-        kinds[WEFT_POLICY_COUNT + p] = weft_pool_format(&problem->pool, "%s+disk", kinds[p]);
+        kinds[WEFT_POLICY_COUNT + p] =
+            weft_pool_format(&problem->pool, "%s+%s", problem->kinds[p], name);
     }
     problem->kinds = kinds;
     problem->n_kinds = 2 * WEFT_POLICY_COUNT;
     problem->period.away = true;
-    problem->tiers[problem->n_tiers++] =
-        (struct weft_problem_tier){"disk", WEFT_HOME_DISK, INT64_C(1) << 40};
-    cr_assert_eq(weft_problem_add_lane(problem, "disk", WEFT_LANE_KIND_READ, NULL), WEFT_OK);
+    problem->tiers[problem->n_tiers++] = (struct weft_problem_tier){name, home, INT64_C(1) << 40};
+    if (home == WEFT_HOME_DISK) {
+        cr_assert_eq(weft_problem_add_lane(problem, "disk", WEFT_LANE_KIND_READ, NULL), WEFT_OK);
+        return;
+    }
+    cr_assert_eq(weft_problem_add_lane(problem, "down", WEFT_LANE_KIND_DOWN, NULL), WEFT_OK);
+    cr_assert_eq(weft_problem_add_lane(problem, "up", WEFT_LANE_KIND_UP, NULL), WEFT_OK);
 }
 
 struct weft_problem *chain_problem(const struct chain *chain)
@@ -242,7 +266,7 @@ struct weft_problem *chain_problem(const struct chain *chain)
     problem->items = array_chain(&b, 7 * n, sizeof *problem->items);
     problem->common = array_chain(&b, n, sizeof *problem->common);
     by_policy_kinds(problem);
-    if (opens(chain)) open_disk(problem);
+    if (opens(chain)) open_home(problem, other_home(chain));
     add_slots_chain(&b);
     for (int32_t u = 0; u < n; u++) {
         add_unit_chain(&b, u);

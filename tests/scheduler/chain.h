@@ -7,7 +7,7 @@
 
 enum { CHAIN_MOST_LAYERS = 8, MIB = 1 << 20 };
 
-/* Slots: with a disk open, U0.., fill, F0.., B(n-1)..B0, drain, norm. Each layer reads its unit in
+/* Slots: with another home open, U0.., fill, F0.., B(n-1)..B0, drain, norm. Each layer reads its unit in
  * forward and backward. Two ranks, so a slice is half a unit. An element is 4 bytes. */
 struct chain {
     int32_t n_layers;
@@ -18,9 +18,10 @@ struct chain {
     int64_t activation_bytes;              /* saved by each layer from forward to backward */
     uint32_t policies;                     /* 0 = all */
     int64_t agree_ns;
-    /* To read a unit's state, and to write it. Where one is above 0 all have strategies "+disk", no
-     * unit may be dp, and reads and writes share a lane. */
-    int64_t disk_ns[CHAIN_MOST_LAYERS];
+    /* To read a unit's state from a disk, and to write it; to copy it up from the host's memory, and
+     * down. Where one is above 0 all have strategies "+disk", or "+host", and no unit may be dp.
+     * Reads and writes share a lane, copies up and down do not. */
+    int64_t disk_ns[CHAIN_MOST_LAYERS], host_ns[CHAIN_MOST_LAYERS];
 };
 struct weft_problem *chain_problem(const struct chain *chain);
 
@@ -31,7 +32,7 @@ struct chain_plan {
     char policies[64]; /* "sdp fsdp dp" */
     char moves[2048];  /* in channel order: g1@F0 launched there, g1@F1! blocking, r2@B1>drain
                           launched in B1 and complete by the end of drain; g1x3 three blocks;
-                          in1@U0 and out1@U2>U2: state, from a disk and back */
+                          in1@U0 and out1@U2>U2: state, from its home and back */
     int64_t step_ns, peak_bytes;
 };
 struct chain_plan chain_plan(const struct weft_problem *problem, const char *planner,

@@ -18,23 +18,18 @@ Test(offload_stream, needs_the_hosts_memory)
     weft_problem_destroy(problem);
 }
 
-/* The same problem with that tier called the host's: state goes up one update ahead, and down
- * behind; fsdp2's root is gathered when F0 is entered. */
+/* State goes up one update ahead, and down behind; fsdp2's root is gathered when F0 is entered. */
 Test(offload_stream, streams_all_state)
 {
     static const struct chain chain = {.n_layers = 3,
                                        .n_blocks = {1, 1, 1},
                                        .block_bytes = {1024, 1024, 1024},
                                        .gather_ns = {10, 10, 10},
-                                       .disk_ns = {30, 30, 30}};
+                                       .host_ns = {30, 30, 30}};
     struct weft_problem *problem = chain_problem(&chain);
-    problem->tiers[1].kind = WEFT_HOME_HOST;
-    for (int32_t u = 0; u < problem->n_decisions; u++)
-        for (int32_t k = 0; k < problem->decisions[u].n_strategies; k++)
-            if (problem->decisions[u].strategies[k].home == WEFT_HOME_DISK)
-                problem->decisions[u].strategies[k].home = WEFT_HOME_HOST;
     struct chain_plan plan = chain_plan(problem, "offload-stream", INT64_MAX);
     cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
+    cr_assert_str_eq(plan.policies, "sdp+host fsdp+host sdp+host");
     cr_assert_str_eq(plan.moves, "in0@open in1@U0 out0@U1>U1 in2@U1 out1@U2>U2 out2@fill>fill "
                                  "g2@F0 g0@F0! g1@F0 g1@B2 r1@B0>B0 r2@drain>drain r0@drain>drain");
     weft_problem_destroy(problem);

@@ -30,6 +30,10 @@
     X(offload_greedy, "offload-greedy", true, "fsdp2, state away by bytes freed a second")         \
     X(deepcompile_offload, "deepcompile-offload", true,                                            \
       "DeepCompile: on demand, state on the host while forward has no room")                       \
+    X(zero_offload, "zero-offload", true, "ZeRO-Offload: all state on the host, updated there")    \
+    X(twin_flow, "twin-flow", true,                                                                \
+      "Twin-Flow: of zero-offload the best share of 16, from an end")                              \
+    X(fsdp2_cpu_offload, "fsdp2-cpu-offload", true, "fsdp2, with all state updated on the host")   \
     X(two_stage, "two-stage", false, "policies by a knapsack without overlap, then blocks placed")
 
 #define WEFT_PLANNER_MAP(X)                                                                        \

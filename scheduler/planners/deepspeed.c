@@ -128,7 +128,7 @@ static void walk(struct weft_deepspeed *run)
     for (int32_t i = 0; i < draft->n_gathers; i++) {
         const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
         bool small = weft_draft_policy(draft, item->decision) == WEFT_POLICY_ZERO1;
-        run->left[i] = small ? 0 : item->n_blocks;
+        run->left[i] = small ? 0 : item->n_blocks - (draft->gathers[i] == run->ahead);
     }
     for (int32_t k = 0; k < draft->n_uses; k++) {
         int32_t slot = draft->uses[k];
@@ -146,7 +146,7 @@ enum weft_status weft_deepspeed_choose(struct weft_draft *draft, const int64_t *
                                        struct weft_deepspeed *out, struct weft_error *err)
 {
     const size_t n_items = (size_t)draft->problem->n_items;
-    *out = (struct weft_deepspeed){.draft = draft, .values = values};
+    *out = (struct weft_deepspeed){.draft = draft, .values = values, .ahead = -1};
     out->uses = weft_pool_array(&draft->pool, n_items, sizeof *out->uses);
     out->left = weft_pool_array(&draft->pool, n_items, sizeof *out->left);
     if (!out->uses || !out->left) return weft_fail_memory(err, "uses");
@@ -154,11 +154,21 @@ enum weft_status weft_deepspeed_choose(struct weft_draft *draft, const int64_t *
     return choose(out, err);
 }
 
+static void launch_ahead(const struct weft_deepspeed *run)
+{
+    const struct weft_problem *problem = run->draft->problem;
+    int32_t fill = 0;
+    while (problem->slots[fill].kind != WEFT_SLOT_FILL)
+        fill++;
+    weft_draft_gather(run->draft, run->ahead, fill, 1);
+}
+
 void weft_deepspeed_place(struct weft_deepspeed *deepspeed)
 {
     static const struct weft_bucket_rule bucket = {
         .size = BUCKET_ELEMENTS, .in_elements = true, .before_overflow = true};
     weft_draft_take(deepspeed->draft);
+    if (deepspeed->ahead >= 0) launch_ahead(deepspeed);
     weft_draft_gather_after_updates(deepspeed->draft, 1u << WEFT_POLICY_ZERO1);
     walk(deepspeed);
     weft_bucket_reduce(deepspeed->draft, &bucket);

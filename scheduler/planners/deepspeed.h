@@ -16,6 +16,7 @@ struct weft_deepspeed {
     struct weft_deepspeed_use *uses;
     int32_t n_uses;
     int32_t *left; /* by position in the list of gathers: blocks not yet launched */
+    int32_t ahead; /* item of a gather, of which a block is launched in fill; -1: none */
 };
 
 /* Policies; then, once they are chosen, gathers and reductions. */

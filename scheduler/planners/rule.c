@@ -185,7 +185,7 @@ static void insert(const struct weft_draft *draft, int32_t *items, int32_t n, in
 void weft_draft_take(struct weft_draft *draft)
 {
     draft->n_gathers = draft->n_reductions = draft->n_moves = 0;
-    draft->streams = false;
+    draft->streams = draft->updates_there = false;
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
         if (!weft_item_active(item, draft->out->strategies) || !weft_item_is_collective(item))
@@ -258,12 +258,31 @@ static bool is_of(const struct weft_draft *draft, const struct weft_item *item, 
     return (policies >> weft_draft_policy(draft, item->decision) & 1u) != 0;
 }
 
+int32_t weft_draft_copy_up(const struct weft_draft *draft, int32_t gather)
+{
+    const int32_t after = draft->problem->items[gather].after;
+    return after >= 0 && weft_draft_item(draft, after)->kind == WEFT_PARAMETERS_UP ? after : -1;
+}
+
+/* The slot behind a gather's update: of what the host updates not before fill, where forward
+ * begins.
+ */
+static int32_t behind_update(const struct weft_draft *draft, int32_t gather)
+{
+    const int32_t slot = weft_draft_item(draft, gather)->first;
+    if (weft_draft_copy_up(draft, gather) < 0) return slot;
+    for (int32_t s = slot; s < draft->problem->n_slots; s++)
+        if (draft->problem->slots[s].kind == WEFT_SLOT_FILL) return s;
+    return slot;
+}
+
 void weft_draft_gather_after_updates(struct weft_draft *draft, uint32_t policies)
 {
     int32_t updated = 0;
     for (int32_t i = 0; i < draft->n_gathers; i++) {
         const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
-        if (is_of(draft, item, policies) && item->first > updated) updated = item->first;
+        const int32_t behind = behind_update(draft, draft->gathers[i]);
+        if (is_of(draft, item, policies) && behind > updated) updated = behind;
     }
     /* The channel is in order, so what is used first stands last. */
     for (int32_t i = draft->n_gathers - 1; i >= 0; i--) {
@@ -505,17 +524,54 @@ enum weft_status weft_rule_check_rows(const struct weft_problem *problem, const 
                      weft_units_show_bytes(limit_bytes, limit), (long long)limit_bytes);
 }
 
+/* The item of the reduction's unit that goes down behind it; -1: none. */
+static int32_t find_down(const struct weft_draft *draft, int32_t reduction)
+{
+    const struct weft_problem *problem = draft->problem;
+    const int32_t decision = problem->items[reduction].item.decision;
+    for (int32_t i = reduction + 1; i < problem->n_items; i++) {
+        const struct weft_problem_item *it = &problem->items[i];
+        if (it->item.decision != decision) break;
+        if (it->after == reduction && it->item.kind == WEFT_GRADIENT_DOWN &&
+            weft_item_active(&it->item, draft->out->strategies))
+            return i;
+    }
+    return -1;
+}
+
+/* Gradients go down block by block, each launched with its reduction: so the order of both lanes is
+ * the same. */
+static void move_gradients(struct weft_draft *draft)
+{
+    const int32_t n_moves = draft->n_moves;
+    for (int32_t k = 0; k < n_moves; k++) {
+        const struct weft_draft_move *at = &draft->moves[k];
+        const int32_t down = at->is_gather ? -1 : find_down(draft, at->move.item);
+        if (down >= 0) weft_draft_reduce(draft, down, at->launch, WEFT_DRAFT_NOT_WAITED_FOR, 1);
+    }
+}
+
+/* Whether the rule has placed it itself. */
+static bool is_placed(const struct weft_draft *draft, const struct weft_item *item)
+{
+    return weft_item_is_collective(item) || item->kind == WEFT_GRADIENT_DOWN ||
+           (draft->streams && weft_item_moves_state(item)) ||
+           (draft->updates_there && weft_item_updates_there(item));
+}
+
 /* Most rules know no other tier: state on a disk is read in the slot before its update, and written
- * when memory has it; what a layer saved, where it may not stay, is moved likewise. */
+ * when memory has it; what a layer saved, where it may not stay, is moved likewise. What the host
+ * updates holds nothing, and so does the copy of its parameters: they begin as early as they may.
+ */
 static void move_between_tiers(struct weft_draft *draft)
 {
+    move_gradients(draft);
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
-        if (weft_item_is_collective(item) || !weft_item_active(item, draft->out->strategies) ||
-            (draft->streams && weft_item_moves_state(item)))
-            continue;
+        if (!weft_item_active(item, draft->out->strategies) || is_placed(draft, item)) continue;
         if (item->acquires) {
-            weft_draft_gather_all(draft, i, item->last);
+            weft_draft_gather_all(draft, i,
+                                  weft_item_updates_there(item) ? item->first : item->last);
         } else {
             weft_draft_reduce_all(draft, i, item->first, WEFT_DRAFT_NOT_WAITED_FOR);
         }

@@ -26,7 +26,8 @@ struct weft_draft {
     int32_t n_gathers, n_reductions;
     int32_t *uses; /* slots in which a use of some unit begins, increasing */
     int32_t n_uses;
-    bool streams; /* what moves state is placed by the rule */
+    bool streams;       /* what moves state is placed by the rule */
+    bool updates_there; /* updates on the host, and copies of parameters up, are */
     bool *root; /* by unit: the model's first or last layer with parameters reads it; in FSDP these
                    belong to the root module, not to one of the layers that are wrapped */
     int32_t *micro; /* by slot: turns from backward to forward before it */
@@ -95,6 +96,9 @@ const struct weft_item *weft_draft_item(const struct weft_draft *draft, int32_t 
 int32_t weft_draft_use_before(const struct weft_draft *draft, int32_t slot, int32_t depth);
 /* The last slot that reads what this gather brings. */
 int32_t weft_draft_release(const struct weft_draft *draft, const struct weft_item *item);
+
+/* Of a gather of what the host updates, the item that copies it up before; -1: of any other. */
+int32_t weft_draft_copy_up(const struct weft_draft *draft, int32_t gather);
 
 /* Elements of one block. */
 int64_t weft_draft_block_elements(const struct weft_draft *draft, int32_t item);

@@ -9,6 +9,7 @@
 #include "scheduler/planners/deepcompile.h"
 #include "scheduler/planners/deepspeed.h"
 #include "scheduler/planners/offload/deepcompile_offload.h"
+#include "scheduler/planners/offload/zero_offload.h"
 #include "scheduler/planners/plain.h"
 #include "scheduler/planners/planners.h"
 #include "spec/field.h"
@@ -34,11 +35,21 @@ bool weft_planner_is_rule(const struct weft_planner *planner)
 
 int weft_planner_homes(const struct weft_planner *planner)
 {
-    const int host = 1 << WEFT_HOME_HOST, disk = 1 << WEFT_HOME_DISK;
-    if (planner->decide == weft_planner_zero_infinity) return disk;
-    if (planner->decide == weft_planner_offload_stream) return host;
-    if (planner->decide == weft_planner_deepcompile_offload) return host;
-    return planner->decide == weft_planner_offload_greedy ? host | disk : 0;
+    static const struct {
+        const char *planner;
+        int homes;
+    } all[] = {
+        {"zero-infinity", 1 << WEFT_HOME_DISK},
+        {"offload-stream", 1 << WEFT_HOME_HOST},
+        {"offload-greedy", 1 << WEFT_HOME_HOST | 1 << WEFT_HOME_DISK},
+        {"deepcompile-offload", 1 << WEFT_HOME_HOST},
+        {"zero-offload", 1 << WEFT_HOME_HOST},
+        {"twin-flow", 1 << WEFT_HOME_HOST},
+        {"fsdp2-cpu-offload", 1 << WEFT_HOME_HOST},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(all[i].planner, planner->name) == 0) return all[i].homes;
+    return 0;
 }
 
 bool weft_planner_uses(const struct weft_planner *planner, enum weft_home home)
@@ -74,6 +85,9 @@ const struct weft_setting *weft_planner_settings(const struct weft_planner *plan
         {"offload-stream", weft_ahead_settings},
         {"deepcompile", weft_deepcompile_settings},
         {"deepcompile-offload", weft_deepcompile_offload_settings},
+        {"zero-offload", weft_zero_offload_settings},
+        {"twin-flow", weft_twin_flow_settings},
+        {"fsdp2-cpu-offload", weft_ahead_settings},
         {"bytescheduler", weft_bytescheduler_settings},
         {"dear", weft_bucket_settings},
     };

@@ -30,6 +30,15 @@ static enum weft_home other_home(const struct chain *chain)
     return WEFT_HOME_DEVICE;
 }
 
+/* Whether the host updates too. */
+static bool updates_there(const struct chain *chain)
+{
+    int64_t ns = 0;
+    for (int32_t u = 0; u < chain->n_layers; u++)
+        ns += chain->update_ns[u];
+    return ns > 0;
+}
+
 /* Slots before the first update. */
 static int32_t opens(const struct chain *chain)
 {
@@ -109,6 +118,12 @@ static void item_chain(struct chain_builder *b, struct weft_item item_chain, uin
     item_chain.acquires = item_chain.may_block = item_chain.kind == WEFT_ALL_GATHER;
     b->problem->items[b->problem->n_items++] =
         (struct weft_problem_item){item_chain, WEFT_LANE_FIRST, block_ns, -1};
+    if (!updates_there(b->chain) || !item_chain.acquires || item_chain.gather > 0) return;
+    /* What the host updates is gathered behind that. */
+    item_chain.strategies <<= 2 * b->problem->decisions[item_chain.decision].n_strategies;
+    item_chain.first = 0;
+    b->problem->items[b->problem->n_items++] =
+        (struct weft_problem_item){item_chain, WEFT_LANE_FIRST, block_ns, -1};
 }
 
 static void add_items(struct chain_builder *b, int32_t u)
@@ -144,59 +159,122 @@ static void add_items(struct chain_builder *b, int32_t u)
     item_chain(b, reduction, dp, 2 * ns);
 }
 
+/* Behind the network. A disk has the first alone. */
+enum { DOWN_LANE = WEFT_LANE_FIRST + 1, UP_LANE, HOST_LANE, DISK_LANE = DOWN_LANE };
+
 /* What moves state to the device, and back. */
-static void item_state_chain(struct chain_builder *b, int32_t u, bool comes, int64_t bytes)
+static void item_state_chain(struct chain_builder *b, int32_t u, bool comes, int32_t n,
+                             int64_t bytes)
 {
     const struct weft_problem_decision *unit = &b->problem->decisions[u];
     const bool disk = other_home(b->chain) == WEFT_HOME_DISK;
-    const int32_t update = unit->update_slot, last_lane = b->problem->n_lanes - 1;
-    const struct weft_item item = {
-        .decision = u,
-        .kind = disk ? (comes ? WEFT_STATE_READ : WEFT_STATE_WRITE)
-                     : (comes ? WEFT_STATE_UP : WEFT_STATE_DOWN),
-        .acquires = comes,
-        .may_block = comes,
-        .strategies = weft_decision_all(unit) & UINT64_MAX << unit->n_strategies / 2,
-        .n_blocks = 1,
-        .first = comes ? 0 : update + 1,
-        .last = comes ? update - 1 : b->problem->n_slots - 2,
-        .block_bytes = bytes,
-        .stair_bytes = bytes,
-        .stair_category = WEFT_CATEGORY_OPTIMIZER_STATE};
+    const int32_t update = unit->update_slot;
+    const struct weft_item item = {.decision = u,
+                                   .kind = disk ? (comes ? WEFT_STATE_READ : WEFT_STATE_WRITE)
+                                                : (comes ? WEFT_STATE_UP : WEFT_STATE_DOWN),
+                                   .acquires = comes,
+                                   .may_block = comes,
+                                   .strategies = ((UINT64_C(1) << n) - 1) << n,
+                                   .n_blocks = 1,
+                                   .first = comes ? 0 : update + 1,
+                                   .last = comes ? update - 1 : b->problem->n_slots - 2,
+                                   .block_bytes = bytes,
+                                   .stair_bytes = bytes,
+                                   .stair_category = WEFT_CATEGORY_OPTIMIZER_STATE};
     b->problem->items[b->problem->n_items++] =
-        (struct weft_problem_item){item, disk || comes ? last_lane : last_lane - 1,
+        (struct weft_problem_item){item,
+                                   disk    ? DISK_LANE
+                                   : comes ? UP_LANE
+                                           : DOWN_LANE,
                                    disk ? b->chain->disk_ns[u] : b->chain->host_ns[u], -1};
+}
+
+/* The first item of a unit that the strategy has, of a kind. */
+static int32_t find_item_chain(const struct chain_builder *b, int32_t u, int32_t kind,
+                               int32_t strategy)
+{
+    int32_t i = 0;
+    for (; i < b->problem->n_items; i++) {
+        const struct weft_item *item = &b->problem->items[i].item;
+        if (item->decision == u && item->kind == kind && (item->strategies >> strategy & 1) != 0)
+            return i;
+    }
+    cr_assert_fail("unit %d has none of kind %d", u, kind);
+    return i;
+}
+
+/* What updates on the host, of strategies from 2 * n on: down behind the reduction, and behind the
+ * update up, before what is gathered. */
+static void items_there_chain(struct chain_builder *b, int32_t u, int32_t n)
+{
+    struct weft_problem *problem = b->problem;
+    const int32_t layers = b->chain->n_layers, first = problem->n_items;
+    struct weft_item item = {.decision = u,
+                             .kind = WEFT_GRADIENT_DOWN,
+                             .strategies = ((UINT64_C(1) << n) - 1) << 2 * n,
+                             .n_blocks = b->chain->n_blocks[u],
+                             .first = 1 + 3 * layers - u + 1,
+                             .last = 1 + 3 * layers + 1,
+                             .block_bytes = b->chain->block_bytes[u] / 2,
+                             .stair_bytes = b->chain->block_bytes[u] / 2,
+                             .stair_category = WEFT_CATEGORY_SHARDED_GRADIENTS};
+    problem->items[problem->n_items++] = (struct weft_problem_item){
+        item, DOWN_LANE, b->chain->host_ns[u], find_item_chain(b, u, WEFT_REDUCE_SCATTER, 2 * n)};
+    item.kind = WEFT_HOST_UPDATE;
+    item.acquires = item.may_block = true;
+    item.first = 0;
+    item.last = 1 + layers + u;
+    item.stair_bytes = 0;
+    problem->items[problem->n_items++] =
+        (struct weft_problem_item){item, HOST_LANE, b->chain->update_ns[u], -1};
+    item.kind = WEFT_PARAMETERS_UP;
+    problem->items[problem->n_items++] =
+        (struct weft_problem_item){item, UP_LANE, b->chain->host_ns[u], first + 1};
+    for (int32_t k = 2 * n; k < 3 * n; k++)
+        problem->items[find_item_chain(b, u, WEFT_ALL_GATHER, k)].after = first + 2;
+}
+
+/* The holds of a strategy with state in the other home: on the device in its update, or never. */
+static void hold_home(struct chain_builder *b, const struct weft_problem_strategy *from,
+                      int32_t update, int64_t bytes, struct weft_problem_strategy *to)
+{
+    to->n_holds = 0;
+    to->holds = array_chain(b, from->n_holds + 1, sizeof *to->holds);
+    hold_chain(to, WEFT_CATEGORY_OPTIMIZER_STATE, 0, b->problem->n_slots - 1, bytes);
+    to->holds[0].tier = 1;
+    for (int32_t h = 0; h < from->n_holds; h++) {
+        struct weft_hold hold = from->holds[h];
+        const bool state = hold.category == WEFT_CATEGORY_OPTIMIZER_STATE;
+        if (to->updates_there && (state || hold.category == WEFT_CATEGORY_SHARDED_GRADIENTS))
+            continue;
+        if (state) hold.first = hold.last = update;
+        to->holds[to->n_holds++] = hold;
+    }
 }
 
 /* The same strategies with state in the other home, and what moves it. */
 static void add_home(struct chain_builder *b, int32_t u, int64_t bytes)
 {
     struct weft_problem_decision *unit = &b->problem->decisions[u];
-    const int32_t n = unit->n_strategies, update = unit->update_slot;
-    const int32_t end = b->problem->n_slots - 1;
-    struct weft_problem_strategy *all = array_chain(b, 2 * n, sizeof *all);
+    const int32_t n = unit->n_strategies, ways = updates_there(b->chain) ? 3 : 2;
+    struct weft_problem_strategy *all = array_chain(b, ways * n, sizeof *all);
     memcpy(all, unit->strategies, (size_t)n * sizeof *all);
-    for (int32_t k = 0; k < n; k++) {
-        struct weft_problem_strategy *to = &all[n + k];
-        *to = all[k];
+    for (int32_t k = n; k < ways * n; k++) {
+        struct weft_problem_strategy *to = &all[k];
+        *to = all[k % n];
         to->home = other_home(b->chain);
-        to->kind += WEFT_POLICY_COUNT;
+        to->updates_there = k >= 2 * n;
+        to->kind += k / n * WEFT_POLICY_COUNT;
         to->name = b->problem->kinds[to->kind];
-        to->n_holds = 0;
-        to->holds = array_chain(b, all[k].n_holds + 1, sizeof *to->holds);
-        hold_chain(to, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, bytes);
-        to->holds[0].tier = 1;
-        for (int32_t h = 0; h < all[k].n_holds; h++) {
-            to->holds[to->n_holds] = all[k].holds[h];
-            if (all[k].holds[h].category == WEFT_CATEGORY_OPTIMIZER_STATE)
-                to->holds[to->n_holds].first = to->holds[to->n_holds].last = update;
-            to->n_holds++;
-        }
+        if (to->updates_there) to->n_times = 0;
+        /* The host has the gradient too. */
+        hold_home(b, &all[k % n], unit->update_slot, to->updates_there ? 3 * bytes / 2 : bytes, to);
     }
     unit->strategies = all;
-    unit->n_strategies = 2 * n;
-    item_state_chain(b, u, true, bytes);
-    item_state_chain(b, u, false, bytes);
+    unit->n_strategies = ways * n;
+    item_state_chain(b, u, true, n, bytes);
+    item_state_chain(b, u, false, n, bytes);
+    if (updates_there(b->chain)) items_there_chain(b, u, n);
 }
 
 static void add_unit_chain(struct chain_builder *b, int32_t u)
@@ -215,33 +293,51 @@ static void add_unit_chain(struct chain_builder *b, int32_t u)
     const int32_t first = b->problem->n_items;
     add_items(b, u);
     if (!opens(b->chain)) return;
-    /* What strategies do but for their state does not depend on its home. */
-    const int32_t n = unit->n_strategies, behind = b->problem->n_items;
+    /* What strategies do but for their state does not depend on its home, but for the gathers of
+     * what the host updates, which have none of the first strategies. */
+    const int32_t n = unit->n_strategies;
+    for (int32_t i = first; i < b->problem->n_items; i++) {
+        struct weft_item *item = &b->problem->items[i].item;
+        const uint64_t own = item->strategies & ((UINT64_C(1) << n) - 1);
+        const bool all_homes = !item->acquires || item->gather > 0;
+        item->strategies |= own << n;
+        if (updates_there(b->chain) && all_homes) item->strategies |= own << 2 * n;
+    }
     add_home(b, u, bytes);
-    for (int32_t i = first; i < behind; i++)
-        b->problem->items[i].item.strategies |= b->problem->items[i].item.strategies << n;
 }
 
-static void open_home(struct weft_problem *problem, enum weft_home home)
+static void open_lane(struct weft_problem *problem, const char *name, enum weft_lane_kind kind,
+                      int32_t lane)
 {
-    const char **kinds = weft_pool_array(&problem->pool, 2 * WEFT_POLICY_COUNT, sizeof *kinds);
+    cr_assert_eq(problem->n_lanes, lane);
+    cr_assert_eq(weft_problem_add_lane(problem, name, kind, NULL), WEFT_OK);
+}
+
+static void open_home(struct weft_problem *problem, const struct chain *chain)
+{
+    const enum weft_home home = other_home(chain);
     const char *name = weft_home_names[home];
+    const int32_t ways = updates_there(chain) ? 3 : 2;
+    const char **kinds =
+        weft_pool_array(&problem->pool, (size_t)(ways * WEFT_POLICY_COUNT), sizeof *kinds);
     cr_assert_not_null(kinds);
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        kinds[p] = problem->kinds[p];
-        kinds[WEFT_POLICY_COUNT + p] =
-            weft_pool_format(&problem->pool, "%s+%s", problem->kinds[p], name);
+    for (int i = 0; i < ways * WEFT_POLICY_COUNT; i++) {
+        const bool away = i >= WEFT_POLICY_COUNT;
+        kinds[i] = weft_pool_format(&problem->pool, "%s%s%s%s",
+                                    problem->kinds[i % WEFT_POLICY_COUNT], away ? "+" : "",
+                                    away ? name : "", i < 2 * WEFT_POLICY_COUNT ? "" : "-update");
     }
     problem->kinds = kinds;
-    problem->n_kinds = 2 * WEFT_POLICY_COUNT;
+    problem->n_kinds = ways * WEFT_POLICY_COUNT;
     problem->period.away = true;
     problem->tiers[problem->n_tiers++] = (struct weft_problem_tier){name, home, INT64_C(1) << 40};
     if (home == WEFT_HOME_DISK) {
-        cr_assert_eq(weft_problem_add_lane(problem, "disk", WEFT_LANE_KIND_READ, NULL), WEFT_OK);
+        open_lane(problem, "disk", WEFT_LANE_KIND_READ, DISK_LANE);
         return;
     }
-    cr_assert_eq(weft_problem_add_lane(problem, "down", WEFT_LANE_KIND_DOWN, NULL), WEFT_OK);
-    cr_assert_eq(weft_problem_add_lane(problem, "up", WEFT_LANE_KIND_UP, NULL), WEFT_OK);
+    open_lane(problem, "down", WEFT_LANE_KIND_DOWN, DOWN_LANE);
+    open_lane(problem, "up", WEFT_LANE_KIND_UP, UP_LANE);
+    if (ways > 2) open_lane(problem, "host", WEFT_LANE_KIND_HOST, HOST_LANE);
 }
 
 struct weft_problem *chain_problem(const struct chain *chain)
@@ -263,10 +359,10 @@ struct weft_problem *chain_problem(const struct chain *chain)
     problem->slot_ns = array_chain(&b, problem->n_slots, sizeof *problem->slot_ns);
     problem->n_decisions = n;
     problem->decisions = array_chain(&b, n, sizeof *problem->decisions);
-    problem->items = array_chain(&b, 7 * n, sizeof *problem->items);
+    problem->items = array_chain(&b, 12 * n, sizeof *problem->items);
     problem->common = array_chain(&b, n, sizeof *problem->common);
     by_policy_kinds(problem);
-    if (opens(chain)) open_home(problem, other_home(chain));
+    if (opens(chain)) open_home(problem, chain);
     add_slots_chain(&b);
     for (int32_t u = 0; u < n; u++) {
         add_unit_chain(&b, u);
@@ -288,6 +384,15 @@ static void add_text(char *to, size_t size, const char *text)
     snprintf(to + length, size - length, "%s%s", length ? " " : "", text);
 }
 
+static const char *name_move(const struct weft_item *item)
+{
+    if (item->kind == WEFT_GRADIENT_DOWN) return "d";
+    if (item->kind == WEFT_HOST_UPDATE) return "h";
+    if (item->kind == WEFT_PARAMETERS_UP) return "p";
+    if (weft_item_moves_state(item)) return item->acquires ? "in" : "out";
+    return item->acquires ? "g" : "r";
+}
+
 static void show_moves(const struct weft_problem *problem, const struct weft_candidate *candidate,
                        struct chain_plan *out)
 {
@@ -301,8 +406,7 @@ static void show_moves(const struct weft_problem *problem, const struct weft_can
             n++;
         if (n > 1) snprintf(count, sizeof count, "x%d", n);
         if (!gathers) snprintf(end, sizeof end, ">%s", problem->slot_names[move.slot]);
-        const bool state = weft_item_moves_state(it);
-        const char *what = state ? (gathers ? "in" : "out") : gathers ? "g" : "r";
+        const char *what = name_move(it);
         snprintf(text, sizeof text, "%s%d%s@%s%s", what, it->decision, count,
                  problem->slot_names[gathers ? move.slot : move.launch],
                  gathers && move.slot > it->last ? "!" : end);

@@ -7,8 +7,8 @@
 
 enum { CHAIN_MOST_LAYERS = 8, MIB = 1 << 20 };
 
-/* Slots: with another home open, U0.., fill, F0.., B(n-1)..B0, drain, norm. Each layer reads its unit in
- * forward and backward. Two ranks, so a slice is half a unit. An element is 4 bytes. */
+/* Slots: with another home open, U0.., fill, F0.., B(n-1)..B0, drain, norm. Each layer reads its
+ * unit in forward and backward. Two ranks, so a slice is half a unit. An element is 4 bytes. */
 struct chain {
     int32_t n_layers;
     int32_t n_blocks[CHAIN_MOST_LAYERS];
@@ -18,10 +18,13 @@ struct chain {
     int64_t activation_bytes;              /* saved by each layer from forward to backward */
     uint32_t policies;                     /* 0 = all */
     int64_t agree_ns;
-    /* To read a unit's state from a disk, and to write it; to copy it up from the host's memory, and
-     * down. Where one is above 0 all have strategies "+disk", or "+host", and no unit may be dp.
-     * Reads and writes share a lane, copies up and down do not. */
+    /* To read a unit's state from a disk, and to write it; to copy it up from the host's memory,
+     * and down. Where one is above 0 all have strategies "+disk", or "+host", and no unit may be
+     * dp. Reads and writes share a lane, copies up and down do not. */
     int64_t disk_ns[CHAIN_MOST_LAYERS], host_ns[CHAIN_MOST_LAYERS];
+    /* Of each block on the host. Where above 0 all have strategies "+host-update" too, and blocks
+     * of gradients go down, of parameters up, in as much time as state does. */
+    int64_t update_ns[CHAIN_MOST_LAYERS];
 };
 struct weft_problem *chain_problem(const struct chain *chain);
 
@@ -32,7 +35,9 @@ struct chain_plan {
     char policies[64]; /* "sdp fsdp dp" */
     char moves[2048];  /* in channel order: g1@F0 launched there, g1@F1! blocking, r2@B1>drain
                           launched in B1 and complete by the end of drain; g1x3 three blocks;
-                          in1@U0 and out1@U2>U2: state, from its home and back */
+                          in1@U0 and out1@U2>U2: state, from its home and back;
+                          d1@B0>drain, h1@open, p1@open: gradient down, update on the host,
+                          parameters up */
     int64_t step_ns, peak_bytes;
 };
 struct chain_plan chain_plan(const struct weft_problem *problem, const char *planner,

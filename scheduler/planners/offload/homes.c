@@ -1,29 +1,47 @@
 #include "scheduler/planners/offload/homes.h"
 
-bool weft_homes_move(struct weft_draft *draft, int32_t unit, enum weft_home home)
+static bool choose_home(struct weft_draft *draft, int32_t unit, enum weft_home home, bool there)
 {
     const struct weft_problem_decision *it = &draft->problem->decisions[unit];
     const enum weft_policy policy = weft_draft_policy(draft, unit);
     for (int32_t k = 0; k < it->n_strategies && !it->is_of_layer; k++) {
-        if (it->strategies[k].policy != policy || it->strategies[k].home != home) continue;
+        const struct weft_problem_strategy *of = &it->strategies[k];
+        if (of->policy != policy || of->home != home || of->updates_there != there) continue;
         draft->out->strategies[unit] = k;
         return true;
     }
     return false;
 }
 
-enum weft_status weft_homes_move_all(struct weft_draft *draft, enum weft_home home,
-                                     struct weft_error *err)
+bool weft_homes_move(struct weft_draft *draft, int32_t unit, enum weft_home home)
+{
+    return choose_home(draft, unit, home, false);
+}
+
+static enum weft_status choose_home_of_all(struct weft_draft *draft, enum weft_home home,
+                                           bool there, struct weft_error *err)
 {
     bool moved = false;
     for (int32_t u = 0; u < draft->problem->n_decisions; u++)
-        moved |= weft_homes_move(draft, u, home);
+        moved |= choose_home(draft, u, home, there);
     if (moved) return WEFT_OK;
     return weft_fail(
         err, WEFT_E_INFEASIBLE,
-        "planner %s: its rule gives every unit a state in tier %s, which it may not have: give "
+        "planner %s: its rule gives every unit a state in tier %s%s, which it may not have: give "
         "cluster.%s, and allow it in plan.offload, or use another planner",
-        draft->planner, weft_home_names[home], weft_home_names[home]);
+        draft->planner, weft_home_names[home], there ? " that is updated there" : "",
+        weft_home_names[home]);
+}
+
+enum weft_status weft_homes_move_all(struct weft_draft *draft, enum weft_home home,
+                                     struct weft_error *err)
+{
+    return choose_home_of_all(draft, home, false, err);
+}
+
+enum weft_status weft_homes_update_all(struct weft_draft *draft, struct weft_error *err)
+{
+    return choose_home_of_all(draft, WEFT_HOME_HOST, true, err);
 }
 
 /* The slot of the nearest update before a slot, or behind it; -1: there is none. */
@@ -53,4 +71,17 @@ void weft_homes_stream(struct weft_draft *draft)
             weft_draft_reduce_all(draft, i, item->first, nearest < 0 ? item->first : nearest);
     }
     draft->streams = true;
+}
+
+void weft_homes_update(struct weft_draft *draft)
+{
+    const struct weft_problem_item *items = draft->problem->items;
+    for (int32_t i = draft->n_gathers - 1; i >= 0; i--) {
+        const int32_t up = weft_draft_copy_up(draft, draft->gathers[i]);
+        if (up < 0) continue;
+        const int32_t update = items[up].after;
+        weft_draft_gather_all(draft, update, items[update].item.first);
+        weft_draft_gather_all(draft, up, items[up].item.first);
+    }
+    draft->updates_there = true;
 }

@@ -1,0 +1,71 @@
+/* ZeRO-Offload: the state of every unit is in the host's memory and is updated there. Gradients go
+ * down as they are reduced; when all are there the host updates unit by unit, parameters come up
+ * behind that, and forward begins when all are back. */
+#include "scheduler/planners/offload/zero_offload.h"
+
+#include "scheduler/planners/offload/homes.h"
+#include "scheduler/planners/planners.h"
+
+const struct weft_setting weft_zero_offload_settings[] = {
+    {"stage-2", {2}},
+    {"stage-3", {3}},
+    {NULL, {0}},
+};
+
+enum weft_status weft_zero_offload_choose(struct weft_draft *draft, int64_t stage,
+                                          struct weft_zero_offload *out, struct weft_error *err)
+{
+    static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
+    *out = (struct weft_zero_offload){.draft = draft, .stage = stage};
+    if (stage == 2) return weft_draft_choose_all(draft, kept, err);
+    return weft_deepspeed_choose(draft, weft_deepspeed_settings->values, &out->deepspeed, err);
+}
+
+/* Where the device updates what is used first, nothing makes forward wait for the host. So of what
+ * the host updates and forward uses first, which comes up last, a block is gathered ahead of all.
+ */
+static int32_t find_ahead(const struct weft_draft *draft)
+{
+    for (int32_t i = 0; i < draft->n_gathers && !draft->problem->period.rotated; i++) {
+        const int32_t item = draft->gathers[i];
+        if (weft_draft_copy_up(draft, item) < 0) continue;
+        const int32_t unit = weft_draft_item(draft, item)->decision;
+        return i == 0 || weft_draft_policy(draft, unit) == WEFT_POLICY_ZERO1 ? -1 : item;
+    }
+    return -1;
+}
+
+void weft_zero_offload_place(struct weft_zero_offload *run)
+{
+    struct weft_draft *draft = run->draft;
+    if (run->stage == 2) {
+        weft_draft_take(draft);
+        weft_draft_gather_after_updates(draft, UINT32_MAX);
+        weft_draft_reduce_at_once(draft);
+    } else {
+        weft_draft_take(draft);
+        run->deepspeed.ahead = find_ahead(draft);
+        weft_deepspeed_place(&run->deepspeed);
+    }
+    weft_homes_update(draft);
+}
+
+enum weft_status weft_planner_zero_offload(const struct weft_problem *problem,
+                                           const struct weft_schedule_options *options,
+                                           struct weft_candidate *out, struct weft_outcome *outcome,
+                                           struct weft_error *err)
+{
+    const int64_t stage = weft_draft_values(options, weft_zero_offload_settings)[0];
+    struct weft_draft draft;
+    struct weft_zero_offload run;
+    enum weft_status status;
+    (void)outcome;
+    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "zero-offload", problem, out, err));
+    WEFT_TRY_GOTO(done, weft_zero_offload_choose(&draft, stage, &run, err));
+    WEFT_TRY_GOTO(done, weft_homes_update_all(&draft, err));
+    weft_zero_offload_place(&run);
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
+done:
+    weft_draft_finish(&draft);
+    return status;
+}

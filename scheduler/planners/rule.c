@@ -264,15 +264,15 @@ int32_t weft_draft_copy_up(const struct weft_draft *draft, int32_t gather)
     return after >= 0 && weft_draft_item(draft, after)->kind == WEFT_PARAMETERS_UP ? after : -1;
 }
 
-/* The slot behind a gather's update: of what the host updates not before fill, where forward
- * begins.
- */
+/* The slot behind a gather's update: of what the host updates that from which forward begins, where
+ * all may be updated before. */
 static int32_t behind_update(const struct weft_draft *draft, int32_t gather)
 {
-    const int32_t slot = weft_draft_item(draft, gather)->first;
-    if (weft_draft_copy_up(draft, gather) < 0) return slot;
-    for (int32_t s = slot; s < draft->problem->n_slots; s++)
-        if (draft->problem->slots[s].kind == WEFT_SLOT_FILL) return s;
+    const struct weft_problem *problem = draft->problem;
+    int32_t slot = weft_draft_item(draft, gather)->first;
+    if (weft_draft_copy_up(draft, gather) < 0 || problem->period.rotated) return slot;
+    while (problem->slots[slot].kind != WEFT_SLOT_FILL)
+        slot++;
     return slot;
 }
 
@@ -284,10 +284,14 @@ void weft_draft_gather_after_updates(struct weft_draft *draft, uint32_t policies
         const int32_t behind = behind_update(draft, draft->gathers[i]);
         if (is_of(draft, item, policies) && behind > updated) updated = behind;
     }
-    /* The channel is in order, so what is used first stands last. */
+    /* The channel is in order, so what is used first stands last. Where the device updates between
+     * forwards, what the host updates does not wait for that. */
     for (int32_t i = draft->n_gathers - 1; i >= 0; i--) {
-        const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
-        if (is_of(draft, item, policies)) weft_draft_gather_all(draft, draft->gathers[i], updated);
+        const int32_t gather = draft->gathers[i];
+        const bool there =
+            weft_draft_copy_up(draft, gather) >= 0 && !draft->problem->period.rotated;
+        if (!is_of(draft, weft_draft_item(draft, gather), policies)) continue;
+        weft_draft_gather_all(draft, gather, there ? behind_update(draft, gather) : updated);
     }
 }
 

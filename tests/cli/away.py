@@ -16,6 +16,9 @@ HERE = {"activations": ["device"]}
 STREAMED = {**HERE, "update": ["device"]}
 THERE = {**HERE, "state": ["host"], "update": ["host"]}
 HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
+# These have state there whatever the limit.
+HOST_RULES = ("offload-stream", "zero-offload", "zero-offload:stage-3", "twin-flow",
+              "twin-flow:stage-2", "fsdp2-cpu-offload")
 BASE = 256 << 20  # more than a run has beside its arena, under a sanitizer too
 
 
@@ -42,6 +45,15 @@ def less_than_fsdp2(weft):
     """A limit within which fsdp2 has no plan, and a little state has to go."""
     said = plan(weft, config(weft, 1 << 30, plan__planner="fsdp2"))
     return said["total_bytes"] - (8 << 10)
+
+
+def deepcompile_with_less(weft):
+    """Its config, with a limit in which all state fits beside updates, but not beside backward."""
+    rule = {"cluster__host": HOST, "plan__offload": HERE, "train__micro_batch": 8,
+            "plan__planner": "deepcompile-offload:100%"}
+    said = plan(weft, config(weft, 1 << 30, **rule))
+    assert "tiers" not in said, said
+    return config(weft, said["total_bytes"] - (8 << 10), **rule)
 
 
 def is_no_disk(weft):
@@ -199,8 +211,9 @@ def less_memory_than_the_state_needs_gives_the_same_bits(weft):
     rooms = ("zero-infinity", 1 << 30), ("offload-greedy", less_than_fsdp2(weft))
     for planner, room in rooms:
         ones.append(result(planner, limit=room, cluster__disk=DISK, plan__planner=planner))
-    ones.append(result("offload-stream", limit=1 << 30, cluster__host=HOST, cluster__emulate=True,
-                       plan__offload=HERE, plan__planner="offload-stream"))
+    for planner in HOST_RULES:
+        ones.append(result(planner.replace(":", "-"), limit=1 << 30, cluster__host=HOST,
+                           cluster__emulate=True, plan__offload=HERE, plan__planner=planner))
     for one in ones:
         assert one["fingerprint"] == ample["fingerprint"], one
 
@@ -262,15 +275,20 @@ def updates_on_the_host_end_in_the_same_bits(weft):
 @case
 def rules_that_offload_do_as_they_say(weft):
     less = less_than_fsdp2(weft)
-    tier = {"zero-infinity": "disk", "offload-greedy": "disk", "offload-stream": "host"}
-    for planner, name in tier.items():
+    tier = {"zero-infinity": "disk", "offload-greedy": "disk"}
+    for planner, name in {**tier, **{rule: "host" for rule in HOST_RULES}}.items():
         there = {"cluster__disk": DISK} if name == "disk" else {"cluster__host": HOST}
         room = less if planner == "offload-greedy" else 1 << 30
         path = config(weft, room, plan__planner=planner, plan__offload=HERE, **there)
         said = plan(weft, path)
-        assert said["planner"] == planner and said["tiers"][0]["name"] == name, said
-        assert (said["tiers"][0]["units"] == len(said["policies"])) == (room > less), said
+        assert said["planner"] == planner, said
+        assert said["tiers"][0]["name"] == name, said
+        some = room == less or planner.startswith("twin-flow")
+        assert (said["tiers"][0]["units"] < len(said["policies"])) == some, said
         weft.expect(0, "verify", "plan.json", "--config", path)
+    path = deepcompile_with_less(weft)
+    assert 0 < plan(weft, path)["tiers"][0]["units"] < 6
+    weft.expect(0, "verify", "plan.json", "--config", path)
 
 
 @case

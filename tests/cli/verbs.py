@@ -160,7 +160,9 @@ def train_under_every_planner_gives_the_same_bits(weft):
     found = set()
     planners = re.findall(r"^  ([a-z0-9-]+)  ", weft.expect(0, "help", "planners"), re.M)
     assert {"ilp", "all-fsdp", "ddp", "fsdp2"} <= set(planners), planners
-    for planner, tier in ("zero-infinity", "disk"), ("offload-stream", "host"):
+    away = {"zero-infinity": "disk", "offload-stream": "host", "zero-offload": "host",
+            "twin-flow": "host", "fsdp2-cpu-offload": "host"}
+    for planner, tier in away.items():
         weft.expect(65, "plan", config_of(weft), "--planner", planner, says=f"give cluster.{tier}")
         planners.remove(planner)  # tests/cli/away.py trains with them
     for planner in planners + ["ddp:1MiB", "fsdp2:2"]:

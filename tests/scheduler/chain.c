@@ -221,7 +221,7 @@ static void items_there_chain(struct chain_builder *b, int32_t u, int32_t n)
     problem->items[problem->n_items++] = (struct weft_problem_item){
         item, DOWN_LANE, b->chain->host_ns[u], find_item_chain(b, u, WEFT_REDUCE_SCATTER, 2 * n)};
     item.kind = WEFT_HOST_UPDATE;
-    item.acquires = item.may_block = true;
+    item.acquires = true;
     item.first = 0;
     item.last = 1 + layers + u;
     item.stair_bytes = 0;

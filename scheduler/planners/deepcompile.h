@@ -7,6 +7,10 @@
 /* values[0]: percent of the limit that it uses; values[1], values[2]: whether it prefetches, and
  * whether it keeps units gathered. */
 extern const struct weft_setting weft_deepcompile_settings[];
+/* deepcompile-offload's. values[0]: percent of the limit within which state stays; values[1]:
+ * percent within which gathers are then moved ahead, 0: on demand; values[2]: whether backward asks
+ * for room too. */
+extern const struct weft_setting weft_deepcompile_offload_settings[];
 
 /* A rule at work, of which the draft owns the memory. */
 struct weft_deepcompile {

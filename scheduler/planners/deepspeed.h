@@ -6,6 +6,9 @@
 
 /* In elements: values[0] a prefetch, values[1] live at most, values[2] distance of reuse. */
 extern const struct weft_setting weft_deepspeed_settings[];
+/* zero-offload's, and twin-flow's, which is published for stage 3. values[0]: the stage of ZeRO, 2
+ * or 3, of which they have parameters and gradients. */
+extern const struct weft_setting weft_zero_offload_settings[], weft_twin_flow_settings[];
 
 struct weft_deepspeed_use;
 

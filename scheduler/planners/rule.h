@@ -97,7 +97,7 @@ int32_t weft_draft_use_before(const struct weft_draft *draft, int32_t slot, int3
 /* The last slot that reads what this gather brings. */
 int32_t weft_draft_release(const struct weft_draft *draft, const struct weft_item *item);
 
-/* Of a gather of what the host updates, the item that copies it up before; -1: of any other. */
+/* The item that copies up what a gather gathers, where the host has updated it; -1: none does. */
 int32_t weft_draft_copy_up(const struct weft_draft *draft, int32_t gather);
 
 /* Elements of one block. */

@@ -8,8 +8,6 @@
 #include "scheduler/planners/bytescheduler.h"
 #include "scheduler/planners/deepcompile.h"
 #include "scheduler/planners/deepspeed.h"
-#include "scheduler/planners/offload/deepcompile_offload.h"
-#include "scheduler/planners/offload/zero_offload.h"
 #include "scheduler/planners/plain.h"
 #include "scheduler/planners/planners.h"
 #include "spec/field.h"

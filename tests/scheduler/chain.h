@@ -22,8 +22,8 @@ struct chain {
      * and down. Where one is above 0 all have strategies "+disk", or "+host", and no unit may be
      * dp. Reads and writes share a lane, copies up and down do not. */
     int64_t disk_ns[CHAIN_MOST_LAYERS], host_ns[CHAIN_MOST_LAYERS];
-    /* Of each block on the host. Where above 0 all have strategies "+host-update" too, and blocks
-     * of gradients go down, of parameters up, in as much time as state does. */
+    /* For a block on the host. Where one is above 0 all have strategies "+host-update" too, and
+     * blocks of gradients go down, of parameters up, in as much time as state does. */
     int64_t update_ns[CHAIN_MOST_LAYERS];
 };
 struct weft_problem *chain_problem(const struct chain *chain);

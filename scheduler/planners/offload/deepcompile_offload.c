@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "scheduler/planners/deepcompile.h"
-#include "scheduler/planners/offload/deepcompile_offload.h"
 #include "scheduler/planners/offload/homes.h"
 #include "scheduler/planners/planners.h"
 

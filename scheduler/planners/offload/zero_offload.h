@@ -4,11 +4,6 @@
 
 #include "scheduler/planners/deepspeed.h"
 
-/* values[0]: the stage of ZeRO, 2 or 3, of which it has parameters and gradients. */
-extern const struct weft_setting weft_zero_offload_settings[];
-/* The same of Twin-Flow, which is published for stage 3. */
-extern const struct weft_setting weft_twin_flow_settings[];
-
 /* A rule at work, of which the draft owns the memory. */
 struct weft_zero_offload {
     struct weft_draft *draft;

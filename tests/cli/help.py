@@ -132,7 +132,7 @@ COMPLETED = (
     ("weft pla", "plan"), ("weft help exi", "exit-codes"), ("weft help train.ste", "train.steps"),
     ("weft schema met", "metrics"), ("weft completion z", "zsh"),
     ("weft plan --mem", "--memory-limit"), ("weft generate --no-", "--no-cache"),
-    ("weft plan --planner fsdp2-", "fsdp2-mix"), ("weft plan --color=al", "always"),
+    ("weft plan --planner fsdp2-m", "fsdp2-mix"), ("weft plan --color=al", "always"),
     ("weft train --resume=if", "if-any"), ("weft sweep --to a", "all"),
     ("weft train --set train.step", "train.steps="), ("weft check some-f", "some-file.json"),
     ("weft plan -o some-f", "some-file.json"), ("weft train --run some-d", "some-directory"),

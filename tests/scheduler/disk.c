@@ -19,6 +19,18 @@
     "\"disk\": {\"path\": \".\", \"limit\": \"1GB\", \"duplex\": \"%s\", \"read\": " LINE          \
     ", \"write\": " LINE "}}, "
 
+/* Of the configs with the host's memory every other one updates there, and there alone: its chains
+ * of copies and updates are as many more plans, so both layers share a unit. */
+static bool is_of_host(uint64_t seed)
+{
+    return seed % 3 == 0;
+}
+
+static bool updates_there(uint64_t seed)
+{
+    return seed % 6 == 0;
+}
+
 /* Two layers, a unit each, and what enumeration has time for of policies. Some have a disk, some
  * the host's memory as a tier. */
 static struct weft_config *disk_config(uint64_t seed)
@@ -37,17 +49,21 @@ static struct weft_config *disk_config(uint64_t seed)
                    hidden, outputs, outputs, (int)roll(&dice, 2, 60));
     const int alpha = (int)roll(&dice, 0, 60), back = (int)roll(&dice, 0, 60);
     weft_text_addf(&text, "\"cluster\": {\"ranks\": %d, ", (int)roll(&dice, 1, 3));
-    if (seed % 3 == 0)
+    if (is_of_host(seed))
         weft_text_addf(&text, HOST, alpha, back);
     else
         weft_text_addf(&text, DISK, chance(&dice, 50) ? "half" : "full", alpha, back);
     weft_text_addf(&text,
                    "\"train\": {\"steps\": 1, \"micro_batch\": 1, \"seq_len\": 1%s%s}, \"plan\": "
-                   "{\"offload\": {\"activations\": [\"device\"]}, \"blocks\": 1, \"fuse\": false, "
-                   "\"update_ahead\": 1, \"policies\": \"%s\"}}",
+                   "{\"offload\": {\"activations\": [\"device\"], \"update\": [\"%s\"]}, "
+                   "%s, \"update_ahead\": 1, \"policies\": \"%s\"}}",
                    chance(&dice, 50) ? ", \"clip_norm\": 0" : "",
                    chance(&dice, 50) ? ", \"precision\": {\"compute\": \"bf16\"}" : "",
-                   policies[roll(&dice, 0, 4)]);
+                   updates_there(seed) ? "host" : "device",
+                   updates_there(seed) ? "\"block_size\": \"1GiB\""
+                                       : "\"blocks\": 1, \"fuse\": false",
+                   updates_there(seed) ? policies[seed / 6 % 4 == 0 ? 1 : seed / 6 % 4]
+                                       : policies[roll(&dice, 0, 4)]);
     cr_assert_eq(weft_config_parse(weft_text_chars(&text), text.length, "disk.json", ".", NULL, 0,
                                    &config, &err),
                  WEFT_OK, "%s", err.text);
@@ -73,18 +89,22 @@ static void disk_case(uint64_t seed, struct random_case *out)
 
 Test(disk, plans_are_the_best_of_all_and_proven, .timeout = 900)
 {
-    int32_t n_slower = 0, n_away = 0, n_host = 0;
-    for (int seed = 1; seed <= TEST_CASES(60, 20); seed++) {
+    int32_t n_slower = 0, n_away = 0, n_host = 0, n_there = 0;
+    for (int seed = 1; seed <= TEST_CASES(180, 40); seed++) {
         struct random_case random;
         disk_case((uint64_t)seed, &random);
         against_set_limits(random.stages.problem, (uint64_t)seed);
-        n_slower += seed % 3 == 0 ? against_all(random.stages.problem, seed, "+host", &n_host)
-                                  : against_all(random.stages.problem, seed, "+disk", &n_away);
+        n_slower += !is_of_host((uint64_t)seed)
+                        ? against_all(random.stages.problem, seed, "+disk", &n_away)
+                    : updates_there((uint64_t)seed)
+                        ? against_all(random.stages.problem, seed, "+host-update", &n_there)
+                        : against_all(random.stages.problem, seed, "+host", &n_host);
         random_case_finish(&random);
     }
     cr_assert_eq(n_slower, 0, "%d plans are slower than the best", n_slower);
-    cr_assert_gt(n_away, TEST_CASES(10, 2), "chosen %d times", n_away);
-    cr_assert_gt(n_host, TEST_CASES(5, 1), "chosen %d times", n_host);
+    cr_assert_gt(n_away, TEST_CASES(30, 4), "chosen %d times", n_away);
+    cr_assert_gt(n_host, TEST_CASES(7, 1), "chosen %d times", n_host);
+    cr_assert_gt(n_there, TEST_CASES(7, 1), "chosen %d times", n_there);
 }
 
 Test(disk, no_number_can_be_changed_to_prove_what_is_false, .timeout = 900)
@@ -113,7 +133,7 @@ Test(disk, nothing_is_there_that_fits_elsewhere)
         struct weft_problem *problem = random.stages.problem;
         for (int32_t i = 0; i < problem->n_items; i++)
             problem->items[i].block_ns +=
-                weft_item_moves_state(&problem->items[i].item) ? 9999999 : 0;
+                weft_item_is_collective(&problem->items[i].item) ? 0 : 9999999;
         cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_OK, "%s",
                      err.text);
         for (int32_t u = 0; u < problem->n_decisions; u++)
@@ -130,7 +150,7 @@ Test(disk, rules_plan_with_state_that_must_be_there)
         struct random_case random;
         disk_case(seed, &random);
         weft_stages_finish(&random.stages);
-        const enum weft_home home = seed % 3 == 0 ? WEFT_HOME_HOST : WEFT_HOME_DISK;
+        const enum weft_home home = is_of_host(seed) ? WEFT_HOME_HOST : WEFT_HOME_DISK;
         random.config->plan.offload.state = 1 << home;
         struct weft_error err = {0};
         cr_assert_eq(weft_stages_create(random.config, random.profile, &random.stages, &err),

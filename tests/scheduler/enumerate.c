@@ -38,7 +38,7 @@ static int64_t slot_time(const struct state *state, int32_t slot)
 
 /* The clock of one candidate. What is left of the slot's compute and of the block at the head of
  * each lane is in 1/1024 ns; compute has lane 0. */
-enum { LANES = 4 };
+enum { LANES = 6 };
 struct clock {
     int64_t now, left[LANES];
     int32_t head[LANES]; /* first placement of the lane that is not over */
@@ -63,19 +63,44 @@ static int64_t rate_in(const struct state *state, const struct clock *clock, int
     return clock->left[0] > 0 ? state->problem->lanes[lane].rates.own : 1024;
 }
 
+/* What a placement comes after is over: the block of the same number of that item. */
+static bool may_follow(const struct state *state, const struct clock *clock, int32_t at)
+{
+    const int32_t item = state->placed[at].item, after = state->problem->items[item].after;
+    int32_t block = 0, before = -1;
+    if (after < 0) return true;
+    for (int32_t k = 0; k < at; k++)
+        block += state->placed[k].item == item;
+    for (int32_t k = 0; k < state->n_placed && block >= 0; k++)
+        if (state->placed[k].item == after && block-- == 0) before = k;
+    return before < clock->head[state->problem->items[after].lane];
+}
+
+/* Begins what a lane can begin; true when something took no time and so is over. */
+static bool begin_on(const struct state *state, struct clock *clock, int32_t lane)
+{
+    bool any = false;
+    int32_t at = clock->head[lane] = next_of(state, lane, clock->head[lane]);
+    while (!clock->under_way[lane] && at < state->n_placed &&
+           state->placed[at].launch <= clock->slot && may_follow(state, clock, at)) {
+        clock->left[lane] = 1024 * state->problem->items[state->placed[at].item].block_ns;
+        clock->under_way[lane] = clock->left[lane] > 0;
+        if (clock->under_way[lane]) break;
+        at = clock->head[lane] = next_of(state, lane, at + 1);
+        any = true;
+    }
+    return any;
+}
+
 /* Begins what can begin, and goes on to the first end. */
 static void tick(const struct state *state, struct clock *clock)
 {
     int64_t ns = INT64_MAX, rates[LANES];
     int32_t n_lanes = state->problem->n_lanes;
-    for (int32_t k = 1; k < n_lanes; k++) {
-        int32_t at = clock->head[k] = next_of(state, k, clock->head[k]);
-        while (!clock->under_way[k] && at < state->n_placed &&
-               state->placed[at].launch <= clock->slot) {
-            clock->left[k] = 1024 * state->problem->items[state->placed[at].item].block_ns;
-            clock->under_way[k] = clock->left[k] > 0;
-            if (!clock->under_way[k]) at = clock->head[k] = next_of(state, k, at + 1);
-        }
+    for (bool any = true; any;) {
+        any = false;
+        for (int32_t k = 1; k < n_lanes; k++)
+            any = begin_on(state, clock, k) || any;
     }
     clock->under_way[0] = clock->left[0] > 0;
     for (int32_t k = 0; k < n_lanes; k++) {

@@ -19,8 +19,8 @@
     "\"disk\": {\"path\": \".\", \"limit\": \"1GB\", \"duplex\": \"%s\", \"read\": " LINE          \
     ", \"write\": " LINE "}}, "
 
-/* Every other config with the host's memory updates there, and there alone: its chains of copies and
- * updates are as many more plans, so both layers share a unit. */
+/* Every other config with the host's memory updates there, and there alone: its chains of copies
+ * and updates are as many more plans, so both layers share a unit. */
 static bool is_of_host(uint64_t seed)
 {
     return seed % 3 == 0;

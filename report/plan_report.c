@@ -193,13 +193,15 @@ static void report_tiers(const struct weft_plan *plan, struct weft_text *out)
     const int32_t n_units = weft_problem_n_units(problem);
     for (int32_t tier = 1; tier < problem->n_tiers; tier++) {
         const struct tier_use use = use_of_tier(plan, tier);
-        weft_text_addf(
-            out,
-            "%-9s %s a rank of %s: state of %d of %d units; a step reads %s of it and writes %s\n",
-            problem->tiers[tier].name, weft_units_show_bytes(use.peak_bytes, held),
-            weft_units_show_bytes(problem->tiers[tier].limit_bytes, limit), use.n_units, n_units,
-            weft_units_show_bytes(use.read_bytes, read),
-            weft_units_show_bytes(use.written_bytes, written));
+        weft_text_addf(out, "%-9s %s a rank of %s: state of %d of %d units",
+                       problem->tiers[tier].name, weft_units_show_bytes(use.peak_bytes, held),
+                       weft_units_show_bytes(problem->tiers[tier].limit_bytes, limit), use.n_units,
+                       n_units);
+        if (use.n_updated == 0 || use.read_bytes > 0)
+            weft_text_addf(out, "; a step reads %s of it and writes %s",
+                           weft_units_show_bytes(use.read_bytes, read),
+                           weft_units_show_bytes(use.written_bytes, written));
+        weft_text_add(out, "\n");
         if (use.n_updated > 0)
             weft_text_addf(out,
                            "          %d of them are updated there: a step copies %s of gradients "

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/machine/memory.h"
 #include "base/units.h"
 #include "offload/tier.h"
 #include "runtime/exec/parts.h"
@@ -102,6 +104,39 @@ static enum weft_status pin_tier(struct exec_host *host, struct weft_error *err)
     return WEFT_OK;
 }
 
+enum weft_status weft_exec_host_check_offers(const struct exec_host_offer *offers, int32_t n,
+                                             struct weft_error *err)
+{
+    char want[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES];
+    const struct exec_host_offer *least = &offers[0];
+    int64_t bytes = 0;
+    for (int32_t r = 0; r < n; r++) {
+        if (offers[r].available_bytes < least->available_bytes) least = &offers[r];
+        if (!weft_checked_add(bytes, offers[r].bytes, &bytes)) bytes = INT64_MAX;
+    }
+    if (bytes <= least->available_bytes) return WEFT_OK;
+    return weft_fail(
+        err, WEFT_E_SYSTEM,
+        "%d ranks take %s of the host's memory together, and %s can be had (%s): lower "
+        "cluster.host.memory_limit, start fewer ranks, or give this job more memory",
+        (int)n, weft_units_show_bytes(bytes, want),
+        weft_units_show_bytes(least->available_bytes, most), least->limit);
+}
+
+/* All ranks look before any touches a page: one page too many ends one of them by a signal. */
+static enum weft_status check_ranks(const struct exec_host *host, struct weft_error *err)
+{
+    const struct weft_exec *exec = host->exec;
+    struct exec_host_offer own = {.bytes = weft_exec_host_bytes(host)};
+    struct exec_host_offer *all = calloc((size_t)exec->ranks, sizeof *all);
+    if (all == NULL) return weft_fail_memory(err, "what ranks take of the host's memory");
+    own.available_bytes = weft_memory_available(own.limit, sizeof own.limit);
+    enum weft_status status = weft_comm_exchange(exec->options.comm, &own, sizeof own, all, err);
+    if (status == WEFT_OK) status = weft_exec_host_check_offers(all, exec->ranks, err);
+    free(all);
+    return status;
+}
+
 static enum weft_status open_host(struct exec_host *host, struct weft_error *err)
 {
     const struct weft_exec *exec = host->exec;
@@ -114,6 +149,7 @@ static enum weft_status open_host(struct exec_host *host, struct weft_error *err
             host->pages += pages_of(bytes_there(&exec->units[u], part));
     const struct weft_tier_options options = {
         .name = "host", .page_bytes = WEFT_HOST_PAGE_BYTES, .pages = host->pages};
+    WEFT_TRY(check_ranks(host, err));
     WEFT_TRY(weft_tier_create(&options, &host->tier, err));
     WEFT_TRY(take_saved(host, err));
     for (int32_t u = 0; u < n_units; u++)

@@ -14,6 +14,15 @@
 struct weft_exec;
 struct exec_host;
 
+/* What a rank takes of the host's memory, and what it sees that can be had before any is taken. */
+struct exec_host_offer {
+    int64_t bytes, available_bytes;
+    char limit[256]; /* what says so: weft_memory_available */
+};
+/* WEFT_E_SYSTEM when ranks, which are on one machine, take more together than some rank sees. */
+WEFT_MUST_USE enum weft_status weft_exec_host_check_offers(const struct exec_host_offer *offers,
+                                                           int32_t n, struct weft_error *err);
+
 /* Reserves the memory, if the program has units or layers of which something is there; else *out
  * stays NULL. Units must be filled. It is pinned for a device that copies by itself, and the log
  * says how long that took. WEFT_E_DATA without cluster.host; the errors of weft_tier_create,

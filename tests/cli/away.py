@@ -253,6 +253,8 @@ def what_is_updated_on_the_host_is_told(weft):
 def updates_on_the_host_end_in_the_same_bits(weft):
     """Whatever the dtype, the number of micro-steps, clipping, threads, and where the run goes on."""
     ways = {"f32": {}, "bf16": {"train__precision": {"compute": "bf16"}, "cluster__device__flops__bf16": "50G"},
+            "f16": {"train__precision": {"compute": "f16"}, "cluster__device__flops__f16": "50G",
+                    "train__steps": 6},
             "rotated": {"train__clip_norm": 0, "train__grad_accum": 3, "train__reduce": "step"},
             "ranks": {"cluster__ranks": 3, "train__grad_accum": 2, "train__reduce": "micro_step"}}
     for name, way in ways.items():

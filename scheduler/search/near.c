@@ -139,45 +139,6 @@ static int32_t best_retreat(const struct near *near, const struct weft_search *s
     return best;
 }
 
-/* Bytes above the limit, of all rows, with another strategy of a decision. */
-static double excess_with(const struct weft_search *search, int32_t decision, int32_t from,
-                          int32_t to)
-{
-    const struct weft_digest *table = search->table;
-    const int64_t *old = &table->lean[weft_digest_row(table, decision, from)];
-    const int64_t *new = &table->lean[weft_digest_row(table, decision, to)];
-    const int64_t limit = weft_digest_limit_bytes(table);
-    double excess = 0;
-    for (int32_t r = 0; r < table->n_rows; r++) {
-        const int64_t above = search->rows[r] + new[r] - old[r] - limit;
-        if (above > 0) excess += (double)above;
-    }
-    return excess;
-}
-
-/* The same by the excess of all rows: where state may be away a change that frees one row fills
- * another, and a walk by the fullest row alone goes to and fro. */
-static int32_t best_of_all_rows(const struct near *near, const struct weft_search *search,
-                                const int32_t *strategies)
-{
-    const struct weft_digest *table = search->table;
-    const double before = excess_with(search, 0, strategies[0], strategies[0]);
-    double least = INFINITY;
-    int32_t best = -1;
-    weft_work_spend(search->budget.work, (int64_t)near->n_all * table->n_rows / 2);
-    for (int32_t k = 0; k < near->n_all; k++) {
-        const struct change *to = &near->all[k];
-        const int32_t now = strategies[to->decision];
-        if (to->strategy == now) continue;
-        const double freed = before - excess_with(search, to->decision, now, to->strategy);
-        const double cost = to->cost - near->cost[weft_digest_at(table, to->decision, now)];
-        if (freed <= 0 || cost / freed >= least) continue;
-        least = cost / freed;
-        best = k;
-    }
-    return best;
-}
-
 /* Makes the strategies fit, from the fullest row on. False when that fails. */
 static bool retreat(const struct near *near, struct weft_search *search, int32_t *strategies)
 {
@@ -186,9 +147,7 @@ static bool retreat(const struct near *near, struct weft_search *search, int32_t
         int32_t row = 0;
         for (int32_t r = 1; r < search->table->n_rows; r++)
             if (search->rows[r] > search->rows[row]) row = r;
-        int32_t k = search->table->problem->n_tiers > 1
-                        ? best_of_all_rows(near, search, strategies)
-                        : best_retreat(near, search, row, strategies);
+        int32_t k = best_retreat(near, search, row, strategies);
         if (k < 0) return false;
         strategies[near->all[k].decision] = near->all[k].strategy;
     }
@@ -265,25 +224,4 @@ enum weft_status weft_near_try(struct weft_search *search, const struct weft_dua
                                struct weft_error *err)
 {
     return weft_near_each(search, dual, allowed, enough_ns, most_tries, try_by_list, search, err);
-}
-
-enum weft_status weft_near_round(struct weft_search *search, const struct weft_dual *dual,
-                                 const uint64_t *allowed, const double *share, int32_t n_starts,
-                                 struct weft_error *err)
-{
-    struct weft_pool pool = {0};
-    struct near near = {.cost = dual->cost};
-    const size_t n_decisions = (size_t)search->table->n_decisions;
-    if (!create(&near, &pool, search->table, n_starts)) {
-        weft_pool_finish(&pool);
-        return weft_fail_memory(err, "strategies near a bound");
-    }
-    list_changes(&near, dual, allowed);
-    for (int32_t start = 0; start < n_starts && !weft_search_is_spent(search); start++) {
-        weft_search_diffuse(search, share, start % 2 != 0, start / 2);
-        if (retreat(&near, search, search->trial) && !was_met(&near, search->trial, n_decisions))
-            weft_search_try(search, search->trial);
-    }
-    weft_pool_finish(&pool);
-    return WEFT_OK;
 }

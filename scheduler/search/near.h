@@ -21,14 +21,7 @@ WEFT_MUST_USE enum weft_status weft_near_try(struct weft_search *search,
                                              int64_t enough_ns, int32_t most_tries,
                                              struct weft_error *err);
 
-/* Tries the shares [n_strategies] of a relaxation dealt out along the decisions, `n_starts` times,
- * each made to fit by the changes that cost least a byte. WEFT_E_SYSTEM only. */
-WEFT_MUST_USE enum weft_status weft_near_round(struct weft_search *search,
-                                               const struct weft_dual *dual,
-                                               const uint64_t *allowed, const double *share,
-                                               int32_t n_starts, struct weft_error *err);
-
-/* The same as the first with what `try` does. */
+/* The same with what `try` does. */
 WEFT_MUST_USE enum weft_status weft_near_each(struct weft_search *search,
                                               const struct weft_dual *dual, const uint64_t *allowed,
                                               int64_t enough_ns, int32_t most_tries,

@@ -1,6 +1,5 @@
 #include "scheduler/search/search.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -500,16 +499,13 @@ static void retreat(struct weft_search *search, const double *share)
     }
 }
 
-/* Shares of a whole that fill it evenly, whatever their number (golden section; root of 2). */
-static const double STARTS_APART = 0.6180339887498949, KINDS_APART = 0.4142135623730951;
-
-void weft_search_diffuse(struct weft_search *search, const double *share, bool backwards,
-                         int32_t start)
+/* Goes through the decisions and takes for each the strategy that the solution's shares so far have
+ * been cheated of most. */
+static void diffuse(struct weft_search *search, const double *share, bool backwards)
 {
     const struct weft_digest *table = search->table;
     double *owed = search->owed; /* [n_kinds] */
-    for (int32_t kind = 0; kind < table->problem->n_kinds; kind++)
-        owed[kind] = start == 0 ? 0 : fmod(start * STARTS_APART + kind * KINDS_APART, 1) - 0.5;
+    memset(owed, 0, (size_t)table->problem->n_kinds * sizeof *owed);
     for (int32_t i = 0; i < table->n_decisions; i++) {
         int32_t u = backwards ? table->n_decisions - 1 - i : i;
         int32_t best = -1;
@@ -540,7 +536,7 @@ void weft_search_round(struct weft_search *search, const double *share)
     retreat(search, share);
     weft_search_try(search, search->trial);
     for (int backwards = 0; backwards < 2 && !weft_search_is_spent(search); backwards++) {
-        weft_search_diffuse(search, share, backwards != 0, 0);
+        diffuse(search, share, backwards != 0);
         retreat(search, share);
         weft_search_try(search, search->trial);
     }

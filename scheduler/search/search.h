@@ -87,12 +87,6 @@ void weft_search_greedy(struct weft_search *search);
  * greatest k that fits (found by halving where decisions are many) and fewer. */
 void weft_search_patterns(struct weft_search *search);
 
-/* Goes through the decisions and takes for each, into `trial`, the strategy that the shares
- * [n_strategies] of a relaxation so far have been cheated of most. `start` 0: of none before the
- * first; others begin with something owed, each with something else. */
-void weft_search_diffuse(struct weft_search *search, const double *share, bool backwards,
-                         int32_t start);
-
 /* Strategies of a solution of the relaxation, share [n_strategies], rounded by sorting
  * and by error diffusion. */
 void weft_search_round(struct weft_search *search, const double *share);

@@ -9,7 +9,6 @@
 
 /* Steps of ascent, and choices near the root's prices, are these divided by what one costs. */
 enum { ASCENT_WORK = 20000000, NEAR_WORK = 50000, MOST_NEAR = 5000 };
-enum { ROUND_WORK = 50000, MOST_ROUNDS = 64 };
 /* Rounds of fixing and relaxing again, as long as one closes this part of what is open. */
 enum { FIXING_ROUNDS = 3 };
 static const double FIXING_GAIN = 0.1;
@@ -173,26 +172,6 @@ static void show_bound(const struct weft_branch *branch)
     if (search->is_shown) weft_work_show_bound(search->budget.work, weft_branch_bound_ns(branch));
 }
 
-/* Tries of so much work, at most so many. */
-static int32_t tries_of(const struct weft_branch *branch, int32_t work, int32_t most)
-{
-    const int32_t size = branch->table->n_slots + branch->table->n_blocks + 1;
-    const int32_t tries = weft_branch_effort(branch->search) * work / size + 1;
-    return tries < most ? tries : most;
-}
-
-/* What the root's relaxation says of strategies, at the root's prices. */
-static enum weft_status round_near(struct weft_branch *branch, struct weft_error *err)
-{
-    const struct weft_proof *proof = branch->proof;
-    weft_proof_enter(branch->proof, 0);
-    if (proof->box->empty) return WEFT_OK;
-    weft_dual_take(branch->dual, &proof->prices[proof->nodes[0].prices]);
-    weft_dual_evaluate(branch->dual, proof->box);
-    return weft_near_round(branch->search, branch->dual, proof->box->allowed, branch->share,
-                           tries_of(branch, ROUND_WORK, MOST_ROUNDS), err);
-}
-
 enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error *err)
 {
     WEFT_TRY(weft_proof_offer_trivial(branch->proof, branch->dual, &branch->bound_by, err));
@@ -201,19 +180,21 @@ enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error 
     WEFT_TRY(bound_node(branch, 0, goal_of(branch, 0), err));
     show_bound(branch);
     weft_search_round(branch->search, branch->share);
-    return round_near(branch, err);
+    return WEFT_OK;
 }
 
 enum weft_status weft_branch_try_near(struct weft_branch *branch, struct weft_error *err)
 {
     const struct weft_proof *proof = branch->proof;
+    int32_t size = branch->table->n_slots + branch->table->n_blocks + 1;
+    int32_t tries = weft_branch_effort(branch->search) * NEAR_WORK / size + 1;
+    if (tries > MOST_NEAR) tries = MOST_NEAR;
     weft_proof_enter(branch->proof, 0);
     if (proof->box->empty) return WEFT_OK;
     weft_dual_take(branch->dual, &proof->prices[proof->nodes[0].prices]);
     weft_dual_evaluate(branch->dual, proof->box);
     return weft_near_try(branch->search, branch->dual, proof->box->allowed,
-                         weft_branch_enough_ns(branch), tries_of(branch, NEAR_WORK, MOST_NEAR),
-                         err);
+                         weft_branch_enough_ns(branch), tries, err);
 }
 
 static enum weft_status place_exactly(struct weft_branch *branch, const int32_t *strategies,

@@ -1,5 +1,6 @@
 /* A random plan that fits, for tests: strategies and slots are drawn, then what does not fit goes
  * back towards the leanest plan. The same seed gives the same plan everywhere. */
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -68,6 +69,51 @@ static int compare(const void *a, const void *b)
     return x->move.item < y->move.item ? -1 : x->move.item > y->move.item;
 }
 
+/* The places of an item's blocks, in the order of items; NULL when it is not needed. */
+static struct place *places_of(const struct weft_digest *table, const int32_t *strategies,
+                               struct place *places, int32_t item)
+{
+    for (int32_t i = 0; i < item; i++) {
+        const struct weft_item *before = &table->problem->items[i].item;
+        if (weft_item_active(before, strategies)) places += before->n_blocks;
+    }
+    return weft_item_active(&table->problem->items[item].item, strategies) ? places : NULL;
+}
+
+/* Blocks stand on their lane in the order in which they are issued, so none is issued before the
+ * one that it comes after: what acquires is launched later, what releases is issued earlier. True
+ * when that changed something. */
+static bool follow(const struct weft_problem_item *of, struct place *places, struct place *after)
+{
+    bool changed = false;
+    for (int32_t b = 0; b < of->item.n_blocks; b++) {
+        if (after[b].slot <= places[b].slot) continue;
+        changed = true;
+        if (of->item.acquires) {
+            places[b].slot = places[b].move.slot = after[b].slot;
+        } else {
+            after[b].slot = places[b].slot;
+            if (after[b].move.launch > after[b].slot) after[b].move.launch = after[b].slot;
+        }
+    }
+    return changed;
+}
+
+static void follow_all(const struct weft_digest *table, const int32_t *strategies,
+                       struct place *places)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int32_t i = 0; i < table->n_items; i++) {
+            const struct weft_problem_item *of = &table->problem->items[i];
+            if (of->after < 0) continue;
+            struct place *own = places_of(table, strategies, places, i);
+            struct place *after = places_of(table, strategies, places, of->after);
+            if (own != NULL && after != NULL) changed |= follow(of, own, after);
+        }
+    }
+}
+
 static void draw_moves(struct draw *draw, const struct weft_digest *table,
                        struct weft_candidate *out, int64_t *rows, struct place *places)
 {
@@ -89,6 +135,7 @@ static void draw_moves(struct draw *draw, const struct weft_digest *table,
                                .move = {.item = i, .slot = slot, .launch = launch}};
         }
     }
+    follow_all(table, out->strategies, places);
     qsort(places, (size_t)out->n_moves, sizeof *places, compare);
     for (int32_t k = 0; k < out->n_moves; k++)
         out->moves[k] = places[k].move;

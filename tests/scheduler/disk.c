@@ -176,3 +176,23 @@ Test(disk, rules_plan_with_state_that_must_be_there)
         random_case_finish(&random);
     }
 }
+
+/* Blocks of items that come after one another are drawn so that every lane can be in time. */
+Test(disk, random_plans_have_a_place_for_every_chain)
+{
+    int32_t n_there = 0;
+    for (uint64_t seed = 1; seed <= TEST_CASES(400, 100); seed++) {
+        struct weft_schedule_options options = {.planner = "random", .seed = seed};
+        struct random_case random;
+        struct weft_plan *plan = NULL;
+        struct weft_error err = {0};
+        random_case_init_tiers(&random, seed);
+        cr_assert_eq(weft_schedule(random.stages.problem, NULL, &options, &plan, NULL, &err),
+                     WEFT_OK, "seed %d: %s", (int)seed, err.text);
+        for (int32_t d = 0; d < random.stages.problem->n_decisions; d++)
+            n_there += weft_plan_chosen(plan, d)->updates_there;
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+    cr_assert_gt(n_there, TEST_CASES(40, 5), "%d units are updated on the host", n_there);
+}

@@ -204,7 +204,9 @@ static enum weft_status list_residents(struct scratch *scratch, struct weft_erro
     const struct weft_program *program = scratch->exec->options.program;
     scratch->n_live = 0;
     for (int32_t b = 0; b < program->n_buffers; b++) {
-        if (weft_buffer_persists(program, &program->buffers[b])) add_live(scratch, b, 0, 0, false);
+        const bool persists = weft_buffer_persists(program, &program->buffers[b]);
+        for (int32_t p = 0; persists && p < program->buffers[b].n_pieces; p++)
+            add_live(scratch, b, p, 0, false);
     }
     return keep_ranges(scratch->exec, scratch->live,
                        weft_exec_join_ranges(scratch->live, scratch->n_live),

@@ -74,7 +74,7 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const struct task *task = argument;
     struct job_rank r;
-    int64_t away_bytes;
+    int64_t away_bytes, touched_bytes;
     job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_VIRTUAL, true);
     if (task->from != NULL) write_state(&r, task->from->state[rank]);
     const int64_t before = task->from != NULL ? STEPS : 0;
@@ -87,6 +87,8 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     OK(weft_exec_settle(r.exec, &err));
     struct weft_hash fingerprint;
     OK(weft_exec_fingerprint(r.exec, &fingerprint, &err));
+    OK(weft_exec_touched_bytes(r.exec, &touched_bytes, &err));
+    job_check_touched(task->job, touched_bytes, "a run");
     const int64_t n = read_state(&r, task->outcome->state[rank], &away_bytes);
     if (rank == 0) {
         const struct weft_program *program = task->job->program;

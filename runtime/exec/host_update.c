@@ -222,6 +222,13 @@ void weft_exec_push_gradient_down(struct weft_exec *exec, struct weft_stream *st
         (struct weft_memory_span){part_at(exec, there, EXEC_HOST_GRADIENT) + from, bytes});
 }
 
+/* Where a block's part of this rank is in what stays of the unit's parameters, counted in slices.
+ */
+static int64_t place_of(const struct weft_exec *exec, const struct exec_unit *unit, int64_t block)
+{
+    return unit->resident ? block * exec->ranks + exec->rank : block;
+}
+
 void weft_exec_push_parameters_up(struct weft_exec *exec, struct weft_stream *stream,
                                   const struct exec_there *there)
 {
@@ -229,9 +236,19 @@ void weft_exec_push_parameters_up(struct weft_exec *exec, struct weft_stream *st
     const enum exec_host_part part =
         unit->nn.dtype == WEFT_F32 ? EXEC_HOST_MASTER : EXEC_HOST_PARAMETERS;
     const int64_t bytes = slice_of(exec, unit) * weft_dtype_bytes(unit->nn.dtype);
-    const int64_t place =
-        unit->resident ? there->block * (int64_t)exec->ranks + exec->rank : (int64_t)there->block;
     weft_exec_push_host_copy(
-        exec, stream, WEFT_COPY_UP, there->at + place * bytes,
+        exec, stream, WEFT_COPY_UP, there->at + place_of(exec, unit, there->block) * bytes,
         (struct weft_memory_span){part_at(exec, there, part) + there->block * bytes, bytes});
+}
+
+void weft_exec_push_rounded(struct weft_exec *exec, struct weft_stream *stream,
+                            const struct exec_unit *unit)
+{
+    const struct weft_memory_span to =
+        weft_exec_host_part(exec->host, unit->index, EXEC_HOST_PARAMETERS);
+    const int64_t bytes = slice_of(exec, unit) * weft_dtype_bytes(unit->nn.dtype);
+    for (int64_t block = 0; block * bytes < to.bytes; block++)
+        weft_arena_read(exec->arena, stream,
+                        (unsigned char *)unit->nn.parameters + place_of(exec, unit, block) * bytes,
+                        bytes, to.at + block * bytes);
 }

@@ -44,5 +44,9 @@ void weft_exec_push_host_update(struct weft_exec *exec, struct weft_stream *stre
                                 const struct exec_there *there);
 void weft_exec_push_parameters_up(struct weft_exec *exec, struct weft_stream *stream,
                                   const struct exec_there *there);
+/* Work of a stream: where the device computes in another dtype than f32, the host gets what the
+ * unit's masters were rounded to, for an update that is skipped sends that up again. */
+void weft_exec_push_rounded(struct weft_exec *exec, struct weft_stream *stream,
+                            const struct exec_unit *unit);
 
 #endif

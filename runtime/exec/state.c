@@ -170,6 +170,7 @@ enum weft_status weft_exec_state_filled(struct weft_exec *exec, struct weft_erro
         else if (unit->states[WEFT_STATE_PARAMETER])
             WEFT_TRY(
                 weft_exec_window_walk(exec, unit, WEFT_STATE_PARAMETER, true, round_chunk, err));
+        if (unit->there) weft_exec_push_rounded(exec, exec->streams[WEFT_STREAM_COMPUTE], unit);
     }
     WEFT_TRY(weft_exec_synchronise(exec, err));
     /* No rank gathers what another has not yet written. */

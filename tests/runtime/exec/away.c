@@ -323,6 +323,43 @@ static void check_homes(int32_t ranks, const char *first, const char *second,
         job_close(&jobs[homes]);
 }
 
+/* The loss on data of step 1, by parameters as they are. */
+static double loss_of(struct job_rank *r)
+{
+    const int64_t samples = r->job->config->train.micro_batch;
+    double loss = 0;
+    OK(weft_data_fill(r->data, 1, r->rank * samples, samples, r->input, r->targets, &err));
+    OK(weft_exec_evaluate(r->exec, r->input, r->targets, &loss, &err));
+    return loss;
+}
+
+/* Gradients of the first step are not finite, so nothing is updated, and what comes up from the
+ * host is what was in the arena. */
+static int train_bad(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    struct weft_error why = {0};
+    struct job_rank r;
+    job_rank_open(&r, argument, rank, ranks, WEFT_CLOCK_VIRTUAL, true);
+    const double before = loss_of(&r);
+    job_rank_step(&r, 1);
+    CHECK(weft_exec_settle(r.exec, &why) == WEFT_E_NUMERIC, "the step is good: %s", why.text);
+    const double after = loss_of(&r);
+    CHECK(after == before, "rank %d: loss %.17g, not %.17g", rank, after, before);
+    job_rank_close(&r);
+    return 0;
+}
+
+static void check_bad(enum weft_policy policy)
+{
+    struct job job;
+    open_job(&job, UPDATED_THERE, 2, "train.clip_norm=0", "train.precision.compute=\"bf16\"");
+    job_plan_policy(&job, policy, false);
+    CHECK(count_there(job.program) > 0, "nothing is updated on the host");
+    OK(weft_failpoint_parse("backward:rank=1:step=2:do=nan", &job.failpoint, &err));
+    CHECK(ranks_run(2, train_bad, &job) == 0, "a rank failed");
+    job_close(&job);
+}
+
 static void check_refusals(void)
 {
     struct weft_error why = {0};
@@ -371,6 +408,8 @@ RANKS_TEST(away)
     struct outcome *outcomes = job_shared((HOMES + 2) * sizeof *outcomes);
     check_refusals();
     check_sums();
+    check_bad(WEFT_POLICY_FSDP);
+    check_bad(WEFT_POLICY_ZERO1);
     check_homes(1, "train.clip_norm=0.5", NULL, outcomes);
     check_homes(2, "train.clip_norm=0.5", "train.precision.compute=\"bf16\"", outcomes);
     check_homes(2, "train.clip_norm=0", "train.grad_accum=3", outcomes);

@@ -4,7 +4,7 @@
     ways    a Llama-3-8B shape that one rank with 80 GB trains: ilp with state streamed through the
             device, with state that is also updated on the host, with activations away, with both; and
             every rule that offloads
-    limits  four models on 8 ranks, --points limits each from the least that fits to the last that
+    limits  four models (--models) on 8 ranks, --points limits each from the least that fits to the last that
             matters: ilp beside the fastest of these rules, and its proven gap
 
 Both when none is named. Plans are judged by the simulator; times are analytic. --record writes
@@ -25,7 +25,7 @@ MODELS = ["llama-3-8b", "gpt2-xl", "gpt3-13b", "llama-3-70b"]
 RULES = ["zero-offload", "twin-flow", "fsdp2-cpu-offload", "offload-stream", "offload-greedy",
          "deepcompile-offload"]
 WIDE = {"alpha": "10us", "bandwidth": "64GB/s"}
-# Of one rank of eight, which share what their node's memory and cores do.
+# What one rank of eight gets: they share their node's memory and cores.
 SHARED = {"memory_limit": "512GB", "down": {"alpha": "10us", "bandwidth": "50GB/s"},
           "up": {"alpha": "10us", "bandwidth": "50GB/s"}, "update": "40GB/s"}
 SHAPE_8B = {
@@ -78,9 +78,9 @@ def ways(build):
     return rows, steps["zero-offload"][0] / best
 
 
-def limits(build, points):
+def limits(build, models, points):
     rows, gaps, slower = [], [], 0
-    for model in MODELS:
+    for model in models:
         said = weft(build, "sweep", str(ROOT / f"configs/runs/{model}.json"), "--json", "--points",
                     str(points), "--planners", ",".join(["ilp", *RULES]),
                     "--set", f"cluster.host={json.dumps(SHARED)}")
@@ -109,6 +109,7 @@ def main():
     parser.add_argument("parts", nargs="*", choices=["ways", "limits", []], default=[])
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--points", type=int, default=8)
+    parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
     parts = arguments.parts or ["ways", "limits"]
@@ -119,7 +120,7 @@ def main():
             results.record("offload", "ways", rows,
                            {"steps of zero-offload over ilp's": (f"{gain:.2f}", gain >= 1.4)})
     if "limits" in parts:
-        rows, gaps, slower = limits(arguments.build, arguments.points)
+        rows, gaps, slower = limits(arguments.build, arguments.models.split(","), arguments.points)
         show("limits", ["model", "limit", "ilp", "gap", "best rule", "its step", "over ilp's"], rows)
         if arguments.record:
             results.record("offload", "limits", rows, {

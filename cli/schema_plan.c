@@ -84,8 +84,10 @@ static const struct weft_schema_object decision = OBJECT("What is decided.", dec
 
 static const struct weft_schema_key item_keys[] = {
     {"decision", COUNT, "whose it is", NULL, false, false},
-    {"kind", TEXT, "a collective, read or write of state, saved_down or saved_up", NULL, false,
-     false},
+    {"kind", TEXT,
+     "a collective; read, write, state_up, state_down; gradient_down, host_update, parameters_up; "
+     "saved_down, saved_up",
+     NULL, false, false},
     {"gather", COUNT, "which of its kind in a step", NULL, false, false},
     {"strategies", TEXTS, "under which it exists", NULL, false, false},
     {"acquires", TRUTH, "else it releases", NULL, false, false},

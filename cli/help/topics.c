@@ -72,6 +72,10 @@ static void list_policies(add_fn *add, struct weft_text *out)
         add(out, weft_policy_name((enum weft_policy)p), weft_text_chars(&text));
         weft_text_finish(&text);
     }
+    add(out, "...+host",
+        "with state in the host's memory, copied up for its update and down behind");
+    add(out, "...+host-update", "with state in the host's memory, updated there");
+    add(out, "...+disk", "with state on a disk, read for its update and written behind it");
 }
 
 struct key_list {

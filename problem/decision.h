@@ -34,6 +34,12 @@ struct weft_problem_strategy {
     bool updates_there;  /* on the host: its unit's state is updated there, not on the device */
 };
 
+/* How a unit's strategy keeps state. */
+static inline enum weft_keep weft_strategy_keeps(const struct weft_problem_strategy *strategy)
+{
+    return strategy->updates_there ? WEFT_KEEP_HOST_UPDATE : (enum weft_keep)strategy->home;
+}
+
 struct weft_problem_decision {
     const char *name;
     int32_t first_strategy; /* where its strategies are in arrays of all decisions' strategies */

@@ -331,8 +331,7 @@ static uint64_t strategies_of(const struct builder *b, const struct weft_item *i
     uint64_t strategies = 0;
     for (int32_t k = 0; k < to->n_strategies; k++) {
         const struct weft_problem_strategy *of = &to->strategies[k];
-        const enum weft_keep keep =
-            of->updates_there ? WEFT_KEEP_HOST_UPDATE : (enum weft_keep)of->home;
+        const enum weft_keep keep = weft_strategy_keeps(of);
         uint64_t own = weft_weighed_strategies(weighed, 1u << of->policy) &
                        weft_weighed_keeps(weighed, 1u << keep);
         if ((item->strategies & own) != 0) strategies |= UINT64_C(1) << k;

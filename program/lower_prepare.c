@@ -69,7 +69,7 @@ static enum weft_status list_keeps(struct weft_lowering *lowering, struct weft_e
     if (keeps == NULL) return weft_fail_memory(err, "program");
     for (int32_t u = 0; u < program->n_units; u++) {
         const struct weft_problem_strategy *chosen = weft_plan_chosen(lowering->plan, u);
-        keeps[u] = chosen->updates_there ? WEFT_KEEP_HOST_UPDATE : (enum weft_keep)chosen->home;
+        keeps[u] = weft_strategy_keeps(chosen);
         if (keeps[u] != WEFT_KEEP_DEVICE) program->keeps = keeps;
     }
     return WEFT_OK;
@@ -125,8 +125,7 @@ static bool is_known(const struct weft_problem_decision *decision,
     const size_t length = strlen(policy);
     if (strncmp(strategy->name, policy, length) != 0) return false;
     if (strategy->name[length] == '\0') return strategy->home == WEFT_HOME_DEVICE;
-    const enum weft_keep keep =
-        strategy->updates_there ? WEFT_KEEP_HOST_UPDATE : (enum weft_keep)strategy->home;
+    const enum weft_keep keep = weft_strategy_keeps(strategy);
     return keep != WEFT_KEEP_DEVICE && strategy->name[length] == '+' &&
            strcmp(strategy->name + length + 1, weft_keep_names[keep]) == 0;
 }

@@ -85,14 +85,14 @@ struct away {
     int64_t bytes, ns;
 };
 
-/* What a unit that stays holds of the device for its state, all the time; 0: it may not stay. */
+/* What a unit that stays holds of the device for its state, all the time; -1: it may not stay. */
 static int64_t state_that_stays(const struct weft_problem *problem, int32_t decision,
                                 enum weft_policy policy)
 {
     const struct weft_problem_decision *of = &problem->decisions[decision];
     const int32_t k = weft_decision_of_policy(of, policy);
     int64_t bytes = 0;
-    if (k < 0 || of->strategies[k].home != WEFT_HOME_DEVICE) return 0;
+    if (k < 0 || of->strategies[k].home != WEFT_HOME_DEVICE) return -1;
     for (int32_t h = 0; h < of->strategies[k].n_holds; h++)
         if (of->strategies[k].holds[h].category == WEFT_CATEGORY_OPTIMIZER_STATE)
             bytes += of->strategies[k].holds[h].bytes;
@@ -138,9 +138,11 @@ void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct w
         weft_table_cell(&table, "%s", plan->problem->decisions[d].name);
         weft_table_cell(&table, "%s%s", weft_home_names[home],
                         weft_plan_chosen(plan, d)->updates_there ? ", updated there" : "");
-        weft_table_cell(&table, "%s", weft_units_show_bytes(away.bytes, bytes));
+        weft_table_cell(&table, "%s",
+                        away.bytes < 0 ? "-" : weft_units_show_bytes(away.bytes, bytes));
         weft_table_cell(&table, "%s", weft_units_show_ns(away.ns, ns));
-        weft_table_cell(&table, "%s", weft_units_show_bytes((int64_t)a_ms, rate));
+        weft_table_cell(&table, "%s",
+                        away.bytes < 0 ? "-" : weft_units_show_bytes((int64_t)a_ms, rate));
     }
     if (n > 0) {
         weft_text_add(out, "what is away, and the device's memory that it frees for its time\n");

@@ -239,9 +239,14 @@ def what_is_updated_on_the_host_is_told(weft):
     table = weft.expect(0, "explain", "plan.json", "--all").split("what is away")[1].split("\n\n")[0]
     rows = table.splitlines()[2:]
     assert len(rows) == host["units"] and all("host, updated there" in row for row in rows), table
-    assert not any("      0 B" in row for row in rows), "it frees what would have stayed"
+    assert all(" - " in row for row in rows), "what may not stay frees nothing that is known"
     told = " ".join(weft.expect(0, "verify", "plan.json", "--config", path).split())
     assert "safe in every timing" in told, told
+    may_stay = {"cluster__host": HOST, "plan__offload": {**HERE, "update": ["host"]}}
+    plan(weft, config(weft, (least(weft, **may_stay) + least(weft)) // 2, **may_stay))
+    table = weft.expect(0, "explain", "plan.json", "--all").split("what is away")[1].split("\n\n")[0]
+    rows = [row for row in table.splitlines()[2:] if "updated there" in row]
+    assert rows and not any(" - " in row or " 0 B " in row for row in rows), table
     code, _, err = weft.run("plan", config(weft, 1 << 30, cluster__host=HOST, plan__policies="dp",
                                            plan__offload=THERE))
     assert code == 65 and "plan.offload.update" in err, err

@@ -2,7 +2,7 @@
 """Changes one line at a time and sees whether the test that must notice it does.
 
     tests/mutants/mutants.py [NAME...] [--sample K [--seed S]] [--work DIR] [-j N]
-    tests/mutants/mutants.py --check [BUILD]
+    tests/mutants/mutants.py --check [BUILD [--no-gpu]]
 
 mutants.txt lists the changes ("mutants"), by file:
 
@@ -23,7 +23,8 @@ pass before anything is changed, else nothing it says of a mutant counts. Every 
 test failed, or ran ten times as long as it should), alive (it passed) or not applicable (it cannot be
 run here). The last line counts. Exit 1 if any is alive, 2 if the list is wrong: a text that stands
 nowhere or twice, a change that does not compile, a test that there is not or that fails unchanged.
---check looks at the list alone, and with BUILD at its tests' names.
+--check looks at the list alone, and with BUILD at its tests' names. A build without nvcc lacks some or all
+of the tests named `emulation...`; with --no-gpu they may be absent.
 """
 import argparse
 import fnmatch
@@ -42,6 +43,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mutants.txt")
 HEAD = re.compile(r"(\w+): ([\w-]+)(?: (\S+))?")
 BUILD, SKIPPED = "build", 77
+OF_GPU = re.compile(r"emulation(-|$)")  # not in a build without CUDA
 
 
 class Wrong(Exception):
@@ -93,8 +95,8 @@ def read_list():
     return mutants
 
 
-def check(mutants, build):
-    """What is wrong with the list, as far as one sees without building anything."""
+def check(mutants, build, no_gpu):
+    """Faults of the list that show without building anything."""
     wrong = []
     for mutant in mutants:
         try:
@@ -104,7 +106,8 @@ def check(mutants, build):
     if build:
         known = {test["name"] for test in tests_of(build)}
         wrong += [f"{mutant.where()}: there is no test {mutant.test}"
-                  for mutant in mutants if mutant.test not in known]
+                  for mutant in mutants if mutant.test not in known
+                 and not (no_gpu and OF_GPU.match(mutant.test))]
     return wrong
 
 
@@ -142,6 +145,11 @@ def copy_tree(tree):
         shutil.copy(source, copy)
 
 
+def has_nvcc():
+    home = subprocess.run(["sh", ROOT / "scripts/find_cuda.sh"], capture_output=True, text=True).stdout
+    return home != "" and os.access(Path(home.strip()) / "bin/nvcc", os.X_OK)
+
+
 class Bench:
     """The copy of the tree, its build, and what is known of its tests."""
 
@@ -151,7 +159,7 @@ class Bench:
         copy_tree(self.tree)
         if not (self.build / "build.ninja").is_file():
             subprocess.run(["meson", "setup", str(self.build), str(self.tree),
-                            "--buildtype=release", "-Dgpu=disabled"],
+                            "--buildtype=release", f"-Dgpu={'enabled' if has_nvcc() else 'auto'}"],
                            check=True, stdout=subprocess.DEVNULL)
         subprocess.run(["ninja", "-C", str(self.build), "build.ninja"], check=True,
                        stdout=subprocess.DEVNULL)
@@ -194,6 +202,8 @@ class Bench:
     def measure(self, mutant):
         """Seconds that the test takes unchanged; None when it cannot be run here."""
         if mutant.test not in self.tests:
+            if OF_GPU.match(mutant.test) and not has_nvcc():
+                return None
             raise Wrong(f"{mutant.where()}: there is no test {mutant.test}")
         if mutant.what() not in self.usual:
             test = self.tests[mutant.test]
@@ -259,13 +269,14 @@ def main():
     parser.add_argument("--work", type=Path, default=ROOT / "build-mutants")
     parser.add_argument("-j", dest="jobs", type=int, default=2)
     parser.add_argument("--check", nargs="?", const="", metavar="BUILD")
+    parser.add_argument("--no-gpu", action="store_true")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         mutants = read_list()
         if options.check is None:
             sys.exit(judge_all(choose(mutants, options), options))
-        wrong = check(mutants, options.check)
+        wrong = check(mutants, options.check, options.no_gpu)
         print("\n".join([*wrong, f"{len(mutants)} mutants, {len(wrong)} wrong"]))
         sys.exit(2 if wrong or not mutants else 0)
     except Wrong as fault:

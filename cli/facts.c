@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include "base/machine/cgroup.h"
+#include "base/machine/cores.h"
 #include "base/machine/memory.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "cli/build.h"
 #include "cli/commit.h"
 #include "runtime/comm/local.h"
-#include "runtime/device/futex.h"
 #include "runtime/launch/launch.h"
 #include "runtime/nn/cpu/gemm/gemm.h"
 
@@ -71,8 +71,14 @@ static void tell_machine(struct weft_text *out)
 
 static void tell_cores(struct weft_text *out)
 {
+    struct weft_core_limits limits;
+    weft_core_limits_read(&weft_cgroup_files, &limits);
     weft_text_addf(out, "%ld, of which this process may use %d", sysconf(_SC_NPROCESSORS_ONLN),
-                   (int)weft_cores());
+                   (int)limits.allowed);
+    if (limits.quota > 0)
+        weft_text_addf(out, "; a CPU quota gives it the time of %.2f (%s): %d thread%s by default",
+                       limits.quota, limits.quota_name, (int)weft_core_limits_threads(&limits),
+                       weft_core_limits_threads(&limits) == 1 ? "" : "s");
 }
 
 static void tell_load(struct weft_text *out)
@@ -203,8 +209,9 @@ extern char **environ;
 
 static void tell_environment(struct weft_text *out)
 {
-    static const char *const prefixes[] = {"WEFT_",   "OMP_", "OPENBLAS_", "DNNL_",
-                                           "ONEDNN_", "LD_",  "MALLOC_",   "GLIBC_TUNABLES"};
+    static const char *const prefixes[] = {"WEFT_",     "OMP_",          "GOMP_",   "KMP_",
+                                           "OPENBLAS_", "DNNL_",         "ONEDNN_", "LD_",
+                                           "MALLOC_",   "GLIBC_TUNABLES"};
     for (char **at = environ; *at != NULL; at++)
         for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
             if (strncmp(*at, prefixes[i], strlen(prefixes[i])) == 0)

@@ -34,7 +34,7 @@ struct weft_cluster {
         double compute, channel; /* share of its speed that each loses while both run */
     } contention;
     bool emulate_link;   /* "emulate": the local communicator paces itself by link.intra */
-    int64_t threads;     /* compute threads a rank; 0 = cores / ranks */
+    int64_t threads;     /* compute threads a rank; 0 = weft_cores() / ranks */
     bool bind;           /* each local rank keeps to its share of the cores */
     int64_t timeout_ns;  /* of waiting for a rank in a collective */
     const char *profile; /* path, relative to the config's directory resolved; NULL = analytic */

@@ -138,7 +138,7 @@ static const struct weft_field cluster_fields[] = {
     {"emulate", WEFT_FIELD_BOOL, AT(weft_cluster, emulate_link), "false", 0, 0, NULL, NULL,
      "local ranks pace their communication by link.intra"},
     {"threads", WEFT_FIELD_INTEGER, AT(weft_cluster, threads), "0", 0, 1024, NULL, NULL,
-     "compute threads of a rank; 0: cores / ranks"},
+     "compute threads of a rank; 0: cores, or CPU quota, / ranks"},
     {"bind", WEFT_FIELD_BOOL, AT(weft_cluster, bind), "false", 0, 0, NULL, NULL,
      "each local rank keeps to cores of its own, an equal share of those that Weft may use "
      "(affinity, "

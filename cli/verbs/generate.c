@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "base/json/json.h"
+#include "base/machine/cores.h"
 #include "base/utf8.h"
 #include "base/watch.h"
 #include "cli/command.h"
 #include "library/run_directory.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
-#include "runtime/device/futex.h"
 #include "runtime/train/corpora.h"
 
 enum { MOST_TOKENS = 1 << 24, DEFAULT_TOKENS = 256, BYTE_VALUES = 256, NEWLINE = 10 };

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/machine/cores.h"
 #include "cli/process/children.h"
 #include "cli/verbs/sweep.h"
 #include "scheduler/planners/table.h"
@@ -138,11 +139,9 @@ static enum weft_status check_place(const char *flag, const char *path, struct w
 enum weft_status weft_sweep_read_options(const struct weft_cli *cli,
                                          struct weft_sweep_options *options, struct weft_error *err)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const int32_t cores = weft_cores();
     *options = (struct weft_sweep_options){.points = DEFAULT_POINTS};
-    options->jobs = cores < 1                    ? 1
-                    : cores > WEFT_CHILDREN_MOST ? WEFT_CHILDREN_MOST
-                                                 : (int32_t)cores;
+    options->jobs = cores < WEFT_CHILDREN_MOST ? cores : WEFT_CHILDREN_MOST;
     if (strcmp(cli->operands[0], "-") == 0)
         return weft_fail(err, WEFT_E_USAGE,
                          "sweep reads its config once a plan: give a file, not -");

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/machine/cores.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "runtime/device/futex.h"

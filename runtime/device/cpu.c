@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
+#include "base/machine/cores.h"
 #include "runtime/device/futex.h"
 
 enum {

@@ -1,9 +1,8 @@
-#define _GNU_SOURCE /* syscall, sched_getaffinity */
+#define _GNU_SOURCE /* syscall */
 #include "runtime/device/futex.h"
 
 #include <limits.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -22,12 +21,4 @@ void weft_futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t timeout_ns, 
 void weft_futex_wake(_Atomic uint32_t *word, bool shared)
 {
     syscall(SYS_futex, word, shared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-int32_t weft_cores(void)
-{
-    cpu_set_t set;
-    int cores = 0;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
-    return cores > 0 ? cores : 1;
 }

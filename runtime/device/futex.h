@@ -14,9 +14,6 @@
 void weft_futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t timeout_ns, bool shared);
 void weft_futex_wake(_Atomic uint32_t *word, bool shared); /* everybody */
 
-/* Cores that this process may run on, at least 1. */
-int32_t weft_cores(void);
-
 /* Tells the core that this is a waiting loop. */
 static inline void weft_cpu_relax(void)
 {

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/machine/cores.h"
 #include "offload/service.h"
-#include "runtime/device/futex.h"
 #include "runtime/exec/parts.h"
 
 enum { MOST_THREADS = 64 };

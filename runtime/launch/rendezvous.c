@@ -1,13 +1,12 @@
-#define _GNU_SOURCE /* sched_getaffinity */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/machine/cores.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/spawn.h"
 
@@ -147,9 +146,6 @@ void weft_rendezvous_finish(struct weft_rendezvous *r)
 int32_t weft_rendezvous_threads(const struct weft_rendezvous *rendezvous, int64_t asked)
 {
     if (asked > 0) return asked < INT32_MAX ? (int32_t)asked : INT32_MAX;
-    cpu_set_t set;
-    int cores = 0;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
-    int32_t threads = rendezvous->ranks > 0 ? cores / rendezvous->ranks : 1;
+    int32_t threads = rendezvous->ranks > 0 ? weft_cores() / rendezvous->ranks : 1;
     return threads > 0 ? threads : 1;
 }

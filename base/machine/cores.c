@@ -1,0 +1,72 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "base/machine/cores.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { PATH_BYTES = 1100 };
+
+/* Version 2 writes quota and period in one file, version 1 in two. */
+static const char quota_v2[] = "cpu.max", quota_v1[] = "cpu.cfs_quota_us",
+                  period_v1[] = "cpu.cfs_period_us";
+
+/* The first numbers of a group's file, at most two; returns how many. "max" is none. */
+static int read_numbers(const char *directory, const char *name, int64_t out[2])
+{
+    char path[PATH_BYTES];
+    const int length = snprintf(path, sizeof path, "%s/%s", directory, name);
+    if (length < 0 || length >= PATH_BYTES) return 0;
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return 0;
+    const int n = fscanf(file, "%" SCNd64 " %" SCNd64, &out[0], &out[1]);
+    fclose(file);
+    return n < 0 ? 0 : n;
+}
+
+static bool read_quota(int version, const char *directory, int64_t quota_period[2])
+{
+    if (version == 2) return read_numbers(directory, quota_v2, quota_period) == 2;
+    int64_t period[2];
+    if (read_numbers(directory, quota_v1, quota_period) < 1) return false;
+    if (read_numbers(directory, period_v1, period) < 1) return false;
+    quota_period[1] = period[0];
+    return true;
+}
+
+static void take_least_quota(void *context, int version, const char *directory)
+{
+    struct weft_core_limits *limits = context;
+    int64_t quota_period[2];
+    /* Version 1 says -1 for no quota. */
+    if (!read_quota(version, directory, quota_period)) return;
+    if (quota_period[0] <= 0 || quota_period[1] <= 0) return;
+    const double quota = (double)quota_period[0] / (double)quota_period[1];
+    if (limits->quota > 0 && quota >= limits->quota) return;
+    limits->quota = quota;
+    snprintf(limits->quota_name, sizeof limits->quota_name, "%s of %.1024s",
+             version == 2 ? quota_v2 : quota_v1, directory);
+}
+
+void weft_core_limits_read(const struct weft_cgroup_files *groups, struct weft_core_limits *out)
+{
+    cpu_set_t set;
+    *out = (struct weft_core_limits){.allowed = 1};
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+        out->allowed = CPU_COUNT(&set);
+    weft_cgroup_visit(groups, "cpu", take_least_quota, out);
+}
+
+int32_t weft_core_limits_threads(const struct weft_core_limits *limits)
+{
+    if (limits->quota <= 0 || limits->quota >= limits->allowed) return limits->allowed;
+    return limits->quota < 1 ? 1 : (int32_t)limits->quota;
+}
+
+int32_t weft_cores(void)
+{
+    struct weft_core_limits limits;
+    weft_core_limits_read(&weft_cgroup_files, &limits);
+    return weft_core_limits_threads(&limits);
+}

@@ -217,6 +217,12 @@ static void tell_environment(struct weft_text *out)
             if (strncmp(*at, prefixes[i], strlen(prefixes[i])) == 0)
                 weft_text_addf(out, "%s%s", out->length > 0 ? " " : "", *at);
     if (out->length == 0) weft_text_add(out, "nothing set that changes a run");
+    const char *const *binding = weft_binding_variables;
+    while (*binding != NULL && getenv(*binding) == NULL)
+        binding++;
+    if (*binding != NULL)
+        weft_text_addf(out, "; ranks do not follow %s: cluster.bind gives them cores of their own",
+                       *binding);
 }
 
 const struct weft_fact weft_facts[] = {

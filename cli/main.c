@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/stack.h"
 #include "base/wrap.h"
+#include "cli/process/affinity.h"
 #include "cli/process/solver.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -117,6 +118,7 @@ int main(int argc, char **argv)
     static struct weft_cli cli = {.emitted = &emitted, .solver = &solver};
     static struct weft_error err;
     const struct weft_command *command = NULL;
+    weft_affinity_restore();
     keep_standard_streams();
     /* A closed pipe is a write error like any other, with a message and an exit code. */
     signal(SIGPIPE, SIG_IGN);

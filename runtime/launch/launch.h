@@ -30,6 +30,10 @@ struct weft_launch_options {
     void *look_context;
 };
 
+/* Variables by which an OpenMP runtime binds threads to cores. Each rank would take the same cores,
+ * so ranks are started with binding off. NULL at the end. */
+extern const char *const weft_binding_variables[];
+
 struct weft_launch_outcome {
     int32_t rank;                 /* that failed first, -1 when none did */
     int exit_code, signal_number; /* its; 0 */
@@ -77,7 +81,8 @@ bool weft_rendezvous_find_stranger(struct weft_stranger *out);
  * the other launcher. */
 WEFT_MUST_USE enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err);
 
-/* Compute threads of this rank: `asked`, or its share of the cores when that is 0; at least 1. */
+/* Compute threads of this rank: `asked`, or its share of weft_cores() when that is 0; at least 1.
+ */
 int32_t weft_rendezvous_threads(const struct weft_rendezvous *rendezvous, int64_t asked);
 
 #endif

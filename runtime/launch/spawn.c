@@ -14,7 +14,11 @@
 
 extern char **environ;
 
-enum { SETTINGS = 8 };
+enum { SETTINGS = 10 };
+
+/* Ranks get the first with another value, and not the others. */
+const char *const weft_binding_variables[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
+                                              "KMP_AFFINITY", NULL};
 
 /* Environment */
 
@@ -32,6 +36,15 @@ static bool is_replaced(const char *setting, const char *const *by, int32_t n)
     return false;
 }
 
+/* A thread limit would leave a rank fewer threads than it is told to have. */
+static bool is_dropped(const char *setting)
+{
+    if (has_name(setting, "OMP_THREAD_LIMIT")) return true;
+    for (const char *const *name = weft_binding_variables; *name != NULL; name++)
+        if (has_name(setting, *name)) return true;
+    return false;
+}
+
 static const char *show_fds(const struct weft_spawn *spawn, struct weft_pool *pool)
 {
     struct weft_text text;
@@ -45,8 +58,8 @@ static const char *show_fds(const struct weft_spawn *spawn, struct weft_pool *po
     return shown;
 }
 
-/* What the launcher tells a rank. Waiting OpenMP threads must sleep: beside them there is a
- * communication thread that needs the core. */
+/* The launcher's settings of a rank. Waiting OpenMP threads must sleep, because a communication
+ * thread needs the core. Their number is fixed, because sums depend on it. */
 static bool make_settings(const struct weft_spawn *spawn, int32_t rank, struct weft_pool *pool,
                           const char *settings[SETTINGS])
 {
@@ -60,6 +73,8 @@ static bool make_settings(const struct weft_spawn *spawn, int32_t rank, struct w
         weft_pool_format(pool, "OMP_NUM_THREADS=%d", spawn->threads),
         weft_pool_format(pool, "OPENBLAS_NUM_THREADS=%d", spawn->threads),
         "OMP_WAIT_POLICY=passive",
+        "OMP_PROC_BIND=false",
+        "OMP_DYNAMIC=false",
     };
     for (int i = 0; i < SETTINGS; i++) {
         if (made[i] == NULL) return false;
@@ -82,7 +97,7 @@ static char **make_environment(const struct weft_spawn *spawn, int32_t rank, str
     if (all == NULL || !make_settings(spawn, rank, pool, settings)) return NULL;
     for (size_t i = 0; i < inherited; i++) {
         if (!is_replaced(environ[i], options->environment, options->n_environment) &&
-            !is_replaced(environ[i], settings, SETTINGS))
+            !is_replaced(environ[i], settings, SETTINGS) && !is_dropped(environ[i]))
             all[n++] = environ[i];
     }
     for (int32_t i = 0; i < options->n_environment; i++) {

@@ -2,7 +2,7 @@
 #
 #   make          build into build/
 #   make demo     build the program alone, then run `weft demo`
-#   make check    build and run every test (plain, ASan+UBSan, TSan)
+#   make check    build and run the tests (plain, ASan+UBSan, TSan); check-all: every variant of them
 #   make bench    re-create the figures of bench/ (minutes; leave the machine alone meanwhile)
 #   make format   clang-format over the sources
 
@@ -29,6 +29,10 @@ check:
 	@sh scripts/packages.sh strace g++
 	@sh scripts/check.sh
 
+check-all:
+	@sh scripts/packages.sh strace g++
+	@sh scripts/check.sh all
+
 bench: all
 	@sh bench/run.sh $(BUILD)
 
@@ -38,4 +42,4 @@ format:
 clean:
 	rm -rf build build-*
 
-.PHONY: all program packages demo check bench format clean
+.PHONY: all program packages demo check check-all bench format clean

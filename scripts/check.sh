@@ -1,12 +1,25 @@
 #!/bin/sh
-# Builds and runs every test: plain, under ASan+UBSan (but suite `plain`), and the races under TSan; and compiles the
-# product with clang where there is one. Ends with what was skipped and why, and one line that counts.
+# Usage: check.sh [all]. Builds and runs the tests: plain, under ASan+UBSan, and the races under TSan. It also builds the
+# product without a GPU part, by clang if there is one. Suite `plain` never runs under sanitizers, because it compares
+# text or bits. `all` adds suite `repeats` under sanitizers and suite `thorough` to the plain tests: other tests cover
+# the same code. The end lists the slowest tests, failures, skipped tests with reasons, and one line that counts.
+# After a green run build-check/passed holds the tested commit.
 set -u
 cd "$(dirname "$0")/.."
+rm -f build-check/passed
+usual="--no-suite thorough"
+sanitized_too="--no-suite style --no-suite plain --no-suite repeats"
+kernels_for="-Dgpu_code=90"
+if [ "${1:-}" = all ]; then
+    usual=""
+    sanitized_too="--no-suite style --no-suite plain"
+    kernels_for=""
+fi
 logs=""
 broken=""
 # Many tests wait for processes and clocks more than they compute.
 at_once=$(($(nproc) * 2))
+begun=$(date +%s)
 
 configure() { # directory, meson options...
     directory=$1
@@ -40,11 +53,13 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
     fi
 }
 
-# Kernels are built by nvcc too where there is one; tests say what is missing.
-gpu=auto
-if cuda=$(sh scripts/find_cuda.sh) && [ -x "$cuda/bin/nvcc" ]; then gpu=enabled; fi
-configure build-check -Dwerror=true -Ddebug=false -Dgpu=$gpu || broken="$broken plain(configure)"
-run_suites plain build-check "" -t 2
+# If there is an nvcc it builds the kernels, for one GPU unless all is wanted: ptxas takes minutes for six.
+gpu="-Dgpu=auto"
+if cuda=$(sh scripts/find_cuda.sh) && [ -x "$cuda/bin/nvcc" ]; then gpu="-Dgpu=enabled $kernels_for"; fi
+# shellcheck disable=SC2086
+configure build-check -Dwerror=true -Ddebug=false $gpu || broken="$broken plain(configure)"
+# shellcheck disable=SC2086
+run_suites plain build-check "" -t 2 $usual
 # Sanitizers watch code that is compiled in less than half the time at -O1, with lines and no variables. Warnings
 # are the plain build's: what gcc warns of hangs on what it optimises.
 sanitized="-Doptimization=1 -Ddebug=false -Dc_args=-g1 -Dcpp_args=-g1 -Db_lundef=false"
@@ -52,20 +67,19 @@ sanitized="-Doptimization=1 -Ddebug=false -Dc_args=-g1 -Dcpp_args=-g1 -Db_lundef
 configure build-asan $sanitized -Db_sanitize=address,undefined ||
     broken="$broken sanitizers(configure)"
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-run_suites asan+ubsan build-asan "" -t 6 --no-suite style --no-suite plain
+# shellcheck disable=SC2086
+run_suites asan+ubsan build-asan "" -t 6 $sanitized_too
 # shellcheck disable=SC2086
 configure build-tsan $sanitized -Db_sanitize=thread ||
     broken="$broken tsan(configure)"
 export TSAN_OPTIONS=halt_on_error=1
 races=$(python3 scripts/test_programs.py build-tsan race) || broken="$broken tsan(tests)"
 run_suites tsan build-tsan "$races" -t 8 --suite race
-clang=$(command -v clang || true)
-if [ -n "$clang" ]; then
-    echo "== clang"
-    CC=clang configure build-clang --buildtype=release -Dwerror=true -Dgpu=disabled && ninja -C build-clang program library/libweft.a >build-clang.log 2>&1 || {
-        tail -n 60 build-clang.log
-        broken="$broken clang(build)"
-    }
-fi
-[ -n "$clang" ] || logs="$logs skipped=clang:not-installed"
-python3 scripts/count_tests.py "$broken" $logs
+compiler=$(command -v clang || echo "${CC:-gcc}")
+CC=$compiler configure build-no-gpu --buildtype=release -Dwerror=true -Dgpu=disabled ||
+    broken="$broken no-gpu(configure)"
+run_suites no-gpu build-no-gpu "program library/libweft.a library/libweft.so" --suite style
+[ "${compiler##*/}" = clang ] || logs="$logs skipped=clang:not-installed"
+echo "$(($(date +%s) - begun)) s in all"
+python3 scripts/count_tests.py "$broken" $logs || exit 1
+git rev-parse HEAD >build-check/passed 2>/dev/null || rm -f build-check/passed

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Adds up the tests of stages: count_tests.py BROKEN NAME=BUILD... [skipped=what:why]...
 
-Prints what failed and what was skipped, each by name and with its reason, and last
+Prints the ten slowest tests, then what failed and what was skipped, each by name and with its reason, and last
 'N passed, N failed, N skipped'. A test is a case: of a program that speaks TAP (Criterion's, and the
 Python ones) each line of its report, of a plain program the program. What says nothing has not
 passed: a program that ends without its report, or with fewer cases than it announced, or badly
@@ -22,7 +22,7 @@ GOOD = ("OK", "EXPECTEDFAIL")
 
 class Count:
     def __init__(self):
-        self.passed, self.failed, self.skipped = 0, [], []
+        self.passed, self.failed, self.skipped, self.took = 0, [], [], []
 
     def skip(self, name, reason):
         if reason:
@@ -73,6 +73,8 @@ class Count:
             if test is None:
                 self.failed.append(f"{name}: did not run")
                 continue
+            if "duration" in test:
+                self.took.append((test["duration"], name))
             output = (test.get("stdout") or "").strip().splitlines()
             if protocols[short] == "tap":
                 self.report(name, test, output)
@@ -98,6 +100,8 @@ def main():
             count.skip(what, why.replace("-", " "))
         else:
             count.stage(stage, Path(value), protocols_of(Path(value)))
+    for seconds, name in sorted(count.took, reverse=True)[:10]:
+        print(f"slow {seconds:.0f} s {name}")
     for line in count.failed:
         print("failed", line)
     for line in count.skipped:

@@ -24,8 +24,8 @@ def count(directory, tests, broken="", expected=None):
         [{"name": name, "protocol": test[0]} for name, test in tests.items()]
         + [{"name": name, "protocol": "tap"} for name in names if name not in tests]))
     (directory / "meson-logs/testlog.json").write_text("".join(json.dumps(
-        {"name": f"weft:unit / {name}", "result": result, "returncode": code, "stdout": stdout})
-        + "\n" for name, (_, result, code, stdout) in tests.items()))
+        {"name": f"weft:unit / {name}", "result": result, "returncode": code, "stdout": stdout, **more})
+        + "\n" for name, (_, result, code, stdout, *rest) in tests.items() for more in rest or [{}]))
     done = subprocess.run([sys.executable, COUNT_TESTS, broken, f"plain={directory}"], check=False,
                           capture_output=True, text=True)
     assert not done.stderr, done.stderr
@@ -89,6 +89,14 @@ def a_skip_without_a_reason_has_failed(weft):
 def a_stage_that_could_not_run_has_failed(weft):
     code, lines = count(weft.directory, {"base": ("tap", "OK", 0, GOOD)}, broken="tsan(build)")
     assert code == 1 and lines[0] == "failed tsan(build) did not run", lines
+
+
+@case
+def the_ten_slowest_are_listed_first(weft):
+    code, lines = count(weft.directory, {f"t{i}": ("exitcode", "OK", 0, "", {"duration": i + 0.4})
+                                         for i in range(12)})
+    assert code == 0 and lines[:11] == [*(f"slow {i} s plain: t{i}" for i in range(11, 1, -1)),
+                                        "12 passed, 0 failed, 0 skipped"], lines
 
 
 @case

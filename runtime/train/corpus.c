@@ -111,13 +111,20 @@ static enum weft_status read_as_bytes(struct weft_corpus *corpus, int64_t length
 static enum weft_status check_text(const struct weft_corpus *corpus, const char *key,
                                    struct weft_error *err)
 {
-    int64_t got;
-    unsigned char *head = malloc(WEFT_CORPUS_HEAD_BYTES);
-    if (head == NULL) return weft_fail_memory(err, "a look at the data");
-    enum weft_status status = read_bytes(corpus, 0, WEFT_CORPUS_HEAD_BYTES, head, &got, err);
-    if (status == WEFT_OK)
-        status = weft_corpus_check_text(corpus->path, key, head, (size_t)got, err);
-    free(head);
+    struct weft_corpus_look look;
+    unsigned char *piece = malloc(WEFT_CORPUS_PIECE_BYTES);
+    if (piece == NULL) return weft_fail_memory(err, "a look at the data");
+    enum weft_status status = WEFT_OK;
+    bool goes_on = true;
+    weft_corpus_look_init(&look);
+    for (int64_t at = 0, got = WEFT_CORPUS_PIECE_BYTES; goes_on && got == WEFT_CORPUS_PIECE_BYTES;
+         at += got) {
+        status = read_bytes(corpus, at, WEFT_CORPUS_PIECE_BYTES, piece, &got, err);
+        goes_on =
+            status == WEFT_OK && weft_corpus_look_add(&look, corpus->path, piece, (size_t)got);
+    }
+    if (status == WEFT_OK) status = weft_corpus_look_end(&look, corpus->path, key, err);
+    free(piece);
     return status;
 }
 

@@ -1,26 +1,24 @@
 #include "runtime/train/corpus_kind.h"
 
-#include <stdbool.h>
 #include <string.h>
 
-#include "base/json/json.h"
-
-#define UNPACK "unpack it first"
-#define EXPORT "write the column or array of text to a text file"
+#define UNPACK      "unpack it first"
+#define EXPORT_TEXT "write its text to a file"
+#define EXPORT      "write the column or array of text to a text file"
 #define TOKENS                                                                                     \
-    "write its tokens, 16 bits each, behind a header of 256 int32: 20240520, 1, their number, "    \
-    "zeros"
+    "write its tokens, 16 bits each, after a header of 256 int32: 20240520, 1, their number "      \
+    "(modulo 2^32), zeros"
 #define CONVERT  "convert it first: iconv -f utf-16 -t utf-8"
 #define MAGIC(s) s, sizeof(s) - 1
 
-struct kind {
+struct weft_corpus_kind {
     size_t at;
     const char *magic;
     size_t length;
     const char *name, *cure;
 };
 
-static const struct kind kinds[] = {
+static const struct weft_corpus_kind kinds[] = {
     {0, MAGIC("\x93NUMPY"), "a NumPy array (.npy)", TOKENS},
     {0, MAGIC("PK\3\4"), "a zip archive (.zip, .npz, .pt)", UNPACK},
     {0, MAGIC("\x1F\x8B"), "compressed by gzip", UNPACK " (gzip -d)"},
@@ -38,6 +36,17 @@ static const struct kind kinds[] = {
     {0, MAGIC("Obj\1"), "an Avro table", EXPORT},
     {0, MAGIC("\x89HDF\r\n\x1A\n"), "an HDF5 file", EXPORT},
     {0, MAGIC("SQLite format 3"), "an SQLite database", EXPORT},
+    {4, MAGIC("\0\0\0\0{\""), "a model file (safetensors)", "give a text"},
+    {0, MAGIC("PK\5\6"), "an empty zip archive", "give a text"},
+    {0, MAGIC("\x1F\x9D"), "compressed by compress", UNPACK " (gzip -d)"},
+    {0, MAGIC("LZIP\1"), "compressed by lzip", UNPACK " (lzip -d)"},
+    {0, MAGIC("Rar!\x1A\7"), "a rar archive", UNPACK},
+    {0, MAGIC("\xFF\xFF\xFF\xFF"), "an Arrow stream", EXPORT},
+    {0, MAGIC("FEA1"), "a Feather table", EXPORT},
+    {0, MAGIC("ORC"), "an ORC table", EXPORT},
+    {0, MAGIC("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"), "a document of an office program", EXPORT_TEXT},
+    {0, MAGIC("{\\rtf"), "a document (RTF)", EXPORT_TEXT},
+    {0, MAGIC("%!PS-Adobe-"), "a PostScript file", EXPORT_TEXT},
     {0, MAGIC("\0\0\x08"), "an IDX array (MNIST)", "give a text or a token file"},
     {0, MAGIC("MMIDIDX"), "an index of Megatron's (.idx)", TOKENS},
     {0, MAGIC("GGUF"), "a model file (GGUF)", "give a text"},
@@ -52,6 +61,10 @@ static const struct kind kinds[] = {
     {0, MAGIC("%PDF-"), "a PDF", "write its text to a file (pdftotext)"},
     {0, MAGIC("\x89PNG"), "a picture (PNG)", "give a text"},
     {0, MAGIC("\xFF\xD8\xFF"), "a picture (JPEG)", "give a text"},
+    {0, MAGIC("GIF8"), "a picture (GIF)", "give a text"},
+    {4, MAGIC("ftyp"), "a film (MP4)", "give a text"},
+    {0, MAGIC("OggS"), "a sound (Ogg)", "give a text"},
+    {0, MAGIC("ID3"), "a sound (MP3)", "give a text"},
     {0, MAGIC("RIFF"), "a sound or a film (RIFF)", "give a text"},
     {0, MAGIC("\xFF\xFE"), "a text in UTF-16", CONVERT},
     {0, MAGIC("\xFE\xFF"), "a text in UTF-16", CONVERT},
@@ -64,35 +77,16 @@ static bool is_word(const char *magic)
     return magic[0] != '\0' && magic[strspn(magic, letters)] == '\0';
 }
 
-static const struct kind *find_kind(const unsigned char *head, size_t n)
+static const struct weft_corpus_kind *find_kind(const unsigned char *head, size_t n)
 {
     bool has_nul = memchr(head, 0, n) != NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        const struct kind *kind = &kinds[i];
+        const struct weft_corpus_kind *kind = &kinds[i];
         if (n < kind->at + kind->length || memcmp(head + kind->at, kind->magic, kind->length) != 0)
             continue;
         if (has_nul || !is_word(kind->magic)) return kind;
     }
     return NULL;
-}
-
-static bool is_object(const unsigned char *line, size_t length)
-{
-    struct weft_json *document = NULL;
-    if (length == 0 || *line != '{' ||
-        weft_json_parse((const char *)line, length, "line", &document, NULL) != WEFT_OK)
-        return false;
-    weft_json_destroy(document);
-    return true;
-}
-
-/* A JSON object on the first line, and nothing else or another one on the second. */
-static bool is_json_lines(const unsigned char *head, size_t n)
-{
-    const unsigned char *end = memchr(head, '\n', n);
-    if (end == NULL || !is_object(head, (size_t)(end - head))) return false;
-    size_t left = n - (size_t)(end + 1 - head);
-    return left == 0 || end[1] == '{';
 }
 
 static bool ends_in(const char *path, const char *suffix)
@@ -101,17 +95,41 @@ static bool ends_in(const char *path, const char *suffix)
     return length >= n && strcmp(path + length - n, suffix) == 0;
 }
 
-enum weft_status weft_corpus_check_text(const char *path, const char *key,
-                                        const unsigned char *head, size_t n, struct weft_error *err)
+#define JSON_CURE(filter) "write its text to a file, for example by: jq -r '" filter "'"
+
+static const struct weft_corpus_kind of_json[WEFT_JSON_FORM_COUNT] = {
+    [WEFT_JSON_FORM_LINES] = {.name = "lines of JSON", .cure = JSON_CURE(".text")},
+    [WEFT_JSON_FORM_DOCUMENT] = {.name = "a JSON document", .cure = JSON_CURE(".. | strings")},
+    [WEFT_JSON_FORM_OBJECTS] = {.name = "a JSON array of objects", .cure = JSON_CURE(".[].text")},
+    [WEFT_JSON_FORM_ARRAY] = {.name = "JSON arrays", .cure = JSON_CURE(".. | strings")},
+};
+
+void weft_corpus_look_init(struct weft_corpus_look *look)
 {
-    static const struct kind lines = {.name = "lines of JSON",
-                                      .cure = "write their text to a file (jq -r .text)"};
-    static const struct kind bare = {.name = "tokens without a header, it seems", .cure = TOKENS};
-    static const struct kind other = {.name = "binary", .cure = "give a text or a token file"};
-    const struct kind *kind = find_kind(head, n);
-    if (kind == NULL && is_json_lines(head, n)) kind = &lines;
-    const unsigned char *nul = memchr(head, 0, n);
-    if (kind == NULL && nul != NULL) kind = ends_in(path, ".bin") ? &bare : &other;
+    look->kind = NULL;
+    weft_json_stream_init(&look->json);
+}
+
+bool weft_corpus_look_add(struct weft_corpus_look *look, const char *path,
+                          const unsigned char *bytes, size_t n)
+{
+    static const struct weft_corpus_kind bare = {.name = "tokens without a header, it seems",
+                                                 .cure = TOKENS};
+    static const struct weft_corpus_kind other = {.name = "binary",
+                                                  .cure = "give a text or a token file"};
+    bool first = look->json.bytes == 0;
+    if (first) look->kind = find_kind(bytes, n);
+    if (look->kind == NULL && memchr(bytes, 0, n) != NULL)
+        look->kind = ends_in(path, ".bin") ? &bare : &other;
+    return look->kind == NULL && weft_json_stream_add(&look->json, bytes, n);
+}
+
+enum weft_status weft_corpus_look_end(const struct weft_corpus_look *look, const char *path,
+                                      const char *key, struct weft_error *err)
+{
+    const struct weft_corpus_kind *kind = look->kind;
+    enum weft_json_form form = weft_json_stream_form(&look->json);
+    if (kind == NULL && form != WEFT_JSON_FORM_NONE) kind = &of_json[form];
     if (kind == NULL) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
                      "%s is no text: %s. Either %s, or train on its bytes as they are: set %s to "

@@ -37,7 +37,7 @@ static const struct weft_field layer_fields[] = {
     {"repeat", WEFT_FIELD_INTEGER, AT(weft_layer_entry, repeat), "1", 1, 16384, NULL, NULL,
      "copies of the layer, one after the other"},
     {"frozen", WEFT_FIELD_BOOL, AT(weft_layer_entry, layer.frozen), "false", 0, 0, NULL, NULL,
-     "its parameters are not trained: no gradient, no optimizer state"},
+     "its parameters are not trained: no gradient, no optimizer state, no f32 master"},
 };
 const struct weft_field_table weft_layer_table = {
     "layer",

@@ -25,14 +25,6 @@ enum weft_status weft_precision_check(const struct weft_config *config, struct w
         return fail_pair("reduce", reduce, WEFT_F32,
                          "gradients of several micro-steps (train.grad_accum) are added up in f32",
                          err);
-    for (int32_t l = 0; compute != WEFT_F32 && l < config->model->n_layers; l++) {
-        const struct weft_layer *layer = &config->model->layers[l];
-        if (!layer->frozen || layer->n_tensors == 0) continue;
-        return weft_fail(err, WEFT_E_DATA,
-                         "layer %s is frozen and train.precision.compute is %s: frozen layers have "
-                         "no f32 master to begin from. Train them too, or compute in \"f32\"",
-                         layer->name, weft_dtype_name(compute));
-    }
     if (compute == WEFT_F16 && !(train->clip_norm > 0) && train->optimizer.type != WEFT_LAMB)
         return weft_fail(err, WEFT_E_DATA,
                          "train.precision.compute is f16 and train.clip_norm is 0: whether a step "

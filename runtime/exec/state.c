@@ -3,12 +3,17 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/numbers.h"
 #include "runtime/exec/parts.h"
+
+/* Elements of 16 bits that are copied at once. */
+enum { NARROW_ELEMENTS = 1 << 14 };
 
 struct weft_state_access {
     const struct weft_exec *exec;
     struct weft_stream *stream;
     struct exec_window *window; /* NULL: nothing is away */
+    uint16_t narrow[NARROW_ELEMENTS];
 };
 
 /* Where the elements of a piece are; false when there is no such state of the unit. */
@@ -16,12 +21,13 @@ static bool find_piece(const struct weft_exec *exec, const struct exec_unit *of,
                        enum weft_state state, const struct weft_nn_piece *piece,
                        struct weft_state_piece *out)
 {
-    const int64_t size = sizeof(float);
     const struct weft_nn_unit *unit = &of->nn;
     const bool resident = state == WEFT_STATE_PARAMETER && !of->states[state];
     const unsigned char *at = resident ? unit->parameters : weft_exec_state_at(unit, state);
     if (!resident && !of->states[state]) return false;
-    const int64_t bytes = (resident ? piece->parameter_at : piece->state_at) * size;
+    const enum weft_dtype dtype = resident ? unit->dtype : WEFT_F32;
+    const int64_t bytes =
+        (resident ? piece->parameter_at : piece->state_at) * weft_dtype_bytes(dtype);
     const bool away = of->away && !resident;
     *out = (struct weft_state_piece){.tensor = piece->tensor,
                                      .state = state,
@@ -29,6 +35,7 @@ static bool find_piece(const struct weft_exec *exec, const struct exec_unit *of,
                                      .count = piece->count,
                                      .unit = of->index,
                                      .away = away,
+                                     .dtype = dtype,
                                      .at = away ? bytes : at - exec->base + bytes};
     return true;
 }
@@ -91,7 +98,41 @@ static struct exec_elements elements_of(const struct weft_state_piece *piece, in
 static void *element_of(const struct weft_state_access *access,
                         const struct weft_state_piece *piece, int64_t from)
 {
-    return access->exec->base + piece->at + from * (int64_t)sizeof(float);
+    return access->exec->base + piece->at + from * weft_dtype_bytes(piece->dtype);
+}
+
+static enum weft_status read_narrow(struct weft_state_access *access,
+                                    const struct weft_state_piece *piece, int64_t from, int64_t n,
+                                    float *out, struct weft_error *err)
+{
+    const bool is_bf16 = piece->dtype == WEFT_BF16;
+    for (int64_t at = 0; at < n; at += NARROW_ELEMENTS) {
+        const int64_t count = n - at < NARROW_ELEMENTS ? n - at : NARROW_ELEMENTS;
+        weft_arena_read(access->exec->arena, access->stream, element_of(access, piece, from + at),
+                        count * (int64_t)sizeof *access->narrow, access->narrow);
+        WEFT_TRY(weft_stream_synchronise(access->stream, err));
+        for (int64_t i = 0; i < count; i++)
+            out[at + i] =
+                is_bf16 ? weft_bf16_widen(access->narrow[i]) : weft_f16_widen(access->narrow[i]);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status write_narrow(struct weft_state_access *access,
+                                     const struct weft_state_piece *piece, int64_t from, int64_t n,
+                                     const float *values, struct weft_error *err)
+{
+    const bool is_bf16 = piece->dtype == WEFT_BF16;
+    for (int64_t at = 0; at < n; at += NARROW_ELEMENTS) {
+        const int64_t count = n - at < NARROW_ELEMENTS ? n - at : NARROW_ELEMENTS;
+        for (int64_t i = 0; i < count; i++)
+            access->narrow[i] =
+                is_bf16 ? weft_bf16_narrow(values[at + i]) : weft_f16_narrow(values[at + i]);
+        weft_arena_write(access->exec->arena, access->stream, element_of(access, piece, from + at),
+                         access->narrow, count * (int64_t)sizeof *access->narrow);
+        WEFT_TRY(weft_stream_synchronise(access->stream, err));
+    }
+    return WEFT_OK;
 }
 
 enum weft_status weft_exec_state_read(struct weft_state_access *access,
@@ -103,6 +144,7 @@ enum weft_status weft_exec_state_read(struct weft_state_access *access,
         if (from == 0) WEFT_TRY(weft_exec_window_leave(access->window, err));
         return weft_exec_window_read(access->window, &elements, out, err);
     }
+    if (piece->dtype != WEFT_F32) return read_narrow(access, piece, from, n, out, err);
     weft_arena_read(access->exec->arena, access->stream, element_of(access, piece, from),
                     n * (int64_t)sizeof *out, out);
     return weft_stream_synchronise(access->stream, err);
@@ -118,6 +160,7 @@ enum weft_status weft_exec_state_write(struct weft_state_access *access,
         WEFT_TRY(weft_exec_window_write(access->window, &elements, values, err));
         return from + n < piece->count ? WEFT_OK : weft_exec_window_leave(access->window, err);
     }
+    if (piece->dtype != WEFT_F32) return write_narrow(access, piece, from, n, values, err);
     weft_arena_write(access->exec->arena, access->stream, element_of(access, piece, from), values,
                      n * (int64_t)sizeof *values);
     return weft_stream_synchronise(access->stream, err);
@@ -187,6 +230,7 @@ static struct weft_nn_initial initial_of(const struct weft_exec *exec, uint64_t 
                                     .name = weft_hash_string(tensor->name),
                                     .first = piece->first,
                                     .n = piece->count,
+                                    .dtype = piece->dtype,
                                     .to = exec->base + piece->at};
 }
 

@@ -1,4 +1,5 @@
-/* State is what a run goes on from: parameters (their fp32 values) and the optimizer's moments. It
+/* State is all that a run goes on from: parameters (their fp32 values) and the optimizer's moments.
+ * Frozen parameters have no master: in 16 bits they are their own values, rounded when written. It
  * is gone through piece by piece of whole tensors, between a settle and the next step: then nothing
  * waits to be applied, and a step that follows is as a first one. Elements are copied out and in,
  * from and to the arena, or wherever the piece is; nobody outside of this folder knows which. */
@@ -17,8 +18,9 @@ struct weft_state_piece {
     enum weft_state state;
     int64_t first, count; /* elements of the tensor */
     int32_t unit;
-    bool away;  /* not in the arena */
-    int64_t at; /* bytes from the arena's beginning, or from that of the unit's state */
+    bool away;             /* not in the arena */
+    enum weft_dtype dtype; /* that it is kept in; fp32 but for frozen parameters of 16 bits */
+    int64_t at;            /* bytes from the arena's beginning, or from that of the unit's state */
 };
 
 /* Zeroed but for `held`: false walks what this rank owns, so that over all ranks every element

@@ -23,7 +23,7 @@ struct weft_nn_piece {
 struct weft_nn_unit {
     void *parameters; /* of the compute dtype */
     enum weft_dtype dtype;
-    void *master;   /* fp32; NULL: the parameters are fp32 themselves */
+    void *master;   /* fp32; NULL: the parameters are fp32 themselves, or frozen */
     void *gradient; /* NULL: frozen */
     enum weft_dtype gradient_dtype;
     void *moment1, *moment2;         /* fp32; NULL where the optimizer has none */
@@ -56,14 +56,14 @@ struct weft_nn_step {
 void weft_nn_load(struct weft_nn *nn, struct weft_stream *stream, enum weft_dtype dtype, int64_t n,
                   const float *host, void *to);
 
-/* n fp32 elements of a tensor from `first` on, each a function of (seed, tensor's name, element).
- */
+/* n elements of a tensor from `first` on, each a function of (seed, tensor's name, element). */
 struct weft_nn_initial {
     enum weft_init init;
     double std;
     uint64_t seed, name;
     int64_t first, n;
     void *to;
+    enum weft_dtype dtype; /* that they are rounded to, and `to` is of */
 };
 void weft_nn_initialise(struct weft_nn *nn, struct weft_stream *stream,
                         const struct weft_nn_initial *initial);
@@ -106,8 +106,8 @@ struct weft_nn_look {
 };
 void weft_nn_look(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_look *look);
 
-/* Adds to two words the hashes of the unit's own parameters: of each element with its place, so
- * that the sum over ranks does not depend on who owns what. */
+/* Adds to two words the hashes of the unit's own parameters as fp32: of each element with its
+ * place, so that the sum over ranks depends on no rank's share. */
 void weft_nn_add_hash(struct weft_nn *nn, struct weft_stream *stream,
                       const struct weft_nn_unit *unit, void *sum);
 /* Mixes a hash of so many bytes into a word. Which hash, is the back end's: ranks that compare have

@@ -3,6 +3,7 @@ import filecmp
 import json
 import os
 import shutil
+import struct
 
 from configs import tiny
 
@@ -45,6 +46,16 @@ def saved_run(weft, **changes):
 def manifest(weft, step):
     with open(weft.path(f"{step}/manifest.json"), encoding="utf-8") as file:
         return json.load(file)
+
+
+def tensors(weft, path):
+    """The bytes of each tensor of a safetensors file, by name."""
+    with open(weft.path(path), "rb") as file:
+        data = file.read()
+    begin = 8 + struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:begin])
+    return {name: data[begin + entry["data_offsets"][0]:begin + entry["data_offsets"][1]]
+            for name, entry in header.items() if name != "__metadata__"}
 
 
 def metrics(weft, run):

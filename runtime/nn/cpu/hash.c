@@ -21,6 +21,29 @@ static void add_element(struct weft_hash *sum, uint64_t name, uint64_t element, 
     sum->low += mix(place + ((uint64_t)bits << 32 | 0x5bd1e995u));
 }
 
+static void add_elements(struct weft_hash *sum, const struct weft_nn_piece *piece, int64_t from,
+                         const float *values, int64_t n)
+{
+    for (int64_t e = 0; e < n; e++)
+        add_element(sum, piece->name, (uint64_t)(piece->first + from + e), values[e]);
+}
+
+/* Parameters of 16 bits without a master are hashed as fp32, a part at a time. */
+static void add_narrow(const struct weft_nn_cpu *cpu, const struct weft_nn_unit *unit,
+                       const struct weft_nn_piece *piece, struct weft_hash *sum)
+{
+    enum { PIECE = 1024 };
+    const int64_t size = weft_dtype_bytes(unit->dtype);
+    float values[PIECE];
+    for (int64_t at = 0; at < piece->count; at += PIECE) {
+        const int64_t n = piece->count - at < PIECE ? piece->count - at : PIECE;
+        cpu->kernels->widen(
+            unit->dtype, n,
+            weft_nn_cpu_element(cpu, unit->parameters, piece->parameter_at + at, size), values);
+        add_elements(sum, piece, at, values, n);
+    }
+}
+
 struct hash_argument {
     const struct weft_nn_cpu *cpu;
     const struct weft_nn_unit *unit;
@@ -37,9 +60,10 @@ static enum weft_status add_hash(struct weft_stream *stream, const void *argumen
     struct weft_hash mine = {.high = sum[0], .low = sum[1]};
     for (int64_t i = 0; i < a->unit->n_own; i++) {
         const struct weft_nn_piece *piece = &a->unit->own[i];
-        const float *values = weft_nn_cpu_values(a->cpu, a->unit, piece);
-        for (int64_t e = 0; e < piece->count; e++)
-            add_element(&mine, piece->name, (uint64_t)(piece->first + e), values[e]);
+        if (a->unit->master == NULL && a->unit->dtype != WEFT_F32)
+            add_narrow(a->cpu, a->unit, piece, &mine);
+        else
+            add_elements(&mine, piece, 0, weft_nn_cpu_values(a->cpu, a->unit, piece), piece->count);
     }
     sum[0] = mine.high;
     sum[1] = mine.low;

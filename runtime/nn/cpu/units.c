@@ -37,8 +37,23 @@ static enum weft_status initialise(struct weft_stream *stream, const void *argum
 {
     (void)stream;
     (void)err;
+    enum { PIECE = 1024 };
     const struct initial_argument *a = argument;
-    weft_nn_initial_values(&a->initial, weft_nn_cpu_reach(a->cpu, a->initial.to));
+    const struct weft_nn_initial *all = &a->initial;
+    struct weft_nn_initial piece = *all;
+    float values[PIECE];
+    if (all->dtype == WEFT_F32) {
+        weft_nn_initial_values(all, weft_nn_cpu_reach(a->cpu, all->to));
+        return WEFT_OK;
+    }
+    for (int64_t at = 0; at < all->n; at += PIECE) {
+        piece.first = all->first + at;
+        piece.n = all->n - at < PIECE ? all->n - at : PIECE;
+        weft_nn_initial_values(&piece, values);
+        a->cpu->kernels->narrow(
+            all->dtype, piece.n, values,
+            weft_nn_cpu_element(a->cpu, all->to, at, weft_dtype_bytes(all->dtype)));
+    }
     return WEFT_OK;
 }
 
@@ -61,7 +76,7 @@ static enum weft_status round_unit(struct weft_stream *stream, const void *argum
     (void)err;
     const struct round_argument *a = argument;
     const struct weft_nn_unit *unit = a->unit;
-    for (int64_t i = 0; i < unit->n_renew; i++) {
+    for (int64_t i = 0; unit->master != NULL && i < unit->n_renew; i++) {
         const struct weft_nn_piece *piece = &unit->renew[i];
         a->cpu->kernels->narrow(unit->dtype, piece->count, weft_nn_cpu_values(a->cpu, unit, piece),
                                 weft_nn_cpu_element(a->cpu, unit->parameters, piece->parameter_at,

@@ -41,6 +41,15 @@ struct initial_argument {
     struct weft_nn_initial initial;
 };
 
+/* Rounds fp32 numbers of the host into 16 bits, through the workspace. */
+static int send_narrow(const struct initial_argument *a, const float *host, int64_t n, void *to,
+                       struct weft_stream *stream, struct CUstream_st *on)
+{
+    float *wide = (float *)(void *)a->cuda->workspace;
+    int code = a->cuda->machine->send(stream, on, wide, host, n * (int64_t)sizeof *host);
+    return code == 0 ? weft_cuda_narrow(a->initial.dtype, n, wide, to, on) : code;
+}
+
 /* Logarithms and cosines have the host's bits on the host alone, so there numbers are made, in
  * pieces that the stack holds. */
 static enum weft_status issue_initialise(struct weft_stream *stream, struct CUstream_st *on,
@@ -48,16 +57,19 @@ static enum weft_status issue_initialise(struct weft_stream *stream, struct CUst
 {
     enum { PIECE = 4096 };
     const struct initial_argument *a = argument;
+    const enum weft_dtype dtype = a->initial.dtype;
     struct weft_nn_initial piece = a->initial;
     float host[PIECE];
     int code = 0;
+    WEFT_TRY(weft_nn_cuda_reserve(a->cuda, dtype == WEFT_F32 ? 0 : WEFT_CUDA_UNIT_BYTES, err));
     for (int64_t at = 0; at < a->initial.n && code == 0; at += PIECE) {
         piece.first = a->initial.first + at;
         piece.n = a->initial.n - at < PIECE ? a->initial.n - at : PIECE;
         weft_nn_initial_values(&piece, host);
-        code = a->cuda->machine->send(stream, on,
-                                      weft_nn_cuda_element(a->initial.to, at, sizeof *host), host,
-                                      piece.n * (int64_t)sizeof *host);
+        void *to = weft_nn_cuda_element(a->initial.to, at, weft_dtype_bytes(dtype));
+        code = dtype == WEFT_F32
+                   ? a->cuda->machine->send(stream, on, to, host, piece.n * (int64_t)sizeof *host)
+                   : send_narrow(a, host, piece.n, to, stream, on);
     }
     return weft_nn_cuda_status(a->cuda, code, "initial values", err);
 }
@@ -82,7 +94,7 @@ static enum weft_status issue_round(struct weft_stream *stream, struct CUstream_
     const struct unit_argument *a = argument;
     const struct weft_nn_unit *unit = a->unit;
     int code = 0;
-    for (int64_t i = 0; i < unit->n_renew && code == 0; i++) {
+    for (int64_t i = 0; unit->master != NULL && i < unit->n_renew && code == 0; i++) {
         const struct weft_nn_piece *piece = &unit->renew[i];
         code = weft_cuda_narrow(unit->dtype, piece->count, weft_nn_cuda_values(unit, piece),
                                 weft_nn_cuda_element(unit->parameters, piece->parameter_at,
@@ -99,16 +111,38 @@ void weft_nn_cuda_round(struct weft_nn *nn, struct weft_stream *stream,
     argument.cuda->machine->issue(stream, issue_round, &argument, sizeof argument);
 }
 
+/* Parameters of 16 bits without a master are hashed as fp32, a part at a time. */
+static int hash_narrow(const struct unit_argument *a, const struct weft_nn_piece *piece,
+                       struct CUstream_st *on)
+{
+    enum { PIECE = WEFT_CUDA_WIDE_PIECE };
+    const enum weft_dtype dtype = a->unit->dtype;
+    float *wide = (float *)(void *)a->cuda->workspace;
+    int code = 0;
+    for (int64_t at = 0; at < piece->count && code == 0; at += PIECE) {
+        const int64_t n = piece->count - at < PIECE ? piece->count - at : PIECE;
+        const void *from = weft_nn_cuda_element(a->unit->parameters, piece->parameter_at + at,
+                                                weft_dtype_bytes(dtype));
+        code = weft_cuda_widen(dtype, n, from, wide, on);
+        if (code == 0)
+            code = weft_cuda_hash_add(a->sum, piece->name, piece->first + at, wide, n, on);
+    }
+    return code;
+}
+
 static enum weft_status issue_hash(struct weft_stream *stream, struct CUstream_st *on,
                                    const void *argument, struct weft_error *err)
 {
     (void)stream;
     const struct unit_argument *a = argument;
+    const bool narrow = a->unit->master == NULL && a->unit->dtype != WEFT_F32;
     int code = 0;
+    WEFT_TRY(weft_nn_cuda_reserve(a->cuda, narrow ? WEFT_CUDA_UNIT_BYTES : 0, err));
     for (int64_t i = 0; i < a->unit->n_own && code == 0; i++) {
         const struct weft_nn_piece *piece = &a->unit->own[i];
-        code = weft_cuda_hash_add(a->sum, piece->name, piece->first,
-                                  weft_nn_cuda_values(a->unit, piece), piece->count, on);
+        code = narrow ? hash_narrow(a, piece, on)
+                      : weft_cuda_hash_add(a->sum, piece->name, piece->first,
+                                           weft_nn_cuda_values(a->unit, piece), piece->count, on);
     }
     return weft_nn_cuda_status(a->cuda, code, "hashes of parameters", err);
 }

@@ -134,12 +134,13 @@ Test(bind, initial_values_go_on_behind_a_piece)
     free(wanted);
 }
 
-Test(bind, loads_and_norms_go_on_behind_a_piece)
+Test(bind, loads_norms_and_hashes_go_on_after_a_piece)
 {
     enum { N = 300000 };
     float *host = calloc(N, sizeof *host);
     uint16_t *halves = calloc(N, sizeof *halves);
     uint64_t bins[WEFT_NORM_WORDS] = {0}, wanted[WEFT_NORM_WORDS] = {0}, bad = 0;
+    uint64_t narrow_sum[2] = {0}, wide_sum[2] = {0};
     int finite = 0;
     for (int i = 0; i < N; i++) {
         host[i] = weft_bf16_widen(weft_bf16_narrow((float)(i % 1001) * 0.25f - 100));
@@ -150,7 +151,13 @@ Test(bind, loads_and_norms_go_on_behind_a_piece)
     struct weft_nn *nn = opened("own");
     weft_nn_load(nn, stream, WEFT_BF16, N, host, halves);
     weft_nn_add_norm(nn, stream, &unit, bins, &bad);
+    const struct weft_nn_unit frozen = {
+        .parameters = halves, .dtype = WEFT_BF16, .own = &piece, .n_own = 1};
+    const struct weft_nn_unit same = {.parameters = host, .own = &piece, .n_own = 1};
+    weft_nn_add_hash(nn, stream, &frozen, narrow_sum);
+    weft_nn_add_hash(nn, stream, &same, wide_sum);
     cr_assert_eq(weft_stream_synchronise(stream, &err), WEFT_OK, "%s", err.text);
+    cr_expect_eq(memcmp(narrow_sum, wide_sum, sizeof narrow_sum), 0);
     for (int i = 0; i < N; i++) {
         cr_assert_eq(weft_bf16_widen(halves[i]), host[i], "element %d", i);
     }

@@ -188,6 +188,12 @@ RANKS_TEST(bits)
                  "\"bf16\"}",
                  shared);
     check_config("configs/runs/gpt-odd.json", "train.precision.compute=f16", shared);
+    /* Frozen units of 16 bits have parameters without a master. */
+    for (int32_t ranks = 1; ranks <= 3; ranks++) {
+        check_ranks("configs/runs/gpt-frozen.json", ranks, "train.precision.compute=bf16", shared);
+        check_ranks("configs/runs/gpt-frozen.json", ranks,
+                    "train.precision={\"compute\":\"f16\",\"reduce\":\"f16\"}", shared);
+    }
     check_config("configs/runs/mlp-tiny.json",
                  "train.precision={\"compute\":\"f16\",\"reduce\":\"f16\"}", shared);
     /* The comparison itself can fail: other ranks train on other data. */

@@ -216,6 +216,39 @@ Test(units, hashes_are_of_own_elements_and_their_places)
     cr_assert_neq(sum[0], other[0]);
 }
 
+Test(units, frozen_parameters_of_16_bits_are_their_own_values)
+{
+    enum { N = 3000 };
+    static uint16_t halves[N];
+    static float wide[N];
+    const struct weft_nn_piece whole = {.count = N, .name = 9};
+    struct weft_nn_unit frozen = {.own = &whole, .n_own = 1, .renew = &whole, .n_renew = 1};
+    struct weft_nn_initial initial = {
+        .init = WEFT_INIT_NORMAL, .std = 0.5, .seed = 3, .name = 9, .n = N};
+    for (int i = 0; i < 2; i++) {
+        uint64_t sum[2] = {0}, same[2] = {0};
+        initial.dtype = WEFT_F32;
+        initial.to = wide;
+        weft_nn_initialise(nn, stream, &initial);
+        initial.dtype = frozen.dtype = i == 0 ? WEFT_BF16 : WEFT_F16;
+        initial.to = frozen.parameters = halves;
+        weft_nn_initialise(nn, stream, &initial);
+        weft_nn_round(nn, stream, &frozen);
+        weft_nn_add_hash(nn, stream, &frozen, sum);
+        synchronise();
+        for (int e = 0; e < N; e++) {
+            const uint16_t rounded = i == 0 ? weft_bf16_narrow(wide[e]) : weft_f16_narrow(wide[e]);
+            cr_assert_eq(halves[e], rounded, "element %d", e);
+            wide[e] = i == 0 ? weft_bf16_widen(rounded) : weft_f16_widen(rounded);
+        }
+        frozen.dtype = WEFT_F32;
+        frozen.parameters = wide;
+        weft_nn_add_hash(nn, stream, &frozen, same);
+        synchronise();
+        cr_assert_eq(memcmp(sum, same, sizeof(sum)), 0);
+    }
+}
+
 static uint64_t mixed_into(uint64_t word)
 {
     weft_nn_mix_hash(nn, stream, master, sizeof(master), &word);

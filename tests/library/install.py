@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What `meson install` leaves is enough: install.py BUILD_ROOT SOURCE_ROOT LIBWEFT WEFT SANITIZERS.
 TAP."""
+import json
 import os
 import re
 import shutil
@@ -79,6 +80,15 @@ def everything_is_where_it_belongs(weft):
     assert pkg_config("--modversion") == [version], version
     if (BUILD / "scheduler/weft-solve").exists():
         assert (prefix / "libexec/weft/weft-solve").is_file(), "weft-solve is not installed"
+
+
+@case
+def without_tests_only_the_product_is_built(weft):
+    build = weft.path("build")
+    run(tool("meson"), "setup", build, SOURCE, "-Dtests=disabled", "-Dgpu=disabled")
+    targets = json.loads(run("meson", "introspect", "--targets", build))
+    folders = {Path(target["defined_in"]).relative_to(SOURCE).parts[0] for target in targets}
+    assert "cli" in folders and not folders & {"tests", "bench"}, folders
 
 
 @case

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "library/session.h"
+#include "runtime/train/train.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
@@ -43,6 +44,7 @@ static enum weft_status check_one(const struct weft_cli *cli, const char *path,
     enum weft_status status = weft_cli_read_config(cli, path, &session, &err);
     if (status == WEFT_OK) status = weft_planner_need(session.config->plan.planner, &err);
     if (status == WEFT_OK) status = check_times(&session, &missing, &err);
+    if (status == WEFT_OK) weft_train_warn_of_lr(&session.config->train);
     if (status == WEFT_OK && cli->print) weft_config_write(session.config, out);
     weft_session_close(&session);
     if (status != WEFT_OK)

@@ -1,6 +1,8 @@
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 
+#include "base/log.h"
 #include "runtime/train/train.h"
 
 /* The rate over lr at `done` of the way from 1 down to the least, in a line or half a cosine
@@ -20,10 +22,17 @@ static double way(const struct weft_train *train, int64_t first, int64_t step)
     return done < 0 ? 0 : done > 1 ? 1 : done;
 }
 
+/* Steps of wsd in which the rate falls. */
+static int64_t count_decay(const struct weft_train *train)
+{
+    const int64_t given = train->lr_schedule.decay_steps;
+    return given > 0 ? given : train->steps / 10;
+}
+
 double weft_train_lr(const struct weft_train *train, int64_t step)
 {
     double lr = train->optimizer.lr;
-    int64_t warmup = train->lr_schedule.warmup_steps, decay = train->lr_schedule.decay_steps;
+    int64_t warmup = train->lr_schedule.warmup_steps, decay = count_decay(train);
     if (step <= warmup) return lr * (double)step / (double)warmup;
     switch ((enum weft_lr_schedule)train->lr_schedule.type) {
     case WEFT_LR_CONSTANT:
@@ -34,9 +43,43 @@ double weft_train_lr(const struct weft_train *train, int64_t step)
     case WEFT_LR_LINEAR:
         return lr * fall(train, false, way(train, warmup, step));
     case WEFT_LR_WSD:
-        if (decay == 0) decay = train->steps / 10;
         if (step <= train->steps - decay) return lr;
         return lr * fall(train, false, way(train, train->steps - decay, step));
     }
     return lr;
+}
+
+/* The rate is to fall after the warm-up. */
+static bool is_falling(const struct weft_train *train)
+{
+    return train->lr_schedule.type != WEFT_LR_CONSTANT && train->lr_schedule.min_ratio < 1;
+}
+
+void weft_train_warn_of_lr(const struct weft_train *train)
+{
+    const int64_t warmup = train->lr_schedule.warmup_steps, steps = train->steps;
+    const bool is_wsd = train->lr_schedule.type == WEFT_LR_WSD, falls = is_falling(train);
+    if (warmup > steps)
+        weft_log(WEFT_LOG_WARNING,
+                 "train.lr_schedule.warmup_steps: the warm-up of %" PRId64
+                 " steps is longer than the run of %" PRId64
+                 " steps: the rate ends at %.3g of lr, %.3g; lower it, or raise train.steps",
+                 warmup, steps, (double)steps / (double)warmup, weft_train_lr(train, steps));
+    else if (warmup == steps && falls)
+        weft_log(WEFT_LOG_WARNING,
+                 "train.lr_schedule.warmup_steps: the warm-up takes all %" PRId64
+                 " steps: the rate never falls; lower it, or raise train.steps",
+                 steps);
+    else if (is_wsd && falls && count_decay(train) == 0)
+        weft_log(WEFT_LOG_WARNING,
+                 "train.lr_schedule.decay_steps: a tenth of %" PRId64
+                 " steps is no step: the rate never falls; give decay_steps",
+                 steps);
+    else if (is_wsd && falls && warmup > steps - count_decay(train))
+        weft_log(WEFT_LOG_WARNING,
+                 "train.lr_schedule.warmup_steps: the warm-up of %" PRId64
+                 " steps ends within the last tenth of %" PRId64
+                 " steps, in which the rate falls: it never stays at lr; lower it, or give "
+                 "decay_steps",
+                 warmup, steps);
 }

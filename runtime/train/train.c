@@ -90,6 +90,7 @@ static enum weft_status check_data(const struct weft_config *config, enum weft_d
 enum weft_status weft_train_check(const struct weft_config *config, struct weft_error *err)
 {
     WEFT_TRY(refuse(config, err));
+    weft_train_warn_of_lr(&config->train);
     WEFT_TRY(check_data(config, WEFT_DATA_TRAINING, err));
     return weft_data_has_held_out(config) ? check_data(config, WEFT_DATA_HELD_OUT, err) : WEFT_OK;
 }

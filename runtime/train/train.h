@@ -115,11 +115,16 @@ WEFT_MUST_USE enum weft_status weft_train_run(const struct weft_train_options *o
 
 /* WEFT_OK when this version can train the config on this kind of machine: layers with kernels,
  * dtypes that go together, data given and long enough; else what cannot be, and what would work.
- * Reads no more of the data than its length. */
+ * Reads no more of the data than its length. Warns as weft_train_warn_of_lr does. */
 WEFT_MUST_USE enum weft_status weft_train_check(const struct weft_config *config,
                                                 struct weft_error *err);
 
 /* Learning rate of step 1, 2, ... */
 double weft_train_lr(const struct weft_train *train, int64_t step);
+
+/* Warns of a schedule that does not happen within train.steps: the rate never comes to lr, or never
+ * falls though it is to. A warning, because a few steps of a long run's config are a common trial.
+ */
+void weft_train_warn_of_lr(const struct weft_train *train);
 
 #endif

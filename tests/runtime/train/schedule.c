@@ -1,5 +1,9 @@
 #include <criterion/criterion.h>
 
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
 #include "runtime/train/train.h"
 
 static struct weft_train schedule(int type, int64_t warmup)
@@ -68,4 +72,65 @@ Test(schedule, wsd_is_flat_between_warm_up_and_decay)
     train.steps = 9;
     train.lr_schedule.warmup_steps = 0;
     cr_assert_eq(weft_train_lr(&train, 9), 0.5, "too short a run for a tenth");
+}
+
+static char warned_text[1024];
+
+static void keep_warning(void *context, enum weft_log_level level, const char *text)
+{
+    (void)context;
+    cr_assert_eq(level, WEFT_LOG_WARNING);
+    cr_assert_eq(warned_text[0], '\0', "one warning is enough: %s", text);
+    snprintf(warned_text, sizeof warned_text, "%s", text);
+}
+
+/* What is warned of; "" for nothing. */
+static const char *warning_of(int type, int64_t warmup, int64_t decay, int64_t steps)
+{
+    struct weft_train train = schedule(type, warmup);
+    train.lr_schedule.decay_steps = decay;
+    train.steps = steps;
+    warned_text[0] = '\0';
+    weft_log_set_sink(keep_warning, NULL);
+    weft_train_warn_of_lr(&train);
+    weft_log_set_sink(NULL, NULL);
+    return warned_text;
+}
+
+Test(schedule, a_rate_that_never_rises_or_never_falls_is_warned_of)
+{
+    static const struct {
+        int64_t warmup, decay, steps;
+        const char *says[WEFT_LR_SCHEDULE_COUNT]; /* NULL: nothing */
+    } cases[] = {
+        {100, 0, 99, {"0.99 of lr", "0.99 of lr", "0.99 of lr", "0.99 of lr"}},
+        {100, 0, 100, {NULL, "never falls", "never falls", "never falls"}},
+        {99, 0, 100, {NULL, NULL, NULL, "never stays at lr"}},
+        {90, 0, 100, {NULL}},
+        {99, 1, 100, {NULL}},
+        {0, 0, 9, {NULL, NULL, NULL, "give decay_steps"}},
+        {0, 0, 10, {NULL}},
+        {0, 1, 9, {NULL}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int type = 0; type < WEFT_LR_SCHEDULE_COUNT; type++) {
+            const char *said = warning_of(type, cases[i].warmup, cases[i].decay, cases[i].steps);
+            const char *wanted = cases[i].says[type];
+            if (wanted == NULL)
+                cr_assert_str_empty(said, "case %zu, type %d: %s", i, type, said);
+            else
+                cr_assert(strstr(said, wanted), "case %zu, type %d: %s", i, type, said);
+        }
+    }
+}
+
+Test(schedule, what_is_not_to_fall_is_not_said_to)
+{
+    struct weft_train train = schedule(WEFT_LR_COSINE, 100);
+    train.lr_schedule.min_ratio = 1;
+    warned_text[0] = '\0';
+    weft_log_set_sink(keep_warning, NULL);
+    weft_train_warn_of_lr(&train);
+    weft_log_set_sink(NULL, NULL);
+    cr_assert_str_empty(warned_text);
 }

@@ -122,6 +122,11 @@ WEFT_MUST_USE enum weft_status weft_cli_measure(const struct weft_session *sessi
 WEFT_MUST_USE enum weft_status weft_cli_emit(const struct weft_cli *cli,
                                              const struct weft_text *text, struct weft_error *err);
 
+/* The same for verbs of which the result is a text: with --json {"text": ...}. */
+WEFT_MUST_USE enum weft_status weft_cli_emit_text(const struct weft_cli *cli,
+                                                  const struct weft_text *text,
+                                                  struct weft_error *err);
+
 /* The same, byte for byte: for what nobody reads from a terminal unless they ask for it. */
 WEFT_MUST_USE enum weft_status weft_cli_emit_bytes(const struct weft_cli *cli,
                                                    const struct weft_text *bytes,

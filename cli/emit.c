@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/shown.h"
 #include "base/wrap.h"
 #include "cli/command.h"
@@ -29,6 +30,24 @@ enum weft_status weft_cli_emit_bytes(const struct weft_cli *cli, const struct we
     if (strcmp(path, "-") == 0) *cli->emitted = true;
     weft_cli_progress_clear(cli);
     return weft_file_write(path, weft_text_chars(bytes), bytes->length, err);
+}
+
+enum weft_status weft_cli_emit_text(const struct weft_cli *cli, const struct weft_text *text,
+                                    struct weft_error *err)
+{
+    struct weft_text json;
+    struct weft_json_writer writer;
+    if (!cli->json) return weft_cli_emit(cli, text, err);
+    weft_text_init(&json);
+    weft_json_writer_init(&writer, &json, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_string(&writer, "text", weft_text_chars(text));
+    weft_json_end_object(&writer);
+    weft_text_add(&json, "\n");
+    if (!weft_text_ok(text)) json.failed = true;
+    enum weft_status status = weft_cli_emit(cli, &json, err);
+    weft_text_finish(&json);
+    return status;
 }
 
 enum weft_status weft_cli_emit_file(const struct weft_cli *cli, const struct weft_text *file,

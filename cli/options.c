@@ -190,6 +190,8 @@ static enum weft_status parse(int argc, char **argv, struct weft_cli *cli,
     if (asks_for_help(argc, argv, command)) {
         *out = find_command("help");
         if (command->summary) cli->operands[cli->n_operands++] = command->name;
+        for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
+            cli->json = cli->json || strcmp(argv[i], "--json") == 0;
         return WEFT_OK;
     }
     bool flags_end = false;

@@ -316,7 +316,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
         add_zsh(&out);
     else
         status = weft_fail(err, WEFT_E_USAGE, "completion %s: there is bash, and zsh", shell);
-    if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
+    if (status == WEFT_OK) status = weft_cli_emit_text(cli, &out, err);
     weft_text_finish(&out);
     return status;
 }

@@ -1,6 +1,5 @@
 #include <string.h>
 
-#include "base/json/json.h"
 #include "base/wrap.h"
 #include "cli/command.h"
 #include "cli/flags.h"
@@ -99,31 +98,17 @@ static enum weft_status describe(const char *name, struct weft_text *out, struct
     return keys.n > 0 ? WEFT_OK : fail_unknown(name, err);
 }
 
-static void put_json(const struct weft_text *text, struct weft_text *out)
-{
-    struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 0);
-    weft_json_begin_object(&writer);
-    weft_json_put_string(&writer, "text", weft_text_chars(text));
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
-    if (!weft_text_ok(text)) out->failed = true;
-}
-
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
-    struct weft_text out, json;
+    struct weft_text out;
     weft_cli_report_init(cli, cli->output, &out);
-    weft_text_init(&json);
     enum weft_status status = WEFT_OK;
     if (cli->n_operands > 0)
         status = describe(cli->operands[0], &out, err);
     else
         list_verbs(&out);
-    if (cli->json) put_json(&out, &json);
-    if (status == WEFT_OK) status = weft_cli_emit(cli, cli->json ? &json : &out, err);
+    if (status == WEFT_OK) status = weft_cli_emit_text(cli, &out, err);
     weft_text_finish(&out);
-    weft_text_finish(&json);
     return status;
 }
 

@@ -135,7 +135,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     struct weft_text out;
     weft_text_init(&out);
     enum weft_status status = add_page(cli->n_operands > 0 ? cli->operands[0] : NULL, &out, err);
-    if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
+    if (status == WEFT_OK) status = weft_cli_emit_text(cli, &out, err);
     weft_text_finish(&out);
     return status;
 }

@@ -158,6 +158,10 @@ enum weft_status weft_sweep_read_options(const struct weft_cli *cli,
         WEFT_TRY(read_number("--points", cli->points, 1, WEFT_SWEEP_POINTS, &options->points, err));
     if (cli->jobs)
         WEFT_TRY(read_number("--jobs", cli->jobs, 1, WEFT_CHILDREN_MOST, &options->jobs, err));
+    if (cli->json &&
+        ((cli->csv && strcmp(cli->csv, "-") == 0) || (cli->svg && strcmp(cli->svg, "-") == 0)))
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--json has standard output for itself: give --csv or --svg a file");
     if (cli->csv && cli->svg && strcmp(cli->csv, cli->svg) == 0)
         return weft_fail(err, WEFT_E_USAGE, "--csv and --svg: both are %s", cli->csv);
     WEFT_TRY(check_place("--csv", cli->csv, err));

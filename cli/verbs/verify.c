@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
@@ -105,6 +106,56 @@ static void tell_bound(const struct weft_plan *plan, int32_t n_open, struct weft
         weft_text_addf(out, "; the config leaves %d periods open", n_open);
 }
 
+/* "proven": each period with a bound, that of the plan first. */
+static void put_proven(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "proven");
+    weft_json_begin_array(writer);
+    for (int32_t i = -1; i < plan->n_others; i++) {
+        const int64_t bound_ns = i < 0 ? plan->bound_ns : plan->others[i].bound_ns;
+        const struct weft_certificate *certificate =
+            i < 0 ? &plan->certificate : &plan->others[i].certificate;
+        if (bound_ns == 0) continue;
+        weft_json_begin_object(writer);
+        weft_json_put_integer(writer, "bound_ns", bound_ns);
+        weft_json_put_integer(writer, "leaves", n_leaves(certificate));
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+static void put_json(const struct weft_cli *cli, const struct weft_plan *plan, int32_t n_open,
+                     struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 2);
+    weft_json_begin_object(&writer);
+    weft_json_put_string(&writer, "plan", cli->operands[0]);
+    weft_json_put_bool(&writer, "ok", true);
+    weft_json_put_integer(&writer, "step_ns", plan->prediction.step_ns);
+    weft_json_put_bool(&writer, "emulated", weft_problem_emulates(plan->problem));
+    weft_json_put_integer(&writer, "bound_ns", weft_plan_least_bound_ns(plan));
+    put_proven(plan, &writer);
+    weft_json_put_bool(&writer, "config_checked", cli->config != NULL);
+    if (cli->config) weft_json_put_integer(&writer, "periods_open", n_open);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
+
+static void tell(const struct weft_cli *cli, const struct weft_plan *plan, int32_t n_open,
+                 struct weft_text *out)
+{
+    char step[WEFT_UNITS_TEXT_BYTES];
+    weft_text_addf(out, "%s: placements, order and memory rows hold; step %s%s as said; ",
+                   cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step),
+                   weft_problem_emulates(plan->problem) ? " over an emulated link" : "");
+    tell_bound(plan, n_open, out);
+    weft_text_addf(out, "%s\n",
+                   cli->config ? "; the problem is the config's; the program is safe in every "
+                                 "timing"
+                               : "; give --config to check the program and the problem too");
+}
+
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
@@ -115,15 +166,10 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     enum weft_status status = verify_alone(cli->operands[0], &plan, err);
     if (status == WEFT_OK && cli->config) status = verify_with_config(cli, &n_open, err);
     if (status == WEFT_OK) {
-        char step[WEFT_UNITS_TEXT_BYTES];
-        weft_text_addf(&out, "%s: placements, order and memory rows hold; step %s%s as said; ",
-                       cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step),
-                       weft_problem_emulates(plan->problem) ? " over an emulated link" : "");
-        tell_bound(plan, n_open, &out);
-        weft_text_addf(&out, "%s\n",
-                       cli->config ? "; the problem is the config's; the program is safe in every "
-                                     "timing"
-                                   : "; give --config to check the program and the problem too");
+        if (cli->json)
+            put_json(cli, plan, n_open, &out);
+        else
+            tell(cli, plan, n_open, &out);
         status = weft_cli_emit(cli, &out, err);
     }
     weft_plan_destroy(plan);
@@ -140,7 +186,10 @@ const struct weft_command weft_command_verify = {
         "order that exists; memory rows within the limit; time as the simulator has it; and the\n"
         "certificate of its bound, leaf by leaf in whole numbers. With --config also: the plan's\n"
         "problem is the one that this config and profile make, and its program is safe under\n"
-        "happens-before, whatever the timing.",
+        "happens-before, whatever the timing. --json prints the step, the least bound of all\n"
+        "periods planned (bound_ns, 0 if there is none), and in \"proven\" each period's bound "
+        "with\n"
+        "the leaves of its certificate.",
     .flags = "--config --set --ranks --seed --profile --memory-limit",
     .least_operands = 1,
     .most_operands = 1,

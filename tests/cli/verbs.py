@@ -238,9 +238,33 @@ def json_is_one_document_also_of_an_error(weft):
             (66, ("check", missing, config)), (66, ("check", missing, "--print")),
             (0, ("check", config, "--print")), (0, ("plan", config, "--program")),
             (0, ("plan", config, "-o", "-")), (0, ("explain", plan)), (0, ("simulate", plan)),
-            (0, ("estimate", config, "--sweep", "train.micro_batch=1,2")), (0, ("version",))):
+            (0, ("estimate", config, "--sweep", "train.micro_batch=1,2")), (0, ("version",)),
+            (0, ("verify", plan)), (0, ("verify", plan, "--config", config)),
+            (0, ("completion", "bash")), (0, ("man",)), (0, ("man", "plan")), (0, ("help",)),
+            (0, ("plan", "--help")), (0, ("--help",)), (0, ("schema", "plan"))):
         one_document(weft.expect(code, *arguments, "--json"))
+    for flag in ("--csv", "--svg"):
+        weft.expect(64, "sweep", config, flag, "-", "--json", says="give --csv or --svg a file")
     weft.expect(64, "check", config, config, "--print", "--json", says="one FILE")
+
+
+@case
+def verify_says_in_json_what_it_says_in_text(weft):
+    config, plan = config_of(weft, train__grad_accum=2), weft.path("plan.json")
+    weft.expect(0, "plan", config, "-o", plan)
+    made = json.load(open(plan, encoding="utf-8"))
+    for flags in ((), ("--config", config)):
+        text = weft.expect(0, "verify", plan, *flags)
+        said = one_document(weft.expect(0, "verify", plan, *flags, "--json"))
+        assert said["ok"] and said["plan"] == plan and not said["emulated"], said
+        assert said["config_checked"] == bool(flags) == ("periods_open" in said), said
+        bounds = [period["bound_ns"] for period in said["proven"]]
+        assert len(bounds) == 1 + len(made.get("other_periods", [])), said
+        assert said["bound_ns"] == min(bounds) <= said["step_ns"], said
+        leaves = sum(period["leaves"] for period in said["proven"])
+        assert re.search(rf"\b{leaves}(\s+lea[fv]|[;.])", text), (leaves, text)
+    said = one_document(weft.expect(0, "simulate", plan, "--json"))
+    assert said["step_ns"] == one_document(weft.expect(0, "verify", plan, "--json"))["step_ns"]
 
 
 @case

@@ -1,5 +1,6 @@
 #include "spec/field.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -209,8 +210,14 @@ static void decode_integer(const struct place *place, const struct weft_field *f
     if (!weft_json_number(value, &number)) {
         wrong_kind(place, field, value);
     } else if (in_range(place, field, number) && !weft_json_integer(value, target)) {
+        const char *text;
+        const int length = (int)weft_json_number_text(value, &text);
+        const bool whole = floor(number) == number;
         weft_findings_add(place->findings, place->source, place->path,
-                          "%.17g is not a whole number; must be an integer", number);
+                          whole ? "%.*s is not within what is read exactly; must be an integer in "
+                                  "digits alone, at most %lld"
+                                : "%.*s is not a whole number; must be an integer",
+                          length, text, (long long)WEFT_JSON_MOST_INTEGER);
     }
 }
 

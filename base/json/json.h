@@ -54,13 +54,20 @@ size_t weft_json_count(const struct weft_json_value *parent); /* linear time */
 /* Name of a member of an object; NULL for others. */
 const char *weft_json_name(const struct weft_json_value *value);
 
+/* The largest integer that is read: up to it a double tells all neighbours apart, so other programs
+ * read the same. */
+#define WEFT_JSON_MOST_INTEGER (INT64_C(1) << 53)
+
 /* Typed reads. False, with *out untouched, when the value is NULL or of another kind; for
- * integers also when it is not an integer or not within +-(2^53 - 1), where a double tells all
- * neighbours apart. */
+ * integers also when it is not an integer or not within +-WEFT_JSON_MOST_INTEGER. That one itself
+ * is read if it is written in digits alone. */
 bool weft_json_bool(const struct weft_json_value *value, bool *out);
 bool weft_json_integer(const struct weft_json_value *value, int64_t *out);
 bool weft_json_number(const struct weft_json_value *value, double *out);
 bool weft_json_string(const struct weft_json_value *value, const char **out);
+
+/* Length of a number's text, in *out as it was written, without a NUL after it. 0 for others. */
+size_t weft_json_number_text(const struct weft_json_value *value, const char **out);
 
 /* For decoders of files that the program itself writes: a required member, with an error that
  * names `where` (for example "plan.json: units[3]") and the member. WEFT_E_DATA. Integers must lie

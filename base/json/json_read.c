@@ -128,12 +128,28 @@ bool weft_json_bool(const struct weft_json_value *value, bool *out)
 
 bool weft_json_integer(const struct weft_json_value *value, int64_t *out)
 {
+    const char *text;
     double number;
     if (!weft_json_number(value, &number)) return false;
-    /* 2^53 itself is out: 2^53 + 1 reads as the same double. */
-    if (fabs(number) >= 0x1p53 || floor(number) != number) return false;
-    *out = (int64_t)number;
+    if (floor(number) != number || fabs(number) > 0x1p53) return false;
+    int64_t integer = (int64_t)number;
+    if (fabs(number) >= 0x1p53) {
+        /* 2^53 + 1 reads as the same double: digits tell them apart. */
+        size_t length = weft_json_number_text(value, &text);
+        if (strspn(text, "-0123456789") < length) return false;
+        integer = strtoll(text, NULL, 10);
+        if (integer > WEFT_JSON_MOST_INTEGER || integer < -WEFT_JSON_MOST_INTEGER) return false;
+    }
+    *out = integer;
     return true;
+}
+
+size_t weft_json_number_text(const struct weft_json_value *value, const char **out)
+{
+    *out = "";
+    if (weft_json_kind(value) != WEFT_JSON_NUMBER) return 0;
+    *out = text_of(value);
+    return strspn(*out, "+-.0123456789eE");
 }
 
 bool weft_json_number(const struct weft_json_value *value, double *out)
@@ -213,8 +229,10 @@ enum weft_status weft_json_need_integer(const struct weft_json_value *object, co
     if (!weft_json_number(member, &number)) {
         status = fail_kind(member, where, name, range, err);
     } else if (!weft_json_integer(member, &integer) || integer < least || integer > most) {
-        status = weft_fail(err, WEFT_E_DATA, "%s: the member \"%s\" is %.17g; %s is wanted", where,
-                           name, number, range);
+        const char *text;
+        int length = (int)weft_json_number_text(member, &text);
+        status = weft_fail(err, WEFT_E_DATA, "%s: the member \"%s\" is %.*s; %s is wanted", where,
+                           name, length, text, range);
     } else {
         *out = integer;
     }

@@ -254,6 +254,11 @@ static void add_scalar(struct weft_json_writer *writer, const struct weft_json_v
         weft_json_add_null(writer);
     } else if (weft_json_integer(value, &integer) && (integer != 0 || !signbit(number))) {
         weft_json_add_integer(writer, integer);
+    } else if (fabs(number) >= 0x1p53) {
+        /* Digits that no double holds stay as they are. */
+        size_t length = weft_json_number_text(value, &string);
+        before_value(writer, false);
+        weft_text_append(writer->text, string, length);
     } else {
         weft_json_add_number(writer, number);
     }

@@ -6,6 +6,34 @@
 
 #include "tests/spec/config_text.h"
 
+Test(config, integers_are_read_exactly_up_to_the_documented_most)
+{
+    static const struct {
+        const char *set, *says; /* NULL: taken */
+    } cases[] = {
+        {"train.seed=9007199254740992", NULL},
+        {"train.seed=9007199254740991", NULL},
+        {"train.lr_schedule.warmup_steps=9007199254740992", NULL},
+        {"train.seed=9007199254740993", "9007199254740993 is not within what is read exactly"},
+        {"train.seed=9007199254740992.0", "in digits alone, at most 9007199254740992"},
+        {"train.seed=9007199254740994", "is out of range; must be 0 to 9007199254740992"},
+        {"train.seed=0.5", "0.5 is not a whole number"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weft_config *config = NULL;
+        struct weft_error err = {0};
+        enum weft_status status =
+            weft_config_read("configs/runs/gpt-tiny.json", &cases[i].set, 1, &config, &err);
+        cr_assert_eq(status, cases[i].says == NULL ? WEFT_OK : WEFT_E_DATA, "%s: %s", cases[i].set,
+                     err.text);
+        if (cases[i].says != NULL)
+            cr_assert(strstr(err.text, cases[i].says), "%s: %s", cases[i].set, err.text);
+        if (cases[i].says == NULL && i < 2)
+            cr_assert_eq(config->train.seed, INT64_C(9007199254740992) - (int64_t)i);
+        weft_config_destroy(config);
+    }
+}
+
 Test(config, fills_in_every_default)
 {
     struct weft_config *config = must_parse(SMALL_CONFIG);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "problem/extremes.h"
+
 /* What the pieces of a problem are made from. */
 struct builder {
     const struct weft_config *config;
@@ -496,7 +498,11 @@ static enum weft_status fill_problem(struct builder *b)
     WEFT_TRY(fill_items(b));
     const char *where = config->source == NULL ? "config" : config->source;
     WEFT_TRY(weft_problem_link(problem, where, b->err));
-    return weft_problem_check(problem, where, b->err);
+    struct weft_error why = {0};
+    enum weft_status status = weft_problem_check(problem, where, &why);
+    if (status == WEFT_OK) return WEFT_OK;
+    WEFT_TRY(weft_extremes_check(config, problem, b->stages->shards, b->err));
+    return weft_fail(b->err, status, "%s", why.text);
 }
 
 /* How many layers before its first use a unit is updated: what leaves gathers little time, more,
@@ -556,6 +562,26 @@ int32_t weft_stages_variants(const struct weft_config *config,
     return n + list_variants(config, false, out + n);
 }
 
+/* Shards, period and weights; their errors do not know the config's file. */
+static enum weft_status create_parts(const struct weft_config *config,
+                                     const struct weft_period_rule *period,
+                                     const struct weft_block_rule *rule,
+                                     const struct weft_weigh_options *options,
+                                     struct weft_stages *stages, struct weft_error *err)
+{
+    struct weft_error why = {0};
+    enum weft_status status =
+        weft_shards_create(config->model, config->cluster.ranks, rule, &stages->shards, &why);
+    if (status == WEFT_OK)
+        status = weft_period_create(config->model, stages->shards, period, &stages->period, &why);
+    if (status == WEFT_OK)
+        status = weft_weights_create(config->model, stages->shards, stages->period, options,
+                                     &stages->weights, &why);
+    if (status == WEFT_OK) return WEFT_OK;
+    return weft_fail(err, status, "%s: %s", config->source == NULL ? "config" : config->source,
+                     why.text);
+}
+
 static enum weft_status create(const struct weft_config *config, const struct weft_profile *profile,
                                const struct weft_period_rule *period, struct weft_stages *stages,
                                struct weft_error *err)
@@ -571,10 +597,7 @@ static enum weft_status create(const struct weft_config *config, const struct we
         rule.block_bytes = weft_profile_block_bytes(profile, config->plan.block_efficiency);
     }
     struct weft_weigh_options options = weft_stages_weigh_options(config, profile, period);
-    WEFT_TRY(weft_shards_create(config->model, config->cluster.ranks, &rule, &stages->shards, err));
-    WEFT_TRY(weft_period_create(config->model, stages->shards, period, &stages->period, err));
-    WEFT_TRY(weft_weights_create(config->model, stages->shards, stages->period, &options,
-                                 &stages->weights, err));
+    WEFT_TRY(create_parts(config, period, &rule, &options, stages, err));
     stages->problem = calloc(1, sizeof *stages->problem);
     if (stages->problem == NULL) return weft_fail_memory(err, "problem");
     stages->problem->blocks = (struct weft_problem_blocks){

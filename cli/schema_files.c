@@ -192,8 +192,15 @@ static const struct weft_schema_key result_keys[] = {
     {"exposed_ns", NS, "median, that compute waited for communication", NULL, false, false},
     {"overlapped_ns", NS, "median, of communication beside compute", NULL, false, false},
     {"data_wait_ns", NS, "of all steps, for data", NULL, false, false},
-    {"planned_bytes", BYTES, "of a rank: base, ring of a disk and arena", NULL, false, false},
-    {"measured_bytes", BYTES, "the most that rank 0 held", NULL, false, false},
+    {"planned_bytes", BYTES, "of a rank in the device's memory: base, ring of a disk and arena",
+     NULL, false, false},
+    {"measured_bytes", BYTES, "the most that rank 0 held there", NULL, false, false},
+    {"outside_planned_bytes", BYTES, "of these, outside the arena", NULL, false, false},
+    {"outside_measured_bytes", BYTES, "the most that rank 0 held there", NULL, false, false},
+    {"host_planned_bytes", BYTES, "of a rank in the host's tier", NULL, false, false},
+    {"host_measured_bytes", BYTES, "the most that rank 0 held there", NULL, false, false},
+    {"disk_planned_bytes", BYTES, "of a rank on the disk", NULL, false, false},
+    {"disk_measured_bytes", BYTES, "the most that rank 0 held there", NULL, false, false},
     {"touched_bytes", BYTES, "of the arena, that buffers were in", NULL, false, false},
     {"ring_bytes", BYTES, "of a disk's ring, that are in memory", NULL, false, false},
     {"emulated", TRUTH, "times depend on an emulated link", NULL, false, false},
@@ -278,7 +285,10 @@ static const struct file files[] = {
      "5.481244515911385, \"validation_loss\": 5.43705242297335, \"fingerprint\": "
      "\"7540557d5cdd50271604190567e2ee69\", \"step_ns\": 1132285, \"predicted_step_ns\": 1145004, "
      "\"exposed_ns\": 389066, \"overlapped_ns\": 102803, \"data_wait_ns\": 0, \"planned_bytes\": "
-     "20340992, \"measured_bytes\": 18542592, \"touched_bytes\": 606464, \"ring_bytes\": 0, "
+     "20340992, \"measured_bytes\": 18542592, \"outside_planned_bytes\": 19734528, "
+     "\"outside_measured_bytes\": 17936128, \"host_planned_bytes\": 0, \"host_measured_bytes\": "
+     "0, \"disk_planned_bytes\": 0, \"disk_measured_bytes\": 0, "
+     "\"touched_bytes\": 606464, \"ring_bytes\": 0, "
      "\"emulated\": false}]"},
     {"manifest",
      "RUN/checkpoints/step-N/manifest.json.",

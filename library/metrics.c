@@ -222,6 +222,17 @@ void weft_metrics_evaluation(const struct weft_evaluation_line *line, struct wef
     end_line(&writer);
 }
 
+/* "host_planned_bytes", "host_measured_bytes". */
+static void put_use(struct weft_json_writer *writer, const char *of,
+                    const struct weft_tier_use *use)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%splanned_bytes", of);
+    weft_json_put_integer(writer, name, use->planned_bytes);
+    snprintf(name, sizeof name, "%smeasured_bytes", of);
+    weft_json_put_integer(writer, name, use->measured_bytes);
+}
+
 void weft_metrics_result(const struct weft_train_result *result, struct weft_text *out)
 {
     char hash[WEFT_HASH_TEXT_BYTES];
@@ -244,8 +255,10 @@ void weft_metrics_result(const struct weft_train_result *result, struct weft_tex
     weft_json_put_integer(&writer, "exposed_ns", result->exposed_ns);
     weft_json_put_integer(&writer, "overlapped_ns", result->overlapped_ns);
     weft_json_put_integer(&writer, "data_wait_ns", result->data_wait_ns);
-    weft_json_put_integer(&writer, "planned_bytes", result->planned_bytes);
-    weft_json_put_integer(&writer, "measured_bytes", result->measured_bytes);
+    put_use(&writer, "", &result->tiers[WEFT_HOME_DEVICE]);
+    put_use(&writer, "outside_", &result->outside);
+    put_use(&writer, "host_", &result->tiers[WEFT_HOME_HOST]);
+    put_use(&writer, "disk_", &result->tiers[WEFT_HOME_DISK]);
     weft_json_put_integer(&writer, "touched_bytes", result->touched_bytes);
     weft_json_put_integer(&writer, "ring_bytes", result->ring_bytes);
     weft_json_put_bool(&writer, "emulated", result->emulated);

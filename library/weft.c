@@ -322,8 +322,8 @@ static void fill_result(const struct weft *weft, const struct weft_train_result 
         .last_loss = from->last_loss,
         .step_ns = from->step_ns,
         .predicted_step_ns = weft->session.plan->prediction.step_ns,
-        .memory_bytes = from->measured_bytes,
-        .planned_bytes = from->planned_bytes,
+        .memory_bytes = from->tiers[WEFT_HOME_DEVICE].measured_bytes,
+        .planned_bytes = from->tiers[WEFT_HOME_DEVICE].planned_bytes,
     };
     weft_hash_show(from->fingerprint, to->fingerprint);
 }

@@ -280,6 +280,11 @@ bool weft_store_is_done(struct weft_store *store, enum weft_store_direction dire
     return weft_service_is_done(store->service, (int32_t)direction, ticket);
 }
 
+int64_t weft_store_bytes(const struct weft_store *store)
+{
+    return store->file.bytes;
+}
+
 enum weft_status weft_store_resident(struct weft_store *store, int64_t *resident_bytes,
                                      int64_t *all_bytes, struct weft_error *err)
 {

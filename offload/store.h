@@ -75,6 +75,9 @@ WEFT_MUST_USE enum weft_status weft_store_wait(struct weft_store *store,
 bool weft_store_is_done(struct weft_store *store, enum weft_store_direction direction,
                         int64_t ticket);
 
+/* Bytes that are reserved for the file. */
+int64_t weft_store_bytes(const struct weft_store *store);
+
 /* Bytes of the file that lie in the page cache, and all that it has. WEFT_E_IO where the system
  * does not say. */
 WEFT_MUST_USE enum weft_status weft_store_resident(struct weft_store *store,

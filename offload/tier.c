@@ -298,31 +298,44 @@ enum weft_status weft_tier_spans(const struct weft_tier *tier, const struct weft
     return WEFT_OK;
 }
 
-bool weft_tier_look(const struct weft_tier *tier, int64_t *resident_bytes, int64_t *swapped_bytes)
+int64_t weft_tier_resident_bytes(const struct weft_tier *tier)
+{
+    enum { AT_ONCE = 4096 };
+    unsigned char there[AT_ONCE];
+    const int64_t page = system_page_bytes(), most = AT_ONCE * page;
+    int64_t pages = 0;
+    for (int64_t at = 0; at < tier->bytes; at += most) {
+        const int64_t part = tier->bytes - at < most ? tier->bytes - at : most;
+        /* A page that cannot be asked about counts: the tier touched it when it was made. */
+        if (mincore(tier->memory + at, (size_t)part, there) != 0) memset(there, 1, sizeof there);
+        for (int64_t i = 0; i < part / page; i++)
+            pages += there[i] & 1;
+    }
+    return pages * page;
+}
+
+bool weft_tier_swapped_bytes(const struct weft_tier *tier, int64_t *swapped_bytes)
 {
     FILE *file = fopen("/proc/self/smaps", "re");
     if (file == NULL) return false;
     char line[LINE_BYTES];
     const uintptr_t begin = (uintptr_t)tier->memory, end = begin + (uintptr_t)tier->bytes;
-    uintptr_t first = 0, behind = 0;
-    int64_t kib, resident = 0, swapped = 0;
+    uintptr_t first = 0, end_of_it = 0;
+    int64_t kib, swapped = 0;
     bool found = false;
     while (fgets(line, sizeof line, file) != NULL) {
         uintptr_t a, b;
         if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &a, &b) == 2) {
             first = a;
-            behind = b;
+            end_of_it = b;
         }
-        if (first < begin || behind > end) continue;
-        if (sscanf(line, "Rss: %" SCNd64, &kib) == 1) {
-            resident += kib * 1024;
-            found = true;
-        }
-        if (sscanf(line, "Swap: %" SCNd64, &kib) == 1) swapped += kib * 1024;
+        if (first < begin || end_of_it > end) continue;
+        if (sscanf(line, "Swap: %" SCNd64, &kib) != 1) continue;
+        swapped += kib * 1024;
+        found = true;
     }
     fclose(file);
     if (!found) return false;
-    *resident_bytes = resident;
     *swapped_bytes = swapped;
     return true;
 }
@@ -330,8 +343,8 @@ bool weft_tier_look(const struct weft_tier *tier, int64_t *resident_bytes, int64
 void weft_tier_warn(const struct weft_tier *tier)
 {
     char swapped[WEFT_UNITS_TEXT_BYTES], all[WEFT_UNITS_TEXT_BYTES];
-    int64_t resident_bytes = 0, swapped_bytes = 0;
-    if (!weft_tier_look(tier, &resident_bytes, &swapped_bytes) || swapped_bytes == 0) return;
+    int64_t swapped_bytes = 0;
+    if (!weft_tier_swapped_bytes(tier, &swapped_bytes) || swapped_bytes == 0) return;
     weft_log(WEFT_LOG_WARNING,
              "%s of the %s of the tier \"%s\" are swapped out: the machine has not got the memory; "
              "give the tier less, or stop what else runs",

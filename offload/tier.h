@@ -56,9 +56,11 @@ WEFT_MUST_USE enum weft_status weft_tier_spans(const struct weft_tier *tier,
                                                struct weft_memory_span *out, int32_t most,
                                                int32_t *n, struct weft_error *err);
 
-/* Bytes of the tier that are in memory, and those that the system has swapped out. False where it
- * does not say. */
-bool weft_tier_look(const struct weft_tier *tier, int64_t *resident_bytes, int64_t *swapped_bytes);
+/* Bytes of the tier that are in memory now. Takes no memory. */
+int64_t weft_tier_resident_bytes(const struct weft_tier *tier);
+
+/* Bytes of the tier that the system has swapped out. False where it does not say. */
+bool weft_tier_swapped_bytes(const struct weft_tier *tier, int64_t *swapped_bytes);
 
 /* Warns through the log of bytes that the system has swapped out. */
 void weft_tier_warn(const struct weft_tier *tier);

@@ -52,11 +52,22 @@ static enum weft_status read_result(const struct weft_json_value *root,
         const char *name;
         int64_t *value;
     } const integers[] = {
-        {"steps_done", &out->steps_done},       {"step_ns", &out->step_ns},
-        {"exposed_ns", &out->exposed_ns},       {"overlapped_ns", &out->overlapped_ns},
-        {"planned_bytes", &out->planned_bytes}, {"measured_bytes", &out->measured_bytes},
-        {"touched_bytes", &out->touched_bytes}, {"ring_bytes", &out->ring_bytes},
-        {"data_wait_ns", &out->data_wait_ns},   {"predicted_step_ns", &out->predicted_step_ns},
+        {"steps_done", &out->steps_done},
+        {"step_ns", &out->step_ns},
+        {"exposed_ns", &out->exposed_ns},
+        {"overlapped_ns", &out->overlapped_ns},
+        {"planned_bytes", &out->tiers[WEFT_HOME_DEVICE].planned_bytes},
+        {"measured_bytes", &out->tiers[WEFT_HOME_DEVICE].measured_bytes},
+        {"outside_planned_bytes", &out->outside.planned_bytes},
+        {"outside_measured_bytes", &out->outside.measured_bytes},
+        {"host_planned_bytes", &out->tiers[WEFT_HOME_HOST].planned_bytes},
+        {"host_measured_bytes", &out->tiers[WEFT_HOME_HOST].measured_bytes},
+        {"disk_planned_bytes", &out->tiers[WEFT_HOME_DISK].planned_bytes},
+        {"disk_measured_bytes", &out->tiers[WEFT_HOME_DISK].measured_bytes},
+        {"touched_bytes", &out->touched_bytes},
+        {"ring_bytes", &out->ring_bytes},
+        {"data_wait_ns", &out->data_wait_ns},
+        {"predicted_step_ns", &out->predicted_step_ns},
     };
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
         WEFT_TRY(weft_json_need_integer(root, where, integers[i].name, 0, INT64_C(1) << 53,

@@ -154,8 +154,9 @@ static enum weft_status run_planner(struct demo *demo, int which, struct weft_er
     if (status == WEFT_OK && demo->runs[which].measured.stopped)
         status =
             weft_fail(err, WEFT_E_STOPPED, "demo: stopped by a signal under %s", planners[which]);
-    demo->runs[which].fits = demo->runs[which].predicted.total_bytes <= demo->limit_bytes &&
-                             demo->runs[which].measured.measured_bytes <= demo->limit_bytes;
+    demo->runs[which].fits =
+        demo->runs[which].predicted.total_bytes <= demo->limit_bytes &&
+        demo->runs[which].measured.tiers[WEFT_HOME_DEVICE].measured_bytes <= demo->limit_bytes;
     weft_text_finish(&result);
     weft_session_close(&session);
     return status;
@@ -201,8 +202,10 @@ static void add_measure(const struct demo *demo, int which, enum measure measure
                         100.0 * (double)(m->step_ns - p->step_ns) / (double)p->step_ns);
     else if (measure == MEMORY_PLANNED || measure == MEMORY_MEASURED)
         weft_table_cell(table, "%s",
-                        weft_units_show_bytes(
-                            measure == MEMORY_PLANNED ? p->total_bytes : m->measured_bytes, shown));
+                        weft_units_show_bytes(measure == MEMORY_PLANNED
+                                                  ? p->total_bytes
+                                                  : m->tiers[WEFT_HOME_DEVICE].measured_bytes,
+                                              shown));
     else if (measure == FITS)
         weft_table_cell_painted(table, fits ? WEFT_PAINT_GOOD : WEFT_PAINT_BAD,
                                 fits ? "yes" : "no");
@@ -264,7 +267,7 @@ static void show_json(const struct demo *demo, struct weft_text *out)
         weft_json_put_integer(&writer, "predicted_exposed_ns", p->exposed_ns);
         weft_json_put_integer(&writer, "measured_exposed_ns", m->exposed_ns);
         weft_json_put_integer(&writer, "planned_bytes", p->total_bytes);
-        weft_json_put_integer(&writer, "measured_bytes", m->measured_bytes);
+        weft_json_put_integer(&writer, "measured_bytes", m->tiers[WEFT_HOME_DEVICE].measured_bytes);
         weft_json_put_bool(&writer, "fits", demo->runs[i].fits);
         weft_json_put_number(&writer, "last_loss", m->last_loss);
         weft_json_end_object(&writer);

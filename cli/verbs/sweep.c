@@ -187,7 +187,7 @@ static enum weft_status execute(struct work *work, const struct weft_sweep_curve
             weft_fail(err, WEFT_E_STOPPED, "sweep: stopped by a signal under %s", curve->planner);
     point->measured_ns = result.step_ns;
     point->measured_exposed_ns = result.exposed_ns;
-    point->measured_bytes = result.measured_bytes;
+    point->measured_bytes = result.tiers[WEFT_HOME_DEVICE].measured_bytes;
     weft_text_finish(&text);
     weft_session_close(&session);
     return status;

@@ -56,6 +56,35 @@ static enum weft_status stage(const struct weft_cli *cli, const struct weft_resu
     return weft_session_stage(session, profile, err);
 }
 
+/* Each tier as planned and as measured. A plan without a base is compared by its arena alone. */
+static void put_memory(const struct weft_program *program, const struct weft_train_result *result,
+                       struct weft_text *out)
+{
+    char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES], base[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_tier_use *device = &result->tiers[WEFT_HOME_DEVICE];
+    if (program->base_bytes > 0) {
+        weft_text_addf(out, "memory    %s measured, %s planned a rank\n",
+                       weft_units_show_bytes(device->measured_bytes, a),
+                       weft_units_show_bytes(device->planned_bytes, b));
+    } else {
+        const struct weft_tier_use *outside = &result->outside;
+        weft_text_addf(
+            out,
+            "memory    %s measured in the arena, %s planned a rank; outside it %s, which no plan "
+            "counts without cluster.base or a measured profile (weft profile)\n",
+            weft_units_show_bytes(device->measured_bytes - outside->measured_bytes, a),
+            weft_units_show_bytes(device->planned_bytes - outside->planned_bytes, b),
+            weft_units_show_bytes(outside->measured_bytes, base));
+    }
+    for (int home = WEFT_HOME_HOST; home < WEFT_HOME_COUNT; home++) {
+        const struct weft_tier_use *use = &result->tiers[home];
+        if (use->planned_bytes == 0 && use->measured_bytes == 0) continue;
+        weft_text_addf(out, "%-9s %s measured, %s planned a rank\n", weft_home_names[home],
+                       weft_units_show_bytes(use->measured_bytes, a),
+                       weft_units_show_bytes(use->planned_bytes, b));
+    }
+}
+
 static void put_summary(const struct weft_session *session, const struct weft_train_result *result,
                         struct weft_text *out)
 {
@@ -74,9 +103,7 @@ static void put_summary(const struct weft_session *session, const struct weft_tr
     weft_text_addf(out, "exposed   %s measured%s, %s predicted\n",
                    weft_units_show_ns(result->exposed_ns, a), link,
                    weft_units_show_ns(p->exposed_ns, b));
-    weft_text_addf(out, "memory    %s measured, %s planned a rank\n",
-                   weft_units_show_bytes(result->measured_bytes, a),
-                   weft_units_show_bytes(result->planned_bytes, b));
+    put_memory(session->program, result, out);
     weft_text_addf(out, "loss      %.4f to %.4f after %lld steps; parameters %s\n",
                    result->first_loss, result->last_loss, (long long)result->steps_done,
                    weft_hash_show(result->fingerprint, hash));

@@ -136,11 +136,16 @@ WEFT_MUST_USE enum weft_status weft_exec_compare_replicas(struct weft_exec *exec
 bool weft_exec_tell_trespass(const struct weft_exec *exec, const void *address, bool is_mapped,
                              struct weft_error *out);
 
-/* How large the pages are together that were ever touched (found by pattern), with poison on; else
- * those that are planned. Behind a settle. */
-/* Bytes of the ring of a disk that are in memory, as the system counts them; 0 without one, or
- * where it does not say. */
+/* Bytes of the ring of a disk that are in memory now; 0 without one. */
 int64_t weft_exec_ring_bytes(const struct weft_exec *exec);
+
+/* Bytes that this rank keeps in a tier outside its arena. Of the host: its pages that are in memory
+ * now, and the ring of a disk where the plan counts it there. Of a disk: the file. Of the device:
+ * the ring, where the plan counts it there. Takes no memory. */
+int64_t weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home);
+
+/* How large the pages are together that were ever touched (found by pattern), with poison on;
+ * otherwise those that are planned. After a settle. */
 WEFT_MUST_USE enum weft_status weft_exec_touched_bytes(struct weft_exec *exec, int64_t *bytes,
                                                        struct weft_error *err);
 

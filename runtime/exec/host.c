@@ -261,6 +261,11 @@ int64_t weft_exec_host_bytes(const struct exec_host *host)
     return host == NULL ? 0 : host->pages * WEFT_HOST_PAGE_BYTES;
 }
 
+int64_t weft_exec_host_resident_bytes(const struct exec_host *host)
+{
+    return host == NULL ? 0 : weft_tier_resident_bytes(host->tier);
+}
+
 int64_t weft_exec_host_copied(const struct exec_host *host, enum weft_copy_direction direction)
 {
     return host == NULL ? 0 : host->copied_bytes[direction];

@@ -17,6 +17,8 @@
 #include "spec/config.h"
 #include "spec/profile/profile.h"
 
+struct weft_exec; /* runtime/exec/exec.h */
+
 struct weft_measure_options {
     const struct weft_config *config;
     struct weft_device *device; /* wall clock */
@@ -62,10 +64,12 @@ void weft_measure_trim(void);
  * the files that it maps, programs and libraries (RssFile), as the system counts them. */
 int64_t weft_measure_resident_bytes(void);
 
-/* Memory that counts against the limit and is in no arena: of the device, where it has its own,
- * else of this process as above. *exact false: others' may be among it (weft_device_memory). */
+/* Memory that counts against the device's limit and is in no arena. A device with memory of its own
+ * says it. Otherwise it is this process's, as above, less what the executor keeps in the host's
+ * tier, which has a limit of its own. *exact false: other processes' may be in it
+ * (weft_device_memory). */
 int64_t weft_measure_outside_bytes(const struct weft_device *device, const struct weft_arena *arena,
-                                   bool *exact);
+                                   const struct weft_exec *exec, bool *exact);
 
 /* The median of n values, which it sorts; 0 of none. */
 int64_t weft_measure_median(int64_t *values, int64_t n);

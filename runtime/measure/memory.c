@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/exec/exec.h"
 #include "runtime/measure/measure.h"
 
 void weft_measure_trim(void)
@@ -33,11 +34,13 @@ int64_t weft_measure_resident_bytes(void)
 }
 
 int64_t weft_measure_outside_bytes(const struct weft_device *device, const struct weft_arena *arena,
-                                   bool *exact)
+                                   const struct weft_exec *exec, bool *exact)
 {
     int64_t bytes = 0;
     *exact = true;
-    if (!weft_device_memory(device, &bytes, exact)) return weft_measure_resident_bytes();
-    bytes -= weft_arena_resident_bytes(arena);
+    if (weft_device_memory(device, &bytes, exact))
+        bytes -= weft_arena_resident_bytes(arena);
+    else
+        bytes = weft_measure_resident_bytes() - weft_exec_tier_bytes(exec, WEFT_HOME_HOST);
     return bytes > 0 ? bytes : 0;
 }

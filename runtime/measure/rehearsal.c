@@ -360,7 +360,8 @@ static enum weft_status warm_up(struct rehearsal *r, struct weft_error *err)
 static void weigh_process(struct rehearsal *r)
 {
     bool exact;
-    r->base_bytes = weft_measure_outside_bytes(r->options->device, r->arena, &exact) + RUN_BYTES;
+    r->base_bytes =
+        weft_measure_outside_bytes(r->options->device, r->arena, r->exec, &exact) + RUN_BYTES;
     if (!exact)
         weft_log(WEFT_LOG_WARNING,
                  "base memory has what other processes hold on this GPU in it, for the system "

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "runtime/exec/exec.h"
@@ -18,7 +17,6 @@
 #include "runtime/train/saving.h"
 
 enum { WARM_STEPS = 2, LEAST_STEPS = 5 };
-#define LOOK_NS INT64_C(1000000000) /* between two looks at memory */
 
 /* Times of the latest steps, for medians. */
 struct times {
@@ -40,11 +38,8 @@ struct run {
     struct weft_exec *exec;
     struct weft_trace *trace;
     struct times *times;
-    int64_t steps;        /* of this run, without those before a resumed checkpoint */
-    int64_t memory_bytes; /* most seen */
-    int64_t looked_ns;    /* at memory */
-    int64_t first_bytes;  /* outside the arena, when it was first looked at */
-    bool warned;          /* of memory */
+    int64_t steps; /* of this run, without those before a resumed checkpoint */
+    struct weft_run_memory memory;
     struct weft_run_facts facts;
     struct weft_train_options saving_options; /* as options, but its lines come by here */
     struct weft_train_result result;
@@ -243,46 +238,22 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
     return status;
 }
 
-/* Once: memory of a device beside the arena that grows, or that may be others'. */
-static void warn_of_memory(struct run *run, int64_t step, int64_t outside_bytes, bool over_limit)
+static struct weft_run_memory_of memory_of(const struct run *run)
 {
-    bool exact;
-    int64_t bytes;
-    if (run->warned || !weft_device_memory(run->options->device, &bytes, &exact)) return;
-    if (run->first_bytes == 0) run->first_bytes = outside_bytes;
-    run->warned = over_limit || outside_bytes > run->first_bytes;
-    if (!run->warned) return;
-    weft_log(WEFT_LOG_WARNING,
-             "step %" PRId64 ": outside the arena %" PRId64 " bytes of the GPU are taken, %" PRId64
-             " when it was first looked at%s%s",
-             step, outside_bytes, run->first_bytes, over_limit ? ", which is over the limit" : "",
-             exact ? "" : "; others' may be among them, for the system does not tell them apart");
+    const struct weft_train_options *o = run->options;
+    return (struct weft_run_memory_of){.device = o->device,
+                                       .arena = run->arena,
+                                       .exec = run->exec,
+                                       .plan = o->plan,
+                                       .program = o->program};
 }
 
-/* Memory as the system counts it, on the first steps and then every second. The plan holds the
- * arena to the limit; what is outside it was measured, or was only said, and is held to it here. */
 static enum weft_status look_at_memory(struct run *run, int64_t step, struct weft_error *err)
 {
-    bool power = (step & (step - 1)) == 0;
-    int64_t now_ns = weft_clock_now_ns();
-    if (!power && step != run->train->steps && now_ns - run->looked_ns < LOOK_NS) return WEFT_OK;
-    run->looked_ns = now_ns;
-    bool exact;
-    int64_t outside_bytes = weft_measure_outside_bytes(run->options->device, run->arena, &exact);
-    int64_t bytes = outside_bytes + weft_arena_resident_bytes(run->arena);
-    run->facts.held_bytes = bytes;
-    if (bytes > run->memory_bytes) run->memory_bytes = bytes;
-    int64_t limit_bytes = run->options->plan->problem->tiers[0].limit_bytes;
-    if (bytes <= limit_bytes || !exact) {
-        warn_of_memory(run, step, outside_bytes, bytes > limit_bytes);
-        return WEFT_OK;
-    }
-    return weft_fail(
-        err, WEFT_E_INFEASIBLE,
-        "step %" PRId64 ": this rank holds %" PRId64 " bytes, over the limit of %" PRId64
-        ": outside the arena %" PRId64 ", where the plan counts %" PRId64
-        " as base and ring of a disk. Measure it with `weft profile`, or set cluster.base",
-        step, bytes, limit_bytes, outside_bytes, weft_program_outside_bytes(run->options->program));
+    const struct weft_run_memory_of of = memory_of(run);
+    WEFT_TRY(weft_run_memory_look(&run->memory, &of, step, step == run->train->steps, err));
+    run->facts.held_bytes = run->memory.held_bytes;
+    return WEFT_OK;
 }
 
 /* All ranks know who is slow; rank 0 says it. */
@@ -398,6 +369,8 @@ static void summarise_times(struct run *run)
 static enum weft_status run_steps(struct run *run, struct weft_error *err)
 {
     int64_t first = run->result.steps_done + 1;
+    const struct weft_run_memory_of of = memory_of(run);
+    WEFT_TRY(weft_run_memory_plan(&run->memory, &of, err));
     for (int64_t step = first; step <= run->train->steps && !run->result.stopped; step++)
         WEFT_TRY(do_step(run, step, err));
     if (first > run->train->steps) /* nothing is left to do, but maybe to save it elsewhere */
@@ -405,10 +378,9 @@ static enum weft_status run_steps(struct run *run, struct weft_error *err)
     run->result.saved_step = weft_saving_saved_step(run->saving);
     WEFT_TRY(weft_exec_settle(run->exec, err));
     summarise_times(run);
-    const struct weft_program *program = run->options->program;
     run->result.predicted_step_ns = run->facts.predicted_step_ns;
-    run->result.planned_bytes = weft_program_outside_bytes(program) + program->arena_bytes;
-    run->result.measured_bytes = run->memory_bytes;
+    memcpy(run->result.tiers, run->memory.tiers, sizeof run->result.tiers);
+    run->result.outside = run->memory.outside;
     run->result.ring_bytes = weft_exec_ring_bytes(run->exec);
     WEFT_TRY(weft_exec_touched_bytes(run->exec, &run->result.touched_bytes, err));
     return weft_exec_fingerprint(run->exec, &run->result.fingerprint, err);

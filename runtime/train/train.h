@@ -16,6 +16,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
 #include "runtime/nn/nn.h"
+#include "runtime/train/memory.h"
 
 struct weft_exec; /* runtime/exec/exec.h */
 
@@ -97,8 +98,8 @@ struct weft_train_result {
     int64_t step_ns, exposed_ns, overlapped_ns;
     int64_t predicted_step_ns; /* by the plan */
     int64_t data_wait_ns;      /* for data on this rank, over all steps after the first two */
-    int64_t planned_bytes;     /* base + ring + arena */
-    int64_t measured_bytes;    /* anonymous memory + the arena's own allocated bytes */
+    struct weft_tier_use tiers[WEFT_HOME_COUNT]; /* by home */
+    struct weft_tier_use outside; /* the part of the device's that is outside the arena */
     int64_t touched_bytes;
     int64_t ring_bytes; /* of a disk's ring, in memory as the system counts it; 0 without one */
     bool emulated;      /* the link that the times depend on */

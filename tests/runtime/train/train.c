@@ -128,9 +128,10 @@ static void curves(struct shared *shared)
               "%lld lines", (long long)shared->lines);
         CHECK(result->first_loss == shared->losses[1] && result->last_loss == shared->losses[STEPS],
               "losses %g and %g", result->first_loss, result->last_loss);
-        CHECK(result->measured_bytes > job.program->arena_bytes &&
-                  result->planned_bytes == job.program->arena_bytes + job.program->base_bytes,
-              "%lld bytes measured", (long long)result->measured_bytes);
+        const struct weft_tier_use *use = &result->tiers[WEFT_HOME_DEVICE];
+        CHECK(use->measured_bytes > job.program->arena_bytes &&
+                  use->planned_bytes == job.program->arena_bytes + job.program->base_bytes,
+              "%lld bytes measured", (long long)use->measured_bytes);
         for (int32_t r = 1; r < ranks; r++) {
             CHECK(weft_hash_equal(result->fingerprint, shared->result[r].fingerprint),
                   "rank %d has another fingerprint", r);
@@ -213,6 +214,65 @@ static void refuses(struct shared *shared)
     job_close(&job);
 }
 
+static void open_tiered(struct job *job, const char *state)
+{
+    char path[64];
+    snprintf(path, sizeof path, "cluster.disk.path=%s", job_disk());
+    const char *overrides[] = {"cluster.ranks=1",
+                               "train.micro_batch=12",
+                               "train.steps=2",
+                               "cluster.emulate=false",
+                               "plan.offload.activations=[\"device\"]",
+                               "cluster.host.memory_limit=1GB",
+                               "cluster.host.down.bandwidth=1GB/s",
+                               "cluster.host.up.bandwidth=1GB/s",
+                               "cluster.host.update=1GB/s",
+                               path,
+                               "cluster.disk.limit=1GB",
+                               "cluster.disk.read.bandwidth=1GB/s",
+                               "cluster.disk.write.bandwidth=1GB/s",
+                               state,
+                               NULL};
+    job_open(job, "configs/runs/gpt-odd.json", overrides);
+    job_plan_policy(job, WEFT_POLICY_ZERO1, true);
+}
+
+static void run_within(struct task *task, int32_t tier, int64_t limit_bytes,
+                       enum weft_status status, const char *part)
+{
+    /* The job's own, made for this test alone. */
+    struct weft_problem *problem = (struct weft_problem *)task->job->plan->problem;
+    const int64_t before = problem->tiers[tier].limit_bytes;
+    problem->tiers[tier].limit_bytes = limit_bytes;
+    run(task);
+    all_ranks(task->shared, 1, status, part);
+    problem->tiers[tier].limit_bytes = before;
+}
+
+/* Bytes of a tier are known to the byte; those of a process are not, from one run to the next. */
+static void holds_to_limits(struct shared *shared, const char *state, enum weft_home home)
+{
+    struct job job;
+    open_tiered(&job, state);
+    struct task task = task_of(&job, shared);
+    run(&task);
+    all_ranks(shared, 1, WEFT_OK, "");
+    const struct weft_train_result first = shared->result[0];
+    const int64_t held = first.tiers[WEFT_HOME_DEVICE].measured_bytes;
+    run_within(&task, 0, held - held / 16, WEFT_E_INFEASIBLE, "step 1: this rank holds ");
+    for (int32_t t = 1; t < job.plan->problem->n_tiers; t++) {
+        const struct weft_problem_tier *tier = &job.plan->problem->tiers[t];
+        const struct weft_tier_use *use = &first.tiers[tier->kind];
+        CHECK(use->planned_bytes == use->measured_bytes, "tier %s: %lld bytes, %lld planned",
+              tier->name, (long long)use->measured_bytes, (long long)use->planned_bytes);
+        if (use->measured_bytes == 0) continue;
+        run_within(&task, t, use->measured_bytes, WEFT_OK, "");
+        run_within(&task, t, use->measured_bytes - 1, WEFT_E_INFEASIBLE, tier->name);
+    }
+    CHECK(first.tiers[home].measured_bytes > 0, "nothing is in tier %d", (int)home);
+    job_close(&job);
+}
+
 RANKS_TEST(train)
 {
     struct shared *shared = job_shared(sizeof *shared);
@@ -221,5 +281,7 @@ RANKS_TEST(train)
     disagrees(shared);
     fails_numerically(shared);
     refuses(shared);
+    holds_to_limits(shared, "plan.offload.state=[\"host\"]", WEFT_HOME_HOST);
+    holds_to_limits(shared, "plan.offload.state=[\"disk\"]", WEFT_HOME_DISK);
     return 0;
 }

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Every tier of a run is held to its own limit, with a base that was measured or given."""
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from configs import tiny
+from tap import Skip, case, main
+
+ROOT = Path(__file__).resolve().parents[2]
+LINK = {"alpha": "10us", "bandwidth": "2GB/s"}
+HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "2GB/s"}
+DISK = {"path": "scratch", "limit": "1GiB", "read": LINK, "write": LINK}
+
+
+def large(**changes):
+    """Moments of a rank take 25 MB: many times the error of a measured base. Blocks are counted, so
+    that no noisy profile makes thousands."""
+    config = tiny(cluster__ranks=1, cluster__threads=1, train__steps=2, plan__planner="all-fsdp", plan__blocks=2,
+                  **changes)
+    for layer in config["model"]["layers"]:
+        layer["hidden"] = 256
+    config["model"]["layers"][1].update(repeat=4, ffn=1024)
+    return config
+
+
+def result_of(weft, run):
+    with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def command_of_readme():
+    """The flags of README's plan with state on the host."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line for line in text.split("## State in other tiers")[1].splitlines()
+             if line.startswith("    $ weft plan ")]
+    assert len(lines) == 1, lines
+    return shlex.split(lines[0])[3:]
+
+
+@case
+def the_run_of_readmes_plan_fits(weft):
+    config, *flags = command_of_readme()
+    out = weft.expect(0, "train", str(ROOT / config), *flags, "--set", "train.steps=1", "--set",
+                      "train.checkpoint.at_end=false", "--run", "run", timeout=200)
+    result = result_of(weft, "run")
+    assert result["measured_bytes"] <= result["planned_bytes"] <= 170 << 20, result
+    assert result["host_measured_bytes"] == result["host_planned_bytes"] > 64 << 20, result
+    assert out.count(" measured, ") >= 2 and "\nhost      " in out.split("exposed ")[-1], out
+
+
+@case
+def no_tier_has_more_than_was_planned_with_a_measured_base(weft):
+    os.makedirs(weft.path("scratch"))
+    # With activations that may be on the host, the disk's ring is in the host's tier.
+    host, disk, here = {"cluster__host": HOST}, {"cluster__disk": DISK}, ["device"]
+    homes = {"device": ({}, {"state": here, "activations": here}),
+             "host": (host, {"state": ["host"], "activations": here, "update": ["host"]}),
+             "disk": (disk, {"state": ["disk"], "activations": here}),
+             "both": ({**host, **disk}, {"state": ["disk"], "activations": ["device", "host"]})}
+    weft.expect(0, "profile", weft.write("run.json", large(cluster__host=HOST)), "-o",
+                "profile.json", "-q")
+    results = {}
+    for name, (tiers, offload) in homes.items():
+        path = weft.write("run.json", large(
+            cluster__profile=weft.path("profile.json"), train__checkpoint={},
+            plan__offload=offload, **tiers))
+        limit = json.loads(weft.expect(0, "plan", path, "--json"))["total_bytes"]
+        code, _, err = weft.run("train", path, "--memory-limit", f"{limit}B", "--run", name, "-q")
+        if code == 65 and "keeps everything in memory" in err:
+            continue
+        assert code == 0, (name, err)
+        results[name] = result = result_of(weft, name)
+        assert result["measured_bytes"] <= result["planned_bytes"] <= limit, (name, result)
+        for tier in "host", "disk":
+            held, planned = (result[f"{tier}_{how}_bytes"] for how in ("measured", "planned"))
+            assert held == planned, (name, result)
+            assert (held > 0) == (tier == name or name == "both"), (name, result)
+        assert result["fingerprint"] == results["device"]["fingerprint"], name
+    saved = results["device"]["measured_bytes"] - results["host"]["measured_bytes"]
+    assert saved > 16 << 20, results
+    if len(results) < len(homes):
+        raise Skip("the directory for files of tests is kept in memory")
+
+
+@case
+def a_base_that_is_too_small_is_told_as_soon_as_memory_is_over_the_limit(weft):
+    path = weft.write("run.json", tiny(plan__planner="all-fsdp"))
+    weft.expect(0, "train", path, "--run", "ample", "-q")
+    ample = result_of(weft, "ample")
+    outside = ample["outside_measured_bytes"]
+    assert ample["outside_planned_bytes"] == 0, ample
+    arena = ample["planned_bytes"] // 4096 * 4096
+    for share, code in ((15, 78), (18, 0)):
+        base = outside * share // 16 // 4096 * 4096
+        flags = "--memory-limit", f"{base + arena}B", "--set", f"cluster.base={base}B"
+        got, _, err = weft.run("train", path, *flags, "--run", f"of-{share}", "-q")
+        assert got == code, (share, got, err)
+        assert code == 0 or "over the limit of" in err and "cluster.base" in err, err
+
+
+@case
+def a_run_without_a_base_is_compared_by_its_arena(weft):
+    path = weft.write("run.json", tiny(plan__planner="all-fsdp"))
+    out = " ".join(weft.expect(0, "train", path, "--run", "run").split("exposed ")[-1].split())
+    arena = out.split("memory ")[1].split(" a rank;")[0]
+    measured, planned = arena.split(" measured in the arena, ")
+    assert f"{measured} planned" == planned, out
+    assert "outside it" in out and "cluster.base" in out, out
+    out = " ".join(weft.expect(0, "train", path, "--set", "cluster.base=512MiB", "--run",
+                               "based").split("exposed ")[-1].split())
+    assert "outside it" not in out and " measured, 513 MiB planned a rank" in out, out
+
+
+main(sys.argv[1])

@@ -233,6 +233,57 @@ static enum weft_status decode(const struct weft_sections *sections,
     return status == WEFT_OK ? hash_config(config, err) : status;
 }
 
+/* Configs of other programs, known by keys that Weft's have not. */
+static const struct foreign_config {
+    const char *keys[4]; /* any of them; NULL after the last */
+    const char *text;
+} foreign_configs[] = {
+    {{"zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size", NULL},
+     "looks like DeepSpeed's config. Weft plans what zero_optimization sets by hand. Begin with a "
+     "config of Weft's (`weft estimate gpt2` reads a shipped one) and set train.micro_batch to "
+     "train_micro_batch_size_per_gpu"},
+    {{"model_type", "architectures", "transformers_version", NULL},
+     "looks like a Hugging Face model's config, which has no cluster and no training. Begin with a "
+     "config of Weft's (`weft estimate gpt2` reads a shipped one) and give its model.layers these "
+     "sizes"},
+    {{"fsdp_config", "mixed_precision", "distributed_type", "deepspeed_config"},
+     "looks like Accelerate's config. Begin with a config of Weft's (`weft estimate gpt2` reads a "
+     "shipped one)"},
+};
+
+static bool has_key(const struct weft_section *run, const struct foreign_config *foreign)
+{
+    for (size_t i = 0; i < sizeof foreign->keys / sizeof *foreign->keys; i++)
+        if (foreign->keys[i] != NULL && weft_json_member(run->root, foreign->keys[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* A run, or the file that it names as its model, with another program's keys and none of Weft's
+ * would be told of each key. */
+static enum weft_status refuse_foreign(const struct weft_section *section, struct weft_error *err)
+{
+    static const char *const own[] = {"model", "cluster", "train", "layers"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (weft_json_member(section->root, own[i]) != NULL) return WEFT_OK;
+    for (size_t i = 0; i < sizeof foreign_configs / sizeof *foreign_configs; i++)
+        if (has_key(section, &foreign_configs[i]))
+            return weft_fail(err, WEFT_E_DATA, "%s: %s", section->source, foreign_configs[i].text);
+    return WEFT_OK;
+}
+
+static enum weft_status refuse_model_alone(const struct weft_section *run, struct weft_error *err)
+{
+    const bool is_run = weft_json_member(run->root, "model") != NULL ||
+                        weft_json_member(run->root, "train") != NULL;
+    if (!is_run && weft_json_member(run->root, "layers") != NULL)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: is a model alone. A run names it: {\"model\": \"%s\", \"cluster\": "
+                         "..., \"train\": ...}",
+                         run->source, run->source);
+    return WEFT_OK;
+}
+
 /* One that weft wrote has none of a config's keys, and would be told of each. */
 static enum weft_status refuse_other_files(const struct weft_section *run, struct weft_error *err)
 {
@@ -258,6 +309,9 @@ static enum weft_status load(const struct weft_config_input *input, struct weft_
     }
     WEFT_TRY_GOTO(done, weft_sections_load(input, &config->pool, &sections, err));
     WEFT_TRY_GOTO(done, refuse_other_files(&sections.run, err));
+    WEFT_TRY_GOTO(done, refuse_model_alone(&sections.run, err));
+    WEFT_TRY_GOTO(done, refuse_foreign(&sections.run, err));
+    WEFT_TRY_GOTO(done, refuse_foreign(&sections.model, err));
     WEFT_TRY_GOTO(done, decode(&sections, input, config, err));
     *out = config;
     config = NULL;

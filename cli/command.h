@@ -109,6 +109,13 @@ WEFT_MUST_USE enum weft_status weft_cli_read_config(const struct weft_cli *cli, 
                                                     struct weft_session *session,
                                                     struct weft_error *err);
 
+/* Appends the path at which `weft plan -o PLAN` keeps what it measured: "plan.profile.json" for
+ * "plan.json". */
+void weft_cli_name_profile(const char *plan, struct weft_text *out);
+/* The error of a plan whose config has no times: it advises the profile that `weft plan` kept, if
+ * it is there. WEFT_E_USAGE. */
+enum weft_status weft_cli_refuse_plan(const char *plan, const char *config, struct weft_error *err);
+
 /* True when the config has neither a profile nor figures of a device or of several nodes: this
  * machine is what it is about, and can be measured. */
 bool weft_cli_measures(const struct weft_session *session);

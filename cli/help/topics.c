@@ -126,7 +126,8 @@ static void list_files(add_fn *add, struct weft_text *out)
         {"DIR/metrics.jsonl, DIR/result.json", "A line for each step, and how the run ended."},
         {"DIR/checkpoints/step-N",
          "model.safetensors, optimizer.safetensors and a manifest with checksums."},
-        {"PREFIX/share/weft/configs", "Models, clusters and runs to begin with."},
+        {"PREFIX/share/weft/configs",
+         "Models, clusters and runs to begin with. A run is read by its name too, as gpt2-xl."},
         {"PREFIX/share/doc/weft/keys.md", "Every key of a config."},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

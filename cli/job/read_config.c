@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/job/job.h"
+#include "cli/job/shipped.h"
 #include "cli/process/solver.h"
 #include "library/session.h"
 #include "scheduler/planners/table.h"
@@ -38,8 +39,9 @@ enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *pa
     const char *overrides[WEFT_CLI_OVERRIDES + 2];
     int32_t n = 0;
     enum weft_status status = WEFT_OK;
-    struct weft_text profile;
+    struct weft_text profile, file;
     weft_text_init(&profile);
+    weft_text_init(&file);
     for (; n < cli->n_overrides; n++)
         overrides[n] = cli->overrides[n];
     char ranks[64];
@@ -53,8 +55,35 @@ enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *pa
     }
     session->solver = weft_solver_of_process(cli->solver);
     session->watch = cli->watch;
-    if (status == WEFT_OK) status = weft_config_read(path, overrides, n, &session->config, err);
+    if (status == WEFT_OK) status = weft_shipped_find(path, &file, err);
+    if (status == WEFT_OK && !weft_text_ok(&file)) status = weft_fail_memory(err, path);
+    if (status == WEFT_OK)
+        status = weft_config_read(weft_text_chars(&file), overrides, n, &session->config, err);
+    weft_text_finish(&file);
     weft_text_finish(&profile);
+    return status;
+}
+
+void weft_cli_name_profile(const char *plan, struct weft_text *out)
+{
+    size_t length = strlen(plan);
+    if (length > 5 && strcmp(plan + length - 5, ".json") == 0) length -= 5;
+    weft_text_addf(out, "%.*s.profile.json", (int)length, plan);
+}
+
+enum weft_status weft_cli_refuse_plan(const char *plan, const char *config, struct weft_error *err)
+{
+    struct weft_text kept;
+    weft_text_init(&kept);
+    weft_cli_name_profile(plan, &kept);
+    const bool is_there = access(weft_text_chars(&kept), R_OK) == 0;
+    enum weft_status status = weft_fail(
+        err, WEFT_E_USAGE,
+        "%s: a plan is for the times that it was made with, and %s has neither a profile nor "
+        "figures: give --profile %s%s, or plan again",
+        plan, config, is_there ? weft_text_chars(&kept) : "FILE",
+        is_there ? ", which `weft plan` kept" : " with the profile that it was planned with");
+    weft_text_finish(&kept);
     return status;
 }
 

@@ -35,14 +35,6 @@ static void say_json(const struct weft_cli *cli, const struct weft_session *sess
     weft_text_add(out, "\n");
 }
 
-/* "plan.profile.json" beside "plan.json". */
-static void name_profile(const char *plan, struct weft_text *out)
-{
-    size_t length = strlen(plan);
-    if (length > 5 && strcmp(plan + length - 5, ".json") == 0) length -= 5;
-    weft_text_addf(out, "%.*s.profile.json", (int)length, plan);
-}
-
 /* What was measured for the plan is kept beside it: whatever reads the plan with its config needs
  * these times. */
 static enum weft_status keep_profile(const struct weft_cli *cli, const struct weft_profile *profile,
@@ -52,7 +44,7 @@ static enum weft_status keep_profile(const struct weft_cli *cli, const struct we
     if (!cli->output || strcmp(cli->output, "-") == 0) return WEFT_OK;
     weft_text_init(&path);
     weft_text_init(&text);
-    name_profile(cli->output, &path);
+    weft_cli_name_profile(cli->output, &path);
     weft_profile_write(profile, &text);
     enum weft_status status =
         weft_text_ok(&path) && weft_text_ok(&text)

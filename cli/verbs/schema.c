@@ -2,6 +2,23 @@
 #include "cli/schema_files.h"
 #include "spec/config_reference.h"
 
+/* `kind` is NULL where none was given. */
+static enum weft_status refuse_kind(const char *kind, struct weft_error *err)
+{
+    struct weft_text kinds;
+    weft_text_init(&kinds);
+    for (int i = 0; weft_schema_kinds[i]; i++)
+        weft_text_addf(&kinds, "%s%s", i > 0 ? ", " : "", weft_schema_kinds[i]);
+    if (kind)
+        (void)weft_fail(err, WEFT_E_USAGE, "there is no schema of \"%s\"; there are: %s", kind,
+                        weft_text_chars(&kinds));
+    else
+        (void)weft_fail(err, WEFT_E_USAGE, "usage: weft schema KIND, one of: %s",
+                        weft_text_chars(&kinds));
+    weft_text_finish(&kinds);
+    return WEFT_E_USAGE;
+}
+
 static enum weft_status add_schema(const char *kind, struct weft_text *out, struct weft_error *err)
 {
     struct weft_error why = {0};
@@ -9,19 +26,13 @@ static enum weft_status add_schema(const char *kind, struct weft_text *out, stru
     enum weft_status status = weft_config_schema(kind, out, &why);
     if (status == WEFT_OK) return WEFT_OK;
     if (status != WEFT_E_USAGE) return weft_fail(err, status, "%s", why.text);
-    struct weft_text kinds;
-    weft_text_init(&kinds);
-    for (int i = 0; weft_schema_kinds[i]; i++)
-        weft_text_addf(&kinds, "%s%s", i > 0 ? ", " : "", weft_schema_kinds[i]);
-    (void)weft_fail(err, status, "there is no schema of \"%s\"; there are: %s", kind,
-                    weft_text_chars(&kinds));
-    weft_text_finish(&kinds);
-    return status;
+    return refuse_kind(kind, err);
 }
 
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_text out;
+    if (cli->n_operands == 0) return refuse_kind(NULL, err);
     weft_text_init(&out);
     enum weft_status status = add_schema(cli->operands[0], &out, err);
     if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
@@ -38,7 +49,6 @@ const struct weft_command weft_command_schema = {
         "docs/keys.md, so an editor that checks against it accepts what weft accepts. Or profile,\n"
         "plan, metrics (a line of metrics.jsonl), result (result.json) or manifest (of a\n"
         "checkpoint): of files that weft writes, with examples.",
-    .least_operands = 1,
     .most_operands = 1,
     .run = run,
 };

@@ -32,6 +32,8 @@ static enum weft_status simulate_program(const struct weft_cli *cli, struct weft
 {
     struct weft_session session = {0};
     enum weft_status status = weft_cli_read_config(cli, cli->config, &session, err);
+    if (status == WEFT_OK && weft_session_must_measure(&session))
+        status = weft_cli_refuse_plan(cli->operands[0], cli->config, err);
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
     if (status == WEFT_OK) status = weft_session_load(&session, cli->operands[0], err);
     if (status == WEFT_OK && cli->trace) status = write_trace(cli, &session, err);

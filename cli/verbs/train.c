@@ -46,12 +46,7 @@ static enum weft_status stage(const struct weft_cli *cli, const struct weft_resu
     struct weft_profile *profile = NULL;
     WEFT_TRY(weft_resume_profile(from, &profile, err));
     bool measures = profile == NULL && weft_session_must_measure(session);
-    if (measures && cli->plan)
-        return weft_fail(err, WEFT_E_USAGE,
-                         "--plan %s: a plan is for the times that it was made with, and %s has "
-                         "neither a profile nor figures: give the profile that `weft plan` kept "
-                         "beside it with --profile, or plan again without --plan",
-                         cli->plan, from->config);
+    if (measures && cli->plan) return weft_cli_refuse_plan(cli->plan, from->config, err);
     if (measures) WEFT_TRY(weft_cli_measure(session, &profile, err));
     return weft_session_stage(session, profile, err);
 }

@@ -67,6 +67,8 @@ static enum weft_status verify_with_config(const struct weft_cli *cli, int32_t *
     struct weft_period_rule variants[WEFT_MOST_VARIANTS];
     struct weft_session session = {0};
     enum weft_status status = weft_cli_read_config(cli, cli->config, &session, err);
+    if (status == WEFT_OK && weft_session_must_measure(&session))
+        status = weft_cli_refuse_plan(cli->operands[0], cli->config, err);
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
     if (status == WEFT_OK) status = weft_session_load(&session, cli->operands[0], err);
     if (status == WEFT_OK) status = weft_session_check_others(&session, err);

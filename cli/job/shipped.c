@@ -1,0 +1,117 @@
+#include "cli/job/shipped.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "spec/field.h"
+
+enum { PATH_BYTES = 4096, MOST_NAMES = 256, NAME_BYTES = 64 };
+static const char suffix_text[] = ".json";
+
+/* The names of a folder's configs. */
+struct listing {
+    char names[MOST_NAMES][NAME_BYTES];
+    const char *sorted[MOST_NAMES];
+    size_t n;
+};
+
+static bool has_suffix(const char *path)
+{
+    const size_t length = strlen(path), end = sizeof suffix_text - 1;
+    return length > end && strcmp(path + length - end, suffix_text) == 0;
+}
+
+/* The folder by where the program is; false where there is none. */
+static bool find_folder(char out[PATH_BYTES])
+{
+    static const char *const places[] = {"../share/weft/configs/runs", "../../configs/runs"};
+    char self[PATH_BYTES];
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0) return false;
+    self[n] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash == NULL) return false;
+    *slash = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char place[2 * PATH_BYTES];
+        snprintf(place, sizeof place, "%s/%s", self, places[i]);
+        char *real = realpath(place, NULL);
+        const bool found = real != NULL && strlen(real) < PATH_BYTES;
+        if (found) snprintf(out, PATH_BYTES, "%s", real);
+        free(real);
+        if (found) return true;
+    }
+    return false;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void list_names(const char *folder, struct listing *listing)
+{
+    DIR *directory = opendir(folder);
+    const struct dirent *entry;
+    listing->n = 0;
+    while (directory != NULL && (entry = readdir(directory)) != NULL && listing->n < MOST_NAMES) {
+        const size_t length = strlen(entry->d_name);
+        if (!has_suffix(entry->d_name) || length >= NAME_BYTES) continue;
+        char *name = listing->names[listing->n];
+        snprintf(name, NAME_BYTES, "%.*s", (int)(length - sizeof suffix_text + 1), entry->d_name);
+        listing->sorted[listing->n++] = name;
+    }
+    if (directory != NULL) closedir(directory);
+    qsort(listing->sorted, listing->n, sizeof *listing->sorted, compare_names);
+}
+
+static enum weft_status refuse(const char *name, const char *folder, struct weft_error *err)
+{
+    struct listing *listing = calloc(1, sizeof *listing);
+    struct weft_text names;
+    if (listing == NULL) return weft_fail_memory(err, "a list of configs");
+    weft_text_init(&names);
+    if (folder != NULL) list_names(folder, listing);
+    for (size_t i = 0; i < listing->n; i++)
+        weft_text_addf(&names, "%s%s", i > 0 ? ", " : "", listing->sorted[i]);
+    const char *near = weft_field_nearest(name, listing->sorted, listing->n);
+    enum weft_status status;
+    if (listing->n == 0)
+        status = weft_fail(err, WEFT_E_NO_INPUT,
+                           "cannot read %s: there is no such file, and no config is shipped with "
+                           "this program",
+                           name);
+    else
+        status = weft_fail(err, WEFT_E_NO_INPUT,
+                           "cannot read %s: there is no such file, and no shipped config of that "
+                           "name%s%s%s; there are: %s",
+                           name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "",
+                           weft_text_chars(&names));
+    weft_text_finish(&names);
+    free(listing);
+    return status;
+}
+
+enum weft_status weft_shipped_find(const char *path, struct weft_text *out, struct weft_error *err)
+{
+    char folder[PATH_BYTES], shipped[2 * PATH_BYTES];
+    const bool is_path = strchr(path, '/') != NULL || has_suffix(path) || strcmp(path, "-") == 0 ||
+                         *path == '\0' || strlen(path) >= NAME_BYTES;
+    if (is_path || access(path, F_OK) == 0) {
+        weft_text_add(out, path);
+        return WEFT_OK;
+    }
+    const bool any = find_folder(folder);
+    if (any) {
+        snprintf(shipped, sizeof shipped, "%s/%s%s", folder, path, suffix_text);
+        if (access(shipped, F_OK) == 0) {
+            weft_text_add(out, shipped);
+            return WEFT_OK;
+        }
+    }
+    return refuse(path, any ? folder : NULL, err);
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""What is advised can be done, and a file of another program is called what it is."""
+import os
+import shutil
+import sys
+
+from configs import tiny
+from tap import case, main
+
+HUGGING_FACE = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 12}
+DEEPSPEED = {"train_batch_size": 8, "zero_optimization": {"stage": 3}, "fp16": {"enabled": True}}
+
+
+@case
+def configs_of_other_programs_are_called_what_they_are(weft):
+    hugging = weft.write("config.json", HUGGING_FACE)
+    for verb in ("check", "plan", "estimate", "train", "profile", "sweep"):
+        for path, name in ((hugging, "a Hugging Face model's config"),
+                           (weft.write("ds.json", DEEPSPEED), "DeepSpeed's config")):
+            _, _, err = weft.run(verb, path)
+            assert f"{path}: looks like {name}" in err and "unknown key" not in err, err
+    weft.expect(65, "check", weft.write("run.json", dict(tiny(), model=hugging)),
+                says=f"{hugging}: looks like a Hugging Face model's config")
+    model = weft.write("model.json", tiny()["model"])
+    weft.expect(65, "check", model, says="is a model alone")
+    weft.expect(0, "check", weft.write("run.json", dict(tiny(), model=model)))
+    both = dict(tiny(), model_type="gpt2")
+    weft.expect(65, "check", weft.write("both.json", both), says="$.model_type: unknown key")
+
+
+@case
+def a_shipped_config_is_found_by_its_name(weft):
+    shipped = weft.expect(0, "check", "gpt-tiny", "--print")
+    assert '"vocab"' in shipped
+    said = weft.expect(0, "estimate", "gpt-tiny", "-n", "2")
+    assert "gpt-tiny, 2 ranks" in said, said
+    weft.expect(66, "estimate", "gpt-tinny", says="did you mean gpt-tiny?")
+    weft.expect(66, "estimate", "nonsense", says="there are: bert-large, ")
+    weft.expect(66, "estimate", "gpt-tiny.json", says="cannot read gpt-tiny.json")
+    weft.expect(66, "estimate", "./gpt-tiny", says="cannot read ./gpt-tiny")
+    weft.write("gpt-tiny", tiny(cluster__ranks=3))
+    assert weft.expect(0, "check", "gpt-tiny", "--print") != shipped, "a file of that name is first"
+
+
+@case
+def an_installed_program_finds_them_too(weft):
+    prefix = weft.path("prefix")
+    os.makedirs(f"{prefix}/bin")
+    os.makedirs(f"{prefix}/share/weft/configs/runs")
+    shutil.copy(weft.program, f"{prefix}/bin/weft")
+    weft.program = f"{prefix}/bin/weft"
+    weft.expect(66, "check", "mine", says="no config is shipped")
+    weft.write("prefix/share/weft/configs/runs/mine.json", tiny())
+    weft.expect(0, "check", "mine")
+    weft.expect(66, "check", "gpt-tiny", says="there are: mine")
+
+
+@case
+def a_plan_without_its_profile_is_told_of_one_that_is_there(weft):
+    config = weft.write("run.json", tiny(cluster__device=None, cluster__link=None))
+    plan, kept = weft.path("plan.json"), weft.path("plan.profile.json")
+    weft.expect(0, "plan", config, "-o", plan, "-q")
+    verbs = (("train", config, "--plan", plan), ("verify", plan, "--config", config),
+             ("simulate", plan, "--config", config))
+    for arguments in verbs:
+        weft.expect(64, *arguments, says=f"give --profile {kept}, which `weft plan` kept")
+    for arguments in verbs[1:]:
+        weft.expect(0, *arguments, "--profile", kept)
+    os.remove(kept)
+    for arguments in verbs:
+        _, _, err = weft.run(*arguments)
+        assert "--profile FILE with the profile that it was planned with" in err, err
+        assert "plan.profile.json" not in err, err
+
+
+@case
+def bare_schema_lists_its_kinds(weft):
+    weft.expect(64, "schema", says="config, model, cluster, profile, plan, metrics, result")
+
+
+main(sys.argv[1])

@@ -1,0 +1,120 @@
+"""Outputs pasted in README and docs are compared with the program's: documents.py WEFT [slow]. TAP.
+
+A block is an indented line `$ COMMAND` (continued by a backslash) and its output, up to a line that is not indented.
+White space does not count, because lines are folded for reading. A line `...` stands for lines left out.
+Analytic plans are the same bytes everywhere, so their blocks are compared word by word. Outputs with measured times
+or losses differ from machine to machine, so only the first words of their lines are compared.
+"""
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from tap import case, main
+
+SOURCE = Path(__file__).resolve().parents[2]
+DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
+# The first words of a command, and why its output is compared by labels only.
+MEASURED = {"weft plan configs/runs/gpt-10m.json": "its layer times are measured",
+            "weft train": "losses hang on the processor"}
+# The first word of a command that is not run, and the reason.
+NOT_RUN = {"make": "`make demo` measures this machine for half a minute; cli-verbs runs weft demo",
+           "apt-get": "installs packages and trains for minutes",
+           "cc": "library-install builds and runs the example", "git": "fetches the project"}
+# Planned for half a minute or more: compared only with `slow`.
+SLOW = ("weft plan configs/runs/gpt2-xl.json", "weft sweep configs/runs/gpt-tiny-host.json", "weft train",
+        "weft plan configs/runs/gpt-10m.json")
+# README shows `verify` of the plan that docs/usage.md makes.
+BEFORE = {"weft verify plan.json": "weft plan configs/runs/gpt3-13b.json --memory-limit 40GiB -o plan.json"}
+
+
+def blocks():
+    """(document, line number, command, output lines) of every block."""
+    for document in DOCUMENTS:
+        lines = document.read_text(encoding="utf-8").splitlines()
+        for start, line in enumerate(lines):
+            if not line.startswith("    $ "):
+                continue
+            command, end = line[6:], start + 1
+            while command.endswith("\\"):
+                command, end = command[:-1] + lines[end].strip(), end + 1
+            output = []
+            while end < len(lines) and lines[end].startswith("    ") and not lines[end].startswith("    $ "):
+                output.append(lines[end][4:])
+                end += 1
+            yield document.relative_to(SOURCE), start + 1, command, output
+
+
+def first_with(table, command):
+    return next((key for key in table if command == key or command.startswith(key + " ")), None)
+
+
+def run(weft, command):
+    words = shlex.split(command)
+    assert words[0] == "weft", command
+    return weft.expect(0, *words[1:], "--progress=none", timeout=1200)
+
+
+def words_of(text):
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def compare_words(told, shown):
+    """Each run of lines between two `...` stands in the output, in order, from its first word to its last."""
+    parts = [words_of(part) for part in re.split(r"(?m)^\s*\.\.\.\s*$", "\n".join(shown))]
+    rest = words_of(told)
+    for number, part in enumerate(parts):
+        place = rest.find(part)
+        assert place >= 0 and (number > 0 or place == 0), f"is not printed: {part}\nprinted: {told}"
+        rest = rest[place + len(part):]
+    assert parts[-1] == "" or rest == "", f"more is printed: {rest}"
+
+
+def compare_labels(told, shown):
+    def labels(lines):
+        return [line.split()[0] for line in lines if line and not line.startswith((" ", "..."))]
+    printed = labels(told.splitlines())
+    missing = [label for label in labels(shown) if label not in printed]
+    assert labels(shown) and not missing, f"not printed: {missing}\nprinted: {told}"
+
+
+@case
+def pasted_outputs_are_printed(weft):
+    slow = sys.argv[2:] == ["slow"]
+    (weft.directory / "configs").symlink_to(SOURCE / "configs")
+    bad, compared = [], 0
+    for document, number, command, output in blocks():
+        if first_with(NOT_RUN, command) or not output or bool(first_with(SLOW, command)) != slow:
+            continue
+        try:
+            if command in BEFORE:
+                run(weft, BEFORE[command])
+            told = run(weft, command)
+            (compare_labels if first_with(MEASURED, command) else compare_words)(told, output)
+            compared += 1
+        except AssertionError as fault:
+            bad.append(f"{document}:{number}: {command}\n{fault}")
+    assert not bad, "\n\n".join(bad)
+    assert compared >= (len(SLOW) if slow else 4), compared
+
+
+@case
+def a_changed_word_is_found(weft):
+    told = "plan  by ilp\nstep  351 ms predicted\nmore\n"
+    compare_words(told, ["plan by ilp", "step  351 ms", "   predicted", "..."])
+    for shown in (["plan  by ilp", "step  352 ms predicted", "..."], ["step  351 ms predicted", "..."],
+                  ["plan  by ilp", "step  351 ms predicted"]):
+        try:
+            compare_words(told, shown)
+        except AssertionError:
+            continue
+        raise AssertionError(f"accepted: {shown}")
+
+
+@case
+def commands_that_are_not_run_say_why(weft):
+    for document, number, command, _ in blocks():
+        assert command.startswith("weft ") or first_with(NOT_RUN, command), f"{document}:{number}: {command}"
+
+
+main(sys.argv[1])

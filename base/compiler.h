@@ -18,6 +18,14 @@
 #define WEFT_ALWAYS_INLINE static inline
 #endif
 
+#if defined(__GNUC__)
+/* Marks a function that runs before a sanitizer is initialised. */
+#define WEFT_UNSANITIZED __attribute__((no_sanitize("address", "thread", "undefined")))
+/* Marks a pointer to a function in an executable: the loader calls it before the constructors of
+ * all libraries. */
+#define WEFT_BEFORE_LIBRARIES __attribute__((section(".preinit_array"), used))
+#endif
+
 /* Exact sums of products of 64-bit integers. */
 #if defined(__SIZEOF_INT128__)
 __extension__ typedef __int128 weft_int128;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/machine/mappings.h"
 #include "base/shown.h"
 
 static const struct {
@@ -96,6 +97,12 @@ enum weft_status weft_fail_of_rank(struct weft_error *err, enum weft_status stat
 
 enum weft_status weft_fail_memory(struct weft_error *err, const char *what)
 {
+    static const int64_t some_bytes = INT64_C(64) << 20, any_bytes = INT64_MAX;
+    char limit[WEFT_REFUSAL_BYTES];
+    /* The limit that is nearly reached, or any: how much was asked for is not known here. */
+    if (weft_map_refuses(some_bytes, 0, limit, sizeof limit) ||
+        weft_map_refuses(any_bytes, 0, limit, sizeof limit))
+        return weft_fail(err, WEFT_E_SYSTEM, "out of memory for %s: %s", what, limit);
     return weft_fail(err, WEFT_E_SYSTEM,
                      "out of memory for %s: free some memory or make the problem smaller", what);
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/machine/mappings.h"
 
 enum { NS_PER_S = 1000000000, NAME_BYTES = 16 };
 
@@ -302,10 +303,10 @@ static enum weft_status start_workers(struct weft_service *s, struct weft_error 
         if (error == 0) s->n_alive = ++s->n_workers;
         unlock_service(s);
         if (error == 0) continue;
-        return weft_fail(err, WEFT_E_SYSTEM,
-                         "cannot start thread %d of %d of %s: %s. Raise the limit of processes "
-                         "(ulimit -u, or pids.max of the cgroup) or start fewer ranks",
-                         (int)i + 1, (int)n, s->options.name, strerror(error));
+        char reason[WEFT_REFUSAL_BYTES];
+        weft_thread_refusal(error, reason, sizeof reason);
+        return weft_fail(err, WEFT_E_SYSTEM, "cannot start thread %d of %d of %s: %s", (int)i + 1,
+                         (int)n, s->options.name, reason);
     }
     return WEFT_OK;
 }

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "base/log.h"
+#include "base/machine/mappings.h"
 #include "base/machine/memory.h"
 #include "base/units.h"
 #include "offload/node.h"
@@ -40,19 +40,12 @@ static int64_t system_page_bytes(void)
 static enum weft_status fail_reserve(const struct weft_tier *tier, int reason,
                                      struct weft_error *err)
 {
-    char want[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES];
-    struct rlimit limit;
+    char want[WEFT_UNITS_TEXT_BYTES], limit[WEFT_REFUSAL_BYTES];
     weft_units_show_bytes(tier->bytes, want);
-    if (reason == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    if (reason == ENOMEM && weft_map_refuses(tier->bytes, 0, limit, sizeof limit))
         return weft_fail(err, WEFT_E_SYSTEM,
-                         "cannot reserve %s for the tier \"%s\": the address space is limited to "
-                         "%s (RLIMIT_AS): raise it (ulimit -v) or lower the tier's limit",
-                         want, tier->name, weft_units_show_bytes((int64_t)limit.rlim_cur, most));
-    if (reason == ENOMEM && getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        return weft_fail(err, WEFT_E_SYSTEM,
-                         "cannot reserve %s for the tier \"%s\": memory of a process is limited to "
-                         "%s (RLIMIT_DATA): raise it (ulimit -d) or lower the tier's limit",
-                         want, tier->name, weft_units_show_bytes((int64_t)limit.rlim_cur, most));
+                         "cannot reserve %s for the tier \"%s\": %s or lower the tier's limit",
+                         want, tier->name, limit);
     return weft_fail(err, WEFT_E_SYSTEM, "cannot reserve %s for the tier \"%s\": %s", want,
                      tier->name, strerror(reason));
 }

@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
+
 /* The kernel fills whole words of the set; none if it could not be read. */
 static struct {
     cpu_set_t set;
@@ -12,15 +14,13 @@ static struct {
 } started_with;
 
 /* No library is initialised yet, a sanitizer's neither: a system call and nothing else. */
-__attribute__((no_sanitize("address", "thread", "undefined"))) static void note_affinity(void)
+WEFT_UNSANITIZED static void note_affinity(void)
 {
     started_with.bytes =
         syscall(SYS_sched_getaffinity, 0, sizeof started_with.set, &started_with.set);
 }
 
-/* The loader runs these functions of the executable before every library's constructors. */
-__attribute__((section(".preinit_array"),
-               used)) static void (*const before_libraries)(void) = note_affinity;
+WEFT_BEFORE_LIBRARIES static void (*const note_first)(void) = note_affinity;
 
 void weft_affinity_restore(void)
 {

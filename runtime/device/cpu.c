@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/machine/cores.h"
+#include "base/machine/mappings.h"
 #include "runtime/device/futex.h"
 
 enum {
@@ -459,10 +460,9 @@ static enum weft_status cpu_stream_create(struct weft_device *device, const char
     strncpy(s->name, name, NAME_BYTES - 1);
     int error = start_worker(s);
     if (error != 0) {
-        weft_fail(err, WEFT_E_SYSTEM,
-                  "cannot start a thread for stream \"%s\": %s. Raise the limit of processes "
-                  "(ulimit -u, or pids.max of the cgroup) or start fewer ranks",
-                  name, strerror(error));
+        char reason[WEFT_REFUSAL_BYTES];
+        weft_thread_refusal(error, reason, sizeof reason);
+        weft_fail(err, WEFT_E_SYSTEM, "cannot start a thread for stream \"%s\": %s", name, reason);
         free_stream(s);
         return WEFT_E_SYSTEM;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/machine/mappings.h"
 
 enum { BATCHES = 2 };
 
@@ -63,10 +64,9 @@ static enum weft_status start(struct weft_reader *r, struct weft_error *err)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     r->started = error == 0;
     if (r->started) return WEFT_OK;
-    return weft_fail(err, WEFT_E_SYSTEM,
-                     "cannot start a thread that reads the data: %s. Raise the limit of processes "
-                     "(ulimit -u, or pids.max of the cgroup) or start fewer ranks",
-                     strerror(error));
+    char reason[WEFT_REFUSAL_BYTES];
+    weft_thread_refusal(error, reason, sizeof reason);
+    return weft_fail(err, WEFT_E_SYSTEM, "cannot start a thread that reads the data: %s", reason);
 }
 
 /* The mutex is held. */

@@ -2,6 +2,9 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/resource.h>
+
+#include "tests/effort.h"
 
 Test(status, exit_codes_are_those_of_sysexits_and_go_back)
 {
@@ -70,7 +73,19 @@ Test(status, memory_failure_names_what)
 {
     struct weft_error err = {0};
     cr_assert_eq(weft_fail_memory(&err, "the plan"), WEFT_E_SYSTEM);
-    cr_assert_not_null(strstr(err.text, "out of memory for the plan"));
+    cr_assert_not_null(strstr(err.text, "out of memory for the plan: free some memory"));
+}
+
+Test(status, memory_failure_names_the_limit_that_is_set)
+{
+    struct weft_error err = {0};
+    const struct rlimit limit = {INT64_C(1) << 40, INT64_C(1) << 40};
+    if (TEST_SANITIZED) cr_skip_test("a sanitizer has more memory than the limit");
+    cr_assert_eq(setrlimit(RLIMIT_DATA, &limit), 0);
+    cr_assert_eq(weft_fail_memory(&err, "the plan"), WEFT_E_SYSTEM);
+    cr_assert_not_null(strstr(err.text, "out of memory for the plan: the process's own memory is "
+                                        "limited to 1048576.0 MiB (RLIMIT_DATA)"),
+                       "%s", err.text);
 }
 
 static enum weft_status try_twice(enum weft_status first, int *reached)

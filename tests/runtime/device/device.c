@@ -3,8 +3,11 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/machine/mappings.h"
+#include "tests/effort.h"
 
 static struct weft_error error;
 
@@ -53,6 +56,28 @@ Test(device, unknown_name_is_refused_with_the_known_ones)
     cr_assert(device == NULL);
     cr_assert_str_eq(error.text, "no device \"abacus\" in this build: it has \"cpu\", "
                                  "\"strict\", \"cuda\"");
+}
+
+Test(device, a_limit_of_memory_that_refuses_a_thread_is_named)
+{
+    struct weft_device *device = NULL;
+    struct weft_stream *streams[64] = {NULL};
+    struct weft_error err = {0};
+    struct rlimit limit;
+    int n = 0;
+    if (TEST_SANITIZED) cr_skip_test("a sanitizer has more memory than the limit");
+    cr_assert(weft_device_open("cpu", WEFT_CLOCK_WALL, &device, &err) == WEFT_OK, "%s", err.text);
+    cr_assert(getrlimit(RLIMIT_DATA, &limit) == 0);
+    limit.rlim_cur = (rlim_t)(48 * weft_thread_stack_bytes());
+    cr_assert(setrlimit(RLIMIT_DATA, &limit) == 0);
+    while (n < 64 && weft_stream_create(device, "many", 2, &streams[n], &err) == WEFT_OK)
+        n++;
+    cr_assert(n < 64 && err.status == WEFT_E_SYSTEM);
+    cr_assert(strstr(err.text, "RLIMIT_DATA") != NULL, "%s", err.text);
+    cr_assert(strstr(err.text, "ulimit -u") == NULL, "%s", err.text);
+    while (n > 0)
+        weft_stream_destroy(streams[--n]);
+    weft_device_close(device);
 }
 
 Test(device, close_and_destroy_accept_null)

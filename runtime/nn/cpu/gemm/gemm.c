@@ -1,14 +1,12 @@
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "runtime/nn/cpu/gemm/gemm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/machine/mappings.h"
 #include "base/units.h"
 #include "runtime/nn/cpu/gemm/check.h"
 #include "runtime/nn/cpu/gemm/multiplier.h"
@@ -345,26 +343,20 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
     return WEFT_OK;
 }
 
-/* Without address space one library asks for its buffers for ever and the other ends the process,
- * so look first whether there is enough. */
-static enum weft_status check_address_space(int32_t threads, struct weft_error *err)
+/* A process that gets no memory for buffers may hang in one library and be ended by the other.
+ * Looks first whether there is enough under the limits of a process. */
+static enum weft_status check_room(int32_t threads, struct weft_error *err)
 {
-    static const int64_t libraries_bytes = INT64_C(128) << 20, thread_bytes = INT64_C(132) << 20;
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return WEFT_OK;
-    int64_t bytes = libraries_bytes + threads * thread_bytes;
-    void *probe =
-        mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (probe != MAP_FAILED) {
-        munmap(probe, (size_t)bytes);
-        return WEFT_OK;
-    }
-    char want[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES];
-    return weft_fail(err, WEFT_E_SYSTEM,
-                     "matrix products need %s of address space more, for libraries and buffers, "
-                     "and it is limited to %s in all (RLIMIT_AS): raise it (ulimit -v)",
-                     weft_units_show_bytes(bytes, want),
-                     weft_units_show_bytes((int64_t)limit.rlim_cur, most));
+    enum { LIBRARIES = 2 }; /* with threads of their own, open at once while they are measured */
+    static const int64_t mapped_bytes = INT64_C(84) << 20;  /* of libraries' files */
+    static const int64_t data_bytes = INT64_C(32) << 20;    /* of libraries, beside buffers */
+    static const int64_t buffer_bytes = INT64_C(128) << 20; /* of a thread, of the largest */
+    const int64_t thread_bytes = buffer_bytes + LIBRARIES * weft_thread_stack_bytes();
+    const int64_t bytes = data_bytes + threads * thread_bytes;
+    char want[WEFT_UNITS_TEXT_BYTES], limit[WEFT_REFUSAL_BYTES];
+    if (!weft_map_refuses(bytes, mapped_bytes, limit, sizeof limit)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_SYSTEM, "matrix products need %s more for buffers, and %s",
+                     weft_units_show_bytes(bytes, want), limit);
 }
 
 /* True of what another build may have. */
@@ -398,7 +390,7 @@ enum weft_status weft_gemm_open(const char *name, int32_t threads, enum weft_dty
                          "%s GEMM library \"%s\"; there are \"auto\", %s",
                          known ? "this build has no" : "there is no", name, built);
     }
-    WEFT_TRY(check_address_space(threads, err));
+    WEFT_TRY(check_room(threads, err));
     struct weft_gemm *gemm = calloc(1, sizeof(*gemm));
     if (!gemm) return weft_fail_memory(err, "a GEMM library");
     gemm->dtype = dtype;
@@ -442,7 +434,7 @@ void weft_gemm_add_libraries(struct weft_text *out)
 #endif
     };
     struct weft_error why = {0};
-    const bool room = check_address_space(1, &why) == WEFT_OK;
+    const bool room = check_room(1, &why) == WEFT_OK;
     for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++) {
         const struct weft_multiplier *library = libraries[i];
         char version[64] = "that cannot be loaded";

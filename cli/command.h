@@ -109,7 +109,7 @@ WEFT_MUST_USE enum weft_status weft_cli_read_config(const struct weft_cli *cli, 
                                                     struct weft_session *session,
                                                     struct weft_error *err);
 
-/* Appends the path at which `weft plan -o PLAN` keeps what it measured: "plan.profile.json" for
+/* Appends the path where `weft plan -o PLAN` keeps its measured profile: "plan.profile.json" for
  * "plan.json". */
 void weft_cli_name_profile(const char *plan, struct weft_text *out);
 /* The error of a plan whose config has no times: it advises the profile that `weft plan` kept, if
@@ -129,7 +129,7 @@ WEFT_MUST_USE enum weft_status weft_cli_measure(const struct weft_session *sessi
 WEFT_MUST_USE enum weft_status weft_cli_emit(const struct weft_cli *cli,
                                              const struct weft_text *text, struct weft_error *err);
 
-/* The same for verbs of which the result is a text: with --json {"text": ...}. */
+/* The same for verbs with a text as result: with --json {"text": ...}. */
 WEFT_MUST_USE enum weft_status weft_cli_emit_text(const struct weft_cli *cli,
                                                   const struct weft_text *text,
                                                   struct weft_error *err);

@@ -73,7 +73,7 @@ static double peak_of(const struct weft_config *config)
     }
 }
 
-/* As in the analytic profile: flops, or the bytes that move. */
+/* Computed by the analytic profile: flops, or the bytes that move. */
 static void describe_layer(const struct weft_config *config, const struct weft_layer *layer,
                            bool forward, char out[TEXT_BYTES])
 {

@@ -144,8 +144,8 @@ int64_t weft_exec_ring_bytes(const struct weft_exec *exec);
  * the ring, where the plan counts it there. Takes no memory. */
 int64_t weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home);
 
-/* How large the pages are together that were ever touched (found by pattern), with poison on;
- * otherwise those that are planned. After a settle. */
+/* Bytes of all pages that were ever touched (found by pattern) with poison on; otherwise the
+ * planned bytes. After a settle. */
 WEFT_MUST_USE enum weft_status weft_exec_touched_bytes(struct weft_exec *exec, int64_t *bytes,
                                                        struct weft_error *err);
 

@@ -74,7 +74,7 @@ void weft_exec_host_write(struct exec_host *host, const struct exec_elements *el
 void weft_exec_host_clear(struct exec_host *host);
 /* Bytes that are reserved, and those that were copied in a direction so far; of NULL, 0. */
 int64_t weft_exec_host_bytes(const struct exec_host *host);
-/* Those that are in memory now; of NULL, 0. */
+/* Bytes of them in memory now; 0 for NULL. */
 int64_t weft_exec_host_resident_bytes(const struct exec_host *host);
 int64_t weft_exec_host_copied(const struct exec_host *host, enum weft_copy_direction direction);
 /* Warns, once, if the system has swapped some of it out. Behind the first step. */

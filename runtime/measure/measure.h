@@ -64,9 +64,9 @@ void weft_measure_trim(void);
  * the files that it maps, programs and libraries (RssFile), as the system counts them. */
 int64_t weft_measure_resident_bytes(void);
 
-/* Memory that counts against the device's limit and is in no arena. A device with memory of its own
- * says it. Otherwise it is this process's, as above, less what the executor keeps in the host's
- * tier, which has a limit of its own. *exact false: other processes' may be in it
+/* Bytes that count against the device's limit outside every arena. A device with its own memory
+ * knows them. Otherwise they are this process's resident bytes without the arena and without the
+ * host's tier, which has its own limit. *exact is false if other processes' bytes may be included
  * (weft_device_memory). */
 int64_t weft_measure_outside_bytes(const struct weft_device *device, const struct weft_arena *arena,
                                    const struct weft_exec *exec, bool *exact);

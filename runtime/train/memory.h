@@ -29,7 +29,7 @@ struct weft_run_memory {
     bool warned;
 };
 
-/* Where memory is looked at; all outlive the call. */
+/* The objects that hold memory; all outlive the call. */
 struct weft_run_memory_of {
     const struct weft_device *device;
     const struct weft_arena *arena;
@@ -38,7 +38,7 @@ struct weft_run_memory_of {
     const struct weft_program *program;
 };
 
-/* What the plan says, once. WEFT_E_SYSTEM without memory. */
+/* Takes the planned bytes from the plan, once. WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_run_memory_plan(struct weft_run_memory *memory,
                                                     const struct weft_run_memory_of *of,
                                                     struct weft_error *err);

@@ -8,7 +8,7 @@
 
 struct task {
     const struct job *job;
-    int32_t unit; /* whose parameters are changed */
+    int32_t unit; /* its parameters are changed */
     struct weft_hash *whole, *changed, *padded;
 };
 
@@ -46,7 +46,7 @@ static int fingerprint(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* The first unit whose values are its parameters: that has no master. */
+/* The first unit without a master: its values are its parameters. */
 static int32_t unit_to_change(const struct job *job)
 {
     const struct weft_shards *shards = job->stages.shards;

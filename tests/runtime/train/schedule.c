@@ -84,7 +84,7 @@ static void keep_warning(void *context, enum weft_log_level level, const char *t
     snprintf(warned_text, sizeof warned_text, "%s", text);
 }
 
-/* What is warned of; "" for nothing. */
+/* The warning; "" for none. */
 static const char *warning_of(int type, int64_t warmup, int64_t decay, int64_t steps)
 {
     struct weft_train train = schedule(type, warmup);

@@ -48,7 +48,7 @@ static int64_t used_bytes(const char *status, const char *name)
     return line != NULL ? strtoll(line + strlen(name), NULL, 10) * KIB : 0;
 }
 
-/* A limit of memory: its names, its bytes, and those that the process has. */
+/* A limit of memory: its names, its bytes and the process's use. */
 struct limited {
     const char *memory, *resource;
     char flag; /* of ulimit */
@@ -59,7 +59,7 @@ static bool does_refuse(const struct limited *limited, int64_t bytes, char *out,
 {
     if (limited->most == INT64_MAX || limited->most - limited->used >= bytes) return false;
     snprintf(out, capacity,
-             "the process's %s is limited to %.1f MiB (%s), of which it has %.1f MiB: raise it "
+             "the process's %s is limited to %.1f MiB (%s), and it uses %.1f MiB: raise it "
              "(ulimit -%c)",
              limited->memory, (double)limited->most / MIB, limited->resource,
              (double)limited->used / MIB, limited->flag);

@@ -19,7 +19,7 @@ int64_t weft_map_limit_look(const char *path);
 
 /* Whether a limit of this process refuses it `data_bytes` more of private memory that can be
  * written, and `other_bytes` of other mappings. Writes the limit and its cure: "the process's
- * address space is limited to 1024.0 MiB (RLIMIT_AS), of which it has 970.2 MiB: raise it (ulimit
+ * address space is limited to 1024.0 MiB (RLIMIT_AS), and it uses 970.2 MiB: raise it (ulimit
  * -v)". False if no such limit does; `out` is untouched then. */
 bool weft_map_refuses(int64_t data_bytes, int64_t other_bytes, char *out, size_t capacity);
 

@@ -76,7 +76,7 @@ Test(map_refusal, names_the_limit_that_binds)
     cr_assert_str_eq(text, "untouched");
     cr_assert(weft_map_refuses(12 * one_mib, 0, text, sizeof text));
     cr_assert_not_null(strstr(text, "own memory is limited to "), "%s", text);
-    cr_assert_not_null(strstr(text, "(RLIMIT_DATA), of which it has "), "%s", text);
+    cr_assert_not_null(strstr(text, "(RLIMIT_DATA), and it uses "), "%s", text);
     cr_assert_not_null(strstr(text, "ulimit -d"), "%s", text);
     if (TEST_SANITIZED) return; /* a sanitizer has more addresses than a limit leaves */
     leave_room(RLIMIT_AS, "VmSize", 8 * one_mib);

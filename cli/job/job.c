@@ -15,8 +15,9 @@
 #include "runtime/comm/comm.h"
 #include "runtime/launch/launch.h"
 
-enum { DESCRIPTION, RESULT, ERRORS, N_FILES };
-static const char *const file_names[N_FILES] = {"WEFT_JOB_FD", "WEFT_RESULT_FD", "WEFT_ERROR_FD"};
+enum { DESCRIPTION, RESULT, ERRORS, REACH, N_FILES };
+static const char *const file_names[N_FILES] = {"WEFT_JOB_FD", "WEFT_RESULT_FD", "WEFT_ERROR_FD",
+                                                "WEFT_REACH_FD"};
 
 static enum weft_status make_files(int fds[N_FILES], struct weft_error *err)
 {
@@ -74,6 +75,12 @@ static enum weft_status take_result(int fd, struct weft_text *result, struct wef
     return WEFT_OK;
 }
 
+static void take_reach(int fd, struct weft_job_reach *reach)
+{
+    if (fd < 0 || pread(fd, reach, sizeof *reach, 0) != (ssize_t)sizeof *reach)
+        *reach = (struct weft_job_reach){0};
+}
+
 /* A rank leaves its error in its own place of the error file; the one that failed first is told as
  * the job's error, once, and the rank by name where there are several. Without an error (a rank
  * that was killed) the launcher's stands. */
@@ -83,7 +90,7 @@ static enum weft_status tell(int fd, int32_t ranks, const struct weft_launch_out
 {
     struct weft_error left = {0};
     bool whole = false;
-    if (outcome->rank >= 0 && outcome->signal_number == 0)
+    if (outcome->rank >= 0 && outcome->signal_number == 0 && status != WEFT_E_STOPPED)
         whole = pread(fd, &left, sizeof left, (off_t)outcome->rank * (off_t)sizeof left) ==
                 (ssize_t)sizeof left;
     left.text[sizeof left.text - 1] = '\0';
@@ -133,9 +140,9 @@ static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES
         .environment = handed.environment,
         .n_environment = handed.n_environment,
         .threads = job->config->cluster.threads,
-        /* A step and a checkpoint may take long; ranks that hang end by themselves, */
-        .stop_grace_ns = job->config->cluster.timeout_ns,
-        /* but where all are stopped there is none to miss them. */
+        .stop = job->stop,
+        /* Ranks that hang end by themselves, but where all are stopped there is none to miss them.
+         */
         .hang_ns = job->config->cluster.timeout_ns,
         .look = watched->watch ? weft_watched_ranks_look : NULL,
         .look_context = watched,
@@ -195,10 +202,11 @@ enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *resu
                               struct weft_error *err)
 {
     WEFT_TRY(weft_job_check(job->config, err));
-    int fds[N_FILES] = {-1, -1, -1};
+    int fds[N_FILES] = {-1, -1, -1, -1};
     enum weft_status status = make_files(fds, err);
     if (status == WEFT_OK) status = describe(job, fds[DESCRIPTION], err);
     if (status == WEFT_OK) status = watch_launch(job, fds, err);
+    if (job->reach) take_reach(fds[REACH], job->reach);
     if (status == WEFT_OK) status = take_result(fds[RESULT], result, err);
     close_files(fds);
     return status;

@@ -12,6 +12,7 @@
 #include "base/watch.h"
 #include "cli/command.h"
 #include "plan/plan.h"
+#include "runtime/launch/stop.h"
 #include "runtime/train/train.h"
 #include "spec/config.h"
 #include "spec/profile/profile.h"
@@ -19,6 +20,12 @@
 enum weft_job_kind { WEFT_JOB_PROFILE, WEFT_JOB_TRAIN, WEFT_JOB_KIND_COUNT };
 
 enum weft_step_output { WEFT_STEPS_SILENT, WEFT_STEPS_TEXT, WEFT_STEPS_JSON, WEFT_STEPS_COUNT };
+
+/* How far a training came, also if it was ended at once. */
+struct weft_job_reach {
+    int64_t first_step, steps_done; /* 0, 0: no step was done */
+    int64_t saved_step;             /* of the last checkpoint of this run; 0: none */
+};
 
 struct weft_job {
     enum weft_job_kind kind;
@@ -34,6 +41,9 @@ struct weft_job {
     int lock_fd;                 /* that ranks keep open too; 0 or less: none */
     const char *trace;           /* Chrome trace of the last step on rank 0, or NULL */
     struct weft_watch *watch;    /* that shows what rank 0 tells; or NULL */
+    /* The request to stop that the caller's handlers continue before and after; NULL = none. */
+    struct weft_stop *stop;
+    struct weft_job_reach *reach; /* TRAIN: filled also when the job fails; or NULL */
 };
 
 /* Whether this machine can be asked for the ranks of a config: WEFT_E_USAGE when they are too many,

@@ -33,26 +33,21 @@ struct rank {
     struct weft_machine machine;
     struct weft_metrics *metrics;
     struct weft_error unseen; /* why standard output takes no more lines; WEFT_OK: it does */
+    struct weft_job_reach reach;
 };
 
-static atomic_int stop_requested;
+static atomic_int stop_requested; /* by a signal, or because nobody reads the lines */
+static atomic_int stop_signalled;
 
-/* The first one asks for the end of the step; the second one does not wait for it. */
-static void request_stop(int signal_number)
+/* Any number of signals, from anybody, is one request. Only the launcher decides that it waits no
+ * longer, and then kills. */
+static void request_stop(int signal_number, siginfo_t *info, void *context)
 {
     (void)signal_number;
-    if (atomic_exchange(&stop_requested, 1) != 0) _exit(weft_status_exit_code(WEFT_E_STOPPED));
-}
-
-/* Training ends with a whole step; until it begins, and when profiling, there is nothing to settle
- * and a signal ends the rank at once. */
-static void watch_signals(void)
-{
-    static const int numbers[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
-    struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        sigaction(numbers[i], &action, NULL);
+    (void)info;
+    (void)context;
+    atomic_store(&stop_signalled, 1);
+    atomic_store(&stop_requested, 1);
 }
 
 static int inherited_fd(const char *name)
@@ -61,6 +56,15 @@ static int inherited_fd(const char *name)
     char *end = NULL;
     long fd = text ? strtol(text, &end, 10) : -1;
     return text && *text && *end == '\0' && fd > 2 && fd < 1 << 20 ? (int)fd : -1;
+}
+
+/* Leaves the steps that are done and saved where the launching process finds them if this rank is
+ * killed. The file is memory: it cannot be full. */
+static void leave_reach(const struct rank *rank)
+{
+    int fd = inherited_fd("WEFT_REACH_FD");
+    ssize_t written = fd < 0 ? 0 : pwrite(fd, &rank->reach, sizeof rank->reach, 0);
+    (void)written;
 }
 
 static enum weft_status read_description(struct rank *rank, struct weft_error *err)
@@ -151,7 +155,7 @@ static enum weft_status show(const struct weft_cli *cli, const struct weft_text 
     if (!weft_text_ok(text) || !weft_text_ok(&lines))
         status = weft_fail_memory(err, "a line");
     else if (fwrite(weft_text_chars(&lines), 1, lines.length, stdout) != lines.length ||
-             fflush(stdout) != 0)
+             fflush(stdout) != 0 || ferror(stdout)) /* by lines, fwrite may return all the same */
         status =
             weft_fail(err, WEFT_E_IO, "standard output cannot be written: %s", strerror(errno));
     weft_text_finish(&lines);
@@ -208,7 +212,10 @@ static enum weft_status on_save(void *context, const struct weft_save_line *line
     struct lines lines = begin_lines(context);
     weft_job_save_line(line, &lines.shown);
     weft_metrics_save(line, &lines.json);
-    return tell(context, &lines, err);
+    struct rank *rank = context;
+    rank->reach.saved_step = line->step;
+    leave_reach(rank);
+    return tell(rank, &lines, err);
 }
 
 static enum weft_status on_step(void *context, const struct weft_step_line *line,
@@ -216,6 +223,9 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
 {
     struct rank *rank = context;
     struct lines lines = begin_lines(rank);
+    if (rank->reach.steps_done == 0) rank->reach.first_step = line->step;
+    rank->reach.steps_done = line->step;
+    leave_reach(rank);
     weft_job_step_line(line, &lines.shown);
     weft_metrics_step(line, &lines.json);
     WEFT_TRY(tell(rank, &lines, err));
@@ -252,13 +262,26 @@ static enum weft_status take_plan(struct rank *rank, struct weft_error *err)
     return weft_session_take(session, plan_text, strlen(plan_text), "job plan", err);
 }
 
+/* Lines that nobody could read are an error, unless a signal stopped the run. A signal to a whole
+ * pipeline or terminal ends the reader too, and the launching process tells of the stop: then the
+ * lost lines must not fail this rank, neither here nor when main flushes. */
+static enum weft_status judge_output(const struct rank *rank, struct weft_error *err)
+{
+    if (rank->unseen.status == WEFT_OK) return WEFT_OK;
+    if (atomic_load(&stop_signalled) != 0 && freopen("/dev/null", "w", stdout) != NULL)
+        return WEFT_OK;
+    return weft_fail(err, rank->unseen.status, "%s", rank->unseen.text);
+}
+
 static enum weft_status do_train(struct rank *rank, struct weft_error *err)
 {
     struct weft_session *session = &rank->session;
     WEFT_TRY(take_plan(rank, err));
     WEFT_TRY(weft_machine_go_on(&rank->meeting, session->config, session->profile, rank->job.resume,
                                 &rank->machine, err));
-    watch_signals();
+    /* Training ends with a whole step. Before it, and when profiling, there is nothing to save and
+     * a signal ends the rank at once. */
+    weft_stop_handle(request_stop, true);
     weft_trap_set(rank->meeting.rank, inherited_fd("WEFT_ERROR_FD"));
     bool tells = rank->meeting.rank == 0;
     if (tells && rank->job.metrics)
@@ -286,8 +309,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
     struct weft_text text;
     weft_watch_begin(&rank->watch.watch, "train");
     WEFT_TRY(weft_train_run(&options, &result, err));
-    if (rank->unseen.status != WEFT_OK)
-        return weft_fail(err, rank->unseen.status, "%s", rank->unseen.text);
+    WEFT_TRY(judge_output(rank, err));
     weft_text_init(&text);
     weft_metrics_result(&result, &text);
     enum weft_status status = leave_result(rank, &text, err);

@@ -10,14 +10,13 @@
 
 #include "base/process.h"
 #include "cli/process/pipes.h"
+#include "runtime/launch/stop.h"
 
 /* A signal that arrives just before poll() is seen this much later. */
 enum { LOOK_MS = 100, MOST_BYTES = 1 << 30 };
 
 static volatile sig_atomic_t stop_signal;
-static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
-enum { N_STOPPING = sizeof stopping / sizeof *stopping };
-static struct sigaction before[N_STOPPING];
+static struct sigaction before[WEFT_STOP_SIGNALS];
 
 static void note_signal(int number)
 {
@@ -28,16 +27,16 @@ void weft_children_begin(void)
 {
     struct sigaction action = {.sa_handler = note_signal};
     stop_signal = 0;
-    for (int i = 0; i < N_STOPPING; i++) {
-        sigaction(stopping[i], NULL, &before[i]);
-        if (before[i].sa_handler != SIG_IGN) sigaction(stopping[i], &action, NULL);
+    for (int i = 0; i < WEFT_STOP_SIGNALS; i++) {
+        sigaction(weft_stop_signals[i], NULL, &before[i]);
+        if (before[i].sa_handler != SIG_IGN) sigaction(weft_stop_signals[i], &action, NULL);
     }
 }
 
 void weft_children_end(void)
 {
-    for (int i = 0; i < N_STOPPING; i++)
-        sigaction(stopping[i], &before[i], NULL);
+    for (int i = 0; i < WEFT_STOP_SIGNALS; i++)
+        sigaction(weft_stop_signals[i], &before[i], NULL);
 }
 
 enum weft_status weft_child_start(struct weft_child *child, const char *const *argv,

@@ -20,7 +20,7 @@ struct weft_child {
     int exit_code;          /* once it ended; 128 + the signal when one ended it */
 };
 
-/* From begin to end SIGINT, SIGTERM and SIGHUP make weft_children_wait fail. */
+/* From begin to end a signal of runtime/launch/stop.h makes weft_children_wait fail. */
 void weft_children_begin(void);
 void weft_children_end(void);
 

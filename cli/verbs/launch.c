@@ -62,7 +62,10 @@ const struct weft_command weft_command_launch = {
         "weft.h), and\n"
         "waits for all. Everything behind PROGRAM is its own. Ranks read nothing from standard\n"
         "input. The exit code is that of the rank that failed first, which is named; the others\n"
-        "are ended then. SIGINT, SIGTERM, SIGHUP and SIGUSR1 go to all ranks; a second one kills.",
+        "are ended then. SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGINT and SIGHUP go to all ranks, "
+        "each "
+        "once.\n"
+        "Ctrl-C twice, or the first signal again after 10 s, kills.",
     .flags = "--ranks",
     .least_operands = 1,
     .most_operands = WEFT_CLI_OPERANDS,

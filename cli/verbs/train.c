@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json/json.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -17,27 +18,20 @@
 #include "report/away.h"
 #include "report/plan_report.h"
 
-/* Before there are ranks, and when they have ended, nothing has to be finished, and whoever starts
- * jobs again is told the same as by a signal behind a step. While ranks run, weft_launch takes
- * signals. */
-static void stop_without_ranks(int signal_number)
+static struct weft_stop stop;
+
+/* Before ranks start there is nothing to save: the exit code is that of a stop after a step. While
+ * ranks run, weft_launch takes signals. After a stop the same request may arrive again, and what is
+ * left to write is written. */
+static void stop_without_ranks(int signal_number, siginfo_t *info, void *context)
 {
     static const char text[] = "weft: stopped by a signal while no rank was running\n";
     (void)signal_number;
+    (void)context;
+    if (weft_stop_note(&stop, info, weft_clock_now_ns()) == WEFT_STOP_GOES_ON) return;
     ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
     (void)written;
     _exit(weft_status_exit_code(WEFT_E_STOPPED));
-}
-
-static void take_signals(void)
-{
-    static const int numbers[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
-    struct sigaction action = {.sa_handler = stop_without_ranks}, before;
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        bool ignored = sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN;
-        if (!ignored) sigaction(numbers[i], &action, NULL);
-    }
 }
 
 static enum weft_status stage(const struct weft_cli *cli, const struct weft_resumption *from,
@@ -119,11 +113,34 @@ static enum weft_status fail_stopped(const struct weft_train_result *result, int
     return status;
 }
 
+/* The ranks were ended before they could save: says which steps are lost. */
+static enum weft_status fail_ended(const struct weft_error *why, const struct weft_job_reach *reach,
+                                   const char *directory, struct weft_error *err)
+{
+    struct weft_text lost;
+    weft_text_init(&lost);
+    int64_t first = reach->saved_step > 0 ? reach->saved_step + 1 : reach->first_step;
+    if (first < reach->steps_done)
+        weft_text_addf(&lost, ". Steps %lld to %lld are not saved", (long long)first,
+                       (long long)reach->steps_done);
+    else if (reach->steps_done > 0 && first == reach->steps_done)
+        weft_text_addf(&lost, ". Step %lld is not saved", (long long)first);
+    if (reach->saved_step > 0) {
+        weft_text_addf(&lost, ". Step %lld is saved; go on with: ", (long long)reach->saved_step);
+        weft_resume_command(directory, &lost);
+    }
+    enum weft_status status = weft_fail_again(err, why, "%s%s", why->text, weft_text_chars(&lost));
+    weft_text_finish(&lost);
+    return status;
+}
+
 static enum weft_status train(const struct weft_cli *cli, struct weft_session *session,
                               const struct weft_run_directory *run, struct weft_error *err)
 {
     const char *directory = run->path;
     char metrics[WEFT_METRICS_PATH_BYTES];
+    struct weft_job_reach reach = {0};
+    struct weft_error why = {0};
     struct weft_job job = {
         .kind = WEFT_JOB_TRAIN,
         .config = session->config,
@@ -140,27 +157,32 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
         .resume = run->resume,
         .lock_fd = run->lock_fd,
         .watch = cli->watch,
+        .stop = &stop,
+        .reach = &reach,
     };
     struct weft_text text, out;
     struct weft_train_result result = {0};
     WEFT_TRY(weft_metrics_prepare(run, metrics, err));
     weft_text_init(&text);
     weft_cli_report_init(cli, cli->output, &out);
-    enum weft_status status = weft_job_run(&job, &text, err);
-    if (status == WEFT_OK) status = weft_job_read_result(&text, &result, err);
-    if (status == WEFT_OK) status = weft_run_directory_write(run, "result.json", &text, err);
-    if (status == WEFT_OK && !cli->json) {
+    enum weft_status status = weft_job_run(&job, &text, &why);
+    if (status == WEFT_OK) status = weft_job_read_result(&text, &result, &why);
+    if (status == WEFT_OK) status = weft_run_directory_write(run, "result.json", &text, &why);
+    bool left = status == WEFT_OK;
+    if (left && !cli->json) {
         put_summary(session, &result, &out);
         weft_text_addf(&out, "run       %s\n", directory);
-        status = weft_cli_emit(cli, &out, err);
-    } else if (status == WEFT_OK) {
-        status = weft_cli_emit(cli, &text, err);
+        status = weft_cli_emit(cli, &out, &why);
+    } else if (left) {
+        status = weft_cli_emit(cli, &text, &why);
     }
-    if (status == WEFT_OK && result.stopped)
-        status = fail_stopped(&result, session->config->train.steps, directory, err);
     weft_text_finish(&text);
     weft_text_finish(&out);
-    return status;
+    /* The reader of the summary may have got the same signal: the stop is told all the same. */
+    if (left && result.stopped)
+        return fail_stopped(&result, session->config->train.steps, directory, err);
+    if (status == WEFT_E_STOPPED) return fail_ended(&why, &reach, directory, err);
+    return status == WEFT_OK ? status : weft_fail_again(err, &why, "%s", why.text);
 }
 
 static enum weft_status check_flags(const struct weft_cli *cli, struct weft_error *err)
@@ -211,7 +233,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     WEFT_TRY(weft_resume_find(cli, &from, err));
     const struct weft_run_request request = {
         .directory = cli->run_directory, .resume = cli->resume, .config = from.config};
-    take_signals();
+    weft_stop_handle(stop_without_ranks, false);
     enum weft_status status = prepare(cli, &from, &request, &session, err);
     if (status == WEFT_OK) status = decide(cli, &from, &session, err);
     if (status == WEFT_OK) status = weft_run_directory_open(&request, &directory, err);
@@ -236,6 +258,12 @@ const struct weft_command weft_command_train = {
         "ranks and any plan; a damaged one is refused. Without a CONFIG it is DIR's own, with its\n"
         "profile and plan; flags override it, what they change is told, and where the plan is not\n"
         "for that another one is made. A rank that dies ends the job within 2 s with exit 69.\n"
+        "SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGINT and SIGHUP, to the launcher or to ranks, stop "
+        "it\n"
+        "after the step with a checkpoint and exit 75. Further signals are the same request; "
+        "Ctrl-C\n"
+        "twice, or the first signal again after 10 s, ends it at once and tells which steps are "
+        "lost.\n"
         "--clock virtual runs the same program with predicted durations, --poison fills memory\n"
         "that the plan says is dead, --trace FILE writes rank 0's last step as a Chrome trace.",
     .flags = "--set --ranks --seed --memory-limit --planner --work-limit --time-limit --gap "

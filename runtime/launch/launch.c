@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "runtime/launch/spawn.h"
 
 enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
@@ -19,7 +20,6 @@ enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
 static const int64_t never_ns = INT64_MAX;
 static const int64_t ask_after_ns = INT64_C(500) * NS_PER_MS;   /* after the first failure */
 static const int64_t kill_after_ns = INT64_C(1500) * NS_PER_MS; /* after the first failure */
-static const int64_t default_grace_ns = INT64_C(30) * NS_PER_S;
 static const int64_t look_ns = INT64_C(1) * NS_PER_S;
 static const int64_t look_often_ns = INT64_C(100) * NS_PER_MS; /* where the caller looks too */
 
@@ -39,10 +39,13 @@ struct watch {
     sigset_t mask;                 /* before */
     struct sigaction child_action; /* before */
     int32_t first;                 /* rank that failed first, or -1 */
-    int stop_signal;               /* the first that was passed on, or 0 */
-    int64_t ask_ns;                /* when to send SIGTERM */
-    int64_t kill_ns;               /* when to send SIGKILL */
-    bool interfered; /* one of them was sent: who ends from now on did not fail by itself */
+    struct weft_stop *stop;        /* the caller's, or own */
+    struct weft_stop own_stop;
+    sigset_t passed_on; /* signals that ranks were sent */
+    bool at_once;       /* a second request ended the ranks */
+    int64_t ask_ns;     /* when to send SIGTERM */
+    int64_t kill_ns;    /* when to send SIGKILL */
+    bool interfered;    /* one of them was sent: who ends from now on did not fail by itself */
     int64_t looked_ns, idle_ns; /* when it was last looked; how long all have been stopped, or -1 */
     int32_t hung;               /* first of those that were ended for that, or -1 */
 };
@@ -64,10 +67,13 @@ static void take_signals(struct watch *w)
     sigaction(SIGCHLD, &wait_for_children, &w->child_action);
     sigemptyset(&w->signals);
     sigaddset(&w->signals, SIGCHLD);
-    sigaddset(&w->signals, SIGUSR1);
-    sigaddset(&w->signals, SIGTERM);
-    add_unless_ignored(&w->signals, SIGINT);
-    add_unless_ignored(&w->signals, SIGHUP); /* nohup */
+    for (int i = 0; i < WEFT_STOP_SIGNALS; i++) {
+        const int number = weft_stop_signals[i];
+        if (number == SIGINT || number == SIGHUP) /* a shell's background, nohup */
+            add_unless_ignored(&w->signals, number);
+        else
+            sigaddset(&w->signals, number);
+    }
     pthread_sigmask(SIG_BLOCK, &w->signals, &w->mask);
 }
 
@@ -123,14 +129,21 @@ static bool has_ended(struct child *child)
     return true;
 }
 
-/* Takes note of the first failure, and sets when the others are made to end. */
+static void pass_on(struct watch *w, int signal_number)
+{
+    sigaddset(&w->passed_on, signal_number);
+    send_all(w, signal_number);
+}
+
+/* Takes note of the first failure, and sets when the others are made to end. A rank that stopped
+ * was asked to, alone perhaps: the others are asked too, and may save as long as they need. */
 static void blame(struct watch *w, int32_t rank)
 {
     int64_t now_ns = weft_clock_now_ns();
     w->first = rank;
     if (has_stopped(&w->children[rank])) {
-        /* It was asked to stop, as the others were: they may still be saving. */
-        if (w->kill_ns == never_ns) w->kill_ns = now_ns + w->options->stop_grace_ns;
+        w->interfered = true;
+        if (atomic_load(&w->stop->signal_number) == 0) pass_on(w, SIGTERM);
         return;
     }
     if (w->ask_ns == never_ns) w->ask_ns = now_ns + ask_after_ns;
@@ -157,16 +170,20 @@ static int32_t collect(struct watch *w)
     return running;
 }
 
-static void pass_on(struct watch *w, int signal_number)
+/* Ranks get each number once. Ranks of `weft train` take all of them for the same request, but
+ * another program may ignore the first one. */
+static void take_request(struct watch *w, const siginfo_t *info)
 {
     int64_t now_ns = weft_clock_now_ns();
-    if (w->stop_signal != 0) {
+    enum weft_stop_answer answer = weft_stop_note(w->stop, info, now_ns);
+    if (answer == WEFT_STOP_AT_ONCE) {
+        w->at_once = true;
         w->kill_ns = now_ns;
         return;
     }
-    w->stop_signal = signal_number;
-    if (w->kill_ns == never_ns) w->kill_ns = now_ns + w->options->stop_grace_ns;
-    send_all(w, signal_number);
+    if (!sigismember(&w->passed_on, info->si_signo)) pass_on(w, info->si_signo);
+    if (weft_stop_is_interrupt(info))
+        weft_log(WEFT_LOG_INFO, "the ranks are asked to stop; Ctrl-C again ends them at once");
 }
 
 /* Waits for a signal until something is due. */
@@ -181,8 +198,9 @@ static void wait_for_signal(struct watch *w)
     int64_t left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
     struct timespec timeout = {.tv_sec = (time_t)(left_ns / NS_PER_S),
                                .tv_nsec = (long)(left_ns % NS_PER_S)};
-    int signal_number = sigtimedwait(&w->signals, NULL, &timeout);
-    if (signal_number > 0 && signal_number != SIGCHLD) pass_on(w, signal_number);
+    siginfo_t info;
+    int signal_number = sigtimedwait(&w->signals, &info, &timeout);
+    if (signal_number > 0 && signal_number != SIGCHLD) take_request(w, &info);
 }
 
 /* A stopped rank is missed by the ranks that wait for it, which know more about it. When no rank
@@ -232,13 +250,6 @@ static void see_to_the_end(struct watch *w)
 
 /* Verdict */
 
-/* Signals that ask a rank to stop behind its step: who dies of one had not begun to train. */
-static bool asks_to_stop(int signal_number)
-{
-    return signal_number == SIGTERM || signal_number == SIGUSR1 || signal_number == SIGINT ||
-           signal_number == SIGHUP;
-}
-
 static enum weft_status judge(const struct watch *w, struct weft_launch_outcome *outcome,
                               struct weft_error *err)
 {
@@ -259,12 +270,15 @@ static enum weft_status judge(const struct watch *w, struct weft_launch_outcome 
         outcome->exit_code = WEXITSTATUS(child->status);
     }
     enum weft_status status = weft_status_of_exit_code(outcome->exit_code);
-    if (w->stop_signal != 0 &&
+    const int stop_signal = atomic_load(&w->stop->signal_number);
+    if (stop_signal != 0 &&
         (outcome->signal_number != 0 || status == WEFT_E_LOST || status == WEFT_E_STOPPED)) {
-        return weft_fail(err, WEFT_E_STOPPED, "stopped by %s, which was passed on to all ranks",
-                         strsignal(w->stop_signal));
+        return weft_fail(err, WEFT_E_STOPPED,
+                         w->at_once ? "ended at once by a second request to stop (%s)"
+                                    : "stopped by %s, which was passed on to all ranks",
+                         strsignal(stop_signal));
     }
-    if (asks_to_stop(outcome->signal_number)) {
+    if (weft_stop_asks(outcome->signal_number)) { /* it had no handler yet: it did not train */
         return weft_fail(err, WEFT_E_STOPPED,
                          "rank %d (process %d) was asked to stop (%s) when it had nothing to "
                          "finish; the other ranks were ended",
@@ -356,10 +370,10 @@ enum weft_status weft_launch(const struct weft_launch_options *asked,
     }
     struct weft_launch_options options = *asked;
     struct weft_launch_outcome unwanted;
-    if (options.stop_grace_ns <= 0) options.stop_grace_ns = default_grace_ns;
     size_t ranks = (size_t)options.ranks;
     struct watch w = {
         .options = &options,
+        .own_stop = {.grace_ns = options.stop_grace_ns},
         .control_fd = -1,
         .children = calloc(ranks, sizeof *w.children),
         .arena_fds = malloc(ranks * sizeof *w.arena_fds),
@@ -369,6 +383,8 @@ enum weft_status weft_launch(const struct weft_launch_options *asked,
         .idle_ns = -1,
         .hung = -1,
     };
+    w.stop = options.stop != NULL ? options.stop : &w.own_stop;
+    sigemptyset(&w.passed_on);
     for (size_t i = 0; w.arena_fds != NULL && i < ranks; i++)
         w.arena_fds[i] = -1;
     enum weft_status status = w.children != NULL && w.arena_fds != NULL

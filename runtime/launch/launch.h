@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "runtime/launch/stop.h"
 
 enum { WEFT_LAUNCH_MOST_RANKS = 1024 };
 
@@ -24,8 +25,10 @@ struct weft_launch_options {
     const char *const *environment;
     int32_t n_environment;
     int64_t threads;       /* compute threads of a rank; 0 = cores / ranks */
-    int64_t stop_grace_ns; /* from a first signal to SIGKILL; 0 = 30 s */
-    int64_t hang_ns;       /* that all ranks still there may be stopped by signals; 0 = for ever */
+    int64_t stop_grace_ns; /* of the request, without `stop`; 0 = WEFT_STOP_GRACE_NS */
+    /* The request, for a caller with handlers that continue it before and after; NULL = none. */
+    struct weft_stop *stop;
+    int64_t hang_ns; /* that all ranks still there may be stopped by signals; 0 = for ever */
     void (*look)(void *look_context); /* called about ten times a second meanwhile; or NULL */
     void *look_context;
 };
@@ -44,9 +47,11 @@ struct weft_launch_outcome {
  * failed decides: killed by a signal is WEFT_E_LOST, or WEFT_E_STOPPED by one of those that ask a
  * rank to stop, an exit code is its status, and the text names rank and cause; the others have half
  * a second to notice by themselves, then get SIGTERM, and SIGKILL at one and a half. Ranks that are
- * stopped for hang_ns with none left to miss them are killed: WEFT_E_HANG. SIGINT, SIGTERM, SIGHUP
- * and SIGUSR1 are passed on, which makes the result WEFT_E_STOPPED unless the ranks finish all the
- * same; the second one kills. WEFT_E_SYSTEM, WEFT_E_NO_INPUT when ranks cannot be started.
+ * stopped for hang_ns with none left to miss them are killed: WEFT_E_HANG. A stop request
+ * (runtime/launch/stop.h) is passed on, each number once, which makes the result WEFT_E_STOPPED
+ * unless the ranks finish all the same. Ranks may take any time to save: only a second request
+ * kills them. A rank that exits with WEFT_E_STOPPED by itself makes the others get SIGTERM.
+ * WEFT_E_SYSTEM, WEFT_E_NO_INPUT when ranks cannot be started.
  * `outcome` may be NULL. Call it from the thread that outlives the ranks, with no other thread that
  * takes signals. */
 WEFT_MUST_USE enum weft_status weft_launch(const struct weft_launch_options *options,

@@ -300,32 +300,9 @@ def signals_stop_behind_a_step(weft):
 
 
 @case
-def a_second_signal_ends_at_once(weft):
-    link = {"intra": {"alpha": "2s", "bandwidth": "1GB/s"}}
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        config = weft.write("run.json", tiny(cluster__link=link, cluster__emulate=True,
-                                             plan__planner="all-fsdp"))
-        process = weft.start("train", config, "--run", "run")
-        end = time.monotonic() + 20
-        while not os.path.exists(weft.path("run/metrics.jsonl")):
-            assert time.monotonic() < end, "the ranks did not start"
-            time.sleep(0.02)
-        time.sleep(0.5)
-        pids = ranks_of(process.pid)
-        process.send_signal(number)
-        time.sleep(0.5)
-        assert process.poll() is None, "the step was not finished"
-        process.send_signal(number)
-        code, err = finish(process, 1.5)
-        assert code == 75, (code, err)
-        assert gone(pids), "a rank is left"
-        os.remove(weft.path("run/metrics.jsonl"))
-
-
-@case
 def a_signal_when_the_ranks_have_ended(weft):
-    """Alone, or the second behind one that stopped the run. A pipe that nobody reads holds the
-    launcher where it writes the result."""
+    """The first one ends the launcher. After a stop it is the same request, and the result is
+    written. A pipe that nobody reads holds the launcher where it writes the result."""
     for steps, seen, signals in ((6, 5, 1), (1000000, 7, 2)):
         config = weft.write("run.json", tiny(train__steps=steps,
                                              train__checkpoint={"at_end": True}))
@@ -343,9 +320,15 @@ def a_signal_when_the_ranks_have_ended(weft):
         time.sleep(0.2)
         assert process.poll() is None, "the launcher did not wait for a reader"
         process.send_signal(signal.SIGTERM)
+        if signals > 1:
+            time.sleep(0.2)
+            assert process.poll() is None, "the same request ended the launcher"
+            with open(weft.path("run/result.json"), encoding="utf-8") as file:
+                assert json.load(file)["stopped"]
+        told = "which is saved. Go on with: weft train --resume --run run\n" if signals > 1 else \
+            "weft: stopped by a signal while no rank was running\n"
         code, err = process.wait(timeout=10), process.stderr.read()
-        assert code == 75 and err.endswith(
-            "weft: stopped by a signal while no rank was running\n"), (code, err)
+        assert code == 75 and err.endswith(told), (code, err)
         kept = os.listdir(weft.path("run/checkpoints"))
         assert len(kept) == 1 and (kept == ["step-6"]) == (signals == 1), kept
         shutil.rmtree(weft.path("run"))

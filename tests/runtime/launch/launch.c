@@ -161,8 +161,8 @@ static void request_stop(int signal_number)
 
 static int saves_and_stops(const struct weft_rendezvous *me)
 {
-    signal(SIGTERM, request_stop);
-    signal(SIGUSR1, request_stop);
+    for (int i = 0; i < WEFT_STOP_SIGNALS; i++)
+        signal(weft_stop_signals[i], request_stop);
     say_ready();
     while (!stop)
         weft_clock_sleep_until_ns(weft_clock_now_ns() + ms);
@@ -170,6 +170,13 @@ static int saves_and_stops(const struct weft_rendezvous *me)
     weft_clock_sleep_until_ns(weft_clock_now_ns() + me->rank * 1800 * ms);
     CHECK(write(atoi(getenv("WEFT_TEST_FD")), "s", 1) == 1, "the caller's descriptor");
     return weft_status_exit_code(WEFT_E_STOPPED);
+}
+
+/* When all are ready. */
+static int asks_itself(const struct weft_rendezvous *me)
+{
+    if (me->rank == 0 && signal(SIGALRM, request_stop) != SIG_ERR) alarm(1);
+    return saves_and_stops(me);
 }
 
 static int ignores_signals(const struct weft_rendezvous *me)
@@ -211,16 +218,10 @@ static const struct {
     const char *name;
     int (*function)(const struct weft_rendezvous *me);
 } behaviours[] = {
-    {"works", works},
-    {"exits", exits_with_the_status},
-    {"dies", dies},
-    {"asked", is_asked_early},
-    {"stubborn", is_stubborn},
-    {"waits", waits},
-    {"saves", saves_and_stops},
-    {"ignores", ignores_signals},
-    {"stops", stops},
-    {"continued", is_continued},
+    {"works", works},           {"exits", exits_with_the_status}, {"dies", dies},
+    {"asked", is_asked_early},  {"stubborn", is_stubborn},        {"waits", waits},
+    {"saves", saves_and_stops}, {"asks itself", asks_itself},     {"ignores", ignores_signals},
+    {"stops", stops},           {"continued", is_continued},
 };
 
 static int run_rank(const char *name)
@@ -262,6 +263,7 @@ static void launch(const char *behaviour, int32_t ranks, int fd, struct result *
         .environment = environment,
         .n_environment = 3,
         .threads = 3,
+        .stop_grace_ns = 300 * ms,
         .hang_ns = 500 * ms,
     };
     *result = (struct result){.status = WEFT_OK};
@@ -456,11 +458,37 @@ static void test_orderly_stop(int signal_number)
     check_exit(&launcher, WEFT_E_STOPPED);
 }
 
-static void test_second_interrupt(void)
+/* Saving takes six graces here: neither they nor what arrives in the first one end it. */
+static void test_request_that_is_repeated(void)
+{
+    struct launcher launcher = start_launcher("saves", 2);
+    kill(launcher.pid, SIGTERM);
+    weft_clock_sleep_until_ns(weft_clock_now_ns() + 50 * ms);
+    for (int i = 0; i < WEFT_STOP_SIGNALS; i++)
+        kill(launcher.pid, weft_stop_signals[i]);
+    weft_clock_sleep_until_ns(weft_clock_now_ns() + 600 * ms);
+    kill(launcher.pid, SIGHUP);
+    CHECK(wait_for_ranks(&launcher, 's', 5000 * ms) == 2, "a rank was not left the time to save");
+    check_exit(&launcher, WEFT_E_STOPPED);
+}
+
+/* The others are asked too, once, and have their time. */
+static void test_rank_that_stops_alone(void)
+{
+    struct launcher launcher = start_launcher("asks itself", 3);
+    CHECK(wait_for_ranks(&launcher, 's', 8000 * ms) == 3,
+          "a rank was not asked, or not waited for");
+    check_exit(&launcher, WEFT_E_STOPPED);
+}
+
+static void test_second_request(void)
 {
     struct launcher launcher = start_launcher("ignores", 2);
     kill(launcher.pid, SIGINT);
     weft_clock_sleep_until_ns(weft_clock_now_ns() + 50 * ms);
+    kill(launcher.pid, SIGINT);
+    weft_clock_sleep_until_ns(weft_clock_now_ns() + 500 * ms);
+    CHECK(waitpid(launcher.pid, NULL, WNOHANG) == 0, "the same request ended the ranks");
     kill(launcher.pid, SIGINT);
     wait_for_ranks(&launcher, 'r', 2000 * ms);
     check_exit(&launcher, WEFT_E_STOPPED);
@@ -481,8 +509,10 @@ int main(int argc, char **argv)
     test_killed_launcher();
     test_interrupt(SIGINT);
     test_interrupt(SIGTERM);
-    test_orderly_stop(SIGTERM);
     test_orderly_stop(SIGUSR1);
-    test_second_interrupt();
+    test_orderly_stop(SIGXCPU);
+    test_request_that_is_repeated();
+    test_rank_that_stops_alone();
+    test_second_request();
     return 0;
 }

@@ -188,7 +188,7 @@ static void tell_shm(struct weft_text *out)
 
 static void tell_launcher(struct weft_text *out)
 {
-    static const char *const programs[] = {"mpirun", "srun", "torchrun"};
+    static const char *const programs[] = {"flux", "jsrun", "mpirun", "srun", "torchrun"};
     struct weft_stranger stranger;
     if (weft_rendezvous_find_stranger(&stranger))
         weft_text_addf(out, "rank %d of %d of %s (%s and %s are set)", (int)stranger.rank,

@@ -10,16 +10,22 @@
 #include "runtime/launch/launch.h"
 #include "runtime/launch/spawn.h"
 
-/* Variables by which other launchers number their processes: the first complete pair wins. */
+/* Variables by which other launchers number their processes: the first complete pair with more than
+ * one rank wins. Flux and jsrun also set variables of the MPI launchers below them. A shell in an
+ * allocation has Slurm's numbers of the job: the step's own say how many tasks really run, and a
+ * batch script is in no step. */
 static const struct {
     const char *rank, *ranks, *launcher;
-    const char *also; /* must be set too, or NULL: a batch script has Slurm's pair without a step */
+    const char *with, *without; /* must be set, and must not be; or NULL */
 } strangers[] = {
-    {"RANK", "WORLD_SIZE", "torchrun", NULL},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI", NULL},
-    {"PMI_RANK", "PMI_SIZE", "an MPI launcher (PMI)", NULL},
-    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MVAPICH2", NULL},
-    {"SLURM_PROCID", "SLURM_NTASKS", "srun", "SLURM_STEP_ID"},
+    {"RANK", "WORLD_SIZE", "torchrun", NULL, NULL},
+    {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "Flux", NULL, NULL},
+    {"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "jsrun", NULL, NULL},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI", NULL, NULL},
+    {"PMI_RANK", "PMI_SIZE", "an MPI launcher (PMI)", NULL, NULL},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MVAPICH2", NULL, NULL},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun", NULL, NULL},
+    {"SLURM_PROCID", "SLURM_NTASKS", "srun", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"},
 };
 enum { STRANGERS = sizeof strangers / sizeof strangers[0] };
 
@@ -52,7 +58,8 @@ bool weft_rendezvous_find_stranger(struct weft_stranger *out)
 {
     for (int i = 0; i < STRANGERS; i++) {
         int32_t rank, ranks;
-        if (strangers[i].also != NULL && getenv(strangers[i].also) == NULL) continue;
+        if (strangers[i].with != NULL && getenv(strangers[i].with) == NULL) continue;
+        if (strangers[i].without != NULL && getenv(strangers[i].without) != NULL) continue;
         if (!read_variable(strangers[i].rank, INT32_MAX, &rank) ||
             !read_variable(strangers[i].ranks, INT32_MAX, &ranks) || ranks <= 1)
             continue;

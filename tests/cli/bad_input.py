@@ -453,6 +453,8 @@ def a_task_of_another_launcher_starts_no_job_of_its_own(weft):
                  "Open MPI": {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"},
                  "PMI": {"PMI_RANK": "3", "PMI_SIZE": "4"},
                  "MVAPICH2": {"MV2_COMM_WORLD_RANK": "1", "MV2_COMM_WORLD_SIZE": "2"},
+                 "Flux": {"FLUX_TASK_RANK": "1", "FLUX_JOB_SIZE": "4", "PMI_RANK": "1", "PMI_SIZE": "4"},
+                 "jsrun": {"JSM_NAMESPACE_RANK": "0", "JSM_NAMESPACE_SIZE": "2"},
                  "srun": {"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "0"}}
     path = weft.write("run.json", tiny())
     for name, env in launchers.items():
@@ -464,6 +466,8 @@ def a_task_of_another_launcher_starts_no_job_of_its_own(weft):
     torchrun = launchers["torchrun"]
     weft.expect(0, "train", path, "--run", "run", "-n", "2", "-q", env=torchrun)
     weft.expect(0, "train", path, "--run", "one", "-q", env={**torchrun, "WORLD_SIZE": "1"})
+    shell = {**launchers["srun"], "SLURM_STEP_ID": "4294967290", "SLURM_STEP_NUM_TASKS": "1"}
+    weft.expect(0, "train", path, "--run", "shell", "-q", env=shell)
     batch = {"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}
     weft.expect(0, "train", path, "--run", "batch", "-q", env=batch)
 

@@ -13,9 +13,15 @@ static struct weft_rendezvous meeting;
 static void forget_environment(void)
 {
     static const char *const names[] = {
-        "RANK",     "WORLD_SIZE",           "LOCAL_RANK",           "WEFT_CONTROL_FD",
-        "PMI_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "WEFT_ARENA_FDS",
-        "PMI_SIZE", "SLURM_PROCID",         "SLURM_NTASKS",         "SLURM_STEP_ID",
+        "JSM_NAMESPACE_RANK",   "JSM_NAMESPACE_SIZE",
+        "FLUX_TASK_RANK",       "FLUX_JOB_SIZE",
+        "SLURM_STEP_NUM_TASKS", "RANK",
+        "WORLD_SIZE",           "LOCAL_RANK",
+        "WEFT_CONTROL_FD",      "PMI_RANK",
+        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+        "WEFT_ARENA_FDS",       "PMI_SIZE",
+        "SLURM_PROCID",         "SLURM_NTASKS",
+        "SLURM_STEP_ID",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unsetenv(names[i]);
@@ -58,15 +64,20 @@ Test(rendezvous, other_launchers_are_known_too)
 {
     static const char *const pairs[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                            {"PMI_RANK", "PMI_SIZE"},
+                                           {"FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
+                                           {"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"},
+                                           {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
                                            {"SLURM_PROCID", "SLURM_NTASKS"}};
     set("SLURM_STEP_ID", "0");
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         struct weft_error err = {.status = WEFT_OK};
         set(pairs[i][0], "1");
         set(pairs[i][1], "2");
         cr_assert(weft_rendezvous_from_environment(&meeting, &err) == WEFT_E_ENVIRONMENT);
         cr_assert(strstr(err.text, pairs[i][0]) != NULL, "%s", err.text);
+        cr_assert(strstr(err.text, pairs[i][1]) != NULL, "%s", err.text);
         unsetenv(pairs[i][0]);
+        unsetenv(pairs[i][1]);
     }
 }
 
@@ -76,6 +87,39 @@ Test(rendezvous, a_slurm_batch_script_is_not_a_step)
     set("SLURM_NTASKS", "8");
     cr_assert(weft_rendezvous_from_environment(&meeting, &error) == WEFT_OK);
     cr_assert(meeting.ranks == 1);
+}
+
+/* salloc's interactive step keeps the job's number of tasks. */
+Test(rendezvous, the_tasks_of_a_slurm_step_decide)
+{
+    set("SLURM_PROCID", "0");
+    set("SLURM_NTASKS", "8");
+    set("SLURM_STEP_ID", "4294967290");
+    set("SLURM_STEP_NUM_TASKS", "1");
+    cr_assert(weft_rendezvous_from_environment(&meeting, &error) == WEFT_OK, "%s", error.text);
+    cr_assert(meeting.ranks == 1);
+    set("SLURM_STEP_NUM_TASKS", "4");
+    cr_assert(weft_rendezvous_from_environment(&meeting, &error) == WEFT_E_ENVIRONMENT);
+    cr_assert(strstr(error.text, "rank 0 of 4 of srun") != NULL, "%s", error.text);
+}
+
+/* Flux and jsrun set PMI's and Open MPI's variables too. */
+Test(rendezvous, the_launcher_is_named_and_not_its_library)
+{
+    struct weft_stranger found;
+    set("PMI_RANK", "1");
+    set("PMI_SIZE", "2");
+    set("FLUX_TASK_RANK", "1");
+    set("FLUX_JOB_SIZE", "2");
+    cr_assert(weft_rendezvous_find_stranger(&found));
+    cr_assert_str_eq(found.launcher, "Flux");
+    set("FLUX_JOB_SIZE", "1");
+    set("JSM_NAMESPACE_RANK", "0");
+    set("JSM_NAMESPACE_SIZE", "2");
+    set("OMPI_COMM_WORLD_RANK", "0");
+    set("OMPI_COMM_WORLD_SIZE", "2");
+    cr_assert(weft_rendezvous_find_stranger(&found));
+    cr_assert_str_eq(found.launcher, "jsrun");
 }
 
 Test(rendezvous, one_rank_of_another_launcher_is_a_single_process)

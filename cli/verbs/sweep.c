@@ -28,20 +28,45 @@ struct work {
     struct weft_text *plans[WEFT_SWEEP_CURVES]; /* [n_points] each, when they are executed */
     int profile_fd;                             /* measured here; -1 = none */
     char profile_path[64];
+    struct weft_kept kept; /* of a sweep that is stopped */
 };
+
+/* A name of this machine: what is measured depends on it. */
+static const char *name_machine(char out[256])
+{
+    if (gethostname(out, 255) != 0) out[0] = '\0';
+    out[255] = '\0';
+    return out;
+}
+
+/* Measures, unless that was done before the sweep was stopped: other times would make other rows.
+ */
+static enum weft_status measure(struct work *work, struct weft_text *text, struct weft_error *err)
+{
+    struct weft_profile *profile = NULL;
+    char machine[256];
+    int code = 0;
+    const struct weft_hash key = weft_kept_key(&work->kept, "profile of %s", name_machine(machine));
+    if (weft_kept_find(&work->kept, key, &code, text)) {
+        weft_log(WEFT_LOG_INFO, "sweep: this machine was measured before it was stopped");
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_cli_measure(&work->session, &profile, err));
+    weft_profile_write(profile, text);
+    weft_profile_destroy(profile);
+    if (weft_text_ok(text)) weft_kept_add(&work->kept, key, 0, text);
+    return WEFT_OK;
+}
 
 /* A profile measured here, where every process of the sweep can read it. */
 static enum weft_status share_profile(struct work *work, struct weft_error *err)
 {
     bool trains = work->cli->measure && weft_session_must_measure(&work->session);
     if (!trains && !weft_cli_measures(&work->session)) return WEFT_OK;
-    struct weft_profile *profile = NULL;
     struct weft_text text;
-    WEFT_TRY(weft_cli_measure(&work->session, &profile, err));
     weft_text_init(&text);
-    weft_profile_write(profile, &text);
-    weft_profile_destroy(profile);
-    enum weft_status status = weft_text_ok(&text) ? WEFT_OK : weft_fail_memory(err, "a profile");
+    enum weft_status status = measure(work, &text, err);
+    if (status == WEFT_OK && !weft_text_ok(&text)) status = weft_fail_memory(err, "a profile");
     if (status == WEFT_OK) {
         work->profile_fd = memfd_create("profile", MFD_CLOEXEC);
         ssize_t n = work->profile_fd < 0
@@ -137,6 +162,46 @@ static enum weft_status lay_out_grid(struct work *work, const int64_t *x, int32_
     return WEFT_OK;
 }
 
+/* Limits chosen before the sweep was stopped, or these; true if they were. */
+static bool find_limits(struct work *work, const char *what, int64_t *limits, int32_t *n)
+{
+    struct weft_text text;
+    int code = 0;
+    weft_text_init(&text);
+    bool found = weft_kept_find(&work->kept, weft_kept_key(&work->kept, "%s", what), &code, &text);
+    const char *at = weft_text_chars(&text);
+    if (found) *n = 0;
+    for (char *end; found && *at != '\0'; at = end + 1)
+        limits[(*n)++] = strtoll(at, &end, 10);
+    weft_text_finish(&text);
+    return found;
+}
+
+static void keep_limits(struct work *work, const char *what, const int64_t *limits, int32_t n)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    for (int32_t i = 0; i < n; i++)
+        weft_text_addf(&text, "%lld\n", (long long)limits[i]);
+    if (weft_text_ok(&text))
+        weft_kept_add(&work->kept, weft_kept_key(&work->kept, "%s", what), 0, &text);
+    weft_text_finish(&text);
+}
+
+static enum weft_status choose_limits(struct work *work, int64_t *x, int32_t *n,
+                                      struct weft_error *err)
+{
+    const struct weft_sweep_options *options = &work->options;
+    char what[256];
+    snprintf(what, sizeof what, "limits %d %d %d %d", options->points, options->to_all,
+             options->hosts.n, options->hosts.given);
+    if (find_limits(work, what, x, n)) return WEFT_OK;
+    WEFT_TRY(weft_sweep_choose_limits(&work->session, options->to_all ? &options->planners : NULL,
+                                      &options->hosts, *n, x, err));
+    keep_limits(work, what, x, *n);
+    return WEFT_OK;
+}
+
 static enum weft_status lay_out(struct work *work, struct weft_error *err)
 {
     static int64_t x[WEFT_SWEEP_POINTS];
@@ -148,9 +213,7 @@ static enum weft_status lay_out(struct work *work, struct weft_error *err)
     if (cli->limits)
         WEFT_TRY(weft_sweep_read_limits("--limits", cli->limits, 1, WEFT_SWEEP_POINTS, x, &n, err));
     else
-        WEFT_TRY(weft_sweep_choose_limits(&work->session,
-                                          work->options.to_all ? &work->options.planners : NULL,
-                                          &work->options.hosts, n, x, err));
+        WEFT_TRY(choose_limits(work, x, &n, err));
     if (work->options.hosts.n > 0) return lay_out_grid(work, x, n, err);
     for (int32_t p = 0; p < work->options.planners.n; p++)
         WEFT_TRY(add_curve(work, work->options.planners.names[p], x, n, 0, err));
@@ -193,14 +256,49 @@ static enum weft_status execute(struct work *work, const struct weft_sweep_curve
     return status;
 }
 
+/* What was measured before the sweep was stopped. */
+static bool find_run(struct work *work, struct weft_hash key, struct weft_sweep_point *point)
+{
+    struct weft_text text;
+    long long ns[3] = {0};
+    int code = 0;
+    weft_text_init(&text);
+    const bool found =
+        weft_kept_find(&work->kept, key, &code, &text) &&
+        sscanf(weft_text_chars(&text), "%lld %lld %lld", &ns[0], &ns[1], &ns[2]) == 3;
+    weft_text_finish(&text);
+    if (!found) return false;
+    point->measured_ns = ns[0];
+    point->measured_exposed_ns = ns[1];
+    point->measured_bytes = ns[2];
+    return true;
+}
+
+static void keep_run(struct work *work, struct weft_hash key, const struct weft_sweep_point *point)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_text_addf(&text, "%lld %lld %lld\n", (long long)point->measured_ns,
+                   (long long)point->measured_exposed_ns, (long long)point->measured_bytes);
+    if (weft_text_ok(&text)) weft_kept_add(&work->kept, key, 0, &text);
+    weft_text_finish(&text);
+}
+
 /* A run that holds more than its limit is a result like others; what else fails ends the sweep. */
 static enum weft_status execute_point(struct work *work, const struct weft_sweep_curve *curve,
                                       struct weft_sweep_point *point, const struct weft_text *plan,
                                       struct weft_error *err)
 {
     static struct weft_error reason;
+    char hash[WEFT_HASH_TEXT_BYTES], machine[256];
     reason = (struct weft_error){0};
+    const struct weft_hash key = weft_kept_key(
+        &work->kept, "run %s within %lld, %lld on %s",
+        weft_hash_show(weft_hash_bytes(weft_text_chars(plan), plan->length), hash),
+        (long long)point->limit_bytes, (long long)point->host_limit_bytes, name_machine(machine));
+    if (find_run(work, key, point)) return WEFT_OK;
     enum weft_status status = execute(work, curve, point, plan, &reason);
+    if (status == WEFT_OK) keep_run(work, key, point);
     if (status == WEFT_OK) return WEFT_OK;
     if (status != WEFT_E_INFEASIBLE) return weft_fail(err, status, "%s", reason.text);
     weft_log(WEFT_LOG_WARNING, "not measured, planner %s: %s", curve->planner, reason.text);
@@ -312,6 +410,34 @@ static void drop_planners(const struct weft_config *config, struct weft_sweep_pl
     planners->n = n;
 }
 
+/* Results are kept next to the first file that is asked for, under all that decides them. */
+static void open_kept(struct work *work)
+{
+    const struct weft_cli *cli = work->cli;
+    const char *const files[] = {cli->csv, cli->output, cli->svg};
+    const char *beside = NULL, *solver = getenv("WEFT_SOLVE");
+    struct weft_config *config = work->session.config;
+    const char *profile = config->cluster.profile;
+    struct weft_text base;
+    for (size_t i = 0; i < sizeof files / sizeof *files && !beside; i++)
+        if (files[i] && !to_stdout(files[i])) beside = files[i];
+    weft_text_init(&base);
+    config->cluster.profile = NULL; /* what is in it counts, and not its path */
+    weft_config_write(config, &base);
+    config->cluster.profile = profile;
+    weft_text_addf(&base, "solver %s\n", solver ? solver : "");
+    weft_kept_open(&work->kept, beside, &base);
+    weft_text_finish(&base);
+}
+
+/* From here on the profile decides too. */
+static void add_profile(struct work *work)
+{
+    char hash[WEFT_HASH_TEXT_BYTES];
+    work->kept.base =
+        weft_kept_key(&work->kept, "profile %s", weft_hash_show(work->session.profile->hash, hash));
+}
+
 static enum weft_status sweep_all(struct work *work, struct weft_error *err)
 {
     const struct weft_cli *cli = work->cli;
@@ -321,6 +447,7 @@ static enum weft_status sweep_all(struct work *work, struct weft_error *err)
     WEFT_TRY(weft_sweep_check_hosts(work->session.config, &work->options, err));
     if (!cli->planners && !cli->split) drop_planners(work->session.config, &work->options.planners);
     if (cli->measure) WEFT_TRY(weft_train_check(work->session.config, err));
+    open_kept(work);
     WEFT_TRY(share_profile(work, err));
     if (work->profile_path[0]) {
         profile = work->profile_path;
@@ -328,16 +455,31 @@ static enum weft_status sweep_all(struct work *work, struct weft_error *err)
         WEFT_TRY(open_session(work, NULL, &work->session, err));
     }
     WEFT_TRY(weft_session_stage(&work->session, NULL, err));
+    add_profile(work);
     WEFT_TRY(lay_out(work, err)); /* which stages other periods */
     work->sweep.times = work->session.stages.problem->profile_source;
     work->sweep.ranks = work->session.stages.problem->ranks;
     work->sweep.emulated = weft_config_emulates(work->session.config);
-    WEFT_TRY(weft_sweep_plan(cli, profile, work->options.jobs, &work->sweep,
+    WEFT_TRY(weft_sweep_plan(cli, profile, work->options.jobs, &work->kept, &work->sweep,
                              cli->measure ? work->plans : NULL, err));
     if (cli->measure) WEFT_TRY(execute_all(work, err));
     WEFT_TRY(say(work, err));
+    weft_kept_remove(&work->kept);
     if (any_fits(&work->sweep)) return WEFT_OK;
     return weft_fail(err, WEFT_E_INFEASIBLE, "no planner has a plan within any of the limits");
+}
+
+static void tell_stop(const struct weft_kept *kept, const struct weft_error *why,
+                      struct weft_error *err)
+{
+    if (kept->folder[0] == '\0')
+        weft_fail(err, WEFT_E_STOPPED, "%s; with --csv FILE what is done would be kept", why->text);
+    else if (kept->n_found + kept->n_added == 0)
+        weft_fail(err, WEFT_E_STOPPED, "%s, before anything was done", why->text);
+    else
+        weft_fail(err, WEFT_E_STOPPED,
+                  "%s; what is done is kept in %s: the same command goes on from there", why->text,
+                  kept->folder);
 }
 
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
@@ -346,7 +488,12 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     work = (struct work){.cli = cli, .profile_fd = -1};
     work.sweep.config = cli->operands[0];
     work.sweep.curves = work.curves;
-    enum weft_status status = sweep_all(&work, err);
+    struct weft_error why = {0};
+    enum weft_status status = sweep_all(&work, &why);
+    if (status == WEFT_E_STOPPED)
+        tell_stop(&work.kept, &why, err);
+    else if (status != WEFT_OK)
+        *err = why;
     for (int32_t c = 0; c < WEFT_SWEEP_CURVES; c++) {
         for (int32_t i = 0; work.plans[c] && i < work.curves[c].n_points; i++)
             weft_text_finish(&work.plans[c][i]);
@@ -378,7 +525,10 @@ const struct weft_command weft_command_sweep = {
         "one planner (ilp unless --planners names another): each of these limits of the host's\n"
         "memory (cluster.host) with each memory limit of the device. Prints a table and a picture, "
         "or --json; --csv FILE\n"
-        "and --svg FILE write the same figures. A signal ends it with nothing written.",
+        "and --svg FILE write the same figures. Each plan and run is kept as it comes in the "
+        "folder\n"
+        "FILE.sweep next to the first of them (or of -o), which goes when all is written. If the\n"
+        "sweep is stopped, the same command goes on from there.",
     .flags = "--set --ranks --seed --profile --memory-limit --work-limit --time-limit --gap "
              "--planners --points "
              "--to --limits --host-points --host-limits --jobs --csv --svg --split --measure",

@@ -4,6 +4,7 @@
 #define WEFT_CLI_VERBS_SWEEP_H
 
 #include "cli/command.h"
+#include "cli/process/kept.h"
 #include "library/session.h"
 #include "report/sweep.h"
 
@@ -76,10 +77,11 @@ WEFT_MUST_USE enum weft_status weft_sweep_read_limits(const char *flag, const ch
  * document, empty where none fits; the caller inits and finishes the texts. First every point is
  * planned by itself. Then, by increasing limits, a point of ilp that is slower than one before it,
  * or without a plan, is planned again with that one's plan to start from: more memory is never
- * slower, and what is shown does not depend on `jobs`. WEFT_E_STOPPED after a signal; no process is
- * left either way. */
+ * slower, and what is shown does not depend on `jobs`. A plan that `kept` has is not made again,
+ * and each that is made is kept. WEFT_E_STOPPED after a signal; no process is left either way. */
 WEFT_MUST_USE enum weft_status weft_sweep_plan(const struct weft_cli *cli, const char *profile,
-                                               int32_t jobs, struct weft_sweep *sweep,
-                                               struct weft_text **plans, struct weft_error *err);
+                                               int32_t jobs, struct weft_kept *kept,
+                                               struct weft_sweep *sweep, struct weft_text **plans,
+                                               struct weft_error *err);
 
 #endif

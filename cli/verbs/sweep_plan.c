@@ -24,7 +24,9 @@ struct task {
 struct run {
     const struct weft_cli *cli;
     const char *profile;
-    const char *start; /* path of a plan that the next child starts from, or NULL */
+    const char *start;           /* path of a plan that the next child starts from, or NULL */
+    struct weft_hash start_hash; /* of that plan */
+    struct weft_kept *kept;
     struct weft_sweep *sweep;
     struct weft_text **plans; /* [n_curves], NULL for a curve whose plans are not kept */
     struct task *tasks;
@@ -59,6 +61,17 @@ static void add_text(struct arguments *to, const char *format, ...)
     vsnprintf(text, sizeof to->texts[0], format, values);
     va_end(values);
     add_argument(to, text);
+}
+
+/* All that decides what the task's child says, but for what is the same of all. */
+static struct weft_hash key_of(const struct run *run, const struct task *task)
+{
+    const struct weft_sweep_point *point = point_of(run, task);
+    char hash[WEFT_HASH_TEXT_BYTES];
+    return weft_kept_key(run->kept, "plan %s within %lld, %lld, %lld from %s",
+                         run->sweep->curves[task->curve].planner, (long long)point->limit_bytes,
+                         (long long)point->host_limit_bytes, (long long)point->policy_limit_bytes,
+                         run->start ? weft_hash_show(run->start_hash, hash) : "none");
 }
 
 static enum weft_status start(struct run *run, int32_t child, int32_t index, struct weft_error *err)
@@ -121,10 +134,21 @@ static enum weft_status read_plan(struct run *run, struct task *task, struct wef
     return WEFT_OK;
 }
 
-static enum weft_status take(struct run *run, int32_t index, struct weft_error *err)
+/* A plan, and that there is none, are results; what else a child ends with may be otherwise the
+ * next time. */
+static void keep(const struct run *run, const struct task *task, const struct weft_child *child)
 {
-    struct weft_child *child = &run->children[index];
-    struct task *task = &run->tasks[run->working_on[index]];
+    const enum weft_status status = weft_status_of_exit_code(child->exit_code);
+    if (child->exit_code == 0)
+        weft_kept_add(run->kept, key_of(run, task), 0, &child->said);
+    else if (status == WEFT_E_DATA || status == WEFT_E_INFEASIBLE)
+        weft_kept_add(run->kept, key_of(run, task), child->exit_code, &child->noted);
+}
+
+/* Fills the task's point with what its child has said, and finishes the child. */
+static enum weft_status judge(struct run *run, struct task *task, struct weft_child *child,
+                              struct weft_error *err)
+{
     const char *planner = run->sweep->curves[task->curve].planner;
     char bytes[WEFT_UNITS_TEXT_BYTES];
     enum weft_status status = weft_status_of_exit_code(child->exit_code);
@@ -150,6 +174,28 @@ static enum weft_status take(struct run *run, int32_t index, struct weft_error *
     return WEFT_OK;
 }
 
+static enum weft_status take(struct run *run, int32_t index, struct weft_error *err)
+{
+    struct weft_child *child = &run->children[index];
+    struct task *task = &run->tasks[run->working_on[index]];
+    keep(run, task, child);
+    return judge(run, task, child, err);
+}
+
+/* *found: the task was done before the sweep was stopped. */
+static enum weft_status take_kept(struct run *run, struct task *task, bool *found,
+                                  struct weft_error *err)
+{
+    struct weft_child child = {0};
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_text_init(&child.said);
+    weft_text_init(&child.noted);
+    *found = weft_kept_find(run->kept, key_of(run, task), &child.exit_code, &text);
+    if (*found) *(child.exit_code == 0 ? &child.said : &child.noted) = text;
+    return *found ? judge(run, task, &child, err) : WEFT_OK;
+}
+
 static int32_t next_task(const struct run *run)
 {
     for (int32_t i = 0; i < run->n_tasks; i++)
@@ -159,8 +205,16 @@ static int32_t next_task(const struct run *run)
 
 static enum weft_status plan_all(struct run *run, int32_t jobs, struct weft_error *err)
 {
+    for (int32_t i = 0; i < run->n_tasks; i++) {
+        bool found;
+        WEFT_TRY(take_kept(run, &run->tasks[i], &found, err));
+        run->n_done += found;
+    }
+    if (run->n_done > 0)
+        weft_log(WEFT_LOG_INFO, "sweep: %d of %d plans were made before it was stopped",
+                 run->n_done, run->n_tasks);
     weft_watch_begin(run->cli->watch, "sweep");
-    weft_watch_count(run->cli->watch, "plan", 0, run->n_tasks);
+    weft_watch_count(run->cli->watch, "plan", run->n_done, run->n_tasks);
     while (run->n_done < run->n_tasks) {
         int32_t ended, next;
         for (int32_t c = 0; c < jobs; c++) {
@@ -179,6 +233,12 @@ static enum weft_status plan_from(struct run *run, int32_t index, const struct w
 {
     char path[64];
     int32_t ended;
+    bool found;
+    run->start = "";
+    run->start_hash = weft_hash_bytes(weft_text_chars(plan), plan->length);
+    enum weft_status status = take_kept(run, &run->tasks[index], &found, err);
+    run->start = NULL;
+    if (status != WEFT_OK || found) return status;
     int fd = memfd_create("plan", MFD_CLOEXEC);
     size_t written = 0;
     while (fd >= 0 && written < plan->length) {
@@ -187,7 +247,6 @@ static enum weft_status plan_from(struct run *run, int32_t index, const struct w
         if (n <= 0) break;
         written += (size_t)n;
     }
-    enum weft_status status = WEFT_OK;
     if (fd < 0 || written < plan->length)
         status = weft_fail(err, WEFT_E_SYSTEM, "a memory file for a plan: %s", strerror(errno));
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)getpid(), fd);
@@ -259,10 +318,10 @@ static void drop_plans(const struct run *run, struct weft_text **plans)
 }
 
 enum weft_status weft_sweep_plan(const struct weft_cli *cli, const char *profile, int32_t jobs,
-                                 struct weft_sweep *sweep, struct weft_text **plans,
-                                 struct weft_error *err)
+                                 struct weft_kept *kept, struct weft_sweep *sweep,
+                                 struct weft_text **plans, struct weft_error *err)
 {
-    struct run run = {.cli = cli, .profile = profile, .sweep = sweep, .plans = plans};
+    struct run run = {.cli = cli, .profile = profile, .kept = kept, .sweep = sweep, .plans = plans};
     struct weft_text *own[WEFT_SWEEP_CURVES] = {NULL};
     for (int32_t c = 0; c < sweep->n_curves; c++)
         run.n_tasks += sweep->curves[c].n_points;

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""`weft sweep`: a plan for every planner and limit, what fits and what does not, and no trace of it
-after a signal."""
+"""`weft sweep`: a plan for every planner and limit, what fits and what does not, and what a
+signal leaves: results to go on from, and no half file."""
 import csv
 import io
 import json
 import os
+import re
+import shutil
 import signal
 import sys
 import time
@@ -145,7 +147,7 @@ def files_and_picture(weft):
     assert len(rows) == 6 and {row["planner"] for row in rows} == {"greedy", "all-dp"}
     xml.dom.minidom.parse(picture)
     text = weft.expect(0, "sweep", weft.path("run.json"), "--points", "2", "--planners", "greedy",
-                       "--csv", "-", "--json", "-q")
+                       "--csv", "-", "-q")
     rows = list(csv.reader(io.StringIO(text)))
     assert rows[0][0] == "planner" and len(rows) == 3, "the table takes the place of the report"
 
@@ -395,7 +397,7 @@ def slow_config(weft, name):
 
 
 @case
-def a_signal_leaves_no_process_and_no_file(weft):
+def a_signal_leaves_no_process_and_no_half_file(weft):
     config = slow_config(weft, "interrupted-sweep.json")
     before = sorted(os.listdir(weft.directory))
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -410,7 +412,88 @@ def a_signal_leaves_no_process_and_no_file(weft):
         assert out == "" and "stopped by signal" in err, (out, err)
         time.sleep(0.2)
         assert not processes("interrupted-sweep.json")
-        assert sorted(os.listdir(weft.directory)) == before
+        left = sorted(name for name in os.listdir(weft.directory) if name != "out.csv.sweep")
+        assert left == before, left
+
+
+def rows_in(folder):
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return [name for name in names if name.endswith(".row")]
+
+
+def stop_after(weft, folder, rows, number, *arguments):
+    """Ends a sweep by a signal once so many results are kept."""
+    process = weft.start(*arguments)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if len(rows_in(folder)) >= rows:
+            break
+        time.sleep(0.005)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == (75 if number == signal.SIGTERM else -number), (out, err)
+    assert len(rows_in(folder)) >= rows, os.listdir(folder)
+    return err
+
+
+@case
+def a_stopped_sweep_goes_on_where_it_was(weft):
+    """By a request and by force; the files are those of a sweep that was not stopped."""
+    config, whole = config_of(weft), weft.path("whole.csv")
+    flags = ("--planners", "ilp,greedy,all-fsdp,ddp", "--points", "4", "--jobs", "1")
+    weft.expect(0, "sweep", config, *flags, "--csv", whole, "-q")
+    assert sorted(os.listdir(weft.directory)) == ["run.json", "whole.csv"], "nothing else is left"
+    part = weft.path("part.csv")
+    folder = part + ".sweep"
+    arguments = ("sweep", config, *flags, "--csv", part)
+    err = stop_after(weft, folder, 4, signal.SIGTERM, *arguments)
+    assert f"{folder}: the same command goes on" in err and not os.path.exists(part), err
+    stop_after(weft, folder, 8, signal.SIGKILL, *arguments)
+    code, _, err = weft.run(*arguments)
+    kept = re.search(r"sweep: (\d+) of 16 plans were made before", err)
+    assert code == 0 and kept and int(kept.group(1)) >= 5, err
+    assert open(part, encoding="utf-8").read() == open(whole, encoding="utf-8").read()
+    assert not os.path.exists(folder), "what was kept goes when all is written"
+
+
+@case
+def what_decides_a_row_decides_what_is_kept(weft):
+    config, part = config_of(weft), weft.path("part.csv")
+    folder = part + ".sweep"
+    flags = ("--planners", "greedy,all-fsdp,ilp", "--limits", "1GiB,2GiB,3GiB", "--jobs", "1",
+             "--csv", part)
+    stop_after(weft, folder, 3, signal.SIGKILL, "sweep", config, *flags)
+    kept = shutil.copytree(folder, weft.path("kept"))
+    for other in (("--set", "train.micro_batch=1"), ("--gap", "0.5"), ("-n", "3"), ("--set",
+                  "cluster.link.intra.bandwidth=3GB/s")):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(kept, folder)
+        _, _, err = weft.run("sweep", config, *flags, *other)
+        assert "made before" not in err, (other, err)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(kept, folder)
+    for name in rows_in(folder):
+        with open(os.path.join(folder, name), "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"?")
+    code, _, err = weft.run("sweep", config, *flags)
+    assert code == 0 and "is damaged" in err and "made before" not in err, err
+    code, _, err = weft.run("sweep", config, *flags[:-2])
+    assert code == 0 and "made before" not in err, "without a file nothing is looked for"
+
+
+@case
+def runs_of_a_stopped_sweep_are_kept_too(weft):
+    config, part = config_of(weft, cluster__base="256MiB"), weft.path("part.csv")
+    flags = ("--planners", "greedy,all-fsdp", "--limits", "1GiB,2GiB,3GiB", "--jobs", "1",
+             "--measure", "--csv", part)
+    stop_after(weft, part + ".sweep", 8, signal.SIGKILL, "sweep", config, *flags)
+    code, _, err = weft.run("sweep", config, *flags)
+    assert code == 0 and "6 of 6 plans were made before" in err, err
+    assert 0 < err.count("sweep: training under") < 5, err
+    with open(part, encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert all(int(row["measured_step_ns"]) > 0 for row in rows), rows
 
 
 @case

@@ -131,8 +131,10 @@ static const struct weft_schema_object profile =
     {"kind", ONE(kind), "of the line", NULL, false, false},                                        \
         {"unix_ms", COUNT, "when it was written, since 1970", NULL, false, false},                 \
         {"step", COUNT, "that it is of", NULL, false, false},                                      \
-        {"tokens_per_s", NUMBER, "of the latest step, of all ranks", NULL, false, false},          \
-        {"held_bytes", BYTES, "memory of rank 0 when it was last looked at", NULL, false, false},  \
+        {"tokens_per_s", MEASURED_NUMBER, "of the latest step, of all ranks; null before it",      \
+         NULL,           false,           false},                                                  \
+        {"held_bytes", MEASURED_COUNT, "memory of rank 0 at the last look; null before it",        \
+         NULL,         false,          false},                                                     \
         {"predicted_step_ns", NS, "of a step, by the plan", NULL, false, false},                   \
     {                                                                                              \
         "emulated", TRUTH, "times depend on an emulated link", NULL, false, false                  \
@@ -155,10 +157,10 @@ static const struct weft_schema_object step_line = OBJECT("Behind every step.", 
 
 static const struct weft_schema_key validation_keys[] = {
     LINE_KEYS("validation"),
-    {"validation_loss", NUMBER, "natural logarithm", NULL, false, false},
-    {"bits_per_byte", NUMBER, "the same for a text", NULL, false, true},
-    {"bits_per_token", NUMBER, "the same for a token file", NULL, false, true},
-    {"bits_per_sample", NUMBER, "the same for a classifier", NULL, false, true},
+    {"validation_loss", MEASURED_NUMBER, "natural logarithm; null: not finite", NULL, false, false},
+    {"bits_per_byte", MEASURED_NUMBER, "the same for a text", NULL, false, true},
+    {"bits_per_token", MEASURED_NUMBER, "the same for a token file", NULL, false, true},
+    {"bits_per_sample", MEASURED_NUMBER, "the same for a classifier", NULL, false, true},
     {"samples", COUNT, "of all ranks", NULL, false, false},
     {"validation_ns", NS, "that it took", NULL, false, false},
 };
@@ -183,24 +185,28 @@ static const struct weft_schema_key result_keys[] = {
     {"stopped", TRUTH, "by a signal, before the last step", NULL, false, false},
     {"saved_step", "\"type\": \"integer\", \"minimum\": -1", "of the last checkpoint; -1: none",
      NULL, false, false},
-    {"first_loss", NUMBER, "of this run", NULL, false, false},
-    {"last_loss", NUMBER, "of this run", NULL, false, false},
-    {"validation_loss", NUMBER, "of the last evaluation", NULL, false, true},
+    {"first_loss", MEASURED_NUMBER, "of this start; null: no step was left", NULL, false, false},
+    {"last_loss", MEASURED_NUMBER, "of this start; null: no step was left", NULL, false, false},
+    {"validation_loss", MEASURED_NUMBER, "of the last evaluation; null: none", NULL, false, false},
     {"fingerprint", HASH, "of all parameters", NULL, false, false},
-    {"step_ns", NS, "median", NULL, false, false},
+    {"step_ns", MEASURED_COUNT, "median; null: no step was left", NULL, false, false},
     {"predicted_step_ns", NS, "by the plan", NULL, false, false},
-    {"exposed_ns", NS, "median, that compute waited for communication", NULL, false, false},
-    {"overlapped_ns", NS, "median, of communication beside compute", NULL, false, false},
-    {"data_wait_ns", NS, "of all steps, for data", NULL, false, false},
+    {"exposed_ns", MEASURED_COUNT, "median, that compute waited for communication", NULL, false,
+     false},
+    {"overlapped_ns", MEASURED_COUNT, "median, of communication during compute", NULL, false,
+     false},
+    {"data_wait_ns", MEASURED_COUNT, "of all steps after the first two, for data", NULL, false,
+     false},
     {"planned_bytes", BYTES, "of a rank in the device's memory: base, ring of a disk and arena",
      NULL, false, false},
-    {"measured_bytes", BYTES, "the most that rank 0 held there", NULL, false, false},
+    {"measured_bytes", MEASURED_COUNT, "the most that rank 0 held there", NULL, false, false},
     {"outside_planned_bytes", BYTES, "of these, outside the arena", NULL, false, false},
-    {"outside_measured_bytes", BYTES, "the most that rank 0 held there", NULL, false, false},
+    {"outside_measured_bytes", MEASURED_COUNT, "the most that rank 0 held there", NULL, false,
+     false},
     {"host_planned_bytes", BYTES, "of a rank in the host's tier", NULL, false, false},
-    {"host_measured_bytes", BYTES, "the most that rank 0 held there", NULL, false, false},
+    {"host_measured_bytes", MEASURED_COUNT, "the most that rank 0 held there", NULL, false, false},
     {"disk_planned_bytes", BYTES, "of a rank on the disk", NULL, false, false},
-    {"disk_measured_bytes", BYTES, "the most that rank 0 held there", NULL, false, false},
+    {"disk_measured_bytes", MEASURED_COUNT, "the most that rank 0 held there", NULL, false, false},
     {"touched_bytes", BYTES, "of the arena, that buffers were in", NULL, false, false},
     {"ring_bytes", BYTES, "of a disk's ring, that are in memory", NULL, false, false},
     {"emulated", TRUTH, "times depend on an emulated link", NULL, false, false},

@@ -39,6 +39,10 @@ struct weft_schema_object {
 #define TEXTS     "\"type\": \"array\", \"items\": {" TEXT "}"
 #define ONE(name) "\"const\": \"" name "\""
 
+/* null: not measured */
+#define MEASURED_COUNT  "\"type\": [\"integer\", \"null\"], \"minimum\": 0"
+#define MEASURED_NUMBER "\"type\": [\"number\", \"null\"]"
+
 /* docs/plan-file.md describes the file; examples are an array of them. */
 extern const struct weft_schema_object weft_schema_plan;
 extern const char weft_schema_plan_examples[];

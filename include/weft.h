@@ -239,11 +239,11 @@ struct weft_run_settings { /* zeroed: the usual */
 };
 
 struct weft_run_result {
-    int64_t steps_done, saved_step;     /* -1: none was saved */
-    bool stopped;                       /* by weft_stop on any rank, before the last step */
-    double first_loss, last_loss;       /* of the steps of this call; 0 when none was left */
-    int64_t step_ns, predicted_step_ns; /* a median, 0 when none was left; what the plan said */
-    int64_t memory_bytes, planned_bytes;
+    int64_t steps_done, saved_step;      /* -1: none was saved */
+    bool stopped;                        /* by weft_stop on any rank, before the last step */
+    double first_loss, last_loss;        /* of the steps of this call; NaN if none was left */
+    int64_t step_ns, predicted_step_ns;  /* a median, 0 if none was left; the plan's */
+    int64_t memory_bytes, planned_bytes; /* of this rank, 0 if no step was left; the plan's */
     char fingerprint[33]; /* of the bits of all parameters: equal runs have equal ones */
 };
 

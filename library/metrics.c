@@ -154,7 +154,16 @@ void weft_metrics_close(struct weft_metrics *metrics)
     free(metrics);
 }
 
-/* What all lines have, in this order. The line is left open. */
+static void put_measured(struct weft_json_writer *writer, const char *name, int64_t value)
+{
+    weft_json_key(writer, name);
+    if (value == WEFT_UNMEASURED)
+        weft_json_add_null(writer);
+    else
+        weft_json_add_integer(writer, value);
+}
+
+/* Begins a line with the keys of all lines, in this order, and leaves it open. */
 static void begin_line(struct weft_json_writer *writer, struct weft_text *out, const char *kind,
                        int64_t step, const struct weft_run_facts *run)
 {
@@ -164,7 +173,7 @@ static void begin_line(struct weft_json_writer *writer, struct weft_text *out, c
     weft_json_put_integer(writer, "unix_ms", weft_clock_unix_ms());
     weft_json_put_integer(writer, "step", step);
     weft_json_put_number(writer, "tokens_per_s", run->tokens_per_s);
-    weft_json_put_integer(writer, "held_bytes", run->held_bytes);
+    put_measured(writer, "held_bytes", run->held_bytes);
     weft_json_put_integer(writer, "predicted_step_ns", run->predicted_step_ns);
     weft_json_put_bool(writer, "emulated", run->emulated);
 }
@@ -230,7 +239,7 @@ static void put_use(struct weft_json_writer *writer, const char *of,
     snprintf(name, sizeof name, "%splanned_bytes", of);
     weft_json_put_integer(writer, name, use->planned_bytes);
     snprintf(name, sizeof name, "%smeasured_bytes", of);
-    weft_json_put_integer(writer, name, use->measured_bytes);
+    put_measured(writer, name, use->measured_bytes);
 }
 
 void weft_metrics_result(const struct weft_train_result *result, struct weft_text *out)
@@ -247,14 +256,13 @@ void weft_metrics_result(const struct weft_train_result *result, struct weft_tex
     weft_json_put_integer(&writer, "saved_step", result->saved_step);
     weft_json_put_number(&writer, "first_loss", result->first_loss);
     weft_json_put_number(&writer, "last_loss", result->last_loss);
-    if (result->evaluated)
-        weft_json_put_number(&writer, "validation_loss", result->validation_loss);
+    weft_json_put_number(&writer, "validation_loss", result->validation_loss);
     weft_json_put_string(&writer, "fingerprint", weft_hash_show(result->fingerprint, hash));
-    weft_json_put_integer(&writer, "step_ns", result->step_ns);
+    put_measured(&writer, "step_ns", result->step_ns);
     weft_json_put_integer(&writer, "predicted_step_ns", result->predicted_step_ns);
-    weft_json_put_integer(&writer, "exposed_ns", result->exposed_ns);
-    weft_json_put_integer(&writer, "overlapped_ns", result->overlapped_ns);
-    weft_json_put_integer(&writer, "data_wait_ns", result->data_wait_ns);
+    put_measured(&writer, "exposed_ns", result->exposed_ns);
+    put_measured(&writer, "overlapped_ns", result->overlapped_ns);
+    put_measured(&writer, "data_wait_ns", result->data_wait_ns);
     put_use(&writer, "", &result->tiers[WEFT_HOME_DEVICE]);
     put_use(&writer, "outside_", &result->outside);
     put_use(&writer, "host_", &result->tiers[WEFT_HOME_HOST]);

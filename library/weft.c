@@ -314,16 +314,17 @@ static void fill_result(const struct weft *weft, const struct weft_train_result 
                         struct weft_run_result *to)
 {
     _Static_assert(sizeof to->fingerprint == WEFT_HASH_TEXT_BYTES, "a hash as text");
+    const struct weft_tier_use *device = &from->tiers[WEFT_HOME_DEVICE];
     *to = (struct weft_run_result){
         .steps_done = from->steps_done,
         .saved_step = from->saved_step,
         .stopped = from->stopped,
         .first_loss = from->first_loss,
         .last_loss = from->last_loss,
-        .step_ns = from->step_ns,
+        .step_ns = from->step_ns == WEFT_UNMEASURED ? 0 : from->step_ns,
         .predicted_step_ns = weft->session.plan->prediction.step_ns,
-        .memory_bytes = from->tiers[WEFT_HOME_DEVICE].measured_bytes,
-        .planned_bytes = from->tiers[WEFT_HOME_DEVICE].planned_bytes,
+        .memory_bytes = device->measured_bytes == WEFT_UNMEASURED ? 0 : device->measured_bytes,
+        .planned_bytes = device->planned_bytes,
     };
     weft_hash_show(from->fingerprint, to->fingerprint);
 }

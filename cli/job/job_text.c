@@ -44,6 +44,19 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     weft_text_finish(&part);
 }
 
+static bool is_null(const struct weft_json_value *value)
+{
+    return value != NULL && weft_json_kind(value) == WEFT_JSON_NULL;
+}
+
+/* NaN for null. */
+static bool read_loss(const struct weft_json_value *root, const char *name, double *out)
+{
+    const struct weft_json_value *value = weft_json_member(root, name);
+    *out = NAN;
+    return weft_json_number(value, out) || is_null(value);
+}
+
 static enum weft_status read_result(const struct weft_json_value *root,
                                     struct weft_train_result *out, struct weft_error *err)
 {
@@ -51,36 +64,39 @@ static enum weft_status read_result(const struct weft_json_value *root,
     struct {
         const char *name;
         int64_t *value;
+        bool measured; /* or null */
     } const integers[] = {
-        {"steps_done", &out->steps_done},
-        {"step_ns", &out->step_ns},
-        {"exposed_ns", &out->exposed_ns},
-        {"overlapped_ns", &out->overlapped_ns},
-        {"planned_bytes", &out->tiers[WEFT_HOME_DEVICE].planned_bytes},
-        {"measured_bytes", &out->tiers[WEFT_HOME_DEVICE].measured_bytes},
-        {"outside_planned_bytes", &out->outside.planned_bytes},
-        {"outside_measured_bytes", &out->outside.measured_bytes},
-        {"host_planned_bytes", &out->tiers[WEFT_HOME_HOST].planned_bytes},
-        {"host_measured_bytes", &out->tiers[WEFT_HOME_HOST].measured_bytes},
-        {"disk_planned_bytes", &out->tiers[WEFT_HOME_DISK].planned_bytes},
-        {"disk_measured_bytes", &out->tiers[WEFT_HOME_DISK].measured_bytes},
-        {"touched_bytes", &out->touched_bytes},
-        {"ring_bytes", &out->ring_bytes},
-        {"data_wait_ns", &out->data_wait_ns},
-        {"predicted_step_ns", &out->predicted_step_ns},
+        {"steps_done", &out->steps_done, false},
+        {"step_ns", &out->step_ns, true},
+        {"exposed_ns", &out->exposed_ns, true},
+        {"overlapped_ns", &out->overlapped_ns, true},
+        {"planned_bytes", &out->tiers[WEFT_HOME_DEVICE].planned_bytes, false},
+        {"measured_bytes", &out->tiers[WEFT_HOME_DEVICE].measured_bytes, true},
+        {"outside_planned_bytes", &out->outside.planned_bytes, false},
+        {"outside_measured_bytes", &out->outside.measured_bytes, true},
+        {"host_planned_bytes", &out->tiers[WEFT_HOME_HOST].planned_bytes, false},
+        {"host_measured_bytes", &out->tiers[WEFT_HOME_HOST].measured_bytes, true},
+        {"disk_planned_bytes", &out->tiers[WEFT_HOME_DISK].planned_bytes, false},
+        {"disk_measured_bytes", &out->tiers[WEFT_HOME_DISK].measured_bytes, true},
+        {"touched_bytes", &out->touched_bytes, false},
+        {"ring_bytes", &out->ring_bytes, false},
+        {"data_wait_ns", &out->data_wait_ns, true},
+        {"predicted_step_ns", &out->predicted_step_ns, false},
     };
-    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
+    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++) {
+        *integers[i].value = WEFT_UNMEASURED;
+        if (integers[i].measured && is_null(weft_json_member(root, integers[i].name))) continue;
         WEFT_TRY(weft_json_need_integer(root, where, integers[i].name, 0, INT64_C(1) << 53,
                                         integers[i].value, err));
+    }
     const char *hash = NULL;
     WEFT_TRY(weft_json_need_integer(root, where, "saved_step", -1, INT64_C(1) << 53,
                                     &out->saved_step, err));
-    out->evaluated =
-        weft_json_number(weft_json_member(root, "validation_loss"), &out->validation_loss);
     WEFT_TRY(weft_json_need_string(root, where, "fingerprint", &hash, err));
     if (!weft_hash_read(hash, &out->fingerprint) ||
-        !weft_json_number(weft_json_member(root, "first_loss"), &out->first_loss) ||
-        !weft_json_number(weft_json_member(root, "last_loss"), &out->last_loss) ||
+        !read_loss(root, "first_loss", &out->first_loss) ||
+        !read_loss(root, "last_loss", &out->last_loss) ||
+        !read_loss(root, "validation_loss", &out->validation_loss) ||
         !weft_json_bool(weft_json_member(root, "stopped"), &out->stopped) ||
         !weft_json_bool(weft_json_member(root, "emulated"), &out->emulated))
         return weft_fail(err, WEFT_E_INTERNAL, "%s is not complete", where);

@@ -67,7 +67,7 @@ static void put_memory(const struct weft_program *program, const struct weft_tra
     }
     for (int home = WEFT_HOME_HOST; home < WEFT_HOME_COUNT; home++) {
         const struct weft_tier_use *use = &result->tiers[home];
-        if (use->planned_bytes == 0 && use->measured_bytes == 0) continue;
+        if (use->planned_bytes == 0 && use->measured_bytes <= 0) continue;
         weft_text_addf(out, "%-9s %s measured, %s planned a rank\n", weft_home_names[home],
                        weft_units_show_bytes(use->measured_bytes, a),
                        weft_units_show_bytes(use->planned_bytes, b));
@@ -79,7 +79,7 @@ static void put_summary(const struct weft_session *session, const struct weft_tr
 {
     char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES], hash[WEFT_HASH_TEXT_BYTES];
     const struct weft_prediction *p = &session->plan->prediction;
-    if (result->step_ns == 0) { /* nothing was left to do, and to measure */
+    if (result->step_ns == WEFT_UNMEASURED) { /* no step was left */
         weft_text_addf(out, "steps     all %lld were done before; parameters %s\n",
                        (long long)result->steps_done, weft_hash_show(result->fingerprint, hash));
         return;

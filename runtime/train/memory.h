@@ -14,17 +14,21 @@
 
 struct weft_exec; /* runtime/exec/exec.h */
 
+/* A time or a number of bytes that was not measured is WEFT_UNMEASURED, a loss or a speed NaN: as
+ * JSON they are null. */
+#define WEFT_UNMEASURED INT64_C(-1)
+
 /* The device's is base, ring of a disk where it is there, and arena. */
 struct weft_tier_use {
     int64_t planned_bytes;
-    int64_t measured_bytes; /* the most that this rank held */
+    int64_t measured_bytes; /* the most that this rank held; unmeasured before a look at it */
 };
 
-/* All zero at first. */
+/* Zero before weft_run_memory_plan. */
 struct weft_run_memory {
     struct weft_tier_use tiers[WEFT_HOME_COUNT]; /* by home */
     struct weft_tier_use outside; /* the part of the device's that is outside the arena */
-    int64_t held_bytes;           /* of the device, at the latest look */
+    int64_t held_bytes;           /* of the device, at the latest look; unmeasured before */
     int64_t looked_ns, first_outside_bytes;
     bool warned;
 };

@@ -38,7 +38,8 @@ struct run {
     struct weft_exec *exec;
     struct weft_trace *trace;
     struct times *times;
-    int64_t steps; /* of this run, without those before a resumed checkpoint */
+    int64_t waited_ns; /* for data, after the first steps */
+    int64_t steps;     /* of this run, without those before a resumed checkpoint */
     struct weft_run_memory memory;
     struct weft_run_facts facts;
     struct weft_train_options saving_options; /* as options, but its lines come by here */
@@ -285,7 +286,6 @@ static enum weft_status look_after(struct run *run, int64_t step, int64_t comput
     struct weft_evaluation_line line;
     WEFT_TRY(weft_evaluation_run(run->evaluation, run->exec, step, &line, err));
     line.run = run->facts;
-    run->result.evaluated = true;
     run->result.validation_loss = line.loss;
     return o->on_evaluation == NULL ? WEFT_OK : o->on_evaluation(o->context, &line, err);
 }
@@ -325,7 +325,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     run->times->step_ns[at] = summary.step_ns;
     run->times->exposed_ns[at] = summary.exposed_ns;
     run->times->overlapped_ns[at] = summary.overlapped_ns;
-    if (run->steps > WARM_STEPS) run->result.data_wait_ns += wait_ns;
+    if (run->steps > WARM_STEPS) run->waited_ns += wait_ns;
     if (run->steps == 1) run->result.first_loss = result.loss;
     run->result.last_loss = result.loss;
     run->result.steps_done = step;
@@ -333,7 +333,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     int64_t tokens =
         run->train->grad_accum * run->train->micro_batch * run->train->seq_len * run->ranks;
     run->facts.tokens_per_s =
-        summary.step_ns > 0 ? 1e9 * (double)tokens / (double)summary.step_ns : 0;
+        summary.step_ns > 0 ? 1e9 * (double)tokens / (double)summary.step_ns : NAN;
     WEFT_TRY(look_after(run, step, summary.compute_ns, err));
     struct weft_step_line line = {
         .step = step,
@@ -358,12 +358,15 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
 static void summarise_times(struct run *run)
 {
     int64_t done = run->steps, first = 0;
+    struct weft_train_result *result = &run->result;
+    result->step_ns = result->exposed_ns = result->overlapped_ns = WEFT_UNMEASURED;
+    result->data_wait_ns = done > WARM_STEPS ? run->waited_ns : WEFT_UNMEASURED;
+    if (done == 0) return;
     int64_t kept = done < WEFT_TRAIN_MEDIAN_STEPS ? done : WEFT_TRAIN_MEDIAN_STEPS;
     if (done >= LEAST_STEPS && done <= WEFT_TRAIN_MEDIAN_STEPS) first = WARM_STEPS;
-    run->result.step_ns = weft_measure_median(run->times->step_ns + first, kept - first);
-    run->result.exposed_ns = weft_measure_median(run->times->exposed_ns + first, kept - first);
-    run->result.overlapped_ns =
-        weft_measure_median(run->times->overlapped_ns + first, kept - first);
+    result->step_ns = weft_measure_median(run->times->step_ns + first, kept - first);
+    result->exposed_ns = weft_measure_median(run->times->exposed_ns + first, kept - first);
+    result->overlapped_ns = weft_measure_median(run->times->overlapped_ns + first, kept - first);
 }
 
 static enum weft_status run_steps(struct run *run, struct weft_error *err)
@@ -398,7 +401,10 @@ enum weft_status weft_train_run(const struct weft_train_options *options,
         .ranks = weft_comm_ranks(options->comm),
     };
     run.result.emulated = is_emulated(&run);
+    run.result.first_loss = run.result.last_loss = run.result.validation_loss = NAN;
     run.facts = (struct weft_run_facts){
+        .tokens_per_s = NAN,
+        .held_bytes = WEFT_UNMEASURED,
         .predicted_step_ns = options->plan->prediction.step_ns,
         .emulated = run.result.emulated,
     };

@@ -21,8 +21,8 @@
 struct weft_exec; /* runtime/exec/exec.h */
 
 struct weft_run_facts {        /* as of the latest step; every line has them */
-    double tokens_per_s;       /* 0 before the first step */
-    int64_t held_bytes;        /* of memory on this rank, when it was last looked at */
+    double tokens_per_s;       /* unmeasured before the first step */
+    int64_t held_bytes;        /* memory of this rank at the last look; unmeasured before that */
     int64_t predicted_step_ns; /* by the plan */
     bool emulated;             /* the link that times depend on */
 };
@@ -89,15 +89,17 @@ struct weft_train_result {
     int64_t steps_done; /* in all, those before a resumed checkpoint included */
     int64_t saved_step; /* of the last checkpoint that was committed; -1: none */
     bool stopped;       /* by *stop of any rank, before the last step */
+    /* Losses of this call's steps. Without such steps they are unmeasured, as are all times but the
+     * prediction, and measured bytes. */
     double first_loss, last_loss;
-    bool evaluated;
-    double validation_loss;       /* of the last evaluation */
+    double validation_loss;       /* of the last evaluation; unmeasured if there was none */
     struct weft_hash fingerprint; /* of all parameters at the end */
     /* Medians over the steps after the first two (over all when there are fewer than five), the
      * last WEFT_TRAIN_MEDIAN_STEPS of them. */
     int64_t step_ns, exposed_ns, overlapped_ns;
     int64_t predicted_step_ns; /* by the plan */
-    int64_t data_wait_ns;      /* for data on this rank, over all steps after the first two */
+    int64_t data_wait_ns;      /* for data on this rank, over all steps after the first two;
+                                  unmeasured without those */
     struct weft_tier_use tiers[WEFT_HOME_COUNT]; /* by home */
     struct weft_tier_use outside; /* the part of the device's that is outside the arena */
     int64_t touched_bytes;

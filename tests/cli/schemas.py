@@ -24,6 +24,9 @@ def faults(schema, value, at="$"):
     assert set(schema) <= known, set(schema) - known
     found = []
     kind = schema.get("type")
+    if isinstance(kind, list):
+        assert len(kind) == 2 and kind[1] == "null", kind
+        return [] if value is None else faults({**schema, "type": kind[0]}, value, at)
     if kind and (not isinstance(value, TYPES[kind]) or
                  isinstance(value, bool) != (kind == "boolean")):
         return [f"{at} is no {kind}: {value!r}"]

@@ -106,6 +106,7 @@ static enum weft_status start(const struct weft_cli *cli, const struct weft_comm
                               struct weft_error *err)
 {
     bool starts_ranks = command->starts_ranks || cli->measure;
+    if (starts_ranks) WEFT_TRY(weft_rendezvous_need_proc(err));
     if (starts_ranks && cli->ranks == 0) WEFT_TRY(weft_rendezvous_refuse_strangers(err));
     return command->run(cli, err);
 }

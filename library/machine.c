@@ -110,6 +110,7 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
         return weft_fail(err, WEFT_E_DISAGREE,
                          "rank %d: %d ranks were started, the config says %lld", meeting->rank,
                          meeting->ranks, (long long)cluster->ranks);
+    WEFT_TRY(weft_rendezvous_need_proc(err)); /* memory is counted there */
     struct weft_comm_options comm = {
         .rank = meeting->rank,
         .ranks = meeting->ranks,

@@ -10,6 +10,7 @@
 
 #include "base/process.h"
 #include "cli/process/pipes.h"
+#include "runtime/launch/launch.h"
 #include "runtime/launch/stop.h"
 
 /* A signal that arrives just before poll() is seen this much later. */
@@ -43,6 +44,7 @@ enum weft_status weft_child_start(struct weft_child *child, const char *const *a
                                   struct weft_error *err)
 {
     int pipes[2][2];
+    WEFT_TRY(weft_rendezvous_need_proc(err));
     if (!weft_pipes_open(pipes, 2))
         return weft_fail(err, WEFT_E_SYSTEM, "weft %s cannot be started: %s", argv[1],
                          strerror(errno));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/machine/proc.h"
 #include "base/process.h"
 
 /* An answer has at most three numbers a column or row, beside some lines of words. */
@@ -25,9 +26,7 @@ const char *weft_solver_find(char *out, size_t capacity)
         return length > 0 && (size_t)length < capacity && executable(out) ? out : NULL;
     }
     char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n > 0) {
-        self[n] = '\0';
+    if (weft_proc_program(self, sizeof self)) {
         char *slash = strrchr(self, '/');
         if (slash) *slash = '\0';
         /* Beside this program, where it is installed, and in the build tree. */

@@ -11,6 +11,7 @@
 #include "offload/disk.h"
 #include "report/table.h"
 #include "runtime/device/device.h"
+#include "runtime/launch/launch.h"
 #include "runtime/nn/nn.h"
 
 struct checkup {
@@ -92,6 +93,13 @@ static void look_at_gpu(struct checkup *checkup)
     weft_text_finish(&text);
 }
 
+static void look_at_proc(struct checkup *checkup)
+{
+    struct weft_error err = {0};
+    const bool there = weft_rendezvous_need_proc(&err) == WEFT_OK;
+    note(checkup, "proc", there ? HAS : LACKS, there ? "/proc tells of processes" : err.text);
+}
+
 static void look_at_shared_memory(struct checkup *checkup)
 {
     enum { PROBE_BYTES = 1 << 20 };
@@ -145,6 +153,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     tell_facts(&checkup, &out);
     look_at_solver(&checkup);
     look_at_kernels(&checkup);
+    look_at_proc(&checkup);
     look_at_shared_memory(&checkup);
     look_at_text(&checkup);
     if (cli->disk) look_at_disk(&checkup, cli->disk);
@@ -170,7 +179,8 @@ const struct weft_command weft_command_doctor = {
     .details =
         "What to paste into a bug report: the program's version, commit, compiler and libraries;\n"
         "the machine's cores, load, memory, limits, cgroup and /dev/shm; the launcher and the\n"
-        "variables around this process. Then looks for the solver, the matrix products, shared\n"
+        "variables around this process. Then looks for the solver, the matrix products, /proc, "
+        "shared\n"
         "memory and the demo's text, and says what each missing one would cost. Last a GPU: what\n"
         "of driver, toolkit and module is missing for one, or what there is. With --disk DIR the\n"
         "file system there, direct input and output (O_DIRECT), alignment and free space.",

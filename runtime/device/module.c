@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/machine/proc.h"
 #include "runtime/device/backends.h"
 
 #define NAME(name) #name,
@@ -40,9 +41,7 @@ void weft_module_add_names(struct weft_text *out)
 static bool beside_program(const char *device, char path[PATH_MAX])
 {
     char program[PATH_MAX];
-    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n <= 0) return false;
-    program[n] = '\0';
+    if (!weft_proc_program(program, sizeof program)) return false;
     char *last = strrchr(program, '/');
     if (last == NULL) return false;
     *last = '\0';

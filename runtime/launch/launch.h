@@ -86,6 +86,10 @@ bool weft_rendezvous_find_stranger(struct weft_stranger *out);
  * the other launcher. */
 WEFT_MUST_USE enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err);
 
+/* WEFT_E_ENVIRONMENT, with how to mount it, if there is no /proc. Ranks need it, and so do other
+ * processes of this program. */
+WEFT_MUST_USE enum weft_status weft_rendezvous_need_proc(struct weft_error *err);
+
 /* Compute threads of this rank: `asked`, or its share of weft_cores() when that is 0; at least 1.
  */
 int32_t weft_rendezvous_threads(const struct weft_rendezvous *rendezvous, int64_t asked);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/machine/cores.h"
+#include "base/machine/proc.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/spawn.h"
 
@@ -83,6 +84,17 @@ enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err)
                      "with `-n %d`, or unset these variables",
                      found.rank, found.ranks, found.launcher, found.rank_name, found.ranks_name,
                      found.ranks);
+}
+
+enum weft_status weft_rendezvous_need_proc(struct weft_error *err)
+{
+    char lacking[64];
+    if (weft_proc_look("/proc", lacking, sizeof lacking)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_ENVIRONMENT,
+                     "%s cannot be read (%s): processes that Weft starts find their program and "
+                     "files in /proc, and count their memory there. Mount it: mount -t proc proc "
+                     "/proc; in a chroot, mount --bind /proc DIR/proc. Plans need none",
+                     lacking, strerror(errno));
 }
 
 static enum weft_status fail_variable(const char *name, struct weft_error *err)

@@ -144,6 +144,7 @@ static enum weft_status start(const struct weft_spawn *spawn, int32_t rank,
                                          .note = -1,
                                          .prepare = prepare,
                                          .context = spawn};
+    if (process.path == NULL) WEFT_TRY(weft_rendezvous_need_proc(err));
     struct weft_error failure = {0};
     enum weft_status status = weft_process_start(&process, pid, &failure);
     if (status == WEFT_OK) return WEFT_OK;

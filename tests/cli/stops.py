@@ -50,7 +50,7 @@ def stopped(weft, process, pids, told="which is saved. Go on with: "):
 
 
 def drawn(draw, processes):
-    """What is sent: pauses, processes, signals."""
+    """Pauses, processes and signals at random."""
     for place in range(draw.randint(1, 4)):
         pause = draw.choice([0, 0.001, 0.01, 0.1, 0.85, 2]) * draw.random() if place else 0
         some = draw.sample(processes, draw.randint(1, len(processes)))
@@ -81,7 +81,7 @@ def random_sequences_lose_nothing(weft):
 
 @case
 def every_process_gets_every_signal_at_once(weft):
-    """As scancel and a service manager send them."""
+    """Both scancel and a service manager do so."""
     process, pids = long_run(weft, ranks=3, **SAVES)
     for number in NUMBERS:
         for pid in [process.pid, *pids]:

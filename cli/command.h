@@ -47,6 +47,7 @@ struct weft_cli {
     const char *trace;         /* --trace FILE */
     const char *run_directory; /* --run */
     const char *resume;        /* --resume, "" if bare */
+    const char *from;          /* --from */
     const char *disk;          /* --disk */
     const char *clock;         /* --clock wall|virtual */
     const char *sweeps[2];     /* --sweep key=a,b,c */

@@ -48,6 +48,9 @@ const struct weft_flag weft_flags[] = {
     {"--resume", NULL, WEFT_FLAG_OPTIONAL, false, AT(resume), NULL, "if-any|CHECKPOINT",
      "go on from the latest checkpoint of --run, or from this one; if-any: begin anew when there "
      "is none"},
+    {"--from", NULL, WEFT_FLAG_TEXT, false, AT(from), NULL, "CHECKPOINT",
+     "begin with the parameters of a run's latest checkpoint, of RUN/checkpoints/step-N or of a "
+     "safetensors file"},
     {"--disk", NULL, WEFT_FLAG_TEXT, false, AT(disk), NULL, "DIR",
      "what the disk under this directory is, and whether blocks may be kept on it"},
     {"--clock", NULL, WEFT_FLAG_TEXT, false, AT(clock), NULL, "wall|virtual",

@@ -177,6 +177,13 @@ static const struct weft_schema_object checkpoint_line =
 
 /* result */
 
+static const struct weft_schema_key origin_keys[] = {
+    {"path", TEXT, "of a checkpoint, or of a file of tensors", NULL, false, false},
+    {"parameters", HASH, "fingerprint of all parameters before the first step", NULL, false, false},
+};
+static const struct weft_schema_object origin =
+    OBJECT("Where the first parameters of a run come from (`weft train --from`).", origin_keys);
+
 static const struct weft_schema_key result_keys[] = {
     {"kind", ONE("result"), "of the line", NULL, false, false},
     {"weft", TEXT, "version of the program that wrote it", NULL, false, false},
@@ -189,6 +196,7 @@ static const struct weft_schema_key result_keys[] = {
     {"last_loss", MEASURED_NUMBER, "of this start; null: no step was left", NULL, false, false},
     {"validation_loss", MEASURED_NUMBER, "of the last evaluation; null: none", NULL, false, false},
     {"fingerprint", HASH, "of all parameters", NULL, false, false},
+    {"origin", NULL, "of the run, where it began with `--from`", &origin, false, true},
     {"step_ns", MEASURED_COUNT, "median; null: no step was left", NULL, false, false},
     {"predicted_step_ns", NS, "by the plan", NULL, false, false},
     {"exposed_ns", MEASURED_COUNT, "median, that compute waited for communication", NULL, false,
@@ -236,6 +244,7 @@ static const struct weft_schema_key manifest_keys[] = {
     {"loss_scale", NUMBER, "1 but in f16", NULL, false, false},
     {"good_steps", COUNT, "since the scale changed", NULL, false, false},
     {"data", HASH, "of what was trained on", NULL, false, false},
+    {"origin", NULL, "of the run, where it began with `--from`", &origin, false, true},
     {"model", HASH, "of names and shapes of all tensors", NULL, false, false},
     {"layers", "\"type\": \"array\", \"items\": {" ANYTHING "}",
      "all that the function depends on; from version 2 on", NULL, false, true},

@@ -232,6 +232,9 @@ struct weft_run_settings { /* zeroed: the usual */
      */
     const char *directory;
     const char *resume; /* RUN/checkpoints/step-N to begin with, when there is none; or NULL */
+    /* As that of `weft train --from`: a run, checkpoint or safetensors file whose parameters alone
+     * a run begins with that has no checkpoint; or NULL. Without `resume`. */
+    const char *from;
     /* Anything but WEFT_OK ends the run with it. */
     enum weft_status (*on_step)(void *context, const struct weft_step *step,
                                 struct weft_error *error);

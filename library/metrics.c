@@ -258,6 +258,10 @@ void weft_metrics_result(const struct weft_train_result *result, struct weft_tex
     weft_json_put_number(&writer, "last_loss", result->last_loss);
     weft_json_put_number(&writer, "validation_loss", result->validation_loss);
     weft_json_put_string(&writer, "fingerprint", weft_hash_show(result->fingerprint, hash));
+    if (result->origin.path[0] != '\0') {
+        weft_json_key(&writer, "origin");
+        weft_origin_write(&result->origin, &writer);
+    }
     put_measured(&writer, "step_ns", result->step_ns);
     weft_json_put_integer(&writer, "predicted_step_ns", result->predicted_step_ns);
     put_measured(&writer, "exposed_ns", result->exposed_ns);

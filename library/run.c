@@ -4,6 +4,7 @@
 
 #include "library/metrics.h"
 #include "library/run_directory.h"
+#include "runtime/checkpoint/origin.h"
 
 /* Those who are told how a run goes on. */
 struct audience {
@@ -76,7 +77,7 @@ struct place {
     struct weft_run_directory directory;
     char metrics_path[WEFT_METRICS_PATH_BYTES];
     struct weft_metrics *metrics;
-    struct weft_text checkpoints, resume;
+    struct weft_text checkpoints, resume, from;
 };
 
 static enum weft_status make_place(const struct weft_run_of *of,
@@ -86,6 +87,7 @@ static enum weft_status make_place(const struct weft_run_of *of,
     const struct weft_run_request request = {
         .directory = settings->directory,
         .resume = settings->resume == NULL ? "if-any" : settings->resume,
+        .from = settings->from,
     };
     struct weft_run_directory *directory = &place->directory;
     WEFT_TRY(weft_run_directory_check(&request, of->session->config, err));
@@ -95,6 +97,7 @@ static enum weft_status make_place(const struct weft_run_of *of,
     WEFT_TRY(weft_metrics_open(place->metrics_path, &place->metrics, err));
     weft_text_add(&place->checkpoints, directory->checkpoints);
     if (directory->resume != NULL) weft_text_add(&place->resume, directory->resume);
+    weft_text_add(&place->from, directory->from);
     return WEFT_OK;
 }
 
@@ -105,7 +108,8 @@ static enum weft_status open_place(const struct weft_run_of *of,
     enum weft_status status = WEFT_OK;
     if (of->meeting->rank == 0) status = make_place(of, settings, place, err);
     WEFT_TRY(weft_machine_share(of->machine, &place->checkpoints, status, err));
-    return weft_machine_share(of->machine, &place->resume, status, err);
+    WEFT_TRY(weft_machine_share(of->machine, &place->resume, status, err));
+    return weft_machine_share(of->machine, &place->from, status, err);
 }
 
 static void close_place(struct place *place)
@@ -114,12 +118,13 @@ static void close_place(struct place *place)
     weft_run_directory_close(&place->directory);
     weft_text_finish(&place->checkpoints);
     weft_text_finish(&place->resume);
+    weft_text_finish(&place->from);
 }
 
 static enum weft_status train(const struct weft_run_of *of,
                               const struct weft_run_settings *settings,
                               struct weft_metrics *metrics, const char *checkpoints,
-                              const char *resume, struct weft_train_result *out,
+                              const char *resume, const char *from, struct weft_train_result *out,
                               struct weft_error *err)
 {
     const struct weft_session *session = of->session;
@@ -140,6 +145,7 @@ static enum weft_status train(const struct weft_run_of *of,
         .context = &audience,
         .checkpoints = checkpoints,
         .resume = resume,
+        .from = from,
         .stop = of->stop,
     };
     enum weft_status status = weft_train_run(&options, out, err);
@@ -165,16 +171,33 @@ static enum weft_status run_in(const struct weft_run_of *of,
     struct place place = {.directory = {.lock_fd = -1}};
     weft_text_init(&place.checkpoints);
     weft_text_init(&place.resume);
+    weft_text_init(&place.from);
     enum weft_status status = open_place(of, settings, &place, err);
     bool saves = weft_run_saves(&of->session->config->train);
     if (status == WEFT_OK)
         status =
             train(of, settings, place.metrics, saves ? weft_text_chars(&place.checkpoints) : NULL,
-                  place.resume.length > 0 ? weft_text_chars(&place.resume) : NULL, out, err);
+                  place.resume.length > 0 ? weft_text_chars(&place.resume) : NULL,
+                  place.from.length > 0 ? weft_text_chars(&place.from) : NULL, out, err);
     if (status == WEFT_OK && of->meeting->rank == 0)
         status = write_result(&place.directory, out, err);
     close_place(&place);
     return status;
+}
+
+/* Without a directory every rank looks for the origin by itself. */
+static enum weft_status run_without(const struct weft_run_of *of,
+                                    const struct weft_run_settings *settings,
+                                    struct weft_train_result *out, struct weft_error *err)
+{
+    char from[WEFT_ORIGIN_PATH_BYTES] = "";
+    if (settings->from != NULL && settings->resume != NULL)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "settings.from begins a run, and settings.resume goes on with one: give "
+                         "one of them");
+    if (settings->from != NULL) WEFT_TRY(weft_origin_find(settings->from, from, err));
+    return train(of, settings, NULL, NULL, settings->resume, from[0] != '\0' ? from : NULL, out,
+                 err);
 }
 
 enum weft_status weft_run_session(const struct weft_run_of *of,
@@ -182,5 +205,5 @@ enum weft_status weft_run_session(const struct weft_run_of *of,
                                   struct weft_train_result *out, struct weft_error *err)
 {
     if (settings->directory != NULL) return run_in(of, settings, out, err);
-    return train(of, settings, NULL, NULL, settings->resume, out, err);
+    return run_without(of, settings, out, err);
 }

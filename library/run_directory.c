@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
+#include "runtime/checkpoint/origin.h"
 
 static const char if_any[] = "if-any";
 
@@ -29,6 +30,12 @@ static enum weft_status check_request(const struct weft_run_request *request,
                          "DIR, --resume=if-any to begin anew when it has none, or "
                          "--resume=RUN/checkpoints/step-N to begin with that one",
                          resume);
+    if (resume != NULL && request->from != NULL && strcmp(resume, if_any) != 0)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--from %s: begins a run, and --resume%s%s goes on with one: give one of "
+                         "them, or --resume=if-any to begin with --from until --run DIR has a "
+                         "checkpoint",
+                         request->from, *resume == '\0' ? "" : "=", resume);
     if (resume != NULL && !names_checkpoint(resume) && request->directory == NULL)
         return weft_fail(err, WEFT_E_USAGE, "--resume: say of which run with --run DIR");
     if (request->directory != NULL && strlen(request->directory) >= WEFT_RUN_PATH_BYTES - 32)
@@ -96,6 +103,14 @@ static enum weft_status choose(const struct weft_run_request *request, const cha
     return WEFT_OK;
 }
 
+/* A run that goes on has its parameters: its origin is not looked at, and may be gone. */
+static enum weft_status find_origin(const struct weft_run_request *request,
+                                    struct weft_run_directory *out, struct weft_error *err)
+{
+    if (request->from == NULL || out->resume != NULL) return WEFT_OK;
+    return weft_origin_find(request->from, out->from, err);
+}
+
 static void name_checkpoints(struct weft_run_directory *directory)
 {
     snprintf(directory->checkpoints, sizeof directory->checkpoints, "%s/checkpoints",
@@ -123,6 +138,16 @@ static enum weft_status check_resume(const char *path, const struct weft_config 
     return status;
 }
 
+static enum weft_status check_origin(const char *path, const struct weft_config *config,
+                                     struct weft_error *err)
+{
+    struct weft_origin_file *file = NULL;
+    if (path[0] == '\0') return WEFT_OK;
+    WEFT_TRY(weft_origin_open(path, config->model, &file, err));
+    weft_origin_close(file);
+    return WEFT_OK;
+}
+
 enum weft_status weft_run_directory_check(const struct weft_run_request *request,
                                           const struct weft_config *config, struct weft_error *err)
 {
@@ -137,6 +162,8 @@ enum weft_status weft_run_directory_check(const struct weft_run_request *request
         if (directory.resume == NULL) return weft_fail_memory(err, "a path");
     }
     enum weft_status status = check_resume(directory.resume, config, err);
+    if (status == WEFT_OK) status = find_origin(request, &directory, err);
+    if (status == WEFT_OK) status = check_origin(directory.from, config, err);
     weft_run_directory_close(&directory);
     return status;
 }
@@ -173,7 +200,8 @@ enum weft_status weft_run_directory_open(const struct weft_run_request *request,
     name_checkpoints(out);
     WEFT_TRY(weft_checkpoint_lock(out->path, &out->lock_fd, err));
     weft_file_clear(out->path);
-    return choose(request, out->checkpoints, &out->resume, err);
+    WEFT_TRY(choose(request, out->checkpoints, &out->resume, err));
+    return find_origin(request, out, err);
 }
 
 enum weft_status weft_run_directory_write(const struct weft_run_directory *directory,

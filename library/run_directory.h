@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "library/session.h"
+#include "runtime/checkpoint/manifest.h"
 #include "spec/config.h"
 
 enum { WEFT_RUN_PATH_BYTES = 1024 };
@@ -16,6 +17,7 @@ struct weft_run_request {
     const char *resume;    /* NULL: begin; "": go on with the directory's latest checkpoint;
                               "if-any": or begin when there is none; RUN/checkpoints/step-N: or
                               begin with that one */
+    const char *from;      /* begin with the parameters of this checkpoint or file; or NULL */
     const char *config;    /* path that NAME comes from */
 };
 
@@ -23,6 +25,7 @@ struct weft_run_directory {
     char path[WEFT_RUN_PATH_BYTES];
     char checkpoints[WEFT_RUN_PATH_BYTES + 16]; /* "path/checkpoints" */
     char *resume;                               /* checkpoint to go on from, or NULL */
+    char from[WEFT_ORIGIN_PATH_BYTES];          /* origin of a run that goes on from none, or "" */
     int lock_fd;                                /* -1: not locked */
 };
 

@@ -38,6 +38,7 @@ struct weft_job {
     const char *metrics;         /* JSON Lines of every step, which are appended; or NULL */
     const char *checkpoints;     /* directory to save to, or NULL */
     const char *resume;          /* checkpoint to go on from, or NULL */
+    const char *from;            /* without one, the origin to begin with, or NULL */
     int lock_fd;                 /* that ranks keep open too; 0 or less: none */
     const char *trace;           /* Chrome trace of the last step on rank 0, or NULL */
     struct weft_watch *watch;    /* that shows what rank 0 tells; or NULL */

@@ -31,6 +31,7 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     if (job->metrics) weft_json_put_string(&writer, "metrics", job->metrics);
     if (job->checkpoints) weft_json_put_string(&writer, "checkpoints", job->checkpoints);
     if (job->resume) weft_json_put_string(&writer, "resume", job->resume);
+    if (job->from) weft_json_put_string(&writer, "from", job->from);
     if (job->trace) weft_json_put_string(&writer, "trace", job->trace);
     weft_config_write(job->config, &part);
     put_text(&writer, "config", &part);

@@ -101,6 +101,7 @@ static enum weft_status understand(struct rank *rank, struct weft_error *err)
     weft_json_string(weft_json_member(root, "trace"), &rank->job.trace);
     weft_json_string(weft_json_member(root, "checkpoints"), &rank->job.checkpoints);
     weft_json_string(weft_json_member(root, "resume"), &rank->job.resume);
+    weft_json_string(weft_json_member(root, "from"), &rank->job.from);
     WEFT_TRY(part(rank, "config", &config, err));
     WEFT_TRY(weft_failpoint_parse(getenv("WEFT_FAILPOINT"), &rank->failpoint, err));
     /* A rank whose config differs from the others' in what no plan depends on. */
@@ -302,6 +303,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .on_save = tells ? on_save : NULL,
         .checkpoints = rank->job.checkpoints,
         .resume = rank->job.resume,
+        .from = rank->job.from,
         .context = rank,
         .stop = &stop_requested,
     };

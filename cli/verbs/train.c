@@ -155,6 +155,7 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
         .trace = cli->trace,
         .checkpoints = weft_run_saves(&session->config->train) ? run->checkpoints : NULL,
         .resume = run->resume,
+        .from = run->from[0] != '\0' ? run->from : NULL,
         .lock_fd = run->lock_fd,
         .watch = cli->watch,
         .stop = &stop,
@@ -232,7 +233,11 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     WEFT_TRY(check_flags(cli, err));
     WEFT_TRY(weft_resume_find(cli, &from, err));
     const struct weft_run_request request = {
-        .directory = cli->run_directory, .resume = cli->resume, .config = from.config};
+        .directory = cli->run_directory,
+        .resume = cli->resume,
+        .from = cli->from,
+        .config = from.config,
+    };
     weft_stop_handle(stop_without_ranks, false);
     enum weft_status status = prepare(cli, &from, &request, &session, err);
     if (status == WEFT_OK) status = decide(cli, &from, &session, err);
@@ -257,7 +262,11 @@ const struct weft_command weft_command_train = {
         "there is none, --resume=RUN/checkpoints/step-N begins with that one), with any number of\n"
         "ranks and any plan; a damaged one is refused. Without a CONFIG it is DIR's own, with its\n"
         "profile and plan; flags override it, what they change is told, and where the plan is not\n"
-        "for that another one is made. A rank that dies ends the job within 2 s with exit 69.\n"
+        "for that another one is made. --from begins a run with the parameters of another one's\n"
+        "checkpoint, and with nothing else of it: step 0, moments of 0, the data's beginning.\n"
+        "Frozen layers, optimizer, precision and ranks may differ; names and shapes of all\n"
+        "tensors may not. With --resume=if-any it counts until the run has a checkpoint.\n"
+        "A rank that dies ends the job within 2 s with exit 69.\n"
         "SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGINT and SIGHUP, to the launcher or to ranks, stop "
         "it\n"
         "after the step with a checkpoint and exit 75. Further signals are the same request; "
@@ -268,7 +277,7 @@ const struct weft_command weft_command_train = {
         "that the plan says is dead, --trace FILE writes rank 0's last step as a Chrome trace.",
     .flags = "--set --ranks --seed --memory-limit --planner --work-limit --time-limit --gap "
              "--profile --plan --run "
-             "--resume --clock --poison --trace",
+             "--resume --from --clock --poison --trace",
     .least_operands = 0,
     .most_operands = 1,
     .starts_ranks = true,

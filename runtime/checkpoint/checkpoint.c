@@ -317,6 +317,33 @@ static void compare_functions(const struct weft_manifest *manifest, const struct
     weft_text_finish(&function);
 }
 
+/* WEFT_OK without differences; frees the text. */
+static enum weft_status end_comparison(const struct weft_checkpoint *checkpoint, const char *what,
+                                       int32_t n, struct weft_text *text, struct weft_error *err)
+{
+    enum weft_status status = WEFT_OK;
+    if (n > MOST_DIFFERENCES) weft_text_add(text, "; and more");
+    if (!weft_text_ok(text))
+        status = weft_fail_memory(err, checkpoint->path);
+    else if (n > 0)
+        status = weft_fail(err, WEFT_E_DATA, "%s: is not a checkpoint of this %s: %s",
+                           checkpoint->path, what, weft_text_chars(text));
+    weft_text_finish(text);
+    return status;
+}
+
+enum weft_status weft_checkpoint_has_function(const struct weft_checkpoint *checkpoint,
+                                              const struct weft_model *model,
+                                              struct weft_error *err)
+{
+    struct weft_text text;
+    int32_t n = 0;
+    weft_text_init(&text);
+    if (checkpoint->manifest->function != NULL)
+        compare_functions(checkpoint->manifest, model, &n, &text);
+    return end_comparison(checkpoint, "model", n, &text, err);
+}
+
 enum weft_status weft_checkpoint_matches(const struct weft_checkpoint *checkpoint,
                                          const struct weft_layout *layout, struct weft_error *err)
 {
@@ -328,15 +355,7 @@ enum weft_status weft_checkpoint_matches(const struct weft_checkpoint *checkpoin
     const char *what = n > 0 ? "model and optimizer" : "model";
     if (n == 0 && manifest->function == NULL) compare_order(checkpoint, layout, &n, &text);
     if (n == 0 && manifest->function != NULL) compare_functions(manifest, layout->model, &n, &text);
-    enum weft_status status = WEFT_OK;
-    if (n > MOST_DIFFERENCES) weft_text_add(&text, "; and more");
-    if (!weft_text_ok(&text))
-        status = weft_fail_memory(err, checkpoint->path);
-    else if (n > 0)
-        status = weft_fail(err, WEFT_E_DATA, "%s: is not a checkpoint of this %s: %s",
-                           checkpoint->path, what, weft_text_chars(&text));
-    weft_text_finish(&text);
-    return status;
+    return end_comparison(checkpoint, what, n, &text, err);
 }
 
 void weft_checkpoint_warn(const struct weft_checkpoint *checkpoint)
@@ -350,20 +369,33 @@ void weft_checkpoint_warn(const struct weft_checkpoint *checkpoint)
 
 /* Data */
 
-enum weft_status weft_checkpoint_verify(const struct weft_checkpoint *checkpoint, int64_t part,
-                                        int64_t parts, struct weft_error *err)
+static enum weft_status verify_files(const struct weft_checkpoint *checkpoint, int32_t n_files,
+                                     int64_t part, int64_t parts, struct weft_error *err)
 {
     enum weft_status status = WEFT_OK;
     struct weft_error why = {0};
     char *buffer = malloc(READ_BYTES);
     if (buffer == NULL) return weft_fail_memory(err, "a chunk of a checkpoint");
-    for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES && status == WEFT_OK; f++) {
+    for (int32_t f = 0; f < n_files && status == WEFT_OK; f++) {
         int64_t n = checkpoint->manifest->files[f].n_chunks;
         for (int64_t c = part; c < n && status == WEFT_OK; c += parts)
             status = verify_chunk(checkpoint, f, c, buffer, &why);
     }
     free(buffer);
     return status == WEFT_OK ? WEFT_OK : fail_with_hint(status, &why, err);
+}
+
+enum weft_status weft_checkpoint_verify(const struct weft_checkpoint *checkpoint, int64_t part,
+                                        int64_t parts, struct weft_error *err)
+{
+    return verify_files(checkpoint, WEFT_CHECKPOINT_FILES, part, parts, err);
+}
+
+enum weft_status weft_checkpoint_verify_parameters(const struct weft_checkpoint *checkpoint,
+                                                   int64_t part, int64_t parts,
+                                                   struct weft_error *err)
+{
+    return verify_files(checkpoint, 1, part, parts, err);
 }
 
 enum weft_status weft_checkpoint_read(const struct weft_checkpoint *checkpoint,

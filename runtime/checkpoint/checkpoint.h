@@ -35,6 +35,12 @@ WEFT_MUST_USE enum weft_status weft_checkpoint_matches(const struct weft_checkpo
                                                        const struct weft_layout *layout,
                                                        struct weft_error *err);
 
+/* WEFT_E_DATA with the first five differences when it is of a model of another function. Tensors
+ * are not compared. */
+WEFT_MUST_USE enum weft_status weft_checkpoint_has_function(
+    const struct weft_checkpoint *checkpoint, const struct weft_model *model,
+    struct weft_error *err);
+
 /* Warns where the checkpoint is too old to tell its model's function. */
 void weft_checkpoint_warn(const struct weft_checkpoint *checkpoint);
 
@@ -42,6 +48,9 @@ void weft_checkpoint_warn(const struct weft_checkpoint *checkpoint);
 WEFT_MUST_USE enum weft_status weft_checkpoint_verify(const struct weft_checkpoint *checkpoint,
                                                       int64_t part, int64_t parts,
                                                       struct weft_error *err);
+/* The same of the parameters alone. */
+WEFT_MUST_USE enum weft_status weft_checkpoint_verify_parameters(
+    const struct weft_checkpoint *checkpoint, int64_t part, int64_t parts, struct weft_error *err);
 
 /* Elements [first, first + count) of a tensor of a model whose layout matches. */
 WEFT_MUST_USE enum weft_status weft_checkpoint_read(const struct weft_checkpoint *checkpoint,

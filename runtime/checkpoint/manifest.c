@@ -99,6 +99,15 @@ int32_t weft_manifest_compare(const char *settings, const char *before, struct w
 
 /* Writing */
 
+void weft_origin_write(const struct weft_origin *origin, struct weft_json_writer *writer)
+{
+    char text[WEFT_HASH_TEXT_BYTES];
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "path", origin->path);
+    weft_json_put_string(writer, "parameters", weft_hash_show(origin->parameters, text));
+    weft_json_end_object(writer);
+}
+
 static void put_hash(struct weft_json_writer *writer, const char *name, struct weft_hash hash)
 {
     char text[WEFT_HASH_TEXT_BYTES];
@@ -114,6 +123,13 @@ static void put_progress(struct weft_json_writer *writer, const struct weft_prog
     weft_json_put_number(writer, "loss_scale", progress->loss_scale);
     weft_json_put_integer(writer, "good_steps", progress->good_steps);
     put_hash(writer, "data", progress->data);
+}
+
+static void put_origin(struct weft_json_writer *writer, const struct weft_origin *origin)
+{
+    if (origin->path[0] == '\0') return;
+    weft_json_key(writer, "origin");
+    weft_origin_write(origin, writer);
 }
 
 static void put_settings(struct weft_json_writer *writer, const char *settings)
@@ -183,6 +199,7 @@ void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text 
     weft_json_put_integer(&writer, "version", WEFT_MANIFEST_VERSION);
     weft_json_put_string(&writer, "program", WEFT_VERSION);
     put_progress(&writer, &manifest->progress);
+    put_origin(&writer, &manifest->origin);
     put_hash(&writer, "model", manifest->model);
     put_function(&writer, manifest->function);
     if (manifest->device != NULL) weft_json_put_string(&writer, "device", manifest->device);
@@ -238,6 +255,21 @@ static enum weft_status read_progress(const struct weft_json_value *root, const 
         return weft_fail(err, WEFT_E_DATA, "%s: the member \"loss_scale\" is no positive number",
                          path);
     return read_hash(root, path, "data", &out->data, err);
+}
+
+static enum weft_status read_origin(const struct weft_json_value *root, const char *path,
+                                    struct weft_origin *out, struct weft_error *err)
+{
+    const struct weft_json_value *origin = NULL;
+    const char *text = NULL;
+    if (weft_json_member(root, "origin") == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need(root, path, "origin", WEFT_JSON_OBJECT, &origin, err));
+    WEFT_TRY(weft_json_need_string(origin, path, "path", &text, err));
+    if (strlen(text) >= sizeof out->path)
+        return weft_fail(err, WEFT_E_DATA, "%s: the member \"origin\" has a path that is too long",
+                         path);
+    snprintf(out->path, sizeof out->path, "%s", text);
+    return read_hash(origin, path, "parameters", &out->parameters, err);
 }
 
 static enum weft_status read_crcs(const struct weft_json_value *list, const char *where,
@@ -350,6 +382,7 @@ static enum weft_status read_all(const struct weft_json_value *root, const char 
                          "the one that wrote it, or a newer one",
                          path, version, WEFT_MANIFEST_VERSION);
     WEFT_TRY(read_progress(root, path, &out->progress, err));
+    WEFT_TRY(read_origin(root, path, &out->origin, err));
     WEFT_TRY(read_hash(root, path, "model", &out->model, err));
     if (version > 1) WEFT_TRY(read_function(root, path, out, err));
     WEFT_TRY(read_settings(root, path, out, err));

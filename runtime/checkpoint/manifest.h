@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "base/json/json.h"
 #include "base/pool.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -16,6 +17,13 @@
 #define WEFT_MANIFEST_NAME "manifest.json"
 /* 1: without the model's function. */
 enum { WEFT_MANIFEST_VERSION = 2 };
+
+/* The file or checkpoint with a run's first parameters, if it did not begin with initial values. */
+enum { WEFT_ORIGIN_PATH_BYTES = 1024 };
+struct weft_origin {
+    char path[WEFT_ORIGIN_PATH_BYTES]; /* "": initial values */
+    struct weft_hash parameters;       /* fingerprint of all parameters before the first step */
+};
 
 /* Where training stood: all that a step depends on beside tensors and config. */
 struct weft_progress {
@@ -40,10 +48,11 @@ struct weft_manifest {
     struct weft_progress progress;
     const char *function;   /* of the model (function.h); NULL: of version 1, which has none */
     struct weft_hash model; /* of that text; in version 1 of names and shapes of the tensors */
-    const char *settings;   /* weft_manifest_settings of the run that saved it */
-    const char *device;     /* that computed; NULL: "cpu" */
-    const char *kernels;    /* library that computed: other ones give other bits */
-    const char *products;   /* how, where it has several ways (weft_nn_choices); NULL: it has one */
+    struct weft_origin origin;
+    const char *settings; /* weft_manifest_settings of the run that saved it */
+    const char *device;   /* that computed; NULL: "cpu" */
+    const char *kernels;  /* library that computed: other ones give other bits */
+    const char *products; /* how, where it has several ways (weft_nn_choices); NULL: it has one */
     int32_t n_files;
     struct weft_manifest_file files[WEFT_CHECKPOINT_FILES];
 };
@@ -58,6 +67,9 @@ bool weft_manifest_compares(const char *path);
 /* Appends one line for each setting in which the two differ ("optimizer.lr: 0.0006, was 0.001");
  * returns how many there are. */
 int32_t weft_manifest_compare(const char *settings, const char *before, struct weft_text *out);
+
+/* Adds the origin's object. */
+void weft_origin_write(const struct weft_origin *origin, struct weft_json_writer *writer);
 
 void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text *out);
 /* Checks its own CRC first, then format, version and every value. WEFT_E_DATA naming `path`. */

@@ -39,6 +39,7 @@ struct weft_saver_options {
     int64_t precious;      /* step that stays anyway until a newer one was read back; -1: none */
     const char *settings, *kernels, *products; /* for manifests */
     const char *device;                        /* likewise; NULL: "cpu" */
+    const struct weft_origin *origin;          /* likewise; may be NULL */
 };
 
 struct weft_saver;

@@ -85,6 +85,7 @@ enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *e
         .products = saver->options.products,
         .n_files = WEFT_CHECKPOINT_FILES,
     };
+    if (saver->options.origin != NULL) manifest.origin = *saver->options.origin;
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
         const struct weft_layout_file *file = &layout->files[f];
         manifest.files[f] = (struct weft_manifest_file){

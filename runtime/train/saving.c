@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "base/log.h"
 #include "base/shown.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/origin.h"
 #include "runtime/checkpoint/save.h"
 #include "runtime/exec/precision.h"
 #include "runtime/exec/state.h"
@@ -30,6 +32,8 @@ struct weft_saving {
     struct weft_pool pool;
     struct weft_layout *layout;         /* NULL: neither saves nor resumes */
     struct weft_checkpoint *checkpoint; /* that is resumed, until its state is read */
+    struct weft_origin_file *from;      /* that begins the run, until its parameters are read */
+    struct weft_origin origin;          /* of the run; path "" without one */
     struct weft_saver *saver;           /* NULL: does not save */
     struct weft_progress progress;
     int64_t steps_done, saved_step;
@@ -137,12 +141,23 @@ static enum weft_status open_checkpoint(struct weft_saving *saving, struct weft_
     WEFT_TRY(weft_checkpoint_matches(saving->checkpoint, saving->layout, err));
     WEFT_TRY(weft_checkpoint_verify(saving->checkpoint, saving->rank, saving->ranks, err));
     saving->progress = saving->checkpoint->manifest->progress;
+    saving->origin = saving->checkpoint->manifest->origin;
     saving->steps_done = saving->progress.step;
     if (saving->rank != 0) return WEFT_OK;
     weft_checkpoint_warn(saving->checkpoint);
     tell_changes(saving);
     tell_batch(saving);
     tell_data(saving, data);
+    return WEFT_OK;
+}
+
+static enum weft_status open_origin(struct weft_saving *saving, struct weft_error *err)
+{
+    const struct weft_train_options *o = saving->options;
+    WEFT_TRY(weft_origin_open(o->from, o->config->model, &saving->from, err));
+    WEFT_TRY(weft_origin_verify(saving->from, saving->rank, saving->ranks, err));
+    snprintf(saving->origin.path, sizeof saving->origin.path, "%s", o->from);
+    if (saving->rank == 0) weft_origin_warn(saving->from);
     return WEFT_OK;
 }
 
@@ -169,6 +184,7 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
         .device = other_device(o->config),
         .kernels = weft_nn_gemm_name(o->nn),
         .products = weft_nn_choices(o->nn),
+        .origin = &saving->origin,
     };
     if (own) saving->saved_step = saving->steps_done;
     return weft_saver_create(&options, &saving->saver, err);
@@ -179,6 +195,7 @@ static enum weft_status fill(struct weft_saving *saving, const struct weft_data 
 {
     const struct weft_train_options *o = saving->options;
     struct weft_hash hash = {0};
+    if (o->resume == NULL && o->from != NULL) WEFT_TRY(open_origin(saving, err));
     if (o->checkpoints == NULL && o->resume == NULL) return WEFT_OK;
     WEFT_TRY(weft_layout_create(o->config->model, weft_config_moments(o->config),
                                 WEFT_CHECKPOINT_CHUNK_BYTES, &saving->layout, err));
@@ -217,6 +234,7 @@ void weft_saving_close(struct weft_saving *saving)
     weft_saver_destroy(saving->saver);
     weft_exec_state_close(saving->source.access);
     weft_checkpoint_close(saving->checkpoint);
+    weft_origin_close(saving->from);
     weft_layout_destroy(saving->layout);
     weft_pool_finish(&saving->pool);
     free(saving);
@@ -250,19 +268,36 @@ static enum weft_status take_loss_scale(const struct weft_saving *saving, struct
     return WEFT_OK;
 }
 
+/* Moments that nothing gives stay 0. */
+static bool is_given(const struct weft_saving *saving, const struct weft_state_piece *piece)
+{
+    return piece->state == WEFT_STATE_PARAMETER || saving->checkpoint != NULL;
+}
+
+static enum weft_status read_elements(const struct weft_saving *saving,
+                                      const struct weft_state_piece *piece, int64_t from, int64_t n,
+                                      float *out, struct weft_error *err)
+{
+    const int64_t first = piece->first + from;
+    if (saving->checkpoint == NULL)
+        return weft_origin_read(saving->from, piece->tensor, first, n, out, err);
+    return weft_checkpoint_read(saving->checkpoint, saving->layout, piece->tensor, piece->state,
+                                first, n, out, err);
+}
+
 /* Through a buffer of some length, so that a piece of any size takes little memory. */
-static enum weft_status read_checkpoint(const struct weft_saving *saving, struct weft_exec *exec,
-                                        struct weft_state_access *access, float *buffer,
-                                        struct weft_error *err)
+static enum weft_status read_state(const struct weft_saving *saving, struct weft_exec *exec,
+                                   struct weft_state_access *access, float *buffer,
+                                   struct weft_error *err)
 {
     struct weft_state_cursor cursor = {.held = true};
     struct weft_state_piece piece;
     WEFT_TRY(weft_exec_state_clear(exec, err));
     while (weft_exec_state_next(exec, &cursor, &piece)) {
+        if (!is_given(saving, &piece)) continue;
         for (int64_t from = 0; from < piece.count; from += READ_ELEMENTS) {
             int64_t left = piece.count - from, n = left < READ_ELEMENTS ? left : READ_ELEMENTS;
-            WEFT_TRY(weft_checkpoint_read(saving->checkpoint, saving->layout, piece.tensor,
-                                          piece.state, piece.first + from, n, buffer, err));
+            WEFT_TRY(read_elements(saving, &piece, from, n, buffer, err));
             WEFT_TRY(weft_exec_state_write(access, &piece, from, n, buffer, err));
         }
     }
@@ -276,17 +311,42 @@ static enum weft_status take_state(const struct weft_saving *saving, struct weft
     float *buffer = malloc(READ_ELEMENTS * sizeof *buffer);
     enum weft_status status = buffer == NULL ? weft_fail_memory(err, "a buffer for the state")
                                              : weft_exec_state_open(exec, &access, err);
-    if (status == WEFT_OK) status = read_checkpoint(saving, exec, access, buffer, err);
+    if (status == WEFT_OK) status = read_state(saving, exec, access, buffer, err);
     weft_exec_state_close(access);
     free(buffer);
     return status;
+}
+
+/* The fingerprint is of the parameters as this run computes with them: frozen ones may be rounded.
+ */
+static enum weft_status take_origin(struct weft_saving *saving, struct weft_exec *exec,
+                                    struct weft_error *err)
+{
+    char hash[WEFT_HASH_TEXT_BYTES], shown[WEFT_SHOWN_BYTES];
+    WEFT_TRY(take_state(saving, exec, err));
+    weft_origin_close(saving->from);
+    saving->from = NULL;
+    WEFT_TRY(weft_exec_state_filled(exec, err));
+    WEFT_TRY(weft_exec_fingerprint(exec, &saving->origin.parameters, err));
+    if (saving->rank == 0)
+        weft_log(WEFT_LOG_INFO, "begins with the parameters of %s: %s",
+                 weft_shown(saving->origin.path, shown),
+                 weft_hash_show(saving->origin.parameters, hash));
+    return WEFT_OK;
+}
+
+const struct weft_origin *weft_saving_origin(const struct weft_saving *saving)
+{
+    return &saving->origin;
 }
 
 enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec *exec,
                                    struct weft_error *err)
 {
     saving->source.exec = exec;
-    if (saving->checkpoint == NULL) {
+    if (saving->from != NULL) {
+        WEFT_TRY(take_origin(saving, exec, err));
+    } else if (saving->checkpoint == NULL) {
         WEFT_TRY(weft_exec_initialise(exec, (uint64_t)saving->train->seed, err));
     } else {
         WEFT_TRY(take_state(saving, exec, err));

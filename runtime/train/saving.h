@@ -13,10 +13,10 @@
 
 struct weft_saving;
 
-/* Reads what `options->resume` names, if anything: manifest, headers, and this rank's share of the
- * data against their CRCs. Settings in which it differs from the config are warned of by rank 0;
- * the config's are used. WEFT_E_DATA for what is damaged or of another model. The options and the
- * data outlive it. */
+/* Opens the checkpoint `options->resume`, or else the origin `options->from`, if there is one, and
+ * compares manifest, headers and this rank's share of the data with their CRCs. Rank 0 warns of
+ * settings in which a checkpoint differs from the config; the config's are used. WEFT_E_DATA for
+ * damage and for another model. The options and the data outlive it. */
 WEFT_MUST_USE enum weft_status weft_saving_open(const struct weft_train_options *options,
                                                 const struct weft_data *data,
                                                 struct weft_saving **out, struct weft_error *err);
@@ -25,7 +25,8 @@ void weft_saving_close(struct weft_saving *saving);
 /* Steps that are done already: 0, or those of what is resumed. */
 int64_t weft_saving_steps_done(const struct weft_saving *saving);
 
-/* Collective: fills a new executor with what is resumed, or with initial values. */
+/* Collective: fills a new executor with the resumed state, or the origin's parameters and moments
+ * of 0, or initial values. */
 WEFT_MUST_USE enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec *exec,
                                                  struct weft_error *err);
 
@@ -41,6 +42,9 @@ WEFT_MUST_USE enum weft_status weft_saving_after(struct weft_saving *saving, str
  */
 WEFT_MUST_USE enum weft_status weft_saving_catch_up(struct weft_saving *saving,
                                                     struct weft_error *err);
+
+/* The origin of the run's first parameters, after weft_saving_begin. */
+const struct weft_origin *weft_saving_origin(const struct weft_saving *saving);
 
 /* The last step that was committed; -1 when none was. */
 int64_t weft_saving_saved_step(const struct weft_saving *saving);

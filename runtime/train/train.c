@@ -166,7 +166,9 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
     };
     WEFT_TRY(weft_exec_create(&options, &run->exec, err));
     if (o->on_exec != NULL) o->on_exec(o->context, run->exec);
-    return weft_saving_begin(run->saving, run->exec, err);
+    WEFT_TRY(weft_saving_begin(run->saving, run->exec, err));
+    run->result.origin = *weft_saving_origin(run->saving);
+    return WEFT_OK;
 }
 
 /* A save in the background reads the executor's state until it is closed. */

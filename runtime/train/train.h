@@ -13,6 +13,7 @@
 #include "plan/plan.h"
 #include "program/program.h"
 #include "program/trace.h"
+#include "runtime/checkpoint/manifest.h"
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
 #include "runtime/nn/nn.h"
@@ -79,8 +80,11 @@ struct weft_train_options {
                                 struct weft_error *err);
     void *context;
     const char *checkpoints; /* directory that train.checkpoint saves to; NULL: does not save */
-    const char *resume;      /* checkpoint to go on from; NULL: initial values */
-    const atomic_int *stop;  /* set by a signal: finish the step, settle, return; may be NULL */
+    const char *resume;      /* checkpoint to go on from; NULL: none */
+    /* Path of weft_origin_find, whose parameters a run without `resume` begins with; NULL: initial
+     * values. */
+    const char *from;
+    const atomic_int *stop; /* set by a signal: finish the step, settle, return; may be NULL */
 };
 
 enum { WEFT_TRAIN_MEDIAN_STEPS = 4096 };
@@ -94,6 +98,7 @@ struct weft_train_result {
     double first_loss, last_loss;
     double validation_loss;       /* of the last evaluation; unmeasured if there was none */
     struct weft_hash fingerprint; /* of all parameters at the end */
+    struct weft_origin origin;    /* of the run's parameters before its first step */
     /* Medians over the steps after the first two (over all when there are fewer than five), the
      * last WEFT_TRAIN_MEDIAN_STEPS of them. */
     int64_t step_ns, exposed_ns, overlapped_ns;

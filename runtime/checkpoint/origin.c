@@ -1,0 +1,259 @@
+#include "runtime/checkpoint/origin.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/directory.h"
+
+struct weft_origin_file {
+    const struct weft_model *model;
+    struct weft_checkpoint *checkpoint;     /* NULL: a plain file */
+    struct weft_safetensors *plain;         /* NULL: a checkpoint */
+    const struct weft_safetensors *tensors; /* of either */
+};
+
+static bool is_directory(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+static bool is_checkpoint(const char *path)
+{
+    struct weft_text manifest;
+    int64_t step;
+    weft_text_init(&manifest);
+    weft_text_addf(&manifest, "%s/%s", path, WEFT_MANIFEST_NAME);
+    bool is = weft_checkpoint_step_of(path, &step) || access(weft_text_chars(&manifest), F_OK) == 0;
+    weft_text_finish(&manifest);
+    return is;
+}
+
+/* The latest checkpoint of the run at `path` takes its place. */
+static enum weft_status find_latest(const char *from, char path[PATH_MAX], struct weft_error *err)
+{
+    struct weft_text directory;
+    char *latest = NULL;
+    weft_text_init(&directory);
+    weft_text_addf(&directory, "%s/checkpoints", path);
+    enum weft_status status =
+        weft_text_ok(&directory) ? weft_checkpoint_latest(weft_text_chars(&directory), &latest, err)
+                                 : weft_fail_memory(err, "a path");
+    weft_text_finish(&directory);
+    if (status == WEFT_OK && latest == NULL)
+        status = weft_fail(err, WEFT_E_NO_INPUT,
+                           "--from %s: no checkpoint is there: give a run that saved one, "
+                           "RUN/checkpoints/step-N, or a safetensors file",
+                           from);
+    if (status == WEFT_OK && strlen(latest) < PATH_MAX) memcpy(path, latest, strlen(latest) + 1);
+    free(latest);
+    return status;
+}
+
+enum weft_status weft_origin_find(const char *from, char path[WEFT_ORIGIN_PATH_BYTES],
+                                  struct weft_error *err)
+{
+    char found[PATH_MAX];
+    if (realpath(from, found) == NULL)
+        return weft_fail(err, errno == EACCES ? WEFT_E_PERMISSION : WEFT_E_NO_INPUT,
+                         "--from %s: %s. Give a run that saved a checkpoint, "
+                         "RUN/checkpoints/step-N, or a safetensors file",
+                         from, strerror(errno));
+    if (is_directory(found) && !is_checkpoint(found)) WEFT_TRY(find_latest(from, found, err));
+    if (strlen(found) >= WEFT_ORIGIN_PATH_BYTES)
+        return weft_fail(err, WEFT_E_USAGE, "--from %.60s...: the path is too long", from);
+    memcpy(path, found, strlen(found) + 1);
+    return WEFT_OK;
+}
+
+/* Comparing with a model */
+
+/* Differences of one kind: "; missing: a, b". */
+struct differences {
+    const char *kind;
+    int32_t n;
+    struct weft_text text;
+};
+enum { MISSING, NOT_WANTED, OF_SHAPE, OF_TYPE, KINDS };
+/* Bytes of each kind that a message has room for. */
+enum { MOST_BYTES = 850 };
+
+static struct weft_text *add_name(struct differences *of, const char *name)
+{
+    if (of->text.length < MOST_BYTES)
+        weft_text_addf(&of->text, "%s%s", of->n == 0 ? "" : ", ", name);
+    of->n++;
+    return of->text.length < MOST_BYTES ? &of->text : NULL;
+}
+
+static void put_shape(const int64_t *dims, int32_t n_dims, struct weft_text *out)
+{
+    weft_text_add(out, "[");
+    for (int32_t d = 0; d < n_dims; d++)
+        weft_text_addf(out, "%s%" PRId64, d == 0 ? "" : ", ", dims[d]);
+    weft_text_add(out, "]");
+}
+
+static bool has_shape(const struct weft_safetensors_tensor *found, const struct weft_tensor *wanted)
+{
+    bool same = found->n_dims == wanted->n_dims;
+    for (int32_t d = 0; same && d < found->n_dims; d++)
+        same = found->dims[d] == wanted->dims[d];
+    return same;
+}
+
+static void compare_tensor(const struct weft_tensor *wanted,
+                           const struct weft_safetensors_tensor *found,
+                           struct differences all[KINDS])
+{
+    if (found == NULL) {
+        (void)add_name(&all[MISSING], wanted->name);
+    } else if (!has_shape(found, wanted)) {
+        struct weft_text *out = add_name(&all[OF_SHAPE], wanted->name);
+        if (out == NULL) return;
+        weft_text_add(out, " is ");
+        put_shape(found->dims, found->n_dims, out);
+        weft_text_add(out, ", the model's ");
+        put_shape(wanted->dims, wanted->n_dims, out);
+    } else if (found->type != WEFT_TENSOR_F32 && found->type != WEFT_TENSOR_F16 &&
+               found->type != WEFT_TENSOR_BF16) {
+        struct weft_text *out = add_name(&all[OF_TYPE], wanted->name);
+        if (out != NULL) weft_text_addf(out, " is %s", weft_tensor_type_name(found->type));
+    }
+}
+
+static bool is_of_model(const struct weft_model *model, const char *name)
+{
+    for (int32_t t = 0; t < model->n_tensors; t++)
+        if (strcmp(model->tensors[t].name, name) == 0) return true;
+    return false;
+}
+
+static enum weft_status fail_different(const char *path, struct differences all[KINDS],
+                                       struct weft_error *err)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    for (int k = 0; k < KINDS; k++) {
+        if (all[k].n == 0) continue;
+        weft_text_addf(&text, "%s%s (%d): %s", text.length > 0 ? "; " : "", all[k].kind, all[k].n,
+                       weft_text_chars(&all[k].text));
+        if (all[k].text.length >= MOST_BYTES) weft_text_add(&text, ", ...");
+    }
+    enum weft_status status = WEFT_OK;
+    if (!weft_text_ok(&text))
+        status = weft_fail_memory(err, path);
+    else if (text.length > 0)
+        status = weft_fail(err, WEFT_E_DATA, "%s: does not have the model's tensors: %s", path,
+                           weft_text_chars(&text));
+    weft_text_finish(&text);
+    return status;
+}
+
+static enum weft_status compare_tensors(const struct weft_origin_file *file, const char *path,
+                                        struct weft_error *err)
+{
+    const struct weft_model *model = file->model;
+    struct differences all[KINDS] = {{.kind = "missing"},
+                                     {.kind = "not the model's"},
+                                     {.kind = "of another shape"},
+                                     {.kind = "not F32, F16 or BF16"}};
+    for (int k = 0; k < KINDS; k++)
+        weft_text_init(&all[k].text);
+    for (int32_t t = 0; t < model->n_tensors; t++)
+        compare_tensor(&model->tensors[t],
+                       weft_safetensors_find(file->tensors, model->tensors[t].name), all);
+    /* Names are unique in both, so counts tell whether any is left over. */
+    if (file->tensors->n_tensors != model->n_tensors - all[MISSING].n)
+        for (int32_t t = 0; t < file->tensors->n_tensors; t++)
+            if (!is_of_model(model, file->tensors->tensors[t].name))
+                (void)add_name(&all[NOT_WANTED], file->tensors->tensors[t].name);
+    enum weft_status status = fail_different(path, all, err);
+    for (int k = 0; k < KINDS; k++)
+        weft_text_finish(&all[k].text);
+    return status;
+}
+
+/* A model that computes something else with the same tensors may be wanted, but not by mistake. */
+static enum weft_status compare_function(const struct weft_origin_file *file, const char *path,
+                                         struct weft_error *err)
+{
+    struct weft_error why = {0};
+    enum weft_status status = weft_checkpoint_has_function(file->checkpoint, file->model, &why);
+    if (status != WEFT_E_DATA)
+        return status == WEFT_OK ? WEFT_OK : weft_fail_again(err, &why, "%s", why.text);
+    return weft_fail(err, status, "%s. To take its tensors all the same, give --from %s/%s",
+                     why.text, path, file->checkpoint->manifest->files[0].name);
+}
+
+static enum weft_status open_file(struct weft_origin_file *file, const char *path,
+                                  struct weft_error *err)
+{
+    if (!is_directory(path)) {
+        WEFT_TRY(weft_safetensors_open(path, &file->plain, err));
+        file->tensors = file->plain;
+        return compare_tensors(file, path, err);
+    }
+    WEFT_TRY(weft_checkpoint_open(path, &file->checkpoint, err));
+    file->tensors = file->checkpoint->files[0];
+    WEFT_TRY(compare_tensors(file, path, err));
+    return compare_function(file, path, err);
+}
+
+enum weft_status weft_origin_open(const char *path, const struct weft_model *model,
+                                  struct weft_origin_file **out, struct weft_error *err)
+{
+    struct weft_origin_file *file = calloc(1, sizeof *file);
+    if (file == NULL) return weft_fail_memory(err, path);
+    file->model = model;
+    enum weft_status status = open_file(file, path, err);
+    if (status != WEFT_OK) {
+        weft_origin_close(file);
+        return status;
+    }
+    *out = file;
+    return WEFT_OK;
+}
+
+void weft_origin_close(struct weft_origin_file *file)
+{
+    if (file == NULL) return;
+    weft_checkpoint_close(file->checkpoint);
+    weft_safetensors_destroy(file->plain);
+    free(file);
+}
+
+enum weft_status weft_origin_verify(const struct weft_origin_file *file, int64_t part,
+                                    int64_t parts, struct weft_error *err)
+{
+    if (file->checkpoint == NULL) return WEFT_OK;
+    return weft_checkpoint_verify_parameters(file->checkpoint, part, parts, err);
+}
+
+void weft_origin_warn(const struct weft_origin_file *file)
+{
+    if (file->checkpoint != NULL) {
+        weft_checkpoint_warn(file->checkpoint);
+        return;
+    }
+    weft_log(WEFT_LOG_WARNING,
+             "%s: is a file of tensors alone: names and shapes are the model's, and whether it is "
+             "damaged or of a model that computes something else cannot be checked",
+             file->plain->path);
+}
+
+enum weft_status weft_origin_read(const struct weft_origin_file *file, int32_t tensor,
+                                  int64_t first, int64_t count, float *out, struct weft_error *err)
+{
+    const char *name = file->model->tensors[tensor].name;
+    return weft_safetensors_read_f32(file->tensors, weft_safetensors_find(file->tensors, name),
+                                     first, count, out, err);
+}

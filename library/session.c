@@ -428,6 +428,7 @@ enum weft_status weft_session_take(struct weft_session *session, const char *byt
     WEFT_TRY(weft_plan_parse(bytes, length, source, &session->plan, err));
     WEFT_TRY(take_terms(session, source, err));
     WEFT_TRY(weft_plan_matches(session->plan->problem, session->stages.problem, err));
+    WEFT_TRY(weft_plan_check_rows(session->plan, source, err));
     WEFT_TRY(weft_plan_check_prediction(session->plan, err));
     WEFT_TRY(weft_program_lower(session->plan, &session->inputs, &session->program, err));
     WEFT_TRY(weft_program_check_prediction(session->program, session->plan, err));

@@ -105,9 +105,10 @@ void weft_plan_rows(const struct weft_plan *plan, int32_t tier, int64_t *rows);
 /* The tier's largest row sum, and its slot (may be NULL); -1 when memory runs out. */
 int64_t weft_plan_peak(const struct weft_plan *plan, int32_t tier, int32_t *slot);
 
-/* WEFT_OK when every row is within its tier's limit; else WEFT_E_DATA names the fullest. */
+/* WEFT_OK when every row is within its tier's limit; otherwise WEFT_E_DATA names the fullest. A
+ * reader of a plan that it did not make calls this first; `source` is in the error. */
 WEFT_MUST_USE enum weft_status weft_plan_check_rows(const struct weft_plan *plan,
-                                                    struct weft_error *err);
+                                                    const char *source, struct weft_error *err);
 
 /* Compute time of a slot under the plan's strategies. */
 int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot);

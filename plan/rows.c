@@ -84,7 +84,8 @@ int64_t weft_plan_peak(const struct weft_plan *plan, int32_t tier, int32_t *slot
     return peak;
 }
 
-enum weft_status weft_plan_check_rows(const struct weft_plan *plan, struct weft_error *err)
+enum weft_status weft_plan_check_rows(const struct weft_plan *plan, const char *source,
+                                      struct weft_error *err)
 {
     const struct weft_problem *problem = plan->problem;
     int64_t *totals = slot_totals(plan);
@@ -93,8 +94,8 @@ enum weft_status weft_plan_check_rows(const struct weft_plan *plan, struct weft_
     int64_t bytes = totals[row], limit_bytes = problem->tiers[tier].limit_bytes;
     free(totals);
     if (bytes <= limit_bytes) return WEFT_OK;
-    return weft_fail(err, WEFT_E_DATA, "slot %s holds %lld bytes%s%s, over the limit of %lld",
-                     problem->slot_names[row % problem->n_slots], (long long)bytes,
+    return weft_fail(err, WEFT_E_DATA, "%s: slot %s holds %lld bytes%s%s, over the limit of %lld",
+                     source, problem->slot_names[row % problem->n_slots], (long long)bytes,
                      tier > 0 ? " of tier " : "", tier > 0 ? problem->tiers[tier].name : "",
                      (long long)limit_bytes);
 }

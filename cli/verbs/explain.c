@@ -189,6 +189,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
     enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
     free(bytes);
+    if (status == WEFT_OK) status = weft_plan_check_rows(plan, cli->operands[0], err);
     weft_cli_report_init(cli, cli->output, &out);
     if (status == WEFT_OK) status = say(cli, plan, &limits, &out, err);
     if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);

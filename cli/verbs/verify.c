@@ -52,9 +52,7 @@ static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
     free(bytes);
     WEFT_TRY(status);
     WEFT_TRY(weft_plan_check_prediction(*plan, err));
-    struct weft_error why = {0};
-    status = weft_plan_check_rows(*plan, &why);
-    if (status != WEFT_OK) return weft_fail(err, status, "%s: %s", path, why.text);
+    WEFT_TRY(weft_plan_check_rows(*plan, path, err));
     WEFT_TRY(check_total(path, *plan, err));
     WEFT_TRY(check_pages(path, *plan, err));
     return weft_plan_check_bounds(*plan, err);

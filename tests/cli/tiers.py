@@ -102,6 +102,53 @@ def a_base_that_is_too_small_is_told_as_soon_as_memory_is_over_the_limit(weft):
 
 
 @case
+def a_plan_above_the_limit_of_a_tier_is_refused_by_every_reader(weft):
+    """Its file and its config agree on the limit; a run's own plan is made again."""
+    os.makedirs(weft.path("scratch"))
+    links = {"host": (HOST, "memory_limit"), "disk": (DISK, "limit")}
+    for name, (tier, key) in links.items():
+        offload = {"state": [name], "activations": ["device"]}
+        small = {f"cluster__{name}": {**tier, key: "64KiB"}, "plan__offload": offload}
+        path = weft.write("run.json", tiny(plan__planner="all-fsdp", plan__offload=offload,
+                                           **{f"cluster__{name}": tier}))
+        weft.expect(0, "plan", path, "-o", "plan.json", "-q")
+        plan = json.loads(Path(weft.path("plan.json")).read_text(encoding="utf-8"))
+        assert plan["problem"]["tiers"][1]["name"] == name, plan["problem"]["tiers"]
+        plan["problem"]["tiers"][1]["limit_bytes"] = 64 << 10
+        weft.write("plan.json", plan)
+        path = weft.write("small.json", tiny(plan__planner="all-fsdp", **small))
+        says = ["plan.json: slot ", f" of tier {name}, over the limit of 65536"]
+        weft.expect(65, "train", path, "--plan", "plan.json", "--run", "no", says=says)
+        assert not os.path.exists(weft.path("no")), "a run was begun"
+        for verb in "verify", "simulate":
+            weft.expect(65, verb, "plan.json", says=says)
+            weft.expect(65, verb, "plan.json", "--config", path, says=says)
+        weft.expect(65, "explain", "plan.json", says=says)
+
+
+@case
+def a_runs_own_plan_above_the_limit_of_a_tier_is_made_again(weft):
+    weft.expect(0, "train", weft.write("run.json", tiny(
+        plan__planner="offload-stream", cluster__host=HOST, train__checkpoint={},
+        plan__offload={"activations": ["device"], "update": ["device"]})), "--run", "run", "-q")
+    for name, changes in {"plan.json": {"problem.tiers.1.limit_bytes": 64 << 10},
+                          "config.json": {"cluster.host.memory_limit": "64KiB",
+                                          "plan.planner": "greedy"}}.items():
+        content = json.loads(Path(weft.path(f"run/{name}")).read_text(encoding="utf-8"))
+        for path, value in changes.items():
+            *way, last = path.split(".")
+            target = content
+            for key in way:
+                target = target[int(key) if isinstance(target, list) else key]
+            assert last in target, path
+            target[last] = value
+        weft.write(f"run/{name}", content)
+    weft.expect(0, "train", "--resume", "--run", "run", "--set", "train.steps=4", "-q",
+                says=["plan.json: is planned again: ", " of tier host, over the limit of 65536"])
+    assert result_of(weft, "run")["host_measured_bytes"] == 0
+
+
+@case
 def a_run_without_a_base_is_compared_by_its_arena(weft):
     path = weft.write("run.json", tiny(plan__planner="all-fsdp"))
     out = " ".join(weft.expect(0, "train", path, "--run", "run").split("exposed ")[-1].split())

@@ -16,17 +16,21 @@ static const char config_text[] =
     "{\"version\":1,\"model\":{\"layers\":" LAYERS "},\"cluster\":" CLUSTER
     ",\"train\":{\"micro_batch\":2,\"seq_len\":64}}";
 
-static struct weft_session open_session(const char *override)
+static struct weft_session open_overridden(const char *const *overrides, int32_t n)
 {
     struct weft_session session = {0};
     struct weft_error err = {0};
-    enum weft_status status =
-        weft_config_parse(config_text, sizeof config_text - 1, "run.json", "/", &override,
-                          override != NULL, &session.config, &err);
+    enum weft_status status = weft_config_parse(config_text, sizeof config_text - 1, "run.json",
+                                                "/", overrides, n, &session.config, &err);
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
     status = weft_session_stage(&session, NULL, &err);
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
     return session;
+}
+
+static struct weft_session open_session(const char *override)
+{
+    return open_overridden(&override, override != NULL);
 }
 
 /* What a session without a solver decides is proven, and another session takes it. */
@@ -50,6 +54,45 @@ Test(session, plans_by_ascent_and_takes_its_own_plan)
     weft_text_finish(&again);
     weft_session_close(&session);
     weft_session_close(&other);
+}
+
+/* A plan whose file and config agree on a tier's limit: what its rows hold, and a page less. */
+static void takes_within(const char *tier, const char *state, const char *limit)
+{
+    struct weft_error err = {0};
+    char exact[64];
+    const char *overrides[] = {tier, state, "plan.offload.activations=[\"device\"]", exact};
+    struct weft_session session = open_overridden(overrides, 3);
+    cr_assert_eq(weft_session_plan(&session, "greedy", &err), WEFT_OK, "%s", err.text);
+    struct weft_problem_tier *second = &session.stages.problem->tiers[1];
+    const int64_t held = weft_plan_peak(session.plan, 1, NULL);
+    for (int64_t less = 0; less <= 4096; less += 4096) {
+        struct weft_text text;
+        second->limit_bytes = held - less;
+        snprintf(exact, sizeof exact, "%s=%lldB", limit, (long long)(held - less));
+        struct weft_session other = open_overridden(overrides, 4);
+        weft_text_init(&text);
+        weft_plan_write(session.plan, &text);
+        enum weft_status status =
+            weft_session_take(&other, weft_text_chars(&text), text.length, "plan.json", &err);
+        cr_assert_eq(status, less == 0 ? WEFT_OK : WEFT_E_DATA, "%s", err.text);
+        cr_assert(less == 0 || (strstr(err.text, "plan.json: slot ") != NULL &&
+                                strstr(err.text, second->name) != NULL),
+                  "%s", err.text);
+        weft_text_finish(&text);
+        weft_session_close(&other);
+    }
+    weft_session_close(&session);
+}
+
+Test(session, takes_no_plan_above_the_limit_of_a_tier)
+{
+    takes_within("cluster.host={\"memory_limit\":\"1GB\",\"down\":{\"bandwidth\":\"1GB/s\"},"
+                 "\"up\":{\"bandwidth\":\"1GB/s\"},\"update\":\"1GB/s\"}",
+                 "plan.offload.state=[\"host\"]", "cluster.host.memory_limit");
+    takes_within("cluster.disk={\"path\":\"/tmp\",\"limit\":\"1GB\",\"read\":{\"bandwidth\":"
+                 "\"1GB/s\"},\"write\":{\"bandwidth\":\"1GB/s\"}}",
+                 "plan.offload.state=[\"disk\"]", "cluster.disk.limit");
 }
 
 /* All periods that a config leaves open are proven beside the plan's own. */

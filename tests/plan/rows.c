@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan/placement.h"
 #include "tests/problem/small_problem.h"
@@ -78,6 +79,57 @@ Test(rows, relax_stays_within_the_limit)
     cr_assert_eq(plan->placements[4].deadline, 7, "slot 7 holds 1400");
     cr_assert_eq(weft_plan_peak(plan, 0, NULL), 1700, "what was above the limit stays");
     weft_plan_destroy(plan);
+}
+
+/* Each tier at exactly what it holds, and at a byte less. */
+Test(rows, every_tier_is_held_to_its_own_limit)
+{
+    static const char *const names[] = {"device", "host", "disk"};
+    struct weft_hold common[] = {{WEFT_CATEGORY_BASE, 0, N_SMALL_SLOTS - 1, 1000, 0},
+                                 {WEFT_CATEGORY_OPTIMIZER_STATE, 0, N_SMALL_SLOTS - 1, 300, 1},
+                                 {WEFT_CATEGORY_ACTIVATIONS, 4, 5, 50, 1},
+                                 {WEFT_CATEGORY_OPTIMIZER_STATE, 3, 3, 40, 2}};
+    struct weft_problem problem = small_problem();
+    problem.common = common;
+    problem.n_common = 4;
+    problem.n_tiers = 3;
+    for (int t = 0; t < 3; t++)
+        problem.tiers[t] = (struct weft_problem_tier){names[t], (enum weft_home)t, INT64_MAX};
+    struct weft_plan *plan = plan_of_rows(&problem);
+    static const int64_t held[] = {1700, 350, 40};
+    for (int32_t t = 0; t < 3; t++) {
+        struct weft_error err = {0};
+        cr_assert_eq(weft_plan_peak(plan, t, NULL), held[t]);
+        problem.tiers[t].limit_bytes = held[t];
+        cr_assert_eq(weft_plan_check_rows(plan, "it", &err), WEFT_OK, "%s", err.text);
+        problem.tiers[t].limit_bytes = held[t] - 1;
+        cr_assert_eq(weft_plan_check_rows(plan, "it", &err), WEFT_E_DATA, "%s", names[t]);
+        cr_assert(t == 0 || strstr(err.text, names[t]) != NULL, "%s", err.text);
+        problem.tiers[t].limit_bytes = INT64_MAX;
+    }
+    weft_plan_destroy(plan);
+}
+
+/* Blocks that another tier holds have that tier's room, and no other. */
+Test(rows, relax_stays_within_the_limit_of_the_tier_that_holds_a_block)
+{
+    static const int64_t rooms[] = {0, 100, 200};
+    for (int i = 0; i < 3; i++) {
+        struct weft_problem problem = small_problem();
+        struct weft_problem_item items[N_SMALL_ITEMS];
+        struct weft_error err = {0};
+        memcpy(items, problem.items, sizeof items);
+        items[A_GATHER].item.stair_tier = 1;
+        problem.items = items;
+        problem.n_tiers = 2;
+        problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_HOME_HOST, rooms[i]};
+        struct weft_plan *plan = plan_of_rows(&problem);
+        cr_assert_eq(weft_plan_relax(plan, INT64_MAX / 2, &err), WEFT_OK);
+        /* Both come for slot 3, and may be launched from slot 1 on. */
+        cr_assert_eq(plan->placements[0].launch, rooms[i] > 0 ? 1 : 2, "room %d", i);
+        cr_assert_eq(plan->placements[1].launch, rooms[i] > 100 ? 1 : 2, "room %d", i);
+        weft_plan_destroy(plan);
+    }
 }
 
 static void check_slots(const struct weft_plan *plan, const int64_t *before, int64_t limit_bytes)

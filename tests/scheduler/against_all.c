@@ -47,7 +47,7 @@ static void check_plan_file(const struct weft_plan *plan)
     weft_plan_write(plan, &text);
     cr_assert_eq(weft_plan_parse(weft_text_chars(&text), text.length, "a plan", &back, &err),
                  WEFT_OK, "%s", err.text);
-    cr_assert_eq(weft_plan_check_rows(back, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_plan_check_rows(back, "plan", &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_check_prediction(back, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_check_bounds(back, &err), WEFT_OK, "%s", err.text);
     weft_plan_write(back, &again);
@@ -66,7 +66,8 @@ static void check_planners(const struct weft_problem *problem, int64_t best_ns)
         struct weft_plan *plan = plan_against(problem, planners[k]);
         cr_assert(plan != NULL || k > 0, "greedy finds none");
         if (plan == NULL) continue;
-        cr_assert_eq(weft_plan_check_rows(plan, &err), WEFT_OK, "%s: %s", planners[k], err.text);
+        cr_assert_eq(weft_plan_check_rows(plan, "plan", &err), WEFT_OK, "%s: %s", planners[k],
+                     err.text);
         cr_assert_geq(plan->prediction.step_ns, best_ns, "%s", planners[k]);
         weft_plan_destroy(plan);
     }

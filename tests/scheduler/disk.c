@@ -167,7 +167,7 @@ Test(disk, rules_plan_with_state_that_must_be_there)
                       (int)seed, err.text);
             if (status != WEFT_OK) continue;
             n_made++;
-            cr_assert_eq(weft_plan_check_rows(plan, &err), WEFT_OK, "%s", err.text);
+            cr_assert_eq(weft_plan_check_rows(plan, "plan", &err), WEFT_OK, "%s", err.text);
             for (int32_t u = 0; u < problem->n_decisions; u++)
                 cr_assert_eq(weft_plan_chosen(plan, u)->home, home);
             weft_plan_destroy(plan);

@@ -120,7 +120,7 @@ Test(saved, rules_plan_with_what_must_be_there)
             cr_assert(status == WEFT_OK || refused, "seed %d: %s", (int)seed, err.text);
             if (status != WEFT_OK) continue;
             n_made++;
-            cr_assert_eq(weft_plan_check_rows(plan, &err), WEFT_OK, "%s", err.text);
+            cr_assert_eq(weft_plan_check_rows(plan, "plan", &err), WEFT_OK, "%s", err.text);
             for (int32_t d = n_units; d < problem->n_decisions; d++)
                 cr_assert_eq(weft_plan_chosen(plan, d)->home, WEFT_HOME_HOST);
             weft_plan_destroy(plan);

@@ -97,24 +97,39 @@ static void add_peak(struct weft_text *text, const struct weft_digest *table)
     weft_text_add(text, ".");
 }
 
+static void add_limit(struct weft_text *text, const struct weft_problem_tier *tier)
+{
+    weft_text_addf(text, "tier %s (limit ", tier->name);
+    if (tier->limit_bytes == INT64_MAX)
+        weft_text_add(text, "none");
+    else
+        add_bytes(text, tier->limit_bytes);
+    weft_text_add(text, ")");
+}
+
 /* The least limit of each tier, with the others as they are; the device's in pages, if they are
- * known. */
+ * known. A tier for which no limit would do is told with the tier that is too small. */
 static void add_tiers(struct weft_text *text, const struct weft_problem *problem,
                       int64_t paged_bytes)
 {
+    bool device_alone = false;
     weft_text_add(text, "no plan fits the memory limits of all tiers. With the others as they are");
     for (int32_t tier = 0; tier < problem->n_tiers; tier++) {
         int64_t least_bytes = weft_least_limit(problem, tier, NULL);
-        if (tier == 0 && least_bytes != INT64_MAX && paged_bytes > least_bytes)
-            least_bytes = paged_bytes;
-        weft_text_addf(text, "%s tier %s (limit ", tier > 0 ? ";" : ",", problem->tiers[tier].name);
-        if (problem->tiers[tier].limit_bytes == INT64_MAX)
-            weft_text_add(text, "none");
-        else
-            add_bytes(text, problem->tiers[tier].limit_bytes);
-        weft_text_add(text, least_bytes == INT64_MAX ? ") is not what is missing"
-                                                     : ") would have to have at least ");
-        if (least_bytes != INT64_MAX) add_bytes(text, least_bytes);
+        const bool helps = least_bytes != INT64_MAX;
+        if (tier == 0 && helps && paged_bytes > least_bytes) least_bytes = paged_bytes;
+        if (tier == 0) device_alone = helps;
+        weft_text_add(text, tier > 0 ? "; " : ", ");
+        if (!helps) weft_text_add(text, "no limit would do for ");
+        add_limit(text, &problem->tiers[tier]);
+        if (helps) {
+            weft_text_add(text, " would have to have at least ");
+            add_bytes(text, least_bytes);
+        } else if (device_alone) {
+            weft_text_add(text, ": the device's limit is too small");
+        } else {
+            weft_text_add(text, ": another tier's limit is too small");
+        }
     }
     weft_text_add(text, ".");
 }

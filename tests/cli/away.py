@@ -91,6 +91,20 @@ def plans_say_where_state_is(weft):
 
 
 @case
+def the_tier_that_is_too_small_is_named(weft):
+    for tier, there in ("disk", {"cluster__disk": DISK}), ("host", {"cluster__host": HOST}):
+        forced = {"plan__offload": {"state": [tier], "activations": ["device"]}, **there}
+        weft.expect(78, "plan", config(weft, BASE + (1 << 18), **forced), says=[
+            f"; no limit would do for tier {tier} (limit 1.00 GiB", ": the device's limit is too small.",
+            "tier device (limit 256 MiB (268697600 bytes)) would have to have at least"])
+        key = "limit" if tier == "disk" else "memory_limit"
+        small = {f"cluster__{tier}": {**there[f"cluster__{tier}"], key: "4KiB"}}
+        weft.expect(78, "plan", config(weft, 1 << 30, **{**forced, **small}), says=[
+            "no limit would do for tier device (limit 1.00 GiB", ": another tier's limit is too small;",
+            f"tier {tier} (limit 4.00 KiB (4096 bytes)) would have to have at least"])
+
+
+@case
 def the_least_limit_is_one_that_fits(weft):
     limit = least(weft, cluster__disk=DISK)
     plan(weft, config(weft, limit, cluster__disk=DISK))

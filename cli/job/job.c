@@ -175,12 +175,27 @@ static enum weft_status watch_launch(const struct weft_job *job, const int fds[N
     return status;
 }
 
-/* Ranks would keep blocks there: a file can be made, on a disk. */
-static enum weft_status check_disk(const struct weft_disk_spec *spec, struct weft_error *err)
+static bool keeps_on_disk(const struct weft_plan *plan)
+{
+    for (int32_t d = 0; d < plan->problem->n_decisions; d++)
+        if (weft_plan_chosen(plan, d)->home == WEFT_HOME_DISK) return true;
+    return false;
+}
+
+enum weft_status weft_job_check_disk(const struct weft_config *config, const struct weft_plan *plan,
+                                     struct weft_error *err)
 {
     struct weft_disk disk;
-    if (!spec->given) return WEFT_OK;
-    WEFT_TRY(weft_disk_open(&weft_disk_calls, spec->path, true, &disk, err));
+    struct weft_error why = {0};
+    const bool is_used = plan != NULL ? keeps_on_disk(plan) : weft_config_uses_disk(config);
+    if (!is_used) return WEFT_OK;
+    const enum weft_status status =
+        weft_disk_open(&weft_disk_calls, config->cluster.disk.path, true, &disk, &why);
+    if (status != WEFT_OK)
+        return weft_fail(err, status, "cluster.disk.path: %s%s", why.text,
+                         plan == NULL ? ""
+                                      : ". The plan keeps state there; another plan needs no disk: "
+                                        "--set 'plan.offload.state=[\"device\"]'");
     weft_disk_close(&disk);
     return WEFT_OK;
 }
@@ -193,7 +208,6 @@ enum weft_status weft_job_check(const struct weft_config *config, struct weft_er
                          "%lld local ranks are more than the %d that one machine can be asked for; "
                          "give -n",
                          (long long)cluster->ranks, WEFT_LAUNCH_MOST_RANKS);
-    WEFT_TRY(check_disk(&cluster->disk, err));
     return cluster->bind ? weft_bind_check((int32_t)cluster->ranks, cluster->threads, err)
                          : WEFT_OK;
 }
@@ -202,6 +216,7 @@ enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *resu
                               struct weft_error *err)
 {
     WEFT_TRY(weft_job_check(job->config, err));
+    WEFT_TRY(weft_job_check_disk(job->config, job->plan, err));
     int fds[N_FILES] = {-1, -1, -1, -1};
     enum weft_status status = make_files(fds, err);
     if (status == WEFT_OK) status = describe(job, fds[DESCRIPTION], err);

@@ -53,6 +53,14 @@ struct weft_job {
 WEFT_MUST_USE enum weft_status weft_job_check(const struct weft_config *config,
                                               struct weft_error *err);
 
+/* Whether a file can be made in the directory of cluster.disk, and lies on a disk there. WEFT_OK
+ * without a look where nothing would use it: `plan` keeps no state there, or, with plan NULL, no
+ * plan of the config may. The errors of weft_disk_open. weft_job_run asks too: with the job's plan,
+ * and with NULL to measure. */
+WEFT_MUST_USE enum weft_status weft_job_check_disk(const struct weft_config *config,
+                                                   const struct weft_plan *plan,
+                                                   struct weft_error *err);
+
 /* Launching side. WEFT_E_LOST names the rank that died; a rank's own error comes back with its
  * status. `result` gets what rank 0 left: a profile (PROFILE) or the text of
  * weft_train_result (TRAIN; read it with weft_job_read_result). */

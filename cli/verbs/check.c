@@ -2,6 +2,7 @@
 
 #include "base/json/json.h"
 #include "cli/command.h"
+#include "cli/job/job.h"
 #include "cli/terminal.h"
 #include "library/session.h"
 #include "runtime/train/train.h"
@@ -33,6 +34,14 @@ static void report_ok(const char *path, const char *missing, struct weft_text *o
                        path, missing);
 }
 
+/* The disk of a config whose ranks are on one machine is this machine's. */
+static enum weft_status check_disk(const struct weft_session *session, struct weft_error *err)
+{
+    const struct weft_cluster *cluster = &session->config->cluster;
+    const bool is_here = cluster->ranks <= cluster->ranks_per_node;
+    return is_here ? weft_job_check_disk(session->config, NULL, err) : WEFT_OK;
+}
+
 /* One file: its own error, so that all files are looked at before the verdict. */
 static enum weft_status check_one(const struct weft_cli *cli, const char *path,
                                   struct weft_text *out, struct findings *found)
@@ -43,6 +52,7 @@ static enum weft_status check_one(const struct weft_cli *cli, const char *path,
     weft_text_init(&missing);
     enum weft_status status = weft_cli_read_config(cli, path, &session, &err);
     if (status == WEFT_OK) status = weft_planner_need(session.config->plan.planner, &err);
+    if (status == WEFT_OK) status = check_disk(&session, &err);
     if (status == WEFT_OK) status = check_times(&session, &missing, &err);
     if (status == WEFT_OK) weft_train_warn_of_lr(&session.config->train);
     if (status == WEFT_OK && cli->print) weft_config_write(session.config, out);

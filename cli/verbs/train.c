@@ -203,6 +203,9 @@ static enum weft_status prepare(const struct weft_cli *cli, struct weft_resumpti
     WEFT_TRY(weft_cli_read_config(cli, from->config, session, err));
     WEFT_TRY(weft_train_check(session->config, err));
     WEFT_TRY(weft_job_check(session->config, err));
+    /* Otherwise the plan says whether a disk is needed, which may be gone. */
+    if (weft_config_state_homes(session->config) == 1 << WEFT_HOME_DISK)
+        WEFT_TRY(weft_job_check_disk(session->config, NULL, err));
     WEFT_TRY(weft_run_directory_check(request, session->config, err));
     return weft_resume_tell(from, session->config, err);
 }
@@ -214,6 +217,7 @@ static enum weft_status decide(const struct weft_cli *cli, const struct weft_res
     WEFT_TRY(stage(cli, from, session, err));
     WEFT_TRY(cli->plan ? weft_session_load(session, cli->plan, err)
                        : weft_resume_plan(from, session, err));
+    WEFT_TRY(weft_job_check_disk(session->config, session->plan, err));
     WEFT_TRY(weft_session_fit_mappings(session, !cli->plan, err));
     if (cli->json || cli->quiet) return WEFT_OK;
     weft_cli_report_init(cli, cli->output, &out);

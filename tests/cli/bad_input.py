@@ -64,8 +64,9 @@ def tiers_that_no_plan_may_use_leave_it_as_it_is(weft):
 
 @case
 def a_disk_that_is_none_is_refused(weft):
+    """Where state is kept there; a run that keeps none there has no use for it."""
     kept = {"state": ["device"], "activations": ["device"]}
-    os.mkdir(weft.path("scratch"))
+    link = {"bandwidth": "1GB/s"}
     weft.write("file", "text")
     for name, says in (("nowhere", "there is no such directory"), ("file", "is not a directory"),
                        ("/dev/shm", "which keeps everything in memory")):
@@ -73,11 +74,16 @@ def a_disk_that_is_none_is_refused(weft):
                 ["stat", "-f", "-c", "%T", name], capture_output=True, text=True,
                 check=False).stdout.strip() != "tmpfs":
             continue
-        path = weft.write("run.json", tiny(cluster__disk={"path": name}, plan__offload=kept))
-        weft.expect(65, "train", path, "--run", "run", says=[name, says])
-    path = weft.write("run.json", tiny(cluster__disk={"path": "scratch"}, plan__offload=kept))
+        there = {"path": name, "limit": "1GB", "read": link, "write": link}
+        path = weft.write("run.json", tiny(cluster__disk=there,
+                                           plan__offload={**kept, "state": ["disk"]}))
+        for verb in ("check",), ("train", "--run", "run"):
+            weft.expect(65, *verb, path, says=["cluster.disk.path: ", name, says])
+        assert not os.path.exists(weft.path("run")), "a run was begun"
+    path = weft.write("run.json", tiny(cluster__disk={"path": "nowhere"}, plan__offload=kept))
+    weft.expect(0, "check", path)
     weft.expect(0, "train", path, "--run", "run", timeout=300)
-    assert os.listdir(weft.path("scratch")) == []
+    assert not os.path.exists(weft.path("nowhere"))
 
 
 @case

@@ -111,4 +111,35 @@ def a_disk_that_fails_ends_all_ranks_and_no_checkpoint(weft):
         same_files(weft, f"{run}/checkpoints/step-8", "whole/checkpoints/step-8")
 
 
+@case
+def a_disk_that_is_gone_is_missed_by_those_that_use_it(weft):
+    """A run that keeps nothing there goes on without it; one that does says what to do."""
+    here = disk(weft)
+    there = {**here, "path": os.path.join(here["path"], "gone")}
+    saves = {"train__checkpoint": {"every": 1, "keep": 8}}
+    unused = weft.write("unused.json", saving(
+        cluster__disk=there, plan__planner="greedy", plan__offload={"activations": ["device"]}, **saves))
+    used = weft.write("used.json", away(there, **saves))
+    os.mkdir(there["path"])
+    for name, config in ("unused", unused), ("used", used):
+        assert "ok" in weft.expect(0, "check", config)
+        weft.expect(0, "train", config, "--run", name, "-q")
+    os.rmdir(there["path"])
+    weft.expect(0, "train", unused, "--run", "fresh", "-q")
+    for name, config in ("unused", unused), ("used", used):
+        copy_step(weft, name, f"{name}-again", 6)
+        for file in "config.json", "plan.json", "profile.json":
+            os.replace(weft.path(f"{name}/{file}"), weft.path(f"{name}-again/{file}"))
+        says = ["cluster.disk.path: ", there["path"]]
+        weft.expect(65, "check", config, says=says)
+        code = 0 if name == "unused" else 65
+        weft.expect(code, "train", "--resume", "--run", f"{name}-again", "-q", says=says * (code > 0))
+    same_files(weft, "unused-again/checkpoints/step-8", "unused/checkpoints/step-8")
+    weft.expect(65, "train", used, "--run", "no", "-q", says=says)
+    assert not os.path.exists(weft.path("no")), "a run was begun"
+    weft.expect(0, "train", "--resume", "--run", "used-again", "-q", "--set",
+                'plan.offload.state=["device"]')
+    same_files(weft, "used-again/checkpoints/step-8", "used/checkpoints/step-8")
+
+
 main(sys.argv[1])

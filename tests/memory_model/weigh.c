@@ -481,6 +481,77 @@ Test(weigh, state_on_the_disk_is_on_the_device_in_its_update_alone)
     finish(&stage);
 }
 
+static int64_t in_tier(const struct weft_weighed_strategy *of, int32_t tier,
+                       enum weft_category category, int32_t slot)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < of->n_holds; i++) {
+        const struct weft_hold *hold = &of->holds[i];
+        const struct weft_life life = {hold->first, hold->last};
+        if (hold->tier == tier && hold->category == category && weft_life_has(life, slot))
+            bytes += hold->bytes;
+    }
+    return bytes;
+}
+
+/* Of one unit of 6000 elements on two ranks, 3000 a rank: 12,000 bytes in f32 are 3 pages, 6,000 in
+ * bf16 are 2. */
+static void check_host_update(enum weft_dtype compute, int32_t n_moments, int64_t state_pages,
+                              int64_t parameter_pages)
+{
+    enum { PAGE = 4096, GRADIENT_PAGES = 3 };
+    struct weft_layer layers[] = {custom_layer("a", 6000, false), custom_layer("b", 500, false)};
+    struct weft_period_rule rule = plain_train;
+    struct weft_weigh_options options = single;
+    struct stage stage = {.model = make_model(layers, 2)};
+    rule.away = true;
+    options.state_keeps = 1 << WEFT_KEEP_DEVICE | 1 << WEFT_KEEP_HOST_UPDATE;
+    options.batch.compute = compute;
+    options.n_moments = n_moments;
+    cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
+    weft_period_destroy(stage.period);
+    cr_assert_eq(weft_period_create(stage.model, stage.shards, &rule, &stage.period, NULL),
+                 WEFT_OK);
+    weigh(&stage, &options);
+    const struct weft_weighed_unit *unit = &stage.weights->units[0];
+    const uint64_t there = weft_weighed_keeps(unit, 1u << WEFT_KEEP_HOST_UPDATE);
+    cr_assert_neq(there, 0);
+    for (int32_t k = 0; k < unit->n_strategies; k++) {
+        if ((there >> k & 1u) == 0) continue;
+        const struct weft_weighed_strategy *it = &unit->strategies[k];
+        for (int32_t s = 0; s < stage.period->n_slots; s++) {
+            cr_assert_eq(in_tier(it, 0, WEFT_CATEGORY_OPTIMIZER_STATE, s), 0);
+            cr_assert_eq(in_tier(it, 1, WEFT_CATEGORY_OPTIMIZER_STATE, s), state_pages * PAGE);
+            cr_assert_eq(in_tier(it, 1, WEFT_CATEGORY_SHARDED_GRADIENTS, s), GRADIENT_PAGES * PAGE);
+            cr_assert_eq(in_tier(it, 1, WEFT_CATEGORY_SHARDED_PARAMETERS, s),
+                         parameter_pages * PAGE);
+        }
+    }
+    finish(&stage);
+}
+
+Test(weigh, an_update_on_the_host_has_master_moments_and_gradient_there)
+{
+    check_host_update(WEFT_F32, 2, 9, 0);
+    check_host_update(WEFT_BF16, 0, 3, 2);
+    check_host_update(WEFT_BF16, 2, 9, 2);
+    check_host_update(WEFT_BF16, 1, 6, 2);
+}
+
+/* Of an element, AdamW: master and moments read and written, the gradient read. */
+Test(weigh, an_update_moves_master_moments_and_gradient)
+{
+    struct weft_weigh_options options = single;
+    cr_assert_eq(weft_weigh_update_bytes(&options), 2 * 12 + 4);
+    options.n_moments = 0;
+    cr_assert_eq(weft_weigh_update_bytes(&options), 2 * 4 + 4);
+    options.batch.compute = WEFT_BF16;
+    options.n_moments = 1;
+    cr_assert_eq(weft_weigh_update_bytes(&options), 2 * 8 + 4 + 2);
+    options.accumulate = WEFT_BF16;
+    cr_assert_eq(weft_weigh_update_bytes(&options), 2 * 8 + 2 + 2);
+}
+
 static void refuse(int64_t parameters, int64_t saved_bytes, int64_t base_bytes, const char *text)
 {
     struct weft_layer layer = custom_layer("wide", parameters, false);

@@ -98,7 +98,9 @@ static int fake_direct(void *context, int fd)
 {
     struct fake_disk *disk = begin_call(context);
     (void)fd;
-    return end_call(disk, is_to_fail(disk, FAKE_DIRECT) ? -1 : 0);
+    const bool fails = is_to_fail(disk, FAKE_DIRECT);
+    disk->direct = !fails;
+    return end_call(disk, fails ? -1 : 0);
 }
 
 static int fake_reserve(void *context, int fd, int64_t bytes)
@@ -173,6 +175,17 @@ static int64_t move_well(struct fake_disk *disk, const struct iovec *pieces, int
     return bytes;
 }
 
+/* As the system refuses it: by sectors of the file and of memory. */
+static bool is_misaligned(const struct fake_disk *disk, const struct iovec *pieces, int n,
+                          int64_t at)
+{
+    bool aligned = at % SECTOR_BYTES == 0;
+    for (int i = 0; i < n; i++)
+        aligned = aligned && (uintptr_t)pieces[i].iov_base % SECTOR_BYTES == 0 &&
+                  pieces[i].iov_len % SECTOR_BYTES == 0;
+    return disk->direct && !aligned;
+}
+
 static int64_t fake_move(struct fake_disk *disk, const struct iovec *pieces, int n, int64_t at,
                          bool reads)
 {
@@ -183,7 +196,9 @@ static int64_t fake_move(struct fake_disk *disk, const struct iovec *pieces, int
         pthread_cond_wait(&disk->changed, &disk->mutex);
         disk->holding--;
     }
-    if (!is_to_fail(disk, reads ? FAKE_READ : FAKE_WRITE))
+    if (is_misaligned(disk, pieces, n, at))
+        errno = EINVAL;
+    else if (!is_to_fail(disk, reads ? FAKE_READ : FAKE_WRITE))
         moved = move_well(disk, pieces, n, at, reads);
     end_call(disk, 0);
     return moved;

@@ -51,6 +51,8 @@ struct fake_disk {
     int fail_with, fails;
     enum fake_call failed; /* the kind that it was */
 
+    bool direct; /* it was asked to go past the page cache: offsets and addresses must be aligned */
+
     uint64_t dice; /* not 0: reads and writes are cut short or interrupted at random */
     enum fake_damage damage;
     int64_t damage_at, damage_beside; /* number of the read or write; bytes to the block beside */

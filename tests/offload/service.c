@@ -6,8 +6,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-enum { MOST_SERVED = 1000 };
+enum { MOST_SERVED = 1000, FREE_NUMBER = -7 /* is served at once, whatever is held */ };
 
 static struct served {
     pthread_mutex_t mutex;
@@ -22,6 +23,7 @@ static enum weft_status serve_number(void *context, int32_t lane, void *request,
 {
     const int number = *(int *)request;
     (void)context;
+    if (number == FREE_NUMBER) return WEFT_OK;
     pthread_mutex_lock(&served.mutex);
     if (lane == 0) served.numbers[served.n++] = number;
     while (served.hold)
@@ -132,6 +134,52 @@ Test(service, a_request_that_hangs_is_named_and_left_behind)
     while (served.released == 0)
         pthread_cond_wait(&served.changed, &served.mutex);
     pthread_mutex_unlock(&served.mutex);
+}
+
+enum { MOST_FED = 30000 };
+
+/* Requests that end at once, for as long as nobody has been told of one that hangs. */
+struct feeder {
+    struct weft_service *service;
+    atomic_bool told;
+    bool exhausted;
+};
+
+static void *feed(void *argument)
+{
+    struct feeder *feeder = argument;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int i = 0; i < MOST_FED; i++) {
+        struct weft_error err = {0};
+        int64_t ticket;
+        if (atomic_load(&feeder->told)) return NULL;
+        if (submit_number(feeder->service, 0, FREE_NUMBER, &ticket, &err) != WEFT_OK) return NULL;
+        nanosleep(&pause, NULL);
+    }
+    feeder->exhausted = true;
+    return NULL;
+}
+
+/* Others that begin and end meanwhile make it no younger. */
+Test(service, the_oldest_request_is_watched)
+{
+    struct weft_error err = {0};
+    struct feeder feeder = {.service = numbers_service(2, MOST_FED + 2, 300000000)};
+    pthread_t thread;
+    int64_t ticket = -1;
+    served.hold = true;
+    cr_assert_eq(submit_number(feeder.service, 0, 41, &ticket, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(pthread_create(&thread, NULL, feed, &feeder), 0);
+    cr_assert_eq(weft_service_wait(feeder.service, 0, ticket, &err), WEFT_E_HANG);
+    cr_assert_str_eq(err.text, "lane 0 hangs at 41");
+    atomic_store(&feeder.told, true);
+    pthread_join(thread, NULL);
+    cr_assert(!feeder.exhausted, "it was told when nothing else began any more");
+    pthread_mutex_lock(&served.mutex);
+    served.hold = false;
+    pthread_cond_broadcast(&served.changed);
+    pthread_mutex_unlock(&served.mutex);
+    weft_service_destroy(feeder.service);
 }
 
 Test(service, what_hangs_does_not_hold_up_the_end)

@@ -313,6 +313,62 @@ Test(problem, items_that_move_state)
     weft_pool_finish(&problem.pool);
 }
 
+/* What layer a saved: down after F:a (3), up before B:a (6). F:b and B:b are 4 and 5. */
+Test(problem, items_that_move_what_a_layer_saved)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_problem_decision decisions[3];
+    struct weft_problem_item items[N_SMALL_ITEMS + 1];
+    static struct weft_problem_strategy saved[] = {
+        {"host", 2, -1, 0, 0, NULL, NULL, WEFT_HOME_HOST, false}};
+    static const char *kinds[] = {"dp", "sdp", "host"};
+    memcpy(decisions, problem.decisions, 2 * sizeof *decisions);
+    memcpy(items, problem.items, N_SMALL_ITEMS * sizeof *items);
+    decisions[2] = (struct weft_problem_decision){"a", 4, 1, saved, -1, 0, true, 0};
+    problem.decisions = decisions;
+    problem.n_decisions = 3;
+    problem.n_strategies++;
+    problem.kinds = kinds;
+    problem.n_kinds = 3;
+    problem.items = items;
+    problem.n_items++;
+    struct weft_item *item = &items[N_SMALL_ITEMS].item;
+    items[N_SMALL_ITEMS] = small_item(2, WEFT_SAVED_DOWN, 1, 4, 4, 100);
+    const struct weft_item down = *item;
+    items[N_SMALL_ITEMS] = small_item(2, WEFT_SAVED_UP, 1, 5, 5, 100);
+    item->acquires = item->may_block = true;
+    const struct weft_item up = *item;
+    struct weft_error err = {0};
+
+    *item = down;
+    cr_assert_eq(weft_problem_check(&problem, "here", &err), WEFT_OK, "%s", err.text);
+    item->last = 5;
+    refused_problem(&problem, "on both sides of its micro-step's turning point");
+    *item = down;
+    item->first = item->last = 5;
+    refused_problem(&problem, "not beside its layer's forward or backward");
+    *item = down;
+    item->first = item->last = 0;
+    refused_problem(&problem, "no layer runs in the slot before its window");
+    *item = down;
+    item->acquires = true;
+    refused_problem(&problem, "acquired up, and released down");
+    *item = up;
+    cr_assert_eq(weft_problem_check(&problem, "here", &err), WEFT_OK, "%s", err.text);
+    item->first = 4;
+    refused_problem(&problem, "on both sides of its micro-step's turning point");
+    *item = up;
+    item->last = 4;
+    item->first = 4;
+    refused_problem(&problem, "not beside its layer's forward or backward");
+    *item = up;
+    item->gather = 1;
+    refused_problem(&problem, "gather is out of range");
+    decisions[2].layer = 1;
+    *item = up;
+    refused_problem(&problem, "not beside its layer's forward or backward");
+}
+
 Test(problem, items)
 {
     struct weft_problem problem = small_problem();

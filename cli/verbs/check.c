@@ -34,7 +34,7 @@ static void report_ok(const char *path, const char *missing, struct weft_text *o
                        path, missing);
 }
 
-/* The disk of a config whose ranks are on one machine is this machine's. */
+/* With all ranks on one machine the disk is taken for this machine's. */
 static enum weft_status check_disk(const struct weft_session *session, struct weft_error *err)
 {
     const struct weft_cluster *cluster = &session->config->cluster;

@@ -64,7 +64,7 @@ def tiers_that_no_plan_may_use_leave_it_as_it_is(weft):
 
 @case
 def a_disk_that_is_none_is_refused(weft):
-    """Where state is kept there; a run that keeps none there has no use for it."""
+    """It is refused if state is kept there; a run that keeps none there has no use for it."""
     kept = {"state": ["device"], "activations": ["device"]}
     link = {"bandwidth": "1GB/s"}
     weft.write("file", "text")

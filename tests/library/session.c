@@ -56,7 +56,7 @@ Test(session, plans_by_ascent_and_takes_its_own_plan)
     weft_session_close(&other);
 }
 
-/* A plan whose file and config agree on a tier's limit: what its rows hold, and a page less. */
+/* Takes a plan that agrees with its config on a tier's limit: its rows' bytes, and a page less. */
 static void takes_within(const char *tier, const char *state, const char *limit)
 {
     struct weft_error err = {0};

@@ -494,7 +494,7 @@ static int64_t in_tier(const struct weft_weighed_strategy *of, int32_t tier,
     return bytes;
 }
 
-/* Of one unit of 6000 elements on two ranks, 3000 a rank: 12,000 bytes in f32 are 3 pages, 6,000 in
+/* One unit has 6000 elements on two ranks, 3000 a rank: 12,000 bytes in f32 are 3 pages, 6,000 in
  * bf16 are 2. */
 static void check_host_update(enum weft_dtype compute, int32_t n_moments, int64_t state_pages,
                               int64_t parameter_pages)
@@ -538,7 +538,7 @@ Test(weigh, an_update_on_the_host_has_master_moments_and_gradient_there)
     check_host_update(WEFT_BF16, 1, 6, 2);
 }
 
-/* Of an element, AdamW: master and moments read and written, the gradient read. */
+/* AdamW, an element: master and moments read and written, the gradient read. */
 Test(weigh, an_update_moves_master_moments_and_gradient)
 {
     struct weft_weigh_options options = single;

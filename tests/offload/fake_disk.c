@@ -175,7 +175,7 @@ static int64_t move_well(struct fake_disk *disk, const struct iovec *pieces, int
     return bytes;
 }
 
-/* As the system refuses it: by sectors of the file and of memory. */
+/* The system refuses it so: by sectors of the file and of memory. */
 static bool is_misaligned(const struct fake_disk *disk, const struct iovec *pieces, int n,
                           int64_t at)
 {

@@ -22,7 +22,7 @@ enum fake_call {
     FAKE_CALLS
 };
 
-/* What happens to one read or write, which says that all is well. */
+/* Damage to one read or write that returns success. */
 enum fake_damage {
     FAKE_NOTHING,
     FAKE_LOST,      /* a write does nothing */
@@ -40,7 +40,7 @@ struct fake_disk {
     unsigned char *bytes;
     int64_t capacity, reserved;
 
-    /* What it is: zero is ext4 with direct input and output, aligned to 512. */
+    /* Its kind; zero is ext4 with direct input and output, aligned to 512. */
     uint64_t file_system;
     int64_t alignment; /* 0: 512; -1: it does not say; -2: it has none */
     bool no_unnamed;   /* it does not know O_TMPFILE */

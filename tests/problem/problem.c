@@ -92,7 +92,7 @@ Test(problem, what_is_held_is_in_a_tier_that_there_is)
     problem.items[0].item.stair_tier = 0;
 }
 
-/* What exceeds its own limit most, not what is most. */
+/* The row that exceeds its own limit most, not the largest row. */
 Test(problem, the_fullest_row_is_by_limit)
 {
     struct weft_problem problem = two_tiers();
@@ -313,8 +313,8 @@ Test(problem, items_that_move_state)
     weft_pool_finish(&problem.pool);
 }
 
-/* What layer a saved: down after F:a (3), up before B:a (6). F:b and B:b are 4 and 5. */
-Test(problem, items_that_move_what_a_layer_saved)
+/* Saved activations of layer a: down after F:a (3), up before B:a (6). F:b and B:b are 4 and 5. */
+Test(problem, items_that_move_saved_activations)
 {
     struct weft_problem problem = small_problem();
     struct weft_problem_decision decisions[3];

@@ -4,7 +4,9 @@
  *     cc gate.c $(pkg-config --cflags --libs weft) -lm -o gate
  *     ./gate gate.json run                       one rank, with checkpoints in run/
  *     weft launch -n 2 ./gate gate.json run train.steps=40     goes on from there with two */
+#define _POSIX_C_SOURCE 200809L /* sigaction */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <weft.h>
@@ -109,9 +111,19 @@ static enum weft_status show(void *context, const struct weft_step *step, struct
     return WEFT_OK;
 }
 
+static struct weft *weft;
+
+/* The run ends with its step, and is saved; further signals are the same request. */
+static void stop(int number)
+{
+    (void)number;
+    weft_stop(weft);
+}
+
 int main(int argc, char **argv)
 {
-    struct weft *weft = NULL;
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+    const struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESTART};
     struct weft_error error = {0};
     struct weft_run_result result = {0};
     if (argc < 3) {
@@ -125,7 +137,12 @@ int main(int argc, char **argv)
     if (status == WEFT_OK) status = weft_make_plan(weft, &error);
     const struct weft_run_settings settings = {
         .directory = argv[2], .on_step = show, .context = weft};
+    for (int i = 0; i < 5 && status == WEFT_OK; i++)
+        sigaction(numbers[i], &action, NULL);
     if (status == WEFT_OK) status = weft_run(weft, &settings, &result, &error);
+    if (status == WEFT_OK && result.stopped)
+        status = weft_fail(&error, WEFT_E_STOPPED, "stopped after step %lld, which is saved",
+                           (long long)result.steps_done);
     if (status != WEFT_OK)
         fprintf(stderr, "gate: %s\n", error.text);
     else if (weft_rank(weft) == 0 && result.step_ns == 0)

@@ -253,8 +253,8 @@ struct weft_run_result {
 /* Collective: trains the config's steps by the plan, which is made when there is none. */
 WEFT_API enum weft_status weft_run(struct weft *weft, const struct weft_run_settings *settings,
                                    struct weft_run_result *out, struct weft_error *error);
-/* Asks the run that is under way, or comes next, to end behind its step; also from a signal
- * handler. */
+/* Asks the run that is under way, or comes next, to end after its step with a checkpoint; also from
+ * a signal handler. All calls until the run has ended are one request, and one rank's counts. */
 WEFT_API void weft_stop(struct weft *weft);
 
 #ifdef __cplusplus

@@ -134,7 +134,7 @@ def the_example_builds_with_what_pkg_config_says(weft):
               weft.path("two"), "train.steps=3", env=env)
     assert "step 3 of 3: loss" in out, out
     lines = len((SOURCE / "examples/gate.c").read_text().splitlines())
-    assert lines < 150, f"the example has {lines} lines"
+    assert lines < 170, f"the example has {lines} lines"
 
 
 @case

@@ -2,8 +2,12 @@
 """The library's example as a person runs it: launch.py WEFT GATE EXAMPLES LIBRARY SANITIZERS.
 TAP."""
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
@@ -29,6 +33,16 @@ def gate(weft, run, *settings, ranks=None, code=0, says=(), config=CONFIG):
     for text in [says] if isinstance(says, str) else says:
         assert text in err, f"{text!r} is not in {err!r}"
     return out.split()[-1] if code == 0 else None
+
+
+def last_step(weft):
+    lines = Path(weft.path("run/metrics.jsonl")).read_text(encoding="utf-8").splitlines(True)
+    return max((json.loads(line)["step"] for line in lines if '"loss"' in line and line.endswith("\n")),
+               default=0)
+
+
+def children_of(pid):
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def losses(out):
@@ -178,6 +192,27 @@ def a_signal_ends_all_ranks(weft):
     process.terminate()
     _, err = process.communicate(timeout=20)
     assert process.returncode == 75 and "stopped by Terminated" in err, (process.returncode, err)
+
+
+@case
+def a_stop_of_a_launched_program_is_saved(weft):
+    """Several signals to the launcher are one request, and so is one to a rank."""
+    for to_rank in (False, True):
+        process = weft.start("launch", "-n", "2", GATE, CONFIG, "run", *ROOM, "train.steps=1000000")
+        end = time.monotonic() + 60
+        while not Path(weft.path("run/metrics.jsonl")).exists() or not last_step(weft):
+            assert process.poll() is None and time.monotonic() < end, "no step was done"
+            time.sleep(0.02)
+        ranks = children_of(process.pid)
+        assert len(ranks) == 2, ranks
+        for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGTERM):
+            os.kill(ranks[1] if to_rank else process.pid, number)
+            time.sleep(0.01)
+        _, err = process.communicate(timeout=60)
+        step = last_step(weft)
+        assert process.returncode == 75 and f"stopped after step {step}, which is saved" in err, err
+        assert f"step-{step}" in os.listdir(weft.path("run/checkpoints"))
+        shutil.rmtree(weft.path("run"))
 
 
 main(sys.argv[1])

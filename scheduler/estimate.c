@@ -74,28 +74,102 @@ static enum weft_status place_published(struct run *run, const char *name, struc
     return planner->decide(&run->problem, &options, &run->candidate, &outcome, err);
 }
 
-static int64_t best_within(struct run *run, const int32_t *strategies, int64_t limit_bytes,
-                           int32_t *rule)
+/* The step time of a rule is the same with any limit of a stretch. */
+struct stretch {
+    int64_t low, high, ns;
+};
+enum { MOST_STRETCHES = 32 };
+
+/* Stretches of each rule under one reading. */
+struct stretches {
+    int32_t n_rules; /* that differ: without gathers all are the first */
+    int32_t n[WEFT_LIST_RULES];
+    struct stretch of[WEFT_LIST_RULES][MOST_STRETCHES];
+};
+
+static void begin_stretches(const struct run *run, const int32_t *strategies,
+                            struct stretches *stretches)
 {
+    const struct weft_digest *table = run->table;
+    memset(stretches->n, 0, sizeof stretches->n);
+    stretches->n_rules = 1;
+    for (int32_t i = 0; i < table->n_gathers; i++)
+        if (weft_item_active(&run->problem.items[table->gathers[i]].item, strategies))
+            stretches->n_rules = WEFT_LIST_RULES;
+}
+
+static bool is_known(const struct stretches *stretches, int32_t rule, int64_t limit_bytes,
+                     int64_t *ns)
+{
+    for (int32_t i = 0; i < stretches->n[rule]; i++) {
+        const struct stretch *it = &stretches->of[rule][i];
+        if (limit_bytes < it->low || limit_bytes > it->high) continue;
+        *ns = it->ns;
+        return true;
+    }
+    return false;
+}
+
+/* The step time by one rule within a limit; -1 where nothing fits. */
+static int64_t step_within(struct run *run, struct stretches *stretches, const int32_t *strategies,
+                           int32_t rule, int64_t limit_bytes)
+{
+    int64_t ns = 0;
+    if (is_known(stretches, rule, limit_bytes, &ns)) return ns;
     run->problem.tiers[0].limit_bytes = limit_bytes;
-    return weft_list_best(run->list, strategies, rule);
+    ns = weft_list_place(run->list, strategies, weft_list_rules[rule], NULL, NULL);
+    if (stretches->n[rule] < MOST_STRETCHES)
+        stretches->of[rule][stretches->n[rule]++] =
+            (struct stretch){weft_list_used(run->list), limit_bytes, ns};
+    return ns;
+}
+
+/* The step time by the best rule, the first of those that are as fast. */
+static int64_t best_within(struct run *run, struct stretches *stretches, const int32_t *strategies,
+                           int64_t limit_bytes, int32_t *rule)
+{
+    int64_t best_ns = -1;
+    for (int32_t i = 0; i < stretches->n_rules; i++) {
+        const int64_t ns = step_within(run, stretches, strategies, i, limit_bytes);
+        if (ns < 0 || (best_ns >= 0 && ns >= best_ns)) continue;
+        best_ns = ns;
+        *rule = i;
+    }
+    return best_ns;
+}
+
+/* Any rule is as fast as that within the limit; rules that need no placement are asked first. */
+static bool is_fast_within(struct run *run, struct stretches *stretches, const int32_t *strategies,
+                           int64_t limit_bytes, int64_t enough_ns)
+{
+    for (int known = 1; known >= 0; known--) {
+        for (int32_t i = 0; i < stretches->n_rules; i++) {
+            int64_t ns;
+            if (is_known(stretches, i, limit_bytes, &ns) != known) continue;
+            if (!known) ns = step_within(run, stretches, strategies, i, limit_bytes);
+            if (ns >= 0 && ns <= enough_ns) return true;
+        }
+    }
+    return false;
 }
 
 /* The least limit, to a thousandth, within which lists place the policies as fast as with any; the
- * step there in *ns. */
-static int64_t enough_memory(struct run *run, const int32_t *strategies, int64_t *ns)
+ * step there in *ns and by which rule. */
+static int64_t enough_memory(struct run *run, const int32_t *strategies, int64_t *ns, int32_t *rule)
 {
+    struct stretches stretches;
     int64_t low = 0, high = run->table->most_bytes;
-    *ns = best_within(run, strategies, high, NULL);
+    begin_stretches(run, strategies, &stretches);
+    *ns = best_within(run, &stretches, strategies, high, rule);
     int64_t enough_ns = *ns + (int64_t)((double)*ns * MATTERS);
     while (high - low > high / 1000) {
         int64_t middle = low + (high - low) / 2;
-        int64_t middle_ns = best_within(run, strategies, middle, NULL);
-        if (middle_ns >= 0 && middle_ns <= enough_ns)
+        if (is_fast_within(run, &stretches, strategies, middle, enough_ns))
             high = middle;
         else
             low = middle;
     }
+    (void)best_within(run, &stretches, strategies, high, rule);
     return high;
 }
 
@@ -104,17 +178,18 @@ static enum weft_status place_fastest(struct run *run, struct weft_error *err)
 {
     struct weft_candidate *out = &run->candidate;
     int64_t ns[READINGS], bytes[READINGS];
-    int32_t rule = 0;
+    int32_t rules[READINGS] = {0};
+    const bool same = memcmp(run->readings[0], run->readings[1],
+                             (size_t)run->problem.n_decisions * sizeof *run->readings[0]) == 0;
     if (!run->table) WEFT_TRY(weft_digest_create(&run->problem, &run->table, err));
     if (!run->list) WEFT_TRY(weft_list_create(run->table, &run->list, err));
-    for (int i = 0; i < READINGS; i++)
-        bytes[i] = enough_memory(run, run->readings[i], &ns[i]);
-    int best = (double)ns[1] * (1 + MATTERS) < (double)ns[0] ? 1 : 0;
+    for (int i = 0; i < (same ? 1 : READINGS); i++)
+        bytes[i] = enough_memory(run, run->readings[i], &ns[i], &rules[i]);
+    int best = !same && (double)ns[1] * (1 + MATTERS) < (double)ns[0] ? 1 : 0;
     take_policies(run, best);
-    ns[0] = best_within(run, out->strategies, bytes[best], &rule);
-    if (ns[0] >= 0)
-        ns[0] = weft_list_place(run->list, out->strategies, weft_list_rules[rule], out->moves,
-                                &out->n_moves);
+    run->problem.tiers[0].limit_bytes = bytes[best];
+    ns[0] = weft_list_place(run->list, out->strategies, weft_list_rules[rules[best]], out->moves,
+                            &out->n_moves);
     run->problem.tiers[0].limit_bytes = INT64_MAX;
     return ns[0] >= 0 ? WEFT_OK : weft_fail(err, WEFT_E_INTERNAL, "an estimate: nothing fits");
 }

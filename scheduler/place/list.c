@@ -257,20 +257,21 @@ static bool gather_fits(struct weft_list *list, int32_t item)
     const struct weft_item *it = &weft_list_item(list, item)->item;
     const struct weft_list_tier *tier = &list->tiers[it->stair_tier];
     const int64_t *least = list->least + weft_list_stair_at(list, it);
-    int64_t most = list->limit - it->stair_bytes;
+    const int64_t bytes = it->stair_bytes;
     bool reserved = is_reserved(list, it);
-    if (it->stair_bytes == 0) return true;
-    if (it->last == list->slot) return reserved || tier->row <= most;
+    if (bytes == 0) return true;
+    if (it->last == list->slot) return reserved || weft_list_holds(list, tier->row + bytes);
     if (list->blocked[item] > list->slot) return false;
     for (int32_t r = reserved ? it->last - 1 : it->last; r > list->slot; r--) {
-        if (least[r] > most) {
+        if (!weft_list_holds(list, least[r] + bytes)) {
             list->blocked[item] = r < it->last ? r + 1 : r;
             return false;
         }
     }
-    if (tier->row > most) return false;
+    if (!weft_list_holds(list, tier->row + bytes)) return false;
     /* With bytes reserved in the next slot, it is counted there whether launched now or then. */
-    return (it->last == list->slot + 1 && reserved) || tier->next_row <= most;
+    return (it->last == list->slot + 1 && reserved) ||
+           weft_list_holds(list, tier->next_row + bytes);
 }
 
 /* The gather of the earliest deadline that may start on a lane now. Behind one that does not fit
@@ -297,16 +298,17 @@ static int32_t early_gather(struct weft_list *list, int32_t lane)
 }
 
 /* What the next slot has too much, in the tier where that is most; at most 0 where it fits. */
-static int64_t excess_of_next(const struct weft_list *list)
+static int64_t excess_of_next(struct weft_list *list)
 {
     int64_t most = list->tiers[0].next_row;
     for (int32_t tier = 1; tier < list->n_tiers; tier++)
         if (list->tiers[tier].next_row > most) most = list->tiers[tier].next_row;
+    (void)weft_list_holds(list, most);
     return most - list->limit;
 }
 
 /* The next slot fits, and is not to wait for reductions. */
-static bool may_begin_next(const struct weft_list *list)
+static bool may_begin_next(struct weft_list *list)
 {
     int32_t next = list->slot + 1;
     if (excess_of_next(list) > 0) return false;
@@ -404,10 +406,40 @@ static void feed_all(struct weft_list *list)
         feed(list, k);
 }
 
+/* One lane moves, and nothing computes: blocks that are put go on one after the other. */
+static bool is_alone(const struct weft_list *list)
+{
+    return list->n_lanes == WEFT_LANE_FIRST + 1 && !list->has_chains &&
+           !weft_lanes_busy(&list->lanes, WEFT_LANE_COMPUTE);
+}
+
+/* Passes the ends of blocks until so many are over, all at once: of many small blocks this is most
+ * of the work. */
+static void drain(struct weft_list *list, int32_t k, int32_t n_done)
+{
+    struct weft_list_lane *lane = &list->moving[k];
+    while (lane->n_done < n_done) {
+        const int32_t item = lane->item[lane->n_done];
+        if (!lane->begun) weft_lanes_start(&list->lanes, k, weft_list_item(list, item)->block_ns);
+        const int64_t left = list->lanes.left[k];
+        if (left > 0) list->lanes.now_ns += (left - 1) / WEFT_RATE_ONE + 1;
+        list->lanes.left[k] = 0;
+        lane->begun = false;
+        lane->n_done++;
+        list->done[item]++;
+        list->done_ns[item] = list->lanes.now_ns;
+    }
+    serve(list);
+}
+
 /* Until so many blocks of a lane are over. Other lanes are given work meanwhile: what is put on
  * them later in the slot would begin as soon as they are idle. */
 static void wait_for(struct weft_list *list, int32_t lane, int32_t n_done, bool feeds)
 {
+    if (is_alone(list)) {
+        drain(list, lane, n_done);
+        return;
+    }
     while (list->moving[lane].n_done < n_done) {
         pass(list);
         if (feeds) feed_all(list);
@@ -530,6 +562,7 @@ static void wait_for_due(struct weft_list *list)
     if (several) put_late(list, true);
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         int64_t from_ns = list->lanes.now_ns;
+        if (is_alone(list)) drain(list, k, list->moving[k].upto[list->slot]);
         while (list->moving[k].n_done < list->moving[k].upto[list->slot]) {
             pass(list);
             if (several) put_late(list, true);
@@ -570,7 +603,10 @@ int64_t weft_list_place(struct weft_list *list, const int32_t *strategies,
     weft_work_spend(list->work, 80 * (int64_t)table->n_slots + 12 * (int64_t)table->n_blocks);
     weft_list_begin(list, strategies, rule, moves);
     for (int32_t r = 0; r < weft_list_tier_at(list, list->n_tiers); r++)
-        if (list->least[r] > list->limit) return -1;
+        if (!weft_list_holds(list, list->least[r])) {
+            list->used = 0; /* no less would do */
+            return -1;
+        }
     for (list->slot = 0; list->slot < table->n_slots; list->slot++) {
         weft_list_begin_waits(list);
         begin_slot(list);
@@ -580,6 +616,11 @@ int64_t weft_list_place(struct weft_list *list, const int32_t *strategies,
     }
     if (n_moves) *n_moves = list->n_moves;
     return list->lanes.now_ns + weft_problem_agreements_ns(table->problem);
+}
+
+int64_t weft_list_used(const struct weft_list *list)
+{
+    return list->used;
 }
 
 int64_t weft_list_best(struct weft_list *list, const int32_t *strategies, int32_t *rule)

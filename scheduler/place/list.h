@@ -31,6 +31,9 @@ const struct weft_list_wait *weft_list_waits(const struct weft_list *list);
 int64_t weft_list_place(struct weft_list *list, const int32_t *strategies,
                         struct weft_list_rule rule, struct weft_move *moves, int32_t *n_moves);
 
+/* With any limit from this one to that of the last placement, that would have been the same. */
+int64_t weft_list_used(const struct weft_list *list);
+
 /* The best of all rules: its step time, or -1; *rule is set when it is not NULL. */
 int64_t weft_list_best(struct weft_list *list, const int32_t *strategies, int32_t *rule);
 

@@ -96,6 +96,7 @@ static void reserve(struct weft_list *list, int32_t item)
         n--;
     if (n > room / it->stair_bytes) n = room / it->stair_bytes;
     if (n <= 0) return;
+    (void)weft_list_holds(list, list->least[last] + n * it->stair_bytes);
     list->reserved_bytes[last] += n * it->stair_bytes;
     list->least[last] += n * it->stair_bytes;
 }
@@ -164,6 +165,7 @@ void weft_list_begin(struct weft_list *list, const int32_t *strategies, struct w
     list->strategies = strategies;
     list->moves = moves;
     list->limit = weft_digest_limit_bytes(list->table);
+    list->used = 0;
     list->gather_within = rule.gather_within;
     list->launch = rule.launch;
     list->order = rule.order;

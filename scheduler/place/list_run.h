@@ -53,6 +53,7 @@ struct weft_list {
     const int32_t *strategies;
     struct weft_move *moves; /* or NULL */
     int64_t limit;
+    int64_t used; /* the least limit at which all that fitted so far would have fitted */
     struct weft_lanes lanes;
     struct weft_list_lane moving[WEFT_MOST_LANES]; /* but compute */
     int32_t n_lanes;
@@ -79,6 +80,14 @@ static inline const struct weft_problem_item *weft_list_item(const struct weft_l
                                                              int32_t item)
 {
     return &list->table->problem->items[item];
+}
+
+/* True when the bytes are within the limit. */
+static inline bool weft_list_holds(struct weft_list *list, int64_t bytes)
+{
+    if (bytes > list->limit) return false;
+    if (bytes > list->used) list->used = bytes;
+    return true;
 }
 
 /* Where the rows of a tier are, and of an item's. */

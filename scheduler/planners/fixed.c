@@ -1,9 +1,11 @@
 #include "scheduler/planners/fixed.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "scheduler/planners/rule.h"
+#include "scheduler/planners/runs.h"
 
 const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT] = {
     [WEFT_POLICY_DP] = {.planner = "all-dp",
@@ -20,40 +22,30 @@ const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT] = {
                           .gather = WEFT_GATHER_ONE_AHEAD},
 };
 
-/* qsort has no context, so the key travels with the move. */
-struct keyed {
-    int32_t launch, kind, deadline, index;
-    struct weft_move move;
-};
-
-static int compare(const void *a, const void *b)
-{
-    const struct keyed *x = a, *y = b;
-    if (x->launch != y->launch) return x->launch < y->launch ? -1 : 1;
-    if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
-    if (x->deadline != y->deadline) return x->deadline < y->deadline ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
 void weft_moves_sort(const struct weft_problem *problem, struct weft_move *moves, int32_t n_moves)
 {
-    struct keyed *keyed = calloc((size_t)n_moves + 1, sizeof *keyed);
-    if (!keyed) return;
-    for (int32_t k = 0; k < n_moves; k++) {
+    struct weft_move_run *runs = calloc((size_t)n_moves + 1, sizeof *runs);
+    struct weft_move *sorted = malloc(((size_t)n_moves + 1) * sizeof *sorted);
+    int32_t n_runs = 0, n = 0;
+    for (int32_t k = 0; runs && sorted && k < n_moves; k++) {
         const struct weft_item *item = &problem->items[moves[k].item].item;
         bool gathers = item->acquires;
         bool blocks = gathers && moves[k].slot > item->last;
         int32_t launch = moves[k].launch > item->first ? moves[k].launch : item->first;
-        keyed[k] = (struct keyed){.launch = gathers ? moves[k].slot : launch,
-                                  .kind = blocks ? -1 : gathers,
-                                  .deadline = gathers ? item->last : moves[k].slot,
-                                  .index = k,
-                                  .move = moves[k]};
+        weft_move_runs_add(runs, &n_runs,
+                           (struct weft_move_run){.launch = gathers ? moves[k].slot : launch,
+                                                  .kind = blocks ? -1 : gathers,
+                                                  .deadline = gathers ? item->last : moves[k].slot,
+                                                  .index = k,
+                                                  .begin = k,
+                                                  .n = 1});
     }
-    qsort(keyed, (size_t)n_moves, sizeof *keyed, compare);
-    for (int32_t k = 0; k < n_moves; k++)
-        moves[k] = keyed[k].move;
-    free(keyed);
+    weft_move_runs_sort(runs, n_runs);
+    for (int32_t r = 0; r < n_runs; n += runs[r++].n)
+        memcpy(sorted + n, moves + runs[r].begin, (size_t)runs[r].n * sizeof *moves);
+    if (n == n_moves) memcpy(moves, sorted, (size_t)n * sizeof *moves);
+    free(sorted);
+    free(runs);
 }
 
 static enum weft_status choose(const struct weft_fixed_rule *rule,

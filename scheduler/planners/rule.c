@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "program/trace.h"
 #include "scheduler/digest/digest.h"
+#include "scheduler/planners/runs.h"
 
 struct weft_draft_move {
     int32_t launch, is_gather, index;
@@ -483,12 +484,27 @@ static enum weft_status defer_within(struct weft_draft *draft, int64_t limit_byt
     return WEFT_OK;
 }
 
-static int compare_moves(const void *a, const void *b)
+static enum weft_status sort_moves(struct weft_draft *draft, struct weft_error *err)
 {
-    const struct weft_draft_move *x = a, *y = b;
-    if (x->launch != y->launch) return x->launch < y->launch ? -1 : 1;
-    if (x->is_gather != y->is_gather) return x->is_gather < y->is_gather ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
+    struct weft_move_run *runs = calloc((size_t)draft->n_moves + 1, sizeof *runs);
+    struct weft_draft_move *sorted = malloc(((size_t)draft->n_moves + 1) * sizeof *sorted);
+    int32_t n_runs = 0, n = 0;
+    for (int32_t k = 0; runs && sorted && k < draft->n_moves; k++) {
+        const struct weft_draft_move *move = &draft->moves[k];
+        weft_move_runs_add(runs, &n_runs,
+                           (struct weft_move_run){.launch = move->launch,
+                                                  .kind = move->is_gather,
+                                                  .index = move->index,
+                                                  .begin = k,
+                                                  .n = 1});
+    }
+    weft_move_runs_sort(runs, n_runs);
+    for (int32_t r = 0; r < n_runs; n += runs[r++].n)
+        memcpy(sorted + n, draft->moves + runs[r].begin, (size_t)runs[r].n * sizeof *sorted);
+    if (n == draft->n_moves) memcpy(draft->moves, sorted, (size_t)n * sizeof *sorted);
+    free(sorted);
+    free(runs);
+    return n == draft->n_moves ? WEFT_OK : weft_fail_memory(err, "a rule's moves");
 }
 
 /* No reduction is due later than what stands behind it on its lane, as the plan will have it
@@ -585,7 +601,7 @@ static void move_between_tiers(struct weft_draft *draft)
 enum weft_status weft_draft_end(struct weft_draft *draft, struct weft_error *err)
 {
     move_between_tiers(draft);
-    qsort(draft->moves, (size_t)draft->n_moves, sizeof *draft->moves, compare_moves);
+    WEFT_TRY(sort_moves(draft, err));
     clamp_reductions(draft);
     (void)weft_draft_peak(draft, NULL);
     WEFT_TRY(weft_rule_check_rows(draft->problem, draft->planner, draft->rows, err));

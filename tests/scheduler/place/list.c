@@ -233,3 +233,47 @@ Test(list, gathers_that_a_rule_launches_behind_their_window_block)
     }
     cr_assert_gt(n_blocking, 0);
 }
+
+/* Limits from used to that of the placement, all others of a row of random ones. */
+Test(list, a_placement_is_the_same_down_to_what_it_used)
+{
+    int32_t n_same = 0, n_below = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct random_case random;
+        struct weft_digest *table = NULL;
+        struct weft_list *list = NULL;
+        random_case_init(&random, seed);
+        srand((unsigned)seed + 1);
+        cr_assert_eq(weft_digest_create(random.stages.problem, &table, NULL), WEFT_OK);
+        cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
+        struct weft_move *moves = calloc((size_t)table->n_blocks + 1, sizeof *moves);
+        struct weft_move *again = calloc((size_t)table->n_blocks + 1, sizeof *again);
+        const int64_t least = table->least_bytes, most = table->most_bytes;
+        for (int i = 0; i < 3 * WEFT_LIST_RULES; i++) {
+            const struct weft_list_rule rule = weft_list_rules[i % WEFT_LIST_RULES];
+            const int64_t limit = least + (most - least) / 8 * (rand() % 9);
+            int32_t n_moves = 0, n_again = 0;
+            with_limit(table, limit);
+            int64_t ns = weft_list_place(list, table->leanest, rule, moves, &n_moves);
+            const int64_t used = weft_list_used(list);
+            cr_assert(used >= 0 && used <= limit, "used %lld of %lld", (long long)used,
+                      (long long)limit);
+            n_below += used < limit;
+            for (int k = 0; k < 4 && ns >= 0; k++) {
+                with_limit(table, k == 0 ? used : used + (limit - used) / 4 * k);
+                cr_assert_eq(weft_list_place(list, table->leanest, rule, again, &n_again), ns);
+                cr_assert_eq(n_again, n_moves);
+                for (int32_t m = 0; m < n_moves; m++)
+                    cr_assert(again[m].item == moves[m].item && again[m].slot == moves[m].slot &&
+                              again[m].launch == moves[m].launch);
+                n_same++;
+            }
+        }
+        free(moves);
+        free(again);
+        weft_list_destroy(list);
+        weft_digest_destroy(table);
+        random_case_finish(&random);
+    }
+    cr_assert(n_same > 1000 && n_below > 200, "%d and %d", n_same, n_below);
+}

@@ -75,7 +75,7 @@ static const struct weft_field device_fields[] = {
      "share of the peak that layers reach"},
     {"type", WEFT_FIELD_CHOICE, AT(weft_device_spec, type), "\"cpu\"", 0, 0, devices, NULL,
      "what ranks train on; `strict` is a CPU for tests of Weft itself, which works as late as may "
-     "be; `cuda` is a GPU: it needs the module weft_cuda.so, and has never run on one yet"},
+     "be; `cuda` is a GPU: it needs the module weft_cuda.so (docs/gpu.md)"},
 };
 static const struct weft_field_table device_table = {
     "device",

@@ -282,6 +282,6 @@ SECTIONS = {"doctor": doctor, "kernels": kernels, "sanitizer": sanitized, "produ
 NEVER = {
     "peer access and NVLink": "no section looks at them yet",
     "loopback": "there is no communicator of virtual ranks yet",
-    "tiers": "they are planned on no GPU yet",
+    "tiers": "plans for a GPU use no tier yet",
     "speed of whole runs beside PyTorch and llm.c": "products and kernels are timed, and no training of a full model",
 }

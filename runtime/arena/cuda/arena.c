@@ -1,5 +1,5 @@
 /* The arena of the device "cuda": cells of the GPU's memory. What the host has in it goes by the
- * mailbox of the stream. Never run on a GPU yet: tests run it over doubles. */
+ * mailbox of the stream. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

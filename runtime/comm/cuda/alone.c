@@ -1,5 +1,5 @@
 /* The communicator of a single rank on a GPU: what a collective of one does, by kernels on the
- * channel's stream. In the module of the device "cuda". Never run on a GPU yet. */
+ * channel's stream. In the module of the device "cuda". */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * NCCL puts the work of a group on its stream by a thread of its own, so whoever issues asks until
  * that is done before anything else is put behind it; and so when a link begins and ends. All
  * functions are of the one thread that issues. From its first failure on a link is aborted and
- * every call of it gives that failure again. Never run on a GPU yet. */
+ * every call of it gives that failure again. */
 #ifndef WEFT_RUNTIME_COMM_NCCL_LIBRARY_H
 #define WEFT_RUNTIME_COMM_NCCL_LIBRARY_H
 

@@ -1,7 +1,6 @@
 /* The GPU of a process: which one, and its clock. A stream's stamps are events with a time; the
  * anchor is one whose time is known on the host's clock too, made anew every two seconds, because
- * CUDA tells differences in single precision. Never run on a GPU yet: tests run it over the doubles
- * of tests/emulation. */
+ * CUDA tells differences in single precision. */
 #ifndef WEFT_RUNTIME_DEVICE_CUDA_GPU_H
 #define WEFT_RUNTIME_DEVICE_CUDA_GPU_H
 

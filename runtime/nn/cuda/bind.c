@@ -33,8 +33,7 @@ static enum weft_status open_library(struct weft_nn_cuda *cuda, const char *gemm
 static void describe_products(struct weft_nn_cuda *cuda, const struct weft_error *unopened)
 {
     const bool failed = unopened->status != WEFT_OK;
-    snprintf(cuda->description, sizeof cuda->description,
-             "%s kernels of a GPU (%s), never run on a GPU yet%s%.400s%.400s",
+    snprintf(cuda->description, sizeof cuda->description, "%s kernels of a GPU (%s)%s%.400s%.400s",
              cuda->plain ? "plain" : "own", cuda->machine->name,
              cuda->library != NULL ? "; products by "
              : failed              ? "; products too, for "

@@ -1,6 +1,6 @@
 /* The back end for GPUs: kernels of this folder put on the stream that a call is given, over the
- * machine that it is opened with. Never run on a GPU yet; tests run it on an emulated one
- * (tests/emulation).
+ * machine that it is opened with. Tests without a GPU run it on an
+ * emulated one (tests/emulation).
  *
  * "own" multiplies by tiles of our own and attends by tensor cores; with a library (library.h) it
  * multiplies instead; "plain" computes everything in

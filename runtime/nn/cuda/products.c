@@ -1,7 +1,7 @@
 /* Products by cuBLASLt, the one file that knows its header. The library is opened when somebody
  * asks for it, and never needed. Sums are fp32 of operands as they are: no TF32, no splitting of k
  * but with fp32 parts that are added in a fixed order; so bits repeat for one algorithm, version
- * and kind of GPU. Never run on a GPU yet. */
+ * and kind of GPU. */
 #include "runtime/nn/cuda/products.h"
 
 #include <cublasLt.h>

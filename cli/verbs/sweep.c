@@ -256,7 +256,7 @@ static enum weft_status execute(struct work *work, const struct weft_sweep_curve
     return status;
 }
 
-/* What was measured before the sweep was stopped. */
+/* Results that were kept before the sweep was stopped. */
 static bool find_run(struct work *work, struct weft_hash key, struct weft_sweep_point *point)
 {
     struct weft_text text;

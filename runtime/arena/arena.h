@@ -1,10 +1,9 @@
-/* An arena is the memory of one tier that a rank trains with: pages, taken at once, and addresses
- * that its shape maps to them. Several addresses may be of one page, and what nothing maps is a
- * guard that nobody may touch, as are the pages on both sides of the arena. What happens in it is
- * work on a stream, at addresses that the device alone reads and writes through: whoever issues
- * work computes with them and never looks there. A back end is a const table of functions found by
- * name; "cpu" is always built: a file of shared memory, which other ranks of the machine may map
- * too. */
+/* An arena is a rank's memory in one tier: pages, allocated at once, and addresses that its shape
+ * maps to them. Several addresses may share a page. Unmapped addresses and the pages on both sides
+ * of the arena are guards: an access to them is an error. Only work on a stream reads and writes
+ * the arena. The issuing thread computes with addresses and never dereferences them. A back end is
+ * a const table of functions found by name. "cpu" is always built: a file of shared memory, which
+ * other ranks of the machine may map. */
 #ifndef WEFT_RUNTIME_ARENA_ARENA_H
 #define WEFT_RUNTIME_ARENA_ARENA_H
 
@@ -33,7 +32,7 @@ struct weft_arena_mapping {
     int64_t first_page, n_pages;
 };
 
-/* Which addresses are of which pages. */
+/* The pages of all addresses. */
 struct weft_arena_shape {
     int64_t span_bytes; /* of addresses, whole pages */
     int64_t page_bytes; /* a multiple of the system's page */
@@ -44,7 +43,7 @@ struct weft_arena_shape {
     int64_t n_mappings; /* 0: page after page, all of them */
 };
 
-/* The shape of `bytes` one behind the other, in the system's pages; no shape, which is refused, if
+/* The shape of `bytes` one after another, in the system's pages; no shape, which is refused, if
  * there are none, or more than can be counted. */
 struct weft_arena_shape weft_arena_whole(int64_t bytes);
 
@@ -54,7 +53,7 @@ WEFT_MUST_USE enum weft_status weft_arena_open(const char *name, int fd, struct 
                                                struct weft_error *err);
 void weft_arena_close(struct weft_arena *arena); /* unmaps; accepts NULL */
 
-/* Zeroed memory, of which every page is there. At most once before weft_arena_unmap. A stretch of
+/* Zeroed memory with every page in place. At most once before weft_arena_unmap. A stretch of
  * large pages' size keeps them if `at` and its place in memory are equal modulo their size.
  * WEFT_E_SYSTEM names the limit that is in the way; then nothing is mapped. */
 WEFT_MUST_USE enum weft_status weft_arena_map(struct weft_arena *arena,

@@ -2,7 +2,7 @@
  * collectives in the same order on one stream, the channel. Offsets are of the arena and equal on
  * all ranks. A back end is a const table of functions; "local" (ranks of one machine over shared
  * memory) is always built and is the oracle: sums over ranks are taken in rank order, in fp32,
- * whatever the dtype and the block (numerics.md).
+ * for every dtype and block (numerics.md).
  */
 #ifndef WEFT_RUNTIME_COMM_COMM_H
 #define WEFT_RUNTIME_COMM_COMM_H

@@ -1,8 +1,8 @@
-/* A device holds and runs: streams are in-order queues of work, events order work between streams.
+/* A device executes work: streams are in-order queues of it, events order work between streams.
  * A back end is a const table of functions found by name; "cpu" is always built: a stream is a
  * worker thread, work is a function call.
  *
- * Under the virtual clock work is really done, but time is what the program predicts: a stream's
+ * Under the virtual clock work is really done, but time is as the program predicts: a stream's
  * clock advances by the declared nanoseconds, events carry the time at which they were recorded,
  * and a wait takes the later of the two. Streams that contend slow one another as base/lanes.h
  * says. A trace is then exact on any machine. */

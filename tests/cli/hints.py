@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is advised can be done, and a file of another program is called what it is."""
+"""Advice can be followed, and a config of another program is named."""
 import os
 import shutil
 import sys

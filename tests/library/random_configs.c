@@ -47,7 +47,7 @@ static void open_session(uint64_t seed, const char *override, struct weft_sessio
     OK(weft_session_stage(session, NULL, &err));
 }
 
-/* What a file of it says, and that it says the same once it is read. */
+/* The text of a file, checked to be equal after it is read again. */
 static void check_file(struct weft_session *session)
 {
     struct weft_text text, again;
@@ -94,7 +94,7 @@ static void check_time(const struct weft_session *session)
     weft_trace_destroy(trace);
 }
 
-/* What holds of a plan by any planner. */
+/* Holds for a plan of any planner. */
 static void check_plan(struct weft_session *session, int64_t bound_ns)
 {
     const struct weft_plan *plan = session->plan;

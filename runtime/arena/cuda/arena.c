@@ -1,5 +1,5 @@
-/* The arena of the device "cuda": cells of the GPU's memory. What the host has in it goes by the
- * mailbox of the stream. */
+/* The arena of the device "cuda": cells of the GPU's memory. The host exchanges values with it by
+ * the stream's mailbox. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

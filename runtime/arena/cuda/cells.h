@@ -1,6 +1,6 @@
 /* A cell is physical memory of a GPU under one handle, whole pages of 2 MiB. CUDA maps a handle
  * only from its beginning, so pages are cut into cells wherever a stretch of the shape begins or
- * ends: every stretch is whole cells then, one mapped behind the other. Addresses are reserved
+ * ends: every stretch is whole cells then, one mapped after the other. Addresses are reserved
  * once, with a guard on both sides; what no stretch covers stays unmapped. */
 #ifndef WEFT_RUNTIME_ARENA_CUDA_CELLS_H
 #define WEFT_RUNTIME_ARENA_CUDA_CELLS_H

@@ -1,6 +1,7 @@
 /* The communicator of several GPUs: AllGather by NCCL, and sums over ranks by an exchange of slices
  * and a kernel that adds them up in rank order, so that they have the bits of "local". Ranks meet,
- * exchange and give up by "local" too, whose arenas stay empty. In the module of the device "cuda". */
+ * exchange and give up by a "local" communicator with empty arenas. It is in the module of the
+ * device "cuda". */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -70,7 +70,7 @@ static float sum_of(enum weft_dtype dtype, int64_t element)
     return rounded_to(dtype, sum);
 }
 
-/* Where a piece lies, which must be inside. */
+/* The place of a piece, which must be inside. */
 static unsigned char *memory_of(int32_t rank, const struct weft_nccl_pieces *pieces, int32_t member,
                                 int32_t piece, int64_t bytes)
 {

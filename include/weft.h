@@ -1,13 +1,13 @@
-/* libweft plans and trains models inside a memory limit. This is its one header.
+/* libweft plans and trains models within a memory limit. This is its only header.
  *
- * A struct weft holds one run: layers of the caller's own, a config, a plan, a rank's share of the
- * machine. One process is one rank. `weft launch -n N PROGRAM` starts N that find each other; a
- * program that is started by itself is rank 0 of 1. Functions marked collective are called by every
- * rank, in the same order and with the same arguments.
+ * A struct weft holds one run: the caller's layer kinds, a config, a plan, a rank's share of the
+ * machine. One process is one rank. `weft launch -n N PROGRAM` starts N ranks that find each other.
+ * A program that is started alone is rank 0 of 1. Every rank calls the functions marked collective,
+ * in the same order and with the same arguments.
  *
- * What fails returns a status other than WEFT_OK and says in *error (which may be NULL) what, where
- * and what would work. The library prints nothing, starts no process, takes no signal and never
- * exits. One thread at a time uses a struct weft; weft_stop alone may come from anywhere. */
+ * A function that fails returns a status other than WEFT_OK. It writes the fault, its place and a
+ * cure to *error, which may be NULL. The library prints nothing, starts no process, takes no signal
+ * and never exits. Only one thread at a time may use a struct weft, except for weft_stop. */
 #ifndef WEFT_H
 #define WEFT_H
 
@@ -32,7 +32,7 @@ extern "C" {
 #define WEFT_PRINTF(form, first)
 #endif
 
-/* X(enumerator, exit code, short text). Exit codes are those of sysexits.h where it has one. */
+/* X(enumerator, exit code, short text). Exit codes follow sysexits.h if it has a fitting one. */
 #define WEFT_STATUS_MAP(X)                                                                         \
     X(OK, 0, "ok")                                                                                 \
     X(E_ENVIRONMENT, 1, "failed check of the environment")                                         \
@@ -62,9 +62,9 @@ enum { WEFT_ERROR_TEXT_BYTES = 4092 };
 
 struct weft_error {
     enum weft_status status;
-    int exit_code;                    /* that a program should end with: of the status */
+    int exit_code;                    /* of the status, for the program to end with */
     char text[WEFT_ERROR_TEXT_BYTES]; /* empty while status is WEFT_OK */
-    int of_rank; /* 0, or 1 + the rank that met what all ranks return; the text names it */
+    int of_rank; /* 1 + the rank where an error of all ranks began, named in the text; or 0 */
 };
 
 WEFT_API int weft_status_exit_code(enum weft_status status);
@@ -74,25 +74,26 @@ WEFT_API const char *weft_status_text(enum weft_status status); /* never NULL */
 WEFT_API enum weft_status weft_fail(struct weft_error *error, enum weft_status status,
                                     const char *format, ...) WEFT_PRINTF(3, 4);
 
-/* Progress and warnings go here, and nowhere without it (NULL). From any thread; one a process. */
+/* The sink of progress and warnings; without one (NULL) they are dropped. It is called from any
+ * thread. A process has one sink. */
 enum weft_log_level { WEFT_LOG_DEBUG, WEFT_LOG_INFO, WEFT_LOG_WARNING, WEFT_LOG_LEVEL_COUNT };
 typedef void weft_log_fn(void *context, enum weft_log_level level, const char *text);
 WEFT_API void weft_log_set_sink(weft_log_fn *sink, void *context);
 
-/* Layers of the caller's own. A kind is what {"type": ..., "hidden": ...} means in a config. It
- * reads rows of `hidden` numbers and gives rows of `outputs`, T = samples * seq_len of them on a
- * rank in a micro-step; it is neither the first layer nor the last, which gives the loss. */
+/* The caller's layers. A kind defines {"type": ..., "hidden": ...} of a config. It reads rows of
+ * `hidden` numbers and writes rows of `outputs` numbers: T = samples * seq_len rows in a micro-step
+ * of a rank. It is neither the first layer nor the last one, which computes the loss. */
 
 enum weft_dtype { WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_DTYPE_COUNT };
 enum weft_init { WEFT_INIT_ZERO, WEFT_INIT_ONE, WEFT_INIT_NORMAL, WEFT_INIT_COUNT };
 enum { WEFT_LAYER_TENSORS = 12, WEFT_KIND_KEYS = 8 }; /* the most that a layer has */
 
-struct weft_layer_facts { /* what a layer is asked about */
+struct weft_layer_facts { /* the layer that a function is asked about */
     const char *name;     /* "h.3" */
     int64_t hidden;
     const int64_t *keys; /* values of the kind's own keys, in its order */
     int64_t samples, seq_len;
-    enum weft_dtype dtype; /* of what flows, of weights and of input and output gradients */
+    enum weft_dtype dtype; /* of rows, of weights and of input and output gradients */
     bool frozen;           /* its parameters are not trained */
 };
 
@@ -100,7 +101,7 @@ struct weft_layer_tensor {
     const char *name;      /* "weight"; in checkpoints it is LAYER.weight. Copied */
     int64_t rows, columns; /* row-major [rows, columns]; columns 0: a vector [rows] */
     enum weft_init init;
-    double init_std; /* of WEFT_INIT_NORMAL, whose mean is 0 */
+    double init_std; /* of WEFT_INIT_NORMAL, with mean 0 */
     bool decays;     /* weight decay applies */
 };
 
@@ -117,11 +118,11 @@ struct weft_layer_needs { /* of one micro-step on one rank; zeroed before they a
     double forward_flops, backward_flops;             /* 2 a multiply-add */
 };
 
-/* Pointers are aligned to 64 bytes but for tensors and gradients, which are to their elements. All
- * of what is written must be written, and nothing else. */
+/* Tensors and gradients are aligned to their elements, all other pointers to 64 bytes. A function
+ * must write every element of its outputs, and nothing more. */
 struct weft_layer_call {
     struct weft_layer_facts facts;
-    int64_t rows, outputs;                   /* T, and width of what flows out */
+    int64_t rows, outputs;                   /* T, and the width of output rows */
     const void *tensors[WEFT_LAYER_TENSORS]; /* dtype, in the order of the shape */
     const void *input;                       /* [T, hidden] */
     void *output;                            /* [T, outputs]: forward writes it */
@@ -144,10 +145,10 @@ struct weft_layer_kind {
     const char *type; /* letters, digits, "_": none of Weft's own */
     const struct weft_kind_key *keys;
     int32_t n_keys;
-    uint32_t dtypes; /* 1u << WEFT_F32 ...: those that it computes in */
+    uint32_t dtypes; /* 1u << WEFT_F32 ...: it can compute in these */
     void *context;   /* handed to the functions, which may be called from any thread */
-    /* Functions of their arguments alone: asked any number of times. facts' samples, seq_len and
-     * dtype are 0 for `shape`. */
+    /* Results depend on the arguments alone, and are asked for any number of times. For `shape` the
+     * facts' samples, seq_len and dtype are 0. */
     enum weft_status (*shape)(void *context, const struct weft_layer_facts *facts,
                               struct weft_layer_shape *out, struct weft_error *error);
     enum weft_status (*needs)(void *context, const struct weft_layer_facts *facts,
@@ -162,30 +163,30 @@ struct weft_layer_kind {
 
 struct weft;
 
-/* The version of the library that runs; WEFT_VERSION is that of this header. */
+/* The version of the loaded library. WEFT_VERSION is the version of this header. */
 WEFT_API const char *weft_version(void);
-/* Finds out which rank this is. WEFT_E_ENVIRONMENT under a launcher that is not Weft's. */
+/* Finds the rank of this process. WEFT_E_ENVIRONMENT under another launcher than Weft's. */
 WEFT_API enum weft_status weft_open(struct weft **out, struct weft_error *error);
 WEFT_API void weft_close(struct weft *weft); /* accepts NULL */
 WEFT_API int32_t weft_rank(const struct weft *weft);
 WEFT_API int32_t weft_ranks(const struct weft *weft);
 
-/* Before the config. The kind and its strings are referred to: they must outlive `weft`.
- * WEFT_E_USAGE when it is incomplete or its type is taken. */
+/* Call it before the config is read. `weft` refers to the kind and its strings, so they must
+ * outlive it. WEFT_E_USAGE if the kind is incomplete or its type is taken. */
 WEFT_API enum weft_status weft_add_kind(struct weft *weft, const struct weft_layer_kind *kind,
                                         struct weft_error *error);
 
-/* A solver for the planner `ilp`: gets what weft-solve reads from its standard input, a whole
- * program each time, and gives what that writes to its standard output, from malloc. Without one
- * the planner ascends by itself, which proves a little less. */
+/* A solver for the planner `ilp`. It gets the standard input of weft-solve, a whole program each
+ * time, and returns the standard output in memory from malloc. Without a solver the planner uses
+ * dual ascent alone, which proves a little less. */
 typedef enum weft_status weft_solve_text_fn(void *context, const char *question, size_t length,
                                             char **answer, struct weft_error *error);
 WEFT_API void weft_set_solver(struct weft *weft, weft_solve_text_fn *solve, void *context);
 
-/* The config, from a file or from JSON text whose paths are relative to `directory` (NULL: the
- * working directory). `overrides` are n "path.key=value". Launched ranks are as many as were
- * launched, whatever cluster.ranks says. What an earlier config led to is forgotten.
- * WEFT_E_NO_INPUT, WEFT_E_DATA with everything that is wrong, WEFT_E_USAGE of an override. */
+/* Reads the config from a file, or from JSON text with paths relative to `directory` (NULL: the
+ * working directory). `overrides` are n strings "path.key=value". The number of launched ranks
+ * replaces cluster.ranks. The plan and profile of an earlier config are dropped. WEFT_E_NO_INPUT,
+ * WEFT_E_DATA with all faults, WEFT_E_USAGE for an override. */
 WEFT_API enum weft_status weft_read_config(struct weft *weft, const char *path,
                                            const char *const *overrides, int32_t n,
                                            struct weft_error *error);
@@ -193,49 +194,48 @@ WEFT_API enum weft_status weft_take_config(struct weft *weft, const char *json,
                                            const char *directory, const char *const *overrides,
                                            int32_t n, struct weft_error *error);
 
-/* For who writes layers: compares the backward of every supplied layer of the config with
- * differences of its forward, on random numbers in f32, on up to 256 elements of the input and of
- * each tensor; looks whether all of what must be written is, nothing beside it, and whether
- * gradients are added to where that is asked for. Calls the layers' functions some thousand times,
- * on this rank alone, with the batch of the config: a small one is enough. WEFT_E_NUMERIC names the
- * layer, the tensor and the worst element. */
+/* Checks the caller's layers of the config. Compares backward with differences of forward, on
+ * random f32 numbers, for up to 256 elements of the input and of each tensor. Checks that all
+ * outputs are written and nothing more, and that gradients are accumulated on request. Calls the
+ * layers' functions some thousand times, on this rank alone, with the batch of the config; a small
+ * one is enough. WEFT_E_NUMERIC names the layer, the tensor and the worst element. */
 WEFT_API enum weft_status weft_check_layers(struct weft *weft, struct weft_error *error);
 
-/* Collective: measures this machine; plans are made with that from now on. */
+/* Collective: measures this machine. Later plans use the new profile. */
 WEFT_API enum weft_status weft_measure_machine(struct weft *weft, struct weft_error *error);
 
-/* Collective: rank 0 plans and hands the plan to all. Measures first when the config has neither
- * cluster.profile nor figures of the device. WEFT_E_INFEASIBLE says what would fit. */
+/* Collective: rank 0 plans and shares the plan with all ranks. Measures first if the config has
+ * neither cluster.profile nor figures of the device. WEFT_E_INFEASIBLE names a limit that fits. */
 WEFT_API enum weft_status weft_make_plan(struct weft *weft, struct weft_error *error);
-/* A plan that was made for this config and its profile, here or by `weft plan`; WEFT_E_DATA for any
- * other. Its memory limit counts, unless an override gave another. Every rank takes it. Collective
- * where the machine must be measured first. */
+/* Takes a plan for this config and its profile, made here or by `weft plan`. WEFT_E_DATA for any
+ * other. The plan's memory limit counts unless an override gives one. Every rank calls it. It is
+ * collective if the machine must be measured first. */
 WEFT_API enum weft_status weft_take_plan(struct weft *weft, const char *json,
                                          struct weft_error *error);
 
-/* JSON of the resolved config, of the profile that the plan was made with, and of the plan. NULL
- * when there is none, or no memory. Until the next call with `weft`, whose they are. */
+/* JSON of the resolved config, of the plan's profile, and of the plan. NULL if there is none, or no
+ * memory. `weft` owns the text, which is valid until the next call with it. */
 WEFT_API const char *weft_config_json(struct weft *weft);
 WEFT_API const char *weft_profile_json(struct weft *weft);
 WEFT_API const char *weft_plan_json(struct weft *weft);
 
-struct weft_step { /* behind each step; equal on all ranks but for the times */
+struct weft_step { /* told after each step; only the times differ between ranks */
     int64_t step, steps, tokens;
     double loss, norm, lr; /* norm: of the gradient before clipping; negative: not needed */
     int64_t step_ns, exposed_ns;
 };
 
-struct weft_run_settings { /* zeroed: the usual */
-    /* As that of `weft train --run`: rank 0 writes config, plan, profile, metrics.jsonl (a line a
-     * step, evaluation and checkpoint) and result.json there, checkpoints/ holds what
-     * train.checkpoint asks for, and the run goes on from its latest one. NULL: nothing is written.
-     */
+struct weft_run_settings { /* zero selects the defaults */
+    /* The run directory, as of `weft train --run`. Rank 0 writes config, plan, profile,
+     * metrics.jsonl (a line for each step, evaluation and checkpoint) and result.json. checkpoints/
+     * holds the checkpoints by train.checkpoint; the run goes on from the latest one. NULL: nothing
+     * is written. */
     const char *directory;
-    const char *resume; /* RUN/checkpoints/step-N to begin with, when there is none; or NULL */
-    /* As that of `weft train --from`: a run, checkpoint or safetensors file whose parameters alone
-     * a run begins with that has no checkpoint; or NULL. Without `resume`. */
+    const char *resume; /* RUN/checkpoints/step-N to start from if there is none yet; or NULL */
+    /* As of `weft train --from`: a run, a checkpoint or a safetensors file. A run without a
+     * checkpoint starts with its parameters alone. NULL for none; not together with `resume`. */
     const char *from;
-    /* Anything but WEFT_OK ends the run with it. */
+    /* A status other than WEFT_OK ends the run with that status. */
     enum weft_status (*on_step)(void *context, const struct weft_step *step,
                                 struct weft_error *error);
     void *context;
@@ -247,14 +247,14 @@ struct weft_run_result {
     double first_loss, last_loss;        /* of the steps of this call; NaN if none was left */
     int64_t step_ns, predicted_step_ns;  /* a median, 0 if none was left; the plan's */
     int64_t memory_bytes, planned_bytes; /* of this rank, 0 if no step was left; the plan's */
-    char fingerprint[33]; /* of the bits of all parameters: equal runs have equal ones */
+    char fingerprint[33];                /* of the bits of all parameters: equal for equal runs */
 };
 
-/* Collective: trains the config's steps by the plan, which is made when there is none. */
+/* Collective: trains the config's steps by the plan. Makes a plan first if there is none. */
 WEFT_API enum weft_status weft_run(struct weft *weft, const struct weft_run_settings *settings,
                                    struct weft_run_result *out, struct weft_error *error);
-/* Asks the run that is under way, or comes next, to end after its step with a checkpoint; also from
- * a signal handler. All calls until the run has ended are one request, and one rank's counts. */
+/* Asks the current or the next run to end after its step with a checkpoint. A signal handler may
+ * call it. All calls until the run has ended are one request, and one rank's call is enough. */
 WEFT_API void weft_stop(struct weft *weft);
 
 #ifdef __cplusplus

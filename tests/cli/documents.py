@@ -24,8 +24,6 @@ NOT_RUN = {"make": "`make demo` measures this machine for half a minute; cli-ver
 # Planned for half a minute or more: compared only with `slow`.
 SLOW = ("weft plan configs/runs/gpt2-xl.json", "weft sweep configs/runs/gpt-tiny-host.json", "weft train",
         "weft plan configs/runs/gpt-10m.json")
-# README shows `verify` of the plan that docs/usage.md makes.
-BEFORE = {"weft verify plan.json": "weft plan configs/runs/gpt3-13b.json --memory-limit 40GiB -o plan.json"}
 
 
 def blocks():
@@ -87,8 +85,6 @@ def pasted_outputs_are_printed(weft):
         if first_with(NOT_RUN, command) or not output or bool(first_with(SLOW, command)) != slow:
             continue
         try:
-            if command in BEFORE:
-                run(weft, BEFORE[command])
             told = run(weft, command)
             (compare_labels if first_with(MEASURED, command) else compare_words)(told, output)
             compared += 1

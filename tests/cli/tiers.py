@@ -31,18 +31,18 @@ def result_of(weft, run):
         return json.load(file)
 
 
-def command_of_readme():
-    """The flags of README's plan with state on the host."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("\\\n", " ")
-    lines = [line for line in text.split("## State in other tiers")[1].splitlines()
+def command_of_usage():
+    """The flags of docs/usage.md's plan with state on the host."""
+    text = (ROOT / "docs/usage.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line for line in text.split("## Offloaded state")[1].splitlines()
              if line.startswith("    $ weft plan ")]
     assert len(lines) == 1, lines
     return shlex.split(lines[0])[3:]
 
 
 @case
-def the_run_of_readmes_plan_fits(weft):
-    config, *flags = command_of_readme()
+def the_run_of_the_documented_plan_fits(weft):
+    config, *flags = command_of_usage()
     out = weft.expect(0, "train", str(ROOT / config), *flags, "--set", "train.steps=1", "--set",
                       "train.checkpoint.at_end=false", "--run", "run", timeout=200)
     result = result_of(weft, "run")

@@ -241,6 +241,15 @@ static enum weft_status find_feasible(struct weft_session *session,
     return WEFT_OK;
 }
 
+/* What follows is the plan of one period of several, with a best and a bound of its own. Not where
+ * the whole plan is itself a part of larger work. */
+static void watch_period(struct weft_watch *watch, int32_t period, int32_t n, int64_t begun_ns)
+{
+    if (watch == NULL) return;
+    weft_watch_part(watch, "plan", "period", period, n, begun_ns);
+    weft_watch_plan(watch, 0, 0, watch->share);
+}
+
 /* Plans every period that the config leaves open and keeps the fastest that fits. Those that can
  * fit share the budget, and what one leaves of its part the others have. */
 static enum weft_status plan_variants(struct weft_session *session,
@@ -255,13 +264,18 @@ static enum weft_status plan_variants(struct weft_session *session,
     enum weft_status status = find_feasible(session, variants, n, feasible, &n_left, err);
     const int64_t left = weft_budget_left(options->budget);
     const int64_t greedy_units = left / WEFT_GREEDY_PART / (n_left > 1 ? n_left : 1) + 1;
+    struct weft_watch *watch = session->watch;
+    const bool shows_periods = watch != NULL && watch->parts == 0;
+    const int64_t begun_ns = shows_periods ? watch->begun_ns : 0;
     for (int32_t v = 0; v < n && status == WEFT_OK; v++) {
         struct weft_schedule_options own = *options;
+        if (shows_periods) watch_period(watch, v, n, begun_ns);
         own.budget = weft_budget_part(options->budget, 1.0 / (n_left > 1 ? n_left : 1));
         own.greedy_units = greedy_units; /* whatever the periods before left, or took */
         n_left -= feasible[v];
         status = plan_variant(session, &own, &variants[v], &best, &refusals[v], err);
     }
+    if (shows_periods) watch_period(watch, 0, 0, begun_ns);
     if (best.plan != NULL) {
         weft_session_drop_plan(session);
         weft_stages_finish(&session->stages);

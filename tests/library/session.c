@@ -231,3 +231,43 @@ Test(session, drops_a_plan_for_another)
     cr_assert_null(session.program);
     weft_session_close(&session);
 }
+
+/* What a watch has shown so far. */
+static struct {
+    int64_t part, parts, best_ns, n_parts;
+} shown_state;
+
+static void note_shown(struct weft_watch *watch)
+{
+    if (watch->what == NULL) return;
+    cr_assert_str_eq(watch->what, "plan");
+    if (watch->parts == 0) return;
+    cr_assert_str_eq(watch->part_noun, "period");
+    cr_assert_geq(watch->part, shown_state.part, "periods go forward");
+    if (watch->part > shown_state.part) shown_state.best_ns = 0;
+    shown_state.n_parts += watch->part > shown_state.part || shown_state.parts == 0;
+    if (shown_state.best_ns > 0 && watch->best_ns > 0)
+        cr_assert_leq(watch->best_ns, shown_state.best_ns, "the best gets no worse in a period");
+    shown_state.part = watch->part;
+    shown_state.parts = watch->parts;
+    if (watch->best_ns > 0) shown_state.best_ns = watch->best_ns;
+}
+
+static int64_t no_time(void)
+{
+    return 1;
+}
+
+Test(session, progress_says_which_period_is_planned)
+{
+    struct weft_watch watch = {.look = note_shown, .now_ns = no_time};
+    struct weft_session session = open_session("train.clip_norm=0");
+    struct weft_error err = {0};
+    session.watch = &watch;
+    cr_assert_eq(weft_session_plan(&session, NULL, &err), WEFT_OK, "%s", err.text);
+    cr_assert_gt(shown_state.parts, 1);
+    cr_assert_eq(shown_state.n_parts, shown_state.parts);
+    cr_assert(watch.parts == 0 && watch.what == NULL, "all are over");
+    session.watch = NULL;
+    weft_session_close(&session);
+}

@@ -16,9 +16,7 @@ enum {
     QUESTIONS_MAGIC = 20240522, /* llm.c's multiple-choice questions: no text, and no stream */
     /* llm.c's magics are days; no text begins with the bytes of one, of which the fourth is 1. */
     FIRST_DAY = 20230101,
-    LAST_DAY = 20391231,
-    PIECE_BYTES = 65536,
-    HASHED_PIECES = 1024
+    LAST_DAY = 20391231
 };
 
 /* Forms of token files: GPT-2's tokens and Llama 3's. */
@@ -69,25 +67,27 @@ static int64_t read_int32(const unsigned char *bytes)
     return value <= INT32_MAX ? (int64_t)value : (int64_t)value - (INT64_C(1) << 32);
 }
 
-/* A token file says how many tokens it has, and its length must say the same. */
+/* The length gives the number of tokens, and the header has its lower 32 bits. */
 static enum weft_status read_header(struct weft_corpus *corpus, const struct form *form,
                                     const unsigned char *header, int64_t length,
                                     struct weft_error *err)
 {
-    int64_t version = read_int32(header + 4), tokens = read_int32(header + 8);
-    int64_t bytes = HEADER_BYTES + form->token_bytes * tokens;
+    int64_t version = read_int32(header + 4);
+    uint32_t said = (uint32_t)read_int32(header + 8);
+    int64_t bytes = length - HEADER_BYTES, tokens = bytes / form->token_bytes;
     if (version != form->version) {
         return weft_fail(err, WEFT_E_DATA,
                          "%s: a token file of magic %" PRId64 " and version %" PRId64
                          ": version %" PRId64 " (%d-bit tokens) is what can be read",
                          corpus->path, form->magic, version, form->version, 8 * form->token_bytes);
     }
-    if (tokens < 0 || length != bytes) {
+    if (bytes % form->token_bytes != 0 || (uint32_t)tokens != said) {
         return weft_fail(err, WEFT_E_DATA,
-                         "%s: its header says %" PRId64 " tokens, which is %" PRId64
+                         "%s: its header says %" PRIu32 " tokens%s, which is %" PRId64
                          " bytes with the header, but the file has %" PRId64
                          ": it was cut short or damaged, so make it again",
-                         corpus->path, tokens, bytes, length);
+                         corpus->path, said, tokens > UINT32_MAX ? " (modulo 2^32)" : "",
+                         HEADER_BYTES + form->token_bytes * (int64_t)said, length);
     }
     corpus->tokens = tokens;
     corpus->first_byte = HEADER_BYTES;
@@ -159,33 +159,55 @@ static enum weft_status find_form(struct weft_corpus *corpus, const char *key, i
     return read_as_bytes(corpus, length, err);
 }
 
+static enum weft_status open_file(struct weft_corpus *corpus, const char *key, struct stat *status,
+                                  struct weft_error *err)
+{
+    /* Opening a pipe would wait for a writer. */
+    corpus->fd = open(corpus->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (corpus->fd < 0) return fail_file(corpus->path, key, errno, err);
+    if (fstat(corpus->fd, status) != 0) return fail_file(corpus->path, key, errno, err);
+    if (S_ISREG(status->st_mode)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s is not a plain file: samples are read from all over it, so write the "
+                     "data to one",
+                     corpus->path);
+}
+
 enum weft_status weft_corpus_open(const char *path, const char *key, enum weft_data_format format,
                                   int64_t vocab, struct weft_corpus *out, struct weft_error *err)
 {
     struct weft_corpus corpus = {.path = path, .vocab = vocab};
     struct stat status;
-    /* Opening a pipe would wait for a writer. */
-    corpus.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (corpus.fd < 0) return fail_file(path, key, errno, err);
-    enum weft_status result = WEFT_OK;
-    if (fstat(corpus.fd, &status) != 0) {
-        result = fail_file(path, key, errno, err);
-    } else if (!S_ISREG(status.st_mode)) {
-        result = weft_fail(err, WEFT_E_DATA,
-                           "%s is not a plain file: samples are read from all over it, so write "
-                           "the data to one",
-                           path);
-    } else if (format == WEFT_DATA_BYTES) {
-        result = read_as_bytes(&corpus, status.st_size, err);
-    } else {
-        result = find_form(&corpus, key, status.st_size, err);
+    enum weft_status result = open_file(&corpus, key, &status, err);
+    if (result == WEFT_OK) {
+        corpus.device = status.st_dev;
+        corpus.inode = status.st_ino;
+        result = format == WEFT_DATA_BYTES ? read_as_bytes(&corpus, status.st_size, err)
+                                           : find_form(&corpus, key, status.st_size, err);
     }
     if (result != WEFT_OK) {
-        close(corpus.fd);
+        weft_corpus_close(&corpus);
         return result;
     }
     *out = corpus;
     return WEFT_OK;
+}
+
+enum weft_status weft_corpus_reopen(struct weft_corpus *corpus, const char *key,
+                                    struct weft_error *err)
+{
+    struct stat status;
+    enum weft_status result = open_file(corpus, key, &status, err);
+    int64_t length = corpus->first_byte + corpus->tokens * corpus->token_bytes;
+    if (result == WEFT_OK && (status.st_dev != corpus->device || status.st_ino != corpus->inode ||
+                              status.st_size != length)) {
+        result = weft_fail(err, WEFT_E_DATA,
+                           "%s is another file than when the run began, or has another length "
+                           "(%" PRId64 " bytes, not %" PRId64 "). Put it back and start again",
+                           corpus->path, (int64_t)status.st_size, length);
+    }
+    if (result != WEFT_OK) weft_corpus_close(corpus);
+    return result;
 }
 
 void weft_corpus_close(struct weft_corpus *corpus)
@@ -198,11 +220,12 @@ static enum weft_status fail_token(const struct weft_corpus *corpus, int64_t at,
                                    struct weft_error *err)
 {
     return weft_fail(err, WEFT_E_DATA,
-                     "%s: token %" PRId64 " is %" PRId64
+                     "%s: token %" PRId64 " is %" PRId64 ", at byte %" PRId64
                      ", and the model has a vocabulary of %" PRId64
                      ": set vocab to more than the largest token, or use the tokenizer that the "
                      "model is for",
-                     corpus->path, at, token, corpus->vocab);
+                     corpus->path, at, token, corpus->first_byte + at * corpus->token_bytes,
+                     corpus->vocab);
 }
 
 enum weft_status weft_corpus_read(const struct weft_corpus *corpus, int64_t at, int64_t n,
@@ -231,16 +254,24 @@ enum weft_status weft_corpus_read(const struct weft_corpus *corpus, int64_t at, 
     return WEFT_OK;
 }
 
-enum weft_status weft_corpus_check(const struct weft_corpus *corpus, struct weft_error *err)
+/* Number of piece i of `n` that are taken of all: the first, the last, and at even distances. */
+static int64_t find_piece(int64_t i, int64_t n, int64_t all)
 {
-    enum { COUNT = PIECE_BYTES / 4 };
+    return n == all || n == 1 ? i : i * (all - 1) / (n - 1);
+}
+
+enum weft_status weft_corpus_check(const struct weft_corpus *corpus, int64_t pieces,
+                                   struct weft_error *err)
+{
+    int64_t count = WEFT_CORPUS_CHECKED_BYTES / corpus->token_bytes;
+    int64_t all = (corpus->tokens + count - 1) / count, n = pieces < all ? pieces : all;
     if (corpus->text) return WEFT_OK;
-    int32_t *tokens = malloc(PIECE_BYTES);
+    int32_t *tokens = malloc((size_t)count * sizeof *tokens);
     if (tokens == NULL) return weft_fail_memory(err, "a look at the data");
     enum weft_status status = WEFT_OK;
-    for (int64_t at = 0; at < corpus->tokens && status == WEFT_OK; at += COUNT) {
-        int64_t n = corpus->tokens - at < COUNT ? corpus->tokens - at : COUNT;
-        status = weft_corpus_read(corpus, at, n, tokens, err);
+    for (int64_t i = 0; i < n && status == WEFT_OK; i++) {
+        int64_t at = find_piece(i, n, all) * count, left = corpus->tokens - at;
+        status = weft_corpus_read(corpus, at, left < count ? left : count, tokens, err);
     }
     free(tokens);
     return status;
@@ -258,21 +289,19 @@ static enum weft_status hash_piece(const struct weft_corpus *corpus, int64_t at,
     return WEFT_OK;
 }
 
-enum weft_status weft_corpus_hash(const struct weft_corpus *corpus, struct weft_hash *out,
-                                  struct weft_error *err)
+enum weft_status weft_corpus_hash(const struct weft_corpus *corpus, int64_t pieces,
+                                  struct weft_hash *out, struct weft_error *err)
 {
+    enum { PIECE = WEFT_CORPUS_HASHED_BYTES };
     int64_t bytes = corpus->first_byte + corpus->tokens * corpus->token_bytes;
-    int64_t pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
-    int64_t hashed = pieces < HASHED_PIECES ? pieces : HASHED_PIECES;
+    int64_t all = (bytes + PIECE - 1) / PIECE, n = pieces < all ? pieces : all;
     struct weft_hash hash = {(uint64_t)bytes, (uint64_t)corpus->token_bytes};
-    unsigned char *buffer = malloc(sizeof hash + PIECE_BYTES);
+    unsigned char *buffer = malloc(sizeof hash + PIECE);
     if (buffer == NULL) return weft_fail_memory(err, "the hash of the data");
     enum weft_status status = WEFT_OK;
-    for (int64_t i = 0; i < hashed && status == WEFT_OK; i++) {
-        int64_t piece = hashed == pieces ? i : i * (pieces - 1) / (hashed - 1);
-        int64_t at = piece * PIECE_BYTES;
-        int64_t n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
-        status = hash_piece(corpus, at, n, buffer, &hash, err);
+    for (int64_t i = 0; i < n && status == WEFT_OK; i++) {
+        int64_t at = find_piece(i, n, all) * PIECE, left = bytes - at;
+        status = hash_piece(corpus, at, left < PIECE ? left : PIECE, buffer, &hash, err);
     }
     free(buffer);
     if (status == WEFT_OK) *out = hash;

@@ -10,6 +10,7 @@
 struct weft_data {
     struct weft_corpora corpora;
     enum weft_data_part part;
+    bool shares;           /* the held-out part is one of the training data's files */
     int64_t first, length; /* of the part, in tokens of the corpora */
     int64_t sample_tokens; /* that the model reads; the one behind them is a target too */
     int64_t seq_len;
@@ -43,9 +44,9 @@ static enum weft_status take_part(struct weft_data *data, const struct weft_trai
     int64_t held = 0;
     if (train->validation.data == NULL)
         held = (int64_t)((double)data->corpora.tokens * train->validation.share);
-    bool shares = data->part == WEFT_DATA_HELD_OUT && train->validation.data == NULL;
-    data->first = shares ? data->corpora.tokens - held : 0;
-    data->length = shares                             ? held
+    data->shares = data->part == WEFT_DATA_HELD_OUT && train->validation.data == NULL;
+    data->first = data->shares ? data->corpora.tokens - held : 0;
+    data->length = data->shares                       ? held
                    : data->part == WEFT_DATA_TRAINING ? data->corpora.tokens - held
                                                       : data->corpora.tokens;
     if (data->length > data->sample_tokens) return WEFT_OK;
@@ -54,9 +55,9 @@ static enum weft_status take_part(struct weft_data *data, const struct weft_trai
                      " (the sequence and the one behind it): use a longer file%s or a smaller "
                      "train.seq_len",
                      data->corpora.path, data->length, data->corpora.text ? "bytes" : "tokens",
-                     held == 0 ? ""
-                     : shares  ? " held out"
-                               : " that are not held out",
+                     held == 0      ? ""
+                     : data->shares ? " held out"
+                                    : " that are not held out",
                      data->sample_tokens + 1, held == 0 ? "" : ", another train.validation.share");
 }
 
@@ -161,12 +162,23 @@ bool weft_data_is_text(const struct weft_data *data)
     return data->corpora.text;
 }
 
-enum weft_status weft_data_check(const struct weft_data *data, struct weft_error *err)
+enum weft_status weft_data_check(struct weft_data *data, struct weft_error *err)
 {
     return weft_corpora_check(&data->corpora, err);
 }
 
-enum weft_status weft_data_hash(const struct weft_data *data, struct weft_hash *out,
+enum weft_status weft_data_apart(const struct weft_data *training, const struct weft_data *held_out,
+                                 struct weft_error *err)
+{
+    const struct weft_corpora_part trained = {&training->corpora, training->first,
+                                              training->first + training->length};
+    /* A share belongs to the corpora of the training data. */
+    const struct weft_corpora *of = held_out->shares ? &training->corpora : &held_out->corpora;
+    const struct weft_corpora_part held = {of, held_out->first, held_out->first + held_out->length};
+    return weft_corpora_apart(&trained, &held, err);
+}
+
+enum weft_status weft_data_hash(struct weft_data *data, struct weft_hash *out,
                                 struct weft_error *err)
 {
     struct weft_hash whole;

@@ -1,7 +1,7 @@
-/* Data are samples of a corpus, or of several as one (corpora.h). Which tokens make sample i of
- * step s is a function of (seed, s, i), independent of ranks and of how a step is cut into
- * micro-steps. Held-out data are another file, or the last share of the same one, which training
- * then never reads; their samples lie at even distances and are the same at every evaluation. */
+/* Data are samples of a corpus, or of several as one (corpora.h). The tokens of sample i of step s
+ * are a function of (seed, s, i), independent of ranks and micro-steps. Held-out data are another
+ * file, or the last share of the same one, which training then never reads; their samples lie at
+ * even distances, and depend on the data, seq_len and their number alone. */
 #ifndef WEFT_RUNTIME_TRAIN_DATA_H
 #define WEFT_RUNTIME_TRAIN_DATA_H
 
@@ -40,10 +40,13 @@ WEFT_MUST_USE enum weft_status weft_data_fill(struct weft_data *data, int64_t st
 bool weft_data_is_text(const struct weft_data *data);
 
 /* weft_corpora_check of the files. */
-WEFT_MUST_USE enum weft_status weft_data_check(const struct weft_data *data,
+WEFT_MUST_USE enum weft_status weft_data_check(struct weft_data *data, struct weft_error *err);
+/* WEFT_E_DATA when a file that is held out is trained on too, under any of its names. */
+WEFT_MUST_USE enum weft_status weft_data_apart(const struct weft_data *training,
+                                               const struct weft_data *held_out,
                                                struct weft_error *err);
-/* Hashes what samples are drawn from: weft_corpora_hash of the files, and which part of them. */
-WEFT_MUST_USE enum weft_status weft_data_hash(const struct weft_data *data, struct weft_hash *out,
+/* Hashes the source of samples: weft_corpora_hash of the files, and which part of them. */
+WEFT_MUST_USE enum weft_status weft_data_hash(struct weft_data *data, struct weft_hash *out,
                                               struct weft_error *err);
 
 #endif

@@ -190,7 +190,7 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
     return weft_saver_create(&options, &saving->saver, err);
 }
 
-static enum weft_status fill(struct weft_saving *saving, const struct weft_data *data,
+static enum weft_status fill(struct weft_saving *saving, struct weft_data *data,
                              struct weft_error *err)
 {
     const struct weft_train_options *o = saving->options;
@@ -207,9 +207,8 @@ static enum weft_status fill(struct weft_saving *saving, const struct weft_data 
     return open_saver(saving, err);
 }
 
-enum weft_status weft_saving_open(const struct weft_train_options *options,
-                                  const struct weft_data *data, struct weft_saving **out,
-                                  struct weft_error *err)
+enum weft_status weft_saving_open(const struct weft_train_options *options, struct weft_data *data,
+                                  struct weft_saving **out, struct weft_error *err)
 {
     struct weft_saving *saving = calloc(1, sizeof *saving);
     if (saving == NULL) return weft_fail_memory(err, "saving");

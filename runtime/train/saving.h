@@ -18,8 +18,8 @@ struct weft_saving;
  * settings in which a checkpoint differs from the config; the config's are used. WEFT_E_DATA for
  * damage and for another model. The options and the data outlive it. */
 WEFT_MUST_USE enum weft_status weft_saving_open(const struct weft_train_options *options,
-                                                const struct weft_data *data,
-                                                struct weft_saving **out, struct weft_error *err);
+                                                struct weft_data *data, struct weft_saving **out,
+                                                struct weft_error *err);
 void weft_saving_close(struct weft_saving *saving);
 
 /* Steps that are done already: 0, or those of what is resumed. */

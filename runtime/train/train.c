@@ -73,22 +73,26 @@ static enum weft_status refuse(const struct weft_config *config, struct weft_err
     return WEFT_OK;
 }
 
-static enum weft_status check_data(const struct weft_config *config, enum weft_data_part part,
-                                   struct weft_error *err)
+static enum weft_status check_data(const struct weft_config *config, struct weft_data **training,
+                                   struct weft_data **held_out, struct weft_error *err)
 {
-    struct weft_data *data = NULL;
-    WEFT_TRY(weft_data_open(config, part, &data, err));
-    enum weft_status status = weft_data_check(data, err);
-    weft_data_close(data);
-    return status;
+    WEFT_TRY(weft_data_open(config, WEFT_DATA_TRAINING, training, err));
+    WEFT_TRY(weft_data_check(*training, err));
+    if (!weft_data_has_held_out(config)) return WEFT_OK;
+    WEFT_TRY(weft_data_open(config, WEFT_DATA_HELD_OUT, held_out, err));
+    WEFT_TRY(weft_data_check(*held_out, err));
+    return weft_data_apart(*training, *held_out, err);
 }
 
 enum weft_status weft_train_check(const struct weft_config *config, struct weft_error *err)
 {
+    struct weft_data *training = NULL, *held_out = NULL;
     WEFT_TRY(refuse(config, err));
     weft_train_warn_of_lr(&config->train);
-    WEFT_TRY(check_data(config, WEFT_DATA_TRAINING, err));
-    return weft_data_has_held_out(config) ? check_data(config, WEFT_DATA_HELD_OUT, err) : WEFT_OK;
+    enum weft_status status = check_data(config, &training, &held_out, err);
+    weft_data_close(held_out);
+    weft_data_close(training);
+    return status;
 }
 
 static bool is_virtual(const struct run *run)

@@ -122,8 +122,9 @@ WEFT_MUST_USE enum weft_status weft_train_run(const struct weft_train_options *o
                                               struct weft_error *err);
 
 /* WEFT_OK when this version can train the config on this kind of machine: layers with kernels,
- * dtypes that go together, data given and long enough; else what cannot be, and what would work.
- * Reads no more of the data than its length. Warns as weft_train_warn_of_lr does. */
+ * dtypes that go together, data given and long enough, and no file both trained on and held out.
+ * Otherwise the error says the cause and the cure. Reads a bounded part of the data (corpora.h).
+ * Warns as weft_train_warn_of_lr does. */
 WEFT_MUST_USE enum weft_status weft_train_check(const struct weft_config *config,
                                                 struct weft_error *err);
 

@@ -44,9 +44,9 @@ Test(corpus, refuses_headers_that_contradict_the_file)
     refused_corpus(file, 1023, "shorter than its header");
     refused_corpus(file, 4, "shorter than its header");
     put(file + 8, UINT32_MAX);
-    refused_corpus(file, sizeof file, "says -1 tokens");
+    refused_corpus(file, sizeof file, "says 4294967295 tokens, which is 8589935614 bytes");
     put(file + 8, UINT32_C(0x80000000));
-    refused_corpus(file, sizeof file, "says -2147483648 tokens");
+    refused_corpus(file, sizeof file, "says 2147483648 tokens");
     put(file + 8, 10);
     put(file + 4, 2);
     refused_corpus(file, sizeof file, "version 2");
@@ -82,7 +82,7 @@ Test(corpus, reads_tokens_of_32_bits)
     put(file + 1024 + 4 * 77, UINT32_MAX);
     unlink(path);
     opens(write_bytes(path, file, sizeof file), 128256, &corpus);
-    cr_assert_eq(weft_corpus_check(&corpus, &err), WEFT_E_DATA);
+    cr_assert_eq(weft_corpus_check(&corpus, 1024, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "token 77 is 4294967295"), "%s", err.text);
     weft_corpus_close(&corpus);
     unlink(path);
@@ -121,11 +121,11 @@ Test(corpus, names_the_first_token_outside_the_vocabulary)
     struct weft_error err = {0};
     int32_t tokens[8];
     opens(write_tokens(path, 50000, 50000), 49000, &corpus);
-    cr_assert_eq(weft_corpus_check(&corpus, &err), WEFT_E_DATA);
-    cr_assert_not_null(strstr(err.text, "token 49000 is 49000"), "%s", err.text);
+    cr_assert_eq(weft_corpus_check(&corpus, 1024, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "token 49000 is 49000, at byte 99024"), "%s", err.text);
     err = (struct weft_error){0};
     cr_assert_eq(weft_corpus_read(&corpus, 48996, 8, tokens, &err), WEFT_E_DATA);
-    cr_assert_not_null(strstr(err.text, "token 49000 is 49000"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "token 49000 is 49000, at byte 99024"), "%s", err.text);
     weft_corpus_close(&corpus);
     unlink(path);
 }
@@ -147,15 +147,20 @@ Test(corpus, a_file_cut_short_is_an_error)
     unlink(path);
 }
 
-static struct weft_hash hash_of_corpus(const char *path)
+static struct weft_hash hash_of_pieces(const char *path, int64_t pieces)
 {
     struct weft_corpus corpus;
     struct weft_error err = {0};
     struct weft_hash hash;
     opens(path, 50257, &corpus);
-    cr_assert_eq(weft_corpus_hash(&corpus, &hash, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_corpus_hash(&corpus, pieces, &hash, &err), WEFT_OK, "%s", err.text);
     weft_corpus_close(&corpus);
     return hash;
+}
+
+static struct weft_hash hash_of_corpus(const char *path)
+{
+    return hash_of_pieces(path, 1024);
 }
 
 Test(corpus, the_hash_names_the_contents)
@@ -174,4 +179,126 @@ Test(corpus, the_hash_names_the_contents)
     cr_assert_not(weft_hash_equal(first, hash_of_corpus(b)));
     unlink(a);
     unlink(b);
+}
+
+static void write_at(const char *path, int64_t at, const void *bytes, size_t n)
+{
+    FILE *file = fopen(path, "r+b");
+    cr_assert_not_null(file);
+    cr_assert_eq(fseeko(file, at, SEEK_SET), 0);
+    cr_assert_eq(fwrite(bytes, 1, n, file), n);
+    cr_assert_eq(fclose(file), 0);
+}
+
+/* Of zeros, most of them in a hole. */
+static const char *write_hole(char path[32], int64_t tokens, uint32_t said)
+{
+    unsigned char header[1024] = {0};
+    put(header, 20240520);
+    put(header + 4, 1);
+    put(header + 8, said);
+    write_bytes(path, header, sizeof header);
+    cr_assert_eq(truncate(path, 1024 + 2 * tokens), 0);
+    return path;
+}
+
+Test(corpus, counts_of_more_than_31_bits_are_those_of_the_length)
+{
+    static const int64_t counts[] = {INT64_C(2147483647), INT64_C(2147483648), INT64_C(3000000000),
+                                     INT64_C(4294967296), INT64_C(9035582198)};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        char path[32];
+        struct weft_corpus corpus;
+        struct weft_error err = {0};
+        int32_t tokens[2];
+        const unsigned char last[] = {7, 1, 8, 2};
+        opens(write_hole(path, counts[i], (uint32_t)counts[i]), 50257, &corpus);
+        cr_assert_eq(corpus.tokens, counts[i]);
+        write_at(path, 1024 + 2 * (counts[i] - 2), last, sizeof last);
+        cr_assert_eq(weft_corpus_check(&corpus, 3, &err), WEFT_OK, "%s", err.text);
+        cr_assert_eq(weft_corpus_read(&corpus, counts[i] - 2, 2, tokens, &err), WEFT_OK);
+        cr_assert(tokens[0] == 263 && tokens[1] == 520);
+        weft_corpus_close(&corpus);
+        cr_assert_eq(truncate(path, 1024 + 2 * counts[i] - 2), 0);
+        cr_assert_eq(weft_corpus_open(path, "train.data", WEFT_DATA_AUTO, 50257, &corpus, &err),
+                     WEFT_E_DATA);
+        cr_assert_not_null(strstr(err.text, "cut short or damaged"), "%s", err.text);
+        cr_assert_eq(strstr(err.text, "(modulo 2^32)") != NULL, counts[i] > UINT32_MAX + INT64_C(1),
+                     "%s", err.text);
+        unlink(path);
+    }
+}
+
+/* In the first and the last piece, and next to a piece: that is found when it is read. */
+Test(corpus, a_bounded_sample_is_checked)
+{
+    enum { COUNT = WEFT_CORPUS_CHECKED_BYTES / 2, PIECES = 5 };
+    const int64_t tokens = INT64_C(1000) * COUNT + 1;
+    const struct {
+        int64_t at;
+        bool is_found;
+    } cases[] = {{0, true},           {COUNT - 1, true}, {tokens - 1, true},
+                 {250 * COUNT, true}, {COUNT, false},    {tokens - 2, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char path[32], says[64];
+        struct weft_corpus corpus;
+        struct weft_error err = {0};
+        int32_t token;
+        opens(write_hole(path, tokens, (uint32_t)tokens), 50257, &corpus);
+        write_at(path, 1024 + 2 * cases[i].at, "\xFF\xFF", 2);
+        cr_assert_eq(weft_corpus_check(&corpus, PIECES, &err),
+                     cases[i].is_found ? WEFT_E_DATA : WEFT_OK, "case %zu", i);
+        err = (struct weft_error){0};
+        cr_assert_eq(weft_corpus_read(&corpus, cases[i].at, 1, &token, &err), WEFT_E_DATA);
+        snprintf(says, sizeof says, "token %lld is 65535, at byte %lld", (long long)cases[i].at,
+                 (long long)(1024 + 2 * cases[i].at));
+        cr_assert_not_null(strstr(err.text, says), "%s is not in %s", says, err.text);
+        weft_corpus_close(&corpus);
+        unlink(path);
+    }
+}
+
+Test(corpus, the_hash_reads_its_pieces_alone)
+{
+    char path[32];
+    const int64_t tokens = INT64_C(50) * WEFT_CORPUS_HASHED_BYTES;
+    struct weft_hash of_all, of_some;
+    write_hole(path, tokens, (uint32_t)tokens);
+    of_all = hash_of_pieces(path, 101);
+    of_some = hash_of_pieces(path, 3);
+    /* 100 pieces and the header's bytes: the third of three is the last of 101. */
+    write_at(path, INT64_C(100) * WEFT_CORPUS_HASHED_BYTES + 2, "x", 1);
+    cr_assert_not(weft_hash_equal(of_all, hash_of_pieces(path, 101)));
+    cr_assert_not(weft_hash_equal(of_some, hash_of_pieces(path, 3)));
+    of_all = hash_of_pieces(path, 101);
+    of_some = hash_of_pieces(path, 3);
+    write_at(path, INT64_C(7) * WEFT_CORPUS_HASHED_BYTES, "x", 1);
+    cr_assert_not(weft_hash_equal(of_all, hash_of_pieces(path, 101)));
+    cr_assert(weft_hash_equal(of_some, hash_of_pieces(path, 3)));
+    unlink(path);
+}
+
+Test(corpus, a_corpus_that_is_opened_again_is_the_same_file)
+{
+    char path[32], other[32];
+    struct weft_corpus corpus;
+    struct weft_error err = {0};
+    int32_t token;
+    opens(write_text(path, 1000), 256, &corpus);
+    weft_corpus_close(&corpus);
+    cr_assert_eq(corpus.fd, -1);
+    cr_assert_eq(weft_corpus_reopen(&corpus, "train.data", &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_corpus_read(&corpus, 999, 1, &token, &err), WEFT_OK);
+    cr_assert_eq(token, TEXT_BYTE(999));
+    weft_corpus_close(&corpus);
+    cr_assert_eq(truncate(path, 999), 0);
+    cr_assert_eq(weft_corpus_reopen(&corpus, "train.data", &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "(999 bytes, not 1000)"), "%s", err.text);
+    cr_assert_eq(corpus.fd, -1);
+    cr_assert_eq(truncate(path, 1000), 0);
+    cr_assert_eq(rename(write_text(other, 1000), path), 0);
+    cr_assert_eq(weft_corpus_reopen(&corpus, "train.data", &err), WEFT_E_DATA);
+    unlink(path);
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_corpus_reopen(&corpus, "train.data", &err), WEFT_E_NO_INPUT);
 }

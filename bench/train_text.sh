@@ -52,7 +52,7 @@ cat >"$work/run.json" <<JSON
   "cluster": "$PWD/configs/clusters/local-2.json",
   "train": {
     "steps": $steps, "micro_batch": 8, "seq_len": 256, "seed": 42, "data": "$work/text",
-    "validation": { "share": 0.05, "every": 100, "batches": 16 },
+    "validation": { "share": 0.05, "every": 100, "samples": 256 },
     "optimizer": { "type": "adamw", "lr": 0.001, "betas": [0.9, 0.95], "weight_decay": 0.1 },
     "clip_norm": 1.0,
     "lr_schedule": { "type": "cosine", "warmup_steps": 50, "min_ratio": 0.1 },

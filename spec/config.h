@@ -72,7 +72,9 @@ struct weft_train {
         const char *data; /* path, resolved; NULL = none given */
         int data_format;
         double share; /* of `data` above that is held out, from its end */
-        int64_t every, batches;
+        int64_t every, samples;
+        int64_t batches; /* of older configs: in `samples`, once a config is read; 0 = not given */
+        bool by_batches; /* samples were given as batches */
     } validation;
     int64_t compare_every; /* steps between two comparisons of replicas; 0 = never */
     int cadence;           /* enum weft_cadence */

@@ -64,6 +64,19 @@ static void check_cluster(const struct weft_section *section, struct weft_config
     }
 }
 
+/* Older configs count the held-out samples in micro-batches of all ranks. */
+static void convert_batches(const struct weft_section *section, struct weft_config *config)
+{
+    const struct weft_json_value *validation =
+        weft_json_member(weft_json_member(section->root, "train"), "validation");
+    struct weft_train *train = &config->train;
+    int64_t batches = train->validation.batches;
+    train->validation.batches = 0;
+    if (batches == 0 || weft_json_member(validation, "samples") != NULL) return;
+    train->validation.samples = batches * train->micro_batch * config->cluster.ranks;
+    train->validation.by_batches = true;
+}
+
 static void check_train(const struct weft_section *section, const struct weft_train *train,
                         struct weft_findings *findings)
 {
@@ -226,6 +239,7 @@ static enum weft_status decode(const struct weft_sections *sections,
     resolve_path(config, directory, &config->train.data, &findings);
     resolve_path(config, directory, &config->train.validation.data, &findings);
     if (findings.count == 0) {
+        convert_batches(&sections->run, config);
         check_model(&sections->model, config, layers, n_layers, &findings);
     }
     enum weft_status status = weft_findings_status(&findings, err);

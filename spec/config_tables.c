@@ -240,13 +240,18 @@ static const struct weft_field_table validation_data_table = {
 
 static const struct weft_field validation_fields[] = {
     {"data", WEFT_FIELD_SHORT, 0, "null", 0, 0, NULL, &validation_data_table,
-     "path of the held-out data: texts or token files, as above"},
+     "path of the held-out data: texts or token files, as above, and no file of train.data"},
     {"share", WEFT_FIELD_NUMBER, AT(weft_train, validation.share), "0", 0, 0.9, NULL, NULL,
      "or: this share of train.data, from its end, is held out"},
     {"every", WEFT_FIELD_INTEGER, AT(weft_train, validation.every), "100", 1, 1e12, NULL, NULL,
      "steps between two evaluations; there is one after the last step too"},
-    {"batches", WEFT_FIELD_INTEGER, AT(weft_train, validation.batches), "8", 1, 1048576, NULL, NULL,
-     "micro-batches of every rank in one evaluation, at even distances"},
+    {"samples", WEFT_FIELD_INTEGER, AT(weft_train, validation.samples), "64", 1, 1e12, NULL, NULL,
+     "samples of one evaluation, at even distances in the held-out data: the same ones for any "
+     "number of ranks and any micro_batch"},
+    {"batches", WEFT_FIELD_INTEGER, AT(weft_train, validation.batches), "null", 1, 1048576, NULL,
+     NULL,
+     "of configs of older versions, without samples: batches x micro_batch x ranks is their "
+     "number. Give samples"},
 };
 static const struct weft_field_table validation_table = {
     "validation", "Evaluation on data that are not trained on.", ROWS(validation_fields)};
@@ -279,9 +284,10 @@ static const struct weft_field train_fields[] = {
     {"seed", WEFT_FIELD_INTEGER, AT(weft_train, seed), "42", 0, LARGE, NULL, NULL,
      "of the initial parameters and of the order of the data"},
     {"data", WEFT_FIELD_SHORT, 0, "null", 0, 0, NULL, &data_table,
-     "path of a text, read as bytes, or of a token file (llm.c's), or a pattern of such paths "
-     "(train_*.bin), which are read as one; needed to train. What is neither is refused, but for "
-     "`{\"path\": PATH, \"format\": \"bytes\"}`"},
+     "path of a text, read as bytes, or of a token file (llm.c's; its header has the number of "
+     "tokens modulo 2^32), or a pattern of such paths (train_*.bin), which are read as one; needed "
+     "to train. Other files are refused, unless given as `{\"path\": PATH, \"format\": "
+     "\"bytes\"}`"},
     {"validation", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &validation_table,
      "evaluation on held-out data"},
     {"compare_every", WEFT_FIELD_INTEGER, AT(weft_train, compare_every), "100", 0, 1e12, NULL, NULL,

@@ -45,6 +45,9 @@ struct weft_layer {
 /* The name of the layer's kind in configs. */
 const char *weft_layer_type_of(const struct weft_layer *layer);
 
+/* The target of a row that has no loss, in an evaluation: its gradient has no meaning. */
+enum { WEFT_NO_TARGET = INT32_MIN };
+
 struct weft_batch {
     int64_t samples; /* on one rank, one micro-step */
     int64_t seq_len;

@@ -89,8 +89,8 @@ struct weft_nn_call {
     const void *tensors[WEFT_LAYER_TENSORS];
     void *gradients[WEFT_LAYER_TENSORS]; /* backward; NULL = frozen, not computed */
     bool accumulate[WEFT_LAYER_TENSORS];
-    const void *input; /* int32 tokens for an embedding, else [T, width] */
-    const int32_t *targets;
+    const void *input;      /* int32 tokens for an embedding, else [T, width] */
+    const int32_t *targets; /* of classes; forward alone: or WEFT_NO_TARGET */
     void *output;
     void *saved;
     void *temporary;

@@ -73,7 +73,7 @@ static enum weft_status fill_data(struct weft_data *data, const struct weft_conf
     data->sample_tokens = train->seq_len * (data->tokens ? 1 : model->layers[0].hidden);
     data->classes = weft_model_tells_classes(model) ? last->outputs : 0;
     data->seed = (uint64_t)train->seed;
-    data->of = train->validation.batches * train->micro_batch * config->cluster.ranks;
+    data->of = train->validation.samples;
     WEFT_TRY(weft_corpora_open(
         other ? train->validation.data : train->data,
         other ? "train.validation.data" : "train.data",

@@ -1,6 +1,7 @@
 #include "runtime/train/evaluation.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -55,20 +56,44 @@ bool weft_evaluation_is_due(const struct weft_train *train, int64_t step)
     return step % train->validation.every == 0 || step == train->steps;
 }
 
-/* Sum over this rank's samples. Sample b of a micro-step lies ranks x micro_batch behind the one
- * of the micro-step before, so that the set is the same however it is shared. */
+/* Samples from `first` on, and behind the last one rows without a target. A rank that has none left
+ * runs along with its peers on such rows alone. */
+static enum weft_status fill_batch(const struct weft_evaluation *e, int64_t first,
+                                   struct weft_error *err)
+{
+    const struct weft_train *train = &e->config->train;
+    const struct weft_batch batch = weft_config_batch(e->config),
+                            one = {1, batch.seq_len, batch.compute};
+    const struct weft_model *model = e->config->model;
+    size_t bytes = (size_t)weft_model_host_input_bytes(model, &one);
+    int64_t n_targets = weft_model_targets(model, &one);
+    int64_t left = train->validation.samples - first;
+    int64_t count = left < train->micro_batch ? left : train->micro_batch;
+    int64_t filled = count > 0 ? count : 1;
+    WEFT_TRY(weft_data_fill(e->data, 0, count > 0 ? first : 0, filled, e->input, e->targets, err));
+    for (int64_t s = filled; s < train->micro_batch; s++)
+        memcpy((char *)e->input + (size_t)s * bytes, e->input, bytes);
+    for (int64_t i = (count > 0 ? count : 0) * n_targets; i < train->micro_batch * n_targets; i++)
+        e->targets[i] = WEFT_NO_TARGET;
+    return WEFT_OK;
+}
+
+/* Sum over all samples, micro-batch after micro-batch in the order of samples, so that ranks may
+ * share them in any number. */
 static enum weft_status sum_losses(const struct weft_evaluation *e, struct weft_exec *exec,
                                    double *sum, struct weft_error *err)
 {
     const struct weft_train *train = &e->config->train;
     int64_t ranks = weft_comm_ranks(e->comm), rank = weft_comm_rank(e->comm);
     *sum = 0;
-    for (int64_t b = 0; b < train->validation.batches; b++) {
+    for (int64_t first = 0; first < train->validation.samples;
+         first += ranks * train->micro_batch) {
         double loss = 0;
-        int64_t first = (b * ranks + rank) * train->micro_batch;
-        WEFT_TRY(weft_data_fill(e->data, 0, first, train->micro_batch, e->input, e->targets, err));
+        WEFT_TRY(fill_batch(e, first + rank * train->micro_batch, err));
         WEFT_TRY(weft_exec_evaluate(exec, e->input, e->targets, &loss, err));
-        *sum += loss;
+        WEFT_TRY(weft_comm_exchange(e->comm, &loss, sizeof loss, e->losses, err));
+        for (int64_t r = 0; r < ranks; r++)
+            *sum += e->losses[r];
     }
     return WEFT_OK;
 }
@@ -81,13 +106,10 @@ enum weft_status weft_evaluation_run(struct weft_evaluation *e, struct weft_exec
     const struct weft_train *train = &e->config->train;
     bool classes = weft_model_tells_classes(model);
     int64_t start_ns = weft_clock_now_ns();
-    double mine = 0, sum = 0;
+    double sum = 0;
     WEFT_TRY(weft_exec_settle(exec, err));
-    WEFT_TRY(sum_losses(e, exec, &mine, err));
-    WEFT_TRY(weft_comm_exchange(e->comm, &mine, sizeof mine, e->losses, err));
-    for (int32_t r = 0; r < weft_comm_ranks(e->comm); r++)
-        sum += e->losses[r];
-    int64_t samples = train->validation.batches * train->micro_batch * weft_comm_ranks(e->comm);
+    WEFT_TRY(sum_losses(e, exec, &sum, err));
+    int64_t samples = train->validation.samples;
     *out = (struct weft_evaluation_line){
         .step = step,
         .samples = samples,

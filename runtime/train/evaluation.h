@@ -1,5 +1,8 @@
-/* An evaluation is the mean loss over samples that are held out: the same ones every time, shared
- * among ranks, forward alone. */
+/* An evaluation is the mean loss over samples that are held out, by forward alone. The samples are
+ * the same every time, for any number of ranks and any micro-batch. Losses of micro-batches are
+ * added up in the order of samples: with one micro_batch, and products that give the same bits, any
+ * number of ranks gives the same bits. Otherwise the loss is the same to the rounding of products.
+ */
 #ifndef WEFT_RUNTIME_TRAIN_EVALUATION_H
 #define WEFT_RUNTIME_TRAIN_EVALUATION_H
 

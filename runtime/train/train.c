@@ -84,11 +84,24 @@ static enum weft_status check_data(const struct weft_config *config, struct weft
     return weft_data_apart(*training, *held_out, err);
 }
 
+/* The number of samples that batches of an older config stand for changes with the ranks. */
+static void warn_of_batches(const struct weft_config *config)
+{
+    const struct weft_train *train = &config->train;
+    if (!train->validation.by_batches || !weft_data_has_held_out(config)) return;
+    weft_log(WEFT_LOG_WARNING,
+             "%s: $.train.validation.batches counts micro-batches of all ranks, so that other "
+             "ranks or another micro_batch would be validated on other held-out samples: give "
+             "\"samples\": %" PRId64 " instead, which is as many",
+             config->source, train->validation.samples);
+}
+
 enum weft_status weft_train_check(const struct weft_config *config, struct weft_error *err)
 {
     struct weft_data *training = NULL, *held_out = NULL;
     WEFT_TRY(refuse(config, err));
     weft_train_warn_of_lr(&config->train);
+    warn_of_batches(config);
     enum weft_status status = check_data(config, &training, &held_out, err);
     weft_data_close(held_out);
     weft_data_close(training);

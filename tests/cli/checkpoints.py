@@ -45,7 +45,7 @@ def a_signal_saves_once(weft):
 
 @case
 def metrics_have_each_step_once(weft):
-    changes = {"train__validation": {"share": 0.1, "every": 3, "batches": 2}}
+    changes = {"train__validation": {"share": 0.1, "every": 3, "samples": 8}}
     config = weft.write("run.json", saving(**changes))
     weft.expect(0, "train", config, "--run", "whole", "-q")
     lines = metrics(weft, "whole")

@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
-"""Data that a run must not take, and data that it takes at any size."""
+"""Data that a run must not take, data of any size, and the held-out data of any ranks."""
 import json
+import os
+import re
+import resource
+import shutil
+import struct
 import sys
 
 from configs import tiny
@@ -43,6 +48,151 @@ def texts_that_begin_with_brackets_are_trained_on(weft):
         path = weft.write("text", (beginning + PROSE * 100).encode())
         config = weft.write("run.json", tiny(train__data=path, train__steps=1, plan__planner="greedy"))
         weft.expect(0, "train", config, "--run", f"run{number}", "-q")
+
+
+@case
+def a_file_that_is_trained_on_is_not_held_out(weft):
+    for name in ("a_train.txt", "b_train.txt", "b_val.txt"):
+        weft.write(name, (name + PROSE * 100).encode())
+    os.symlink("b_val.txt", weft.path("soft"))
+    os.link(weft.path("b_val.txt"), weft.path("hard"))
+    every, some = weft.path("*.txt"), weft.path("*_train.txt")
+    for held in ("b_val.txt", "soft", "hard", "[hs]*"):
+        validation = {"data": weft.path(held), "every": 2, "samples": 3}
+        changes = {"train__validation": validation, "plan__planner": "greedy"}
+        config = weft.write("run.json", tiny(train__data=every, **changes))
+        weft.expect(65, "train", config, "--run", "no",
+                    says=["b_val.txt", "of train.validation.data is a file of train.data too",
+                          "set train.validation.share"])
+    weft.expect(0, "train", weft.write("run.json", tiny(train__data=some, **changes)), "--run", "r", "-q")
+    shared = {"train__validation": {"share": 0.3, "samples": 3}, "plan__planner": "greedy"}
+    os.link(weft.path("a_train.txt"), weft.path("z_train.txt"))
+    weft.expect(65, "train", weft.write("run.json", tiny(train__data=some, **shared)), "--run", "no",
+                says=["a_train.txt", "z_train.txt", "are the same file", "remove one"])
+    assert not os.path.exists(weft.path("no"))
+    os.unlink(weft.path("z_train.txt"))
+    weft.expect(0, "train", weft.write("run.json", tiny(train__data=some, **shared)), "--run", "s", "-q")
+
+
+def validation_of(weft, run):
+    with open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    return [line for line in lines if line["kind"] == "validation"]
+
+
+@case
+def held_out_samples_depend_on_the_data_alone(weft):
+    """13 samples, which no ranks and micro-batch below divide but 1 x 1. A step at a rate of 0 leaves
+    the weights, so that all evaluations are of the same model."""
+    config = weft.write("run.json", tiny(
+        train__validation={"share": 0.2, "samples": 13}, train__checkpoint={"at_end": True},
+        plan__planner="greedy", cluster__threads=1))
+    weft.expect(0, "train", config, "--run", "first", "-q")
+    losses = {}
+    for ranks, batch in ((1, 2), (2, 2), (3, 2), (8, 2), (1, 1), (1, 5), (3, 5), (1, 16)):
+        run = f"run-{ranks}-{batch}"
+        shutil.copytree(weft.path("first"), weft.path(run))
+        weft.expect(0, "train", "--resume", "--run", run, "-q", "-n", str(ranks), "--set",
+                    f"train.micro_batch={batch}", "--set", "train.steps=4", "--set",
+                    "train.optimizer.lr=0")
+        line = validation_of(weft, run)[-1]
+        assert line["step"] == 4 and line["samples"] == 13, line
+        losses.setdefault(batch, []).append(line["validation_loss"])
+    for batch, same in losses.items():
+        assert len(set(same)) == 1, f"micro_batch {batch}: {same}"
+    all_of = [same[0] for same in losses.values()]
+    assert max(all_of) - min(all_of) < 1e-5 * min(all_of), losses
+
+
+@case
+def batches_of_an_older_config_are_samples(weft):
+    """A run of an older version has them in its config.json, also where nothing is held out."""
+    old = {"share": 0.2, "batches": 3}
+    config = weft.write("run.json", tiny(train__validation=old, plan__planner="greedy"))
+    _, _, err = weft.run("train", config, "--run", "run", "-q")
+    assert 'warning' in err and '"samples": 12' in err, err
+    with open(weft.path("run/config.json"), encoding="utf-8") as file:
+        said = json.load(file)["train"]["validation"]
+    assert said["samples"] == 12 and "batches" not in said, said
+    assert validation_of(weft, "run")[-1]["samples"] == 12
+    both = {"share": 0.2, "batches": 3, "samples": 5}
+    for validation, samples in ((both, 5), ({"batches": 8}, 32), ({}, 64)):
+        config = weft.write("run.json", tiny(train__validation=validation))
+        out = weft.expect(0, "check", config, "--print")
+        assert json.loads(out)["train"]["validation"]["samples"] == samples, out
+    _, _, err = weft.run("train", weft.write("run.json", tiny(
+        train__validation={"batches": 8}, plan__planner="greedy")), "--run", "none", "-q")
+    assert err == "", err
+
+
+def token_file(weft, name, tokens):
+    """Of zeros, in a hole."""
+    with open(weft.path(name), "wb") as file:
+        file.write(struct.pack("<2iI", 20240520, 1, tokens % 2**32).ljust(1024, b"\0"))
+        file.truncate(1024 + 2 * tokens)
+    return weft.path(name)
+
+
+@case
+def token_files_of_any_size_are_read_where_they_are_needed(weft):
+    """The last one has 1 TiB: to read it through would take longer than a test may."""
+    checkpoint = {"at_end": True}
+    for tokens in (3_000_000_000, 2**32 + 12345, 2**39):
+        config = weft.write("run.json", tiny(
+            train__data=token_file(weft, "big.bin", tokens), train__checkpoint=checkpoint,
+            train__validation={"share": 0.1, "samples": 4}, plan__planner="greedy"))
+        run = f"run{tokens}"
+        weft.expect(0, "train", config, "--run", run, "-q")
+        code, _, err = weft.run("train", "--resume", "--run", run, "--set", "train.steps=4", "-q")
+        assert code == 0 and "other data" not in err, err
+        with open(weft.path("big.bin"), "r+b") as file:
+            file.seek(1024 + 2 * tokens - 2)
+            file.write(b"\1\0")
+        _, _, err = weft.run("train", "--resume", "--run", run, "--set", "train.steps=5", "-q")
+        assert "other data" in err, err
+        os.truncate(weft.path("big.bin"), 1024 + 2 * tokens - 2)
+        weft.expect(65, "train", config, "--run", "no", says=["big.bin", "cut short or damaged"])
+
+
+@case
+def a_token_outside_the_vocabulary_is_named_when_it_is_read(weft):
+    """Every fourth piece is looked at first; the others are full of such tokens."""
+    piece, pieces = 8192, 4096
+    path = token_file(weft, "tokens.bin", piece * pieces)
+    looked_at = {i * (pieces - 1) // 1023 for i in range(1024)}
+    with open(path, "r+b") as file:
+        for i in set(range(pieces)) - looked_at:
+            file.seek(1024 + 2 * piece * i)
+            file.write(b"\xff" * (2 * piece))
+    config = weft.write("run.json", tiny(train__data=path, plan__planner="greedy"))
+    code, _, err = weft.run("train", config, "--run", "run", "-q")
+    assert code == 65 and "step" not in err, err
+    found = re.search(r"tokens\.bin: token (\d+) is 65535, at byte (\d+)", err)
+    assert found and int(found[2]) == 1024 + 2 * int(found[1]), err
+    with open(path, "r+b") as file:
+        file.seek(1024 + 2 * piece * pieces - 2)
+        file.write(b"\xff\xff")
+    weft.expect(65, "train", config, "--run", "no", says=f"token {piece * pieces - 1} is 65535")
+    assert not os.path.exists(weft.path("no"))
+
+
+@case
+def more_shards_than_files_may_be_open(weft):
+    text = (PROSE * 200).encode()
+    cuts = [len(text) * i // 300 for i in range(301)]
+    for number, (first, last) in enumerate(zip(cuts, cuts[1:])):
+        weft.write(f"shard_{number:03}", text[first:last])
+    losses = []
+    for run, data in (("one", weft.write("text", text)), ("all", weft.path("shard_*"))):
+        config = weft.write("run.json", tiny(
+            train__data=data, train__validation={"share": 0.2, "samples": 9}, plan__planner="greedy",
+            train__checkpoint={"at_end": True}))
+        weft.expect(0, "train", config, "--run", run, "-q",
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)))
+        with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
+            result = json.load(file)
+        losses.append([result["last_loss"], result["validation_loss"], result["fingerprint"]])
+    assert losses[0] == losses[1], losses
 
 
 main(sys.argv[1])

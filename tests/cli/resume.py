@@ -85,7 +85,7 @@ def resumes_in_every_precision_and_period(weft):
                                       rotated, {**rotated, **sgd}, lamb,
                                       {**bf16, **rotated, **lamb}]):
         for background in (True, False):
-            config = saved_run(weft, train__validation={"share": 0.1, "every": 3, "batches": 2},
+            config = saved_run(weft, train__validation={"share": 0.1, "every": 3, "samples": 8},
                                train__checkpoint={"every": 3, "asynchronous": background}, **changes)
             run = f"again{number}{background}"
             copy_step(weft, "run", run, 6)

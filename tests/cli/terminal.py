@@ -38,7 +38,7 @@ VERBS = (
     (0, "verify", "p.json"), (0, "verify", "w.json", "--config", "wide.json"),
     (0, "simulate", "p.json"),
     (0, "train", "run.json", "--run", "new", "--set", "train.steps=8", "--set",
-     'train.validation={"share": 0.5, "every": 4, "batches": 1}'),
+     'train.validation={"share": 0.5, "every": 4, "samples": 4}'),
     (65, "train", "run.json", "--run", "done", "--resume", "--set", "model.layers.0.hidden=64"),
     (0, "generate", "done", "--tokens", "2"), (0, "launch", "-n", "2", "true"),
     (0, "sweep", "run.json", "--points", "9", "--planners", "ilp,all-fsdp,ddp,bytescheduler,dear"),

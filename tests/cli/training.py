@@ -76,7 +76,7 @@ def data_that_are_no_text_are_refused_until_they_are_bytes(weft):
     assert not os.path.exists(weft.path("no")), "a run was begun"
     as_bytes = {"path": weft.path("tokens.bin"), "format": "bytes"}
     config = weft.write("run.json", tiny(train__data=as_bytes,
-                                         train__validation={"data": as_bytes, "every": 2}))
+                                         train__validation={"data": weft.path("text"), "every": 2}))
     weft.expect(0, "train", config, "--run", "run", "-q")
     with open(weft.path("run/config.json"), encoding="utf-8") as file:
         assert json.load(file)["train"]["data"] == as_bytes
@@ -228,7 +228,7 @@ def data_are_waited_for_in_no_steady_step(weft):
 def validated(weft, **changes):
     """Lines of a run of 5 steps that evaluates, and its result."""
     text = bytes(i * 7919 >> 9 & 255 or 1 for i in range(30000))
-    validation = {"data": weft.write("held", text), "every": 2, "batches": 3}
+    validation = {"data": weft.write("held", text), "every": 2, "samples": 12}
     config = weft.write("run.json", tiny(train__steps=5, train__validation=validation, **changes))
     lines = lines_of(weft.expect(0, "train", config, "--run", "run", "--json", "--poison"))
     return lines[:-1], lines[-1]
@@ -357,7 +357,7 @@ def every_time_of_an_emulated_link_says_so(weft):
     """Wherever it is read: a profile, a plan, lines of steps, the summary, metrics, result, sweep."""
     link = {"intra": {"alpha": "20us", "bandwidth": "1GB/s"}}
     run = tiny(cluster__emulate=True, cluster__link=link, cluster__memory_limit="1GiB",
-               train__validation={"share": 0.25, "every": 3, "batches": 1})
+               train__validation={"share": 0.25, "every": 3, "samples": 4})
     config = weft.write("run.json", run)
     assert json.loads(weft.expect(0, "plan", config, "--json"))["times"] == \
         "analytic, emulated link"

@@ -121,7 +121,7 @@ def metrics(weft, run):
 @case
 def metrics_are_those_of_weft_train(weft):
     changes = {"train__checkpoint": {"every": 3},
-               "train__validation": {"share": 0.1, "every": 3, "batches": 2}}
+               "train__validation": {"share": 0.1, "every": 3, "samples": 8}}
     config = weft.write("run.json", tiny(train__steps=6, **changes))
     gate(weft, "library", ranks=2, config=config)
     weft.expect(0, "train", config, "--run", "program", "-q")

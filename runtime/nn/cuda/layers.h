@@ -65,7 +65,7 @@ int weft_cuda_embed_positions(enum weft_dtype dtype, const struct weft_cuda_embe
 
 /* In place: logits [rows, width] become the gradient of -log softmax(logits)[target] by themselves;
  * losses [rows] are those terms. *bad becomes the least row whose target is out of range, if that
- * is less; its loss is then 0. */
+ * is less. The loss of such a row, and of one with WEFT_NO_TARGET, is 0. */
 int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
                             const int32_t *targets, void *logits, double *losses, uint32_t *bad,
                             struct CUstream_st *stream);

@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(LOSS_THREADS, LOSS_BLOCKS)
         store<N>(values, x + i);
     });
     if (threadIdx.x > 0) return;
-    if (!good) atomicMin(bad, (uint32_t)row);
+    if (!good && target != WEFT_NO_TARGET) atomicMin(bad, (uint32_t)row);
     losses[row] = good ? log((double)p.sum) - ((double)wanted - (double)p.greatest) : 0.0;
 }
 

@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
         store<N>(values, x + i);
     });
     if (row >= rows || good || threadIdx.x % team<T>::SIZE != 0) return;
-    atomicMin(bad, (uint32_t)row);
+    if (target != WEFT_NO_TARGET) atomicMin(bad, (uint32_t)row);
     losses[row] = 0.0;
 }
 

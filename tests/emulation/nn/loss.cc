@@ -103,13 +103,14 @@ static void a_target_outside_is_told(void)
     emu_buffer<uint32_t> bad("bad", EMU_BOTH, 1);
     fill_normal(logits, 1);
     for (int i = 0; i < ROWS; i++) {
-        targets[i] = i == 4 ? WIDTH : i == 7 ? -1 : i;
+        targets[i] = i == 2 ? WEFT_NO_TARGET : i == 4 ? WIDTH : i == 7 ? -1 : i;
     }
     bad[0] = UINT32_MAX;
     weft_cuda_cross_entropy(WEFT_F32, ROWS, WIDTH, targets.data, logits.data, losses.data, bad.data,
                             NULL);
     emu_expect(bad[0] == 4, "row %u, not 4", bad[0]);
     emu_expect(losses[4] == 0 && losses[7] == 0 && losses[5] > 0, "their losses are 0");
+    emu_expect(losses[2] == 0, "no target, no loss");
 }
 
 /* What is not finite is seen by whoever looks at the gradient: all of the row is none. */

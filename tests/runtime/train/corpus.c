@@ -190,7 +190,7 @@ static void write_at(const char *path, int64_t at, const void *bytes, size_t n)
     cr_assert_eq(fclose(file), 0);
 }
 
-/* Of zeros, most of them in a hole. */
+/* A token file of zeros, most of them in a hole. */
 static const char *write_hole(char path[32], int64_t tokens, uint32_t said)
 {
     unsigned char header[1024] = {0};
@@ -229,7 +229,7 @@ Test(corpus, counts_of_more_than_31_bits_are_those_of_the_length)
     }
 }
 
-/* In the first and the last piece, and next to a piece: that is found when it is read. */
+/* The check finds a token in a piece that it reads; a read finds any other. */
 Test(corpus, a_bounded_sample_is_checked)
 {
     enum { COUNT = WEFT_CORPUS_CHECKED_BYTES / 2, PIECES = 5 };
@@ -266,7 +266,7 @@ Test(corpus, the_hash_reads_its_pieces_alone)
     write_hole(path, tokens, (uint32_t)tokens);
     of_all = hash_of_pieces(path, 101);
     of_some = hash_of_pieces(path, 3);
-    /* 100 pieces and the header's bytes: the third of three is the last of 101. */
+    /* There are 100 pieces and the header's bytes: the third of three is the last of 101. */
     write_at(path, INT64_C(100) * WEFT_CORPUS_HASHED_BYTES + 2, "x", 1);
     cr_assert_not(weft_hash_equal(of_all, hash_of_pieces(path, 101)));
     cr_assert_not(weft_hash_equal(of_some, hash_of_pieces(path, 3)));

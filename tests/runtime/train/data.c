@@ -96,8 +96,8 @@ Test(data, samples_do_not_depend_on_who_reads_them)
 Test(data, held_out_bytes_are_not_trained_on)
 {
     char path[32];
-    struct weft_config *config =
-        parse_run(text_run, write_text(path, 200), "train.validation={\"share\": 0.25}");
+    struct weft_config *config = parse_run(text_run, write_text(path, 200),
+                                           "train.validation={\"share\": 0.25, \"samples\": 24}");
     struct weft_data *data = open_part(config, WEFT_DATA_TRAINING);
     struct weft_data *held = open_part(config, WEFT_DATA_HELD_OUT);
     int32_t input[SAMPLES * SEQ], targets[SAMPLES * SEQ];
@@ -118,6 +118,65 @@ Test(data, held_out_bytes_are_not_trained_on)
     weft_data_close(data);
     weft_data_close(held);
     unlink(path);
+    weft_config_destroy(config);
+}
+
+/* Token i of three files is i, in all; with one token less for training than before, and with one
+ * more, both parts reach their first and their last token, and no further. */
+Test(data, shares_of_several_files_never_overlap)
+{
+    enum { TOKENS = 600, FEW = 3 };
+    static const int64_t cuts[FEW + 1] = {0, 211, 212, TOKENS};
+    static const double shares[] = {0.0101, 0.25, 0.5, 0.6449, 0.645, 0.6467, 0.65, 0.9};
+    char directory[] = "/tmp/weft-data-XXXXXX", path[64], pattern[64];
+    cr_assert_not_null(mkdtemp(directory));
+    for (int f = 0; f < FEW; f++) {
+        unsigned char bytes[1024 + 2 * TOKENS] = {0x88, 0xd8, 0x34, 0x01, 1};
+        int64_t n = cuts[f + 1] - cuts[f];
+        bytes[8] = (unsigned char)(n & 255);
+        bytes[9] = (unsigned char)(n >> 8);
+        for (int64_t i = 0; i < n; i++) {
+            bytes[1024 + 2 * i] = (unsigned char)((cuts[f] + i) & 255);
+            bytes[1025 + 2 * i] = (unsigned char)((cuts[f] + i) >> 8);
+        }
+        snprintf(path, sizeof path, "%s/shard_%d", directory, f);
+        FILE *file = fopen(path, "wb");
+        cr_assert_not_null(file);
+        cr_assert_eq(fwrite(bytes, 1, (size_t)(1024 + 2 * n), file), (size_t)(1024 + 2 * n));
+        cr_assert_eq(fclose(file), 0);
+    }
+    snprintf(pattern, sizeof pattern, "%s/shard_*", directory);
+    struct weft_config *config = parse_run(text_run, pattern, "model.layers.0.vocab=1000");
+    config->model->layers[1].vocab = 1000;
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        config->train.validation.share = shares[i];
+        struct weft_data *data = open_part(config, WEFT_DATA_TRAINING);
+        struct weft_data *held = open_part(config, WEFT_DATA_HELD_OUT);
+        struct weft_error err = {0};
+        int32_t input[SAMPLES * SEQ], targets[SAMPLES * SEQ], least = TOKENS, most = 0, last = 0;
+        for (int64_t step = 1; step <= 3000; step++) {
+            fill(data, step, 0, SAMPLES, input, targets);
+            for (int s = 0; s < SAMPLES; s++)
+                if (targets[s * SEQ + SEQ - 1] > most) most = targets[s * SEQ + SEQ - 1];
+        }
+        for (int64_t first = 0; first < config->train.validation.samples; first++) {
+            fill(held, 0, first, 1, input, targets);
+            if (input[0] < least) least = input[0];
+            last = targets[SEQ - 1];
+        }
+        int32_t cut = TOKENS - (int32_t)(TOKENS * shares[i]);
+        cr_assert_eq(most, cut - 1, "%d is the last of training, not %d", most, cut - 1);
+        cr_assert_eq(least, cut, "%d is the first that is held out, not %d", least, cut);
+        cr_assert_eq(last, TOKENS - 1);
+        cr_assert_eq(weft_data_apart(data, held, &err), WEFT_OK, "%s", err.text);
+        weft_data_close(data);
+        weft_data_close(held);
+    }
+    for (int f = 0; f < FEW; f++) {
+        snprintf(path, sizeof path, "%s/shard_%d", directory, f);
+        unlink(path);
+    }
+    cr_assert_eq(rmdir(directory), 0);
     weft_config_destroy(config);
 }
 

@@ -140,7 +140,7 @@ int main(void)
                                    "cluster.emulate=false",
                                    "cluster.memory_limit=8GiB",
                                    "train.steps=12",
-                                   "train.validation={\"share\":0.1,\"every\":5,\"batches\":2}",
+                                   "train.validation={\"share\":0.1,\"every\":5,\"samples\":9}",
                                    "train.checkpoint={\"every\":3,\"at_end\":true}",
                                    rotated ? "train.clip_norm=0" : "train.optimizer.type=lamb",
                                    NULL};

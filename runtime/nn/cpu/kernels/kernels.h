@@ -52,7 +52,8 @@ struct weft_layer_kernels {
     /* d = p (d - sum of d p in the row), in place. */
     void (*softmax_backward)(int64_t rows, int64_t width, int64_t stride, const void *p, void *d);
     /* In place: logits become the gradient of -log softmax(logits)[target] by themselves. Returns
-     * the sum of the rows' losses in row order. Targets must be in range. */
+     * the sum of the rows' losses in row order. Targets must be in range, or WEFT_NO_TARGET: that
+     * row is left as it is. */
     double (*cross_entropy)(int64_t rows, int64_t width, const int32_t *targets, void *logits);
 };
 

@@ -285,6 +285,7 @@ static double cross_entropy(int64_t rows, int64_t width, const int32_t *targets,
     element *logits = in_place;
     double loss = 0;
     for (int64_t row = 0; row < rows; row++, logits += width) {
+        if (targets[row] == WEFT_NO_TARGET) continue;
         const float wanted = load(logits[targets[row]]);
         const float greatest = row_maximum(width, logits);
         const float sum = exponentials(width, greatest, logits);

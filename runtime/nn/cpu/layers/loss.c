@@ -7,11 +7,11 @@ static enum weft_status check_targets(const struct weft_nn_call *call, int64_t n
                                       struct weft_error *err)
 {
     for (int64_t i = 0; i < n; i++) {
-        if (call->targets[i] < 0 || call->targets[i] >= call->layer->outputs) {
-            return weft_fail(err, WEFT_E_DATA,
-                             "layer %s: target %d of row %lld is outside 0 to %lld",
-                             call->layer->name, (int)call->targets[i], (long long)i,
-                             (long long)call->layer->outputs - 1);
+        const int32_t target = call->targets[i];
+        if (target != WEFT_NO_TARGET && (target < 0 || target >= call->layer->outputs)) {
+            return weft_fail(
+                err, WEFT_E_DATA, "layer %s: target %d of row %lld is outside 0 to %lld",
+                call->layer->name, (int)target, (long long)i, (long long)call->layer->outputs - 1);
         }
     }
     return WEFT_OK;

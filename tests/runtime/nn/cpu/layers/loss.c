@@ -29,6 +29,36 @@ Test(loss, of_equal_logits_is_the_logarithm_of_their_number)
     weft_nn_close(nn);
 }
 
+/* The loss is that of the other rows, at any place in the batch. */
+Test(loss, rows_without_a_target_have_none)
+{
+    enum { ROWS = 18, WIDTH = 11 };
+    struct weft_nn *nn = subject_open("auto");
+    struct subject subject;
+    int32_t targets[ROWS];
+    double losses[ROWS], whole, sum = 0;
+    subject_init(&subject, subject_head(&weft_kind_lm_head, 8, WIDTH, true), 2, ROWS / 2, 0);
+    subject.call.targets = targets;
+    for (int i = 0; i < ROWS; i++)
+        targets[i] = i * 7 % WIDTH;
+    subject_forward(nn, &subject);
+    whole = subject.loss;
+    for (int row = 0; row < ROWS; row++) {
+        for (int i = 0; i < ROWS; i++)
+            targets[i] = i == row ? i * 7 % WIDTH : WEFT_NO_TARGET;
+        subject_forward(nn, &subject);
+        losses[row] = subject.loss;
+        cr_assert_gt(losses[row], 0);
+        sum += losses[row];
+    }
+    cr_assert_eq(sum, whole);
+    targets[17] = WEFT_NO_TARGET;
+    subject_forward(nn, &subject);
+    cr_assert_eq(subject.loss, 0);
+    subject_finish(&subject);
+    weft_nn_close(nn);
+}
+
 Test(loss, refuses_a_target_outside_the_classes)
 {
     static const int32_t wrong[] = {-1, 4, INT32_MAX};

@@ -61,7 +61,7 @@ def drawn(draw, processes):
 # The signals meet saves in the background, evaluations, updates that wait for the next step, and the last step.
 RUNS = [SAVES, {"train__checkpoint": {"every": 20}},
         {"train__validation": {"share": 0.2, "every": 5, "batches": 8}, **SAVES},
-        {"train__clip_norm": 0, "train__grad_accum": 2, **SAVES}, {"train__steps": 150, **SAVES}]
+        {"train__clip_norm": 0, "train__grad_accum": 2, **SAVES}, {"train__steps": 1000, **SAVES}]
 
 
 @case

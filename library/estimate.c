@@ -1,5 +1,6 @@
 #include "library/estimate.h"
 
+#include "problem/names.h"
 #include "scheduler/digest/digest.h"
 
 /* True when `a` is what is shown and not `b`: of the just-in-time the leanest, of rules and of the
@@ -13,16 +14,22 @@ static bool is_better(const struct weft_need *a, const struct weft_need *b)
 }
 
 /* Keeps what is better in one more period, with names of its own. */
-static enum weft_status merge(struct weft_estimate *estimate, const struct weft_need *rows,
-                              struct weft_error *err)
+static enum weft_status merge(struct weft_estimate *estimate, const struct weft_problem *problem,
+                              const struct weft_need *rows, struct weft_error *err)
 {
     for (int i = 0; i < WEFT_ESTIMATE_ROWS; i++) {
         struct weft_need *row = &estimate->rows[i];
         if (!is_better(&rows[i], row)) continue;
+        char shown[WEFT_NAMES_BYTES];
         *row = rows[i];
         row->slot_name = weft_pool_string(&estimate->pool, rows[i].slot_name);
         row->unit_name = weft_pool_string(&estimate->pool, rows[i].unit_name);
-        if (!row->slot_name || !row->unit_name) return weft_fail_memory(err, "an estimate");
+        row->unit_shown = row->unit_name;
+        if (row->unit >= 0)
+            row->unit_shown = weft_pool_string(&estimate->pool,
+                                               weft_problem_show_name(problem, row->unit, shown));
+        if (!row->slot_name || !row->unit_name || !row->unit_shown)
+            return weft_fail_memory(err, "an estimate");
     }
     return WEFT_OK;
 }
@@ -39,7 +46,7 @@ static enum weft_status estimate_periods(struct weft_session *session, uint32_t 
         weft_estimate_init(rows);
         WEFT_TRY(
             weft_estimate_fill(session->stages.problem, out->times[0] != '\0', asked, rows, err));
-        WEFT_TRY(merge(out, rows, err));
+        WEFT_TRY(merge(out, session->stages.problem, rows, err));
     }
     return WEFT_OK;
 }

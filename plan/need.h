@@ -23,7 +23,8 @@ struct weft_need {
     int32_t slot,
         unit; /* that slot; the unit with the most gathered and full gradients there, or -1 */
     const char *slot_name,
-        *unit_name; /* "" for none; whose they are is said by who fills the need */
+        *unit_name;         /* "" for none; whose they are is said by who fills the need */
+    const char *unit_shown; /* unit_name for people; NULL: as it is */
     struct weft_period_rule period;
     int64_t step_ns, exposed_ns, channel_ns; /* 0 where no times are known */
 };

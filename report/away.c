@@ -1,6 +1,7 @@
 #include "report/away.h"
 
 #include "base/units.h"
+#include "problem/names.h"
 #include "report/table.h"
 
 /* Time of a lane in a step. */
@@ -135,7 +136,8 @@ void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct w
         if (home == WEFT_HOME_DEVICE || n++ >= most_rows) continue;
         const struct away away = away_of(plan, d);
         const double a_ms = away.ns > 0 ? 1e6 * (double)away.bytes / (double)away.ns : 0;
-        weft_table_cell(&table, "%s", plan->problem->decisions[d].name);
+        char name[WEFT_NAMES_BYTES];
+        weft_table_cell(&table, "%s", weft_problem_show_name(plan->problem, d, name));
         weft_table_cell(&table, "%s%s", weft_home_names[home],
                         weft_plan_chosen(plan, d)->updates_there ? ", updated there" : "");
         weft_table_cell(&table, "%s",

@@ -75,7 +75,7 @@ void weft_report_needs(const struct weft_need *rows, int32_t n, int64_t limit_by
         weft_table_cell(&table, "%s",
                         row->step_ns > 0 ? weft_units_show_ns(row->step_ns, shown) : "-");
         add_name(&table, row->slot_name, SLOT_COLUMNS);
-        add_name(&table, row->unit_name, UNIT_COLUMNS);
+        add_name(&table, row->unit_shown ? row->unit_shown : row->unit_name, UNIT_COLUMNS);
         before = row;
     }
     weft_table_render(&table, 0, out);

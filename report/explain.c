@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "problem/names.h"
 #include "report/away.h"
 #include "report/table.h"
 
@@ -103,7 +104,8 @@ static void add_holder(const struct weft_plan *plan, int32_t index,
                         : reason->holder < index        ? "channel order: behind"
                                                         : "channel order: ahead of";
     const char *name = weft_item_kind_name(item->kind);
-    const char *unit = plan->problem->decisions[item->decision].name;
+    char name_text[WEFT_NAMES_BYTES];
+    const char *unit = weft_problem_show_name(plan->problem, item->decision, name_text);
     if (is_neighbour(plan, index, reason->holder))
         weft_table_cell(table, "%s the block %s", where,
                         reason->holder < index ? "before" : "after");
@@ -150,8 +152,8 @@ static void add_row(const struct weft_plan *plan, int32_t first, int32_t last,
 {
     const struct weft_placement *placement = &plan->placements[first];
     const struct weft_item *item = &plan->problem->items[placement->item].item;
-    char blocks[48];
-    weft_table_cell(table, "%s", plan->problem->decisions[item->decision].name);
+    char blocks[48], name[WEFT_NAMES_BYTES];
+    weft_table_cell(table, "%s", weft_problem_show_name(plan->problem, item->decision, name));
     weft_table_cell(table, "%s", weft_item_kind_name(item->kind));
     if (last > first)
         snprintf(blocks, sizeof blocks, "%d..%d/%d", placement->block, plan->placements[last].block,

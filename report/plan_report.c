@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "problem/names.h"
 #include "program/mappings.h"
 #include "report/away.h"
 #include "report/table.h"
@@ -13,8 +14,8 @@ static double share(int64_t part, int64_t whole)
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
-/* Strategies of decisions [begin, end), whose names begin behind `skip` characters. */
-static void report_strategies(const struct weft_plan *plan, int32_t begin, int32_t end, size_t skip,
+/* Strategies of decisions [begin, end). */
+static void report_strategies(const struct weft_plan *plan, int32_t begin, int32_t end,
                               struct weft_text *out)
 {
     const struct weft_problem *problem = plan->problem;
@@ -23,9 +24,8 @@ static void report_strategies(const struct weft_plan *plan, int32_t begin, int32
         while (last + 1 < end &&
                weft_plan_chosen(plan, last + 1)->kind == weft_plan_chosen(plan, first)->kind)
             last++;
-        weft_text_addf(out, "%s%s", first > begin ? ", " : "",
-                       problem->decisions[first].name + skip);
-        if (last > first) weft_text_addf(out, "..%s", problem->decisions[last].name + skip);
+        if (first > begin) weft_text_add(out, ", ");
+        weft_problem_show_names(problem, first, last, out);
         weft_text_addf(out, " %s", weft_plan_chosen(plan, first)->name);
         first = last + 1;
     }
@@ -33,13 +33,12 @@ static void report_strategies(const struct weft_plan *plan, int32_t begin, int32
 
 void weft_report_policies(const struct weft_plan *plan, struct weft_text *out)
 {
-    report_strategies(plan, 0, weft_problem_n_units(plan->problem), 0, out);
+    report_strategies(plan, 0, weft_problem_n_units(plan->problem), out);
 }
 
 void weft_report_saved(const struct weft_plan *plan, struct weft_text *out)
 {
-    report_strategies(plan, weft_problem_n_units(plan->problem), plan->problem->n_decisions,
-                      sizeof WEFT_SAVED_PREFIX - 1, out);
+    report_strategies(plan, weft_problem_n_units(plan->problem), plan->problem->n_decisions, out);
 }
 
 /* The rows of one slot; false when memory runs out. */

@@ -52,7 +52,7 @@ Test(plan_report, says_what_was_predicted)
     char *text = text_of(plan);
     cr_assert_str_eq(
         text, "plan      by test, 2 ranks, times by hand\n"
-              "policies  a..b sdp\n"
+              "policies  a+b sdp\n"
               "step      12.0 us predicted; compute 7.50 us, communication 4.85 us, of which "
               "4.50 us exposed\n"
               "proven    no plan is faster than 10.0 us (channel): gap 20.000 %\n"
@@ -170,9 +170,9 @@ Test(plan_report, policies_fold_equal_neighbours)
     const enum weft_policy dp = WEFT_POLICY_DP, sdp = WEFT_POLICY_SDP, fsdp = WEFT_POLICY_FSDP;
     expect_policies((const enum weft_policy[]){dp}, 1, "a dp");
     expect_policies((const enum weft_policy[]){fsdp, fsdp, fsdp, fsdp, fsdp}, 5,
-                    "a..\xC3\xA9 fsdp");
+                    "a+b+c+h.0+h.1+\xC3\xA9 fsdp");
     expect_policies((const enum weft_policy[]){dp, sdp, sdp, dp, dp}, 5,
-                    "a dp, b+c..h.0 sdp, h.1..\xC3\xA9 dp");
+                    "a dp, b+c+h.0 sdp, h.1+\xC3\xA9 dp");
     expect_policies((const enum weft_policy[]){sdp, dp, sdp}, 3, "a sdp, b+c dp, h.0 sdp");
 }
 

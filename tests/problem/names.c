@@ -1,0 +1,63 @@
+#include "problem/names.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST = 64 };
+
+/* Layers and units, each list ending with NULL; forwards in micro-steps 1 and 2. */
+static void expect_names(const char *const *layers, const char *const *units, const char *text)
+{
+    struct weft_slot slots[2 * MOST];
+    struct weft_problem_decision decisions[MOST] = {{0}};
+    char names[2 * MOST][40];
+    const char *slot_names[2 * MOST];
+    struct weft_problem problem = {
+        .slots = slots, .slot_names = slot_names, .decisions = decisions};
+    struct weft_text out;
+    for (int32_t micro = 0; micro < 2; micro++) {
+        for (int32_t l = 0; layers[l]; l++) {
+            slots[problem.n_slots] = (struct weft_slot){WEFT_SLOT_FORWARD, l, micro};
+            snprintf(names[problem.n_slots], sizeof names[0], "F%d:%s", micro + 1, layers[l]);
+            slot_names[problem.n_slots] = names[problem.n_slots];
+            problem.n_slots++;
+        }
+    }
+    for (; units[problem.n_decisions]; problem.n_decisions++) {
+        const char *name = units[problem.n_decisions];
+        decisions[problem.n_decisions].name = name;
+        decisions[problem.n_decisions].is_of_layer = strncmp(name, "saved:", 6) == 0;
+    }
+    weft_text_init(&out);
+    weft_problem_show_names(&problem, 0, problem.n_decisions - 1, &out);
+    cr_assert_str_eq(weft_text_chars(&out), text);
+    weft_text_finish(&out);
+}
+
+#define NAMES(...)                                                                                 \
+    (const char *const[])                                                                          \
+    {                                                                                              \
+        __VA_ARGS__, NULL                                                                          \
+    }
+#define GPT NAMES("wte", "h.0", "h.1", "h.2", "h.3", "h.4", "ln_f", "head")
+
+Test(names, units_are_shown_as_their_layers)
+{
+    expect_names(GPT, NAMES("wte+..+h.1", "h.2", "h.3+..+ln_f"), "wte+h.0-4+ln_f");
+    expect_names(GPT, NAMES("wte+..+h.1"), "wte+h.0-1");
+    expect_names(GPT, NAMES("h.1+..+h.4"), "h.1-4");
+    expect_names(GPT, NAMES("wte"), "wte");
+    expect_names(GPT, NAMES("h.4+ln_f"), "h.4+ln_f");
+    expect_names(GPT, NAMES("wte.tokens", "wte", "h.0"), "wte.tokens+wte+h.0");
+    expect_names(GPT, NAMES("h.0", "h.2", "h.3"), "h.0+h.2-3");
+    expect_names(GPT, NAMES("saved:h.0", "saved:h.1", "saved:h.2"), "h.0-2");
+}
+
+Test(names, numbers_may_stand_inside_and_names_may_have_none)
+{
+    expect_names(NAMES("b.9.x", "b.10.x", "b.11.y"), NAMES("b.9.x+..+b.11.y"), "b.9-10.x+b.11.y");
+    expect_names(NAMES("a+b", "a", "b"), NAMES("a+b", "a+b"), "a+b+a+b");
+    expect_names(NAMES("a", "b", "c", "d", "e", "f", "g"), NAMES("a+..+g"), "a+..+g");
+    expect_names(NAMES("a"), NAMES("unknown"), "unknown");
+}

@@ -243,6 +243,7 @@ static const struct weft_schema_key manifest_keys[] = {
     {"samples", COUNT, "so far", NULL, false, false},
     {"loss_scale", NUMBER, "1 but in f16", NULL, false, false},
     {"good_steps", COUNT, "since the scale changed", NULL, false, false},
+    {"moments_began", COUNT, "step of resuming with another optimizer", NULL, false, true},
     {"data", HASH, "of what was trained on", NULL, false, false},
     {"origin", NULL, "of the run, where it began with `--from`", &origin, false, true},
     {"model", HASH, "of names and shapes of all tensors", NULL, false, false},

@@ -246,7 +246,8 @@ static void compare_entry(const struct weft_safetensors *file, const struct weft
     const struct weft_tensor *wanted = &layout->model->tensors[entry->tensor];
     const struct weft_safetensors_tensor *found = weft_safetensors_find(file, entry->name);
     if (found == NULL) {
-        if (is_told(n, out)) weft_text_addf(out, "%s is missing", entry->name);
+        if (entry->state == WEFT_STATE_PARAMETER && is_told(n, out))
+            weft_text_addf(out, "%s is missing", entry->name);
     } else if (!same_shape(found, wanted)) {
         if (!is_told(n, out)) return;
         weft_text_addf(out, "%s is ", entry->name);
@@ -270,6 +271,22 @@ static bool is_wanted(const struct weft_layout_file *file, int32_t i, const char
     return false;
 }
 
+/* Of a tensor of the model, which may be frozen now, or of another optimizer. */
+static bool is_moment(const struct weft_model *model, const char *name)
+{
+    for (int state = WEFT_STATE_MOMENT1; state < WEFT_STATE_COUNT; state++) {
+        const char *suffix = weft_layout_suffix((enum weft_state)state);
+        const size_t length = strlen(name), behind = strlen(suffix);
+        if (length <= behind || strcmp(name + length - behind, suffix) != 0) continue;
+        for (int32_t t = 0; t < model->n_tensors; t++) {
+            const char *tensor = model->tensors[t].name;
+            if (strlen(tensor) == length - behind && strncmp(tensor, name, length - behind) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 /* Names and shapes of all tensors; in linear time where nothing differs. */
 static void compare_tensors(const struct weft_checkpoint *checkpoint,
                             const struct weft_layout *layout, int32_t *n, struct weft_text *out)
@@ -280,8 +297,9 @@ static void compare_tensors(const struct weft_checkpoint *checkpoint,
         for (int32_t e = 0; e < wanted->n_entries; e++)
             compare_entry(found, layout, &wanted->entries[e], n, out);
         for (int32_t t = 0; t < found->n_tensors && *n <= MOST_DIFFERENCES; t++) {
-            if (!is_wanted(wanted, t, found->tensors[t].name) && is_told(n, out))
-                weft_text_addf(out, "%s is not the model's", found->tensors[t].name);
+            const char *name = found->tensors[t].name;
+            if (is_wanted(wanted, t, name) || (f == 1 && is_moment(layout->model, name))) continue;
+            if (is_told(n, out)) weft_text_addf(out, "%s is not the model's", name);
         }
     }
 }
@@ -365,6 +383,67 @@ void weft_checkpoint_warn(const struct weft_checkpoint *checkpoint)
              "%s: was saved by an older version of weft, which noted tensors alone: whether heads, "
              "types of layers, ties and layers without tensors are the model's cannot be checked",
              checkpoint->path);
+}
+
+/* Moments */
+
+bool weft_checkpoint_has(const struct weft_checkpoint *checkpoint, const struct weft_layout *layout,
+                         int32_t tensor, enum weft_state state)
+{
+    int32_t f = 0;
+    const struct weft_layout_entry *entry = weft_layout_find(layout, tensor, state, &f);
+    return entry != NULL && weft_safetensors_find(checkpoint->files[f], entry->name) != NULL;
+}
+
+/* A bit for each moment that a layer's tensors have: of the layout, and of the checkpoint. */
+static void find_moments(const struct weft_checkpoint *checkpoint, const struct weft_layout *layout,
+                         const struct weft_layer *layer, unsigned *wanted, unsigned *found)
+{
+    for (int32_t i = 0; i < layer->n_tensors; i++) {
+        for (int state = WEFT_STATE_MOMENT1; state < WEFT_STATE_COUNT; state++) {
+            int32_t f = 0;
+            struct weft_text name;
+            weft_text_init(&name);
+            weft_text_addf(&name, "%s%s", layout->model->tensors[layer->tensors[i]].name,
+                           weft_layout_suffix((enum weft_state)state));
+            if (weft_layout_find(layout, layer->tensors[i], (enum weft_state)state, &f) != NULL)
+                *wanted |= 1u << state;
+            if (weft_text_ok(&name) &&
+                weft_safetensors_find(checkpoint->files[1], weft_text_chars(&name)) != NULL)
+                *found |= 1u << state;
+            weft_text_finish(&name);
+        }
+    }
+}
+
+static const char *moments_text(unsigned moments)
+{
+    const bool first = (moments >> WEFT_STATE_MOMENT1 & 1) != 0;
+    const bool second = (moments >> WEFT_STATE_MOMENT2 & 1) != 0;
+    return first && second ? "moments" : first ? "its moment" : "its second moment";
+}
+
+int32_t weft_checkpoint_compare_moments(const struct weft_checkpoint *checkpoint,
+                                        const struct weft_layout *layout, int32_t *n_begun,
+                                        struct weft_text *out)
+{
+    int32_t n = 0;
+    *n_begun = 0;
+    for (int32_t l = 0; l < layout->model->n_layers; l++) {
+        const struct weft_layer *layer = &layout->model->layers[l];
+        unsigned wanted = 0, found = 0;
+        find_moments(checkpoint, layout, layer, &wanted, &found);
+        const unsigned begun = wanted & ~found, dropped = found & ~wanted;
+        *n_begun += begun != 0;
+        if (begun != 0)
+            weft_text_addf(out, "%s%s: %s start%s at 0", n++ > 0 ? "\n" : "", layer->name,
+                           moments_text(begun), (begun & (begun - 1)) != 0 ? "" : "s");
+        if (dropped != 0)
+            weft_text_addf(out, "%s%s: %s of the checkpoint %s not needed any more",
+                           n++ > 0 ? "\n" : "", layer->name, moments_text(dropped),
+                           (dropped & (dropped - 1)) != 0 ? "are" : "is");
+    }
+    return n;
 }
 
 /* Data */

@@ -4,6 +4,7 @@
 #ifndef WEFT_RUNTIME_CHECKPOINT_CHECKPOINT_H
 #define WEFT_RUNTIME_CHECKPOINT_CHECKPOINT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -29,11 +30,21 @@ WEFT_MUST_USE enum weft_status weft_checkpoint_open(const char *path, struct wef
                                                     struct weft_error *err);
 void weft_checkpoint_close(struct weft_checkpoint *checkpoint);
 
-/* WEFT_OK when it has exactly the tensors of the layout, and is of a model of the same function
- * (function.h); else WEFT_E_DATA with the first five differences. */
+/* WEFT_OK when it has exactly the parameters of the layout, moments of its tensors alone, and is of
+ * a model of the same function (function.h); else WEFT_E_DATA with the first five differences. */
 WEFT_MUST_USE enum weft_status weft_checkpoint_matches(const struct weft_checkpoint *checkpoint,
                                                        const struct weft_layout *layout,
                                                        struct weft_error *err);
+
+/* Whether it has a tensor's state; of a layout that matches. */
+bool weft_checkpoint_has(const struct weft_checkpoint *checkpoint, const struct weft_layout *layout,
+                         int32_t tensor, enum weft_state state);
+/* Appends a line a layer for moments that the layout has and the checkpoint has not, or the other
+ * way round: "h.1: moments start at 0". Counts layers of the first sort in *n_begun; returns how
+ * many lines there are. */
+int32_t weft_checkpoint_compare_moments(const struct weft_checkpoint *checkpoint,
+                                        const struct weft_layout *layout, int32_t *n_begun,
+                                        struct weft_text *out);
 
 /* WEFT_E_DATA with the first five differences when it is of a model of another function. Tensors
  * are not compared. */

@@ -19,6 +19,11 @@ static const char *const suffixes[WEFT_STATE_COUNT] = {
 #undef STATE_ROW
 };
 
+const char *weft_layout_suffix(enum weft_state state)
+{
+    return suffixes[state];
+}
+
 int64_t weft_checkpoint_chunks(int64_t bytes, int64_t chunk_bytes)
 {
     return bytes / chunk_bytes + (bytes % chunk_bytes != 0);

@@ -57,6 +57,9 @@ void weft_layout_destroy(struct weft_layout *layout);
 const struct weft_layout_entry *weft_layout_find(const struct weft_layout *layout, int32_t tensor,
                                                  enum weft_state state, int32_t *file);
 
+/* The end of a state's name in the files: "", ".moment1", ".moment2". */
+const char *weft_layout_suffix(enum weft_state state);
+
 /* Appends the first header_bytes of a file. */
 void weft_layout_header(const struct weft_layout *layout, int32_t file, struct weft_text *out);
 

@@ -66,6 +66,19 @@ enum weft_status weft_manifest_settings(const struct weft_config *config, struct
     return status;
 }
 
+void weft_manifest_optimizer(const char *settings, char type[WEFT_MANIFEST_TYPE_BYTES])
+{
+    struct weft_json *document = NULL;
+    const char *text = NULL;
+    type[0] = '\0';
+    if (weft_json_parse(settings, strlen(settings), "settings", &document, NULL) != WEFT_OK) return;
+    const struct weft_json_value *optimizer =
+        weft_json_member(weft_json_root(document), "optimizer");
+    if (weft_json_string(weft_json_member(optimizer, "type"), &text))
+        snprintf(type, WEFT_MANIFEST_TYPE_BYTES, "%s", text);
+    weft_json_destroy(document);
+}
+
 bool weft_manifest_compares(const char *path)
 {
     size_t length = strcspn(path, ".");
@@ -122,6 +135,8 @@ static void put_progress(struct weft_json_writer *writer, const struct weft_prog
     weft_json_put_integer(writer, "samples", progress->samples);
     weft_json_put_number(writer, "loss_scale", progress->loss_scale);
     weft_json_put_integer(writer, "good_steps", progress->good_steps);
+    if (progress->moments_began > 0)
+        weft_json_put_integer(writer, "moments_began", progress->moments_began);
     put_hash(writer, "data", progress->data);
 }
 
@@ -250,6 +265,9 @@ static enum weft_status read_progress(const struct weft_json_value *root, const 
     WEFT_TRY(weft_json_need_integer(root, path, "tokens", 0, most, &out->tokens, err));
     WEFT_TRY(weft_json_need_integer(root, path, "samples", 0, most, &out->samples, err));
     WEFT_TRY(weft_json_need_integer(root, path, "good_steps", 0, most, &out->good_steps, err));
+    if (weft_json_member(root, "moments_began") != NULL)
+        WEFT_TRY(weft_json_need_integer(root, path, "moments_began", 0, out->step,
+                                        &out->moments_began, err));
     if (!weft_json_number(weft_json_member(root, "loss_scale"), &out->loss_scale) ||
         !(out->loss_scale > 0))
         return weft_fail(err, WEFT_E_DATA, "%s: the member \"loss_scale\" is no positive number",

@@ -17,6 +17,7 @@
 #define WEFT_MANIFEST_NAME "manifest.json"
 /* 1: without the model's function. */
 enum { WEFT_MANIFEST_VERSION = 2 };
+enum { WEFT_MANIFEST_TYPE_BYTES = 32 };
 
 /* The file or checkpoint with a run's first parameters, if it did not begin with initial values. */
 enum { WEFT_ORIGIN_PATH_BYTES = 1024 };
@@ -33,6 +34,7 @@ struct weft_progress {
     int64_t samples;       /* likewise: the position in the data */
     double loss_scale;     /* 1 where gradients are not scaled */
     int64_t good_steps;    /* since the loss scale was last changed */
+    int64_t moments_began; /* step after which all moments were 0: another optimizer took over */
     struct weft_hash data; /* of the training data */
 };
 
@@ -62,6 +64,8 @@ struct weft_manifest {
 WEFT_MUST_USE enum weft_status weft_manifest_settings(const struct weft_config *config,
                                                       struct weft_pool *pool, const char **out,
                                                       struct weft_error *err);
+/* The optimizer's type of these settings, "" where they have none. */
+void weft_manifest_optimizer(const char *settings, char type[WEFT_MANIFEST_TYPE_BYTES]);
 /* True of a path into the train section ("optimizer.lr") that leads into these settings. */
 bool weft_manifest_compares(const char *path);
 /* Appends one line for each setting in which the two differ ("optimizer.lr: 0.0006, was 0.001");

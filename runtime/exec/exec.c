@@ -336,8 +336,8 @@ static void prepare_update(struct weft_exec *exec, const struct weft_step_inputs
     struct exec_pending *pending = &exec->pending;
     struct weft_step_result *finished = result;
     pending->valid = finished->finite;
-    pending->optimizer =
-        weft_optimizer_at(train, inputs->step, inputs->lr, finished->clip / exec->scale.scale);
+    pending->optimizer = weft_optimizer_at(train, inputs->step - exec->moments_began, inputs->lr,
+                                           finished->clip / exec->scale.scale);
     bool goes_on = weft_loss_scale_next(&exec->scale, train, finished->finite);
     finished->skipped = goes_on && !finished->finite;
     finished->finite = goes_on;
@@ -346,6 +346,11 @@ static void prepare_update(struct weft_exec *exec, const struct weft_step_inputs
 struct weft_loss_scale weft_exec_loss_scale(const struct weft_exec *exec)
 {
     return exec->scale;
+}
+
+void weft_exec_set_moments_began(struct weft_exec *exec, int64_t step)
+{
+    exec->moments_began = step;
 }
 
 void weft_exec_set_loss_scale(struct weft_exec *exec, struct weft_loss_scale scale)

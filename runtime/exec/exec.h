@@ -91,6 +91,9 @@ WEFT_MUST_USE enum weft_status weft_exec_settle(struct weft_exec *exec, struct w
 /* The loss scale of the next backward, a part of the state that a run goes on from. */
 struct weft_loss_scale weft_exec_loss_scale(const struct weft_exec *exec);
 void weft_exec_set_loss_scale(struct weft_exec *exec, struct weft_loss_scale scale);
+/* The step after which all moments were 0, where it was not the run's beginning: AdamW and LAMB
+ * correct their bias by the steps since. */
+void weft_exec_set_moments_began(struct weft_exec *exec, int64_t step);
 
 /* 128 bits of all parameters of the model, independent of who owns them: each element of each
  * tensor hashed with its name and index, added up over ranks. Collective. Equal only if every

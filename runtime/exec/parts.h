@@ -96,11 +96,12 @@ struct weft_exec {
     uint64_t told_to_stop;        /* this rank: as it is written to the record */
     struct weft_loss_scale scale; /* of the step under way, and then of the next */
 
-    bool looks;          /* for what is not finite; in a rotated period always */
-    int64_t periods;     /* begun */
-    int64_t last_step;   /* that was begun */
-    int64_t failed_step; /* in which the failpoint struck last */
-    unsigned char stale; /* that it read of what is dead */
+    bool looks;            /* for what is not finite; in a rotated period always */
+    int64_t moments_began; /* step after which all moments were 0 */
+    int64_t periods;       /* begun */
+    int64_t last_step;     /* that was begun */
+    int64_t failed_step;   /* in which the failpoint struck last */
+    unsigned char stale;   /* that it read of what is dead */
 };
 
 static inline enum weft_dtype exec_compute(const struct weft_exec *exec)

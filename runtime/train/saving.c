@@ -16,6 +16,7 @@
 #include "runtime/exec/state.h"
 
 enum { READ_ELEMENTS = 1 << 16 };
+#define TOLD_LENGTH 1.5 /* of updates, against usual ones */
 
 /* What the executor owns, as a save reads it. */
 struct source {
@@ -32,6 +33,7 @@ struct weft_saving {
     struct weft_pool pool;
     struct weft_layout *layout;         /* NULL: neither saves nor resumes */
     struct weft_checkpoint *checkpoint; /* that is resumed, until its state is read */
+    bool fresh;                         /* no moment of the checkpoint is this optimizer's */
     struct weft_origin_file *from;      /* that begins the run, until its parameters are read */
     struct weft_origin origin;          /* of the run; path "" without one */
     struct weft_saver *saver;           /* NULL: does not save */
@@ -133,6 +135,67 @@ static void tell_data(const struct weft_saving *saving, struct weft_hash data)
              saving->checkpoint->path, saving->train->data);
 }
 
+/* AdamW and LAMB have the same moments. */
+static bool has_adams(const char *type)
+{
+    return strcmp(type, "adamw") == 0 || strcmp(type, "lamb") == 0;
+}
+
+/* With another optimizer all moments start at 0, and their bias is corrected from now on. */
+static void compare_optimizers(struct weft_saving *saving)
+{
+    char now[WEFT_MANIFEST_TYPE_BYTES], before[WEFT_MANIFEST_TYPE_BYTES];
+    weft_manifest_optimizer(saving->settings, now);
+    weft_manifest_optimizer(saving->checkpoint->manifest->settings, before);
+    saving->fresh = has_adams(now) != has_adams(before);
+    if (!saving->fresh) return;
+    saving->progress.moments_began = saving->progress.step;
+    if (saving->rank == 0)
+        weft_log(
+            WEFT_LOG_WARNING,
+            "%s: all moments start at 0: those of the checkpoint are %s's, and the optimizer is "
+            "%s",
+            saving->checkpoint->path, before, now);
+}
+
+/* The longest an AdamW update gets whose moments began at 0, if the correction of their bias is
+ * long over; a well corrected one has about 1. */
+static double longest_update(const struct weft_train *train)
+{
+    enum { MOST = 100000 };
+    const double b1 = train->optimizer.betas[0], b2 = train->optimizer.betas[1];
+    double most = 1, power1 = 1, power2 = 1;
+    for (int k = 0; k < MOST; k++) {
+        power1 *= b1;
+        power2 *= b2;
+        const double length = (1 - power1) / sqrt(1 - power2);
+        if (length > most) most = length;
+    }
+    return most;
+}
+
+static void tell_moments(const struct weft_saving *saving)
+{
+    struct weft_text text;
+    int32_t n_begun = 0;
+    if (saving->fresh) return;
+    weft_text_init(&text);
+    int32_t n =
+        weft_checkpoint_compare_moments(saving->checkpoint, saving->layout, &n_begun, &text);
+    if (n > 0)
+        weft_log(WEFT_LOG_WARNING, "%s: goes on with other moments:\n%s", saving->checkpoint->path,
+                 weft_text_chars(&text));
+    const double longest = longest_update(saving->train);
+    if (n_begun > 0 && saving->train->optimizer.type != WEFT_SGD && longest > TOLD_LENGTH)
+        weft_log(WEFT_LOG_WARNING,
+                 "moments that start at 0 have the bias correction of step %" PRId64
+                 ": for some steps their updates are up to %.1f times as long as others. A new run "
+                 "with --from %s begins all moments and the correction anew",
+                 saving->progress.step + 1 - saving->progress.moments_began, longest,
+                 saving->checkpoint->path);
+    weft_text_finish(&text);
+}
+
 static enum weft_status open_checkpoint(struct weft_saving *saving, struct weft_hash data,
                                         struct weft_error *err)
 {
@@ -143,9 +206,11 @@ static enum weft_status open_checkpoint(struct weft_saving *saving, struct weft_
     saving->progress = saving->checkpoint->manifest->progress;
     saving->origin = saving->checkpoint->manifest->origin;
     saving->steps_done = saving->progress.step;
+    compare_optimizers(saving);
     if (saving->rank != 0) return WEFT_OK;
     weft_checkpoint_warn(saving->checkpoint);
     tell_changes(saving);
+    tell_moments(saving);
     tell_batch(saving);
     tell_data(saving, data);
     return WEFT_OK;
@@ -270,7 +335,9 @@ static enum weft_status take_loss_scale(const struct weft_saving *saving, struct
 /* Moments that nothing gives stay 0. */
 static bool is_given(const struct weft_saving *saving, const struct weft_state_piece *piece)
 {
-    return piece->state == WEFT_STATE_PARAMETER || saving->checkpoint != NULL;
+    if (piece->state == WEFT_STATE_PARAMETER) return true;
+    return saving->checkpoint != NULL && !saving->fresh &&
+           weft_checkpoint_has(saving->checkpoint, saving->layout, piece->tensor, piece->state);
 }
 
 static enum weft_status read_elements(const struct weft_saving *saving,
@@ -350,6 +417,7 @@ enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec 
     } else {
         WEFT_TRY(take_state(saving, exec, err));
         WEFT_TRY(take_loss_scale(saving, exec, err));
+        weft_exec_set_moments_began(exec, saving->progress.moments_began);
         weft_checkpoint_close(saving->checkpoint);
         saving->checkpoint = NULL;
         WEFT_TRY(weft_exec_state_filled(exec, err));

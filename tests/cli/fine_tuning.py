@@ -192,4 +192,76 @@ def a_command_that_is_queued_again_begins_once(weft):
     weft.expect(65, *command, says=["origin", "too long"])
 
 
+def resume(weft, config, run, *arguments):
+    """Goes on from run/checkpoints/step-8 in another directory; returns what it says."""
+    code, _, err = weft.run("train", config, "--run", run, "-q",
+                            "--resume=run/checkpoints/step-8", *arguments)
+    assert code == 0, (code, err)
+    return err
+
+
+@case
+def moments_that_are_missing_start_at_0_and_are_named(weft):
+    saved_run(weft, model__layers__1__frozen=True)
+    config = weft.write("more.json", saving(train__steps=10))
+    ends = set()
+    for number, planner in enumerate(("all-dp", "all-fsdp")):
+        err = resume(weft, config, f"more{number}", "--planner", planner)
+        assert "h.0: moments start at 0\nh.1: moments start at 0\n" in err, err
+        assert "ln_f: " not in err and "wte: " not in err and "all moments" not in err, err
+        ends.add(parameters(weft, f"more{number}"))
+    assert len(ends) == 1, ends
+    # A tensor's moments after one step are of that step alone, where they began at 0.
+    resume(weft, config, "one", "--set", "train.steps=9", "--set", "train.optimizer.betas=[0.5,0.5]",
+           "--set", "train.clip_norm=0")
+    state = tensors(weft, "one/checkpoints/step-9/optimizer.safetensors")
+    fresh, old = 0, 0
+    for name in [name for name in state if name.endswith(".moment1")]:
+        first, second = (struct.unpack(f"<{len(data) // 4}f", data) for data in
+                         (state[name], state[name.replace(".moment1", ".moment2")]))
+        same = all(abs(2 * m * m - v) <= 1e-5 * v + 1e-30 for m, v in zip(first, second))
+        assert same == name.startswith("h."), name
+        fresh, old = fresh + same, old + (not same)
+    assert fresh > 0 and old > 0
+    err = resume(weft, config, "long", "--set", "train.optimizer.betas=[0.9,0.999]")
+    assert "bias correction of step 9" in err and "--from run/checkpoints/step-8" in err, err
+    # And those of a layer that is frozen now are not needed.
+    err = resume(weft, config, "less", "--set", "model.layers.1.frozen=true", "--set",
+                 "model.layers.2.frozen=true")
+    assert "ln_f: moments of the checkpoint are not needed any more" in err and "h.0" not in err, err
+
+
+@case
+def another_optimizer_begins_its_moments_and_their_correction(weft):
+    saved_run(weft, train__optimizer={"type": "sgd", "lr": 0.01, "momentum": 0.9})
+    adamw = {"type": "adamw", "lr": 0.001, "betas": [0.9, 0.999], "weight_decay": 0, "eps": 1e-30}
+    config = weft.write("adamw.json", saving(train__steps=10, train__optimizer=adamw,
+                                             train__checkpoint={"every": 1}))
+    err = resume(weft, config, "adamw")
+    assert "all moments start at 0: those of the checkpoint are sgd's" in err, err
+    for step in (9, 10):
+        assert manifest(weft, f"adamw/checkpoints/step-{step}")["moments_began"] == 8
+    # The first corrected update of an element is as long as the rate, whatever its gradient.
+    before = tensors(weft, "run/checkpoints/step-8/model.safetensors")["h.0.mlp.fc.weight"]
+    after = tensors(weft, "adamw/checkpoints/step-9/model.safetensors")["h.0.mlp.fc.weight"]
+    lengths = sorted(abs(a - b) / 0.001 for a, b in zip(*(struct.unpack(f"<{len(data) // 4}f", data)
+                                                          for data in (before, after))))
+    assert 0.98 < lengths[len(lengths) // 2] < 1.02, lengths[len(lengths) // 2]
+    copy_step(weft, "adamw", "again", 9)
+    weft.expect(0, "train", config, "--run", "again", "-q", "--resume")
+    same_files(weft, "again/checkpoints/step-10", "adamw/checkpoints/step-10")
+    # LAMB has AdamW's moments; SGD without momentum has none.
+    copy_step(weft, "adamw", "lamb", 10)
+    _, _, err = weft.run("train", config, "--run", "lamb", "-q", "--resume", "--set",
+                         "train.optimizer.type=lamb", "--set", "train.steps=11")
+    assert "optimizer.type: lamb, was adamw" in err and "moments" not in err, err
+    copy_step(weft, "run", "plain", 8)
+    _, _, err = weft.run("train", weft.path("run.json"), "--run", "plain", "-q", "--resume", "--set",
+                         "train.optimizer.momentum=0", "--set", "train.steps=9")
+    assert "ln_f: its moment of the checkpoint is not needed any more" in err, err
+    err = weft.run("train", weft.path("run.json"), "--run", "plain", "-q", "--resume", "--set",
+                   "train.steps=10")[2]
+    assert "ln_f: its moment starts at 0" in err, err
+
+
 main(sys.argv[1])

@@ -1,9 +1,13 @@
 /* A tier: where it lies, what it is refused for, and which pages it gives. */
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE /* madvise */
+#endif
 #include "offload/tier.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -85,6 +89,19 @@ Test(tier, lies_between_pages_that_nobody_may_touch_and_is_there)
     lies_well(3, TIER_PAGE);
     lies_well(1030, TIER_PAGE);
     lies_well(3, 2 << 20);
+}
+
+/* A page that the system has taken back is none. */
+Test(tier, pages_that_are_in_memory_are_counted)
+{
+    enum { PAGES = 5000, GONE = 3 }; /* more than are asked about at once */
+    struct weft_tier *tier = tier_of(PAGES, TIER_PAGE);
+    const struct weft_memory_span memory = weft_tier_memory(tier);
+    cr_assert_eq(weft_tier_resident_bytes(tier), PAGES * TIER_PAGE);
+    unsigned char *last = memory.at + memory.bytes - GONE * TIER_PAGE;
+    cr_assert_eq(madvise(last, GONE * TIER_PAGE, MADV_DONTNEED), 0);
+    cr_assert_eq(weft_tier_resident_bytes(tier), (PAGES - GONE) * TIER_PAGE);
+    weft_tier_destroy(tier);
 }
 
 Test(tier, memory_that_is_not_there_is_refused_with_the_figure)

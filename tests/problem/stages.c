@@ -119,3 +119,64 @@ Test(stages, variants_are_what_the_config_leaves_open)
     cr_assert_eq(variants[0].update_ahead, 1);
     random_case_finish(&random);
 }
+
+static const char updated_there[] =
+    "{\"version\":1,\"model\":{\"layers\":["
+    "{\"name\":\"wte\",\"type\":\"embedding\",\"vocab\":64,\"hidden\":32},"
+    "{\"name\":\"h.{i}\",\"type\":\"transformer_block\",\"repeat\":3,\"hidden\":32,\"heads\":2,"
+    "\"ffn\":64},{\"name\":\"head\",\"type\":\"lm_head\",\"vocab\":64,\"hidden\":32}]},"
+    "\"cluster\":{\"ranks\":2,\"device\":{\"flops\":{\"f32\":\"50G\"},"
+    "\"memory_bandwidth\":\"10GB/s\"},\"link\":{\"intra\":{\"alpha\":\"20us\",\"bandwidth\":"
+    "\"1GB/s\"}},\"host\":{\"memory_limit\":\"1GB\",\"update\":\"1GB/s\",\"down\":{\"bandwidth\":"
+    "\"1GB/s\"},\"up\":{\"bandwidth\":\"1GB/s\"}}},\"train\":{\"micro_batch\":2,\"seq_len\":16},"
+    "\"plan\":{\"fuse\":false,\"offload\":{\"state\":[\"host\"],\"update\":[\"host\"],"
+    "\"activations\":[\"device\"]}}}";
+
+/* Checks the problem with the first item of a kind moved by so many slots at one end. */
+static void check_moved(struct weft_problem *problem, int32_t kind, int32_t first, int32_t last,
+                        const char *fault)
+{
+    struct weft_error err = {0};
+    int32_t i = 0;
+    while (problem->items[i].item.kind != kind)
+        cr_assert_lt(++i, problem->n_items);
+    struct weft_item *item = &problem->items[i].item;
+    const struct weft_item good = *item;
+    const int32_t update = problem->decisions[good.decision].update_slot;
+    if (first != INT32_MIN) item->first = update + first;
+    if (last != INT32_MIN) item->last = update + last;
+    cr_assert_eq(weft_problem_check(problem, "it", &err), fault == NULL ? WEFT_OK : WEFT_E_DATA,
+                 "kind %d, %s", kind, err.text);
+    cr_assert(fault == NULL || strstr(err.text, fault) != NULL, "%s", err.text);
+    *item = good;
+}
+
+/* In both periods a gradient is down before its update on the host, which begins after that. */
+Test(stages, windows_of_updates_on_the_host_are_on_their_side_of_them)
+{
+    enum { AS_IT_IS = INT32_MIN };
+    for (int rotated = 0; rotated < 2; rotated++) {
+        struct weft_config *config = NULL;
+        struct weft_profile *profile = NULL;
+        struct weft_stages stages = {0};
+        struct weft_error err = {0};
+        const char *clip = rotated ? "train.clip_norm=0" : "train.clip_norm=1";
+        enum weft_status status = weft_config_parse(updated_there, sizeof updated_there - 1, "it",
+                                                    "/", &clip, 1, &config, &err);
+        if (status == WEFT_OK) status = weft_profile_resolve(config, &profile, &err);
+        if (status == WEFT_OK) status = weft_stages_create(config, profile, &stages, &err);
+        cr_assert_eq(status, WEFT_OK, "%s", err.text);
+        struct weft_problem *problem = stages.problem;
+        cr_assert_eq(problem->period.rotated, rotated == 1);
+        check_moved(problem, WEFT_GRADIENT_DOWN, AS_IT_IS, AS_IT_IS, NULL);
+        if (rotated) {
+            check_moved(problem, WEFT_GRADIENT_DOWN, AS_IT_IS, 0, "not on its side of");
+            check_moved(problem, WEFT_HOST_UPDATE, -1, AS_IT_IS, "not on its side of");
+        } else {
+            check_moved(problem, WEFT_GRADIENT_DOWN, 0, AS_IT_IS, "goes down before the update");
+        }
+        weft_stages_finish(&stages);
+        weft_profile_destroy(profile);
+        weft_config_destroy(config);
+    }
+}

@@ -538,6 +538,71 @@ Test(weigh, an_update_on_the_host_has_master_moments_and_gradient_there)
     check_host_update(WEFT_BF16, 1, 6, 2);
 }
 
+/* Reduced every micro-step, gradients are added up on the device before they go down. */
+Test(weigh, an_update_on_the_host_takes_gradients_of_all_micro_steps)
+{
+    struct weft_layer layers[] = {custom_layer("a", 6000, false), custom_layer("b", 500, false)};
+    struct weft_period_rule rule = {.n_micro = 2, .cadence = WEFT_CADENCE_MICRO_STEP, .away = true};
+    struct weft_weigh_options options = single;
+    struct stage stage = {.model = make_model(layers, 2)};
+    options.state_keeps = 1 << WEFT_KEEP_HOST_UPDATE;
+    cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
+    weft_period_destroy(stage.period);
+    cr_assert_eq(weft_period_create(stage.model, stage.shards, &rule, &stage.period, NULL),
+                 WEFT_OK);
+    weigh(&stage, &options);
+    const struct weft_weighed_unit *unit = &stage.weights->units[0];
+    cr_assert_gt(unit->n_strategies, 0);
+    for (int32_t k = 0; k < unit->n_strategies; k++) {
+        const struct weft_weighed_strategy *it = &unit->strategies[k];
+        int64_t most = 0;
+        for (int32_t s = 0; s < stage.period->n_slots; s++) {
+            const int64_t bytes = in_tier(it, 0, WEFT_CATEGORY_SHARDED_GRADIENTS, s);
+            if (bytes > most) most = bytes;
+        }
+        cr_assert_eq(most, weft_arena_round(stage.shards->units[0].padded_elements * 4 / 2));
+    }
+    finish(&stage);
+}
+
+Test(weigh, saved_activations_on_the_host_leave_the_device_between_their_layers_slots)
+{
+    struct weft_weigh_options options = single;
+    options.saved_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    struct stage stage = three_layers(&options, false);
+    cr_assert_eq(stage.weights->n_layers, 1, "b saves nothing, and c's backward is next");
+    const struct weft_weighed_layer *layer = &stage.weights->layers[0];
+    cr_assert_eq(layer->n_strategies, 2);
+    for (int32_t k = 0; k < 2; k++) {
+        const bool away = layer->strategies[k].home == WEFT_HOME_HOST;
+        for (int32_t s = 0; s < WEIGH_N_SLOTS; s++) {
+            int64_t bytes[2] = {0, 0};
+            for (int32_t i = 0; i < layer->strategies[k].n_holds; i++) {
+                const struct weft_hold *hold = &layer->strategies[k].holds[i];
+                const struct weft_life life = {hold->first, hold->last};
+                if (weft_life_has(life, s)) bytes[hold->tier] += hold->bytes;
+            }
+            const bool here = away ? s == 4 || s == 9 : s >= 4 && s <= 9;
+            cr_assert_eq(bytes[0], here ? KIB : 0, "strategy %d, slot %d", k, s);
+            cr_assert_eq(bytes[1], away ? 4096 : 0, "strategy %d, slot %d", k, s);
+        }
+    }
+    finish(&stage);
+}
+
+Test(weigh, a_ring_is_on_the_host_where_that_is_a_tier)
+{
+    struct weft_weigh_options options = single;
+    options.state_keeps = 1 << WEFT_KEEP_DEVICE | 1 << WEFT_KEEP_DISK;
+    cr_assert_eq(weft_weigh_staging_tier(&options), 0);
+    options.saved_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    cr_assert_eq(weft_weigh_staging_tier(&options), 1);
+    options.saved_homes = 0;
+    options.state_keeps |= 1 << WEFT_KEEP_HOST;
+    cr_assert_eq(weft_weigh_staging_tier(&options), 1);
+    cr_assert_eq(weft_weigh_tier(&options, WEFT_HOME_DISK), 2);
+}
+
 /* AdamW, an element: master and moments read and written, the gradient read. */
 Test(weigh, an_update_moves_master_moments_and_gradient)
 {

@@ -284,7 +284,7 @@ Test(store, a_block_of_an_earlier_step_is_found, .init = set_up_small, .fini = t
     write_well(1, 7);
     fake.damage = FAKE_LOST;
     write_well(1, 8);
-    read_fails(1, "step 8 wrote");
+    read_fails(1, "what the block held before: the last write was lost");
 }
 
 Test(store, what_came_back_is_said, .init = set_up_small, .fini = tear_down_small)

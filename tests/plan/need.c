@@ -1,6 +1,7 @@
 #include "plan/need.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "tests/report/small_plan.h"
 
@@ -24,6 +25,34 @@ Test(need, is_the_fullest_slot_of_a_plan_and_the_unit_that_holds_most_there)
     cr_assert_str_eq(need.unit_name, "a", "its parameters and its gradient, and of b the gradient");
     cr_assert_eq(need.step_ns, plan->prediction.step_ns);
     cr_assert_eq(need.rule[0], 't', "who asks says which rule it was");
+    weft_plan_destroy(plan);
+}
+
+/* What another tier holds is no need of the device's. */
+Test(need, counts_what_the_device_holds_alone)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_problem_item items[N_SMALL_ITEMS];
+    struct weft_hold holds[] = {{WEFT_CATEGORY_GATHERED_PARAMETERS, 6, 6, 5000, 1}};
+    struct weft_hold *of_b = problem.decisions[1].strategies[IS_SDP].holds;
+    struct weft_need need = {0};
+    struct weft_error err = {0};
+    memcpy(items, problem.items, sizeof items);
+    items[B_REDUCE].item.stair_tier = 1;
+    items[B_REDUCE].item.stair_bytes = 5000;
+    problem.items = items;
+    problem.n_tiers = 2;
+    problem.tiers[1] = (struct weft_problem_tier){"host", WEFT_HOME_HOST, INT64_MAX};
+    struct weft_plan *plan = small_plan(&problem);
+    plan->prediction.peak_slot = 6;
+    cr_assert_eq(weft_need_of_plan(plan, &need, &err), WEFT_OK);
+    cr_assert_str_eq(need.unit_name, "a", "b's blocks are in the other tier");
+    problem.decisions[1].strategies[IS_SDP].holds = holds;
+    problem.decisions[1].strategies[IS_SDP].n_holds = 1;
+    cr_assert_eq(weft_need_of_plan(plan, &need, &err), WEFT_OK);
+    cr_assert_str_eq(need.unit_name, "a", "so is what b holds");
+    problem.decisions[1].strategies[IS_SDP].holds = of_b;
+    problem.decisions[1].strategies[IS_SDP].n_holds = 3;
     weft_plan_destroy(plan);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/problem/small_problem.h"
 #include "tests/program/random_model.h"
 
 Test(placement, normal_form_is_a_fixed_point)
@@ -24,6 +25,33 @@ Test(placement, normal_form_is_a_fixed_point)
         weft_plan_destroy(plan);
         random_case_finish(&random);
     }
+}
+
+static void refused_placements(const struct weft_problem *problem,
+                               const struct weft_placement *placements, int32_t n,
+                               const char *fault)
+{
+    static const int32_t strategies[] = {IS_SDP, IS_SDP};
+    struct weft_error err = {0};
+    cr_assert_eq(weft_placements_check(problem, strategies, placements, n, "it", &err),
+                 WEFT_E_DATA);
+    cr_assert(strstr(err.text, fault) != NULL, "%s", err.text);
+}
+
+/* An item that cannot block is launched in a slot before the one that uses it; and what stands
+ * after a block that is launched where the own one is due never is in time. */
+Test(placement, what_cannot_block_is_launched_before_it_is_due)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_problem_item items[N_SMALL_ITEMS];
+    memcpy(items, problem.items, sizeof items);
+    problem.items = items;
+    items[A_GATHER].item.may_block = false;
+    const struct weft_placement late[] = {{A_GATHER, 0, 3, 3, -1}, {A_GATHER, 1, 3, 3, -1}};
+    refused_placements(&problem, late, 2, "launch is outside the item's window");
+    items[B_GATHER].item.last = 6;
+    const struct weft_placement behind[] = {{B_GATHER, 0, 7, 7, -1}, {B_REDUCE, 0, 6, 7, -1}};
+    refused_placements(&problem, behind, 2, "is due before something ahead of it");
 }
 
 /* Any change of one number of one placement is found. */

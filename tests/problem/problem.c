@@ -157,8 +157,10 @@ Test(problem, what_comes_after_another)
     problem.items[A_REDUCE].after = A_ALL_REDUCE;
     refused_problem(&problem, "what it comes after is not there under all of its strategies");
     problem.items[A_REDUCE].after = A_GATHER;
-    problem.items[A_REDUCE].item.n_blocks = 1;
-    refused_problem(&problem, "what it comes after has other blocks");
+    for (int32_t n = 1; n <= 3; n += 2) { /* what it comes after has 2 */
+        problem.items[A_REDUCE].item.n_blocks = n;
+        refused_problem(&problem, "what it comes after has other blocks");
+    }
     problem = small_problem();
     problem.items[A_GATHER].after = A_REDUCE;
     refused_problem(&problem, "its window begins or ends before that of what it comes after");

@@ -271,7 +271,7 @@ static bool is_wanted(const struct weft_layout_file *file, int32_t i, const char
     return false;
 }
 
-/* Of a tensor of the model, which may be frozen now, or of another optimizer. */
+/* Whether a tensor of the model has a moment of this name under some optimizer. */
 static bool is_moment(const struct weft_model *model, const char *name)
 {
     for (int state = WEFT_STATE_MOMENT1; state < WEFT_STATE_COUNT; state++) {

@@ -98,6 +98,15 @@ static const struct weft_schema_key disk_keys[] = {
 static const struct weft_schema_object disk =
     OBJECT("A disk, with all local ranks at work.", disk_keys);
 
+static const struct weft_schema_key measured_on_keys[] = {
+    {"machine", TEXT, "CPU, cores and level of instructions, or GPU", NULL, false, true},
+    {"threads", COUNT, "that computed, of a rank", NULL, false, true},
+    {"busy_millicores", COUNT, "thousandths of cores that other programs used meanwhile", NULL,
+     false, true},
+};
+static const struct weft_schema_object measured_on =
+    OBJECT("The origin of its times.", measured_on_keys);
+
 static const struct weft_schema_key profile_keys[] = {
     {"format", ONE("weft-profile"), "of this file", NULL, false, false},
     {"version", COUNT, "of the format", NULL, false, false},
@@ -105,6 +114,7 @@ static const struct weft_schema_key profile_keys[] = {
     {"source", TEXT, "measured or analytic, and whether the link was emulated", NULL, false, false},
     {"machine", TEXT, "for people", NULL, false, false},
     {"ranks", COUNT, "that were measured together", NULL, false, false},
+    {"measured_on", NULL, "by a program that notes it", &measured_on, false, true},
     {"layers", NULL, "a time for each key", &times, true, false},
     {"collectives", NULL, "by size", &collectives, false, false},
     {"device", TEXT, "that was measured, where it is not `cpu`", NULL, false, true},

@@ -295,15 +295,17 @@ static enum weft_status bind_products(const struct weft_machine *machine,
 
 enum weft_status weft_machine_measure(const struct weft_machine *machine,
                                       const struct weft_config *config, bool contention,
-                                      struct weft_watch *watch, struct weft_profile **out,
-                                      struct weft_error *err)
+                                      int32_t rounds, struct weft_watch *watch,
+                                      struct weft_profile **out, struct weft_error *err)
 {
     const struct weft_measure_options options = {
         .config = config,
         .device = machine->device,
         .comm = machine->comm,
         .nn = machine->nn,
+        .threads = machine->threads,
         .contention = contention,
+        .rounds = rounds,
         .watch = watch,
     };
     WEFT_TRY(weft_machine_check_measuring(config, contention, err));

@@ -46,12 +46,11 @@ WEFT_MUST_USE enum weft_status weft_machine_go_on(const struct weft_rendezvous *
 WEFT_MUST_USE enum weft_status weft_machine_check_measuring(const struct weft_config *config,
                                                             bool contention,
                                                             struct weft_error *err);
-/* Collective: weft_measure (runtime/measure/measure.h) on this machine, checked first. */
-WEFT_MUST_USE enum weft_status weft_machine_measure(const struct weft_machine *machine,
-                                                    const struct weft_config *config,
-                                                    bool contention, struct weft_watch *watch,
-                                                    struct weft_profile **out,
-                                                    struct weft_error *err);
+/* Collective: weft_measure (runtime/measure/measure.h) on this machine, checked first; with so many
+ * rounds (0: as many as needed). */
+WEFT_MUST_USE enum weft_status weft_machine_measure(
+    const struct weft_machine *machine, const struct weft_config *config, bool contention,
+    int32_t rounds, struct weft_watch *watch, struct weft_profile **out, struct weft_error *err);
 
 /* Collective: rank 0's text is added to the others' (empty) `text`. `status` and `err` are what
  * rank 0 came to: when that is a failure, every rank fails with it. The others give WEFT_OK. */

@@ -203,7 +203,7 @@ static enum weft_status measure(struct weft *weft, struct weft_error *err)
     struct weft_profile *profile = NULL;
     WEFT_TRY(work(weft, err));
     WEFT_TRY(
-        weft_machine_measure(&weft->machine, weft->session.config, false, NULL, &profile, err));
+        weft_machine_measure(&weft->machine, weft->session.config, false, 0, NULL, &profile, err));
     return weft_session_stage(&weft->session, profile, err);
 }
 

@@ -227,19 +227,42 @@ enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *resu
     return status;
 }
 
-enum weft_status weft_job_profile(const struct weft_config *config, bool contention,
-                                  struct weft_watch *watch, struct weft_profile **out,
-                                  struct weft_error *err)
+static enum weft_status run_profile(const struct weft_job *job, struct weft_profile **out,
+                                    struct weft_error *err)
 {
-    struct weft_job job = {
-        .kind = WEFT_JOB_PROFILE, .config = config, .contention = contention, .watch = watch};
-    WEFT_TRY(weft_machine_check_measuring(config, contention, err));
     struct weft_text text;
+    WEFT_TRY(weft_machine_check_measuring(job->config, job->contention, err));
     weft_text_init(&text);
-    enum weft_status status = weft_job_run(&job, &text, err);
+    enum weft_status status = weft_job_run(job, &text, err);
     if (status == WEFT_OK)
         status =
             weft_profile_parse(weft_text_chars(&text), text.length, "measured profile", out, err);
     weft_text_finish(&text);
     return status;
+}
+
+enum weft_status weft_job_profile(const struct weft_config *config, bool contention,
+                                  struct weft_watch *watch, struct weft_profile **out,
+                                  struct weft_error *err)
+{
+    const struct weft_job job = {
+        .kind = WEFT_JOB_PROFILE, .config = config, .contention = contention, .watch = watch};
+    return run_profile(&job, out, err);
+}
+
+enum weft_status weft_job_measure_base(const struct weft_config *config, struct weft_watch *watch,
+                                       int64_t *base_bytes, struct weft_error *err)
+{
+    const struct weft_cluster *cluster = &config->cluster;
+    const struct weft_job job = {.kind = WEFT_JOB_PROFILE,
+                                 .config = config,
+                                 .contention = cluster->contention.compute > 0 ||
+                                               cluster->contention.channel > 0,
+                                 .rounds = 1,
+                                 .watch = watch};
+    struct weft_profile *profile = NULL;
+    WEFT_TRY(run_profile(&job, &profile, err));
+    *base_bytes = profile->base_bytes;
+    weft_profile_destroy(profile);
+    return WEFT_OK;
 }

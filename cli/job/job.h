@@ -33,6 +33,7 @@ struct weft_job {
     const struct weft_profile *profile; /* TRAIN: that the plan was made with */
     const struct weft_plan *plan;       /* TRAIN */
     bool contention;                    /* PROFILE: of its own */
+    int32_t rounds;                     /* PROFILE: steps that are timed; 0 = as many as needed */
     bool virtual_clock, poison;
     enum weft_step_output steps; /* what rank 0 writes to stdout after each step */
     const char *metrics;         /* JSON Lines of every step, which are appended; or NULL */
@@ -76,6 +77,12 @@ WEFT_MUST_USE enum weft_status weft_job_read_result(const struct weft_text *text
 WEFT_MUST_USE enum weft_status weft_job_profile(const struct weft_config *config, bool contention,
                                                 struct weft_watch *watch, struct weft_profile **out,
                                                 struct weft_error *err);
+
+/* Bytes that a rank of the config holds outside the arena on this machine: a profile of one step.
+ */
+WEFT_MUST_USE enum weft_status weft_job_measure_base(const struct weft_config *config,
+                                                     struct weft_watch *watch, int64_t *base_bytes,
+                                                     struct weft_error *err);
 
 /* Shared by both sides: the description as JSON. */
 void weft_job_write(const struct weft_job *job, struct weft_text *out);

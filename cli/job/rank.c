@@ -88,11 +88,13 @@ static enum weft_status part(const struct rank *rank, const char *name, const ch
 static enum weft_status understand(struct rank *rank, struct weft_error *err)
 {
     const struct weft_json_value *root = weft_json_root(rank->description);
-    int64_t kind = 0, steps = 0;
+    int64_t kind = 0, steps = 0, rounds = 0;
     const char *config = NULL;
     WEFT_TRY(weft_json_need_integer(root, "job", "kind", 0, WEFT_JOB_KIND_COUNT - 1, &kind, err));
     WEFT_TRY(weft_json_need_integer(root, "job", "steps", 0, WEFT_STEPS_COUNT - 1, &steps, err));
+    WEFT_TRY(weft_json_need_integer(root, "job", "rounds", 0, INT32_MAX, &rounds, err));
     rank->job.kind = (enum weft_job_kind)kind;
+    rank->job.rounds = (int32_t)rounds;
     rank->job.steps = (enum weft_step_output)steps;
     weft_json_bool(weft_json_member(root, "virtual_clock"), &rank->job.virtual_clock);
     weft_json_bool(weft_json_member(root, "poison"), &rank->job.poison);
@@ -136,7 +138,7 @@ static enum weft_status do_profile(struct rank *rank, struct weft_error *err)
     struct weft_profile *profile = NULL;
     struct weft_text text;
     WEFT_TRY(weft_machine_measure(&rank->machine, rank->session.config, rank->job.contention,
-                                  &rank->watch.watch, &profile, err));
+                                  rank->job.rounds, &rank->watch.watch, &profile, err));
     weft_text_init(&text);
     weft_profile_write(profile, &text);
     enum weft_status status = leave_result(rank, &text, err);

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/job/job.h"
 #include "cli/terminal.h"
+#include "library/foreign.h"
 #include "library/session.h"
 #include "runtime/train/train.h"
 #include "scheduler/planners/table.h"
@@ -18,7 +19,11 @@ struct findings {
 static enum weft_status check_times(struct weft_session *session, struct weft_text *missing,
                                     struct weft_error *err)
 {
-    if (session->config->cluster.profile) return weft_session_stage(session, NULL, err);
+    if (session->config->cluster.profile) {
+        WEFT_TRY(weft_session_stage(session, NULL, err));
+        weft_session_tell_origin(session, false);
+        return WEFT_OK;
+    }
     if (weft_cli_measures(session)) return WEFT_OK;
     return weft_session_stage_for_memory(session, missing, err);
 }

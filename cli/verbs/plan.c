@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "library/foreign.h"
 #include "library/session.h"
 #include "program/program_text.h"
 #include "report/away.h"
@@ -78,6 +79,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     weft_cli_report_init(cli, NULL, &out);
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
     if (status == WEFT_OK) status = stage(cli, &session, err);
+    if (status == WEFT_OK) weft_session_tell_origin(&session, false);
     if (status == WEFT_OK && cli->start) status = weft_session_start(&session, cli->start, err);
     if (status == WEFT_OK) status = weft_session_plan(&session, NULL, err);
     if (status == WEFT_OK) {

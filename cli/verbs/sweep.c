@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "cli/job/job.h"
 #include "cli/terminal.h"
+#include "library/foreign.h"
 #include "scheduler/digest/digest.h"
 #include "scheduler/planners/table.h"
 
@@ -456,6 +457,7 @@ static enum weft_status sweep_all(struct work *work, struct weft_error *err)
     }
     WEFT_TRY(weft_session_stage(&work->session, NULL, err));
     add_profile(work);
+    weft_session_tell_origin(&work->session, cli->measure);
     WEFT_TRY(lay_out(work, err)); /* which stages other periods */
     work->sweep.times = work->session.stages.problem->profile_source;
     work->sweep.ranks = work->session.stages.problem->ranks;

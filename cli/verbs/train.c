@@ -11,6 +11,7 @@
 #include "cli/job/job.h"
 #include "cli/job/resume.h"
 #include "cli/terminal.h"
+#include "library/foreign.h"
 #include "library/mappings.h"
 #include "library/metrics.h"
 #include "library/run_directory.h"
@@ -34,6 +35,28 @@ static void stop_without_ranks(int signal_number, siginfo_t *info, void *context
     _exit(weft_status_exit_code(WEFT_E_STOPPED));
 }
 
+static bool is_virtual(const struct weft_cli *cli)
+{
+    return cli->clock && strcmp(cli->clock, "virtual") == 0;
+}
+
+/* Memory of a rank is another on another machine and with other threads, and the limit binds here.
+ * A plan that is given has its base. */
+static enum weft_status look_at_origin(const struct weft_cli *cli, struct weft_session *session,
+                                       struct weft_error *err)
+{
+    const struct weft_foreign foreign = weft_session_compare_origin(session);
+    struct weft_profile *profile = NULL;
+    int64_t base_bytes = 0;
+    if (!foreign.machine && !foreign.threads) return WEFT_OK;
+    weft_session_tell_origin(session, true);
+    if (cli->plan || is_virtual(cli)) return WEFT_OK;
+    weft_log(WEFT_LOG_INFO, "measuring the memory of a rank on this machine first");
+    WEFT_TRY(weft_job_measure_base(session->config, session->watch, &base_bytes, err));
+    WEFT_TRY(weft_profile_with_base(session->profile, base_bytes, &profile, err));
+    return weft_session_stage(session, profile, err);
+}
+
 static enum weft_status stage(const struct weft_cli *cli, const struct weft_resumption *from,
                               struct weft_session *session, struct weft_error *err)
 {
@@ -42,7 +65,8 @@ static enum weft_status stage(const struct weft_cli *cli, const struct weft_resu
     bool measures = profile == NULL && weft_session_must_measure(session);
     if (measures && cli->plan) return weft_cli_refuse_plan(cli->plan, from->config, err);
     if (measures) WEFT_TRY(weft_cli_measure(session, &profile, err));
-    return weft_session_stage(session, profile, err);
+    WEFT_TRY(weft_session_stage(session, profile, err));
+    return look_at_origin(cli, session, err);
 }
 
 /* Each tier as planned and as measured. A plan without a base is compared by its arena alone. */
@@ -146,7 +170,7 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
         .config = session->config,
         .profile = session->profile,
         .plan = session->plan,
-        .virtual_clock = cli->clock && strcmp(cli->clock, "virtual") == 0,
+        .virtual_clock = is_virtual(cli),
         .poison = cli->poison,
         .steps = cli->json    ? WEFT_STEPS_JSON
                  : cli->quiet ? WEFT_STEPS_SILENT

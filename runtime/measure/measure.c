@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/measure/machine.h"
 #include "runtime/measure/parts.h"
 #include "runtime/measure/tiers.h"
 
@@ -205,6 +206,26 @@ static enum weft_status describe(struct weft_measuring *m, struct weft_error *er
     return m->profile.machine == NULL ? weft_fail_memory(err, "a profile") : WEFT_OK;
 }
 
+static enum weft_status name_origin(struct weft_measuring *m, struct weft_error *err)
+{
+    const struct weft_measure_options *options = &m->options;
+    struct weft_profile_origin *origin = &m->profile.origin;
+    char name[WEFT_MACHINE_NAME_BYTES];
+    struct weft_text gpu;
+    weft_text_init(&gpu);
+    *origin = weft_profile_origin_unsaid;
+    origin->threads = options->threads;
+    if (options->config->cluster.device.type == WEFT_DEVICE_CPU) {
+        weft_measure_name_cpu(name);
+        origin->machine = weft_pool_string(&m->profile.pool, name);
+    } else {
+        weft_device_describe(options->device, &gpu);
+        origin->machine = weft_pool_string(&m->profile.pool, weft_text_chars(&gpu));
+    }
+    weft_text_finish(&gpu);
+    return origin->machine != NULL ? WEFT_OK : weft_fail_memory(err, "a profile");
+}
+
 static enum weft_status check(const struct weft_measure_options *options, struct weft_error *err)
 {
     const struct weft_config *config = options->config;
@@ -230,6 +251,7 @@ static enum weft_status begin(struct weft_measuring *m, struct weft_error *err)
     if (m->options.config->cluster.device.type != WEFT_DEVICE_CPU)
         m->profile.device =
             weft_device_name((enum weft_device_type)m->options.config->cluster.device.type);
+    WEFT_TRY(name_origin(m, err));
     m->profile.kernels = weft_nn_gemm_name(m->options.nn);
     m->profile.products = weft_nn_choices(m->options.nn);
     m->profile.updates = weft_config_updates(m->options.config);

@@ -24,6 +24,7 @@ struct weft_measure_options {
     struct weft_device *device; /* wall clock */
     struct weft_comm *comm;     /* no arena mapped: measuring maps its own */
     struct weft_nn *nn;
+    int32_t threads;          /* of a rank, which `nn` was opened for; 0: not said */
     int32_t rounds;           /* 0 = default; medians over rounds */
     bool contention;          /* measure what compute and communication take from each other */
     struct weft_watch *watch; /* or NULL */

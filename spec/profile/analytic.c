@@ -319,6 +319,7 @@ static enum weft_status fill(struct figures *figures, const struct weft_profile 
     const struct weft_cluster *cluster = &figures->config->cluster;
     struct origins origins = {0};
     profile->ranks = cluster->ranks;
+    profile->origin = weft_profile_origin_unsaid;
     if (cluster->device.type != WEFT_DEVICE_CPU)
         profile->device = weft_device_name((enum weft_device_type)cluster->device.type);
     WEFT_TRY(fill_layers(figures, measured, profile, &origins.layers, err));
@@ -329,6 +330,7 @@ static enum weft_status fill(struct figures *figures, const struct weft_profile 
                        "time of updates by this train.optimizer", &profile->pool, &profile->update,
                        &origins.update, err));
     if (measured != NULL && !origins.layers) {
+        profile->origin = measured->origin;
         profile->kernels = measured->kernels;
         profile->products = measured->products;
     }

@@ -85,6 +85,7 @@ static void write_profile(const struct weft_profile *profile, const char *progra
     weft_json_put_string(&writer, "source", profile->source);
     weft_json_put_string(&writer, "machine", profile->machine);
     weft_json_put_integer(&writer, "ranks", profile->ranks);
+    weft_profile_origin_write(&profile->origin, &writer);
     weft_json_key(&writer, "layers");
     weft_json_begin_array(&writer);
     for (int32_t i = 0; i < profile->n_layers; i++) {
@@ -267,6 +268,7 @@ static enum weft_status read_profile(const struct weft_json_value *root, const c
                          source);
     }
     WEFT_TRY(read_strings(root, source, profile, err));
+    WEFT_TRY(weft_profile_origin_read(root, source, pool, &profile->origin, err));
     WEFT_TRY(read_layers(root, source, profile, err));
     WEFT_TRY(weft_json_need(root, source, "collectives", WEFT_JSON_OBJECT, &collectives, err));
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
@@ -308,5 +310,21 @@ done:
     weft_text_finish(&text);
     weft_json_destroy(document);
     weft_profile_destroy(profile);
+    return status;
+}
+
+enum weft_status weft_profile_with_base(const struct weft_profile *profile, int64_t base_bytes,
+                                        struct weft_profile **out, struct weft_error *err)
+{
+    struct weft_profile other = *profile;
+    struct weft_text text;
+    weft_text_init(&text);
+    other.base_bytes = base_bytes;
+    weft_profile_write(&other, &text);
+    enum weft_status status =
+        weft_text_ok(&text)
+            ? weft_profile_parse(weft_text_chars(&text), text.length, "a profile", out, err)
+            : weft_fail_memory(err, "a profile");
+    weft_text_finish(&text);
     return status;
 }

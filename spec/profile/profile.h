@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "spec/config.h"
 #include "spec/profile/curve.h"
+#include "spec/profile/origin.h"
 #include "spec/profile/tiers.h"
 
 /* Bytes of the record that ranks sum at the step's end (norm bins, loss, flags); agree_ns is its
@@ -41,6 +42,7 @@ struct weft_profile {
     const char *source;  /* "analytic" or "measured", and ", emulated link" if it is one */
     const char *machine; /* for people: device, cores, link ("emulated link ...") */
     const char *device;  /* that was measured, or that figures are of; NULL: "cpu" */
+    struct weft_profile_origin origin; /* of the times of layers */
     int64_t ranks;
     int32_t n_layers; /* distinct keys */
     struct weft_layer_times *layers;
@@ -101,6 +103,10 @@ WEFT_MUST_USE enum weft_status weft_profile_resolve_for_memory(const struct weft
 WEFT_MUST_USE enum weft_status weft_profile_parse(const char *bytes, size_t length,
                                                   const char *source, struct weft_profile **out,
                                                   struct weft_error *err);
+/* A copy with this base. */
+WEFT_MUST_USE enum weft_status weft_profile_with_base(const struct weft_profile *profile,
+                                                      int64_t base_bytes, struct weft_profile **out,
+                                                      struct weft_error *err);
 void weft_profile_write(const struct weft_profile *profile, struct weft_text *out);
 void weft_profile_destroy(struct weft_profile *profile);
 

@@ -99,4 +99,70 @@ def a_profile_is_given_by_flag_to_every_verb_that_needs_one(weft):
     weft.expect(64, "profile", config, *given, says="--profile")
 
 
+def measured(weft, name="measured.json", **origin):
+    """A profile of 2 ranks with 1 thread each, whose origin is changed so (None: left out)."""
+    path = weft.path(name)
+    weft.expect(0, "profile", bare(weft), "-o", path, "-q")
+    with open(path, encoding="utf-8") as file:
+        profile = json.load(file)
+    assert profile["measured_on"]["threads"] == 1, profile["measured_on"]
+    assert f"{os.cpu_count()} core" in profile["measured_on"]["machine"], profile["measured_on"]
+    profile["measured_on"].update(origin)
+    profile["measured_on"] = {key: value for key, value in profile["measured_on"].items() if value is not None}
+    if not profile["measured_on"]:
+        del profile["measured_on"]
+    weft.write(name, profile)
+    return path
+
+
+@case
+def times_of_other_threads_are_told(weft):
+    config, profile = bare(weft), measured(weft)
+    code, _, err = weft.run("plan", config, "--profile", profile, "-q")
+    assert code == 0 and err == "", err
+    weft.expect(0, "plan", config, "--profile", profile, "--set", "cluster.threads=2", "-q",
+                says=["warning: ", "with 1 thread a rank", "a rank of this config has 2 threads"])
+    weft.expect(0, "check", config, "--profile", profile, "--set", "cluster.threads=2",
+                says="a rank of this config has 2 threads")
+
+
+@case
+def times_of_another_machine_may_be_planned_with(weft):
+    config, profile = bare(weft), measured(weft, machine="Other CPU, 64 cores, avx512", threads=4)
+    code, _, err = weft.run("plan", config, "--profile", profile, "--set", "cluster.threads=4")
+    assert code == 0 and "warning" not in err, err
+    assert "times measured on Other CPU, 64 cores, avx512, with 4 threads a rank" in err, err
+    # A config that leaves threads to the machine is planned for that machine's.
+    code, _, err = weft.run("plan", config, "--profile", profile, "--set", "cluster.threads=0", "-q")
+    assert code == 0 and err == "", err
+
+
+@case
+def a_run_with_foreign_times_measures_its_own_base(weft):
+    config, own = bare(weft), measured(weft)
+    foreign = weft.path("foreign.json")
+    with open(own, encoding="utf-8") as file:
+        profile = json.load(file)
+    profile["base_bytes"] = 1 << 40  # which no limit leaves room for
+    profile["measured_on"]["machine"] = "Other CPU, 64 cores, avx512"
+    weft.write("foreign.json", profile)
+    limit = ("--memory-limit", "2GiB")
+    weft.expect(78, "plan", config, "--profile", foreign, *limit)
+    weft.expect(0, "train", config, "--profile", foreign, *limit, "--run", weft.path("run"), "-q",
+                says=["warning: ", "on Other CPU, 64 cores, avx512", "and this machine is "])
+    with open(weft.path("run/profile.json"), encoding="utf-8") as file:
+        kept = json.load(file)
+    assert 0 < kept["base_bytes"] < 1 << 31, kept["base_bytes"]
+    assert kept["measured_on"]["machine"] == "Other CPU, 64 cores, avx512", kept["measured_on"]
+    assert kept["layers"] == profile["layers"]
+
+
+@case
+def a_profile_of_an_older_program_is_read(weft):
+    config, profile = bare(weft), measured(weft, machine=None, threads=None, busy_millicores=None)
+    code, _, err = weft.run("plan", config, "--profile", profile, "--set", "cluster.threads=2")
+    assert code == 0 and "warning" not in err and "does not say on which machine" in err, err
+    weft.expect(0, "train", config, "--profile", profile, "--run", weft.path("run"), "-q")
+
+
 main(sys.argv[1])

@@ -1,0 +1,70 @@
+#include "spec/profile/origin.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/shown.h"
+
+static const int64_t most_threads = 1 << 20, most_millicores = INT64_C(1) << 40;
+static const char object_name[] = "measured_on";
+
+const struct weft_profile_origin weft_profile_origin_unsaid = {.busy_millicores = -1};
+
+bool weft_profile_origin_differs(const struct weft_profile_origin *origin, const char *machine,
+                                 int64_t threads)
+{
+    const bool machines =
+        origin->machine != NULL && machine != NULL && strcmp(origin->machine, machine) != 0;
+    return machines || (origin->threads > 0 && threads > 0 && origin->threads != threads);
+}
+
+void weft_profile_origin_show(const struct weft_profile_origin *origin, struct weft_text *out)
+{
+    char shown[WEFT_SHOWN_BYTES];
+    if (origin->machine != NULL) weft_text_addf(out, "on %s", weft_shown(origin->machine, shown));
+    if (origin->threads > 0)
+        weft_text_addf(out, "%swith %" PRId64 " thread%s a rank",
+                       origin->machine != NULL ? ", " : "", origin->threads,
+                       origin->threads == 1 ? "" : "s");
+}
+
+void weft_profile_origin_write(const struct weft_profile_origin *origin,
+                               struct weft_json_writer *writer)
+{
+    if (origin->machine == NULL && origin->threads == 0) return;
+    weft_json_key(writer, object_name);
+    weft_json_begin_object(writer);
+    weft_json_flat(writer);
+    if (origin->machine != NULL) weft_json_put_string(writer, "machine", origin->machine);
+    if (origin->threads > 0) weft_json_put_integer(writer, "threads", origin->threads);
+    if (origin->busy_millicores >= 0)
+        weft_json_put_integer(writer, "busy_millicores", origin->busy_millicores);
+    weft_json_end_object(writer);
+}
+
+enum weft_status weft_profile_origin_read(const struct weft_json_value *root, const char *source,
+                                          struct weft_pool *pool, struct weft_profile_origin *out,
+                                          struct weft_error *err)
+{
+    const struct weft_json_value *object;
+    struct weft_profile_origin origin = weft_profile_origin_unsaid;
+    char where[512];
+    *out = origin;
+    if (weft_json_member(root, object_name) == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need(root, source, object_name, WEFT_JSON_OBJECT, &object, err));
+    snprintf(where, sizeof where, "%s: %s", source, object_name);
+    if (weft_json_member(object, "machine") != NULL) {
+        WEFT_TRY(weft_json_need_string(object, where, "machine", &origin.machine, err));
+        origin.machine = weft_pool_string(pool, origin.machine);
+        if (origin.machine == NULL) return weft_fail_memory(err, "a profile");
+    }
+    if (weft_json_member(object, "threads") != NULL)
+        WEFT_TRY(weft_json_need_integer(object, where, "threads", 1, most_threads, &origin.threads,
+                                        err));
+    if (weft_json_member(object, "busy_millicores") != NULL)
+        WEFT_TRY(weft_json_need_integer(object, where, "busy_millicores", 0, most_millicores,
+                                        &origin.busy_millicores, err));
+    *out = origin;
+    return WEFT_OK;
+}

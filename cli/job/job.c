@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cli/process/load.h"
 #include "cli/process/rank_watch.h"
 #include "cli/progress.h"
 #include "library/machine.h"
@@ -247,7 +248,18 @@ enum weft_status weft_job_profile(const struct weft_config *config, bool content
 {
     const struct weft_job job = {
         .kind = WEFT_JOB_PROFILE, .config = config, .contention = contention, .watch = watch};
-    return run_profile(&job, out, err);
+    struct weft_load before, spent = {0};
+    struct weft_profile *profile = NULL;
+    weft_load_read(&before);
+    WEFT_TRY(run_profile(&job, &profile, err));
+    weft_load_spend(&before, &spent);
+    if (spent.known)
+        profile->origin.busy_millicores =
+            (int64_t)(1000 * (weft_load_of_others(&spent) + weft_load_stolen(&spent)));
+    /* Written and read, so that its hash is of this too. */
+    enum weft_status status = weft_profile_with_base(profile, profile->base_bytes, out, err);
+    weft_profile_destroy(profile);
+    return status;
 }
 
 enum weft_status weft_job_measure_base(const struct weft_config *config, struct weft_watch *watch,

@@ -100,5 +100,12 @@ enum weft_status weft_cli_measure(const struct weft_session *session, struct wef
     WEFT_TRY(weft_planner_need(session->config->plan.planner, err));
     weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine "
                             "first (`weft profile -o` keeps it for the next time)");
-    return weft_job_profile(session->config, false, session->watch, out, err);
+    WEFT_TRY(weft_job_profile(session->config, false, session->watch, out, err));
+    const int64_t busy_millicores = (*out)->origin.busy_millicores;
+    if (busy_millicores >= WEFT_BUSY_MILLICORES)
+        weft_log(WEFT_LOG_WARNING,
+                 "other programs or the host used %.1f cores while this machine was measured: "
+                 "times are longer by that",
+                 1e-3 * (double)busy_millicores);
+    return WEFT_OK;
 }

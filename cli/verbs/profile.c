@@ -106,6 +106,11 @@ static void show(const struct weft_profile *profile, struct weft_text *out)
     weft_text_addf(out, "%s, %lld ranks, %s; base memory %s a rank\n", profile->source,
                    (long long)profile->ranks, profile->machine,
                    weft_units_show_bytes(profile->base_bytes, base));
+    if (profile->origin.busy_millicores >= WEFT_BUSY_MILLICORES)
+        weft_text_addf(out,
+                       "other programs or the host used %.1f cores meanwhile: times are longer by "
+                       "that; measure again on an idle machine\n",
+                       1e-3 * (double)profile->origin.busy_millicores);
     show_layers(profile, out);
     show_collectives(profile, out);
     show_tiers(profile, out);

@@ -11,6 +11,8 @@
 #include "base/status.h"
 #include "base/text.h"
 
+enum { WEFT_BUSY_MILLICORES = 100 }; /* that are worth a word */
+
 struct weft_profile_origin {
     const char *machine;     /* "AMD EPYC 9654, 96 cores, avx512"; NULL: not said */
     int64_t threads;         /* that computed, of a rank; 0: not said */

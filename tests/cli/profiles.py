@@ -3,6 +3,7 @@
 once."""
 import json
 import os
+import subprocess
 import sys
 
 from configs import tiny
@@ -113,6 +114,21 @@ def measured(weft, name="measured.json", **origin):
         del profile["measured_on"]
     weft.write(name, profile)
     return path
+
+
+@case
+def a_profile_notes_and_says_the_load_of_other_programs(weft):
+    quick = ("profile", bare(weft), "-o", weft.path("busy.json"))
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        out = weft.expect(0, *quick)
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+    with open(weft.path("busy.json"), encoding="utf-8") as file:
+        busy = json.load(file)["measured_on"]["busy_millicores"]
+    assert busy >= 100 and "other programs or the host used" in out, (busy, out)
 
 
 @case

@@ -55,6 +55,10 @@ WEFT_MUST_USE enum weft_status weft_model_create(const struct weft_layer *layers
                                                  struct weft_model **out, struct weft_error *err);
 void weft_model_destroy(struct weft_model *model);
 
+/* WEFT_E_DATA when all parameters are frozen; a model without any may be planned. */
+WEFT_MUST_USE enum weft_status weft_model_learns(const struct weft_model *model,
+                                                 struct weft_error *err);
+
 /* WEFT_OK when every layer has kernels and the chain can be trained on text (first layer an
  * embedding, or linear with seq_len 1; last layer lm_head or classifier); else WEFT_E_DATA saying
  * which layer cannot and what would work. */

@@ -196,22 +196,31 @@ static enum weft_status check_ends(const struct weft_model *model, int64_t seq_l
     return WEFT_OK;
 }
 
+static enum weft_status fail_frozen(struct weft_error *err)
+{
+    return weft_fail(err, WEFT_E_DATA,
+                     "the model has no parameter that is not frozen, so there is nothing to "
+                     "train; leave frozen out of at least one layer");
+}
+
+enum weft_status weft_model_learns(const struct weft_model *model, struct weft_error *err)
+{
+    for (int32_t i = 0; i < model->n_tensors; i++)
+        if (model->tensors[i].trainable) return WEFT_OK;
+    return model->n_tensors == 0 ? WEFT_OK : fail_frozen(err);
+}
+
 enum weft_status weft_model_trains(const struct weft_model *model, int64_t seq_len,
                                    struct weft_error *err)
 {
-    bool any = false;
     for (int32_t i = 0; i < model->n_layers; i++)
         if (!model->layers[i].kind->trains)
             return weft_layer_refuse(
                 err, &model->layers[i],
                 "it can be planned but not trained, for lack of kernels; `weft plan`, "
                 "`weft estimate` and `weft simulate` work");
-    for (int32_t i = 0; i < model->n_tensors; i++)
-        any |= model->tensors[i].trainable;
-    if (!any)
-        return weft_fail(err, WEFT_E_DATA,
-                         "the model has no parameter that is not frozen, so there is nothing to "
-                         "train; leave frozen out of at least one layer");
+    if (model->n_tensors == 0) return fail_frozen(err);
+    WEFT_TRY(weft_model_learns(model, err));
     return check_ends(model, seq_len, err);
 }
 

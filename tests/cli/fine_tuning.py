@@ -264,4 +264,14 @@ def another_optimizer_begins_its_moments_and_their_correction(weft):
     assert "ln_f: its moment starts at 0" in err, err
 
 
+@case
+def a_model_with_everything_frozen_is_refused_alike(weft):
+    """Before anything is planned or measured."""
+    layers = [{**layer, "frozen": True} for layer in saving()["model"]["layers"]]
+    config = weft.write("frozen.json", saving(model__layers=layers))
+    for verb in ("check", "plan", "estimate", "profile", "sweep", "train"):
+        code, out, err = weft.run(verb, config)
+        assert code == 65 and "nothing to train" in out + err, (verb, code, out, err)
+
+
 main(sys.argv[1])

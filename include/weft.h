@@ -228,8 +228,9 @@ struct weft_step { /* told after each step; only the times differ between ranks 
 struct weft_run_settings { /* zero selects the defaults */
     /* The run directory, as of `weft train --run`. Rank 0 writes config, plan, profile,
      * metrics.jsonl (a line for each step, evaluation and checkpoint) and result.json. checkpoints/
-     * holds the checkpoints by train.checkpoint; the run goes on from the latest one. NULL: nothing
-     * is written. */
+     * holds the checkpoints by train.checkpoint; the run goes on from the latest one. A run
+     * that has ended keeps its files. WEFT_E_CREATE if files under these names are not of a run.
+     * NULL: nothing is written. */
     const char *directory;
     const char *resume; /* RUN/checkpoints/step-N to start from if there is none yet; or NULL */
     /* As of `weft train --from`: a run, a checkpoint or a safetensors file. A run without a

@@ -72,10 +72,8 @@ enum weft_status weft_metrics_prepare(const struct weft_run_directory *run,
                                       char path[WEFT_METRICS_PATH_BYTES], struct weft_error *err)
 {
     struct weft_checkpoint *checkpoint = NULL;
-    size_t length = strlen(run->checkpoints);
-    bool own = run->resume != NULL && strncmp(run->resume, run->checkpoints, length) == 0;
     snprintf(path, WEFT_METRICS_PATH_BYTES, "%s/metrics.jsonl", run->path);
-    if (!own) return begin(path, err);
+    if (!run->own) return begin(path, err);
     WEFT_TRY(weft_checkpoint_open(run->resume, &checkpoint, err));
     int64_t step = checkpoint->manifest->progress.step;
     weft_checkpoint_close(checkpoint);

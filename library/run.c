@@ -75,30 +75,36 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
  * save and what to go on from. */
 struct place {
     struct weft_run_directory directory;
+    bool finished; /* nothing is left to do: its files stay as they are */
     char metrics_path[WEFT_METRICS_PATH_BYTES];
     struct weft_metrics *metrics;
     struct weft_text checkpoints, resume, from;
 };
 
-static enum weft_status make_place(const struct weft_run_of *of,
-                                   const struct weft_run_settings *settings, struct place *place,
-                                   struct weft_error *err)
+static struct weft_run_request request_of(const struct weft_run_settings *settings)
 {
-    const struct weft_run_request request = {
+    return (struct weft_run_request){
         .directory = settings->directory,
         .resume = settings->resume == NULL ? "if-any" : settings->resume,
         .from = settings->from,
     };
+}
+
+static enum weft_status make_place(const struct weft_run_of *of,
+                                   const struct weft_run_settings *settings, struct place *place,
+                                   struct weft_error *err)
+{
+    const struct weft_run_request request = request_of(settings);
     struct weft_run_directory *directory = &place->directory;
-    WEFT_TRY(weft_run_directory_check(&request, of->session->config, err));
+    WEFT_TRY(weft_run_directory_check(&request, of->session->config, &place->finished, err));
     WEFT_TRY(weft_run_directory_open(&request, directory, err));
-    WEFT_TRY(weft_run_directory_record(directory, of->session, err));
-    WEFT_TRY(weft_metrics_prepare(directory, place->metrics_path, err));
-    WEFT_TRY(weft_metrics_open(place->metrics_path, &place->metrics, err));
     weft_text_add(&place->checkpoints, directory->checkpoints);
     if (directory->resume != NULL) weft_text_add(&place->resume, directory->resume);
     weft_text_add(&place->from, directory->from);
-    return WEFT_OK;
+    if (place->finished) return WEFT_OK;
+    WEFT_TRY(weft_run_directory_record(directory, of->session, err));
+    WEFT_TRY(weft_metrics_prepare(directory, place->metrics_path, err));
+    return weft_metrics_open(place->metrics_path, &place->metrics, err);
 }
 
 static enum weft_status open_place(const struct weft_run_of *of,
@@ -179,7 +185,7 @@ static enum weft_status run_in(const struct weft_run_of *of,
             train(of, settings, place.metrics, saves ? weft_text_chars(&place.checkpoints) : NULL,
                   place.resume.length > 0 ? weft_text_chars(&place.resume) : NULL,
                   place.from.length > 0 ? weft_text_chars(&place.from) : NULL, out, err);
-    if (status == WEFT_OK && of->meeting->rank == 0)
+    if (status == WEFT_OK && of->meeting->rank == 0 && !place.finished)
         status = write_result(&place.directory, out, err);
     close_place(&place);
     return status;
@@ -198,6 +204,22 @@ static enum weft_status run_without(const struct weft_run_of *of,
     if (settings->from != NULL) WEFT_TRY(weft_origin_find(settings->from, from, err));
     return train(of, settings, NULL, NULL, settings->resume, from[0] != '\0' ? from : NULL, out,
                  err);
+}
+
+enum weft_status weft_run_check(const struct weft_run_of *of,
+                                const struct weft_run_settings *settings, struct weft_error *err)
+{
+    const struct weft_run_request request = request_of(settings);
+    enum weft_status status = WEFT_OK;
+    bool finished = false;
+    if (settings->directory == NULL) return WEFT_OK;
+    if (of->meeting->rank == 0)
+        status = weft_run_directory_check(&request, of->session->config, &finished, err);
+    struct weft_text nothing;
+    weft_text_init(&nothing);
+    status = weft_machine_share(of->machine, &nothing, status, err);
+    weft_text_finish(&nothing);
+    return status;
 }
 
 enum weft_status weft_run_session(const struct weft_run_of *of,

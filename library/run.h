@@ -11,13 +11,19 @@
 #include "runtime/launch/launch.h"
 #include "runtime/train/train.h"
 
-/* What a handle has made: a session with a plan, a machine that is open. */
+/* Parts of a handle: a session, with a plan for weft_run_session, and a machine that is open. */
 struct weft_run_of {
     const struct weft_rendezvous *meeting;
     const struct weft_session *session;
     struct weft_machine *machine; /* a run that goes on takes its checkpoint's way to multiply */
     atomic_int *stop;             /* asks for the end of the step; 0 again on return */
 };
+
+/* Collective, before anything is planned. Rank 0 checks the directory of the settings, if they have
+ * one (weft_run_directory_check); all ranks return its error. */
+WEFT_MUST_USE enum weft_status weft_run_check(const struct weft_run_of *of,
+                                              const struct weft_run_settings *settings,
+                                              struct weft_error *err);
 
 /* Collective. Trains to the end, or to *stop; with a directory rank 0 keeps the run there. Errors
  * are those of weft_run in weft.h. */

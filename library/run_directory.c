@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json/json.h"
+#include "base/log.h"
+#include "library/run_mark.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/checkpoint/origin.h"
@@ -67,40 +70,78 @@ static enum weft_status check_named(const char *named, const char *latest, const
                      named, latest);
 }
 
+static enum weft_status name_file(const struct weft_run_directory *directory, const char *name,
+                                  struct weft_text *out, struct weft_error *err)
+{
+    weft_text_init(out);
+    weft_text_addf(out, "%s/%s", directory->path, name);
+    return weft_text_ok(out) ? WEFT_OK : weft_fail_memory(err, "a path");
+}
+
+static bool has_bytes(const struct weft_run_directory *directory, const char *name)
+{
+    struct weft_text path;
+    struct stat about;
+    bool has = name_file(directory, name, &path, NULL) == WEFT_OK &&
+               stat(weft_text_chars(&path), &about) == 0 && about.st_size > 0;
+    weft_text_finish(&path);
+    return has;
+}
+
+/* Steps that were done and not saved are a run's too: their metrics are all that is left. */
+static bool has_trained(const struct weft_run_directory *directory)
+{
+    return has_bytes(directory, "metrics.jsonl") || has_bytes(directory, "result.json");
+}
+
+/* A run that was not asked to go on. */
+static enum weft_status check_begin(const struct weft_run_directory *directory, const char *latest,
+                                    struct weft_error *err)
+{
+    if (latest != NULL)
+        return weft_fail(err, WEFT_E_CREATE,
+                         "%s: this run has checkpoints already: go on with --resume, or give "
+                         "another directory with --run",
+                         latest);
+    if (has_trained(directory) && weft_checkpoint_is_locked(directory->path))
+        return weft_fail(err, WEFT_E_CREATE,
+                         "%s: another run is writing to this directory: give another with --run",
+                         directory->path);
+    if (has_trained(directory))
+        return weft_fail(err, WEFT_E_CREATE,
+                         "%s: a run has trained here and saved nothing: give another directory "
+                         "with --run, or begin anew with --resume=if-any, which keeps its metrics "
+                         "under another name",
+                         directory->path);
+    return WEFT_OK;
+}
+
 /* The directory's own latest checkpoint comes first, so that the same command goes on after every
  * interruption. */
-static enum weft_status choose(const struct weft_run_request *request, const char *checkpoints,
-                               char **resume, struct weft_error *err)
+static enum weft_status choose(const struct weft_run_request *request,
+                               struct weft_run_directory *directory, struct weft_error *err)
 {
+    const char *resume = request->resume;
     char *latest = NULL;
-    WEFT_TRY(weft_checkpoint_latest(checkpoints, &latest, err));
-    if (latest != NULL && request->resume == NULL) {
-        enum weft_status status =
-            weft_fail(err, WEFT_E_CREATE,
-                      "%s: this run has checkpoints already: go on with --resume, or give another "
-                      "directory with --run",
-                      latest);
+    enum weft_status status = weft_checkpoint_latest(directory->checkpoints, &latest, err);
+    directory->own = latest != NULL;
+    if (status == WEFT_OK && resume == NULL) status = check_begin(directory, latest, err);
+    if (status == WEFT_OK && latest != NULL && names_checkpoint(resume))
+        status = check_named(resume, latest, directory->checkpoints, err);
+    if (status == WEFT_OK && latest == NULL && resume != NULL && *resume == '\0')
+        status = weft_fail(err, WEFT_E_NO_INPUT,
+                           "%s: there is no checkpoint to go on from: see that --run is right, or "
+                           "begin anew without --resume (--resume=if-any does either)",
+                           directory->checkpoints);
+    if (status == WEFT_OK && latest == NULL && names_checkpoint(resume)) {
+        latest = strdup(resume);
+        if (latest == NULL) status = weft_fail_memory(err, "a path");
+    }
+    if (status == WEFT_OK)
+        directory->resume = latest;
+    else
         free(latest);
-        return status;
-    }
-    if (latest != NULL && names_checkpoint(request->resume)) {
-        enum weft_status status = check_named(request->resume, latest, checkpoints, err);
-        if (status != WEFT_OK) {
-            free(latest);
-            return status;
-        }
-    }
-    if (latest == NULL && request->resume != NULL && *request->resume == '\0')
-        return weft_fail(err, WEFT_E_NO_INPUT,
-                         "%s: there is no checkpoint to go on from: see that --run is right, or "
-                         "begin anew without --resume (--resume=if-any does either)",
-                         checkpoints);
-    if (latest == NULL && names_checkpoint(request->resume)) {
-        latest = strdup(request->resume);
-        if (latest == NULL) return weft_fail_memory(err, "a path");
-    }
-    *resume = latest;
-    return WEFT_OK;
+    return status;
 }
 
 /* A run that goes on has its parameters: its origin is not looked at, and may be gone. */
@@ -118,17 +159,17 @@ static void name_checkpoints(struct weft_run_directory *directory)
 }
 
 static enum weft_status check_resume(const char *path, const struct weft_config *config,
-                                     struct weft_error *err)
+                                     int64_t *step, struct weft_error *err)
 {
     struct weft_layout *layout = NULL;
     struct weft_checkpoint *checkpoint = NULL;
+    if (path == NULL) return WEFT_OK;
     enum weft_status status = weft_layout_create(config->model, weft_config_moments(config),
                                                  WEFT_CHECKPOINT_CHUNK_BYTES, &layout, err);
-    if (status == WEFT_OK && path != NULL) status = weft_checkpoint_open(path, &checkpoint, err);
-    if (status == WEFT_OK && path != NULL)
-        status = weft_checkpoint_matches(checkpoint, layout, err);
-    if (status == WEFT_OK && path != NULL &&
-        checkpoint->manifest->progress.step > config->train.steps)
+    if (status == WEFT_OK) status = weft_checkpoint_open(path, &checkpoint, err);
+    if (status == WEFT_OK) status = weft_checkpoint_matches(checkpoint, layout, err);
+    if (status == WEFT_OK) *step = checkpoint->manifest->progress.step;
+    if (status == WEFT_OK && *step > config->train.steps)
         status = weft_fail(err, WEFT_E_DATA,
                            "%s: is behind train.steps, which is %lld: set it to the last step of "
                            "all, those that are done included",
@@ -148,22 +189,77 @@ static enum weft_status check_origin(const char *path, const struct weft_config 
     return WEFT_OK;
 }
 
+/* Steps of a run that has ended by itself; -1 where no result says so. */
+static int64_t steps_of_result(const struct weft_run_directory *directory)
+{
+    struct weft_text path;
+    struct weft_json *document = NULL;
+    int64_t steps = -1;
+    bool stopped = true;
+    if (!has_bytes(directory, "result.json")) return -1; /* a pipe would wait for a writer */
+    enum weft_status status = name_file(directory, "result.json", &path, NULL);
+    if (status == WEFT_OK) status = weft_json_read(weft_text_chars(&path), &document, NULL);
+    if (status == WEFT_OK) {
+        const struct weft_json_value *root = weft_json_root(document);
+        weft_json_bool(weft_json_member(root, "stopped"), &stopped);
+        if (!weft_json_integer(weft_json_member(root, "steps_done"), &steps)) steps = -1;
+    }
+    weft_json_destroy(document);
+    weft_text_finish(&path);
+    return stopped ? -1 : steps;
+}
+
+/* Nothing is left to do where the last step is done, and saved if its end is to be. */
+static bool is_finished(const struct weft_run_directory *directory, const struct weft_train *train,
+                        int64_t saved_step)
+{
+    bool other = directory->resume != NULL && !directory->own;
+    bool saved = directory->own && saved_step == train->steps;
+    return !other && (saved || !train->checkpoint.at_end) &&
+           steps_of_result(directory) == train->steps;
+}
+
+/* Touches nothing. *marked: a run has begun there. */
+static enum weft_status look(const struct weft_run_request *request,
+                             struct weft_run_directory *directory, bool *marked,
+                             struct weft_error *err)
+{
+    WEFT_TRY(weft_run_mark_look(directory->path, marked, err));
+    free(directory->resume);
+    directory->resume = NULL;
+    return choose(request, directory, err);
+}
+
+static enum weft_status look_and_check(const struct weft_run_request *request,
+                                       const struct weft_config *config,
+                                       struct weft_run_directory *directory, bool *finished,
+                                       struct weft_error *err)
+{
+    bool marked = false;
+    int64_t step = 0;
+    if (request->directory != NULL) {
+        snprintf(directory->path, sizeof directory->path, "%s", request->directory);
+        name_checkpoints(directory);
+        WEFT_TRY(look(request, directory, &marked, err));
+    } else if (request->resume != NULL) {
+        directory->resume = strdup(request->resume);
+        if (directory->resume == NULL) return weft_fail_memory(err, "a path");
+    }
+    WEFT_TRY(check_resume(directory->resume, config, &step, err));
+    *finished = marked && request->resume != NULL && is_finished(directory, &config->train, step);
+    if (*finished) return WEFT_OK;
+    WEFT_TRY(find_origin(request, directory, err));
+    WEFT_TRY(check_origin(directory->from, config, err));
+    return WEFT_OK;
+}
+
 enum weft_status weft_run_directory_check(const struct weft_run_request *request,
-                                          const struct weft_config *config, struct weft_error *err)
+                                          const struct weft_config *config, bool *finished,
+                                          struct weft_error *err)
 {
     struct weft_run_directory directory = {.lock_fd = -1};
     WEFT_TRY(check_request(request, err));
-    if (request->directory != NULL) {
-        snprintf(directory.path, sizeof directory.path, "%s", request->directory);
-        name_checkpoints(&directory);
-        WEFT_TRY(choose(request, directory.checkpoints, &directory.resume, err));
-    } else if (request->resume != NULL) {
-        directory.resume = strdup(request->resume);
-        if (directory.resume == NULL) return weft_fail_memory(err, "a path");
-    }
-    enum weft_status status = check_resume(directory.resume, config, err);
-    if (status == WEFT_OK) status = find_origin(request, &directory, err);
-    if (status == WEFT_OK) status = check_origin(directory.from, config, err);
+    enum weft_status status = look_and_check(request, config, &directory, finished, err);
     weft_run_directory_close(&directory);
     return status;
 }
@@ -186,22 +282,53 @@ static enum weft_status make_new(const char *config_path, struct weft_run_direct
     return weft_fail(err, WEFT_E_CREATE, "runs/ has no free name for this run; give --run DIR");
 }
 
+/* "metrics.jsonl" becomes "metrics.N.jsonl", of the first N that is free. */
+static enum weft_status set_aside(const struct weft_run_directory *directory, const char *stem,
+                                  const char *ending, struct weft_error *err)
+{
+    char from[WEFT_RUN_PATH_BYTES + 32], to[WEFT_RUN_PATH_BYTES + 48];
+    struct stat about;
+    int number = 0;
+    snprintf(from, sizeof from, "%s/%s%s", directory->path, stem, ending);
+    if (stat(from, &about) != 0 || about.st_size == 0) return WEFT_OK;
+    do {
+        snprintf(to, sizeof to, "%s/%s.%d%s", directory->path, stem, ++number, ending);
+    } while (lstat(to, &about) == 0);
+    if (rename(from, to) != 0)
+        return weft_fail(err, WEFT_E_CREATE, "%s: cannot be kept as %s: %s", from, to,
+                         strerror(errno));
+    weft_log(WEFT_LOG_INFO, "%s: of an earlier run that saved nothing, is kept as %s", from, to);
+    return WEFT_OK;
+}
+
+static enum weft_status keep_earlier(const struct weft_run_directory *directory,
+                                     struct weft_error *err)
+{
+    WEFT_TRY(set_aside(directory, "metrics", ".jsonl", err));
+    return set_aside(directory, "result", ".json", err);
+}
+
 enum weft_status weft_run_directory_open(const struct weft_run_request *request,
                                          struct weft_run_directory *out, struct weft_error *err)
 {
+    bool marked = false;
     *out = (struct weft_run_directory){.lock_fd = -1};
     WEFT_TRY(check_request(request, err));
     if (request->directory != NULL) {
         snprintf(out->path, sizeof out->path, "%s", request->directory);
+        name_checkpoints(out);
+        WEFT_TRY(look(request, out, &marked, err)); /* before a lock is left there */
         WEFT_TRY(weft_file_make_directory(out->path, err));
     } else {
         WEFT_TRY(make_new(request->config, out, err));
+        name_checkpoints(out);
     }
-    name_checkpoints(out);
     WEFT_TRY(weft_checkpoint_lock(out->path, &out->lock_fd, err));
-    weft_file_clear(out->path);
-    WEFT_TRY(choose(request, out->checkpoints, &out->resume, err));
-    return find_origin(request, out, err);
+    WEFT_TRY(look(request, out, &marked, err)); /* another run may have ended meanwhile */
+    if (marked) weft_file_clear(out->path);
+    WEFT_TRY(weft_run_mark_write(out->path, err));
+    WEFT_TRY(find_origin(request, out, err));
+    return out->own ? WEFT_OK : keep_earlier(out, err);
 }
 
 enum weft_status weft_run_directory_write(const struct weft_run_directory *directory,

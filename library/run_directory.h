@@ -1,5 +1,5 @@
-/* A run's directory keeps what a run was told and made: config, plan, profile, metrics, result and
- * checkpoints. One run writes to it at a time. */
+/* A run's directory keeps all of a run: config, plan, profile, metrics, result and checkpoints. One
+ * run writes to it at a time, and none to a directory that is not a run's (run_mark.h). */
 #ifndef WEFT_LIBRARY_RUN_DIRECTORY_H
 #define WEFT_LIBRARY_RUN_DIRECTORY_H
 
@@ -26,19 +26,21 @@ struct weft_run_directory {
     char checkpoints[WEFT_RUN_PATH_BYTES + 16]; /* "path/checkpoints" */
     char *resume;                               /* checkpoint to go on from, or NULL */
     char from[WEFT_ORIGIN_PATH_BYTES];          /* origin of a run that goes on from none, or "" */
+    bool own;                                   /* it is one of these checkpoints */
     int lock_fd;                                /* -1: not locked */
 };
 
-/* Checks what is asked for, as far as it can be known before anything is made: WEFT_E_USAGE
- * when they do not go together, WEFT_E_NO_INPUT when there is nothing to resume, WEFT_E_CREATE when
- * there are checkpoints and nobody said what to do with them, WEFT_E_DATA when the one to resume is
- * damaged or of another model. */
+/* Checks a request before anything is made or touched. WEFT_E_USAGE for parts that contradict each
+ * other, WEFT_E_NO_INPUT without anything to resume, WEFT_E_CREATE for a directory with files of
+ * others or with a run that nobody asked to resume, WEFT_E_DATA for a checkpoint that is damaged or
+ * of another model. *finished: all steps were done before, and result.json says so. */
 WEFT_MUST_USE enum weft_status weft_run_directory_check(const struct weft_run_request *request,
                                                         const struct weft_config *config,
-                                                        struct weft_error *err);
+                                                        bool *finished, struct weft_error *err);
 
-/* Makes the directory, or a new one runs/NAME-NNN when none is asked for, takes its lock
- * (WEFT_E_CREATE when another run has it), and finds what to resume. */
+/* Makes the directory, or a new one runs/NAME-NNN if the request names none, takes its lock
+ * (WEFT_E_CREATE if another run has it), marks it, and finds the checkpoint to resume. A run that
+ * begins anew keeps metrics and result of an earlier one as metrics.N.jsonl and result.N.json. */
 WEFT_MUST_USE enum weft_status weft_run_directory_open(const struct weft_run_request *request,
                                                        struct weft_run_directory *out,
                                                        struct weft_error *err);

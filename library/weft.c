@@ -338,9 +338,10 @@ enum weft_status weft_run(struct weft *weft, const struct weft_run_settings *set
     if (settings == NULL) settings = &usual;
     WEFT_TRY(need_config(weft, err));
     WEFT_TRY(weft_train_check(weft->session.config, err));
-    if (weft->session.plan == NULL) WEFT_TRY(make_plan(weft, err));
     WEFT_TRY(work(weft, err));
     const struct weft_run_of of = {&weft->meeting, &weft->session, &weft->machine, &weft->stop};
+    WEFT_TRY(weft_run_check(&of, settings, err));
+    if (weft->session.plan == NULL) WEFT_TRY(make_plan(weft, err));
     enum weft_status status = weft_run_session(&of, settings, &result, err);
     if (status == WEFT_OK && out != NULL) fill_result(weft, &result, out);
     return status;

@@ -122,8 +122,10 @@ static void list_files(add_fn *add, struct weft_text *out)
 {
     static const char *const rows[][2] = {
         {"DIR/config.json, DIR/plan.json, DIR/profile.json",
-         "What a run was told, decided and measured with."},
+         "A run's settings, decisions and measured times."},
         {"DIR/metrics.jsonl, DIR/result.json", "A line for each step, and how the run ended."},
+        {"DIR/weft-run", "The mark of a run's directory. Without it train refuses to write over "
+                         "any of these files."},
         {"DIR/checkpoints/step-N",
          "model.safetensors, optimizer.safetensors and a manifest with checksums."},
         {"PREFIX/share/weft/configs",

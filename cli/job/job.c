@@ -102,7 +102,7 @@ static enum weft_status tell(int fd, int32_t ranks, const struct weft_launch_out
     return weft_fail_again(err, &left, "%s", left.text);
 }
 
-/* What a job's ranks get. */
+/* Files and variables of a job's ranks. */
 struct handed {
     int fds[N_FILES + 2];
     const char *environment[N_FILES + 1];

@@ -118,7 +118,7 @@ enum weft_status weft_job_read_result(const struct weft_text *text, struct weft_
     return status;
 }
 
-/* As many parts as the line's columns have room for; the metrics have all. */
+/* Puts the parts for which the line has columns; the metrics have all. */
 void weft_job_step_line(const struct weft_step_line *line, struct weft_text *out)
 {
     enum { STEP, LOSS, NORM, RATE, TIME, EXPOSED, SPEED, N_PARTS };

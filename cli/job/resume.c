@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "library/run_mark.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/checkpoint/manifest.h"
 
@@ -45,6 +46,8 @@ enum weft_status weft_resume_find(const struct weft_cli *cli, struct weft_resump
                          "train: give a CONFIG, or go on with a run's own: weft train --resume "
                          "--run DIR");
     if (cli->resume == NULL || cli->run_directory == NULL) return WEFT_OK;
+    bool marked = false; /* a config there that is not a run's is not read as one */
+    if (out->own) WEFT_TRY(weft_run_mark_look(cli->run_directory, &marked, err));
     if (take_run(cli->run_directory, out)) return WEFT_OK;
     if (!out->own || take_named(cli->resume, out)) return WEFT_OK;
     return weft_fail(err, WEFT_E_NO_INPUT,

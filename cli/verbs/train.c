@@ -1,9 +1,11 @@
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json/json.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -219,18 +221,20 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
     return WEFT_OK;
 }
 
-/* Whatever can be known before anything is measured or made. */
+/* All that can be known before anything is measured or made. */
 static enum weft_status prepare(const struct weft_cli *cli, struct weft_resumption *from,
                                 const struct weft_run_request *request,
-                                struct weft_session *session, struct weft_error *err)
+                                struct weft_session *session, bool *finished,
+                                struct weft_error *err)
 {
     WEFT_TRY(weft_cli_read_config(cli, from->config, session, err));
+    WEFT_TRY(weft_run_directory_check(request, session->config, finished, err));
+    if (*finished) return WEFT_OK;
     WEFT_TRY(weft_train_check(session->config, err));
     WEFT_TRY(weft_job_check(session->config, err));
     /* Otherwise the plan says whether a disk is needed, which may be gone. */
     if (weft_config_state_homes(session->config) == 1 << WEFT_HOME_DISK)
         WEFT_TRY(weft_job_check_disk(session->config, NULL, err));
-    WEFT_TRY(weft_run_directory_check(request, session->config, err));
     return weft_resume_tell(from, session->config, err);
 }
 
@@ -253,11 +257,52 @@ static enum weft_status decide(const struct weft_cli *cli, const struct weft_res
     return status;
 }
 
+/* A run that has ended is told as it stands; its files are not touched. */
+static enum weft_status tell_finished(const struct weft_cli *cli,
+                                      const struct weft_session *session, struct weft_error *err)
+{
+    const int64_t most_bytes = INT64_C(1) << 20;
+    struct weft_text path, out;
+    char *bytes = NULL;
+    size_t length = 0;
+    enum weft_status status = WEFT_OK;
+    weft_text_init(&path);
+    weft_cli_report_init(cli, cli->output, &out);
+    weft_text_addf(&path, "%s/result.json", cli->run_directory);
+    if (cli->json) {
+        status = weft_file_read(weft_text_chars(&path), most_bytes, &bytes, &length, err);
+        weft_text_append(&out, bytes, length);
+    } else {
+        weft_text_addf(&out,
+                       "steps     all %lld were done before: nothing to do, and no file is "
+                       "touched (for more, raise train.steps)\nrun       %s\n",
+                       (long long)session->config->train.steps, cli->run_directory);
+    }
+    if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
+    free(bytes);
+    weft_text_finish(&path);
+    weft_text_finish(&out);
+    return status;
+}
+
+static enum weft_status run_steps(const struct weft_cli *cli, const struct weft_resumption *from,
+                                  const struct weft_run_request *request,
+                                  struct weft_session *session, struct weft_error *err)
+{
+    struct weft_run_directory directory = {.lock_fd = -1};
+    enum weft_status status = decide(cli, from, session, err);
+    if (status == WEFT_OK) status = weft_run_directory_open(request, &directory, err);
+    if (status == WEFT_OK) status = weft_run_directory_record(&directory, session, err);
+    if (status == WEFT_OK) status = train(cli, session, &directory, err);
+    weft_run_directory_close(&directory);
+    return status;
+}
+
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
     struct weft_resumption from;
-    struct weft_run_directory directory = {.lock_fd = -1};
+    bool finished = false;
     WEFT_TRY(check_flags(cli, err));
     WEFT_TRY(weft_resume_find(cli, &from, err));
     const struct weft_run_request request = {
@@ -267,12 +312,10 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
         .config = from.config,
     };
     weft_stop_handle(stop_without_ranks, false);
-    enum weft_status status = prepare(cli, &from, &request, &session, err);
-    if (status == WEFT_OK) status = decide(cli, &from, &session, err);
-    if (status == WEFT_OK) status = weft_run_directory_open(&request, &directory, err);
-    if (status == WEFT_OK) status = weft_run_directory_record(&directory, &session, err);
-    if (status == WEFT_OK) status = train(cli, &session, &directory, err);
-    weft_run_directory_close(&directory);
+    enum weft_status status = prepare(cli, &from, &request, &session, &finished, err);
+    if (status == WEFT_OK)
+        status = finished ? tell_finished(cli, &session, err)
+                          : run_steps(cli, &from, &request, &session, err);
     weft_session_close(&session);
     return status;
 }
@@ -284,16 +327,18 @@ const struct weft_command weft_command_train = {
     .details =
         "Plans (or takes --plan, refusing one that was made for something else), starts the ranks\n"
         "and trains: a line a step, and in the run directory the resolved config, profile, plan,\n"
-        "metrics.jsonl and result.json, and in its directory checkpoints what train.checkpoint "
-        "asks\n"
-        "for. --resume goes on with the latest one of --run DIR (--resume=if-any begins anew when\n"
+        "metrics.jsonl, result.json and the checkpoints of train.checkpoint. A directory that has\n"
+        "such files and no mark of a run (weft-run) is refused, as is one with a run that has\n"
+        "trained, unless --resume is given.\n"
+        "--resume goes on with the latest checkpoint of --run DIR (--resume=if-any begins anew if\n"
         "there is none, --resume=RUN/checkpoints/step-N begins with that one), with any number of\n"
-        "ranks and any plan; a damaged one is refused. Without a CONFIG it is DIR's own, with its\n"
-        "profile and plan; flags override it, what they change is told, and where the plan is not\n"
-        "for that another one is made. --from begins a run with the parameters of another one's\n"
-        "checkpoint, and with nothing else of it: step 0, moments of 0, the data's beginning.\n"
-        "Frozen layers, optimizer, precision and ranks may differ; names and shapes of all\n"
-        "tensors may not. With --resume=if-any it counts until the run has a checkpoint.\n"
+        "ranks and any plan; a damaged one is refused, and a run that has ended is left as it is.\n"
+        "Without a CONFIG it is DIR's own, with its profile and plan; flags override it, each\n"
+        "change is told, and another plan is made where that one does not fit any more.\n"
+        "--from begins a run with the parameters of another one's checkpoint, and with nothing\n"
+        "else of it: step 0, moments of 0, the data's beginning. Frozen layers, optimizer,\n"
+        "precision and ranks may differ; names and shapes of all tensors may not. With\n"
+        "--resume=if-any it counts until the run has a checkpoint.\n"
         "A rank that dies ends the job within 2 s with exit 69.\n"
         "SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGINT and SIGHUP, to the launcher or to ranks, stop "
         "it\n"

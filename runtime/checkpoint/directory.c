@@ -260,3 +260,15 @@ enum weft_status weft_checkpoint_lock(const char *run_directory, int *fd, struct
     *fd = lock;
     return WEFT_OK;
 }
+
+bool weft_checkpoint_is_locked(const char *run_directory)
+{
+    struct weft_text path;
+    weft_text_init(&path);
+    weft_text_addf(&path, "%s/lock", run_directory);
+    int lock = weft_text_ok(&path) ? open(weft_text_chars(&path), O_RDONLY | O_NOFOLLOW) : -1;
+    bool locked = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (lock >= 0) close(lock);
+    weft_text_finish(&path);
+    return locked;
+}

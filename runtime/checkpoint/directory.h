@@ -52,4 +52,7 @@ void weft_checkpoint_retain(const struct weft_sink *sink, const char *directory,
 WEFT_MUST_USE enum weft_status weft_checkpoint_lock(const char *run_directory, int *fd,
                                                     struct weft_error *err);
 
+/* Whether a run has it now. Takes and makes nothing. */
+bool weft_checkpoint_is_locked(const char *run_directory);
+
 #endif

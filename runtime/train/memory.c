@@ -14,8 +14,8 @@ enum weft_status weft_run_memory_plan(struct weft_run_memory *memory,
 {
     const struct weft_problem *problem = of->plan->problem;
     memory->held_bytes = memory->outside.measured_bytes = WEFT_UNMEASURED;
-    for (int32_t home = 0; home < WEFT_HOME_COUNT; home++)
-        memory->tiers[home].measured_bytes = WEFT_UNMEASURED;
+    for (int32_t t = 0; t < problem->n_tiers; t++)
+        memory->tiers[problem->tiers[t].kind].measured_bytes = WEFT_UNMEASURED;
     for (int32_t t = 1; t < problem->n_tiers; t++) {
         const int64_t bytes = weft_plan_peak(of->plan, t, NULL);
         if (bytes < 0) return weft_fail_memory(err, "memory rows");

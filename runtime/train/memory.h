@@ -21,7 +21,8 @@ struct weft_exec; /* runtime/exec/exec.h */
 /* The device's is base, ring of a disk where it is there, and arena. */
 struct weft_tier_use {
     int64_t planned_bytes;
-    int64_t measured_bytes; /* the most that this rank held; unmeasured before a look at it */
+    int64_t
+        measured_bytes; /* the most that this rank held; unmeasured before a look, 0 in no plan */
 };
 
 /* Zero before weft_run_memory_plan. */

@@ -470,7 +470,7 @@ def a_task_of_another_launcher_starts_no_job_of_its_own(weft):
         weft.expect(0, "check", path, env=env)
     assert not os.path.exists(weft.path("run")), "a run was begun"
     torchrun = launchers["torchrun"]
-    weft.expect(0, "train", path, "--run", "run", "-n", "2", "-q", env=torchrun)
+    weft.expect(0, "train", path, "--run", weft.fresh("run"), "-n", "2", "-q", env=torchrun)
     weft.expect(0, "train", path, "--run", "one", "-q", env={**torchrun, "WORLD_SIZE": "1"})
     shell = {**launchers["srun"], "SLURM_STEP_ID": "4294967290", "SLURM_STEP_NUM_TASKS": "1"}
     weft.expect(0, "train", path, "--run", "shell", "-q", env=shell)

@@ -20,8 +20,8 @@ def saves_only_when_asked(weft):
     config = weft.write("run.json", saving(train__checkpoint={"every": 0, "at_end": False}))
     weft.expect(0, "train", config, "--run", "run", "-q")
     assert not os.path.exists(weft.path("run/checkpoints"))
-    weft.expect(0, "train", config, "--run", "run", "-q", "--set", "train.checkpoint.at_end=true")
-    assert steps(weft, "run") == ["step-8"]
+    weft.expect(0, "train", config, "--run", "saved", "-q", "--set", "train.checkpoint.at_end=true")
+    assert steps(weft, "saved") == ["step-8"]
 
 
 @case
@@ -64,7 +64,7 @@ def metrics_have_each_step_once(weft):
         saved = [line["step"] for line in lines if line["kind"] == "checkpoint"]
         assert saved in ([3, 6, 8], [3, 8]), lines  # a kill may come between a commit and its line
         shutil.rmtree(weft.path("run"))
-    # What a run that saved nothing has left is no part of one that begins with another's checkpoint.
+    # Metrics of a start that saved nothing are no part of a run that begins with another's checkpoint.
     weft.expect(69, "train", config, "--run", "other", "-q",
                 env={"WEFT_FAILPOINT": "backward:rank=1:step=2"})
     weft.expect(0, "train", config, "--run", "other", "-q", "--resume=whole/checkpoints/step-6")

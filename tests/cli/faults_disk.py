@@ -54,7 +54,7 @@ def a_rank_killed_while_its_state_moves(weft):
         weft.expect(69, "train", config, "--run", place, "-q", says=["rank 1", "signal 9"],
                     env={"WEFT_FAILPOINT": f"{place}:rank=1:step=2"})
         assert time.monotonic() - start < 20, "took too long"
-        weft.expect(0, "train", config, "--run", place, "-q")
+        weft.expect(0, "train", config, "--run", place, "-q", "--resume=if-any")
 
 
 # Counts the requests of rank 1, from the first on that is no initial value.

@@ -23,7 +23,7 @@ def train(weft, code, says, failpoint=None, seconds=20, **changes):
     config = weft.write("run.json", tiny(**changes))
     env = {"WEFT_FAILPOINT": failpoint} if failpoint else None
     start = time.monotonic()
-    weft.expect(code, "train", config, "--run", "run", "-q", env=env, says=says)
+    weft.expect(code, "train", config, "--run", weft.fresh("run"), "-q", env=env, says=says)
     assert time.monotonic() - start < seconds, "took too long"
     assert shared_memory_names() == before
 
@@ -61,7 +61,7 @@ def a_layer_that_leaves_its_buffers_is_named(weft):
     for do, says in (("overrun", "touched byte 1 behind the output of layer h.1"),
                      ("stale", "which was dead")):
         start = time.monotonic()
-        weft.expect(70, "train", config, "--run", "run", "-q", "--poison", "--planner", "all-fsdp",
+        weft.expect(70, "train", config, "--run", weft.fresh("run"), "-q", "--poison", "--planner", "all-fsdp",
                     env={"WEFT_FAILPOINT": f"forward:rank=1:at=2:step=2:do={do}",
                          "ASAN_OPTIONS": asan},
                     says=["rank 1: step 2: forward of layer h.1 touched ", says])
@@ -307,6 +307,7 @@ def a_signal_when_the_ranks_have_ended(weft):
         config = weft.write("run.json", tiny(train__steps=steps,
                                              train__checkpoint={"at_end": True}))
         os.mkdir(weft.path("run"))
+        weft.write("run/weft-run", "weft run 1\n")
         os.mkfifo(weft.path("run/result.json"))
         process = weft.start("train", config, "--run", "run")
         while not process.stdout.readline().lstrip("step ").startswith(f"{seen}/"):
@@ -433,7 +434,7 @@ def what_fails_while_ranks_map(weft):
     env = interpose(weft, "mapping", MAPPING_FAILS)
     for rank in (0, 2):
         start = time.monotonic()
-        weft.expect(69, "train", config, "--run", "run", "-q", env={**env, "DIES": str(rank)},
+        weft.expect(69, "train", config, "--run", weft.fresh("run"), "-q", env={**env, "DIES": str(rank)},
                     says=[f"rank {rank} ", "signal 9"])
         assert time.monotonic() - start < 20
     seen = [json.loads(weft.expect(0, "train", config, "--run", f"run{way}", "--json", env=with_)

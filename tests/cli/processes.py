@@ -46,7 +46,7 @@ def long_run(weft, ranks=2, env=None, **changes):
     """A run that has done its first step, and its ranks' pids."""
     changes = {"train__steps": 1000000, **changes}
     config = weft.write("run.json", tiny(cluster__ranks=ranks, **changes))
-    process = weft.start("train", config, "--run", "run", env=env)
+    process = weft.start("train", config, "--run", weft.fresh("run"), env=env)
     first_lines = []
     while len(first_lines) < 40:
         line = process.stdout.readline()

@@ -264,7 +264,7 @@ def refused_by_all(weft, changes, says):
 
 @case
 def a_model_of_the_same_shapes_is_refused(weft):
-    """What a model computes is not told by its tensors."""
+    """Tensors do not tell the function of a model."""
     saved_run(weft)
     refused_by_all(weft, {"model__layers__1__heads": 8}, ["h.0: heads is 8, and was 2; h.1"])
     refused_by_all(weft, {"model__layers": with_activation("relu")},
@@ -334,9 +334,9 @@ def counters_that_no_run_leaves_are_refused(weft):
             ("updates", "8", ["-1", "9"], "updates"), ("samples", "32", ["-1"], "samples")):
         for value in bad:
             rewrite(path, f'"{name}": {old}', f'"{name}": {value}')
-            refuses(weft, config, [says])
+            refuses(weft, config, [says], "--set", "train.steps=9")
             rewrite(path, f'"{name}": {value}', f'"{name}": {old}')
-    # As many as a manifest may say are counted on from.
+    # Counting goes on from the most that a manifest may say.
     rewrite(path, '"samples": 32', f'"samples": {2 ** 53 - 100}')
     weft.expect(0, "train", config, "--run", "run", "-q", "--resume", "--set", "train.steps=9",
                 says="has read 9007199254740892 samples in 8 steps")

@@ -63,8 +63,8 @@ def metrics(weft, run):
         return [json.loads(line) for line in file]
 
 
-def refuses(weft, config, says):
-    got, _, err = weft.run("train", config, "--run", "run", "-q", "--resume")
+def refuses(weft, config, says, *flags):
+    got, _, err = weft.run("train", config, "--run", "run", "-q", "--resume", *flags)
     assert got == 65, (got, err)
     for text in says:
         assert text in err, f"{text!r} is not in {err}"

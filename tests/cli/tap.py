@@ -1,6 +1,7 @@
 """A test program that speaks TAP: cases are functions, a failure is an exception, a skip says why."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,6 +31,11 @@ class Weft:
 
     def path(self, name):
         return str(self.directory / name)
+
+    def fresh(self, name):
+        """A directory that is not there, for a run: no run begins over another."""
+        shutil.rmtree(self.path(name), ignore_errors=True)
+        return name
 
     def write(self, name, content):
         data = content if isinstance(content, (str, bytes)) else json.dumps(content)
@@ -67,8 +73,7 @@ class Weft:
 
 def main(program):
     failures = 0
-    # What a shell starts in the background ignores SIGINT, and what nohup starts SIGHUP; so would
-    # all that is started here.
+    # A shell's background jobs ignore SIGINT, and those of nohup SIGHUP: children here would too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     print(f"1..{len(CASES)}")

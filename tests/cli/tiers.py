@@ -44,7 +44,7 @@ def command_of_usage():
 def the_run_of_the_documented_plan_fits(weft):
     config, *flags = command_of_usage()
     out = weft.expect(0, "train", str(ROOT / config), *flags, "--set", "train.steps=1", "--set",
-                      "train.checkpoint.at_end=false", "--run", "run", timeout=200)
+                      "train.checkpoint.at_end=false", "--run", weft.fresh("run"), timeout=200)
     result = result_of(weft, "run")
     assert result["measured_bytes"] <= result["planned_bytes"] <= 170 << 20, result
     assert result["host_measured_bytes"] == result["host_planned_bytes"] > 64 << 20, result
@@ -151,7 +151,7 @@ def a_runs_own_plan_above_the_limit_of_a_tier_is_made_again(weft):
 @case
 def a_run_without_a_base_is_compared_by_its_arena(weft):
     path = weft.write("run.json", tiny(plan__planner="all-fsdp"))
-    out = " ".join(weft.expect(0, "train", path, "--run", "run").split("exposed ")[-1].split())
+    out = " ".join(weft.expect(0, "train", path, "--run", weft.fresh("run")).split("exposed ")[-1].split())
     arena = out.split("memory ")[1].split(" a rank;")[0]
     measured, planned = arena.split(" measured in the arena, ")
     assert f"{measured} planned" == planned, out

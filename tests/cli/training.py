@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a run reads and says: data of both forms, held-out data."""
+"""Input and output of a run: data of both forms, held-out data."""
 import gzip
 import json
 import os
@@ -29,7 +29,7 @@ def a_token_file_trains_like_the_text(weft):
     losses = []
     for data in (text, token_file(text)):
         config = weft.write("run.json", tiny(train__data=weft.write("data", data)))
-        out = weft.expect(0, "train", config, "--run", "run", "--json")
+        out = weft.expect(0, "train", config, "--run", weft.fresh("run"), "--json")
         losses.append([line["loss"] for line in lines_of(out) if "loss" in line])
     assert losses[0] == losses[1] and len(losses[0]) >= 3, losses
 
@@ -77,7 +77,7 @@ def data_that_are_no_text_are_refused_until_they_are_bytes(weft):
     as_bytes = {"path": weft.path("tokens.bin"), "format": "bytes"}
     config = weft.write("run.json", tiny(train__data=as_bytes,
                                          train__validation={"data": weft.path("text"), "every": 2}))
-    weft.expect(0, "train", config, "--run", "run", "-q")
+    weft.expect(0, "train", config, "--run", weft.fresh("run"), "-q")
     with open(weft.path("run/config.json"), encoding="utf-8") as file:
         assert json.load(file)["train"]["data"] == as_bytes
     short = {"path": weft.path("text"), "format": "auto"}
@@ -115,7 +115,7 @@ def micro_steps_train_like_one(weft):
                 train__micro_batch=4 // accumulate, train__grad_accum=accumulate,
                 train__reduce=reduce, train__clip_norm=clip_norm, plan__planner="greedy",
                 plan__time_limit="1s", train__steps=6))
-            out = lines_of(weft.expect(0, "train", config, "--run", "run", "--json"))
+            out = lines_of(weft.expect(0, "train", config, "--run", weft.fresh("run"), "--json"))
             losses[accumulate, reduce, clip_norm] = [x["loss"] for x in out if "loss" in x]
             with open(weft.path("run/result.json"), encoding="utf-8") as file:
                 prints[accumulate, reduce, clip_norm] = json.load(file)["fingerprint"]
@@ -146,7 +146,7 @@ def no_more_memory_is_taken_than_was_measured(weft):
     """What a library of products keeps once it has multiplied is a part of base."""
     config = weft.write("run.json", measured_run(hidden=256, model__layers__1__repeat=8))
     weft.expect(0, "profile", config, "-o", "profile.json", "-q")
-    weft.expect(0, "train", config, "--set", "cluster.profile=profile.json", "--run", "run", "-q")
+    weft.expect(0, "train", config, "--set", "cluster.profile=profile.json", "--run", weft.fresh("run"), "-q")
     with open(weft.path("run/result.json"), encoding="utf-8") as file:
         result = json.load(file)
     assert result["measured_bytes"] <= result["planned_bytes"], result
@@ -192,7 +192,7 @@ def hostile_token_files(weft):
     }
     for text, content in files.items():
         config = weft.write("run.json", tiny(train__data=weft.write("data.bin", content)))
-        weft.expect(65, "train", config, "--run", "run", says=["data.bin", text])
+        weft.expect(65, "train", config, "--run", weft.fresh("run"), says=["data.bin", text])
 
 
 def taken_by_others_s():
@@ -230,7 +230,7 @@ def validated(weft, **changes):
     text = bytes(i * 7919 >> 9 & 255 or 1 for i in range(30000))
     validation = {"data": weft.write("held", text), "every": 2, "samples": 12}
     config = weft.write("run.json", tiny(train__steps=5, train__validation=validation, **changes))
-    lines = lines_of(weft.expect(0, "train", config, "--run", "run", "--json", "--poison"))
+    lines = lines_of(weft.expect(0, "train", config, "--run", weft.fresh("run"), "--json", "--poison"))
     return lines[:-1], lines[-1]
 
 
@@ -265,11 +265,11 @@ def evaluation_is_the_same_for_other_numbers_of_ranks(weft):
 @case
 def a_share_is_held_out(weft):
     config = weft.write("run.json", tiny(train__validation={"share": 0.1}))
-    out = weft.expect(0, "train", config, "--run", "run")
+    out = weft.expect(0, "train", config, "--run", weft.fresh("run"))
     assert "validation behind step 3" in out and "bits a byte" in out, out
     both = {"share": 0.1, "data": "x"}
     config = weft.write("run.json", tiny(train__validation=both))
-    weft.expect(65, "train", config, "--run", "run", says="a file of their own or a share")
+    weft.expect(65, "train", config, "--run", weft.fresh("run"), says="a file of their own or a share")
 
 
 def learn(weft, data, **changes):
@@ -277,7 +277,7 @@ def learn(weft, data, **changes):
         train__data=weft.write("data", data), train__steps=120, train__micro_batch=8,
         train__optimizer={"type": "adamw", "lr": 0.01}, train__checkpoint={"at_end": True},
         **changes))
-    weft.expect(0, "train", config, "--run", "run", "-q")
+    weft.expect(0, "train", config, "--run", weft.fresh("run"), "-q")
 
 
 @case
@@ -370,7 +370,7 @@ def every_time_of_an_emulated_link_says_so(weft):
     for verb in ("explain", "simulate"):
         assert "times measured, emulated link\n" in weft.expect(0, verb, plan), verb
     assert "over an emulated link" in " ".join(weft.expect(0, "verify", plan).split())
-    out = weft.expect(0, "train", config, "--plan", plan, "--run", "run")
+    out = weft.expect(0, "train", config, "--plan", plan, "--run", weft.fresh("run"))
     said = " ".join(out.split())
     lines = re.findall(r"(?:step \d+/|validation behind).*?(?=step \d+/| validation|$)", said)
     assert len(lines) == 4 and all("s emulated" in line for line in lines), lines

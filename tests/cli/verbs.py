@@ -178,7 +178,7 @@ def train_under_every_planner_gives_the_same_bits(weft):
 
 @case
 def train_says_json_lines(weft):
-    out = weft.expect(0, "train", config_of(weft), "--json", "--run", "run")
+    out = weft.expect(0, "train", config_of(weft), "--json", "--run", weft.fresh("run"))
     lines = [json.loads(line) for line in out.splitlines()]
     assert [line.get("step") for line in lines[:-1]] == [1, 2, 3]
     assert lines[-1]["steps_done"] == 3
@@ -192,14 +192,14 @@ def train_with_a_measured_profile(weft):
     said = json.loads(weft.expect(0, "plan", config, "--set", f"cluster.profile={profile}",
                                   "--json"))
     assert said["times"] == "measured"
-    weft.expect(0, "train", config, "--set", f"cluster.profile={profile}", "--run", "run", "-q")
+    weft.expect(0, "train", config, "--set", f"cluster.profile={profile}", "--run", weft.fresh("run"), "-q")
 
 
 @case
 def virtual_clock_takes_the_predicted_time(weft):
     config = config_of(weft)
     said = json.loads(weft.expect(0, "plan", config, "--json"))
-    weft.expect(0, "train", config, "--clock", "virtual", "--run", "run", "-q")
+    weft.expect(0, "train", config, "--clock", "virtual", "--run", weft.fresh("run"), "-q")
     result = json.load(open(weft.path("run/result.json"), encoding="utf-8"))
     assert result["step_ns"] == said["step_ns"], (result, said["step_ns"])
     assert result["exposed_ns"] == said["exposed_ns"]
@@ -209,7 +209,7 @@ def virtual_clock_takes_the_predicted_time(weft):
 def poison_changes_nothing(weft):
     results = []
     for flags in ([], ["--poison"]):
-        weft.expect(0, "train", config_of(weft), "--run", "run", "-q", *flags)
+        weft.expect(0, "train", config_of(weft), "--run", weft.fresh("run"), "-q", *flags)
         results.append(json.load(open(weft.path("run/result.json"), encoding="utf-8")))
     assert results[0]["fingerprint"] == results[1]["fingerprint"]
 
@@ -306,7 +306,7 @@ def color_and_progress(weft):
     bare = weft.write("bare.json", tiny(cluster__device=None, cluster__memory_limit=None))
     for flags, told in (((), True), (("--progress=plain",), True), (("--progress=none",), False),
                         (("-q",), False)):
-        _, _, err = weft.run("train", bare, "--run", "run", *flags)
+        _, _, err = weft.run("train", bare, "--run", weft.fresh("run"), *flags)
         assert ("measuring" in err) == told, (flags, err)
 
 
@@ -356,7 +356,7 @@ def wrong_products_are_not_trained_with(weft):
     here = {"LD_LIBRARY_PATH": str(weft.directory)}
     weft.expect(1, "train", config, "--run", "asked", "-q", env={**here, "WEFT_GEMM": "openblas"},
                 says=["products of OpenBLAS are wrong here", "WEFT_GEMM"])
-    weft.expect(0, "train", config, "--run", "run", "-q", env={**here, "WEFT_GEMM": ""},
+    weft.expect(0, "train", config, "--run", weft.fresh("run"), "-q", env={**here, "WEFT_GEMM": ""},
                 says="warning: OpenBLAS is not used: products of OpenBLAS are wrong here")
     out = weft.expect(0, "doctor", env={**here, "WEFT_GEMM": ""}, says="OpenBLAS is not used")
     assert "OpenBLAS not usable" in " ".join(out.split()), out

@@ -71,8 +71,21 @@ def every_policy_gives_the_same_bits(weft):
 @case
 def a_run_that_is_done_says_so(weft):
     fingerprint = gate(weft, "run", ranks=2)
+    before = {path: path.stat().st_mtime_ns for path in Path(weft.path("run")).rglob("*")}
     again = weft.expect(0, "launch", "-n", "2", GATE, CONFIG, "run", *ROOM)
     assert again == f"all 20 steps were done before, parameters {fingerprint}\n", again
+    after = {path: path.stat().st_mtime_ns for path in Path(weft.path("run")).rglob("*")}
+    assert after == before, "a file was touched"
+
+
+@case
+def a_directory_of_others_is_left_alone(weft):
+    """All ranks end with the same error."""
+    Path(weft.path("mine")).mkdir()
+    Path(weft.path("mine/config.json")).write_text("{}")
+    for ranks in (None, 2):
+        gate(weft, "mine", ranks=ranks, code=73, says="mine/config.json: is not of a run")
+    assert [path.name for path in Path(weft.path("mine")).iterdir()] == ["config.json"]
 
 
 @case

@@ -9,11 +9,12 @@
 #include "base/status.h"
 #include "base/text.h"
 
-enum { WEFT_CLI_OVERRIDES = 64, WEFT_CLI_OPERANDS = 4096 };
+enum { WEFT_CLI_OVERRIDES = 64, WEFT_CLI_OPERANDS = 4096, WEFT_CLI_LAYERS = 16 };
 
 enum weft_progress_choice { WEFT_PROGRESS_AUTO, WEFT_PROGRESS_PLAIN, WEFT_PROGRESS_NONE };
 enum weft_color { WEFT_COLOR_AUTO, WEFT_COLOR_ALWAYS, WEFT_COLOR_NEVER };
 
+struct weft_kinds;
 struct weft_profile;
 struct weft_watch;
 struct weft_session;
@@ -28,8 +29,11 @@ struct weft_cli {
     const char *operands[WEFT_CLI_OPERANDS];
     int32_t n_overrides;
     const char *overrides[WEFT_CLI_OVERRIDES]; /* --set path.key=value, in order */
-    const char *output;                        /* -o */
-    int64_t ranks;                             /* -n, --ranks; 0 = not given */
+    int32_t n_layers;
+    const char *layers[WEFT_CLI_LAYERS]; /* --layers FILE, as given */
+    const struct weft_kinds *kinds;      /* of these files; NULL without --layers */
+    const char *output;                  /* -o */
+    int64_t ranks;                       /* -n, --ranks; 0 = not given */
     bool json, quiet, verbose;
     enum weft_progress_choice progress_choice; /* --progress */
     struct weft_watch *watch;                  /* of all work; never NULL */

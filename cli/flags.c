@@ -19,6 +19,8 @@ const struct weft_flag weft_flags[] = {
      "10 %; none: only warnings and errors"},
     {"--set", NULL, WEFT_FLAG_SET, false, 0, NULL, "KEY=VALUE",
      "change a key of the config, as in --set train.steps=10; may be given again"},
+    {"--layers", NULL, WEFT_FLAG_LAYERS, false, 0, NULL, "FILE",
+     "a shared object with layers of your own (docs/library.md); may be given again"},
     {"--ranks", "-n", WEFT_FLAG_RANKS, false, AT(ranks), NULL, "N",
      "number of ranks (cluster.ranks)"},
     {"--seed", NULL, WEFT_FLAG_SEED, false, 0, NULL, "N",

@@ -15,6 +15,7 @@ enum weft_flag_kind {
     WEFT_FLAG_OPTIONAL, /* with a value behind "=" or without any */
     WEFT_FLAG_RANKS,
     WEFT_FLAG_SET,
+    WEFT_FLAG_LAYERS,
     WEFT_FLAG_SWEEP,
     WEFT_FLAG_SEED,
     WEFT_FLAG_COLOR,

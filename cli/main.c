@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/stack.h"
 #include "base/wrap.h"
+#include "cli/layers.h"
 #include "cli/process/affinity.h"
 #include "cli/process/solver.h"
 #include "cli/progress.h"
@@ -102,6 +103,15 @@ static void keep_standard_streams(void)
     }
 }
 
+static enum weft_status open_layers(struct weft_layer_files *layers, struct weft_cli *cli,
+                                    struct weft_error *err)
+{
+    for (int32_t i = 0; i < cli->n_layers; i++)
+        WEFT_TRY(weft_layer_files_open(layers, cli->layers[i], err));
+    if (cli->n_layers > 0) cli->kinds = &layers->known;
+    return WEFT_OK;
+}
+
 static enum weft_status start(const struct weft_cli *cli, const struct weft_command *command,
                               struct weft_error *err)
 {
@@ -116,6 +126,7 @@ int main(int argc, char **argv)
     static bool emitted;
     static struct weft_solver_process solver;
     static struct weft_cli_progress progress;
+    static struct weft_layer_files layers;
     static struct weft_cli cli = {.emitted = &emitted, .solver = &solver};
     static struct weft_error err;
     const struct weft_command *command = NULL;
@@ -130,8 +141,10 @@ int main(int argc, char **argv)
         weft_cli_progress_open(&progress, &cli);
         solver.watch = cli.watch;
         weft_log_set_sink(log_to_stderr, &cli);
-        status = start(&cli, command, &err);
+        status = open_layers(&layers, &cli, &err);
+        if (status == WEFT_OK) status = start(&cli, command, &err);
     }
+    weft_layer_files_close(&layers);
     weft_cli_progress_clear(&cli);
     bool told_elsewhere = command && command->told_elsewhere && getenv("WEFT_ERROR_FD");
     return finish(&cli, status, told_elsewhere, &err);

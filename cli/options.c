@@ -88,6 +88,11 @@ static enum weft_status apply_flag(struct weft_cli *cli, const struct weft_flag 
             return weft_fail(err, WEFT_E_USAGE, "--set: at most %d times", WEFT_CLI_OVERRIDES);
         cli->overrides[cli->n_overrides++] = value;
         return WEFT_OK;
+    case WEFT_FLAG_LAYERS:
+        if (cli->n_layers == WEFT_CLI_LAYERS)
+            return weft_fail(err, WEFT_E_USAGE, "--layers: at most %d times", WEFT_CLI_LAYERS);
+        cli->layers[cli->n_layers++] = value;
+        return WEFT_OK;
     case WEFT_FLAG_SWEEP:
         if (cli->n_sweeps == 2)
             return weft_fail(err, WEFT_E_USAGE, "--sweep: at most twice, for a grid");

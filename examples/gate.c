@@ -3,7 +3,10 @@
  *
  *     cc gate.c $(pkg-config --cflags --libs weft) -lm -o gate
  *     ./gate gate.json run                       one rank, with checkpoints in run/
- *     weft launch -n 2 ./gate gate.json run train.steps=40     goes on from there with two */
+ *     weft launch -n 2 ./gate gate.json run train.steps=40     goes on from there with two
+ *
+ *     cc -shared -fPIC -DLAYERS_ONLY gate.c -lm -o gate.so     the layer alone
+ *     weft train gate.json --layers ./gate.so */
 #define _POSIX_C_SOURCE 200809L /* sigaction */
 #include <math.h>
 #include <signal.h>
@@ -102,6 +105,11 @@ static const struct weft_layer_kind gate = {.type = "gate",
                                             .forward = gate_forward,
                                             .backward = gate_backward};
 
+/* `weft train gate.json --layers ./gate.so` finds the layer here. */
+static const struct weft_layer_kind *const kinds[] = {&gate};
+const struct weft_layers weft_layers = {WEFT_LAYERS_ABI, 1, kinds};
+
+#ifndef LAYERS_ONLY
 static enum weft_status show(void *context, const struct weft_step *step, struct weft_error *error)
 {
     (void)error;
@@ -154,3 +162,4 @@ int main(int argc, char **argv)
     weft_close(weft);
     return error.exit_code;
 }
+#endif

@@ -159,6 +159,26 @@ struct weft_layer_kind {
                                  struct weft_error *error);
 };
 
+/* A shared object for `weft train --layers FILE` and the other commands that read a config. It
+ * exports one symbol:
+ *
+ *     static const struct weft_layer_kind *const kinds[] = {&gate};
+ *     const struct weft_layers weft_layers = {WEFT_LAYERS_ABI, 1, kinds};
+ *
+ * `weft` opens the object in the planning process and in every rank, and closes it at their end. Of
+ * the functions in this header, such an object may call weft_fail, weft_status_text and
+ * weft_status_exit_code, which `weft` exports to it. */
+enum { WEFT_LAYERS_ABI = 1 }; /* changes with the structs above */
+
+struct weft_layers {
+    int32_t abi; /* WEFT_LAYERS_ABI */
+    int32_t n;   /* kinds, at least 1 */
+    const struct weft_layer_kind *const *kinds;
+};
+
+/* Defined by the shared object, never by libweft. */
+extern WEFT_API const struct weft_layers weft_layers;
+
 /* A run. */
 
 struct weft;

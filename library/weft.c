@@ -26,7 +26,7 @@ struct weft {
     struct weft_rendezvous meeting;
     struct weft_pool kinds_pool;
     const struct weft_kind *kinds[MOST_KINDS];
-    int32_t n_kinds;
+    struct weft_kinds known; /* refers to `kinds` */
     struct weft_text_solver solver;
     struct weft_session session;
     struct weft_machine machine;
@@ -100,13 +100,13 @@ enum weft_status weft_add_kind(struct weft *weft, const struct weft_layer_kind *
                                struct weft_error *error)
 {
     struct weft_error unwanted, *err = fresh(error, &unwanted);
-    const struct weft_kinds known = {weft->kinds, weft->n_kinds};
-    if (weft->n_kinds == MOST_KINDS)
+    if (weft->known.n == MOST_KINDS)
         return weft_fail(err, WEFT_E_USAGE, "more than %d layer kinds", MOST_KINDS);
-    WEFT_TRY(weft_supplied_check(kind, &known, err));
+    WEFT_TRY(weft_supplied_check(kind, &weft->known, err));
     const struct weft_kind *wrapped = weft_supplied_wrap(kind, &weft->kinds_pool);
     if (wrapped == NULL) return weft_fail_memory(err, "a layer kind");
-    weft->kinds[weft->n_kinds++] = wrapped;
+    weft->kinds[weft->known.n++] = wrapped;
+    weft->known.kinds = weft->kinds;
     return WEFT_OK;
 }
 
@@ -119,7 +119,6 @@ static enum weft_status load(struct weft *weft, struct weft_config_input *input,
                              struct weft_error *err)
 {
     const char *overrides[MOST_OVERRIDES + 1];
-    const struct weft_kinds kinds = {weft->kinds, weft->n_kinds};
     struct weft_config *config = NULL;
     char ranks[64];
     int32_t n = 0;
@@ -138,7 +137,7 @@ static enum weft_status load(struct weft *weft, struct weft_config_input *input,
     }
     input->overrides = overrides;
     input->n_overrides = n;
-    input->kinds = &kinds;
+    input->kinds = &weft->known;
     WEFT_TRY(weft_config_load(input, &config, err));
     close_machine(weft);
     weft_session_close(&weft->session);

@@ -127,6 +127,9 @@ struct weft_config {
     struct weft_cluster cluster;
     struct weft_train train;
     struct weft_plan_options plan;
+    /* Supplied kinds with which the config was read; or NULL. */
+    const struct weft_kinds *kinds;
+
     struct weft_hash hash; /* of what a plan depends on: layers; ranks, ranks_per_node and
                               memory_limit, channels; batch, precision, optimizer type; blocks and
                               fuse. What device and link say comes in through the profile's hash,

@@ -175,6 +175,11 @@ static bool add_entry(struct expansion *expansion, int32_t number,
         weft_layer_table_of(kind, expansion->kinds, expansion->pool);
     if (table == NULL) return false;
     weft_field_decode(table, object, section->source, path, expansion->pool, &decoded, findings);
+    if (kind == NULL && type != NULL) {
+        entry_path(expansion, number, "type", path);
+        weft_findings_add(findings, section->source, path,
+                          "a layer of your own needs --layers FILE, or weft_add_kind in a program");
+    }
     if (kind != NULL) {
         check_keys(expansion, number, object, table, kind);
         entry->layer.kind = kind;

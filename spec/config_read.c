@@ -223,6 +223,7 @@ static enum weft_status decode(const struct weft_sections *sections,
     config->train = run.train;
     config->plan = run.plan;
     config->limit_given = gives_limit(input);
+    config->kinds = input->kinds;
     check_train(&sections->run, &config->train, &findings);
     if (sections->cluster.root != NULL) {
         weft_field_decode(&weft_cluster_table, sections->cluster.root, sections->cluster.source,

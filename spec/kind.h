@@ -38,10 +38,12 @@ WEFT_KINDS(WEFT_KIND_DECLARE)
 enum { WEFT_KIND_COUNT = 0 WEFT_KINDS(WEFT_KIND_ONE) };
 #undef WEFT_KIND_ONE
 
-/* Kinds beside Weft's own that a config may use. */
+/* Supplied kinds, which a config may use in addition to Weft's own. */
 struct weft_kinds {
     const struct weft_kind *const *kinds; /* [n] */
     int32_t n;
+    const char *const *files; /* [n_files]: absolute paths of the shared objects that have them */
+    int32_t n_files;
 };
 
 enum weft_kind_input {

@@ -7,6 +7,7 @@
 #include "cli/job/job.h"
 #include "library/metrics.h"
 #include "report/parts.h"
+#include "spec/kind.h"
 
 static void put_text(struct weft_json_writer *writer, const char *name, struct weft_text *text)
 {
@@ -34,6 +35,14 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     if (job->resume) weft_json_put_string(&writer, "resume", job->resume);
     if (job->from) weft_json_put_string(&writer, "from", job->from);
     if (job->trace) weft_json_put_string(&writer, "trace", job->trace);
+    const struct weft_kinds *kinds = job->config->kinds;
+    if (kinds != NULL) {
+        weft_json_key(&writer, "layers");
+        weft_json_begin_array(&writer);
+        for (int32_t i = 0; i < kinds->n_files; i++)
+            weft_json_add_string(&writer, kinds->files[i]);
+        weft_json_end_array(&writer);
+    }
     weft_config_write(job->config, &part);
     put_text(&writer, "config", &part);
     if (job->plan) {

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/job/job.h"
 #include "cli/job/trap.h"
+#include "cli/layers.h"
 #include "cli/process/rank_watch.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -27,6 +28,7 @@ struct rank {
     struct weft_rank_watch watch; /* rank 0 tells with it */
     struct weft_rendezvous meeting;
     struct weft_json *description;
+    struct weft_layer_files layers;
     struct weft_session session;
     struct weft_job job; /* strings belong to the description */
     struct weft_failpoint failpoint;
@@ -85,6 +87,21 @@ static enum weft_status part(const struct rank *rank, const char *name, const ch
     return weft_json_need_string(weft_json_root(rank->description), "job", name, out, err);
 }
 
+/* The launching process resolved these paths, so every rank opens the same files. */
+static enum weft_status open_layers(struct rank *rank, struct weft_error *err)
+{
+    const struct weft_json_value *list =
+        weft_json_member(weft_json_root(rank->description), "layers");
+    const struct weft_json_value *item = list == NULL ? NULL : weft_json_first(list);
+    for (; item != NULL; item = weft_json_next(item)) {
+        const char *path = NULL;
+        if (!weft_json_string(item, &path))
+            return weft_fail(err, WEFT_E_INTERNAL, "the job's layers are not paths");
+        WEFT_TRY(weft_layer_files_open(&rank->layers, path, err));
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status understand(struct rank *rank, struct weft_error *err)
 {
     const struct weft_json_value *root = weft_json_root(rank->description);
@@ -105,12 +122,19 @@ static enum weft_status understand(struct rank *rank, struct weft_error *err)
     weft_json_string(weft_json_member(root, "resume"), &rank->job.resume);
     weft_json_string(weft_json_member(root, "from"), &rank->job.from);
     WEFT_TRY(part(rank, "config", &config, err));
+    WEFT_TRY(open_layers(rank, err));
     WEFT_TRY(weft_failpoint_parse(getenv("WEFT_FAILPOINT"), &rank->failpoint, err));
     /* A rank whose config differs from the others' in what no plan depends on. */
     const char *const other[] = {"train.optimizer.eps=0.125"};
     bool differs = weft_failpoint_at(&rank->failpoint, "config", rank->meeting.rank, 0) != 0;
-    return weft_config_parse(config, strlen(config), "job config", "/", other, differs,
-                             &rank->session.config, err);
+    const struct weft_config_input input = {.bytes = config,
+                                            .length = strlen(config),
+                                            .source = "job config",
+                                            .directory = "/",
+                                            .overrides = other,
+                                            .n_overrides = differs,
+                                            .kinds = &rank->layers.known};
+    return weft_config_load(&input, &rank->session.config, err);
 }
 
 /* Rank 0 alone leaves a result, and only a whole one. */
@@ -326,6 +350,7 @@ static void close_rank(struct rank *rank)
     weft_metrics_close(rank->metrics);
     weft_machine_close(&rank->machine);
     weft_session_close(&rank->session);
+    weft_layer_files_close(&rank->layers);
     weft_json_destroy(rank->description);
     weft_rendezvous_finish(&rank->meeting);
 }

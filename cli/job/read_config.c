@@ -58,7 +58,11 @@ enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *pa
     if (status == WEFT_OK) status = weft_shipped_find(path, &file, err);
     if (status == WEFT_OK && !weft_text_ok(&file)) status = weft_fail_memory(err, path);
     if (status == WEFT_OK)
-        status = weft_config_read(weft_text_chars(&file), overrides, n, &session->config, err);
+        status = weft_config_load(&(struct weft_config_input){.source = weft_text_chars(&file),
+                                                              .overrides = overrides,
+                                                              .n_overrides = n,
+                                                              .kinds = cli->kinds},
+                                  &session->config, err);
     if (status == WEFT_OK) status = weft_model_learns(session->config->model, err);
     weft_text_finish(&file);
     weft_text_finish(&profile);

@@ -10,6 +10,7 @@
 #include "library/run_mark.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/checkpoint/manifest.h"
+#include "spec/kind.h"
 
 enum { MOST_PROFILE_BYTES = 1 << 28 };
 
@@ -98,7 +99,8 @@ enum weft_status weft_resume_tell(struct weft_resumption *from, const struct wef
     struct weft_config *before = NULL;
     struct weft_error unread = {0};
     if (from->directory[0] == '\0') return WEFT_OK;
-    enum weft_status status = weft_config_read(from->own_config, NULL, 0, &before, &unread);
+    const struct weft_config_input input = {.source = from->own_config, .kinds = config->kinds};
+    enum weft_status status = weft_config_load(&input, &before, &unread);
     /* A config that was named does not need it. */
     if (status != WEFT_OK) return from->own ? weft_fail(err, status, "%s", unread.text) : WEFT_OK;
     status = compare(from, config, before, err);
@@ -168,21 +170,31 @@ enum weft_status weft_resume_plan(const struct weft_resumption *from, struct wef
     return status == WEFT_E_DATA ? weft_session_plan(session, NULL, err) : status;
 }
 
-void weft_resume_command(const char *directory, struct weft_text *out)
+static void add_word(const char *word, struct weft_text *out)
 {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+,:@%=";
-    weft_text_add(out, "weft train --resume --run ");
-    if (directory[0] != '\0' && directory[strspn(directory, plain)] == '\0') {
-        weft_text_add(out, directory);
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        weft_text_add(out, word);
         return;
     }
     weft_text_add(out, "'");
-    for (; *directory != '\0'; directory++) {
-        if (*directory == '\'')
+    for (; *word != '\0'; word++) {
+        if (*word == '\'')
             weft_text_add(out, "'\\''");
         else
-            weft_text_append(out, directory, 1);
+            weft_text_append(out, word, 1);
     }
     weft_text_add(out, "'");
+}
+
+void weft_resume_command(const char *directory, const struct weft_kinds *kinds,
+                         struct weft_text *out)
+{
+    weft_text_add(out, "weft train --resume --run ");
+    add_word(directory, out);
+    for (int32_t i = 0; kinds != NULL && i < kinds->n_files; i++) {
+        weft_text_add(out, " --layers ");
+        add_word(kinds->files[i], out);
+    }
 }

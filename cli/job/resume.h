@@ -43,7 +43,9 @@ WEFT_MUST_USE enum weft_status weft_resume_plan(const struct weft_resumption *fr
                                                 struct weft_session *session,
                                                 struct weft_error *err);
 
-/* "weft train --resume --run DIR", for a shell. */
-void weft_resume_command(const char *directory, struct weft_text *out);
+/* "weft train --resume --run DIR --layers FILE", for a shell; `kinds` are those of the run's
+ * config, or NULL. */
+void weft_resume_command(const char *directory, const struct weft_kinds *kinds,
+                         struct weft_text *out);
 
 #endif

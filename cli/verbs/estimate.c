@@ -170,7 +170,7 @@ const struct weft_command weft_command_estimate = {
         "--sweep train.micro_batch=1,2,4 asks for each value; twice, what fits as a grid.\n"
         "--largest train.micro_batch (train.seq_len, layers) and --least cluster.ranks search for\n"
         "the value at which each row still fits.",
-    .flags = "--sweep --largest --least --set --ranks --seed --profile --memory-limit",
+    .flags = "--sweep --largest --least --set --layers --ranks --seed --profile --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

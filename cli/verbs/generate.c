@@ -231,7 +231,11 @@ static enum weft_status generate(const struct weft_cli *cli, struct generation *
     char config[WEFT_RUN_PATH_BYTES + 32];
     WEFT_TRY(read_flags(cli, g, err));
     WEFT_TRY(find_run(cli, g, config, err));
-    WEFT_TRY(weft_config_read(config, cli->overrides, cli->n_overrides, &g->config, err));
+    WEFT_TRY(weft_config_load(&(struct weft_config_input){.source = config,
+                                                          .overrides = cli->overrides,
+                                                          .n_overrides = cli->n_overrides,
+                                                          .kinds = cli->kinds},
+                              &g->config, err));
     g->sampling.seed = (uint64_t)g->config->train.seed;
     g->text = is_text(g->config);
     WEFT_TRY(begin(cli, g, err));
@@ -278,7 +282,8 @@ const struct weft_command weft_command_generate = {
         "Keys and values of earlier tokens are kept while the text is no longer than "
         "train.seq_len;\n"
         "--no-cache computes every token from all before it, for comparison.",
-    .flags = "--prompt --tokens --temperature --top-k --raw --no-cache --seed --config --set",
+    .flags =
+        "--prompt --tokens --temperature --top-k --raw --no-cache --seed --config --set --layers",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

@@ -19,6 +19,7 @@
 #include "library/foreign.h"
 #include "scheduler/digest/digest.h"
 #include "scheduler/planners/table.h"
+#include "spec/kind.h"
 
 struct work {
     const struct weft_cli *cli;
@@ -411,6 +412,23 @@ static void drop_planners(const struct weft_config *config, struct weft_sweep_pl
     planners->n = n;
 }
 
+/* The bytes of the layers' files: a file that is built again may need other memory and times. */
+static void add_layers(const struct weft_kinds *kinds, struct weft_text *out)
+{
+    enum { MOST_BYTES = 1 << 30 };
+    for (int32_t i = 0; kinds != NULL && i < kinds->n_files; i++) {
+        struct weft_error unread = {0};
+        char *bytes = NULL, hash[WEFT_HASH_TEXT_BYTES];
+        size_t length = 0;
+        if (weft_file_read(kinds->files[i], MOST_BYTES, &bytes, &length, &unread) != WEFT_OK)
+            out->failed = true;
+        else
+            weft_text_addf(out, "layers %s\n",
+                           weft_hash_show(weft_hash_bytes(bytes, length), hash));
+        free(bytes);
+    }
+}
+
 /* Results are kept next to the first file that is asked for, under all that decides them. */
 static void open_kept(struct work *work)
 {
@@ -427,6 +445,7 @@ static void open_kept(struct work *work)
     weft_config_write(config, &base);
     config->cluster.profile = profile;
     weft_text_addf(&base, "solver %s\n", solver ? solver : "");
+    add_layers(cli->kinds, &base);
     weft_kept_open(&work->kept, beside, &base);
     weft_text_finish(&base);
 }
@@ -531,9 +550,10 @@ const struct weft_command weft_command_sweep = {
         "folder\n"
         "FILE.sweep next to the first of them (or of -o), which goes when all is written. If the\n"
         "sweep is stopped, the same command goes on from there.",
-    .flags = "--set --ranks --seed --profile --memory-limit --work-limit --time-limit --gap "
-             "--planners --points "
-             "--to --limits --host-points --host-limits --jobs --csv --svg --split --measure",
+    .flags =
+        "--set --layers --ranks --seed --profile --memory-limit --work-limit --time-limit --gap "
+        "--planners --points "
+        "--to --limits --host-points --host-limits --jobs --csv --svg --split --measure",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

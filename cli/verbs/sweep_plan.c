@@ -12,8 +12,9 @@
 #include "base/units.h"
 #include "cli/process/children.h"
 #include "cli/verbs/sweep.h"
+#include "spec/kind.h"
 
-enum { MOST_ARGUMENTS = 2 * WEFT_CLI_OVERRIDES + 32, MOST_TEXTS = 8 };
+enum { MOST_ARGUMENTS = 2 * WEFT_CLI_OVERRIDES + 2 * WEFT_CLI_LAYERS + 32, MOST_TEXTS = 8 };
 enum task_state { WAITING, RUNNING, DONE };
 
 struct task {
@@ -83,6 +84,10 @@ static enum weft_status start(struct run *run, int32_t child, int32_t index, str
     for (int32_t i = 0; i < run->cli->n_overrides; i++) {
         add_argument(&to, "--set");
         add_argument(&to, run->cli->overrides[i]);
+    }
+    for (int32_t i = 0; run->cli->kinds != NULL && i < run->cli->kinds->n_files; i++) {
+        add_argument(&to, "--layers");
+        add_argument(&to, run->cli->kinds->files[i]);
     }
     add_text(&to, "--memory-limit=%lldB", (long long)point->limit_bytes);
     add_text(&to, "--planner=%s", run->sweep->curves[task->curve].planner);

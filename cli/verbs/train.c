@@ -124,16 +124,17 @@ static void put_summary(const struct weft_session *session, const struct weft_tr
                    weft_hash_show(result->fingerprint, hash));
 }
 
-static enum weft_status fail_stopped(const struct weft_train_result *result, int64_t steps,
-                                     const char *directory, struct weft_error *err)
+static enum weft_status fail_stopped(const struct weft_train_result *result,
+                                     const struct weft_config *config, const char *directory,
+                                     struct weft_error *err)
 {
     struct weft_text command;
     bool saved = result->saved_step == result->steps_done;
     weft_text_init(&command);
-    if (saved) weft_resume_command(directory, &command);
+    if (saved) weft_resume_command(directory, config->kinds, &command);
     enum weft_status status = weft_fail(
         err, WEFT_E_STOPPED, "stopped by a signal after step %lld of %lld%s%s",
-        (long long)result->steps_done, (long long)steps,
+        (long long)result->steps_done, (long long)config->train.steps,
         saved ? ", which is saved. Go on with: " : "; it is not saved", weft_text_chars(&command));
     weft_text_finish(&command);
     return status;
@@ -141,7 +142,8 @@ static enum weft_status fail_stopped(const struct weft_train_result *result, int
 
 /* The ranks were ended before they could save: says which steps are lost. */
 static enum weft_status fail_ended(const struct weft_error *why, const struct weft_job_reach *reach,
-                                   const char *directory, struct weft_error *err)
+                                   const struct weft_config *config, const char *directory,
+                                   struct weft_error *err)
 {
     struct weft_text lost;
     weft_text_init(&lost);
@@ -153,7 +155,7 @@ static enum weft_status fail_ended(const struct weft_error *why, const struct we
         weft_text_addf(&lost, ". Step %lld is not saved", (long long)first);
     if (reach->saved_step > 0) {
         weft_text_addf(&lost, ". Step %lld is saved; go on with: ", (long long)reach->saved_step);
-        weft_resume_command(directory, &lost);
+        weft_resume_command(directory, config->kinds, &lost);
     }
     enum weft_status status = weft_fail_again(err, why, "%s%s", why->text, weft_text_chars(&lost));
     weft_text_finish(&lost);
@@ -206,9 +208,8 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
     weft_text_finish(&text);
     weft_text_finish(&out);
     /* The reader of the summary may have got the same signal: the stop is told all the same. */
-    if (left && result.stopped)
-        return fail_stopped(&result, session->config->train.steps, directory, err);
-    if (status == WEFT_E_STOPPED) return fail_ended(&why, &reach, directory, err);
+    if (left && result.stopped) return fail_stopped(&result, session->config, directory, err);
+    if (status == WEFT_E_STOPPED) return fail_ended(&why, &reach, session->config, directory, err);
     return status == WEFT_OK ? status : weft_fail_again(err, &why, "%s", why.text);
 }
 
@@ -348,9 +349,10 @@ const struct weft_command weft_command_train = {
         "lost.\n"
         "--clock virtual runs the same program with predicted durations, --poison fills memory\n"
         "that the plan says is dead, --trace FILE writes rank 0's last step as a Chrome trace.",
-    .flags = "--set --ranks --seed --memory-limit --planner --work-limit --time-limit --gap "
-             "--profile --plan --run "
-             "--resume --from --clock --poison --trace",
+    .flags =
+        "--set --layers --ranks --seed --memory-limit --planner --work-limit --time-limit --gap "
+        "--profile --plan --run "
+        "--resume --from --clock --poison --trace",
     .least_operands = 0,
     .most_operands = 1,
     .starts_ranks = true,

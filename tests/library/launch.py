@@ -59,6 +59,26 @@ def the_example_learns(weft):
 
 
 @case
+def weft_trains_the_same_layer_from_a_shared_object(weft):
+    source = Path(CONFIG).parent / "gate.c"
+    include = Path(__file__).resolve().parent.parent.parent / "include"
+    subprocess.run([os.environ.get("CC", "cc").split()[-1], "-std=c11", "-Wall", "-Wextra", "-Werror", "-O2",
+                    "-shared", "-fPIC", "-DLAYERS_ONLY", source, "-I", include, "-lm", "-o",
+                    weft.path("gate.so")], check=True)
+    settings = [word for setting in (*ROOM, "train.steps=4") for word in ("--set", setting)]
+    weft.expect(0, "train", CONFIG, "--layers", "gate.so", "-n", "2", "--run", "run", "-q", *settings)
+    result = json.loads(Path(weft.path("run/result.json")).read_text(encoding="utf-8"))
+    assert gate(weft, "library", "train.steps=4", ranks=2) == result["fingerprint"], result
+    # The library goes on with the run, and the program with the library's.
+    more = [*settings, "--set", "train.steps=12", "--layers", "gate.so", "--resume", "-q"]
+    weft.expect(0, "train", "--run", "run", *more)
+    weft.expect(0, "train", "--run", "library", *more)
+    ends = [json.loads(Path(weft.path(f"{run}/result.json")).read_text(encoding="utf-8"))
+            for run in ("run", "library")]
+    assert ends[0]["fingerprint"] == ends[1]["fingerprint"] != result["fingerprint"], ends
+
+
+@case
 def every_policy_gives_the_same_bits(weft):
     """The supplied layer's parameters are sharded as any other's."""
     prints = {gate(weft, f"run-{planner}", f"plan.planner={planner}", ranks=2): planner

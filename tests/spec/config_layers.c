@@ -91,7 +91,9 @@ Test(config_layers, knows_the_keys_of_each_type)
         "two products of the feed-forward part\n"
         "run.json: $.model.layers[1].widht: unknown key; did you mean \"width\"?\n"
         "run.json: $.model.layers[2].type: \"transformr_block\" is not possible; did you mean "
-        "\"transformer_block\"?");
+        "\"transformer_block\"?\n"
+        "run.json: $.model.layers[2].type: a layer of your own needs --layers FILE, or "
+        "weft_add_kind in a program");
 }
 
 Test(config_layers, refuses_heads_that_do_not_divide)

@@ -103,6 +103,7 @@ static const struct weft_schema_key measured_on_keys[] = {
     {"threads", COUNT, "that computed, of a rank", NULL, false, true},
     {"busy_millicores", COUNT, "thousandths of cores that other programs used meanwhile", NULL,
      false, true},
+    {"ranks", COUNT, "that measured, if the profile is for others", NULL, false, true},
 };
 static const struct weft_schema_object measured_on =
     OBJECT("The origin of its times.", measured_on_keys);

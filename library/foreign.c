@@ -20,7 +20,7 @@ struct weft_foreign weft_session_compare_origin(const struct weft_session *sessi
 {
     const struct weft_config *config = session->config;
     const struct weft_profile_origin *origin = &session->profile->origin;
-    struct weft_foreign foreign = {false, false};
+    struct weft_foreign foreign = {.ranks = origin->ranks > 0};
     char machine[WEFT_MACHINE_NAME_BYTES];
     /* The name of a GPU is known where it is open. */
     if (config->cluster.device.type == WEFT_DEVICE_CPU) {
@@ -45,6 +45,12 @@ void weft_session_tell_origin(const struct weft_session *session, bool runs_here
                  "%s: does not say on which machine and with how many threads a rank it was "
                  "measured; `weft profile` makes one that does",
                  path);
+    if (foreign.ranks)
+        weft_log(WEFT_LOG_INFO,
+                 "%s: measured with %" PRId64 " rank%s, and the config has %" PRId64
+                 ": collectives take the time that cluster.link gives",
+                 path != NULL ? path : "the run's profile", profile->origin.ranks,
+                 profile->origin.ranks == 1 ? "" : "s", profile->ranks);
     if (!foreign.machine && !foreign.threads) return;
     weft_text_init(&text);
     weft_text_addf(&text, "%s: times measured ", path != NULL ? path : "the run's profile");

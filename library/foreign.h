@@ -9,7 +9,7 @@
 #include "library/session.h"
 
 struct weft_foreign {
-    bool machine, threads; /* that differ */
+    bool machine, threads, ranks; /* that differ */
 };
 
 /* After stage. With a config that leaves threads to the machine they are compared on the machine

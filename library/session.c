@@ -30,8 +30,20 @@ enum weft_status weft_session_stage_period(struct weft_session *session,
 bool weft_session_must_measure(const struct weft_session *session)
 {
     const struct weft_cluster *cluster = &session->config->cluster;
-    return cluster->profile == NULL && cluster->device.flops.f32 == 0 &&
-           cluster->device.flops.bf16 == 0 && cluster->device.flops.f16 == 0;
+    if (cluster->profile != NULL) return weft_profile_lacks_network(session->config);
+    return cluster->device.flops.f32 == 0 && cluster->device.flops.bf16 == 0 &&
+           cluster->device.flops.f16 == 0;
+}
+
+enum weft_status weft_session_complete(const struct weft_session *session,
+                                       struct weft_profile **profile, struct weft_error *err)
+{
+    struct weft_profile *measured = *profile;
+    if (session->config->cluster.profile == NULL) return WEFT_OK;
+    *profile = NULL;
+    enum weft_status status = weft_profile_with_network(session->config, measured, profile, err);
+    weft_profile_destroy(measured);
+    return status;
 }
 
 static void drop_stages(struct weft_session *session)

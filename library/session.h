@@ -25,9 +25,15 @@ struct weft_session {
     struct weft_plan *start;      /* owned; a plan to start planning from, or NULL */
 };
 
-/* True when the config has neither a profile nor figures of the device: there are no times to plan
- * with until the machine is measured. */
+/* True when the config has neither a profile nor figures of the device, or a profile of other ranks
+ * and no figures of the links: there are no times to plan with until the machine is measured. */
 bool weft_session_must_measure(const struct weft_session *session);
+
+/* Replaces a profile that was measured for that by the one to stage: where the config names one,
+ * that with the measured collectives and base. On failure there is none. */
+WEFT_MUST_USE enum weft_status weft_session_complete(const struct weft_session *session,
+                                                     struct weft_profile **profile,
+                                                     struct weft_error *err);
 
 /* With a config: profile and stages. With `profile` not NULL that one is taken (and owned) instead
  * of the config's. */

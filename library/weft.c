@@ -197,12 +197,17 @@ static enum weft_status work(struct weft *weft, struct weft_error *err)
     return status;
 }
 
-static enum weft_status measure(struct weft *weft, struct weft_error *err)
+/* All, or only what the config's profile does not have. */
+static enum weft_status measure(struct weft *weft, bool all, struct weft_error *err)
 {
     struct weft_profile *profile = NULL;
     WEFT_TRY(work(weft, err));
-    WEFT_TRY(
-        weft_machine_measure(&weft->machine, weft->session.config, false, 0, NULL, &profile, err));
+    const struct weft_cluster *cluster = &weft->session.config->cluster;
+    const bool contends = cluster->contention.compute > 0 || cluster->contention.channel > 0;
+    WEFT_TRY(weft_machine_measure(&weft->machine, weft->session.config,
+                                  !all && cluster->profile != NULL && contends, 0, NULL, &profile,
+                                  err));
+    if (!all) WEFT_TRY(weft_session_complete(&weft->session, &profile, err));
     return weft_session_stage(&weft->session, profile, err);
 }
 
@@ -210,7 +215,7 @@ enum weft_status weft_measure_machine(struct weft *weft, struct weft_error *erro
 {
     struct weft_error unwanted, *err = fresh(error, &unwanted);
     WEFT_TRY(need_config(weft, err));
-    return measure(weft, err);
+    return measure(weft, true, err);
 }
 
 static enum weft_status stage(struct weft *weft, struct weft_error *err)
@@ -218,7 +223,7 @@ static enum weft_status stage(struct weft *weft, struct weft_error *err)
     if (weft->session.stages.problem != NULL) return WEFT_OK;
     if (weft_session_must_measure(&weft->session)) {
         WEFT_TRY(weft_planner_need(weft->session.config->plan.planner, err));
-        return measure(weft, err);
+        return measure(weft, false, err);
     }
     return weft_session_stage(&weft->session, NULL, err);
 }

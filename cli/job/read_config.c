@@ -84,8 +84,8 @@ enum weft_status weft_cli_refuse_plan(const char *plan, const char *config, stru
     const bool is_there = access(weft_text_chars(&kept), R_OK) == 0;
     enum weft_status status = weft_fail(
         err, WEFT_E_USAGE,
-        "%s: a plan is for the times that it was made with, and %s has neither a profile nor "
-        "figures: give --profile %s%s, or plan again",
+        "%s: a plan is for the times that it was made with, and %s has neither a profile of its "
+        "ranks nor figures: give --profile %s%s, or plan again",
         plan, config, is_there ? weft_text_chars(&kept) : "FILE",
         is_there ? ", which `weft plan` kept" : " with the profile that it was planned with");
     weft_text_finish(&kept);
@@ -103,14 +103,23 @@ enum weft_status weft_cli_measure(const struct weft_session *session, struct wef
                                   struct weft_error *err)
 {
     WEFT_TRY(weft_planner_need(session->config->plan.planner, err));
-    weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine "
-                            "first (`weft profile -o` keeps it for the next time)");
-    WEFT_TRY(weft_job_profile(session->config, false, session->watch, out, err));
+    const struct weft_cluster *cluster = &session->config->cluster;
+    const bool contends = cluster->contention.compute > 0 || cluster->contention.channel > 0;
+    if (cluster->profile != NULL)
+        weft_log(WEFT_LOG_INFO,
+                 "%s: is of other ranks than the %lld of %s, and cluster.link is not given: "
+                 "measuring their collectives and memory here first",
+                 cluster->profile, (long long)cluster->ranks, session->config->source);
+    else
+        weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine "
+                                "first (`weft profile -o` keeps it for the next time)");
+    WEFT_TRY(weft_job_profile(session->config, cluster->profile != NULL && contends, session->watch,
+                              out, err));
     const int64_t busy_millicores = (*out)->origin.busy_millicores;
     if (busy_millicores >= WEFT_BUSY_MILLICORES)
         weft_log(WEFT_LOG_WARNING,
                  "other programs or the host used %.1f cores while this machine was measured: "
                  "times are longer by that",
                  1e-3 * (double)busy_millicores);
-    return WEFT_OK;
+    return weft_session_complete(session, out, err);
 }

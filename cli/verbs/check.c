@@ -15,12 +15,25 @@ struct findings {
     struct weft_text problems, missing; /* `missing`: keys without which nothing has a time */
 };
 
+/* Collectives are measured here when they are needed: any stand for them while all else of the
+ * profile is looked at. */
+static enum weft_status check_other_ranks(struct weft_session *session, struct weft_error *err)
+{
+    static const int64_t one = 1;
+    struct weft_profile network = {.ranks = session->config->cluster.ranks}, *whole = NULL;
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
+        network.collectives[kind] = (struct weft_curve){.n = 1, .x = &one, .ns = &one};
+    WEFT_TRY(weft_profile_with_network(session->config, &network, &whole, err));
+    return weft_session_stage(session, whole, err);
+}
+
 /* The verbs that need times measure this machine, read a profile, or compute them from figures. */
 static enum weft_status check_times(struct weft_session *session, struct weft_text *missing,
                                     struct weft_error *err)
 {
     if (session->config->cluster.profile) {
-        WEFT_TRY(weft_session_stage(session, NULL, err));
+        WEFT_TRY(weft_cli_measures(session) ? check_other_ranks(session, err)
+                                            : weft_session_stage(session, NULL, err));
         weft_session_tell_origin(session, false);
         return WEFT_OK;
     }

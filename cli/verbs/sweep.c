@@ -101,7 +101,10 @@ static enum weft_status open_session(const struct work *work, const struct weft_
         if (work->sweep.grid) cli.overrides[cli.n_overrides++] = host;
     }
     snprintf(profile, sizeof profile, "cluster.profile=%s", work->profile_path);
-    if (work->profile_path[0]) cli.overrides[cli.n_overrides++] = profile;
+    if (work->profile_path[0]) {
+        cli.overrides[cli.n_overrides++] = profile;
+        cli.profile = NULL; /* it has all of that one */
+    }
     return weft_cli_read_config(&cli, cli.operands[0], session, err);
 }
 

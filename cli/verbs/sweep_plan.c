@@ -94,7 +94,7 @@ static enum weft_status start(struct run *run, int32_t child, int32_t index, str
     if (run->sweep->grid)
         add_text(&to, "--set=cluster.host.memory_limit=%lldB", (long long)point->host_limit_bytes);
     if (run->cli->ranks > 0) add_text(&to, "--ranks=%lld", (long long)run->cli->ranks);
-    if (run->cli->profile) {
+    if (run->cli->profile && !run->profile) {
         add_argument(&to, "--profile");
         add_argument(&to, run->cli->profile);
     }

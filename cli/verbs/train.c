@@ -42,15 +42,15 @@ static bool is_virtual(const struct weft_cli *cli)
     return cli->clock && strcmp(cli->clock, "virtual") == 0;
 }
 
-/* Memory of a rank is another on another machine and with other threads, and the limit binds here.
- * A plan that is given has its base. */
+/* Memory of a rank is another on another machine, with other threads and among other ranks, and the
+ * limit binds here. A plan that is given has its base. */
 static enum weft_status look_at_origin(const struct weft_cli *cli, struct weft_session *session,
                                        struct weft_error *err)
 {
     const struct weft_foreign foreign = weft_session_compare_origin(session);
     struct weft_profile *profile = NULL;
     int64_t base_bytes = 0;
-    if (!foreign.machine && !foreign.threads) return WEFT_OK;
+    if (!foreign.machine && !foreign.threads && !foreign.ranks) return WEFT_OK;
     weft_session_tell_origin(session, true);
     if (cli->plan || is_virtual(cli)) return WEFT_OK;
     weft_log(WEFT_LOG_INFO, "measuring the memory of a rank on this machine first");

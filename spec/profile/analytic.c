@@ -32,6 +32,7 @@ struct missing {
 struct figures {
     const struct weft_config *config;
     const char *measured; /* source of the measured profile, or NULL */
+    int64_t other_ranks;  /* that it was made for, if the config has others; 0: as many */
     struct missing missing[16];
     int32_t n_missing;
 };
@@ -51,6 +52,10 @@ static enum weft_status refuse_missing(const struct figures *figures, struct wef
     const char *config = figures->config->source;
     struct weft_text text;
     weft_text_init(&text);
+    if (figures->other_ranks > 0)
+        weft_text_addf(&text, "%s: made for %lld ranks, and the cluster of %s has %lld\n",
+                       figures->measured, (long long)figures->other_ranks, config,
+                       (long long)figures->config->cluster.ranks);
     for (int32_t i = 0; i < figures->n_missing; i++) {
         const struct missing *missing = &figures->missing[i];
         if (figures->measured != NULL)
@@ -186,6 +191,15 @@ static double collective_s(double bytes, const void *context)
     return network->passes * longest;
 }
 
+/* Whether the config gives all links that a collective goes over. */
+static bool knows_links(const struct weft_cluster *cluster)
+{
+    const bool nodes = cluster->ranks > cluster->ranks_per_node;
+    const bool within = cluster->ranks_per_node > 1;
+    return cluster->ranks == 1 || ((!nodes || cluster->link.inter.bytes_per_s > 0) &&
+                                   (!within || cluster->link.intra.bytes_per_s > 0));
+}
+
 /* The links that a collective goes over; false when one of them is not known. */
 static bool find_network(struct figures *figures, struct network *out)
 {
@@ -202,7 +216,17 @@ static bool find_network(struct figures *figures, struct network *out)
         note_missing(figures, "link.intra.bandwidth", "time of collectives in a node");
     if (nodes) out->links[out->n++] = cluster->link.inter;
     if (within) out->links[out->n++] = cluster->link.intra;
-    return (!nodes || knows_inter) && (!within || knows_intra);
+    return knows_links(cluster);
+}
+
+/* Measured collectives are those of as many ranks. Who asks for memory alone (`missing` is there)
+ * takes those of others where no link is known: block sizes follow from them. */
+static const struct weft_profile *measured_network(const struct weft_config *config,
+                                                   const struct weft_profile *measured,
+                                                   bool for_memory)
+{
+    if (measured == NULL || measured->ranks == config->cluster.ranks) return measured;
+    return for_memory && !knows_links(&config->cluster) ? measured : NULL;
 }
 
 static enum weft_status fill_collectives(struct figures *figures,
@@ -314,7 +338,7 @@ static const struct weft_curve *measured_updates(const struct weft_config *confi
 }
 
 static enum weft_status fill(struct figures *figures, const struct weft_profile *measured,
-                             struct weft_profile *profile, struct weft_error *err)
+                             bool for_memory, struct weft_profile *profile, struct weft_error *err)
 {
     const struct weft_cluster *cluster = &figures->config->cluster;
     struct origins origins = {0};
@@ -323,7 +347,8 @@ static enum weft_status fill(struct figures *figures, const struct weft_profile 
     if (cluster->device.type != WEFT_DEVICE_CPU)
         profile->device = weft_device_name((enum weft_device_type)cluster->device.type);
     WEFT_TRY(fill_layers(figures, measured, profile, &origins.layers, err));
-    WEFT_TRY(fill_collectives(figures, measured, profile, &origins.collectives, err));
+    WEFT_TRY(fill_collectives(figures, measured_network(figures->config, measured, for_memory),
+                              profile, &origins.collectives, err));
     int update_bytes = UPDATE_BYTES + MOMENT_BYTES * weft_config_moments(figures->config);
     if (figures->config->train.optimizer.type == WEFT_LAMB) update_bytes += LAMB_BYTES;
     WEFT_TRY(fill_pass(figures, measured_updates(figures->config, measured), update_bytes,
@@ -334,6 +359,9 @@ static enum weft_status fill(struct figures *figures, const struct weft_profile 
         profile->kernels = measured->kernels;
         profile->products = measured->products;
     }
+    if (measured != NULL)
+        profile->origin.ranks =
+            figures->other_ranks > 0 ? figures->other_ranks : measured->origin.ranks;
     if (measured != NULL && !origins.update) profile->updates = measured->updates;
     WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->norm, NORM_BYTES,
                        "time of the norm", &profile->pool, &profile->norm, &origins.norm, err));
@@ -364,7 +392,9 @@ static enum weft_status combine(struct figures *figures, const struct weft_profi
     weft_text_init(&text);
     struct weft_profile *profile = calloc(1, sizeof *profile);
     if (profile == NULL) return weft_fail_memory(err, "a profile");
-    WEFT_TRY_GOTO(done, fill(figures, measured, profile, err));
+    if (measured != NULL && measured->ranks != figures->config->cluster.ranks)
+        figures->other_ranks = measured->ranks;
+    WEFT_TRY_GOTO(done, fill(figures, measured, missing != NULL, profile, err));
     if (missing == NULL && figures->n_missing > 0)
         WEFT_TRY_GOTO(done, refuse_missing(figures, err));
     for (int32_t i = 0; i < figures->n_missing; i++)
@@ -419,44 +449,71 @@ static enum weft_status check_device(const struct weft_config *config,
                      config->cluster.profile, weft_shown(theirs, shown), config->source, ours);
 }
 
-/* With `missing` times of other ranks are no times, but the base and the block sizes that they lead
- * to stay. */
-static enum weft_status check_ranks(const struct weft_config *config, struct weft_profile *measured,
-                                    struct weft_text *missing, struct weft_error *err)
+static enum weft_status read_measured(const struct weft_config *config, struct weft_profile **out,
+                                      struct weft_error *err)
 {
+    const int64_t most_bytes = INT64_C(1) << 28;
     const char *path = config->cluster.profile;
-    int64_t theirs = measured->ranks, ours = config->cluster.ranks;
-    if (theirs == ours) return WEFT_OK;
-    if (missing == NULL)
-        return weft_fail(err, WEFT_E_DATA,
-                         "%s: made for %lld ranks, and the cluster of %s has %lld; run `weft "
-                         "profile` with as many",
-                         path, (long long)theirs, config->source, (long long)ours);
-    weft_text_addf(missing, "a profile of %lld ranks (%s has %lld)", (long long)ours, path,
-                   (long long)theirs);
-    return WEFT_OK;
+    struct weft_profile *measured = NULL;
+    char *bytes = NULL;
+    size_t length = 0;
+    WEFT_TRY(weft_file_read(path, most_bytes, &bytes, &length, err));
+    enum weft_status status = weft_profile_parse(bytes, length, path, &measured, err);
+    free(bytes);
+    if (status == WEFT_OK) status = check_device(config, measured, err);
+    if (status == WEFT_OK) status = check_contention(config, measured, path, err);
+    if (status == WEFT_OK)
+        *out = measured;
+    else
+        weft_profile_destroy(measured);
+    return status;
+}
+
+bool weft_profile_lacks_network(const struct weft_config *config)
+{
+    struct weft_profile *measured = NULL;
+    struct weft_error unread = {0};
+    if (config->cluster.profile == NULL || knows_links(&config->cluster)) return false;
+    if (read_measured(config, &measured, &unread) != WEFT_OK) return false;
+    const bool lacks = measured->ranks != config->cluster.ranks;
+    weft_profile_destroy(measured);
+    return lacks;
+}
+
+enum weft_status weft_profile_with_network(const struct weft_config *config,
+                                           const struct weft_profile *network,
+                                           struct weft_profile **out, struct weft_error *err)
+{
+    struct weft_profile *measured = NULL;
+    WEFT_TRY(read_measured(config, &measured, err));
+    struct weft_profile whole = *measured;
+    memcpy(whole.collectives, network->collectives, sizeof whole.collectives);
+    whole.ranks = network->ranks;
+    whole.agree_ns = network->agree_ns;
+    whole.origin.ranks = 0;
+    enum weft_status status = weft_profile_with_base(&whole, network->base_bytes, out, err);
+    weft_profile_destroy(measured);
+    return status;
+}
+
+/* Times of other ranks' collectives may stay where memory alone is asked for, but are no times. */
+static void note_ranks(const struct weft_config *config, const struct weft_profile *measured,
+                       struct weft_text *missing)
+{
+    if (measured->ranks == config->cluster.ranks || knows_links(&config->cluster)) return;
+    weft_text_addf(missing, "a profile of %lld ranks (%s has %lld)",
+                   (long long)config->cluster.ranks, config->cluster.profile,
+                   (long long)measured->ranks);
 }
 
 static enum weft_status resolve(const struct weft_config *config, struct weft_text *missing,
                                 struct weft_profile **out, struct weft_error *err)
 {
-    const int64_t most_bytes = INT64_C(1) << 28;
-    const char *path = config->cluster.profile;
-    struct figures figures = {.config = config, .measured = path};
+    struct figures figures = {.config = config, .measured = config->cluster.profile};
     struct weft_profile *measured = NULL;
-    char *bytes = NULL;
-    size_t length = 0;
-    enum weft_status status = WEFT_OK;
-    if (path != NULL) {
-        WEFT_TRY(weft_file_read(path, most_bytes, &bytes, &length, err));
-        WEFT_TRY_GOTO(done, weft_profile_parse(bytes, length, path, &measured, err));
-        WEFT_TRY_GOTO(done, check_device(config, measured, err));
-        WEFT_TRY_GOTO(done, check_ranks(config, measured, missing, err));
-        WEFT_TRY_GOTO(done, check_contention(config, measured, path, err));
-    }
-    WEFT_TRY_GOTO(done, combine(&figures, measured, missing, out, err));
-done:
-    free(bytes);
+    if (config->cluster.profile != NULL) WEFT_TRY(read_measured(config, &measured, err));
+    if (measured != NULL && missing != NULL) note_ranks(config, measured, missing);
+    enum weft_status status = combine(&figures, measured, missing, out, err);
     weft_profile_destroy(measured);
     return status;
 }

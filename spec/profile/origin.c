@@ -6,7 +6,8 @@
 
 #include "base/shown.h"
 
-static const int64_t most_threads = 1 << 20, most_millicores = INT64_C(1) << 40;
+static const int64_t most_threads = 1 << 20, most_ranks = 1 << 20,
+                     most_millicores = INT64_C(1) << 40;
 static const char object_name[] = "measured_on";
 
 const struct weft_profile_origin weft_profile_origin_unsaid = {.busy_millicores = -1};
@@ -32,7 +33,7 @@ void weft_profile_origin_show(const struct weft_profile_origin *origin, struct w
 void weft_profile_origin_write(const struct weft_profile_origin *origin,
                                struct weft_json_writer *writer)
 {
-    if (origin->machine == NULL && origin->threads == 0) return;
+    if (origin->machine == NULL && origin->threads == 0 && origin->ranks == 0) return;
     weft_json_key(writer, object_name);
     weft_json_begin_object(writer);
     weft_json_flat(writer);
@@ -40,6 +41,7 @@ void weft_profile_origin_write(const struct weft_profile_origin *origin,
     if (origin->threads > 0) weft_json_put_integer(writer, "threads", origin->threads);
     if (origin->busy_millicores >= 0)
         weft_json_put_integer(writer, "busy_millicores", origin->busy_millicores);
+    if (origin->ranks > 0) weft_json_put_integer(writer, "ranks", origin->ranks);
     weft_json_end_object(writer);
 }
 
@@ -65,6 +67,8 @@ enum weft_status weft_profile_origin_read(const struct weft_json_value *root, co
     if (weft_json_member(object, "busy_millicores") != NULL)
         WEFT_TRY(weft_json_need_integer(object, where, "busy_millicores", 0, most_millicores,
                                         &origin.busy_millicores, err));
+    if (weft_json_member(object, "ranks") != NULL)
+        WEFT_TRY(weft_json_need_integer(object, where, "ranks", 1, most_ranks, &origin.ranks, err));
     *out = origin;
     return WEFT_OK;
 }

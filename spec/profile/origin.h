@@ -17,6 +17,7 @@ struct weft_profile_origin {
     const char *machine;     /* "AMD EPYC 9654, 96 cores, avx512"; NULL: not said */
     int64_t threads;         /* that computed, of a rank; 0: not said */
     int64_t busy_millicores; /* thousandths of cores that others used meanwhile; -1: not said */
+    int64_t ranks;           /* that measured, if the profile is for others; 0: for as many */
 };
 
 /* An origin that says nothing: of analytic times, and of profiles of older programs. */

@@ -79,12 +79,21 @@ WEFT_MUST_USE enum weft_status weft_profile_analytic(const struct weft_config *c
                                                      struct weft_error *err);
 
 /* The profile that a config names (cluster.profile) over the analytic one: each part from the
- * first that has it. WEFT_E_DATA when it was made for other ranks or lacks a layer for which there
- * is no analytic time either (saying to run `weft profile`), or when it has times of layers and no
+ * first that has it. A profile of other ranks has no collectives for these. WEFT_E_DATA when a part
+ * has no analytic time either (saying to run `weft profile`), or when it has times of layers and no
  * rates, and the config has cluster.contention: these times hold it. */
 WEFT_MUST_USE enum weft_status weft_profile_resolve(const struct weft_config *config,
                                                     struct weft_profile **out,
                                                     struct weft_error *err);
+
+/* Whether the named profile is of other ranks and the config does not give the links: times of
+ * collectives must be measured. False of a profile that cannot be read, which resolve tells. */
+bool weft_profile_lacks_network(const struct weft_config *config);
+/* The named profile with collectives and base of `network`, measured with the config's ranks. */
+WEFT_MUST_USE enum weft_status weft_profile_with_network(const struct weft_config *config,
+                                                         const struct weft_profile *network,
+                                                         struct weft_profile **out,
+                                                         struct weft_error *err);
 
 /* The same of a profile that is no file's, yet or any more. What is resolved stays as it is. */
 WEFT_MUST_USE enum weft_status weft_profile_resolve_measured(const struct weft_config *config,
@@ -94,7 +103,7 @@ WEFT_MUST_USE enum weft_status weft_profile_resolve_measured(const struct weft_c
 
 /* The same for who asks for memory alone: a time for which there is no figure is 0 and no error.
  * Appends to `missing` what the config would have to give; nothing when all times are there. A
- * profile of other ranks gives its base, and curves from which block sizes follow. */
+ * profile of other ranks gives its base, and without links curves from which block sizes follow. */
 WEFT_MUST_USE enum weft_status weft_profile_resolve_for_memory(const struct weft_config *config,
                                                                struct weft_profile **out,
                                                                struct weft_text *missing,

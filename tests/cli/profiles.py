@@ -181,4 +181,41 @@ def a_profile_of_an_older_program_is_read(weft):
     weft.expect(0, "train", config, "--profile", profile, "--run", weft.path("run"), "-q")
 
 
+@case
+def layer_times_serve_any_number_of_ranks(weft):
+    """Collectives of other ranks are measured, or follow from the config's link."""
+    profile = measured(weft)
+    with open(profile, encoding="utf-8") as file:
+        layers = json.load(file)["layers"]
+    config, three = bare(weft), ("-n", "3", "--profile", profile)
+    told = "is of other ranks than the 3 of"
+    weft.expect(0, "train", config, "--profile", profile, "--run", "run", "--set",
+                "train.checkpoint.every=1", "--set", "train.steps=2")
+    weft.expect(0, "train", "-n", "3", "--resume", "--run", "run", "--set", "train.steps=3",
+                says=told)
+    with open(weft.path("run/profile.json"), encoding="utf-8") as file:
+        kept = json.load(file)
+    assert kept["ranks"] == 3 and kept["layers"] == layers and kept["base_bytes"] > 0, kept
+    weft.expect(0, "check", config, *three)
+    planner = ("--planner", "greedy")
+    weft.expect(0, "plan", config, *three, *planner, "-o", "plan.json", says=told)
+    weft.expect(64, "verify", "plan.json", "--config", config, *three, says="of its ranks")
+    weft.expect(0, "verify", "plan.json", "--config", config, "-n", "3", "--profile",
+                "plan.profile.json")
+    weft.expect(0, "sweep", config, *three, "--points", "1", "--planners", "greedy", says=told)
+    link = ("--set", "cluster.link.intra.bandwidth=1GB/s")
+    for verb in (("plan", config, *planner), ("check", config),
+                 ("train", config, "--run", "other")):
+        code, _, err = weft.run(*verb, *three, *link)
+        assert code == 0 and told not in err, (verb, err)
+        assert "measured with 2 ranks, and the config has 3" in err, (verb, err)
+    with open(weft.path("other/profile.json"), encoding="utf-8") as file:
+        kept = json.load(file)
+    assert kept["measured_on"]["ranks"] == 2 and kept["layers"] == layers, kept
+    wide = bare(weft, "wide.json", **{f"model__layers__{n}__hidden": 16 for n in range(4)})
+    weft.expect(65, "check", wide, *three, says="wte")
+    weft.expect(65, "plan", config, *three, "--set", "cluster.ranks_per_node=1",
+                says=["made for 2 ranks", "cluster.link.inter.bandwidth"])
+
+
 main(sys.argv[1])

@@ -337,14 +337,52 @@ Test(profile_resolve, refuses_another_device)
     drop(config);
 }
 
-Test(profile_resolve, refuses_other_ranks)
+Test(profile_resolve, takes_layers_of_other_ranks_and_no_collectives)
 {
     struct weft_config *config = with_measured(NODE, MEASURED("2", SOME));
+    struct weft_profile *analytic = NULL, *profile = resolve(config);
+    struct weft_error err = {0};
+    const struct weft_layer_times *norm =
+        weft_profile_layer(profile, "layer_norm hidden=48 samples=2 seq=64 f32");
+    cr_assert_eq(weft_profile_analytic(config, &analytic, &err), WEFT_OK, "%s", err.text);
+    cr_assert_not_null(norm);
+    cr_assert_eq(norm->forward_ns, 77);
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
+        cr_assert_eq(weft_curve_at(&profile->collectives[kind], 1 << 20),
+                     weft_curve_at(&analytic->collectives[kind], 1 << 20));
+    cr_assert_eq(profile->agree_ns, analytic->agree_ns);
+    cr_assert_eq(profile->base_bytes, 99);
+    cr_assert_eq(profile->ranks, 4);
+    cr_assert_eq(profile->origin.ranks, 2);
+    cr_assert_not(weft_profile_lacks_network(config));
+    weft_profile_destroy(analytic);
+    weft_profile_destroy(profile);
+    drop(config);
+}
+
+Test(profile_resolve, says_which_link_collectives_of_other_ranks_need)
+{
+    struct weft_config *config = with_measured("{\"ranks\":4," DEVICE "}", MEASURED("2", SOME));
     const char *error = failure_analytic(config);
-    cr_assert_not_null(
-        strstr(error, ": made for 2 ranks, and the cluster of run.json has 4; run `weft profile` "
-                      "with as many"),
-        "%s", error);
+    cr_assert_not_null(strstr(error, ": made for 2 ranks, and the cluster of run.json has 4\n"),
+                       "%s", error);
+    cr_assert_not_null(strstr(error, "does not give cluster.link.intra.bandwidth"), "%s", error);
+    cr_assert_null(strstr(error, "flops"), "%s", error);
+    cr_assert(weft_profile_lacks_network(config));
+
+    static const int64_t bytes[] = {1024}, ns[] = {4444};
+    struct weft_profile network = {.ranks = 4, .agree_ns = 5, .base_bytes = 6}, *whole = NULL;
+    struct weft_error err = {0};
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
+        network.collectives[kind] = (struct weft_curve){.n = 1, .x = bytes, .ns = ns};
+    cr_assert_eq(weft_profile_with_network(config, &network, &whole, &err), WEFT_OK, "%s",
+                 err.text);
+    cr_assert_eq(whole->ranks, 4);
+    cr_assert_eq(whole->layers[0].forward_ns, 77);
+    cr_assert_eq(weft_curve_at(&whole->collectives[WEFT_ALL_GATHER], 1024), 4444);
+    cr_assert_eq(whole->agree_ns, 5);
+    cr_assert_eq(whole->base_bytes, 6);
+    weft_profile_destroy(whole);
     drop(config);
 }
 

@@ -36,6 +36,7 @@ struct weft_cli {
     int64_t ranks;                       /* -n, --ranks; 0 = not given */
     bool json, quiet, verbose;
     enum weft_progress_choice progress_choice; /* --progress */
+    bool progress_given;                       /* which counts with --quiet too */
     struct weft_watch *watch;                  /* of all work; never NULL */
     enum weft_color color;                     /* --color */
     bool *emitted;                      /* set once something was written to stdout; never NULL */

@@ -109,6 +109,7 @@ static enum weft_status apply_flag(struct weft_cli *cli, const struct weft_flag 
     case WEFT_FLAG_PROGRESS:
         WEFT_TRY(parse_choice(flag, value, &choice, err));
         cli->progress_choice = (enum weft_progress_choice)choice;
+        cli->progress_given = true;
         return WEFT_OK;
     }
     return WEFT_OK;

@@ -92,7 +92,7 @@ void weft_cli_progress_open(struct weft_cli_progress *progress, struct weft_cli 
     };
     if (progress->mode == WEFT_PROGRESS_AUTO && !is_redrawn_there())
         progress->mode = WEFT_PROGRESS_PLAIN;
-    if (cli->quiet) progress->mode = WEFT_PROGRESS_NONE;
+    if (cli->quiet && !cli->progress_given) progress->mode = WEFT_PROGRESS_NONE;
     cli->watch = &progress->watch;
 }
 

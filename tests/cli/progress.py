@@ -99,6 +99,8 @@ def elsewhere_progress_is_plain_lines(weft):
     for number, flags in enumerate((("--progress=none",), ("-q",))):
         _, screen = show(weft, "train", "run.json", "--run", f"d{number}", "--json", *flags)
         assert not screen.drawn and "weft: " not in screen.text, (flags, screen.text)
+    _, screen = show(weft, "train", "run.json", "--run", "e", "-q", "--progress=plain")
+    assert not screen.drawn and plain.search(screen.text), screen.text
 
 
 main(sys.argv[1])

@@ -222,6 +222,22 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
     return WEFT_OK;
 }
 
+/* A run's own config has the data where it was. */
+static enum weft_status check_training(const struct weft_resumption *from,
+                                       const struct weft_config *config, struct weft_error *err)
+{
+    struct weft_error why = {0};
+    const enum weft_status status = weft_train_check(config, &why);
+    if (status == WEFT_OK) return status;
+    if (status != WEFT_E_NO_INPUT || !from->own) return weft_fail_again(err, &why, "%s", why.text);
+    return weft_fail_again(
+        err, &why,
+        "%s. %s says so: if the data has moved, give its path with --set "
+        "train.data=PATH%s",
+        why.text, from->config,
+        config->train.validation.data == NULL ? "" : " or --set train.validation.data=PATH");
+}
+
 /* All that can be known before anything is measured or made. */
 static enum weft_status prepare(const struct weft_cli *cli, struct weft_resumption *from,
                                 const struct weft_run_request *request,
@@ -231,7 +247,7 @@ static enum weft_status prepare(const struct weft_cli *cli, struct weft_resumpti
     WEFT_TRY(weft_cli_read_config(cli, from->config, session, err));
     WEFT_TRY(weft_run_directory_check(request, session->config, finished, err));
     if (*finished) return WEFT_OK;
-    WEFT_TRY(weft_train_check(session->config, err));
+    WEFT_TRY(check_training(from, session->config, err));
     WEFT_TRY(weft_job_check(session->config, err));
     /* Otherwise the plan says whether a disk is needed, which may be gone. */
     if (weft_config_state_homes(session->config) == 1 << WEFT_HOME_DISK)

@@ -52,6 +52,21 @@ def resumes_with_the_library_that_computed_it(weft):
 
 
 @case
+def a_run_whose_data_has_moved_names_the_flag(weft):
+    os.mkdir(weft.path("old"))
+    with open(weft.path("old/text.txt"), "w", encoding="utf-8") as file:
+        file.write("some text to train on, again and again\n" * 200)
+    config = weft.write("old/run.json", saving(train__data="text.txt"))
+    weft.expect(0, "train", config, "--run", weft.path("old/run"), "-q")
+    os.rename(weft.path("old"), weft.path("new"))
+    resume = ("train", "--resume", "--run", weft.path("new/run"), "-q", "--set", "train.steps=9")
+    weft.expect(66, *resume, says=["old/text.txt: no such file", "run/config.json",
+                                   "--set train.data=PATH"])
+    weft.expect(0, *resume, "--set", f"train.data={weft.path('new/text.txt')}")
+    assert steps(weft, "new/run")[-1] == "step-9", steps(weft, "new/run")
+
+
+@case
 def resumes_with_another_number_of_ranks(weft):
     config = saved_run(weft)
     before = "run/checkpoints/step-8"

@@ -361,3 +361,8 @@ const char *weft_units_show_rate(double bytes_per_s, char out[WEFT_UNITS_TEXT_BY
     }
     return show(value, names[steps], out);
 }
+
+double weft_units_unsigned_nan(double number)
+{
+    return isnan(number) ? (double)NAN : number;
+}

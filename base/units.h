@@ -35,4 +35,7 @@ const char *weft_units_show_bytes(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES]
 const char *weft_units_show_ns(int64_t ns, char out[WEFT_UNITS_TEXT_BYTES]);
 const char *weft_units_show_rate(double bytes_per_s, char out[WEFT_UNITS_TEXT_BYTES]);
 
+/* The number as printf is to show it: a NaN has no sign for people ("nan", never "-nan"). */
+double weft_units_unsigned_nan(double number);
+
 #endif

@@ -137,7 +137,7 @@ void weft_job_step_line(const struct weft_step_line *line, struct weft_text *out
     if (line->norm >= 0) snprintf(norm, sizeof norm, "%.4f", line->norm);
     snprintf(parts.texts[STEP], WEFT_PART_BYTES, "step %*lld/%lld", line->steps >= 1000 ? 5 : 3,
              (long long)line->step, (long long)line->steps);
-    snprintf(parts.texts[LOSS], WEFT_PART_BYTES, "loss %.4f", line->loss);
+    snprintf(parts.texts[LOSS], WEFT_PART_BYTES, "loss %.4f", weft_units_unsigned_nan(line->loss));
     snprintf(parts.texts[NORM], WEFT_PART_BYTES, "norm %7s", norm);
     snprintf(parts.texts[RATE], WEFT_PART_BYTES, "lr %.2e", line->lr);
     snprintf(parts.texts[TIME], WEFT_PART_BYTES, "%7s%s", weft_units_show_ns(line->step_ns, time),
@@ -160,9 +160,10 @@ void weft_job_save_line(const struct weft_save_line *line, struct weft_text *out
 void weft_job_evaluation_line(const struct weft_evaluation_line *line, struct weft_text *out)
 {
     char time[WEFT_UNITS_TEXT_BYTES];
+    const double loss = weft_units_unsigned_nan(line->loss);
     weft_text_addf(out,
                    "validation behind step %lld  loss %.4f, %.4f bits a %s  %lld samples, %s%s\n",
-                   (long long)line->step, line->loss, line->loss / log(2),
-                   weft_metrics_loss_of(line->of), (long long)line->samples,
-                   weft_units_show_ns(line->ns, time), line->run.emulated ? " emulated" : "");
+                   (long long)line->step, loss, loss / log(2), weft_metrics_loss_of(line->of),
+                   (long long)line->samples, weft_units_show_ns(line->ns, time),
+                   line->run.emulated ? " emulated" : "");
 }

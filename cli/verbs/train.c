@@ -1,3 +1,4 @@
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "library/session.h"
 #include "report/away.h"
 #include "report/plan_report.h"
+#include "runtime/train/evaluation.h"
 
 static struct weft_stop stop;
 
@@ -100,6 +102,15 @@ static void put_memory(const struct weft_program *program, const struct weft_tra
     }
 }
 
+/* The last evaluation. Its line among the steps is not there with --quiet. */
+static void put_validation(const struct weft_config *config, const struct weft_train_result *result,
+                           struct weft_text *out)
+{
+    const double loss = weft_units_unsigned_nan(result->validation_loss);
+    if (isnan(loss) && !weft_evaluation_is_due(&config->train, result->steps_done)) return;
+    weft_text_addf(out, "validated loss %.4f of the held-out data\n", loss);
+}
+
 static void put_summary(const struct weft_session *session, const struct weft_train_result *result,
                         struct weft_text *out)
 {
@@ -120,8 +131,10 @@ static void put_summary(const struct weft_session *session, const struct weft_tr
                    weft_units_show_ns(p->exposed_ns, b));
     put_memory(session->program, result, out);
     weft_text_addf(out, "loss      %.4f to %.4f after %lld steps; parameters %s\n",
-                   result->first_loss, result->last_loss, (long long)result->steps_done,
+                   weft_units_unsigned_nan(result->first_loss),
+                   weft_units_unsigned_nan(result->last_loss), (long long)result->steps_done,
                    weft_hash_show(result->fingerprint, hash));
+    put_validation(session->config, result, out);
 }
 
 static enum weft_status fail_stopped(const struct weft_train_result *result,

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "runtime/exec/exec.h"
 #include "runtime/measure/measure.h"
 #include "runtime/train/data.h"
@@ -230,6 +231,7 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
                                      const struct weft_step_result *result, struct weft_error *err)
 {
     struct weft_text who;
+    const double loss = weft_units_unsigned_nan(result->loss);
     weft_text_init(&who);
     enum weft_status status = describe_culprit(run, inputs, result, &who, err);
     bool rotated = run->options->program->period.rotated;
@@ -238,7 +240,7 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
                            "step %" PRId64 ": loss %g, though all gradients of the step before it "
                            "were finite. %s. Lower train.optimizer.lr (%g at this step), lengthen "
                            "train.lr_schedule.warmup_steps, or set train.clip_norm",
-                           inputs->step, result->loss, weft_text_chars(&who), inputs->lr);
+                           inputs->step, loss, weft_text_chars(&who), inputs->lr);
     } else if (status == WEFT_OK && rotated) {
         status = weft_fail(err, WEFT_E_NUMERIC,
                            "step %" PRId64 ": gradients of the step before it are not finite, or "
@@ -247,12 +249,12 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
                            "train.lr_schedule.warmup_steps, or set train.clip_norm",
                            inputs->step, weft_text_chars(&who), inputs->lr);
     } else if (status == WEFT_OK) {
-        status =
-            weft_fail(err, WEFT_E_NUMERIC,
-                      "step %" PRId64 ": loss %g, gradient norm %g. %s. Nothing was updated "
-                      "with it. Lower train.optimizer.lr (%g at this step), lengthen "
-                      "train.lr_schedule.warmup_steps, or set train.clip_norm",
-                      inputs->step, result->loss, result->norm, weft_text_chars(&who), inputs->lr);
+        status = weft_fail(err, WEFT_E_NUMERIC,
+                           "step %" PRId64 ": loss %g, gradient norm %g. %s. Nothing was updated "
+                           "with it. Lower train.optimizer.lr (%g at this step), lengthen "
+                           "train.lr_schedule.warmup_steps, or set train.clip_norm",
+                           inputs->step, loss, weft_units_unsigned_nan(result->norm),
+                           weft_text_chars(&who), inputs->lr);
     }
     weft_text_finish(&who);
     return status;

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static int64_t bytes_of(const char *string)
@@ -264,4 +265,13 @@ Test(units, rates_are_shown_with_three_digits)
     cr_assert_str_eq(weft_units_show_rate(999.7, out), "1.00 kB/s");
     cr_assert_lt(strlen(weft_units_show_rate(1e300, out)), sizeof out);
     cr_assert_str_eq(weft_units_show_rate(INFINITY, out), "inf PB/s");
+}
+
+Test(units, a_nan_is_shown_without_a_sign)
+{
+    char out[32];
+    snprintf(out, sizeof out, "%.4f", weft_units_unsigned_nan(copysign((double)NAN, -1)));
+    cr_assert_str_eq(out, "nan");
+    cr_assert_eq(weft_units_unsigned_nan(-2.5), -2.5);
+    cr_assert_eq(weft_units_unsigned_nan(-INFINITY), -INFINITY);
 }

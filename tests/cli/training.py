@@ -263,10 +263,29 @@ def evaluation_is_the_same_for_other_numbers_of_ranks(weft):
 
 
 @case
+def a_loss_that_is_no_number_is_nan_and_null(weft):
+    """Parameters grow until the held-out loss is no number, which x86 gives a sign."""
+    config = weft.write("run.json", tiny(
+        train__steps=2, train__clip_norm=0, train__optimizer={"type": "sgd", "lr": 1000000},
+        train__validation={"share": 0.1, "every": 1}))
+    code, out, err = weft.run("train", config, "--run", weft.fresh("run"))
+    assert "loss nan, nan bits a byte" in out and "-nan" not in out + err, (code, out, err)
+    with open(weft.path("run/metrics.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    assert [line["validation_loss"] for line in lines if line["kind"] == "validation"][-1] is None
+    if code == 0:
+        assert "\nvalidated loss nan " in out, out
+
+
+@case
 def a_share_is_held_out(weft):
     config = weft.write("run.json", tiny(train__validation={"share": 0.1}))
     out = weft.expect(0, "train", config, "--run", weft.fresh("run"))
     assert "validation behind step 3" in out and "bits a byte" in out, out
+    out = weft.expect(0, "train", config, "--run", weft.fresh("run"), "-q")
+    with open(weft.path("run/result.json"), encoding="utf-8") as file:
+        loss = json.load(file)["validation_loss"]
+    assert f"\nvalidated loss {loss:.4f} " in out and "validation behind" not in out, out
     both = {"share": 0.1, "data": "x"}
     config = weft.write("run.json", tiny(train__validation=both))
     weft.expect(65, "train", config, "--run", weft.fresh("run"), says="a file of their own or a share")

@@ -13,6 +13,8 @@
 
 int64_t weft_dtype_bytes(enum weft_dtype dtype);
 const char *weft_dtype_name(enum weft_dtype dtype); /* "f32", "bf16", "f16" */
+/* The least magnitude of an fp32 that rounds to infinity; infinity for f32. */
+float weft_dtype_limit(enum weft_dtype dtype);
 
 WEFT_ALWAYS_INLINE uint32_t weft_bits_of(float x)
 {

@@ -49,7 +49,7 @@ static bool next_piece(void *context, struct weft_save_piece *out)
     if (b->file == WEFT_CHECKPOINT_FILES) return false;
     const struct weft_layout_entry *entry = &b->layout->files[b->file].entries[b->entry++];
     int64_t count = entry->bytes / (int64_t)sizeof(float);
-    *out = (struct weft_save_piece){entry->tensor, entry->state, 0, count};
+    *out = (struct weft_save_piece){entry->tensor, entry->state, 0, count, WEFT_F32};
     b->at = b->next;
     b->next += count;
     return true;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/numbers.h"
 #include "base/status.h"
 #include "runtime/checkpoint/layout.h"
 #include "runtime/checkpoint/manifest.h"
@@ -18,6 +19,7 @@ struct weft_save_piece {
     int32_t tensor; /* of the model */
     enum weft_state state;
     int64_t first, count;
+    enum weft_dtype dtype; /* that layers compute with; elements are given in f32 */
 };
 
 /* All that this rank owns. Over all ranks every element of every entry of the layout comes once. */
@@ -53,7 +55,8 @@ void weft_saver_destroy(struct weft_saver *saver);
  * committed. Else it is not there, earlier ones are, nothing of it is left if that can be helped,
  * and status and text are the same on all ranks; after WEFT_E_LOST and WEFT_E_HANG no collective
  * call makes sense any more. A sync that fails loses what was written, so everything is written
- * once more, to new files. Errors may be those of a save that was begun before. */
+ * once more, to new files. A dead model (finite.h) is not saved: WEFT_E_NUMERIC. Errors may be
+ * those of a save that was begun before. */
 WEFT_MUST_USE enum weft_status weft_saver_save(struct weft_saver *saver,
                                                const struct weft_progress *progress,
                                                const struct weft_save_source *source,

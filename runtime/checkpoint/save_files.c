@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/crc32c.h"
+#include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/save_parts.h"
 
 enum weft_status weft_save_fail(const struct weft_saver *saver, const char *what, const char *name,
@@ -133,6 +134,8 @@ static enum weft_status write_piece(struct weft_saver *saver, const struct weft_
         int64_t left = piece->count - from;
         int64_t n = left < SAVE_BUFFER_ELEMENTS ? left : SAVE_BUFFER_ELEMENTS;
         WEFT_TRY(source->read(source->context, from, n, saver->buffer, err));
+        WEFT_TRY(
+            weft_finite_check(saver->options.layout->model, piece, from, n, saver->buffer, err));
         WEFT_TRY(write_run(saver, f, saver->buffer, n * (int64_t)sizeof(float),
                            offset + from * (int64_t)sizeof(float), err));
     }

@@ -36,6 +36,7 @@ static bool find_piece(const struct weft_exec *exec, const struct exec_unit *of,
                                      .unit = of->index,
                                      .away = away,
                                      .dtype = dtype,
+                                     .computed = unit->dtype,
                                      .at = away ? bytes : at - exec->base + bytes};
     return true;
 }

@@ -18,9 +18,10 @@ struct weft_state_piece {
     enum weft_state state;
     int64_t first, count; /* elements of the tensor */
     int32_t unit;
-    bool away;             /* not in the arena */
-    enum weft_dtype dtype; /* that it is kept in; fp32 but for frozen parameters of 16 bits */
-    int64_t at;            /* bytes from the arena's beginning, or from that of the unit's state */
+    bool away;                /* not in the arena */
+    enum weft_dtype dtype;    /* that it is kept in; fp32 but for frozen parameters of 16 bits */
+    enum weft_dtype computed; /* that layers compute with */
+    int64_t at; /* bytes from the arena's beginning, or from that of the unit's state */
 };
 
 /* Zeroed but for `held`: false walks what this rank owns, so that over all ranks every element

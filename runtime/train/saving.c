@@ -10,12 +10,13 @@
 #include "base/log.h"
 #include "base/shown.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/origin.h"
 #include "runtime/checkpoint/save.h"
 #include "runtime/exec/precision.h"
 #include "runtime/exec/state.h"
 
-enum { READ_ELEMENTS = 1 << 16 };
+enum { READ_ELEMENTS = 1 << 16, LATEST_BYTES = 80 };
 #define TOLD_LENGTH 1.5 /* of updates, against usual ones */
 
 /* What the executor owns, as a save reads it. */
@@ -57,7 +58,8 @@ static bool next_piece(void *context, struct weft_save_piece *out)
     struct source *source = context;
     struct weft_state_piece *piece = &source->piece;
     if (!weft_exec_state_next(source->exec, &source->cursor, piece)) return false;
-    *out = (struct weft_save_piece){piece->tensor, piece->state, piece->first, piece->count};
+    *out = (struct weft_save_piece){piece->tensor, piece->state, piece->first, piece->count,
+                                    piece->computed};
     return true;
 }
 
@@ -439,15 +441,67 @@ static enum weft_status tell_saved(struct weft_saving *saving, struct weft_error
     return o->on_save == NULL ? WEFT_OK : o->on_save(o->context, &line, err);
 }
 
+/* The checkpoint that stays when a later save fails. The newest complete one is never removed. */
+static const char *name_latest(const struct weft_saving *saving, char out[LATEST_BYTES])
+{
+    if (saving->saved_step > 0)
+        snprintf(out, LATEST_BYTES, "the latest checkpoint is step-%" PRId64 ", as before",
+                 saving->saved_step);
+    else if (saving->steps_done > 0)
+        snprintf(out, LATEST_BYTES, "no checkpoint after step-%" PRId64 " was saved",
+                 saving->steps_done);
+    else
+        snprintf(out, LATEST_BYTES, "no other checkpoint was saved");
+    return out;
+}
+
+/* `before` is empty or ends in a space. */
+static enum weft_status fail_dead(const struct weft_saving *saving, const char *before,
+                                  const struct weft_error *why, struct weft_error *err)
+{
+    char latest[LATEST_BYTES];
+    const struct weft_train *train = saving->train;
+    return weft_fail_again(
+        err, why,
+        "%s%s. Its last updates were too large. It is not saved; %s. Lower "
+        "train.optimizer.lr (%g), lengthen train.lr_schedule.warmup_steps, or set "
+        "train.clip_norm, and %s",
+        before, why->text, name_latest(saving, latest), train->optimizer.lr,
+        saving->saved_step > 0 || saving->steps_done > 0 ? "go on with --resume" : "begin again");
+}
+
+/* Without a save, nothing has looked at the parameters after the last update. */
+static enum weft_status look_at_last(struct weft_saving *saving, struct weft_exec *exec,
+                                     int64_t step, struct weft_error *err)
+{
+    const struct weft_save_source pieces = {&saving->source, rewind_source, next_piece, read_piece};
+    char before[LATEST_BYTES];
+    WEFT_TRY(weft_exec_settle(exec, err));
+    struct weft_error *why = calloc(1, sizeof *why);
+    if (why == NULL) return weft_fail_memory(err, "an error");
+    enum weft_status status = WEFT_OK;
+    if (saving->source.access == NULL)
+        status = weft_exec_state_open(exec, &saving->source.access, why);
+    if (status == WEFT_OK)
+        status = weft_finite_check_all(saving->options->config->model, &pieces,
+                                       saving->options->comm, why);
+    snprintf(before, sizeof before, "step %" PRId64 ": ", step);
+    if (status == WEFT_E_NUMERIC)
+        fail_dead(saving, before, why, err);
+    else if (status != WEFT_OK)
+        weft_fail_again(err, why, "%s", why->text);
+    free(why);
+    return status;
+}
+
 /* The step that no other follows: what is not saved then is lost. */
 static void fail_last(const struct weft_saving *saving, const struct weft_error *why,
                       struct weft_error *err)
 {
+    char latest[LATEST_BYTES];
     weft_fail_again(err, why,
                     "%s. It is the last step of this run; %s. Mend that and go on with --resume",
-                    why->text,
-                    saving->saved_step > 0 ? "earlier checkpoints are not touched"
-                                           : "no other checkpoint was saved");
+                    why->text, name_latest(saving, latest));
 }
 
 /* What becomes of a save that has got so far; *why is freed. */
@@ -455,16 +509,18 @@ static enum weft_status judge(struct weft_saving *saving, enum weft_status statu
                               struct weft_error *why, struct weft_error *err)
 {
     bool required = saving->train->checkpoint.required;
+    char latest[LATEST_BYTES];
     if (status == WEFT_E_IO && !required && saving->pending_step == saving->last_step) {
         fail_last(saving, why, err);
     } else if (status == WEFT_E_IO && !required) {
         if (saving->rank == 0)
             weft_log(WEFT_LOG_WARNING,
-                     "%s. Training goes on; earlier checkpoints are not touched "
-                     "(train.checkpoint.required ends the run instead)",
-                     why->text);
+                     "%s. Training goes on; %s (train.checkpoint.required ends the run instead)",
+                     why->text, name_latest(saving, latest));
         saving->pending_step = -1;
         status = WEFT_OK;
+    } else if (status == WEFT_E_NUMERIC) {
+        fail_dead(saving, "", why, err);
     } else if (status != WEFT_OK) {
         weft_fail_again(err, why, "%s", why->text);
     }
@@ -521,11 +577,13 @@ enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec 
         saving->progress.tokens += samples * saving->train->seq_len;
         saving->progress.step = step;
     }
-    if (saving->saver == NULL) return WEFT_OK;
+    if (saving->saver == NULL) return last ? look_at_last(saving, exec, step, err) : WEFT_OK;
     if (last && saving->train->checkpoint.at_end) due = true;
     if (last) saving->last_step = step;
     bool begun = saving->pending_step == step || saving->saved_step == step;
     if (due && !begun)
         WEFT_TRY(save(saving, exec, step, !last && saving->train->checkpoint.asynchronous, err));
-    return last ? catch_up(saving, true, err) : WEFT_OK;
+    if (!last) return WEFT_OK;
+    WEFT_TRY(catch_up(saving, true, err));
+    return saving->saved_step == step ? WEFT_OK : look_at_last(saving, exec, step, err);
 }

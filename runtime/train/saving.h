@@ -33,7 +33,8 @@ WEFT_MUST_USE enum weft_status weft_saving_begin(struct weft_saving *saving, str
 /* Collective, behind every step. When a checkpoint is due: settles, and saves, in the background
  * if the config says so. `last`: no step follows, and everything is done on return. A save that
  * fails is warned of, and training goes on; it is WEFT_E_IO where the config requires saves, or it
- * was that of the last step, which would be lost. */
+ * was that of the last step, which would be lost. A dead model (checkpoint/finite.h) is never
+ * saved and ends the run with WEFT_E_NUMERIC, after the last step also where nothing is saved. */
 WEFT_MUST_USE enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec *exec,
                                                  int64_t step, bool last, struct weft_error *err);
 

@@ -73,6 +73,16 @@ Test(numbers, what_is_too_large_is_infinite)
     cr_assert_eq(weft_bf16_narrow(3.4e38f), 0x7f80);
 }
 
+Test(numbers, limits_are_the_least_that_become_infinite)
+{
+    const float f16 = weft_dtype_limit(WEFT_F16), bf16 = weft_dtype_limit(WEFT_BF16);
+    cr_assert_eq(weft_f16_narrow(f16), 0x7c00);
+    cr_assert_eq(weft_f16_narrow(nextafterf(f16, 0)), 0x7bff);
+    cr_assert_eq(weft_bf16_narrow(bf16), 0x7f80);
+    cr_assert_eq(weft_bf16_narrow(nextafterf(bf16, 0)), 0x7f7f);
+    cr_assert(isinf(weft_dtype_limit(WEFT_F32)));
+}
+
 Test(numbers, dtypes_have_names_and_sizes)
 {
     cr_assert_str_eq(weft_dtype_name(WEFT_BF16), "bf16");

@@ -2,6 +2,7 @@
 #include "runtime/checkpoint/save.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,14 @@
 
 enum { RANKS = 3, STEP = 4, MOST_PARTS = 5 };
 
+struct dead_case {
+    enum weft_dtype dtype;
+    enum weft_state state;
+    float value;
+    enum weft_status wanted;
+    const char *says;
+};
+
 struct scene {
     struct site site;
     char root[64];
@@ -22,6 +31,8 @@ struct scene {
     int64_t first, last; /* steps that are saved */
     int64_t writing;     /* likewise: under way */
     enum weft_status wanted; /* of the save */
+    struct dead_case dead;   /* of the last rank */
+    bool in_background;
 };
 
 static int give_room(void *context, const char *path, int64_t *bytes)
@@ -219,6 +230,74 @@ static void test_failures(struct scene *scene)
     scene->fails = false;
 }
 
+static int save_dead(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    struct scene *scene = argument;
+    struct weft_error err = {0};
+    struct weft_comm_options comm_options = ranks_options(rank, ranks);
+    struct weft_comm *comm = NULL;
+    struct weft_saver *saver = NULL;
+    CHECK(weft_comm_open("local", &comm_options, &comm, &err) == WEFT_OK, "%s", err.text);
+    const struct weft_saver_options options = {.layout = scene->site.layout,
+                                               .comm = comm,
+                                               .sink = &weft_sink_system,
+                                               .directory = scene->root,
+                                               .keep = 2,
+                                               .precious = -1,
+                                               .settings = scene->site.settings,
+                                               .kernels = "none"};
+    CHECK(weft_saver_create(&options, &saver, &err) == WEFT_OK, "%s", err.text);
+    for (int64_t step = STEP; step <= STEP + 1; step++) {
+        struct site_source source = {
+            .site = &scene->site, .step = step, .rank = rank, .ranks = ranks->n};
+        struct weft_save_source pieces = site_pieces(&source);
+        struct weft_progress progress = site_progress(step);
+        bool dies = step > STEP;
+        source.dtype = scene->dead.dtype;
+        source.dead_state = scene->dead.state;
+        source.dead = dies && rank == ranks->n - 1 ? scene->dead.value : 0;
+        enum weft_status status = scene->in_background
+                                      ? weft_saver_begin(saver, &progress, &pieces, &err)
+                                      : weft_saver_save(saver, &progress, &pieces, &err);
+        if (status == WEFT_OK) status = weft_saver_catch_up(saver, true, &err);
+        CHECK(status == (dies ? scene->dead.wanted : WEFT_OK), "status %d: %s", (int)status,
+              err.text);
+        CHECK(status == WEFT_OK || strstr(err.text, scene->dead.says) != NULL, "%s", err.text);
+    }
+    weft_saver_destroy(saver);
+    weft_comm_close(comm);
+    return 0;
+}
+
+/* All ranks refuse a dead model that one of them has, and the checkpoint before it stays alone. */
+static void test_dead(struct scene *scene)
+{
+    static const enum weft_state parameter = WEFT_STATE_PARAMETER, moment = WEFT_STATE_MOMENT1;
+    const struct dead_case cases[] = {
+        {WEFT_F32, parameter, NAN, WEFT_E_NUMERIC, "rank 2: the model is dead: element "},
+        {WEFT_F32, parameter, -INFINITY, WEFT_E_NUMERIC, " is -inf"},
+        {WEFT_F32, parameter, 3.4028234e38f, WEFT_OK, ""},
+        {WEFT_BF16, parameter, 3.4e38f, WEFT_E_NUMERIC, "infinite in bf16"},
+        {WEFT_F16, parameter, -65520, WEFT_E_NUMERIC, " is -65520, which is infinite in f16"},
+        {WEFT_F16, parameter, 65519, WEFT_OK, ""},
+        {WEFT_F16, moment, INFINITY, WEFT_OK, ""},
+    };
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        char path[128];
+        scene->dead = cases[i / 2];
+        scene->in_background = i % 2 != 0;
+        CHECK(ranks_run(RANKS, save_dead, scene) == 0, "case %d", (int)i / 2);
+        bool saved = scene->dead.wanted == WEFT_OK;
+        expect_steps(scene, saved ? 2 : 1, (int64_t[]){STEP, STEP + 1});
+        snprintf(path, sizeof path, "%s/step-%d.tmp-2", scene->root, STEP + 1);
+        CHECK(access(path, F_OK) != 0, "%s is left", path);
+        for (int step = STEP; step <= STEP + (saved ? 1 : 0); step++) {
+            snprintf(path, sizeof path, "%s/step-%d", scene->root, step);
+            weft_checkpoint_remove(&weft_sink_system, path);
+        }
+    }
+}
+
 static void flip(const char *path, int64_t byte)
 {
     FILE *file = fopen(path, "r+b");
@@ -281,6 +360,7 @@ RANKS_TEST(save)
     site_make_directory(scene.root);
     test_every_chunk(&scene);
     test_failures(&scene);
+    test_dead(&scene);
     test_precious(&scene);
     test_renamed(&scene);
     test_room(&scene);

@@ -66,7 +66,9 @@ static bool next_piece(void *context, struct weft_save_piece *out)
             int64_t count = left < RUN_ELEMENTS ? left : RUN_ELEMENTS;
             for (int64_t i = 0; i < count; i++)
                 source->values[i] = site_value(source->step, source->tensor, state, first + i);
-            *out = (struct weft_save_piece){source->tensor, state, first, count};
+            bool dies = source->dead != 0 && state == source->dead_state;
+            if (dies && source->tensor == 0) source->values[0] = source->dead;
+            *out = (struct weft_save_piece){source->tensor, state, first, count, source->dtype};
             source->run += source->ranks;
             return true;
         }

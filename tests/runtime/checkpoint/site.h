@@ -23,6 +23,9 @@ struct site_source {
     const struct site *site;
     int64_t step;
     int32_t rank, ranks;
+    enum weft_dtype dtype;
+    float dead; /* a value in each run of the first tensor's `dead_state`; 0: none */
+    enum weft_state dead_state;
     int32_t tensor, state;
     int64_t run;
     float values[64];

@@ -65,3 +65,14 @@ void weft_session_tell_origin(const struct weft_session *session, bool runs_here
     weft_log(warns ? WEFT_LOG_WARNING : WEFT_LOG_INFO, "%s", weft_text_chars(&text));
     weft_text_finish(&text);
 }
+
+void weft_session_tell_load(const struct weft_session *session)
+{
+    const char *path = session->config->cluster.profile;
+    const int64_t busy_millicores = session->profile->origin.busy_millicores;
+    if (busy_millicores < WEFT_BUSY_MILLICORES) return;
+    weft_log(WEFT_LOG_WARNING,
+             "%s: other programs or the host used %.1f cores while it was measured: times are "
+             "longer by that. Measure again with `weft profile` on an idle machine",
+             path != NULL ? path : "the run's profile", 1e-3 * (double)busy_millicores);
+}

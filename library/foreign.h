@@ -20,4 +20,8 @@ struct weft_foreign weft_session_compare_origin(const struct weft_session *sessi
  * warning; another machine to plan for as information. */
 void weft_session_tell_origin(const struct weft_session *session, bool runs_here);
 
+/* Warns of a profile that was measured while other programs ran. Not for one that is new: measuring
+ * tells it. */
+void weft_session_tell_load(const struct weft_session *session);
+
 #endif

@@ -35,6 +35,7 @@ static enum weft_status check_times(struct weft_session *session, struct weft_te
         WEFT_TRY(weft_cli_measures(session) ? check_other_ranks(session, err)
                                             : weft_session_stage(session, NULL, err));
         weft_session_tell_origin(session, false);
+        weft_session_tell_load(session);
         return WEFT_OK;
     }
     if (weft_cli_measures(session)) return WEFT_OK;

@@ -63,7 +63,11 @@ static enum weft_status stage(const struct weft_cli *cli, struct weft_session *s
                               struct weft_error *err)
 {
     struct weft_profile *profile = NULL;
-    if (!weft_cli_measures(session)) return weft_session_stage(session, NULL, err);
+    if (!weft_cli_measures(session)) {
+        WEFT_TRY(weft_session_stage(session, NULL, err));
+        weft_session_tell_load(session);
+        return WEFT_OK;
+    }
     WEFT_TRY(weft_cli_measure(session, &profile, err));
     enum weft_status status = keep_profile(cli, profile, err);
     if (status == WEFT_OK) return weft_session_stage(session, profile, err);

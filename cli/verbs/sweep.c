@@ -480,6 +480,7 @@ static enum weft_status sweep_all(struct work *work, struct weft_error *err)
     WEFT_TRY(weft_session_stage(&work->session, NULL, err));
     add_profile(work);
     weft_session_tell_origin(&work->session, cli->measure);
+    if (!work->profile_path[0]) weft_session_tell_load(&work->session);
     WEFT_TRY(lay_out(work, err)); /* which stages other periods */
     work->sweep.times = work->session.stages.problem->profile_source;
     work->sweep.ranks = work->session.stages.problem->ranks;

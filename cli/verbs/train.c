@@ -70,6 +70,7 @@ static enum weft_status stage(const struct weft_cli *cli, const struct weft_resu
     if (measures && cli->plan) return weft_cli_refuse_plan(cli->plan, from->config, err);
     if (measures) WEFT_TRY(weft_cli_measure(session, &profile, err));
     WEFT_TRY(weft_session_stage(session, profile, err));
+    if (!measures) weft_session_tell_load(session);
     return look_at_origin(cli, session, err);
 }
 

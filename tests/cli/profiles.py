@@ -108,7 +108,7 @@ def measured(weft, name="measured.json", **origin):
         profile = json.load(file)
     assert profile["measured_on"]["threads"] == 1, profile["measured_on"]
     assert f"{os.cpu_count()} core" in profile["measured_on"]["machine"], profile["measured_on"]
-    profile["measured_on"].update(origin)
+    profile["measured_on"].update({"busy_millicores": 0, **origin})
     profile["measured_on"] = {key: value for key, value in profile["measured_on"].items() if value is not None}
     if not profile["measured_on"]:
         del profile["measured_on"]
@@ -129,6 +129,20 @@ def a_profile_notes_and_says_the_load_of_other_programs(weft):
     with open(weft.path("busy.json"), encoding="utf-8") as file:
         busy = json.load(file)["measured_on"]["busy_millicores"]
     assert busy >= 100 and "other programs or the host used" in out, (busy, out)
+
+
+@case
+def a_profile_of_a_busy_machine_is_warned_of_when_it_is_read(weft):
+    config, busy = bare(weft), measured(weft, busy_millicores=1300)
+    says = ["warning: ", "measured.json: other programs or the host used 1.3 cores"]
+    for verb in (("plan", config, "--planner", "greedy"), ("check", config),
+                 ("sweep", config, "--points", "1", "--planners", "greedy"),
+                 ("train", config, "--run", "run")):
+        weft.expect(0, *verb, "--profile", busy, "-q", says=says)
+    for quiet in (99, None):
+        idle = measured(weft, busy_millicores=quiet)
+        code, _, err = weft.run("plan", config, "--profile", idle, "--planner", "greedy", "-q")
+        assert code == 0 and err == "", (quiet, err)
 
 
 @case

@@ -143,6 +143,9 @@ const char *weft_problem_show_name(const struct weft_problem *problem, int32_t d
 {
     struct weft_text names;
     weft_text_init(&names);
+    /* A layer's unit and its saved activations stand in the same tables. */
+    if (name_of(problem, decision) != problem->decisions[decision].name)
+        weft_text_add(&names, WEFT_SAVED_PREFIX);
     weft_problem_show_names(problem, decision, decision, &names);
     const bool fits = weft_text_ok(&names) && names.length < WEFT_NAMES_BYTES;
     if (fits) memcpy(text, weft_text_chars(&names), names.length + 1);

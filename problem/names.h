@@ -10,7 +10,8 @@
 void weft_problem_show_names(const struct weft_problem *problem, int32_t first, int32_t last,
                              struct weft_text *out);
 
-/* The same of one decision: in `text`, or its name in files where that is too short. */
+/* The same of one decision, with WEFT_SAVED_PREFIX if it is of saved activations. Returns `text`,
+ * or the name in files if `text` is too short. */
 enum { WEFT_NAMES_BYTES = 96 };
 const char *weft_problem_show_name(const struct weft_problem *problem, int32_t decision,
                                    char text[WEFT_NAMES_BYTES]);

@@ -218,7 +218,7 @@ def less_memory_than_the_state_needs_gives_the_same_bits(weft):
     ring = plan(weft, config(weft, limit, cluster__disk=DISK))["peak_memory_bytes"]["staging"]
     assert (ample["ring_bytes"], away["ring_bytes"]) == (0, ring) and ring > 0, (ample, away, ring)
     assert os.listdir(weft.path("scratch")) == []
-    ones = [result("host", limit=host, cluster__host=HOST, plan__offload=HERE)]
+    ones = [result("host-alone", limit=host, cluster__host=HOST, plan__offload=HERE)]
     for state in (["host"], ["host", "disk"]):
         ones.append(result("-".join(state), limit=limit, cluster__disk=DISK, cluster__host=HOST,
                            cluster__emulate=True, plan__offload={**HERE, "state": state}))

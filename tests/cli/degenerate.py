@@ -120,7 +120,7 @@ def times_beyond_counting_are_refused(weft):
                                          cluster__link={"intra": {"alpha": "20us",
                                                                   "bandwidth": "1B/s"}}))
     for verb in ("plan", "estimate", "sweep"):
-        weft.expect(65, verb, config, says="out of range")
+        weft.expect(65, verb, config, says="add up to more than 2^53 ns")
 
 
 @case

@@ -35,6 +35,17 @@ static void expect_names(const char *const *layers, const char *const *units, co
     weft_text_finish(&out);
 }
 
+/* A unit and the saved activations of its layer are told apart. */
+Test(names, saved_activations_keep_their_prefix_in_tables)
+{
+    struct weft_problem_decision decisions[2] = {{.name = "h.0"},
+                                                 {.name = "saved:h.0", .is_of_layer = true}};
+    const struct weft_problem problem = {.decisions = decisions, .n_decisions = 2};
+    char shown[WEFT_NAMES_BYTES];
+    cr_expect_str_eq(weft_problem_show_name(&problem, 0, shown), "h.0");
+    cr_expect_str_eq(weft_problem_show_name(&problem, 1, shown), "saved:h.0");
+}
+
 #define NAMES(...)                                                                                 \
     (const char *const[])                                                                          \
     {                                                                                              \

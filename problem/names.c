@@ -147,7 +147,9 @@ const char *weft_problem_show_name(const struct weft_problem *problem, int32_t d
     if (name_of(problem, decision) != problem->decisions[decision].name)
         weft_text_add(&names, WEFT_SAVED_PREFIX);
     weft_problem_show_names(problem, decision, decision, &names);
-    const bool fits = weft_text_ok(&names) && names.length < WEFT_NAMES_BYTES;
+    /* Names without numbers can only grow: columns keep the short form in files. */
+    const bool fits = weft_text_ok(&names) && names.length < WEFT_NAMES_BYTES &&
+                      names.length <= strlen(problem->decisions[decision].name);
     if (fits) memcpy(text, weft_text_chars(&names), names.length + 1);
     weft_text_finish(&names);
     return fits ? text : problem->decisions[decision].name;

@@ -11,7 +11,7 @@ void weft_problem_show_names(const struct weft_problem *problem, int32_t first, 
                              struct weft_text *out);
 
 /* The same of one decision, with WEFT_SAVED_PREFIX if it is of saved activations. Returns `text`,
- * or the name in files if `text` is too short. */
+ * or the name in files if that is shorter or `text` too short. */
 enum { WEFT_NAMES_BYTES = 96 };
 const char *weft_problem_show_name(const struct weft_problem *problem, int32_t decision,
                                    char text[WEFT_NAMES_BYTES]);

@@ -303,18 +303,28 @@ void weft_measuring_destroy(struct weft_measuring *m)
     free(m);
 }
 
+static enum weft_status run_turns(struct weft_measuring *m, struct weft_error *err)
+{
+    int32_t done = 0, rounds;
+    WEFT_TRY(weft_measure_rehearsals_rounds(m->rehearsals, &rounds, err));
+    while (done < rounds) {
+        for (; done < rounds; done++) {
+            weft_watch_count(m->options.watch, "step", done, rounds);
+            WEFT_TRY(weft_measuring_turn(m, err));
+        }
+        WEFT_TRY(weft_measure_rehearsals_rounds(m->rehearsals, &rounds, err));
+    }
+    return WEFT_OK;
+}
+
 enum weft_status weft_measure(const struct weft_measure_options *options, struct weft_profile **out,
                               struct weft_error *err)
 {
     struct weft_measuring *m = NULL;
     weft_watch_begin(options->watch, "profile");
     enum weft_status status = weft_measuring_create(options, &m, err);
-    int32_t rounds = status == WEFT_OK ? weft_measure_rehearsals_rounds(m->rehearsals) : 0;
     weft_watch_begin(options->watch, "profile"); /* what steps take tells what is left */
-    for (int32_t i = 0; i < rounds && status == WEFT_OK; i++) {
-        weft_watch_count(options->watch, "step", i, rounds);
-        status = weft_measuring_turn(m, err);
-    }
+    if (status == WEFT_OK) status = run_turns(m, err);
     if (status == WEFT_OK) status = weft_measuring_finish(m, out, err);
     weft_measuring_destroy(m);
     weft_watch_end(options->watch);

@@ -78,8 +78,12 @@ WEFT_MUST_USE enum weft_status weft_measure_rehearsals_create(
     const struct weft_measure_options *options, const struct weft_profile *profile,
     struct measure_rehearsals **out, struct weft_error *err);
 void weft_measure_rehearsals_destroy(struct measure_rehearsals *both); /* accepts NULL */
-/* Turns that are wanted, or fewer where steps are long. */
-int32_t weft_measure_rehearsals_rounds(const struct measure_rehearsals *both);
+/* Turns that are wanted now, or fewer where steps are long. Before the first turn a first number;
+ * after that many, more where the times of steps differ much (weft_measure_more_rounds). Every rank
+ * gets the same. A number of turns that the options give stays. */
+WEFT_MUST_USE enum weft_status weft_measure_rehearsals_rounds(const struct measure_rehearsals *both,
+                                                              int32_t *rounds,
+                                                              struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_measure_rehearsals_turn(struct measure_rehearsals *both,
                                                             struct weft_error *err);
 /* Once, after at least one turn. */
@@ -95,6 +99,13 @@ WEFT_MUST_USE enum weft_status weft_measure_rehearsed_step(const struct weft_con
                                                            const struct weft_profile *profile,
                                                            int64_t *step_ns,
                                                            struct weft_error *err);
+
+/* repeat.c. The middle half of n times, from its least to its most, in thousandths of the median;
+ * the times are sorted. 0 of none. */
+int64_t weft_measure_spread(int64_t *values, int64_t n);
+/* Turns to make in all, after `done` with this spread: as many again while it is above 100
+ * thousandths, `most` at most, and never less than `done`. */
+int32_t weft_measure_more_rounds(int32_t done, int32_t most, int64_t spread);
 
 /* explain.c. Sets the profile's layer times and rates. Where ranks meet at every slot, a step takes
  * what the slowest of each slot does; where they run ahead of each other, who is slow in one slot

@@ -10,6 +10,8 @@
 #include "runtime/measure/parts.h"
 
 enum { WARM_STEPS = 2, SETTLE_STEPS = 6, DEFAULT_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_ROUNDS = 64 };
+
+enum { REPEATED_ROUNDS = 4 * DEFAULT_ROUNDS }; /* the most where times vary */
 #define BUDGET_NS (INT64_C(4) * 1000000000)
 
 /* A run holds a little that a rehearsal does not: the plan's text, metrics, slack of the allocator,
@@ -44,6 +46,7 @@ struct rehearsal {
     int64_t *slot_ns;
     bool alone;            /* serialised */
     int32_t steps, rounds; /* done; wanted of those that are measured */
+    int32_t most_rounds;   /* that may be wanted where times vary */
     int64_t base_bytes;
     struct measure_times times;  /* of the latest step */
     int64_t *ready_ns, *over_ns; /* by instruction */
@@ -354,6 +357,9 @@ static enum weft_status warm_up(struct rehearsal *r, struct weft_error *err)
     if (most > MOST_ROUNDS) most = MOST_ROUNDS;
     if (fitting < LEAST_ROUNDS) fitting = LEAST_ROUNDS;
     r->rounds = (int32_t)(fitting < most ? fitting : most);
+    r->most_rounds = r->rounds;
+    if (r->options->rounds == 0)
+        r->most_rounds = (int32_t)(fitting < REPEATED_ROUNDS ? fitting : REPEATED_ROUNDS);
     return WEFT_OK;
 }
 
@@ -500,9 +506,21 @@ void weft_measure_rehearsals_destroy(struct measure_rehearsals *both)
     free(both);
 }
 
-int32_t weft_measure_rehearsals_rounds(const struct measure_rehearsals *both)
+enum weft_status weft_measure_rehearsals_rounds(const struct measure_rehearsals *both,
+                                                int32_t *rounds, struct weft_error *err)
 {
-    return both->beside.rounds;
+    const struct rehearsal *r = &both->beside;
+    const int32_t v = 4 * r->profile->n_layers + VALUE_STEP;
+    int64_t steps_ns[MOST_ROUNDS], spread;
+    if (both->turns < r->rounds) {
+        *rounds = r->rounds;
+        return WEFT_OK;
+    }
+    memcpy(steps_ns, &r->values[v * MOST_ROUNDS], (size_t)both->turns * sizeof *steps_ns);
+    spread = weft_measure_spread(steps_ns, both->turns);
+    WEFT_TRY(weft_measure_most(r->options->comm, &spread, 1, err));
+    *rounds = weft_measure_more_rounds(both->turns, r->most_rounds, spread);
+    return WEFT_OK;
 }
 
 enum weft_status weft_measure_rehearsals_turn(struct measure_rehearsals *both,

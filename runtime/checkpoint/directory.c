@@ -190,8 +190,9 @@ void weft_checkpoint_clear(const struct weft_sink *sink, const char *directory)
         for_each(directory, is_temporary, weft_checkpoint_remove, sink);
 }
 
-static void retire(const struct weft_sink *sink, const char *directory, int64_t step)
+bool weft_checkpoint_retire(const struct weft_sink *sink, const char *directory, int64_t step)
 {
+    bool renamed = false;
     struct weft_text from, to;
     weft_text_init(&from);
     weft_text_init(&to);
@@ -199,7 +200,8 @@ static void retire(const struct weft_sink *sink, const char *directory, int64_t 
     weft_checkpoint_temporary(directory, step, 0, &to);
     if (weft_text_ok(&from) && weft_text_ok(&to)) {
         int error = sink->rename(sink->context, weft_text_chars(&from), weft_text_chars(&to));
-        if (error == 0) {
+        renamed = error == 0;
+        if (renamed) {
             weft_checkpoint_discard(sink, directory, weft_text_chars(&to));
         } else {
             weft_log(WEFT_LOG_WARNING, "%s: an old checkpoint cannot be removed: %s",
@@ -208,6 +210,7 @@ static void retire(const struct weft_sink *sink, const char *directory, int64_t 
     }
     weft_text_finish(&to);
     weft_text_finish(&from);
+    return renamed;
 }
 
 void weft_checkpoint_retain(const struct weft_sink *sink, const char *directory, int64_t keep,
@@ -218,7 +221,7 @@ void weft_checkpoint_retain(const struct weft_sink *sink, const char *directory,
     if (weft_checkpoint_scan(directory, &steps, &n, NULL) != WEFT_OK) return;
     if (keep < 2) keep = 2;
     for (int32_t i = 0; i + keep < n; i++) {
-        if (steps[i] != precious) retire(sink, directory, steps[i]);
+        if (steps[i] != precious) weft_checkpoint_retire(sink, directory, steps[i]);
     }
     free(steps);
 }

@@ -41,8 +41,11 @@ void weft_checkpoint_remove(const struct weft_sink *sink, const char *path);
 /* The same when it is sure that the disk has `path`, in `directory`, under this name. */
 void weft_checkpoint_discard(const struct weft_sink *sink, const char *directory, const char *path);
 
-/* Removes the oldest until `keep` (2 at least) are left, but never `precious` (negative: none).
- * Each gets a temporary name first, so that none is ever seen half removed. */
+/* Removes a committed checkpoint. It gets a temporary name first, so that it is never seen half
+ * removed. False, and a warning, if it cannot be renamed. */
+bool weft_checkpoint_retire(const struct weft_sink *sink, const char *directory, int64_t step);
+
+/* Removes the oldest until `keep` (2 at least) are left, but never `precious` (negative: none). */
 void weft_checkpoint_retain(const struct weft_sink *sink, const char *directory, int64_t keep,
                             int64_t precious);
 

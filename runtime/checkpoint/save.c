@@ -31,8 +31,10 @@ static enum weft_status agree(struct weft_saver *saver, enum weft_status status,
                               const struct weft_error *own, struct weft_error *err)
 {
     struct save_verdict *all = saver->all;
-    saver->mine = (struct save_verdict){
-        .status = status, .sync_failed = saver->sync_failed, .bytes = saver->bytes};
+    saver->mine = (struct save_verdict){.status = status,
+                                        .sync_failed = saver->sync_failed,
+                                        .no_space = saver->no_space,
+                                        .bytes = saver->bytes};
     snprintf(saver->mine.text, SAVE_VERDICT_TEXT_BYTES, "%.*s", SAVE_VERDICT_TEXT_BYTES - 1,
              own->text);
     WEFT_TRY(weft_comm_exchange(saver->options.comm, &saver->mine, sizeof saver->mine, all, err));
@@ -41,6 +43,7 @@ static enum weft_status agree(struct weft_saver *saver, enum weft_status status,
     for (int32_t r = 0; r < saver->ranks; r++) {
         saver->bytes += all[r].bytes;
         saver->sync_failed = saver->sync_failed || all[r].sync_failed != 0;
+        saver->no_space = saver->no_space || all[r].no_space != 0;
         if (first != WEFT_OK || all[r].status == WEFT_OK) continue;
         first = (enum weft_status)all[r].status;
         if (saver->ranks == 1)
@@ -139,7 +142,7 @@ static enum weft_status reset(struct weft_saver *saver, struct weft_error *err)
 {
     saver->attempt++;
     saver->bytes = 0;
-    saver->sync_failed = false;
+    saver->sync_failed = saver->no_space = false;
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
         memset(saver->crcs[f], 0,
                (size_t)saver->options.layout->files[f].n_chunks * sizeof *saver->crcs[f]);
@@ -207,22 +210,33 @@ static enum weft_status save_once(struct weft_saver *saver, struct weft_error *e
     return status;
 }
 
-/* Agreed on by all ranks, so all try again or none. */
-static bool may_try_again(const struct weft_saver *saver, enum weft_status status)
+/* Collective: rank 0 removes the oldest checkpoint if a complete newer one stays. A quota shows
+ * only when it is met. */
+static bool make_room(struct weft_saver *saver)
 {
-    return status == WEFT_E_IO && saver->sync_failed;
+    struct weft_error unheard = {0};
+    const int32_t *all = saver->all;
+    int32_t made = saver->rank == 0 && weft_save_make_room(saver, 1) > 0;
+    return weft_comm_exchange(saver->options.comm, &made, sizeof made, saver->all, &unheard) ==
+               WEFT_OK &&
+           all[0] != 0;
+}
+
+/* Collective after a failed attempt, of which nothing is left: all try again or none. */
+static bool may_try_again(struct weft_saver *saver, enum weft_status status)
+{
+    if (status != WEFT_E_IO) return false;
+    return saver->no_space ? make_room(saver) : saver->sync_failed;
 }
 
 /* Whatever has failed before is told only if this fails too. */
 static enum weft_status save_again(struct weft_saver *saver, int attempts, struct weft_error *why)
 {
-    enum weft_status status = WEFT_OK;
-    for (int i = 0; i < attempts; i++) {
+    for (;;) {
         *why = (struct weft_error){0};
-        status = save_once(saver, why);
-        if (!may_try_again(saver, status)) break;
+        enum weft_status status = save_once(saver, why);
+        if (--attempts == 0 || !may_try_again(saver, status)) return status;
     }
-    return status;
 }
 
 static enum weft_status tell(const struct weft_saver *saver, enum weft_status status,
@@ -255,7 +269,10 @@ enum weft_status weft_saver_begin(struct weft_saver *saver, const struct weft_pr
     saver->progress = *progress;
     saver->source = *source;
     enum weft_status status = begin(saver, true, why);
-    if (status != WEFT_OK) abandon(saver);
+    if (status != WEFT_OK) {
+        abandon(saver);
+        if (may_try_again(saver, status)) status = save_again(saver, 1, why);
+    }
     return tell(saver, status, why, err);
 }
 

@@ -52,11 +52,12 @@ WEFT_MUST_USE enum weft_status weft_saver_create(const struct weft_saver_options
 void weft_saver_destroy(struct weft_saver *saver);
 
 /* Collective, and done when it returns. WEFT_OK on all ranks: the checkpoint of progress->step is
- * committed. Else it is not there, earlier ones are, nothing of it is left if that can be helped,
- * and status and text are the same on all ranks; after WEFT_E_LOST and WEFT_E_HANG no collective
- * call makes sense any more. A sync that fails loses what was written, so everything is written
- * once more, to new files. A dead model (finite.h) is not saved: WEFT_E_NUMERIC. Errors may be
- * those of a save that was begun before. */
+ * committed. Else it is not there, the one before it is, nothing of it is left if that can be
+ * helped, and status and text are the same on all ranks; after WEFT_E_LOST and WEFT_E_HANG no
+ * collective call makes sense any more. A sync that fails loses what was written, so everything is
+ * written once more, to new files. A dead model (finite.h) is not saved: WEFT_E_NUMERIC. Errors may
+ * be those of a save that was begun before. Without room, the oldest checkpoints go first, if the
+ * newest one is complete. */
 WEFT_MUST_USE enum weft_status weft_saver_save(struct weft_saver *saver,
                                                const struct weft_progress *progress,
                                                const struct weft_save_source *source,

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/checkpoint/function.h"
 #include "runtime/checkpoint/save_parts.h"
@@ -109,18 +108,6 @@ enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *e
 void weft_save_retain(struct weft_saver *saver, int64_t step)
 {
     const struct weft_saver_options *o = &saver->options;
-    if (saver->precious >= 0) {
-        struct weft_text path;
-        struct weft_checkpoint *written = NULL;
-        weft_text_init(&path);
-        weft_checkpoint_path(o->directory, step, &path);
-        enum weft_status status = weft_text_ok(&path)
-                                      ? weft_checkpoint_open(weft_text_chars(&path), &written, NULL)
-                                      : WEFT_E_SYSTEM;
-        if (status == WEFT_OK) status = weft_checkpoint_verify(written, 0, 1, NULL);
-        if (status == WEFT_OK) saver->precious = -1;
-        weft_checkpoint_close(written);
-        weft_text_finish(&path);
-    }
+    if (saver->precious >= 0 && weft_save_read_back(saver, step)) saver->precious = -1;
     weft_checkpoint_retain(o->sink, o->directory, o->keep, saver->precious);
 }

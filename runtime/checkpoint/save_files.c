@@ -1,14 +1,14 @@
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/crc32c.h"
 #include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/save_parts.h"
 
-enum weft_status weft_save_fail(const struct weft_saver *saver, const char *what, const char *name,
+enum weft_status weft_save_fail(struct weft_saver *saver, const char *what, const char *name,
                                 int error, struct weft_error *err)
 {
+    saver->no_space = saver->no_space || error == ENOSPC || error == EDQUOT;
     return weft_fail(err, WEFT_E_IO, "cannot %s %s%s%s: %s", what, weft_text_chars(&saver->path),
                      name == NULL ? "" : "/", name == NULL ? "" : name, strerror(error));
 }
@@ -92,30 +92,10 @@ static enum weft_status write_header(struct weft_saver *saver, int f, struct wef
     return status;
 }
 
-int64_t weft_save_bytes(const struct weft_layout *layout)
-{
-    int64_t bytes = 0;
-    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
-        bytes += layout->files[f].bytes;
-    return bytes;
-}
-
-static enum weft_status check_room(const struct weft_saver *saver, struct weft_error *err)
-{
-    const struct weft_saver_options *o = &saver->options;
-    int64_t free_bytes = 0, needed = weft_save_bytes(o->layout);
-    int error = o->sink->free_bytes(o->sink->context, o->directory, &free_bytes);
-    if (error != 0 || free_bytes >= needed) return WEFT_OK; /* if unknown, writing will tell */
-    return weft_fail(err, WEFT_E_IO,
-                     "%s: a checkpoint takes %" PRId64 " bytes, and the disk has %" PRId64
-                     " left: make room",
-                     o->directory, needed, free_bytes);
-}
-
 enum weft_status weft_save_prepare(struct weft_saver *saver, struct weft_error *err)
 {
     const struct weft_sink *sink = saver->options.sink;
-    WEFT_TRY(check_room(saver, err));
+    WEFT_TRY(weft_save_check_room(saver, err));
     int error = sink->make_directory(sink->context, weft_text_chars(&saver->path));
     if (error != 0) return weft_save_fail(saver, "create", NULL, error, err);
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {

@@ -16,7 +16,7 @@ enum { SAVE_VERDICT_TEXT_BYTES = 1000, SAVE_BUFFER_ELEMENTS = 1 << 16 };
 /* What a rank tells the others after a stage. */
 struct save_verdict {
     int32_t status;
-    int32_t sync_failed;
+    int32_t sync_failed, no_space;
     int64_t bytes; /* written by it so far */
     char text[SAVE_VERDICT_TEXT_BYTES];
 };
@@ -39,19 +39,30 @@ struct weft_saver {
     uint32_t *crcs[WEFT_CHECKPOINT_FILES]; /* this rank's shares, then the CRCs */
     int64_t bytes;                         /* written in this attempt */
     int64_t waiting_bytes;                 /* written since a sync was begun */
-    bool sync_failed;                      /* somewhere, in this attempt */
+    bool sync_failed, no_space;            /* somewhere, in this attempt */
+    bool made_room;                        /* once at least; told on rank 0 */
     struct save_verdict mine;
     void *all; /* [ranks] of what an exchange holds at most */
     float buffer[SAVE_BUFFER_ELEMENTS];
 };
 
-/* WEFT_E_IO: "cannot WHAT .../step-N.tmp-K/NAME: ERROR"; name NULL: the directory itself. */
-enum weft_status weft_save_fail(const struct weft_saver *saver, const char *what, const char *name,
+/* WEFT_E_IO: "cannot WHAT .../step-N.tmp-K/NAME: ERROR"; name NULL: the directory itself. ENOSPC
+ * and EDQUOT set saver->no_space. */
+enum weft_status weft_save_fail(struct weft_saver *saver, const char *what, const char *name,
                                 int error, struct weft_error *err);
 /* Path of a file of the temporary directory. */
 void weft_save_name_file(const struct weft_saver *saver, const char *name, struct weft_text *out);
 /* The bytes of all files. */
 int64_t weft_save_bytes(const struct weft_layout *layout);
+
+/* Rank 0: room for the checkpoint, made if there is too little. WEFT_E_IO. */
+WEFT_MUST_USE enum weft_status weft_save_check_room(struct weft_saver *saver,
+                                                    struct weft_error *err);
+/* Rank 0: removes the oldest checkpoints until their files had `bytes`, never the newest one, and
+ * none if that one is not complete or the bytes would not suffice. Bytes of the removed files. */
+int64_t weft_save_make_room(struct weft_saver *saver, int64_t bytes);
+/* Whether a checkpoint is complete, by its manifest and all CRCs. */
+bool weft_save_read_back(const struct weft_saver *saver, int64_t step);
 
 /* Rank 0: room, the temporary directory, files at full length with their headers. */
 WEFT_MUST_USE enum weft_status weft_save_prepare(struct weft_saver *saver, struct weft_error *err);

@@ -252,12 +252,25 @@ def a_last_step_that_cannot_be_saved_is_an_error(weft):
     config = weft.write("run.json", saving())
     weft.expect(0, "train", config, "--run", "plain", "-q")
     last = "run/checkpoints/step-8.tmp-3"
-    done = strace(weft, "fallocate:error=ENOSPC:when=1", "train", config, "--run", "run", "-q",
+    done = strace(weft, "fallocate:error=EIO:when=1", "train", config, "--run", "run", "-q",
                   paths=[f"{last}/model.safetensors"], expected=74)
-    assert "step 8 cannot be saved" in done.stderr and "No space left" in done.stderr, done.stderr
+    assert "step 8 cannot be saved" in done.stderr and "output error" in done.stderr, done.stderr
+    assert "the latest checkpoint is step-6" in done.stderr, done.stderr
     assert "Training goes on" not in done.stderr and "--resume" in done.stderr, done.stderr
     assert steps(weft, "run") == ["step-3", "step-6"], steps(weft, "run")
     weft.expect(0, "train", config, "--run", "run", "-q", "--resume")
+    same_files(weft, "run/checkpoints/step-8", "plain/checkpoints/step-8")
+
+
+@case
+def the_oldest_goes_where_room_is_short(weft):
+    """Room for two checkpoints and not for three: the last step is saved in the place of step 3."""
+    config = weft.write("run.json", saving())
+    weft.expect(0, "train", config, "--run", "plain", "-q")
+    done = strace(weft, "fallocate:error=ENOSPC:when=1", "train", config, "--run", "run", "-q",
+                  paths=["run/checkpoints/step-8.tmp-3/model.safetensors"], expected=0)
+    assert "has no room" in done.stderr and "now step-3, goes before" in done.stderr, done.stderr
+    assert done.stderr.count("weft: ") == 1 and steps(weft, "run") == ["step-6", "step-8"]
     same_files(weft, "run/checkpoints/step-8", "plain/checkpoints/step-8")
 
 

@@ -15,7 +15,18 @@
 #include "tests/runtime/checkpoint/site.h"
 #include "tests/runtime/comm/ranks.h"
 
-enum { RANKS = 3, STEPS = 6, KEEP = 2, STATES = 10000, CHECK_STATES = 500 };
+enum {
+    RANKS = 3,
+    STEPS = 6,
+    KEEP = 2,
+    STATES = 10000,
+    CHECK_STATES = 500,
+    LITTLE_ROOM_STATES = 3000
+};
+
+/* Room for so many checkpoints, as the disk says; and a checkpoint's bytes. */
+static int32_t most_checkpoints;
+static int64_t checkpoint_bytes;
 
 struct scene {
     struct site site;
@@ -41,6 +52,17 @@ static enum weft_status save(struct weft_saver *saver, int64_t step,
  * it would go, each other rank at one in steps 4 and 6. */
 static const struct journal_faults faults[RANKS] = {{0, 7, 1}, {7, 0, 0}, {11, 0, 0}};
 
+static int give_places(void *context, const char *path, int64_t *bytes)
+{
+    int64_t *steps = NULL;
+    int32_t n = 0;
+    (void)context;
+    CHECK(weft_checkpoint_scan(path, &steps, &n, NULL) == WEFT_OK, "no listing");
+    free(steps);
+    *bytes = n < most_checkpoints ? checkpoint_bytes : checkpoint_bytes - 1;
+    return 0;
+}
+
 static int save_all(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const struct scene *scene = argument;
@@ -49,6 +71,7 @@ static int save_all(int32_t rank, const struct ranks *ranks, void *argument)
     struct weft_comm *comm = NULL;
     struct weft_saver *saver = NULL;
     struct weft_sink sink = journal_sink(scene->journal, faults[rank]);
+    sink.free_bytes = give_places;
     CHECK(weft_comm_open("local", &comm_options, &comm, &err) == WEFT_OK, "%s", err.text);
     struct weft_saver_options options = {
         .layout = scene->site.layout,
@@ -169,29 +192,42 @@ static struct outcome crash_often(const struct scene *scene, int32_t states, boo
     return outcome;
 }
 
+/* With room for as many checkpoints as stay, the oldest goes before a new one is written. */
+static void save_and_crash(struct scene *scene, int32_t most, int32_t states)
+{
+    struct weft_error err = {0};
+    most_checkpoints = most;
+    CHECK(ranks_run(RANKS, save_all, scene) == 0, "a rank failed");
+    int64_t *steps = NULL;
+    int32_t n = 0;
+    CHECK(weft_checkpoint_scan(scene->root, &steps, &n, &err) == WEFT_OK, "%s", err.text);
+    CHECK(n == KEEP && steps[0] == STEPS - 1 && steps[1] == STEPS, "%d checkpoints are left", n);
+    free(steps);
+    struct outcome outcome = crash_often(scene, states, false, false);
+    printf(
+        "%d crash states of %d calls: %d lose a committed checkpoint, %d accept a broken one, %d "
+        "show one\n",
+        states, journal_length(scene->journal), outcome.lost, outcome.broken, outcome.torn);
+    CHECK(outcome.lost == 0 && outcome.broken == 0 && outcome.torn == 0, "seeds 0 to %d",
+          states - 1);
+}
+
 RANKS_TEST(crash)
 {
     struct scene scene;
-    struct weft_error err = {0};
     site_open(&scene.site);
     site_make_directory(scene.root);
     bool in_memory = access("/dev/shm", W_OK | X_OK) == 0; /* states are many small files */
     snprintf(scene.state, sizeof scene.state, "%s%s-state", in_memory ? "/dev/shm" : "/tmp",
              strrchr(scene.root, '/'));
     scene.journal = journal_create(scene.root);
-    CHECK(ranks_run(RANKS, save_all, &scene) == 0, "a rank failed");
-    int64_t *steps = NULL;
-    int32_t n = 0;
-    CHECK(weft_checkpoint_scan(scene.root, &steps, &n, &err) == WEFT_OK, "%s", err.text);
-    CHECK(n == KEEP && steps[0] == STEPS - 1 && steps[1] == STEPS, "%d checkpoints are left", n);
-    free(steps);
-    struct outcome outcome = crash_often(&scene, STATES, false, false);
-    printf(
-        "%d crash states of %d calls: %d lose a committed checkpoint, %d accept a broken one, %d "
-        "show one\n",
-        STATES, journal_length(scene.journal), outcome.lost, outcome.broken, outcome.torn);
-    CHECK(outcome.lost == 0 && outcome.broken == 0 && outcome.torn == 0, "seeds 0 to %d",
-          STATES - 1);
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
+        checkpoint_bytes += scene.site.layout->files[f].bytes;
+    save_and_crash(&scene, KEEP, LITTLE_ROOM_STATES);
+    site_remove_directory(scene.root);
+    site_make_directory(scene.root);
+    scene.journal = journal_create(scene.root);
+    save_and_crash(&scene, KEEP + 1, STATES);
     struct outcome files = crash_often(&scene, CHECK_STATES, true, false);
     struct outcome directories = crash_often(&scene, CHECK_STATES, false, true);
     printf("of %d without syncs of files %d lose one and %d show a broken one, without those of "

@@ -33,6 +33,9 @@ struct scene {
     enum weft_status wanted; /* of the save */
     struct dead_case dead;   /* of the last rank */
     bool in_background;
+    int64_t most_steps; /* checkpoints that the disk has room for, as it says */
+    int64_t quota;      /* likewise, but met in the writing */
+    bool spoilt;        /* the newest one is damaged before the last is saved */
 };
 
 static int give_room(void *context, const char *path, int64_t *bytes)
@@ -307,6 +310,102 @@ static void flip(const char *path, int64_t byte)
     fclose(file);
 }
 
+static int32_t count_steps(const char *directory)
+{
+    int64_t *steps = NULL;
+    int32_t n = 0;
+    CHECK(weft_checkpoint_scan(directory, &steps, &n, NULL) == WEFT_OK, "no listing");
+    free(steps);
+    return n;
+}
+
+/* A byte less than the next one takes when all places are taken. */
+static int give_places(void *context, const char *path, int64_t *bytes)
+{
+    const struct scene *scene = context;
+    (void)path;
+    int64_t left = scene->most_steps - count_steps(scene->root);
+    *bytes = scene->most_steps == 0 ? INT64_MAX : left > 0 ? bytes_of(scene) : bytes_of(scene) - 1;
+    return 0;
+}
+
+static int meet_quota(void *context, int fd, const void *bytes, size_t length, int64_t offset,
+                      size_t *written)
+{
+    const struct scene *scene = context;
+    if (scene->quota > 0 && count_steps(scene->root) >= scene->quota) return EDQUOT;
+    return weft_sink_system.write(NULL, fd, bytes, length, offset, written);
+}
+
+static void spoil(const struct scene *scene, int64_t step)
+{
+    char path[192];
+    snprintf(path, sizeof path, "%s/step-%d/%s", scene->root, (int)step,
+             scene->site.layout->files[0].name);
+    flip(path, scene->site.layout->files[0].bytes - 1);
+}
+
+static int save_in_little_room(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    struct scene *scene = argument;
+    struct weft_error err = {0};
+    struct weft_comm_options comm_options = ranks_options(rank, ranks);
+    struct weft_comm *comm = NULL;
+    struct weft_saver *saver = NULL;
+    struct weft_sink sink = weft_sink_system;
+    sink.context = scene;
+    sink.free_bytes = give_places;
+    sink.write = meet_quota;
+    CHECK(weft_comm_open("local", &comm_options, &comm, &err) == WEFT_OK, "%s", err.text);
+    const struct weft_saver_options options = {.layout = scene->site.layout,
+                                               .comm = comm,
+                                               .sink = &sink,
+                                               .directory = scene->root,
+                                               .keep = 2,
+                                               .precious = -1,
+                                               .settings = scene->site.settings,
+                                               .kernels = "none"};
+    CHECK(weft_saver_create(&options, &saver, &err) == WEFT_OK, "%s", err.text);
+    for (int64_t step = 1; step <= STEP; step++) {
+        struct site_source source = {
+            .site = &scene->site, .step = step, .rank = rank, .ranks = ranks->n};
+        struct weft_save_source pieces = site_pieces(&source);
+        struct weft_progress progress = site_progress(step);
+        if (step == STEP && scene->spoilt && rank == 0) spoil(scene, STEP - 1);
+        enum weft_status status = scene->in_background
+                                      ? weft_saver_begin(saver, &progress, &pieces, &err)
+                                      : weft_saver_save(saver, &progress, &pieces, &err);
+        if (status == WEFT_OK) status = weft_saver_catch_up(saver, true, &err);
+        bool fails = step == STEP && scene->wanted != WEFT_OK;
+        CHECK(status == (fails ? scene->wanted : WEFT_OK), "status %d: %s", (int)status, err.text);
+    }
+    weft_saver_destroy(saver);
+    weft_comm_close(comm);
+    return 0;
+}
+
+/* With room for two, the older one goes first; it stays if the newer one is not complete. */
+static void test_little_room(struct scene *scene)
+{
+    for (int i = 0; i < 8; i++) {
+        scene->in_background = i % 2 != 0;
+        scene->spoilt = i / 2 % 2 != 0;
+        scene->most_steps = i < 4 ? 2 : 0;
+        scene->quota = i < 4 ? 0 : 2;
+        scene->wanted = scene->spoilt ? WEFT_E_IO : WEFT_OK;
+        CHECK(ranks_run(RANKS, save_in_little_room, scene) == 0, "case %d", i);
+        int64_t first = scene->spoilt ? STEP - 2 : STEP - 1;
+        expect_steps(scene, 2, (int64_t[]){first, first + 1});
+        for (int64_t step = first; step <= first + 1; step++) {
+            char path[128];
+            snprintf(path, sizeof path, "%s/step-%d", scene->root, (int)step);
+            weft_checkpoint_remove(&weft_sink_system, path);
+        }
+    }
+    scene->most_steps = scene->quota = 0;
+    scene->wanted = WEFT_OK;
+}
+
 /* Only the part that has the chunk finds it damaged. */
 static void look_for(const struct weft_checkpoint *checkpoint, int32_t f, int64_t chunk)
 {
@@ -363,6 +462,7 @@ RANKS_TEST(save)
     test_dead(&scene);
     test_precious(&scene);
     test_renamed(&scene);
+    test_little_room(&scene);
     test_room(&scene);
     site_remove_directory(scene.root);
     site_close(&scene.site);

@@ -108,7 +108,9 @@ static void put_validation(const struct weft_config *config, const struct weft_t
                            struct weft_text *out)
 {
     const double loss = weft_units_unsigned_nan(result->validation_loss);
-    if (isnan(loss) && !weft_evaluation_is_due(&config->train, result->steps_done)) return;
+    const struct weft_train *train = &config->train;
+    if (train->validation.data == NULL && train->validation.share <= 0) return;
+    if (isnan(loss) && !weft_evaluation_is_due(train, result->steps_done)) return;
     weft_text_addf(out, "validated loss %.4f of the held-out data\n", loss);
 }
 

@@ -286,6 +286,9 @@ def a_share_is_held_out(weft):
     with open(weft.path("run/result.json"), encoding="utf-8") as file:
         loss = json.load(file)["validation_loss"]
     assert f"\nvalidated loss {loss:.4f} " in out and "validation behind" not in out, out
+    out = weft.expect(0, "train", config, "--run", weft.fresh("run"), "-q", "--set",
+                      "train.validation.share=0")
+    assert "validated" not in out, out
     both = {"share": 0.1, "data": "x"}
     config = weft.write("run.json", tiny(train__validation=both))
     weft.expect(65, "train", config, "--run", weft.fresh("run"), says="a file of their own or a share")

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* realpath */
 #include "base/machine/proc.h"
 
 #include <limits.h>

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* realpath */
 #include "cli/job/shipped.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* realpath */
 #include "runtime/checkpoint/origin.h"
 
 #include <errno.h>

@@ -79,7 +79,7 @@ static enum weft_status load_scan(const char *text, struct weft_config **out,
                                   struct weft_error *err)
 {
     static const struct weft_kind *const kinds[] = {&scan};
-    static const struct weft_kinds others = {kinds, 1};
+    static const struct weft_kinds others = {.kinds = kinds, .n = 1};
     const struct weft_config_input input = {.bytes = text,
                                             .length = strlen(text),
                                             .source = "run.json",

@@ -76,7 +76,7 @@ static enum weft_status load(const char *text, const struct weft_layer_kind *kin
 {
     static struct weft_pool pool; /* layers refer to their kind as long as the config is there */
     const struct weft_kind *wrapped = weft_supplied_wrap(kind, &pool);
-    const struct weft_kinds kinds = {&wrapped, 1};
+    const struct weft_kinds kinds = {.kinds = &wrapped, .n = 1};
     const struct weft_config_input input = {.bytes = text,
                                             .length = strlen(text),
                                             .source = "run.json",
@@ -245,7 +245,7 @@ static void expect_bad_kind(const struct weft_layer_kind *kind, const char *says
     const struct weft_layer_kind taken = make_kind(&answers);
     struct weft_pool pool = {0};
     const struct weft_kind *known = weft_supplied_wrap(&taken, &pool);
-    const struct weft_kinds others = {&known, 1};
+    const struct weft_kinds others = {.kinds = &known, .n = 1};
     struct weft_error err = {0};
     cr_assert_eq(weft_supplied_check(kind, &others, &err), WEFT_E_USAGE, "not refused: %s", says);
     cr_assert_not_null(strstr(err.text, says), "\"%s\" is not in: %s", says, err.text);

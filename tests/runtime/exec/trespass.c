@@ -168,7 +168,7 @@ static void open_job(struct job *job, int64_t saved_bytes)
 {
     static struct weft_pool pool;
     static const struct weft_kind *kinds[1];
-    static struct weft_kinds known = {kinds, 1};
+    static struct weft_kinds known = {.kinds = kinds, .n = 1};
     const struct weft_config_input input = {.bytes = config_text,
                                             .length = sizeof config_text - 1,
                                             .source = "the test",

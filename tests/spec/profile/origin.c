@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static const struct weft_profile_origin origin_of_two = {"A CPU, 2 cores, avx2", 1, 150};
+static const struct weft_profile_origin origin_of_two = {"A CPU, 2 cores, avx2", 1, 150, 0};
 
 Test(profile_origin, differs_by_machine_or_threads)
 {
@@ -27,7 +27,7 @@ static void show_origin(const struct weft_profile_origin *origin, const char *ex
 
 Test(profile_origin, is_shown)
 {
-    const struct weft_profile_origin threads = {NULL, 2, -1};
+    const struct weft_profile_origin threads = {NULL, 2, -1, 0};
     show_origin(&origin_of_two, "on A CPU, 2 cores, avx2, with 1 thread a rank");
     show_origin(&threads, "with 2 threads a rank");
     show_origin(&weft_profile_origin_unsaid, "");

@@ -97,7 +97,13 @@ static enum weft_status make_place(const struct weft_run_of *of,
     const struct weft_run_request request = request_of(settings);
     struct weft_run_directory *directory = &place->directory;
     WEFT_TRY(weft_run_directory_check(&request, of->session->config, &place->finished, err));
-    WEFT_TRY(weft_run_directory_open(&request, directory, err));
+    WEFT_TRY(weft_run_directory_open(&request, of->session->config, directory, err));
+    place->finished = directory->finished;
+    if (place->finished && !directory->own)
+        return weft_fail(err, WEFT_E_CREATE,
+                         "%s: all %lld steps were done before, and no checkpoint has their "
+                         "parameters: give another directory",
+                         directory->path, (long long)of->session->config->train.steps);
     weft_text_add(&place->checkpoints, directory->checkpoints);
     if (directory->resume != NULL) weft_text_add(&place->resume, directory->resume);
     weft_text_add(&place->from, directory->from);

@@ -94,6 +94,26 @@ static bool has_trained(const struct weft_run_directory *directory)
     return has_bytes(directory, "metrics.jsonl") || has_bytes(directory, "result.json");
 }
 
+/* Steps of a run that has ended by itself; -1 where no result says so. */
+static int64_t steps_of_result(const struct weft_run_directory *directory)
+{
+    struct weft_text path;
+    struct weft_json *document = NULL;
+    int64_t steps = -1;
+    bool stopped = true;
+    if (!has_bytes(directory, "result.json")) return -1; /* a pipe would wait for a writer */
+    enum weft_status status = name_file(directory, "result.json", &path, NULL);
+    if (status == WEFT_OK) status = weft_json_read(weft_text_chars(&path), &document, NULL);
+    if (status == WEFT_OK) {
+        const struct weft_json_value *root = weft_json_root(document);
+        weft_json_bool(weft_json_member(root, "stopped"), &stopped);
+        if (!weft_json_integer(weft_json_member(root, "steps_done"), &steps)) steps = -1;
+    }
+    weft_json_destroy(document);
+    weft_text_finish(&path);
+    return stopped ? -1 : steps;
+}
+
 /* A run that was not asked to go on. */
 static enum weft_status check_begin(const struct weft_run_directory *directory, const char *latest,
                                     struct weft_error *err)
@@ -110,9 +130,12 @@ static enum weft_status check_begin(const struct weft_run_directory *directory, 
     if (has_trained(directory))
         return weft_fail(err, WEFT_E_CREATE,
                          "%s: a run has trained here and saved nothing: give another directory "
-                         "with --run, or begin anew with --resume=if-any, which keeps its metrics "
-                         "under another name",
-                         directory->path);
+                         "with --run%s",
+                         directory->path,
+                         steps_of_result(directory) >= 0
+                             ? ""
+                             : ", or begin anew with --resume=if-any, which keeps its metrics "
+                               "under another name");
     return WEFT_OK;
 }
 
@@ -187,26 +210,6 @@ static enum weft_status check_origin(const char *path, const struct weft_config 
     WEFT_TRY(weft_origin_open(path, config->model, &file, err));
     weft_origin_close(file);
     return WEFT_OK;
-}
-
-/* Steps of a run that has ended by itself; -1 where no result says so. */
-static int64_t steps_of_result(const struct weft_run_directory *directory)
-{
-    struct weft_text path;
-    struct weft_json *document = NULL;
-    int64_t steps = -1;
-    bool stopped = true;
-    if (!has_bytes(directory, "result.json")) return -1; /* a pipe would wait for a writer */
-    enum weft_status status = name_file(directory, "result.json", &path, NULL);
-    if (status == WEFT_OK) status = weft_json_read(weft_text_chars(&path), &document, NULL);
-    if (status == WEFT_OK) {
-        const struct weft_json_value *root = weft_json_root(document);
-        weft_json_bool(weft_json_member(root, "stopped"), &stopped);
-        if (!weft_json_integer(weft_json_member(root, "steps_done"), &steps)) steps = -1;
-    }
-    weft_json_destroy(document);
-    weft_text_finish(&path);
-    return stopped ? -1 : steps;
 }
 
 /* Nothing is left to do where the last step is done, and saved if its end is to be. */
@@ -309,9 +312,11 @@ static enum weft_status keep_earlier(const struct weft_run_directory *directory,
 }
 
 enum weft_status weft_run_directory_open(const struct weft_run_request *request,
+                                         const struct weft_config *config,
                                          struct weft_run_directory *out, struct weft_error *err)
 {
     bool marked = false;
+    int64_t step = 0;
     *out = (struct weft_run_directory){.lock_fd = -1};
     WEFT_TRY(check_request(request, err));
     if (request->directory != NULL) {
@@ -324,7 +329,11 @@ enum weft_status weft_run_directory_open(const struct weft_run_request *request,
         name_checkpoints(out);
     }
     WEFT_TRY(weft_checkpoint_lock(out->path, &out->lock_fd, err));
-    WEFT_TRY(look(request, out, &marked, err)); /* another run may have ended meanwhile */
+    /* Another run may have ended while this one planned or waited for the lock. */
+    WEFT_TRY(look(request, out, &marked, err));
+    WEFT_TRY(check_resume(out->resume, config, &step, err));
+    out->finished = marked && request->resume != NULL && is_finished(out, &config->train, step);
+    if (out->finished) return WEFT_OK;
     if (marked) weft_file_clear(out->path);
     WEFT_TRY(weft_run_mark_write(out->path, err));
     WEFT_TRY(find_origin(request, out, err));

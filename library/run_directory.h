@@ -27,6 +27,7 @@ struct weft_run_directory {
     char *resume;                               /* checkpoint to go on from, or NULL */
     char from[WEFT_ORIGIN_PATH_BYTES];          /* origin of a run that goes on from none, or "" */
     bool own;                                   /* it is one of these checkpoints */
+    bool finished;                              /* all steps were done, as result.json says */
     int lock_fd;                                /* -1: not locked */
 };
 
@@ -40,8 +41,10 @@ WEFT_MUST_USE enum weft_status weft_run_directory_check(const struct weft_run_re
 
 /* Makes the directory, or a new one runs/NAME-NNN if the request names none, takes its lock
  * (WEFT_E_CREATE if another run has it), marks it, and finds the checkpoint to resume. A run that
- * begins anew keeps metrics and result of an earlier one as metrics.N.jsonl and result.N.json. */
+ * begins anew keeps metrics and result of an earlier one as metrics.N.jsonl and result.N.json. If
+ * another run has finished since the check, `finished` is set and no file is touched. */
 WEFT_MUST_USE enum weft_status weft_run_directory_open(const struct weft_run_request *request,
+                                                       const struct weft_config *config,
                                                        struct weft_run_directory *out,
                                                        struct weft_error *err);
 /* Writes what the run was told and what was decided, so that it can be repeated: config.json,

@@ -24,6 +24,8 @@
 #include "runtime/train/evaluation.h"
 
 static struct weft_stop stop;
+/* From then on there are steps to tell of: a signal no longer ends the launcher at once. */
+static volatile sig_atomic_t ranks_ran;
 
 /* Before ranks start there is nothing to save: the exit code is that of a stop after a step. While
  * ranks run, weft_launch takes signals. After a stop the same request may arrive again, and what is
@@ -33,7 +35,8 @@ static void stop_without_ranks(int signal_number, siginfo_t *info, void *context
     static const char text[] = "weft: stopped by a signal while no rank was running\n";
     (void)signal_number;
     (void)context;
-    if (weft_stop_note(&stop, info, weft_clock_now_ns()) == WEFT_STOP_GOES_ON) return;
+    const enum weft_stop_answer answer = weft_stop_note(&stop, info, weft_clock_now_ns());
+    if (answer == WEFT_STOP_GOES_ON || (ranks_ran && answer != WEFT_STOP_AT_ONCE)) return;
     ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
     (void)written;
     _exit(weft_status_exit_code(WEFT_E_STOPPED));
@@ -210,6 +213,7 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
     WEFT_TRY(weft_metrics_prepare(run, metrics, err));
     weft_text_init(&text);
     weft_cli_report_init(cli, cli->output, &out);
+    ranks_ran = 1;
     enum weft_status status = weft_job_run(&job, &text, &why);
     if (status == WEFT_OK) status = weft_job_read_result(&text, &result, &why);
     if (status == WEFT_OK) status = weft_run_directory_write(run, "result.json", &text, &why);
@@ -324,9 +328,13 @@ static enum weft_status run_steps(const struct weft_cli *cli, const struct weft_
 {
     struct weft_run_directory directory = {.lock_fd = -1};
     enum weft_status status = decide(cli, from, session, err);
-    if (status == WEFT_OK) status = weft_run_directory_open(request, &directory, err);
-    if (status == WEFT_OK) status = weft_run_directory_record(&directory, session, err);
-    if (status == WEFT_OK) status = train(cli, session, &directory, err);
+    if (status == WEFT_OK)
+        status = weft_run_directory_open(request, session->config, &directory, err);
+    if (status == WEFT_OK && directory.finished)
+        status = tell_finished(cli, session, err);
+    else if (status == WEFT_OK)
+        status = weft_run_directory_record(&directory, session, err);
+    if (status == WEFT_OK && !directory.finished) status = train(cli, session, &directory, err);
     weft_run_directory_close(&directory);
     return status;
 }

@@ -345,7 +345,12 @@ static enum weft_status run(struct watch *w, struct weft_launch_outcome *outcome
 {
     WEFT_TRY(make_memory(w, err));
     take_signals(w);
-    enum weft_status status = start_all(w, err);
+    /* From here on signals wait. The caller's handler may have noted one just before. */
+    const int asked = atomic_load(&w->stop->signal_number);
+    enum weft_status status =
+        asked != 0
+            ? weft_fail(err, WEFT_E_STOPPED, "stopped by %s before ranks started", strsignal(asked))
+            : start_all(w, err);
     see_to_the_end(w);
     give_back_signals(w);
     return status != WEFT_OK ? status : judge(w, outcome, err);

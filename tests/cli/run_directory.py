@@ -88,9 +88,9 @@ def it_is_refused_before_anything_is_planned(weft):
 def steps_that_were_not_saved_are_a_run(weft):
     config = weft.write("run.json", tiny())
     weft.expect(0, "train", config, "--run", "run", "-q")
-    refuses_and_touches_nothing(weft, "run", ["has trained here", "--resume=if-any"], config)
-    os.remove(weft.path("run/result.json"))  # as after a kill
     refuses_and_touches_nothing(weft, "run", "has trained here", config)
+    os.remove(weft.path("run/result.json"))  # as after a kill
+    refuses_and_touches_nothing(weft, "run", ["has trained here", "--resume=if-any"], config)
     before = metrics(weft, "run")
     weft.expect(66, "train", config, "--run", "run", "-q", "--resume", says="no checkpoint")
     weft.expect(0, "train", config, "--run", "run", "-q", "--resume=if-any")
@@ -169,6 +169,20 @@ def a_finished_run_keeps_its_files(weft):
     weft.expect(0, "train", "--run", "unsaved", "-q", "--resume", "--set",
                 "train.checkpoint.at_end=true")
     assert steps(weft, "unsaved") == ["step-6", "step-8"]
+
+
+@case
+def two_starts_at_once_train_once(weft):
+    """The second one waits for the lock, and finds that nothing is left to do."""
+    config = weft.write("run.json", saving(train__steps=40))
+    both = [weft.start("train", config, "--run", "run", "--resume=if-any", "-q") for _ in range(2)]
+    codes = [process.wait(60) for process in both]
+    for process in both:
+        process.communicate()
+    assert 0 in codes and set(codes) <= {0, 73}, codes
+    with open(weft.path("run/result.json"), encoding="utf-8") as file:
+        result = json.load(file)
+    assert result["last_loss"] is not None and result["steps_done"] == 40, result
 
 
 @case

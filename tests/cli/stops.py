@@ -180,6 +180,27 @@ def a_group_that_is_hung_up_saves(weft):
 
 
 @case
+def a_signal_after_the_last_step_keeps_the_result(weft):
+    """A pipe without a reader holds the launcher where it writes the result."""
+    os.mkdir(weft.path("run"))
+    weft.write("run/weft-run", "weft run 1\n")
+    os.mkfifo(weft.path("run/result.json"))
+    config = weft.write("run.json", tiny(**SAVES))
+    process = weft.start("train", config, "--run", "run", "-q")
+    deadline = time.monotonic() + 60
+    while not os.path.isdir(weft.path("run/checkpoints/step-3")) or ranks_of(process.pid):
+        assert process.poll() is None and time.monotonic() < deadline, process.poll()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.2)
+    assert process.poll() is None, "the signal ended it"
+    with open(weft.path("run/result.json"), encoding="utf-8") as pipe:
+        assert '"steps_done": 3' in pipe.read()
+    assert process.wait(30) == 0
+    process.communicate()
+
+
+@case
 def a_limit_of_cpu_time_stops(weft):
     """The kernel repeats SIGXCPU every second, to each process by itself."""
     def limit():

@@ -193,13 +193,29 @@ static void keep_limits(struct work *work, const char *what, const int64_t *limi
     weft_text_finish(&text);
 }
 
+/* The options that decide which limits are chosen. */
+static void name_limits(const struct weft_sweep_options *options, char out[64])
+{
+    struct weft_text text;
+    char hash[WEFT_HASH_TEXT_BYTES];
+    weft_text_init(&text);
+    weft_text_addf(&text, "%d %d %d %d", options->points, options->to_all, options->hosts.n,
+                   options->hosts.given);
+    for (int32_t i = 0; options->to_all && i < options->planners.n; i++)
+        weft_text_addf(&text, " %s", options->planners.names[i]);
+    for (int32_t i = 0; options->hosts.given && i < options->hosts.n; i++)
+        weft_text_addf(&text, " %lld", (long long)options->hosts.limits[i]);
+    weft_hash_show(weft_hash_bytes(weft_text_chars(&text), text.length), hash);
+    snprintf(out, 64, "limits %s", hash);
+    weft_text_finish(&text);
+}
+
 static enum weft_status choose_limits(struct work *work, int64_t *x, int32_t *n,
                                       struct weft_error *err)
 {
     const struct weft_sweep_options *options = &work->options;
-    char what[256];
-    snprintf(what, sizeof what, "limits %d %d %d %d", options->points, options->to_all,
-             options->hosts.n, options->hosts.given);
+    char what[64];
+    name_limits(options, what);
     if (find_limits(work, what, x, n)) return WEFT_OK;
     WEFT_TRY(weft_sweep_choose_limits(&work->session, options->to_all ? &options->planners : NULL,
                                       &options->hosts, *n, x, err));

@@ -5,13 +5,23 @@
 
 #include "base/clock.h"
 
+/* An evaluation that takes longer than this after a request to stop is given up: the save after it
+ * must not wait until a scheduler kills the run. */
+static const int64_t patience_ns = INT64_C(1000000000);
+
+/* What a rank tells of a micro-batch. */
+struct share {
+    double loss;
+    bool gives_up;
+};
+
 struct weft_evaluation {
     const struct weft_config *config;
     struct weft_comm *comm;
     struct weft_data *data;
     void *input;
     int32_t *targets;
-    double *losses; /* [ranks] */
+    struct share *shares; /* [ranks] */
 };
 
 static enum weft_status fill(struct weft_evaluation *e, struct weft_error *err)
@@ -19,8 +29,8 @@ static enum weft_status fill(struct weft_evaluation *e, struct weft_error *err)
     struct weft_batch batch = weft_config_batch(e->config);
     e->input = malloc((size_t)weft_model_host_input_bytes(e->config->model, &batch));
     e->targets = malloc((size_t)weft_model_target_bytes(e->config->model, &batch));
-    e->losses = calloc((size_t)weft_comm_ranks(e->comm), sizeof *e->losses);
-    if (e->input == NULL || e->targets == NULL || e->losses == NULL)
+    e->shares = calloc((size_t)weft_comm_ranks(e->comm), sizeof *e->shares);
+    if (e->input == NULL || e->targets == NULL || e->shares == NULL)
         return weft_fail_memory(err, "an evaluation");
     return weft_data_open(e->config, WEFT_DATA_HELD_OUT, &e->data, err);
 }
@@ -45,7 +55,7 @@ void weft_evaluation_destroy(struct weft_evaluation *e)
 {
     if (e == NULL) return;
     weft_data_close(e->data);
-    free(e->losses);
+    free(e->shares);
     free(e->targets);
     free(e->input);
     free(e);
@@ -78,28 +88,44 @@ static enum weft_status fill_batch(const struct weft_evaluation *e, int64_t firs
     return WEFT_OK;
 }
 
+/* Whether a request to stop has waited for too long. *since_ns: when it was first seen, or 0. */
+static bool is_impatient(const atomic_int *stop, int64_t *since_ns)
+{
+    if (stop == NULL || atomic_load(stop) == 0) return false;
+    const int64_t now_ns = weft_clock_now_ns();
+    if (*since_ns == 0) *since_ns = now_ns;
+    return now_ns - *since_ns >= patience_ns;
+}
+
 /* Sum over all samples, micro-batch after micro-batch in the order of samples, so that ranks may
- * share them in any number. */
+ * share them in any number. *whole is false if any rank gave up: then all do. */
 static enum weft_status sum_losses(const struct weft_evaluation *e, struct weft_exec *exec,
-                                   double *sum, struct weft_error *err)
+                                   const atomic_int *stop, double *sum, bool *whole,
+                                   struct weft_error *err)
 {
     const struct weft_train *train = &e->config->train;
-    int64_t ranks = weft_comm_ranks(e->comm), rank = weft_comm_rank(e->comm);
+    int64_t ranks = weft_comm_ranks(e->comm), rank = weft_comm_rank(e->comm), since_ns = 0;
     *sum = 0;
-    for (int64_t first = 0; first < train->validation.samples;
+    *whole = true;
+    for (int64_t first = 0; *whole && first < train->validation.samples;
          first += ranks * train->micro_batch) {
-        double loss = 0;
+        struct share mine;
+        memset(&mine, 0, sizeof mine); /* padding is sent too */
         WEFT_TRY(fill_batch(e, first + rank * train->micro_batch, err));
-        WEFT_TRY(weft_exec_evaluate(exec, e->input, e->targets, &loss, err));
-        WEFT_TRY(weft_comm_exchange(e->comm, &loss, sizeof loss, e->losses, err));
-        for (int64_t r = 0; r < ranks; r++)
-            *sum += e->losses[r];
+        WEFT_TRY(weft_exec_evaluate(exec, e->input, e->targets, &mine.loss, err));
+        mine.gives_up = is_impatient(stop, &since_ns);
+        WEFT_TRY(weft_comm_exchange(e->comm, &mine, sizeof mine, e->shares, err));
+        for (int64_t r = 0; r < ranks; r++) {
+            *sum += e->shares[r].loss;
+            *whole = *whole && !e->shares[r].gives_up;
+        }
     }
     return WEFT_OK;
 }
 
 enum weft_status weft_evaluation_run(struct weft_evaluation *e, struct weft_exec *exec,
-                                     int64_t step, struct weft_evaluation_line *out,
+                                     int64_t step, const atomic_int *stop,
+                                     struct weft_evaluation_line *out, bool *whole,
                                      struct weft_error *err)
 {
     const struct weft_model *model = e->config->model;
@@ -108,7 +134,8 @@ enum weft_status weft_evaluation_run(struct weft_evaluation *e, struct weft_exec
     int64_t start_ns = weft_clock_now_ns();
     double sum = 0;
     WEFT_TRY(weft_exec_settle(exec, err));
-    WEFT_TRY(sum_losses(e, exec, &sum, err));
+    WEFT_TRY(sum_losses(e, exec, stop, &sum, whole, err));
+    if (!*whole) return WEFT_OK;
     int64_t samples = train->validation.samples;
     *out = (struct weft_evaluation_line){
         .step = step,

@@ -6,6 +6,9 @@
 #ifndef WEFT_RUNTIME_TRAIN_EVALUATION_H
 #define WEFT_RUNTIME_TRAIN_EVALUATION_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include "runtime/exec/exec.h"
 #include "runtime/train/data.h"
 #include "runtime/train/train.h"
@@ -23,10 +26,12 @@ void weft_evaluation_destroy(struct weft_evaluation *evaluation);
 bool weft_evaluation_is_due(const struct weft_train *train, int64_t step);
 
 /* Collective. Settles what is pending, then evaluates; the step goes into the line. A loss that is
- * not finite is a result like any other. */
+ * not finite is a result like any other. If `stop` (or NULL) has been set for more than a second on
+ * any rank, all ranks give up: *whole is false and `out` untouched. */
 WEFT_MUST_USE enum weft_status weft_evaluation_run(struct weft_evaluation *evaluation,
                                                    struct weft_exec *exec, int64_t step,
-                                                   struct weft_evaluation_line *out,
+                                                   const atomic_int *stop,
+                                                   struct weft_evaluation_line *out, bool *whole,
                                                    struct weft_error *err);
 
 #endif

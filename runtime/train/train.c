@@ -305,7 +305,12 @@ static enum weft_status look_after(struct run *run, int64_t step, int64_t comput
         WEFT_TRY(weft_exec_compare_replicas(run->exec, step, err));
     if (run->evaluation == NULL || !weft_evaluation_is_due(run->train, step)) return WEFT_OK;
     struct weft_evaluation_line line;
-    WEFT_TRY(weft_evaluation_run(run->evaluation, run->exec, step, &line, err));
+    bool whole = true;
+    WEFT_TRY(weft_evaluation_run(run->evaluation, run->exec, step, o->stop, &line, &whole, err));
+    if (!whole) {
+        run->result.stopped = step < run->train->steps;
+        return WEFT_OK;
+    }
     line.run = run->facts;
     run->result.validation_loss = line.loss;
     return o->on_evaluation == NULL ? WEFT_OK : o->on_evaluation(o->context, &line, err);

@@ -201,6 +201,21 @@ def a_signal_after_the_last_step_keeps_the_result(weft):
 
 
 @case
+def a_long_evaluation_does_not_hold_up_a_stop(weft):
+    """A signal in the middle of it. The run is saved, and the evaluation is left out."""
+    validation = {"share": 0.2, "every": 2, "samples": 10 ** 9}
+    config = weft.write("run.json", tiny(train__steps=4, train__validation=validation, **SAVES))
+    process = weft.start("train", config, "--run", "run", "--progress=none")
+    while not process.stdout.readline().startswith("step "):
+        assert process.poll() is None, process.stderr.read()
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    code, err = finish(process, 30)
+    assert code == 75 and "after step 2 of 4, which is saved" in err, (code, err)
+    assert "step-2" in steps(weft, "run")
+
+
+@case
 def a_limit_of_cpu_time_stops(weft):
     """The kernel repeats SIGXCPU every second, to each process by itself."""
     def limit():

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/units.h"
 #include "spec/kind.h"
@@ -202,9 +203,23 @@ static void sum_items(const struct weft_config *config, const struct weft_proble
     }
 }
 
-/* Bytes of layers and of units, counted as often as strategies hold them. */
+/* Bytes of all items of each unit; from malloc, NULL without memory. */
+static double *bytes_of_items(const struct weft_problem *problem, int32_t n_units)
+{
+    double *held = calloc((size_t)n_units + 1, sizeof *held);
+    for (int32_t i = 0; held != NULL && i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        const int64_t each =
+            item->stair_bytes > item->block_bytes ? item->stair_bytes : item->block_bytes;
+        if (item->decision < n_units) held[item->decision] += (double)item->n_blocks * (double)each;
+    }
+    return held;
+}
+
+/* Bytes of layers and of units, counted as often as strategies hold them; `of_items` by unit. */
 static void sum_bytes(const struct weft_config *config, const struct weft_problem *problem,
-                      const struct weft_shards *shards, struct extreme *bytes)
+                      const struct weft_shards *shards, const double *of_items,
+                      struct extreme *bytes)
 {
     const struct weft_batch batch = weft_config_batch(config);
     for (int32_t i = 0; i < problem->n_common; i++) {
@@ -224,17 +239,10 @@ static void sum_bytes(const struct weft_config *config, const struct weft_proble
     }
     for (int32_t u = 0; u < shards->n_units; u++) {
         const struct weft_problem_decision *of = &problem->decisions[u];
-        double held = 0;
+        double held = of_items[u];
         for (int32_t k = 0; k < of->n_strategies; k++)
             for (int32_t i = 0; i < of->strategies[k].n_holds; i++)
                 held += (double)of->strategies[k].holds[i].bytes;
-        for (int32_t i = 0; i < problem->n_items; i++) {
-            const struct weft_item *item = &problem->items[i].item;
-            if (item->decision != u) continue;
-            const int64_t each =
-                item->stair_bytes > item->block_bytes ? item->stair_bytes : item->block_bytes;
-            held += (double)item->n_blocks * (double)each;
-        }
         if (!takes_lead(bytes, held)) continue;
         const struct weft_unit *unit = &shards->units[u];
         char largest[TEXT_BYTES] = "parameters";
@@ -257,7 +265,10 @@ enum weft_status weft_extremes_check(const struct weft_config *config,
     char most[WEFT_UNITS_TEXT_BYTES];
     sum_slots(config, problem, &ns);
     sum_items(config, problem, &ns, &blocks);
-    sum_bytes(config, problem, shards, &bytes);
+    double *of_items = bytes_of_items(problem, shards->n_units);
+    if (of_items == NULL) return weft_fail_memory(err, "a check of sizes");
+    sum_bytes(config, problem, shards, of_items, &bytes);
+    free(of_items);
     if (takes_lead(&ns, (double)problem->agree_ns * (problem->n_decisions + 1.0)))
         describe_link("cluster.link.intra", &config->cluster.link.intra, 0, "agreement of ranks",
                       ns.text);

@@ -9,7 +9,7 @@
  * must not wait until a scheduler kills the run. */
 static const int64_t patience_ns = INT64_C(1000000000);
 
-/* What a rank tells of a micro-batch. */
+/* A message of a rank about one micro-batch. */
 struct share {
     double loss;
     bool gives_up;

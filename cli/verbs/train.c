@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -233,8 +234,26 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
     return status == WEFT_OK ? status : weft_fail_again(err, &why, "%s", why.text);
 }
 
+/* The trace is written after the last step: a place that cannot have it is refused before. */
+static enum weft_status check_trace(const char *path, struct weft_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    struct weft_text directory;
+    weft_text_init(&directory);
+    if (slash != NULL) weft_text_append(&directory, path, (size_t)(slash - path) + 1);
+    const char *where = slash != NULL ? weft_text_chars(&directory) : ".";
+    enum weft_status status = WEFT_OK;
+    if (!weft_text_ok(&directory))
+        status = weft_fail_memory(err, "a path");
+    else if (access(where, W_OK) != 0)
+        status = weft_fail(err, WEFT_E_CREATE, "--trace %s: %s: %s", path, where, strerror(errno));
+    weft_text_finish(&directory);
+    return status;
+}
+
 static enum weft_status check_flags(const struct weft_cli *cli, struct weft_error *err)
 {
+    if (cli->trace) WEFT_TRY(check_trace(cli->trace, err));
     if (cli->clock && strcmp(cli->clock, "wall") != 0 && strcmp(cli->clock, "virtual") != 0)
         return weft_fail(err, WEFT_E_USAGE, "--clock %s: wall or virtual", cli->clock);
     if (cli->output)

@@ -482,6 +482,9 @@ def a_task_of_another_launcher_starts_no_job_of_its_own(weft):
 def output_that_cannot_be_written(weft):
     weft.expect(73, "plan", config_text(weft), "-o", weft.path("no/such/plan.json"),
                 says="no/such/plan.json")
+    weft.expect(73, "train", config_text(weft), "--run", "untraced", "--trace", "no/such/trace.json",
+                says="--trace no/such/trace.json")
+    assert not os.path.exists(weft.path("untraced")), "a run was begun"
 
 
 @case

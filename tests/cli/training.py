@@ -159,6 +159,9 @@ def a_run_multiplies_as_its_profile_did(weft):
     profile, auto = weft.path("profile.json"), {"WEFT_GEMM": ""}
     if weft.run("profile", config, "-o", profile, "-q", env={"WEFT_GEMM": "openblas"})[0] == 1:
         raise Skip("this build has no second library of products")
+    with open(profile, encoding="utf-8") as file:
+        text = re.sub(r'("busy_millicores": *)\d+', r"\g<1>0", file.read())  # no warning of that
+    weft.write("profile.json", text)
 
     def kernels(run, env, **files):
         for name, text in files.items():
@@ -171,8 +174,6 @@ def a_run_multiplies_as_its_profile_did(weft):
     assert kernels("same", auto) == ("openblas", "")
     other = os.environ.get("WEFT_GEMM", "openblas")
     assert kernels("named", {"WEFT_GEMM": other}) == (other, "")
-    with open(profile, encoding="utf-8") as file:
-        text = file.read()
     assert '"kernels": "openblas"' in text, text[:500]
     found, err = kernels("lost", auto, profile=text.replace('"openblas"', '"abacus"'))
     assert found != "abacus" and "was measured with abacus" in err and err.count("\n") == 1, err

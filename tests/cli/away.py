@@ -349,7 +349,8 @@ def the_shipped_config_gives_the_bits_of_state_that_stays(weft):
     ends = []
     for home in "host", "device":
         weft.expect(0, "train", shipped, "--set", f'plan.offload.state=["{home}"]',
-                    "--set", "train.steps=3", "--run", home, "-q", timeout=200)
+                    "--set", "train.steps=3", "--work-limit", "300M", "--run", home, "-q",
+                    timeout=200)
         with open(weft.path(f"{home}/result.json"), encoding="utf-8") as file:
             ends.append(json.load(file)["fingerprint"])
         with open(weft.path(f"{home}/plan.json"), encoding="utf-8") as file:

@@ -259,7 +259,7 @@ static void holds_to_limits(struct shared *shared, const char *state, enum weft_
     all_ranks(shared, 1, WEFT_OK, "");
     const struct weft_train_result first = shared->result[0];
     const int64_t held = first.tiers[WEFT_HOME_DEVICE].measured_bytes;
-    run_within(&task, 0, held - held / 16, WEFT_E_INFEASIBLE, "step 1: this rank holds ");
+    run_within(&task, 0, held - held / 16, WEFT_E_INFEASIBLE, ": this rank holds ");
     for (int32_t t = 1; t < job.plan->problem->n_tiers; t++) {
         const struct weft_problem_tier *tier = &job.plan->problem->tiers[t];
         const struct weft_tier_use *use = &first.tiers[tier->kind];

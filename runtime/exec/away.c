@@ -8,19 +8,17 @@
 #include "runtime/exec/parts.h"
 
 enum {
-    WINDOWS =
-        WEFT_RING_WINDOWS, /* at once; each has a seat of the ring behind those of the lanes */
-    ITEMS_A_BLOCK = 4,     /* of a stream: submit, wait, copy, and one for the ends */
+    WINDOWS = WEFT_RING_WINDOWS, /* open at once; each has a seat after the lanes' seats */
+    ITEMS_A_BLOCK = 4,           /* stream items: submit, wait, copy, and one for the ends */
     STATES = WEFT_STATE_COUNT
 };
 
-/* A unit's state: `n_blocks` from the first on, the last of which may have fewer bytes that count.
- */
+/* Blocks of one state of a unit: n_blocks from first_block on. The last one may be short. */
 struct away_state {
     int64_t first_block, n_blocks;
 };
 
-/* Seats that one stream uses, which waits for all before its work is over. */
+/* A lane's seats in the ring. Its stream waits for all of them before its work ends. */
 struct away_ring {
     unsigned char *memory;
     int64_t *tickets; /* by seat */
@@ -31,19 +29,19 @@ struct exec_away {
     struct weft_store *store;
     struct weft_tier *tier;
     struct weft_ring ring;
-    struct away_ring rings[2]; /* one a stream */
+    struct away_ring rings[2]; /* by lane of the ring */
     struct exec_disk_window *windows[WINDOWS];
-    int64_t n_blocks, most_blocks;      /* of all units, and of one */
-    struct away_state (*units)[STATES]; /* by unit */
+    int64_t n_blocks, most_blocks;      /* of all units; of the largest unit */
+    struct away_state (*units)[STATES]; /* [n_units] */
     struct weft_store_block *blocks;
     bool warned;
 };
 
 struct exec_disk_window {
     struct exec_away *away;
-    unsigned char *memory; /* a seat's */
-    int64_t block;         /* that it holds; -1: none */
-    bool changed;          /* since it was read */
+    unsigned char *memory; /* of its seat */
+    int64_t block;         /* in memory now; -1: none */
+    bool changed;          /* written since it was read */
 };
 
 static int64_t block_bytes(const struct exec_away *away)
@@ -65,7 +63,7 @@ static void list_unit(struct exec_away *away, int32_t u)
     if (blocks > away->most_blocks) away->most_blocks = blocks;
 }
 
-/* Bytes that count of a state's block. */
+/* Bytes used in a block of unit u's state; only the last block can be short. */
 static int64_t bytes_of(const struct exec_away *away, int32_t u, int64_t block)
 {
     const int64_t left = away->exec->units[u].state_bytes.end - block * block_bytes(away);
@@ -123,7 +121,7 @@ static enum weft_status open_away(struct exec_away *away, struct weft_error *err
         .spans = 1,
         .timeout_ns = cluster->timeout_ns,
         .unverified = !cluster->disk.verify,
-        .quiet = exec->rank != 0, /* one tells for all */
+        .quiet = exec->rank != 0, /* rank 0 logs for all */
     };
     if (!cluster->disk.given || cluster->device.type != WEFT_DEVICE_CPU)
         return weft_fail(err, WEFT_E_DATA,
@@ -172,7 +170,7 @@ void weft_exec_away_destroy(struct exec_away *away)
     free(away);
 }
 
-/* A block that passes through a seat. */
+/* A block on its way through a seat. */
 struct passing {
     struct exec_away *away;
     struct away_ring *ring;
@@ -208,7 +206,7 @@ static enum weft_status wait_for_seat(struct weft_stream *stream, const void *ar
     return weft_store_wait(p->away->store, p->direction, p->ring->tickets[p->seat], err);
 }
 
-/* A unit's blocks, all its states one behind the other, and where each is in the arena. */
+/* The blocks of all states of one unit, in order of state. */
 struct passage {
     struct weft_exec *exec;
     struct weft_stream *stream;
@@ -226,7 +224,7 @@ static struct passage passage_of(struct weft_exec *exec, struct weft_stream *str
     return passage;
 }
 
-/* Block k of a passage, of which state it is and which of that one's. */
+/* Block k of a passage. *at is its address in the arena, *bytes the bytes used. */
 static struct passing block_of(const struct passage *passage, enum weft_store_direction direction,
                                int64_t k, unsigned char **at, int64_t *bytes)
 {

@@ -1,20 +1,20 @@
 #include "runtime/exec/parts.h"
 
-/* The instruction that is bound, in a period of which parity. */
+/* The instruction to bind, and the parity of its period. */
 struct binding {
     struct weft_exec *exec;
     const struct weft_instruction *at;
     int parity;
 };
 
-/* What an instruction touches: a buffer, and where it is. */
+/* A buffer of an instruction, and its offset in the arena. */
 struct touched {
     int32_t buffer; /* -1: none */
     int64_t offset;
 };
 
-/* The buffer that the instruction touches, by kind and index. Only what an instruction declares is
- * bound, so that a kernel can never use what the plan did not count. */
+/* Finds the instruction's operand of this kind and index. Only declared operands are bound, so a
+ * kernel cannot use memory that the plan did not count. */
 static struct touched find_touched(const struct binding *binding, enum weft_buffer_kind kind,
                                    int32_t index)
 {
@@ -36,7 +36,7 @@ static void *address(const struct binding *binding, enum weft_buffer_kind kind, 
     return touched.buffer < 0 ? NULL : binding->exec->base + touched.offset;
 }
 
-/* Element 0 of a tensor in the unit's buffer of that kind. */
+/* Address of a tensor in its unit's buffer of that kind; NULL if this is no operand. */
 static void *tensor_address(const struct binding *binding, enum weft_buffer_kind kind,
                             int32_t tensor)
 {
@@ -53,9 +53,9 @@ static int64_t loss_rows(const struct weft_config *config)
     return weft_model_targets(config->model, &batch);
 }
 
-/* `written` has of every tensor the last micro-step (from 1 on) whose backward wrote its gradient.
- * Where micro-steps share a gradient only the first may begin it, whichever stands first in the
- * program. */
+/* `written` has the last micro-step, counted from 1, that wrote each tensor's gradient. A second
+ * layer of the same micro-step adds to it. If micro-steps share gradients, all but the first add,
+ * in any order of the program. */
 static enum weft_status bind_layer(const struct binding *binding, int32_t *written,
                                    struct exec_bound *bound, struct weft_error *err)
 {
@@ -131,7 +131,7 @@ static enum weft_status bind_collective(const struct binding *binding,
     enum weft_dtype dtype = gathers ? exec_compute(exec) : exec_reduce(exec);
     enum weft_dtype slice_dtype = dtype;
     if (at->op == WEFT_OP_REDUCE_SCATTER) slice_dtype = exec->units[at->unit].nn.gradient_dtype;
-    int64_t before = at->block * unit->slice_elements; /* elements of the shard */
+    int64_t before = at->block * unit->slice_elements; /* elements of the shard before the block */
     *block = (struct weft_comm_block){
         .full_offset = full.offset + before * exec->ranks * weft_dtype_bytes(dtype),
         .slice_offset = sliced ? slice.offset + before * weft_dtype_bytes(slice_dtype) : -1,
@@ -145,7 +145,7 @@ static enum weft_status bind_collective(const struct binding *binding,
     return WEFT_OK;
 }
 
-/* The record of the step, or of a unit the norms of its tensors. */
+/* Binds the sum of the step's record, or of the norms of a unit's tensors. */
 static enum weft_status bind_agreement(const struct binding *binding,
                                        struct exec_agreement *agreement, struct weft_error *err)
 {
@@ -167,7 +167,7 @@ static enum weft_status bind_agreement(const struct binding *binding,
     return WEFT_OK;
 }
 
-/* Events of the other stream; what is earlier on its own stream is over anyway. */
+/* Collects events of other streams. A stream's own instructions run in order. */
 static enum weft_status bind_waits(struct weft_exec *exec, int32_t i, struct exec_bound *bound,
                                    struct weft_error *err)
 {
@@ -185,7 +185,7 @@ static enum weft_status bind_waits(struct weft_exec *exec, int32_t i, struct exe
     return WEFT_OK;
 }
 
-/* The unit with what comes and goes of it where the instruction finds it. */
+/* Copies a unit and sets the addresses that this instruction has for its buffers. */
 static void bind_unit(const struct binding *binding, int32_t u, struct exec_unit *out)
 {
     const struct exec_unit *unit = &binding->exec->units[u];
@@ -199,7 +199,7 @@ static void bind_unit(const struct binding *binding, int32_t u, struct exec_unit
     out->nn.norms_sum = address(binding, WEFT_BUFFER_TENSOR_NORMS_SUM, u);
 }
 
-/* `n` units from `first` on. */
+/* Binds units [first, first + n). */
 static enum weft_status bind_units(const struct binding *binding, int32_t first, int32_t n,
                                    struct exec_bound *bound, struct weft_error *err)
 {
@@ -315,7 +315,7 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int 
     return bind_work(&binding, written, bound, err);
 }
 
-/* The buffers that belong to no unit or layer. */
+/* Finds the buffers that belong to no unit or layer. */
 static enum weft_status bind_singles(struct weft_exec *exec, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;

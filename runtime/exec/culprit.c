@@ -1,17 +1,20 @@
-/* Who made a step's numbers not finite. What is agreed on after a step says that somebody did: sums
- * over ranks have spread it by then. So the step is run again, which has not changed anything, with
- * a look at what every layer writes, before any sum. A rotated period updates one unit before
- * another's gradient is added up, so there every step is looked at, and nothing is updated on any
- * rank when one has seen something: the first unit that is updated is that whose gradient is done
- * last, so behind its reduction every rank knows what all have seen (weft_comm_carry). */
+/* Finds the rank and layer that first made a number not finite. The agreement after a step only
+ * says that some rank did, since sums have spread it by then. A step that is not finite has changed
+ * nothing, so it is run again. This time a look checks every layer's results before any sum.
+ *
+ * A rotated period updates one unit before it sums the gradient of another. So every step has
+ * looks, and no rank updates after any look has found something. The unit with the last gradient is
+ * updated first. After its reduction every rank knows the findings of all ranks
+ * (weft_comm_carry). */
 #include <stdlib.h>
 
 #include "runtime/exec/parts.h"
 
 #define NOBODY INT64_MAX
 
-/* In a rotated period the gradient of one unit is applied before another's is added up, so each
- * rank vouches for its part of the sum. Else what is added up is looked at itself. */
+/* Terms of the sum that a gradient becomes part of after its look. A rotated period applies one
+ * unit before it sums another, so each rank vouches for its own term. Otherwise the sum itself is
+ * checked. */
 static int64_t gradient_terms(const struct weft_exec *exec)
 {
     const struct weft_period_rule *period = &exec->options.program->period;

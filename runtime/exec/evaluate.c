@@ -1,9 +1,10 @@
-/* Forward alone: the part of the program that comes before the first micro-step's backward, without
- * updates and what a rotated period carries over. Its addresses hold for that too, because every
- * instruction keeps its order. */
+/* An evaluation is a forward alone: the program up to the first micro-step's backward, without
+ * updates and carried work. Every instruction keeps its place in the order, so the addresses
+ * hold. */
 #include "runtime/exec/parts.h"
 
-/* The instruction behind the last forward that is not behind a backward of the same pass. */
+/* Index after the last forward of the first pass. A backward before the first forward does not end
+ * the pass. */
 static int32_t end_of_forward(const struct weft_program *program)
 {
     int32_t end = 0;
@@ -31,7 +32,7 @@ enum weft_status weft_exec_evaluate(struct weft_exec *exec, const void *input,
     bool looks = exec->looks;
     weft_exec_turn(exec);
     exec->inputs = &inputs;
-    exec->looks = false; /* no step is to blame for what is seen here */
+    exec->looks = false; /* an evaluation blames no step */
     for (int32_t i = 0; i < end; i++) {
         weft_exec_issue(exec, i, is_of_forward(&program->instructions[i]));
     }

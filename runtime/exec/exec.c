@@ -2,7 +2,7 @@
 
 #include "runtime/exec/parts.h"
 
-/* Marks the instructions that somebody on the other stream waits for, and gives them events. */
+/* Creates an event for each instruction that another stream waits for. */
 static enum weft_status create_events(struct weft_exec *exec, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
@@ -21,9 +21,9 @@ static enum weft_status create_events(struct weft_exec *exec, struct weft_error 
     return WEFT_OK;
 }
 
-/* A step is issued by one thread and may run far ahead on one stream (all gathers of a step, say),
- * so each has room for all of it: otherwise a full channel would keep compute from its work. A
- * stream beside these two is there if something is done on it, and is the lane that does it. */
+/* One thread issues a step and may run far ahead on one stream, for example with all gathers. So
+ * each queue has room for a whole step. Otherwise a full channel would keep compute waiting. The
+ * other streams exist if the program has work for them, on the lane of that work. */
 static enum weft_status create_streams(struct weft_exec *exec, struct weft_error *err)
 {
     enum { ITEMS_EACH = 8 }; /* waits, stamps, poison, the work, advance, record */
@@ -37,7 +37,8 @@ static enum weft_status create_streams(struct weft_exec *exec, struct weft_error
         items[weft_program_stream(program, i)] += ITEMS_EACH;
         lanes[weft_program_stream(program, i)] = program->instructions[i].lane;
     }
-    items[WEFT_STREAM_COMPUTE] += program->n_units + ITEMS_EACH; /* NORM, and a step's scalars */
+    items[WEFT_STREAM_COMPUTE] +=
+        program->n_units + ITEMS_EACH; /* for NORM and the step's scalars */
     for (int s = WEFT_STREAM_READ; s <= WEFT_STREAM_WRITE; s++)
         items[s] += 2 * (int64_t)program->n_units * weft_exec_away_items(exec);
     for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
@@ -55,7 +56,7 @@ static enum weft_status create_streams(struct weft_exec *exec, struct weft_error
     return WEFT_OK;
 }
 
-/* A step whose one stream fails has no use for the work on the other. */
+/* After a failure of one stream the work of the others is useless, so it is stopped. */
 static void stop_channel(void *context)
 {
     struct weft_exec *exec = context;
@@ -74,7 +75,7 @@ static void stop_all(void *context)
     stop_channel(context);
 }
 
-/* Nothing is known yet, and whatever another rank finds collectives bring here. */
+/* Clears this rank's own words. From here on collectives bring the findings of other ranks here. */
 static enum weft_status begin_own(struct weft_exec *exec, struct weft_error *err)
 {
     static const struct weft_range all = {0, sizeof(struct exec_own)};
@@ -150,11 +151,12 @@ enum weft_status weft_exec_create(const struct weft_exec_options *options, struc
     return WEFT_OK;
 }
 
-/* A stream that fails stops others, so none goes while one may still fail. */
+/* A failing stream stops the others. So all are idle, and none has a callback, before the first is
+ * destroyed. */
 static void destroy_streams(struct weft_exec *exec)
 {
     struct weft_error unsaid = {0};
-    enum weft_status known = WEFT_OK; /* by whoever made this end */
+    enum weft_status known = WEFT_OK; /* the caller has the error already */
     for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
         if (exec->streams[s] != NULL) known = weft_stream_synchronise(exec->streams[s], &unsaid);
     }
@@ -185,7 +187,8 @@ void weft_exec_destroy(struct weft_exec *exec)
 
 static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
 {
-    /* Where nothing is updated state has not changed, and a save in the background may read it. */
+    /* Without an update the state is unchanged and stays in place: a background save may read
+     * it. */
     if ((weft_op_takes_state(bound->op) || weft_op_updates_there(bound->op)) &&
         !exec->pending.valid)
         return;
@@ -271,7 +274,7 @@ void weft_exec_turn(struct weft_exec *exec)
     weft_exec_poison_begin(exec);
 }
 
-/* Time of collectives passes in the communicator, where ranks meet. */
+/* Collectives pass their time in the communicator, where ranks meet. */
 void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works)
 {
     const struct exec_bound *bound = &exec->bound[i];
@@ -290,8 +293,9 @@ void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works)
     if (bound->done != NULL) weft_stream_record(bound->stream, bound->done);
 }
 
-/* Other tiers first, for what is stopped when they fail says nothing of it. Then compute: the
- * channel gives up when it fails, and nothing is computed behind a channel that has failed. */
+/* Returns the cause and not a consequence. Other tiers come first: they stop compute and channel,
+ * which then report nothing useful. Compute is next: the channel gives up after it fails, and
+ * compute does nothing after the channel has failed. */
 enum weft_status weft_exec_synchronise(struct weft_exec *exec, struct weft_error *err)
 {
     struct weft_error other = {0};
@@ -327,8 +331,8 @@ static void fill_trace(const struct weft_exec *exec, struct weft_trace *trace)
     }
 }
 
-/* What the update with this step's gradients will need, and the scale of the next ones. The scale
- * is a power of two, so dividing by it loses nothing. */
+/* Stores the optimizer's inputs for this step's gradients, and the scale of the next backward. The
+ * scale is a power of two, so dividing by it is exact. */
 static void prepare_update(struct weft_exec *exec, const struct weft_step_inputs *inputs,
                            struct weft_step_result *result)
 {
@@ -370,7 +374,7 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     weft_exec_push_step(exec);
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         weft_exec_live_issue(exec->live, i, rows);
-        /* Without a step before this one there is nothing that it would have carried over. */
+        /* Carried work belongs to the step before; without one there is none. */
         weft_exec_issue(exec, i, !exec->bound[i].carried || exec->pending.valid);
     }
     if (exec->looks) weft_exec_push_own(exec);
@@ -389,7 +393,7 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     return WEFT_OK;
 }
 
-/* Behind the last updates no record is summed any more. */
+/* No record is summed after the last updates, so ranks compare their looks here. */
 static enum weft_status fail_settling(struct weft_exec *exec, struct weft_error *err)
 {
     struct weft_culprit culprit;
@@ -406,14 +410,15 @@ static enum weft_status fail_settling(struct weft_exec *exec, struct weft_error 
     return status;
 }
 
-/* What ends a step that a rotated period has begun, and MARKs, which poison what dies. */
+/* Work that ends a rotated period's step, and MARKs, which poison dead buffers. */
 static bool works_without_forward(const struct weft_exec *exec, const struct exec_bound *bound)
 {
     return exec->pending.valid && (bound->carried || bound->op == WEFT_OP_MARK);
 }
 
-/* A unit's update; and where updates are agreed on, the MARK of its slot, which opens what lives in
- * that slot alone; where state is away, every MARK, for it comes and goes in any. */
+/* Whether an instruction is part of an update, or a MARK that opens buffers for one. Agreed updates
+ * need the MARKs of their own slots. Offloaded state needs all MARKs, since it moves in any
+ * slot. */
 static bool is_of_update(const struct weft_exec *exec, const struct exec_bound *bound)
 {
     const struct weft_problem *problem = exec->options.plan->problem;
@@ -429,8 +434,7 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
     weft_exec_push_step(exec);
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         const struct exec_bound *bound = &exec->bound[i];
-        /* What does not work is issued too: an update may wait for its state by what stands
-         * between. */
+        /* Idle instructions are issued too: an update may wait for its state through them. */
         const bool works =
             is_of_update(exec, bound) || (rotated && works_without_forward(exec, bound));
         weft_exec_issue(exec, i, works);
@@ -438,7 +442,7 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
     exec->pending.valid = false;
     WEFT_TRY(weft_exec_synchronise(exec, err));
     WEFT_TRY(weft_exec_poison_check(exec, err));
-    weft_exec_push_own(exec); /* behind all collectives */
+    weft_exec_push_own(exec); /* after all collectives */
     WEFT_TRY(weft_exec_synchronise(exec, err));
     return weft_exec_is_bad(exec, exec->mailbox.stop) ? fail_settling(exec, err) : WEFT_OK;
 }

@@ -1,6 +1,6 @@
-/* To execute is to run a program, exactly, over a device, a communicator and the layers' kernels:
- * every instruction on its stream, after its dependencies, at its addresses. The executor decides
- * nothing and allocates nothing in a step. */
+/* The executor runs a program exactly: every instruction on its stream, after its dependencies, at
+ * its addresses. It works over a device, a communicator and the layers' kernels. In a step it
+ * decides nothing and allocates nothing. */
 #ifndef WEFT_RUNTIME_EXEC_EXEC_H
 #define WEFT_RUNTIME_EXEC_EXEC_H
 
@@ -27,133 +27,139 @@ struct weft_exec_options {
     const struct weft_plan *plan;
     const struct weft_program *program;
     struct weft_device *device;
-    struct weft_comm *comm; /* that mapped `arena`, by weft_exec_map_arena */
+    struct weft_comm *comm; /* has mapped `arena` by weft_exec_map_arena */
     struct weft_nn *nn;
     struct weft_arena *arena;
-    bool poison; /* fill what is dead with a pattern (0xFF bytes: NaN) between lives, so that a
-                    read of dead bytes shows; in ASan builds the ranges are poisoned too */
-    const struct weft_failpoint *failpoint; /* its places are ops and "replica"; or NULL */
+    /* Fill dead bytes with a pattern (0xFF: NaN), so that a read of them shows. ASan builds poison
+     * these ranges too. */
+    bool poison;
+    const struct weft_failpoint *failpoint; /* its places are ops and "replica"; may be NULL */
 };
 
-/* Collective: the arena of a program, by its paging, and of peers' what collectives read. `poison`
- * as the executor's. Errors as weft_comm_map_arena's; weft_comm_unmap_arena unmaps. */
+/* Collective. Maps the arena of a program by its paging, and the peers' buffers that collectives
+ * read. `poison` is the executor's option. Errors are those of weft_comm_map_arena. Unmap the arena
+ * with weft_comm_unmap_arena. */
 WEFT_MUST_USE enum weft_status weft_exec_map_arena(struct weft_comm *comm,
                                                    const struct weft_program *program, bool poison,
                                                    struct weft_arena **out, struct weft_error *err);
 
-/* Periods are counted from here: the first one is even. */
+/* Binds the program and creates its streams, events and tiers. Periods are counted from here, and
+ * the first is even. WEFT_E_DATA if plan and config do not fit in ranks, channels, precision or
+ * tiers. */
 WEFT_MUST_USE enum weft_status weft_exec_create(const struct weft_exec_options *options,
                                                 struct weft_exec **out, struct weft_error *err);
 void weft_exec_destroy(struct weft_exec *exec);
 
-/* Writes the initial values of what this rank owns: functions of (seed, tensor name, element). */
+/* Collective. Writes this rank's initial parameters, which are functions of (seed, tensor name,
+ * element), and zeroes the moments. */
 WEFT_MUST_USE enum weft_status weft_exec_initialise(struct weft_exec *exec, uint64_t seed,
                                                     struct weft_error *err);
 
 struct weft_step_inputs {
-    const void *input; /* tokens, or numbers in fp32, micro-batch after micro-batch; LOAD copies
-                          them, rounded to compute */
-    const int32_t *targets; /* likewise */
-    int64_t step;           /* 1, 2, ...: of the gradients that this step computes */
-    double lr; /* for the update with these gradients (done at the next step's start) */
-    bool stop; /* this rank was told to stop */
+    const void *input;      /* tokens, or fp32 that LOAD rounds to compute; by micro-batch */
+    const int32_t *targets; /* by micro-batch */
+    int64_t step;           /* of these inputs: 1, 2, ... */
+    double lr;              /* learning rate of these gradients' update, at the next step's start */
+    bool stop;              /* this rank was told to stop */
 };
 
 struct weft_step_result {
     double loss; /* mean over all rows of all ranks */
-    double norm; /* of the whole gradient before clipping; negative without, when nobody needs it */
-    double clip; /* coefficient used; 1 when not clipped */
-    bool stop;   /* some rank was told to; the same on all ranks */
+    double norm; /* of the whole gradient before clipping; negative if not computed */
+    double clip; /* coefficient used; 1: not clipped */
+    bool stop;   /* some rank was told to stop; the same on all ranks */
     bool finite; /* false: no rank may update; the same on all ranks */
-    bool earlier; /* it is the gradients of the step before that are not finite, or would not be
-                     when added up over ranks: a rotated period's. No rank has updated with them */
-    bool skipped; /* f16 overflowed: nothing will be updated, and the loss scale is smaller. To be
-                     done again: same inputs, same step. Then `finite` is true */
-    double loss_scale; /* that the gradients had */
-    int32_t suspect; /* unit nearest to the loss whose gradient is not finite; -1 = none. Gradients
-                        run from the loss backwards, so it is the first that went wrong */
+    /* The gradients of the step before are not finite, or their sum over ranks is not. This happens
+     * in a rotated period only. No rank has updated with them. */
+    bool earlier;
+    /* f16 overflowed: nothing is updated, and the loss scale is smaller. Run the same step again
+     * with the same inputs. `finite` is then true. */
+    bool skipped;
+    double loss_scale; /* of these gradients */
+    /* Unit nearest to the loss with a gradient that is not finite; -1: none. Backward begins at the
+     * loss, so this unit went wrong first. */
+    int32_t suspect;
 };
 
-/* One period. The first step, and that behind a settle, has no gradients to apply: its UPDATE
- * instructions do nothing, and a rotated period's carried ones either. `trace`
- * (may be NULL) was made by weft_trace_create for this program; filled with records and live bytes.
- * Errors of any stream (WEFT_E_LOST, WEFT_E_HANG ...) come out here. */
+/* Collective. Runs one period. The first step, and the first after a settle, have no gradients to
+ * apply: their updates and carried instructions do nothing. `trace` comes from weft_trace_create
+ * for this program and gets records and live bytes; it may be NULL. Errors of any stream
+ * (WEFT_E_LOST, WEFT_E_HANG ...) are returned here. */
 WEFT_MUST_USE enum weft_status weft_exec_step(struct weft_exec *exec,
                                               const struct weft_step_inputs *inputs,
                                               struct weft_step_result *result,
                                               struct weft_trace *trace, struct weft_error *err);
 
-/* Applies the last step's gradients, at a run's end: the U slots alone, and what a rotated period
- * carries over. Collective. WEFT_E_NUMERIC when a rotated period finds gradients that are not
- * finite: then nothing is applied, on any rank. */
+/* Collective. Applies the last step's gradients at a run's end, with the carried work of a rotated
+ * period. WEFT_E_NUMERIC if a rotated period finds gradients that are not finite. Then no rank
+ * applies any. */
 WEFT_MUST_USE enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err);
 
-/* The loss scale of the next backward, a part of the state that a run goes on from. */
+/* The loss scale of the next backward. A resumed run needs it. */
 struct weft_loss_scale weft_exec_loss_scale(const struct weft_exec *exec);
 void weft_exec_set_loss_scale(struct weft_exec *exec, struct weft_loss_scale scale);
-/* The step after which all moments were 0, where it was not the run's beginning: AdamW and LAMB
- * correct their bias by the steps since. */
+/* Sets the step after which all moments were 0, if that was not the run's beginning. AdamW and LAMB
+ * correct their bias by the steps since then. */
 void weft_exec_set_moments_began(struct weft_exec *exec, int64_t step);
 
-/* 128 bits of all parameters of the model, independent of who owns them: each element of each
- * tensor hashed with its name and index, added up over ranks. Collective. Equal only if every
- * parameter has the same bits. Call it after settle. */
+/* Collective; call it after settle. A hash of 128 bits of all parameters, the same for every
+ * sharding. It is the sum over ranks of a hash of each element with its tensor's name and index.
+ * Equal hashes mean that every parameter has the same bits. */
 WEFT_MUST_USE enum weft_status weft_exec_fingerprint(struct weft_exec *exec, struct weft_hash *out,
                                                      struct weft_error *err);
 
-/* The loss of one micro-batch, summed over this rank's rows, with the parameters as they are, and
- * no more: nothing that the next step reads is changed. Collective; call it after settle. */
+/* Collective; call it after settle. The loss of one micro-batch, summed over this rank's rows. The
+ * next step is not affected. */
 WEFT_MUST_USE enum weft_status weft_exec_evaluate(struct weft_exec *exec, const void *input,
                                                   const int32_t *targets, double *loss,
                                                   struct weft_error *err);
 
 struct weft_culprit {
-    bool recovered;        /* the step was run again, and all was finite then */
-    bool known;            /* a layer wrote what is not finite; the rest is not set else */
-    int32_t rank, n_ranks; /* the first of those that were the first to go wrong */
+    bool recovered; /* the step ran again and was finite */
+    bool known;     /* a layer wrote a number that is not finite; otherwise the rest is not set */
+    int32_t rank, n_ranks; /* the first rank that went wrong there, and how many did */
     int32_t layer;
     bool backward;
 };
 
-/* Finds the first layer that wrote a number that is not finite, and the ranks on which it did,
- * after a step whose result was not finite. With clipping the step is run once more for it;
- * without, every step of the run was looked at. Collective, right after that step, with its inputs.
- */
+/* Collective. Finds the first layer that wrote a number that is not finite, and the ranks on which
+ * it did. Call it right after a step that was not finite, with its inputs. A rotated period has
+ * looked at every step; otherwise the step is run once more. */
 WEFT_MUST_USE enum weft_status weft_exec_find_culprit(struct weft_exec *exec,
                                                       const struct weft_step_inputs *inputs,
                                                       struct weft_culprit *out,
                                                       struct weft_error *err);
-/* "rank 1, in the forward pass of layer h.2", nothing when it is not known. */
+/* Adds "rank 1, in the forward pass of layer h.2", or nothing if the culprit is not known. */
 void weft_exec_describe_culprit(const struct weft_exec *exec, const struct weft_culprit *culprit,
                                 struct weft_text *out);
 
-/* Compares what ranks hold alike. Collective, behind step `step`. WEFT_E_NUMERIC naming the unit,
- * and the ranks that are outside the largest group that agrees. */
+/* Collective, after step `step`. Compares replicas: parameters under dp and zero1, and state under
+ * dp. WEFT_E_NUMERIC names the unit and the ranks outside the largest group that agrees. */
 WEFT_MUST_USE enum weft_status weft_exec_compare_replicas(struct weft_exec *exec, int64_t step,
                                                           struct weft_error *err);
 
-/* For handlers of SIGSEGV (`is_mapped` false) and SIGBUS (true), in the thread that met it at the
- * address: true where that is one of the arena's. Then *out is the error that the process ends
- * with: it names step, instruction and layer, and the buffer with the byte behind its end, or of
- * what is dead. Takes no memory and no lock. */
+/* For handlers of SIGSEGV (`is_mapped` false) and SIGBUS (true), in the thread that faulted.
+ * Returns whether the address is in the arena. *out is then the error that ends the process. It
+ * names step, instruction and layer, and the nearest buffer with the byte after its end or in dead
+ * memory. Takes no memory and no lock. */
 bool weft_exec_tell_trespass(const struct weft_exec *exec, const void *address, bool is_mapped,
                              struct weft_error *out);
 
-/* Bytes of the ring of a disk that are in memory now; 0 without one. */
+/* Bytes of the disk's ring that are in memory now; 0 without a disk. */
 int64_t weft_exec_ring_bytes(const struct weft_exec *exec);
 
-/* Bytes that this rank keeps in a tier outside its arena. Of the host: its pages that are in memory
- * now, and the ring of a disk where the plan counts it there. Of a disk: the file. Of the device:
- * the ring, where the plan counts it there. Takes no memory. */
+/* Bytes that this rank keeps in a tier outside its arena. Host: pages that are in memory now, and
+ * the ring if the plan counts it there. Disk: the file. Device: the ring if the plan counts it
+ * there. Takes no memory. */
 int64_t weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home);
 
-/* Bytes of all pages that were ever touched (found by pattern) with poison on; otherwise the
- * planned bytes. After a settle. */
+/* With poison, bytes of all pages that were ever touched, found by pattern. Otherwise the planned
+ * bytes. Call it after settle. */
 WEFT_MUST_USE enum weft_status weft_exec_touched_bytes(struct weft_exec *exec, int64_t *bytes,
                                                        struct weft_error *err);
 
-/* Threads of updates on the host: cluster.host.threads, or the rank's cores less those of compute
- * and copies. */
+/* Threads that update on the host: cluster.host.threads, or the cores that compute and copies
+ * leave; at least 1. */
 int32_t weft_exec_update_threads(const struct weft_config *config);
 
 #endif

@@ -1,4 +1,4 @@
-/* Failures that a test asked for, as tasks of the stream that the instruction runs on. */
+/* Failures for tests, as tasks of the instruction's stream. */
 #include <signal.h>
 #include <string.h>
 
@@ -17,10 +17,11 @@ static enum weft_status strike(struct weft_stream *stream, const void *argument,
     return weft_fail(err, WEFT_E_INTERNAL, "failed as WEFT_FAILPOINT asks");
 }
 
-/* In what the instruction writes; or else the loss. */
+/* Writes NaN to the instruction's result, or to the loss if it has none. */
 static void push_nan(struct weft_exec *exec, const struct exec_bound *bound)
 {
-    static const struct weft_range element = {0, sizeof(float)}; /* in 16 bits, two */
+    static const struct weft_range element = {
+        0, sizeof(float)}; /* one number of 32 bits, or two of 16 */
     static const struct weft_range loss = {0, sizeof(double)};
     const struct weft_nn_call *call = bound->with.layer.call;
     void *at = bound->op == WEFT_OP_FORWARD ? call->output : NULL;
@@ -30,7 +31,7 @@ static void push_nan(struct weft_exec *exec, const struct exec_bound *bound)
                     at != NULL ? &element : &loss, 1, 0xff);
 }
 
-/* One byte behind the first buffer that the instruction writes. */
+/* Writes the byte after the first buffer that the instruction writes. */
 static void push_overrun(struct weft_exec *exec, int32_t i)
 {
     static const struct weft_range one = {0, 1};
@@ -56,7 +57,7 @@ static bool lives_at(const struct weft_buffer *buffer, int32_t slot)
     return false;
 }
 
-/* A byte of the first buffer that has pages of its own and is dead. */
+/* Reads a byte of the first dead buffer with pages of its own. */
 static void push_stale(struct weft_exec *exec, int32_t i)
 {
     const struct weft_program *program = exec->options.program;
@@ -70,12 +71,13 @@ static void push_stale(struct weft_exec *exec, int32_t i)
     }
 }
 
-/* Before (`behind` false) or behind instruction i. */
+/* A NaN comes after the instruction's work, other failures before it. A failpoint without an index
+ * strikes once a step. */
 void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind)
 {
     const struct weft_failpoint *point = exec->options.failpoint;
     if (point == NULL || point->failure == WEFT_FAILURE_NONE) return;
-    /* What a settle ends would have been the next step's. */
+    /* A settle does updates of the next step. */
     int64_t step = exec->inputs == NULL ? exec->last_step + 1 : exec->inputs->step;
     const struct weft_instruction *at = &exec->options.program->instructions[i];
     const struct exec_bound *bound = &exec->bound[i];

@@ -2,7 +2,7 @@
 
 #include "runtime/exec/parts.h"
 
-/* What is of a master that is away: put where the record is summed, and hashed there. */
+/* Hashes a chunk of an offloaded master in the buffer of the record's sum. */
 static enum weft_status hash_chunk(struct weft_exec *exec, const struct exec_chunk *chunk,
                                    struct weft_error *err)
 {
@@ -21,7 +21,7 @@ static enum weft_status hash_chunk(struct weft_exec *exec, const struct exec_chu
     return weft_stream_synchronise(stream, err);
 }
 
-/* Hashes what this rank owns. */
+/* Hashes the pieces that this rank owns. */
 static enum weft_status hash_own(struct weft_exec *exec, struct weft_hash *out,
                                  struct weft_error *err)
 {

@@ -15,10 +15,10 @@ struct exec_host {
     const struct weft_exec *exec;
     struct weft_tier *tier;
     struct weft_copier *copier; /* NULL: the device copies by itself */
-    bool pinned;                /* the tier */
+    bool pinned;                /* the tier is */
     int64_t pages;
-    unsigned char *saved; /* what layers saved, as the program says where; NULL: nothing */
-    struct weft_memory_span (*units)[EXEC_HOST_PARTS]; /* by unit */
+    unsigned char *saved; /* saved activations, by the program's saved_at; NULL: none */
+    struct weft_memory_span (*units)[EXEC_HOST_PARTS]; /* [n_units] */
     int64_t copied_bytes[WEFT_COPY_DIRECTIONS];
     bool warned;
 };
@@ -28,7 +28,7 @@ static int64_t pages_of(int64_t bytes)
     return (bytes + WEFT_HOST_PAGE_BYTES - 1) / WEFT_HOST_PAGE_BYTES;
 }
 
-/* Bytes of a part that the unit has there; 0: none. */
+/* Bytes of a unit's part on the host; 0: none. */
 static int64_t bytes_there(const struct exec_unit *unit, int part)
 {
     const int64_t elements = unit->state_bytes.end / (int64_t)sizeof(float);
@@ -51,7 +51,7 @@ static enum weft_status take_pages(struct exec_host *host, const struct exec_uni
                            &n, err);
 }
 
-/* All that layers save is one stretch, as nothing was taken before it. */
+/* Nothing was taken before the saved activations, so they are one stretch. */
 static enum weft_status take_saved(struct exec_host *host, struct weft_error *err)
 {
     const int64_t bytes = host->exec->options.program->host_bytes;
@@ -65,8 +65,7 @@ static enum weft_status take_saved(struct exec_host *host, struct weft_error *er
     return WEFT_OK;
 }
 
-/* A link that is emulated paces copies by the wall clock; a virtual one passes their time itself.
- */
+/* An emulated link paces copies by the wall clock. With a virtual clock the stream advances. */
 static struct weft_copy_link link_of(const struct weft_exec *exec, const struct weft_link *link)
 {
     const bool wall = weft_device_clock(exec->options.device) == WEFT_CLOCK_WALL;
@@ -81,14 +80,14 @@ static enum weft_status create_copier(struct exec_host *host, struct weft_error 
     const struct weft_copier_options copies = {
         .links = {[WEFT_COPY_DOWN] = link_of(exec, &cluster->host.down),
                   [WEFT_COPY_UP] = link_of(exec, &cluster->host.up)},
-        .requests = 1, /* a stream waits for its own */
+        .requests = 1, /* a stream waits for its own copy */
         .spans = WEFT_STATE_COUNT,
         .timeout_ns = cluster->timeout_ns,
     };
     return weft_copier_create(&copies, &host->copier, err);
 }
 
-/* Once, in whole: it takes long, and what is pinned in parts can be copied in parts alone. */
+/* Pins the tier once and whole. Pinning is slow, and a copy cannot cross pinned parts. */
 static enum weft_status pin_tier(struct exec_host *host, struct weft_error *err)
 {
     const struct weft_exec *exec = host->exec;
@@ -97,7 +96,7 @@ static enum weft_status pin_tier(struct exec_host *host, struct weft_error *err)
     char bytes[WEFT_UNITS_TEXT_BYTES];
     WEFT_TRY(weft_arena_pin(exec->arena, memory, err));
     host->pinned = true;
-    if (exec->rank == 0) /* one tells for all */
+    if (exec->rank == 0) /* rank 0 logs for all */
         weft_log(WEFT_LOG_INFO, "the host's tier: %s a rank, pinned in %.2f s",
                  weft_units_show_bytes(memory.bytes, bytes),
                  (double)(weft_clock_now_ns() - begin_ns) / 1e9);
@@ -123,7 +122,7 @@ enum weft_status weft_exec_host_check_offers(const struct exec_host_offer *offer
         weft_units_show_bytes(least->available_bytes, most), least->limit);
 }
 
-/* All ranks look before any touches a page: one page too many ends one of them by a signal. */
+/* All ranks check before any touches a page: one page too many would end a rank by a signal. */
 static enum weft_status check_ranks(const struct exec_host *host, struct weft_error *err)
 {
     const struct weft_exec *exec = host->exec;

@@ -1,6 +1,6 @@
-/* What is in the host's memory: master and moments of a unit, and what a layer saved until its
- * backward, in pages of a tier, which are copied to the arena and back. Shared by the files of this
- * folder alone. */
+/* Bytes in the host's memory: master and moments of units, and saved activations until their
+ * backward. They lie in pages of a tier and are copied to the arena and back. Private to this
+ * folder. */
 #ifndef WEFT_RUNTIME_EXEC_HOST_H
 #define WEFT_RUNTIME_EXEC_HOST_H
 
@@ -14,30 +14,33 @@
 struct weft_exec;
 struct exec_host;
 
-/* What a rank takes of the host's memory, and what it sees that can be had before any is taken. */
+/* Bytes that a rank will take of the host's memory, and bytes available before any rank takes
+ * some. */
 struct exec_host_offer {
     int64_t bytes, available_bytes;
-    char limit[256]; /* what says so: weft_memory_available */
+    char limit[256]; /* name of the limit, by weft_memory_available */
 };
-/* WEFT_E_SYSTEM when ranks, which are on one machine, take more together than some rank sees. */
+/* Checks the bytes of all ranks, which share a machine. WEFT_E_SYSTEM if their sum exceeds the
+ * least available bytes that a rank sees. */
 WEFT_MUST_USE enum weft_status weft_exec_host_check_offers(const struct exec_host_offer *offers,
                                                            int32_t n, struct weft_error *err);
 
-/* Reserves the memory, if the program has units or layers of which something is there; else *out
- * stays NULL. Units must be filled. It is pinned for a device that copies by itself, and the log
- * says how long that took. WEFT_E_DATA without cluster.host; the errors of weft_tier_create,
- * weft_arena_pin and weft_copier_create. */
+/* Collective. Reserves the memory if the program keeps state or saved activations there; otherwise
+ * *out stays NULL. The executor's units must be filled. A device that copies by itself gets the
+ * memory pinned, and the log tells the time. WEFT_E_DATA without cluster.host, WEFT_E_SYSTEM if
+ * memory is short. Other errors are those of weft_tier_create, weft_arena_pin and
+ * weft_copier_create. */
 WEFT_MUST_USE enum weft_status weft_exec_host_create(const struct weft_exec *exec,
                                                      struct exec_host **out,
                                                      struct weft_error *err);
-void weft_exec_host_destroy(struct exec_host *host); /* streams are idle; accepts NULL */
+void weft_exec_host_destroy(struct exec_host *host); /* streams must be idle; accepts NULL */
 
-/* Work of the stream of copies up, or down: all state of a unit to where it is in the arena (`nn`),
- * or from there, as one block. */
+/* Queues one copy of a unit's whole state between the host and the arena (addresses in `nn`). */
 void weft_exec_push_copy(struct weft_exec *exec, struct weft_stream *stream,
                          enum weft_copy_direction direction, const struct exec_unit *unit);
 
-/* What a layer saved, in the arena; the same of it, to its place there or from it. */
+/* A layer's saved activations in the arena. weft_exec_push_saved queues their copy to or from the
+ * layer's place on the host. */
 struct exec_saved {
     unsigned char *at;
     int64_t bytes;
@@ -46,9 +49,9 @@ struct exec_saved {
 void weft_exec_push_saved(struct weft_exec *exec, struct weft_stream *stream,
                           enum weft_copy_direction direction, const struct exec_saved *saved);
 
-/* What is there of a unit; states have their number. Of one that is updated there all, but for
- * moments that its optimizer has not, and parameters where the device computes in f32: then the
- * master's are those. */
+/* Parts of a unit on the host; states keep their numbers. A unit with updates on the host has all
+ * parts, with two exceptions. Its optimizer may lack moments. If the device computes in f32, the
+ * master serves as parameters. */
 enum exec_host_part {
     EXEC_HOST_MASTER = WEFT_STATE_PARAMETER,
     EXEC_HOST_MOMENT1 = WEFT_STATE_MOMENT1,
@@ -59,25 +62,26 @@ enum exec_host_part {
 };
 struct weft_memory_span weft_exec_host_part(const struct exec_host *host, int32_t unit,
                                             enum exec_host_part part); /* 0 bytes: none */
-/* Work of a stream of copies: bytes of the arena, to or from as many there. */
+/* Queues a copy of there.bytes between the arena and the host. */
 void weft_exec_push_host_copy(struct weft_exec *exec, struct weft_stream *stream,
                               enum weft_copy_direction direction, void *at,
                               struct weft_memory_span there);
 
-/* Elements of a unit whose state is there, between steps. */
+/* Copy elements of a unit with state on the host, between steps. */
 void weft_exec_host_read(const struct exec_host *host, const struct exec_elements *elements,
                          float *out);
 void weft_exec_host_write(struct exec_host *host, const struct exec_elements *elements,
                           const float *values);
 
-/* Every byte becomes 0. */
+/* Zeroes every part of every unit; accepts NULL. */
 void weft_exec_host_clear(struct exec_host *host);
-/* Bytes that are reserved, and those that were copied in a direction so far; of NULL, 0. */
+/* Bytes reserved; 0 for NULL. */
 int64_t weft_exec_host_bytes(const struct exec_host *host);
 /* Bytes of them in memory now; 0 for NULL. */
 int64_t weft_exec_host_resident_bytes(const struct exec_host *host);
+/* Bytes copied in that direction so far; 0 for NULL. */
 int64_t weft_exec_host_copied(const struct exec_host *host, enum weft_copy_direction direction);
-/* Warns, once, if the system has swapped some of it out. Behind the first step. */
+/* Warns once if the system has swapped out some of it. Call it after the first step. */
 void weft_exec_host_warn(struct exec_host *host);
 
 #endif

@@ -8,7 +8,7 @@
 
 enum { MOST_THREADS = 64 };
 
-/* Elements [from, to) of a block. */
+/* Elements [from, to) of a unit's state, within one block. */
 struct share {
     const struct weft_exec *exec;
     const struct exec_there *there;
@@ -16,9 +16,9 @@ struct share {
 };
 
 struct exec_updater {
-    struct weft_service *service; /* NULL: the stream's own thread is enough */
-    int32_t threads;              /* the stream's included */
-    uint32_t stop;                /* as the device has it when a block's update begins */
+    struct weft_service *service; /* NULL: the stream's own thread works alone */
+    int32_t threads;              /* with the stream's own */
+    uint32_t stop;                /* the device's flag when a block's update begins */
 };
 
 static int64_t slice_of(const struct weft_exec *exec, const struct exec_unit *unit)
@@ -26,7 +26,7 @@ static int64_t slice_of(const struct weft_exec *exec, const struct exec_unit *un
     return exec->options.shards->units[unit->index].slice_elements;
 }
 
-/* The part of a piece that is within elements [from, to) of the unit's state; false: none is. */
+/* Cuts a piece to elements [from, to) of the unit's state; false if nothing is left. */
 static bool cut_piece(struct weft_nn_piece *piece, int64_t from, int64_t to)
 {
     const int64_t begin = piece->state_at > from ? piece->state_at : from;
@@ -163,7 +163,7 @@ void weft_exec_updater_destroy(struct exec_updater *updater)
 
 int32_t weft_exec_update_threads(const struct weft_config *config)
 {
-    enum { COPIES = WEFT_COPY_DIRECTIONS }; /* a thread each */
+    enum { COPIES = WEFT_COPY_DIRECTIONS }; /* one thread each */
     const struct weft_cluster *cluster = &config->cluster;
     int64_t threads = cluster->host.threads;
     if (threads == 0)
@@ -173,8 +173,8 @@ int32_t weft_exec_update_threads(const struct weft_config *config)
     return threads < 1 ? 1 : threads > MOST_THREADS ? MOST_THREADS : (int32_t)threads;
 }
 
-/* Nothing is updated when a rank has seen a gradient that is not finite, as on the device. The
- * block is cut at whole cache lines. */
+/* Like the device, updates nothing after a rank has found a gradient that is not finite. Shares are
+ * whole cache lines. */
 static enum weft_status update_block(struct weft_stream *stream, const void *argument,
                                      struct weft_error *err)
 {
@@ -222,8 +222,7 @@ void weft_exec_push_gradient_down(struct weft_exec *exec, struct weft_stream *st
         (struct weft_memory_span){part_at(exec, there, EXEC_HOST_GRADIENT) + from, bytes});
 }
 
-/* Where a block's part of this rank is in what stays of the unit's parameters, counted in slices.
- */
+/* Index of this rank's slice of a block in the unit's resident parameters. */
 static int64_t place_of(const struct weft_exec *exec, const struct exec_unit *unit, int64_t block)
 {
     return unit->resident ? block * exec->ranks + exec->rank : block;

@@ -3,27 +3,27 @@
 #include "program/lifetime.h"
 #include "runtime/exec/parts.h"
 
-/* One piece of a buffer. `left` counts the accesses of its present life that are not yet known to
- * be over. */
+/* A piece of a buffer. `left` counts accesses of its current life that may not be complete. */
 struct piece {
     bool persists, live;
-    int32_t accesses, left; /* in a period */
+    int32_t accesses, left; /* accesses: in a period */
     int64_t bytes;
     enum weft_category category;
 };
 
 struct exec_live {
     const struct weft_program *program;
-    int32_t *first_piece; /* by buffer */
+    int32_t *first_piece; /* [n_buffers] */
     struct piece *pieces;
-    int64_t bytes[WEFT_CATEGORY_COUNT]; /* now */
+    int64_t bytes[WEFT_CATEGORY_COUNT]; /* live now */
     int32_t slot;                       /* of the last MARK; -1 before the first */
-    int32_t awaited[WEFT_STREAM_COUNT]; /* of each: last that compute has waited for */
-    /* What lanes move by its slot, from whose start a plan counts their bytes. In the queue they
-     * may stand behind some that are launched later. */
-    int32_t *launched;       /* all of them */
-    int32_t *first_launched; /* by slot, and one more: in launched */
-    /* Instructions that have been issued and are not known to be over, oldest first. */
+    int32_t awaited[WEFT_STREAM_COUNT]; /* by stream: the last instruction that compute has waited
+                                           for */
+    /* Instructions of lanes by launch slot. A plan counts their bytes from that slot's start. In
+     * the queue they may come after instructions with later launches. */
+    int32_t *launched;       /* in order of slot */
+    int32_t *first_launched; /* [n_slots + 1]: start of each slot's list in `launched` */
+    /* Issued instructions that may not be complete, oldest first. */
     int32_t *running[WEFT_STREAM_COUNT];
     int32_t n_running[WEFT_STREAM_COUNT];
 };
@@ -53,7 +53,7 @@ static void count_access(struct exec_live *live, struct piece *piece, bool makes
     piece->accesses++;
 }
 
-/* A read of a piece that is not live reads what was left before the first period. */
+/* A read of a piece that is not live reads bytes from before the first period. */
 static void begin_access(struct exec_live *live, struct piece *piece, bool makes)
 {
     if (piece->live || !makes) return;
@@ -70,7 +70,7 @@ static void end_access(struct exec_live *live, struct piece *piece, bool makes)
     live->bytes[piece->category] -= piece->bytes;
 }
 
-/* The first `n` running instructions of a stream are over. */
+/* Completes the first `n` running instructions of a stream. */
 static void retire(struct exec_live *live, enum weft_stream_kind stream, int32_t n)
 {
     int32_t *running = live->running[stream];
@@ -90,7 +90,7 @@ static void await(struct exec_live *live, const struct weft_instruction *at)
     }
 }
 
-/* A stream's instructions end in order: those up to the one that was waited for. */
+/* Completes instructions up to the awaited one: a stream runs in order. */
 static void retire_awaited(struct exec_live *live, enum weft_stream_kind stream)
 {
     int32_t n = 0;
@@ -133,7 +133,7 @@ void weft_exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *
     live->running[stream][live->n_running[stream]++] = instruction;
 }
 
-/* The step has been synchronised: nothing runs any more. */
+/* The step was synchronised, so nothing runs any more. */
 void weft_exec_live_end(struct exec_live *live, int64_t *rows)
 {
     write_row(live, rows);
@@ -164,8 +164,8 @@ static enum weft_status allocate(struct exec_live *live, struct weft_error *err)
     return WEFT_OK;
 }
 
-/* Counts, then places: afterwards first_launched[s + 1] has moved from the start of slot s's list
- * to its end, which is the start of the next. */
+/* Counts, then places. Placing moves first_launched[s + 1] from the start of slot s's list to its
+ * end, which is the start of the next list. */
 static void list_launches(struct exec_live *live)
 {
     const struct weft_program *program = live->program;
@@ -183,7 +183,7 @@ static void list_launches(struct exec_live *live)
     }
 }
 
-/* Walks one period, after which what lives round the period's end is live as in every other. */
+/* Walks one period, so that pieces that live across its end are live as in later periods. */
 static void settle(struct exec_live *live)
 {
     live->bytes[WEFT_CATEGORY_BASE] = live->program->base_bytes;

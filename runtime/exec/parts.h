@@ -1,6 +1,6 @@
-/* The executor's insides, shared by the files of this folder alone. A bound instruction is one of
- * the program with everything looked up: streams, events, pointers, pieces, calls. It is made once,
- * when the executor is created, so that a step only hands it over. */
+/* Internals of the executor, private to this folder. A bound instruction has everything looked up:
+ * streams, events, pointers, pieces and calls. Binding happens once, at creation, so a step only
+ * issues work. */
 #ifndef WEFT_RUNTIME_EXEC_PARTS_H
 #define WEFT_RUNTIME_EXEC_PARTS_H
 
@@ -12,13 +12,13 @@
 #include "runtime/exec/poison.h"
 #include "runtime/exec/record.h"
 
-/* Where a micro-batch goes. */
+/* Destination of a micro-batch. */
 struct exec_batch {
     void *input, *targets;
     int32_t micro;
 };
 
-/* Words of the arena that ranks add up. */
+/* Words of the arena that ranks sum. */
 struct exec_agreement {
     int64_t from_offset, to_offset, words;
 };
@@ -28,7 +28,7 @@ struct exec_bound {
     int32_t slot;
     int64_t ns;
     struct weft_stream *stream;
-    struct weft_event *done; /* recorded after it; NULL when nobody on the other stream waits */
+    struct weft_event *done; /* recorded after it; NULL if no other stream waits */
     struct weft_event **waits;
     int32_t n_waits;
     bool carried;
@@ -37,7 +37,7 @@ struct exec_bound {
     union {
         struct {
             const struct weft_nn_call *call; /* FORWARD, BACKWARD */
-            const struct weft_nn_look *look; /* for what is not finite in what it writes */
+            const struct weft_nn_look *look; /* for numbers that are not finite */
         } layer;
         struct weft_comm_block block;    /* collectives */
         struct exec_agreement agreement; /* AGREE */
@@ -45,15 +45,15 @@ struct exec_bound {
         struct exec_saved saved;         /* SAVED_DOWN, SAVED_UP */
         const struct exec_there *there;  /* GRADIENT_DOWN, HOST_UPDATE, PARAMETERS_UP */
         struct {
-            const struct exec_unit *unit; /* MOMENTS, UPDATE, ZERO; NORM: of all units */
-            void *gradient;               /* ZERO: the full one */
+            const struct exec_unit *unit; /* MOMENTS, UPDATE, ZERO, copies; NORM: all units */
+            void *gradient;               /* ZERO: the full gradient */
         } unit;
     } with;
 };
 
-struct exec_live; /* live.c */
+struct exec_live; /* in live.c */
 
-/* The step whose gradients wait to be applied. */
+/* A step with gradients that are still to be applied. */
 struct exec_pending {
     bool valid;
     struct weft_optimizer optimizer;
@@ -64,44 +64,44 @@ struct weft_exec {
     struct weft_pool pool;
     int32_t rank, ranks;
     struct weft_arena *arena;
-    unsigned char *base; /* the arena's address, of the device's memory */
+    unsigned char *base; /* address of the arena's device memory */
     struct weft_stream *streams[WEFT_STREAM_COUNT];
-    struct weft_event **events; /* [n_instructions], NULL where there is none */
+    struct weft_event **events; /* [n_instructions]; NULL: no stream waits for it */
     struct exec_places places;
-    struct exec_bound *tables[EXEC_TABLES]; /* [n_instructions], for even and for odd periods */
-    struct exec_bound *bound;               /* that of the period under way */
-    int parity;                             /* its */
+    struct exec_bound *tables[EXEC_TABLES]; /* [n_instructions], for even and odd periods */
+    struct exec_bound *bound;               /* the table of the current period */
+    int parity;                             /* of the current period */
     struct weft_record *records;
-    struct exec_unit *units; /* [n_units], as in the first period */
+    struct exec_unit *units; /* [n_units], with addresses of the first period */
 
     int64_t input_bytes, target_bytes;
-    int64_t all_rows; /* of all micro-steps and ranks */
+    int64_t all_rows; /* over all micro-steps and ranks */
     unsigned char *record, *record_sum;
     unsigned char *own; /* struct exec_own */
     struct exec_mailbox mailbox;
     struct exec_away *away;       /* NULL: no state is on a disk */
-    struct exec_host *host;       /* NULL: nothing is in the host's memory */
-    struct exec_updater *updater; /* NULL: nothing is updated there */
+    struct exec_host *host;       /* NULL: nothing is on the host */
+    struct exec_updater *updater; /* NULL: nothing is updated on the host */
     struct exec_live *live;
-    /* [n_slots + 1], for even and for odd periods: before a period that follows no other, and by
-     * slot. NULL without poison. */
+    /* [n_slots + 1], for even and odd periods. Entry 0 comes before a period that follows no other;
+     * slot s has entry s + 1. NULL without poison. */
     struct exec_deaths *deaths[EXEC_TABLES];
     struct weft_ranges residents;
-    bool follows; /* what is issued next, the period that was issued last */
+    bool follows; /* the next issued period follows the last one */
 
-    const struct weft_step_inputs *inputs; /* of the step under way */
+    const struct weft_step_inputs *inputs; /* of the current step */
     struct exec_pending pending;
-    struct weft_nn_rule rule;     /* of updates */
-    struct weft_nn_step step;     /* as it is written to the arena */
-    uint64_t told_to_stop;        /* this rank: as it is written to the record */
-    struct weft_loss_scale scale; /* of the step under way, and then of the next */
+    struct weft_nn_rule rule;     /* for updates */
+    struct weft_nn_step step;     /* as written to the arena */
+    uint64_t told_to_stop;        /* this rank, as written to the record */
+    struct weft_loss_scale scale; /* of the current step, then of the next */
 
-    bool looks;            /* for what is not finite; in a rotated period always */
+    bool looks;            /* for numbers that are not finite; always in a rotated period */
     int64_t moments_began; /* step after which all moments were 0 */
-    int64_t periods;       /* begun */
-    int64_t last_step;     /* that was begun */
-    int64_t failed_step;   /* in which the failpoint struck last */
-    unsigned char stale;   /* that it read of what is dead */
+    int64_t periods;       /* begun so far */
+    int64_t last_step;     /* begun last */
+    int64_t failed_step;   /* in which the failpoint last struck */
+    unsigned char stale;   /* a failpoint's read of dead memory */
 };
 
 static inline enum weft_dtype exec_compute(const struct weft_exec *exec)
@@ -114,73 +114,76 @@ static inline enum weft_dtype exec_reduce(const struct weft_exec *exec)
     return (enum weft_dtype)exec->options.config->train.precision.reduce;
 }
 
-/* units.c: pieces, pointers and gaps of every unit. */
+/* units.c: fills pieces, pointers and gaps of every unit. */
 WEFT_MUST_USE enum weft_status weft_exec_units_fill(struct weft_exec *exec, struct weft_error *err);
 
 /* bind.c: fills exec->tables; events must exist. */
 WEFT_MUST_USE enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err);
 
-/* work.c: what is done beside layers and collectives, as work of the compute stream. */
+/* work.c: queue work other than layers and collectives on the compute stream. */
 void weft_exec_push_load(struct weft_exec *exec, const struct exec_batch *batch);
 void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit, void *gradient);
 void weft_exec_push_moments(struct weft_exec *exec, const struct exec_unit *unit);
 void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit);
 void weft_exec_push_norm(struct weft_exec *exec, const struct exec_unit *units);
-/* An empty record, for what is added to it. */
+/* Clears the words of the record that ranks sum. */
 void weft_exec_push_record(struct weft_exec *exec, struct weft_stream *stream);
-/* What a part of a unit adds to the record's norm, as work of any one stream at a time. */
+/* Adds a part of a unit to the record's norm. Only one stream may do this at a time. */
 void weft_exec_push_norm_of(struct weft_exec *exec, struct weft_stream *stream, int32_t unit,
                             const struct weft_nn_unit *part);
 void weft_exec_push_finish(struct weft_exec *exec);
-/* Scalars of the update to come, and of backward, to the arena. */
+/* Copies the scalars of the next update and of backward to the arena. */
 void weft_exec_push_step(struct weft_exec *exec);
-/* Copies struct exec_own to the mailbox. */
+/* Copies this rank's own words to the mailbox. */
 void weft_exec_push_own(struct weft_exec *exec);
-/* Nothing was found that is not finite. */
+/* Resets first_bad: nothing was found. */
 void weft_exec_push_forget(struct weft_exec *exec);
-/* What FINISH left in the mailbox, as a result. */
+/* The step's result, from the words that FINISH left in the mailbox. */
 struct weft_step_result weft_exec_finish(const struct weft_exec *exec);
 
-/* live.c: counts live bytes while a step is issued. A piece becomes live with the first write of
- * it that is launched and dies with the MARK from which on all its accesses are over. */
+/* live.c: counts live bytes while a step is issued. A piece lives from the launch of its first
+ * write to the MARK after which all its accesses are complete. */
 WEFT_MUST_USE enum weft_status weft_exec_live_create(const struct weft_program *program,
                                                      struct exec_live **out,
                                                      struct weft_error *err);
 void weft_exec_live_destroy(struct exec_live *live);
-/* Called for every instruction of a step in issue order; `rows` as in weft_trace, may be NULL. */
+/* Call it for each instruction of a step, in issue order. `rows` are those of weft_trace, or
+ * NULL. */
 void weft_exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *rows);
-/* Called when a step has been issued: the last slot's row. */
+/* Call it after a step was issued: it writes the last slot's row. */
 void weft_exec_live_end(struct exec_live *live, int64_t *rows);
 
-/* exec.c: what is issued next is of the next period, whether that will count as one or not. */
+/* exec.c: prepares the tables of the next period. A settle and an evaluation need this too. */
 void weft_exec_turn(struct weft_exec *exec);
-/* exec.c: puts instruction i on its stream; waits for both streams. One that does not `work` keeps
- * its place in the order all the same: others may wait for it because of what is ahead of it. */
+/* exec.c: puts instruction i on its stream, after its waits. Without `works` it does no work but
+ * keeps its place: others may wait for it because of instructions before it. */
 void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works);
+/* Waits for all streams. Returns the error that caused the others. */
 WEFT_MUST_USE enum weft_status weft_exec_synchronise(struct weft_exec *exec,
                                                      struct weft_error *err);
 
-/* trespass.c: no instruction has begun; while no stream works. */
+/* trespass.c: clears all stamps, as if no instruction had begun. No stream may work. */
 void weft_exec_forget_stamps(struct weft_exec *exec);
-/* failure.c: what a failpoint asks for, before or behind instruction i. */
+/* failure.c: queues the failure that a failpoint asks for, before or after instruction i. */
 void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind);
-/* culprit.c. In a rotated period, of what the mailbox says: some rank has seen a gradient of the
- * step that is applied that is not finite, or would not be when added up. The same on all ranks. */
+/* culprit.c: whether some rank has found a bad gradient of the applied step, alone or in the sum;
+ * always false unless the period is rotated. `stop` comes from the mailbox. The same on all
+ * ranks. */
 static inline bool weft_exec_is_bad(const struct weft_exec *exec, uint32_t stop)
 {
     return exec->options.program->period.rotated && stop != 0;
 }
-/* Binds a look at what the call writes; NULL there when memory is short. */
+/* Binds a look at the call's results; NULL if memory is short. */
 const struct weft_nn_look *weft_exec_bind_look(struct weft_exec *exec,
                                                const struct weft_nn_call *call, bool backward);
-/* While exec->looks, a look at what instruction i wrote. */
+/* Queues a look at the results of instruction i, if exec->looks. */
 void weft_exec_push_look(struct weft_exec *exec, int32_t i);
-/* Collective: what ranks have seen, without another step. */
+/* Collective: compares the findings of all ranks, without another step. */
 WEFT_MUST_USE enum weft_status weft_exec_compare_looks(struct weft_exec *exec,
                                                        struct weft_culprit *out,
                                                        struct weft_error *err);
 
-/* priority.c: asks the system to run the channel before compute where they share a core. */
+/* priority.c: asks the system to run the channel before compute on a shared core. */
 void weft_exec_prefer_channel(struct weft_exec *exec);
 
 #endif

@@ -1,13 +1,13 @@
-/* What nobody holds is poisoned: at the start of every slot what died with the one before gets the
- * pattern, and pages on which nobody is are closed. Margins are the bytes beside a buffer that its
- * pages have too; whoever wrote there has left its buffer. */
+/* Dead memory is poisoned. At the start of every slot, bytes that died with the slot before get the
+ * pattern, and pages without a live buffer are closed. A buffer's margins are the unused bytes of
+ * its pages before and after it. A write to a margin shows that a kernel left its buffer. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "program/lifetime.h"
 #include "runtime/exec/parts.h"
 
-/* Whether a piece lives in a slot of a period of this parity, and in which table. */
+/* Whether a piece lives in a slot of a period of this parity; *table is its table. */
 static bool lives_in(const struct exec_places *places, int32_t b, int32_t p, int parity,
                      int32_t slot, int *table)
 {
@@ -29,7 +29,7 @@ static struct weft_range piece_range(const struct exec_places *places, int32_t b
     return (struct weft_range){begin, begin + bytes};
 }
 
-/* Makes of bytes the pages that they lie on, and joins them. Returns how many ranges are left. */
+/* Widens ranges to whole pages and joins them. Returns the number left. */
 static int32_t widen_to_pages(struct weft_range *ranges, int32_t n, int64_t page_bytes)
 {
     for (int32_t i = 0; i < n; i++) {
@@ -39,7 +39,8 @@ static int32_t widen_to_pages(struct weft_range *ranges, int32_t n, int64_t page
     return weft_exec_join_ranges(ranges, n);
 }
 
-/* Bytes of `from` that are not in `taken`, both sorted and joined. Room for n_from + n_taken. */
+/* Writes `from` without `taken` to `out`, which has room for n_from + n_taken. Both are sorted and
+ * joined. Returns the number of ranges. */
 static int32_t subtract(const struct weft_range *from, int32_t n_from,
                         const struct weft_range *taken, int32_t n_taken, struct weft_range *out)
 {
@@ -57,16 +58,16 @@ static int32_t subtract(const struct weft_range *from, int32_t n_from,
     return n;
 }
 
-/* Ranges of pieces while a turn is made, with room for all in all tables, and for what is
- * subtracted. */
+/* Ranges of pieces while a turn is made. Each list has room for all pieces in all tables, twice
+ * because of subtraction. */
 struct scratch {
     struct weft_exec *exec;
     struct weft_range *dead, *born, *live, *left, *margins;
-    int32_t *owners; /* of margins */
+    int32_t *owners; /* by margin: its buffer */
     int32_t n_dead, n_born, n_live, n_margins;
 };
 
-/* Bytes that belong to a buffer, or to nobody, behind its last piece and before its first. */
+/* Adds the bytes before a buffer's first piece and after its last that no other buffer uses. */
 static void add_margins(struct scratch *scratch, int32_t b, int32_t p, int table)
 {
     const struct exec_places *places = &scratch->exec->places;
@@ -102,8 +103,8 @@ static void add_live(struct scratch *scratch, int32_t b, int32_t p, int table, b
     if (born) scratch->born[scratch->n_born++] = range;
 }
 
-/* A piece at the start of a slot: what lived in the one before and does not live now is dead; what
- * lives now and did not is born. */
+/* Sorts a piece at the start of a slot. It is dead if it lived in the slot before and does not live
+ * now. It is born if it lives now and did not live before. */
 static void place_piece(struct scratch *scratch, int32_t b, int32_t p, int parity, int32_t slot)
 {
     const struct exec_places *places = &scratch->exec->places;
@@ -117,8 +118,8 @@ static void place_piece(struct scratch *scratch, int32_t b, int32_t p, int parit
     if (lives) add_live(scratch, b, p, now_table, !same);
 }
 
-/* A piece before a period that follows no other: what comes and goes is dead, in all tables, but
- * for what would live at the last one's end. */
+/* Sorts a piece before a period that follows no other. Pieces that do not persist are dead in all
+ * tables, unless they would live at the last period's end. */
 static void bury_piece(struct scratch *scratch, int32_t b, int32_t p, int parity)
 {
     const struct exec_places *places = &scratch->exec->places;
@@ -168,7 +169,7 @@ static enum weft_status keep_turn(struct scratch *scratch, struct exec_deaths *o
     return keep_ranges(exec, scratch->left, n, &turn->closed_pages, err);
 }
 
-/* A slot of a period, or with slot -1 what comes before its first. */
+/* Makes the turn of a slot, or with slot -1 the turn before the first slot. */
 static enum weft_status make_turn(struct scratch *scratch, int parity, int32_t slot,
                                   struct exec_deaths *out, struct weft_error *err)
 {
@@ -198,7 +199,7 @@ static enum weft_status make_turns(struct scratch *scratch, struct weft_error *e
     return WEFT_OK;
 }
 
-/* What stays: looked through for pages that were touched. */
+/* Lists persistent buffers, which are searched for touched pages. */
 static enum weft_status list_residents(struct scratch *scratch, struct weft_error *err)
 {
     const struct weft_program *program = scratch->exec->options.program;

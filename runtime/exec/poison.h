@@ -1,5 +1,5 @@
-/* Poison: who holds which memory from when on, so that what is read of a dead buffer is a pattern,
- * and what is written beside one is seen. Shared by the files of this folder alone. */
+/* Poison tracks the owner of memory by slot. A read of a dead buffer gives a pattern, and a write
+ * next to a live buffer is found. Private to this folder. */
 #ifndef WEFT_RUNTIME_EXEC_POISON_H
 #define WEFT_RUNTIME_EXEC_POISON_H
 
@@ -11,29 +11,32 @@
 
 struct weft_exec;
 
-/* Who holds the memory from the start of a slot on. */
+/* Changes of ownership at the start of a slot. */
 struct exec_deaths {
     struct weft_arena_turn turn;
-    int32_t *owners; /* by margin: the buffer beside which it lies */
-    int32_t margin;  /* that somebody wrote to; -1: none */
+    int32_t *owners; /* by margin: the buffer next to it */
+    int32_t margin;  /* a margin that was written; -1: none */
 };
 
+/* Computes the turns of all slots and begins to watch the arena. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_exec_poison_create(struct weft_exec *exec,
                                                        struct weft_error *err);
+/* Queues the turn of a slot; nothing without poison. */
 void weft_exec_poison_push(struct weft_exec *exec, int32_t slot);
-/* Before the first slot of what is issued: where it follows no period, nothing lives but what
- * stays. */
+/* Call it before the first slot is issued. If that follows no period, only persistent buffers
+ * live. */
 void weft_exec_poison_begin(struct weft_exec *exec);
-/* Behind a synchronise: WEFT_E_INTERNAL naming a buffer beside which somebody wrote. */
+/* Call it after a synchronise. WEFT_E_INTERNAL names the buffer next to a margin that was
+ * written. */
 WEFT_MUST_USE enum weft_status weft_exec_poison_check(struct weft_exec *exec,
                                                       struct weft_error *err);
-/* "saved of layer h.2", also in parts, for signal handlers. */
+/* "saved of layer h.2", in parts, since signal handlers cannot join text. */
 struct weft_buffer_name {
-    const char *kind, *of, *owner; /* owner is NULL of what is no layer's and no unit's */
+    const char *kind, *of, *owner; /* owner: NULL if no layer or unit owns it */
 };
 struct weft_buffer_name weft_exec_name_buffer(const struct weft_exec *exec, int32_t b);
 void weft_exec_describe_buffer(const struct weft_exec *exec, int32_t b, struct weft_text *out);
-/* Opens the whole arena again; before the streams are destroyed. */
+/* Opens the whole arena again. Call it before the streams are destroyed. */
 void weft_exec_poison_destroy(struct weft_exec *exec);
 
 #endif

@@ -1,6 +1,6 @@
-/* Precision is in which dtypes a run computes, reduces and accumulates, and, for f16, the loss
- * scale: the factor of the loss that keeps small gradients from becoming 0. It changes only behind
- * the agreement of all ranks on what a step's gradients are, and is the same on all of them. */
+/* Precision: the dtypes of compute, reduction and accumulation, and for f16 the loss scale. The
+ * scale multiplies the loss, so that small gradients do not become 0. It changes only after all
+ * ranks have agreed on a step's gradients, so it is the same on all ranks. */
 #ifndef WEFT_RUNTIME_EXEC_PRECISION_H
 #define WEFT_RUNTIME_EXEC_PRECISION_H
 
@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "spec/config.h"
 
-/* WEFT_E_DATA for dtypes, or models in them, that the executor cannot train: what, and what would
+/* WEFT_E_DATA for dtypes that the executor cannot train with. The message names settings that
  * work. */
 WEFT_MUST_USE enum weft_status weft_precision_check(const struct weft_config *config,
                                                     struct weft_error *err);
@@ -18,15 +18,15 @@ WEFT_MUST_USE enum weft_status weft_precision_check(const struct weft_config *co
 #define WEFT_LOSS_SCALE_MOST 0x1p24
 
 struct weft_loss_scale {
-    double scale;       /* of the next backward; a power of two, 1 to the most. 1 but for f16 */
-    int64_t good_steps; /* with this scale, in a row */
+    double scale;       /* of the next backward: a power of two up to the most; 1 unless f16 */
+    int64_t good_steps; /* in a row with this scale */
 };
 
-/* At a run's start. */
+/* The scale at a run's start. */
 struct weft_loss_scale weft_loss_scale_first(const struct weft_train *train);
 
-/* Behind a step whose gradients, with this scale, were finite or not. False when they were not and
- * the scale cannot be smaller: the failure is not of the scale. In dtypes but f16 it stays 1. */
+/* Adapts the scale after a step with finite gradients or not. Returns false if they were not finite
+ * and a smaller scale cannot help. Without f16 the scale stays 1. */
 bool weft_loss_scale_next(struct weft_loss_scale *scale, const struct weft_train *train,
                           bool finite);
 

@@ -8,25 +8,25 @@
 
 #include "runtime/exec/parts.h"
 
-/* With as many ranks as cores the channel's thread shares a core with compute. It needs
- * microseconds of it at a time, but at once: a block that waits for its turn waits for a whole
- * layer, on all ranks. Measured with communication about equal to compute: all-fsdp takes 27 to 56
- * % more than predicted without this, 1 % with it. None of it needs privilege; where it is refused,
- * or an older kernel passes over the slice, only time is lost. */
+/* With as many ranks as cores, the channel's thread shares a core with compute. It needs
+ * microseconds at a time, but at once: a late block delays a whole layer on all ranks. Measured
+ * with communication about equal to compute, all-fsdp takes 27 to 56 % more than predicted without
+ * this, and 1 % with it. It works without a privilege. If the system refuses, or an older kernel
+ * ignores the slice, only time is lost. */
 enum {
-    COMPUTE_NICE = 5,          /* above the process's own */
+    COMPUTE_NICE = 5,          /* above the process's value */
     CHANNEL_NICE = -15,        /* below it */
-    CHANNEL_SLICE_NS = 100000, /* the least that Linux takes; 6.12 and later heed it */
+    CHANNEL_SLICE_NS = 100000, /* Linux's minimum; 6.12 and later use it */
     LEAST_NICE = -20,
     MOST_NICE = 19
 };
 
-/* A thread that asks for short slices runs at once when it wakes, unless it has just had more than
- * its part of the core: then it may wait for the next tick, up to 4 ms. A larger part needs a
- * privilege (root, CAP_SYS_NICE, or ulimit -e), so it is asked for by itself. Measured with ranks
- * bound to cores and communication about equal to compute: of 700 to 950 collectives of a step, 2
- * to 7 come more than 0.5 ms late without it and with short waits asleep
- * (runtime/comm/local_control.c), 1 or 2 with it and awake. */
+/* A thread with short slices runs at once when it wakes, unless it has just used more than its
+ * share of the core. Then it may wait for the next tick, up to 4 ms. A larger share needs a
+ * privilege (root, CAP_SYS_NICE or ulimit -e), so a second call asks for it. Measured with bound
+ * ranks and communication about equal to compute, over 700 to 950 collectives a step. Without the
+ * larger share, and with waits that sleep (runtime/comm/local_control.c), 2 to 7 are over 0.5 ms
+ * late. With the share and waits that stay awake, 1 or 2 are. */
 static enum weft_status take_short_slices(struct weft_stream *stream, const void *argument,
                                           struct weft_error *err)
 {
@@ -35,7 +35,7 @@ static enum weft_status take_short_slices(struct weft_stream *stream, const void
     (void)err;
     struct sched_attr attributes = {0};
     if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return WEFT_OK;
-    if (attributes.sched_policy != SCHED_NORMAL) return WEFT_OK; /* somebody chose otherwise */
+    if (attributes.sched_policy != SCHED_NORMAL) return WEFT_OK; /* the user chose a policy */
     attributes.sched_runtime = CHANNEL_SLICE_NS;
     (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
     attributes.sched_nice += CHANNEL_NICE;

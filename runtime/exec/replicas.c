@@ -1,12 +1,12 @@
-/* What ranks hold alike: parameters that stay in full (dp, zero1), and under dp the optimizer's
- * state. A rank whose memory or arithmetic is wrong shows here and nowhere else. */
+/* Replicas are bytes that all ranks have: parameters under dp and zero1, and the optimizer's state
+ * under dp. Only their comparison shows a rank with wrong memory or arithmetic. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "runtime/exec/parts.h"
 
-enum { HASHES = 256 }; /* units beyond share the last */
+enum { HASHES = 256 }; /* later units share the last */
 
 static void push_buffer(const struct weft_exec *exec, enum weft_buffer_kind kind, int32_t unit)
 {
@@ -28,7 +28,7 @@ static enum weft_status mix_chunk(struct weft_exec *exec, const struct exec_chun
     return weft_stream_synchronise(stream, err);
 }
 
-/* A unit's state, where it is. */
+/* Mixes a unit's state into the hash, from its location. */
 static enum weft_status push_state(struct weft_exec *exec, const struct exec_unit *unit,
                                    struct weft_error *err)
 {
@@ -52,7 +52,8 @@ static int32_t slot_of(int32_t unit)
     return unit < HASHES ? unit : HASHES - 1;
 }
 
-/* A hash is mixed where work is done, from what units that share it have left there. */
+/* Hashes the replicas of each unit. Mixing continues from the hash of earlier units in the same
+ * slot. */
 static enum weft_status hash_units(struct weft_exec *exec, uint64_t hashes[HASHES],
                                    struct weft_error *err)
 {
@@ -70,7 +71,7 @@ static enum weft_status hash_units(struct weft_exec *exec, uint64_t hashes[HASHE
     return weft_stream_synchronise(stream, err);
 }
 
-/* How many ranks hold in unit `u` what rank `rank` does. */
+/* Number of ranks with the same hash of unit `u` as rank `rank`. */
 static int32_t count_alike(const uint64_t *all, int32_t ranks, int32_t rank, int32_t u)
 {
     int32_t alike = 0;
@@ -79,7 +80,7 @@ static int32_t count_alike(const uint64_t *all, int32_t ranks, int32_t rank, int
     return alike;
 }
 
-/* The ranks outside the largest group that agrees; all of them when there is no largest. */
+/* Names the ranks outside the largest group that agrees, or all ranks if no group is largest. */
 static enum weft_status blame(const struct weft_exec *exec, const uint64_t *all, int32_t u,
                               struct weft_error *err)
 {
@@ -108,7 +109,7 @@ static enum weft_status blame(const struct weft_exec *exec, const uint64_t *all,
     return status;
 }
 
-/* Changes a bit of the first unit that stays in full, if a test asks for it. */
+/* Flips a bit of the first unit with resident parameters, if a failpoint asks for it. */
 static enum weft_status flip_bit(struct weft_exec *exec, int64_t step, struct weft_error *err)
 {
     struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];

@@ -12,11 +12,11 @@ enum { NARROW_ELEMENTS = 1 << 14 };
 struct weft_state_access {
     const struct weft_exec *exec;
     struct weft_stream *stream;
-    struct exec_window *window; /* NULL: nothing is away */
+    struct exec_window *window; /* NULL: no state is offloaded */
     uint16_t narrow[NARROW_ELEMENTS];
 };
 
-/* Where the elements of a piece are; false when there is no such state of the unit. */
+/* Finds the elements of a piece; false if the unit has no such state. */
 static bool find_piece(const struct weft_exec *exec, const struct exec_unit *of,
                        enum weft_state state, const struct weft_nn_piece *piece,
                        struct weft_state_piece *out)
@@ -87,7 +87,7 @@ void weft_exec_state_close(struct weft_state_access *access)
     free(access);
 }
 
-/* Elements of a piece that is away, by their place among those of its unit's state. */
+/* Elements of an offloaded piece, by their place in the unit's state. */
 static struct exec_elements elements_of(const struct weft_state_piece *piece, int64_t from,
                                         int64_t n)
 {
@@ -95,7 +95,7 @@ static struct exec_elements elements_of(const struct weft_state_piece *piece, in
                                   piece->at / (int64_t)sizeof(float) + from, n};
 }
 
-/* The address of an element that is in the arena. */
+/* Address of an element in the arena. */
 static void *element_of(const struct weft_state_access *access,
                         const struct weft_state_piece *piece, int64_t from)
 {
@@ -192,7 +192,7 @@ enum weft_status weft_exec_state_clear(struct weft_exec *exec, struct weft_error
     return exec->away == NULL ? WEFT_OK : weft_exec_away_clear(exec->away, err);
 }
 
-/* Parameters from a master that is away. */
+/* Rounds parameters from a chunk of an offloaded master. */
 static enum weft_status round_chunk(struct weft_exec *exec, const struct exec_chunk *chunk,
                                     struct weft_error *err)
 {
@@ -204,7 +204,7 @@ static enum weft_status round_chunk(struct weft_exec *exec, const struct exec_ch
     return weft_stream_synchronise(exec->streams[WEFT_STREAM_COMPUTE], err);
 }
 
-/* What the layers read follows from the masters. */
+/* Derives the parameters that layers read from the masters. */
 enum weft_status weft_exec_state_filled(struct weft_exec *exec, struct weft_error *err)
 {
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
@@ -217,7 +217,7 @@ enum weft_status weft_exec_state_filled(struct weft_exec *exec, struct weft_erro
         if (unit->there) weft_exec_push_rounded(exec, exec->streams[WEFT_STREAM_COMPUTE], unit);
     }
     WEFT_TRY(weft_exec_synchronise(exec, err));
-    /* No rank gathers what another has not yet written. */
+    /* No rank may gather before all ranks have written. */
     return weft_comm_exchange(exec->options.comm, NULL, 0, NULL, err);
 }
 
@@ -235,7 +235,8 @@ static struct weft_nn_initial initial_of(const struct weft_exec *exec, uint64_t 
                                     .to = exec->base + piece->at};
 }
 
-/* A piece that is away: made part by part where the record is summed, and carried away. */
+/* Makes an offloaded piece, chunk by chunk, in the buffer of the record's sum, and moves it to its
+ * location. */
 static enum weft_status initialise_away(struct weft_exec *exec, struct weft_nn_initial initial,
                                         const struct weft_state_piece *piece,
                                         struct weft_state_access *access, struct weft_error *err)

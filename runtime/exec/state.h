@@ -1,8 +1,8 @@
-/* State is all that a run goes on from: parameters (their fp32 values) and the optimizer's moments.
- * Frozen parameters have no master: in 16 bits they are their own values, rounded when written. It
- * is gone through piece by piece of whole tensors, between a settle and the next step: then nothing
- * waits to be applied, and a step that follows is as a first one. Elements are copied out and in,
- * from and to the arena, or wherever the piece is; nobody outside of this folder knows which. */
+/* State is everything that a run resumes from: fp32 parameters and the optimizer's moments. Frozen
+ * parameters have no master; in 16 bits they are rounded when written. Callers walk the state by
+ * pieces of whole tensors, between a settle and the next step. No gradients are pending then, and
+ * the next step works like a first one. The copy functions serve the arena and offloaded locations
+ * alike. */
 #ifndef WEFT_RUNTIME_EXEC_STATE_H
 #define WEFT_RUNTIME_EXEC_STATE_H
 
@@ -14,39 +14,38 @@
 #include "spec/model.h"
 
 struct weft_state_piece {
-    int32_t tensor; /* of the model */
+    int32_t tensor; /* index in the model */
     enum weft_state state;
     int64_t first, count; /* elements of the tensor */
     int32_t unit;
-    bool away;                /* not in the arena */
-    enum weft_dtype dtype;    /* that it is kept in; fp32 but for frozen parameters of 16 bits */
-    enum weft_dtype computed; /* that layers compute with */
-    int64_t at; /* bytes from the arena's beginning, or from that of the unit's state */
+    bool away;                /* offloaded: not in the arena */
+    enum weft_dtype dtype;    /* of storage: fp32 unless frozen in 16 bits */
+    enum weft_dtype computed; /* of compute */
+    int64_t at;               /* byte offset in the arena, or in the unit's offloaded state */
 };
 
-/* Zeroed but for `held`: false walks what this rank owns, so that over all ranks every element
- * comes once; true walks everything that has to be filled here, copies that other ranks have too
- * included. */
+/* Zero it except for `held`. False walks this rank's own pieces: over all ranks every element comes
+ * once. True walks every piece to fill here, with copies that other ranks have too. */
 struct weft_state_cursor {
     bool held;
     int32_t unit, state;
     int64_t piece;
 };
 
-/* False at the end. */
+/* Gives the next piece; false at the end. */
 bool weft_exec_state_next(const struct weft_exec *exec, struct weft_state_cursor *cursor,
                           struct weft_state_piece *out);
 
-/* A way for elements in and out: a stream of its own, so that a thread may read what a step that
- * another one has issued reads too. */
+/* Access to elements, with its own stream. So a thread may read state while a step of another
+ * thread reads it. */
 struct weft_state_access;
 WEFT_MUST_USE enum weft_status weft_exec_state_open(const struct weft_exec *exec,
                                                     struct weft_state_access **out,
                                                     struct weft_error *err);
 void weft_exec_state_close(struct weft_state_access *access); /* accepts NULL */
-/* Elements [from, from + n) of a piece; done when they return. A piece that is away is opened by
- * its first element and closed by its last one, which brings there what was written; so it is gone
- * through from the first on, and no other one in between. */
+/* Copy elements [from, from + n) of a piece, and wait. Walk an offloaded piece from its first
+ * element to its last, with no other piece in between. Its first element opens it, and its last one
+ * stores the writes. */
 WEFT_MUST_USE enum weft_status weft_exec_state_read(struct weft_state_access *access,
                                                     const struct weft_state_piece *piece,
                                                     int64_t from, int64_t n, float *out,
@@ -56,12 +55,12 @@ WEFT_MUST_USE enum weft_status weft_exec_state_write(struct weft_state_access *a
                                                      int64_t from, int64_t n, const float *values,
                                                      struct weft_error *err);
 
-/* Zeroes all of it, gaps and padding too. To be followed by filling every held piece, and then by
+/* Zeroes all state, with gaps and padding. Then fill every held piece and call
  * weft_exec_state_filled. */
 WEFT_MUST_USE enum weft_status weft_exec_state_clear(struct weft_exec *exec,
                                                      struct weft_error *err);
 
-/* Collective: all ranks have filled theirs, and training may begin. */
+/* Collective. Call it after this rank has filled its pieces. Training may then begin. */
 WEFT_MUST_USE enum weft_status weft_exec_state_filled(struct weft_exec *exec,
                                                       struct weft_error *err);
 

@@ -1,5 +1,5 @@
-/* A trespass is a touch of the arena where nobody may: behind a buffer's end, or where nothing
- * lives. It is told from a signal handler, so nothing here takes memory or a lock. */
+/* A trespass is an access to the arena outside live buffers: past a buffer's end, or in dead
+ * memory. A signal handler reports it, so nothing here takes memory or a lock. */
 #include <string.h>
 
 #include "program/lifetime.h"
@@ -86,7 +86,7 @@ struct weft_buffer_name weft_exec_name_buffer(const struct weft_exec *exec, int3
     return name;
 }
 
-/* The instruction that a stream is at, or -1: it has begun and has not ended. */
+/* The instruction that a stream executes: it has begun and not ended; -1: none. */
 static int32_t find_under_way(const struct weft_exec *exec, enum weft_stream_kind stream)
 {
     const struct weft_program *program = exec->options.program;
@@ -99,7 +99,7 @@ static int32_t find_under_way(const struct weft_exec *exec, enum weft_stream_kin
     return found;
 }
 
-/* A buffer, and how far from it an address is: 0 inside. */
+/* A buffer and its distance from an address; 0: inside. */
 struct nearest {
     int32_t buffer; /* -1: none */
     int64_t begin;
@@ -127,7 +127,7 @@ static struct nearest find_nearest(const struct weft_exec *exec, int64_t at)
     return nearest;
 }
 
-/* Among the buffers that the instruction was given. */
+/* The nearest of the instruction's operands. */
 static struct nearest find_given(const struct weft_exec *exec, int32_t i, int64_t at)
 {
     const struct weft_instruction *instruction = &exec->options.program->instructions[i];
@@ -140,8 +140,8 @@ static struct nearest find_given(const struct weft_exec *exec, int32_t i, int64_
     return nearest;
 }
 
-/* Who runs off a buffer's end gets to its last page's, and then to a guard of a page: what is so
- * near to a buffer of the instruction's is taken for that one's. */
+/* An overrun reaches the end of the buffer's last page, and then a guard page. So an address that
+ * is so near to an operand counts as that operand's. */
 static struct nearest find_buffer(const struct weft_exec *exec, int32_t i, int64_t at)
 {
     const struct nearest any = find_nearest(exec, at);
@@ -167,7 +167,7 @@ static void add_instruction(const struct weft_exec *exec, int32_t i, struct weft
     add_number(to, at->block);
 }
 
-/* "byte 1 behind the output of layer h.2" */
+/* "byte 1 of the output of layer h.2" */
 static void add_place(const struct weft_exec *exec, struct nearest nearest, int64_t at,
                       struct weft_error *to)
 {

@@ -21,7 +21,7 @@ static struct weft_nn_piece piece_of(const struct weft_exec *exec, const struct 
     };
 }
 
-/* All pieces of a unit for `rank` (-1: of everybody), in the pool; they are in order of tensors. */
+/* Lists all pieces of a unit for `rank` (-1: all ranks) in order of tensors, in the pool. */
 static enum weft_status list_pieces(struct weft_exec *exec, int32_t u, int64_t rank,
                                     const struct weft_nn_piece **pieces, int64_t *n_pieces,
                                     struct weft_error *err)
@@ -49,7 +49,7 @@ static enum weft_status list_pieces(struct weft_exec *exec, int32_t u, int64_t r
     return WEFT_OK;
 }
 
-/* What of the full gradient belongs to no tensor. */
+/* Lists bytes of the full gradient that belong to no tensor. */
 static enum weft_status list_gaps(struct weft_exec *exec, int32_t u, struct weft_error *err)
 {
     const struct weft_unit *unit = &exec->options.shards->units[u];
@@ -66,7 +66,7 @@ static enum weft_status list_gaps(struct weft_exec *exec, int32_t u, struct weft
     return WEFT_OK;
 }
 
-/* What belongs to training a unit; false when the program lacks a buffer of it. */
+/* Finds the buffers for training a unit; false if the program lacks one. */
 static bool find_training_buffers(const struct weft_exec *exec, int32_t u, struct exec_unit *out)
 {
     struct weft_nn_unit *nn = &out->nn;

@@ -1,5 +1,5 @@
-/* A unit as this rank holds it while a program runs: what work on it needs, and what kind of holder
- * this rank is. Shared by the files of this folder alone. */
+/* A unit on this rank while a program runs: the inputs of work on it, and this rank's part of it.
+ * Private to this folder. */
 #ifndef WEFT_RUNTIME_EXEC_UNITS_H
 #define WEFT_RUNTIME_EXEC_UNITS_H
 
@@ -12,24 +12,25 @@
 
 struct exec_unit {
     int32_t index;
-    /* If the unit is away, master and moments are there in a first period's update, and nobody's
-     * else. */
+    /* Addresses of the first period. Offloaded master and moments have them in that period's update
+     * only. */
     struct weft_nn_unit nn;
     bool trainable;
-    bool away; /* its home is not the device */
+    bool away; /* its location is not the device */
     enum weft_home home;
-    bool there; /* it is updated on the host: nothing of its state is ever in the arena */
-    bool states[WEFT_STATE_COUNT]; /* that it has, wherever; its parameters only with a master */
-    bool whole;    /* dp: gradient and state of all elements are here, and all are updated */
-    bool resident; /* dp, zero1: parameters stay in the full buffer; else in this rank's shard */
-    /* Everything that each address of nn begins: bytes from 0 on. */
+    bool there;                    /* updated on the host: its state is never in the arena */
+    bool states[WEFT_STATE_COUNT]; /* present, in any location; parameters only with a master */
+    bool whole;    /* dp: this rank has gradient and state of all elements, and updates all */
+    bool resident; /* dp, zero1: parameters stay in the full buffer; otherwise in this rank's shard
+                    */
+    /* Sizes of the memory at the addresses of nn, as ranges from 0. */
     struct weft_range parameter_bytes, state_bytes, norms_bytes;
-    struct weft_range *gaps; /* bytes of the full gradient between tensors, and padding */
+    struct weft_range *gaps; /* bytes of the full gradient that belong to no tensor */
     int32_t n_gaps;
 };
 
 struct weft_exec;
-/* Whether any unit's state is there. */
+/* Whether some unit's state has that location. */
 bool weft_exec_has_home(const struct weft_exec *exec, enum weft_home home);
 
 #endif

@@ -6,7 +6,7 @@
 
 struct exec_window {
     const struct weft_exec *exec;
-    struct exec_disk_window *disk; /* NULL: nothing is there */
+    struct exec_disk_window *disk; /* NULL: no state is on a disk */
 };
 
 unsigned char *weft_exec_state_at(const struct weft_nn_unit *unit, enum weft_state state)

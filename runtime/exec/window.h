@@ -1,5 +1,5 @@
-/* State that is away from the device, as the host reads and writes it between steps, whatever its
- * home. Shared by the files of this folder alone. */
+/* Windows: the host's access to offloaded state between steps, in any location. Private to this
+ * folder. */
 #ifndef WEFT_RUNTIME_EXEC_WINDOW_H
 #define WEFT_RUNTIME_EXEC_WINDOW_H
 
@@ -20,9 +20,9 @@ struct exec_elements {
     int64_t from, n;
 };
 
-/* There may be two at once: one thread opens and closes them, and uses each. What was written is
- * there once the window leaves: it does when elements elsewhere are asked for, or when it is told
- * to; and before a step is issued it must, for it does not see what steps do. */
+/* Two may be open at once. One thread opens, uses and closes them. A window stores its writes when
+ * it leaves a block: if other elements are asked for, or if told to. It must leave before a step is
+ * issued, because it does not see changes by steps. */
 struct exec_window;
 WEFT_MUST_USE enum weft_status weft_exec_window_open(const struct weft_exec *exec,
                                                      struct exec_window **out,
@@ -37,8 +37,7 @@ WEFT_MUST_USE enum weft_status weft_exec_window_write(struct exec_window *window
 WEFT_MUST_USE enum weft_status weft_exec_window_leave(struct exec_window *window,
                                                       struct weft_error *err);
 
-/* Elements of a piece of a unit's state that is away, [from, from + n) of it, as the host has them.
- */
+/* Elements [from, from + n) of an offloaded piece, with their values on the host. */
 struct exec_chunk {
     int32_t unit;
     const struct weft_nn_piece *piece;
@@ -47,8 +46,9 @@ struct exec_chunk {
 };
 typedef enum weft_status exec_chunk_fn(struct weft_exec *exec, const struct exec_chunk *chunk,
                                        struct weft_error *err);
-/* Calls `function` for all of a state: of what this rank renews, or of what it owns. A chunk has at
- * most EXEC_CHUNK elements, as many as the sum of the record, which nobody uses between steps. */
+/* Calls `function` for all chunks of an offloaded state: of pieces that this rank renews
+ * (`renewed`), or of its own pieces. A chunk has at most EXEC_CHUNK elements, the size of the
+ * record's sum, which is unused between steps. */
 enum { EXEC_CHUNK = WEFT_AGREE_BYTES / (int)sizeof(float) };
 WEFT_MUST_USE enum weft_status weft_exec_window_walk(struct weft_exec *exec,
                                                      const struct exec_unit *unit,
@@ -56,7 +56,7 @@ WEFT_MUST_USE enum weft_status weft_exec_window_walk(struct weft_exec *exec,
                                                      exec_chunk_fn *function,
                                                      struct weft_error *err);
 
-/* The buffer of a state that may be away, NULL where a unit has none. */
+/* Address of a state in the arena; NULL if the unit has none. */
 unsigned char *weft_exec_state_at(const struct weft_nn_unit *unit, enum weft_state state);
 
 #endif

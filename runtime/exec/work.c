@@ -7,7 +7,7 @@ static struct weft_stream *compute_of(const struct weft_exec *exec)
     return exec->streams[WEFT_STREAM_COMPUTE];
 }
 
-/* The address of a word of this rank's record. */
+/* Address of a word of this rank's record. */
 static void *word_of(const struct weft_exec *exec, int32_t word)
 {
     return exec->record + (int64_t)word * (int64_t)sizeof(uint64_t);
@@ -66,7 +66,7 @@ void weft_exec_push_record(struct weft_exec *exec, struct weft_stream *stream)
     weft_arena_fill(exec->arena, stream, exec->record, &sent, 1, 0);
 }
 
-/* Every element counts on the one rank that owns its slice, whatever the policy. */
+/* Under every policy, an element counts on the rank that owns its slice. */
 void weft_exec_push_norm_of(struct weft_exec *exec, struct weft_stream *stream, int32_t unit,
                             const struct weft_nn_unit *part)
 {
@@ -74,7 +74,7 @@ void weft_exec_push_norm_of(struct weft_exec *exec, struct weft_stream *stream, 
                      word_of(exec, unit_word(unit)));
 }
 
-/* What the host updates has been counted when it went down. */
+/* Units with updates on the host were counted on their way down. */
 void weft_exec_push_norm(struct weft_exec *exec, const struct exec_unit *units)
 {
     const struct weft_program *program = exec->options.program;
@@ -98,7 +98,7 @@ void weft_exec_push_finish(struct weft_exec *exec)
 
 void weft_exec_push_step(struct weft_exec *exec)
 {
-    const int64_t from = offsetof(struct weft_nn_step, adamw); /* behind stop, which is no scalar */
+    const int64_t from = offsetof(struct weft_nn_step, adamw); /* after stop, which is no scalar */
     exec->step.adamw = exec->pending.optimizer.adamw;
     exec->step.sgd = exec->pending.optimizer.sgd;
     exec->step.loss_scale = exec->scale.scale;
@@ -106,7 +106,7 @@ void weft_exec_push_step(struct weft_exec *exec)
                      (int64_t)sizeof exec->step - from);
 }
 
-/* Collectives may write the flag meanwhile, so it is read by itself. */
+/* Collectives may write the flag at the same time, so it is read separately. */
 void weft_exec_push_own(struct weft_exec *exec)
 {
     struct exec_mailbox *to = &exec->mailbox;

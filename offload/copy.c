@@ -11,12 +11,12 @@
 
 struct copy_request {
     int64_t bytes;
-    int32_t n_to, n_from; /* spans, which follow: those to copy to first */
+    int32_t n_to, n_from; /* spans after this struct, destinations first */
 };
 
 struct weft_copier {
     struct weft_copier_options options;
-    int64_t link_free_ns[WEFT_COPY_DIRECTIONS]; /* of the thread of each direction */
+    int64_t link_free_ns[WEFT_COPY_DIRECTIONS]; /* each is used by its direction's thread only */
     struct weft_service *service;
 };
 
@@ -41,7 +41,7 @@ static enum weft_status serve_copy(void *context, int32_t lane, void *request,
     int64_t *free_ns = &copier->link_free_ns[lane];
     if (*free_ns < begun_ns) *free_ns = begun_ns;
     *free_ns += weft_copy_link_ns(link, r->bytes);
-    prctl(PR_SET_TIMERSLACK, 1UL); /* of this thread, whose sleeps are to end on time */
+    prctl(PR_SET_TIMERSLACK, 1UL); /* for this thread: its sleeps must end on time */
     weft_clock_sleep_until_ns(*free_ns);
     return WEFT_OK;
 }

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-/* Below it a copy stays in the caches anyway. */
+/* A smaller copy stays in the caches anyway. */
 enum { PAST_CACHES_LEAST_BYTES = 256 << 10, LINE_BYTES = 64 };
 
 static bool always(void)
@@ -20,14 +20,14 @@ static void copy_plain(unsigned char *to, const unsigned char *from, int64_t byt
 }
 
 #if defined(__x86_64__)
-/* Bytes up to the next whole line of `to`, at most `bytes`. */
+/* Bytes before the first whole line of `to`, at most `bytes`. */
 static int64_t bytes_to_line(const unsigned char *to, int64_t bytes)
 {
     const int64_t head = (int64_t)(-(uintptr_t)to % LINE_BYTES);
     return head < bytes ? head : bytes;
 }
 
-/* Copies whole lines with a loop for them, and what stands before and behind them plainly. */
+/* Copies whole lines with a loop for lines, and the ends of the range plainly. */
 #define COPY_BY_LINES(name, isa, lines)                                                            \
     __attribute__((target(isa))) static void name(unsigned char *to, const unsigned char *from,    \
                                                   int64_t bytes)                                   \
@@ -82,7 +82,7 @@ static bool has_avx512(void)
 }
 #endif
 
-/* From the plain one to the widest. */
+/* From plain to widest. */
 const struct weft_copy_way weft_copy_ways[] = {
     {"plain", always, copy_plain},
 #if defined(__x86_64__)
@@ -104,7 +104,7 @@ const struct weft_copy_way *weft_copy_way_for(int64_t bytes)
 void weft_copy_spans(const struct weft_copy_way *way, const struct weft_memory_span *to,
                      const struct weft_memory_span *from, int32_t n_from)
 {
-    int64_t done = 0; /* of *to */
+    int64_t done = 0; /* within *to */
     for (int32_t i = 0; i < n_from; i++) {
         for (int64_t at = 0; at < from[i].bytes;) {
             while (done == to->bytes) {

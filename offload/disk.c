@@ -17,7 +17,7 @@ enum { PATH_BYTES = 4096, MOST_NAMES = 100 };
 enum file_system_kind { KIND_LOCAL, KIND_NETWORK, KIND_MEMORY, KIND_COPIES };
 
 static const struct file_system {
-    uint64_t number; /* linux/magic.h; some file systems are not in every version of it */
+    uint64_t number; /* from linux/magic.h, which lacks some in old versions */
     const char *name;
     enum file_system_kind kind;
 } file_systems[] = {
@@ -36,7 +36,7 @@ enum { FILE_SYSTEMS = sizeof file_systems / sizeof file_systems[0] };
 
 static const uint64_t btrfs_number = 0x9123683E;
 
-/* What the system refused, in a word of ours: the status and the advice. */
+/* Turns a refusal of the system into a status and advice. */
 static enum weft_status fail_open(const char *directory, int reason, struct weft_error *err)
 {
     struct rlimit limit;
@@ -78,7 +78,7 @@ static enum weft_status fail_open(const char *directory, int reason, struct weft
     }
 }
 
-/* Where the file system knows no file without a name: one whose name goes at once. Returns the
+/* For file systems without O_TMPFILE: makes a file and removes its name at once. Returns the
  * descriptor, or -1. */
 static int open_and_unlink(const struct weft_disk_calls *calls, const char *directory,
                            struct weft_error *err)
@@ -118,8 +118,8 @@ static int open_unnamed(const struct weft_disk_calls *calls, const char *directo
     do {
         fd = calls->open(calls->context, directory, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     } while (fd < 0 && errno == EINTR);
-    /* EISDIR is of a kernel, EOPNOTSUPP of a file system, that does not know O_TMPFILE; EINVAL of
-     * some network file systems. */
+    /* EISDIR is from a kernel, and EOPNOTSUPP from a file system, without O_TMPFILE. Some network
+     * file systems return EINVAL. */
     if (fd < 0 && (errno == EISDIR || errno == EOPNOTSUPP || errno == EINVAL))
         return open_and_unlink(calls, directory, err);
     if (fd < 0) fail_open(directory, errno, err);
@@ -166,7 +166,7 @@ static void give_reason(struct weft_disk_facts *facts, const char *what, const c
     snprintf(facts->reason, sizeof facts->reason, "%s%s%s", what, why[0] ? ": " : "", why);
 }
 
-/* Finds the alignment, and goes past the page cache where that is asked for and can be done. */
+/* Finds the alignment. Bypasses the page cache if that is asked for and possible. */
 static void make_direct(struct weft_disk *disk, bool direct)
 {
     const struct weft_disk_calls *calls = disk->calls;
@@ -205,7 +205,7 @@ enum weft_status weft_disk_open(const struct weft_disk_calls *calls, const char 
     return WEFT_OK;
 }
 
-/* Above RLIMIT_FSIZE the kernel sends a signal that ends the process, so look first. */
+/* Above RLIMIT_FSIZE the kernel ends the process with a signal, so this checks first. */
 static enum weft_status check_file_size(const struct weft_disk *disk, int64_t bytes,
                                         struct weft_error *err)
 {
@@ -247,7 +247,7 @@ enum weft_status weft_disk_reserve(const struct weft_disk *disk, int64_t bytes,
 {
     WEFT_TRY(check_file_size(disk, bytes, err));
     while (disk->calls->reserve(disk->calls->context, disk->fd, bytes) != 0) {
-        if (errno != EINTR) return fail_reserve(disk, bytes, errno, err); /* a signal: again */
+        if (errno != EINTR) return fail_reserve(disk, bytes, errno, err); /* EINTR: try again */
     }
     return WEFT_OK;
 }

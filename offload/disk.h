@@ -1,6 +1,6 @@
-/* A disk file is a file without a name in a directory, reserved in whole and read and written past
- * the page cache where its file system can. It is gone when it is closed, however the process ends:
- * nothing of it is ever found again, and none is ever trusted. */
+/* A disk file is a file without a name in a directory. It is reserved whole, and bypasses the page
+ * cache if its file system allows. It is gone when it is closed, however the process ends. So no
+ * process finds or trusts an old one. */
 #ifndef WEFT_OFFLOAD_DISK_H
 #define WEFT_OFFLOAD_DISK_H
 
@@ -10,44 +10,44 @@
 
 #include "base/status.h"
 
-/* The system calls of a disk file. They return what the system's do: -1, with errno, on failure.
- * Tests have their own. */
+/* System calls of a disk file; tests have their own. On failure they return -1 with errno, like the
+ * system's. */
 struct weft_disk_calls {
-    void *context; /* the first argument of each */
+    void *context; /* first argument of each */
     int (*open)(void *context, const char *path, int flags, unsigned mode);
     int (*unlink)(void *context, const char *path);
     int (*close)(void *context, int fd);
-    /* The file system's number, as in statfs(2), and the bytes that this process may still take. */
+    /* The file system's number, as in statfs(2), and the bytes that this process may still use. */
     int (*file_system)(void *context, int fd, uint64_t *number, int64_t *free_bytes);
-    /* Blocks of this file are overwritten in place, never copied on write. */
+    /* Asks for blocks to be overwritten in place and not copied on write. */
     int (*set_no_copy)(void *context, int fd);
-    /* What direct input and output must be aligned to; 0: there is none; negative: the system does
-     * not say. */
+    /* Alignment for direct input and output; 0: not available; negative: the system does not
+     * say. */
     int (*alignment)(void *context, int fd, int64_t *bytes);
     int (*set_direct)(void *context, int fd);
     int (*reserve)(void *context, int fd, int64_t bytes);
     int64_t (*read)(void *context, int fd, const struct iovec *to, int n, int64_t at);
     int64_t (*write)(void *context, int fd, const struct iovec *from, int n, int64_t at);
-    /* Bytes of the file's first `bytes` that lie in the page cache. */
+    /* Bytes in the page cache, among the file's first `bytes`. */
     int (*resident)(void *context, int fd, int64_t bytes, int64_t *resident_bytes);
 };
 extern const struct weft_disk_calls weft_disk_calls;
 
-/* What layouts and requests are aligned to where the system does not say, and at least: also
- * without direct input and output, so that every machine refuses what one of them would. */
+/* The least alignment of layouts and requests, also without direct input and output. So every
+ * machine refuses the same requests. */
 enum { WEFT_DISK_ALIGNMENT_BYTES = 4096, WEFT_DISK_REASON_BYTES = 160 };
 
-/* What a directory's disk is. */
+/* Properties of a directory's disk. */
 struct weft_disk_facts {
     char file_system[24];    /* "ext4", or its number */
-    bool network;            /* it is on another machine */
-    bool memory;             /* it keeps everything in memory */
-    bool direct;             /* past the page cache */
-    bool copies;             /* on write: what is reserved may still be missing later */
+    bool network;            /* on another machine */
+    bool memory;             /* keeps everything in memory */
+    bool direct;             /* bypasses the page cache */
+    bool copies;             /* copies on write: a reserved block may still lack space */
     int64_t alignment_bytes; /* of offsets, addresses and lengths */
-    int64_t step_bytes;      /* a request that was cut short goes on at a multiple of it */
-    int64_t free_bytes;      /* that this process may take */
-    char reason[WEFT_DISK_REASON_BYTES]; /* why not direct; empty where it is */
+    int64_t step_bytes;      /* a request that was cut short resumes at a multiple of it */
+    int64_t free_bytes;      /* that this process may use */
+    char reason[WEFT_DISK_REASON_BYTES]; /* why it is not direct; empty if it is */
 };
 
 struct weft_disk {
@@ -57,22 +57,22 @@ struct weft_disk {
     struct weft_disk_facts facts;
 };
 
-/* Opens an empty file in `directory`, which must outlive it. direct false: through the page cache.
- * WEFT_E_DATA when the directory is missing, is none, may not be written to or is memory;
- * WEFT_E_SYSTEM without descriptors; WEFT_E_CREATE, WEFT_E_IO. */
+/* Opens an empty file in `directory`, which must outlive *out. With `direct` false it goes through
+ * the page cache. WEFT_E_DATA if the directory is missing, no directory, read-only or in memory;
+ * WEFT_E_SYSTEM if descriptors run out; also WEFT_E_CREATE and WEFT_E_IO. */
 WEFT_MUST_USE enum weft_status weft_disk_open(const struct weft_disk_calls *calls,
                                               const char *directory, bool direct,
                                               struct weft_disk *out, struct weft_error *err);
 
-/* Reserves the file's bytes, so that no write will lack space but on a file system that copies.
- * WEFT_E_IO with bytes wanted and free; WEFT_E_SYSTEM above the limit of file sizes. */
+/* Reserves the file's bytes. Later writes cannot run out of space, unless the file system copies on
+ * write. WEFT_E_IO with the bytes wanted and free; WEFT_E_SYSTEM above the limit of file sizes. */
 WEFT_MUST_USE enum weft_status weft_disk_reserve(const struct weft_disk *disk, int64_t bytes,
                                                  struct weft_error *err);
 
-/* Closes and so removes it. Accepts a closed one. */
+/* Closes the file, which removes it. Accepts a closed one. */
 void weft_disk_close(struct weft_disk *disk);
 
-/* A line for people: "ext4, direct, aligned to 4.00 KiB, 77.0 GiB free". */
+/* One line for users: "ext4, direct, aligned to 4.00 KiB, 77.0 GiB free". */
 void weft_disk_describe(const struct weft_disk_facts *facts, char *out, size_t bytes);
 
 #endif

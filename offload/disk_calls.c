@@ -1,4 +1,4 @@
-/* The system's own calls. */
+/* The calls of the system. */
 #define _GNU_SOURCE /* fallocate, preadv, statx, mincore */
 #include "offload/disk.h"
 
@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #ifndef SYS_cachestat
-#define SYS_cachestat 451 /* Linux 6.5, the same number on every architecture */
+#define SYS_cachestat 451 /* Linux 6.5; the same number on every architecture */
 #endif
 
-/* linux/mman.h has them from Linux 6.5 on. */
+/* In linux/mman.h from Linux 6.5 on. */
 struct cache_range {
     uint64_t at, bytes;
 };
@@ -86,7 +86,7 @@ static int call_set_direct(void *context, int fd)
     return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_DIRECT);
 }
 
-/* Not posix_fallocate, which writes a byte into every block where the file system cannot. */
+/* posix_fallocate would write a byte into every block if the file system cannot reserve. */
 static int call_reserve(void *context, int fd, int64_t bytes)
 {
     (void)context;
@@ -105,7 +105,7 @@ static int64_t call_write(void *context, int fd, const struct iovec *from, int n
     return pwritev(fd, from, n, at);
 }
 
-/* Where there is no cachestat: by mapping a part at a time. */
+/* For kernels without cachestat: maps the file part by part. */
 static int count_resident(int fd, int64_t bytes, int64_t *resident_bytes)
 {
     enum { PART_BYTES = 64 << 20 };

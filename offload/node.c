@@ -9,10 +9,10 @@
 
 enum { MOST_NODES = 1024, WORD_BITS = 8 * sizeof(unsigned long), LIST_BYTES = 4096 };
 
-/* linux/mempolicy.h, which not every machine has. */
+/* From linux/mempolicy.h, which some machines lack. */
 enum { PREFER_NODE = 1 };
 
-/* How many of `wanted` a list as "0-3,8" has; with wanted NULL, how many numbers it has. */
+/* Number of elements of `wanted` in a list like "0-3,8"; without `wanted`, the list's length. */
 static int32_t count_listed(const char *list, const int32_t *wanted, int32_t n)
 {
     int32_t count = 0;
@@ -57,7 +57,7 @@ void weft_node_prefer(int32_t node, void *at, size_t bytes)
     if (node < 0 || node >= MOST_NODES) return;
     mask[(size_t)node / WORD_BITS] = 1UL << (size_t)node % WORD_BITS;
 #ifdef SYS_mbind
-    /* Where it fails, memory comes from wherever the system takes it: slower, and as good. */
+    /* On failure memory comes from any node, which is slower and otherwise equal. */
     (void)syscall(SYS_mbind, at, bytes, PREFER_NODE, mask, (unsigned long)MOST_NODES + 1, 0);
 #else
     (void)at;

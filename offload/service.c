@@ -18,14 +18,14 @@ struct slot {
     int64_t started_ns;
 };
 
-/* Counts of requests ever submitted, begun, and ended without a gap. Request t lies in slot t
- * modulo `requests`. */
+/* Counts of requests: submitted, begun, and the first `ended` that have all ended. Request t uses
+ * slot t modulo `requests`. */
 struct lane {
     int64_t submitted, begun, ended;
     struct slot *slots;
     unsigned char *requests;
-    pthread_cond_t queued; /* threads wait here */
-    pthread_cond_t moved;  /* whoever submits or waits, waits here */
+    pthread_cond_t queued; /* the lane's threads wait for it */
+    pthread_cond_t moved;  /* callers that submit or wait sleep on it */
 };
 
 struct worker {
@@ -43,7 +43,7 @@ struct weft_service {
     int32_t n_workers; /* started */
     int32_t n_alive;
     bool stopped;
-    bool left_behind; /* the last worker frees */
+    bool left_behind; /* the last worker frees the service */
     struct weft_error error;
 };
 
@@ -81,7 +81,7 @@ static enum weft_status tell_failure(const struct weft_service *s, struct weft_e
     return s->error.status;
 }
 
-/* The workers */
+/* Workers */
 
 static void end_request(struct weft_service *s, struct lane *lane, int64_t ticket)
 {
@@ -150,16 +150,16 @@ static void *work_for_service(void *argument)
     return NULL;
 }
 
-/* Those who submit and wait */
+/* Submitting and waiting */
 
-/* The lane's oldest request under way; -1 when none is. */
+/* The lane's oldest request under way; -1: none. */
 static int64_t oldest_under_way(const struct lane *lane)
 {
     return lane->ended < lane->begun ? lane->ended : -1;
 }
 
-/* The time at which the lane's oldest request is hung. While none is under way, one that would
- * begin now. */
+/* Time at which the lane's oldest request counts as hung. Without a request under way, that of a
+ * request that begins now. */
 static int64_t lane_hangs_at_ns(const struct weft_service *s, struct lane *lane)
 {
     const int64_t oldest = oldest_under_way(lane);
@@ -174,7 +174,7 @@ static bool lane_hangs(const struct weft_service *s, struct lane *lane)
            weft_clock_now_ns() >= lane_hangs_at_ns(s, lane);
 }
 
-/* Sleeps until something of the lane has moved, or may be hung. */
+/* Sleeps until the lane moves, or its oldest request may hang. */
 static void sleep_on_lane(struct weft_service *s, struct lane *lane)
 {
     if (s->options.timeout_ns <= 0) {
@@ -187,7 +187,8 @@ static void sleep_on_lane(struct weft_service *s, struct lane *lane)
     pthread_cond_timedwait(&lane->moved, &s->mutex, &until);
 }
 
-/* Waits until every request below `ticket` has ended, or, with `itself`, that one alone. */
+/* Waits until every request below `ticket` has ended, or with `itself` until request `ticket` alone
+ * has. */
 static enum weft_status wait_on_lane(struct weft_service *s, int32_t index, int64_t ticket,
                                      bool itself, struct weft_error *err)
 {
@@ -218,7 +219,7 @@ enum weft_status weft_service_submit(struct weft_service *service, int32_t lane,
                          service->options.name, bytes, service->options.request_bytes);
     lock_service(service);
     enum weft_status status = WEFT_OK;
-    /* Room may go to another thread that submits. */
+    /* Another thread may take the room first. */
     while (status == WEFT_OK && l->submitted - l->ended >= service->options.requests)
         status =
             wait_on_lane(service, lane, l->submitted - service->options.requests + 1, false, err);
@@ -260,7 +261,7 @@ bool weft_service_is_done(struct weft_service *service, int32_t lane, int64_t ti
     return well;
 }
 
-/* Beginning and end */
+/* Creation and destruction */
 
 static bool create_lane(const struct weft_service *s, struct lane *lane)
 {
@@ -275,7 +276,7 @@ static bool create_lane(const struct weft_service *s, struct lane *lane)
     return lane->slots != NULL && lane->requests != NULL;
 }
 
-/* Signals are for the threads that the caller has. */
+/* Blocks all signals: they belong to the caller's threads. */
 static int start_worker_of(struct weft_service *s, struct worker *worker)
 {
     sigset_t all, before;
@@ -340,7 +341,7 @@ enum weft_status weft_service_create(const struct weft_service_options *options,
     return WEFT_OK;
 }
 
-/* Waits until the threads have ended; false when one is hung. */
+/* Waits until the threads have ended; false if one hangs. */
 static bool await_workers(struct weft_service *s)
 {
     while (s->n_alive > 0) {

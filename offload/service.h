@@ -1,9 +1,10 @@
-/* A service does requests by threads of its own. It has lanes; the requests of a lane begin in the
- * order in which they were submitted, and end in any order when the lane has several threads. The
- * first request that fails ends the service: what is queued behind it is dropped, and whoever waits
- * or submits is told that failure.
+/* A service executes requests on its own threads. It has lanes. The requests of a lane begin in
+ * order of submission, and end in any order if the lane has several threads. The first failed
+ * request ends the service. Queued requests are dropped, and every call that waits or submits
+ * returns that failure.
  *
- * Functions may be called from any thread, but for weft_service_destroy, which is the last call. */
+ * All functions except weft_service_destroy may be called from any thread; that one is the last
+ * call. */
 #ifndef WEFT_OFFLOAD_SERVICE_H
 #define WEFT_OFFLOAD_SERVICE_H
 
@@ -15,22 +16,23 @@
 
 struct weft_service;
 
-enum { WEFT_SERVICE_LANES = 4, WEFT_SERVICE_THREADS = 256 }; /* the most; threads of one lane */
+/* Most lanes of a service, and most threads of a lane. */
+enum { WEFT_SERVICE_LANES = 4, WEFT_SERVICE_THREADS = 256 };
 
-/* Functions get `context` and the request as it was submitted. */
+/* The functions get `context` and the request as submitted. */
 struct weft_service_options {
-    const char *name;     /* of its threads, as the system shows them: 15 characters */
+    const char *name;     /* of its threads in the system; 15 characters */
     int32_t lanes;        /* at least 1 */
-    int32_t threads;      /* of each lane, at least 1 */
-    int32_t requests;     /* of each lane that may be queued or under way, at least 1 */
-    size_t request_bytes; /* the most that a request has */
-    int64_t timeout_ns;   /* a request that takes longer is hung; 0: none is */
+    int32_t threads;      /* per lane, at least 1 */
+    int32_t requests;     /* per lane, queued or under way; at least 1 */
+    size_t request_bytes; /* of the largest request */
+    int64_t timeout_ns;   /* limit of one request, then it hangs; 0: none */
     void *context;
     enum weft_status (*serve)(void *context, int32_t lane, void *request, struct weft_error *err);
-    /* Says which request is hung, as WEFT_E_HANG. */
+    /* Names the request that hangs. Returns WEFT_E_HANG. */
     enum weft_status (*hang)(void *context, int32_t lane, const void *request,
                              struct weft_error *err);
-    /* Frees the context: the service's last call. NULL: there is nothing to free. */
+    /* Frees the context, as the service's last call. NULL: nothing to free. */
     void (*release)(void *context);
 };
 
@@ -40,31 +42,30 @@ struct weft_service_part {
     size_t bytes;
 };
 
-/* WEFT_E_SYSTEM when threads or memory are missing, WEFT_E_INTERNAL of counts below 1 or above the
- * most; then the context is still the caller's. */
+/* Starts the threads. WEFT_E_SYSTEM if threads or memory are short, WEFT_E_INTERNAL if a count is
+ * out of range. On failure the context stays the caller's. */
 WEFT_MUST_USE enum weft_status weft_service_create(const struct weft_service_options *options,
                                                    struct weft_service **out,
                                                    struct weft_error *err);
 
-/* Drops what is queued, waits for what is under way, ends the threads and releases the context.
- * Threads with a hung request are left behind, and the last of them releases: the memory of a hung
- * request must stay as long as the process. Accepts NULL. */
+/* Drops queued requests, waits for requests under way, ends the threads and releases the context.
+ * If a request hangs, its threads go on and the last one releases. The memory of a request that
+ * hangs must stay as long as the process. Accepts NULL. */
 void weft_service_destroy(struct weft_service *service);
 
-/* Queues a request, whose bytes are those of the parts one behind the other, and writes its ticket,
- * from 0 on for each lane. Waits while the lane has no room. The failure of the service, or
- * WEFT_E_HANG. */
+/* Queues a request with the bytes of all parts in order, and writes its ticket: 0, 1, ... by lane.
+ * Waits while the lane is full. Returns the service's failure, or WEFT_E_HANG. */
 WEFT_MUST_USE enum weft_status weft_service_submit(struct weft_service *service, int32_t lane,
                                                    const struct weft_service_part *parts,
                                                    int32_t n_parts, int64_t *ticket,
                                                    struct weft_error *err);
 
-/* Waits until the request has ended. The failure of the service, whichever request's it is;
- * WEFT_E_HANG names the lane's request that is hung. */
+/* Waits until the request has ended. Returns the service's failure, even if another request caused
+ * it. WEFT_E_HANG names the request of the lane that hangs. */
 WEFT_MUST_USE enum weft_status weft_service_wait(struct weft_service *service, int32_t lane,
                                                  int64_t ticket, struct weft_error *err);
 
-/* Whether the request has ended well. False for all of a service that has failed. */
+/* Whether the request has ended well. Always false after a failure of the service. */
 bool weft_service_is_done(struct weft_service *service, int32_t lane, int64_t ticket);
 
 #endif

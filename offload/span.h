@@ -1,5 +1,5 @@
-/* A span is memory in one piece, a stretch consecutive pages of a tier (tier.h makes spans of
- * stretches). What is in several pieces is a list of spans, taken one behind the other. */
+/* A span is contiguous memory. A stretch is consecutive pages of a tier (tier.h makes spans of
+ * stretches). Scattered memory is a list of spans, in order. */
 #ifndef WEFT_OFFLOAD_SPAN_H
 #define WEFT_OFFLOAD_SPAN_H
 
@@ -14,7 +14,7 @@ struct weft_stretch {
     int64_t first, count; /* pages */
 };
 
-/* Bytes of all spans together. */
+/* Sum of the bytes of all spans. */
 static inline int64_t weft_span_bytes(const struct weft_memory_span *spans, int32_t n)
 {
     int64_t bytes = 0;

@@ -46,7 +46,7 @@ static void warn_of_disk(const struct weft_store *store)
                  store->directory, facts->reason);
 }
 
-/* What the service releases, and a store that never had one. */
+/* Released by the service, or directly if the store never had one. */
 static void free_store(void *context)
 {
     struct weft_store *store = context;
@@ -106,7 +106,7 @@ const struct weft_disk_facts *weft_store_facts(const struct weft_store *store)
     return &store->file.disk.facts;
 }
 
-/* Gives each block its place, one behind the other. */
+/* Lays out the blocks in order. */
 static enum weft_status lay_out(struct weft_store *store, const struct weft_store_block *blocks,
                                 int64_t n, struct weft_error *err)
 {
@@ -184,7 +184,7 @@ static enum weft_status check_spans(const struct weft_store *store, int64_t bloc
     return WEFT_OK;
 }
 
-/* Waits until the block has no request, and takes it; requests of one block are served in turn. */
+/* Waits until the block has no request, and takes it. Requests of one block are served in turn. */
 static enum weft_status take_block(struct weft_store *store, int64_t block, bool reads,
                                    int64_t *turn, struct weft_error *err)
 {
@@ -194,7 +194,7 @@ static enum weft_status take_block(struct weft_store *store, int64_t block, bool
     while (b->busy && status == WEFT_OK) {
         const enum weft_store_direction direction = b->direction;
         const int64_t ticket = b->ticket;
-        if (ticket < 0) { /* whoever submits it is about to say */
+        if (ticket < 0) { /* its submitter is about to set it */
             pthread_cond_wait(&store->file.freed, &store->file.mutex);
             continue;
         }
@@ -215,8 +215,8 @@ static enum weft_status take_block(struct weft_store *store, int64_t block, bool
     return status;
 }
 
-/* Says which request has the block, unless it has ended already; ticket -1: none, since it could
- * not be submitted. */
+/* Stores the request that has the block, unless it has ended already. Ticket -1 frees the block,
+ * since submission failed. */
 static void settle_block(struct weft_store *store, int64_t block, int64_t turn,
                          enum weft_store_direction direction, int64_t ticket)
 {
@@ -305,7 +305,7 @@ void weft_store_warn(struct weft_store *store)
     char cached[WEFT_UNITS_TEXT_BYTES], all[WEFT_UNITS_TEXT_BYTES];
     struct weft_error unsaid = {0};
     int64_t resident_bytes = 0, bytes = 0;
-    if (!store->file.disk.facts.direct) return; /* said when it was opened */
+    if (!store->file.disk.facts.direct) return; /* the warning was given at opening */
     if (weft_store_resident(store, &resident_bytes, &bytes, &unsaid) != WEFT_OK) return;
     if (resident_bytes <= bytes / 100 * MOST_PERCENT) return;
     weft_log(WEFT_LOG_WARNING,

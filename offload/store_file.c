@@ -1,4 +1,4 @@
-/* What the threads of a store do. */
+/* The work of a store's threads. */
 #include "offload/store_file.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "base/crc32c.h"
 #include "base/units.h"
 
-/* Waits while a disk says EAGAIN; and calls that move nothing before it is an error. */
+/* Sleep after EAGAIN, and number of calls without progress that make an error. */
 enum { AGAIN_NS = 1000000, MOST_IDLE_CALLS = 1000, NAME_BYTES = 96 };
 
 static const char *const verbs[WEFT_STORE_DIRECTIONS] = {"read", "write"};
@@ -21,7 +21,7 @@ static const char *block_name(const struct weft_store_place *place, char out[NAM
     return out;
 }
 
-/* Drops the first `bytes` of the pieces. Returns how many pieces are empty. */
+/* Drops the first `bytes` of the pieces. Returns the number of pieces that are used up. */
 static int skip_pieces(struct iovec *pieces, int n, size_t bytes)
 {
     int i = 0;
@@ -44,7 +44,7 @@ static enum weft_status fail_move(const struct weft_store_file *file,
                      block_name(place, name), file->directory, why);
 }
 
-/* Moves all bytes of the pieces, which it uses up. */
+/* Moves all bytes of the pieces and uses the pieces up. */
 static enum weft_status move_block(const struct weft_store_file *file,
                                    const struct weft_store_place *place,
                                    enum weft_store_direction direction, struct iovec *pieces, int n,
@@ -61,7 +61,8 @@ static enum weft_status move_block(const struct weft_store_file *file,
             return fail_move(file, place, direction, strerror(errno), err);
         if (moved < 0 && errno == EAGAIN) weft_clock_sleep_until_ns(weft_clock_now_ns() + AGAIN_NS);
         if (moved > place->block.bytes - done) moved = place->block.bytes - done;
-        /* The rest of a part that direct input and output cannot begin with is moved again. */
+        /* Direct input and output must begin at a multiple of step_bytes, so a partial step is
+         * moved again. */
         if (moved > 0) moved -= moved % disk->facts.step_bytes;
         idle = moved > 0 ? 0 : idle + 1;
         if (idle > MOST_IDLE_CALLS)
@@ -84,7 +85,7 @@ static uint32_t crc_of_pieces(const struct iovec *pieces, int n)
     return crc;
 }
 
-/* What the bytes that came back are, as far as CRCs tell. */
+/* Describes the origin of wrong bytes by their CRC. */
 static void tell_origin(struct weft_store_file *file, const struct weft_store_place *place,
                         uint32_t found, char *out, size_t bytes)
 {
@@ -116,7 +117,7 @@ static enum weft_status check_block(struct weft_store_file *file,
                      place->crc, origin);
 }
 
-/* Gives the block free for the next request; `crc` is of what was written. */
+/* Frees the block for the next request. `crc` belongs to the bytes written, if any. */
 static void end_block(struct weft_store_file *file, const struct weft_store_request *r,
                       bool written, uint32_t crc)
 {

@@ -26,10 +26,10 @@ struct weft_tier {
     const char *name;
     int64_t page_bytes, pages, free_pages;
     int64_t bytes;
-    void *reservation; /* guards and what alignment costs included */
+    void *reservation; /* with guards and alignment */
     size_t reservation_bytes;
     unsigned char *memory;
-    uint64_t *taken; /* a bit a page */
+    uint64_t *taken; /* one bit per page */
 };
 
 static int64_t system_page_bytes(void)
@@ -50,7 +50,7 @@ static enum weft_status fail_reserve(const struct weft_tier *tier, int reason,
                      tier->name, strerror(reason));
 }
 
-/* Looked at before a page is touched: a page too many ends the process by a signal. */
+/* Checks before a page is touched: one page too many ends the process by a signal. */
 static enum weft_status check_memory(const struct weft_tier *tier, struct weft_error *err)
 {
     char limit[LINE_BYTES], want[WEFT_UNITS_TEXT_BYTES], left[WEFT_UNITS_TEXT_BYTES];
@@ -63,7 +63,7 @@ static enum weft_status check_memory(const struct weft_tier *tier, struct weft_e
                      weft_units_show_bytes(available, left), limit);
 }
 
-/* Reserves addresses, a page that nobody may touch on both sides. */
+/* Reserves addresses with a guard page on both sides. */
 static enum weft_status reserve_addresses(struct weft_tier *tier, struct weft_error *err)
 {
     const int64_t page = system_page_bytes();
@@ -81,12 +81,12 @@ static enum weft_status reserve_addresses(struct weft_tier *tier, struct weft_er
     return WEFT_OK;
 }
 
-/* Every page is there behind this. */
+/* Makes every page resident. */
 static enum weft_status touch_pages(const struct weft_tier *tier, struct weft_error *err)
 {
     for (;;) {
         if (madvise(tier->memory, (size_t)tier->bytes, MADV_POPULATE_WRITE) == 0) return WEFT_OK;
-        if (errno == EINVAL) break; /* a kernel that does not know it */
+        if (errno == EINVAL) break; /* the kernel does not know MADV_POPULATE_WRITE */
         if (errno != EINTR && errno != EAGAIN) return fail_reserve(tier, errno, err);
     }
     volatile unsigned char *memory = tier->memory;
@@ -106,7 +106,7 @@ static enum weft_status map_tier(struct weft_tier *tier, const struct weft_tier_
     if (o->cores != NULL)
         weft_node_prefer(weft_node_of_cores("/sys/devices/system/node", o->cores, o->n_cores),
                          memory, (size_t)tier->bytes);
-    /* A kernel without large pages goes on with small ones. */
+    /* A kernel without large pages uses small ones. */
     (void)madvise(memory, (size_t)tier->bytes, MADV_HUGEPAGE);
     return touch_pages(tier, err);
 }
@@ -181,7 +181,7 @@ static void mark_stretch(struct weft_tier *tier, struct weft_stretch stretch, bo
     tier->free_pages += taken ? -stretch.count : stretch.count;
 }
 
-/* The first free page from `page` on, which there is. */
+/* The first free page from `page` on; there must be one. */
 static int64_t next_free(const struct weft_tier *tier, int64_t page)
 {
     while (page % WORD_BITS != 0 && is_taken(tier, page))
@@ -247,7 +247,7 @@ enum weft_status weft_tier_give(struct weft_tier *tier, const struct weft_stretc
             status = fail_stretch(tier, s, "are given back, and are not taken", err);
             break;
         }
-        /* At once, so that a page twice in the list is seen. */
+        /* Marks at once, so that a page listed twice is found. */
         mark_stretch(tier, s, false);
     }
     for (int32_t i = 0; i < given && status != WEFT_OK; i++)
@@ -299,7 +299,7 @@ int64_t weft_tier_resident_bytes(const struct weft_tier *tier)
     int64_t pages = 0;
     for (int64_t at = 0; at < tier->bytes; at += most) {
         const int64_t part = tier->bytes - at < most ? tier->bytes - at : most;
-        /* A page that cannot be asked about counts: the tier touched it when it was made. */
+        /* A page without an answer counts as resident: the tier touched it at creation. */
         if (mincore(tier->memory + at, (size_t)part, there) != 0) memset(there, 1, sizeof there);
         for (int64_t i = 0; i < part / page; i++)
             pages += there[i] & 1;

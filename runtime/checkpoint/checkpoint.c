@@ -36,7 +36,7 @@ enum weft_status weft_checkpoint_latest(const char *directory, char **path, stru
     return status;
 }
 
-/* A file of a checkpoint that is not there is bad data, not a wrong path of the user's. */
+/* A missing file of a checkpoint is bad data, not a wrong path of the user. */
 static enum weft_status of_checkpoint(enum weft_status status, struct weft_error *err)
 {
     if (status != WEFT_E_NO_INPUT) return status;
@@ -47,7 +47,7 @@ static enum weft_status of_checkpoint(enum weft_status status, struct weft_error
     return WEFT_E_DATA;
 }
 
-/* Opening a pipe would wait for a writer. */
+/* Refuses other files: opening a pipe would wait for a writer. */
 static enum weft_status check_plain(const char *path, struct weft_error *err)
 {
     struct stat about;
@@ -103,7 +103,7 @@ static enum weft_status open_file(struct weft_checkpoint *checkpoint, int32_t f,
     return status;
 }
 
-/* What lies at a byte, for messages. */
+/* Name of the tensor at a byte, for messages. */
 static const char *tensor_at(const struct weft_safetensors *file, int64_t byte)
 {
     int32_t low = 0, high = file->n_tensors;
@@ -141,7 +141,8 @@ static enum weft_status verify_chunk(const struct weft_checkpoint *checkpoint, i
                      tensor_at(file, begin + bytes - 1), crc, known->crcs[chunk]);
 }
 
-/* Names and shapes are compared with the model's before data are verified: they must be right. */
+/* Names and shapes are compared with the model before the data are verified, so they must be
+ * right. */
 static enum weft_status verify_headers(const struct weft_checkpoint *checkpoint,
                                        struct weft_error *err)
 {
@@ -158,7 +159,7 @@ static enum weft_status verify_headers(const struct weft_checkpoint *checkpoint,
     return status;
 }
 
-/* A link that leads nowhere is a checkpoint whose data are missing. */
+/* A dangling link is a checkpoint with missing data. */
 static enum weft_status fail_open(const char *path, int error, struct weft_error *err)
 {
     struct stat about;
@@ -177,7 +178,7 @@ static enum weft_status open_all(struct weft_checkpoint *checkpoint, struct weft
     return verify_headers(checkpoint, err);
 }
 
-/* Says the way out if the checkpoint is damaged. */
+/* Adds the remedy if the checkpoint is damaged. */
 static enum weft_status fail_with_hint(enum weft_status status, const struct weft_error *why,
                                        struct weft_error *err)
 {
@@ -232,7 +233,7 @@ static bool same_shape(const struct weft_safetensors_tensor *a, const struct wef
     return same;
 }
 
-/* Counts one more; says what it is while there is room. */
+/* Counts one more difference. Returns true, after a separator, while the text has room for it. */
 static bool is_told(int32_t *n, struct weft_text *out)
 {
     if (++*n > MOST_DIFFERENCES) return false;
@@ -261,7 +262,7 @@ static void compare_entry(const struct weft_safetensors *file, const struct weft
     }
 }
 
-/* In linear time where nothing differs, which is when names stand in the layout's order. */
+/* Linear time if nothing differs: names are then in the layout's order. */
 static bool is_wanted(const struct weft_layout_file *file, int32_t i, const char *name)
 {
     if (i < file->n_entries && strcmp(file->entries[i].name, name) == 0) return true;
@@ -271,7 +272,7 @@ static bool is_wanted(const struct weft_layout_file *file, int32_t i, const char
     return false;
 }
 
-/* Whether a tensor of the model has a moment of this name under some optimizer. */
+/* Whether this is the name of a tensor's moment under some optimizer. */
 static bool is_moment(const struct weft_model *model, const char *name)
 {
     for (int state = WEFT_STATE_MOMENT1; state < WEFT_STATE_COUNT; state++) {
@@ -287,7 +288,7 @@ static bool is_moment(const struct weft_model *model, const char *name)
     return false;
 }
 
-/* Names and shapes of all tensors; in linear time where nothing differs. */
+/* Compares names and shapes of all tensors, in linear time if nothing differs. */
 static void compare_tensors(const struct weft_checkpoint *checkpoint,
                             const struct weft_layout *layout, int32_t *n, struct weft_text *out)
 {
@@ -304,8 +305,8 @@ static void compare_tensors(const struct weft_checkpoint *checkpoint,
     }
 }
 
-/* What a manifest of version 1 lets one see of the layers: the order in which their tensors stand.
- * There are as many, of the same names. */
+/* Version 1 shows of the layers only the order of their tensors. Their number and names are equal
+ * here. */
 static void compare_order(const struct weft_checkpoint *checkpoint,
                           const struct weft_layout *layout, int32_t *n, struct weft_text *out)
 {
@@ -335,7 +336,7 @@ static void compare_functions(const struct weft_manifest *manifest, const struct
     weft_text_finish(&function);
 }
 
-/* WEFT_OK without differences; frees the text. */
+/* WEFT_OK without differences. Frees the text. */
 static enum weft_status end_comparison(const struct weft_checkpoint *checkpoint, const char *what,
                                        int32_t n, struct weft_text *text, struct weft_error *err)
 {
@@ -395,7 +396,7 @@ bool weft_checkpoint_has(const struct weft_checkpoint *checkpoint, const struct 
     return entry != NULL && weft_safetensors_find(checkpoint->files[f], entry->name) != NULL;
 }
 
-/* A bit for each moment that a layer's tensors have: of the layout, and of the checkpoint. */
+/* One bit for each moment of a layer's tensors, in the layout and in the checkpoint. */
 static void find_moments(const struct weft_checkpoint *checkpoint, const struct weft_layout *layout,
                          const struct weft_layer *layer, unsigned *wanted, unsigned *found)
 {

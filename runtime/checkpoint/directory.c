@@ -1,4 +1,4 @@
-/* flock is neither C nor POSIX. */
+/* For flock, which is neither C nor POSIX. */
 #define _DEFAULT_SOURCE
 
 #include "runtime/checkpoint/directory.h"
@@ -20,7 +20,7 @@
 static const char prefix[] = "step-";
 static const char temporary_mark[] = ".tmp-";
 
-/* The digits of "step-N..." and where they end; no sign, no leading zero. */
+/* Reads the digits of "step-N...", without sign or leading zero; *end is their end. */
 static bool read_step(const char *name, int64_t *step, const char **end)
 {
     size_t length = sizeof prefix - 1;
@@ -153,7 +153,7 @@ static void remove_file(const struct weft_sink *sink, const char *path)
     sink->remove(sink->context, path);
 }
 
-/* What a link points to is somebody's who moved it there. */
+/* Do not delete a link's target: the user put it there. */
 void weft_checkpoint_remove(const struct weft_sink *sink, const char *path)
 {
     struct stat about;
@@ -165,8 +165,8 @@ void weft_checkpoint_remove(const struct weft_sink *sink, const char *path)
         weft_log(WEFT_LOG_WARNING, "%s: cannot be removed: %s", path, strerror(error));
 }
 
-/* A temporary name may be the newer one of two, and the older one a checkpoint's: which of them the
- * disk has must be settled before anything behind it goes. */
+/* A temporary name may be the newer of two names, and the older one a checkpoint's. So this settles
+ * the name on the disk before a removal under it. */
 static bool settle_names(const struct weft_sink *sink, const char *directory)
 {
     int error;

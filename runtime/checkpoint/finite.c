@@ -14,7 +14,7 @@ struct outcome {
     char text[OUTCOME_TEXT_BYTES];
 };
 
-/* Without a branch in the loop, so that it becomes vectors; a NaN is below no limit. */
+/* Has no branch in the loop, so the compiler makes vectors. A NaN is below no limit. */
 static bool all_below(const float *values, int64_t n, float limit)
 {
     int above = 0;

@@ -6,8 +6,8 @@
 
 #include "spec/config.h"
 
-/* Whether a key of a layer says what it computes, and not only its name or whether it is trained.
- */
+/* Whether a key of a layer determines its computation. `frozen` never does, and `name` only if
+ * tensors are found by it (`named`). */
 static bool is_of_function(const char *key, bool named)
 {
     return strcmp(key, "frozen") != 0 && (named || strcmp(key, "name") != 0);
@@ -74,7 +74,7 @@ struct comparison {
     int32_t n, most;
 };
 
-/* Counts one more; true while it is to be said. */
+/* Counts one more difference. Returns true, after a separator, if it is to be told. */
 static bool is_said(struct comparison *c)
 {
     if (c->n > c->most) return false;
@@ -89,7 +89,7 @@ static const char *text_of(const struct weft_json_value *layer, const char *key)
     return weft_json_string(weft_json_member(layer, key), &text) ? text : NULL;
 }
 
-/* "h.0 (transformer_block)", or the type alone. */
+/* "h.0 (transformer_block)", or only the type. */
 static void name_layer(const struct weft_json_value *layer, struct weft_text *out)
 {
     const char *name = text_of(layer, "name"), *type = text_of(layer, "type");
@@ -139,7 +139,7 @@ static void compare_key(struct comparison *c, int32_t at, const struct weft_json
     show_value(b, c->out);
 }
 
-/* Two layers at one place, of which only keys may differ. */
+/* Compares the keys of two layers at one place. */
 static void compare_keys(struct comparison *c, int32_t at, const struct weft_json_value *now,
                          const struct weft_json_value *before)
 {
@@ -180,7 +180,7 @@ static void compare_layer(struct comparison *c, int32_t at, const struct weft_js
     if (now != NULL && before != NULL) name_layer(before, c->out);
 }
 
-/* The layers of a list, to look at them from both ends. */
+/* The layers of a list, for access from both ends. */
 struct layers {
     struct weft_json *document;
     const struct weft_json_value **at;
@@ -206,8 +206,8 @@ static void close_layers(struct layers *layers)
     weft_json_destroy(layers->document);
 }
 
-/* What stands alike at both ends is passed over, so that a layer that was put in is one difference
- * and not as many as there are layers behind it. */
+/* Equal layers at both ends are skipped. So an inserted layer is one difference, however many
+ * layers follow it. */
 static void compare_layers(struct comparison *c, const struct layers *now,
                            const struct layers *before)
 {

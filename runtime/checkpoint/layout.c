@@ -91,7 +91,8 @@ static void put_json(const struct weft_layout *layout, int32_t file, struct weft
     weft_json_end_object(&writer);
 }
 
-/* Where the data begin is known when the header's length is; offsets in it do not depend on it. */
+/* Offsets within the data do not depend on the header's length, so the header is written first and
+ * the data placed after it. */
 static enum weft_status place_data(struct weft_layout *layout, int32_t file, struct weft_error *err)
 {
     struct weft_layout_file *at = &layout->files[file];
@@ -114,7 +115,7 @@ static enum weft_status place_data(struct weft_layout *layout, int32_t file, str
     return WEFT_OK;
 }
 
-/* A header that the reader refuses is known before anything is trained, not when it is read. */
+/* Finds a header that the reader refuses before training, and not when it is read. */
 static enum weft_status read_back(const struct weft_layout *layout, int32_t file,
                                   struct weft_error *err)
 {

@@ -12,12 +12,12 @@
 #include "runtime/checkpoint/function.h"
 
 static const char format_name[] = "weft checkpoint";
-/* The text's own CRC stands behind this, and nothing but the end behind that. */
+/* The text ends with this key and its own CRC. */
 static const char seal_key[] = ",\n  \"crc32c\": ";
 enum { SEAL_BYTES = 64 };
 static const int64_t most = (INT64_C(1) << 53) - 1;
 
-/* Keys of the train section on which a step depends, beside model, data and batch. */
+/* Keys of the train section that a step depends on, besides model, data and batch. */
 static const char *const setting_names[] = {"steps",     "seq_len", "seed",      "precision",
                                             "optimizer", "reduce",  "clip_norm", "lr_schedule"};
 enum { N_SETTINGS = sizeof setting_names / sizeof setting_names[0] };
@@ -95,8 +95,8 @@ static void show(const struct weft_json_value *value, struct weft_text *out)
     weft_json_add_value(&writer, value);
 }
 
-/* Keys that only the older one has are of an older version: they cannot be set any more, and their
- * absence changes nothing that can be named. */
+/* Keys that only `before` has are from an older version. They cannot be set any more, so they are
+ * not compared. */
 int32_t weft_manifest_compare(const char *settings, const char *before, struct weft_text *out)
 {
     static const struct weft_json_comparison how = {.forgets = true};
@@ -159,7 +159,7 @@ static void put_settings(struct weft_json_writer *writer, const char *settings)
     weft_json_destroy(document);
 }
 
-/* A line a layer. */
+/* Writes one line per layer. */
 static void put_function(struct weft_json_writer *writer, const char *function)
 {
     struct weft_json *document = NULL;
@@ -233,7 +233,7 @@ void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text 
 
 /* Reading */
 
-/* The text must end with its CRC, exactly as it is written. */
+/* The text must end with its CRC, written in the same way. */
 static enum weft_status check_seal(const char *bytes, size_t length, const char *path,
                                    struct weft_error *err)
 {
@@ -311,7 +311,7 @@ static enum weft_status read_crcs(const struct weft_json_value *list, const char
     return WEFT_OK;
 }
 
-/* Names are those that this version writes, so none can lead out of the directory. */
+/* Only names of this version are accepted, so none leads out of the directory. */
 static enum weft_status read_file(const struct weft_json_value *value, const char *path,
                                   struct weft_manifest *manifest, struct weft_error *err)
 {
@@ -342,7 +342,7 @@ static enum weft_status keep_text(struct weft_manifest *manifest, const char *te
     return *out != NULL ? WEFT_OK : weft_fail_memory(err, "a manifest");
 }
 
-/* A member, on one line. */
+/* Reads a member as text on one line. */
 static enum weft_status read_json(const struct weft_json_value *root, const char *path,
                                   const char *name, enum weft_json_kind kind,
                                   struct weft_manifest *manifest, const char **out,

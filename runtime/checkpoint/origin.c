@@ -18,7 +18,7 @@ struct weft_origin_file {
     const struct weft_model *model;
     struct weft_checkpoint *checkpoint;     /* NULL: a plain file */
     struct weft_safetensors *plain;         /* NULL: a checkpoint */
-    const struct weft_safetensors *tensors; /* of either */
+    const struct weft_safetensors *tensors; /* of one of them */
 };
 
 static bool is_directory(const char *path)
@@ -38,7 +38,7 @@ static bool is_checkpoint(const char *path)
     return is;
 }
 
-/* The latest checkpoint of the run at `path` takes its place. */
+/* Replaces a run's `path` with that of its latest checkpoint. */
 static enum weft_status find_latest(const char *from, char path[PATH_MAX], struct weft_error *err)
 {
     struct weft_text directory;
@@ -84,7 +84,7 @@ struct differences {
     struct weft_text text;
 };
 enum { MISSING, NOT_WANTED, OF_SHAPE, OF_TYPE, KINDS };
-/* Bytes of each kind that a message has room for. */
+/* Room for each kind in a message. */
 enum { MOST_BYTES = 850 };
 
 static struct weft_text *add_name(struct differences *of, const char *name)
@@ -172,7 +172,7 @@ static enum weft_status compare_tensors(const struct weft_origin_file *file, con
     for (int32_t t = 0; t < model->n_tensors; t++)
         compare_tensor(&model->tensors[t],
                        weft_safetensors_find(file->tensors, model->tensors[t].name), all);
-    /* Names are unique in both, so counts tell whether any is left over. */
+    /* Names are unique in both, so counts show whether the file has extra ones. */
     if (file->tensors->n_tensors != model->n_tensors - all[MISSING].n)
         for (int32_t t = 0; t < file->tensors->n_tensors; t++)
             if (!is_of_model(model, file->tensors->tensors[t].name))
@@ -183,7 +183,7 @@ static enum weft_status compare_tensors(const struct weft_origin_file *file, con
     return status;
 }
 
-/* A model that computes something else with the same tensors may be wanted, but not by mistake. */
+/* The user may want another model with the same tensors, but not by mistake. */
 static enum weft_status compare_function(const struct weft_origin_file *file, const char *path,
                                          struct weft_error *err)
 {

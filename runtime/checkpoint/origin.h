@@ -1,6 +1,6 @@
-/* An origin gives a new run its first parameters: a checkpoint, or any safetensors file that has
- * the model's tensors by name and shape, in F32, F16 or BF16. Nothing but parameters is read: no
- * moments, no place in the data, no settings. A checkpoint's parameters are its fp32 masters. */
+/* An origin gives a new run its first parameters: a checkpoint, or any safetensors file with the
+ * model's tensors by name and shape in F32, F16 or BF16. Only parameters are read: no moments,
+ * progress or settings. A checkpoint's parameters are its fp32 masters. */
 #ifndef WEFT_RUNTIME_CHECKPOINT_ORIGIN_H
 #define WEFT_RUNTIME_CHECKPOINT_ORIGIN_H
 
@@ -12,23 +12,23 @@
 
 struct weft_origin_file;
 
-/* Finds the origin that `from` names: RUN/checkpoints/step-N, RUN for its latest checkpoint, or a
- * file. *path becomes absolute. WEFT_E_NO_INPUT when nothing is there. */
+/* Finds the origin named by `from`: RUN/checkpoints/step-N, RUN for its latest checkpoint, or a
+ * file. *path becomes absolute. WEFT_E_NO_INPUT if there is none. */
 WEFT_MUST_USE enum weft_status weft_origin_find(const char *from, char path[WEFT_ORIGIN_PATH_BYTES],
                                                 struct weft_error *err);
 
-/* Opens a path from weft_origin_find for a model, which must outlive it. WEFT_E_DATA names all
- * tensors that are missing, not the model's, or of another shape or type. A checkpoint must also be
- * of a model of the same function; a file does not tell it. */
+/* Opens a path from weft_origin_find for a model, which must outlive it. WEFT_E_DATA names tensors
+ * that are missing, foreign, or of another shape or type. A checkpoint must also have a model of
+ * the same function; a file does not record it. */
 WEFT_MUST_USE enum weft_status weft_origin_open(const char *path, const struct weft_model *model,
                                                 struct weft_origin_file **out,
                                                 struct weft_error *err);
 void weft_origin_close(struct weft_origin_file *file); /* accepts NULL */
 
-/* Compares a part of a checkpoint's parameters with their CRCs; a file has none. */
+/* Checks the CRCs of a part of a checkpoint's parameters; a file has no CRCs. */
 WEFT_MUST_USE enum weft_status weft_origin_verify(const struct weft_origin_file *file, int64_t part,
                                                   int64_t parts, struct weft_error *err);
-/* Warns where the model's function cannot be compared. */
+/* Warns if the model's function cannot be compared. */
 void weft_origin_warn(const struct weft_origin_file *file);
 
 /* Elements [first, first + count) of a tensor of the model, as fp32. */

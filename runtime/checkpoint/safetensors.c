@@ -21,7 +21,7 @@ static enum weft_status fail_read(const char *path, int error, struct weft_error
     return weft_fail(err, status, "%s: cannot be read: %s", path, strerror(error));
 }
 
-/* All of it, or an error: a file that has become shorter is WEFT_E_DATA. */
+/* Reads all bytes. WEFT_E_DATA if the file has become shorter. */
 static enum weft_status read_at(int fd, void *out, int64_t bytes, int64_t offset, const char *path,
                                 struct weft_error *err)
 {
@@ -48,7 +48,7 @@ static uint64_t header_length(const unsigned char bytes[LENGTH_BYTES])
     return length;
 }
 
-/* The length field against the file's own size. */
+/* Checks the length field against the file's size. */
 static enum weft_status check_length(const unsigned char *bytes, int64_t file_bytes,
                                      const char *path, int64_t *out, struct weft_error *err)
 {
@@ -91,7 +91,7 @@ static int by_key(const void *a, const void *b)
     return strcmp(x->key, y->key);
 }
 
-/* Data without holes or overlaps, from the header's end to the file's. */
+/* Checks that the tensors fill the data without gaps or overlaps. */
 static enum weft_status check_offsets(struct weft_safetensors *file, struct weft_error *err)
 {
     int64_t at = 0, data_bytes = file->file_bytes - file->data_begin;

@@ -1,6 +1,6 @@
-/* safetensors is a file of named tensors: 8 bytes little-endian length N, N bytes of JSON header,
- * data. Readers here treat a file as hostile: every rule of the format, and of sizes against the
- * file's own length, holds before anything of the file's choosing is allocated or used. */
+/* safetensors is a file of named tensors: a length N in 8 little-endian bytes, N bytes of JSON
+ * header, and data. Readers treat a file as hostile. They check every rule of the format, and every
+ * size against the file's length, before they allocate or use anything from it. */
 #ifndef WEFT_RUNTIME_CHECKPOINT_SAFETENSORS_H
 #define WEFT_RUNTIME_CHECKPOINT_SAFETENSORS_H
 
@@ -10,7 +10,7 @@
 #include "base/pool.h"
 #include "base/status.h"
 
-/* X(enumerator, name in files, bytes of an element). */
+/* X(enumerator, name in files, bytes per element). */
 #define WEFT_TENSOR_TYPE_MAP(X)                                                                    \
     X(BOOL, "BOOL", 1)                                                                             \
     X(U8, "U8", 1)                                                                                 \
@@ -38,23 +38,23 @@ enum weft_tensor_type {
 const char *weft_tensor_type_name(enum weft_tensor_type type);
 int64_t weft_tensor_type_bytes(enum weft_tensor_type type);
 
-/* Limits beyond the format's: what is over them is refused, not cut. */
+/* Limits beyond the format's: larger files are refused. */
 enum {
-    WEFT_SAFETENSORS_MOST_HEADER_BYTES = 100000000, /* the format's own */
+    WEFT_SAFETENSORS_MOST_HEADER_BYTES = 100000000, /* the format's own limit */
     WEFT_SAFETENSORS_MOST_TENSORS = 200000,
     WEFT_SAFETENSORS_MOST_NAME_BYTES = 1024,
     WEFT_SAFETENSORS_MOST_DIMS = 16,
     WEFT_SAFETENSORS_MOST_METADATA = 1000,
-    WEFT_SAFETENSORS_ALIGN_BYTES = 4096, /* of the data in files that are written here */
+    WEFT_SAFETENSORS_ALIGN_BYTES = 4096, /* of the data in files written here */
 };
 
 struct weft_safetensors_tensor {
-    const char *name; /* without "..", slashes and control characters; unique in the file */
+    const char *name; /* unique, without "..", slashes and control characters */
     enum weft_tensor_type type;
     int32_t n_dims; /* 0: a scalar */
     const int64_t *dims;
     int64_t elements;
-    int64_t begin; /* bytes, in the file */
+    int64_t begin; /* byte offset in the file */
     int64_t bytes;
 };
 
@@ -65,44 +65,44 @@ struct weft_safetensors_metadata {
 struct weft_safetensors {
     struct weft_pool pool;
     const char *path; /* for errors */
-    int fd;           /* -1 when made from bytes alone */
+    int fd;           /* -1 if parsed from bytes */
     int64_t file_bytes, data_begin;
     int32_t n_tensors;
-    struct weft_safetensors_tensor *tensors; /* by offset, without holes */
+    struct weft_safetensors_tensor *tensors; /* by offset, without gaps */
     const struct weft_safetensors_tensor **by_name;
     int32_t n_metadata;
     struct weft_safetensors_metadata *metadata;
 };
 
 /* Opens `path` and checks its header. The handle keeps the file open until it is destroyed.
- * WEFT_E_NO_INPUT, WEFT_E_PERMISSION, WEFT_E_IO; WEFT_E_DATA names the file, and the tensor where
+ * WEFT_E_NO_INPUT, WEFT_E_PERMISSION, WEFT_E_IO; WEFT_E_DATA names the file, and the tensor if
  * there is one. */
 WEFT_MUST_USE enum weft_status weft_safetensors_open(const char *path,
                                                      struct weft_safetensors **out,
                                                      struct weft_error *err);
-/* The same checks on the first bytes of a file (`length` of them: the length field and the whole
- * header, or what there is) that is `file_bytes` long in all. */
+/* The same checks on the first `length` bytes of a file of `file_bytes`: the length field, and the
+ * header or a part of it. */
 WEFT_MUST_USE enum weft_status weft_safetensors_parse(const void *bytes, size_t length,
                                                       int64_t file_bytes, const char *path,
                                                       struct weft_safetensors **out,
                                                       struct weft_error *err);
 void weft_safetensors_destroy(struct weft_safetensors *file);
 
-/* NULL when there is none of that name. Logarithmic time. */
+/* Finds a tensor in logarithmic time; NULL if there is none of that name. */
 const struct weft_safetensors_tensor *weft_safetensors_find(const struct weft_safetensors *file,
                                                             const char *name);
 
-/* Reads `count` elements from element `first` on. WEFT_E_DATA when the file ends before, which it
- * did not when it was opened; WEFT_E_IO. */
+/* Reads `count` elements from element `first` on. WEFT_E_DATA if the file has become shorter since
+ * it was opened; WEFT_E_IO. */
 WEFT_MUST_USE enum weft_status weft_safetensors_read(const struct weft_safetensors *file,
                                                      const struct weft_safetensors_tensor *tensor,
                                                      int64_t first, int64_t count, void *out,
                                                      struct weft_error *err);
-/* Bytes of the file, whatever they are. */
+/* Reads bytes of the file from a byte offset on. */
 WEFT_MUST_USE enum weft_status weft_safetensors_read_bytes(const struct weft_safetensors *file,
                                                            int64_t offset, int64_t bytes, void *out,
                                                            struct weft_error *err);
-/* Elements as floats, from F32, F16 or BF16; WEFT_E_DATA for other types. */
+/* Reads elements of F32, F16 or BF16 as floats; WEFT_E_DATA for other types. */
 WEFT_MUST_USE enum weft_status weft_safetensors_read_f32(
     const struct weft_safetensors *file, const struct weft_safetensors_tensor *tensor,
     int64_t first, int64_t count, float *out, struct weft_error *err);

@@ -28,20 +28,20 @@ int64_t weft_tensor_type_bytes(enum weft_tensor_type type)
     return types[type].bytes;
 }
 
-/* Read twice: first to check and count (out == NULL), then to keep. */
+/* The header is read twice: to check and count with out == NULL, then to keep. */
 struct reader {
     const unsigned char *begin, *at, *end;
     const char *path;
     struct weft_safetensors *out;
     int32_t n_tensors, n_metadata;
-    char tensor[SHOWN_BYTES]; /* name of the entry under way, for errors; "" between them */
+    char tensor[SHOWN_BYTES]; /* name of the current entry, for errors; "" between entries */
     struct weft_error *err;
 };
 
 /* A string of the header, still escaped. */
 struct token {
     const unsigned char *at;
-    size_t raw_bytes, bytes; /* as it stands there; as it reads */
+    size_t raw_bytes, bytes; /* escaped; unescaped */
 };
 
 static enum weft_status fail(struct reader *r, const char *what)
@@ -57,7 +57,7 @@ static void skip_blanks(struct reader *r)
         r->at++;
 }
 
-/* Passes over blanks and the character; false, at what is there instead. */
+/* Skips blanks and the character. If another character comes, stops there and returns false. */
 static bool take(struct reader *r, char wanted)
 {
     skip_blanks(r);
@@ -105,7 +105,7 @@ static size_t put_utf8(int32_t c, char out[4])
     return n;
 }
 
-/* One character of a string, escaped or not: bytes used, 0 when it is none. */
+/* Reads one character of a string, escaped or not. Returns the bytes used; 0: invalid. */
 static size_t read_character(const unsigned char *at, const unsigned char *end, char out[4],
                              size_t *n_out)
 {
@@ -220,7 +220,7 @@ static enum weft_status read_shape(struct reader *r, struct weft_safetensors_ten
                                   &length));
             dims[tensor->n_dims++] = length;
             empty = empty || length == 0;
-            /* A zero hides no overflow of the others: all lengths but zeros are multiplied. */
+            /* Only lengths above zero are multiplied, so a zero hides no overflow. */
             if (length > 0)
                 fits = fits && weft_checked_mul(tensor->elements, length, &tensor->elements);
         } while (take(r, ','));
@@ -330,7 +330,7 @@ static enum weft_status read_metadata(struct reader *r)
     return need(r, '}', "a comma or the end of __metadata__ is wanted");
 }
 
-/* Names become parts of messages, and of paths in other programs. */
+/* Names appear in messages, and in paths of other programs. */
 static enum weft_status check_name(struct reader *r, const struct token *token)
 {
     char name[WEFT_SAFETENSORS_MOST_NAME_BYTES + 1];

@@ -1,12 +1,12 @@
-/* The order in which a checkpoint comes to be:
+/* The stages of a save:
  *   1. rank 0 makes step-N.tmp-K with all files at full length, and their headers;
- *   2. every rank writes what it owns and syncs each file;
- *   3. all ranks agree that this went well, and on CRCs, made from memory;
+ *   2. every rank writes its own pieces and syncs each file;
+ *   3. all ranks agree on success, and on CRCs, which come from memory;
  *   4. rank 0 syncs the directory, writes, syncs and renames the manifest, syncs the directory,
  *      renames it to step-N, and syncs the directory above: now it is committed;
- *   5. all ranks learn of it, and only then may an older one go.
- * After each stage all ranks agree, so that a failure anywhere ends the save everywhere. Stages 2
- * and 4 need no other rank, and run in a thread of their own while training goes on. */
+ *   5. all ranks learn of it, and only then may an older checkpoint go.
+ * After each stage all ranks agree, so a failure anywhere ends the save everywhere. Stages 2 and 4
+ * need no other rank. They run in a thread while training goes on. */
 #include "runtime/checkpoint/save.h"
 
 #include <inttypes.h>
@@ -25,8 +25,7 @@ enum { MOST_ATTEMPTS = 2 };
 
 /* Agreement */
 
-/* Collective: the lowest rank's failure, if any, becomes everybody's, and names it where there are
- * several. */
+/* Collective: all ranks return the lowest rank's failure, with its rank if there are several. */
 static enum weft_status agree(struct weft_saver *saver, enum weft_status status,
                               const struct weft_error *own, struct weft_error *err)
 {
@@ -54,7 +53,7 @@ static enum weft_status agree(struct weft_saver *saver, enum weft_status status,
     return first;
 }
 
-/* The stages' own errors must not stand in *err before all ranks have agreed on one. */
+/* A stage's own error enters *err only after all ranks have agreed on one. */
 static enum weft_status settle(struct weft_saver *saver, struct weft_error *err)
 {
     enum weft_status agreed = agree(saver, saver->status, &saver->own, err);
@@ -111,8 +110,8 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-/* Signals are for the threads that know what to do with them. Without a thread the work is done
- * here and now. */
+/* Blocks all signals in the thread: they belong to the caller's threads. Without a thread the work
+ * is done here. */
 static void start(struct weft_saver *saver, enum save_phase phase, bool background)
 {
     enum { STACK_BYTES = 512 * 1024 };
@@ -189,15 +188,15 @@ static void abandon(struct weft_saver *saver)
 static enum weft_status begin(struct weft_saver *saver, bool background, struct weft_error *err)
 {
     WEFT_TRY(reset(saver, err));
-    saver->phase = SAVE_WRITING; /* from here on there is something to remove */
+    saver->phase = SAVE_WRITING; /* from here on there are files to remove */
     if (saver->rank == 0) saver->status = weft_save_prepare(saver, &saver->own);
     WEFT_TRY(settle(saver, err));
-    if (saver->rank != 0) saver->bytes = 0; /* rank 0 counts its headers itself */
+    if (saver->rank != 0) saver->bytes = 0; /* rank 0 alone counts the headers */
     start(saver, SAVE_WRITING, background);
     return WEFT_OK;
 }
 
-/* All stages, one after the other. */
+/* Runs all stages in order, without a thread. */
 static enum weft_status save_once(struct weft_saver *saver, struct weft_error *err)
 {
     enum weft_status status = begin(saver, false, err);
@@ -210,8 +209,8 @@ static enum weft_status save_once(struct weft_saver *saver, struct weft_error *e
     return status;
 }
 
-/* Collective: rank 0 removes the oldest checkpoint if a complete newer one stays. A quota shows
- * only when it is met. */
+/* Collective: rank 0 removes the oldest checkpoint if a complete newer one stays. One is enough to
+ * try again: a quota's size is unknown until it is hit. */
 static bool make_room(struct weft_saver *saver)
 {
     struct weft_error unheard = {0};
@@ -222,14 +221,14 @@ static bool make_room(struct weft_saver *saver)
            all[0] != 0;
 }
 
-/* Collective after a failed attempt, of which nothing is left: all try again or none. */
+/* Collective, after a failed attempt was removed: whether all ranks try again. */
 static bool may_try_again(struct weft_saver *saver, enum weft_status status)
 {
     if (status != WEFT_E_IO) return false;
     return saver->no_space ? make_room(saver) : saver->sync_failed;
 }
 
-/* Whatever has failed before is told only if this fails too. */
+/* Earlier failures are dropped: *why tells the last one. */
 static enum weft_status save_again(struct weft_saver *saver, int attempts, struct weft_error *why)
 {
     for (;;) {
@@ -288,7 +287,7 @@ enum weft_status weft_saver_catch_up(struct weft_saver *saver, bool finish, stru
     if (status != WEFT_OK) {
         saver->phase = SAVE_WRITING;
         abandon(saver);
-        /* What was to be saved has not changed yet. */
+        /* The source has not changed yet. */
         if (written && may_try_again(saver, status)) status = save_again(saver, 1, why);
     }
     return tell(saver, status, why, err);

@@ -60,7 +60,8 @@ static enum weft_status publish(struct weft_saver *saver, int64_t step, struct w
                            step, strerror(error));
     } else {
         status = sync_directory(saver, saver->options.directory, err);
-        /* Nobody knows which name lasts: it takes back the one that is no checkpoint's. */
+        /* Either name may last on the disk, so the temporary one comes back: it is no
+         * checkpoint's. */
         if (status != WEFT_OK) sink->rename(sink->context, weft_text_chars(&path), temporary);
     }
     weft_text_finish(&path);
@@ -104,7 +105,7 @@ enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *e
     return status;
 }
 
-/* The one resumed from may go when a newer one was read back, CRCs and all, not only written. */
+/* The checkpoint of a resume may go only after a newer one was read back with all CRCs. */
 void weft_save_retain(struct weft_saver *saver, int64_t step)
 {
     const struct weft_saver_options *o = &saver->options;

@@ -45,7 +45,7 @@ static enum weft_status open_file(struct weft_saver *saver, int f, bool create,
     return error == 0 ? WEFT_OK : weft_save_fail(saver, "make room for", file->name, error, err);
 }
 
-/* The disk writes what has come so far while CRCs are made of what comes next. */
+/* The disk writes earlier bytes while the CPU computes CRCs of the next ones. */
 static void begin_sync(struct weft_saver *saver, int fd, int64_t bytes)
 {
     const struct weft_sink *sink = saver->options.sink;
@@ -56,7 +56,7 @@ static void begin_sync(struct weft_saver *saver, int fd, int64_t bytes)
     sink->begin_sync(sink->context, fd);
 }
 
-/* Bytes of one file, with their share in the CRC of every chunk that they touch. */
+/* Writes bytes of one file, and adds their share to the CRC of every chunk that they touch. */
 static enum weft_status write_run(struct weft_saver *saver, int f, const void *bytes,
                                   int64_t length, int64_t offset, struct weft_error *err)
 {
@@ -105,7 +105,7 @@ enum weft_status weft_save_prepare(struct weft_saver *saver, struct weft_error *
     return WEFT_OK;
 }
 
-/* A piece goes through the saver's buffer. */
+/* Writes a piece through the saver's buffer. */
 static enum weft_status write_piece(struct weft_saver *saver, const struct weft_save_piece *piece,
                                     int f, int64_t offset, struct weft_error *err)
 {

@@ -1,6 +1,5 @@
-/* The insides of saving, shared by the files of this folder alone: what one rank does to files
- * (save_files.c), what makes a checkpoint of them (save_commit.c), and the phases that all ranks go
- * through together (save.c). */
+/* Internals of saving, private to this folder: one rank's work on files (save_files.c), the commit
+ * (save_commit.c), and the collective phases (save.c). */
 #ifndef WEFT_RUNTIME_CHECKPOINT_SAVE_PARTS_H
 #define WEFT_RUNTIME_CHECKPOINT_SAVE_PARTS_H
 
@@ -13,11 +12,11 @@
 
 enum { SAVE_VERDICT_TEXT_BYTES = 1000, SAVE_BUFFER_ELEMENTS = 1 << 16 };
 
-/* What a rank tells the others after a stage. */
+/* A rank's report to the others after a stage. */
 struct save_verdict {
     int32_t status;
     int32_t sync_failed, no_space;
-    int64_t bytes; /* written by it so far */
+    int64_t bytes; /* written so far by this rank */
     char text[SAVE_VERDICT_TEXT_BYTES];
 };
 
@@ -28,55 +27,57 @@ struct weft_saver {
     int32_t rank, ranks;
     int64_t attempt, precious;
     enum save_phase phase;
-    struct weft_progress progress; /* that is being saved */
+    struct weft_progress progress; /* of the current save */
     struct weft_save_source source;
-    pthread_t thread; /* of the phase, while threaded */
+    pthread_t thread; /* of the phase, if threaded */
     bool threaded;
-    enum weft_status status; /* of the phase on this rank, and its error */
+    enum weft_status status; /* of the phase on this rank, with its error */
     struct weft_error own;
     struct weft_text path; /* of the temporary directory */
     int fds[WEFT_CHECKPOINT_FILES];
     uint32_t *crcs[WEFT_CHECKPOINT_FILES]; /* this rank's shares, then the CRCs */
     int64_t bytes;                         /* written in this attempt */
-    int64_t waiting_bytes;                 /* written since a sync was begun */
-    bool sync_failed, no_space;            /* somewhere, in this attempt */
-    bool made_room;                        /* once at least; told on rank 0 */
+    int64_t waiting_bytes;                 /* written since the last begin_sync */
+    bool sync_failed, no_space;            /* on some rank in this attempt */
+    bool made_room;                        /* at least once, as told on rank 0 */
     struct save_verdict mine;
-    void *all; /* [ranks] of what an exchange holds at most */
+    void *all; /* [ranks], each of the largest exchange */
     float buffer[SAVE_BUFFER_ELEMENTS];
 };
 
-/* WEFT_E_IO: "cannot WHAT .../step-N.tmp-K/NAME: ERROR"; name NULL: the directory itself. ENOSPC
- * and EDQUOT set saver->no_space. */
+/* WEFT_E_IO: "cannot VERB .../step-N.tmp-K/NAME: ERROR"; name NULL: the directory. ENOSPC and
+ * EDQUOT set saver->no_space. */
 enum weft_status weft_save_fail(struct weft_saver *saver, const char *what, const char *name,
                                 int error, struct weft_error *err);
-/* Path of a file of the temporary directory. */
+/* Path of a file in the temporary directory. */
 void weft_save_name_file(const struct weft_saver *saver, const char *name, struct weft_text *out);
-/* The bytes of all files. */
+/* Total bytes of all files. */
 int64_t weft_save_bytes(const struct weft_layout *layout);
 
-/* Rank 0: room for the checkpoint, made if there is too little. WEFT_E_IO. */
+/* Rank 0: checks the room for the checkpoint, and makes room if there is too little. WEFT_E_IO. */
 WEFT_MUST_USE enum weft_status weft_save_check_room(struct weft_saver *saver,
                                                     struct weft_error *err);
-/* Rank 0: removes the oldest checkpoints until their files had `bytes`, never the newest one, and
- * none if that one is not complete or the bytes would not suffice. Bytes of the removed files. */
+/* Rank 0: removes the oldest checkpoints until `bytes` of files are gone, but never the newest.
+ * Removes none if the newest is incomplete or the others have too few bytes. Returns the bytes
+ * removed. */
 int64_t weft_save_make_room(struct weft_saver *saver, int64_t bytes);
-/* Whether a checkpoint is complete, by its manifest and all CRCs. */
+/* Whether a checkpoint is complete by its manifest and all CRCs. */
 bool weft_save_read_back(const struct weft_saver *saver, int64_t step);
 
-/* Rank 0: room, the temporary directory, files at full length with their headers. */
+/* Rank 0: checks room, and creates the temporary directory and files at full length with their
+ * headers. */
 WEFT_MUST_USE enum weft_status weft_save_prepare(struct weft_saver *saver, struct weft_error *err);
-/* What this rank owns, written and synced; its files are closed. */
+/* Writes and syncs this rank's pieces, and closes its files. */
 WEFT_MUST_USE enum weft_status weft_save_write_own(struct weft_saver *saver,
                                                    struct weft_error *err);
 void weft_save_close_files(struct weft_saver *saver);
-/* EINTR is tried again; another failure sets saver->sync_failed. */
+/* Tries again after EINTR; another failure sets saver->sync_failed. */
 WEFT_MUST_USE enum weft_status weft_save_sync_file(struct weft_saver *saver, int fd,
                                                    const char *name, struct weft_error *err);
 
-/* Rank 0, when all have written: manifest, renames, syncs. */
+/* Rank 0, after all have written: manifest, renames, syncs. */
 WEFT_MUST_USE enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *err);
-/* Takes away what need not stay beside the committed checkpoint of `step`. */
+/* Removes checkpoints that need not stay next to the committed one of `step`. */
 void weft_save_retain(struct weft_saver *saver, int64_t step);
 
 #endif

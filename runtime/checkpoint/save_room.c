@@ -30,7 +30,7 @@ bool weft_save_read_back(const struct weft_saver *saver, int64_t step)
     return status == WEFT_OK;
 }
 
-/* Bytes of a checkpoint's files; it may be another layout's. 0 for a file that is not there. */
+/* Bytes of a checkpoint's files, even if they have another layout. A missing file counts 0. */
 static int64_t bytes_of_step(const struct weft_saver *saver, int64_t step)
 {
     int64_t bytes = 0;
@@ -59,9 +59,8 @@ static void warn_once(struct weft_saver *saver, int64_t step)
              step);
 }
 
-/* Nothing goes if that would not suffice. The newest checkpoint is read back before an older one
- * goes. A file system may free the bytes later than it removes the names, so bytes of files are
- * counted. */
+/* Removes nothing if that would not suffice. Reads the newest checkpoint back before an older one
+ * goes. Counts bytes of files, because a file system may free space later than it removes names. */
 int64_t weft_save_make_room(struct weft_saver *saver, int64_t bytes)
 {
     const struct weft_saver_options *o = &saver->options;
@@ -87,7 +86,7 @@ enum weft_status weft_save_check_room(struct weft_saver *saver, struct weft_erro
     const struct weft_saver_options *o = &saver->options;
     int64_t free_bytes = 0, needed = weft_save_bytes(o->layout);
     int error = o->sink->free_bytes(o->sink->context, o->directory, &free_bytes);
-    if (error != 0 || free_bytes >= needed) return WEFT_OK; /* if unknown, writing will tell */
+    if (error != 0 || free_bytes >= needed) return WEFT_OK; /* if unknown, the write fails later */
     if (weft_save_make_room(saver, needed - free_bytes) >= needed - free_bytes) return WEFT_OK;
     return weft_fail(err, WEFT_E_IO,
                      "%s: a checkpoint takes %" PRId64 " bytes, and the disk has %" PRId64

@@ -42,7 +42,7 @@ static int open_existing(void *context, const char *path, int *fd)
     return open_with(path, 0, fd);
 }
 
-/* Where the file system cannot promise room, the length alone is set. */
+/* Sets only the length if the file system cannot reserve. */
 static int reserve(void *context, int fd, int64_t bytes)
 {
     (void)context;
@@ -65,7 +65,7 @@ static int write_some(void *context, int fd, const void *bytes, size_t length, i
     return 0;
 }
 
-/* It neither waits nor takes an error from the sync that follows. */
+/* Does not wait, and leaves errors to the sync that follows. */
 static void begin_sync(void *context, int fd)
 {
     (void)context;
@@ -82,7 +82,7 @@ static int sync_file(void *context, int fd)
     return result(fsync(fd));
 }
 
-/* Linux has let go of the descriptor also when close is interrupted. */
+/* Linux releases the descriptor even if close is interrupted. */
 static int close_file(void *context, int fd)
 {
     (void)context;
@@ -102,7 +102,7 @@ static int sync_directory(void *context, const char *path)
     if (fd < 0) return errno;
     int error = result(fsync(fd));
     close(fd);
-    return error == EINVAL ? 0 : error; /* file systems that have nothing to sync there */
+    return error == EINVAL ? 0 : error; /* these file systems need no sync there */
 }
 
 static int remove_file(void *context, const char *path)

@@ -59,7 +59,7 @@ static const char *form_of(const struct weft_corpus *corpus)
                                       : "of 32-bit tokens";
 }
 
-/* Which files are open */
+/* Open files */
 
 static int32_t count_most_open(void)
 {
@@ -78,7 +78,7 @@ static void close_oldest(struct weft_corpora *corpora)
     corpora->open[oldest] = corpora->open[--corpora->n_open];
 }
 
-/* At the limit of open files a file takes the place of another one. */
+/* At the limit of open files, closes another one first. */
 static enum weft_status open_once_more(struct weft_corpora *corpora, int32_t file,
                                        enum weft_data_format format, int64_t vocab,
                                        struct weft_error *err)
@@ -124,7 +124,7 @@ static enum weft_status open_again(struct weft_corpora *corpora, int32_t file,
 static enum weft_status open_all(struct weft_corpora *corpora, enum weft_data_format format,
                                  int64_t vocab, struct weft_error *err)
 {
-    char *one = (char *)(uintptr_t)corpora->path; /* copied, not written to */
+    char *one = (char *)(uintptr_t)corpora->path; /* only read and copied */
     WEFT_TRY(is_pattern(corpora->path) ? match_paths(corpora, err)
                                        : take_paths(corpora, &one, 1, err));
     for (int32_t i = 0; i < corpora->n; i++) {
@@ -168,7 +168,7 @@ void weft_corpora_close(struct weft_corpora *corpora)
     *corpora = (struct weft_corpora){0};
 }
 
-/* The last file that begins at or before a token. */
+/* Index of the last file that begins at or before a token. */
 static int32_t file_of(const struct weft_corpora *corpora, int64_t token)
 {
     int32_t low = 0, high = corpora->n;
@@ -199,7 +199,7 @@ enum weft_status weft_corpora_read(struct weft_corpora *corpora, int64_t at, int
     return WEFT_OK;
 }
 
-/* Pieces of one file, when all files share `pieces`. */
+/* Pieces per file if all files share `pieces`. */
 static int64_t share_pieces(const struct weft_corpora *corpora, int64_t pieces)
 {
     return pieces > corpora->n ? pieces / corpora->n : 1;
@@ -256,7 +256,7 @@ static int compare_entries(const void *a, const void *b)
     return order != 0 ? order : x->file - y->file;
 }
 
-/* Entries of the files that have a token in the part, by file; returns their number. */
+/* Lists the files that have a token in the part, by file. Returns their number. */
 static int32_t list_entries(const struct weft_corpora_part *part, struct entry *out)
 {
     int32_t n = 0;
@@ -289,7 +289,8 @@ static enum weft_status fail_both(const struct weft_corpora *training, int32_t t
                      same_name ? "" : one, same_name ? "" : ")", training->key, held_out->key);
 }
 
-/* The first two entries that are one file. An entry that both parts of one corpora cut is none. */
+/* Finds the first two entries that are one file. A file cut by both parts of one corpora does not
+ * count. */
 static bool find_both(const struct entry *a, int32_t n, const struct entry *b, int32_t m,
                       bool of_one, int32_t both[2])
 {

@@ -13,13 +13,13 @@
 enum {
     BYTE_VALUES = 256,
     HEADER_BYTES = 1024,        /* 256 int32 */
-    QUESTIONS_MAGIC = 20240522, /* llm.c's multiple-choice questions: no text, and no stream */
-    /* llm.c's magics are days; no text begins with the bytes of one, of which the fourth is 1. */
+    QUESTIONS_MAGIC = 20240522, /* llm.c's multiple-choice questions: no text, no stream */
+    /* llm.c's magics are days. The fourth byte of one is 1, so no text begins with it. */
     FIRST_DAY = 20230101,
     LAST_DAY = 20391231
 };
 
-/* Forms of token files: GPT-2's tokens and Llama 3's. */
+/* Forms of token files: GPT-2's and Llama 3's tokens. */
 static const struct form {
     int64_t magic, version;
     int32_t token_bytes;
@@ -43,7 +43,8 @@ static enum weft_status fail_file(const char *path, const char *key, int error,
     return weft_fail(err, status, "%s: cannot read the data: %s", path, strerror(error));
 }
 
-/* `n` bytes at `at`; a file that ends before is the caller's to explain: *got says how many. */
+/* Reads `n` bytes at `at`. If the file ends before, *got tells the bytes read, and the caller
+ * explains. */
 static enum weft_status read_bytes(const struct weft_corpus *corpus, int64_t at, int64_t n,
                                    unsigned char *out, int64_t *got, struct weft_error *err)
 {
@@ -67,7 +68,7 @@ static int64_t read_int32(const unsigned char *bytes)
     return value <= INT32_MAX ? (int64_t)value : (int64_t)value - (INT64_C(1) << 32);
 }
 
-/* The length gives the number of tokens, and the header has its lower 32 bits. */
+/* The length gives the number of tokens; the header has its lower 32 bits. */
 static enum weft_status read_header(struct weft_corpus *corpus, const struct form *form,
                                     const unsigned char *header, int64_t length,
                                     struct weft_error *err)
@@ -162,7 +163,7 @@ static enum weft_status find_form(struct weft_corpus *corpus, const char *key, i
 static enum weft_status open_file(struct weft_corpus *corpus, const char *key, struct stat *status,
                                   struct weft_error *err)
 {
-    /* Opening a pipe would wait for a writer. */
+    /* With O_NONBLOCK, since opening a pipe would wait for a writer. */
     corpus->fd = open(corpus->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (corpus->fd < 0) return fail_file(corpus->path, key, errno, err);
     if (fstat(corpus->fd, status) != 0) return fail_file(corpus->path, key, errno, err);
@@ -231,8 +232,8 @@ static enum weft_status fail_token(const struct weft_corpus *corpus, int64_t at,
 enum weft_status weft_corpus_read(const struct weft_corpus *corpus, int64_t at, int64_t n,
                                   int32_t *out, struct weft_error *err)
 {
-    /* The file's bytes go to the end of `out` and are widened from the front: the token that is
-     * written never reaches the bytes of one that is still to be read. */
+    /* The file's bytes are read to the end of `out` and widened from the front. So a token is never
+     * written over bytes that are still to be read. */
     int64_t width = corpus->token_bytes, got;
     unsigned char *bytes = (unsigned char *)out + n * ((int64_t)sizeof *out - width);
     WEFT_TRY(read_bytes(corpus, corpus->first_byte + at * width, n * width, bytes, &got, err));
@@ -254,7 +255,7 @@ enum weft_status weft_corpus_read(const struct weft_corpus *corpus, int64_t at, 
     return WEFT_OK;
 }
 
-/* Number of piece i of `n` that are taken of all: the first, the last, and at even distances. */
+/* Index of piece i of `n` among `all`, evenly spaced from the first to the last. */
 static int64_t find_piece(int64_t i, int64_t n, int64_t all)
 {
     return n == all || n == 1 ? i : i * (all - 1) / (n - 1);
@@ -277,7 +278,7 @@ enum weft_status weft_corpus_check(const struct weft_corpus *corpus, int64_t pie
     return status;
 }
 
-/* The hash so far, then the piece. */
+/* Hashes the hash so far and the piece. */
 static enum weft_status hash_piece(const struct weft_corpus *corpus, int64_t at, int64_t n,
                                    unsigned char *buffer, struct weft_hash *hash,
                                    struct weft_error *err)

@@ -70,7 +70,7 @@ static const struct weft_corpus_kind kinds[] = {
     {0, MAGIC("\xFE\xFF"), "a text in UTF-16", CONVERT},
 };
 
-/* A text may begin with it too. */
+/* Whether a text may begin with this magic too. */
 static bool is_word(const char *magic)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ";

@@ -1,6 +1,5 @@
-/* Kinds of files that hold no text, although they could be read byte by byte: arrays, archives,
- * tables, pictures, records of JSON, tokens without a header. A model that is trained on one learns
- * its format. */
+/* Kinds of files that hold no text, although they could be read as bytes: arrays, archives, tables,
+ * pictures, JSON records, tokens without a header. A model trained on one learns its format. */
 #ifndef WEFT_RUNTIME_TRAIN_CORPUS_KIND_H
 #define WEFT_RUNTIME_TRAIN_CORPUS_KIND_H
 
@@ -10,23 +9,23 @@
 #include "base/status.h"
 #include "runtime/train/json_stream.h"
 
-enum { WEFT_CORPUS_PIECE_BYTES = 65536 }; /* that a look at a file takes at a time */
+enum { WEFT_CORPUS_PIECE_BYTES = 65536 }; /* of a file at a time */
 
-/* A look at a file from its beginning, piece after piece. */
+/* A look examines a file from its beginning, piece by piece. */
 struct weft_corpus_look {
-    const struct weft_corpus_kind *kind; /* that it has; NULL: none yet */
+    const struct weft_corpus_kind *kind; /* of the file; NULL: none found yet */
     struct weft_json_stream json;
 };
 
 void weft_corpus_look_init(struct weft_corpus_look *look);
-/* Reads on. The first piece has WEFT_CORPUS_PIECE_BYTES, or all of the file. False when no more
- * need be added. */
+/* Adds the next piece. The first has WEFT_CORPUS_PIECE_BYTES, or the whole file. Returns false once
+ * no more is needed. */
 bool weft_corpus_look_add(struct weft_corpus_look *look, const char *path,
                           const unsigned char *bytes, size_t n);
 
-/* WEFT_E_DATA when the pieces, which are the whole file or all that was asked for, are not those of
- * a text: they begin as another kind of file does, hold a NUL, or are JSON (json_stream.h). The
- * error names the kind, the cure, and how `key` takes the bytes as they are. */
+/* Judges the added pieces: the whole file, or all that was asked for. WEFT_E_DATA if they begin
+ * like another kind of file, hold a NUL, or are JSON (json_stream.h). The error names the kind, the
+ * cure, and the setting of `key` that takes the bytes as they are. */
 WEFT_MUST_USE enum weft_status weft_corpus_look_end(const struct weft_corpus_look *look,
                                                     const char *path, const char *key,
                                                     struct weft_error *err);

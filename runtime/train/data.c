@@ -10,18 +10,18 @@
 struct weft_data {
     struct weft_corpora corpora;
     enum weft_data_part part;
-    bool shares;           /* the held-out part is one of the training data's files */
-    int64_t first, length; /* of the part, in tokens of the corpora */
-    int64_t sample_tokens; /* that the model reads; the one behind them is a target too */
+    bool shares;           /* the held-out part is in the training data's files */
+    int64_t first, length; /* the part, in tokens of the corpora */
+    int64_t sample_tokens; /* read by the model; the next one is a target too */
     int64_t seq_len;
-    int64_t of;      /* held out: samples of one evaluation */
-    int64_t classes; /* of a classifier; 0 = every position has the next token as its target */
+    int64_t of;      /* held-out samples of one evaluation */
+    int64_t classes; /* of a classifier; 0: the target is the next token */
     bool tokens;     /* the model begins with an embedding */
     uint64_t seed;
     int32_t *sample; /* [sample_tokens + 1], scratch */
 };
 
-/* The least vocabulary of the layers that name tokens. */
+/* The least vocabulary among the layers that have one. */
 static int64_t least_vocab(const struct weft_model *model)
 {
     const struct weft_layer *ends[] = {&model->layers[0], &model->layers[model->n_layers - 1]};
@@ -37,7 +37,7 @@ bool weft_data_has_held_out(const struct weft_config *config)
     return config->train.validation.data != NULL || config->train.validation.share > 0;
 }
 
-/* Which tokens of the corpora belong to the part. */
+/* Sets the part's range of tokens in the corpora. */
 static enum weft_status take_part(struct weft_data *data, const struct weft_train *train,
                                   struct weft_error *err)
 {
@@ -172,7 +172,7 @@ enum weft_status weft_data_apart(const struct weft_data *training, const struct 
 {
     const struct weft_corpora_part trained = {&training->corpora, training->first,
                                               training->first + training->length};
-    /* A share belongs to the corpora of the training data. */
+    /* A share is in the corpora of the training data. */
     const struct weft_corpora *of = held_out->shares ? &training->corpora : &held_out->corpora;
     const struct weft_corpora_part held = {of, held_out->first, held_out->first + held_out->length};
     return weft_corpora_apart(&trained, &held, err);

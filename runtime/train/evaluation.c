@@ -5,11 +5,11 @@
 
 #include "base/clock.h"
 
-/* An evaluation that takes longer than this after a request to stop is given up: the save after it
- * must not wait until a scheduler kills the run. */
+/* After a stop, gives up an evaluation that takes longer than this. The save after it must not wait
+ * until a scheduler kills the run. */
 static const int64_t patience_ns = INT64_C(1000000000);
 
-/* A message of a rank about one micro-batch. */
+/* A rank's message about one micro-batch. */
 struct share {
     double loss;
     bool gives_up;
@@ -66,8 +66,8 @@ bool weft_evaluation_is_due(const struct weft_train *train, int64_t step)
     return step % train->validation.every == 0 || step == train->steps;
 }
 
-/* Samples from `first` on, and behind the last one rows without a target. A rank that has none left
- * runs along with its peers on such rows alone. */
+/* Fills samples from `first` on, and then rows without a target. A rank without samples left runs
+ * such rows to keep up with its peers. */
 static enum weft_status fill_batch(const struct weft_evaluation *e, int64_t first,
                                    struct weft_error *err)
 {
@@ -88,7 +88,7 @@ static enum weft_status fill_batch(const struct weft_evaluation *e, int64_t firs
     return WEFT_OK;
 }
 
-/* Whether a request to stop has waited for too long. *since_ns: when it was first seen, or 0. */
+/* Whether a stop has waited too long. *since_ns is the time it was first seen, or 0. */
 static bool is_impatient(const atomic_int *stop, int64_t *since_ns)
 {
     if (stop == NULL || atomic_load(stop) == 0) return false;
@@ -97,8 +97,8 @@ static bool is_impatient(const atomic_int *stop, int64_t *since_ns)
     return now_ns - *since_ns >= patience_ns;
 }
 
-/* Sum over all samples, micro-batch after micro-batch in the order of samples, so that ranks may
- * share them in any number. *whole is false if any rank gave up: then all do. */
+/* Sums the losses in order of samples, so that any number of ranks gives the same sum. *whole is
+ * false if some rank gave up; then all do. */
 static enum weft_status sum_losses(const struct weft_evaluation *e, struct weft_exec *exec,
                                    const atomic_int *stop, double *sum, bool *whole,
                                    struct weft_error *err)
@@ -110,7 +110,7 @@ static enum weft_status sum_losses(const struct weft_evaluation *e, struct weft_
     for (int64_t first = 0; *whole && first < train->validation.samples;
          first += ranks * train->micro_batch) {
         struct share mine;
-        memset(&mine, 0, sizeof mine); /* padding is sent too */
+        memset(&mine, 0, sizeof mine); /* the exchange sends padding too */
         WEFT_TRY(fill_batch(e, first + rank * train->micro_batch, err));
         WEFT_TRY(weft_exec_evaluate(exec, e->input, e->targets, &mine.loss, err));
         mine.gives_up = is_impatient(stop, &since_ns);

@@ -11,8 +11,8 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "spec/kind.h"
 
-/* So many tokens of a prompt go through the layers at a time: products of as many rows repay what
- * bringing the weights costs, and scores of as many rows are held. */
+/* Rows of a prompt that run at once. So many rows repay the load of the weights, and their scores
+ * still fit. */
 enum { PROMPT_ROWS = 128 };
 
 struct weft_generator {
@@ -24,14 +24,14 @@ struct weft_generator {
     struct weft_stream *stream;
     struct weft_nn *nn;
     float **tensors; /* [n_tensors] */
-    void *saved;     /* of the layer that runs */
+    void *saved;     /* of the current layer */
     void *temporary;
-    float *flows[2];       /* [window, width]: between layers, by turns */
+    float *flows[2];       /* [window, width]: alternate between layers */
     double *probabilities; /* [vocab] */
     double loss;
-    bool caches; /* every layer is one of rows, or keeps what it needs of those before */
-    struct weft_nn_cache *kept; /* [n_layers], of transformer_blocks */
-    int64_t n_cached;           /* tokens whose rows they hold */
+    bool caches;                /* every layer works by rows, or keeps data of earlier rows */
+    struct weft_nn_cache *kept; /* [n_layers], for transformer_blocks */
+    int64_t n_cached;           /* number of tokens in the caches */
     int32_t *cached;            /* [window] */
 };
 
@@ -55,7 +55,7 @@ static struct weft_batch batch_of(int64_t seq_len)
     return (struct weft_batch){.samples = 1, .seq_len = seq_len, .compute = WEFT_F32};
 }
 
-/* Buffers for the largest layer of a whole window. */
+/* Allocates buffers for the largest layer at a whole window. */
 static enum weft_status make_buffers(struct weft_generator *g, struct weft_error *err)
 {
     const struct weft_batch batch = batch_of(g->window);
@@ -118,7 +118,7 @@ static enum weft_status read_tensors(struct weft_generator *g, const struct weft
     return WEFT_OK;
 }
 
-/* The library of the checkpoint, so that the same file gives the same text; another one only where
+/* Prefers the checkpoint's library, so that one file always gives one text. Uses another only if
  * this build lacks it. */
 static enum weft_status open_kernels(struct weft_generator *g, const char *library, int32_t threads,
                                      struct weft_error *err)
@@ -200,9 +200,9 @@ void weft_generator_forget(struct weft_generator *g)
     g->caches = false;
 }
 
-/* Tokens [before, before + n) of a sequence, whose first `before` the caches hold; without caches
- * before is 0. The head is given the last row alone: what it makes of it are probabilities, less 1
- * at the target, which is token 0. */
+/* Runs tokens [before, before + n). The caches hold the first `before`; without caches that is 0.
+ * The head gets the last row only. Its result is probabilities, less 1 at the target, which is
+ * token 0. */
 static enum weft_status run_layers(struct weft_generator *g, const int32_t *tokens, int64_t before,
                                    int64_t n, struct weft_error *err)
 {
@@ -234,10 +234,9 @@ static enum weft_status run_layers(struct weft_generator *g, const int32_t *toke
     return weft_stream_synchronise(g->stream, err);
 }
 
-/* New tokens go in blocks of rows, many for a prompt and one for what follows it. The
- * numbers of a row may differ in their last bits by how many came with it, so a text may go on in
- * another way when it is cut in another place. Once it is longer than the window every token is at
- * another place than before, and nothing can be kept. */
+/* Runs new tokens in blocks of rows: many for a prompt, one for each token after it. The last bits
+ * of a row may depend on the rows run with it, so a text cut elsewhere may continue differently.
+ * Beyond the window every token moves to another place, so nothing can be kept. */
 static enum weft_status run_cached(struct weft_generator *g, const int32_t *tokens, int64_t n,
                                    struct weft_error *err)
 {

@@ -1,7 +1,6 @@
-/* To generate is to continue a sequence of tokens with a trained language model: forward alone, in
- * f32, in one process. The token at a place is a function of the parameters, the tokens before it,
- * the seed and the place; and, in the last bits of its probability, of how many rows were computed
- * with it. */
+/* Generation continues a sequence of tokens with a trained language model: forward alone, in f32,
+ * in one process. A token is a function of the parameters, the tokens before it, the seed and its
+ * place. The last bits of its probability also depend on the number of rows computed with it. */
 #ifndef WEFT_RUNTIME_TRAIN_GENERATE_H
 #define WEFT_RUNTIME_TRAIN_GENERATE_H
 
@@ -14,27 +13,27 @@
 
 struct weft_generator;
 
-/* Reads the parameters of the checkpoint at `path`, all of them verified, and takes the library
- * that computed it where this build has it. WEFT_E_DATA when it is damaged, of another model, or
- * when the model is not one of language: it must begin with an embedding and end with an lm_head.
- * `config` outlives the generator. */
+/* Reads and verifies all parameters of the checkpoint at `path`. Uses the library that computed it,
+ * if this build has it. WEFT_E_DATA if it is damaged, of another model, or no language model: the
+ * model must begin with an embedding and end with an lm_head. `config` must outlive the
+ * generator. */
 WEFT_MUST_USE enum weft_status weft_generator_create(const struct weft_config *config,
                                                      const char *path, int32_t threads,
                                                      struct weft_generator **out,
                                                      struct weft_error *err);
 void weft_generator_destroy(struct weft_generator *generator);
 
-/* The step of the checkpoint. */
+/* The checkpoint's step. */
 int64_t weft_generator_step(const struct weft_generator *generator);
 
-/* From now on every token is computed from all before it, and nothing is kept of them: for who
- * compares. */
+/* Disables caches: from now on every token is computed from all tokens before it. For
+ * comparisons. */
 void weft_generator_forget(struct weft_generator *generator);
 
-/* The token behind n > 0 tokens. What attention needs of those that a call before was given too is
- * kept, so that a token that is added costs a row and not a sequence, up to train.seq_len of them;
- * of a longer text the last train.seq_len count. WEFT_E_DATA for a token that is not in the
- * vocabulary, and WEFT_E_NUMERIC when the model's numbers are not finite. */
+/* Gives the token after n > 0 tokens. Keys and values of earlier calls' tokens are kept, so an
+ * added token costs one row instead of a sequence. That holds up to train.seq_len tokens; only the
+ * last train.seq_len of a longer text count. WEFT_E_DATA for a token outside the vocabulary,
+ * WEFT_E_NUMERIC if the model's numbers are not finite. */
 WEFT_MUST_USE enum weft_status weft_generator_next(struct weft_generator *generator,
                                                    const int32_t *tokens, int64_t n,
                                                    const struct weft_sampling *sampling,

@@ -26,8 +26,8 @@ struct identity {
     struct weft_hash parts[PARTS];
 };
 
-/* Goes on with a file's bytes, a piece at a time: a rank's memory is counted from here on. A file
- * that cannot be read is nothing to tell builds by, and all ranks say so alike. */
+/* Extends a hash by a file's bytes, piece by piece: a rank's memory counts from here on. A file
+ * that cannot be read adds nothing, on all ranks alike. */
 static struct weft_hash hash_file(const char *path, struct weft_hash hash)
 {
     unsigned char buffer[sizeof(struct weft_hash) + 16384];
@@ -42,7 +42,7 @@ static struct weft_hash hash_file(const char *path, struct weft_hash hash)
     return hash;
 }
 
-/* The program's own file, and where this code is in a shared library, that. */
+/* Hashes the program's file, and the shared library that holds this code. */
 static struct weft_hash hash_program(void)
 {
     static const char here;
@@ -62,7 +62,7 @@ static struct weft_hash hash_config(const struct weft_config *config)
     return hash;
 }
 
-/* What changes a product's bits without being in the config. */
+/* Hashes settings outside the config that change a product's bits. */
 static struct weft_hash hash_library(const struct weft_nn *nn)
 {
     static const char *const names[] = {"OMP_NUM_THREADS",    "OPENBLAS_CORETYPE",

@@ -3,20 +3,20 @@
 #include <string.h>
 
 enum state {
-    MARK, /* a byte-order mark, or as BEFORE */
+    MARK, /* a byte-order mark, or like BEFORE */
     MARK_SECOND,
     MARK_THIRD,
-    BEFORE,     /* the first value */
-    BETWEEN,    /* values: one ended, or a comma */
-    VALUE,      /* must come */
-    FIRST_ITEM, /* of an array, or its end */
-    NAME,       /* of a member, or the end of an object */
+    BEFORE,     /* before the first value */
+    BETWEEN,    /* between values, after a value or a comma */
+    VALUE,      /* a value must come */
+    FIRST_ITEM, /* an array's first item, or its end */
+    NAME,       /* a member's name, or the object's end */
     COLON,
-    AFTER_ITEM, /* a comma or an end */
+    AFTER_ITEM, /* a comma or an end must come */
     STRING,
     ESCAPED,
     WORD,
-    REST_OF_LINE /* the first line is passed over */
+    REST_OF_LINE /* skips the first line */
 };
 
 enum { MARK_1 = 0xEF, MARK_2 = 0xBB, MARK_3 = 0xBF, RECORD_SEPARATOR = 0x1E };
@@ -31,7 +31,7 @@ static bool is_space(unsigned char byte)
     return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r' || byte == RECORD_SEPARATOR;
 }
 
-/* Digits with the signs, points and exponents of a number; strictness decides nothing here. */
+/* Digits with signs, points and exponents; a stricter check would decide nothing. */
 static bool is_number(const char *word, int length)
 {
     int digits = 0;
@@ -119,7 +119,7 @@ static bool begin_value(struct weft_json_stream *s, unsigned char byte)
     return true;
 }
 
-/* One character outside of strings and words; false is a fault. */
+/* Takes one character outside of strings and words; false is a fault. */
 static bool take_part(struct weft_json_stream *s, unsigned char byte)
 {
     if (byte == '\n' && s->depth > 0 && s->whole == 0) s->broken = true;
@@ -224,7 +224,7 @@ static bool take_byte(struct weft_json_stream *s, unsigned char byte)
     return take_part(s, byte);
 }
 
-/* A fault may have cut off the end of the second. */
+/* Counts an open second object, since a fault may have cut its end. */
 static bool has_two_objects(const struct weft_json_stream *s)
 {
     bool second = s->depth > 0 && s->is_object[0] && s->items > 0;
@@ -236,7 +236,7 @@ static bool has_items(const struct weft_json_stream *s)
     return s->whole > 0 || s->items > 0;
 }
 
-/* Too long a stretch without a fault for a text. */
+/* Whether the stretch without a fault is too long for a text. */
 static bool is_long_enough(const struct weft_json_stream *s)
 {
     if (s->begin < 0) return false;

@@ -32,7 +32,7 @@ static void note_most(struct weft_tier_use *use, int64_t bytes)
     if (bytes > use->measured_bytes) use->measured_bytes = bytes;
 }
 
-/* Once: memory of a GPU outside the arena that grows, or that may be of other processes. */
+/* Warns once of a GPU's memory outside the arena: it grows, or may belong to other processes. */
 static void warn_of_growth(struct weft_run_memory *memory, const struct weft_device *device,
                            int64_t step, int64_t outside_bytes, bool over_limit)
 {

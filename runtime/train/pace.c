@@ -19,7 +19,7 @@ void weft_pace_init(struct weft_pace *pace, int64_t least_ns)
     };
 }
 
-/* The rank that computes longest, and how many times the median of the others that is. */
+/* The rank with the longest compute; *times is its factor over the others' median. */
 static int32_t find_slowest(const struct sums *all, int32_t ranks, int64_t *others, double *times)
 {
     int32_t slowest = 0, n = 0;
@@ -34,7 +34,7 @@ static int32_t find_slowest(const struct sums *all, int32_t ranks, int64_t *othe
     return slowest;
 }
 
-/* A window ends by rank 0's clock, so on all ranks alike. */
+/* Windows end by rank 0's clock, so at the same step on all ranks. */
 static void judge(struct weft_pace *pace, const struct sums *all, int32_t ranks, int64_t *others,
                   int32_t *slow, double *times)
 {

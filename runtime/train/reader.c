@@ -12,7 +12,7 @@
 enum { BATCHES = 2 };
 
 struct batch {
-    int64_t step; /* that it holds, or is being filled with; 0: none */
+    int64_t step; /* that fills it, or will; 0: none */
     bool ready;
     void *input;
     int32_t *targets;
@@ -23,11 +23,11 @@ struct weft_reader {
     struct batch batches[BATCHES];
     pthread_t thread;
     bool started;
-    pthread_mutex_t mutex; /* of all below, and of steps and readiness */
+    pthread_mutex_t mutex; /* guards the members below, and step and ready */
     pthread_cond_t changed;
     struct batch *wanted; /* to be filled; NULL: the thread is idle */
     bool leaves;
-    struct weft_error error; /* of the first batch that could not be filled */
+    struct weft_error error; /* of the first batch that failed */
 };
 
 static void *run(void *argument)
@@ -54,7 +54,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* With every signal blocked: handlers belong to the thread that installed them. */
+/* Blocks all signals: they belong to the caller's threads. */
 static enum weft_status start(struct weft_reader *r, struct weft_error *err)
 {
     sigset_t all, before;
@@ -69,7 +69,7 @@ static enum weft_status start(struct weft_reader *r, struct weft_error *err)
     return weft_fail(err, WEFT_E_SYSTEM, "cannot start a thread that reads the data: %s", reason);
 }
 
-/* The mutex is held. */
+/* The mutex must be held. */
 static void want(struct weft_reader *r, struct batch *batch, int64_t step)
 {
     batch->step = step;
@@ -130,7 +130,7 @@ static struct batch *find(struct weft_reader *r, int64_t step)
     return NULL;
 }
 
-/* Waits until the thread is idle; the time that took. The mutex is held. */
+/* Waits until the thread is idle and returns the time. The mutex must be held. */
 static int64_t wait_until_idle(struct weft_reader *r)
 {
     if (r->wanted == NULL) return 0;

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 
-/* The index of the largest; the first of equals. */
+/* Index of the largest; the first of equals. */
 static int64_t likeliest(const double *p, int64_t n)
 {
     int64_t best = 0;
@@ -16,8 +16,8 @@ static int64_t likeliest(const double *p, int64_t n)
     return best;
 }
 
-/* The least of the k largest, k >= 1: bits of doubles that are not negative are ordered as they
- * are, so the answer is found bit by bit. */
+/* The k-th largest, k >= 1. Doubles that are not negative have the order of their bits, so it is
+ * found bit by bit. */
 static double find_cut(const double *p, int64_t n, int64_t k)
 {
     uint64_t cut = 0;
@@ -41,7 +41,7 @@ static void keep_likeliest(double *p, int64_t n, int64_t k)
     int64_t kept = 0;
     for (int64_t i = 0; i < n; i++)
         kept += p[i] > cut;
-    /* The first of those that are as large as the cut fill up. */
+    /* Fills up with the first values equal to the cut. */
     for (int64_t i = 0; i < n; i++) {
         if (p[i] > cut) continue;
         if (p[i] < cut || kept == k) {
@@ -68,5 +68,5 @@ int32_t weft_sample(const struct weft_sampling *sampling, double *p, int64_t n, 
         left -= p[i];
         if (left < 0) return (int32_t)i;
     }
-    return (int32_t)best; /* rounding at the very end */
+    return (int32_t)best; /* rounding left a rest */
 }

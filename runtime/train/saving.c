@@ -17,14 +17,14 @@
 #include "runtime/exec/state.h"
 
 enum { READ_ELEMENTS = 1 << 16, LATEST_BYTES = 80 };
-#define TOLD_LENGTH 1.5 /* of updates, against usual ones */
+#define TOLD_LENGTH 1.5 /* of updates, relative to usual ones */
 
-/* What the executor owns, as a save reads it. */
+/* The executor's own state, as read by a save. */
 struct source {
     const struct weft_exec *exec;
     struct weft_state_access *access;
     struct weft_state_cursor cursor;
-    struct weft_state_piece piece; /* the last one given */
+    struct weft_state_piece piece; /* given last */
 };
 
 struct weft_saving {
@@ -33,16 +33,16 @@ struct weft_saving {
     int32_t rank, ranks;
     struct weft_pool pool;
     struct weft_layout *layout;         /* NULL: neither saves nor resumes */
-    struct weft_checkpoint *checkpoint; /* that is resumed, until its state is read */
-    bool fresh;                         /* no moment of the checkpoint is this optimizer's */
-    struct weft_origin_file *from;      /* that begins the run, until its parameters are read */
+    struct weft_checkpoint *checkpoint; /* to resume, until its state is read */
+    bool fresh;                         /* the checkpoint has no moments of this optimizer */
+    struct weft_origin_file *from;      /* origin, until its parameters are read */
     struct weft_origin origin;          /* of the run; path "" without one */
     struct weft_saver *saver;           /* NULL: does not save */
     struct weft_progress progress;
     int64_t steps_done, saved_step;
-    int64_t pending_step; /* that is being saved; -1: none */
-    int64_t last_step;    /* behind which no step follows; -1: not known yet */
-    int64_t stalled_ns;   /* that training has stood still for it */
+    int64_t pending_step; /* being saved; -1: none */
+    int64_t last_step;    /* no step follows it; -1: not known yet */
+    int64_t stalled_ns;   /* time that training stood still for the save */
     struct source source;
     const char *settings;
 };
@@ -75,14 +75,14 @@ static int64_t step_samples(const struct weft_saving *saving)
     return saving->ranks * saving->train->micro_batch * saving->train->grad_accum;
 }
 
-/* The device's name where it is not the CPU. */
+/* The device's name unless it is the CPU. */
 static const char *other_device(const struct weft_config *config)
 {
     enum weft_device_type type = (enum weft_device_type)config->cluster.device.type;
     return type == WEFT_DEVICE_CPU ? NULL : weft_device_name(type);
 }
 
-/* A checkpoint holds no more of a device than its bits: another may go on with it. */
+/* A checkpoint has nothing of a device but its bits, so another device may continue. */
 static void tell_device(const struct weft_saving *saving)
 {
     const char *ours = other_device(saving->options->config);
@@ -96,7 +96,7 @@ static void tell_device(const struct weft_saving *saving)
                  saving->checkpoint->path, weft_shown(theirs, shown), ours);
 }
 
-/* Settings may be changed on purpose; nobody should do it unawares. */
+/* Settings may be changed on purpose, but not unnoticed. */
 static void tell_changes(const struct weft_saving *saving)
 {
     const struct weft_manifest *manifest = saving->checkpoint->manifest;
@@ -117,7 +117,7 @@ static void tell_changes(const struct weft_saving *saving)
             saving->checkpoint->path, weft_shown(manifest->kernels, shown), kernels);
 }
 
-/* Samples are drawn by the number of the step, so another number of them a step draws others. */
+/* Samples are drawn by step number, so another number per step draws other samples. */
 static void tell_batch(const struct weft_saving *saving)
 {
     const struct weft_progress *progress = &saving->progress;
@@ -143,7 +143,7 @@ static bool has_adams(const char *type)
     return strcmp(type, "adamw") == 0 || strcmp(type, "lamb") == 0;
 }
 
-/* With another optimizer all moments start at 0, and their bias is corrected from now on. */
+/* With another optimizer all moments start at 0, and bias correction counts from here. */
 static void compare_optimizers(struct weft_saving *saving)
 {
     char now[WEFT_MANIFEST_TYPE_BYTES], before[WEFT_MANIFEST_TYPE_BYTES];
@@ -160,8 +160,8 @@ static void compare_optimizers(struct weft_saving *saving)
             saving->checkpoint->path, before, now);
 }
 
-/* The longest an AdamW update gets whose moments began at 0, if the correction of their bias is
- * long over; a well corrected one has about 1. */
+/* The longest AdamW update with moments that began at 0 but no bias correction any more. A
+ * corrected update has a length of about 1. */
 static double longest_update(const struct weft_train *train)
 {
     enum { MOST = 100000 };
@@ -228,7 +228,7 @@ static enum weft_status open_origin(struct weft_saving *saving, struct weft_erro
     return WEFT_OK;
 }
 
-/* Whether the checkpoint that is resumed lies among those that this run saves. */
+/* Whether the resumed checkpoint is among the checkpoints of this run. */
 static bool is_own(const struct weft_train_options *o)
 {
     size_t length = o->checkpoints == NULL ? 0 : strlen(o->checkpoints);
@@ -316,7 +316,7 @@ int64_t weft_saving_saved_step(const struct weft_saving *saving)
     return saving->saved_step;
 }
 
-/* A checkpoint of a run that did not scale has 1 and 0: then f16 begins with its own. */
+/* A checkpoint without scaling has 1 and 0; f16 then begins with its own scale. */
 static enum weft_status take_loss_scale(const struct weft_saving *saving, struct weft_exec *exec,
                                         struct weft_error *err)
 {
@@ -334,7 +334,7 @@ static enum weft_status take_loss_scale(const struct weft_saving *saving, struct
     return WEFT_OK;
 }
 
-/* Moments that nothing gives stay 0. */
+/* Moments without a source stay 0. */
 static bool is_given(const struct weft_saving *saving, const struct weft_state_piece *piece)
 {
     if (piece->state == WEFT_STATE_PARAMETER) return true;
@@ -353,7 +353,7 @@ static enum weft_status read_elements(const struct weft_saving *saving,
                                 first, n, out, err);
 }
 
-/* Through a buffer of some length, so that a piece of any size takes little memory. */
+/* Reads through a fixed buffer, so a piece of any size takes little memory. */
 static enum weft_status read_state(const struct weft_saving *saving, struct weft_exec *exec,
                                    struct weft_state_access *access, float *buffer,
                                    struct weft_error *err)
@@ -385,8 +385,7 @@ static enum weft_status take_state(const struct weft_saving *saving, struct weft
     return status;
 }
 
-/* The fingerprint is of the parameters as this run computes with them: frozen ones may be rounded.
- */
+/* The fingerprint is of the parameters in this run: frozen ones may be rounded. */
 static enum weft_status take_origin(struct weft_saving *saving, struct weft_exec *exec,
                                     struct weft_error *err)
 {
@@ -424,7 +423,7 @@ enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec 
         saving->checkpoint = NULL;
         WEFT_TRY(weft_exec_state_filled(exec, err));
     }
-    /* Last, for there are few windows on a disk. */
+    /* Comes last, because a disk has few windows. */
     return saving->saver == NULL ? WEFT_OK
                                  : weft_exec_state_open(exec, &saving->source.access, err);
 }
@@ -441,7 +440,8 @@ static enum weft_status tell_saved(struct weft_saving *saving, struct weft_error
     return o->on_save == NULL ? WEFT_OK : o->on_save(o->context, &line, err);
 }
 
-/* The checkpoint that stays when a later save fails. The newest complete one is never removed. */
+/* Names the checkpoint that remains after a failed save. The newest complete one is never
+ * removed. */
 static const char *name_latest(const struct weft_saving *saving, char out[LATEST_BYTES])
 {
     if (saving->saved_step > 0)
@@ -470,7 +470,7 @@ static enum weft_status fail_dead(const struct weft_saving *saving, const char *
         saving->saved_step > 0 || saving->steps_done > 0 ? "go on with --resume" : "begin again");
 }
 
-/* Without a save, nothing has looked at the parameters after the last update. */
+/* Without a save, nothing has checked the parameters after the last update. */
 static enum weft_status look_at_last(struct weft_saving *saving, struct weft_exec *exec,
                                      int64_t step, struct weft_error *err)
 {
@@ -494,7 +494,7 @@ static enum weft_status look_at_last(struct weft_saving *saving, struct weft_exe
     return status;
 }
 
-/* The step that no other follows: what is not saved then is lost. */
+/* After the last step, a failed save loses its result. */
 static void fail_last(const struct weft_saving *saving, const struct weft_error *why,
                       struct weft_error *err)
 {
@@ -504,7 +504,7 @@ static void fail_last(const struct weft_saving *saving, const struct weft_error 
                     why->text, name_latest(saving, latest));
 }
 
-/* What becomes of a save that has got so far; *why is freed. */
+/* Decides on the outcome of a save so far, and frees *why. */
 static enum weft_status judge(struct weft_saving *saving, enum weft_status status,
                               struct weft_error *why, struct weft_error *err)
 {

@@ -1,5 +1,5 @@
-/* Saving is what the trainer does with checkpoints: when one is due, what goes into it, what a run
- * begins with, and what happens when a save fails. */
+/* Saving is the trainer's use of checkpoints: when to save, the content, the beginning of a run,
+ * and failed saves. */
 #ifndef WEFT_RUNTIME_TRAIN_SAVING_H
 #define WEFT_RUNTIME_TRAIN_SAVING_H
 
@@ -13,41 +13,41 @@
 
 struct weft_saving;
 
-/* Opens the checkpoint `options->resume`, or else the origin `options->from`, if there is one, and
- * compares manifest, headers and this rank's share of the data with their CRCs. Rank 0 warns of
- * settings in which a checkpoint differs from the config; the config's are used. WEFT_E_DATA for
- * damage and for another model. The options and the data outlive it. */
+/* Opens the checkpoint `options->resume`, or otherwise the origin `options->from`, if given. Checks
+ * manifest, headers and this rank's share of the data by CRC. Rank 0 warns of settings that differ
+ * between checkpoint and config; the config's are used. WEFT_E_DATA for damage and for another
+ * model. The options and the data must outlive it. */
 WEFT_MUST_USE enum weft_status weft_saving_open(const struct weft_train_options *options,
                                                 struct weft_data *data, struct weft_saving **out,
                                                 struct weft_error *err);
 void weft_saving_close(struct weft_saving *saving);
 
-/* Steps that are done already: 0, or those of what is resumed. */
+/* Steps done before: 0, or the resumed checkpoint's. */
 int64_t weft_saving_steps_done(const struct weft_saving *saving);
 
-/* Collective: fills a new executor with the resumed state, or the origin's parameters and moments
- * of 0, or initial values. */
+/* Collective: fills a new executor with the resumed state, the origin's parameters with zero
+ * moments, or initial values. */
 WEFT_MUST_USE enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec *exec,
                                                  struct weft_error *err);
 
-/* Collective, behind every step. When a checkpoint is due: settles, and saves, in the background
- * if the config says so. `last`: no step follows, and everything is done on return. A save that
- * fails is warned of, and training goes on; it is WEFT_E_IO where the config requires saves, or it
- * was that of the last step, which would be lost. A dead model (checkpoint/finite.h) is never
- * saved and ends the run with WEFT_E_NUMERIC, after the last step also where nothing is saved. */
+/* Collective, after every step. If a checkpoint is due, settles and saves, in the background if the
+ * config says so. With `last`, everything is done on return.
+ *
+ * A failed save gives a warning and training goes on. It is WEFT_E_IO if the config requires saves,
+ * or after the last step, which would be lost. A dead model (checkpoint/finite.h) is never saved:
+ * WEFT_E_NUMERIC. That is checked after the last step even if nothing is saved. */
 WEFT_MUST_USE enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec *exec,
                                                  int64_t step, bool last, struct weft_error *err);
 
-/* Collective, behind every step and before anything is updated again: a save in the background has
- * read all that it needs when it returns, and its failure comes out here as from weft_saving_after.
- */
+/* Collective, after every step and before the next update. On return a save in the background has
+ * read all state that it needs. Its failure is returned as from weft_saving_after. */
 WEFT_MUST_USE enum weft_status weft_saving_catch_up(struct weft_saving *saving,
                                                     struct weft_error *err);
 
-/* The origin of the run's first parameters, after weft_saving_begin. */
+/* The origin of the run's first parameters; call it after weft_saving_begin. */
 const struct weft_origin *weft_saving_origin(const struct weft_saving *saving);
 
-/* The last step that was committed; -1 when none was. */
+/* The last committed step; -1: none. */
 int64_t weft_saving_saved_step(const struct weft_saving *saving);
 
 #endif

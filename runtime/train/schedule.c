@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "runtime/train/train.h"
 
-/* The rate over lr at `done` of the way from 1 down to the least, in a line or half a cosine
- * (Loshchilov and Hutter 2017, without restarts). */
+/* The factor of lr when `done` of the way is over: linear, or half a cosine (Loshchilov and Hutter
+ * 2017, without restarts). */
 static double fall(const struct weft_train *train, bool cosine, double done)
 {
     double least = train->lr_schedule.min_ratio;
@@ -14,7 +14,7 @@ static double fall(const struct weft_train *train, bool cosine, double done)
     return least + (1 - least) * left;
 }
 
-/* Where step `step` stands between step `first`, 0, and the last step, 1; 1 beyond it. */
+/* Position of step `step` between `first`, 0, and the last step, 1; at most 1. */
 static double way(const struct weft_train *train, int64_t first, int64_t step)
 {
     int64_t span = train->steps - first;
@@ -22,7 +22,7 @@ static double way(const struct weft_train *train, int64_t first, int64_t step)
     return done < 0 ? 0 : done > 1 ? 1 : done;
 }
 
-/* Steps of wsd in which the rate falls. */
+/* Steps of wsd with a falling rate. */
 static int64_t count_decay(const struct weft_train *train)
 {
     const int64_t given = train->lr_schedule.decay_steps;
@@ -49,7 +49,7 @@ double weft_train_lr(const struct weft_train *train, int64_t step)
     return lr;
 }
 
-/* The rate is to fall after the warm-up. */
+/* Whether the rate is to fall after the warm-up. */
 static bool is_falling(const struct weft_train *train)
 {
     return train->lr_schedule.type != WEFT_LR_CONSTANT && train->lr_schedule.min_ratio < 1;

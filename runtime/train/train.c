@@ -32,7 +32,7 @@ struct run {
     int32_t rank, ranks;
     struct weft_data *data;
     struct weft_reader *reader;
-    struct weft_evaluation *evaluation; /* NULL: nothing is held out */
+    struct weft_evaluation *evaluation; /* NULL: no data are held out */
     struct weft_saving *saving;
     struct weft_pace pace;
     struct weft_arena *arena;
@@ -40,10 +40,10 @@ struct run {
     struct weft_trace *trace;
     struct times *times;
     int64_t waited_ns; /* for data, after the first steps */
-    int64_t steps;     /* of this run, without those before a resumed checkpoint */
+    int64_t steps;     /* of this call, without steps before a resume */
     struct weft_run_memory memory;
     struct weft_run_facts facts;
-    struct weft_train_options saving_options; /* as options, but its lines come by here */
+    struct weft_train_options saving_options; /* as options, but add_facts gets its lines */
     struct weft_train_result result;
 };
 
@@ -85,7 +85,7 @@ static enum weft_status check_data(const struct weft_config *config, struct weft
     return weft_data_apart(*training, *held_out, err);
 }
 
-/* The number of samples that batches of an older config stand for changes with the ranks. */
+/* Older configs count validation in batches of all ranks, so the samples change with the ranks. */
 static void warn_of_batches(const struct weft_config *config)
 {
     const struct weft_train *train = &config->train;
@@ -125,7 +125,7 @@ static const char *trace_source(const struct run *run)
     return is_emulated(run) ? "wall clock, emulated link" : "wall clock";
 }
 
-/* A checkpoint's line, on its way to whoever is told of it. */
+/* Adds the run's facts to a checkpoint's line and passes it on. */
 static enum weft_status add_facts(void *context, const struct weft_save_line *line,
                                   struct weft_error *err)
 {
@@ -189,7 +189,7 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
     return WEFT_OK;
 }
 
-/* A save in the background reads the executor's state until it is closed. */
+/* Closes saving first: a save in the background reads the executor's state. */
 static void close_run(struct run *run)
 {
     const struct weft_train_options *o = run->options;
@@ -278,7 +278,7 @@ static enum weft_status look_at_memory(struct run *run, int64_t step, struct wef
     return WEFT_OK;
 }
 
-/* All ranks know who is slow; rank 0 says it. */
+/* All ranks know the slow rank; rank 0 warns. */
 static enum weft_status look_at_pace(struct run *run, int64_t compute_ns, struct weft_error *err)
 {
     int32_t slow = -1;
@@ -293,7 +293,7 @@ static enum weft_status look_at_pace(struct run *run, int64_t compute_ns, struct
     return WEFT_OK;
 }
 
-/* Work that is done now and then behind a step. */
+/* Occasional work after a step. */
 static enum weft_status look_after(struct run *run, int64_t step, int64_t compute_ns,
                                    struct weft_error *err)
 {
@@ -332,8 +332,8 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
         .stop = o->stop != NULL && atomic_load(o->stop) != 0,
     };
     struct weft_step_result result;
-    /* A step that overflowed in f16 is done again with a smaller loss scale, and so advances
-     * nothing: neither the schedule nor the step nor what is drawn for it. */
+    /* A step that overflowed in f16 runs again with a smaller loss scale. It does not advance the
+     * schedule, the step or its random numbers. */
     do {
         WEFT_TRY(weft_exec_step(run->exec, &inputs, &result, run->trace, err));
         if (result.skipped && run->rank == 0)
@@ -402,7 +402,8 @@ static enum weft_status run_steps(struct run *run, struct weft_error *err)
     WEFT_TRY(weft_run_memory_plan(&run->memory, &of, err));
     for (int64_t step = first; step <= run->train->steps && !run->result.stopped; step++)
         WEFT_TRY(do_step(run, step, err));
-    if (first > run->train->steps) /* nothing is left to do, but maybe to save it elsewhere */
+    if (first >
+        run->train->steps) /* nothing is left to do, except maybe a save to another directory */
         WEFT_TRY(weft_saving_after(run->saving, run->exec, first - 1, true, err));
     run->result.saved_step = weft_saving_saved_step(run->saving);
     WEFT_TRY(weft_exec_settle(run->exec, err));

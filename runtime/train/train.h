@@ -1,5 +1,5 @@
-/* To train is to run a plan's program step after step on data: learning rate by schedule, a line a
- * step, numeric failure agreed by all ranks. One process is one rank; every rank calls this with
+/* Training runs a plan's program on data, step by step: learning rate by schedule, one line per
+ * step, numeric failures agreed by all ranks. One process is one rank, and all ranks call this with
  * the same arguments. */
 #ifndef WEFT_RUNTIME_TRAIN_TRAIN_H
 #define WEFT_RUNTIME_TRAIN_TRAIN_H
@@ -19,29 +19,29 @@
 #include "runtime/nn/nn.h"
 #include "runtime/train/memory.h"
 
-struct weft_exec; /* runtime/exec/exec.h */
+struct weft_exec; /* in runtime/exec/exec.h */
 
-struct weft_run_facts {        /* as of the latest step; every line has them */
+struct weft_run_facts {        /* as of the latest step; part of every line */
     double tokens_per_s;       /* unmeasured before the first step */
-    int64_t held_bytes;        /* memory of this rank at the last look; unmeasured before that */
+    int64_t held_bytes;        /* memory of this rank at the last look; unmeasured before */
     int64_t predicted_step_ns; /* by the plan */
-    bool emulated;             /* the link that times depend on */
+    bool emulated;             /* the link; times depend on it */
 };
 
-struct weft_step_line { /* what is known after each step; equal on all ranks but for times */
+struct weft_step_line { /* result of a step; times differ by rank */
     int64_t step, steps;
     double loss, norm, clip, lr;
-    double loss_scale;                          /* 1 but in f16 */
-    int64_t step_ns, exposed_ns, overlapped_ns; /* by this rank's trace */
-    int64_t data_wait_ns;                       /* before it began, for its data */
+    double loss_scale;                          /* 1 unless f16 */
+    int64_t step_ns, exposed_ns, overlapped_ns; /* from this rank's trace */
+    int64_t data_wait_ns;                       /* waited for data before the step */
     int64_t tokens;                             /* of all ranks in this step */
     struct weft_run_facts run;
 };
 
-/* What a loss is the mean of. */
+/* Unit of a mean loss. */
 enum weft_loss_of { WEFT_LOSS_OF_BYTE, WEFT_LOSS_OF_TOKEN, WEFT_LOSS_OF_SAMPLE };
 
-struct weft_evaluation_line { /* equal on all ranks but for the time */
+struct weft_evaluation_line { /* the time differs by rank */
     int64_t step, samples;
     double loss; /* natural logarithm */
     enum weft_loss_of of;
@@ -49,7 +49,7 @@ struct weft_evaluation_line { /* equal on all ranks but for the time */
     struct weft_run_facts run;
 };
 
-struct weft_save_line { /* a checkpoint that was committed */
+struct weft_save_line { /* a committed checkpoint */
     int64_t step, bytes;
     int64_t ns;            /* that training stood still for it */
     const char *directory; /* of all checkpoints */
@@ -58,16 +58,16 @@ struct weft_save_line { /* a checkpoint that was committed */
 
 struct weft_train_options {
     const struct weft_config *config;
-    const struct weft_plan *plan; /* made for this config: checked by the caller */
+    const struct weft_plan *plan; /* made for this config; the caller checks */
     const struct weft_program *program;
     const struct weft_shards *shards;
     struct weft_device *device;
     struct weft_comm *comm;
     struct weft_nn *nn;
     bool poison;
-    const struct weft_failpoint *failpoint; /* of tests; may be NULL */
-    /* Called with the executor when it is there, and with NULL before it goes, for whoever handles
-     * its faults (weft_exec_tell_trespass); may be NULL. */
+    const struct weft_failpoint *failpoint; /* for tests; may be NULL */
+    /* Called with the executor once it exists, and with NULL before it is destroyed. For fault
+     * handlers (weft_exec_tell_trespass). May be NULL. */
     void (*on_exec)(void *context, const struct weft_exec *exec);
     /* Called after every step on every rank; may be NULL. A failure ends the run. */
     enum weft_status (*on_step)(void *context, const struct weft_step_line *line,
@@ -75,13 +75,13 @@ struct weft_train_options {
     /* Called after every evaluation, before on_step; may be NULL. */
     enum weft_status (*on_evaluation)(void *context, const struct weft_evaluation_line *line,
                                       struct weft_error *err);
-    /* Called after every checkpoint that was committed; may be NULL. */
+    /* Called after every committed checkpoint; may be NULL. */
     enum weft_status (*on_save)(void *context, const struct weft_save_line *line,
                                 struct weft_error *err);
     void *context;
-    const char *checkpoints; /* directory that train.checkpoint saves to; NULL: does not save */
-    const char *resume;      /* checkpoint to go on from; NULL: none */
-    /* Path of weft_origin_find, whose parameters a run without `resume` begins with; NULL: initial
+    const char *checkpoints; /* directory for train.checkpoint; NULL: does not save */
+    const char *resume;      /* checkpoint to resume; NULL: none */
+    /* Path from weft_origin_find with the first parameters of a run without `resume`. NULL: initial
      * values. */
     const char *from;
     const atomic_int *stop; /* set by a signal: finish the step, settle, return; may be NULL */
@@ -90,50 +90,48 @@ struct weft_train_options {
 enum { WEFT_TRAIN_MEDIAN_STEPS = 4096 };
 
 struct weft_train_result {
-    int64_t steps_done; /* in all, those before a resumed checkpoint included */
-    int64_t saved_step; /* of the last checkpoint that was committed; -1: none */
-    bool stopped;       /* by *stop of any rank, before the last step */
-    /* Losses of this call's steps. Without such steps they are unmeasured, as are all times but the
-     * prediction, and measured bytes. */
+    int64_t steps_done; /* with the steps before a resumed checkpoint */
+    int64_t saved_step; /* last committed checkpoint; -1: none */
+    bool stopped;       /* by *stop of some rank, before the last step */
+    /* Losses of this call's steps. Without such steps they are unmeasured, like all times but the
+     * prediction, and like measured bytes. */
     double first_loss, last_loss;
-    double validation_loss;       /* of the last evaluation; unmeasured if there was none */
+    double validation_loss;       /* of the last evaluation; unmeasured without one */
     struct weft_hash fingerprint; /* of all parameters at the end */
-    struct weft_origin origin;    /* of the run's parameters before its first step */
-    /* Medians over the steps after the first two (over all when there are fewer than five), the
-     * last WEFT_TRAIN_MEDIAN_STEPS of them. */
+    struct weft_origin origin;    /* of the parameters before the run's first step */
+    /* Medians over the last WEFT_TRAIN_MEDIAN_STEPS steps. The first two do not count if there are
+     * at least five. */
     int64_t step_ns, exposed_ns, overlapped_ns;
     int64_t predicted_step_ns; /* by the plan */
-    int64_t data_wait_ns;      /* for data on this rank, over all steps after the first two;
-                                  unmeasured without those */
-    struct weft_tier_use tiers[WEFT_HOME_COUNT]; /* by home */
-    struct weft_tier_use outside; /* the part of the device's that is outside the arena */
+    int64_t
+        data_wait_ns; /* waits of this rank after the first two steps; unmeasured without more */
+    struct weft_tier_use tiers[WEFT_HOME_COUNT]; /* by location */
+    struct weft_tier_use outside;                /* the device's part outside the arena */
     int64_t touched_bytes;
-    int64_t ring_bytes; /* of a disk's ring, in memory as the system counts it; 0 without one */
-    bool emulated;      /* the link that the times depend on */
+    int64_t ring_bytes; /* disk's ring in memory, by the system; 0 without one */
+    bool emulated;      /* the link; the times depend on it */
 };
 
-/* Compares what ranks were given (WEFT_E_DISAGREE, runtime/train/identity.h), maps the arena,
- * initialises, runs train.steps steps, settles. WEFT_E_NUMERIC when loss or norm is not finite, on
- * all ranks alike, naming the step. Warns of a rank that is much slower than the others
- * (runtime/train/pace.h), and compares replicas every train.compare_every steps (WEFT_E_NUMERIC).
- */
+/* Compares the ranks' inputs (WEFT_E_DISAGREE, runtime/train/identity.h), maps the arena,
+ * initialises, runs train.steps steps, and settles. WEFT_E_NUMERIC on all ranks, with the step, if
+ * loss or norm is not finite. Warns of a slow rank (runtime/train/pace.h). Compares replicas every
+ * train.compare_every steps (WEFT_E_NUMERIC). */
 WEFT_MUST_USE enum weft_status weft_train_run(const struct weft_train_options *options,
                                               struct weft_train_result *out,
                                               struct weft_error *err);
 
-/* WEFT_OK when this version can train the config on this kind of machine: layers with kernels,
- * dtypes that go together, data given and long enough, and no file both trained on and held out.
- * Otherwise the error says the cause and the cure. Reads a bounded part of the data (corpora.h).
- * Warns as weft_train_warn_of_lr does. */
+/* WEFT_OK if this version can train the config on this kind of machine. Layers need kernels, dtypes
+ * must fit together, and data must be long enough. No file may be both trained on and held out.
+ * Otherwise the error gives cause and cure. Reads a bounded part of the data (corpora.h). Warns
+ * like weft_train_warn_of_lr. */
 WEFT_MUST_USE enum weft_status weft_train_check(const struct weft_config *config,
                                                 struct weft_error *err);
 
 /* Learning rate of step 1, 2, ... */
 double weft_train_lr(const struct weft_train *train, int64_t step);
 
-/* Warns of a schedule that does not happen within train.steps: the rate never comes to lr, or never
- * falls though it is to. A warning, because a few steps of a long run's config are a common trial.
- */
+/* Warns if the schedule does not fit in train.steps: the rate never reaches lr, or never falls as
+ * it should. This is no error, because a few steps of a long run's config are a common trial. */
 void weft_train_warn_of_lr(const struct weft_train *train);
 
 #endif

@@ -1,5 +1,5 @@
-/* relu and gelu, without parameters. The derivative of relu is known from its output, which the
- * next layer mostly keeps anyway; that of gelu only from its input. */
+/* relu and gelu, without parameters. ReLU's derivative follows from its output, which the next
+ * layer often saves anyway. GELU's derivative needs its input. */
 #include "layers/shared/keys.h"
 
 static const struct weft_field activation_keys[] = {WEFT_ROW_HIDDEN};

@@ -1,8 +1,11 @@
-/* ResNet-50's block: 1x1 onto `width`, 3x3 with the stride, 1x1 onto `filters`, each normalised,
- * and the input added (through a normalised 1x1 where shapes differ): He et al. 2016, figure 5,
- * with the stride where PyTorch has it. Tensors: 0 conv1 [width, channels], 1 norm1.weight, 2
- * norm1.bias, 3 conv2 [width, 9 * width], 4, 5 norm2, 6 conv3 [filters, width], 7, 8 norm3; where
- * it projects: 9 shortcut [filters, channels], 10, 11 shortcut.norm (planning only). */
+/* ResNet-50's block (He et al. 2016, figure 5): a 1x1 convolution to `width` maps, a 3x3 one with
+ * the stride, and a 1x1 one to `filters` maps. Each is normalised, and the input is added. Where
+ * shapes differ, the input passes through a normalised 1x1 convolution. The stride is at the 3x3
+ * convolution, as in PyTorch. Planning only.
+ *
+ * Tensors: 0 conv1 [width, channels], 1 norm1.weight, 2 norm1.bias, 3 conv2 [width, 9 * width], 4,
+ * 5 norm2, 6 conv3 [filters, width], 7, 8 norm3. With a projection also 9 shortcut [filters,
+ * channels], 10, 11 shortcut.norm. */
 #include "layers/shared/image.h"
 
 static const struct weft_field bottleneck_keys[] = {
@@ -14,7 +17,7 @@ static const struct weft_field bottleneck_keys[] = {
     WEFT_ROW_STRIDE("1"),
 };
 
-/* True when the input is not of the output's shape, so that the shortcut is a product. */
+/* True if input and output differ in shape, so that the shortcut needs a product. */
 static bool projects(const struct weft_layer *layer)
 {
     return weft_image_key(layer, WEFT_IMAGE_STRIDE) != 1 ||
@@ -56,7 +59,7 @@ static enum weft_status bottleneck_needs(struct weft_subject *subject, struct we
                       weft_image_convolution(subject, 9 * width * width, out) +
                       weft_image_convolution(subject, width * filters, out) +
                       (projected ? weft_image_convolution(subject, c * filters, out) : 0);
-    /* Inner maps before and after normalisation and ReLU, outer ones before. */
+    /* Inner maps are saved before and after normalisation and ReLU, outer maps only before. */
     int64_t inner =
         weft_plus(sizes, weft_image_elements(subject, w, in), weft_image_elements(subject, w, out));
     int64_t outer = weft_image_elements(subject, f, out);

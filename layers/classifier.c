@@ -1,5 +1,5 @@
-/* The mean over the sequence, a product onto the classes, cross-entropy: 0 weight [classes,
- * hidden]; 1 bias. What backward needs is saved. */
+/* Takes the mean over the sequence, then a product to the classes, then cross-entropy. Tensors: 0
+ * weight [classes, hidden]; 1 bias. Backward needs only saved activations. */
 #include "layers/shared/keys.h"
 #include "layers/shared/layout.h"
 
@@ -26,7 +26,7 @@ static enum weft_status classifier_needs(struct weft_subject *subject, struct we
     struct weft_classifier_layout layout = weft_layout_classifier(subject->layer, subject->batch);
     subject->weights = subject->h * (double)subject->layer->outputs;
     double products = 2 * (double)subject->batch->samples * subject->weights;
-    work->saved_bytes = layout.saved.bytes; /* with the pooled rows: backward needs no input */
+    work->saved_bytes = layout.saved.bytes; /* has the pooled rows: backward needs no input */
     work->backward_temporary_bytes = layout.backward.bytes;
     work->forward_flops = products + subject->t * subject->h;
     work->backward_flops = subject->backward_products * products + subject->t * subject->h;

@@ -1,5 +1,6 @@
-/* Convolution, normalised over the batch when `norm`, ReLU in place: 0 weight [filters, channels *
- * kernel^2]; 1 bias when it has one; then norm.weight, norm.bias when normalised (planning only).
+/* Convolution, normalised over the batch if `norm` is set, with ReLU in place. Tensors: 0 weight
+ * [filters, channels * kernel^2]; 1 bias if it has one; norm.weight and norm.bias if it is
+ * normalised. Planning only.
  */
 #include "layers/shared/image.h"
 
@@ -29,7 +30,7 @@ static enum weft_status conv2d_shape(const struct weft_layer *layer, double resi
     return WEFT_OK;
 }
 
-/* Normalisation saves what it reads, and two numbers a filter. */
+/* Normalisation saves its input and two numbers for each filter. */
 static enum weft_status conv2d_needs(struct weft_subject *subject, struct weft_layer_work *work,
                                      struct weft_error *err)
 {

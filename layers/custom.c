@@ -2,7 +2,7 @@
 
 #include "layers/shared/keys.h"
 
-/* It may keep its widths to itself, which is hidden 0. */
+/* Keys of a custom layer. Hidden 0 means that the layer does not state its widths. */
 static const struct weft_field custom_keys[] = {
     {"hidden", WEFT_FIELD_INTEGER, WEFT_LAYER_AT(hidden), NULL, 0, WEFT_WIDTH_MOST, NULL, NULL,
      "width of what flows in and out; 0: it does not say"},
@@ -51,7 +51,7 @@ static enum weft_status custom_needs(struct weft_subject *subject, struct weft_l
     work->forward_temporary_bytes =
         weft_times(sizes, samples, figure(layer, WEFT_CUSTOM_TEMPORARY));
     work->backward_temporary_bytes = work->forward_temporary_bytes;
-    work->backward_reads_input = true; /* not known, so the safe answer */
+    work->backward_reads_input = true; /* unknown, so assumed */
     work->forward_flops = (double)samples * layer->keys[WEFT_CUSTOM_FORWARD_FLOPS].number;
     work->backward_flops = (double)samples * layer->keys[WEFT_CUSTOM_BACKWARD_FLOPS].number;
     subject->weights = (double)figure(layer, WEFT_CUSTOM_PARAMETERS);

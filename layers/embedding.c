@@ -33,8 +33,8 @@ static enum weft_status embedding_needs(struct weft_subject *subject, struct wef
     work->backward_reads_input = !layer->frozen;
     work->forward_flops = positions > 0 ? elements : 0;
     work->backward_flops = layer->frozen ? 0 : (positions > 0 ? 2 : 1) * elements;
-    subject->weights = elements; /* only the rows of its tokens */
-    /* A token table's gradient is dense: every row is written, read or not. */
+    subject->weights = elements; /* only the rows of the batch's tokens */
+    /* A token table's gradient is dense: backward writes the rows of absent tokens too. */
     subject->gradients = subject->h * (double)layer->vocab;
     return WEFT_OK;
 }

@@ -1,5 +1,5 @@
-/* An embedding looks tokens up: 0 tokens [vocab, hidden]; 1 positions [positions, hidden], added
- * when there are any. Backward reads the tokens, unless it is frozen. */
+/* An embedding looks up tokens. Tensors: 0 tokens [vocab, hidden]; 1 positions [positions, hidden],
+ * added if the layer has any. Backward reads the tokens, unless the layer is frozen. */
 #ifndef WEFT_LAYERS_EMBEDDING_H
 #define WEFT_LAYERS_EMBEDDING_H
 

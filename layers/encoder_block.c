@@ -1,5 +1,5 @@
-/* A block of BERT or ViT: as transformer_block, but every token sees every other, so attention is
- * not halved, and it keeps no probabilities (planning only). */
+/* A block of BERT or ViT. It differs from transformer_block in two ways: every token attends to all
+ * tokens, so attention costs twice as much, and no probabilities are saved. Planning only. */
 #include "layers/shared/block.h"
 
 static const struct weft_field encoder_block_keys[] = {WEFT_ROW_HIDDEN, WEFT_ROW_HEADS,
@@ -13,7 +13,7 @@ static enum weft_status encoder_block_needs(struct weft_subject *subject,
     struct weft_sizes *sizes = &subject->sizes;
     int64_t f = weft_block_key(layer, WEFT_BLOCK_FFN);
     double h = subject->h, weights = 4 * h * h + 2 * h * (double)f;
-    /* before and after GELU; mean and rstd twice and the log sums */
+    /* before and after GELU; mean and rstd of two norms, and the logs of row sums */
     weft_block_set_buffers(
         subject, weft_plus(sizes, weft_block_saved_attention(subject), weft_times(sizes, 2, f)),
         weft_plus(sizes, 4, weft_block_key(layer, WEFT_BLOCK_HEADS)),

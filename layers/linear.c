@@ -1,5 +1,5 @@
-/* A matrix product: 0 weight [outputs, hidden]; 1 bias when it has one. Backward reads the input,
- * unless it is frozen. */
+/* A matrix product. Tensors: 0 weight [outputs, hidden]; 1 bias if it has one. Backward reads the
+ * input, unless the layer is frozen. */
 #include <math.h>
 
 #include "layers/shared/keys.h"

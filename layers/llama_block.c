@@ -1,5 +1,5 @@
-/* Llama's block: RMS norms, shared keys and values, a gated MLP. Tensors: attention's
- * (shared/block.h), 6 gate [ffn, h], 7 up [ffn, h], 8 down [h, ffn] (planning only). */
+/* Llama's block: RMS norms, shared keys and values, a gated MLP. Tensors: those of attention
+ * (shared/block.h), 6 gate [ffn, h], 7 up [ffn, h], 8 down [h, ffn]. Planning only. */
 #include "layers/shared/block.h"
 
 static const struct weft_field llama_block_keys[] = {WEFT_ROW_HIDDEN, WEFT_ROW_HEADS, WEFT_ROW_FFN,
@@ -26,7 +26,7 @@ static enum weft_status llama_block_needs(struct weft_subject *subject,
     int64_t f = weft_block_key(layer, WEFT_BLOCK_FFN);
     double h = subject->h, kv = (double)weft_block_kv_width(layer);
     double weights = h * (2 * h + 2 * kv + 3 * (double)f);
-    /* gate, up, their product; rstd twice and the log sums */
+    /* gate, up, and their product; rstd of two norms, and the logs of row sums */
     weft_block_set_buffers(
         subject, weft_plus(sizes, weft_block_saved_attention(subject), weft_times(sizes, 3, f)),
         weft_plus(sizes, 2, weft_block_key(layer, WEFT_BLOCK_HEADS)),

@@ -1,5 +1,5 @@
-/* Product onto the vocabulary with cross-entropy: 0 weight [vocab, hidden], the embedding's tokens
- * when tied; 1 bias. Backward reads the input, unless it is frozen. */
+/* Product to the vocabulary with cross-entropy. Tensors: 0 weight [vocab, hidden], or the
+ * embedding's tokens if tied; 1 bias. Backward reads the input, unless the layer is frozen. */
 #include "layers/shared/keys.h"
 #include "layers/shared/layout.h"
 

@@ -1,6 +1,8 @@
-/* Mixtral's block: every token goes through active_experts of the experts (Jiang et al. 2024),
- * evenly spread: no capacity, none dropped. Tensors: attention's (shared/block.h), 6 router
- * [experts, h], 7 gate [experts * ffn, h], 8 up, 9 down [experts * h, ffn] (planning only). */
+/* Mixtral's block (Jiang et al. 2024). Each token passes through active_experts of the experts.
+ * Tokens are assumed to spread evenly, without a capacity limit or dropped tokens. Planning only.
+ *
+ * Tensors: those of attention (shared/block.h), 6 router [experts, h], 7 gate [experts * ffn, h], 8
+ * up, 9 down [experts * h, ffn]. */
 #include <stdio.h>
 
 #include "layers/shared/block.h"
@@ -55,12 +57,12 @@ static enum weft_status moe_block_needs(struct weft_subject *subject, struct wef
     int64_t f3 = weft_times(sizes, 3, f), h2 = weft_times(sizes, 2, layer->hidden);
     double h = subject->h, kv = (double)weft_block_kv_width(layer);
     double outer = h * (2 * h + 2 * kv + (double)experts), expert = 3 * h * (double)f;
-    /* Each expert that sees the row saves its copy of it, gate, up, their product, its answer. */
+    /* Each active expert saves its copy of the row, gate, up, their product and its output. */
     int64_t saved = weft_plus(sizes, weft_block_saved_attention(subject),
                               weft_times(sizes, active, weft_plus(sizes, f3, h2)));
     int64_t inner =
         weft_times(sizes, active, weft_plus(sizes, weft_times(sizes, 2, f), layer->hidden));
-    /* rstd twice, the log sums and the router's weights */
+    /* rstd of two norms, the logs of row sums, and the router's weights */
     int64_t f32 =
         weft_plus(sizes, weft_plus(sizes, 2, weft_block_key(layer, WEFT_BLOCK_HEADS)), experts);
     weft_block_set_buffers(subject, saved, f32, weft_block_temporary_row(subject, inner), work);

@@ -1,10 +1,11 @@
-/* The largest (or the mean) of each window, without parameters (planning only). */
+/* The largest number, or the mean, of each window, without parameters. Planning only. */
 #include "layers/shared/image.h"
 
 static const struct weft_field pool2d_keys[] = {WEFT_ROW_IMAGE, WEFT_ROW_CHANNELS,
                                                 WEFT_ROW_STRIDE(NULL)};
 
-/* A comparison or addition for each number read, and where the largest stood, in 4 bytes. */
+/* Forward makes one comparison or addition for each input number. It saves the position of each
+ * window's largest number in 4 bytes. */
 static enum weft_status pool2d_needs(struct weft_subject *subject, struct weft_layer_work *work,
                                      struct weft_error *err)
 {

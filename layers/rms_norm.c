@@ -1,4 +1,4 @@
-/* RMS normalisation: 0 weight (planning only). */
+/* RMS normalisation. Tensor: 0 weight. Planning only. */
 #include "layers/shared/keys.h"
 
 static const struct weft_field rms_norm_keys[] = {WEFT_ROW_HIDDEN};

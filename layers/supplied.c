@@ -14,7 +14,7 @@ _Static_assert(sizeof(union weft_key) == sizeof(int64_t), "keys that are integer
 static const char *const common_fields[COMMON_FIELDS] = {"name", "type", "repeat", "frozen",
                                                          "hidden"};
 
-/* Types and keys: what files join with dots and dashes has none of its own. */
+/* True for a name without dots and dashes: files join types and keys with these. */
 static bool is_word(const char *name)
 {
     return name != NULL && weft_name_is_good(name, MOST_NAME) && strpbrk(name, ".-") == NULL;
@@ -76,7 +76,7 @@ enum weft_status weft_supplied_check(const struct weft_layer_kind *kind,
     return WEFT_OK;
 }
 
-/* The rows of hidden and of the kind's keys. NULL when memory runs out. */
+/* Rows of hidden and of the kind's keys, or NULL if memory runs out. */
 static struct weft_field *make_keys(const struct weft_layer_kind *theirs, struct weft_pool *pool)
 {
     static const struct weft_field hidden = WEFT_ROW_HIDDEN;
@@ -215,7 +215,7 @@ static enum weft_status ask_needs(const struct weft_layer *layer, const struct w
     return WEFT_OK;
 }
 
-/* Elements of its tensors; 0 and an overflow when they do not fit. */
+/* Elements of all tensors, or 0 with the overflow noted in `sizes`. */
 static int64_t parameters_of(struct weft_sizes *sizes, const struct weft_layer_shape *shape)
 {
     int64_t sum = 0;

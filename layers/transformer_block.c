@@ -14,11 +14,11 @@ static enum weft_status transformer_block_needs(struct weft_subject *subject,
         weft_layout_transformer_block(subject->layer, subject->batch);
     double h = subject->h, f = (double)weft_block_key(subject->layer, WEFT_BLOCK_FFN);
     double weights = 4 * h * h + 2 * h * f;
-    /* scores and values, each 2tsh, of which causal half */
+    /* scores and values, each 2tsh, halved by causality */
     weft_block_set_flops(subject, weights, 2 * subject->t * subject->s * h, work);
     work->saved_bytes = layout.saved.bytes;
     work->backward_temporary_bytes = layout.backward.bytes;
-    work->backward_reads_input = true; /* by the first layer norm */
+    work->backward_reads_input = true; /* the first layer norm reads it */
     subject->weights = weights;
     return WEFT_OK;
 }

@@ -112,7 +112,7 @@ void weft_block_set_buffers(struct weft_subject *subject, int64_t saved, int64_t
     work->saved_bytes = weft_times(sizes, subject->rows, saved_row_bytes);
     work->backward_temporary_bytes =
         weft_times(sizes, subject->rows, weft_times(sizes, temporary, subject->element_bytes));
-    work->backward_reads_input = true; /* by the first norm */
+    work->backward_reads_input = true; /* the first norm reads it */
 }
 
 void weft_block_set_flops(struct weft_subject *subject, double used, double attention,

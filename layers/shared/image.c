@@ -10,7 +10,7 @@ int64_t weft_image_side(const struct weft_layer *layer)
     return image / stride + (image % stride != 0);
 }
 
-/* Sizes are checked later, so 0 may not divide. */
+/* Sizes are checked later, so the stride may still be 0 here. */
 void weft_image_complete(struct weft_layer *layer)
 {
     int64_t image = weft_image_key(layer, WEFT_IMAGE_SIDE);
@@ -41,7 +41,7 @@ void weft_image_add_sizes(const struct weft_layer *layer, struct weft_text *out)
                    (long long)weft_image_key(layer, WEFT_IMAGE_CHANNELS));
 }
 
-/* He et al. 2015, equation 10: what keeps the variance through a ReLU. */
+/* He et al. 2015, equation 10: this std keeps the variance through a ReLU. */
 void weft_image_add_filters(struct weft_layer_shape *out, const char *name, int64_t filters,
                             int64_t inputs)
 {

@@ -1,10 +1,10 @@
-/* What kinds are written with: rows of the keys that several have, tensors of the usual shapes. */
+/* Rows of keys that several kinds have, and helpers to add tensors. */
 #ifndef WEFT_LAYERS_SHARED_KEYS_H
 #define WEFT_LAYERS_SHARED_KEYS_H
 
 #include "spec/kind.h"
 
-#define WEFT_LARGE       9007199254740992.0 /* 2^53: every integer up to it is a double */
+#define WEFT_LARGE       9007199254740992.0 /* 2^53: doubles represent every integer up to it */
 #define WEFT_INT32_MOST  2147483647.0
 #define WEFT_WIDTH_MOST  16777216.0 /* 2^24 */
 #define WEFT_KEYS(array) .keys = (array), .n_keys = sizeof(array) / sizeof *(array)
@@ -25,7 +25,7 @@
             "adds a trained bias"                                                                  \
     }
 
-/* a * b for use as a size: -1, which no later check accepts, when it overflows. */
+/* a * b as a size, or -1 on overflow. Later checks refuse -1. */
 static inline int64_t weft_size(int64_t a, int64_t b)
 {
     int64_t out;

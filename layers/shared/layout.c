@@ -3,7 +3,7 @@
 #include "base/checked.h"
 #include "layers/shared/block.h"
 
-/* Hands out parts one after the other; `bytes` becomes -1, and stays so, when a size overflows. */
+/* Hands out parts one after another. `bytes` becomes -1 on overflow and stays -1. */
 struct cursor {
     int64_t bytes;
 };
@@ -24,7 +24,7 @@ static int64_t part(struct cursor *cursor, int64_t rows, int64_t columns, int64_
     return offset;
 }
 
-/* a * b for use as a part's rows or columns: -1, which no part accepts, when it overflows. */
+/* a * b as the rows or columns of a part, or -1 on overflow, which `part` refuses. */
 static int64_t product(int64_t a, int64_t b)
 {
     int64_t out;

@@ -1,12 +1,11 @@
-/* A layer layout says where, inside a layer's `saved` and temporary buffers, each part lies: the
- * buffer plan that kinds size and runtime/nn computes on. Offsets are in bytes from the
- * buffer's start, each a multiple of WEFT_LAYOUT_ALIGN_BYTES; `bytes` is the buffer's size, 0 when
- * it is not needed, -1 when a size overflows (weft_layer_work then refuses the layer, so that
- * kernels need not look).
+/* A layer layout gives the offset of each part in a layer's `saved` and temporary buffers. Kinds
+ * take sizes from it, and runtime/nn computes on it. Offsets are bytes from the buffer's start,
+ * multiples of WEFT_LAYOUT_ALIGN_BYTES. `bytes` is the buffer's size: 0 if it is not needed, -1 if
+ * a size overflows. weft_layer_work refuses a layer with -1, so kernels need no check.
  *
- * Shapes below are row-major: B = samples, S = seq_len, T = B*S rows, h = hidden, f = ffn,
- * H = heads, d = h / H. Elements are of the compute dtype, but for those marked f32. A forward
- * never needs a temporary. Types that are not here (embedding, relu, gelu) need no buffer. */
+ * Shapes are row-major: B = samples, S = seq_len, T = B*S rows, h = hidden, f = ffn, H = heads, d =
+ * h / H. Elements have the compute dtype, except those marked f32. No forward needs a temporary
+ * buffer. Types without a layout (embedding, relu, gelu) need no buffer. */
 #ifndef WEFT_LAYERS_SHARED_LAYOUT_H
 #define WEFT_LAYERS_SHARED_LAYOUT_H
 
@@ -16,18 +15,18 @@
 
 enum { WEFT_LAYOUT_ALIGN_BYTES = 64 };
 
-/* A head's queries are columns [i*d, (i+1)*d) of qkv, its keys and values the same columns beyond h
- * and 2h: products read them in place, with a row stride of 3h.
+/* Queries of head i are columns [i*d, (i+1)*d) of qkv. Its keys and values are the same columns
+ * from h and 2h on. Products read them in place, with a row stride of 3h.
  *
- * Backward runs mlp, then attention. What is dead by then gives its bytes to what comes:
- * d_qkv lies on d_fc, and d_attention and d_ln1 lie on d_ln2. */
+ * Backward runs the MLP, then attention. Later parts reuse the bytes of dead ones: d_qkv lies on
+ * d_fc, and d_attention and d_ln1 lie on d_ln2. */
 struct weft_transformer_block_layout {
     struct {
         int64_t ln1_mean;      /* f32 [T] */
         int64_t ln1_rstd;      /* f32 [T] */
         int64_t ln1_out;       /* [T, h] */
         int64_t qkv;           /* [T, 3h] */
-        int64_t probabilities; /* [B, H, S, S]; zero above the diagonal, or tiles of its kernels */
+        int64_t probabilities; /* [B, H, S, S]; 0 above the diagonal, or in tiles of its kernels */
         int64_t attention;     /* [T, h], heads joined, before the projection */
         int64_t residual;      /* [T, h], input + projected attention */
         int64_t ln2_mean;      /* f32 [T] */
@@ -38,15 +37,15 @@ struct weft_transformer_block_layout {
         int64_t bytes;
     } saved;
     struct {
-        int64_t d_fc;        /* [T, f], first of the GELU's output, then in place of its input */
+        int64_t d_fc;        /* [T, f], gradient of GELU's output, then of its input in place */
         int64_t d_qkv;       /* [T, 3h], on d_fc */
         int64_t d_ln2;       /* [T, h] */
         int64_t d_attention; /* [T, h], on d_ln2 */
         int64_t d_ln1;       /* [T, h], on d_ln2 */
         int64_t d_residual;  /* [T, h] */
-        int64_t d_scores;    /* [S, S] of the one head of one sample that is in hand: more threads
-                                share its rows, so the size does not depend on their number */
-        int64_t sums; /* f32 [max(f, 3h)]: one column sum, or both of a layer norm ([2, h]) */
+        int64_t d_scores;    /* [S, S] of the current head of one sample. Several threads share its
+                                rows, so the size does not depend on the number of threads. */
+        int64_t sums; /* f32 [max(f, 3h)]: one column sum, or both sums of a layer norm ([2, h]) */
         int64_t bytes;
     } backward;
 };
@@ -65,20 +64,20 @@ struct weft_layer_norm_layout {
 
 struct weft_linear_layout {
     struct {
-        int64_t sums; /* f32 [outputs], when it has a bias */
+        int64_t sums; /* f32 [outputs], if it has a bias */
         int64_t bytes;
     } backward;
 };
 
-/* Forward computes logits and turns them, in place, into every row's d loss / d logits:
- * probabilities, less 1 at the target. Backward multiplies by loss_scale in its products. */
+/* Forward computes the logits and turns them in place into d loss / d logits: the probabilities,
+ * minus 1 at the target. Backward applies loss_scale in its products. */
 struct weft_lm_head_layout {
     struct {
         int64_t d_logits; /* [T, vocab] */
         int64_t bytes;
     } saved;
     struct {
-        int64_t sums; /* f32 [vocab], when it has a bias */
+        int64_t sums; /* f32 [vocab], if it has a bias */
         int64_t bytes;
     } backward;
 };
@@ -91,7 +90,7 @@ struct weft_classifier_layout {
     } saved;
     struct {
         int64_t d_pooled; /* [B, h] */
-        int64_t sums;     /* f32 [classes], when it has a bias */
+        int64_t sums;     /* f32 [classes], if it has a bias */
         int64_t bytes;
     } backward;
 };

@@ -1,6 +1,6 @@
-/* What a device back end is: a const table of functions, and the heads that its device, streams
- * and events begin with. For back ends and device.c alone; everybody else includes device.h, which
- * says what each function does. */
+/* A device back end is a const table of functions. Its device, streams and events begin with the
+ * structs below. Only back ends and device.c include this file. device.h states the contract of
+ * each function. */
 #ifndef WEFT_RUNTIME_DEVICE_BACKEND_H
 #define WEFT_RUNTIME_DEVICE_BACKEND_H
 
@@ -37,7 +37,7 @@ struct weft_device_ops {
     int64_t (*now)(const struct weft_stream *stream);
     void (*set_now)(struct weft_stream *stream, int64_t ns);
     void (*run)(struct weft_stream *stream, int64_t start_ns, int64_t ns);
-    bool (*is_here)(const struct weft_stream *stream); /* NULL: no thread works for streams */
+    bool (*is_here)(const struct weft_stream *stream); /* NULL: streams have no thread */
 };
 
 #define WEFT_DEVICE_DECLARE(name) extern const struct weft_device_ops weft_device_##name;
@@ -47,7 +47,7 @@ WEFT_DEVICES(WEFT_DEVICE_DECLARE)
 struct weft_device {
     const struct weft_device_ops *ops;
     enum weft_clock clock;
-    struct weft_timeline *timeline; /* virtual clock with contention; else NULL */
+    struct weft_timeline *timeline; /* virtual clock with contention; otherwise NULL */
 };
 
 struct weft_stream {

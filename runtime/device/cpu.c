@@ -18,23 +18,22 @@
 #include "runtime/device/futex.h"
 
 enum {
-    MARKS = 4, /* records of one event that may be under way at once */
+    MARKS = 4, /* records of one event that may be pending at once */
     LINE_BYTES = 64,
-    NAME_BYTES = 16, /* what the kernel keeps of a thread's name */
-    /* A sleep and a wake cost several microseconds, so waiting awake for about as long can never
-     * lose much; more would take the core from whoever computes on it. */
+    NAME_BYTES = 16, /* length of a thread's name in the kernel */
+    /* Sleeping and waking cost several microseconds, so spinning for about as long loses little. A
+     * longer spin would take the core from a computing thread. */
     SPIN_NS = 3000
 };
 
-/* In mark.users: the issuing thread sleeps until nobody uses the mark. */
+/* In mark.users: the issuing thread sleeps until the mark has no user. */
 static const uint32_t owner_sleeps = UINT32_C(1) << 31;
 
-/* One record of an event: the worker that gets there reaches it, waiters wait for it. An event that
- * is recorded again takes another mark, so a wait keeps the record (and the time) that it was made
- * for. */
+/* One record of an event. The worker reaches it, and waiters wait for it. Each record of an event
+ * takes the next mark, so a wait keeps its own record and time. */
 struct mark {
     _Atomic uint32_t reached;  /* futex word: 0 or 1 */
-    _Atomic uint32_t sleepers; /* on it */
+    _Atomic uint32_t sleepers; /* threads that sleep on `reached` */
     _Atomic uint32_t users;    /* queued items that still refer to it; futex word of the issuer */
     int64_t ns;                /* virtual time at which it was reached */
 };
@@ -42,7 +41,7 @@ struct mark {
 struct cpu_event {
     struct weft_event event; /* first */
     struct mark marks[MARKS];
-    int last; /* mark of the latest record, -1 before the first. Of the issuing thread */
+    int last; /* mark of the latest record, -1 before the first; only the issuing thread uses it */
 };
 
 enum item_kind { ITEM_TASK, ITEM_RECORD, ITEM_WAIT, ITEM_STAMP, ITEM_ADVANCE, ITEM_EXIT };
@@ -63,25 +62,25 @@ struct cpu_stream {
     char name[NAME_BYTES];
     pthread_t worker;
     int64_t spin_ns;
-    _Atomic bool contends; /* it is a lane of the device's timeline */
+    _Atomic bool contends; /* true if it is a lane of the device's timeline */
     int lane;
     weft_failure_fn *on_failure; /* or NULL */
     void *on_failure_context;
     atomic_bool stopped;
 
-    /* The ring: counts of items ever pushed and ever done, modulo 2^32. */
+    /* The ring. `pushed` and `done` count items since the start, modulo 2^32. */
     alignas(LINE_BYTES) _Atomic uint32_t pushed; /* futex word of the worker */
     _Atomic uint32_t worker_sleeps;
     alignas(LINE_BYTES) _Atomic uint32_t done; /* futex word of the issuing thread */
     _Atomic uint32_t issuer_sleeps;
-    _Atomic uint32_t wanted; /* the count of done items that it sleeps for */
+    _Atomic uint32_t wanted; /* the count of done items that wakes it */
 
-    /* The worker's; others may look after they have seen `done`. */
+    /* Only the worker writes these. Other threads may read them after they have seen `done`. */
     alignas(LINE_BYTES) int64_t now;
-    struct weft_error error; /* of the first task that failed */
+    struct weft_error error; /* of the first failed task */
     enum weft_status status;
 
-    uint32_t ring_items; /* a power of two; a full ring makes the issuing thread wait */
+    uint32_t ring_items; /* a power of two; a full ring blocks the issuing thread */
     struct item *items;  /* [ring_items] */
 };
 
@@ -90,13 +89,13 @@ static struct cpu_stream *cpu_stream_of(const struct weft_stream *stream)
     return (struct cpu_stream *)stream;
 }
 
-/* Whether the count `a` has come to `b`, modulo 2^32. */
+/* True if the count `a` has reached `b`, modulo 2^32. */
 static bool has_come_to(uint32_t a, uint32_t b)
 {
     return (int32_t)(a - b) >= 0;
 }
 
-/* Waits awake, for at most spin_ns, until *word is no longer `seen`; returns what it is then. */
+/* Spins for at most spin_ns while *word equals `seen`. Returns the last value read. */
 static uint32_t spin_while(_Atomic uint32_t *word, uint32_t seen, int64_t spin_ns)
 {
     uint32_t value = atomic_load_explicit(word, memory_order_acquire);
@@ -119,8 +118,8 @@ static bool is_virtual(const struct cpu_stream *s)
 
 /* The worker */
 
-/* The last thing that an item does with its mark: its owner may reuse or free it from here on, so
- * only its address is used for the wake. */
+/* An item's last use of its mark. The owner may reuse or free the mark right after it, so the wake
+ * uses only its address. */
 static void mark_leave(struct mark *mark)
 {
     if (atomic_fetch_sub(&mark->users, 1) == (owner_sleeps | 1))
@@ -144,13 +143,13 @@ static void mark_await(struct mark *mark, int64_t spin_ns)
     atomic_fetch_sub(&mark->sleepers, 1);
 }
 
-/* The stream's timeline, or NULL. */
+/* The timeline of the stream, or NULL. */
 static struct weft_timeline *timeline_of(const struct cpu_stream *s)
 {
     return atomic_load(&s->contends) ? s->stream.device->timeline : NULL;
 }
 
-/* Returns the time at which it was reached. */
+/* Returns the virtual time at which the mark was reached. */
 static int64_t mark_wait(const struct cpu_stream *s, struct mark *mark)
 {
     struct weft_timeline *timeline = timeline_of(s);
@@ -162,7 +161,7 @@ static int64_t mark_wait(const struct cpu_stream *s, struct mark *mark)
     return ns;
 }
 
-/* Under the virtual clock. */
+/* Advances the stream's virtual time. */
 static void work_for(struct cpu_stream *s, int64_t start_ns, int64_t ns)
 {
     struct weft_timeline *timeline = timeline_of(s);
@@ -208,7 +207,7 @@ static void run_item(struct cpu_stream *s, const struct item *item)
     }
 }
 
-/* Sleeps until an item beyond `done` items has been pushed; returns the count of pushed items. */
+/* Sleeps until more than `done` items have been pushed. Returns the count of pushed items. */
 static uint32_t wait_for_item(struct cpu_stream *s, uint32_t done)
 {
     uint32_t pushed = spin_while(&s->pushed, done, s->spin_ns);
@@ -227,7 +226,7 @@ static uint32_t wait_for_item(struct cpu_stream *s, uint32_t done)
 static void *work(void *argument)
 {
     struct cpu_stream *s = argument;
-    /* Tasks sleep to absolute times (an emulated link), and the default slack is 50 us. */
+    /* Tasks sleep until absolute times (emulated links), and the default timer slack is 50 us. */
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     uint32_t done = 0;
     for (enum item_kind kind = ITEM_TASK; kind != ITEM_EXIT;) {
@@ -262,7 +261,7 @@ static void wait_until_done(struct cpu_stream *s, uint32_t count)
     if (timeline != NULL) weft_timeline_issuer_waits(timeline, false);
 }
 
-/* Blocks until no queued item refers to the mark. All of them were pushed before, so they end. */
+/* Blocks until no queued item refers to the mark. These items were pushed earlier, so they end. */
 static void wait_until_free(struct mark *mark, struct weft_timeline *timeline)
 {
     if (atomic_load(&mark->users) == 0) return;
@@ -276,13 +275,13 @@ static void wait_until_free(struct mark *mark, struct weft_timeline *timeline)
     if (timeline != NULL) weft_timeline_issuer_waits(timeline, false);
 }
 
-/* The next free item of the ring, of the given kind; publish hands it to the worker. */
+/* The next free item of the ring, of the given kind. publish() passes it to the worker. */
 static struct item *next_item(struct cpu_stream *s, enum item_kind kind)
 {
     uint32_t pushed = atomic_load_explicit(&s->pushed, memory_order_relaxed);
     uint32_t done = atomic_load_explicit(&s->done, memory_order_acquire);
-    /* Whatever the worker waits for was pushed earlier, so a full ring always drains. Half of it,
-     * so that the two threads do not hand over one item at a time. */
+    /* The worker waits only for items pushed earlier, so a full ring always drains. Waiting for
+     * half of it avoids handing over items one by one. */
     if (pushed - done == s->ring_items) wait_until_done(s, pushed - s->ring_items / 2);
     struct item *item = &s->items[pushed % s->ring_items];
     item->kind = kind;
@@ -400,7 +399,7 @@ static enum weft_status cpu_contend(struct weft_stream *stream, int lane, struct
     return WEFT_OK;
 }
 
-/* Life and death */
+/* Creation and destruction */
 
 static enum weft_status cpu_open(enum weft_clock clock, struct weft_device **out,
                                  struct weft_error *err)
@@ -419,8 +418,9 @@ static void cpu_close(struct weft_device *device)
     free(device);
 }
 
-/* Starts the worker with signals blocked: handlers belong to the thread that installed them. Those
- * that its own work may cause go to whoever handles them; blocked, they would end the process. */
+/* Starts the worker with signals blocked, because handlers belong to the thread that installed
+ * them. SIGSEGV and SIGBUS stay open: tasks may cause them, and a blocked one would end the
+ * process. */
 static int start_worker(struct cpu_stream *s)
 {
     sigset_t all, before;

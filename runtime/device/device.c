@@ -98,7 +98,7 @@ void weft_stream_push(struct weft_stream *stream, weft_task_fn *task, const void
 {
     const struct weft_device_ops *ops = stream->device->ops;
     if (bytes > WEFT_TASK_BYTES) {
-        /* There is no status to return, so the stream carries it to synchronise. */
+        /* push returns no status, so a task of the stream reports the error at synchronise. */
         ops->push(stream, refuse_large, &bytes, sizeof bytes);
         return;
     }

@@ -1,7 +1,7 @@
-/* A futex is a 32-bit word that a thread can sleep on until somebody changes it. The pattern used
- * throughout: the sleeper announces itself, looks at the word again and sleeps only while it still
- * holds what was seen; the waker changes the word, then wakes if somebody is announced. Both sides
- * are sequentially consistent, so one of them sees the other. */
+/* A futex is a 32-bit word that a thread sleeps on until another thread changes it. All users
+ * follow one pattern. The sleeper announces itself, reads the word again, and sleeps only if it is
+ * unchanged. The waker changes the word, then wakes announced sleepers. Both sides are sequentially
+ * consistent, so at least one sees the other. */
 #ifndef WEFT_RUNTIME_DEVICE_FUTEX_H
 #define WEFT_RUNTIME_DEVICE_FUTEX_H
 
@@ -9,12 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sleeps while *word == seen, at most timeout_ns (negative: without end). May return early for no
- * reason, so callers look again. `shared`: the word lies in memory shared between processes. */
+/* Sleeps while *word == seen, at most timeout_ns (negative: no limit). It may return early for no
+ * reason, so callers check again. `shared`: the word lies in memory shared between processes. */
 void weft_futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t timeout_ns, bool shared);
-void weft_futex_wake(_Atomic uint32_t *word, bool shared); /* everybody */
+void weft_futex_wake(_Atomic uint32_t *word, bool shared); /* wakes all sleepers */
 
-/* Tells the core that this is a waiting loop. */
+/* Marks a spinning loop for the core. */
 static inline void weft_cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

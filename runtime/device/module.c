@@ -65,7 +65,7 @@ static enum weft_status find_file(const char *device, char path[PATH_MAX], struc
                      device, path);
 }
 
-/* What dlopen said, without the file's name where it begins with that. */
+/* Reports dlerror's text. */
 static enum weft_status fail_to_open(const char *path, struct weft_error *err)
 {
     const char *why = dlerror();

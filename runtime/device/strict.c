@@ -8,7 +8,7 @@
 
 enum command_kind { COMMAND_TASK, COMMAND_RECORD, COMMAND_WAIT, COMMAND_STAMP, COMMAND_ADVANCE };
 
-/* A command for a stream of the device behind this one. */
+/* A command for a stream of the wrapped device. */
 struct command {
     enum command_kind kind;
     struct weft_stream *on;
@@ -22,7 +22,7 @@ struct command {
     unsigned char argument[WEFT_TASK_BYTES];
 };
 
-/* Commands of all streams, in the order in which they came: several threads may issue. */
+/* Commands of all streams, in the order of issue. Several threads may issue. */
 struct strict_device {
     struct weft_device device; /* first */
     struct weft_device *behind;
@@ -36,7 +36,7 @@ struct strict_stream {
     struct weft_stream stream; /* first */
     struct weft_stream *behind;
     int32_t queue;
-    int32_t waiting; /* commands of it that are held back, in this generation */
+    int32_t waiting; /* its commands held back in this generation */
     int32_t generation;
 };
 
@@ -55,7 +55,7 @@ static struct strict_stream *stream_of(const struct weft_stream *stream)
     return (struct strict_stream *)stream;
 }
 
-/* With the lock: everything that is held back may begin. */
+/* Releases all commands that are held back. The caller holds the lock. */
 static void release_all(struct strict_device *d)
 {
     for (int32_t i = 0; i < d->n_commands; i++) {
@@ -169,7 +169,7 @@ static bool strict_is_here(const struct weft_stream *stream)
     return weft_stream_is_here(stream_of(stream)->behind);
 }
 
-/* Tasks are given the stream behind, so these are for who asks about an idle one. */
+/* Tasks get the wrapped stream, so these serve callers that ask about an idle stream. */
 static int64_t strict_now(const struct weft_stream *stream)
 {
     return weft_stream_now(stream_of(stream)->behind);
@@ -211,7 +211,7 @@ static enum weft_status strict_open(enum weft_clock clock, struct weft_device **
     return WEFT_OK;
 }
 
-/* Room for what one more stream may hold back. */
+/* Makes room for the commands that one more stream may hold back. */
 static enum weft_status make_room(struct strict_device *d, int32_t queue, struct weft_error *err)
 {
     pthread_mutex_lock(&d->lock);

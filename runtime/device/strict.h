@@ -1,13 +1,13 @@
-/* The strict device is the CPU made as unlike one as can be, for tests of whoever issues work. Work
- * begins only when somebody synchronises, or a stream is full: who issues cannot count on any of it
- * before. Addresses that work is given lie in a range that nobody may touch, so far below the
- * memory behind them: who reads or writes the arena but by work dies of it at once. */
+/* The strict device wraps the CPU device and differs from it as much as possible, for tests of code
+ * that issues work. Work begins only at a synchronise or when a stream is full, so an issuer cannot
+ * rely on earlier effects. Arena addresses lie in an inaccessible range, at a fixed distance from
+ * the memory. A direct access to the arena, outside of work, ends the process at once. */
 #ifndef WEFT_RUNTIME_DEVICE_STRICT_H
 #define WEFT_RUNTIME_DEVICE_STRICT_H
 
 #include "runtime/device/backend.h"
 
-/* From an address to its memory: the most that an arena may have. */
+/* Distance from an address to its memory: the largest possible arena. */
 #define WEFT_STRICT_SHIFT_BYTES (INT64_C(1) << 36)
 
 #endif

@@ -5,20 +5,20 @@
 
 enum state { ABSENT, GOING, IDLE, BLOCKED, PENDING, WORKING };
 
-/* What a lane's stream is at. */
+/* The state of a lane's stream. */
 struct member {
     enum state state;
     const _Atomic uint32_t *pushed, *done;
-    const _Atomic uint32_t *reached; /* BLOCKED: until it is not 0 */
+    const _Atomic uint32_t *reached; /* BLOCKED: it waits until this is not 0 */
     int64_t start_ns, ns;            /* PENDING */
 };
 
 struct weft_timeline {
     pthread_mutex_t mutex;
-    pthread_cond_t over; /* some work */
+    pthread_cond_t over; /* signals that some work has ended */
     bool issuer_waits;
     struct weft_lane rates[WEFT_MOST_LANES];
-    struct weft_lanes lanes; /* as many as were attached */
+    struct weft_lanes lanes; /* the attached lanes */
     struct member members[WEFT_MOST_LANES];
 };
 
@@ -41,7 +41,7 @@ void weft_timeline_destroy(struct weft_timeline *timeline)
     free(timeline);
 }
 
-/* True when the lane can do nothing before time has gone on. */
+/* True if the lane can do nothing before time advances. */
 static bool quiet(const struct member *member)
 {
     switch (member->state) {
@@ -69,7 +69,7 @@ static void begin_pending(struct weft_timeline *timeline)
     }
 }
 
-/* When the next work begins or ends. */
+/* Time at which the next work begins or ends. */
 static int64_t next_ns(const struct weft_timeline *timeline)
 {
     int64_t next = weft_lanes_next(&timeline->lanes);
@@ -80,7 +80,7 @@ static int64_t next_ns(const struct weft_timeline *timeline)
     return next;
 }
 
-/* Lets those go whose work is over; true when there are any. */
+/* Lets lanes with finished work go on. Returns true if there are any. */
 static bool end_works(struct weft_timeline *timeline)
 {
     bool any = false;
@@ -93,8 +93,8 @@ static bool end_works(struct weft_timeline *timeline)
     return any;
 }
 
-/* Lets time go on if nothing keeps it. Under the mutex, by whoever may have been the last that did.
- */
+/* Advances time if no lane can act now. The caller holds the mutex, and calls it after each change
+ * that may allow this. */
 static void move_on(struct weft_timeline *timeline)
 {
     if (!timeline->issuer_waits) return;

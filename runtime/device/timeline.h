@@ -1,7 +1,7 @@
-/* A timeline is the virtual time of a device whose streams slow one another (base/lanes.h). It
- * stands still while any stream may still do something at the present time or the issuing thread
- * may still push, and goes on to the next end of a work when all of them wait for that: so times
- * depend on what was pushed, never on when. Internal to runtime/device. */
+/* A timeline is the virtual time of a device with streams that slow one another (base/lanes.h).
+ * Time stands still while a stream can act now, or while the issuing thread may push. Once all of
+ * them wait, it advances to the next end of a work. So times depend on the pushed work, never on
+ * the moment of a push. Internal to runtime/device. */
 #ifndef WEFT_RUNTIME_DEVICE_TIMELINE_H
 #define WEFT_RUNTIME_DEVICE_TIMELINE_H
 
@@ -18,21 +18,22 @@ WEFT_MUST_USE enum weft_status weft_timeline_create(struct weft_timeline **out,
                                                     struct weft_error *err);
 void weft_timeline_destroy(struct weft_timeline *timeline); /* accepts NULL */
 
-/* Makes a stream a lane's, with its rates, idle. `pushed` and `done` count its items as long as it
- * is there. */
+/* Attaches a stream to a lane with its rates, idle. `pushed` and `done` count its items and must
+ * outlive the timeline's use of them. */
 void weft_timeline_attach(struct weft_timeline *timeline, int lane, struct weft_rates rates,
                           const _Atomic uint32_t *pushed, const _Atomic uint32_t *done);
 
-/* By the issuing thread: nothing will be pushed, or something may again. */
+/* Called by the issuing thread. True: it waits and pushes nothing. False: it may push again. */
 void weft_timeline_issuer_waits(struct weft_timeline *timeline, bool waits);
 
-/* By a lane's stream: it has no items; it waits until *reached is no longer 0; neither. */
+/* Called by a lane's stream: it has no items; it waits until *reached is not 0; it can act
+ * again. */
 void weft_timeline_idle(struct weft_timeline *timeline, int lane);
 void weft_timeline_block(struct weft_timeline *timeline, int lane, const _Atomic uint32_t *reached);
 void weft_timeline_go(struct weft_timeline *timeline, int lane);
 
-/* By a lane's stream: works for ns from start_ns on, or from now if that is past. Returns the time
- * at which it is over. */
+/* Called by a lane's stream. Works for ns from start_ns, or from now if that is past. Returns the
+ * end time. */
 int64_t weft_timeline_run(struct weft_timeline *timeline, int lane, int64_t start_ns, int64_t ns);
 
 #endif

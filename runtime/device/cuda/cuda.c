@@ -10,14 +10,14 @@
 enum { LEAST_CAPABILITY = 8 };
 
 WEFT_API extern const struct weft_device_ops weft_device_cuda;
-/* module.h asks for it before it takes anything else. */
+/* module.h reads the version before it takes anything from the module. */
 WEFT_API extern const char *const weft_module_version;
 const char *const weft_module_version = WEFT_MODULE_VERSION;
 
 struct cuda_event {
     struct weft_event event; /* first */
     cudaEvent_t cuda;
-    bool recorded; /* CUDA lets a wait for an event of no record wait for nothing; we do not ask */
+    bool recorded; /* a wait for an event without a record returns at once */
 };
 
 static struct weft_cuda_gpu *gpu_of(const struct weft_device *device)
@@ -67,7 +67,7 @@ static void cuda_event_destroy(struct weft_event *event)
     free(event);
 }
 
-/* There is one clock, and it is the wall's: what belongs to the virtual one does nothing. */
+/* The device has the wall clock only, so functions of the virtual clock do nothing. */
 static void cuda_advance(struct weft_stream *stream, int64_t ns)
 {
     (void)stream;
@@ -106,7 +106,7 @@ static void cuda_close(struct weft_device *device)
     free(gpu);
 }
 
-/* A process that sees one GPU takes it; of several, local rank r takes the r-th. */
+/* With one visible GPU every rank takes it. With several, local rank r takes GPU r. */
 static enum weft_status choose_gpu(struct weft_cuda_gpu *gpu, struct weft_error *err)
 {
     int n = 0;

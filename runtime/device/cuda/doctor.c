@@ -48,7 +48,7 @@ static void tell_memory(struct weft_text *out)
                    weft_units_show_bytes((int64_t)total_bytes, shown_total));
 }
 
-/* NCCL where the module is linked with it: looked for by name among what came with the module. */
+/* Reports NCCL if the module is linked with it. It looks the symbol up by name in the module. */
 static void tell_nccl(struct weft_text *out)
 {
     static const char mark;
@@ -68,8 +68,8 @@ static void tell_nccl(struct weft_text *out)
     if (module != NULL) dlclose(module);
 }
 
-/* What NCCL wants of the system: between processes it shares memory, and pins it, as the host's
- * tier is. */
+/* Reports limits of the system that NCCL needs: processes share memory through /dev/shm, and pin
+ * it. The host tier is pinned too. */
 static void tell_limits(struct weft_text *out)
 {
     const int64_t wanted_bytes = INT64_C(1) << 30;
@@ -158,7 +158,7 @@ static void tell_managed(const struct weft_nvml *nvml, struct weft_text *out)
         weft_text_add(out, "; MIG divides it: one rank alone can use a part");
 }
 
-/* A daemon that lets processes share the GPU leaves pipes there. */
+/* MPS, a daemon that lets processes share the GPU, keeps its pipes in this folder. */
 static void tell_mps(struct weft_text *out)
 {
     const char *pipes = getenv("CUDA_MPS_PIPE_DIRECTORY");

@@ -82,7 +82,8 @@ enum weft_status weft_cuda_fail(cudaError_t code, const char *what, struct weft_
                      cudaGetErrorString(code), cudaGetErrorName(code), (int)code, cure_of(code));
 }
 
-/* The event is between two looks at the host's clock; of some tries the narrowest is kept. */
+/* The event lies between two readings of the host's clock. Several tries are made, and the one with
+ * the narrowest interval is kept. */
 cudaError_t weft_cuda_anchor(struct weft_cuda_gpu *gpu)
 {
     const int64_t age_ns = weft_clock_now_ns() - gpu->anchor_ns;

@@ -20,7 +20,7 @@ void weft_cuda_mailbox_finish(struct weft_cuda_mailbox *mailbox)
     mailbox->ring = NULL;
 }
 
-/* By the stream, in order. */
+/* Called by the stream, in order. */
 static void end_letter(void *argument)
 {
     const struct weft_cuda_letter *letter = argument;
@@ -37,8 +37,8 @@ static bool has_room(struct weft_cuda_mailbox *mailbox, int64_t bytes)
            mailbox->sent_bytes + bytes - atomic_load(&mailbox->over_bytes) <= RING_BYTES;
 }
 
-/* The letter to be sent next, and its part of the ring. Letters that are under way end by
- * themselves, unless the stream has failed. */
+/* Opens the next letter and reserves its part of the ring. It waits for room. Pending letters end
+ * without help, unless the stream has failed. */
 static cudaError_t open_letter(struct weft_cuda_mailbox *mailbox, int64_t bytes,
                                struct weft_cuda_letter **out, unsigned char **piece)
 {

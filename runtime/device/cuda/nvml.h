@@ -1,17 +1,17 @@
-/* NVIDIA's management library, which comes with the driver: what it says of one GPU. It is opened
- * on demand and never needed; in containers it often tells nothing of processes. Its functions are
- * declared here, so that its header is not needed either. */
+/* NVIDIA's management library, part of the driver, for one GPU. It is opened on demand and
+ * optional. In containers it often reports no processes. The functions are declared here, so the
+ * build does not need its header. */
 #ifndef WEFT_RUNTIME_DEVICE_CUDA_NVML_H
 #define WEFT_RUNTIME_DEVICE_CUDA_NVML_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* NVML's own, as nvml.h has them. Codes are 0 for success. */
+/* Types and codes as in nvml.h. Code 0 is success. */
 struct nvmlDevice_st;
 struct weft_nvml_process {
     unsigned pid;
-    unsigned long long bytes; /* of the GPU, or WEFT_NVML_UNKNOWN */
+    unsigned long long bytes; /* of GPU memory, or WEFT_NVML_UNKNOWN */
     unsigned gpu_instance, compute_instance;
 };
 #define WEFT_NVML_UNKNOWN (~0ULL)
@@ -22,7 +22,7 @@ enum weft_nvml_mode {
     WEFT_NVML_PROHIBITED,
     WEFT_NVML_EXCLUSIVE_PROCESS
 };
-/* name, result's parameters */
+/* Function name, parameters. */
 #define WEFT_NVML_FUNCTIONS(X)                                                                     \
     X(nvmlInit_v2, (void))                                                                         \
     X(nvmlShutdown, (void))                                                                        \
@@ -42,16 +42,17 @@ struct weft_nvml {
 #define WEFT_NVML_MEMBER(name, parameters) int(*name) parameters;
     WEFT_NVML_FUNCTIONS(WEFT_NVML_MEMBER)
 #undef WEFT_NVML_MEMBER
-    void *library; /* NULL: it is not open */
+    void *library; /* NULL: not open */
     struct nvmlDevice_st *gpu;
 };
 
-/* False where there is no library, no driver, or no such GPU (a part of one, by MIG, is none). The
- * library may be older than some functions, which are then NULL. */
+/* Opens the library for the GPU with this UUID. Returns false without library, driver or GPU. A MIG
+ * part is not a GPU here. Functions missing in an older library are NULL. */
 bool weft_nvml_open(const unsigned char uuid[16], struct weft_nvml *out);
-void weft_nvml_close(struct weft_nvml *nvml); /* accepts what is not open */
+void weft_nvml_close(struct weft_nvml *nvml); /* accepts a closed one */
 
-/* Bytes of the GPU that this process holds; -1: not told. *n_processes on the GPU, or -1. */
+/* GPU bytes held by this process, or -1 if unknown. *n_processes counts processes on the GPU, or is
+ * -1. */
 int64_t weft_nvml_own_bytes(const struct weft_nvml *nvml, int *n_processes);
 
 #endif

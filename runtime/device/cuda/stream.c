@@ -7,7 +7,7 @@
 
 /* Failures */
 
-/* By whoever finds it first; `err` has the text. */
+/* Fails the stream with *err. Only the first failure is kept and reported. */
 static void fail_stream(struct weft_cuda_stream *s, const struct weft_error *err)
 {
     pthread_mutex_lock(&s->lock);
@@ -61,7 +61,7 @@ void weft_cuda_stream_worked(struct weft_stream *stream, cudaError_t code, const
 
 /* Tasks */
 
-/* By the stream. */
+/* Called by the stream. */
 static void run_task(void *argument)
 {
     struct weft_cuda_task *task = argument;
@@ -78,7 +78,8 @@ static void run_task(void *argument)
     atomic_fetch_add(&s->done, 1);
 }
 
-/* NULL: the stream cannot go on. Tasks before it end by themselves, unless CUDA has failed. */
+/* The next free task of the ring, or NULL after a failure. It waits for room. Earlier tasks end
+ * without help, unless CUDA has failed. */
 static struct weft_cuda_task *next_task(struct weft_cuda_stream *s)
 {
     const int64_t since_ns = weft_clock_now_ns();
@@ -121,7 +122,7 @@ void weft_cuda_stream_stop(struct weft_stream *stream)
 
 /* Stamps */
 
-/* With the GPU's lock: those that the stream has come to. */
+/* Writes the times of reached stamps. The caller holds the GPU's lock. */
 static cudaError_t tell_stamps(struct weft_cuda_stream *s)
 {
     for (; s->first_stamp != s->next_stamp; s->first_stamp++, s->gpu->n_stamps--) {
@@ -136,7 +137,8 @@ static cudaError_t tell_stamps(struct weft_cuda_stream *s)
     return cudaSuccess;
 }
 
-/* What a stream waits for has been reached too, so its stamps are told with it. */
+/* Covers all streams: if another stream waited for this one's work, its earlier stamps are complete
+ * too. */
 static cudaError_t tell_all_stamps(struct weft_cuda_gpu *gpu)
 {
     cudaError_t code = cudaSuccess;
@@ -147,7 +149,7 @@ static cudaError_t tell_all_stamps(struct weft_cuda_gpu *gpu)
     return code;
 }
 
-/* With the GPU's lock. */
+/* The caller holds the GPU's lock. */
 static cudaError_t put_stamp(struct weft_cuda_stream *s, int64_t *ns)
 {
     struct weft_cuda_stamp *stamp = &s->stamps[s->next_stamp % s->n_tasks];
@@ -179,7 +181,7 @@ static cudaError_t stamp_stream(struct weft_cuda_stream *s, int64_t *ns)
     return code;
 }
 
-/* A stream that has failed still says when it came by. */
+/* A failed stream still takes stamps. */
 void weft_cuda_stream_stamp(struct weft_stream *stream, int64_t *ns)
 {
     struct weft_cuda_stream *s = weft_cuda_stream_of(stream);
@@ -202,7 +204,7 @@ enum weft_status weft_cuda_stream_synchronise(struct weft_stream *stream, struct
     return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", error.text);
 }
 
-/* Life and death */
+/* Creation and destruction */
 
 static void free_stream(struct weft_cuda_stream *s)
 {
@@ -217,8 +219,8 @@ static void free_stream(struct weft_cuda_stream *s)
     free(s);
 }
 
-/* What hides under compute comes first where both want the GPU. Copies to the host's memory and
- * from it have engines of their own, and take no notice of it. */
+/* All streams except "compute" get the higher priority, so their work runs first where both want
+ * the GPU. Copies between host and GPU have engines of their own and ignore priorities. */
 static cudaError_t create_cuda_stream(struct weft_cuda_stream *s)
 {
     int least = 0, greatest = 0;

@@ -1,5 +1,5 @@
-/* A stream on a GPU. Work of the GPU is put on CUDA's stream when it is issued; a task is a
- * function of the host that the stream calls in its order, and may not call CUDA. */
+/* A stream on a GPU. GPU work enters CUDA's stream when it is issued. A task is a host function
+ * that the stream calls in order. It must not call CUDA. */
 #ifndef WEFT_RUNTIME_DEVICE_CUDA_STREAM_H
 #define WEFT_RUNTIME_DEVICE_CUDA_STREAM_H
 
@@ -14,7 +14,7 @@ struct weft_cuda_task {
     _Alignas(max_align_t) unsigned char argument[WEFT_TASK_BYTES];
 };
 
-/* An event that has a time, and who wants to know it. */
+/* An event with a time, and the address for that time. */
 struct weft_cuda_stamp {
     cudaEvent_t event;
     int64_t *ns;
@@ -31,8 +31,7 @@ struct weft_cuda_stream {
     struct weft_cuda_task *tasks; /* [n_tasks] */
     uint32_t n_tasks, pushed;
     _Atomic uint32_t done;
-    struct weft_cuda_stamp
-        *stamps; /* [n_tasks], of which those from first_stamp on are under way */
+    struct weft_cuda_stamp *stamps; /* [n_tasks]; pending from first_stamp on */
     uint32_t first_stamp, next_stamp;
     weft_failure_fn *on_failure;
     void *on_failure_context;
@@ -47,17 +46,17 @@ static inline struct weft_cuda_stream *weft_cuda_stream_of(const struct weft_str
     return (struct weft_cuda_stream *)stream;
 }
 
-/* For back ends that put work on the stream by themselves. NULL: the stream has failed or was
- * stopped, and nothing is to be put there. */
+/* CUDA's stream, for back ends that add work to it directly. Returns NULL after a failure or a
+ * stop: then add nothing. */
 cudaStream_t weft_cuda_stream_open_for_work(struct weft_stream *stream);
-/* The stream fails with *err, unless it has failed before. */
+/* Fails the stream with *err, unless it has failed before. */
 void weft_cuda_stream_fail(struct weft_stream *stream, const struct weft_error *err);
-/* False: it has been destroyed. */
+/* False once the stream has been destroyed. */
 bool weft_cuda_stream_lives(struct weft_cuda_gpu *gpu, const struct weft_stream *stream);
-/* What CUDA said of it: the first that is no success makes the stream fail. */
+/* Checks CUDA's code after adding work. A code other than success fails the stream. */
 void weft_cuda_stream_worked(struct weft_stream *stream, cudaError_t code, const char *what);
 
-/* The functions of backend.h. */
+/* Functions of backend.h. */
 enum weft_status weft_cuda_stream_create(struct weft_device *device, const char *name,
                                          int32_t queue, struct weft_stream **out,
                                          struct weft_error *err);

@@ -1,4 +1,4 @@
-/* CUDA's own headers, for runtime/device/cuda and runtime/arena/cuda: nobody else includes them. */
+/* CUDA's own headers. Only runtime/device/cuda and runtime/arena/cuda include them. */
 #ifndef WEFT_RUNTIME_DEVICE_CUDA_TOOLKIT_H
 #define WEFT_RUNTIME_DEVICE_CUDA_TOOLKIT_H
 

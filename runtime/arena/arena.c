@@ -47,7 +47,7 @@ struct weft_arena_shape weft_arena_whole(int64_t bytes)
     return (struct weft_arena_shape){span_bytes, page_bytes, span_bytes / page_bytes, NULL, 0};
 }
 
-/* Sizes, and where every mapping lies. */
+/* Checks sizes, and the place of every mapping. */
 static bool is_sound(const struct weft_arena_shape *shape)
 {
     int64_t bytes, end = 0;

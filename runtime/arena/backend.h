@@ -1,6 +1,5 @@
-/* What an arena back end is: a const table of functions, and the head that its arena begins with.
- * For back ends and arena.c alone; everybody else includes arena.h, which says what each function
- * does. */
+/* An arena back end is a const table of functions. Its arena begins with struct weft_arena. Only
+ * back ends and arena.c include this file. arena.h states the contract of each function. */
 #ifndef WEFT_RUNTIME_ARENA_BACKEND_H
 #define WEFT_RUNTIME_ARENA_BACKEND_H
 
@@ -12,7 +11,8 @@ struct weft_arena_ops {
     const char *name;
     enum weft_status (*open)(int fd, struct weft_arena **out, struct weft_error *err);
     void (*close)(struct weft_arena *arena);
-    /* The shape is sound. Memory may be taken in parts: only stretches are ever mapped. */
+    /* The caller has checked the shape. Memory may be allocated in parts, because only stretches
+     * are mapped. */
     enum weft_status (*map)(struct weft_arena *arena, const struct weft_arena_shape *shape,
                             struct weft_error *err);
     void (*unmap)(struct weft_arena *arena, bool give_back);
@@ -26,7 +26,7 @@ struct weft_arena_ops {
                   int64_t bytes);
     void (*read)(struct weft_arena *arena, struct weft_stream *stream, const void *from,
                  int64_t bytes, void *host);
-    /* Those of copy.h of a device that copies by itself; else all three are NULL. */
+    /* Functions of copy.h, for a device that copies by itself; otherwise all three are NULL. */
     enum weft_status (*pin)(struct weft_arena *arena, struct weft_memory_span memory,
                             struct weft_error *err);
     void (*unpin)(struct weft_arena *arena, struct weft_memory_span memory);

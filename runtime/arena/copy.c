@@ -2,7 +2,7 @@
 
 #include "runtime/arena/backend.h"
 
-/* The same with addresses of this process. */
+/* A copy with addresses of this process. */
 struct copy_task {
     struct weft_copier *copier;
     enum weft_copy_direction direction;

@@ -1,7 +1,6 @@
-/* Copies between the arena and memory of the host's tier (offload/tier.h), as work of a stream. A
- * device whose memory is this process's has them done by a copier, which an emulated link paces;
- * another one copies by itself, from and to memory that is pinned: the system leaves it where it
- * is. */
+/* Copies between the arena and the host tier (offload/tier.h), as work of a stream. If the device's
+ * memory is this process's, a copier does them, and an emulated link paces it. Any other device
+ * copies by itself, and needs pinned host memory. */
 #ifndef WEFT_RUNTIME_ARENA_COPY_H
 #define WEFT_RUNTIME_ARENA_COPY_H
 
@@ -13,28 +12,28 @@
 
 enum { WEFT_ARENA_MOST_PIECES = 8 };
 
-/* Pieces that together are one block of the link: piece i is there[i].bytes at at[i] of the arena,
- * and there[i] in the tier. */
+/* The pieces of one block of the link. Piece i is there[i].bytes bytes at at[i] in the arena and at
+ * there[i] in the tier. */
 struct weft_arena_copy {
-    struct weft_copier *copier; /* whose blocks may have so many spans; NULL where there is none */
+    struct weft_copier *copier; /* for n spans a block; NULL if the device copies itself */
     enum weft_copy_direction direction;
     int32_t n;
     void *at[WEFT_ARENA_MOST_PIECES];
     struct weft_memory_span there[WEFT_ARENA_MOST_PIECES];
 };
 
-/* True: copies need no copier, and memory that is pinned. */
+/* True if copies need pinned memory and no copier. */
 bool weft_arena_copies_by_itself(const struct weft_arena *arena);
-/* Pins the memory until weft_arena_unpin; nothing where a copier copies. WEFT_E_SYSTEM, with what
- * would help, where the system or a limit of it refuses. */
+/* Pins the memory until weft_arena_unpin. It does nothing if a copier copies. WEFT_E_SYSTEM with a
+ * cure if the system or one of its limits refuses. */
 WEFT_MUST_USE enum weft_status weft_arena_pin(struct weft_arena *arena,
                                               struct weft_memory_span memory,
                                               struct weft_error *err);
-/* What weft_arena_pin pinned. No stream copies there any more. */
+/* Unpins memory of weft_arena_pin. No stream may copy there any more. */
 void weft_arena_unpin(struct weft_arena *arena, struct weft_memory_span memory);
 
-/* The block has left the link when the work is done. Memory of the tier must stay as it is until
- * then. */
+/* Copies a block. The work is done once the block has left the link. Tier memory must stay
+ * unchanged until then. */
 void weft_arena_copy(struct weft_arena *arena, struct weft_stream *stream,
                      const struct weft_arena_copy *copy);
 

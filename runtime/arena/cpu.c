@@ -18,7 +18,7 @@ enum { STAT_BLOCK_BYTES = 512 };
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-/* Above RLIMIT_FSIZE the kernel sends a signal that ends the process, so look first. */
+/* Above RLIMIT_FSIZE the kernel kills the process with a signal, so the limit is checked first. */
 static enum weft_status check_file_limit(int64_t bytes, struct weft_error *err)
 {
     struct rlimit limit;
@@ -43,20 +43,20 @@ static enum weft_status fail_size(int64_t bytes, int reason, struct weft_error *
                      weft_units_show_bytes(bytes, want), strerror(reason));
 }
 
-/* Takes the file's pages, which are zero: it was empty. */
+/* Allocates the file's pages. They are zero, because the file was empty. */
 static enum weft_status allocate_pages(const struct weft_arena_of_cpu *a, int64_t bytes,
                                        struct weft_error *err)
 {
     while (fallocate(a->fd, 0, 0, bytes) != 0) {
-        if (errno != EINTR) return fail_size(bytes, errno, err); /* a signal: again */
+        if (errno != EINTR) return fail_size(bytes, errno, err); /* retry after a signal */
     }
     return WEFT_OK;
 }
 
-/* Asks for large pages, whatever the system does unasked: a step goes through all of the arena
- * several times, and every page has to be looked up each time. The system makes one out of pages
- * that are there and looked up already, of which one will do. What it refuses stays as it is. They
- * stay in the file when it is no longer seen page after page, as here. */
+/* Asks for large pages, because a step touches the whole arena several times and every small page
+ * costs a lookup. MADV_COLLAPSE needs at least one present and touched page in each large one, so
+ * the loop makes one. Refused pages stay small. Large pages survive in the file when this view is
+ * unmapped. */
 static void ask_for_large_pages(int fd, int64_t bytes)
 {
     const struct weft_arena_shape whole = weft_arena_whole(bytes);
@@ -111,7 +111,7 @@ void weft_arena_cpu_unmap(struct weft_arena *arena, bool give_back)
     struct weft_arena_of_cpu *a = weft_arena_of_cpu(arena);
     weft_arena_cpu_forget(a);
     weft_arena_view_unmap(&a->view);
-    /* The descriptor outlives the mapping. If this fails, the pages go with it. */
+    /* The descriptor outlives the mapping. If ftruncate fails, closing it frees the pages. */
     if (give_back && a->span_bytes > 0 && ftruncate(a->fd, 0) != 0) errno = 0;
     free((void *)a->shape.mappings);
     a->shape = (struct weft_arena_shape){0};

@@ -1,5 +1,5 @@
-/* The CPU's arena: a file of shared memory, and a view of it to write. This header is shared by the
- * back ends whose memory is the processor's. */
+/* The CPU's arena: a file of shared memory with a writable view. Back ends with CPU memory share
+ * this header. */
 #ifndef WEFT_RUNTIME_ARENA_CPU_H
 #define WEFT_RUNTIME_ARENA_CPU_H
 
@@ -13,10 +13,10 @@ struct weft_arena_of_cpu {
     int fd;
     bool owns_fd;
     struct weft_arena_view view;
-    int64_t span_bytes;  /* of addresses; 0: nothing is mapped */
-    int64_t shift_bytes; /* from an address that work is given to the memory that it is of */
-    /* While it is watched: the shape, whose mappings are copied, and of each page whether anything
-     * but the pattern was found there. */
+    int64_t span_bytes;  /* of addresses; 0 if nothing is mapped */
+    int64_t shift_bytes; /* distance from a work address to its memory */
+    /* While watched: the shape, with its own copy of mappings, and a flag for each page. The flag
+     * is true if anything but the pattern was found there. */
     struct weft_arena_shape shape;
     bool *touched; /* NULL: not watched */
 };
@@ -26,7 +26,8 @@ static inline struct weft_arena_of_cpu *weft_arena_of_cpu(const struct weft_aren
     return (struct weft_arena_of_cpu *)arena;
 }
 
-/* weft_arena_cpu's, and of one whose addresses are `shift_bytes` (whole pages) below its memory. */
+/* Opens an arena with CPU memory. Work addresses lie `shift_bytes` (whole pages) below the
+ * memory. */
 WEFT_MUST_USE enum weft_status weft_arena_cpu_open(const struct weft_arena_ops *ops,
                                                    int64_t shift_bytes, int fd,
                                                    struct weft_arena **out, struct weft_error *err);
@@ -54,10 +55,10 @@ void weft_arena_cpu_renew(struct weft_arena *arena, struct weft_stream *stream,
 void weft_arena_cpu_open_all(struct weft_arena *arena, struct weft_stream *stream);
 void weft_arena_cpu_touched(struct weft_arena *arena, struct weft_stream *stream,
                             const struct weft_ranges *ranges, int64_t *bytes);
-/* Nothing is watched any more; before the view is unmapped. */
+/* Ends watching. Call it before the view is unmapped. */
 void weft_arena_cpu_forget(struct weft_arena_of_cpu *arena);
 
-/* The functions of a table whose arenas weft_arena_cpu_open opens. */
+/* The functions of a table for arenas that weft_arena_cpu_open opens. */
 #define WEFT_ARENA_CPU_FUNCTIONS                                                                   \
     .close = weft_arena_cpu_close, .map = weft_arena_cpu_map, .unmap = weft_arena_cpu_unmap,       \
     .address = weft_arena_cpu_address, .memory = weft_arena_cpu_memory,                            \

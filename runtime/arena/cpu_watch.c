@@ -1,4 +1,4 @@
-/* Watching the CPU's arena for uses of what is not live: a task of a stream each. */
+/* Watches the CPU's arena for uses of dead memory. Each function is a task of a stream. */
 #define _GNU_SOURCE /* mprotect */
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,8 @@ static void open_bytes(const void *begin, int64_t bytes)
 }
 #endif
 
-/* Mappings that cannot be split any more stay as they are: less is found then. */
+/* If the system cannot split a mapping any more, protection stays as it is, and the search finds
+ * less. */
 static void protect_pages(const struct weft_arena_of_cpu *a, const struct weft_ranges *pages,
                           int access)
 {
@@ -49,7 +50,7 @@ static void protect_pages(const struct weft_arena_of_cpu *a, const struct weft_r
     }
 }
 
-/* The page of memory that the byte is in, which some mapping is of. */
+/* The page of memory at byte `at`, which must be mapped. */
 static int64_t page_of(const struct weft_arena_shape *shape, int64_t at)
 {
     int64_t low = 0, high = shape->n_mappings - 1;
@@ -73,7 +74,7 @@ ARENA_UNCHECKED static bool holds_pattern(const struct weft_arena_of_cpu *a, int
     return true;
 }
 
-/* Takes note of pages in which there is something else than the pattern. */
+/* Marks pages with anything but the pattern. */
 static void look_through(struct weft_arena_of_cpu *a, const struct weft_range *range)
 {
     const int64_t page_bytes = a->shape.page_bytes;
@@ -88,7 +89,7 @@ static void look_through(struct weft_arena_of_cpu *a, const struct weft_range *r
 static void fill_pattern(const struct weft_arena_of_cpu *a, const struct weft_range *range)
 {
     const int64_t bytes = range->end - range->begin;
-    open_bytes(a->view.at + range->begin, bytes); /* it may have been closed before */
+    open_bytes(a->view.at + range->begin, bytes); /* it may have been closed */
     memset(a->view.at + range->begin, WEFT_ARENA_PATTERN, (size_t)bytes);
 }
 

@@ -1,4 +1,4 @@
-/* Work on the CPU's arena: a task of a stream each. */
+/* Work on the CPU's arena. Each function is a task of a stream. */
 #include <stdatomic.h>
 #include <string.h>
 

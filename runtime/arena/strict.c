@@ -1,4 +1,4 @@
-/* The CPU's arena, whose addresses nobody can touch. */
+/* The CPU's arena with inaccessible addresses. */
 #include "runtime/device/strict.h"
 #include "runtime/arena/cpu.h"
 

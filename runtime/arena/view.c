@@ -19,7 +19,7 @@ int64_t weft_arena_system_page_bytes(void)
     return (int64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Memory may be short where files are read here: no stdio, which would ask for some. */
+/* Memory may be short here, so files are read without stdio, which would allocate. */
 
 static int64_t count_lines(const char *path)
 {
@@ -36,7 +36,7 @@ static int64_t count_lines(const char *path)
     return lines;
 }
 
-/* What mmap failed with, from errno, and the limit behind it. */
+/* Reports a failed mmap: errno's reason, and the limit that caused it. */
 static enum weft_status fail_mmap(const struct weft_arena_shape *shape, struct weft_error *err)
 {
     enum { SPARE = 2 }; /* mappings that one call may need */
@@ -63,8 +63,8 @@ static enum weft_status fail_mmap(const struct weft_arena_shape *shape, struct w
     return weft_fail(err, WEFT_E_SYSTEM, "cannot map an arena of %s: %s", want, strerror(reason));
 }
 
-/* The addresses of the shape, and pages on both sides that nobody may touch. They begin where a
- * large page may, so that a place in the shape and its address are equal modulo one. */
+/* Reserves addresses for the shape and inaccessible guard pages on both sides. The start is aligned
+ * so that a place in the shape and its address are equal modulo a large page. */
 static enum weft_status reserve_span(struct weft_arena_view *view,
                                      const struct weft_arena_shape *shape, int64_t below_bytes,
                                      unsigned char **at, struct weft_error *err)
@@ -83,18 +83,18 @@ static enum weft_status reserve_span(struct weft_arena_view *view,
     return WEFT_OK;
 }
 
-/* Where mappings are made. */
+/* The state while mapping a view. */
 struct site {
     const struct weft_arena_view_options *options;
     struct weft_arena_view *view;
     unsigned char *at; /* of byte 0 of the shape */
     int64_t end;       /* of the last mapping */
-    int64_t end_page;  /* of memory, behind its last one */
-    int32_t next_read; /* those before it end before what is mapped next */
+    int64_t end_page;  /* first page after the last mapping */
+    int32_t next_read; /* earlier reads end before the next mapping */
 };
 
-/* A guard between mappings counts as one too, and what goes on with the next page of memory where
- * one ends is the same one. */
+/* Counts the system's mappings. A guard between stretches is one. A stretch that continues the last
+ * one's pages merges with it. */
 static enum weft_status map_stretch(struct site *site, struct weft_arena_mapping stretch,
                                     struct weft_error *err)
 {
@@ -105,7 +105,7 @@ static enum weft_status map_stretch(struct site *site, struct weft_arena_mapping
     unsigned char *mapped = mmap(site->at + stretch.at, (size_t)bytes, access, flags, o->fd,
                                  stretch.first_page * page_bytes);
     if (mapped == MAP_FAILED) return fail_mmap(o->shape, err);
-    const bool first = site->view->at == NULL; /* what is in front of it is that guard */
+    const bool first = site->view->at == NULL; /* the guard in front is counted already */
     site->view->at = mapped - stretch.at;
     if (first || stretch.at > site->end || stretch.first_page != site->end_page)
         site->view->n_mappings += stretch.at > site->end && !first ? 2 : 1;
@@ -123,7 +123,7 @@ static bool is_read(struct site *site, int64_t page_at)
            reads->ranges[site->next_read].begin < page_at + site->options->shape->page_bytes;
 }
 
-/* Those of the stretch's pages that are read. */
+/* Maps the stretch's pages that are in `reads`. */
 static enum weft_status map_reads(struct site *site, struct weft_arena_mapping stretch,
                                   struct weft_error *err)
 {

@@ -1,5 +1,5 @@
-/* The arena of the device "cuda": cells of the GPU's memory. The host exchanges values with it by
- * the stream's mailbox. */
+/* The arena of the device "cuda": cells of GPU memory. The stream's mailbox exchanges values with
+ * the host. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@ WEFT_API extern const struct weft_arena_ops weft_arena_cuda;
 struct cuda_arena {
     struct weft_arena arena; /* first */
     struct weft_cuda_cells cells;
-    /* While it is watched: the shape, whose mappings are copied, and of each page whether anything
-     * but the pattern was found there. */
+    /* While watched: the shape, with its own copy of mappings, and a flag for each page. The flag
+     * is true if anything but the pattern was found there. */
     struct weft_arena_shape shape;
     bool *touched;
 };
@@ -70,9 +70,9 @@ static void cuda_read(struct weft_arena *arena, struct weft_stream *stream, cons
                             "copy from the GPU's memory");
 }
 
-/* Memory of the host's tier */
+/* Host tier */
 
-/* The driver refuses what the system does not let it keep in place, and does not say why. */
+/* The driver gives no reason when a system limit refuses a pin, so the limit is reported here. */
 static enum weft_status fail_pinning(cudaError_t code, int64_t bytes, struct weft_error *err)
 {
     struct rlimit locked;
@@ -109,7 +109,7 @@ static enum weft_status cuda_pin(struct weft_arena *arena, struct weft_memory_sp
     }
 }
 
-/* When the GPU is lost this fails, and the driver lets go as the process ends. */
+/* This fails if the GPU is lost. Then the driver unpins when the process ends. */
 static void cuda_unpin(struct weft_arena *arena, struct weft_memory_span memory)
 {
     (void)arena;
@@ -133,7 +133,7 @@ static void cuda_copy(struct weft_arena *arena, struct weft_stream *stream,
                             down ? "copy to the host's tier" : "copy from the host's tier");
 }
 
-/* Finding uses of what is not live: a check, for which bytes come to the host. */
+/* The search for uses of dead memory copies the bytes to the host. */
 
 static int64_t page_of(const struct weft_arena_shape *shape, int64_t at)
 {
@@ -154,7 +154,7 @@ static void look_through_piece(void *context, const void *from, const void *piec
     }
 }
 
-/* One margin that is looked at. */
+/* The search of one margin. */
 struct margin_look {
     int32_t index;
     int32_t *margin;
@@ -171,7 +171,8 @@ static void look_at_margin(void *context, const void *from, const void *piece, i
     }
 }
 
-/* What of the range is mapped; NULL: nothing from `seen` on. */
+/* Writes the next mapped part of the range to *part. Returns NULL if nothing is mapped from *i
+ * on. */
 static const struct weft_cuda_seen *next_seen(const struct cuda_arena *a, int64_t *i,
                                               struct weft_range range, struct weft_range *part)
 {
@@ -230,7 +231,7 @@ static cudaError_t look_at_margins(struct cuda_arena *a, struct weft_cuda_mailbo
     return code;
 }
 
-/* A GPU cannot close a page while work is under way: nothing is closed. */
+/* Closes nothing: a GPU cannot close a page while work is pending. */
 static void cuda_renew(struct weft_arena *arena, struct weft_stream *stream,
                        const struct weft_arena_turn *turn, int32_t *margin)
 {
@@ -252,7 +253,7 @@ static void cuda_renew(struct weft_arena *arena, struct weft_stream *stream,
 
 static void cuda_open_all(struct weft_arena *arena, struct weft_stream *stream)
 {
-    (void)arena; /* nothing was closed */
+    (void)arena; /* cuda_renew closes nothing */
     (void)stream;
 }
 
@@ -304,9 +305,9 @@ static void cuda_touched(struct weft_arena *arena, struct weft_stream *stream,
     weft_stream_push(stream, tell_touched, &argument, sizeof argument);
 }
 
-/* Life and death */
+/* Creation and destruction */
 
-/* The driver promises nothing of what new memory holds. */
+/* The driver does not promise zeroed memory. */
 static cudaError_t zero_cells(const struct weft_cuda_cells *cells)
 {
     cudaStream_t stream = NULL;
@@ -316,7 +317,7 @@ static cudaError_t zero_cells(const struct weft_cuda_cells *cells)
         code = cudaMemsetAsync(at, 0, (size_t)cells->seen[i].bytes, stream);
     }
     if (stream == NULL) return code;
-    /* What was put there before a call that failed must end before its memory goes. */
+    /* Work queued before a failed call must end before its memory is freed. */
     const cudaError_t ended = weft_cuda_await(NULL, stream);
     cudaStreamDestroy(stream);
     return code == cudaSuccess ? ended : code;
@@ -325,7 +326,7 @@ static cudaError_t zero_cells(const struct weft_cuda_cells *cells)
 static void cuda_unmap(struct weft_arena *arena, bool give_back)
 {
     struct cuda_arena *a = cuda_arena_of(arena);
-    (void)give_back; /* no peer maps it */
+    (void)give_back; /* peers never map it */
     weft_cuda_cells_unmap(&a->cells);
     free((void *)a->shape.mappings);
     free(a->touched);
@@ -389,8 +390,8 @@ static void cuda_close(struct weft_arena *arena)
     free(arena);
 }
 
-/* A GPU's memory is no file: the caller's stays empty. It is that of the GPU that this thread has
- * opened as its device. */
+/* Ignores `fd`, because GPU memory is not a file. The memory is of the calling thread's current
+ * GPU. */
 static enum weft_status cuda_open(int fd, struct weft_arena **out, struct weft_error *err)
 {
     (void)fd;

@@ -12,7 +12,7 @@ static CUmemAllocationProp of_gpu(const struct weft_cuda_cells *c)
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->ordinal}};
 }
 
-/* The driver's codes are the runtime's by number. */
+/* Codes of driver and runtime have equal numbers. */
 static enum weft_status fail_driver(CUresult code, const char *what, struct weft_error *err)
 {
     return weft_cuda_fail((cudaError_t)code, what, err);
@@ -38,7 +38,7 @@ static int compare_pages(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Where cells begin: page 0, the end, and wherever a stretch begins or ends. */
+/* Cells begin at page 0 and at both ends of each stretch. The last cut is the number of pages. */
 static enum weft_status cut_cells(struct weft_cuda_cells *c, const struct weft_arena_shape *shape,
                                   struct weft_error *err)
 {
@@ -83,7 +83,7 @@ static enum weft_status create_cells(struct weft_cuda_cells *c,
     return WEFT_OK;
 }
 
-/* The cell that begins with the page: every stretch begins with one. */
+/* The cell that begins at `page`. Each stretch begins with a cell. */
 static int64_t cell_at(const struct weft_cuda_cells *c, int64_t page)
 {
     int64_t low = 0, high = c->n_cells - 1;
@@ -150,7 +150,7 @@ static enum weft_status map_cells(struct weft_cuda_cells *c, const struct weft_a
     return WEFT_OK;
 }
 
-/* In pages that the GPU has. A shape without mappings is one stretch, rounded up. */
+/* Fits the shape to the GPU's pages. A shape without mappings becomes one stretch, rounded up. */
 static enum weft_status fit_shape(struct weft_cuda_cells *c, struct weft_arena_shape *shape,
                                   struct weft_arena_mapping *whole, struct weft_error *err)
 {

@@ -1,5 +1,5 @@
-/* The functions of CUDA's driver that Weft calls, which map memory and write words in a stream's
- * order; opened on demand: libcuda.so.1 comes with the driver and not with the toolkit. */
+/* Functions of CUDA's driver that map memory and write words in a stream's order. The library is
+ * opened on demand, because libcuda.so.1 comes with the driver and not with the toolkit. */
 #ifndef WEFT_RUNTIME_ARENA_CUDA_DRIVER_H
 #define WEFT_RUNTIME_ARENA_CUDA_DRIVER_H
 
@@ -22,7 +22,7 @@ struct weft_cuda_driver {
     CUresult (*write_word)(CUstream stream, CUdeviceptr at, cuuint32_t word, unsigned flags);
 };
 
-/* WEFT_E_ENVIRONMENT: there is no such library, or it is too old. */
+/* WEFT_E_ENVIRONMENT if there is no such library, or if it is too old. */
 WEFT_MUST_USE enum weft_status weft_cuda_driver_open(struct weft_cuda_driver *out,
                                                      struct weft_error *err);
 void weft_cuda_driver_close(struct weft_cuda_driver *driver); /* accepts zeros */

@@ -97,7 +97,7 @@ void weft_unbind(struct weft_binding *binding)
     cpu_set_t set;
     if (!binding->bound) return;
     memcpy(&set, binding->before, sizeof set);
-    /* It may fail only where a cpuset has changed meanwhile, and then the cores are that one's. */
+    /* It may fail only if the cpuset has changed meanwhile. Then the new cpuset decides. */
     (void)sched_setaffinity(0, sizeof set, &set);
     binding->bound = false;
 }

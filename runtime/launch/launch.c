@@ -21,13 +21,13 @@ static const int64_t never_ns = INT64_MAX;
 static const int64_t ask_after_ns = INT64_C(500) * NS_PER_MS;   /* after the first failure */
 static const int64_t kill_after_ns = INT64_C(1500) * NS_PER_MS; /* after the first failure */
 static const int64_t look_ns = INT64_C(1) * NS_PER_S;
-static const int64_t look_often_ns = INT64_C(100) * NS_PER_MS; /* where the caller looks too */
+static const int64_t look_often_ns = INT64_C(100) * NS_PER_MS; /* with a look function */
 
 struct child {
     pid_t pid; /* 0: not started */
     bool ended;
-    bool stopped; /* by SIGSTOP or its like, and not continued */
-    int status;   /* as waitpid gives it, of one that has ended */
+    bool stopped; /* by SIGSTOP or alike, and not continued */
+    int status;   /* waitpid's, once ended */
 };
 
 struct watch {
@@ -35,22 +35,22 @@ struct watch {
     struct child *children; /* [ranks] */
     int control_fd;
     int *arena_fds;                /* [ranks] */
-    sigset_t signals;              /* that the launcher takes */
-    sigset_t mask;                 /* before */
+    sigset_t signals;              /* signals that the launcher takes */
+    sigset_t mask;                 /* mask before that */
     struct sigaction child_action; /* before */
-    int32_t first;                 /* rank that failed first, or -1 */
+    int32_t first;                 /* first failed rank, or -1 */
     struct weft_stop *stop;        /* the caller's, or own */
     struct weft_stop own_stop;
-    sigset_t passed_on; /* signals that ranks were sent */
-    bool at_once;       /* a second request ended the ranks */
-    int64_t ask_ns;     /* when to send SIGTERM */
-    int64_t kill_ns;    /* when to send SIGKILL */
-    bool interfered;    /* one of them was sent: who ends from now on did not fail by itself */
-    int64_t looked_ns, idle_ns; /* when it was last looked; how long all have been stopped, or -1 */
-    int32_t hung;               /* first of those that were ended for that, or -1 */
+    sigset_t passed_on;         /* signals sent to ranks */
+    bool at_once;               /* a second request ended the ranks */
+    int64_t ask_ns;             /* when to send SIGTERM */
+    int64_t kill_ns;            /* when to send SIGKILL */
+    bool interfered;            /* either was sent: later failures are not their own */
+    int64_t looked_ns, idle_ns; /* time of the last look; time that all have been stopped, or -1 */
+    int32_t hung;               /* first rank that was ended for that, or -1 */
 };
 
-/* Signals: taken one at a time by waiting for them, so there is no handler and no global state */
+/* Signals: taken one at a time with sigtimedwait, so there is no handler and no global state */
 
 static void add_unless_ignored(sigset_t *set, int signal_number)
 {
@@ -61,7 +61,7 @@ static void add_unless_ignored(sigset_t *set, int signal_number)
 
 static void take_signals(struct watch *w)
 {
-    /* Ignored SIGCHLD would lose the ranks' exit codes. */
+    /* With SIGCHLD ignored, the kernel would discard exit codes of ranks. */
     struct sigaction wait_for_children = {.sa_handler = SIG_DFL};
     sigemptyset(&wait_for_children.sa_mask);
     sigaction(SIGCHLD, &wait_for_children, &w->child_action);
@@ -69,7 +69,7 @@ static void take_signals(struct watch *w)
     sigaddset(&w->signals, SIGCHLD);
     for (int i = 0; i < WEFT_STOP_SIGNALS; i++) {
         const int number = weft_stop_signals[i];
-        if (number == SIGINT || number == SIGHUP) /* a shell's background, nohup */
+        if (number == SIGINT || number == SIGHUP) /* for background jobs, nohup */
             add_unless_ignored(&w->signals, number);
         else
             sigaddset(&w->signals, number);
@@ -86,13 +86,13 @@ static void give_back_signals(struct watch *w)
 static void send_all(struct watch *w, int signal_number)
 {
     for (int32_t i = 0; i < w->options->ranks; i++) {
-        /* One that has ended but was not waited for still owns its number. */
+        /* A child that has ended but is not waited for still owns its number. */
         if (w->children[i].pid > 0 && !w->children[i].ended)
             kill(w->children[i].pid, signal_number);
     }
 }
 
-/* What came of a child */
+/* State of a child */
 
 static bool has_failed(const struct child *child)
 {
@@ -105,7 +105,7 @@ static bool has_stopped(const struct child *child)
            WEXITSTATUS(child->status) == weft_status_exit_code(WEFT_E_STOPPED);
 }
 
-/* How much it looks like the cause of the others' failures; 0 when it has not failed. */
+/* How likely this child caused the others' failures; 0 if it has not failed. */
 static int weight_of_cause(const struct child *child)
 {
     if (!has_failed(child)) return 0;
@@ -113,7 +113,7 @@ static int weight_of_cause(const struct child *child)
     return WEXITSTATUS(child->status) == weft_status_exit_code(WEFT_E_LOST) ? 1 : 2;
 }
 
-/* Whether the child has ended, remembering how; also whether it is stopped meanwhile. */
+/* True if the child has ended. Notes its status, and whether it is stopped. */
 static bool has_ended(struct child *child)
 {
     pid_t changed;
@@ -123,7 +123,7 @@ static bool has_ended(struct child *child)
         if (!WIFSTOPPED(status) && !WIFCONTINUED(status)) break;
     }
     if (changed == 0 || (changed < 0 && errno == EINTR)) return false;
-    /* Somebody else in this process waited for it: how it ended is lost. */
+    /* Another part of this process has waited for it, so its status is lost. */
     child->status = changed < 0 ? weft_status_exit_code(WEFT_E_INTERNAL) << 8 : status;
     child->ended = true;
     return true;
@@ -135,8 +135,9 @@ static void pass_on(struct watch *w, int signal_number)
     send_all(w, signal_number);
 }
 
-/* Takes note of the first failure, and sets when the others are made to end. A rank that stopped
- * was asked to, alone perhaps: the others are asked too, and may save as long as they need. */
+/* Notes the first failure, and sets the times at which the others are ended. A rank that was asked
+ * to stop may be the only one asked. Then the others are asked too, and may take any time to
+ * save. */
 static void blame(struct watch *w, int32_t rank)
 {
     int64_t now_ns = weft_clock_now_ns();
@@ -150,9 +151,9 @@ static void blame(struct watch *w, int32_t rank)
     if (w->kill_ns > now_ns + kill_after_ns) w->kill_ns = now_ns + kill_after_ns;
 }
 
-/* Collects who has ended; returns how many still run. A rank that leaves with an error of its own
- * makes its peers fail with WEFT_E_LOST, and they may be faster out of the door: until the launcher
- * interferes, a better cause replaces the one found first. */
+/* Collects ended ranks. Returns the number of running ones. A failing rank makes its peers fail
+ * with WEFT_E_LOST, and these may end sooner. So a more likely cause replaces the first one, until
+ * the launcher interferes. */
 static int32_t collect(struct watch *w)
 {
     int32_t running = 0, cause = w->first;
@@ -170,7 +171,7 @@ static int32_t collect(struct watch *w)
     return running;
 }
 
-/* Ranks get each number once. Ranks of `weft train` take all of them for the same request, but
+/* Passes on each signal number once. Ranks of `weft train` count all of them as one request, but
  * another program may ignore the first one. */
 static void take_request(struct watch *w, const siginfo_t *info)
 {
@@ -186,7 +187,7 @@ static void take_request(struct watch *w, const siginfo_t *info)
         weft_log(WEFT_LOG_INFO, "the ranks are asked to stop; Ctrl-C again ends them at once");
 }
 
-/* Waits for a signal until something is due. */
+/* Waits for a signal, at most until the next time that is due. */
 static void wait_for_signal(struct watch *w)
 {
     int64_t now_ns = weft_clock_now_ns();
@@ -203,9 +204,8 @@ static void wait_for_signal(struct watch *w)
     if (signal_number > 0 && signal_number != SIGCHLD) take_request(w, &info);
 }
 
-/* A stopped rank is missed by the ranks that wait for it, which know more about it. When no rank
- * runs that would, as when there is but one, it is missed here. A launcher that was stopped too
- * counts little of that time. */
+/* Ranks that wait for a stopped rank report it, with more details. If no rank runs, as with a
+ * single rank, the launcher does. A launcher that was stopped too counts little of that time. */
 static void look_for_stopped(struct watch *w)
 {
     int32_t stopped = -1;
@@ -248,7 +248,7 @@ static void see_to_the_end(struct watch *w)
     }
 }
 
-/* Verdict */
+/* Outcome */
 
 static enum weft_status judge(const struct watch *w, struct weft_launch_outcome *outcome,
                               struct weft_error *err)
@@ -278,7 +278,7 @@ static enum weft_status judge(const struct watch *w, struct weft_launch_outcome 
                                     : "stopped by %s, which was passed on to all ranks",
                          strsignal(stop_signal));
     }
-    if (weft_stop_asks(outcome->signal_number)) { /* it had no handler yet: it did not train */
+    if (weft_stop_asks(outcome->signal_number)) { /* no handler yet: it had not begun to train */
         return weft_fail(err, WEFT_E_STOPPED,
                          "rank %d (process %d) was asked to stop (%s) when it had nothing to "
                          "finish; the other ranks were ended",
@@ -304,7 +304,7 @@ static enum weft_status judge(const struct watch *w, struct weft_launch_outcome 
                      known ? weft_status_text(status) : "", known ? ")" : "");
 }
 
-/* Beginning and end */
+/* Start and end */
 
 static enum weft_status make_memory(struct watch *w, struct weft_error *err)
 {
@@ -345,7 +345,7 @@ static enum weft_status run(struct watch *w, struct weft_launch_outcome *outcome
 {
     WEFT_TRY(make_memory(w, err));
     take_signals(w);
-    /* From here on signals wait. The caller's handler may have noted one just before. */
+    /* Signals wait from here on. The caller's handler may have noted one just before. */
     const int asked = atomic_load(&w->stop->signal_number);
     enum weft_status status =
         asked != 0

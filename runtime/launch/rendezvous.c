@@ -11,13 +11,13 @@
 #include "runtime/launch/launch.h"
 #include "runtime/launch/spawn.h"
 
-/* Variables by which other launchers number their processes: the first complete pair with more than
- * one rank wins. Flux and jsrun also set variables of the MPI launchers below them. A shell in an
- * allocation has Slurm's numbers of the job: the step's own say how many tasks really run, and a
- * batch script is in no step. */
+/* Variables of other launchers. The first complete pair with more than one rank decides. Flux and
+ * jsrun come first, because they also set variables of the MPI launchers under them. In a Slurm
+ * allocation a plain shell has the job's numbers too. The step's own count tells how many tasks
+ * run, and a batch script has no step. */
 static const struct {
     const char *rank, *ranks, *launcher;
-    const char *with, *without; /* must be set, and must not be; or NULL */
+    const char *with, *without; /* must be set; must not be set; or NULL */
 } strangers[] = {
     {"RANK", "WORLD_SIZE", "torchrun", NULL, NULL},
     {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "Flux", NULL, NULL},
@@ -30,7 +30,8 @@ static const struct {
 };
 enum { STRANGERS = sizeof strangers / sizeof strangers[0] };
 
-/* The number that fills `text` up to a comma or its end; *rest is what comes after the comma. */
+/* Reads the number at the start of `text`, up to a comma or the end. *rest is the text after the
+ * comma. */
 static bool read_number(const char *text, int32_t most, int32_t *out, const char **rest)
 {
     if (text == NULL || *text < '0' || *text > '9') return false;
@@ -49,7 +50,7 @@ static bool read_variable(const char *name, int32_t most, int32_t *out)
     return read_number(text, most, out, &rest) && strchr(text, ',') == NULL;
 }
 
-/* Open, and not for whoever this rank may start. */
+/* Checks that the descriptor is open, and closes it in children of this rank. */
 static bool take_fd(int fd)
 {
     return fd > STDERR_FILENO && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;

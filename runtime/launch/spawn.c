@@ -16,7 +16,7 @@ extern char **environ;
 
 enum { SETTINGS = 10 };
 
-/* Ranks get the first with another value, and not the others. */
+/* Ranks get the first one with the value "false", and the others not at all. */
 const char *const weft_binding_variables[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
                                               "KMP_AFFINITY", NULL};
 
@@ -36,7 +36,7 @@ static bool is_replaced(const char *setting, const char *const *by, int32_t n)
     return false;
 }
 
-/* A thread limit would leave a rank fewer threads than it is told to have. */
+/* OMP_THREAD_LIMIT could give a rank fewer threads than OMP_NUM_THREADS. */
 static bool is_dropped(const char *setting)
 {
     if (has_name(setting, "OMP_THREAD_LIMIT")) return true;
@@ -58,8 +58,8 @@ static const char *show_fds(const struct weft_spawn *spawn, struct weft_pool *po
     return shown;
 }
 
-/* The launcher's settings of a rank. Waiting OpenMP threads must sleep, because a communication
- * thread needs the core. Their number is fixed, because sums depend on it. */
+/* Settings of a rank by the launcher. Waiting OpenMP threads must sleep, because a communication
+ * thread needs the core. The number of threads is fixed, because sums depend on it. */
 static bool make_settings(const struct weft_spawn *spawn, int32_t rank, struct weft_pool *pool,
                           const char *settings[SETTINGS])
 {
@@ -83,8 +83,8 @@ static bool make_settings(const struct weft_spawn *spawn, int32_t rank, struct w
     return true;
 }
 
-/* This process's environment, then the caller's settings, then the launcher's; later ones replace
- * earlier ones of the same name. NULL without memory. */
+/* Joins this process's environment, the caller's settings, and the launcher's. Later ones replace
+ * earlier ones of the same name. Returns NULL if memory runs out. */
 static char **make_environment(const struct weft_spawn *spawn, int32_t rank, struct weft_pool *pool)
 {
     const struct weft_launch_options *options = spawn->options;
@@ -110,11 +110,11 @@ static char **make_environment(const struct weft_spawn *spawn, int32_t rank, str
     return (char **)(void *)all;
 }
 
-/* In the child: nothing but system calls from here on */
+/* In the child: only system calls from here on */
 
 static void keep_open(const struct weft_spawn *spawn)
 {
-    /* Whatever else this process holds open is not for ranks. */
+    /* Ranks inherit only the descriptors that are named here. */
     close_range(3, UINT_MAX, CLOSE_RANGE_CLOEXEC);
     fcntl(spawn->control_fd, F_SETFD, 0);
     for (int32_t i = 0; i < spawn->options->ranks; i++)
@@ -125,12 +125,12 @@ static void keep_open(const struct weft_spawn *spawn)
 
 static void prepare(const void *context)
 {
-    /* A session of its own: a terminal's Ctrl-C reaches ranks once, through the launcher. */
+    /* In a session of its own a rank gets a terminal's Ctrl-C only through the launcher, once. */
     setsid();
     keep_open(context);
 }
 
-/* In the launcher again */
+/* In the launcher */
 
 static enum weft_status start(const struct weft_spawn *spawn, int32_t rank,
                               char *const *environment, pid_t *pid, struct weft_error *err)

@@ -1,4 +1,4 @@
-/* Starting one rank: its environment, its process. Private to runtime/launch. */
+/* Starts one rank: its environment and its process. Private to runtime/launch. */
 #ifndef WEFT_RUNTIME_LAUNCH_SPAWN_H
 #define WEFT_RUNTIME_LAUNCH_SPAWN_H
 
@@ -7,7 +7,7 @@
 
 #include "runtime/launch/launch.h"
 
-/* Names that the launcher sets and the rendezvous reads. */
+/* Variables that the launcher sets and the rendezvous reads. */
 #define WEFT_RANK_NAME       "RANK"
 #define WEFT_WORLD_SIZE_NAME "WORLD_SIZE"
 #define WEFT_LOCAL_RANK_NAME "LOCAL_RANK"
@@ -18,11 +18,12 @@ struct weft_spawn {
     const struct weft_launch_options *options;
     int control_fd;
     const int *arena_fds;    /* [ranks] */
-    const sigset_t *signals; /* the mask that ranks start with */
+    const sigset_t *signals; /* the mask of ranks at their start */
     int32_t threads;
 };
 
-/* Forks and execs rank `rank`; *pid is a child of the calling thread, which must outlive it. */
+/* Starts rank `rank` with fork and exec. *pid is a child of the calling thread, which must outlive
+ * it. */
 WEFT_MUST_USE enum weft_status weft_spawn_rank(const struct weft_spawn *spawn, int32_t rank,
                                                pid_t *pid, struct weft_error *err);
 

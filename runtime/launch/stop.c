@@ -12,7 +12,7 @@ bool weft_stop_asks(int signal_number)
     return false;
 }
 
-/* Codes above 0 are the kernel's; kill, tgkill and sigqueue have 0 and below. */
+/* Codes above 0 come from the kernel. kill, tgkill and sigqueue give 0 and below. */
 static bool is_sent(const siginfo_t *info)
 {
     return info->si_code <= 0;

@@ -1,6 +1,6 @@
-/* What a communicator back end is: a const table of functions, and the head that its communicator
- * begins with. For back ends and comm.c alone; everybody else includes comm.h, which says what each
- * function does. */
+/* A communicator back end is a const table of functions. Its communicator begins with struct
+ * weft_comm. Only back ends and comm.c include this file. comm.h states the contract of each
+ * function. */
 #ifndef WEFT_RUNTIME_COMM_BACKEND_H
 #define WEFT_RUNTIME_COMM_BACKEND_H
 

@@ -33,7 +33,7 @@ static void local_close(struct weft_comm *comm)
     free(c);
 }
 
-/* The arena, in the launcher's file, or for a single rank in one of its own. */
+/* Opens the arena, in the launcher's file. A single rank may make its own file. */
 static enum weft_status open_arena(struct weft_local_comm *c,
                                    const struct weft_comm_options *options, struct weft_error *err)
 {

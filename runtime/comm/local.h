@@ -1,12 +1,12 @@
-/* The local communicator: ranks are processes of one machine, their arenas are shared memory of
- * which each maps what it reads, and a collective is: come together, copy or add what the peers
- * hold, come together. This header is shared by the local_*.c files, and by communicators whose
- * ranks meet by this one.
+/* The local communicator. Ranks are processes of one machine, and arenas are shared memory: each
+ * rank maps the parts of its peers' arenas that it reads. A collective is a barrier, then copies or
+ * sums of the peers' bytes, then a barrier. The local_*.c files share this header, and so do
+ * communicators that use this one for rendezvous.
  *
- * The control mapping holds what ranks tell each other. A rank writes only its own part of it; the
- * barrier's words are everybody's. A rank posts before it comes to a barrier and reads the peers'
- * posts after it, from the half that its count of posts selects: nobody posts the same half again
- * before everybody has come to the next barrier. */
+ * The control memory holds posts of all ranks. A rank writes only its own part, except for the
+ * words of the barrier. It posts before a barrier and reads the peers' posts after it. The count of
+ * posts selects one of two halves. So a half is written again only after all ranks have reached the
+ * next barrier. */
 #ifndef WEFT_RUNTIME_COMM_LOCAL_H
 #define WEFT_RUNTIME_COMM_LOCAL_H
 
@@ -19,7 +19,7 @@
 #include "runtime/arena/view.h"
 #include "runtime/comm/backend.h"
 
-/* X(enumerator, name): what ranks come together for. */
+/* X(enumerator, name): the kinds of calls. */
 #define WEFT_LOCAL_CALL_MAP(X)                                                                     \
     X(NONE, "nothing")                                                                             \
     X(OPEN, "open")                                                                                \
@@ -40,14 +40,14 @@ enum {
     WEFT_LOCAL_POST_BYTES = WEFT_COMM_EXCHANGE_BYTES,
     WEFT_LOCAL_LINE_BYTES = 64,
     WEFT_LOCAL_POSTS = 2,
-    WEFT_LOCAL_RECENT = 4 /* calls that messages tell */
+    WEFT_LOCAL_RECENT = 4 /* calls that messages list */
 };
 
-/* Why a rank does not come again: it is done, or has failed in a collective, as its peers then do;
- * or it gave up, for a reason that its peers do not see. */
+/* Reasons why a rank does not come again. LEFT: it is done, or has failed in a collective, as its
+ * peers do then. GAVE_UP: its reason is invisible to its peers. */
 enum { WEFT_LOCAL_LEFT = 1, WEFT_LOCAL_GAVE_UP = 2 };
 
-/* What every rank must have called with the same values. */
+/* A call. All ranks must make it with equal values. */
 struct weft_local_call {
     enum weft_local_call_kind kind;
     int64_t count;    /* elements, words or bytes */
@@ -63,10 +63,10 @@ struct weft_local_post {
 
 struct weft_local_rank {
     alignas(WEFT_LOCAL_LINE_BYTES) _Atomic int32_t pid; /* 0 until it has opened */
-    _Atomic uint32_t closed;                            /* bits below */
-    _Atomic uint32_t arrived;                           /* barriers that it has come to */
-    /* For messages: how many calls it has made, and the kinds of the latest: of call n in word n
-     * modulo their number. */
+    _Atomic uint32_t closed;                            /* flags below */
+    _Atomic uint32_t arrived;                           /* barriers that it has reached */
+    /* For messages: the number of its calls, and the kinds of the latest ones. Call n is in word n
+     * modulo WEFT_LOCAL_RECENT. */
     _Atomic uint32_t calls;
     _Atomic uint32_t kinds[WEFT_LOCAL_RECENT];
     struct weft_local_post posts[WEFT_LOCAL_POSTS];
@@ -74,8 +74,8 @@ struct weft_local_rank {
 
 struct weft_local_control {
     alignas(WEFT_LOCAL_LINE_BYTES) _Atomic uint32_t arrivals; /* of all ranks at all barriers */
-    alignas(WEFT_LOCAL_LINE_BYTES) _Atomic uint32_t complete; /* barriers; futex word */
-    _Atomic uint32_t sleepers;                                /* on it */
+    alignas(WEFT_LOCAL_LINE_BYTES) _Atomic uint32_t complete; /* complete barriers; futex word */
+    _Atomic uint32_t sleepers;                                /* on `complete` */
     struct weft_local_rank ranks[];
 };
 
@@ -89,24 +89,24 @@ struct weft_local_comm {
     int control_fd;
     struct weft_local_control *control;
     size_t control_bytes;
-    int *peer_fds; /* [ranks] pidfds, -1 where there is none (yet) */
+    int *peer_fds; /* [ranks] pidfds, -1 if there is none yet */
     bool own_cores;
     int64_t spin_ns;
-    uint32_t barriers; /* come to */
+    uint32_t barriers; /* that it has reached */
     uint32_t calls;
     atomic_bool cancelled;
-    struct weft_error broken; /* the first failure; ranks are out of step after it */
+    struct weft_error broken; /* the first failure; after it ranks are out of step */
 
     struct weft_arena *arena;      /* this rank's */
-    int *arena_fds;                /* [ranks], or NULL with 1 rank */
-    struct weft_arena_view *peers; /* [ranks], that of this rank unused */
-    unsigned char **arenas;        /* [ranks]: where byte 0 of this rank's is, and of the peers' */
-    int64_t span_bytes;            /* of addresses; 0: none mapped */
+    int *arena_fds;                /* [ranks], unused with 1 rank */
+    struct weft_arena_view *peers; /* [ranks], own entry unused */
+    unsigned char **arenas;        /* [ranks], addresses of byte 0 */
+    int64_t span_bytes;            /* of addresses; 0 if none is mapped */
     struct weft_range *reads;      /* that collectives may read of peers; NULL: all */
     int32_t n_reads;
 
-    int64_t flag_offset;  /* of the flag that collectives carry along; negative: none */
-    int64_t link_free_ns; /* end of the last collective: virtual clock or emulated link */
+    int64_t flag_offset;  /* of the flag that collectives carry; negative: none */
+    int64_t link_free_ns; /* end of the last collective, for virtual clock and emulated link */
 };
 
 static inline struct weft_local_comm *weft_local_comm_of(const struct weft_comm *comm)
@@ -121,28 +121,27 @@ static inline struct weft_local_rank *weft_local_self(const struct weft_local_co
 
 /* weft_local_control.c */
 
-/* Maps the control memory, says that this rank is there and waits for all others. */
+/* Maps the control memory, announces this rank, and waits for all others. */
 enum weft_status weft_local_control_open(struct weft_local_comm *c, struct weft_error *err);
-/* Says that this rank will not come again, and unmaps. Accepts a half-opened one. */
+/* Announces that this rank does not come again, and unmaps. Accepts a half-opened one. */
 void weft_local_control_close(struct weft_local_comm *c);
 
-/* How this rank is gone, "has ended", so that it will not come again; NULL: it may. From any
- * thread, with ranks that have opened. */
+/* Returns how the rank is gone ("has ended", ...), or NULL if it may still come. Any thread may
+ * call it. The rank must have opened. */
 const char *weft_local_gone(const struct weft_comm *comm, int32_t rank);
 
-/* See weft_comm_cancel. */
+/* Implements weft_comm_cancel. */
 void weft_local_cancel(struct weft_comm *comm);
 
-/* Comes together with all ranks: WEFT_E_LOST when one is gone, WEFT_E_HANG when one does not come
- * in time. */
+/* Waits for all ranks. WEFT_E_LOST if one is gone, WEFT_E_HANG if one does not come in time. */
 enum weft_status weft_local_barrier(struct weft_local_comm *c, struct weft_error *err);
 
-/* Posts `call`, the time and `bytes` bytes of `mine`, and comes together; WEFT_E_DISAGREE when
- * somebody called something else. *latest_ns is the latest arrival of all ranks. */
+/* Posts `call`, the time and `bytes` bytes of `mine`, then waits for all ranks. WEFT_E_DISAGREE if
+ * a rank makes another call. *latest_ns is the latest arrival. */
 enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_local_call *call,
                                   int64_t arrival_ns, const void *mine, size_t bytes,
                                   int64_t *latest_ns, struct weft_error *err);
-/* What `rank` posted with the latest weft_local_enter; valid until the next one. */
+/* The post of `rank` in the latest weft_local_enter, valid until the next one. */
 const struct weft_local_post *weft_local_posted(const struct weft_local_comm *c, int32_t rank);
 
 /* local_arena.c */

@@ -9,7 +9,7 @@
 
 enum { LIMIT_BYTES = 512 };
 
-/* What ranks tell each other before any of them takes memory. */
+/* The message of each rank before any rank allocates memory. */
 struct offer {
     int64_t available_bytes;
     int64_t bytes; /* of memory */
@@ -25,8 +25,8 @@ static void unmap_all(struct weft_local_comm *c)
         weft_arena_view_unmap(&c->peers[i]);
         c->arenas[i] = NULL;
     }
-    /* After a failure a peer may still be reading the pages: it would die of it and be taken for
-     * the cause. */
+    /* After a failure a peer may still read the pages. Freeing them would kill it with a signal,
+     * and it would look like the cause. */
     weft_arena_unmap(c->arena, c->broken.status == WEFT_OK);
     free(c->reads);
     c->reads = NULL;
@@ -35,7 +35,7 @@ static void unmap_all(struct weft_local_comm *c)
     c->flag_offset = -1;
 }
 
-/* The peers', to read only: no rank can damage another's memory. */
+/* Maps peers' arenas read-only, so no rank can damage another's memory. */
 static enum weft_status map_peers(struct weft_local_comm *c, const struct weft_arena_shape *shape,
                                   const struct weft_ranges *reads, struct weft_error *err)
 {
@@ -49,8 +49,8 @@ static enum weft_status map_peers(struct weft_local_comm *c, const struct weft_a
     return WEFT_OK;
 }
 
-/* Whether all arenas together fit what every rank saw available before any took memory. Without
- * this the system would end a process of its own choice instead of refusing. */
+/* Checks that all arenas together fit the least memory that any rank found available before
+ * allocating. Otherwise the system would later kill some process. */
 static enum weft_status check_offers(struct weft_local_comm *c, const struct offer *mine,
                                      struct weft_error *err)
 {

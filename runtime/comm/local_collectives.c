@@ -7,7 +7,7 @@
 
 enum {
     ALIGN_BYTES = sizeof(float),
-    CHUNK = 2048, /* elements summed at once: 8 KiB, which stays in the first cache */
+    CHUNK = 2048, /* elements summed at once: 8 KiB, which fits the first cache */
     WORD_CHUNK = 512
 };
 
@@ -21,8 +21,8 @@ struct job {
     enum weft_dtype dtype, slice_dtype;
 };
 
-/* Ends a collective that began when the last rank arrived, on the clock of the channel. `passes`:
- * how often every byte crosses the link. */
+/* Ends a collective on the channel's clock. It began when the last rank arrived. Each byte crosses
+ * the link `passes` times. */
 static void end_call(const struct job *job, struct weft_stream *channel, int64_t latest_ns,
                      int passes, double bytes)
 {
@@ -55,7 +55,7 @@ static bool is_inside(const struct weft_local_comm *c, int64_t offset, int64_t b
            offset % ALIGN_BYTES == 0;
 }
 
-/* Whether peers may read this: in one of the ranges that the arena was mapped with. */
+/* True if peers may read these bytes: one of the ranges given to map_arena contains them. */
 static bool is_read(const struct weft_local_comm *c, int64_t offset, int64_t bytes)
 {
     int32_t low = 0, high = c->n_reads;
@@ -81,9 +81,9 @@ static enum weft_status fail_block(const struct job *job, const char *why, struc
                      why, (long long)job->c->span_bytes);
 }
 
-/* The full block lies in the arena, and so does the slice; they may be the same memory (negative
- * offset: in place) but not half so, because peers read one, the slice if it `gathers`, while this
- * rank writes the other. */
+/* Checks that block and slice lie in the arena. They may be the same memory (negative offset: in
+ * place), but may not overlap otherwise. Peers read one, the slice if it `gathers`, while this rank
+ * writes the other. */
 static enum weft_status check_block(const struct job *job, int64_t full, int64_t slice,
                                     bool gathers, struct weft_error *err)
 {
@@ -106,7 +106,7 @@ static enum weft_status check_block(const struct job *job, int64_t full, int64_t
     return WEFT_OK;
 }
 
-/* Where rank's slice is on `owner`: by itself, or in the full block. */
+/* Offset of the rank's slice: on its own, or in the full block. */
 static int64_t slice_at(int64_t full, int64_t slice, int32_t rank, int64_t slice_bytes)
 {
     return slice >= 0 ? slice : full + rank * slice_bytes;
@@ -151,7 +151,7 @@ static void add_chunk(enum weft_dtype dtype, bool first, const void *x, int64_t 
         }
         return;
     case WEFT_BF16:
-        /* -0 is what adding nothing to must not change. */
+        /* -0 is the neutral element of addition. */
         for (int64_t i = 0; first && i < n; i++)
             sum[i] = -0.0f;
         add_bf16(sum, x, n);
@@ -164,7 +164,7 @@ static void add_chunk(enum weft_dtype dtype, bool first, const void *x, int64_t 
     }
 }
 
-/* Rounds the sums to `dtype`, once, and writes them as `out_dtype`, which is that or fp32. */
+/* Rounds the sums to `dtype` once, and writes them as `out_dtype`: `dtype` or fp32. */
 static void write_sums(enum weft_dtype dtype, enum weft_dtype out_dtype, const float *restrict sum,
                        int64_t n, void *restrict out)
 {
@@ -187,9 +187,9 @@ static void write_sums(enum weft_dtype dtype, enum weft_dtype out_dtype, const f
     }
 }
 
-/* The sum over ranks, in rank order, of the slice's elements at `from` of every arena goes to `to`
- * of this rank's, or is added to what is there. That may be this rank's own operand: a chunk is
- * written when all its operands have been read. */
+/* Sums the slices at `from` of all arenas in rank order, and writes or adds the sum to `to` of this
+ * rank's arena. `to` may be this rank's own operand, because a chunk is written after all its
+ * operands have been read. */
 static void sum_ranks(const struct job *job, int64_t from, int64_t to, enum weft_dtype out_dtype)
 {
     const struct weft_local_comm *c = job->c;
@@ -208,8 +208,8 @@ static void sum_ranks(const struct job *job, int64_t from, int64_t to, enum weft
     }
 }
 
-/* Copies every rank's slice into this rank's full block, beginning with the next rank's so that
- * ranks do not all read the same one. */
+/* Copies all ranks' slices into this rank's full block. It begins with the next rank's, so ranks
+ * read different slices at a time. */
 static void gather(const struct weft_local_comm *c, int64_t full, int64_t slice,
                    int64_t slice_bytes)
 {
@@ -263,7 +263,7 @@ static enum weft_status run_all_reduce(struct weft_stream *channel, const void *
     WEFT_TRY(check_block(job, full, -1, false, err));
     int64_t slice_bytes = job->slice_elements * weft_dtype_bytes(job->dtype);
     WEFT_TRY(enter(job, channel, &latest_ns, err));
-    /* Rank r alone reads slot r of all full blocks and writes its own, so this is safe in place. */
+    /* Only rank r reads slot r of all full blocks and writes its own, so this is safe in place. */
     int64_t own = full + c->comm.rank * slice_bytes;
     sum_ranks(job, own, own, job->dtype);
     WEFT_TRY(weft_local_barrier(c, err));

@@ -18,9 +18,9 @@
 #include "runtime/device/futex.h"
 
 enum {
-    LOOK_NS = 100000000, /* how often a sleeper looks whether its peers are alive */
-    /* A peer is mostly late by less than this. Who sleeps for so short a time beside a computing
-     * thread may be made to wait for the scheduler's next tick, which is milliseconds. */
+    LOOK_NS = 100000000, /* period in which a sleeper checks that its peers are alive */
+    /* Peers are mostly late by less than this. A thread that sleeps for so short a time next to a
+     * computing thread may wait for the scheduler's next tick, several milliseconds. */
     SPIN_NS = 100000
 };
 
@@ -34,13 +34,13 @@ static const char *call_name(uint32_t kind)
     return kind < WEFT_LOCAL_CALL_COUNT ? names[kind] : "?";
 }
 
-/* Kind of the rank's latest call. */
+/* Name of the rank's latest call. */
 static const char *latest_call(const struct weft_local_rank *rank)
 {
     return call_name(atomic_load(&rank->kinds[atomic_load(&rank->calls) % WEFT_LOCAL_RECENT]));
 }
 
-/* "its last calls were all_gather, agree, exchange, all_gather, call 9". */
+/* Appends "its last calls were all_gather, agree, exchange, all_gather, call 9". */
 static void show_calls(const struct weft_local_rank *rank, struct weft_text *out)
 {
     uint32_t last = atomic_load(&rank->calls);
@@ -51,7 +51,7 @@ static void show_calls(const struct weft_local_rank *rank, struct weft_text *out
     weft_text_addf(out, "call %u", last);
 }
 
-/* Remembers the first failure, so that later calls fail at once instead of waiting out of step. */
+/* Returns the first failure again: after it ranks are out of step, so later calls must not wait. */
 static enum weft_status fail_for_good(struct weft_local_comm *c, struct weft_error *err)
 {
     weft_fail(err, c->broken.status, "%s", c->broken.text);
@@ -67,8 +67,8 @@ static void open_peer_fd(struct weft_local_comm *c, int32_t rank)
         c->peer_fds[rank] = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
 }
 
-/* Whether the rank's process has ended. A pidfd sees one that nobody has waited for yet, which
- * kill(pid, 0) takes for alive; kill is for kernels without pidfds. */
+/* True if the rank's process has ended. A pidfd also reports a process that is not waited for yet;
+ * for kill(pid, 0) it is alive. Kernels without pidfds need kill. */
 static bool has_ended(const struct weft_local_comm *c, int32_t rank)
 {
     if (c->peer_fds[rank] >= 0) {
@@ -119,7 +119,7 @@ static enum weft_status fail_lost(struct weft_local_comm *c, int32_t rank, const
     return WEFT_E_LOST;
 }
 
-/* WEFT_E_LOST when this barrier will never be complete. */
+/* WEFT_E_LOST if this barrier can never complete. */
 static enum weft_status look_for_lost(struct weft_local_comm *c)
 {
     for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
@@ -134,13 +134,13 @@ static enum weft_status look_for_lost(struct weft_local_comm *c)
         } else if (closed != 0) {
             how = "has left";
         }
-        /* It may have come and then ended between the two looks. */
+        /* It may have arrived and then ended between the two checks. */
         if (how != NULL && is_missing(c, rank)) return fail_lost(c, rank, how);
     }
     return WEFT_OK;
 }
 
-/* Whether the process is stopped (SIGSTOP, a debugger), as /proc says it: "pid (name) T ...". */
+/* True if the process is stopped (SIGSTOP, a debugger), from /proc: "pid (name) T ...". */
 static bool is_stopped(int32_t pid)
 {
     char path[64], text[256];
@@ -196,7 +196,7 @@ void weft_local_cancel(struct weft_comm *comm)
     weft_futex_wake(&c->control->complete, true);
 }
 
-/* Coming together */
+/* Barrier */
 
 static bool spin_until_complete(const struct weft_local_comm *c)
 {
@@ -233,7 +233,7 @@ static enum weft_status sleep_until_complete(struct weft_local_comm *c)
         }
         int64_t sleep_ns = look_ns - now_ns < left_ns ? look_ns - now_ns : left_ns;
         weft_futex_wait(&control->complete, c->barriers - 1, sleep_ns, true);
-        /* Somebody who leaves wakes everybody, so a wake for another reason is worth a look. */
+        /* A leaving rank wakes all sleepers, so an early wake calls for a check. */
         if (!is_complete(c)) status = look_for_lost(c);
     }
     atomic_fetch_sub(&control->sleepers, 1);
@@ -247,11 +247,11 @@ enum weft_status weft_local_barrier(struct weft_local_comm *c, struct weft_error
     if (c->comm.ranks == 1) return WEFT_OK;
     struct weft_local_control *control = c->control;
     c->barriers++;
-    /* Counts run modulo 2^32 on both sides. */
+    /* Both counts run modulo 2^32. */
     uint32_t arrivals = atomic_fetch_add(&control->arrivals, 1) + 1;
     bool last = arrivals == c->barriers * (uint32_t)c->comm.ranks;
     if (last) atomic_store(&control->complete, c->barriers);
-    /* Only now, so that a rank that dies before this is missed by those who wait for ever. */
+    /* Last, so that peers notice if this rank dies before it. */
     atomic_store(&weft_local_self(c)->arrived, c->barriers);
     if (last) {
         if (atomic_load(&control->sleepers) > 0) weft_futex_wake(&control->complete, true);
@@ -368,7 +368,7 @@ enum weft_status weft_local_control_open(struct weft_local_comm *c, struct weft_
 {
     c->control_bytes = weft_comm_control_bytes(c->comm.ranks);
     WEFT_TRY(map_control(c, err));
-    /* With more ranks than cores a spinning rank keeps the one that it waits for from running. */
+    /* With more ranks than cores, a spinning rank would keep its peer from running. */
     c->spin_ns = c->own_cores || c->comm.ranks <= weft_cores() ? SPIN_NS : 0;
     atomic_store(&weft_local_self(c)->pid, (int32_t)getpid());
     int64_t latest_ns;

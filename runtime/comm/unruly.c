@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 
-/* Waits are at random by rank. What is cut, and where, is the same on all ranks. */
+/* Waits depend on the rank. Cuts and orders are the same on all ranks. */
 enum { MOST_WAIT_NS = 200000, WAITS = 1, CUTS = 2, ORDERS = 3 };
 
 struct unruly {
@@ -30,7 +30,7 @@ static enum weft_status be_late(struct weft_stream *channel, const void *argumen
     return WEFT_OK;
 }
 
-/* Before or behind what is pushed next: one time in two. */
+/* Delays the channel, one time in two. */
 static void push_wait(struct unruly *u, struct weft_stream *channel)
 {
     const uint64_t rank = (uint64_t)u->comm.rank, draw = u->waits++;
@@ -39,8 +39,7 @@ static void push_wait(struct unruly *u, struct weft_stream *channel)
     if (wait_ns > 0) weft_stream_push(channel, be_late, &wait_ns, sizeof wait_ns);
 }
 
-/* How many of `n` the first of two parts has, an even number, which keeps offsets multiples of 4;
- * 0: one part. */
+/* Elements of the first of two parts. It is even, so offsets stay multiples of 4. 0: one part. */
 static int64_t cut(const struct unruly *u, int64_t n)
 {
     return n < 4 ? 0 : 2 * (int64_t)weft_rng_below(CUTS, u->calls, 0, (uint64_t)n / 2);
@@ -69,7 +68,7 @@ static void unruly_reduce_scatter(struct weft_comm *comm, struct weft_stream *ch
     push_wait(u, channel);
 }
 
-/* Elements are summed one by one, so parts of a block may be summed in any order. */
+/* Elements are summed independently, so the parts of a block may be summed in any order. */
 static void unruly_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
                               const struct weft_comm_block *block)
 {

@@ -1,5 +1,5 @@
-/* The unruly communicator: the local one, doing late and in another order whatever a communicator
- * may. For tests: who counts on more than comm.h promises fails under it. */
+/* The unruly communicator wraps the local one, and is as late and unordered as a communicator may
+ * be. Under it a test fails if code relies on more than comm.h promises. */
 #ifndef WEFT_RUNTIME_COMM_UNRULY_H
 #define WEFT_RUNTIME_COMM_UNRULY_H
 

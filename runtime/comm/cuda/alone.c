@@ -1,5 +1,5 @@
-/* The communicator of a single rank on a GPU: what a collective of one does, by kernels on the
- * channel's stream. In the module of the device "cuda". */
+/* The communicator of a single rank on a GPU. Kernels on the channel do a collective's local part.
+ * It is in the module of the device "cuda". */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static enum weft_status alone_map_arena(struct weft_comm *comm,
                                         const struct weft_ranges *reads, struct weft_arena **out,
                                         struct weft_error *err)
 {
-    (void)reads; /* no peer reads anything */
+    (void)reads; /* there are no peers */
     struct alone_comm *c = alone_of(comm);
     WEFT_TRY(weft_arena_map(c->span.arena, shape, err));
     c->span.bytes = shape->span_bytes;
@@ -78,7 +78,7 @@ static void copy_bytes(const struct alone_comm *c, struct weft_stream *channel, 
     weft_cuda_stream_worked(channel, (cudaError_t)code, "copy in the GPU's memory");
 }
 
-/* The one slice is the block; in place it is there already. */
+/* With one rank the slice is the block. In place there is nothing to copy. */
 static void alone_all_gather(struct weft_comm *comm, struct weft_stream *channel,
                              const struct weft_comm_block *block)
 {
@@ -87,7 +87,7 @@ static void alone_all_gather(struct weft_comm *comm, struct weft_stream *channel
                weft_cuda_bytes_of(block->slice_elements, block->dtype));
 }
 
-/* The sum of one. In place it is what it was. */
+/* Sums one operand. In place there is nothing to do. */
 static void alone_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
                                  const struct weft_comm_block *block)
 {
@@ -136,7 +136,7 @@ static enum weft_status alone_exchange(struct weft_comm *comm, const void *mine,
     return WEFT_OK;
 }
 
-/* A flag of one rank is what it is. */
+/* A single rank's flag needs no carrying. */
 static void alone_carry(struct weft_comm *comm, int64_t flag_offset)
 {
     (void)comm;

@@ -1,4 +1,4 @@
-/* In place of runtime/comm/nccl, in a build that found no NCCL. */
+/* Replaces runtime/comm/nccl in a build without NCCL. */
 #include "runtime/comm/cuda/work.h"
 
 enum weft_status weft_cuda_several_open(const struct weft_comm_options *options,

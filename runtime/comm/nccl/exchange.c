@@ -1,6 +1,6 @@
 #include "runtime/comm/nccl/exchange.h"
 
-/* Parts begin at multiples of this, where sums are fastest. */
+/* Parts begin at multiples of this, for fast sums. */
 enum { PART_ELEMENTS = 64, WIDE_BYTES = sizeof(float) };
 
 static int32_t nodes_of(const struct weft_nccl_shape *shape)
@@ -8,14 +8,14 @@ static int32_t nodes_of(const struct weft_nccl_shape *shape)
     return shape->ranks / shape->ranks_per_node;
 }
 
-/* Two levels are told apart only where each has more than one member. */
+/* Two levels differ only if each has more than one member. */
 static bool has_levels(const struct weft_nccl_shape *shape)
 {
     return shape->ranks_per_node > 1 && nodes_of(shape) > 1;
 }
 
-/* Bytes of scratch for an element of every slice: its pieces; and over several nodes partial sums,
- * here and received, whose sum may have to be rounded. */
+/* Bytes of scratch for one element of every slice: its pieces. Several nodes also need own and
+ * received partial sums; the received ones serve again for rounding. */
 static int64_t bytes_an_element(const struct weft_nccl_shape *shape, enum weft_dtype dtype)
 {
     const int64_t pieces = (int64_t)shape->ranks * weft_dtype_bytes(dtype);
@@ -49,12 +49,12 @@ static struct weft_nccl_place in_scratch(int64_t offset)
     return (struct weft_nccl_place){.is_scratch = true, .offset = offset};
 }
 
-/* Offsets of a part of a block, for this rank. */
+/* A part of a block: its offsets for this rank. */
 struct part {
     int64_t first, count;
     int64_t size, slice_bytes; /* of an element, of a slice in the full block */
-    int64_t from;              /* the part of slice 0 */
-    int64_t to;                /* what this rank's sum goes to */
+    int64_t from;              /* of slice 0's part */
+    int64_t to;                /* of this rank's sum */
 };
 
 static struct part part_of(const struct weft_nccl_shape *shape, const struct weft_comm_block *block,
@@ -90,7 +90,7 @@ static void add_members(struct weft_nccl_step *step, int32_t members, int32_t se
     step->self = self;
 }
 
-/* All ranks at once: slices go to their owners, who add them up. */
+/* One level: slices go to their owners, which sum them. */
 static void reduce_flat(const struct weft_nccl_shape *shape, const struct weft_comm_block *block,
                         const struct part *part, struct weft_nccl_steps *out)
 {
@@ -112,8 +112,8 @@ static void reduce_flat(const struct weft_nccl_shape *shape, const struct weft_c
     sum->to_dtype = block->slice_dtype;
 }
 
-/* Scratch of a reduction on two levels: pieces of the node's ranks, for every node; partial sums
- * of this node, for every node; partial sums of every node, for this rank. */
+/* Scratch of a reduction on two levels: pieces of the node's ranks for each node, this node's
+ * partial sums for each node, and all nodes' partial sums for this rank. */
 struct areas {
     int64_t pieces, partial, received;
 };
@@ -153,7 +153,7 @@ static void reduce_within(const struct weft_nccl_shape *shape, const struct weft
     sum->to_dtype = WEFT_F32;
 }
 
-/* The sum of partial sums, which is fp32, as the block's owner wants it: rounded once. */
+/* Sums the partial sums in fp32, and rounds once to the block's dtype. */
 static void reduce_across(const struct weft_nccl_shape *shape, const struct weft_comm_block *block,
                           const struct part *part, const struct areas *areas,
                           struct weft_nccl_steps *out)
@@ -174,7 +174,7 @@ static void reduce_across(const struct weft_nccl_shape *shape, const struct weft
     sum->to.at = block->dtype == WEFT_F32 ? in_arena(part->to) : own;
     sum->adds = block->adds;
     if (block->dtype == WEFT_F32) return;
-    /* What was received has been read. */
+    /* The received sums have been read, so their memory is free. */
     const bool widens = block->slice_dtype == WEFT_F32;
     struct weft_nccl_step *narrow =
         add_step(out, WEFT_NCCL_NARROW, WEFT_NCCL_ACROSS, part->count, block->dtype);

@@ -76,7 +76,7 @@ static enum weft_status fail_again(const struct weft_nccl_link *link, struct wef
 
 static enum weft_status give_up(struct weft_nccl_link *link, struct weft_error *err)
 {
-    /* Never ncclCommDestroy behind an error: it waits for work that may not end. */
+    /* ncclCommDestroy would wait for work that may never end, so failures abort. */
     if (link->comm != NULL) ncclCommAbort(link->comm);
     link->comm = NULL;
     return fail_again(link, err);
@@ -98,7 +98,7 @@ enum weft_status weft_nccl_link_look(struct weft_nccl_link *link, struct weft_er
     return give_up(link, err);
 }
 
-/* Asks until what `code` began is done. */
+/* Polls until the operation of `code` is done. */
 static enum weft_status await_link(struct weft_nccl_link *link, ncclResult_t code, const char *what,
                                    struct weft_error *err)
 {
@@ -199,7 +199,7 @@ static unsigned char *address_of(const struct weft_nccl_memory *memory,
     return base + pieces->at.offset + member * pieces->stride + piece * pieces->skip;
 }
 
-/* Piece by piece to and from every other member; this rank's own stays where it is. */
+/* Sends and receives pieces of all other members. This rank's own piece stays in place. */
 static ncclResult_t send_pieces(const struct weft_nccl_link *link,
                                 const struct weft_nccl_step *step,
                                 const struct weft_nccl_memory *memory, struct CUstream_st *stream)
@@ -222,7 +222,7 @@ static ncclResult_t send_pieces(const struct weft_nccl_link *link,
 }
 
 #if NCCL_VERSION_CODE >= 22800
-/* NULL in a library that is older than the header. */
+/* NULL in a library older than the header. */
 extern __typeof__(ncclAlltoAll) ncclAlltoAll __attribute__((weak));
 #endif
 
@@ -249,7 +249,7 @@ static ncclResult_t carry_flag(const struct weft_nccl_link *link,
                          stream);
 }
 
-/* A group that has begun must end, whatever happened in it. */
+/* Ends the group, after an error too. Returns the first error. */
 static ncclResult_t end_group(ncclResult_t code)
 {
     const ncclResult_t end = ncclGroupEnd();

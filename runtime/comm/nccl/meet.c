@@ -11,18 +11,18 @@
 
 enum { HOST_BYTES = 64, KIND_BYTES = 192 };
 
-/* Zeroed, for it is compared by its bytes. */
+/* Zeroed, because its bytes are compared. */
 struct identity {
     char host[HOST_BYTES];
     cudaUUID_t gpu;
-    char kind[KIND_BYTES]; /* of the GPU */
+    char kind[KIND_BYTES]; /* GPU model */
     char nccl[WEFT_NCCL_VERSION_BYTES];
     int32_t runtime;
 };
 
-/* NCCL takes ranks of one host, as NCCL_HOSTID tells it, for ranks that need GPUs of their own.
- * With WEFT_NCCL_ONE_GPU each rank is a host: bench/gpu/run has two processes on one GPU that way.
- */
+/* NCCL requires a GPU for each rank of a host, and takes the host's name from NCCL_HOSTID. With
+ * WEFT_NCCL_ONE_GPU each rank poses as a host, so bench/gpu/run can use two processes on one
+ * GPU. */
 static void fill_host(char host[HOST_BYTES], int32_t rank)
 {
     enum { RANK_BYTES = 12 };
@@ -109,7 +109,7 @@ static enum weft_status share_identities(struct weft_comm *control, struct weft_
     return status;
 }
 
-/* Rank 0's to all. */
+/* Shares rank 0's id with all ranks. */
 static enum weft_status share_id(struct weft_comm *control, struct weft_nccl_id *id,
                                  struct weft_error *err)
 {

@@ -1,6 +1,6 @@
-/* The communicator of several GPUs: AllGather by NCCL, and sums over ranks by an exchange of slices
- * and a kernel that adds them up in rank order, so that they have the bits of "local". Ranks meet,
- * exchange and give up by a "local" communicator with empty arenas. It is in the module of the
+/* The communicator of several GPUs. NCCL does AllGathers. Sums exchange slices by NCCL, and a
+ * kernel adds them in rank order, so the bits equal those of "local". A "local" communicator with
+ * empty arenas serves for rendezvous, host exchanges and giving up. It is in the module of the
  * device "cuda". */
 #include <pthread.h>
 #include <stdio.h>
@@ -20,14 +20,14 @@
 static const struct weft_comm_ops nccl_ops;
 static const int64_t default_timeout_ns = INT64_C(600) * 1000000000;
 static const int64_t scratch_bytes = INT64_C(64) << 20;
-/* How long a rank that ends waits for the others to end too, before it leaves them. */
+/* Wait of an ending rank for its peers' end. */
 static const int64_t end_ns = INT64_C(1) * 1000000000;
 
-/* Memory of the GPU beside the arena: the words of the flag that is carried along, and behind them
- * the pieces that an exchange receives. */
+/* GPU memory besides the arena: words of the carried flag, then the pieces that an exchange
+ * receives. */
 struct scratch {
-    uint32_t greatest, unused; /* flag of all ranks */
-    int64_t first;             /* weft_cuda_find writes it; nobody reads it */
+    uint32_t greatest, unused; /* largest flag of all ranks */
+    int64_t first;             /* output of weft_cuda_find, unused */
     _Alignas(256) unsigned char pieces[];
 };
 
@@ -41,14 +41,14 @@ struct nccl_comm {
     int64_t pieces_bytes;
     int64_t flag_offset; /* negative: none */
     struct weft_nccl_rings rings;
-    struct weft_nccl_progress *progress; /* pinned; the channel's stream writes it */
+    struct weft_nccl_progress *progress; /* pinned; the channel writes it */
     struct weft_cuda_driver driver;
     struct weft_nccl_watchdog *watchdog;
-    _Atomic uint32_t given; /* somebody has given up: the work under way is to be ended */
-    /* For the thread that opened it, which alone calls NCCL. */
+    _Atomic uint32_t given; /* not 0: a rank has given up, so pending work must end */
+    /* Only the thread that opened it uses these, because it alone calls NCCL. */
     pthread_t issuer;
-    bool ended;                  /* the work under way, behind a failure */
-    struct weft_cuda_gpu *gpu;   /* that calls this when it waits; NULL: nothing was issued yet */
+    bool ended;                  /* pending work was ended after a failure */
+    struct weft_cuda_gpu *gpu;   /* its waits call tend_work; NULL until the first operation */
     struct weft_stream *channel; /* of the latest operation */
 };
 
@@ -67,8 +67,8 @@ static void nccl_unmap_arena(struct weft_comm *comm)
     c->flag_offset = -1;
 }
 
-/* A link ends by all ranks together, or not at all: a peer that still waits for this rank would
- * keep it here, and learns by its leaving that it does not come. */
+/* Ranks close a link together, or abort it. A peer that still waits for this rank would block it
+ * here. Leaving tells that peer that this rank does not come. */
 static void close_link(struct nccl_comm *c)
 {
     struct weft_error unsaid = {0};
@@ -97,7 +97,8 @@ static void nccl_close(struct weft_comm *comm)
     free(c);
 }
 
-/* WEFT_NCCL_SCRATCH_BYTES is for tests: blocks that do not fit are taken part by part. */
+/* Tests set WEFT_NCCL_SCRATCH_BYTES, so that blocks exceed the scratch and are reduced part by
+ * part. */
 static enum weft_status take_memory(struct nccl_comm *c, struct weft_error *err)
 {
     const char *text = getenv("WEFT_NCCL_SCRATCH_BYTES");
@@ -191,7 +192,7 @@ static enum weft_status nccl_map_arena(struct weft_comm *comm, const struct weft
                                        const struct weft_ranges *reads, struct weft_arena **out,
                                        struct weft_error *err)
 {
-    (void)reads; /* peers get what they are sent */
+    (void)reads; /* peers only get sent bytes */
     struct nccl_comm *c = nccl_of(comm);
     struct weft_error own = {.status = WEFT_OK};
     WEFT_TRY(compare_shapes(c, shape, err));
@@ -208,7 +209,7 @@ static enum weft_status nccl_map_arena(struct weft_comm *comm, const struct weft
 
 /* Failures */
 
-/* Ends the work under way: the channel's stream comes free, and fails with what is known of why. */
+/* Ends pending work: frees the channel's stream, and fails it with the known cause. */
 static void end_work(struct nccl_comm *c, const struct weft_error *why)
 {
     struct weft_error found = {.status = WEFT_OK}, err = {.status = WEFT_OK};
@@ -217,13 +218,13 @@ static void end_work(struct nccl_comm *c, const struct weft_error *why)
     (void)weft_nccl_explain(&c->rings, &found, &err);
     if (found.of_rank == 0) weft_nccl_tell_why(&c->rings, &err);
     weft_nccl_link_abort(c->link, err.status, err.text);
-    /* The others learn it now, and not when this rank is gone. */
+    /* Peers learn it now, before this rank is gone. */
     atomic_store(&c->given, 1);
     weft_comm_cancel(c->control);
     if (weft_cuda_stream_lives(c->gpu, c->channel)) weft_cuda_stream_fail(c->channel, &err);
 }
 
-/* By whoever waits for the GPU. */
+/* Called in waits for the GPU. */
 static void tend_work(void *context)
 {
     struct nccl_comm *c = context;
@@ -239,7 +240,7 @@ static void tend_work(void *context)
 
 /* Work */
 
-/* What a rank has issued, between its two words. */
+/* An operation of this rank, between the two words that mark its start and end. */
 struct operation {
     struct nccl_comm *c;
     struct weft_stream *channel;
@@ -275,7 +276,7 @@ static void end_operation(const struct operation *op, enum weft_status status,
                             "write a word for the watchdog");
 }
 
-/* The flag goes along with the first exchange of an operation. */
+/* The first exchange of an operation carries the flag. */
 static struct weft_nccl_memory memory_of(const struct nccl_comm *c)
 {
     return (struct weft_nccl_memory){
@@ -287,7 +288,7 @@ static struct weft_nccl_memory memory_of(const struct nccl_comm *c)
     };
 }
 
-/* Nothing is written where no rank's flag is raised, so work that looks at it is not disturbed. */
+/* Writes only if a rank's flag is raised, so concurrent readers of the flag are undisturbed. */
 static enum weft_status raise_flag(const struct nccl_comm *c, cudaStream_t cuda,
                                    struct weft_error *err)
 {
@@ -355,7 +356,7 @@ static enum weft_status gather_block(struct nccl_comm *c, const struct weft_comm
     return weft_nccl_issue(c->link, &step, &memory, cuda, err);
 }
 
-/* False: nothing is to be done. `slice_dtype` is of the slice, unless it is in place. */
+/* Returns false if there is nothing to do. `slice_dtype` is the slice's, unless it is in place. */
 static bool open_block(struct operation *op, enum weft_nccl_kind kind,
                        const struct weft_comm_block *block, enum weft_dtype slice_dtype)
 {
@@ -394,7 +395,7 @@ static void nccl_reduce_scatter(struct weft_comm *comm, struct weft_stream *chan
     end_operation(&op, reduce_block(op.c, block, op.cuda, &err), &err);
 }
 
-/* Each rank sums its slice where it lies; then all get all. */
+/* Each rank sums its slice in place, then an AllGather shares all slices. */
 static void nccl_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
                             const struct weft_comm_block *block)
 {

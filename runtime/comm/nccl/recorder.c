@@ -59,14 +59,14 @@ bool weft_nccl_recorded(const struct weft_nccl_ring *ring, uint64_t sequence,
         .started_ns = atomic_load(&slot->started_ns),
         .done_ns = atomic_load(&slot->done_ns),
     };
-    /* The rank may have come round to this place meanwhile. */
+    /* The rank may have overwritten this slot meanwhile. */
     atomic_thread_fence(memory_order_acquire);
     if (atomic_load(&slot->sequence) != sequence) return false;
     *out = seen;
     return true;
 }
 
-/* The first operation that the ring still has, or one that is not issued yet. */
+/* The oldest operation in the ring, or 1 if none has been lost. */
 static uint64_t first_recorded(const struct weft_nccl_ring *ring)
 {
     const uint64_t issued = atomic_load(&ring->issued);
@@ -79,7 +79,7 @@ uint64_t weft_nccl_overdue(const struct weft_nccl_ring *ring, int64_t now_ns, in
     struct weft_nccl_seen seen;
     for (uint64_t i = first_recorded(ring); i <= issued; i++) {
         if (!weft_nccl_recorded(ring, i, &seen) || seen.done_ns != 0) continue;
-        /* Operations of one stream: those behind this one have not started. */
+        /* Operations of one stream run in order, so later ones have not started. */
         return seen.started_ns != 0 && now_ns - seen.started_ns >= timeout_ns ? i : 0;
     }
     return 0;
@@ -92,7 +92,7 @@ bool weft_nccl_is_same_call(const struct weft_nccl_call *a, const struct weft_nc
     return a->kind == b->kind && a->bytes == b->bytes && a->from == b->from && a->to == b->to;
 }
 
-/* What is known of an operation on a rank. */
+/* Knowledge of a rank's operation. KNOWN_NOT: its ring is missing, or has lost it. */
 enum known { KNOWN_NOT, KNOWN_MISSING, KNOWN_ISSUED };
 
 static enum known look_up(const struct weft_nccl_ring *ring, uint64_t sequence,
@@ -103,7 +103,7 @@ static enum known look_up(const struct weft_nccl_ring *ring, uint64_t sequence,
     return weft_nccl_recorded(ring, sequence, out) ? KNOWN_ISSUED : KNOWN_NOT;
 }
 
-/* How many ranks issued this. */
+/* Number of ranks that issued this call. */
 static int32_t count_alike(const struct weft_nccl_ring *const *rings, int32_t ranks,
                            uint64_t sequence, const struct weft_nccl_call *call)
 {
@@ -117,7 +117,7 @@ static int32_t count_alike(const struct weft_nccl_ring *const *rings, int32_t ra
     return alike;
 }
 
-/* The first rank that issued what most ranks did, or the one before among equals; -1: nobody. */
+/* The first rank with the most frequent call, or -1 if no call is known. */
 static int32_t find_usual(const struct weft_nccl_ring *const *rings, int32_t ranks,
                           uint64_t sequence, struct weft_nccl_seen *usual)
 {
@@ -134,7 +134,7 @@ static int32_t find_usual(const struct weft_nccl_ring *const *rings, int32_t ran
     return found;
 }
 
-/* Ranks that have issued the same: which has come how far. */
+/* Compares the progress of ranks that have issued the same. */
 static struct weft_nccl_finding compare_times(const struct weft_nccl_ring *const *rings,
                                               int32_t ranks, uint64_t sequence)
 {
@@ -162,7 +162,7 @@ static struct weft_nccl_finding compare_times(const struct weft_nccl_ring *const
     return finding;
 }
 
-/* What ranks have issued. */
+/* Compares the calls that ranks have issued. */
 static struct weft_nccl_finding compare_calls(const struct weft_nccl_ring *const *rings,
                                               int32_t ranks, uint64_t sequence)
 {
@@ -216,7 +216,7 @@ static void show_call(const struct weft_nccl_ring *ring, uint64_t sequence, stru
 void weft_nccl_show_finding(const struct weft_nccl_finding *finding,
                             const struct weft_nccl_ring *const *rings, struct weft_text *out)
 {
-    /* The first rank whose ring has it. */
+    /* The first rank with this operation in its ring. */
     int32_t has = finding->other >= 0 ? finding->other : 0;
     while (finding->kind != WEFT_NCCL_ALIKE && rings[has] == NULL)
         has++;

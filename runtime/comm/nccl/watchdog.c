@@ -16,10 +16,10 @@ struct weft_nccl_watchdog {
     struct weft_nccl_watchdog_options options;
     pthread_t thread;
     atomic_bool stops;
-    /* For the thread alone. */
-    uint64_t started, done; /* that are marked in the ring */
+    /* Only the thread uses these. */
+    uint64_t started, done; /* marked in the ring */
     uint64_t compared;      /* operations that all ranks have issued alike */
-    pthread_mutex_t lock;   /* of what was found */
+    pthread_mutex_t lock;   /* of `found` */
     struct weft_error found;
 };
 
@@ -30,7 +30,7 @@ static struct weft_nccl_ring *own_ring(const struct weft_nccl_watchdog *w)
     return w->options.rings->all[w->options.rings->rank];
 }
 
-/* The operation whose low 32 bits the stream wrote: it is none that has not been issued. */
+/* The operation with these low 32 bits: the latest one up to `issued`. */
 static uint64_t whole_sequence(uint32_t word, uint64_t issued)
 {
     return issued - (uint32_t)((uint32_t)issued - word);
@@ -40,7 +40,7 @@ static void mark_progress(struct weft_nccl_watchdog *w)
 {
     struct weft_nccl_ring *ring = own_ring(w);
     const int64_t now_ns = weft_clock_now_ns();
-    /* In this order: what is done has been started, and that issued. */
+    /* Read in this order: a done operation has been started, and a started one issued. */
     const uint32_t done = atomic_load(&w->options.progress->done);
     const uint32_t started = atomic_load(&w->options.progress->started);
     const uint64_t issued = atomic_load(&ring->issued);
@@ -52,7 +52,7 @@ static void mark_progress(struct weft_nccl_watchdog *w)
 
 /* Looking */
 
-/* Ranks that go well are not equally far either. */
+/* True if the finding explains the failure. Healthy ranks differ in progress too. */
 static bool says_why(enum weft_nccl_finding_kind kind, enum weft_status status)
 {
     switch (kind) {
@@ -95,7 +95,7 @@ void weft_nccl_tell_why(const struct weft_nccl_rings *rings, const struct weft_e
     atomic_store(&own->status, (int32_t)why->status);
 }
 
-/* False: a peer issued something else. What is forgotten meanwhile is taken for alike. */
+/* False if a peer issued another call. Lost operations count as equal. */
 static bool compare_next(const struct weft_nccl_watchdog *w, uint64_t sequence)
 {
     const struct weft_nccl_rings *rings = w->options.rings;
@@ -127,7 +127,7 @@ static enum weft_status look_for_difference(struct weft_nccl_watchdog *w, struct
     return WEFT_OK;
 }
 
-/* Why a peer gave up, where that is everybody's reason. */
+/* Returns the reason of a peer that gave up, if it is common to all ranks. */
 static enum weft_status look_for_reason(const struct weft_nccl_rings *rings, struct weft_error *err)
 {
     for (int32_t rank = 0; rank < rings->ranks; rank++) {
@@ -138,8 +138,7 @@ static enum weft_status look_for_reason(const struct weft_nccl_rings *rings, str
     return WEFT_OK;
 }
 
-/* A peer that is gone is missed where something is under way: what it has not come to never ends.
- */
+/* A missing peer matters only while work is pending, because its part of that work never ends. */
 static enum weft_status look_for_lost(const struct weft_nccl_watchdog *w, struct weft_error *err)
 {
     const struct weft_nccl_rings *rings = w->options.rings;
@@ -207,7 +206,7 @@ enum weft_status weft_nccl_watchdog_start(const struct weft_nccl_watchdog_option
     if (w == NULL) return weft_fail_memory(err, "a watchdog");
     w->options = *options;
     pthread_mutex_init(&w->lock, NULL);
-    /* Handlers of signals belong to the thread that installed them. */
+    /* Signal handlers belong to the thread that installed them. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -6,7 +6,7 @@
 #include "shard/shard.h"
 
 enum {
-    MOST_ROUNDS = 128, /* so that what the system does beside it for some ms is no median */
+    MOST_ROUNDS = 128, /* enough that a disturbance of a few ms is not the median */
     LEAST_ROUNDS = 3,
     LEAST_COLLECTIVE_BYTES = 1 << 10,
     MOST_COLLECTIVE_BYTES = 1 << 26,
@@ -14,15 +14,16 @@ enum {
     MOST_PASS_ELEMENTS = 1 << 22,
     FUSED_ELEMENTS = 1 << 20, /* small layers may share a unit of about this size */
     PASS_ARRAYS = 4,          /* parameter, gradient, two moments */
-    /* Nothing lies in a cache in a real step, so operations walk through memory of this size. */
+    /* In a real step operands are rarely in a cache, so operations walk through memory of this
+     * size. */
     WALK_BYTES = 1 << 25,
-    /* What lies before: bins, a word, and the scalars of a step. */
+    /* Memory before the walk: bins, a word, and the scalars of a step. */
     BINS_BYTES = WEFT_NORM_WORDS * 8,
     STEP_AT = BINS_BYTES + 16,
     HEAD_BYTES = BINS_BYTES + 4096,
-    UNITS = 2 * WEFT_STREAM_QUEUE /* more than may wait to be worked on */
+    UNITS = 2 * WEFT_STREAM_QUEUE /* more than can be pending */
 };
-/* Time for one size, and the time of one operation beyond which larger sizes follow the line. */
+/* Time for one size. If one operation takes longer than SLOW_NS, larger sizes are extrapolated. */
 #define BUDGET_NS (INT64_C(50) * 1000000)
 #define SLOW_NS   (INT64_C(200) * 1000000)
 
@@ -36,16 +37,14 @@ struct bench {
     struct weft_nn_step step;
     struct weft_nn_piece piece;
     struct weft_nn_unit units[UNITS];
-    int64_t turn;                    /* operations so far: where the next one works */
+    int64_t turn;                    /* operations so far; selects the next place */
     int64_t stamps[MOST_ROUNDS + 1]; /* before the first, and after each */
 };
 
-/* One operation of size `x` pushed on the stream. */
+/* Pushes one operation of size `x` on the stream. */
 typedef void push_fn(struct bench *bench, int kind, int64_t x);
 
-/* The offset at which an operation that needs `bytes` works: all over the walk, one after the
- * other.
- */
+/* Offset of the next operation, which needs `bytes` bytes. Places cover the whole walk in turn. */
 static int64_t next_place(struct bench *bench, int64_t bytes)
 {
     int64_t places = bench->walk_bytes / bytes;
@@ -84,7 +83,7 @@ static void push_collective(struct bench *bench, int kind, int64_t x)
 
 enum { PASS_UPDATE, PASS_NORM };
 
-/* The update, or the norm, of a unit of one piece that lies in the walk. */
+/* Pushes the update, or the norm, of a unit of one piece at the next place. */
 static void push_pass(struct bench *bench, int kind, int64_t x)
 {
     struct weft_nn *nn = bench->options->nn;
@@ -116,7 +115,7 @@ static void push_pass(struct bench *bench, int kind, int64_t x)
     }
 }
 
-/* The scalars of updates, in front of the walk. */
+/* Writes the scalars of updates, in front of the walk. */
 static enum weft_status begin_passes(struct bench *bench, struct weft_error *err)
 {
     const struct weft_optimizer first =
@@ -129,7 +128,7 @@ static enum weft_status begin_passes(struct bench *bench, struct weft_error *err
     return weft_stream_synchronise(bench->stream, err);
 }
 
-/* Pushes `rounds` operations, all ranks together; their times stand between the stamps. */
+/* Pushes `rounds` operations on all ranks at once. Differences of stamps are their times. */
 static enum weft_status push_rounds(struct bench *bench, push_fn *push, int kind, int64_t x,
                                     int32_t rounds, struct weft_error *err)
 {
@@ -142,7 +141,7 @@ static enum weft_status push_rounds(struct bench *bench, push_fn *push, int kind
     return weft_stream_synchronise(bench->stream, err);
 }
 
-/* The median over rounds, the slowest rank's. Ranks do the same number of rounds. */
+/* Writes the median over rounds, of the slowest rank. All ranks do the same number of rounds. */
 static enum weft_status time_one(struct bench *bench, push_fn *push, int kind, int64_t x,
                                  int64_t *ns, struct weft_error *err)
 {
@@ -162,8 +161,8 @@ static enum weft_status time_one(struct bench *bench, push_fn *push, int kind, i
     return weft_measure_most(bench->options->comm, ns, 1, err);
 }
 
-/* Sizes from `least` in steps of two until `most` is reached, or one operation takes very long:
- * beyond that the curve's last slope goes on. `unit`: what a size must be a multiple of. */
+/* Times sizes from `least`, doubling, until `most`. It stops early if one operation takes longer
+ * than SLOW_NS: the curve's last slope then continues. Sizes are multiples of `unit`. */
 static enum weft_status time_sizes(struct bench *bench, push_fn *push, int kind, int64_t least,
                                    int64_t most, int64_t unit, struct measure_curve *out,
                                    struct weft_error *err)
@@ -184,7 +183,7 @@ static int64_t bounded(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* Elements of the largest unit that there may be, whatever its blocks. */
+/* Elements of the largest unit for any choice of blocks. */
 static enum weft_status largest_unit(const struct weft_config *config, int64_t *elements,
                                      struct weft_error *err)
 {
@@ -236,7 +235,7 @@ enum weft_status weft_measure_run_benches(const struct weft_measure_options *opt
     struct bench *bench = calloc(1, sizeof *bench);
     if (bench == NULL) return weft_fail_memory(err, "the measurement");
     bench->options = options;
-    /* Sizes double past what is wanted, and a collective holds block and slice. */
+    /* The last size may be twice the wanted one, and a collective needs block and slice. */
     int64_t pass_bytes = 2 * PASS_ARRAYS * (int64_t)sizeof(float) *
                          bounded(elements, LEAST_PASS_ELEMENTS, MOST_PASS_ELEMENTS);
     int64_t ranks = weft_comm_ranks(options->comm);

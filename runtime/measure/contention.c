@@ -9,12 +9,12 @@ static bool computes(enum weft_op op)
     return weft_op_stream(op) == WEFT_STREAM_COMPUTE;
 }
 
-/* Walks the instructions in issue order and appends what each waits for. */
+/* Walks the instructions in issue order and appends the dependencies of each. */
 struct serial {
     struct weft_program *program;
     int32_t *dependencies;
     int32_t n;
-    int32_t last[WEFT_MOST_LANES]; /* instruction issued on the lane; -1 = none */
+    int32_t last[WEFT_MOST_LANES]; /* latest instruction on the lane; -1: none */
 };
 
 static void append(struct serial *serial, int32_t first, int32_t instruction)
@@ -59,7 +59,7 @@ enum weft_status weft_measure_serialise(struct weft_program *program, struct wef
     return WEFT_OK;
 }
 
-/* The next instruction from `i` on that works on the stream. */
+/* The first instruction at or after `i` that works on the stream. */
 static int32_t next_work(const struct weft_program *program, enum weft_stream_kind stream,
                          int32_t i)
 {
@@ -89,7 +89,7 @@ void weft_measure_read_channel(const struct weft_program *program, const struct 
 static void find_spans(const struct weft_program *program, const struct weft_trace *trace,
                        const int64_t *ready_ns, const int64_t *over_ns, struct measure_times *out)
 {
-    int64_t channel_ns = 0; /* when it was free */
+    int64_t channel_ns = 0; /* time at which it became free */
     for (int32_t i = 0; i < program->n_instructions; i++) {
         enum weft_op op = program->instructions[i].op;
         if (computes(op)) {
@@ -140,7 +140,8 @@ void weft_measure_add_times(const struct weft_program *program, const struct mea
     }
 }
 
-/* In `beside` ns it did what takes `longer` ns less alone. */
+/* The rate of work that took `longer_ns` more because of another stream, which ran for `beside_ns`
+ * of it. */
 static int32_t rate_of(int64_t longer_ns, int64_t beside_ns)
 {
     if (beside_ns <= 0) return WEFT_RATE_ONE;

@@ -4,9 +4,10 @@
 
 enum { PARTS = 64 };
 
-/* What layers take when a step pays `part` of PARTS of what the slowest rank of each slot needs
- * more than the mean. With contention the layers' times are of ranks that wait for each other at
- * every slot, so those stand, and what overlapped steps do not pay makes the rate better. */
+/* Sets the times of layers. In each slot the slowest rank takes longer than the mean over ranks,
+ * and a step pays `part` of PARTS of that difference. With contention ranks wait for one another at
+ * every slot, so layers pay all of it. Then compute's rate rises by the share that an overlapped
+ * step does not pay. */
 static void pay(struct weft_profile *profile, const struct measure_rehearsal *rehearsal,
                 int64_t part)
 {

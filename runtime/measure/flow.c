@@ -8,7 +8,7 @@ static bool has_free_seat(const struct measure_flow *flow)
            flow->is_done(flow->context, flow->tickets[flow->blocks % flow->seats]);
 }
 
-/* The next block, once its seat is free. */
+/* Submits the next block once its seat is free. */
 static enum weft_status go_on(struct measure_flow *flow, struct weft_error *err)
 {
     const int32_t seat = (int32_t)(flow->blocks % flow->seats);
@@ -42,7 +42,7 @@ enum weft_status weft_measure_flows(struct measure_flow *const *flows, int32_t n
         flows[i]->blocks = 0;
     int32_t turn = 0;
     while (weft_clock_now_ns() - begun_ns < window_ns || !all_have_enough(flows, n)) {
-        /* The next one that need not wait; if all must, the next one does. */
+        /* Takes the next flow with a free seat; if there is none, the next flow waits. */
         int32_t tried = 0;
         while (tried < n && !has_free_seat(flows[(turn + tried) % n]))
             tried++;

@@ -8,7 +8,7 @@
 
 enum { MODEL_BYTES = 128 };
 
-/* The model, as /proc/cpuinfo says it. */
+/* The model in /proc/cpuinfo, or "CPU". */
 static void read_model(char out[MODEL_BYTES])
 {
     char line[512];

@@ -1,11 +1,11 @@
-/* The machine that is measured, by the parts that decide times: its CPU, the number of cores, the
- * level of instructions that kernels use. Products have names of their own in a profile. */
+/* The parts of this machine that decide times: its CPU, the number of cores, and the instruction
+ * level of kernels. A profile names its products separately. */
 #ifndef WEFT_RUNTIME_MEASURE_MACHINE_H
 #define WEFT_RUNTIME_MEASURE_MACHINE_H
 
 enum { WEFT_MACHINE_NAME_BYTES = 256 };
 
-/* "AMD EPYC 9654, 96 cores, avx512": the same in each process on this machine. */
+/* Name such as "AMD EPYC 9654, 96 cores, avx512", equal in all processes of this machine. */
 void weft_measure_name_cpu(char out[WEFT_MACHINE_NAME_BYTES]);
 
 #endif

@@ -10,11 +10,11 @@
 #include "runtime/measure/tiers.h"
 
 enum {
-    EXCHANGE_WORDS = 512, /* 4096 bytes, the most that ranks exchange at once */
+    EXCHANGE_WORDS = 512, /* 4096 bytes, the most in one exchange */
     MACHINE_BYTES = 512
 };
 
-/* values[i] becomes the most, or the sum, of what the ranks have. */
+/* Replaces each value by the maximum, or the sum, over ranks. */
 static enum weft_status combine(struct weft_comm *comm, int64_t *values, int32_t n, bool adds,
                                 struct weft_error *err)
 {
@@ -68,12 +68,13 @@ int64_t weft_measure_median(int64_t *values, int64_t n)
     return n % 2 != 0 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* A profile under construction: written and read back, it is checked and gets its hash. */
+/* A profile under construction. It is written and parsed at the end, which checks it and gives it
+ * its hash. */
 struct weft_measuring {
     struct weft_measure_options options;
     struct weft_profile profile;
     struct measure_benches benches;
-    struct weft_profile *planned; /* by the benches alone: what rehearsals are planned with */
+    struct weft_profile *planned; /* from the benches alone; rehearsals are planned with it */
     struct measure_rehearsals *rehearsals;
 };
 
@@ -133,10 +134,10 @@ static enum weft_status read_back(const struct weft_measuring *m, struct weft_pr
     return status;
 }
 
-/* A bench times one operation with nothing beside it; in a step an update or norm is many calls on
- * pieces, and a collective wakes up beside compute. The curve keeps its form and takes the height
- * of what was seen. What a collective waits for ranks that still compute is not in it: the next
- * plan waits elsewhere. */
+/* Scales a curve to the times seen in steps. A bench times one operation alone. In a step an update
+ * or norm is many calls on pieces, and a collective starts next to compute. The curve keeps its
+ * form. The time that a collective waits for computing ranks is left out, because the next plan
+ * waits elsewhere. */
 static void scale(struct measure_curve *curve, int64_t seen_ns, int64_t expected_ns)
 {
     if (seen_ns <= 0 || expected_ns <= 0) return;
@@ -145,8 +146,8 @@ static void scale(struct measure_curve *curve, int64_t seen_ns, int64_t expected
         curve->ns[i] = llround((double)curve->ns[i] * factor);
 }
 
-/* Rehearsals reduce by ReduceScatter wherever there is more than one way, so an AllReduce, which is
- * a reduction and a gather, has been seen in those. */
+/* Scales the curves of collectives. Rehearsals prefer ReduceScatter to AllReduce, so an AllReduce
+ * may be unseen. It is a reduction and a gather, and takes the scale of these. */
 static void scale_collectives(struct measure_benches *benches,
                               const struct measure_rehearsal *rehearsal)
 {
@@ -161,7 +162,7 @@ static void scale_collectives(struct measure_benches *benches,
         scale(&benches->collectives[WEFT_ALL_REDUCE], seen_ns, expected_ns);
 }
 
-/* The step of the rehearsal by the profile as it is. */
+/* Predicts the rehearsal's step with the current profile. */
 static enum weft_status predict(void *context, int64_t *step_ns, struct weft_error *err)
 {
     struct weft_measuring *m = context;
@@ -191,7 +192,8 @@ static enum weft_status take_rehearsal(struct weft_measuring *m, struct weft_err
     return weft_measure_explain(profile, &rehearsal, predict, m, err);
 }
 
-/* Rank 0's word for all: what kernels say of their speed differs a little from rank to rank. */
+/* All ranks take rank 0's text, because measured speeds of kernels differ a little between
+ * ranks. */
 static enum weft_status describe(struct weft_measuring *m, struct weft_error *err)
 {
     const struct weft_measure_options *o = &m->options;
@@ -261,7 +263,7 @@ static enum weft_status begin(struct weft_measuring *m, struct weft_error *err)
     WEFT_TRY(take_benches(m, err));
     WEFT_TRY(weft_measure_tiers(&m->options, &m->profile, err));
     WEFT_TRY(read_back(m, &m->planned, err));
-    /* What is rehearsed has all state on the device, and so has what predict says of it. */
+    /* Rehearsals keep all state on the device, and so do their predictions. */
     m->planned->tiers = (struct weft_profile_tiers){0};
     return weft_measure_rehearsals_create(&m->options, m->planned, &m->rehearsals, err);
 }
@@ -323,7 +325,7 @@ enum weft_status weft_measure(const struct weft_measure_options *options, struct
     struct weft_measuring *m = NULL;
     weft_watch_begin(options->watch, "profile");
     enum weft_status status = weft_measuring_create(options, &m, err);
-    weft_watch_begin(options->watch, "profile"); /* what steps take tells what is left */
+    weft_watch_begin(options->watch, "profile"); /* the time of steps predicts the rest */
     if (status == WEFT_OK) status = run_turns(m, err);
     if (status == WEFT_OK) status = weft_measuring_finish(m, out, err);
     weft_measuring_destroy(m);

@@ -20,7 +20,7 @@ static int64_t find_kib(const char *text, const char *key)
     return line == NULL ? 0 : (int64_t)strtoll(line + strlen(key), NULL, 10) * 1024;
 }
 
-/* Read without stdio, because to allocate while counting memory would count itself. */
+/* Reads without stdio, because an allocation would count itself. */
 int64_t weft_measure_resident_bytes(void)
 {
     char text[4096];

@@ -11,14 +11,14 @@
 
 enum { WARM_STEPS = 2, SETTLE_STEPS = 6, DEFAULT_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_ROUNDS = 64 };
 
-enum { REPEATED_ROUNDS = 4 * DEFAULT_ROUNDS }; /* the most where times vary */
+enum { REPEATED_ROUNDS = 4 * DEFAULT_ROUNDS }; /* limit if times vary */
 #define BUDGET_NS (INT64_C(4) * 1000000000)
 
-/* A run holds a little that a rehearsal does not: the plan's text, metrics, slack of the allocator,
- * and pages of code that only a run comes to. The limit is a promise, so it is counted as base. */
+/* Memory that only a run needs: the plan's text, metrics, slack of the allocator, and more pages of
+ * code. It counts as base memory, because a run must keep the limit. */
 enum { RUN_BYTES = 2 << 20 };
 
-/* What one step gives: two times a layer key, of the slowest rank; the same of this rank; then
+/* Values of one step: two times for each layer key of the slowest rank, the same of this rank, then
  * these. */
 enum {
     VALUE_UPDATE,
@@ -41,12 +41,12 @@ struct rehearsal {
     int32_t *targets;
     struct weft_exec *exec;
     struct weft_trace *trace;
-    int32_t *layer_key;  /* by layer: index in profile->layers */
-    int32_t *key_layers; /* by key: layers that have it */
+    int32_t *layer_key;  /* [layer] index in profile->layers */
+    int32_t *key_layers; /* [key] number of layers */
     int64_t *slot_ns;
     bool alone;            /* serialised */
-    int32_t steps, rounds; /* done; wanted of those that are measured */
-    int32_t most_rounds;   /* that may be wanted where times vary */
+    int32_t steps, rounds; /* done; to be measured */
+    int32_t most_rounds;   /* limit of rounds if times vary */
     int64_t base_bytes;
     struct measure_times times;  /* of the latest step */
     int64_t *ready_ns, *over_ns; /* by instruction */
@@ -71,7 +71,7 @@ static enum weft_status lower_plan(struct rehearsal *r, struct weft_error *err)
     return weft_program_lower(r->plan, &inputs, &r->program, err);
 }
 
-/* Which profile line a layer has. */
+/* Finds the profile's line of each layer. */
 static enum weft_status find_keys(struct rehearsal *r, struct weft_error *err)
 {
     const struct weft_model *model = r->options->config->model;
@@ -93,7 +93,7 @@ static enum weft_status find_keys(struct rehearsal *r, struct weft_error *err)
     return status;
 }
 
-/* A batch of noise: the time of a step does not depend on what is in it. */
+/* Fills the batch with noise: a step's time does not depend on its values. */
 static void fill_batch(const struct rehearsal *r)
 {
     const struct weft_model *model = r->options->config->model;
@@ -112,7 +112,7 @@ static void fill_batch(const struct rehearsal *r)
         r->targets[i] = (int32_t)weft_rng_below(1, 1, (uint64_t)i, (uint64_t)last->outputs);
 }
 
-/* What contention is read from. */
+/* Allocates the arrays from which contention is computed. */
 static enum weft_status allocate_times(struct rehearsal *r, struct weft_error *err)
 {
     size_t n = (size_t)r->program->n_instructions;
@@ -125,8 +125,7 @@ static enum weft_status allocate_times(struct rehearsal *r, struct weft_error *e
     return WEFT_OK;
 }
 
-/* Two rehearsals of one layout may share an arena: what one leaves there is as good as any other
- * numbers to the other. */
+/* Two rehearsals of the same layout may share an arena, because values do not matter. */
 static enum weft_status take_arena(struct rehearsal *r, const struct rehearsal *other,
                                    struct weft_error *err)
 {
@@ -180,7 +179,7 @@ static enum weft_status open_rehearsal(struct rehearsal *r, const struct rehears
     return r->owns_arena ? weft_exec_initialise(r->exec, 1, err) : WEFT_OK;
 }
 
-/* Before the process is weighed: a run has no such arrays. */
+/* Frees arrays that a run does not have, before the process's memory is measured. */
 static void drop_times(struct rehearsal *r)
 {
     free(r->over_ns);
@@ -209,9 +208,9 @@ static void close_rehearsal(struct rehearsal *r)
     weft_stages_finish(&r->stages);
 }
 
-/* Compute time of every slot, from its MARK to the end of its last work, so that what the executor
- * itself needs between instructions is in it; where it waits for collectives in between, from its
- * first work behind them. Returns the time of the AGREE, as compute waits. */
+/* Computes the time of each slot, from its MARK to the end of its last work, so executor overhead
+ * is included. If the slot waits for collectives, its time begins with the first work after them.
+ * Returns the time that compute waits for the AGREE. */
 static int64_t read_slots(struct rehearsal *r)
 {
     int64_t begin_ns = 0, normed_ns = 0, agreed_ns = 0;
@@ -224,7 +223,7 @@ static int64_t read_slots(struct rehearsal *r)
             continue;
         }
         if (at->op == WEFT_OP_MARK || waits) begin_ns = record.start_ns;
-        /* What ranks agree on within an update is no part of its time. */
+        /* The time for agreeing within an update is not the update's. */
         if (at->op == WEFT_OP_UPDATE && r->program->period.agreed_updates)
             begin_ns = record.start_ns - r->slot_ns[at->slot];
         waits = false;
@@ -238,7 +237,7 @@ static int64_t read_slots(struct rehearsal *r)
     return agreed_ns - normed_ns;
 }
 
-/* By layer key, from values[first] on, what a layer of it takes in this step. */
+/* Adds a layer's times in this step, by layer key, from values[first] on. */
 static void add_layers(struct rehearsal *r, int32_t round, int32_t first)
 {
     int32_t n_keys = r->profile->n_layers, n_micro = r->stages.period->rule.n_micro;
@@ -255,9 +254,9 @@ static void add_layers(struct rehearsal *r, int32_t round, int32_t first)
         r->values[(first + v) * MOST_ROUNDS + round] /= n_micro * r->key_layers[v / 2];
 }
 
-/* Ranks wait for each other at every collective, so a slot takes what the slowest rank needs for
- * it in that step, which may be another rank each time: the most of each, and not of medians. Of
- * the AGREE it is the least, for the last rank to come waits for nobody. */
+/* Ranks wait for one another at every collective, so a slot takes the slowest rank's time. That
+ * rank differs between steps, so the maximum is taken in each step and not of medians. The AGREE
+ * takes the minimum, because the last rank does not wait. */
 static enum weft_status read_step(struct rehearsal *r, int32_t round, struct weft_error *err)
 {
     int64_t step[VALUE_TRANSFER] = {0};
@@ -274,7 +273,7 @@ static enum weft_status read_step(struct rehearsal *r, int32_t round, struct wef
     for (int32_t s = 0; s < r->program->n_slots; s++) {
         enum weft_slot_kind kind = r->stages.period->slots[s].kind;
         if (kind == WEFT_SLOT_UPDATE) step[VALUE_UPDATE] += r->slot_ns[s];
-        /* Without clipping it computes no norm; the bench's stands. */
+        /* Without clipping no norm is computed, and the bench's time stays. */
         if (kind == WEFT_SLOT_NORM && !r->stages.period->rule.rotated)
             step[VALUE_NORM] = r->slot_ns[s];
     }
@@ -283,7 +282,7 @@ static enum weft_status read_step(struct rehearsal *r, int32_t round, struct wef
     return WEFT_OK;
 }
 
-/* The kind of a collective that moves a block; else -1. */
+/* Kind of the collective if it moves a block, otherwise -1. */
 static int32_t kind_of(const struct rehearsal *r, int32_t instruction)
 {
     int32_t item = r->program->instructions[instruction].item;
@@ -292,7 +291,7 @@ static int32_t kind_of(const struct rehearsal *r, int32_t instruction)
     return moves ? (int32_t)r->stages.problem->items[item].item.kind : -1;
 }
 
-/* The ranks' clocks are one. */
+/* All ranks share one clock. */
 static enum weft_status read_times(struct rehearsal *r, int32_t round, struct weft_error *err)
 {
     int32_t n = r->program->n_instructions;
@@ -316,7 +315,7 @@ static enum weft_status read_times(struct rehearsal *r, int32_t round, struct we
     return WEFT_OK;
 }
 
-/* What the benches' curves say of the same updates and norm. */
+/* Computes the time of the same updates, norm and collectives by the benches' curves. */
 static void expect(const struct rehearsal *r, struct measure_rehearsal *out)
 {
     int64_t owned = 0;
@@ -344,7 +343,7 @@ static enum weft_status run_step(struct rehearsal *r, struct weft_error *err)
     return weft_exec_step(r->exec, &inputs, &result, r->trace, err);
 }
 
-/* Steps that are not measured. The last of them says how many more there is time for. */
+/* Runs steps that are not measured. The last one's time decides how many rounds fit the budget. */
 static enum weft_status warm_up(struct rehearsal *r, struct weft_error *err)
 {
     for (int i = 0; i < WARM_STEPS; i++)
@@ -418,8 +417,9 @@ static enum weft_status finish(struct rehearsal *r, struct measure_rehearsal *ou
     return status;
 }
 
-/* A run has made its plan elsewhere, and gives nothing back while it steps: what a library takes
- * for its first products, and keeps, is a part of base. */
+/* A run makes its plan in another process and returns no memory while it steps. Memory that a
+ * library takes at its first products, and keeps, is part of base memory. So memory is trimmed
+ * before, and not after, the first steps. */
 static enum weft_status open_and_warm_up(struct rehearsal *r, const struct rehearsal *other,
                                          struct weft_error *err)
 {
@@ -430,8 +430,8 @@ static enum weft_status open_and_warm_up(struct rehearsal *r, const struct rehea
 }
 
 struct measure_rehearsals {
-    struct rehearsal beside, alone;              /* alone: with contention only */
-    struct measure_slowing slowing[MOST_ROUNDS]; /* by turn, of this rank */
+    struct rehearsal beside, alone;              /* alone: only with contention */
+    struct measure_slowing slowing[MOST_ROUNDS]; /* of this rank, by turn */
     int32_t turns;
 };
 
@@ -444,7 +444,8 @@ static int64_t median_slowing(const struct measure_slowing *turns, int32_t n, in
     return weft_measure_median(values, n);
 }
 
-/* What all ranks saw together in a turn, whose two steps stand side by side; medians over turns. */
+/* Computes the rates: slowing is summed over ranks in each turn, and medians are taken over
+ * turns. */
 static enum weft_status find_rates(const struct measure_rehearsals *both, struct weft_rates *out,
                                    struct weft_error *err)
 {
@@ -470,7 +471,7 @@ static enum weft_status find_rates(const struct measure_rehearsals *both, struct
     return status;
 }
 
-/* After some steps more: the memory of a process grows for the first few. */
+/* First runs some more steps, because memory of the process grows in the first few. */
 static enum weft_status open_alone(struct measure_rehearsals *both, struct weft_error *err)
 {
     for (int i = 0; i < SETTLE_STEPS; i++)

@@ -5,7 +5,7 @@
 #include "program/predict.h"
 #include "runtime/measure/parts.h"
 
-/* A placement and where it stands in the channel: at the start of slot `at`. */
+/* A placement and its order on the channel: at the start of slot `at`. */
 struct place {
     int32_t at, order;
     struct weft_move move;
@@ -18,7 +18,7 @@ static int compare_places(const void *a, const void *b)
                           : (x->order > y->order) - (x->order < y->order);
 }
 
-/* The leanest policy of a unit: whatever plan comes later, this one fits beside it. */
+/* The leanest policy of a unit. Then every later plan's base memory fits. */
 static int32_t leanest(const struct weft_problem_decision *unit)
 {
     static const enum weft_policy order[] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_ZERO1};
@@ -29,8 +29,8 @@ static int32_t leanest(const struct weft_problem_decision *unit)
     return 0;
 }
 
-/* Every gather is launched one slot before it must be, every reduction has one slot more than it
- * needs: communication runs beside compute, as in any good plan. */
+/* Launches each gather one slot before its use, and gives each reduction one slot more than it
+ * needs. So communication overlaps compute, as in a good plan. */
 enum weft_status weft_measure_rehearsal_plan(const struct weft_problem *problem,
                                              struct weft_plan **out, struct weft_error *err)
 {

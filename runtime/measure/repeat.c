@@ -1,4 +1,4 @@
-/* A median of few times is good where they are alike. Where they vary, more of them are taken. */
+/* A median of few times is good if they are similar. If they vary, more are taken. */
 #include "runtime/measure/parts.h"
 
 enum { STEADY_THOUSANDTHS = 100 };

@@ -1,4 +1,4 @@
-/* Measuring what a config may use beside the device's memory, on all local ranks at once: the
+/* Measures the tiers that a config may use besides device memory, on all local ranks at once: the
  * host's memory and cores, and a disk. */
 #ifndef WEFT_RUNTIME_MEASURE_TIERS_H
 #define WEFT_RUNTIME_MEASURE_TIERS_H
@@ -7,11 +7,11 @@
 #include "runtime/measure/flow.h"
 #include "runtime/measure/parts.h"
 
-/* A block that takes longer is the largest that is timed. */
+/* A block that takes longer is the largest to be timed. */
 #define MEASURE_SLOW_NS (INT64_C(200) * 1000000)
 
-/* All collective. A tier that the config may not use is left as it is. WEFT_E_DATA of a limit that
- * is too small to measure within. */
+/* Measure the tiers; every rank must make each call. A tier that the config does not allow is left
+ * unchanged. WEFT_E_DATA if a limit is too small to measure. */
 WEFT_MUST_USE enum weft_status weft_measure_tiers(const struct weft_measure_options *options,
                                                   struct weft_profile *out, struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_measure_host(const struct weft_measure_options *options,
@@ -23,16 +23,16 @@ WEFT_MUST_USE enum weft_status weft_measure_disk(const struct weft_measure_optio
                                                  struct weft_profile_disk *out,
                                                  struct weft_error *err);
 
-/* Lets the flows go on beside each other on all ranks at once; block_ns[i] becomes what a block of
- * flow i took on the slowest rank. */
+/* Runs the flows together on all ranks at once. block_ns[i] is the time of a block of flow i on the
+ * slowest rank. */
 WEFT_MUST_USE enum weft_status weft_measure_together(const struct weft_measure_options *options,
                                                      struct measure_flow *const *flows, int32_t n,
                                                      int64_t *block_ns, struct weft_error *err);
 
-/* By the shares of reads and writes beside each other. */
+/* Decides the duplex from the shares of reads and writes while both run. */
 enum weft_duplex weft_measure_duplex(int64_t read_beside, int64_t write_beside);
 
-/* The share of its speed alone that something has when a block takes so long beside others. */
+/* Speed while others run, as a share of the speed alone, from the times of a block. */
 int64_t weft_measure_share(int64_t alone_ns, int64_t beside_ns);
 
 #endif

@@ -1,4 +1,5 @@
-/* Reads and writes of a store: which block, and how many at once, and how fast it is then. */
+/* Measures reads and writes of a store at several block sizes and numbers of threads, and chooses
+ * the best. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,27 +12,27 @@
 enum {
     PAGE_BYTES = 4096,
     LARGE_PAGE_BYTES = 2 << 20,
-    MOST_RING_BYTES = 128 << 20, /* a half for each direction */
+    MOST_RING_BYTES = 128 << 20, /* one half for each direction */
     MOST_FILE_BYTES = 256 << 20,
     LEAST_BLOCK_BYTES = 64 << 10,
-    FIRST_BLOCK_BYTES = 1 << 20, /* at which threads are counted */
+    FIRST_BLOCK_BYTES = 1 << 20, /* for the choice of threads */
     MOST_BLOCK_BYTES = 16 << 20,
     BLOCK_STEP = 4,
     MOST_THREADS = 16,
-    LEAST_BLOCKS = 8 /* of the file: each direction has its half of them */
+    LEAST_BLOCKS = 8 /* in the file; each direction has half of them */
 };
-#define ENOUGH 0.95 /* of the best speed */
+#define ENOUGH 0.95 /* share of the best speed */
 
 struct disk_bench {
     const struct weft_measure_options *options;
     struct weft_tier *tier;
     unsigned char *rings[WEFT_STORE_DIRECTIONS];
     int64_t ring_bytes, file_bytes;
-    bool told; /* warnings of the disk */
+    bool told; /* the disk's warnings were reported */
     char file_system[24];
 };
 
-/* A store of one size of blocks, and as many threads. */
+/* A store with one block size and number of threads. */
 struct disk_try {
     struct disk_bench *bench;
     int64_t block_bytes, threads, seats;
@@ -42,7 +43,7 @@ struct disk_try {
 struct store_context {
     const struct disk_try *of;
     enum weft_store_direction direction;
-    int64_t first, n; /* blocks that it goes through */
+    int64_t first, n; /* its blocks */
 };
 
 static enum weft_status submit_block(void *context, int64_t number, int32_t seat, int64_t *ticket,
@@ -81,7 +82,7 @@ static struct measure_flow flow_of(struct store_context *context)
                                  .least = 2 * seats};
 }
 
-/* What is measured has been written once. */
+/* Writes all blocks once, so that reads find data. */
 static enum weft_status write_all(const struct disk_try *t, struct weft_error *err)
 {
     struct store_context context = {t, WEFT_STORE_WRITE, 0, t->n_blocks};
@@ -115,7 +116,7 @@ static enum weft_status open_try(struct disk_try *t, struct weft_error *err)
     return status == WEFT_OK ? write_all(t, err) : status;
 }
 
-/* A block's time, of each direction alone. */
+/* Writes a block's time for each direction alone. */
 static enum weft_status time_alone(const struct disk_try *t, int64_t ns[WEFT_STORE_DIRECTIONS],
                                    struct weft_error *err)
 {
@@ -127,7 +128,7 @@ static enum weft_status time_alone(const struct disk_try *t, int64_t ns[WEFT_STO
     return WEFT_OK;
 }
 
-/* The same while the other one works too, each in a half of the file. */
+/* Writes a block's time while both directions work, each in one half of the file. */
 static enum weft_status time_beside(const struct disk_try *t, int64_t ns[WEFT_STORE_DIRECTIONS],
                                     struct weft_error *err)
 {
@@ -149,13 +150,13 @@ static bool does_fit(const struct disk_bench *bench, int64_t block_bytes, int64_
            LEAST_BLOCKS * block_bytes <= bench->file_bytes;
 }
 
-/* ns a byte, of a block that is read and written. */
+/* Time in ns a byte to read and write a block. */
 static double cost(const int64_t ns[WEFT_STORE_DIRECTIONS], int64_t bytes)
 {
     return (double)(ns[WEFT_STORE_READ] + ns[WEFT_STORE_WRITE]) / (double)bytes;
 }
 
-/* Least of the sizes, by which costs stand, that is nearly as good as the best. */
+/* The smallest size with a cost near the best. costs[i] is of sizes[i]. */
 static int64_t choose(const int64_t *sizes, const double *costs, int32_t n)
 {
     double best = costs[0];
@@ -219,7 +220,8 @@ static enum weft_status time_sizes(struct disk_bench *bench, struct weft_pool *p
     return WEFT_OK;
 }
 
-/* Both at once, and whether fewer seats do as well: of one store, so that they compare. */
+/* Times both directions together, and half the seats. One store serves all, so times are
+ * comparable. */
 static enum weft_status time_chosen(struct disk_bench *bench, struct weft_profile_disk *out,
                                     struct weft_error *err)
 {
@@ -249,7 +251,7 @@ done:
     return status;
 }
 
-/* Two that take turns have a half each, two that do not all each. */
+/* Directions that take turns have half their speed each; independent ones have all of it. */
 enum weft_duplex weft_measure_duplex(int64_t read_beside, int64_t write_beside)
 {
     return 2 * (read_beside + write_beside) < 3 * WEFT_RATE_ONE ? WEFT_DUPLEX_HALF
@@ -306,7 +308,7 @@ enum weft_status weft_measure_disk(const struct weft_measure_options *options,
                                    struct weft_pool *pool, struct weft_profile_disk *out,
                                    struct weft_error *err)
 {
-    /* One rank tells for all. */
+    /* Only rank 0 reports warnings. */
     struct disk_bench bench = {.options = options, .told = weft_comm_rank(options->comm) != 0};
     enum weft_status status = open_rings(&bench, err);
     if (status == WEFT_OK) status = count_threads(&bench, &out->threads, err);

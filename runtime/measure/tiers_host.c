@@ -1,4 +1,4 @@
-/* Copies between the arena and the host's tier, and updates of state that lies in it. */
+/* Measures copies between the arena and the host tier, and updates of state in that tier. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +13,17 @@
 enum {
     PAGE_BYTES = 4096,
     LARGE_PAGE_BYTES = 2 << 20,
-    MOST_BYTES = 128 << 20, /* of the tier that is measured in */
+    MOST_BYTES = 128 << 20, /* of the tier used for measuring */
     LEAST_BYTES = 1 << 20,
     LEAST_BLOCK_BYTES = 64 << 10,
-    BLOCK_STEP = 4, /* from one size of blocks to the next */
-    SEATS = 2,      /* one block is under way while another is queued */
-    /* The tier's first half holds blocks of both directions, the second one what is updated. */
+    BLOCK_STEP = 4, /* factor between block sizes */
+    SEATS = 2,      /* one block is moved while the next is queued */
+    /* The tier's first half holds blocks of both directions, the second half the updated state. */
     PARTS = 2 * WEFT_COPY_DIRECTIONS * SEATS,
     COPIES = WEFT_COPY_DIRECTIONS,
     MOST_THREADS = MEASURE_SEATS - COPIES,
     ARRAYS = 4,        /* parameter, gradient, two moments */
-    UPDATE_BYTES = 12, /* of an element: the parameter is read and written, the gradient read */
+    UPDATE_BYTES = 12, /* of an element: parameter read and written, gradient read */
     MOMENT_BYTES = 8,
     MOST_ELEMENTS = 1 << 20, /* of an update */
     LEAST_ELEMENTS = 256
@@ -37,7 +37,7 @@ struct copy_context {
     int64_t block_bytes;
 };
 
-/* One thread of updates. */
+/* One updating thread. */
 struct update_context {
     struct host_bench *bench;
     struct weft_stream *stream;
@@ -51,7 +51,7 @@ struct host_bench {
     const struct weft_measure_options *options;
     struct weft_tier *tier;
     unsigned char *host, *device; /* memory of the tier, and of the arena */
-    int64_t bytes;                /* of the tier; the arena has half of them */
+    int64_t bytes;                /* of the tier; the arena has half */
     struct weft_copier *copier;
     struct copy_context copies[COPIES];
     struct weft_nn_rule rule;
@@ -249,7 +249,7 @@ static void close_bench(struct host_bench *bench)
     free(bench);
 }
 
-/* Blocks of each size, one direction alone; the time of the largest comes last. */
+/* Times blocks of each size, one direction alone. The largest block's time comes last. */
 static enum weft_status time_copies(struct host_bench *bench, enum weft_copy_direction direction,
                                     struct weft_pool *pool, struct weft_curve *out,
                                     struct weft_error *err)
@@ -274,7 +274,7 @@ static void list_flows(struct host_bench *bench, struct measure_flow **out)
         out[i] = &bench->flows[i];
 }
 
-/* Updates by all threads: bytes a second, with nothing beside them and beside copies both ways. */
+/* Times updates by all threads, in bytes per second: alone, and during copies both ways. */
 static enum weft_status time_updates(struct host_bench *bench, struct weft_profile_host *out,
                                      struct weft_error *err)
 {

@@ -32,7 +32,7 @@ enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t
         weft_nn_cpu_close(&cpu->base);
         return status;
     }
-    /* For proofs attention is by products too. */
+    /* "plain" is for proofs, so attention uses plain products too. */
     if (strcmp(weft_gemm_name(cpu->gemm), "plain") == 0) cpu->whole_heads = false;
     snprintf(cpu->description, sizeof(cpu->description), "%s, %s kernels",
              weft_gemm_describe(cpu->gemm), cpu->kernels->level);
@@ -57,7 +57,7 @@ struct call_argument {
 _Static_assert(sizeof(struct call_argument) <= WEFT_TASK_BYTES,
                "a stream copies a call as one task");
 
-/* The same call of memory. */
+/* The call with addresses of memory. */
 static struct weft_nn_call reached(const struct call_argument *a)
 {
     const struct weft_nn_cpu *cpu = weft_nn_cpu_of(a->nn);

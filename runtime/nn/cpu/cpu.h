@@ -1,9 +1,8 @@
-/* The "cpu" back end: products by a GEMM library, the rest by kernels, on the calling thread but
- * for products and heads of attention, which `threads` share.
- * Every layer type has a forward and a backward here, one file a family; each is synchronous,
- * allocates nothing and touches exactly the buffers of its call, at the offsets of
- * layers/shared/layout.h. They fail only on data (a token or target out of range: WEFT_E_DATA) or
- * when the GEMM library does (WEFT_E_SYSTEM). */
+/* The "cpu" back end. A GEMM library does products, and kernels do the rest. Products and heads of
+ * attention share `threads`; all other work runs on the calling thread. Each family of layer types
+ * has one file with forward and backward. These functions are synchronous and allocate nothing.
+ * They touch exactly the buffers of their call, at the offsets of layers/shared/layout.h.
+ * WEFT_E_DATA if a token or target is out of range, WEFT_E_SYSTEM if the GEMM library fails. */
 #ifndef WEFT_RUNTIME_NN_CPU_CPU_H
 #define WEFT_RUNTIME_NN_CPU_CPU_H
 
@@ -16,9 +15,9 @@ struct weft_nn_cpu {
     struct weft_nn base;
     struct weft_gemm *gemm;
     const struct weft_kernels *kernels;
-    int32_t threads;     /* of products and of heads */
-    bool whole_heads;    /* heads of attention may go to kernels: this build has threads for them */
-    int64_t shift_bytes; /* from an address that work is given to the memory that it is of */
+    int32_t threads;  /* of products and of heads */
+    bool whole_heads; /* true if kernels may do heads of attention: needs threads in this build */
+    int64_t shift_bytes; /* distance from a work address to its memory */
     char description[384];
 };
 
@@ -27,13 +26,13 @@ static inline const struct weft_nn_cpu *weft_nn_cpu_of(const struct weft_nn *nn)
     return (const struct weft_nn_cpu *)(const void *)nn;
 }
 
-/* The memory behind an address; NULL stays NULL. */
+/* The memory of a work address. NULL stays NULL. */
 static inline void *weft_nn_cpu_reach(const struct weft_nn_cpu *cpu, const void *address)
 {
     return address == NULL ? NULL : (char *)address + cpu->shift_bytes;
 }
 
-/* A call at once, on the calling thread, of memory. */
+/* Do a call at once, on the calling thread. Its addresses are of memory. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_forward(const struct weft_nn *nn,
                                                    const struct weft_nn_call *call,
                                                    struct weft_error *err);
@@ -54,15 +53,15 @@ weft_nn_cpu_fn weft_nn_cpu_lm_head_forward, weft_nn_cpu_lm_head_backward;
 weft_nn_cpu_fn weft_nn_cpu_classifier_forward, weft_nn_cpu_classifier_backward;
 weft_nn_cpu_fn weft_nn_cpu_supplied_forward, weft_nn_cpu_supplied_backward;
 
-/* Parts of layers. */
+/* Parts of layers */
 
-/* The part of a buffer that begins at a layout's offset. */
+/* The part of a buffer at a layout's offset. */
 static inline void *weft_nn_part(void *buffer, int64_t offset_bytes)
 {
     return (char *)buffer + offset_bytes;
 }
 
-/* Element `index` of an array of the dtype. */
+/* Address of element `index` in an array of the dtype. */
 static inline const void *weft_nn_at(enum weft_dtype dtype, const void *array, int64_t index)
 {
     return (const char *)array + index * weft_dtype_bytes(dtype);
@@ -72,61 +71,63 @@ static inline void *weft_nn_to(enum weft_dtype dtype, void *array, int64_t index
     return (char *)array + index * weft_dtype_bytes(dtype);
 }
 
-/* The kernels for what flows. */
+/* The kernels for the call's compute dtype. */
 static inline const struct weft_layer_kernels *weft_nn_kernels(const struct weft_nn_cpu *cpu,
                                                                const struct weft_nn_call *call)
 {
     return cpu->kernels->layers[call->batch.compute];
 }
 
-/* A linear map y = x W^T + bias on `rows` dense rows; W is [outputs, inputs]. */
+/* A linear map y = x W^T + bias on `rows` dense rows. W is [outputs, inputs]. */
 struct weft_nn_linear {
     enum weft_dtype dtype;
     int64_t rows, inputs, outputs;
     const void *x, *weight;
 };
 
-/* y = x W^T, finished. */
+/* y = x W^T, then the finish. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_map(const struct weft_nn_cpu *cpu,
                                                const struct weft_nn_linear *linear,
                                                const struct weft_product_finish *finish, void *y,
                                                struct weft_error *err);
-/* dx = alpha dy W, finished. */
+/* dx = alpha dy W, then the finish. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_map_input(
     const struct weft_nn_cpu *cpu, const struct weft_nn_linear *linear, float alpha,
     const struct weft_product_finish *finish, const void *dy, void *dx, struct weft_error *err);
-/* The gradient of tensor `tensor` of the call, unless it is frozen: alpha dy^T x. */
+/* Computes the gradient of the call's tensor `tensor`, alpha dy^T x, unless it is frozen. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_map_weight(const struct weft_nn_cpu *cpu,
                                                       const struct weft_nn_linear *linear,
                                                       float alpha, const void *dy,
                                                       const struct weft_nn_call *call, int tensor,
                                                       struct weft_error *err);
-/* The gradient of a bias, unless it is frozen: alpha times the column sums of dy, by `sums`. */
+/* Computes the gradient of a bias, unless it is frozen: alpha times the column sums of dy. `sums`
+ * is scratch. */
 void weft_nn_cpu_map_bias(const struct weft_nn_cpu *cpu, const struct weft_nn_linear *linear,
                           float alpha, const void *dy, const struct weft_nn_call *call, int tensor,
                           float *sums);
-/* Hands n finished sums to tensor `tensor`'s gradient, unless it is frozen. */
+/* Writes or adds alpha times n sums to the gradient of tensor `tensor`, unless it is frozen. */
 void weft_nn_cpu_give(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call, int tensor,
                       int64_t n, float alpha, const float *sums);
 
-/* Causal self-attention of every head of every sample. Rows of qkv are [q, k, v], each of all
- * heads; probabilities [samples, heads, seq_len, seq_len] and output [T, hidden]. */
+/* Causal self-attention of every head of every sample. A row of qkv is [q, k, v], each for all
+ * heads. Probabilities are [samples, heads, seq_len, seq_len], the output is [T, hidden]. */
 struct weft_nn_attention {
     enum weft_dtype dtype;
     int64_t samples, seq_len, heads, hidden;
     const void *qkv;
-    void *probabilities; /* what forward leaves for backward: in rows, or as kernels do */
+    void *probabilities; /* saved for backward, in rows or in the kernels' order */
 };
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
                                                   const struct weft_nn_attention *attention,
                                                   void *output, struct weft_error *err);
-/* The same of 1 sample's rows from `first` on, which are the only ones of output;
- * probabilities [seq_len - first, seq_len] is scratch for one head after another. */
+/* The same for one sample's rows from `first` on. The output has only these rows. `probabilities`
+ * [seq_len - first, seq_len] is scratch, used by one head after another. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_from(const struct weft_nn_cpu *cpu,
                                                        const struct weft_nn_attention *attention,
                                                        int64_t first, void *output,
                                                        struct weft_error *err);
-/* output is what forward wrote; d_scores [seq_len, seq_len] is scratch; d_qkv is written. */
+/* `output` is the forward's result, `d_scores` [seq_len, seq_len] is scratch, and d_qkv is
+ * written. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_backward(
     const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention, const void *output,
     const void *d_output, void *d_scores, void *d_qkv, struct weft_error *err);

@@ -11,7 +11,7 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* One element of one tensor; two independent hashes of it are added up. */
+/* Adds two independent hashes of one element of a tensor. */
 static void add_element(struct weft_hash *sum, uint64_t name, uint64_t element, float value)
 {
     uint32_t bits;
@@ -28,7 +28,7 @@ static void add_elements(struct weft_hash *sum, const struct weft_nn_piece *piec
         add_element(sum, piece->name, (uint64_t)(piece->first + from + e), values[e]);
 }
 
-/* Parameters of 16 bits without a master are hashed as fp32, a part at a time. */
+/* Hashes parameters of 16 bits without a master as fp32, part by part. */
 static void add_narrow(const struct weft_nn_cpu *cpu, const struct weft_nn_unit *unit,
                        const struct weft_nn_piece *piece, struct weft_hash *sum)
 {

@@ -4,7 +4,7 @@
 
 #include "runtime/nn/cpu/units.h"
 
-/* Where a dtype has its exponent, and the step from one exponent to the next. */
+/* Bits of a dtype's exponent, and the step between exponents. */
 struct exponents {
     uint32_t mask, step;
 };
@@ -17,7 +17,7 @@ static struct exponents exponents_of(enum weft_dtype dtype)
     return exponents[dtype];
 }
 
-/* The highest exponent of n numbers, where it stands. */
+/* The highest exponent of n numbers, as masked bits. */
 static uint32_t highest_of_words(uint32_t mask, const unsigned char *numbers, int64_t n)
 {
     uint32_t most = 0;
@@ -45,7 +45,8 @@ bool weft_nn_cpu_adds_up(enum weft_dtype dtype, const void *numbers, int64_t n, 
 {
     struct exponents e = exponents_of(dtype);
     uint32_t limit = e.mask;
-    /* Below 2^k / terms each, as many add up to less than 2^k, which rounds to a finite number. */
+    /* If each term is below 2^k / terms, their sum is below 2^k, which rounds to a finite
+     * number. */
     for (int64_t many = 1; many < terms && limit > e.step; many *= 2)
         limit -= e.step;
     if (terms > 1 && limit > e.step) limit -= e.step;

@@ -5,10 +5,10 @@
 #include "runtime/nn/cpu/kernels/kernels.h"
 #include "runtime/nn/exact.h"
 
-/* A finite fp32 number is m 2^(e - 150) with a mantissa m < 2^24 and an exponent field e, 0 read as
- * 1 without the leading bit: bin e takes m^2 as it is. Numbers are taken a piece at a time, of
- * which nearly all lie within a window below the greatest: kernels add their squares up in the
- * window's own units. What is below, or a piece near the end of the range, is added one by one. */
+/* A finite fp32 number is m 2^(e - 150), with a mantissa m < 2^24 and an exponent field e. Field 0
+ * counts as 1 without the leading bit. Bin e takes m^2. Numbers are added in pieces. Nearly all
+ * numbers of a piece lie in a window below the largest, and kernels add their squares in units of
+ * the window. Numbers below it, and pieces near the end of the range, are added one by one. */
 enum {
     EXPONENTS = 256,
     NOT_FINITE = EXPONENTS - 1,
@@ -17,7 +17,7 @@ enum {
     WORD_MASK = (1 << WORD_BITS) - 1
 };
 
-/* value 2^(24 word) of the units of bin e: 2^48 of them are one of bin e + 24. */
+/* Adds value 2^(24 word) in units of bin e. 2^48 of these units are one unit of bin e + 24. */
 static void add_to_words(uint64_t bins[WEFT_NORM_WORDS], int e, int word, uint64_t value)
 {
     for (; value > 0; word++, value >>= WORD_BITS) {
@@ -36,7 +36,7 @@ static void add_below(uint64_t bins[WEFT_NORM_WORDS], int64_t n, const float *x,
     }
 }
 
-/* Low words stay below 2^24 on one rank; a high word's 2^40 squares of 2^24 units fit too. */
+/* Keeps low words below 2^24 on each rank. A high word has room for 2^40 squares of 2^24 units. */
 static void carry(uint64_t bins[WEFT_NORM_WORDS])
 {
     for (int e = 0; e < EXPONENTS; e++) {
@@ -47,7 +47,7 @@ static void carry(uint64_t bins[WEFT_NORM_WORDS])
 
 void weft_norm_add(uint64_t bins[WEFT_NORM_WORDS], const float *x, int64_t n)
 {
-    /* The sums' highest words must have a bin too. */
+    /* The highest words of sums need a bin too. */
     enum { LAST_WINDOW = NOT_FINITE - 1 - WORD_BITS };
     const struct weft_kernels *kernels = weft_kernels_best();
     for (int64_t at = 0; at < n; at += PIECE) {

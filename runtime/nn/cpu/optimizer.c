@@ -54,7 +54,7 @@ static float decay_of(const struct weft_optimizer *optimizer, bool matrix)
     return matrix || !optimizer->exempt_vectors ? optimizer->decay : 0;
 }
 
-/* Elements [at, at + n) of an update's. */
+/* Elements [at, at + n) of an update. */
 static struct weft_update part_of(const struct weft_update *u, int64_t at, int64_t n)
 {
     return (struct weft_update){
@@ -74,7 +74,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Pieces of so many elements stay in the first cache, so that every stream passes memory once. */
+/* A piece stays in the first cache, so every array passes through memory once. */
 enum { PIECE = 2048 };
 
 void weft_lamb_moments(const struct weft_optimizer *optimizer, const struct weft_update *u)
@@ -95,7 +95,7 @@ void weft_lamb_moments(const struct weft_optimizer *optimizer, const struct weft
 void weft_lamb_add(const struct weft_optimizer *optimizer, bool matrix, const struct weft_update *u,
                    struct weft_lamb_bins *bins)
 {
-    enum { CHUNK = 8 * PIECE }; /* adding to bins has a price a call */
+    enum { CHUNK = 8 * PIECE }; /* large, because adding to bins has a cost for each call */
     struct weft_adamw adamw = optimizer->adamw;
     float steps[CHUNK];
     adamw.decay = decay_of(optimizer, matrix);

@@ -1,4 +1,4 @@
-/* A rank's part of the record of a step, which ranks add up. */
+/* A rank's part of a step's record. Ranks add their parts. */
 #include "runtime/nn/cpu/units.h"
 
 struct norm_argument {
@@ -7,7 +7,7 @@ struct norm_argument {
     void *bins, *bad;
 };
 
-/* Widened in pieces that the stack holds. */
+/* Adds squares of gradients, widened in pieces on the stack. */
 static void add_squares(const struct weft_nn_cpu *cpu, uint64_t *bins, enum weft_dtype dtype,
                         const void *gradient, int64_t n)
 {
@@ -24,7 +24,7 @@ static void add_squares(const struct weft_nn_cpu *cpu, uint64_t *bins, enum weft
     }
 }
 
-/* The bins of the highest exponent, which only infinities and NaNs have. */
+/* The bins of the highest exponent. Only infinities and NaNs use them. */
 static uint64_t sum_not_finite(const uint64_t *bins)
 {
     return bins[WEFT_NORM_WORDS - 2] | bins[WEFT_NORM_WORDS - 1];

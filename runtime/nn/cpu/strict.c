@@ -1,4 +1,4 @@
-/* The CPU's kernels, which reach the memory behind addresses that nobody can touch. */
+/* The CPU's kernels, with addresses that are inaccessible outside of work. */
 #include "runtime/device/strict.h"
 #include "runtime/nn/cpu/units.h"
 

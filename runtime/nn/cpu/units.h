@@ -1,12 +1,11 @@
-/* Work on units as tasks of the CPU: what the table of runtime/nn/backend.h names. Shared by the
- * files of the "cpu" back end alone. */
+/* Work on units as tasks of the CPU, for the table of runtime/nn/backend.h. Only files of the "cpu"
+ * back end include it. */
 #ifndef WEFT_RUNTIME_NN_CPU_UNITS_H
 #define WEFT_RUNTIME_NN_CPU_UNITS_H
 
 #include "runtime/nn/cpu/cpu.h"
 
-/* backend.c. A back end by these functions, for memory that lies `shift_bytes` behind
- * its addresses. */
+/* backend.c. Opens a back end with these functions. Memory is `shift_bytes` above its addresses. */
 enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t shift_bytes,
                                   const struct weft_nn_options *options, struct weft_nn **out,
                                   struct weft_error *err);
@@ -46,8 +45,8 @@ void weft_nn_cpu_record_loss(struct weft_nn *nn, struct weft_stream *stream, con
 /* look.c */
 void weft_nn_cpu_look(struct weft_nn *nn, struct weft_stream *stream,
                       const struct weft_nn_look *look);
-/* True when n numbers are finite, and with more than 1 term also so small that as many of them add
- * up to what is finite. */
+/* True if n numbers are finite. With more than 1 term they must also be so small that the sum of
+ * that many is finite. */
 bool weft_nn_cpu_adds_up(enum weft_dtype dtype, const void *numbers, int64_t n, int64_t terms);
 
 /* hash.c */
@@ -56,14 +55,14 @@ void weft_nn_cpu_add_hash(struct weft_nn *nn, struct weft_stream *stream,
 void weft_nn_cpu_mix_hash(struct weft_nn *nn, struct weft_stream *stream, const void *from,
                           int64_t bytes, void *word);
 
-/* Element `at` of what has `size` bytes an element. */
+/* Element `at` of an array with elements of `size` bytes. */
 static inline void *weft_nn_cpu_element(const struct weft_nn_cpu *cpu, const void *address,
                                         int64_t at, int64_t size)
 {
     return (char *)weft_nn_cpu_reach(cpu, address) + at * size;
 }
 
-/* The fp32 parameters of a piece: of the master where there is one. */
+/* The fp32 parameters of a piece: the master's if there is one. */
 static inline float *weft_nn_cpu_values(const struct weft_nn_cpu *cpu,
                                         const struct weft_nn_unit *unit,
                                         const struct weft_nn_piece *piece)

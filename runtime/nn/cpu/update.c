@@ -1,7 +1,6 @@
-/* The optimizer's step of a unit. LAMB scales the step of a tensor by lengths of all of it, of
- * which a rank has slices. So its update has two parts, and between them ranks add up what each has
- * counted: every element on the one rank that owns its slice, whatever the policy, as in the norm
- * for clipping. */
+/* The optimizer's step of a unit. LAMB scales a tensor's step by norms of the whole tensor, and a
+ * rank has only slices of it. So its update has two parts, and between them ranks add their counts.
+ * The owner of a slice counts each element once, under any policy, as in the norm for clipping. */
 #include <stdatomic.h>
 
 #include "runtime/nn/cpu/units.h"
@@ -39,7 +38,7 @@ static float *state_of(const struct weft_nn_cpu *cpu, const void *state,
     return state == NULL ? NULL : weft_nn_cpu_element(cpu, state, piece->state_at, sizeof(float));
 }
 
-/* What an update of a piece works on. */
+/* The arrays for the update of a piece. */
 static struct weft_update update_of(const struct weft_nn_cpu *cpu, const struct weft_nn_unit *unit,
                                     const struct weft_nn_piece *piece)
 {

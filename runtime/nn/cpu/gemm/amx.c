@@ -1,16 +1,17 @@
-/* Products on the tile registers of AMX, which multiply bf16 and sum in fp32, 32 x 32 elements of c
- * at a time. Sums go along k in passes of at most 1024 (bf16) or 512 (f32), of lengths that depend
- * on k alone, and the passes' sums are added in their order; so an element's bits depend on its
- * row, its column and alpha alone, whatever the blocking and the number of threads. Denormals count
- * as 0 and are no results, as the instruction has it.
+/* Products on AMX's tile registers, which multiply bf16 and sum in fp32, 32 x 32 elements of c at a
+ * time. Sums along k run in passes of at most 1024 (bf16) or 512 (f32). The length of a pass
+ * depends on k alone, and passes are added in order. So an element's bits depend only on its row,
+ * its column and alpha, for any blocking and number of threads. Denormal operands and results are
+ * 0, as in the instruction.
  *
- * f32 is split into three parts of bf16, x = x1 + x2 + x3 with nothing lost, and six of the nine
- * products of parts are summed: what is left out is about 2^-24 of |a||b| at most, of both signs.
- * Errors are those of the sum, and below those of an f32 library (tests/runtime/nn/cpu/gemm/amx.c
- * compares both with sums in fp64). At the ends of the range it is not f32: a number of at least
- * 2^128 - 2^119 counts as infinite, an infinite operand may give NaN for infinity, a number below
- * 2^-103 loses what it has below 2^-126, and each of the six products that is below that counts as
- * 0. */
+ * f32 is split into three bf16 parts without loss, x = x1 + x2 + x3. Six of the nine products of
+ * parts are summed. The others are at most about 2^-24 of |a||b|, of either sign. Errors are those
+ * of the sum, and smaller than those of an f32 library. tests/runtime/nn/cpu/gemm/amx.c compares
+ * both with sums in fp64.
+ *
+ * The ends of the range differ from f32. A number of at least 2^128 - 2^119 counts as infinite. An
+ * infinite operand may give NaN for infinity. A number below 2^-103 loses its bits below 2^-126,
+ * and each of the six products below that counts as 0. */
 #define _GNU_SOURCE /* syscall */
 #include <immintrin.h>
 #include <stdlib.h>
@@ -22,18 +23,17 @@
 #include "runtime/nn/cpu/gemm/multiplier.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
 
-/* A step along k of 32 adds to a part of c, 32 x 32 in fp32, two tiles of a times two of b; of f32
- * operands six times, for as many pairs of their parts.
+/* A step covers 32 of k. It adds to a part of c, 32 x 32 in fp32: two tiles of a times two tiles of
+ * b. With f32 operands it does so six times, for six pairs of parts.
  *
- * One operand is resident: up to RESIDENT elements of it lie packed in the second cache while the
- * other streams by, in groups of panels. Where k is longer than a pass, sums of streamed panels
- * wait in memory for the next one. The first cache holds as much of the streamed panel as `near`
- * says, which the inner loop comes back to.
+ * One operand is resident: up to RESIDENT elements of it lie packed in the second cache. The other
+ * one is streamed, in groups of panels. If k is longer than a pass, sums of streamed panels wait in
+ * memory for the next pass. The first cache holds `near` of the streamed panel, which the inner
+ * loop reuses.
  *
- * Tiles multiply by themselves for hundreds of cycles. Meanwhile the rest of the core does chores
- * (amx_chores.h): it packs the next group and brings sums that are complete to c.
- *
- * A triangle is made of the panels and steps that have a part in it; it is never resident. */
+ * Tiles multiply for hundreds of cycles. Meanwhile the core does chores (amx_chores.h): it packs
+ * the next group and moves complete sums to c. A triangle skips empty panels and steps, and is
+ * never resident. */
 enum {
     SIDE = WEFT_AMX_SIDE,
     STEP = WEFT_AMX_STEP,
@@ -45,22 +45,22 @@ enum {
     SUMS = 768 * PART
 };
 
-/* The longest pass along k and the stretch of it that stays near. In f32 a step is three times as
- * large but six times as much work, so that both panels can stream from the second cache. */
+/* The longest pass along k, and the part of it that stays near. In f32 a step has three times the
+ * bytes but six times the work, so both panels can stream from the second cache. */
 struct lengths {
     int64_t pass, near;
 };
 static const struct lengths lengths_bf16 = {1024, 512}, lengths_f32 = {512, 512};
 
 struct workspace {
-    uint16_t resident[RESIDENT], streamed[2][STREAMED]; /* a group, and the next */
+    uint16_t resident[RESIDENT], streamed[2][STREAMED]; /* the current group, and the next */
     float sums[SUMS];                                   /* parts of c, [streamed, resident panel] */
-    float current[MOST_RESIDENT / SIDE * PART]; /* those of a later pass, to be added to them */
+    float current[MOST_RESIDENT / SIDE * PART];         /* of a later pass, to be added to `sums` */
 };
 
 struct amx {
     int32_t threads;
-    struct workspace *workspaces; /* one a thread */
+    struct workspace *workspaces; /* [threads] */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -73,15 +73,15 @@ static int64_t round_up(int64_t x, int64_t unit)
     return (x + unit - 1) / unit * unit;
 }
 
-/* The layout that _tile_loadconfig reads. */
+/* The layout of _tile_loadconfig's operand. */
 struct tile_config {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
     uint8_t rows[16];
 };
 
-/* Constant, because gcc's _tile_loadconfig says of the first 8 bytes alone that it reads them, and
- * stores to the others would be left out. */
+/* Must be constant. gcc assumes that _tile_loadconfig reads only the first 8 bytes, so it would
+ * drop stores to the others. */
 static const struct tile_config eight_tiles = {.palette = 1,
                                                .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
                                                .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
@@ -111,8 +111,8 @@ static inline void store_sums(float *sums)
     _tile_stored(3, sums + 16 * SIDE + 16, SUMS_STRIDE);
 }
 
-/* sums [32, 32] = or += panels a and b, over `steps` of k. What chores bring may lie in the same
- * place: they are through before it is written. */
+/* sums [32, 32] = or += panels a and b, over `steps` of k. Pending chores may read the same place,
+ * and end before it is written. */
 static void multiply_bf16(const uint16_t *a, const uint16_t *b, int64_t steps, bool add,
                           float *sums, struct weft_amx_chores *chores)
 {
@@ -133,7 +133,7 @@ static void multiply_bf16(const uint16_t *a, const uint16_t *b, int64_t steps, b
     store_sums(sums);
 }
 
-/* Tiles 4 and 5 are a part of a, 6 and 7 one of b. */
+/* Tiles 4 and 5 hold a part of a, tiles 6 and 7 a part of b. */
 static inline void load_a(const uint16_t *part)
 {
     _tile_loadd(4, part, 64);
@@ -154,8 +154,8 @@ static inline void add_products(void)
     _tile_dpbf16ps(3, 5, 7);
 }
 
-/* The same of panels in three parts: what is not below 2^-24 of the whole, the small before the
- * large, one operand's part changing at a time. Chores come in small portions: the core looks some
+/* The same for panels in three parts: all products above 2^-24 of the whole, small before large,
+ * changing one operand's part at a time. Chores come in small portions. The core looks some
  * hundreds of instructions ahead, and must find tiles to multiply among them. */
 static void multiply_f32(const uint16_t *a, const uint16_t *b, int64_t steps, bool add, float *sums,
                          struct weft_amx_chores *chores)
@@ -187,12 +187,12 @@ static void multiply_f32(const uint16_t *a, const uint16_t *b, int64_t steps, bo
     store_sums(sums);
 }
 
-/* What of a product a share works on. */
+/* The part of a product that a share computes. */
 struct span {
     const struct weft_product *product;
     const struct weft_amx_operand *resident, *streamed;
-    int64_t r, r_end, s, s_end; /* resident and streamed rows or columns */
-    int64_t k, depth;           /* a pass */
+    int64_t r, r_end, s, s_end; /* resident, and streamed rows or columns */
+    int64_t k, depth;           /* of a pass */
 };
 
 static int64_t panels_of(int64_t rows)
@@ -205,7 +205,8 @@ static const struct lengths *lengths_of(const struct weft_product *p)
     return p->dtype == WEFT_F32 ? &lengths_f32 : &lengths_bf16;
 }
 
-/* How much of k the streamed panel at s has a part in, up to `end`. */
+/* The range of k in which the streamed panel at s is not empty: returns its begin, writes its
+ * end. */
 static int64_t first_of_k(const struct span *at, int64_t s, int64_t *end)
 {
     const struct weft_product *p = at->product;
@@ -216,7 +217,7 @@ static int64_t first_of_k(const struct span *at, int64_t s, int64_t *end)
     return 0;
 }
 
-/* The resident panels that the streamed one at s meets. */
+/* Number of resident panels that the streamed panel at s meets. */
 static int64_t panels_met(const struct span *at, int64_t s)
 {
     int64_t end = at->r_end;
@@ -225,7 +226,7 @@ static int64_t panels_met(const struct span *at, int64_t s)
     return end > at->r ? panels_of(end - at->r) : 0;
 }
 
-/* The streamed panel at s, packed, times all resident ones, added to their sums. */
+/* Multiplies the packed streamed panel at s by all resident ones, and adds to their sums. */
 static void multiply_panels(struct workspace *w, const struct span *at, int64_t s,
                             const uint16_t *packed, float *sums, struct weft_amx_chores *chores)
 {
@@ -257,7 +258,7 @@ static void multiply_panels(struct workspace *w, const struct span *at, int64_t 
     }
 }
 
-/* Packs the group of streamed panels that begins at s, beside the products of the one before. */
+/* Begins to pack the group of streamed panels at s, during the products of the group before. */
 static void begin_group(struct weft_amx_chores *chores, const struct span *at, int64_t s,
                         int64_t group, uint16_t *panels)
 {
@@ -272,7 +273,7 @@ static void begin_group(struct weft_amx_chores *chores, const struct span *at, i
     chores->units = (weft_amx_pack_units(&chores->packing) + products - 1) / products;
 }
 
-/* A pass of resident rows or columns and streamed ones. */
+/* Runs one pass over resident and streamed rows or columns. */
 static void run_pass(struct workspace *w, const struct span *at)
 {
     const int64_t panel = weft_amx_panel_elements(at->product->dtype, at->depth);
@@ -296,20 +297,20 @@ static void run_pass(struct workspace *w, const struct span *at)
     weft_amx_bring(&chores, SIDE);
 }
 
-/* How much of k a pass takes: all of about the same length. */
+/* Length of a pass along k. All passes have about the same length. */
 static int64_t pass_of(const struct weft_product *p)
 {
     const int64_t passes = (p->k + lengths_of(p)->pass - 1) / lengths_of(p)->pass;
     return passes == 1 ? p->k : round_up((p->k + passes - 1) / passes, STEP);
 }
 
-/* How many rows or columns of an operand can be resident. */
+/* Rows or columns of an operand that can be resident. */
 static int64_t room(const struct weft_product *p)
 {
     return least(RESIDENT / weft_amx_panel_elements(p->dtype, pass_of(p)) * SIDE, MOST_RESIDENT);
 }
 
-/* Streamed rows or columns [begin, end) with everything that is resident, part after part. */
+/* Multiplies streamed rows or columns [begin, end) by all resident ones, part after part. */
 static void run_share(struct workspace *w, const struct weft_product *p,
                       const struct weft_amx_operand *resident,
                       const struct weft_amx_operand *streamed, int64_t begin, int64_t end)
@@ -332,8 +333,9 @@ static void run_share(struct workspace *w, const struct weft_product *p,
     _tile_release();
 }
 
-/* The one that can lie there as a whole, so that the other passes by once; or else the one that is
- * dearer to pack: rows of a that lie along k, and pairs of b that do not, are only copied. */
+/* True if a is resident. An operand that fits as a whole is preferred, because the other one then
+ * streams once. Otherwise it is the operand that costs more to pack: rows of a along k and pairs of
+ * b across k are only copied. */
 static bool a_is_resident(const struct weft_product *p)
 {
     const bool a_fits = p->m <= room(p), b_fits = p->n <= room(p);
@@ -343,15 +345,15 @@ static bool a_is_resident(const struct weft_product *p)
     return a_dear != b_dear ? a_dear : p->m < p->n;
 }
 
-/* Whether a product of f32 has enough to do that splitting its operands pays: by its sizes alone,
- * so that who multiplies does not depend on the run. */
+/* True if a product of f32 is large enough to repay splitting its operands. It depends on sizes
+ * alone, so all runs choose the same multiplier. */
 static bool pays(const struct weft_product *p)
 {
     return p->m >= SIDE && p->n >= SIDE && p->k >= STEP;
 }
 
-/* Rows of c are finished in their order, and their sums are those of one thread, where no other
- * thread has rows of the same columns. */
+/* Rows of c are finished in order. Column sums equal those of one thread if no other thread has
+ * rows of the same columns; otherwise they are summed afterwards. */
 static void run_on_tiles(struct amx *amx, const struct weft_product *product)
 {
     const bool a_resident = a_is_resident(product);
@@ -389,7 +391,7 @@ static void run_on_tiles(struct amx *amx, const struct weft_product *product)
             product->m, product->n, product->c, product->finish.column_sums);
 }
 
-/* Linux lends the registers, 8 KiB of every thread's state, to processes that ask. */
+/* True if the CPU has tiles and Linux grants them: they add 8 KiB to each thread's state. */
 static bool have_tiles(void)
 {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };

@@ -1,6 +1,6 @@
-/* Chores are what the rest of the core does while tiles multiply, a little after each step: panels
- * are packed, and the sums of a part of c go to those of the passes before, to c, or both. On the
- * way to c a product is finished, so that what it becomes passes by memory once. */
+/* Chores are work that the core does while tiles multiply, a little after each step. It packs
+ * panels, and adds a part's sums to earlier passes, moves them to c, or both. The product is
+ * finished on the way to c, so c passes through memory once. */
 #ifndef WEFT_RUNTIME_NN_CPU_GEMM_AMX_CHORES_H
 #define WEFT_RUNTIME_NN_CPU_GEMM_AMX_CHORES_H
 
@@ -13,14 +13,14 @@ _Static_assert((int)WEFT_AMX_SIDE == (int)WEFT_FINISH_MOST, "a row of a part is 
 struct weft_amx_chores {
     const struct weft_product *product;
     struct weft_amx_packing packing;
-    int64_t units; /* of packing in a portion */
+    int64_t units; /* of packing, in a portion */
     const float *sums;
-    float *before; /* NULL: this is the first pass */
-    bool complete; /* the last pass: c is next */
-    bool finished; /* there is more to c than alpha and what it held */
-    int64_t m, n;  /* where in c: rows from m, columns from n */
+    float *before; /* NULL in the first pass */
+    bool complete; /* last pass: sums go to c */
+    bool finished; /* c needs more than alpha and accumulation */
+    int64_t m, n;  /* place in c: rows from m, columns from n */
     int64_t row, rows;
-    int64_t ahead, ahead_rows; /* in c: rows to fetch for the part that tiles are multiplying */
+    int64_t ahead, ahead_rows; /* rows of c to prefetch, for the part being multiplied */
 };
 
 WEFT_ALWAYS_INLINE void weft_amx_bring_row(const struct weft_amx_chores *c, bool f32, int64_t n,
@@ -83,7 +83,8 @@ WEFT_ALWAYS_INLINE void weft_amx_fetch(const void *x, int64_t at, int64_t size, 
     }
 }
 
-/* A part's rows are a line or two from each of many pages, which the core does not guess. */
+/* Prefetches rows of a part: a line or two from each of many pages, which the hardware does not
+ * predict. */
 static inline void weft_amx_fetch_rows(struct weft_amx_chores *c, int64_t count)
 {
     const struct weft_product *p = c->product;
@@ -96,7 +97,7 @@ static inline void weft_amx_fetch_rows(struct weft_amx_chores *c, int64_t count)
     }
 }
 
-/* The next rows of the part under way. */
+/* Moves the next rows of the current part. */
 static inline void weft_amx_bring(struct weft_amx_chores *c, int64_t count)
 {
     if (c->ahead_rows > 0) weft_amx_fetch_rows(c, count);
@@ -108,7 +109,7 @@ static inline void weft_amx_pack(struct weft_amx_chores *c)
     if (!c->packing.done) weft_amx_pack_some(&c->packing, c->units);
 }
 
-/* Tiles begin to multiply for the part of c at row m, column n, for the last time. */
+/* Announces the last multiplication for the part of c at row m, column n. */
 static inline void weft_amx_announce(struct weft_amx_chores *c, int64_t m, int64_t n)
 {
     const int64_t rows = c->product->m - m;
@@ -116,7 +117,7 @@ static inline void weft_amx_announce(struct weft_amx_chores *c, int64_t m, int64
     c->ahead_rows = rows < WEFT_AMX_SIDE ? rows : WEFT_AMX_SIDE;
 }
 
-/* A pass has summed the part of c at row m, column n. */
+/* Begins to move the part of c at row m, column n, after a pass has summed it. */
 static inline void weft_amx_begin_part(struct weft_amx_chores *c, const float *sums, float *before,
                                        bool complete, int64_t m, int64_t n)
 {

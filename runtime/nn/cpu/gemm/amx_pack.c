@@ -7,11 +7,11 @@
 
 enum { SIDE = WEFT_AMX_SIDE, STEP = WEFT_AMX_STEP, TILE = WEFT_AMX_TILE };
 
-/* A tile is packed from two blocks as they are stored, of 16 x 16 pairs of bf16 or numbers of f32,
- * each first turned where the tile has columns as rows; then four rows of it at a time. */
+/* A tile is packed from two stored blocks of 16 x 16 pairs of bf16, or numbers of f32. Blocks are
+ * first transposed if the tile's rows are stored columns. Then four rows are packed at a time. */
 enum { BLOCK = 16, ROWS = 4, ROW_UNITS = BLOCK / ROWS };
 
-/* The first n of 16 or 32 lanes. */
+/* Mask of the first n of 16 or 32 lanes. */
 WEFT_ALWAYS_INLINE __mmask16 lanes_16(int64_t n)
 {
     return (__mmask16)(n >= 16 ? 0xffff : n > 0 ? (1u << n) - 1 : 0);
@@ -22,8 +22,7 @@ WEFT_ALWAYS_INLINE __mmask32 lanes_32(int64_t n)
     return (__mmask32)(n >= 32 ? 0xffffffff : n > 0 ? (1u << n) - 1 : 0);
 }
 
-/* Pairs of neighbours along k, of row `i` of a tile that is not turned, or of a block to turn. What
- * is not there is 0. */
+/* Pairs along k: row `i` of a tile, or of a block to transpose. Missing elements are 0. */
 WEFT_ALWAYS_INLINE __m512i bf16_pairs(const uint16_t *from, int64_t stride, bool along,
                                       int64_t sides, int64_t steps, int i)
 {
@@ -36,7 +35,7 @@ WEFT_ALWAYS_INLINE __m512i bf16_pairs(const uint16_t *from, int64_t stride, bool
                            _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
 }
 
-/* Row `i` of block 0 or 1, whose pairs are 16 of k apart. */
+/* Row `i` of block 0 or 1. A pair's two numbers are 16 of k apart. */
 WEFT_ALWAYS_INLINE __m512 f32_row(const float *from, int64_t stride, bool along, int64_t sides,
                                   int64_t steps, int block, int i)
 {
@@ -48,15 +47,16 @@ WEFT_ALWAYS_INLINE __m512 f32_row(const float *from, int64_t stride, bool along,
     return _mm512_maskz_loadu_ps(k < steps ? lanes_16(sides) : 0, from + k * stride);
 }
 
-/* To 8 bits, ties away from 0. What rounds beyond the greatest bf16 becomes infinite. */
+/* Rounds to 8 bits, ties away from 0. Numbers that round above the largest bf16 become infinite. */
 WEFT_ALWAYS_INLINE __m512i round_to_bf16(__m512 x)
 {
     const __m512i bits = _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
     return _mm512_and_si512(bits, _mm512_set1_epi32((int)0xffff0000));
 }
 
-/* 16 numbers as 16 high, middle and low parts, each the upper half of a double word. A remainder is
- * exact: it has 16 bits, then 8. The low part of what is not finite is NaN. */
+/* Splits 16 numbers into high, middle and low parts, each the upper half of a double word.
+ * Remainders are exact, of 16 and then 8 bits. The low part is NaN for numbers that are not
+ * finite. */
 WEFT_ALWAYS_INLINE void split(__m512 x, __m512i part[3])
 {
     part[0] = round_to_bf16(x);
@@ -76,7 +76,7 @@ WEFT_ALWAYS_INLINE void store_split(__m512 one, __m512 other, uint16_t *row)
     }
 }
 
-/* A unit of a tile, of which `sides` rows or columns and `steps` of k are there. */
+/* Packs a unit of a tile with `sides` present rows or columns and `steps` present of k. */
 WEFT_ALWAYS_INLINE void pack_bf16(struct weft_amx_packing *p, bool along, bool turned,
                                   int64_t sides, int64_t steps, const uint16_t *from, int unit,
                                   uint16_t *tile)
@@ -142,7 +142,7 @@ static int64_t padded_end(const struct weft_amx_packing *p)
     return p->at + (p->end - p->at + SIDE - 1) / SIDE * SIDE;
 }
 
-/* Whether the next tile has a part in the triangle. */
+/* True if the next tile is not empty in the triangle. */
 static bool is_there(const struct weft_amx_packing *p)
 {
     const struct weft_product *triangle = p->operand->triangle;
@@ -151,8 +151,8 @@ static bool is_there(const struct weft_amx_packing *p)
     return p->i < (weft_product_row_end(triangle, p->k) + SIDE - 1) / SIDE * SIDE;
 }
 
-/* What is stored by k is walked along its rows, all panels at once: a panel alone would take a line
- * from each of many pages. */
+/* Operands stored by k are walked along rows, all panels at once. A single panel would touch a line
+ * in each of many pages. */
 static void advance(struct weft_amx_packing *p)
 {
     if (p->operand->along) {
@@ -178,8 +178,8 @@ static void next_tile(struct weft_amx_packing *p)
     } while (!p->done && !is_there(p));
 }
 
-/* A unit's share of the lines of what is packed after this tile: those of 16 rows or of 32, which
- * lie too far apart for the core to guess. */
+/* Prefetches a unit's share of the lines that are packed after this tile. The lines of 16 or 32
+ * rows are too far apart for the hardware to predict. */
 WEFT_ALWAYS_INLINE void fetch(const struct weft_amx_packing *p, bool f32, bool along)
 {
     const int64_t size = f32 ? sizeof(float) : sizeof(uint16_t), stride = p->operand->stride * size;
@@ -198,7 +198,7 @@ WEFT_ALWAYS_INLINE void fetch(const struct weft_amx_packing *p, bool f32, bool a
     }
 }
 
-/* Constants in its calls, and whole tiles apart, make a straight line of instructions. */
+/* Callers pass constants, and whole tiles are a separate case, so the code has no branches. */
 WEFT_ALWAYS_INLINE void pack_unit(struct weft_amx_packing *p, bool f32, bool along, bool turned)
 {
     const enum weft_dtype dtype = f32 ? WEFT_F32 : WEFT_BF16;

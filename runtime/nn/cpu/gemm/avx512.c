@@ -1,7 +1,7 @@
-/* Products of f32 by AVX-512: as exact as a library's, and finished on their way to c. Sums go
- * along k in passes of at most 384, of lengths that depend on k alone, and the passes' sums are
- * added to c in their order; so an element's bits depend on its row, its column, alpha and what is
- * added alone, whatever the blocking and the number of threads. */
+/* Products of f32 by AVX-512, as exact as a library's and finished on their way to c. Sums along k
+ * run in passes of at most 384. The length of a pass depends on k alone, and passes are added to c
+ * in order. So an element's bits depend only on its row, its column, alpha and the added terms, for
+ * any blocking and number of threads. */
 #define _DEFAULT_SOURCE /* madvise */
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "runtime/nn/cpu/gemm/multiplier.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
 
-/* A block of b lies packed in the second cache, as deep as a pass along k, and rows of a go by: 12
- * at a time meet all of its panels. Between passes sums wait in c. */
+/* A block of b, as deep as a pass, lies packed in the second cache. Rows of a stream past it: 12 at
+ * a time meet all of its panels. Between passes sums wait in c. */
 enum {
     LARGE_PAGE = 2 << 20,
     ROWS = WEFT_AVX512_ROWS,
@@ -34,10 +34,10 @@ struct workspace {
 
 struct avx512 {
     int32_t threads;
-    struct workspace *workspaces; /* one a thread */
+    struct workspace *workspaces; /* [threads] */
 };
 
-/* What of a product a thread works on: rows and columns of c, and of those a block. */
+/* The part of a product that a thread computes: rows and columns of c, and the current block. */
 struct span {
     const struct weft_product *product;
     int64_t m, m_end, n, n_end, n_begin, n_last;
@@ -56,7 +56,7 @@ static int64_t parts_of(int64_t x, int64_t unit)
 }
 
 /* Columns of a that are packed next: those of the next group, or the first of the next pass. NULL
- * where there are none. */
+ * if there are none. */
 static const float *next_columns(const struct span *s, int64_t m)
 {
     const struct weft_product *p = s->product;
@@ -70,10 +70,10 @@ static const float *next_columns(const struct span *s, int64_t m)
                                   : NULL;
 }
 
-/* What of a is fetched beside tile i of a panel of a group, a line at a time: as rows are stored,
- * by m or by k, they lie too far apart for the core to guess. Rows by m are those of the next
- * panel. Those by k are a whole group, which stays in the second cache with the block of b if it
- * comes late: beside the last tiles. */
+/* Sets the lines of a to prefetch during tile i of a panel of a group. Stored rows, by m or by k,
+ * are too far apart for the hardware to predict. Rows by m are the next panel's. Rows by k are a
+ * whole group's. The group shares the second cache with the block of b if it comes late, so it
+ * comes with the last tiles. */
 static void fetch_beside(const struct span *s, int64_t m, int64_t panel, int64_t panels, int64_t i,
                          struct weft_avx512_tile *t)
 {
@@ -99,7 +99,7 @@ static void fetch_beside(const struct span *s, int64_t m, int64_t panel, int64_t
     }
 }
 
-/* The tiles of at most a group of rows. */
+/* Multiplies the tiles of at most a group of rows. */
 static void multiply_group(const float *a, const struct workspace *w, const struct span *s,
                            int64_t m)
 {
@@ -125,14 +125,14 @@ static void multiply_group(const float *a, const struct workspace *w, const stru
     }
 }
 
-/* How much of k a pass takes: all of about the same length. */
+/* Length of a pass along k. All passes have about the same length. */
 static int64_t pass_of(int64_t k)
 {
     const int64_t passes = parts_of(k, PASS);
     return passes == 1 ? k : parts_of(parts_of(k, passes), VECTOR) * VECTOR;
 }
 
-/* Rows [m, m_end) and columns [n, n_end) of c. */
+/* Computes rows [m, m_end) and columns [n, n_end) of c. */
 static void run_share(struct workspace *w, const struct weft_product *p, int64_t m, int64_t m_end,
                       int64_t n, int64_t n_end)
 {
@@ -156,8 +156,8 @@ static void run_share(struct workspace *w, const struct weft_product *p, int64_t
     }
 }
 
-/* Whether a product of f32 is no triangle and has enough to do that packing b pays: by its sizes
- * alone, so that who multiplies does not depend on the run. */
+/* True if a product of f32 is not a triangle and is large enough to repay packing b. It depends on
+ * sizes alone, so all runs choose the same multiplier. */
 static bool pays(const void *state, const struct weft_product *p)
 {
     (void)state;
@@ -165,8 +165,8 @@ static bool pays(const void *state, const struct weft_product *p)
            p->n >= LEAST_COLUMNS && p->k >= LEAST_DEPTH;
 }
 
-/* Threads share rows of c, or columns where there are more of them or where their sums are wanted:
- * these are then those of one thread, in the order of rows. */
+/* Threads share rows of c. They share columns if there are more of them, or if column sums are
+ * wanted: these then equal those of one thread, in row order. */
 static void run_product(struct avx512 *avx512, const struct weft_product *product)
 {
     const int32_t threads = avx512->threads;
@@ -227,7 +227,7 @@ static enum weft_status open_avx512(int32_t threads, enum weft_dtype dtype, void
         close_avx512(avx512);
         return weft_fail_memory(err, "products by AVX-512");
     }
-    /* What is refused stays as it is. */
+    /* If the system refuses, small pages stay. */
     madvise(avx512->workspaces, bytes, MADV_HUGEPAGE);
     *out = avx512;
     return WEFT_OK;

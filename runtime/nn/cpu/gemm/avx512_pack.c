@@ -13,13 +13,14 @@ enum {
     AHEAD = 4, /* rows of b */
 };
 
-/* The first n of 16 lanes. */
+/* Mask of the first n of 16 lanes. */
 WEFT_ALWAYS_INLINE __mmask16 lanes(int64_t n)
 {
     return (__mmask16)(n >= VECTOR ? 0xffff : n > 0 ? (1u << n) - 1 : 0);
 }
 
-/* Rows of b are those of panels. The core guesses no further than a page. */
+/* Rows of b are rows of panels. The prefetch covers the rows in other pages, which the hardware
+ * does not predict. */
 static void copy_b(const float *from, int64_t stride, int64_t columns, int64_t depth, float *panels)
 {
     for (int64_t k = 0; k < depth; k++, from += stride, panels += COLUMNS) {
@@ -39,8 +40,8 @@ static void copy_b(const float *from, int64_t stride, int64_t columns, int64_t d
     }
 }
 
-/* Rows of b become columns of panels. Rows lie too far apart for the core to guess the next ones.
- */
+/* Rows of b become columns of panels. The prefetch covers the next rows, which are too far apart
+ * for the hardware to predict. */
 static void turn_b(const float *from, int64_t stride, int64_t columns, int64_t depth, float *panels)
 {
     const int64_t padded = (columns + COLUMNS - 1) / COLUMNS * COLUMNS;
@@ -73,7 +74,8 @@ void weft_avx512_pack_b(const struct weft_product *p, int64_t n, int64_t columns
     }
 }
 
-/* Four columns of 12 are three vectors: what a vector lacks is the beginning of the next column. */
+/* Packs four columns of 12 into three vectors. Each vector is completed by the begin of the next
+ * column. */
 WEFT_ALWAYS_INLINE void pack_four(const float *from, int64_t stride, __mmask16 there, float *to)
 {
     const __m512i first = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 16, 17, 18, 19),
@@ -90,7 +92,7 @@ WEFT_ALWAYS_INLINE void pack_four(const float *from, int64_t stride, __mmask16 t
     _mm512_store_ps(to + 2 * VECTOR, _mm512_permutex2var_ps(c, third, d));
 }
 
-/* All panels of a group at once, whose lines are the same. */
+/* Packs all panels of a group at once, because they share lines of memory. */
 static void pack_columns(const float *from, int64_t stride, int64_t rows, int64_t depth,
                          float *panels)
 {

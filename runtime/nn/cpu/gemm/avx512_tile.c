@@ -9,12 +9,12 @@ enum {
     ROWS = WEFT_AVX512_ROWS,
     COLUMNS = WEFT_AVX512_COLUMNS,
     VECTOR = WEFT_AVX512_VECTOR,
-    AT_ONCE = 4, /* of k */
+    AT_ONCE = 4, /* steps of k */
 };
 _Static_assert((int)COLUMNS == (int)WEFT_FINISH_MOST, "a row of a tile is finished at once");
 
-/* Rows 0, 3, 6 and 9 of a, from where an instruction reaches two more by multiples of the stride;
- * or a panel, of which the first alone is used. */
+/* Rows 0, 3, 6 and 9 of a; an instruction reaches two more rows from each by multiples of the
+ * stride. For a panel only the first one is used. */
 struct rows {
     const float *at[ROWS / 3];
     int64_t stride;
@@ -71,7 +71,7 @@ WEFT_ALWAYS_INLINE void fetch(const void *x, int64_t at, bool to_write)
     }
 }
 
-/* A row of c and of what finishes it, and a row's share of what comes next. */
+/* Prefetches a row of c and of its finish, and a row's share of the next lines. */
 WEFT_ALWAYS_INLINE void fetch_row(const struct weft_avx512_tile *t, int64_t row, int64_t at)
 {
     const struct weft_product_finish *f = &t->product->finish;
@@ -87,7 +87,7 @@ WEFT_ALWAYS_INLINE void fetch_row(const struct weft_avx512_tile *t, int64_t row,
     }
 }
 
-/* Along k in as many parts as a tile has rows, a row's lines being fetched before each. */
+/* Sums along k in as many parts as a tile has rows, and prefetches one row's lines before each. */
 WEFT_ALWAYS_INLINE void sum_tile(int rows, const struct weft_avx512_tile *t, bool packed,
                                  __m512 sums[ROWS][2])
 {
@@ -106,7 +106,7 @@ WEFT_ALWAYS_INLINE void sum_tile(int rows, const struct weft_avx512_tile *t, boo
     }
 }
 
-/* Sums that go to a whole tile of c as they are. Nearly always alpha is 1, and a multiplication
+/* Stores sums to a whole tile of c without a finish. alpha is nearly always 1, and a multiplication
  * would take as long as a multiply-add. */
 WEFT_ALWAYS_INLINE void store_tile(int rows, const struct weft_avx512_tile *t, __m512 sums[ROWS][2])
 {
@@ -151,12 +151,12 @@ WEFT_ALWAYS_INLINE void finish_row(const struct weft_avx512_tile *t, int64_t n, 
     }
 }
 
-/* Steps of finishing, in their order. */
+/* Steps of the finish, in order. */
 struct steps {
     bool add, bias, residual, slope, gelu, sums;
 };
 
-/* 16 columns of a row, whose sums are `row`. */
+/* Finishes 16 columns of a row with the sums `row`. */
 WEFT_ALWAYS_INLINE __m512 finish_vector(const struct weft_product *p, struct steps steps,
                                         __m512 row, int64_t column, int64_t at)
 {
@@ -178,7 +178,7 @@ WEFT_ALWAYS_INLINE __m512 finish_vector(const struct weft_product *p, struct ste
     return row;
 }
 
-/* Whole rows of a tile, with the bits of weft_finish_row. */
+/* Finishes whole rows of a tile, with the bits of weft_finish_row. */
 WEFT_ALWAYS_INLINE void finish_rows(const struct weft_avx512_tile *t, struct steps steps, int rows,
                                     float sums[ROWS][COLUMNS])
 {
@@ -202,7 +202,7 @@ WEFT_ALWAYS_INLINE void finish_rows(const struct weft_avx512_tile *t, struct ste
     _mm512_storeu_ps(columns + VECTOR, right);
 }
 
-/* Whether the steps are those of a layer, and if so takes them: constants make loops without
+/* If the steps are those of a layer, does them and returns true. Constant steps give loops without
  * conditions. */
 static bool finish_whole(const struct weft_avx512_tile *t, int rows, float sums[ROWS][COLUMNS])
 {
@@ -227,7 +227,7 @@ static bool finish_whole(const struct weft_avx512_tile *t, int rows, float sums[
     return true;
 }
 
-/* The others, by way of memory that is near. */
+/* Finishes any other tile, through a near buffer. */
 static void finish_tile(const struct weft_avx512_tile *t, int rows, float sums[ROWS][COLUMNS],
                         bool finished)
 {
@@ -262,7 +262,7 @@ WEFT_ALWAYS_INLINE void multiply(int rows, const struct weft_avx512_tile *t, boo
     finish_tile(t, rows, near, finished);
 }
 
-/* Constants in its calls keep sums in registers; the last rows of c are as many as there are. */
+/* Constant row counts keep sums in registers. The last tile has the remaining rows of c. */
 WEFT_ALWAYS_INLINE void multiply_rows(int64_t rows, const struct weft_avx512_tile *t, bool packed)
 {
     switch (rows) {

@@ -1,7 +1,7 @@
-/* A tile of c is 12 rows by 32 columns: 24 registers of AVX-512 that sum along k, beside two for a
- * row of b and one for an element of a. With every element of a it takes one load and two
- * multiply-adds, so that loads are half of what the core can do meanwhile, and panels may stream
- * from the second cache. */
+/* A tile of c is 12 rows by 32 columns: 24 registers of AVX-512 that sum along k. Two more
+ * registers hold a row of b, and one an element of a. Each element of a costs one load and two
+ * multiply-adds. So loads are half of the core's capacity, and panels may stream from the second
+ * cache. */
 #ifndef WEFT_RUNTIME_NN_CPU_GEMM_AVX512_TILE_H
 #define WEFT_RUNTIME_NN_CPU_GEMM_AVX512_TILE_H
 
@@ -13,15 +13,13 @@ enum {
     WEFT_AVX512_VECTOR = 16,
 };
 
-/* What to multiply: c's tile = or += alpha times the sums over `depth` of k, and where that is the
- * last of k the product is finished. `a` points to rows along k, or to a panel
- * of which every 12 elements are a column; `b` to a panel of [depth, 32], aligned to 64 bytes.
- *
- * Meanwhile lines are fetched that are needed next: c's own and those of what finishes it, and
- * of each of as many rows as a tile has, `fetch_lines` from `fetch` on. */
+/* Multiplies a tile: c = or += alpha times the sums over `depth` of k. After the last k the product
+ * is finished. `a` points to rows along k, or to a panel with columns of 12 elements. `b` points to
+ * a panel [depth, 32], aligned to 64 bytes. Meanwhile it prefetches lines: those of c and its
+ * finish, and `fetch_lines` lines from `fetch` on for each row of a tile. */
 struct weft_avx512_tile {
     const struct weft_product *product;
-    int64_t m, n; /* where in c; the tile ends with the product, or is whole */
+    int64_t m, n; /* place in c; whole, or up to the product's end */
     bool packed;  /* a is a panel of columns */
     bool add, last;
     const float *a, *b;

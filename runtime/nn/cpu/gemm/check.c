@@ -7,38 +7,38 @@
 #include "base/rng.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
 
-/* Odd, large enough for tiles, and with more than one pass over k. Triangles have groups of rows
- * that end in different columns, and a last one that is not whole. */
+/* Odd sizes, large enough for tiles and for several passes over k. Triangles have groups of rows
+ * with different ends, and an incomplete last group. */
 enum { M = 37, N = 45, K = 531, LONG = 150, WIDE = 160, SHORT = 40, DIAGONAL = 10 };
 enum { MOST = 24000 }; /* elements of a matrix */
 _Static_assert(M *K <= MOST && K * N <= MOST && LONG * WIDE <= MOST, "every matrix has room");
 
-/* What becomes of a product on its way to c, as layers ask for it. */
+/* Finishes that layers request. */
 enum { BIAS = 1, RESIDUAL = 2, SLOPE = 4, GELU = 8, SUMS = 16, MOST_FINISHES = 3 };
 
 struct matrices {
     float drawn[3][MOST];
-    float exact[3][MOST]; /* a, b and c before: what is multiplied, in fp32 */
+    float exact[3][MOST]; /* operands a, b and c in fp32 */
     uint32_t given[3][MOST], given_gelu[M * N];
     float result[MOST], gelu[M * N], column_sums[N];
-    double sum[MOST], size[MOST]; /* of every element's products, and of their magnitudes */
+    double sum[MOST], size[MOST]; /* of each element's products, and of their magnitudes */
 };
 
 struct kind {
-    bool transpose_a, transpose_b, accumulate, f32; /* f32: c, whatever a and b are */
+    bool transpose_a, transpose_b, accumulate, f32; /* f32: c is f32, for any a and b */
     float alpha;
     int64_t m, n, k;
     enum weft_product_triangle triangle;
-    int finishes[MOST_FINISHES]; /* one product each, up to the first 0 behind the first */
+    int finishes[MOST_FINISHES]; /* one product each, up to the first 0 after the first */
 };
 
-/* Uniform in [-1, 1), with all of the bits that a float has there. */
+/* Uniform in [-1, 1), with all bits of a float. */
 static float number(int matrix, int64_t i)
 {
     return (float)(2 * weft_rng_uniform(1, (uint64_t)matrix, (uint64_t)i) - 1);
 }
 
-/* The numbers as the dtype has them, and those in fp32. */
+/* Converts numbers to the dtype, and back to fp32. */
 static void convert(enum weft_dtype dtype, int64_t n, float *exact, void *given)
 {
     const struct weft_kernels *kernels = weft_kernels_level(0);
@@ -50,10 +50,10 @@ static void convert(enum weft_dtype dtype, int64_t n, float *exact, void *given)
     }
 }
 
-/* The error of formulas of GELU in fp32. */
+/* Error of GELU's formulas in fp32. */
 static const double most_gelu_error = 0x1p-19;
 
-/* The error of rounding to the dtype, twice: once with and once without what is added. */
+/* Error of rounding to the dtype twice: with and without the added terms. */
 static double rounding(enum weft_dtype dtype)
 {
     static const double roundings[WEFT_DTYPE_COUNT] = {
@@ -61,7 +61,8 @@ static double rounding(enum weft_dtype dtype)
     return roundings[dtype];
 }
 
-/* k + 3 roundings of fp32 in the worst order of a sum, with a reserve, and those to c's dtype. */
+/* k + 3 roundings of fp32 in the worst order of a sum, with a reserve, plus the roundings to c's
+ * dtype. */
 static double most_error(const struct weft_product *p, double sum, double size)
 {
     return (double)(p->k + 8) * 0x1p-24 * size + rounding(p->c_dtype) * sum;
@@ -78,7 +79,7 @@ static double slope_of_gelu(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
 }
 
-/* Where element [i, l] of op(a) lies, and whether the product has it. */
+/* Index of element [i, l] of op(a). *there is false if the triangle lacks it. */
 static int64_t place_in_a(const struct weft_product *p, int64_t i, int64_t l, bool *there)
 {
     const int64_t row = p->transpose_a ? l : i, column = p->transpose_a ? i : l;
@@ -106,7 +107,7 @@ static void sum_up(const struct weft_product *p, struct matrices *x)
     }
 }
 
-/* `what` is wrong of row i, column j. */
+/* Reports a wrong value of row i, column j. `what` names it. */
 static enum weft_status fail_at(const char *title, const struct weft_product *p, const char *what,
                                 int64_t i, int64_t j, double got, double expected,
                                 struct weft_error *err)
@@ -146,14 +147,14 @@ static enum weft_status compare_element(const char *title, const struct weft_pro
     if (!is_near(got, expected, most))
         return fail_at(title, p, "element", i, j, got, expected, err);
     if (!p->finish.gelu) return WEFT_OK;
-    const double gelu = gelu_of(got); /* of what c holds */
+    const double gelu = gelu_of(got); /* of the stored c */
     if (is_near((double)x->gelu[at], gelu,
                 most_gelu_error * (1 + fabs(got)) + rounding(p->c_dtype) * fabs(gelu)))
         return WEFT_OK;
     return fail_at(title, p, "GELU of element", i, j, (double)x->gelu[at], gelu, err);
 }
 
-/* Sums of what c holds; in fp32, in any order. */
+/* Compares sums of the stored c, in fp32 and any order. */
 static enum weft_status compare_column_sums(const char *title, const struct weft_product *p,
                                             const struct matrices *x, struct weft_error *err)
 {
@@ -181,7 +182,7 @@ static enum weft_status compare(const char *title, const struct weft_product *p,
     return compare_column_sums(title, p, x, err);
 }
 
-/* Nothing is read of a triangle beyond a row's end, so there is NaN; up to there it has zeros. */
+/* A triangle is not read beyond a row's end, so NaN goes there. Zeros go up to it. */
 static void cut_triangle(const struct weft_product *p, struct matrices *x)
 {
     const int64_t rows = p->transpose_a ? p->k : p->m;
@@ -193,7 +194,7 @@ static void cut_triangle(const struct weft_product *p, struct matrices *x)
     }
 }
 
-/* The copy is in fp32. */
+/* Copies to fp32. */
 static void widen(enum weft_dtype dtype, int64_t n, const void *from, float *to)
 {
     if (dtype == WEFT_F32)
@@ -202,7 +203,7 @@ static void widen(enum weft_dtype dtype, int64_t n, const void *from, float *to)
         weft_kernels_level(0)->widen(dtype, n, from, to);
 }
 
-/* The product once more, finished so. What is only written begins as NaN. */
+/* Repeats the product with this finish. Outputs begin as NaN. */
 static enum weft_status check_finish(const char *title, weft_gemm_run_fn *run, const void *context,
                                      int with, struct weft_product *p, struct matrices *x,
                                      struct weft_error *err)

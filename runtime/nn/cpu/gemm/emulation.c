@@ -3,8 +3,8 @@
 #include "runtime/nn/cpu/gemm/multiplier.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
 
-/* Parts of three matrices of this many rows and columns: 3 MiB, which the second or third cache
- * holds, and large enough that widening costs little beside the product. */
+/* Parts of three matrices have this side: 3 MiB, which the second or third cache holds. It is large
+ * enough that widening costs little next to the product. */
 enum { SIDE = 512 };
 
 struct emulation {
@@ -36,7 +36,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Rows and columns of a matrix as it is stored. */
+/* Widens rows and columns of a stored matrix. */
 static void widen_part(const struct emulation *e, const void *matrix, int64_t stride, int64_t row,
                        int64_t rows, int64_t column, int64_t columns, float *out)
 {
@@ -46,7 +46,7 @@ static void widen_part(const struct emulation *e, const void *matrix, int64_t st
     }
 }
 
-/* One part of c, begun at [m0, n0], from all of k. Where c is f32 it is summed in place. */
+/* Computes the part of c at [m0, n0] over all of k. An f32 c is summed in place. */
 static enum weft_status emulate_part(struct emulation *e, const struct weft_multiplier_link *next,
                                      const struct weft_product *p, int64_t m0, int64_t n0,
                                      struct weft_error *err)

@@ -1,5 +1,5 @@
-/* What becomes of a row of sums on its way to c, for those who multiply by themselves: the
- * product's `finish`, in the order and with the bits of the kernels' own passes over c. */
+/* The finish of a row of sums on its way to c, for multipliers of our own. Order and bits equal
+ * those of the kernels' separate passes over c. */
 #ifndef WEFT_RUNTIME_NN_CPU_GEMM_FINISH_H
 #define WEFT_RUNTIME_NN_CPU_GEMM_FINISH_H
 
@@ -27,8 +27,8 @@ WEFT_ALWAYS_INLINE void weft_finish_store(bool f32, void *x, int64_t i, float va
     }
 }
 
-/* n elements of a row of c, from `at` and column `column` on, in f32 or bf16. With a known length
- * the loops are none, and `row` is registers. */
+/* Finishes n elements of a row of c, from `at` and column `column` on, in f32 or bf16. With a
+ * constant n the compiler unrolls the loops and keeps `row` in registers. */
 WEFT_ALWAYS_INLINE void weft_finish_row(const struct weft_product *p, bool f32, int64_t n,
                                         float row[WEFT_FINISH_MOST], int64_t column, int64_t at)
 {
@@ -50,7 +50,7 @@ WEFT_ALWAYS_INLINE void weft_finish_row(const struct weft_product *p, bool f32, 
         weft_finish_store(f32, p->c, at + j, row[j]);
     }
     for (int64_t j = 0; !f32 && j < n; j++) {
-        row[j] = weft_bf16_widen(weft_bf16_narrow(row[j])); /* as it is stored */
+        row[j] = weft_bf16_widen(weft_bf16_narrow(row[j])); /* as stored */
     }
     for (int64_t j = 0; f.gelu && j < n; j++) {
         weft_finish_store(f32, f.gelu, at + j, gelu_of(row[j]));

@@ -13,8 +13,8 @@
 
 enum { MOST_LINKS = 6 };
 
-/* A way to multiply: a list of multipliers, the last of which is a library. Before that the
- * emulation stands where it is needed, the library having nothing of 16 bits, or always. */
+/* A way to multiply: a list of multipliers that ends with a library. The emulation is inserted
+ * before the library: always, or if the library lacks products of 16 bits. */
 enum emulation { NOT_EMULATED, EMULATED_IF_NEEDED, EMULATED };
 struct way {
     const char *name, *title;
@@ -41,9 +41,9 @@ struct weft_gemm {
 #define LIBRARY       &weft_multiplier_openblas
 #endif
 
-/* In order of preference: a later one must be faster by PREFERENCE, so that noise does not choose
- * another one, and with it other bits, from one run to the next. A CPU may have instructions for
- * bf16 that are slower than those for fp32. */
+/* In order of preference. A later way must be faster by PREFERENCE. So noise does not change the
+ * way, and with it the bits, between runs. A CPU's bf16 instructions may be slower than its fp32
+ * ones. */
 static const struct way ways[] = {
 #if WEFT_HAVE_AMX
     {"amx", BESIDE("AMX tiles"), NOT_EMULATED, {&weft_multiplier_amx, TRIANGLE, FINISH, LIBRARY}},
@@ -103,8 +103,8 @@ enum weft_status weft_gemm_run(const struct weft_gemm *gemm, const struct weft_p
     return weft_multiply(gemm->links, product, err);
 }
 
-/* The least time of a kind of product, each time on other memory, as in a layer: what is not in a
- * cache yet makes half of the difference between libraries. */
+/* Writes the least time of a kind of product. Each run uses other memory, as in a layer: cold
+ * caches make half of the difference between libraries. */
 static enum weft_status measure_kind(const struct weft_gemm *gemm, struct weft_product *product,
                                      unsigned char *numbers, int64_t runs, int64_t *least_ns,
                                      struct weft_error *err)
@@ -125,11 +125,11 @@ static enum weft_status measure_kind(const struct weft_gemm *gemm, struct weft_p
     return WEFT_OK;
 }
 
-/* Rate of the kinds of product that layers are made of (forward, by input, by weight), in flops a
- * second of one thread's own time, at a size that makes every library pack and block. Those of 16
- * bits may be ten times as fast, and get five times as much to do. What else runs on the machine
- * takes no part of it, as it would if threads waited for each other: on two cores that others used
- * too, one choice in ten was another one. `gemm` was opened for one thread. */
+/* Measures the rate of layers' products (forward, by input, by weight), in flops per second of one
+ * thread's own time. The sizes make every library pack and block. Products of 16 bits may be ten
+ * times as fast, and are five times as large. `gemm` was opened for one thread. Other load on the
+ * machine does not count then. With threads that wait for each other, on two busy cores, one choice
+ * in ten differed. */
 static enum weft_status measure(const struct weft_gemm *gemm, double *flops_per_s,
                                 struct weft_error *err)
 {
@@ -172,7 +172,7 @@ static void describe(struct weft_gemm *gemm, const char *reason)
              version, reason, *how ? ", " : "", *how ? weft_dtype_name(gemm->dtype) : "", how);
 }
 
-/* What all of a way's multipliers are for. */
+/* Dtypes of all multipliers of a way. */
 static uint32_t dtypes_of(const struct way *way)
 {
     uint32_t dtypes = WEFT_EVERY_DTYPE;
@@ -182,7 +182,7 @@ static uint32_t dtypes_of(const struct way *way)
     return dtypes;
 }
 
-/* In what "auto" tries. To emulate is a way of its own for 16 bits alone. */
+/* True if "auto" tries the way for this dtype. A way that always emulates is for 16 bits only. */
 static bool is_for(const struct way *way, enum weft_dtype dtype)
 {
     const bool narrow = way->emulation == EMULATED;
@@ -200,7 +200,7 @@ static enum weft_status add_link(const struct weft_multiplier *multiplier, int32
     return WEFT_OK;
 }
 
-/* The library has products of the dtype itself. */
+/* True if the library itself has products of the dtype. */
 static bool library_can(const struct weft_multiplier_link *library, enum weft_dtype dtype)
 {
     const struct weft_product probe = {.dtype = dtype, .c_dtype = dtype};
@@ -252,7 +252,7 @@ static enum weft_status run_way(const void *gemm, const struct weft_product *pro
     return weft_gemm_run(gemm, product, err);
 }
 
-/* Whether its products are those of the formula, in f32 and in the dtype that it is opened for. */
+/* Checks products in f32 and in the dtype of the gemm. */
 static enum weft_status check_way(const struct weft_gemm *gemm, struct weft_error *err)
 {
     WEFT_TRY(weft_gemm_check(gemm->way->title, run_way, gemm, WEFT_F32, err));
@@ -260,8 +260,8 @@ static enum weft_status check_way(const struct weft_gemm *gemm, struct weft_erro
     return weft_gemm_check(gemm->way->title, run_way, gemm, gemm->dtype, err);
 }
 
-/* Opens and checks a way, and measures it; it stays open, for one thread. Not every machine has
- * every library, but one that multiplies wrongly is to be known of. */
+/* Opens, checks and measures a way. It stays open for one thread. A missing library is normal, but
+ * wrong products are worth a warning. */
 static enum weft_status try_way(const struct way *way, int32_t threads, struct weft_gemm *gemm,
                                 double *rate, struct weft_error *err)
 {
@@ -277,9 +277,8 @@ static enum weft_status try_way(const struct way *way, int32_t threads, struct w
     return measure(gemm, rate, err);
 }
 
-/* Whether a way is faster than the best of those before it by PREFERENCE, also when both are
- * measured again: what else runs on the machine makes a measurement slower and never faster, so the
- * highest rate of several is each one's. */
+/* True if the candidate is faster than the best one by PREFERENCE, also when both are measured
+ * again. Other load only makes a measurement slower, so each keeps its highest rate. */
 static bool is_preferred(const struct weft_gemm *best, double *best_rate,
                          const struct weft_gemm *candidate, double *rate)
 {
@@ -295,8 +294,8 @@ static bool is_preferred(const struct weft_gemm *best, double *best_rate,
     return *rate > *best_rate * PREFERENCE;
 }
 
-/* Tries every way, keeps the best. One that cannot be opened or measured is only named, unless none
- * can be. */
+/* Tries every way and keeps the best. Ways that cannot be opened or measured are listed. It fails
+ * only if none works. */
 static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct weft_error *err)
 {
     double best = 0;
@@ -305,7 +304,7 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
     struct weft_error first = {0};
 
     for (size_t i = 0; i < N_WAYS; i++) {
-        /* To emulate is a way of its own only where there is another. */
+        /* Skip a way that emulates anyway if the best one does too. */
         if (!is_for(&ways[i], gemm->dtype)) continue;
         if (ways[i].emulation == EMULATED && gemm->emulated) continue;
         struct weft_gemm candidate = {.dtype = gemm->dtype};
@@ -343,14 +342,14 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
     return WEFT_OK;
 }
 
-/* A process that gets no memory for buffers may hang in one library and be ended by the other.
- * Looks first whether there is enough under the limits of a process. */
+/* Without memory for buffers one library may hang and another may end the process. So this checks
+ * first that the limits of the process leave enough. */
 static enum weft_status check_room(int32_t threads, struct weft_error *err)
 {
-    enum { LIBRARIES = 2 }; /* with threads of their own, open at once while they are measured */
+    enum { LIBRARIES = 2 }; /* with own threads, both open while measured */
     static const int64_t mapped_bytes = INT64_C(84) << 20;  /* of libraries' files */
-    static const int64_t data_bytes = INT64_C(32) << 20;    /* of libraries, beside buffers */
-    static const int64_t buffer_bytes = INT64_C(128) << 20; /* of a thread, of the largest */
+    static const int64_t data_bytes = INT64_C(32) << 20;    /* of libraries, besides buffers */
+    static const int64_t buffer_bytes = INT64_C(128) << 20; /* of a thread, the largest */
     const int64_t thread_bytes = buffer_bytes + LIBRARIES * weft_thread_stack_bytes();
     const int64_t bytes = data_bytes + threads * thread_bytes;
     char want[WEFT_UNITS_TEXT_BYTES], limit[WEFT_REFUSAL_BYTES];
@@ -359,7 +358,7 @@ static enum weft_status check_room(int32_t threads, struct weft_error *err)
                      weft_units_show_bytes(bytes, want), limit);
 }
 
-/* True of what another build may have. */
+/* True for names that other builds may have. */
 static bool is_known(const char *name)
 {
     static const char *const names[] = {"onednn", "openblas",   "onednn-emulated",

@@ -1,6 +1,6 @@
-/* A multiplier does products: all, or those that it covers. A list of them is asked in order, and
- * the first that covers a product does it. Some do it by others: they change the product (triangle,
- * finish, emulation) and hand what they make of it to those behind them. */
+/* A multiplier does products: all, or only those that it covers. In a list the first one that
+ * covers a product does it. Some multipliers delegate: triangle, finish and emulation change the
+ * product and pass the result to later ones. */
 #ifndef WEFT_RUNTIME_NN_CPU_GEMM_MULTIPLIER_H
 #define WEFT_RUNTIME_NN_CPU_GEMM_MULTIPLIER_H
 
@@ -13,18 +13,18 @@
 
 struct weft_multiplier;
 
-/* One of a list, opened. The last one's multiplier is NULL. */
+/* An open multiplier of a list. A NULL multiplier ends the list. */
 struct weft_multiplier_link {
     const struct weft_multiplier *multiplier;
     void *state;
 };
 
-/* `open` may leave *state NULL, and `close` accepts it; without one there is no state. Products
- * have no side that is 0, and come from one thread at a time. */
+/* `open` may leave *state NULL, and `close` accepts NULL. Without `open` there is no state.
+ * Products have no empty side, and one thread at a time calls. */
 struct weft_multiplier {
-    const char *name;  /* in configs, where it is a library: "onednn" */
+    const char *name;  /* of a library, in configs: "onednn" */
     const char *title; /* for people: "oneDNN" */
-    uint32_t dtypes;   /* 1u << WEFT_F32 ...: a list with it is opened for these alone */
+    uint32_t dtypes;   /* 1u << WEFT_F32 ...; limits the lists that contain it */
     enum weft_status (*open)(int32_t threads, enum weft_dtype dtype, void **state,
                              struct weft_error *err);
     void (*close)(void *state);
@@ -35,26 +35,26 @@ struct weft_multiplier {
 };
 enum { WEFT_EVERY_DTYPE = (1 << WEFT_DTYPE_COUNT) - 1 };
 
-/* Which of them a build has is said in gemm.c. */
+/* gemm.c lists those of the build. */
 extern const struct weft_multiplier weft_multiplier_amx;          /* amx.c: bf16 */
-extern const struct weft_multiplier weft_multiplier_amx_in_parts; /* amx.c: f32 that pays */
-extern const struct weft_multiplier weft_multiplier_avx512;       /* avx512.c: f32 that pays */
-extern const struct weft_multiplier weft_multiplier_onednn;       /* neither triangle nor finish */
-extern const struct weft_multiplier weft_multiplier_openblas;     /* the same, of f32 */
+extern const struct weft_multiplier weft_multiplier_amx_in_parts; /* amx.c: large f32 */
+extern const struct weft_multiplier weft_multiplier_avx512;       /* avx512.c: large f32 */
+extern const struct weft_multiplier weft_multiplier_onednn;       /* no triangle, no finish */
+extern const struct weft_multiplier weft_multiplier_openblas;     /* the same, f32 only */
 
-extern const struct weft_multiplier weft_multiplier_plain; /* neither of them */
+extern const struct weft_multiplier weft_multiplier_plain; /* no triangle, no finish */
 
-/* Triangles, as a product a group of rows of c. */
+/* Does a triangle as one product for each group of rows of c. */
 extern const struct weft_multiplier weft_multiplier_triangle;
-/* Products that are finished: what is added lies in c before the product is, the rest is done in a
- * pass over c. */
+/* Does a product with a finish. Terms to add go to c before the product, and a pass over c does the
+ * rest. */
 extern const struct weft_multiplier weft_multiplier_finish;
-/* Products of 16 bits by those that have only fp32: parts of a and b are widened into buffers of a
- * fixed size, multiplied in fp32, and what is to be of 16 bits is rounded once. The parts depend on
- * the sizes alone, so the bits do too. */
+/* Does products of 16 bits by fp32 products. Parts of a and b are widened into buffers of fixed
+ * size and multiplied in fp32. A result of 16 bits is rounded once. Parts depend on sizes alone, so
+ * bits do too. */
 extern const struct weft_multiplier weft_multiplier_emulation;
 
-/* By the first that covers it. WEFT_E_INTERNAL when none does. */
+/* Multiplies by the first multiplier that covers the product. WEFT_E_INTERNAL if none does. */
 WEFT_MUST_USE enum weft_status weft_multiply(const struct weft_multiplier_link *links,
                                              const struct weft_product *product,
                                              struct weft_error *err);

@@ -1,7 +1,7 @@
-/* The only file that includes oneDNN. In fp32, dnnl_sgemm is used rather than the matmul primitive:
- * it is as fast on the layers' shapes, needs no objects for each shape, and is part of both the v2
- * and the v3 API. bf16 has only the primitive, whose C API changed from v2 to v3; with v3 it is
- * left to the emulation, which is said where the library is described. */
+/* The only file that includes oneDNN. fp32 uses dnnl_sgemm, not the matmul primitive. It is as fast
+ * on the layers' shapes, needs no object for each shape, and is in the v2 and v3 APIs. bf16 has
+ * only the primitive, and its C API changed from v2 to v3. With v3 the emulation does bf16, and the
+ * description says so. */
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "runtime/nn/cpu/kernels/kernels.h"
 
 #if DNNL_CPU_RUNTIME == DNNL_RUNTIME_OMP
-/* Declared here because omp.h is the compiler's, and clang's is not always installed. */
+/* Declared here because omp.h belongs to the compiler, and clang's is not always installed. */
 void omp_set_num_threads(int threads);
 #else
 static void omp_set_num_threads(int threads)
@@ -19,11 +19,12 @@ static void omp_set_num_threads(int threads)
 }
 #endif
 
-/* Layers have some twenty kinds of product, attention one more for each 64 rows. */
+/* Layers have some twenty kinds of product, and attention has one more for each 64 rows. */
 enum { MATMULS = 128 };
 
-/* What is turned of f32 operands at a time: of each of both, so many rows or columns of c and so
- * much of k. The stride is no multiple of a page, or rows would meet in a few sets of a cache. */
+/* Sizes of transposed f32 operands: TURNED_SIDE rows or columns of c and TURNED_PIECE of k, of both
+ * operands. The stride is not a multiple of a page, because rows would then share a few sets of a
+ * cache. */
 enum {
     TURNED_SIDE = 1536,
     TURNED_PIECE = 384,
@@ -31,19 +32,19 @@ enum {
     TURNED_ELEMENTS = 2 * TURNED_SIDE * TURNED_STRIDE
 };
 
-/* A primitive for one kind of product, with memory objects whose data is set for each run. */
+/* A primitive for one kind of product. Its memory objects get their data at each run. */
 struct matmul {
-    struct weft_product kind; /* without a, b and c; m 0: none here */
+    struct weft_product kind; /* without a, b and c; m 0: empty */
     dnnl_primitive_t primitive;
     dnnl_memory_t a, b, c;
 };
 
 struct state {
-    bool narrow; /* it has products of the 16 bits that it was opened for */
+    bool narrow; /* has products of the 16-bit dtype */
     int32_t threads;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    float *turned; /* [TURNED_ELEMENTS]; NULL where turning does not pay */
+    float *turned; /* [TURNED_ELEMENTS]; NULL if transposing does not pay */
     struct matmul matmuls[MATMULS];
 };
 
@@ -185,8 +186,8 @@ static dnnl_status_t create(const struct state *state, const struct weft_product
     return dnnl_success;
 }
 
-/* The one for this kind of product, made now if need be. Kinds are looked for from the place that
- * their sizes give; when all places are taken, the one there is replaced. */
+/* Finds the primitive for this kind of product, or makes it. The search begins at a place given by
+ * the sizes. If all places are taken, it replaces the first one. */
 static dnnl_status_t find(struct state *state, const struct weft_product *p, struct matmul **out)
 {
     const uint64_t mixed = ((uint64_t)p->m * 31 + (uint64_t)p->n) * 31 + (uint64_t)p->k +
@@ -203,7 +204,7 @@ static dnnl_status_t find(struct state *state, const struct weft_product *p, str
     return create(state, p, *out);
 }
 
-/* The data of a memory object is not const, though a and b are only read. */
+/* Drops const: a memory object's data is not const, though a and b are only read. */
 static void *readable(const void *data)
 {
     union {
@@ -273,8 +274,8 @@ static enum weft_status run_sgemm(const struct weft_product *p, struct weft_erro
     return status == dnnl_success ? WEFT_OK : fail(p, status, err);
 }
 
-/* A piece of a product whose a and b are both stored by k: at most m rows and n columns of c from
- * [i, j] on and so much of k. */
+/* A piece of a product with a and b both stored by k: at most m rows and n columns of c from [i, j]
+ * on, and `depth` of k. */
 static struct weft_product piece_of(const struct weft_product *p, int64_t i, int64_t j, int64_t k,
                                     int64_t m, int64_t n, int64_t depth)
 {
@@ -305,14 +306,14 @@ static void turn_a(struct weft_product *p, float *to, int64_t stride)
     p->a_stride = stride;
 }
 
-/* Products of gradients by weights, whose a and b are both stored by k, go in pieces of k: packing
- * takes a line from each of as many rows as a piece has, and with 2048 of them in other pages it
- * takes up to a third longer. Turned, so that k runs along rows, they are up to a tenth faster. */
+/* Products of gradients by weights have a and b both stored by k, and run in pieces of k. Packing
+ * takes a line from each row of a piece. With 2048 rows in different pages a product takes up to a
+ * third longer. Transposed operands, with k along rows, are up to a tenth faster. */
 static enum weft_status run_by_k(const struct state *state, const struct weft_product *p,
                                  struct weft_error *err)
 {
     enum { PIECE = 512, LEAST_TURNED = 256 };
-    const int64_t least = LEAST_TURNED * state->threads; /* who turn it is one thread */
+    const int64_t least = LEAST_TURNED * state->threads; /* one thread transposes */
     const bool turned = state->turned && p->m >= least && p->n >= least;
     const int64_t side = turned ? TURNED_SIDE : INT64_MAX, piece = turned ? TURNED_PIECE : PIECE;
     for (int64_t j = 0; j < p->n; j += side < p->n ? side : p->n) {
@@ -330,7 +331,7 @@ static enum weft_status run_by_k(const struct state *state, const struct weft_pr
     return WEFT_OK;
 }
 
-/* Weights that are wider than high repay being turned first where c has many rows. */
+/* Transposes weights that are wider than high, if c has enough rows to repay it. */
 static enum weft_status run_f32(const struct state *state, const struct weft_product *p,
                                 struct weft_error *err)
 {
@@ -349,7 +350,7 @@ static enum weft_status run(void *opaque, const struct weft_multiplier_link *nex
 {
     (void)next;
     struct state *state = opaque;
-    /* OpenMP keeps the number for each calling thread, so it is set where it is used. */
+    /* OpenMP keeps this number for each calling thread, so it is set at each use. */
     omp_set_num_threads(state->threads);
     if (p->dtype != WEFT_F32) return run_matmul(state, p, err);
     return run_f32(state, p, err);

@@ -1,5 +1,5 @@
-/* OpenBLAS is loaded when it is asked for, not linked: its constructor starts threads and takes
- * buffers in every process that links it, used or not. */
+/* OpenBLAS is loaded on demand and not linked. Its constructor starts threads and takes buffers in
+ * every process that links it. */
 #include <cblas.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ struct state {
     get_text_fn *core_name;
 };
 
-/* Object to function pointers go by memcpy: POSIX lets them, C does not let a cast. */
+/* memcpy converts object to function pointers: POSIX allows that, C forbids a cast. */
 static bool find(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
@@ -62,8 +62,8 @@ static enum weft_status open_state(int32_t threads, enum weft_dtype dtype, void 
     return WEFT_OK;
 }
 
-/* "0.3.21 Haswell" from "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...": the core it takes the CPU
- * for explains its rate. */
+/* Writes "0.3.21 Haswell" from "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...". The core type
+ * explains its rate. */
 static void version(const void *opaque, char *text, size_t bytes)
 {
     const struct state *state = opaque;

@@ -1,5 +1,5 @@
-/* The plain product: every element is a chain of fmaf in the order of k, as runtime/nn/cuda's is.
- * So a run that multiplies by it has the bits that a GPU's has. */
+/* The plain product: every element is a chain of fmaf in the order of k, as in runtime/nn/cuda. So
+ * a run with it has the bits of a GPU's run. */
 #include <math.h>
 #include <stdio.h>
 

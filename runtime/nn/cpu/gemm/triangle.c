@@ -1,6 +1,6 @@
 #include "runtime/nn/cpu/gemm/multiplier.h"
 
-/* Element `index` of a matrix that is read. */
+/* Address of element `index` of an operand. */
 static const void *from(const struct weft_product *p, const void *matrix, int64_t index)
 {
     return (const char *)matrix + index * weft_dtype_bytes(p->dtype);

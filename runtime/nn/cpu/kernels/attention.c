@@ -1,7 +1,7 @@
-/* Causal attention of a head for AVX-512. Scores lie transposed, keys by queries, in tiles of
- * 64 x 64, of which the lower triangle is there: the queries of a tile are lanes, so that softmax
- * adds up no lanes, and what a product needs turned is queries and gradients of the output alone.
- * A tile meets all of its products while the first cache holds it. */
+/* Causal attention of a head for AVX-512. Scores lie transposed, keys by queries, in tiles of 64 x
+ * 64, and only the lower triangle exists. A tile's queries are lanes, so softmax needs no sums
+ * across lanes. Only queries and the output's gradient need a transposition. A tile does all of its
+ * products while it is in the first cache. */
 #include <immintrin.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "runtime/nn/cpu/kernels/parts.h"
 #include "runtime/nn/cpu/kernels/transpose.h"
 
-/* Sums of ROWS x SIDE are in registers. */
+/* Sums of ROWS x SIDE stay in registers. */
 enum {
     SIDE = WEFT_HEAD_SIDE,
     TILE = SIDE * SIDE,
@@ -20,8 +20,7 @@ enum {
     ROWS = 4
 };
 
-/* Rows of a tile that is stored by rows, in registers of which those before `first` are not used.
- */
+/* Loads rows of a tile stored by rows. Registers before `first` are unused. */
 WEFT_ALWAYS_INLINE void load_rows(int first, const float *from, int64_t stride,
                                   __m512 rows[ROWS][VECTORS])
 {
@@ -60,8 +59,8 @@ WEFT_ALWAYS_INLINE void add_product(int first, struct left left, const float *ri
     }
 }
 
-/* ROWS of to, of which columns before `first` vectors are not wanted, = or += left times rows k to
- * k_end of right, which are SIDE wide. */
+/* Sets ROWS rows of `to` = or += left times rows k to k_end of right, which are SIDE wide. Columns
+ * before `first` vectors are skipped. */
 WEFT_ALWAYS_INLINE void multiply_rows(int first, struct left left, const float *right, int64_t k,
                                       int64_t k_end, bool add, float *to, int64_t stride)
 {
@@ -82,14 +81,14 @@ WEFT_ALWAYS_INLINE void multiply_rows(int first, struct left left, const float *
     }
 }
 
-/* Rows of SIDE that are read or written later, of `size` elements: they are fetched to the second
- * cache beside a product, for they lie too far apart for the core to guess. */
+/* SIDE rows of `size` elements that are used later. A product prefetches them to the second cache,
+ * because they are too far apart for the hardware to predict. */
 struct fetch {
     const float *from;
     int64_t stride, size;
 };
 
-/* Those of one product after the other. */
+/* Prefetches of one product. */
 enum { MOST_FETCHES = 9 };
 struct fetches {
     int64_t count;
@@ -123,10 +122,10 @@ WEFT_ALWAYS_INLINE void fetch_rows(const struct fetches *list, int64_t row)
     }
 }
 
-/* What of a product with a tile of the diagonal is not 0. */
+/* The part of a product that is not 0 with a tile of the diagonal. */
 enum part { WHOLE, FROM_ROW_ON, UP_TO_ROW };
 
-/* to [SIDE, SIDE] = or += left right, with SIDE of k: one operand is a tile of scores. */
+/* to [SIDE, SIDE] = or += left right, with SIDE of k. One operand is a tile of scores. */
 static void multiply(struct left left, const float *right, enum part of_k, bool add, float *to,
                      int64_t stride, const struct fetches *later)
 {
@@ -137,7 +136,7 @@ static void multiply(struct left left, const float *right, enum part of_k, bool 
     }
 }
 
-/* tile = left right, with `size` of k; of a tile of the diagonal what is below it. */
+/* tile = left right, with `size` of k. On the diagonal only the lower part is computed. */
 static void multiply_to_tile(struct left left, const float *right, int64_t size, bool diagonal,
                              float *tile, const struct fetches *later)
 {
@@ -160,7 +159,7 @@ static void multiply_to_tile(struct left left, const float *right, int64_t size,
     }
 }
 
-/* Rows of a matrix, times `scale`, as columns: to [size, SIDE]. */
+/* Writes rows of a matrix, times `scale`, as columns: to [size, SIDE]. */
 static void turn_rows(const float *from, int64_t stride, int64_t size, float scale, float *to)
 {
     for (int64_t i = 0; i < SIDE; i += VECTOR) {
@@ -178,8 +177,8 @@ static void turn_rows(const float *from, int64_t stride, int64_t size, float sca
     }
 }
 
-/* The same as they are, panels of SIDE columns one after the other: rows far apart would meet in a
- * few sets of the first cache. */
+/* Copies rows times `scale`, as panels of SIDE columns: rows far apart would share a few sets of
+ * the first cache. */
 static void copy_rows(const float *from, int64_t stride, int64_t size, float scale, float *to)
 {
     for (int64_t panel = 0; panel < size; panel += SIDE) {
@@ -191,7 +190,7 @@ static void copy_rows(const float *from, int64_t stride, int64_t size, float sca
     }
 }
 
-/* The greatest of each lane so far. What causality forbids becomes -inf. */
+/* Updates the maximum of each lane. Scores that causality forbids become -inf. */
 static void mask_and_compare(bool diagonal, float *restrict tile, float greatest[SIDE])
 {
     for (int64_t i = 0; i < SIDE; i++, tile += SIDE) {
@@ -229,7 +228,7 @@ static void scale_lanes(const float by[SIDE], float *restrict tile)
     }
 }
 
-/* Tiles [n, SIDE keys, SIDE queries] of scores become probabilities. */
+/* Turns tiles [n, SIDE keys, SIDE queries] of scores into probabilities. */
 static void softmax(int64_t n, float *tiles)
 {
     float greatest[SIDE], sums[SIDE] = {0};
@@ -250,8 +249,8 @@ static void softmax(int64_t n, float *tiles)
     }
 }
 
-/* Where in a matrix of such a stride the row of tiles after row i begins: behind the last, that of
- * the next head, which lies beside this one. */
+/* Offset of the row of tiles after row i, in a matrix of this stride. After the last row it is the
+ * next head's first, because heads are adjacent. */
 static int64_t next_row(const struct weft_head *head, int64_t i, int64_t stride)
 {
     return (i + 1) * SIDE < head->seq_len ? (i + 1) * SIDE * stride : head->size;
@@ -265,8 +264,8 @@ static void fetch_inputs(const struct weft_head *head, int64_t i, struct fetches
     add_fetch(head->value + at, head->stride, head->size, to);
 }
 
-/* Tiles of SIDE queries, one after the other: those of row i of tiles begin at i * seq_len * SIDE,
- * with the triangle's part of the row alone. */
+/* Probabilities are tiles of SIDE queries, one after another. Row i of tiles begins at i * seq_len
+ * * SIDE and holds only its part of the triangle. */
 void weft_kernels_attend_avx512(const struct weft_head *head, float *probabilities, float *output)
 {
     _Alignas(64) float turned[MOST_SIZE * SIDE], values[MOST_SIZE * SIDE];
@@ -300,11 +299,11 @@ void weft_kernels_attend_avx512(const struct weft_head *head, float *probabiliti
     }
 }
 
-/* By row of tiles: what it reads of queries and of the output. */
+/* Operands of a row of tiles from queries and output. */
 struct queries {
     _Alignas(64) float query[MOST_SIZE * SIDE], d_output[MOST_SIZE * SIDE],
         d_turned[MOST_SIZE * SIDE];
-    float dots[SIDE]; /* of output and its gradient: what a row of p and its gradient come to */
+    float dots[SIDE]; /* output times its gradient, equal to p times its gradient, by row */
 };
 
 static void queries_of(const struct weft_head *head, const float *output, const float *d_output,
@@ -324,8 +323,8 @@ static void queries_of(const struct weft_head *head, const float *output, const 
     }
 }
 
-/* From gradients of probabilities to those of scores. Where p is 0 by causality d may be anything,
- * also what the stack held. */
+/* Turns gradients of probabilities into those of scores. Where causality makes p 0, d may hold
+ * anything, even from the stack. */
 static void softmax_backward(bool diagonal, const float *restrict p, const float dots[SIDE],
                              float *restrict d)
 {
@@ -339,7 +338,7 @@ static void softmax_backward(bool diagonal, const float *restrict p, const float
     }
 }
 
-/* What backward by row i + 1 of tiles reads and writes first, but for probabilities. */
+/* Data that backward of row i + 1 of tiles uses first, except probabilities. */
 static struct fetches next_of(const struct weft_head *head, const float *output,
                               const float *d_output, struct weft_head_gradients to, int64_t i)
 {
@@ -355,7 +354,7 @@ static struct fetches next_of(const struct weft_head *head, const float *output,
     return next;
 }
 
-/* A tile's products. */
+/* Does the products of a tile. */
 static void tile_backward(const struct weft_head *head, const struct queries *q, const float *p,
                           int64_t i, int64_t j, const struct fetches *later,
                           struct weft_head_gradients to)

@@ -1,6 +1,6 @@
-/* The exponential, powers of two, GELU and its slope, of 16 numbers in a register of AVX-512: the
- * operations of parts.h in the same order, so the same bits. In loops that also load and
- * store elsewhere the compiler makes one out of several constants and masks each time. */
+/* The exponential, powers of two, GELU and its slope, for 16 numbers in an AVX-512 register.
+ * Operations and order are those of parts.h, so the bits are equal. In loops with other loads and
+ * stores compilers rebuild these from several constants and masks each time. */
 #ifndef WEFT_RUNTIME_NN_CPU_KERNELS_GELU_AVX512_H
 #define WEFT_RUNTIME_NN_CPU_KERNELS_GELU_AVX512_H
 
@@ -8,7 +8,7 @@
 
 #include "runtime/nn/cpu/kernels/parts.h"
 
-/* exponential_within */
+/* Equals exponential_within. */
 WEFT_ALWAYS_INLINE __m512 weft_avx512_exponential(__m512 x)
 {
     const __m512 magic = _mm512_set1_ps(12582912.0f), one = _mm512_set1_ps(1);
@@ -23,12 +23,12 @@ WEFT_ALWAYS_INLINE __m512 weft_avx512_exponential(__m512 x)
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.6666665459e-1f));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.0000001201e-1f));
     p = _mm512_add_ps(_mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r), one);
-    /* The magic number's low bits are 0, and a shift loses all others. */
+    /* The magic number's low bits are 0, and the shift drops all others. */
     const __m512i power = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), power));
 }
 
-/* exponential of what is not above 0. */
+/* Equals exponential for numbers not above 0. */
 WEFT_ALWAYS_INLINE __m512 weft_avx512_exponential_below(__m512 x)
 {
     const __m512 least = _mm512_set1_ps(-86.6f);
@@ -36,13 +36,13 @@ WEFT_ALWAYS_INLINE __m512 weft_avx512_exponential_below(__m512 x)
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, least, _CMP_NLT_UQ), result);
 }
 
-/* gelu_clamp: of two numbers that do not compare the instructions take the second. */
+/* Equals gelu_clamp: with NaN the instructions return their second operand. */
 WEFT_ALWAYS_INLINE __m512 weft_avx512_gelu_clamp(__m512 x)
 {
     return _mm512_min_ps(_mm512_set1_ps(10), _mm512_max_ps(_mm512_set1_ps(-10), x));
 }
 
-/* power_of_two_within */
+/* Equals power_of_two_within. */
 WEFT_ALWAYS_INLINE __m512 weft_avx512_power_of_two(__m512 x)
 {
     const __m512 magic = _mm512_set1_ps(12582912.0f);
@@ -68,7 +68,7 @@ WEFT_ALWAYS_INLINE __m512 weft_avx512_gelu_gate(__m512 c)
     return _mm512_div_ps(one, _mm512_add_ps(one, weft_avx512_power_of_two(_mm512_mul_ps(c, by))));
 }
 
-/* gelu_of: what is below the clamp has a gate of 0. */
+/* Equals gelu_of: below the clamp the gate is 0. */
 WEFT_ALWAYS_INLINE __m512 weft_avx512_gelu(__m512 x)
 {
     const __mmask16 within = _mm512_cmp_ps_mask(x, _mm512_set1_ps(-10), _CMP_NLT_UQ);
@@ -76,7 +76,7 @@ WEFT_ALWAYS_INLINE __m512 weft_avx512_gelu(__m512 x)
     return _mm512_mul_ps(x, _mm512_maskz_mov_ps(within, gate));
 }
 
-/* gelu_slope */
+/* Equals gelu_slope. */
 WEFT_ALWAYS_INLINE __m512 weft_avx512_gelu_slope(__m512 x)
 {
     const __m512 c = weft_avx512_gelu_clamp(x), gate = weft_avx512_gelu_gate(c);

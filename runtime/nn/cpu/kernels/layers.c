@@ -1,7 +1,7 @@
-/* Built once for each level and dtype, with WEFT_KERNELS_TABLE the name of the table and, for 16
- * bits, WEFT_KERNELS_WIDEN and WEFT_KERNELS_NARROW the conversions of numbers.h. Plain loops in the
- * shape that gcc and clang vectorise: an element is widened when it is read, everything is computed
- * in fp32, and what is stored is rounded once. */
+/* Built once for each level and dtype. WEFT_KERNELS_TABLE is the name of the table. For 16 bits
+ * WEFT_KERNELS_WIDEN and WEFT_KERNELS_NARROW are the conversions of numbers.h. Loops have a form
+ * that gcc and clang vectorise. Elements are widened when read, all arithmetic is fp32, and results
+ * are rounded once. */
 #include "runtime/nn/cpu/kernels/levels.h"
 #include "runtime/nn/cpu/kernels/parts.h"
 
@@ -27,8 +27,8 @@ WEFT_ALWAYS_INLINE element store(float x)
 }
 #endif
 
-/* Through integers that order as floats do: their maximum may be taken in any order. A NaN that is
- * positive counts as the greatest; a negative one reaches the row by its own exponential. */
+/* Maximum of integers that order as floats do, so it may be taken in any order. A positive NaN is
+ * the largest number. A negative one reaches the row by its own exponential. */
 WEFT_ALWAYS_INLINE float row_maximum(int64_t n, const element *x)
 {
     int32_t greatest = INT32_MIN;
@@ -61,7 +61,7 @@ static void fill(int64_t rows, int64_t width, const void *from, const void *bias
     }
 }
 
-/* Four rows at a time, added one after the other: the order is that of the rows. */
+/* Adds four rows at a time, one after another, which keeps the rows' order. */
 static void column_sums(int64_t rows, int64_t width, const void *from, float *restrict sums)
 {
     const element *restrict x = from;
@@ -167,7 +167,7 @@ static void gelu(int64_t n, const void *from, void *to)
     }
 }
 
-/* GELU of what is stored, so that backward, which reads it, has the same input. */
+/* Takes GELU of the stored value, because backward reads that. */
 static void bias_gelu(int64_t rows, int64_t width, const void *bias_from, void *in_place, void *to)
 {
     const element *restrict bias = bias_from;
@@ -181,7 +181,8 @@ static void bias_gelu(int64_t rows, int64_t width, const void *bias_from, void *
     }
 }
 
-/* In place once dy is copied: compilers do not vectorise a loop whose output may be its input. */
+/* Works in place after copying dy: compilers do not vectorise a loop if its output may be its
+ * input. */
 static void gelu_backward(int64_t rows, int64_t width, const void *from, const void *dy_from,
                           void *to, float *restrict sums)
 {
@@ -200,7 +201,7 @@ static void gelu_backward(int64_t rows, int64_t width, const void *from, const v
     }
 }
 
-/* Written so that NaN stays NaN. */
+/* NaN stays NaN. */
 static void relu(int64_t n, const void *from, void *to)
 {
     const element *restrict x = from;
@@ -219,8 +220,8 @@ static void relu_backward(int64_t n, const void *y_from, const void *dy_from, vo
     }
 }
 
-/* Returns the sum of e^(x - greatest) over the row, in fp32. Where the elements are fp32 too they
- * become the exponentials; 16 bits could not keep them. */
+/* Returns the row's sum of e^(x - greatest) in fp32. fp32 elements become the exponentials; 16 bits
+ * could not hold them. */
 static float exponentials(int64_t n, float greatest, element *x)
 {
     float lanes[LANES] = {0};
@@ -235,7 +236,7 @@ static float exponentials(int64_t n, float greatest, element *x)
     return sum_lanes(lanes);
 }
 
-/* From what `exponentials` left to e^(x - greatest) / sum. */
+/* Turns the result of `exponentials` into e^(x - greatest) / sum. */
 static void normalise(int64_t n, float greatest, float sum, element *x)
 {
     const float by = 1.0f / sum;
@@ -250,7 +251,7 @@ static void normalise(int64_t n, float greatest, float sum, element *x)
     }
 }
 
-/* Masked columns become -inf and are computed like the others: whole vectors, no ragged rows. */
+/* Masked columns become -inf and are computed like the others, so vectors are whole. */
 static void causal_softmax(int64_t rows, int64_t first, int64_t width, int64_t stride,
                            void *in_place)
 {
@@ -290,7 +291,7 @@ static double cross_entropy(int64_t rows, int64_t width, const int32_t *targets,
         const float greatest = row_maximum(width, logits);
         const float sum = exponentials(width, greatest, logits);
         normalise(width, greatest, sum, logits);
-        /* Not from the rounded probability: near 1 it would lose what is left to learn. */
+        /* The rounded probability would lose the rest of the gradient near 1. */
         const float probability = exponential(wanted - greatest) * (1.0f / sum);
         logits[targets[row]] = store(probability - 1.0f);
         loss += log((double)sum) - ((double)wanted - (double)greatest);

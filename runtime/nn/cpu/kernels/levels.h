@@ -1,11 +1,10 @@
-/* The instruction-set levels that loops.c and layers.c are compiled for, from the lowest
- * up. */
+/* Instruction levels of loops.c and layers.c, from the lowest up. */
 #ifndef WEFT_RUNTIME_NN_CPU_KERNELS_LEVELS_H
 #define WEFT_RUNTIME_NN_CPU_KERNELS_LEVELS_H
 
 #include "runtime/nn/cpu/kernels/kernels.h"
 
-extern const struct weft_kernels weft_kernels_plain; /* what the compiler targets by itself */
+extern const struct weft_kernels weft_kernels_plain; /* the compiler's default target */
 extern const struct weft_kernels weft_kernels_avx2;
 extern const struct weft_kernels weft_kernels_avx512;
 

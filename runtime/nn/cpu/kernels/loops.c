@@ -1,5 +1,5 @@
-/* The kernels that know no dtype of layers. Built once a level, with WEFT_KERNELS_TABLE the name of
- * the table, WEFT_KERNELS_LEVEL its text, and the tables of layers.c of the same level. */
+/* Kernels without a dtype of layers. Built once for each level. WEFT_KERNELS_TABLE is the table's
+ * name, WEFT_KERNELS_LEVEL its text, and layers.c has the tables of the same level. */
 #include "runtime/nn/cpu/kernels/kernels.h"
 
 #include "runtime/nn/cpu/kernels/levels.h"
@@ -106,7 +106,8 @@ static void sgd_update(const struct weft_sgd *sgd, int64_t n, float *restrict pa
     }
 }
 
-/* A window's 16 exponents move a half of a square, of 24 bits, by at most 30: 512 of them fit. */
+/* A half of a square has 24 bits, and a window's 16 exponents shift it by at most 30. So 512 of
+ * them fit in 64 bits. */
 static void add_squares(int64_t n, const float *restrict x, struct weft_squares *squares)
 {
     enum { EXPONENTS = 16, HALF = 24 };
@@ -146,7 +147,8 @@ static __mmask16 first_lanes(int64_t n)
     return (__mmask16)(n >= SQUARE ? 0xffff : (1u << n) - 1);
 }
 
-/* Along 16 rows, of which the next 16 are fetched: they lie too far apart for the core to guess. */
+/* Walks along 16 rows. The prefetch covers the next 16, which are too far apart for the hardware to
+ * predict. */
 static void turn(int64_t rows, int64_t columns, const float *x, int64_t x_stride, float *y,
                  int64_t y_stride)
 {

@@ -1,5 +1,5 @@
-/* What the loops of loops.c and layers.c are made of. A reduction has lanes of its own
- * because a compiler may not reorder a sum. */
+/* Parts of the loops in loops.c and layers.c. A reduction has explicit lanes, because a compiler
+ * may not reorder a sum. */
 #ifndef WEFT_RUNTIME_NN_CPU_KERNELS_PARTS_H
 #define WEFT_RUNTIME_NN_CPU_KERNELS_PARTS_H
 
@@ -17,8 +17,8 @@ WEFT_ALWAYS_INLINE float sum_lanes(float lanes[LANES])
     return lanes[0];
 }
 
-/* Runs `statement` for each i < n with its lane: whole groups of 16 first, so that the compiler
- * keeps `lanes` in registers, then the rest in the same lanes. */
+/* Runs `statement` for each i < n with its lane. Whole groups of 16 come first, so that the
+ * compiler keeps `lanes` in registers. The rest uses the same lanes. */
 #define FOR_LANES(i, lane, n, statement)                                                           \
     do {                                                                                           \
         int64_t group_ = 0;                                                                        \

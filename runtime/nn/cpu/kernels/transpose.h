@@ -1,4 +1,4 @@
-/* Sixteen registers of AVX-512 as a square of double words. */
+/* Transposes sixteen registers of AVX-512, taken as a square of double words. */
 #ifndef WEFT_RUNTIME_NN_CPU_KERNELS_TRANSPOSE_H
 #define WEFT_RUNTIME_NN_CPU_KERNELS_TRANSPOSE_H
 

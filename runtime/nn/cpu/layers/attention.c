@@ -2,11 +2,11 @@
 
 #include "runtime/nn/cpu/cpu.h"
 
-/* A head's score matrix, of which causality leaves half, is worked on in stripes of rows of about
- * this many elements: from the scores to what they weigh they stay in the second cache. */
+/* Elements of a stripe of rows of a head's score matrix. A stripe stays in the second cache from
+ * its scores to the output. Causality leaves half of the matrix. */
 enum { STRIPE = 128 << 10 };
 
-/* One head of one sample: where its rows begin and their strides. */
+/* One head of one sample: offsets and strides of its rows. */
 struct head {
     enum weft_dtype dtype;
     int64_t seq_len, size, stride; /* stride of rows of qkv */
@@ -34,13 +34,13 @@ static struct head head_of(const struct weft_nn_attention *attention, int64_t in
                          .scores = index * s * s};
 }
 
-/* The address of an element that is read. */
+/* Address of an element of an input. */
 static const void *at(const struct head *head, const void *array, int64_t index)
 {
     return weft_nn_at(head->dtype, array, index);
 }
 
-/* The end of the stripe that begins at `row`: whole groups of a triangle's rows. */
+/* End of the stripe that begins at `row`: whole groups of a triangle's rows. */
 static int64_t stripe_end(const struct head *head, int64_t row)
 {
     const int64_t most = STRIPE / head->seq_len / WEFT_TRIANGLE_ROWS * WEFT_TRIANGLE_ROWS;
@@ -48,7 +48,7 @@ static int64_t stripe_end(const struct head *head, int64_t row)
     return end < head->seq_len ? end : head->seq_len;
 }
 
-/* c[rows, end] = alpha a b^T of rows of two [., size] matrices: scores of rows up to `end`. */
+/* Scores of rows up to `end`: c[rows, end] = alpha a b^T, with rows of two [., size] matrices. */
 static struct weft_product scores_of(const struct head *head, int64_t rows, int64_t end,
                                      float alpha, const void *a, int64_t a_stride, const void *b,
                                      void *c)
@@ -70,8 +70,8 @@ static struct weft_product scores_of(const struct head *head, int64_t rows, int6
                                  .c_stride = head->seq_len};
 }
 
-/* c[rows, size] = alpha p b, with p as those scores are and b [end, size]; transposed, c[end, size]
- * = alpha p^T b with b [rows, size]. */
+/* c[rows, size] = alpha p b, with p shaped as the scores and b [end, size]. Transposed: c[end,
+ * size] = alpha p^T b, with b [rows, size]. */
 static enum weft_status weigh(const struct weft_nn_cpu *cpu, const struct head *head,
                               bool transpose, int64_t rows, int64_t end, float alpha, const void *p,
                               const void *b, int64_t b_stride, void *c, int64_t c_stride,
@@ -95,7 +95,7 @@ static enum weft_status weigh(const struct weft_nn_cpu *cpu, const struct head *
     return weft_gemm_run(cpu->gemm, &product, err);
 }
 
-/* Rows from `first` on, where p and output begin. */
+/* Attends with rows from `first` on; p and output begin with row `first`. */
 static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct head *head,
                                     int64_t first, const void *qkv, void *p, void *output,
                                     struct weft_error *err)
@@ -121,8 +121,8 @@ static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct 
     return WEFT_OK;
 }
 
-/* Whether kernels take heads as a whole: then for forward and backward alike. Not where threads
- * would have none, which share products. */
+/* True if kernels do whole heads, in forward and backward alike. With fewer heads than threads some
+ * threads would idle, so products share them. */
 static bool whole_heads(const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention)
 {
     const int64_t size = attention->hidden / attention->heads;
@@ -144,10 +144,10 @@ static struct weft_head whole_head(const struct head *head, const float *qkv)
                               .value = qkv + head->value};
 }
 
-/* What heads that are taken as a whole read and write beside the attention's own. */
+/* Inputs and outputs of whole heads, besides the attention's own. */
 struct heads {
-    float *output;                /* forward's; NULL for backward */
-    const float *made, *d_output; /* backward's: the output, and its gradient */
+    float *output;                /* of forward; NULL for backward */
+    const float *made, *d_output; /* of backward: the output, and its gradient */
     float *d_qkv;
 };
 
@@ -201,7 +201,7 @@ enum weft_status weft_nn_cpu_attend_from(const struct weft_nn_cpu *cpu,
     return WEFT_OK;
 }
 
-/* By rows: gradients of the scores and of the queries. */
+/* By rows: gradients of scores and queries. */
 static enum weft_status backward_rows(const struct weft_nn_cpu *cpu, const struct head *head,
                                       const void *qkv, const void *p, const void *d_output,
                                       void *d_scores, void *d_qkv, struct weft_error *err)
@@ -229,7 +229,7 @@ static enum weft_status backward_rows(const struct weft_nn_cpu *cpu, const struc
     return WEFT_OK;
 }
 
-/* By columns: gradients of the keys and values. */
+/* By columns: gradients of keys and values. */
 static enum weft_status backward_columns(const struct weft_nn_cpu *cpu, const struct head *head,
                                          const void *qkv, const void *p, const void *d_output,
                                          const void *d_scores, void *d_qkv, struct weft_error *err)

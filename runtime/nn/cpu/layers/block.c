@@ -19,7 +19,7 @@ enum tensor {
     MLP_PROJ_BIAS
 };
 
-/* Where everything of one call lies; shapes as in layers/shared/layout.h. */
+/* Addresses of a call's buffers. layers/shared/layout.h gives the shapes. */
 struct block {
     int64_t rows, hidden, ffn;
     float *ln1_mean, *ln1_rstd, *ln2_mean, *ln2_rstd;
@@ -93,7 +93,7 @@ static struct block block_backward_of(const struct weft_nn_call *call)
     return block;
 }
 
-/* The rows of this call behind those that the cache has. */
+/* Attends with this call's rows, which follow those in the cache. */
 static enum weft_status attend_behind(const struct weft_nn_cpu *cpu,
                                       const struct weft_nn_call *call, const struct block *b,
                                       struct weft_error *err)
@@ -134,7 +134,7 @@ enum weft_status weft_nn_cpu_block_forward(const struct weft_nn_cpu *cpu,
     return weft_nn_cpu_map(cpu, &b.to_output, &to_output, call->output, err);
 }
 
-/* From the output's gradient to that of the residual between attention and MLP. */
+/* From the output's gradient to the gradient of the residual between attention and MLP. */
 static enum weft_status mlp_backward(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call,
                                      const struct block *b, struct weft_error *err)
 {

@@ -39,7 +39,7 @@ enum weft_status weft_nn_cpu_embedding_forward(const struct weft_nn_cpu *cpu,
     return WEFT_OK;
 }
 
-/* gradient += row, widened on its way in pieces that the stack holds. */
+/* gradient += row, widened in pieces on the stack. */
 static void add_row(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call, const void *row,
                     void *gradient)
 {
@@ -56,8 +56,8 @@ static void add_row(const struct weft_nn_cpu *cpu, const struct weft_nn_call *ca
     }
 }
 
-/* Row i of dy is added to row `row_of_i` of each table, in the order of i: tokens repeat, and the
- * order of their sum must not depend on anything else. */
+/* Adds row i of dy to its row of each table, in the order of i. Tokens repeat, and the order of
+ * their sum must be fixed. */
 enum weft_status weft_nn_cpu_embedding_backward(const struct weft_nn_cpu *cpu,
                                                 const struct weft_nn_call *call,
                                                 struct weft_error *err)

@@ -6,7 +6,7 @@ struct functions {
     weft_nn_cpu_fn *forward, *backward;
 };
 
-/* Kinds that are not here are for planning alone. */
+/* Kinds that train. All others are for planning only. */
 static const struct functions table[] = {
 #define ROW(kind, name)                                                                            \
     {                                                                                              \

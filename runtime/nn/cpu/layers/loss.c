@@ -17,8 +17,8 @@ static enum weft_status check_targets(const struct weft_nn_call *call, int64_t n
     return WEFT_OK;
 }
 
-/* Logits and loss of a map to classes; they become the rows' own gradient in place, to which
- * backward gives the loss scale as the factor of its products. */
+/* Computes the logits and the loss of a map to classes. Logits become the rows' own gradient in
+ * place. Backward multiplies by the loss scale in its products. */
 static enum weft_status classify(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call,
                                  const struct weft_nn_linear *linear, void *d_logits,
                                  struct weft_error *err)
@@ -85,7 +85,7 @@ static struct weft_nn_linear classifier_of(const struct weft_nn_call *call, cons
                                    .weight = call->tensors[0]};
 }
 
-/* Means over the sequence, in pieces of columns that the stack holds. */
+/* Means over the sequence use pieces of columns on the stack. */
 enum { COLUMNS = 1024 };
 
 static void pool_rows(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call, void *pooled)

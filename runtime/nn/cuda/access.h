@@ -1,5 +1,5 @@
-/* How kernels reach memory: elements by wide accesses, each one instruction, and shared memory,
- * which is all that of the launch. */
+/* Memory accesses of kernels: wide loads and stores of elements, one instruction each, and the
+ * launch's shared memory. */
 #ifndef WEFT_RUNTIME_NN_CUDA_ACCESS_H
 #define WEFT_RUNTIME_NN_CUDA_ACCESS_H
 
@@ -50,7 +50,7 @@ template <typename T> GPU T *shared_memory(void)
 }
 #endif
 
-/* The words that N elements of a 16-bit dtype, or of fp32, are. */
+/* Convert a word to elements of a 16-bit dtype, or of fp32, and back. */
 GPU void widen_word(uint32_t word, float *to, const float *)
 {
     to[0] = weft_float_of(word);
@@ -78,7 +78,7 @@ GPU uint32_t narrow_word(const float *x, const f16 *)
     return weft_f16_narrow(x[0]) | (uint32_t)weft_f16_narrow(x[1]) << 16;
 }
 
-/* N consecutive elements: 1, or as many as 8 bytes or a multiple of 16 hold. */
+/* Access N consecutive elements: 1, or as many as fill 8 bytes or a multiple of 16. */
 template <int N, typename T> GPU void load(const T *from, float (&to)[N])
 {
     enum { BYTES = N * (int)sizeof(T), EACH = 4 / (int)sizeof(T) };
@@ -120,8 +120,8 @@ template <int N, typename T> GPU void store(const float (&x)[N], T *to)
     }
 }
 
-/* A group of elements can be accessed at once where element i of the array begins at a multiple of
- * its bytes, or of 16 if they are more; or there is no array. */
+/* True if a group at element i can be accessed at once: its address is a multiple of the group's
+ * bytes, or of 16 for larger groups. A NULL array is accepted. */
 template <typename T> static inline bool group_begins(const T *array, int64_t group, int64_t i)
 {
     const uintptr_t bytes = (uintptr_t)group * sizeof(T), access = bytes < 16 ? bytes : 16;

@@ -1,11 +1,11 @@
-/* What GPUs have an instruction for that is near, but rounded in a way of its own: for kernels
- * whose bits are nobody else's. */
+/* Approximate instructions of GPUs, with their own rounding. They are for kernels with bits that
+ * need not match others. */
 #ifndef WEFT_RUNTIME_NN_CUDA_APPROXIMATE_H
 #define WEFT_RUNTIME_NN_CUDA_APPROXIMATE_H
 
 #include "runtime/nn/cuda/math.h"
 
-/* 2^x within 2^-22 of it, relative; results below the least normal number are 0. */
+/* 2^x, with a relative error of 2^-22. Results below the least normal number are 0. */
 GPU float power_of_two_near(float x)
 {
 #ifdef __CUDACC__
@@ -17,7 +17,7 @@ GPU float power_of_two_near(float x)
 #endif
 }
 
-/* log2(x) of a normal number, within 2^-22 of it, relative to it or to 1. */
+/* log2(x) of a normal number, with an error of 2^-22, relative to the result or to 1. */
 GPU float logarithm_near(float x)
 {
 #ifdef __CUDACC__

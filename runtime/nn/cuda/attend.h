@@ -1,6 +1,6 @@
-/* What the kernels of attention share: tiles of rows of a head in shared memory, and products of 16
- * rows a warp with them. A head's rows have SIZE elements there, 0 behind those that it has; PITCH
- * keeps eight of them in different banks. */
+/* Shared parts of attention's kernels: tiles of a head's rows in shared memory, and a warp's
+ * products of 16 rows with them. In tiles a row has SIZE elements, padded with 0. PITCH places
+ * eight rows in different banks. */
 #ifndef WEFT_RUNTIME_NN_CUDA_ATTEND_H
 #define WEFT_RUNTIME_NN_CUDA_ATTEND_H
 
@@ -11,7 +11,7 @@ enum {
     ATTEND_THREADS = ATTEND_WARPS * WARP,
     ATTEND_WARP_ROWS = 16,
     ATTEND_ROWS = ATTEND_WARPS * ATTEND_WARP_ROWS, /* of a block */
-    ATTEND_CHUNK = 8                               /* elements that a copy moves */
+    ATTEND_CHUNK = 8                               /* elements moved by a copy */
 };
 static const float ATTEND_LOG2_E = 1.44269504088896341f;
 
@@ -30,20 +30,20 @@ template <typename T> struct head_rows {
     int32_t size;
 };
 
-/* The row that chunk `chunk` of a tile belongs to, CHUNKS of each row one behind the other. Of
- * short rows two are moved at a time, and lie in other banks if they are four apart. */
+/* The row of chunk `chunk` of a tile, with CHUNKS consecutive chunks in each row. Short rows are
+ * moved two at a time. Rows four apart lie in different banks. */
 template <int CHUNKS> GPU int row_of_chunk(int chunk)
 {
     const int row = chunk / CHUNKS;
     return CHUNKS == 4 ? (row & ~7) | (row & 1) << 2 | (row & 7) >> 1 : row;
 }
 
-/* Starts to copy rows `first` on; those beyond the last are 0. */
+/* Starts to copy rows from `first` on. Rows after the last are 0. */
 template <typename T, int ROWS, int SIZE>
 GPU void start_rows(const head_rows<const T> &rows, int64_t first, attend_tile<T, ROWS, SIZE> *to)
 {
     enum { CHUNKS = SIZE / ATTEND_CHUNK };
-    /* Copies go on by themselves; unrolled, the addresses would take registers. */
+    /* Copies are asynchronous. Unrolled, their addresses would take registers. */
 #pragma unroll 1
     for (int chunk = (int)threadIdx.x; chunk < ROWS * CHUNKS; chunk += ATTEND_THREADS) {
         const int row = row_of_chunk<CHUNKS>(chunk), column = chunk % CHUNKS * ATTEND_CHUNK;
@@ -53,7 +53,7 @@ GPU void start_rows(const head_rows<const T> &rows, int64_t first, attend_tile<T
     }
 }
 
-/* Words of 16 rows and 16 columns as a left operand. */
+/* Loads words of 16 rows and 16 columns as a left operand. */
 template <typename T, int ROWS, int SIZE>
 GPU void left_words(const attend_tile<T, ROWS, SIZE> *tile, int row, int column, uint32_t (&to)[4])
 {
@@ -61,8 +61,8 @@ GPU void left_words(const attend_tile<T, ROWS, SIZE> *tile, int row, int column,
     load_matrices(to, &tile->rows[row + matrix % 2 * 8 + lane % 8][column + matrix / 2 * 8]);
 }
 
-/* Rows `row` to row + 16 as columns of a right operand, the 16 from `k` on: two words for each
- * eight. */
+/* Loads rows `row` to row + 16 as columns of a right operand, 16 from `k` on. Each eight are two
+ * words. */
 template <typename T, int ROWS, int SIZE>
 GPU void right_words(const attend_tile<T, ROWS, SIZE> *tile, int row, int k, uint32_t (&to)[4])
 {
@@ -70,7 +70,7 @@ GPU void right_words(const attend_tile<T, ROWS, SIZE> *tile, int row, int k, uin
     load_matrices(to, &tile->rows[row + matrix / 2 * 8 + lane % 8][k + matrix % 2 * 8]);
 }
 
-/* Rows k to k + 16 as rows of a right operand, columns `column` to column + 16. */
+/* Loads rows k to k + 16 as rows of a right operand, columns `column` to column + 16. */
 template <typename T, int ROWS, int SIZE>
 GPU void right_words_turned(const attend_tile<T, ROWS, SIZE> *tile, int k, int column,
                             uint32_t (&to)[4])
@@ -79,7 +79,7 @@ GPU void right_words_turned(const attend_tile<T, ROWS, SIZE> *tile, int k, int c
     load_matrices_turned(to, &tile->rows[k + matrix % 2 * 8 + lane % 8][column + matrix / 2 * 8]);
 }
 
-/* sums [16, ROWS] = rows `row` on of left times all rows of right, turned. */
+/* sums [16, ROWS] = rows from `row` of left times all rows of right, transposed. */
 template <typename T, int LEFT, int ROWS, int SIZE>
 GPU void multiply_rows(const attend_tile<T, LEFT, SIZE> *left, int row,
                        const attend_tile<T, ROWS, SIZE> *right, float (&sums)[ROWS / 8][4])
@@ -125,8 +125,8 @@ GPU void weigh_rows(const float (&weights)[ROWS / 8][4], const attend_tile<T, RO
     }
 }
 
-/* Writes 16 rows of sums, each times by[0] or, its lower half, by[1], through the warp's own rows
- * of a tile that nobody else reads. */
+/* Writes 16 rows of sums, the upper half times by[0], the lower half times by[1]. They pass through
+ * the warp's own rows of a tile that no other warp reads. */
 template <typename T, int ROWS, int SIZE>
 GPU void store_rows(const float (&sums)[SIZE / 8][4], const float (&by)[2],
                     attend_tile<T, ROWS, SIZE> *tile, const head_rows<T> &to, int64_t first)
@@ -153,7 +153,7 @@ GPU void store_rows(const float (&sums)[SIZE / 8][4], const float (&by)[2],
     }
 }
 
-/* Four lanes have a row of sums. */
+/* Four lanes share a row of sums. */
 GPU float sum_of_row(float x)
 {
     x += __shfl_xor_sync(ALL_LANES, x, 1);

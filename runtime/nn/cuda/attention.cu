@@ -1,6 +1,6 @@
-/* Causal attention of 16-bit heads on tensor cores, a tile of queries against tiles of keys, so
- * that scores stay in registers; backward in two passes, by keys and by queries, each of which adds
- * up what it writes. Scores are powers of two: a row's statistic is the logarithm of its sum. */
+/* Causal attention of 16-bit heads on tensor cores. A tile of queries meets tiles of keys, and
+ * scores stay in registers. Backward has two passes, by keys and by queries, and each sums its own
+ * outputs. Scores are powers of two, and a row's statistic is the logarithm of its sum. */
 #include "runtime/nn/cuda/attend.h"
 #include "runtime/nn/cuda/layers.h"
 
@@ -36,7 +36,7 @@ template <typename T> GPU int64_t first_row(const attend_call<T> &c)
     return ((int64_t)blockIdx.z * c.heads + blockIdx.y) * c.seq_len;
 }
 
-/* Later tiles have more to do, and start first. */
+/* Later tiles have more work and start first. */
 GPU int64_t tile_of_block(void)
 {
     return (int64_t)(gridDim.x - 1 - blockIdx.x) * ATTEND_ROWS;
@@ -46,12 +46,13 @@ template <typename T, int SIZE> struct forward_tiles {
     attend_tile<T, ATTEND_ROWS, SIZE> query, key[2], value[2];
 };
 
-/* What a warp has of its 16 rows; [0] for rows of the upper half. */
+/* A warp's state of its 16 rows; [0] is for rows of the upper half. */
 template <int SIZE> struct forward_state {
     float greatest[2], sum[2], output[SIZE / 8][4];
 };
 
-/* Scores of keys `first` on become powers, and what was there is scaled to the new greatest. */
+/* Turns scores of keys from `first` on into powers, and rescales earlier results to the new
+ * maximum. */
 template <int SIZE>
 GPU void take_powers(float (&scores)[ATTEND_ROWS / 8][4], float scale, int64_t first, int64_t row,
                      forward_state<SIZE> *s)
@@ -129,8 +130,8 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_forward(attend_call<
     store_rows(s.output, by, &tiles->query, output_rows(c, c.to), first);
 }
 
-/* The sum of a row of probabilities times their gradients is that of the output times its own. A
- * row of a head has 16 lanes. */
+/* Computes the sum of probabilities times their gradients in each row. It equals the sum of the
+ * output times its gradient. A row of a head has 16 lanes. */
 enum { DOT_LANES = 16, DOT_ROWS = ATTEND_THREADS / DOT_LANES };
 
 template <typename T>
@@ -156,7 +157,7 @@ __global__ void __launch_bounds__(ATTEND_THREADS) attend_dots(attend_call<T> c)
     if (row < c.seq_len && column == 0) c.dots[first_row(c) + row] = dot;
 }
 
-/* From scores and gradients of probabilities to probabilities and gradients of scores. */
+/* Turns scores and gradients of probabilities into probabilities and gradients of scores. */
 GPU void take_gradients(bool there, float scale, float statistic, float dot, float *score, float *d)
 {
     const float p = there ? power_of_two_near(*score * scale - statistic) : 0.0f;
@@ -164,8 +165,8 @@ GPU void take_gradients(bool there, float scale, float statistic, float dot, flo
     *score = p;
 }
 
-/* By keys: a block has a tile of them and goes through the queries that see them, OTHERS at a time.
- * Scores lie turned, keys by queries. */
+/* By keys. A block has a tile of keys and walks the queries that see them, OTHERS at a time. Scores
+ * lie transposed, keys by queries. */
 template <typename T, int SIZE, int OTHERS> struct keys_tiles {
     attend_tile<T, ATTEND_ROWS, SIZE> key, value;
     attend_tile<T, OTHERS, SIZE> query[2], d_output[2];
@@ -227,7 +228,7 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_keys(attend_call<T> 
     store_rows(d_value, as_it_is, &tiles->value, qkv_rows(c, c.to, VALUE), first);
 }
 
-/* By queries: a block has a tile of them and goes through the keys that they see. */
+/* By queries. A block has a tile of queries and walks the keys that they see. */
 template <typename T, int SIZE, int OTHERS> struct queries_tiles {
     attend_tile<T, ATTEND_ROWS, SIZE> query, d_output;
     attend_tile<T, OTHERS, SIZE> key[2], value[2];
@@ -282,7 +283,7 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<
     store_rows(d_query, scaled, &tiles->query, qkv_rows(c, c.to, QUERY), first);
 }
 
-/* From outside */
+/* Interface */
 
 bool weft_cuda_attends(const struct weft_cuda_attention *a)
 {
@@ -310,7 +311,7 @@ template <typename T> static struct weft_grid grid_of(const attend_call<T> &c, i
             dim3(ATTEND_THREADS), 0};
 }
 
-/* Calls fn with the least size of kernels that holds a head's. */
+/* Calls fn with the smallest kernel size that fits a head. */
 template <typename F> static int with_size(int32_t size, F fn)
 {
     if (size <= 32) return fn(std::integral_constant<int, 32>());
@@ -334,7 +335,7 @@ template <typename T> static int run_backward(const attend_call<T> &c, cudaStrea
     const int error = launch(attend_dots<T>, grid_of(c, DOT_ROWS), stream, c);
     if (error != 0) return error;
     return with_size(c.size, [&](auto of) {
-        /* As many as leave registers for a key's two gradients. */
+        /* as many as leave registers for a key's two gradients */
         constexpr int SIZE = decltype(of)::value, OTHERS = SIZE <= 64 ? 64 : 32;
         struct weft_grid grid = grid_of(c, ATTEND_ROWS);
         grid.shared_bytes = sizeof(keys_tiles<T, SIZE, OTHERS>);

@@ -1,13 +1,13 @@
-/* Attention by whole score matrices: products of all heads at once with softmax in between, as the
- * CPU has it. For f32, and for proofs. */
+/* Attention by whole score matrices: products of all heads at once, with softmax in between, as on
+ * the CPU. For f32, and for proofs. */
 #include "runtime/nn/cuda/launch.h"
 #include "runtime/nn/cuda/layers.h"
 #include "runtime/nn/cuda/math.h"
 
 enum plain_part { QUERY, KEY, VALUE };
 
-/* A matrix of every head: where the first begins, how far its rows are apart, and its heads, in one
- * sample and in the next. */
+/* A matrix for every head: address of the first one, stride of its rows, and distances between
+ * samples and between heads. */
 struct heads_matrix {
     void *from;
     int64_t stride, by[2];
@@ -33,7 +33,7 @@ static struct heads_matrix scores_of(const struct weft_cuda_attention *a, void *
     return {scores, n, {a->heads * n * n, n * n}};
 }
 
-/* c = alpha op(a) op(b) of every head; c is [m, n]. */
+/* c = alpha op(a) op(b) for every head; c is [m, n]. */
 struct heads_product {
     bool transpose_a, transpose_b;
     int64_t m, n, k;

@@ -6,7 +6,7 @@
 #include "runtime/nn/cuda/kinds.h"
 #include "spec/kind.h"
 
-/* Life and death */
+/* Creation and destruction */
 
 static int allocate_shared(struct weft_nn_cuda *cuda)
 {
@@ -18,7 +18,8 @@ static int allocate_shared(struct weft_nn_cuda *cuda)
     return 0;
 }
 
-/* "auto" goes without a library that cannot be opened, and *unopened says why. */
+/* Opens the library. "auto" goes on without one that cannot be opened, and *unopened has the
+ * reason. */
 static enum weft_status open_library(struct weft_nn_cuda *cuda, const char *gemm,
                                      struct weft_error *unopened, struct weft_error *err)
 {
@@ -152,15 +153,15 @@ enum weft_status weft_nn_cuda_reserve(struct weft_nn_cuda *cuda, int64_t bytes,
 
 /* Kinds of layers */
 
-/* By name: in a module, the program's kinds are other objects than our own. */
+/* Found by name, because a module has its own copies of the program's kinds. */
 struct cuda_kind {
     const char *type;
     weft_cuda_kind_fn *forward, *backward;
-    weft_cuda_needs_fn *needs; /* NULL: nothing */
-    weft_cuda_maps_fn *maps;   /* NULL: none */
+    weft_cuda_needs_fn *needs; /* NULL: no workspace */
+    weft_cuda_maps_fn *maps;   /* NULL: no products */
 };
 
-/* Kinds that are not here do not train on a GPU. */
+/* Kinds that train on a GPU. */
 static const struct cuda_kind kinds[] = {
 #define ROW(kind, name, needs, maps)                                                               \
     {                                                                                              \
@@ -192,7 +193,7 @@ int32_t weft_nn_cuda_maps(const struct weft_layer *layer, const struct weft_batc
     return kind == NULL || kind->maps == NULL ? 0 : kind->maps(layer, batch, out);
 }
 
-/* The library's part of the workspace, which no layer touches. */
+/* The library's part of the workspace, which layers do not use. */
 static int64_t library_bytes(const struct weft_nn_cuda *cuda)
 {
     return cuda->library != NULL ? cuda->ops->workspace_bytes(cuda->library) : 0;
@@ -221,8 +222,8 @@ int64_t weft_nn_cuda_unit_needs(const struct weft_nn *nn)
     return WEFT_CUDA_UNIT_BYTES;
 }
 
-/* Sums are taken in the order of ranks, of slices that all have come (weft_cuda_sum_ranks); a
- * rank's own is read where it is. */
+/* Received slices: weft_cuda_sum_ranks adds them in rank order once all are there. A rank's own
+ * slice is read in place. */
 int64_t weft_nn_cuda_receive_needs(int32_t ranks, int64_t slice_bytes)
 {
     return (ranks - 1) * slice_bytes;
@@ -251,7 +252,7 @@ static enum weft_status refuse_call(const struct weft_nn_call *call, struct weft
     return WEFT_OK;
 }
 
-/* What a layer reads of its input's words: whose findings have a place. */
+/* True if the layer reads tokens, or targets, as its findings have a place. */
 static bool reads_words(const struct weft_nn_call *call, bool of_targets)
 {
     const char *type = call->layer->kind->type;
@@ -259,7 +260,7 @@ static bool reads_words(const struct weft_nn_call *call, bool of_targets)
                       : strcmp(type, "embedding") == 0;
 }
 
-/* Layers without a place of their own share the last. */
+/* The place for a call's findings, or NULL. Layers beyond the last place share it. */
 static uint32_t *place_of_finding(struct weft_nn_cuda *cuda, const struct weft_nn_call *call)
 {
     const bool of_targets = reads_words(call, true);

@@ -1,4 +1,4 @@
-/* A transformer block: layer norms, products with what finishes them, attention. */
+/* A transformer block: layer norms, products with their finish, attention. */
 #include "layers/shared/block.h"
 #include "layers/shared/layout.h"
 #include "runtime/nn/cuda/kinds.h"
@@ -18,13 +18,13 @@ enum tensor {
     MLP_PROJ_BIAS
 };
 
-/* Where everything of one call lies; shapes as in layers/shared/layout.h. */
+/* Addresses of a call's buffers. layers/shared/layout.h gives the shapes. */
 struct block {
     int64_t rows, hidden, ffn;
     enum weft_dtype dtype;
     float *ln1_mean, *ln1_rstd, *ln2_mean, *ln2_rstd;
     void *ln1_out, *qkv, *attended, *residual, *ln2_out, *fc, *gelu;
-    void *kept; /* by attention: probabilities, or statistics of rows */
+    void *kept; /* attention's probabilities, or statistics of rows */
     void *d_fc, *d_qkv, *d_ln2, *d_attention, *d_ln1, *d_residual;
     float *sums;
     struct weft_cuda_attention attention;
@@ -42,8 +42,9 @@ static struct weft_cuda_attention attention_of(const struct weft_layer *layer,
                                         .qkv = qkv};
 }
 
-/* Statistics lie where probabilities would, of which a row has at least as many bytes. Matrices
- * begin at multiples of 64 bytes in every buffer, as at address 0. */
+/* True if tensor cores do attention. Their statistics use the place of probabilities, which has at
+ * least as many bytes a row. Buffers align matrices to 64 bytes, so alignment is tested as for
+ * address 0. */
 static bool by_tensor_cores(bool plain, const struct weft_cuda_attention *attention)
 {
     struct weft_cuda_attention somewhere = *attention;
@@ -56,8 +57,8 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* One part of backward after the other has all of the workspace: partial sums of columns, and
- * attention's gradients of scores, or its dots of rows. */
+/* Parts of backward use the whole workspace one after another: partial sums of columns, then
+ * gradients of scores or dots of rows. */
 struct weft_nn_needs weft_cuda_block_needs(bool plain, const struct weft_layer *layer,
                                            const struct weft_batch *batch)
 {
@@ -173,7 +174,7 @@ int weft_cuda_block_forward(const struct weft_cuda_call *c)
     return code != 0 ? code : weft_cuda_map(c, &b.to_output, &to_output, call->output);
 }
 
-/* Gradients of the weight and of the bias of a map. */
+/* Computes the gradients of a map's weight and bias. */
 static int map_backward(const struct weft_cuda_call *c, const struct block *b,
                         const struct weft_cuda_linear *linear, const void *dy, int weight, int bias)
 {
@@ -190,7 +191,7 @@ static int norm_backward(const struct weft_cuda_call *c, const struct block *b,
     return code != 0 ? code : weft_cuda_give(c, bias, b->hidden, NULL, b->sums + b->hidden);
 }
 
-/* From the output's gradient to that of the residual between attention and MLP. */
+/* From the output's gradient to the gradient of the residual between attention and MLP. */
 static int mlp_backward(const struct weft_cuda_call *c, const struct block *b)
 {
     const struct weft_nn_call *call = c->call;

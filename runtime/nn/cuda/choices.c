@@ -1,10 +1,10 @@
-/* Choices as a text, which rank 0 makes and all ranks take: the library's title is its first line,
- * and each product has a line such as
+/* Choices as a text, which rank 0 makes and all ranks use. The first line is the library's title.
+ * Each product has a line such as
  *
  *     bf16 f32 tn 768 3072 8192 bias+gelu library 00a1...
  *
- * with the dtypes of operands and of c, whether a and b are turned, m, n, k, what finishes it ("-":
- * nothing), its way, and the library's algorithm in hexadecimal ("-": none). */
+ * with the dtypes of operands and of c, the transpositions of a and b, m, n, k, the finish ("-":
+ * none), the way, and the library's algorithm in hexadecimal ("-": none). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,8 @@ static enum weft_status add_key(struct choices *choices, struct weft_cuda_key ke
     return add_choice(choices, &choice, err);
 }
 
-/* The three products of a map: forward, by input, by weight, whose gradient may be wider. */
+/* Adds the three products of a map: forward, by input, and by weight. The gradient by weight may
+ * also be wider. */
 static enum weft_status add_map(struct choices *choices, const struct weft_cuda_map *map,
                                 enum weft_dtype dtype, struct weft_error *err)
 {
@@ -160,7 +161,7 @@ static bool read_choice(const char *line, struct weft_cuda_choice *out)
            read_way(way, &out->way) && read_algorithm(digits, out);
 }
 
-/* Lines behind the first, in place. */
+/* Reads the lines after the first, in place. */
 static enum weft_status read_lines(char *lines, struct choices *out, struct weft_error *err)
 {
     for (char *rest = NULL, *line = strtok_r(lines, "\n", &rest); line != NULL;
@@ -174,7 +175,8 @@ static enum weft_status read_lines(char *lines, struct choices *out, struct weft
     return WEFT_OK;
 }
 
-/* Text of this library, by the title; *other otherwise, and nothing is read. */
+/* Reads a text of this library, known by its title. For another library's text *other is true and
+ * nothing is read. */
 static enum weft_status read_choices(const struct weft_nn_cuda *cuda, const char *text,
                                      struct choices *out, bool *other, struct weft_error *err)
 {
@@ -191,7 +193,7 @@ static enum weft_status read_choices(const struct weft_nn_cuda *cuda, const char
 
 /* Choosing */
 
-/* What the library is asked for: in BY_BOTH without GELU. */
+/* The request to the library. In BY_BOTH it leaves GELU out. */
 static struct weft_cuda_request asked_of_library(const struct weft_cuda_choice *choice)
 {
     struct weft_cuda_key key = choice->key;
@@ -208,7 +210,7 @@ static const char *refusal_of(const struct weft_nn_cuda *cuda,
     return cuda->ops->refuses(cuda->library, &asked, &choice->algorithm);
 }
 
-/* What is wrong goes to `warnings`, a line each: the log is the program's, and not a module's. */
+/* Checks a choice. Faults go to `warnings`, a line each, because a module may not log. */
 static bool is_right(const struct weft_nn_cuda *cuda, const struct weft_cuda_choice *choice,
                      struct weft_text *warnings)
 {
@@ -219,7 +221,7 @@ static bool is_right(const struct weft_nn_cuda *cuda, const struct weft_cuda_cho
     return false;
 }
 
-/* The library's first way that is right. */
+/* Takes the library's first correct algorithm. */
 static bool choose_way(const struct weft_nn_cuda *cuda, enum weft_cuda_way way,
                        struct weft_cuda_choice *choice, struct weft_text *warnings)
 {
@@ -320,7 +322,7 @@ static enum weft_status check_choice(const struct weft_nn_cuda *cuda,
     return WEFT_E_DISAGREE;
 }
 
-/* A workspace for any layer at once: growing would keep the smaller ones. */
+/* Reserves a workspace for any of the layers at once: growing later would keep the smaller ones. */
 static enum weft_status reserve_all(struct weft_nn_cuda *cuda, const struct weft_layer *layers,
                                     int32_t n_layers, const struct weft_batch *batch,
                                     struct weft_error *err)

@@ -1,10 +1,10 @@
-/* Layers that tell classes apart, of which the loss is: a map to logits, whose gradient takes their
- * place. */
+/* Layers with classes and a loss: a map to logits, and their gradient in place. */
 #include "layers/shared/layout.h"
 #include "runtime/nn/cuda/kinds.h"
 #include "runtime/nn/cuda/record.h"
 
-/* The workspace: losses of rows; or the scale of gradients, then partial sums of columns. */
+/* The workspace has losses of rows in forward. In backward it has the scale of gradients, then
+ * partial sums of columns. */
 enum { SCALE_BYTES = 64 };
 
 static struct weft_nn_needs needs_of_classes(bool plain, const struct weft_layer *layer,

@@ -1,5 +1,5 @@
-/* Sums of columns in two steps: blocks add up stripes of rows, then stripes are added up, both in
- * order. Stripes have a fixed number of rows, so a sum depends on the rows alone. */
+/* Sums of columns in two steps, both in order: blocks sum stripes of rows, then stripes are summed.
+ * Stripes have a fixed number of rows, so a sum depends on the rows alone. */
 #ifndef WEFT_RUNTIME_NN_CUDA_COLUMNS_H
 #define WEFT_RUNTIME_NN_CUDA_COLUMNS_H
 
@@ -7,10 +7,10 @@
 
 enum {
     COLUMNS_LANES = 32,
-    COLUMNS_ROWS = 8, /* that a block has in hand */
+    COLUMNS_ROWS = 8, /* processed at once by a block */
     COLUMNS_THREADS = COLUMNS_LANES * COLUMNS_ROWS,
-    COLUMNS_STRIPE = 128, /* rows that a block adds up */
-    COLUMNS_GROUP = 4     /* columns that a thread has */
+    COLUMNS_STRIPE = 128, /* rows summed by a block */
+    COLUMNS_GROUP = 4     /* columns of a thread */
 };
 
 static inline int64_t column_stripes(int64_t rows)
@@ -18,10 +18,10 @@ static inline int64_t column_stripes(int64_t rows)
     return divide_up(rows, COLUMNS_STRIPE);
 }
 
-/* Source has what is added up, SUMS numbers for each element of [rows, width]:
+/* Source holds the terms, SUMS numbers for each element of [rows, width]:
  *     enum { SUMS };
  *     template <int N> GPU void values(int64_t row, int64_t column, float (&to)[SUMS][N]) const;
- *     bool is_aligned(int64_t width) const;          N may be COLUMNS_GROUP, else 1
+ *     bool is_aligned(int64_t width) const;          N may be COLUMNS_GROUP, otherwise 1
  * partial is [SUMS, stripes, width]. */
 template <typename Source, int N>
 __global__ void __launch_bounds__(COLUMNS_THREADS)
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(COLUMNS_THREADS)
     sums[i] = sum;
 }
 
-/* In the order of rows, a thread a column. */
+/* Sums in row order, one thread a column. */
 template <typename Source>
 __global__ void __launch_bounds__(COLUMNS_THREADS)
     column_chain(Source source, int64_t rows, int64_t width, float *to)
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(COLUMNS_THREADS)
     }
 }
 
-/* partial NULL: in the order of rows. */
+/* With partial NULL it sums in row order. */
 template <typename Source>
 static inline int launch_columns(Source source, int64_t rows, int64_t width, float *sums,
                                  float *partial, cudaStream_t stream)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles one .cu file: compile.py LOG nvcc arguments... Keeps what ptxas tells of registers in LOG,
-and prints what is neither that nor noise. Exit code: nvcc's."""
+"""Compiles one .cu file: compile.py LOG nvcc arguments... Writes all output, with ptxas's report of registers, to LOG.
+Prints the remaining lines. Returns nvcc's exit code."""
 import re
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-/* Filling, copying, and from one dtype to another. */
+/* Fills, copies, and conversions between dtypes. */
 #include "runtime/nn/cuda/each.h"
 #include "runtime/nn/cuda/kernels.h"
 
@@ -21,7 +21,7 @@ struct fill_op {
     }
 };
 
-/* T is an unsigned integer of as many bytes as both ends are a multiple of. */
+/* T is the largest unsigned integer that divides both addresses and the length. */
 template <typename T> struct copy_op {
     enum { GROUP = 16 / (int)sizeof(T) };
     const T *from;
@@ -41,7 +41,7 @@ template <typename T> struct copy_op {
     }
 };
 
-/* Between dtypes: of one with 16 bits a group has 8 bytes. */
+/* Converts between dtypes. A group of a 16-bit dtype has 8 bytes. */
 template <typename T, typename U> struct convert_op {
     enum { GROUP = 4 };
     const T *x;
@@ -84,7 +84,7 @@ template <typename T, bool ACCUMULATE> struct add_op {
     }
 };
 
-/* W is the unsigned integer of an element's bits, of which `mask` is the exponent. */
+/* W is an unsigned integer with an element's bits; `mask` is its exponent. */
 template <typename W> struct look_op {
     enum { GROUP = 16 / (int)sizeof(W) };
     const W *x;
@@ -173,7 +173,7 @@ int weft_cuda_add(enum weft_dtype dtype, int64_t n, float alpha, const float *ti
     });
 }
 
-/* The least exponent, where it stands, of which `terms` may not add up to a finite number. */
+/* The least exponent, as masked bits, at which the sum of `terms` may not be finite. */
 static uint32_t exponent_limit(uint32_t mask, uint32_t step, int64_t terms)
 {
     uint32_t limit = mask;

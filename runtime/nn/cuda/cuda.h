@@ -1,13 +1,12 @@
-/* The back end for GPUs: kernels of this folder put on the stream that a call is given, over the
- * machine that it is opened with. Tests without a GPU run it on an
- * emulated one (tests/emulation).
+/* The back end for GPUs. It puts kernels of this folder on the call's stream, over the machine that
+ * it is opened with. Tests without a GPU use an emulated machine (tests/emulation).
  *
- * "own" multiplies by tiles of our own and attends by tensor cores; with a library (library.h) it
- * multiplies instead; "plain" computes everything in
- * the CPU's order, so that in f32 a run has the bits of a CPU's with plain products.
+ * "own" multiplies by tiles of our own and uses tensor cores for attention. With a library
+ * (library.h) that library multiplies. "plain" computes everything in the CPU's order, so an f32
+ * run has the bits of a CPU's run with plain products.
  *
- * Workspaces are allocations of the back end's own, of exactly the bytes that its needs say (nn.h);
- * they are no buffers of the plan yet. So the work of one object belongs on one stream. */
+ * The back end allocates workspaces itself, of exactly the bytes that its needs state (nn.h). They
+ * are not yet buffers of the plan. So the work of one object must be on one stream. */
 #ifndef WEFT_RUNTIME_NN_CUDA_CUDA_H
 #define WEFT_RUNTIME_NN_CUDA_CUDA_H
 
@@ -16,11 +15,11 @@
 #include "runtime/nn/cuda/machine.h"
 #include "runtime/nn/product.h"
 
-/* What kernels found in the input of a layer, in memory that the host has too: the least row that
- * is out of range, or UINT32_MAX. */
+/* A finding of kernels in a layer's input, in memory shared with the host: the first row out of
+ * range, or UINT32_MAX. */
 enum { WEFT_CUDA_CHECKS = 32 };
 struct weft_cuda_check {
-    const struct weft_layer *layer; /* NULL: free */
+    const struct weft_layer *layer; /* NULL: unused */
     struct weft_batch batch;
     bool of_targets;
 };
@@ -29,16 +28,16 @@ struct weft_nn_cuda {
     struct weft_nn base;
     const struct weft_cuda_machine *machine;
     bool plain;
-    const struct weft_cuda_library_ops *ops; /* of a library that multiplies */
+    const struct weft_cuda_library_ops *ops; /* functions of a library that multiplies */
     struct weft_cuda_library *library;       /* NULL: products are our own */
     struct weft_cuda_choice *choices;        /* [n_choices], multiply.h */
     int32_t n_choices;
-    char *choices_text; /* NULL: nothing was bound */
-    char *workspace;    /* of the GPU; the library's part is the first */
+    char *choices_text; /* NULL: nothing is bound */
+    char *workspace;    /* GPU memory; begins with the library's part */
     int64_t workspace_bytes;
-    void **outgrown; /* [n_outgrown] workspaces that work may still use */
+    void **outgrown; /* [n_outgrown] workspaces that pending work may use */
     int32_t n_outgrown;
-    uint32_t *found; /* [WEFT_CUDA_CHECKS], shared */
+    uint32_t *found; /* [WEFT_CUDA_CHECKS], shared with the host */
     struct weft_cuda_check checks[WEFT_CUDA_CHECKS];
     char description[1024];
 };
@@ -48,9 +47,9 @@ static inline struct weft_nn_cuda *weft_nn_cuda_of(struct weft_nn *nn)
     return (struct weft_nn_cuda *)(void *)nn;
 }
 
-/* bind.c. A back end over a machine; options->gemm: "own", "plain", the name of the machine's
- * library, or "auto", which is that library where it can be opened and else "own". WEFT_E_USAGE for
- * another name, WEFT_E_ENVIRONMENT for a library that is asked for and cannot be opened. */
+/* bind.c. Opens a back end over a machine. options->gemm is "own", "plain", the name of the
+ * machine's library, or "auto": that library if it can be opened, otherwise "own". WEFT_E_USAGE for
+ * another name, WEFT_E_ENVIRONMENT if a named library cannot be opened. */
 WEFT_MUST_USE enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *backend,
                                                  const struct weft_cuda_machine *machine,
                                                  const struct weft_nn_options *options,
@@ -92,10 +91,12 @@ enum weft_status weft_nn_cuda_bind(struct weft_nn *nn, const struct weft_layer *
 bool weft_nn_cuda_has_choices(const struct weft_nn *nn);
 const char *weft_nn_cuda_choices(const struct weft_nn *nn);
 
-/* At least so many bytes of workspace, which work that was issued before may still use. */
+/* Reserves a workspace of at least `bytes` bytes. Issued work may still use the former one, which
+ * is kept. */
 WEFT_MUST_USE enum weft_status weft_nn_cuda_reserve(struct weft_nn_cuda *cuda, int64_t bytes,
                                                     struct weft_error *err);
-/* WEFT_OK for code 0, else what CUDA or the library says, where `what` was to be done. */
+/* Returns WEFT_OK for code 0, otherwise the error of CUDA or the library. `what` names the failed
+ * operation. */
 enum weft_status weft_nn_cuda_status(const struct weft_nn_cuda *cuda, int code, const char *what,
                                      struct weft_error *err);
 
@@ -110,8 +111,8 @@ void weft_nn_cuda_add_hash(struct weft_nn *nn, struct weft_stream *stream,
                            const struct weft_nn_unit *unit, void *sum);
 void weft_nn_cuda_mix_hash(struct weft_nn *nn, struct weft_stream *stream, const void *from,
                            int64_t bytes, void *word);
-/* Element `at` of what has `size` bytes an element; the fp32 parameters of a piece, of the master
- * where there is one. */
+/* Element `at` of an array with elements of `size` bytes, and below the fp32 parameters of a piece:
+ * the master's if there is one. */
 static inline void *weft_nn_cuda_element(const void *address, int64_t at, int64_t size)
 {
     return (char *)(uintptr_t)address + at * size;
@@ -127,7 +128,7 @@ static inline float *weft_nn_cuda_values(const struct weft_nn_unit *unit,
 /* update.c */
 weft_nn_update_fn weft_nn_cuda_update, weft_nn_cuda_moments, weft_nn_cuda_apply;
 
-/* step.c. Work on units takes at most this of the workspace. */
+/* step.c. Work on units needs at most this much of the workspace. */
 enum { WEFT_CUDA_WIDE_PIECE = 1 << 18, WEFT_CUDA_UNIT_BYTES = 64 + 4 * WEFT_CUDA_WIDE_PIECE };
 void weft_nn_cuda_add_norm(struct weft_nn *nn, struct weft_stream *stream,
                            const struct weft_nn_unit *unit, void *bins, void *bad);

@@ -1,20 +1,20 @@
-/* A kernel for operations on elements one by one: each thread takes a group of consecutive elements
- * that one wide access of every array holds. An operation is a struct of its arrays with
+/* A kernel for element-wise operations. Each thread does a group of consecutive elements that one
+ * wide access of every array holds. An operation is a struct of its arrays with
  *     enum { GROUP };                                  elements of a group
  *     template <int N> GPU void at(int64_t i) const;   does elements i to i + N, N 1 or GROUP
  *     bool is_aligned(int64_t i) const;                a group may begin at element i
- * Element i of the result depends on element i of the operands alone, so operands may be results.
- * Bits do not depend on where the arrays begin. */
+ * Element i of the result depends only on element i of the operands, so operands may be results.
+ * Bits do not depend on the begin of arrays. */
 #ifndef WEFT_RUNTIME_NN_CUDA_EACH_H
 #define WEFT_RUNTIME_NN_CUDA_EACH_H
 
 #include "runtime/nn/cuda/access.h"
 
-/* EACH_BLOCKS of a multiprocessor: there are registers for so many, and no spill for more. */
+/* Blocks of a multiprocessor: registers suffice for this number without spills. */
 enum { EACH_THREADS = 256, EACH_BLOCKS = 4 };
 
-/* Where no group can begin, or `first` elements before the first group, elements go one by one; so
- * do those behind the last group. */
+/* Does elements one by one before the first group, after the last one, and everywhere if no group
+ * can begin. */
 template <typename Op>
 __global__ void __launch_bounds__(EACH_THREADS, EACH_BLOCKS)
     each(Op op, bool groups, int64_t first, int64_t n)

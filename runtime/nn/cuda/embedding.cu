@@ -1,9 +1,9 @@
-/* Rows of tables by tokens and positions, and their gradients, which are added up in the order of
- * rows: tokens repeat, and no two blocks write the same row of a table. */
+/* Looks up rows of tables by tokens and positions, and computes their gradients. Gradients are
+ * added in row order, because tokens repeat. No two blocks write the same row of a table. */
 #include "runtime/nn/cuda/access.h"
 #include "runtime/nn/cuda/layers.h"
 
-/* A warp takes a row of y, or of the positions' table. */
+/* A warp does a row of y, or of the table of positions. */
 enum { EMBED_ROWS = 8, EMBED_THREADS = EMBED_ROWS * WARP };
 
 template <typename T> struct tables {
@@ -14,7 +14,7 @@ template <typename T> struct tables {
     uint32_t *bad;
 };
 
-/* Elements column to column + N of row `row`. */
+/* Does elements column to column + N of row `row`. */
 template <int N, typename T>
 GPU void embed_group(const tables<T> &t, int64_t row, int64_t token, int64_t column)
 {
@@ -97,9 +97,9 @@ __global__ void __launch_bounds__(EMBED_THREADS) embed_positions(table_gradient<
     }
 }
 
-/* Gradients of tokens: a block has TABLE_ROWS rows of the table and as many columns as threads have
- * groups. It reads all tokens and keeps a list of those rows of dy that belong to its rows, in
- * order; when the list is full, or there are no more, it adds them up. */
+/* Gradients of tokens. A block has TABLE_ROWS rows of the table, and a group of columns for each
+ * thread. It reads all tokens and lists the rows of dy that belong to its rows, in order. It adds
+ * them when the list is full or complete. */
 enum {
     TABLE_ROWS = 64,
     TABLE_THREADS = 256,
@@ -110,15 +110,15 @@ enum {
 
 struct token_list {
     int32_t rows[TABLE_LIST];  /* of dy */
-    int32_t next[TABLE_LIST];  /* of the list, with the same token */
-    int32_t owner[TABLE_LIST]; /* row of the table, from the block's first on */
-    int32_t head[TABLE_ROWS];  /* of the list: the first of each row of the table */
+    int32_t next[TABLE_LIST];  /* index of the next entry with the same token */
+    int32_t owner[TABLE_LIST]; /* row of the table, from the block's first one */
+    int32_t head[TABLE_ROWS];  /* index of the first entry of each row of the table */
     int32_t tail[TABLE_ROWS];
     int32_t of_warp[TABLE_WARPS];
 };
 
-/* Appends the rows of dy from `begin` on, a thread each, that belong to the block. Returns how many
- * the list has then. */
+/* Appends the block's rows of dy among those from `begin` on, one a thread. Returns the new length
+ * of the list. */
 template <typename T, typename U>
 GPU int32_t append_tokens(const table_gradient<T, U> &t, int64_t begin, int32_t count,
                           token_list *list)
@@ -145,7 +145,7 @@ GPU int32_t append_tokens(const table_gradient<T, U> &t, int64_t begin, int32_t 
     return total;
 }
 
-/* One thread makes chains of those with the same token. */
+/* One thread chains entries with the same token. */
 GPU void chain_tokens(int32_t count, token_list *list)
 {
     for (int row = threadIdx.x; row < TABLE_ROWS; row += TABLE_THREADS) {
@@ -167,8 +167,8 @@ GPU void chain_tokens(int32_t count, token_list *list)
     __syncthreads();
 }
 
-/* What one thread adds to its columns of the table's row, in the order of the chain. Several rows
- * of dy are fetched before the first is added. */
+/* Adds a chain to one thread's columns of a row of the table, in order. Several rows of dy are
+ * fetched before the first is added. */
 template <int N, typename T, typename U>
 GPU void add_chain(const table_gradient<T, U> &t, const token_list *list, int32_t head, bool adds,
                    int64_t column, U *to)
@@ -196,7 +196,7 @@ GPU void add_chain(const table_gradient<T, U> &t, const token_list *list, int32_
     store<N>(sum, to);
 }
 
-/* `adds`: the table's rows hold something already, and those without a token stay. */
+/* `adds`: the rows hold partial results, and rows without a token stay. */
 template <int N, typename T, typename U>
 GPU void add_list(const table_gradient<T, U> &t, const token_list *list, bool adds)
 {

@@ -1,4 +1,4 @@
-/* The back end of kernels on a real GPU: the machine of machine.h by runtime/device/cuda. In the
+/* The back end on a real GPU: the machine of machine.h, built on runtime/device/cuda. It is in the
  * module of the device "cuda". */
 #include "runtime/device/cuda/stream.h"
 #include "runtime/nn/cuda/cuda.h"
@@ -9,7 +9,7 @@ WEFT_API extern const struct weft_nn_backend weft_nn_backend_cuda;
 static void gpu_issue(struct weft_stream *stream, weft_cuda_work_fn *work, const void *argument,
                       size_t bytes)
 {
-    (void)bytes; /* nothing is kept: the work is issued now */
+    (void)bytes; /* work is issued at once, so nothing is kept */
     struct weft_error err = {0};
     struct CUstream_st *on = weft_cuda_stream_open_for_work(stream);
     if (on == NULL) return;
@@ -29,7 +29,7 @@ static void gpu_release(void *memory)
     (void)cudaFree(memory);
 }
 
-/* Pinned memory has one address for both. */
+/* Pinned memory has one address for host and GPU. */
 static int gpu_share(int64_t bytes, void **out)
 {
     return (int)cudaHostAlloc(out, (size_t)bytes, cudaHostAllocMapped | cudaHostAllocPortable);

@@ -1,10 +1,11 @@
-/* What a back end for GPUs calls, here and in layers.h. Every function puts kernels on the stream
- * and returns CUDA's code, 0 when that worked; it allocates nothing and waits for nothing. Pointers
- * are to the GPU's memory, and must stay valid until the stream has come by. Arrays are dense and
- * may begin at any element; they are fastest where element 0 of all of them is as far behind a
- * multiple of 16 bytes. n may be 0. What is not said to be in place does not overlap.
+/* Functions for back ends of GPUs, here and in layers.h. Each one adds kernels to the stream and
+ * returns CUDA's code, 0 on success. It allocates nothing and waits for nothing. Pointers are to
+ * GPU memory, and must stay valid until the stream has run the kernels. Arrays are dense and may
+ * begin at any element. They are fastest if all begin at the same distance from a multiple of 16
+ * bytes. n may be 0. Arrays do not overlap, unless a function works in place.
  *
- * "The CPU's bits": those of runtime/nn/cpu/kernels/kernels.h and optimizer.h for the same numbers.
+ * "The CPU's bits" are those of runtime/nn/cpu/kernels/kernels.h and optimizer.h for the same
+ * numbers.
  */
 #ifndef WEFT_RUNTIME_NN_CUDA_KERNELS_H
 #define WEFT_RUNTIME_NN_CUDA_KERNELS_H
@@ -21,38 +22,38 @@ extern "C" {
 
 struct CUstream_st; /* CUDA's stream */
 
-/* Every byte of `to` becomes `byte`. */
+/* Sets every byte of `to` to `byte`. */
 int weft_cuda_fill(void *to, unsigned char byte, int64_t bytes, struct CUstream_st *stream);
 int weft_cuda_copy(void *to, const void *from, int64_t bytes, struct CUstream_st *stream);
-/* Between fp32 and a dtype; the CPU's bits. In f32 a copy. */
+/* Convert between fp32 and a dtype with the CPU's bits. f32 is copied. */
 int weft_cuda_widen(enum weft_dtype dtype, int64_t n, const void *x, float *y,
                     struct CUstream_st *stream);
 int weft_cuda_narrow(enum weft_dtype dtype, int64_t n, const float *x, void *y,
                      struct CUstream_st *stream);
-/* y = alpha x, or y += alpha x, rounded once to y's dtype; the CPU's bits (add_to). *times is
- * another factor of alpha, of the GPU's memory; NULL: 1. */
+/* y = alpha x, or y += alpha x, rounded once to y's dtype; the CPU's bits (add_to). *times in GPU
+ * memory is another factor of alpha; NULL: 1. */
 int weft_cuda_add(enum weft_dtype dtype, int64_t n, float alpha, const float *times, const float *x,
                   bool accumulate, void *y, struct CUstream_st *stream);
-/* Sets *flag to 1 when any x is not finite, or so large that `terms` of them may not add up to a
- * finite number; otherwise leaves it as it is. */
+/* Sets *flag to 1 if an x is not finite, or if the sum of `terms` such numbers may not be finite.
+ * Otherwise leaves *flag unchanged. */
 int weft_cuda_look(enum weft_dtype dtype, int64_t n, const void *x, int64_t terms, uint32_t *flag,
                    struct CUstream_st *stream);
 
-/* The scalars of a step, at a multiple of 16 bytes of the GPU's memory: what they are may be known
- * there alone. Decay is not among them, for it differs from tensor to tensor. */
+/* The scalars of a step, in GPU memory at a multiple of 16 bytes: their values may be known only
+ * there. Decay is not included, because it differs between tensors. */
 struct weft_cuda_step {
-    uint32_t stop, unused; /* stop not 0: nothing is updated */
+    uint32_t stop, unused; /* stop not 0: no update */
     struct weft_adamw adamw;
     struct weft_sgd sgd;
 };
-/* Updates by struct weft_update (runtime/nn/optimizer.h), all pointers to the GPU's memory; the
- * CPU's bits. SGD keeps momentum where there is a moment1. */
+/* Update by struct weft_update (runtime/nn/optimizer.h), with pointers to GPU memory and the CPU's
+ * bits. SGD keeps momentum if there is a moment1. */
 int weft_cuda_adamw(const struct weft_cuda_step *step, float decay,
                     const struct weft_update *update, struct CUstream_st *stream);
 int weft_cuda_sgd(const struct weft_cuda_step *step, float decay, const struct weft_update *update,
                   struct CUstream_st *stream);
-/* LAMB's parts: the moments; squares of the steps, added to bins as by weft_cuda_norm_add; and with
- * *trust, or 1 if it is NULL, the rest. */
+/* LAMB's parts: the moments; squares of the steps, added to bins as in weft_cuda_norm_add; the
+ * rest, with *trust, or 1 if it is NULL. */
 int weft_cuda_lamb_moments(const struct weft_cuda_step *step, const struct weft_update *update,
                            struct CUstream_st *stream);
 int weft_cuda_lamb_squares(const struct weft_cuda_step *step, float decay,
@@ -61,35 +62,34 @@ int weft_cuda_lamb_squares(const struct weft_cuda_step *step, float decay,
 int weft_cuda_lamb_apply(const struct weft_cuda_step *step, float decay, const float *trust,
                          const struct weft_update *update, struct CUstream_st *stream);
 
-/* Adds the squares of n numbers to bins [WEFT_NORM_WORDS], which the caller has set to 0 before the
- * first; the sum is exact. */
+/* Adds the exact squares of n numbers to bins [WEFT_NORM_WORDS], which the caller has zeroed
+ * first. */
 int weft_cuda_norm_add(uint64_t *bins, const float *x, int64_t n, struct CUstream_st *stream);
-/* The same sum in words [WEFT_NORM_PACKED_WORDS], which ranks add as integers: the CPU's bits
+/* Packs the sum into words [WEFT_NORM_PACKED_WORDS] that ranks add as integers. The CPU's bits
  * (weft_norm_pack). */
 int weft_cuda_norm_pack(const uint64_t *bins, uint64_t *words, struct CUstream_st *stream);
 
-/* Adds the hashes of elements `first` on of a tensor to sum[0] and sum[1]: the fingerprint's. */
+/* Adds hashes of a tensor's elements from `first` on to sum[0] and sum[1], as in a fingerprint. */
 int weft_cuda_hash_add(uint64_t *sum, uint64_t name, int64_t first, const float *x, int64_t n,
                        struct CUstream_st *stream);
 
-/* The sum over ranks, in their order and in fp32: rank r's n elements of `dtype` begin r *
- * stride_bytes behind `from`, but for rank `own`'s, which begin at own_from (own -1: none does).
- * The CPU's bits. */
+/* A sum over ranks, in rank order and fp32, with the CPU's bits. Rank r's n elements of `dtype` are
+ * r * stride_bytes after `from`. Those of rank `own` are at own_from (own -1: none). */
 struct weft_cuda_sum {
     enum weft_dtype dtype;
     int32_t ranks, own;
     int64_t n, stride_bytes;
     const void *from, *own_from;
-    bool partial;             /* the sum is written as it is, in fp32, for a sum of sums to come */
-    bool adds;                /* it is added to what `to` has, in fp32; dtype f32 */
-    enum weft_dtype to_dtype; /* otherwise: rounded to dtype, then written as this: dtype or f32 */
+    bool partial;             /* writes the sum in fp32, for a sum of sums */
+    bool adds;                /* adds to `to` in fp32; dtype f32 */
+    enum weft_dtype to_dtype; /* otherwise rounds to dtype, then writes this: dtype or f32 */
     void *to;                 /* may be a rank's elements */
 };
 int weft_cuda_sum_ranks(const struct weft_cuda_sum *sum, struct CUstream_st *stream);
 
 /* sums[j] = sum over rows of x[i][j], in an order that depends on the number of rows alone. The
- * workspace has weft_cuda_column_bytes(rows, width). Without one rows are added in their order, a
- * thread a column: slow, and the CPU's bits. */
+ * workspace has weft_cuda_column_bytes(rows, width) bytes. Without a workspace a thread adds a
+ * column in row order, which is slow and has the CPU's bits. */
 int64_t weft_cuda_column_bytes(int64_t rows, int64_t width);
 int weft_cuda_column_sums(enum weft_dtype dtype, int64_t rows, int64_t width, const void *x,
                           float *sums, void *workspace, struct CUstream_st *stream);

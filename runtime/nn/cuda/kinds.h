@@ -1,6 +1,6 @@
-/* Forward and backward of the kinds of layers that a GPU trains: what each of them puts on a
- * stream. One file a family; they touch exactly the buffers of their call, at the offsets of
- * layers/shared/layout.h, and the workspace. */
+/* Forward and backward of the kinds of layers that train on a GPU, one file for each family. They
+ * touch exactly the buffers of their call, at the offsets of layers/shared/layout.h, and the
+ * workspace. */
 #ifndef WEFT_RUNTIME_NN_CUDA_KINDS_H
 #define WEFT_RUNTIME_NN_CUDA_KINDS_H
 
@@ -10,11 +10,11 @@ struct weft_cuda_call {
     const struct weft_nn_cuda *cuda;
     struct CUstream_st *on;
     const struct weft_nn_call *call;
-    char *workspace; /* of the bytes that needs say */
+    char *workspace; /* of the bytes in the kind's needs */
     uint32_t *found; /* of a layer that reads tokens or targets */
 };
 
-/* CUDA's code. */
+/* Returns CUDA's code. */
 typedef int weft_cuda_kind_fn(const struct weft_cuda_call *c);
 /* Bytes of workspace, forward and backward. */
 typedef struct weft_nn_needs weft_cuda_needs_fn(bool plain, const struct weft_layer *layer,
@@ -31,7 +31,7 @@ weft_cuda_kind_fn weft_cuda_classifier_forward, weft_cuda_classifier_backward;
 weft_cuda_needs_fn weft_cuda_block_needs, weft_cuda_norm_needs, weft_cuda_linear_needs;
 weft_cuda_needs_fn weft_cuda_lm_head_needs, weft_cuda_classifier_needs;
 
-/* The part of a buffer that begins so many bytes behind its address. */
+/* The part of a buffer at an offset. */
 static inline void *weft_cuda_part(const void *buffer, int64_t offset_bytes)
 {
     return (char *)(uintptr_t)buffer + offset_bytes;
@@ -42,19 +42,19 @@ static inline int64_t weft_cuda_rows(const struct weft_nn_call *call)
     return call->batch.samples * call->batch.seq_len;
 }
 
-/* The maps of a kind: what is multiplied forward and backward. */
+/* The products of a kind's map, forward and backward. */
 struct weft_cuda_map {
     int64_t rows, inputs, outputs;
-    unsigned finish, input_finish; /* enum weft_cuda_finish: forward, and of dx */
-    bool timed;                    /* backward has a factor of the GPU's memory */
+    unsigned finish, input_finish; /* enum weft_cuda_finish: of forward, and of dx */
+    bool timed;                    /* backward has a factor in GPU memory */
 };
 enum { WEFT_CUDA_MOST_MAPS = 4 };
-/* Returns how many. */
+/* Returns the number of maps. */
 typedef int32_t weft_cuda_maps_fn(const struct weft_layer *layer, const struct weft_batch *batch,
                                   struct weft_cuda_map out[WEFT_CUDA_MOST_MAPS]);
 weft_cuda_maps_fn weft_cuda_block_maps, weft_cuda_linear_maps, weft_cuda_lm_head_maps;
 weft_cuda_maps_fn weft_cuda_classifier_maps;
-/* bind.c: of any layer; 0 for what does not multiply, or not here. */
+/* bind.c: maps of any layer; 0 if it has no products, or does not train here. */
 weft_cuda_maps_fn weft_nn_cuda_maps;
 
 /* A linear map y = x W^T + bias on `rows` dense rows; W is [outputs, inputs]. */
@@ -64,12 +64,14 @@ struct weft_cuda_linear {
     const void *x, *weight;
 };
 
-/* y = x W^T, finished. */
+/* y = x W^T, then the finish. */
 int weft_cuda_map(const struct weft_cuda_call *c, const struct weft_cuda_linear *linear,
                   const struct weft_product_finish *finish, void *y);
-/* With *times, a factor of the GPU's memory, or 1 if it is NULL: dx = dy W, finished; the gradient
- * of tensor `tensor` of the call, unless it is frozen, dy^T x; that of a bias, column sums of dy by
- * `sums` and the workspace; n finished sums to a gradient. */
+/* Backward of a map. *times is a factor in GPU memory; NULL: 1.
+ *
+ * map_input: dx = dy W, then the finish. map_weight: the gradient dy^T x of tensor `tensor`, unless
+ * it is frozen. map_bias: the gradient of a bias, column sums of dy, with `sums` and the workspace
+ * as scratch. give: writes or adds n sums to a gradient. */
 int weft_cuda_map_input(const struct weft_cuda_call *c, const struct weft_cuda_linear *linear,
                         const float *times, const struct weft_product_finish *finish,
                         const void *dy, void *dx);

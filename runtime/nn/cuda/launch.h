@@ -1,6 +1,6 @@
-/* How kernels are launched: by a call, which nvcc and a C++ compiler understand alike. The one file
- * that knows CUDA's runtime. A launch returns CUDA's code, 0 when the kernel is on its stream;
- * what goes wrong later is told by the stream. Parameters are copied. */
+/* Launches of kernels as plain calls, for nvcc and for C++ compilers. Only this file knows CUDA's
+ * runtime. A launch returns CUDA's code, 0 once the kernel is on its stream. The stream reports
+ * later failures. Parameters are copied. */
 #ifndef WEFT_RUNTIME_NN_CUDA_LAUNCH_H
 #define WEFT_RUNTIME_NN_CUDA_LAUNCH_H
 
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <type_traits>
 
-/* How many blocks and threads, and bytes of shared memory a block. */
+/* Numbers of blocks and threads, and bytes of shared memory for each block. */
 struct weft_grid {
     dim3 blocks, threads;
     size_t shared_bytes;

@@ -1,5 +1,5 @@
-/* Cross entropy: a block reads a row of logits twice, for its greatest and its sum of powers, then
- * for the gradient, which takes the row's place. */
+/* Cross entropy. A block reads a row of logits twice: for the maximum and the sum of powers, then
+ * for the gradient, which replaces the row. */
 #include "runtime/nn/cuda/access.h"
 #include "runtime/nn/cuda/approximate.h"
 #include "runtime/nn/cuda/layers.h"
@@ -7,8 +7,8 @@
 enum { LOSS_THREADS = 256, LOSS_WARPS = LOSS_THREADS / WARP, LOSS_BLOCKS = 4 };
 static const float LOG2_E = 1.44269504088896341f;
 
-/* The greatest of some numbers x, and the sum of 2^((x - greatest) log2 e). Without any: -inf and
- * 0. */
+/* The maximum of some numbers x, and the sum of 2^((x - greatest) log2 e). Without numbers: -inf
+ * and 0. */
 struct powers {
     float greatest, sum;
 };
@@ -43,7 +43,7 @@ template <int N> GPU void add_powers(const float (&x)[N], struct powers *p)
     *p = {greatest, (p->sum == 0 ? 0 : p->sum * power_below(p->greatest, greatest)) + sum};
 }
 
-/* The same in all threads. */
+/* Returns the same in all threads. */
 GPU struct powers join_of_block(struct powers p)
 {
     struct powers *of_warps = shared_memory<struct powers>();
@@ -63,8 +63,8 @@ GPU struct powers join_of_block(struct powers p)
     return p;
 }
 
-/* Calls fn(i, count) for this thread's elements of a row that begins anywhere: one by one until a
- * wide access can begin and behind the last, otherwise as many as it holds. */
+/* Calls fn(i, count) for this thread's elements of a row at any address. Elements before the first
+ * wide access and after the last one come one by one. */
 template <typename T, typename F> GPU void for_row(const T *row, int64_t width, F fn)
 {
     enum { EACH = 16 / (int)sizeof(T) };
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(LOSS_THREADS, LOSS_BLOCKS)
     losses[row] = good ? log((double)p.sum) - ((double)wanted - (double)p.greatest) : 0.0;
 }
 
-/* Threads fetch, and one adds up what they have fetched, in order. */
+/* Threads fetch losses, and one thread adds them in order. */
 __global__ void __launch_bounds__(LOSS_THREADS)
     loss_total(const double *losses, int64_t n, bool adds, double *total)
 {

@@ -1,4 +1,4 @@
-/* What kernels compute with: elements of the three dtypes, sums of a warp. */
+/* Arithmetic of kernels: elements of the three dtypes, and sums of a warp. */
 #ifndef WEFT_RUNTIME_NN_CUDA_MATH_H
 #define WEFT_RUNTIME_NN_CUDA_MATH_H
 
@@ -10,7 +10,7 @@
 enum { WARP = 32 };
 static const unsigned ALL_LANES = 0xffffffffu;
 
-/* Elements. 16-bit numbers are their bits; arithmetic is in fp32. */
+/* Elements. 16-bit numbers are stored as bits; arithmetic is in fp32. */
 struct bf16 {
     uint16_t bits;
 };
@@ -33,7 +33,7 @@ template <typename F> static inline int with_dtype(enum weft_dtype dtype, F fn)
     return 0;
 }
 
-/* Calls fn with a dtype of 16 bits. */
+/* Calls fn with an element of a 16-bit dtype. */
 template <typename F> static inline int with_half(enum weft_dtype dtype, F fn)
 {
     return dtype == WEFT_BF16 ? fn(bf16()) : fn(f16());
@@ -64,7 +64,7 @@ GPU void narrow(float x, f16 *to)
     to->bits = weft_f16_narrow(x);
 }
 
-/* Rounded to T and widened again. */
+/* Rounds to T and widens again. */
 template <typename T> GPU float rounded(float x)
 {
     T narrowed;
@@ -72,7 +72,7 @@ template <typename T> GPU float rounded(float x)
     return widen(narrowed);
 }
 
-/* The same in all lanes: lane l adds lane l ^ 16, then ^ 8, and so on. */
+/* Returns the sum in all lanes: lane l adds lane l ^ 16, then ^ 8, and so on. */
 GPU float sum_of_warp(float x)
 {
 #pragma unroll

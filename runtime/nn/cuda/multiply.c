@@ -27,7 +27,7 @@ static bool is_same(const struct weft_cuda_key *a, const struct weft_cuda_key *b
            a->n == b->n && a->k == b->k;
 }
 
-/* No operand is read; an address says what it is a multiple of. */
+/* Operands are not read. Their addresses only show the alignment. */
 struct weft_cuda_request weft_cuda_request_of(const struct weft_cuda_key *key)
 {
     void *somewhere = (void *)(uintptr_t)WEFT_CUDA_OPERAND_ALIGNMENT;
@@ -60,7 +60,7 @@ void weft_cuda_key_show(const struct weft_cuda_key *key, struct weft_text *out)
 
 /* Running */
 
-/* GELU and its slope are left out of what the library does, and done by kernels behind it. */
+/* The library leaves out GELU and its slope, and kernels after it do them. */
 static int run_both(const struct weft_nn_cuda *cuda, const struct weft_cuda_choice *choice,
                     const struct weft_cuda_request *asked, struct CUstream_st *on)
 {

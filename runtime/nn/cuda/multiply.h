@@ -1,14 +1,14 @@
-/* How a GPU's products are computed, where a library (library.h) may: rank 0 chooses a way for
- * each product of the model's layers, all ranks take rank 0's, as a text that profile and
- * checkpoint keep, so that bits depend on nobody's heuristics. A way is trusted behind a comparison
- * with fp64 (proof.h). What no library computes rightly is a product of our own, and is so on all
- * ranks. */
+/* Decides how a GPU's products are computed, if a library (library.h) can. Rank 0 chooses an
+ * algorithm for each product of the model's layers. All ranks take its choices as a text, which
+ * profile and checkpoint keep, so bits depend on no rank's heuristics. An algorithm is used only
+ * after a comparison with fp64 (proof.h). A product that no algorithm computes correctly is our own
+ * on all ranks. */
 #ifndef WEFT_RUNTIME_NN_CUDA_MULTIPLY_H
 #define WEFT_RUNTIME_NN_CUDA_MULTIPLY_H
 
 #include "runtime/nn/cuda/cuda.h"
 
-/* What becomes of a product. The last is a factor of the GPU's memory. */
+/* Parts of a product's finish. The last one is a factor in GPU memory. */
 enum weft_cuda_finish {
     WEFT_CUDA_BIAS = 1,
     WEFT_CUDA_RESIDUAL = 2,
@@ -26,7 +26,8 @@ struct weft_cuda_key {
     int64_t m, n, k;
 };
 
-/* The library may compute all of a product, or leave GELU and its slope to our kernels. */
+/* The library does all of a product, or leaves GELU and its slope to our kernels, or our kernels do
+ * all. */
 enum weft_cuda_way {
     WEFT_CUDA_BY_LIBRARY,
     WEFT_CUDA_BY_BOTH,
@@ -40,21 +41,23 @@ struct weft_cuda_choice {
     struct weft_cuda_algorithm algorithm;
 };
 
-/* Never given by CUDA or a library: weft_cuda_multiply of what was not bound. */
+/* The code of weft_cuda_multiply for a product that was not bound. CUDA and libraries never give
+ * it. */
 enum { WEFT_CUDA_NOT_BOUND = -100000 };
 
-/* NULL: there is none of that key. */
+/* Finds the choice with this key, or NULL. */
 const struct weft_cuda_choice *weft_cuda_find_choice(const struct weft_cuda_choice *choices,
                                                      int32_t n, const struct weft_cuda_key *key);
-/* A request with no operands, which a library can be asked about. */
+/* A request without operands, for queries to the library. */
 struct weft_cuda_request weft_cuda_request_of(const struct weft_cuda_key *key);
-/* Puts a request on a stream in the way of a choice. */
+/* Adds a request to a stream, in the way of a choice. */
 int weft_cuda_run_choice(const struct weft_nn_cuda *cuda, const struct weft_cuda_choice *choice,
                          const struct weft_cuda_request *asked, struct CUstream_st *on);
-/* c, finished, of dense operands, in the way that was bound; our own where no library is open. */
+/* Computes c, with its finish, from dense operands in the way that was bound. Without an open
+ * library our own kernels do it. */
 int weft_cuda_multiply(const struct weft_nn_cuda *cuda, const struct weft_product *product,
                        const float *times, struct CUstream_st *on);
-/* "bf16 f32 tn 768 3072 8192 bias+gelu" */
+/* Appends the key, as "bf16 f32 tn 768 3072 8192 bias+gelu". */
 void weft_cuda_key_show(const struct weft_cuda_key *key, struct weft_text *out);
 
 #endif

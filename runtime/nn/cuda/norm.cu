@@ -1,5 +1,5 @@
-/* Layer norm: rows and their gradients with the CPU's bits, gradients of weight and bias as
- * columns. */
+/* Layer norm. Rows and their gradients have the CPU's bits. Gradients of weight and bias are sums
+ * of columns. */
 #include "runtime/nn/cpu/kernels/kernels.h"
 #include "runtime/nn/cuda/columns.h"
 #include "runtime/nn/cuda/layers.h"

@@ -1,4 +1,4 @@
-/* Updates of the elements of a tensor: each reads every array once and writes what it changes. */
+/* Updates of a tensor's elements. Each reads every array once and writes the changed ones. */
 #include "runtime/nn/cuda/each.h"
 #include "runtime/nn/cuda/kernels.h"
 #include "runtime/nn/cuda/squares.h"
@@ -7,7 +7,7 @@ static_assert(sizeof(struct weft_cuda_step) == 64 && offsetof(struct weft_cuda_s
                   sizeof(struct weft_adamw) == 40 && offsetof(struct weft_cuda_step, sgd) == 48,
               "three wide accesses have AdamW's scalars, the fourth SGD's");
 
-/* False: this step updates nothing. */
+/* Returns false if this step updates nothing. */
 GPU bool read_adamw(const struct weft_cuda_step *step, float decay, struct weft_adamw *to)
 {
     const uint4 a = load_16(step), b = load_16((const uint4 *)step + 1),
@@ -35,7 +35,7 @@ GPU bool read_sgd(const struct weft_cuda_step *step, float decay, struct weft_sg
     return a.x == 0;
 }
 
-/* The arrays of an update; T is the gradient's element, C the copy's. */
+/* The arrays of an update. T is the gradient's element, C the copy's. */
 template <typename T, typename C> struct update_arrays {
     float *parameters;
     const T *gradients;
@@ -126,7 +126,7 @@ template <typename T> struct lamb_moments_op : update_arrays<T, float> {
     }
 };
 
-/* LAMB's steps, computed once for their length and once to be applied. */
+/* LAMB's step of an element, computed once for the norm and once for the update. */
 GPU float lamb_step(const struct weft_adamw &a, float parameter, float moment1, float moment2)
 {
     return adam_step(a, moment1, moment2) + a.decay * parameter;
@@ -185,8 +185,8 @@ template <typename T, typename C> static update_arrays<T, C> arrays_of(const str
     return {u->parameters, (const T *)u->gradients, u->moment1, u->moment2, (C *)u->copy};
 }
 
-/* Calls fn with elements of the gradient's dtype and of the copy's: a gradient of 16 bits has a
- * copy of the same, or none. */
+/* Calls fn with elements of the gradient's dtype and of the copy's. A gradient of 16 bits has a
+ * copy of the same dtype, or none. */
 template <typename F> static int with_dtypes(const struct weft_update *u, F fn)
 {
     if (u->gradient_dtype == WEFT_F32) {

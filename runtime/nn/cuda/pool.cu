@@ -11,7 +11,7 @@ template <typename T> struct pooled {
     T *to;
 };
 
-/* A thread has a column of a sample. */
+/* A thread does a column of a sample. */
 template <typename T> __global__ void __launch_bounds__(POOL_THREADS) pool(pooled<T> p)
 {
     const int64_t i = (int64_t)blockIdx.x * POOL_THREADS + threadIdx.x;

@@ -1,13 +1,13 @@
 /* The plain product: tiles in shared memory, and every element a chain of fmaf in the order of k.
- * So its bits are those of three loops, whatever the tiles are. For proofs, and for what no library
- * is asked for. */
+ * Its bits are those of three loops, for any tiles. It serves proofs, and products that no library
+ * does. */
 #include "runtime/nn/cuda/access.h"
 #include "runtime/nn/cuda/layers.h"
 
-/* A block has SIDE x SIDE of c, a thread EACH x EACH. */
+/* A block does SIDE x SIDE of c, a thread EACH x EACH. */
 enum {
     SIDE = 64,
-    DEPTH = 16, /* of k, in shared memory at a time */
+    DEPTH = 16, /* of k, in shared memory at once */
     EACH = 4,
     PRODUCT_LANES = SIDE / EACH,
     PRODUCT_THREADS = PRODUCT_LANES * PRODUCT_LANES,
@@ -18,9 +18,9 @@ struct product_tiles {
     float a[DEPTH][PITCH], b[DEPTH][PITCH];
 };
 
-/* op(a) is [m, k] and op(b) turned [n, k]; both are read by `lines` of which element (i, l) lies i
- * * line + l * step on, and one of the two is 1. `wide`: four elements that are side by side may be
- * read at once. */
+/* op(a) is [m, k], and op(b) transposed is [n, k]. Both have `lines` lines. Element (i, l) is at i
+ * * line + l * step, and one of the two is 1. `wide`: four adjacent elements may be read at
+ * once. */
 template <typename T> struct operand {
     const T *from;
     int64_t lines, line, step;
@@ -37,10 +37,11 @@ template <typename T, typename U> struct product {
     int64_t c_stride;
     const U *bias, *residual, *gelu_input; /* or NULL */
     U *gelu;
-    int64_t inner, a_by[2], b_by[2], c_by[2]; /* batches: z / inner and z % inner */
+    int64_t inner, a_by[2], b_by[2], c_by[2]; /* distances in batches: z / inner and z % inner */
 };
 
-/* Elements (i, l) to (i, l + EACH), or with `turned` (i, l) to (i + EACH, l); 0 beyond the ends. */
+/* Reads elements (i, l) to (i, l + EACH), or with `turned` (i, l) to (i + EACH, l). Elements beyond
+ * the ends are 0. */
 template <typename T>
 GPU void read_operand(const operand<T> &o, int64_t k, int64_t i, int64_t l, bool turned,
                       float (&to)[EACH])
@@ -58,7 +59,7 @@ GPU void read_operand(const operand<T> &o, int64_t k, int64_t i, int64_t l, bool
     }
 }
 
-/* SIDE lines from `first` on and DEPTH of k, into tile[l][i]. */
+/* Reads SIDE lines from `first` on and DEPTH of k into tile[l][i]. */
 template <typename T>
 GPU void read_tile(const operand<T> &o, int64_t k, int64_t first, int64_t l, float (*tile)[PITCH])
 {
@@ -92,8 +93,8 @@ GPU void add_depth(const product_tiles *tiles, int depth, float (&sums)[EACH][EA
     }
 }
 
-/* N elements of c from (row, column) on: what the product's finish says, in the order and with the
- * bits of the CPU's (runtime/nn/gemm_finish.h). */
+/* Finishes N elements of c from (row, column) on, in the order and with the bits of the CPU's
+ * weft_finish_row (runtime/nn/cpu/gemm/finish.h). */
 template <int N, typename T, typename U>
 GPU void finish_row(const product<T, U> &p, int64_t row, int64_t column, float (&x)[N])
 {
@@ -184,7 +185,7 @@ __global__ void __launch_bounds__(PRODUCT_THREADS, 2) product_tile(product<T, U>
     }
 }
 
-/* `lines` have k side by side, or k has lines. */
+/* Describes an operand: k is adjacent in each of `lines` lines, or k has lines. */
 template <typename T>
 static operand<T> operand_of(const void *from, int64_t lines, int64_t stride, bool k_has_lines,
                              const int64_t by[2])

@@ -1,7 +1,6 @@
-/* Products by cuBLASLt, the one file that knows its header. The library is opened when somebody
- * asks for it, and never needed. Sums are fp32 of operands as they are: no TF32, no splitting of k
- * but with fp32 parts that are added in a fixed order; so bits repeat for one algorithm, version
- * and kind of GPU. */
+/* Products by cuBLASLt. Only this file knows its header. The library is optional and opened on
+ * demand. Sums are fp32 of the operands as they are: no TF32, and no split of k except into fp32
+ * parts added in a fixed order. So bits repeat for one algorithm, version and kind of GPU. */
 #include "runtime/nn/cuda/products.h"
 
 #include <cublasLt.h>
@@ -17,7 +16,7 @@
 static const char file_name[] = "libcublasLt.so." TEXT_OF(CUBLAS_VER_MAJOR);
 
 enum { SMALL_WORKSPACE = 4 << 20, LARGE_WORKSPACE = 32 << 20, LARGE_FROM = 9, VERSIONS = 10000 };
-enum { AUX_STRIDE = 8 }; /* what the stride of the second matrix of an epilogue is a multiple of */
+enum { AUX_STRIDE = 8 }; /* multiple of an epilogue's second stride */
 
 #define FUNCTIONS(X)                                                                               \
     X(cublasLtCreate)                                                                              \
@@ -38,8 +37,8 @@ enum { AUX_STRIDE = 8 }; /* what the stride of the second matrix of an epilogue 
 struct weft_cuda_library {
     void *file;
     cublasLtHandle_t handle; /* NULL: not made */
-    cudaStream_t stream;     /* of what is tried; NULL: not made */
-    float *factors;          /* 0 and 1, where the GPU reads them; NULL: not made */
+    cudaStream_t stream;     /* of trials; NULL: not made */
+    float *factors;          /* 0 and 1, readable by the GPU; NULL: not made */
     int64_t workspace_bytes;
     char title[320];
 #define MEMBER(name) __typeof__(name) *name;
@@ -60,7 +59,7 @@ static const char *products_explain(const struct weft_cuda_library *library, int
     return library->cublasLtGetStatusName((cublasStatus_t)-code);
 }
 
-/* Life and death */
+/* Creation and destruction */
 
 static void products_close(struct weft_cuda_library *library)
 {
@@ -168,11 +167,11 @@ static int64_t products_workspace_bytes(const struct weft_cuda_library *library)
     return library->workspace_bytes;
 }
 
-/* Descriptions: rows there are columns here, so c turned = op(b) turned, op(a) turned */
+/* Descriptions: its rows are our columns, so c transposed = op(b) transposed, op(a) transposed */
 
 struct description {
     cublasLtMatmulDescOpaque_t matmul;
-    cublasLtMatrixLayoutOpaque_t a, b, c; /* c's is d's too */
+    cublasLtMatrixLayoutOpaque_t a, b, c; /* d has c's layout too */
 };
 
 static cudaDataType_t type_of(enum weft_dtype dtype)
@@ -189,7 +188,7 @@ static cudaDataType_t type_of(enum weft_dtype dtype)
     return CUDA_R_32F;
 }
 
-/* CUBLASLT_EPILOGUE_DEFAULT - 1 where cuBLASLt has none. */
+/* Returns CUBLASLT_EPILOGUE_DEFAULT - 1 if cuBLASLt has none. */
 static uint32_t epilogue_of(const struct weft_product *p)
 {
     const struct weft_product_finish *f = &p->finish;
@@ -218,7 +217,7 @@ static cublasStatus_t describe_finish(const struct weft_cuda_library *l,
 {
     const uint32_t epilogue = epilogue_of(p);
     const void *bias = p->finish.bias;
-    /* What goes into GELU is c in both directions. */
+    /* c is GELU's input in both directions. */
     const void *aux = p->finish.gelu_input != NULL ? p->finish.gelu_input : p->c;
     const int64_t stride = p->c_stride;
     if (epilogue < CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -274,7 +273,7 @@ static cublasStatus_t describe(const struct weft_cuda_library *l,
 
 /* Choosing */
 
-/* Who asks for f32 gets neither TF32 nor parts in bf16. */
+/* f32 products use neither TF32 nor parts in bf16. */
 static uint64_t allowed_flags(const struct weft_product *p)
 {
     const uint64_t sums = CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA |
@@ -308,7 +307,8 @@ static cublasStatus_t prefer(const struct weft_cuda_library *l, const struct wef
     return status;
 }
 
-/* Bits repeat where k is not split, or its parts are added as fp32 in a fixed order. */
+/* Refuses algorithms with other sums. Bits repeat if k is not split, or if its parts are added as
+ * fp32 in a fixed order. */
 static const char *refuse_sums(const struct weft_cuda_library *l, const struct weft_product *p,
                                const cublasLtMatmulAlgo_t *algorithm)
 {
@@ -430,7 +430,7 @@ static int products_run(const struct weft_cuda_library *l, const struct weft_cud
     struct description d;
     cublasLtMatmulAlgo_t given;
     if (!are_aligned(p)) return cudaErrorMisalignedAddress;
-    /* The GPU's factor stands in alpha's place. */
+    /* The GPU's factor replaces alpha. */
     if (timed && p->alpha != 1) return cudaErrorInvalidValue;
     memcpy(&given, algorithm, sizeof given);
     cublasStatus_t status = describe(l, asked, &d);

@@ -1,4 +1,4 @@
-/* Products by NVIDIA's library, in the module alone; NULL in a build that found no header of it. */
+/* Products by NVIDIA's library, only in the module. NULL in a build without its header. */
 #ifndef WEFT_RUNTIME_NN_CUDA_PRODUCTS_H
 #define WEFT_RUNTIME_NN_CUDA_PRODUCTS_H
 

@@ -10,17 +10,17 @@
 
 enum { REST = 128, MOST_K = 1024, LOOKS = 12 };
 
-/* Matrices and vectors of a product, each from a multiple of 256 bytes on. What is drawn is exact
- * in the dtype. */
+/* Matrices and vectors of a product, each aligned to 256 bytes. Drawn numbers are exact in the
+ * dtype. */
 enum operand { OF_A, OF_B, OF_BIAS, OF_ADDED, OF_SLOPE, OF_C, OF_GELU, OF_TIMES, OPERANDS };
 
 struct proof {
     const struct weft_nn_cuda *cuda;
-    struct weft_cuda_choice choice; /* of the cut sizes */
+    struct weft_cuda_choice choice; /* with the reduced sizes */
     struct weft_cuda_request asked;
-    char *memory; /* shared */
+    char *memory; /* shared by host and GPU */
     int64_t at[OPERANDS], bytes;
-    double *worst; /* error beside the most that is allowed */
+    double *worst; /* largest error as a share of the allowed error */
 };
 
 static int64_t cut(int64_t size, int64_t most)
@@ -108,7 +108,7 @@ static void draw(const struct proof *p, enum operand operand)
     }
 }
 
-/* What is only written begins as NaN. */
+/* Outputs begin as NaN. */
 static void fill_operands(const struct proof *p)
 {
     const float times = 0.75f;
@@ -176,7 +176,7 @@ static enum weft_status fail_element(const struct proof *p, const char *what, in
     return WEFT_E_ENVIRONMENT;
 }
 
-/* The sum of an element's products, and of their magnitudes. */
+/* The sum of an element's products. *size is the sum of their magnitudes. */
 static double sum_up(const struct proof *p, int64_t i, int64_t j, double *size)
 {
     const struct weft_product *product = &p->asked.product;
@@ -192,7 +192,7 @@ static double sum_up(const struct proof *p, int64_t i, int64_t j, double *size)
     return sum;
 }
 
-/* GELU may be that of a number which rounds to what c holds. */
+/* GELU's input may be any number that rounds to the stored c. */
 static enum weft_status compare_gelu(const struct proof *p, int64_t i, int64_t j, double c,
                                      struct weft_error *err)
 {

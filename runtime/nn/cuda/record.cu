@@ -1,11 +1,11 @@
-/* What a step records and decides by a few words. */
+/* Records and decisions of a step, each a few words. */
 #include "runtime/nn/cuda/record.h"
 
 #include "runtime/nn/cuda/access.h"
 #include "runtime/nn/exact.h"
 #include "runtime/nn/record.h"
 
-/* An operation of one thread, which has so many words of shared memory. */
+/* Runs an operation in one thread, with `words` words of shared memory. */
 template <typename Op> __global__ void __launch_bounds__(1) once(Op op)
 {
     op.run(shared_memory<uint64_t>());
@@ -83,7 +83,7 @@ int weft_cuda_find(const struct weft_cuda_finding *finding, struct CUstream_st *
 
 struct mix_op {
     const uint64_t *sums;
-    const unsigned char *rest; /* behind the last whole word */
+    const unsigned char *rest; /* after the last whole word */
     int64_t bytes;
     uint64_t *word;
 

@@ -1,5 +1,5 @@
-/* What a step records and decides by a few words, each by a kernel of one thread. kernels.h says
- * what holds for all of it; the CPU's bits. */
+/* Records and decisions of a step, each a few words by a kernel of one thread. The rules of
+ * kernels.h apply; the CPU's bits. */
 #ifndef WEFT_RUNTIME_NN_CUDA_RECORD_H
 #define WEFT_RUNTIME_NN_CUDA_RECORD_H
 
@@ -12,15 +12,15 @@ extern "C" {
 /* *to = by * *scale, or `by` if scale is NULL, rounded once. */
 int weft_cuda_scale(double by, const double *scale, float *to, struct CUstream_st *stream);
 
-/* *bad becomes 1 if the words of bins [WEFT_NORM_WORDS] that only what is not finite has, which are
- * the last two, are others than the two of `before`. */
+/* Sets *bad to 1 if the last two words of bins [WEFT_NORM_WORDS] differ from `before`. Only
+ * infinities and NaNs change these words. */
 int weft_cuda_norm_bad(const uint64_t *bins, const uint64_t *before, uint64_t *bad,
                        struct CUstream_st *stream);
 
-/* weft_nn_record_loss. */
+/* Does the work of weft_nn_record_loss. */
 int weft_cuda_record_loss(const double *loss, uint64_t *words, struct CUstream_st *stream);
 
-/* The end of a look (struct weft_nn_look): *flag is what weft_cuda_look left. */
+/* The end of a look (struct weft_nn_look). weft_cuda_look has set *flag. */
 struct weft_cuda_finding {
     const uint32_t *flag;
     const double *loss;
@@ -30,8 +30,9 @@ struct weft_cuda_finding {
 };
 int weft_cuda_find(const struct weft_cuda_finding *finding, struct CUstream_st *stream);
 
-/* Mixes into *word the hash of so many bytes: sums [2] are weft_cuda_hash_add's of their whole
- * words of 4 bytes, as elements from 0 on of a tensor named 0. The others are read. */
+/* Mixes the hash of `bytes` bytes into *word. `sums` [2] are weft_cuda_hash_add's of the whole
+ * 4-byte words, as elements from 0 on of a tensor named 0. The remaining bytes are read from
+ * `from`. */
 int weft_cuda_mix(const uint64_t *sums, const void *from, int64_t bytes, uint64_t *word,
                   struct CUstream_st *stream);
 

@@ -1,30 +1,30 @@
-/* Rows whose sums have the CPU's bits (runtime/nn/cpu/kernels/kernels.h): a sum runs in 16 lanes,
- * element i in lane i mod 16, and lanes are added up as a fixed tree. A row belongs to a team of
- * threads, each with as many consecutive lanes as one wide access of elements holds. */
+/* Rows with sums that have the CPU's bits (runtime/nn/cpu/kernels/kernels.h). A sum runs in 16
+ * lanes, element i in lane i mod 16, and lanes are added as a fixed tree. A team of threads does a
+ * row. Each thread has as many consecutive lanes as one wide access holds elements. */
 #ifndef WEFT_RUNTIME_NN_CUDA_ROWS_H
 #define WEFT_RUNTIME_NN_CUDA_ROWS_H
 
 #include "runtime/nn/cuda/access.h"
 
-/* ROW_BLOCKS of a multiprocessor have registers. */
+/* A multiprocessor has registers for ROW_BLOCKS blocks. */
 enum { ROW_LANES = 16, ROW_THREADS = 128, ROW_BLOCKS = 6 };
 
 template <typename T> struct team {
     enum {
         EACH = 16 / (int)sizeof(T), /* lanes of a thread */
         SIZE = ROW_LANES / EACH,    /* threads of a row */
-        ROWS = ROW_THREADS / SIZE   /* of a block */
+        ROWS = ROW_THREADS / SIZE   /* rows of a block */
     };
 };
 
-/* The row of this thread's team; threads of teams without a row take part in sums. */
+/* The row of this thread's team. Teams without a row still take part in sums. */
 template <typename T> GPU int64_t row_of_team(void)
 {
     return (int64_t)blockIdx.x * team<T>::ROWS + threadIdx.x / team<T>::SIZE;
 }
 
-/* Calls fn(i, count) for each group of this thread's consecutive elements of a row: the type of
- * count has a value, EACH where they can be accessed at once, else 1. */
+/* Calls fn(i, count) for each group of this thread's consecutive elements of a row. The type of
+ * count has the group's size: EACH if they can be accessed at once, otherwise 1. */
 template <typename T, typename F> GPU void for_elements(int64_t width, bool wide, F fn)
 {
     enum { EACH = team<T>::EACH };
@@ -44,7 +44,7 @@ template <typename T, typename F> GPU void for_elements(int64_t width, bool wide
     }
 }
 
-/* Adds values of elements i on to their lanes. */
+/* Adds values of elements from i on to their lanes. */
 template <typename T, int N>
 GPU void add_to_lanes(int64_t i, const float (&values)[N], float (&lanes)[team<T>::EACH])
 {
@@ -58,7 +58,7 @@ GPU void add_to_lanes(int64_t i, const float (&values)[N], float (&lanes)[team<T
     }
 }
 
-/* The tree: the same in all threads of the team. */
+/* Adds the lanes as the fixed tree. Returns the sum in all threads of the team. */
 template <typename T> GPU float sum_of_team(float (&lanes)[team<T>::EACH])
 {
 #pragma unroll
@@ -88,7 +88,7 @@ template <typename T> GPU int32_t maximum_of_team(int32_t x)
     return x;
 }
 
-/* Groups of all rows of an array with rows `stride` elements apart can be accessed at once. */
+/* True if groups of all rows can be accessed at once. Rows are `stride` elements apart. */
 template <typename T>
 static inline bool rows_are_wide(const T *array, int64_t width, int64_t stride)
 {

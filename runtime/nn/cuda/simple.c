@@ -1,4 +1,4 @@
-/* Layers that are one kernel or two: embedding, layer norm, activations. */
+/* Layers of one or two kernels: embedding, layer norm, activations. */
 #include "layers/embedding.h"
 #include "layers/shared/layout.h"
 #include "runtime/nn/cuda/kinds.h"

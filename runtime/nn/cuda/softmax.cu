@@ -1,9 +1,10 @@
-/* Softmax, row by row with the CPU's bits: of causal score matrices, which plain attention is made
- * of beside products, and of logits for their loss. */
+/* Softmax, row by row with the CPU's bits: of causal score matrices for plain attention, and of
+ * logits for their loss. */
 #include "runtime/nn/cuda/layers.h"
 #include "runtime/nn/cuda/rows.h"
 
-/* Integers that order as floats do (kernels_layers.c): their maximum may be taken in any order. */
+/* Integers that order as floats do (runtime/nn/cpu/kernels/layers.c), so the maximum may be taken
+ * in any order. */
 GPU int32_t key_of(float x)
 {
     const uint32_t bits = weft_bits_of(x);
@@ -16,7 +17,7 @@ GPU float of_key(int32_t key)
     return weft_float_of(bits ^ ((0u - (bits >> 31)) & 0x7fffffffu));
 }
 
-/* Row i of each matrix has columns 0 to i; the others are -inf, and become 0. */
+/* Row i of each matrix has columns 0 to i. The others count as -inf and become 0. */
 template <typename T>
 __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
     causal_softmax(int64_t rows, int64_t width, T *matrices, bool wide)
@@ -60,8 +61,8 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
     });
 }
 
-/* Logits become the gradient of the row's loss. Not from the rounded probability: near 1 it would
- * lose what is left to learn. */
+/* Turns logits into the gradient of the row's loss. The rounded probability would lose the rest of
+ * the gradient near 1. */
 template <typename T>
 __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
     cross_entropy_plain(int64_t rows, int64_t width, const int32_t *targets, T *logits,

@@ -1,6 +1,7 @@
-/* The exact sum of squares of optimizer.h: a warp adds the squares of a tile of 512 numbers in the
- * units of the tile's own window, as kernels of the CPU do, then to bins in shared memory, and a
- * block those to bins in memory. All sums are of integers, so their order does not matter. */
+/* The exact sum of squares of optimizer.h. A warp adds squares of a tile of 512 numbers in units of
+ * the tile's own window, as the CPU's kernels do. It adds the result to bins in shared memory. A
+ * block adds these bins to bins in memory. All sums are of integers, so their order does not
+ * matter. */
 #ifndef WEFT_RUNTIME_NN_CUDA_SQUARES_H
 #define WEFT_RUNTIME_NN_CUDA_SQUARES_H
 
@@ -10,15 +11,15 @@
 enum {
     SQUARES_THREADS = 256,
     SQUARES_WARPS = SQUARES_THREADS / WARP,
-    SQUARES_GROUP = 4,  /* numbers that a lane loads at once */
+    SQUARES_GROUP = 4,  /* numbers in one load of a lane */
     SQUARES_GROUPS = 4, /* of a lane in a tile */
     SQUARES_EACH = SQUARES_GROUP * SQUARES_GROUPS,
     SQUARES_TILE = SQUARES_EACH * WARP,
     SQUARES_MOST_BLOCKS = 1024
 };
 
-/* A number is m 2^(e - 150) with m < 2^24; bin e of two words has m^2, in units of 1 and of 2^24.
- */
+/* A number is m 2^(e - 150) with m < 2^24. Bin e is two words with m^2, in units of 1 and of
+ * 2^24. */
 enum { NORM_EXPONENTS = 256, NORM_WINDOW = 16, NORM_WORD_BITS = 24 };
 static const uint32_t NORM_WORD_MASK = (1u << NORM_WORD_BITS) - 1;
 
@@ -36,7 +37,7 @@ GPU uint32_t mantissa_of(float x)
     return (weft_bits_of(x) & 0x7fffffu) | (exponent_of(x) > 0 ? 1u << 23 : 0u);
 }
 
-/* To the number's own bin. */
+/* Adds to the number's own bin. */
 GPU void add_square(float x, uint64_t *bins)
 {
     const uint32_t mantissa = mantissa_of(x);
@@ -46,8 +47,8 @@ GPU void add_square(float x, uint64_t *bins)
     add_word(bins, 2 * exponent_of(x) + 1, square >> NORM_WORD_BITS);
 }
 
-/* Sums in units of bin `window`: low + 2^24 high, each below 2^63, as four words of 24 bits, of
- * which each of the first four lanes adds one. Two words on is the bin 24 exponents up. */
+/* Adds low + 2^24 high, each below 2^63, in units of bin `window`. The sum is four words of 24
+ * bits, and each of the first four lanes adds one. Two words on is the bin 24 exponents up. */
 GPU void add_window(uint64_t low, uint64_t high, uint32_t window, uint32_t lane, uint64_t *bins)
 {
     if (lane > 3) return;
@@ -57,10 +58,10 @@ GPU void add_window(uint64_t low, uint64_t high, uint32_t window, uint32_t lane,
     if (of_low + of_high > 0) add_word(bins, 2 * exponent + lane % 2, of_low + of_high);
 }
 
-/* Adds the squares of a warp's tile, all lanes together. `bins` lie in shared memory. */
+/* Adds the squares of a warp's tile; all lanes call it. `bins` are in shared memory. */
 GPU void add_squares(const float (&x)[SQUARES_EACH], uint64_t *bins)
 {
-    /* The window's highest words must have a bin. */
+    /* The window's highest words need a bin. */
     enum { LAST_WINDOW = NORM_EXPONENTS - 2 - NORM_WORD_BITS };
     uint32_t most = 0;
 #pragma unroll
@@ -89,13 +90,13 @@ GPU void add_squares(const float (&x)[SQUARES_EACH], uint64_t *bins)
     if (fits) add_window(low, high, window, threadIdx.x % WARP, bins);
 }
 
-/* Source has the numbers, each made of an element of ARRAYS arrays:
+/* Source has the numbers, each computed from an element of ARRAYS arrays:
  *     enum { ARRAYS };
  *     const float *array(int i) const;
  *     GPU float value(const float *of_arrays) const;
  *     bool is_aligned(int64_t i) const; */
 
-/* Elements i to i + SQUARES_GROUP of all arrays, as far as they are there; the others are 0. */
+/* Reads elements i to i + SQUARES_GROUP of all arrays. Missing elements are 0. */
 template <typename Source>
 GPU void read_group(const Source &source, int64_t i, bool wide, int64_t n,
                     float (&to)[Source::ARRAYS][SQUARES_GROUP])
@@ -114,8 +115,7 @@ GPU void read_group(const Source &source, int64_t i, bool wide, int64_t n,
     }
 }
 
-/* `before`: how many places the first group begins before element 0. `wide`: groups can be read at
- * once. */
+/* `before`: places of the first group before element 0. `wide`: groups can be read at once. */
 template <typename Source>
 __global__ void __launch_bounds__(SQUARES_THREADS)
     squares(Source source, int64_t before, bool wide, int64_t n, uint64_t *bins)

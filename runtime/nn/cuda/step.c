@@ -1,4 +1,4 @@
-/* What a rank tells of a step: squares of gradients, the loss, what is not finite. */
+/* A rank's part of a step's record: squares of gradients, the loss, and infinities and NaNs. */
 #include "runtime/nn/cuda/cuda.h"
 #include "runtime/nn/cuda/record.h"
 
@@ -8,8 +8,8 @@ struct norm_argument {
     uint64_t *bins, *bad;
 };
 
-/* The workspace: what the bins had of what is not finite, then numbers of 16 bits that are widened,
- * so many at a time. */
+/* The workspace: the bins' former words for infinities and NaNs, then PIECE widened numbers of 16
+ * bits. */
 enum { BEFORE_BYTES = 16, PIECE = WEFT_CUDA_WIDE_PIECE };
 
 static int add_squares(const struct norm_argument *a, const void *gradient, int64_t n, float *wide,

@@ -1,10 +1,10 @@
-/* Sums whose order is fixed: over ranks, of squares, of hashes, of columns. */
+/* Sums in a fixed order: over ranks, of squares, of hashes, of columns. */
 #include "runtime/nn/cuda/columns.h"
 #include "runtime/nn/cuda/each.h"
 #include "runtime/nn/cuda/kernels.h"
 #include "runtime/nn/cuda/squares.h"
 
-/* Over ranks: T is their element, U the result's. */
+/* Over ranks: T is the ranks' element, U the result's. */
 enum sum_kind { SUM_ROUNDED, SUM_PARTIAL, SUM_ADDED };
 
 template <typename T, typename U, enum sum_kind KIND>
@@ -72,7 +72,7 @@ int weft_cuda_sum_ranks(const struct weft_cuda_sum *sum, struct CUstream_st *str
     });
 }
 
-/* Sums of squares. */
+/* Sums of squares */
 struct numbers {
     enum { ARRAYS = 1 };
     const float *x;
@@ -106,8 +106,8 @@ GPU uint64_t bits_of_word(uint64_t value, int shift, int word)
     return (at >= 0 ? value >> at : value << -at) & UINT32_MAX;
 }
 
-/* A thread a word adds up what all bins have of it; then one carries. Bins of an exponent e count
- * from 2^(2 (e - 1)) units of 2^-298 on, the second word from 24 bits up. */
+/* Each thread sums one word over all bins, then one thread carries. Bins of exponent e begin at
+ * 2^(2 (e - 1)) units of 2^-298, and the second word is 24 bits higher. */
 __global__ void __launch_bounds__(WARP) norm_pack(const uint64_t *bins, uint64_t *words)
 {
     uint64_t *sums = shared_memory<uint64_t>();
@@ -137,7 +137,7 @@ int weft_cuda_norm_pack(const uint64_t *bins, uint64_t *words, struct CUstream_s
     return launch(norm_pack, grid, stream, bins, words);
 }
 
-/* Sums of hashes. */
+/* Sums of hashes */
 enum { HASH_THREADS = 256, HASH_MOST_BLOCKS = 512 };
 
 __global__ void __launch_bounds__(HASH_THREADS)
@@ -168,7 +168,7 @@ int weft_cuda_hash_add(uint64_t *sum, uint64_t name, int64_t first, const float 
     return launch(hash_sum, grid, stream, x, n, name, first, sum);
 }
 
-/* Sums of columns. */
+/* Sums of columns */
 template <typename T> struct matrix {
     enum { SUMS = 1 };
     const T *x;

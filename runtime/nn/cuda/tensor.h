@@ -1,10 +1,10 @@
-/* Tensor cores and what feeds them: products of 16 x 8 x 16 by a warp, matrices of 8 x 8 from
- * shared memory, and copies to it that go on by themselves. T is bf16 or f16; two of them make a
- * word, the first in its lower half.
+/* Tensor cores and their input: a warp's products of 16 x 8 x 16, matrices of 8 x 8 from shared
+ * memory, and asynchronous copies to it. T is bf16 or f16. Two of them make a word, the first in
+ * its lower half.
  *
- * Fragments lie as the PTX ISA says. Lane l = 4 g + t has of c [16, 8] rows g (words 0, 1) and g +
- * 8 (2, 3), columns 2 t and 2 t + 1; of a [16, 16] words for the same rows, columns 2 t, 2 t + 1
- * (words 0, 1) and beyond by 8 (2, 3); of b [16, 8] column g, rows as a's columns. */
+ * Fragments are as in the PTX ISA. Lane l = 4 g + t has, of c [16, 8], rows g (words 0, 1) and g +
+ * 8 (2, 3), columns 2 t and 2 t + 1. Of a [16, 16] it has words for the same rows, columns 2 t, 2 t
+ * + 1 (words 0, 1) and 8 more (2, 3). Of b [16, 8] it has column g, rows as a's columns. */
 #ifndef WEFT_RUNTIME_NN_CUDA_TENSOR_H
 #define WEFT_RUNTIME_NN_CUDA_TENSOR_H
 
@@ -34,8 +34,8 @@ GPU void multiply_add<f16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, u
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* Word i of lane 4 g + t is elements 2 t and 2 t + 1 of row g of matrix i, whose rows lanes 8 i to
- * 8 i + 7 give; turned: elements g of rows 2 t and 2 t + 1. */
+/* Word i of lane 4 g + t is elements 2 t and 2 t + 1 of row g of matrix i. Lanes 8 i to 8 i + 7
+ * give the addresses of its rows. Transposed, it is elements g of rows 2 t and 2 t + 1. */
 GPU void load_matrices(uint32_t (&to)[4], const void *row)
 {
     const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
@@ -53,8 +53,8 @@ GPU void load_matrices_turned(uint32_t (&to)[4], const void *row)
                  : "memory");
 }
 
-/* 16 bytes, or 16 zeros when not `there`. What a thread has started is in shared memory when it has
- * waited until at most N of its committed groups are left, and seen by others behind a barrier. */
+/* Starts to copy 16 bytes, or writes 16 zeros if not `there`. A copy has ended for its thread once
+ * at most N of its later committed groups are pending. Other threads see it after a barrier. */
 GPU void start_copy(void *shared, const void *from, bool there)
 {
     const uint32_t at = (uint32_t)__cvta_generic_to_shared(shared), bytes = there ? 16 : 0;

@@ -1,4 +1,4 @@
-/* Parameters of units: from the host, their first values, rounded ones, their hashes. */
+/* Parameters of units: loads from the host, initial values, rounded copies, hashes. */
 #include "runtime/nn/cuda/cuda.h"
 #include "runtime/nn/cuda/record.h"
 #include "runtime/nn/initial.h"
@@ -11,7 +11,7 @@ struct load_argument {
     void *to;
 };
 
-/* Through the workspace, a part of it at a time. */
+/* Loads through the workspace, a part at a time. */
 static enum weft_status issue_load(struct weft_stream *stream, struct CUstream_st *on,
                                    const void *argument, struct weft_error *err)
 {
@@ -41,7 +41,7 @@ struct initial_argument {
     struct weft_nn_initial initial;
 };
 
-/* Rounds fp32 numbers of the host into 16 bits, through the workspace. */
+/* Rounds the host's fp32 numbers to 16 bits, through the workspace. */
 static int send_narrow(const struct initial_argument *a, const float *host, int64_t n, void *to,
                        struct weft_stream *stream, struct CUstream_st *on)
 {
@@ -50,8 +50,8 @@ static int send_narrow(const struct initial_argument *a, const float *host, int6
     return code == 0 ? weft_cuda_narrow(a->initial.dtype, n, wide, to, on) : code;
 }
 
-/* Logarithms and cosines have the host's bits on the host alone, so there numbers are made, in
- * pieces that the stack holds. */
+/* The host makes the values, in pieces on the stack, because a GPU's logarithms and cosines have
+ * other bits. */
 static enum weft_status issue_initialise(struct weft_stream *stream, struct CUstream_st *on,
                                          const void *argument, struct weft_error *err)
 {
@@ -111,7 +111,7 @@ void weft_nn_cuda_round(struct weft_nn *nn, struct weft_stream *stream,
     argument.cuda->machine->issue(stream, issue_round, &argument, sizeof argument);
 }
 
-/* Parameters of 16 bits without a master are hashed as fp32, a part at a time. */
+/* Hashes parameters of 16 bits without a master as fp32, part by part. */
 static int hash_narrow(const struct unit_argument *a, const struct weft_nn_piece *piece,
                        struct CUstream_st *on)
 {

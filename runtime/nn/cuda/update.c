@@ -1,5 +1,5 @@
-/* The optimizer's step of a unit: every piece that this rank updates by kernels of its own. LAMB's
- * has two parts, as on the CPU (runtime/nn/cpu/update.c). */
+/* The optimizer's step of a unit: kernels for every piece that this rank updates. LAMB has two
+ * parts, as on the CPU (runtime/nn/cpu/update.c). */
 #include <stddef.h>
 
 #include "runtime/nn/cuda/cuda.h"
@@ -67,8 +67,7 @@ static enum weft_status issue_update(struct weft_stream *stream, struct CUstream
     return weft_nn_cuda_status(a->cuda, code, "an update", err);
 }
 
-/* LAMB: squares of a tensor's parameters and steps, of all the pieces that this rank alone counts.
- */
+/* LAMB: squares of a tensor's parameters and steps, over the pieces that this rank counts. */
 struct bins {
     uint64_t parameters[WEFT_NORM_WORDS], steps[WEFT_NORM_WORDS];
 };

@@ -1,5 +1,6 @@
-/* A back end of runtime/nn is a const table of functions; its object begins with struct weft_nn.
- * nn.c finds it by name. Functions that take a stream push work on it; nn.h and units.h say what.
+/* A back end of runtime/nn is a const table of functions. Its object begins with struct weft_nn.
+ * nn.c finds it by name. Functions with a stream push work on it; nn.h and units.h state their
+ * contracts.
  */
 #ifndef WEFT_RUNTIME_NN_BACKEND_H
 #define WEFT_RUNTIME_NN_BACKEND_H
@@ -19,7 +20,7 @@ struct weft_nn_backend {
     void (*close)(struct weft_nn *nn);
     const char *(*describe)(const struct weft_nn *nn);
     const char *(*gemm_name)(const struct weft_nn *nn);
-    /* All NULL: there is nothing to choose. */
+    /* All NULL if there is nothing to choose. */
     bool (*has_choices)(const struct weft_nn *nn);
     enum weft_status (*choose)(struct weft_nn *nn, const struct weft_layer *layers,
                                int32_t n_layers, const struct weft_batch *batch,
@@ -29,12 +30,12 @@ struct weft_nn_backend {
                              const struct weft_batch *batch, const char *choices,
                              struct weft_error *err);
     const char *(*choices)(const struct weft_nn *nn);
-    /* NULL: no work wants any. */
+    /* NULL if no work needs extra memory. */
     struct weft_nn_needs (*needs)(const struct weft_nn *nn, const struct weft_layer *layer,
                                   const struct weft_batch *batch);
     int64_t (*unit_needs)(const struct weft_nn *nn);
     int64_t (*receive_needs)(int32_t ranks, int64_t slice_bytes);
-    /* NULL: streams fail of all that there is. */
+    /* NULL if streams report every failure. */
     enum weft_status (*verdict)(struct weft_nn *nn, struct weft_error *err);
     void (*forward)(struct weft_nn *nn, struct weft_stream *stream,
                     const struct weft_nn_call *call);

@@ -1,7 +1,7 @@
-/* Functions of one element, which loops of the CPU and kernels of a GPU share: the same operations,
- * each rounded as IEEE 754 says, so the same bits. Products are contracted only where fmaf is
- * written; nothing of a mathematical library is used but fmaf and sqrtf, which are exact
- * everywhere. No branches, so that loops become vectors. */
+/* Functions of one element, shared by loops of the CPU and kernels of a GPU. The same operations,
+ * each rounded as in IEEE 754, give the same bits. Products are contracted only by an explicit
+ * fmaf. Of mathematical libraries only fmaf and sqrtf are used, which are exact everywhere. There
+ * are no branches, so loops vectorise. */
 #ifndef WEFT_RUNTIME_NN_ELEMENTS_H
 #define WEFT_RUNTIME_NN_ELEMENTS_H
 
@@ -11,9 +11,9 @@
 #include "base/numbers.h"
 #include "runtime/nn/optimizer.h"
 
-/* Range reduction by ln 2 in two parts and the polynomial of Cephes' expf, without branches, for x
- * from -87.3 to 88.3; beyond, anything. fmaf is exact everywhere, and one instruction on every
- * level but the plain one of x86. */
+/* Cephes' expf without branches: range reduction by ln 2 in two parts, then a polynomial. For x
+ * from -87.3 to 88.3; other results are undefined. fmaf is exact everywhere, and one instruction
+ * except at the plain level of x86. */
 WEFT_ALWAYS_INLINE float exponential_within(float x)
 {
     const float magic = 12582912.0f; /* 1.5 * 2^23 rounds to int */
@@ -29,7 +29,8 @@ WEFT_ALWAYS_INLINE float exponential_within(float x)
     return weft_float_of(weft_bits_of(p) + ((weft_bits_of(shifted) - weft_bits_of(magic)) << 23));
 }
 
-/* Any x: results below the least normal number are 0 (from x < -86.6 on), above 88.3 inf. */
+/* Accepts any x. Results below the least normal number are 0 (for x < -86.6), and above 88.3
+ * inf. */
 WEFT_ALWAYS_INLINE float exponential(float x)
 {
     const float least = -86.6f, most = 88.3f;
@@ -41,8 +42,8 @@ WEFT_ALWAYS_INLINE float exponential(float x)
     return x == x ? result : x;
 }
 
-/* 2^x for x from -126 to 127; beyond, anything. The polynomial has the least greatest relative
- * error (2.6e-9) of those of degree 6 that are 1 at 0, for x less its nearest integer. */
+/* 2^x for x from -126 to 127; other results are undefined. The polynomial of degree 6 is 1 at 0.
+ * For x minus its nearest integer it has the smallest maximal relative error, 2.6e-9. */
 WEFT_ALWAYS_INLINE float power_of_two_within(float x)
 {
     const float magic = 12582912.0f;
@@ -56,35 +57,35 @@ WEFT_ALWAYS_INLINE float power_of_two_within(float x)
     return weft_float_of(weft_bits_of(p) + ((weft_bits_of(shifted) - weft_bits_of(magic)) << 23));
 }
 
-/* The tanh form of GELU is x / (1 + e^-2u) with u = sqrt(2/pi) (x + 0.044715 x^3), for
- * (1 + tanh u) / 2 = 1 / (1 + e^-2u): one power, no cancellation. Beyond +-10 the gate is 0
- * or 1 to the last bit, or within 1e-37 of it. */
+/* GELU's tanh form is x / (1 + e^-2u) with u = sqrt(2/pi) (x + 0.044715 x^3), because (1 + tanh u)
+ * / 2 = 1 / (1 + e^-2u). It takes one power and has no cancellation. Beyond +-10 the gate is 0 or 1
+ * to the last bit, or within 1e-37 of it. */
 static const float gelu_scale = 1.5957691216057308f; /* 2 sqrt(2/pi) */
 static const float gelu_cubic = 1.5957691216057308f * 0.044715f;
 static const float gelu_log2_e = 1.44269504088896341f;
 
-/* Any x; what is no number stays none. */
+/* Accepts any x; NaN stays NaN. */
 WEFT_ALWAYS_INLINE float gelu_clamp(float x)
 {
     const float c = x < -10.0f ? -10.0f : x;
     return c > 10.0f ? 10.0f : c;
 }
 
-/* For what was clamped: 2^x stays between 2^-126 and 2^127. */
+/* Needs a clamped x: then 2^x stays between 2^-126 and 2^127. */
 WEFT_ALWAYS_INLINE float gelu_gate(float clamped)
 {
     const float by = fmaf(clamped * clamped, -gelu_log2_e * gelu_cubic, -gelu_log2_e * gelu_scale);
     return 1.0f / (1.0f + power_of_two_within(clamped * by));
 }
 
-/* Any x. */
+/* Accepts any x. */
 WEFT_ALWAYS_INLINE float gelu_of(float x)
 {
     const float gate = gelu_gate(gelu_clamp(x));
     return x * (x < -10.0f ? 0.0f : gate);
 }
 
-/* Any x: the slope at the clamped place is that beyond it too. */
+/* Accepts any x. Beyond the clamp the slope is that at the clamp. */
 WEFT_ALWAYS_INLINE float gelu_slope(float x)
 {
     const float c = gelu_clamp(x), gate = gelu_gate(c);
@@ -92,8 +93,8 @@ WEFT_ALWAYS_INLINE float gelu_slope(float x)
     return fmaf(c * fmaf(-gate, gate, gate), du2, gate);
 }
 
-/* AdamW's and LAMB's (optimizer.h), of the gradient g = clip * gradient. The second moment of what
- * is finite may overflow to inf, and the step is then 0. */
+/* Parts of AdamW and LAMB (optimizer.h), for the gradient g = clip * gradient. A finite gradient's
+ * second moment may overflow to inf, and the step is then 0. */
 WEFT_ALWAYS_INLINE float adam_moment1(struct weft_adamw a, float moment1, float g)
 {
     return a.beta1 * moment1 + a.rest1 * g;
@@ -109,15 +110,15 @@ WEFT_ALWAYS_INLINE float adam_step(struct weft_adamw a, float moment1, float mom
     return (moment1 * a.correction1) / (sqrtf(moment2 * a.correction2) + a.eps);
 }
 
-/* SGD's gradient and momentum. */
+/* SGD's gradient, before momentum. */
 WEFT_ALWAYS_INLINE float sgd_gradient(struct weft_sgd s, float parameter, float gradient)
 {
     return s.clip * gradient + s.decay * parameter;
 }
 
-/* A word of the fingerprint (runtime/exec): element `element` of the tensor whose name hashes to
- * `name`. The finaliser of splitmix64 (Steele, Lea and Flood 2014), a bijection that mixes all
- * bits. */
+/* The finaliser of splitmix64 (Steele, Lea and Flood 2014), a bijection that mixes all bits. It
+ * makes words of the fingerprint (runtime/exec) from element `element` of the tensor with the
+ * hashed name `name`. */
 WEFT_ALWAYS_INLINE uint64_t hash_mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -125,7 +126,7 @@ WEFT_ALWAYS_INLINE uint64_t hash_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Two independent hashes of an element: those of all are added up. */
+/* Two independent hashes of an element. A fingerprint sums them over all elements. */
 WEFT_ALWAYS_INLINE uint64_t hash_place(uint64_t name, uint64_t element)
 {
     return hash_mix(name + element * UINT64_C(0x9e3779b97f4a7c15));

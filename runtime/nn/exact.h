@@ -1,4 +1,4 @@
-/* Sums of squares as one integer, and their root rounded once: for the CPU and a GPU. */
+/* Sums of squares as one integer, with a root rounded once, for CPU and GPU. */
 #ifndef WEFT_RUNTIME_NN_EXACT_H
 #define WEFT_RUNTIME_NN_EXACT_H
 
@@ -7,7 +7,7 @@
 #include "base/compiler.h"
 #include "runtime/nn/optimizer.h"
 
-/* The sum as one integer in units of 2^-298, the square of the least denormal. */
+/* The sum is one integer in units of 2^-298, the square of the least denormal. */
 enum { EXACT_LIMBS = 11, EXACT_UNIT_EXPONENT = -298 };
 
 /* limbs += value << shift */
@@ -37,8 +37,8 @@ WEFT_ALWAYS_INLINE uint64_t integer_root(exact_wide square)
     return root;
 }
 
-/* The highest 127 or 128 bits, at an even distance from the lowest, and whether any below is set:
- * the root of the former, floored, has 64 bits and is rounded once. */
+/* Takes the highest 127 or 128 bits, at an even distance from the lowest, and notes whether a lower
+ * bit is set. The floored root of these has 64 bits and is rounded once. */
 WEFT_ALWAYS_INLINE double rounded_root(const uint64_t limbs[EXACT_LIMBS])
 {
     int top = EXACT_LIMBS * 64 - 1;
@@ -46,7 +46,7 @@ WEFT_ALWAYS_INLINE double rounded_root(const uint64_t limbs[EXACT_LIMBS])
         top--;
     }
     if (top < 0) return 0;
-    const int shift = (top | 1) - 127; /* even; negative: the integer is moved up */
+    const int shift = (top | 1) - 127; /* even; if negative the integer is shifted up */
     exact_wide highest = 0;
     bool inexact = false;
     for (int bit = top; bit >= 0; bit--) {
@@ -65,10 +65,10 @@ WEFT_ALWAYS_INLINE double rounded_root(const uint64_t limbs[EXACT_LIMBS])
     return ldexp((double)mantissa, 11 + (shift + EXACT_UNIT_EXPONENT) / 2);
 }
 
-/* 2^40 squares below 2^256 are less than 2^594 units: packed words of 32 bits. */
+/* 2^40 squares below 2^256 are less than 2^594 units, so packed words of 32 bits suffice. */
 enum { EXACT_PACKED_BITS = 32 };
 
-/* The root of what WEFT_NORM_PACKED_WORDS words hold (weft_norm_pack); limbs is scratch. */
+/* The root of the sum in WEFT_NORM_PACKED_WORDS words (weft_norm_pack); limbs is scratch. */
 WEFT_ALWAYS_INLINE double unpacked_root(const uint64_t *words, uint64_t limbs[EXACT_LIMBS])
 {
     for (int i = 0; i < EXACT_LIMBS; i++) {

@@ -128,9 +128,9 @@ def head(*names):
 def page(results):
     lines = ["# Results", "",
              "`bench/results.py` makes this page from `bench/results/*.json`; `bench/README.md` says how to run the",
-             "benches. A figure is from the machine and the day that its table names, and from a build of the commit",
-             "named or one shortly before: the commit recorded it.", "", "## Asked and reached", ""]
-    lines += head("subject", "what", "machine", "asked", "reached", "", "command")
+             "benches. Each table names its machine, its day, and the commit that recorded it; the build is of that",
+             "commit or one shortly before.", "", "## Asked and reached", ""]
+    lines += head("subject", "figure", "machine", "asked", "reached", "", "command")
     for subject, whole in results.items():
         for table in whole["tables"]:
             link, machine = f"[{subject}](#{subject}-{table['name']})", short(table["machine"])

@@ -5,16 +5,16 @@
 
 #include "base/text.h"
 
-enum { MOST_NAMED = 8 }; /* of a circle */
+enum { MOST_NAMED = 8 }; /* placements of a circle named in the error */
 
 struct chain {
     const struct weft_problem *problem;
     const struct weft_placement *from;
     int32_t n;
-    int32_t *before; /* [n]: the one that it comes after, in `from`; -1: none */
-    int32_t *place;  /* [n]: in the array that is made; -1: not there yet */
+    int32_t *before; /* [n]: the placement in `from` that it follows; -1: none */
+    int32_t *place;  /* [n]: index in the new array; -1: not placed yet */
     struct weft_placement *to;
-    int32_t head[WEFT_MOST_LANES]; /* first of each lane that is not there yet; n: none */
+    int32_t head[WEFT_MOST_LANES]; /* of each lane, its first unplaced placement; n: none */
 };
 
 static int32_t lane_of(const struct chain *chain, int32_t at)
@@ -22,7 +22,7 @@ static int32_t lane_of(const struct chain *chain, int32_t at)
     return chain->problem->items[chain->from[at].item].lane;
 }
 
-/* Fills `before`; blocks stand in index order on their lane. */
+/* Fills `before`. Blocks of an item are in index order on their lane. */
 static bool find_before(struct chain *chain)
 {
     const struct weft_problem *problem = chain->problem;
@@ -51,7 +51,7 @@ static void pass_head(struct chain *chain, int32_t lane, int32_t from)
     chain->head[lane] = from;
 }
 
-/* The first in the array of those that may be next; -1: all wait. */
+/* The first unplaced placement in the array with no unplaced predecessor; -1: all wait. */
 static int32_t next_head(const struct chain *chain)
 {
     int32_t next = chain->n;
@@ -71,7 +71,7 @@ static enum weft_status fail_circle(const struct chain *chain, const char *where
     int32_t lane = WEFT_LANE_FIRST;
     while (chain->head[lane] == chain->n)
         lane++;
-    /* Whoever waits does so for something behind another head: round and round, in the end. */
+    /* Every head waits for a placement after another head, so following them reaches a circle. */
     for (; !met[lane]; lane = lane_of(chain, chain->before[chain->head[lane]]))
         met[lane] = true;
     weft_text_init(&text);

@@ -1,16 +1,16 @@
-/* Blocks of an item that comes after another one begin when the other's are over, each when its own
- * is, on whatever lanes they are. So placements have two orders: that of their lane, and that of
- * their chain. An array of placements is in both. */
+/* Placements have two orders: that of their lane, and that of their chain. A chain is items that
+ * follow one another: each block begins after the same block of the previous item, on any lane. The
+ * plan's array respects both orders. */
 #ifndef WEFT_PLAN_CHAIN_H
 #define WEFT_PLAN_CHAIN_H
 
 #include "base/status.h"
 #include "plan/placement.h"
 
-/* Fills `after` of placements whose items and blocks are in range, and moves each behind the one
- * that it comes after, as far as need be and no lane's order changes. Fails with `refusal` and
- * `where` when that cannot be done, because some wait for one another round a circle, which it
- * names; WEFT_E_SYSTEM. */
+/* Fills `after` of placements with valid items and blocks. Moves each after its predecessor if
+ * needed, without changing the order of a lane. If placements wait for one another in a circle,
+ * fails with `refusal`, names `where` and the circle, and changes nothing. WEFT_E_SYSTEM without
+ * memory. */
 WEFT_MUST_USE enum weft_status weft_placements_chain(const struct weft_problem *problem,
                                                      struct weft_placement *placements,
                                                      int32_t n_placements, const char *where,

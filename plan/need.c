@@ -11,7 +11,7 @@ static bool is_transient(enum weft_category category)
            category == WEFT_CATEGORY_FULL_GRADIENTS;
 }
 
-/* Adds what blocks of each unit hold in the slot beside the unit's holds. */
+/* Adds the bytes of each unit's blocks in the slot. The unit's holds are counted already. */
 static void add_blocks(const struct weft_plan *plan, int32_t slot, int64_t *bytes)
 {
     for (int32_t i = 0; i < plan->n_placements; i++) {
@@ -24,8 +24,8 @@ static void add_blocks(const struct weft_plan *plan, int32_t slot, int64_t *byte
     }
 }
 
-/* The unit with the most gathered parameters and full gradients in the slot; -1: none has any, or
- * there is no memory to tell (*ok is false). */
+/* The unit with the most gathered parameters and full gradients in the slot; -1 if none has any.
+ * Sets *ok to false, and returns -1, without memory. */
 static int32_t largest_unit(const struct weft_plan *plan, int32_t slot, bool *ok)
 {
     const struct weft_problem *problem = plan->problem;

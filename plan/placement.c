@@ -8,7 +8,7 @@ static const struct weft_problem_item *item_of(const struct weft_problem *proble
     return &problem->items[at->item];
 }
 
-/* Raises `slot` to what the placement that `at` comes after begins behind. */
+/* Raises `slot` to the begin of the predecessor of `at`. */
 static void follow(const struct weft_placement *at, const int32_t *begins, int32_t *slot)
 {
     if (at->after >= 0 && begins[at->after] > *slot) *slot = begins[at->after];
@@ -82,8 +82,8 @@ int32_t weft_placements_stuck(const struct weft_problem *problem,
     return -1;
 }
 
-/* What is wrong with a placement by itself and after those before it; NULL when nothing is.
- * `blocks` counts the blocks of each item so far. */
+/* Returns the fault of a placement by itself and against those before it, or NULL. `blocks` counts
+ * the blocks of each item so far. */
 static const char *placement_fault(const struct weft_problem *problem, const int32_t *strategies,
                                    const struct weft_placement *at, int32_t *blocks)
 {

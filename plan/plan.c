@@ -10,7 +10,7 @@
 void weft_plan_destroy(struct weft_plan *plan)
 {
     if (plan == NULL) return;
-    /* The cast is the price of one pointer for owners and for those who only look. */
+    /* The plan may own its problem, so the cast removes const. */
     for (int32_t i = 0; i < plan->n_others; i++)
         weft_problem_destroy(plan->others[i].problem);
     if (plan->owns_problem) weft_problem_destroy((struct weft_problem *)plan->problem);
@@ -32,7 +32,8 @@ static enum weft_status copy_strategies(struct weft_plan *plan, const int32_t *s
     return WEFT_OK;
 }
 
-/* The window gives one end of a block's flight, the planner's slot the other. */
+/* For a gather, the window gives the deadline and the move the launch. For a reduction, the move
+ * gives both. */
 static enum weft_status place(struct weft_plan *plan, const struct weft_move *moves,
                               int32_t *blocks, struct weft_error *err)
 {
@@ -48,7 +49,7 @@ static enum weft_status place(struct weft_plan *plan, const struct weft_move *mo
         const struct weft_item *item = &problem->items[move.item].item;
         bool gathers = item->acquires;
         int32_t last = item->may_block ? item->last + 1 : item->last;
-        /* A rule that has everything acquired block has no plan for what cannot. */
+        /* A rule that blocks on every acquiring item has no plan if one cannot block. */
         if (gathers && !item->may_block && move.slot == last + 1)
             return weft_fail(err, WEFT_E_INFEASIBLE, "planner %s: items[%d] cannot block",
                              plan->planner, move.item);

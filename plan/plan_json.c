@@ -65,7 +65,7 @@ static void write_others(const struct weft_plan *plan, struct weft_json_writer *
     weft_json_end_array(writer);
 }
 
-/* A list is pairs of numbers: a stretch's first page, and how many it has. */
+/* A list is pairs of numbers: first page and number of pages of each stretch. */
 static void write_pages(const struct weft_page_lists *pages, struct weft_json_writer *writer)
 {
     weft_json_key(writer, "pages");
@@ -198,7 +198,7 @@ static enum weft_status read_prediction(struct reader *reader, const struct weft
     return WEFT_OK;
 }
 
-/* A string that may be null, copied. */
+/* Copies a string that may be null. */
 static enum weft_status read_optional(struct reader *reader, const struct weft_json_value *object,
                                       const char *where, const char *name, const char **out)
 {
@@ -241,7 +241,7 @@ static enum weft_status read_bound(struct reader *reader, const struct weft_json
     return read_optional(reader, solver, where, "stop", &reader->plan->solver_stop);
 }
 
-/* A period stands in the file once: what is said of several is said of as many. */
+/* Each period is in the file once, so that bounds of n periods are bounds of n different ones. */
 static enum weft_status check_new(struct reader *reader, const char *where,
                                   const struct weft_period_rule *rule)
 {
@@ -264,7 +264,7 @@ static enum weft_status read_other(struct reader *reader, const struct weft_json
     WEFT_TRY(
         weft_problem_read(weft_json_member(value, "problem"), place, &other->problem, reader->err));
     enum weft_status status = check_new(reader, where, &other->problem->period);
-    plan->n_others++; /* and is destroyed with the plan */
+    plan->n_others++; /* now the plan's destructor frees it */
     WEFT_TRY(status);
     WEFT_TRY(weft_json_need_integer(value, where, "bound_ns", 0, WEFT_PROBLEM_MOST,
                                     &other->bound_ns, reader->err));
@@ -387,8 +387,8 @@ static enum weft_status read_stretches(struct reader *reader, const char *where,
                      "%s: stretches are lists of first pages and how many there are", where);
 }
 
-/* Whether pages are those of the program's buffers, and who shares them, is the program's question:
- * see weft_program_verify. */
+/* weft_program_verify checks later that these are the pages of the program's buffers, and that none
+ * is shared. */
 static enum weft_status read_pages(struct reader *reader, const struct weft_json_value *root)
 {
     struct weft_page_lists *pages = &reader->plan->pages;

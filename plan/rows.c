@@ -8,7 +8,7 @@ static bool is_gather(const struct weft_plan *plan, const struct weft_placement 
     return plan->problem->items[at->item].item.acquires;
 }
 
-/* Adds to the slots of a hold; `stride` is the distance between slots in the array. */
+/* Adds bytes to the slots of a hold; `stride` is the distance between slots in the array. */
 static void add_slots(int64_t *rows, int32_t stride, int32_t n_slots, int32_t first, int32_t last,
                       int64_t bytes)
 {
@@ -51,7 +51,7 @@ void weft_plan_rows(const struct weft_plan *plan, int32_t tier, int64_t *rows)
     }
 }
 
-/* Sums by slot alone: totals[n_tiers][n_slots], or NULL. The caller frees. */
+/* Sums by slot: totals[n_tiers][n_slots], or NULL. The caller frees it. */
 static int64_t *slot_totals(const struct weft_plan *plan)
 {
     const struct weft_problem *problem = plan->problem;
@@ -100,7 +100,7 @@ enum weft_status weft_plan_check_rows(const struct weft_plan *plan, const char *
                      (long long)limit_bytes);
 }
 
-/* Room that rows have left: what each may hold, less what it holds. */
+/* Turns totals into the room left in each row. */
 static void to_room(const struct weft_problem *problem, int64_t limit_bytes, int64_t *totals)
 {
     for (int32_t tier = 0, r = 0; tier < problem->n_tiers; tier++) {
@@ -110,7 +110,7 @@ static void to_room(const struct weft_problem *problem, int64_t limit_bytes, int
     }
 }
 
-/* From the end of every lane to its start, so that what is behind has moved already. */
+/* Goes from the end of every lane to its start, so that later blocks have moved already. */
 static void push_deadlines(struct weft_plan *plan, int64_t *rooms, int32_t *due_after)
 {
     int32_t behind[WEFT_MOST_LANES];
@@ -170,8 +170,8 @@ enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
         push_deadlines(plan, totals, scratch);
         pull_launches(plan, totals, scratch);
         free(totals);
-        /* A gather that no longer blocks makes reductions ahead of it due a slot earlier, and their
-         * bytes are free for others. Each gather can do so once. */
+        /* A gather that no longer blocks makes reductions ahead of it due a slot earlier, which
+         * frees bytes. Each gather does so at most once. */
         changed =
             weft_placements_normalise(plan->problem, plan->placements, plan->n_placements, scratch);
     } while (changed);

@@ -8,7 +8,7 @@ bool weft_piece_next(const struct weft_shards *shards, const struct weft_model *
     for (; cursor->block < u->n_blocks; cursor->block++) {
         int64_t begin = cursor->block * block_elements;
         int64_t end = begin + block_elements;
-        int64_t owned_begin = 0; /* of this block's elements, in the buffer that `rank` keeps */
+        int64_t owned_begin = 0; /* the block's first element in the buffer that `rank` keeps */
         if (rank >= 0) {
             begin += rank * u->slice_elements;
             end = begin + u->slice_elements;

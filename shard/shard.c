@@ -15,8 +15,8 @@ static enum weft_status fail_size(struct weft_error *err, const struct weft_unit
                      unit->name);
 }
 
-/* The tensors of a unit that nobody else reads are named after their layers; a tied one after
- * itself, because its layers have other units too. */
+/* A unit is named after its layers. A tied tensor's unit is named after the tensor, because its
+ * layers read other units too. */
 static enum weft_status name_unit(struct weft_pool *pool, const struct weft_model *model,
                                   struct weft_unit *unit, bool tied, struct weft_error *err)
 {
@@ -33,7 +33,8 @@ static enum weft_status name_unit(struct weft_pool *pool, const struct weft_mode
     return unit->name == NULL ? weft_fail_memory(err, "units") : WEFT_OK;
 }
 
-/* Tensors and offsets, in order of the model; elements with and without gaps. */
+/* Fills tensors and offsets of all units, in order of the model, and counts elements with and
+ * without gaps. */
 static enum weft_status place_tensors(struct weft_shards *shards, const struct weft_model *model,
                                       int64_t *aligned_elements, struct weft_error *err)
 {
@@ -81,15 +82,15 @@ done:
     return status;
 }
 
-/* Layers of all units, one unit's behind the other's; the first pass counts, the second fills. */
+/* Layers of all units, unit after unit. The first pass counts, the second fills. */
 struct layer_lists {
     int32_t *layers;
     bool *reads;
-    int32_t *seen;  /* by unit: 1 + the last layer that was found to read it */
-    int32_t *first; /* by unit: in layers and reads */
+    int32_t *seen;  /* by unit: 1 + the last layer found to read it */
+    int32_t *first; /* by unit: its first index in layers and reads */
 };
 
-/* A layer reads a unit once, with however many tensors. */
+/* A layer reads a unit once, with any number of its tensors. */
 static void list_layers(struct weft_shards *shards, const struct weft_model *model,
                         struct layer_lists *lists, bool fill)
 {
@@ -106,7 +107,7 @@ static void list_layers(struct weft_shards *shards, const struct weft_model *mod
             int32_t at = shards->units[u].n_layers++;
             if (!fill) continue;
             lists->layers[lists->first[u] + at] = l;
-            /* A table scatters the gradient of its output; nothing flows further back. */
+            /* A table scatters the gradient of its output and passes no gradient further back. */
             lists->reads[lists->first[u] + at] = layer->kind->input != WEFT_READS_TOKENS;
         }
     }
@@ -152,7 +153,7 @@ static enum weft_status cut(const struct weft_shards *shards, const struct weft_
             return fail_size(err, unit);
         }
         n_blocks = bytes / rule->block_bytes;
-        /* More blocks than smallest slices would be nothing but padding. */
+        /* Limit blocks to the number of smallest slices: more would only be padding. */
         if (n_blocks > aligned_elements / least_block) n_blocks = aligned_elements / least_block;
         if (n_blocks < 1) n_blocks = 1;
     }

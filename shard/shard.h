@@ -1,11 +1,12 @@
-/* Who holds what. Parameters are put into units (one flat buffer each, as in FSDP), a unit is cut
- * into equal blocks (what one collective moves), a block into one equal slice a rank. Rank r owns
- * slice r of every block: its shard of a unit is n_blocks slices, back to back.
+/* Shards define the owner of each element of a model. Parameters are grouped into units, one flat
+ * buffer each, as in FSDP. A unit is cut into equal blocks, each moved by one collective. A block
+ * is cut into one equal slice a rank. Rank r owns slice r of every block: its shard of a unit is
+ * n_blocks slices, back to back.
  *
  *     unit:   | block 0                     | block 1                     | ...
  *     block:  | slice 0 | slice 1 | slice N-1 |
  *
- * Element e of a unit lies in block e / (N * slice_elements). The same for all policies. */
+ * Element e of a unit lies in block e / (N * slice_elements), under every policy. */
 #ifndef WEFT_SHARD_SHARD_H
 #define WEFT_SHARD_SHARD_H
 
@@ -17,10 +18,10 @@
 #include "shard/units.h"
 #include "spec/model.h"
 
-/* Every slice is a multiple of this: 256 bytes or more in every dtype, so that no transfer or piece
- * of a buffer is misaligned. */
+/* Every slice is a multiple of this many elements: at least 256 bytes in every dtype, so no
+ * transfer and no piece of a buffer is misaligned. */
 enum { WEFT_SLICE_ALIGN_ELEMENTS = 128 };
-/* X(enumerator, name, aliases separated by '=', what a unit shards). */
+/* X(enumerator, name, aliases separated by '=', sharded state of a unit). */
 #define WEFT_POLICY_MAP(X)                                                                         \
     X(DP, "dp", "NO_SHARD=ddp", "nothing: gradients are summed by AllReduce")                      \
     X(ZERO1, "zero1", "", "the optimizer's state (ZeRO-1)")                                        \
@@ -36,21 +37,22 @@ enum weft_policy {
 
 const char *weft_policy_name(enum weft_policy policy);
 const char *weft_policy_aliases(enum weft_policy policy);       /* separated by '=', "" for none */
-const char *weft_policy_text(enum weft_policy policy);          /* what a unit shards */
-bool weft_policy_read(const char *name, enum weft_policy *out); /* names and aliases */
+const char *weft_policy_text(enum weft_policy policy);          /* the sharded state, for help */
+bool weft_policy_read(const char *name, enum weft_policy *out); /* a name or an alias */
 
 struct weft_unit {
-    const char *name; /* of its layers: "h.3", "ln_f+head", "h.0+..+h.5"; a tied tensor's own */
+    const char
+        *name; /* after its layers: "h.3", "ln_f+head", "h.0+..+h.5"; or a tied tensor's name */
     int32_t n_tensors;
     const int32_t *tensors;  /* indices in the model, in order of offset */
-    const int64_t *offsets;  /* of each, in elements, in the unit */
+    const int64_t *offsets;  /* offset of each tensor in the unit, in elements */
     int64_t elements;        /* of its tensors, without gaps */
     int64_t padded_elements; /* n_blocks * ranks * slice_elements */
     int32_t n_blocks;
     int64_t slice_elements;
     bool trainable;
-    /* Layers that read it, in forward order; each reads it in forward, and in backward unless
-     * reads_in_backward says no (an embedding's backward reads none). Every layer of a trainable
+    /* Layers that read it, in forward order. Each reads it in its forward, and in its backward if
+     * reads_in_backward is true; an embedding's backward reads nothing. Every layer of a trainable
      * unit adds to its gradient in its backward slot. */
     int32_t n_layers;
     const int32_t *layers;
@@ -63,29 +65,30 @@ struct weft_shards {
     int32_t n_units;
     struct weft_unit *units;      /* in order of first use */
     const int32_t *tensor_unit;   /* by tensor */
-    const int64_t *tensor_offset; /* by tensor: elements in its unit */
+    const int64_t *tensor_offset; /* by tensor: its first element in its unit */
 };
 
-/* Units of a model: one a layer; a tensor used by several layers is a unit of its own; layers
- * without parameters have none; trainable and frozen never share one. WEFT_E_DATA when sizes
- * overflow. */
+/* Makes the units of a model for `ranks` >= 1: one a layer, except that small neighbours may share
+ * one. A tensor used by several layers is a unit of its own. Layers without parameters have no
+ * unit, and trainable and frozen tensors never share one. WEFT_E_DATA when sizes overflow. The
+ * caller destroys `out`. */
 WEFT_MUST_USE enum weft_status weft_shards_create(const struct weft_model *model, int64_t ranks,
                                                   const struct weft_block_rule *rule,
                                                   struct weft_shards **out, struct weft_error *err);
 void weft_shards_destroy(struct weft_shards *shards);
 
-/* A run of elements of one tensor that lies in one block and, where `rank` >= 0, in that rank's
- * slice of it. */
+/* A run of elements of one tensor within one block and, if `rank` >= 0, within that rank's slice.
+ */
 struct weft_piece {
     int32_t tensor;
-    int64_t tensor_begin; /* first element, in the tensor */
+    int64_t tensor_begin; /* its first element, in the tensor */
     int64_t unit_begin;   /* the same element, in the unit's full buffer */
     int64_t shard_begin;  /* the same element, in the rank's shard; == unit_begin when rank < 0 */
     int64_t count;
 };
 
-/* Walks the pieces of a unit that `rank` owns (all of them, when rank is -1: dp), in order.
- * Start with a zeroed cursor; false at the end. */
+/* Steps through the pieces of a unit that `rank` owns, in order; through all pieces if rank is -1
+ * (dp). Start with a zeroed cursor. Returns false at the end. */
 struct weft_piece_cursor {
     int64_t block;   /* next block */
     int32_t tensor;  /* next tensor in the unit */

@@ -2,12 +2,12 @@
 
 #include "base/checked.h"
 
-/* Neighbouring layers' own tensors that are being put into one unit. */
+/* Tensors of neighbouring layers that are being put into one unit. */
 struct run {
-    int32_t open;     /* unit that still grows, or -1 */
-    int32_t closed;   /* neighbour before it, that a small tail may join, or -1 */
-    int64_t elements; /* of the open one */
-    bool trainable;   /* of both */
+    int32_t open;     /* the unit that still grows, or -1 */
+    int32_t closed;   /* the full unit before it, which a small rest may join, or -1 */
+    int64_t elements; /* elements of the open unit */
+    bool trainable;   /* of both units */
 };
 
 struct grouper {
@@ -16,7 +16,7 @@ struct grouper {
     int64_t element_bytes;
     int32_t *readers; /* by tensor: layers that read it */
     int32_t *unit;    /* by tensor */
-    int32_t n_units;  /* with those that joined another and are empty now */
+    int32_t n_units;  /* includes units that joined another and are empty */
     struct run run;
 };
 
@@ -35,8 +35,8 @@ static bool is_small(const struct grouper *g, int64_t elements)
     return weft_checked_mul(elements, g->element_bytes, &bytes) && bytes < g->fuse_below_bytes;
 }
 
-/* The run is over: a rest that is still small joins its neighbour rather than sending messages that
- * are too short. */
+/* Ends the run. A rest that is still small joins its neighbour, because its messages would be too
+ * short. */
 static void end_run(struct grouper *g)
 {
     struct run *run = &g->run;
@@ -89,7 +89,7 @@ static void add_shared(struct grouper *g, const struct weft_layer *layer)
     }
 }
 
-/* Numbers units that have tensors 0, 1, ... in the order in which they were opened, which is that
+/* Numbers the units that have tensors 0, 1, ... in the order in which they were opened, the order
  * of first use. */
 static enum weft_status renumber(struct weft_pool *pool, struct grouper *g, struct weft_error *err)
 {

@@ -1,4 +1,4 @@
-/* A grouping puts every tensor of a model into a unit, before anything is cut. */
+/* A grouping assigns every tensor of a model to a unit, before units are cut into blocks. */
 #ifndef WEFT_SHARD_UNITS_H
 #define WEFT_SHARD_UNITS_H
 
@@ -12,9 +12,9 @@
 /* Tensors start at multiples of this in their unit. The gap is zeroed and belongs to no tensor. */
 enum { WEFT_TENSOR_ALIGN_ELEMENTS = 16 };
 
-/* How units are cut: exactly `blocks` when > 0; else block_bytes (> 0; of the communication dtype
- * `element_bytes`): units below it are fused with neighbours when `fuse`, larger ones become
- * floor(bytes / block_bytes) equal blocks. */
+/* The rule for cutting units. If `blocks` > 0, every unit has exactly that many blocks. Otherwise
+ * block_bytes (> 0) counts bytes of elements of element_bytes. Units below it are fused with
+ * neighbours if `fuse`; larger ones have floor(bytes / block_bytes) equal blocks. */
 struct weft_block_rule {
     int64_t blocks;
     int64_t block_bytes;
@@ -27,15 +27,15 @@ struct weft_grouping {
     int32_t *tensor_unit; /* by tensor; units are numbered in order of first use */
 };
 
-/* The grouping of a model by the rule's fuse, block_bytes and element_bytes. Arrays are the pool's.
- * WEFT_E_DATA when a unit's size overflows, WEFT_E_SYSTEM. */
+/* Groups a model by the rule's fuse, block_bytes and element_bytes. The pool owns the arrays.
+ * WEFT_E_DATA when a unit's size overflows, WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_units_group(struct weft_pool *pool,
                                                 const struct weft_model *model,
                                                 const struct weft_block_rule *rule,
                                                 struct weft_grouping *out, struct weft_error *err);
 
-/* `elements` rounded up to where the next tensor of a unit may start, plus `more`; false when that
- * overflows. */
+/* Rounds `elements` up to the start of the next tensor, *begin, and adds `more` for *end. False on
+ * overflow. */
 bool weft_units_append(int64_t elements, int64_t more, int64_t *begin, int64_t *end);
 
 #endif

@@ -1,5 +1,5 @@
-/* To decode is to read a file that the program itself wrote, trusting nothing in it. Internal to
- * problem/, proof/ and plan/; base/json/json.h has the reading of single members. */
+/* Decoding reads a file of the program and trusts nothing in it. Internal to problem/, proof/ and
+ * plan/. base/json/json.h reads single members. */
 #ifndef WEFT_PROBLEM_DECODE_H
 #define WEFT_PROBLEM_DECODE_H
 
@@ -8,20 +8,20 @@
 #include "base/pool.h"
 #include "base/status.h"
 
-/* WEFT_OK when an object has no member but those in `names` (NULL at the end), "$comment" and
- * "$schema"; else WEFT_E_DATA naming `where` and the first that it has. */
+/* WEFT_OK when an object has no members but "$comment", "$schema" and those in `names` (NULL at the
+ * end). Otherwise WEFT_E_DATA with `where` and the first other member. */
 WEFT_MUST_USE enum weft_status weft_decode_known(const struct weft_json_value *object,
                                                  const char *where, const char *const *names,
                                                  struct weft_error *err);
 
-/* A copy in the pool of a string member that people will be shown. WEFT_E_DATA when it holds a
- * control character, which a terminal would obey. */
+/* Copies a string member into the pool, for display. WEFT_E_DATA for a control character, which a
+ * terminal would obey. */
 WEFT_MUST_USE enum weft_status weft_decode_text(const struct weft_json_value *object,
                                                 const char *where, const char *name,
                                                 struct weft_pool *pool, const char **out,
                                                 struct weft_error *err);
 
-/* 32 hexadecimal digits, WEFT_E_DATA otherwise. */
+/* Reads 32 hexadecimal digits; WEFT_E_DATA for anything different. */
 WEFT_MUST_USE enum weft_status weft_decode_hash(const struct weft_json_value *object,
                                                 const char *where, const char *name,
                                                 struct weft_hash *out, struct weft_error *err);

@@ -9,13 +9,13 @@
 
 enum { TEXT_BYTES = 400 };
 
-/* A sum, and the part that adds most to it. */
+/* A sum, and its largest part. */
 struct extreme {
     double sum, most;
-    char text[TEXT_BYTES]; /* of the part: the key, and the cure */
+    char text[TEXT_BYTES]; /* of the largest part: key and cure */
 };
 
-/* True when this part adds more than all before it, and is the one to describe. */
+/* Adds a part. True if it is the largest so far, and so the one to describe. */
 static bool takes_lead(struct extreme *extreme, double value)
 {
     extreme->sum += value;
@@ -48,7 +48,7 @@ static void name_largest_key(const struct weft_layer *layer, char out[TEXT_BYTES
     }
 }
 
-/* The keys that a layer's size comes from. */
+/* Names the keys that determine a layer's size. */
 static void name_sizes(const struct weft_config *config, const struct weft_layer *layer,
                        char out[TEXT_BYTES])
 {
@@ -74,7 +74,7 @@ static double peak_of(const struct weft_config *config)
     }
 }
 
-/* Computed by the analytic profile: flops, or the bytes that move. */
+/* Describes a time of the analytic profile: it comes from flops or from moved bytes. */
 static void describe_layer(const struct weft_config *config, const struct weft_layer *layer,
                            bool forward, char out[TEXT_BYTES])
 {
@@ -122,7 +122,7 @@ static void describe_update(const struct weft_config *config, char out[TEXT_BYTE
              config->cluster.device.memory_bytes_per_s);
 }
 
-/* A gradient's way down includes its part of the norm. */
+/* The time of a gradient's copy down includes its part of the norm. */
 static bool is_mostly_norm(const struct weft_link *down, const struct weft_problem_item *it)
 {
     const double copy_ns =
@@ -203,7 +203,7 @@ static void sum_items(const struct weft_config *config, const struct weft_proble
     }
 }
 
-/* Bytes of all items of each unit; from malloc, NULL without memory. */
+/* Bytes of all items of each unit. The caller frees the array; NULL without memory. */
 static double *bytes_of_items(const struct weft_problem *problem, int32_t n_units)
 {
     double *held = calloc((size_t)n_units + 1, sizeof *held);
@@ -216,7 +216,7 @@ static double *bytes_of_items(const struct weft_problem *problem, int32_t n_unit
     return held;
 }
 
-/* Bytes of layers and of units, counted as often as strategies hold them; `of_items` by unit. */
+/* Sums bytes of layers and units, once for each strategy that holds them; `of_items` is by unit. */
 static void sum_bytes(const struct weft_config *config, const struct weft_problem *problem,
                       const struct weft_shards *shards, const double *of_items,
                       struct extreme *bytes)
@@ -272,7 +272,7 @@ enum weft_status weft_extremes_check(const struct weft_config *config,
     if (takes_lead(&ns, (double)problem->agree_ns * (problem->n_decisions + 1.0)))
         describe_link("cluster.link.intra", &config->cluster.link.intra, 0, "agreement of ranks",
                       ns.text);
-    /* Times follow from bytes. */
+    /* Check bytes first, since times follow from bytes. */
     if (is_out_of_range(&bytes))
         return weft_fail(err, WEFT_E_DATA,
                          "%s: what a rank holds adds up to more than %s over all policies. The "

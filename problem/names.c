@@ -7,17 +7,17 @@
 
 enum { MOST_SHOWN = 6 };
 
-/* "h." 12 ".ffn" of "h.12.ffn": the last number of a name. */
+/* The last number of a name: "h.", 12 and ".ffn" of "h.12.ffn". */
 struct numbered {
-    size_t prefix, digits; /* digits 0: it has no number */
+    size_t prefix, digits; /* digits 0: no number */
     int64_t number;
 };
 
-/* Names of consecutive layers as far as they are shown. */
+/* Names of consecutive layers, while they are listed. */
 struct listing {
     const char **names; /* [n_layers], by layer */
     int32_t n_layers;
-    int32_t from, to; /* layers that are to be appended; from > to: none */
+    int32_t from, to; /* layers still to append; from > to: none */
     int32_t n_shown;
     struct weft_text *out;
 };
@@ -33,7 +33,7 @@ static struct numbered find_number(const char *name)
     return (struct numbered){begin, end - begin, begin < end ? atoll(name + begin) : 0};
 }
 
-/* `b` is `a` with the next number. */
+/* True if `b` is `a` with the next number. */
 static bool follows(const char *a, const char *b)
 {
     const struct numbered x = find_number(a), y = find_number(b);
@@ -53,7 +53,7 @@ static void add_part(struct listing *listing, const char *from, const char *to)
                        (long long)y.number, from + x.prefix + x.digits);
 }
 
-/* Appends the layers so far; of many without numbers the first and the last. */
+/* Appends the pending layers; of many without numbers only the first and the last. */
 static void flush(struct listing *listing)
 {
     int32_t starts[MOST_SHOWN], n = 0;
@@ -75,7 +75,7 @@ static void flush(struct listing *listing)
     listing->to = -1;
 }
 
-/* The layers that a unit is named after, as "a", "a+b" or "a+..+b". */
+/* Finds the layers in a unit's name: "a", "a+b" or "a+..+b". */
 static bool find_layers(const struct listing *listing, const char *name, int32_t *from, int32_t *to)
 {
     for (int32_t a = 0; a < listing->n_layers; a++) {
@@ -92,7 +92,7 @@ static bool find_layers(const struct listing *listing, const char *name, int32_t
     return false;
 }
 
-/* Forward slots of the first micro-step are named after their layers: "F:wte", "F1:wte". */
+/* Lists names of layers from the forward slots of the first micro-step: "F:wte", "F1:wte". */
 static int32_t list_layers(const struct weft_problem *problem, const char **names)
 {
     int32_t n = 0;
@@ -143,11 +143,11 @@ const char *weft_problem_show_name(const struct weft_problem *problem, int32_t d
 {
     struct weft_text names;
     weft_text_init(&names);
-    /* A layer's unit and its saved activations stand in the same tables. */
+    /* A layer's unit and its saved activations are in the same tables. */
     if (name_of(problem, decision) != problem->decisions[decision].name)
         weft_text_add(&names, WEFT_SAVED_PREFIX);
     weft_problem_show_names(problem, decision, decision, &names);
-    /* Names without numbers can only grow: columns keep the short form in files. */
+    /* A name without numbers only gets longer, so columns keep the short form of files. */
     const bool fits = weft_text_ok(&names) && names.length < WEFT_NAMES_BYTES &&
                       names.length <= strlen(problem->decisions[decision].name);
     if (fits) memcpy(text, weft_text_chars(&names), names.length + 1);

@@ -1,5 +1,4 @@
-/* Parts of a problem beside its decisions: items with their lanes and times, tiers, and how units
- * were cut into blocks. */
+/* Parts of a problem: items with their lanes and times, tiers, and the cut of units into blocks. */
 #ifndef WEFT_PROBLEM_PARTS_H
 #define WEFT_PROBLEM_PARTS_H
 
@@ -8,38 +7,39 @@
 #include "memory_model/weigh.h"
 #include "spec/tiers.h"
 
-/* Integers of a problem and sums of them are at most this, which JSON readers hold exactly. */
+/* The largest integer of a problem and of its sums: JSON readers hold it exactly. */
 #define WEFT_PROBLEM_MOST (INT64_C(9007199254740991))
-/* Blocks of all items of a problem are at most this, so that whatever is made of them (a program's
- * instructions, operands, pieces) can be numbered with 32 bits. */
+/* The most blocks of all items, so that instructions, operands and pieces of a program have 32-bit
+ * numbers. */
 enum { WEFT_PROBLEM_MOST_BLOCKS = 1 << 24 };
-/* Periods that a config may leave open, each of which is a problem. */
+/* The most variants of a config's period; each is a problem. */
 enum { WEFT_MOST_VARIANTS = 32 };
 
 struct weft_problem_item {
     struct weft_item item;
-    int32_t lane;     /* that its blocks move on, WEFT_LANE_FIRST to n_lanes - 1 */
+    int32_t lane;     /* of its blocks, WEFT_LANE_FIRST to n_lanes - 1 */
     int64_t block_ns; /* lane time of one block */
-    int32_t after;    /* another item of its decision: block b begins when that one's is over; -1 */
+    int32_t after;    /* the item of its decision that it follows: block b begins after that item's
+                         block b; -1: none */
 };
 
 enum { WEFT_MOST_TIERS = 8 };
 
-/* A memory: what it holds in every slot is a row, and no row may exceed its limit. What it holds
- * whatever is planned, its base, is among the common holds. */
+/* A memory: its bytes in a slot are a row, and no row may exceed its limit. Its base, held under
+ * every plan, is one of the common holds. */
 struct weft_problem_tier {
     const char *name;
     enum weft_home kind;
-    int64_t limit_bytes; /* INT64_MAX when the user gave none */
+    int64_t limit_bytes; /* INT64_MAX: no limit */
 };
 
-/* How units were cut into blocks: told to people, and no part of what is planned. All zero where it
- * is not known. */
+/* The cut of units into blocks. Reports show it, planners ignore it. All zero if it is not known.
+ */
 struct weft_problem_blocks {
-    int64_t least_bytes;    /* smaller neighbours were fused to it, larger units split by it */
-    int64_t count;          /* blocks of every unit; 0 = least_bytes says */
-    int64_t efficiency_ppm; /* least_bytes reaches this share of the best bandwidth in the profile,
-                               in millionths; 0 = the config gave it */
+    int64_t least_bytes; /* smaller neighbours are fused up to it, larger units are split by it */
+    int64_t count;       /* blocks of every unit; 0: least_bytes decides */
+    int64_t efficiency_ppm; /* share of the best bandwidth at least_bytes, in millionths; 0: the
+                               config gave least_bytes */
     int64_t fused;          /* 1: small neighbours share a unit */
 };
 

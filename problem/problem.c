@@ -169,7 +169,7 @@ int32_t weft_problem_depth(const struct weft_problem *problem, int32_t item)
 void weft_problem_blocking(const struct weft_problem *problem, int32_t *n_lanes)
 {
     for (int32_t s = 0; s < problem->n_slots; s++)
-        n_lanes[s] = 0; /* of lanes, a bit each */
+        n_lanes[s] = 0; /* first a bit for each lane */
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_problem_item *of = &problem->items[i];
         if (of->item.may_block) n_lanes[of->item.last + 1] |= 1 << of->lane;
@@ -210,7 +210,7 @@ static bool full(const struct comparison *comparison)
     return comparison->count >= MOST_DIFFERENCES;
 }
 
-/* One line "what: a, b" when the two differ. */
+/* Adds one line "what: a, b" if the two differ. */
 static void compare_integer(struct comparison *comparison, const char *what, const char *name,
                             int64_t a, int64_t b)
 {
@@ -228,7 +228,7 @@ static void compare_string(struct comparison *comparison, const char *what, cons
     weft_text_addf(comparison->out, "%s: %s, %s\n", what, a, b);
 }
 
-/* Numbers with their units; those that look alike with them as they are. */
+/* Shows numbers with their units, or as plain integers if that would look equal. */
 typedef const char *show_fn(int64_t number, char out[WEFT_UNITS_TEXT_BYTES]);
 
 static void compare_shown(struct comparison *comparison, show_fn *show, const char *what,
@@ -257,7 +257,7 @@ static void compare_ns(struct comparison *comparison, const char *what, const ch
     compare_shown(comparison, weft_units_show_ns, what, name, a, b);
 }
 
-/* Only where nothing else tells the two apart: a hash says nothing to who reads it. */
+/* Only if no other line tells the two apart, because a hash explains nothing. */
 static void compare_hash(struct comparison *comparison, const char *what, struct weft_hash a,
                          struct weft_hash b)
 {

@@ -1,6 +1,6 @@
-/* A problem is everything that a planner may know, in integers: slots with their times, decisions
- * with their strategies, items with their windows and block times, holds in bytes, and tiers with
- * their limits. A plan carries the problem that it solves, so that it can be checked anywhere. */
+/* A problem is a planner's whole input, in integers. It has slots with times, decisions with
+ * strategies, items with windows and block times, holds in bytes, and tiers with limits. A plan
+ * carries its problem, so it can be checked anywhere. */
 #ifndef WEFT_PROBLEM_PROBLEM_H
 #define WEFT_PROBLEM_PROBLEM_H
 
@@ -19,25 +19,26 @@ struct weft_problem {
     struct weft_pool pool;
     struct weft_problem_blocks blocks;
     int64_t ranks;
-    int32_t n_tiers; /* 1 to WEFT_MOST_TIERS; the first is the device's memory, and no other is */
-    struct weft_problem_tier tiers[WEFT_MOST_TIERS]; /* by value: a copy may have other limits */
+    int32_t n_tiers; /* 1 to WEFT_MOST_TIERS; only the first is the device's memory */
+    struct weft_problem_tier
+        tiers[WEFT_MOST_TIERS]; /* by value, so that a copy may have other limits */
     const char *profile_source; /* "analytic", "measured, emulated link": weft_profile.source */
     struct weft_hash config_hash, profile_hash;
     struct weft_period_rule period;
     int32_t n_slots;
     struct weft_slot *slots;
-    const char **slot_names; /* "U:h.3", "F:h.3" or with several micro-steps "F2:h.3", "drain" */
-    int64_t *slot_ns;        /* compute time under every strategy; 0 for fill and drain */
-    int32_t *slot_decisions; /* whose strategies add to the slot's time; -1: none. Made by
+    const char **slot_names; /* "U:h.3", "F:h.3", "F2:h.3" with several micro-steps, "drain" */
+    int64_t *slot_ns;        /* compute time common to all strategies; 0 for fill and drain */
+    int32_t *slot_decisions; /* the decision that adds to the slot's time; -1: none. From
                                 weft_problem_link */
-    /* Compute first. The two rates of a lane add up to at least WEFT_RATE_ONE. */
+    /* Compute is first. The two rates of a lane add up to at least WEFT_RATE_ONE. */
     int32_t n_lanes; /* 2 to WEFT_MOST_LANES */
     struct weft_lane *lanes;
     int64_t agree_ns; /* lane time of one agreement: see weft_problem_agreements_ns */
     int32_t n_kinds;
-    const char **kinds; /* names of strategies, which several decisions may have */
+    const char **kinds; /* names of strategies, shared by decisions */
     int32_t n_decisions;
-    struct weft_problem_decision *decisions; /* of units, and behind them of layers */
+    struct weft_problem_decision *decisions; /* of units, then of layers */
     int32_t n_strategies;                    /* of all decisions */
     int32_t n_common;
     struct weft_hold *common;
@@ -47,24 +48,24 @@ struct weft_problem {
 
 void weft_problem_destroy(struct weft_problem *problem);
 
-/* Counts strategies and finds which decision adds to which slot's time. Whatever fills a problem
- * calls it, and checks it then. WEFT_E_DATA when two decisions add to one slot's time, a slot is
- * out of range, or a decision has too many strategies. */
+/* Counts strategies and finds the decision that adds to each slot's time. Call it after filling a
+ * problem, before weft_problem_check. WEFT_E_DATA when two decisions add to one slot's time, a slot
+ * is out of range, or a decision has too many strategies. */
 WEFT_MUST_USE enum weft_status weft_problem_link(struct weft_problem *problem, const char *where,
                                                  struct weft_error *err);
 
-/* WEFT_OK when every index, window and sum of the problem is in its range and its slots make a
- * period; else WEFT_E_DATA with `where` and the place. Whatever makes a problem calls it, so that
- * whoever plans may add and index without a thought. */
+/* WEFT_OK when every index, window and sum is in range and the slots make a period. Otherwise
+ * WEFT_E_DATA with `where` and the place. Every new problem passes it, so planners add and index
+ * without checks. */
 WEFT_MUST_USE enum weft_status weft_problem_check(const struct weft_problem *problem,
                                                   const char *where, struct weft_error *err);
 
-/* Blocks of all items: the most placements of any plan. */
+/* Blocks of all items: the most placements of a plan. */
 int32_t weft_problem_count_blocks(const struct weft_problem *problem);
-/* Decisions of units, which stand before those of layers and have their units' numbers. */
+/* Decisions of units. They come first and have their units' numbers. */
 int32_t weft_problem_n_units(const struct weft_problem *problem);
 
-/* Lanes but compute, and where a lane's slots are in arrays [n_moving][n_slots] of them. */
+/* Lanes without compute, and the offset of a lane in arrays [n_moving][n_slots]. */
 static inline int32_t weft_problem_n_moving(const struct weft_problem *problem)
 {
     return problem->n_lanes - WEFT_LANE_FIRST;
@@ -75,8 +76,7 @@ static inline size_t weft_problem_lane_at(const struct weft_problem *problem, in
     return (size_t)(lane - WEFT_LANE_FIRST) * (size_t)problem->n_slots;
 }
 
-/* Memory rows of all tiers, and where those of a tier are among them: the row of a slot is at
- * weft_problem_tier_at + slot, in arrays [n_tiers][n_slots]. */
+/* Memory rows of all tiers, and the offset of a tier in arrays [n_tiers][n_slots]. */
 static inline int32_t weft_problem_n_rows(const struct weft_problem *problem)
 {
     return problem->n_tiers * problem->n_slots;
@@ -87,83 +87,83 @@ static inline int32_t weft_problem_tier_at(const struct weft_problem *problem, i
     return tier * problem->n_slots;
 }
 
-/* The same of those that hold an item's blocks. */
+/* The same offset for the tier that holds an item's blocks. */
 static inline int32_t weft_problem_stair_at(const struct weft_problem *problem,
                                             const struct weft_item *item)
 {
     return weft_problem_tier_at(problem, item->stair_tier);
 }
 
-/* The row [n_tiers][n_slots] that exceeds its tier's limit most, or comes nearest to it. */
+/* The row of [n_tiers][n_slots] with the largest excess over its tier's limit, or the least room.
+ */
 int32_t weft_problem_fullest_row(const struct weft_problem *problem, const int64_t *rows);
 
-/* The one tier of a problem that knows the device's memory alone. */
+/* Gives the problem one tier, the device's memory. */
 void weft_problem_device_alone(struct weft_problem *problem, int64_t limit_bytes);
 
-/* Makes the lanes: compute, and 1 or 2 of the network. WEFT_E_SYSTEM. */
+/* Makes the lanes: compute, and 1 or 2 of the network. WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_problem_networks(struct weft_problem *problem, int32_t n,
                                                      struct weft_rates rates,
                                                      struct weft_error *err);
 
-/* Adds one behind them, beside which compute goes as fast as alone; the name outlives the problem.
- * WEFT_E_SYSTEM. */
+/* Adds a lane at the end that does not slow compute. The name must outlive the problem.
+ * WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_problem_add_lane(struct weft_problem *problem, const char *name,
                                                      enum weft_lane_kind kind,
                                                      struct weft_error *err);
 
-/* The last lane of the network, on which ranks agree. */
+/* The lane on which ranks agree: the last of the network. */
 int32_t weft_problem_agree_lane(const struct weft_problem *problem);
 
-/* True when some item comes after another. */
+/* True if an item follows another. */
 bool weft_problem_chains(const struct weft_problem *problem);
-/* How many items come before it in its chain. */
+/* Number of items before it in its chain. */
 int32_t weft_problem_depth(const struct weft_problem *problem, int32_t item);
-/* On how many lanes items may block a slot, into n_lanes [n_slots]. */
+/* For each slot, the number of lanes with items that may block it, into n_lanes [n_slots]. */
 void weft_problem_blocking(const struct weft_problem *problem, int32_t *n_lanes);
 
 /* True when compute and some lane slow each other. */
 bool weft_problem_contends(const struct weft_problem *problem);
 
-/* Lane time of a step's agreements: the sum at the end of the norm slot, and one in every update
- * of a period that has those. None is hidden, as nothing else runs then. */
+/* Lane time of a step's agreements: one in the norm slot, and one in every update of a period with
+ * agreed updates. None is hidden, because nothing runs at the same time. */
 int64_t weft_problem_agreements_ns(const struct weft_problem *problem);
 
-/* True where a plan whose gathers are launched earlier may take longer: where compute slows beside
- * communication, what overlaps more slows more; and with several lanes, what waits for a gather
- * before a slot's start, and not in the slot, also holds up what that slot launches on another.
- */
+/* True if launching gathers earlier may lengthen the step. With contention, more overlap slows
+ * compute more. With several lanes, a slot that waits for a gather before its start also delays its
+ * launches on other lanes. */
 static inline bool weft_problem_relaxing_may_slow(const struct weft_problem *problem)
 {
     return weft_problem_contends(problem) || weft_problem_n_moving(problem) > 1;
 }
 
-/* Lanes at rest, at time 0, of the problem, which must outlive them. */
+/* Idle lanes at time 0, borrowing from the problem, which must outlive them. */
 static inline struct weft_lanes weft_problem_lanes(const struct weft_problem *problem)
 {
     return (struct weft_lanes){.lanes = problem->lanes, .n_lanes = problem->n_lanes};
 }
 
-/* True when its times are those of an emulated link, as its profile's source says. */
+/* True if its times are of an emulated link, according to its profile's source. */
 bool weft_problem_emulates(const struct weft_problem *problem);
 
-/* Where a decision's strategy is in arrays of all decisions' strategies. */
+/* Index of a decision's strategy in arrays of all decisions' strategies. */
 static inline size_t weft_strategy_at(const struct weft_problem *problem, int32_t decision,
                                       int32_t strategy)
 {
     return (size_t)problem->decisions[decision].first_strategy + (size_t)strategy;
 }
 
-/* The most strategies that a decision of the problem has. */
+/* The largest number of strategies of a decision. */
 int32_t weft_problem_most_strategies(const struct weft_problem *problem);
 
-/* What is chosen of a decision, by index: strategies [n_decisions]. */
+/* The chosen strategy of a decision; strategies [n_decisions]. */
 static inline const struct weft_problem_strategy *weft_problem_chosen(
     const struct weft_problem *problem, const int32_t *strategies, int32_t decision)
 {
     return &problem->decisions[decision].strategies[strategies[decision]];
 }
 
-/* Compute time of a slot under the strategies chosen. */
+/* Compute time of a slot under the chosen strategies. */
 static inline int64_t weft_problem_slot_ns(const struct weft_problem *problem,
                                            const int32_t *strategies, int32_t slot)
 {
@@ -173,27 +173,28 @@ static inline int64_t weft_problem_slot_ns(const struct weft_problem *problem,
            weft_strategy_ns(weft_problem_chosen(problem, strategies, d), slot);
 }
 
-/* True when the item exists under the strategies chosen. */
+/* True if the item exists under the chosen strategies. */
 static inline bool weft_item_active(const struct weft_item *item, const int32_t *strategies)
 {
     return (item->strategies >> strategies[item->decision] & 1u) != 0;
 }
 
-/* The same for an item by its index. */
+/* The same for an item by index. */
 static inline bool weft_problem_needs(const struct weft_problem *problem, const int32_t *strategies,
                                       int32_t item)
 {
     return weft_item_active(&problem->items[item].item, strategies);
 }
 
-/* JSON object in integers (times _ns, sizes _bytes), and back. Reading checks every index, window
- * and sum; WEFT_E_DATA with the place. */
+/* Writes a JSON object in integers (times _ns, sizes _bytes), and reads it back. Reading checks
+ * every index, window and sum; WEFT_E_DATA names the place. */
 void weft_problem_write(const struct weft_problem *problem, struct weft_json_writer *writer);
 WEFT_MUST_USE enum weft_status weft_problem_read(const struct weft_json_value *value,
                                                  const char *where, struct weft_problem **out,
                                                  struct weft_error *err);
 
-/* The first differences (at most 5, one a line) between two problems, "" when they are equal. */
+/* Appends the first differences of two problems, at most 5, one a line; nothing if they are equal.
+ */
 void weft_problem_compare(const struct weft_problem *a, const struct weft_problem *b,
                           struct weft_text *out);
 

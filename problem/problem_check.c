@@ -4,7 +4,7 @@
 #include "base/checked.h"
 #include "problem/problem.h"
 
-/* What the checks share: where the problem came from, and the sums so far. */
+/* The problem's source, and the sums so far. */
 struct checker {
     const struct weft_problem *problem;
     const char *where;
@@ -120,7 +120,7 @@ static enum weft_status slot_fault(const struct checker *checker, int32_t s,
                      weft_slot_kind_name(expected.kind), expected.index, expected.micro);
 }
 
-/* `at` counts the slots of the frame, which are those that are no updates. */
+/* `at` counts the slots of the frame: all slots but updates. */
 static enum weft_status check_slot(const struct checker *checker, int32_t s, int32_t n_layers,
                                    int32_t *at)
 {
@@ -219,7 +219,7 @@ static enum weft_status check_strategy(struct checker *checker, int32_t d, int32
     return check_holds(checker, strategy->holds, strategy->n_holds, "decisions", d);
 }
 
-/* Layers stand behind units, each once, by number. */
+/* Decisions of layers follow those of units, each layer once, by number. */
 static const char *layer_fault(const struct weft_problem *problem, int32_t d)
 {
     const struct weft_problem_decision *of = &problem->decisions[d], *before = of - (d > 0);
@@ -267,8 +267,8 @@ static enum weft_status check_decisions(struct checker *checker)
     return WEFT_OK;
 }
 
-/* Negative, 0 or positive as `a` stands before, beside or behind `b` in order of decision,
- * kind, gather. */
+/* Negative, 0 or positive if `a` comes before, with or after `b` in order of decision, kind,
+ * gather. */
 static int64_t compare_items(const struct weft_item *a, const struct weft_item *b)
 {
     if (a->decision != b->decision) return (int64_t)a->decision - b->decision;
@@ -276,7 +276,7 @@ static int64_t compare_items(const struct weft_item *a, const struct weft_item *
     return (int64_t)a->gather - b->gather;
 }
 
-/* State comes for its unit's update, behind which the windows of those begin that take it away. */
+/* State arrives before its unit's update. The windows of copies back begin after the update. */
 static const char *state_fault(const struct weft_problem *problem, const struct weft_item *item)
 {
     const bool comes = item->kind == WEFT_STATE_READ || item->kind == WEFT_STATE_UP;
@@ -292,9 +292,9 @@ static const char *state_fault(const struct weft_problem *problem, const struct 
     return NULL;
 }
 
-/* A gradient goes down for its unit's update on the host, which is over before the unit is first
- * used, as are the copies of its parameters. In a rotated period it begins where that on the device
- * would. */
+/* A gradient goes down for its unit's update on the host. The update and the copies of parameters
+ * end before the unit's first use. In a rotated period the update begins where the device's would.
+ */
 static const char *host_update_fault(const struct weft_problem *problem,
                                      const struct weft_item *item)
 {
@@ -314,8 +314,8 @@ static const char *host_update_fault(const struct weft_problem *problem,
                : "no forward runs in the slot behind its window";
 }
 
-/* What a layer saved goes down behind its forward, before any backward of the micro-step, and comes
- * up for its own backward behind all forwards. */
+/* Saved activations go down after their forward, before any backward of the micro-step. They come
+ * up for their own backward after all forwards. */
 static const char *saved_fault(const struct weft_problem *problem, const struct weft_item *item)
 {
     const struct weft_problem_decision *decision = &problem->decisions[item->decision];
@@ -334,7 +334,8 @@ static const char *saved_fault(const struct weft_problem *problem, const struct 
     return NULL;
 }
 
-/* It gathers what the host has updated and sent up, whose windows are as wide (after_fault). */
+/* True for a gather of parameters that the host updated and copied up. The copies' windows are as
+ * wide, so after_fault checks it. */
 static bool follows_host_update(const struct weft_problem *problem, int32_t i)
 {
     const int32_t after = problem->items[i].after;
@@ -342,14 +343,14 @@ static bool follows_host_update(const struct weft_problem *problem, int32_t i)
            problem->items[after].item.kind == WEFT_PARAMETERS_UP;
 }
 
-/* In a rotated period what belongs to the last step stands before the updates: gathers for its
- * backward, and reductions. */
+/* In a rotated period the last step's gathers for backward and its reductions come before the
+ * updates. */
 static const char *window_fault(const struct weft_problem *problem, int32_t i)
 {
     const struct weft_item *item = &problem->items[i].item;
     bool gathers = item->acquires;
     int32_t update = problem->decisions[item->decision].update_slot;
-    /* Even the last slot of a window has one behind it: the norm slot waits for everything. */
+    /* Every window has a slot after it, because the norm slot waits for everything. */
     if (item->first < 0 || item->last < item->first || item->last >= problem->n_slots - 1) {
         return "its window is not within the period";
     }
@@ -359,7 +360,7 @@ static const char *window_fault(const struct weft_problem *problem, int32_t i)
     if (problem->decisions[item->decision].is_of_layer)
         return "a layer has no parameters to gather or reduce";
     if (!gathers && update < 0) return "a frozen unit has nothing to reduce";
-    /* A blocking gather is waited for by what computes there. */
+    /* Compute waits for a blocking gather, so its slot must compute. */
     enum weft_slot_kind use = problem->slots[item->last + 1].kind;
     if (gathers && use != WEFT_SLOT_FORWARD && use != WEFT_SLOT_BACKWARD) {
         return "no layer runs in the slot behind its window";
@@ -395,8 +396,8 @@ static const char *item_fault(const struct weft_problem *problem, int32_t i)
     return window_fault(problem, i);
 }
 
-/* An item's blocks can always be in time after those of another: where the other ones are when they
- * have to be, at the latest, nothing keeps its own from being so too. */
+/* An item's blocks must always be able to follow those of its predecessor in time: if the
+ * predecessor is as late as allowed, its own blocks can still be on time. */
 static const char *after_fault(const struct weft_problem *problem, int32_t i)
 {
     const struct weft_item *item = &problem->items[i].item, *before;
@@ -423,7 +424,7 @@ static const char *after_fault(const struct weft_problem *problem, int32_t i)
 static enum weft_status check_items(struct checker *checker)
 {
     const struct weft_problem *problem = checker->problem;
-    uint64_t taken = 0; /* strategies of the items beside this one */
+    uint64_t taken = 0; /* strategies of the equal items so far */
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         const char *fault = item_fault(problem, i);
@@ -435,7 +436,7 @@ static enum weft_status check_items(struct checker *checker)
             return weft_fail(checker->err, WEFT_E_DATA, "%s: items[%d]: %s", checker->where, i,
                              fault);
         }
-        /* A strategy has at most one of equal items, which stand beside each other. */
+        /* Of adjacent equal items a strategy has at most one. */
         int64_t order = i == 0 ? -1 : compare_items(&problem->items[i - 1].item, item);
         taken = order == 0 ? taken : 0;
         if (order > 0 || (taken & item->strategies) != 0) {

@@ -9,7 +9,7 @@ enum { PLACE_BYTES = 256, MOST_SLOTS = 1 << 20 };
 
 static const char *const blocks_names[] = {"least_bytes", "count", "efficiency_ppm", "fused", NULL};
 
-/* Reading: types and names here, indices and sums in weft_problem_check. */
+/* Reading checks types and names here; weft_problem_check checks indices and sums. */
 
 static const char *const hold_names[] = {"category", "first", "last", "bytes", "tier", NULL};
 static const char *const slot_names[] = {"name", "kind", "index", "micro", "time_ns", NULL};
@@ -80,7 +80,7 @@ static enum weft_status need_category(struct reader *reader, const struct weft_j
     return weft_category_read(key, out) ? WEFT_OK : unknown(reader, "category", key);
 }
 
-/* The tier that is named; the first where none is. */
+/* Reads the named tier; without a name, the first. */
 static enum weft_status read_tier(struct reader *reader, const struct weft_json_value *object,
                                   int32_t *out)
 {
@@ -93,8 +93,8 @@ static enum weft_status read_tier(struct reader *reader, const struct weft_json_
     return unknown(reader, "tier", name);
 }
 
-/* An array of objects and room for as many structs of `size` bytes; the room is never much larger
- * than the text that asks for it. */
+/* Finds an array of objects and allocates as many structs of `size` bytes. The allocation is never
+ * much larger than the text. */
 static enum weft_status need_array(struct reader *reader, const struct weft_json_value *object,
                                    const char *name, size_t size,
                                    const struct weft_json_value **first, void **room,
@@ -114,7 +114,7 @@ static enum weft_status need_array(struct reader *reader, const struct weft_json
     return WEFT_OK;
 }
 
-/* The holds are at reader->place, which is where it stands again afterwards. */
+/* Reads the holds at reader->place and restores the place. */
 static enum weft_status read_holds(struct reader *reader, const struct weft_json_value *object,
                                    const char *name, struct weft_hold **out, int32_t *count)
 {
@@ -258,7 +258,7 @@ static enum weft_status read_kinds(struct reader *reader, const struct weft_json
     return WEFT_OK;
 }
 
-/* What a strategy of that name does: of a unit or of a layer. */
+/* Reads the meaning of a strategy's name, for a unit or a layer. */
 static bool read_strategy_name(const char *name, bool of_layer, struct weft_problem_strategy *to)
 {
     if (of_layer) {
@@ -271,7 +271,7 @@ static bool read_strategy_name(const char *name, bool of_layer, struct weft_prob
     return weft_strategy_policy(name, &to->policy);
 }
 
-/* The time and holds of a strategy; its name is a kind's. The strategy is at reader->place. */
+/* Reads times and holds of the strategy at reader->place; its name is that of a kind. */
 static enum weft_status read_strategy(struct reader *reader, const struct weft_json_value *object,
                                       bool of_layer, struct weft_problem_strategy *to)
 {

@@ -1,6 +1,6 @@
 #include "problem/problem.h"
 
-/* One array element a line. */
+/* Arrays have one element a line. */
 
 static void write_hash(struct weft_json_writer *writer, const char *name, struct weft_hash hash)
 {
@@ -8,7 +8,7 @@ static void write_hash(struct weft_json_writer *writer, const char *name, struct
     weft_json_put_string(writer, name, weft_hash_show(hash, text));
 }
 
-/* Nothing where it is the device's. */
+/* Writes no tier for the device. */
 static void write_tier(struct weft_json_writer *writer, const struct weft_problem *problem,
                        int32_t tier)
 {

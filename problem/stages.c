@@ -8,27 +8,27 @@
 
 #include "problem/extremes.h"
 
-/* What the pieces of a problem are made from. */
+/* Input and output of the functions that fill a problem. */
 struct builder {
     const struct weft_config *config;
     const struct weft_profile *profile;
     const struct weft_stages *stages;
     struct weft_problem *problem;
-    uint32_t allowed;                                  /* policies: bit p */
-    int32_t kinds[WEFT_KEEP_COUNT][WEFT_POLICY_COUNT]; /* of strategies, in the problem */
-    int32_t saved_kinds[WEFT_HOME_COUNT];              /* the same of layers' */
+    uint32_t allowed;                                  /* allowed policies: bit p */
+    int32_t kinds[WEFT_KEEP_COUNT][WEFT_POLICY_COUNT]; /* index of the problem's kind, for units */
+    int32_t saved_kinds[WEFT_HOME_COUNT];              /* index of the problem's kind, for layers */
     struct weft_weigh_options weigh;
     struct weft_error *err;
 };
 
-/* A bit for the device, and for each tier whose figures the profile has. */
+/* A bit for the device, and for each tier that the profile has times of. */
 static int known_homes(const struct weft_profile *profile)
 {
     return 1 << WEFT_HOME_DEVICE | (profile->tiers.host.given ? 1 << WEFT_HOME_HOST : 0) |
            (profile->tiers.disk.given ? 1 << WEFT_HOME_DISK : 0);
 }
 
-/* Ways to keep state in these homes; on the host it is updated if it is known how fast. */
+/* Ways to keep state in these tiers. Updates on the host need a known speed. */
 static int known_keeps(const struct weft_config *config, const struct weft_profile *profile)
 {
     const bool updates = profile->tiers.host.given && profile->tiers.host.update_bytes_per_s > 0;
@@ -36,7 +36,7 @@ static int known_keeps(const struct weft_config *config, const struct weft_profi
            (known_homes(profile) | (updates ? 1 << WEFT_KEEP_HOST_UPDATE : 0));
 }
 
-/* As the disk's profile says, or what most disks are saturated by. */
+/* The ring of the disk's profile, or one that saturates most disks. */
 static struct weft_ring ring_of(const struct weft_profile_disk *disk)
 {
     enum { BLOCK_BYTES = 1 << 20, THREADS = 4, SEATS = 2 * THREADS };
@@ -85,8 +85,8 @@ static enum weft_status layer_times(const struct builder *b, int32_t layer,
     return WEFT_OK;
 }
 
-/* Elements of trainable units that one rank owns when everything is sharded. The norm is timed for
- * these whatever the policies: under dp too each element is counted on one rank only. */
+/* Elements of trainable units that one rank owns when everything is sharded. The norm takes the
+ * time of these under any policy: with dp, too, one rank counts each element. */
 static int64_t sharded_elements(const struct weft_shards *shards)
 {
     int64_t elements = 0;
@@ -153,7 +153,7 @@ static enum weft_status copy_holds(struct builder *b, const struct weft_hold *ho
     return WEFT_OK;
 }
 
-/* The policies that the config allows, "dp,sdp": bit p. */
+/* Reads the policies that the config allows, "dp,sdp", into bits p. */
 static enum weft_status read_policies(const struct weft_config *config, uint32_t *out,
                                       struct weft_error *err)
 {
@@ -181,9 +181,8 @@ static enum weft_status read_policies(const struct weft_config *config, uint32_t
     return WEFT_OK;
 }
 
-/* A unit that can have none of the allowed ones gets sdp, which is what fsdp is for a unit that is
- * never released, and zero1 for a frozen one; dp is refused where gradients are reduced every
- * micro-step. */
+/* A unit that can have none of the allowed policies gets sdp, which equals fsdp for a unit that is
+ * never released, or zero1 if frozen. dp is refused if gradients are reduced every micro-step. */
 static enum weft_status policies_of(const struct builder *b, int32_t unit, uint32_t *out)
 {
     const struct weft_weighed_unit *weighed = &b->stages->weights->units[unit];
@@ -212,8 +211,8 @@ static const char *kind_name(struct weft_problem *problem, enum weft_keep keep,
     return weft_pool_format(&problem->pool, "%s+%s", name, weft_keep_names[keep]);
 }
 
-/* Kinds are what some unit has: policies, in their order, with state on the device, and then
- * elsewhere. */
+/* Kinds are the strategies of any unit: policies in their order with state on the device, then with
+ * offloaded state. */
 static enum weft_status fill_kinds(struct builder *b)
 {
     enum { MOST_KINDS = WEFT_KEEP_COUNT * WEFT_POLICY_COUNT };
@@ -324,7 +323,7 @@ static enum weft_status fill_decisions(struct builder *b)
     return copy_holds(b, weights->common, weights->n_common, &problem->common, &problem->n_common);
 }
 
-/* Those of the weighed strategies that the problem has, by their place there. */
+/* The item's strategies that the problem has, by their index there. */
 static uint64_t strategies_of(const struct builder *b, const struct weft_item *item)
 {
     if (weft_item_moves_saved(item)) return item->strategies;
@@ -341,7 +340,7 @@ static uint64_t strategies_of(const struct builder *b, const struct weft_item *i
     return strategies;
 }
 
-/* The last lane of the kind; of a disk that reads and writes in turns, its one lane. */
+/* The last lane of the kind; for writes to a half-duplex disk, the disk's one lane. */
 static int32_t lane_of(const struct weft_problem *problem, enum weft_lane_kind kind)
 {
     int32_t lane = problem->n_lanes - 1;
@@ -356,9 +355,9 @@ static int64_t host_update_ns(const struct builder *b, int64_t bytes)
     return (int64_t)ceil(1e9 * (double)bytes / (double)b->profile->tiers.host.update_bytes_per_s);
 }
 
-/* The lane that an item's blocks move on, and how long one takes. With two networks gathers are on
- * the first, reductions on the other. With clipping a gradient's part of the norm is taken before
- * it goes down. */
+/* Finds the lane of an item and the time of a block. With two networks gathers are on the first,
+ * reductions on the second. With clipping a gradient's part of the norm is computed before its copy
+ * down. */
 static struct weft_problem_item of_lane(const struct builder *b, struct weft_item item)
 {
     const struct weft_profile_tiers *tiers = &b->profile->tiers;
@@ -396,7 +395,7 @@ static struct weft_problem_item of_lane(const struct builder *b, struct weft_ite
         .item = item, .lane = lane, .block_ns = block_ns, .after = -1};
 }
 
-/* The problem's item of a decision, of a kind, the last in time; -1: there is none. */
+/* The decision's last item of a kind; -1: none. */
 static int32_t last_item(const struct weft_problem *problem, int32_t decision, int32_t kind)
 {
     int32_t last = -1;
@@ -406,8 +405,8 @@ static int32_t last_item(const struct weft_problem *problem, int32_t decision, i
     return last;
 }
 
-/* What is updated on the host: gradients go down behind their reduction, parameters up behind their
- * update, and what is gathered has come up. */
+/* Links the chain of an update on the host: reduction, gradient down, update, parameters up,
+ * gather. */
 static void link_chains(struct weft_problem *problem, int32_t decision)
 {
     const int32_t update = last_item(problem, decision, WEFT_HOST_UPDATE);
@@ -436,7 +435,7 @@ static enum weft_status fill_items(struct builder *b)
     for (int32_t i = 0; i < weights->n_items; i++) {
         struct weft_item item = weights->items[i];
         item.strategies = strategies_of(b, &item);
-        if (item.strategies == 0) continue; /* no policy with it is allowed */
+        if (item.strategies == 0) continue; /* no allowed policy has it */
         problem->items[problem->n_items++] = of_lane(b, item);
     }
     for (int32_t u = 0; u < weights->n_units; u++)
@@ -444,8 +443,8 @@ static enum weft_status fill_items(struct builder *b)
     return WEFT_OK;
 }
 
-/* The host's tier, where state or what layers saved may be there, the lanes of copies, and that of
- * updates there. */
+/* Adds the host's tier if it may hold state or saved activations, its lanes of copies, and its lane
+ * of updates. */
 static enum weft_status fill_host(struct builder *b)
 {
     struct weft_problem *problem = b->problem;
@@ -459,8 +458,7 @@ static enum weft_status fill_host(struct builder *b)
     return weft_problem_add_lane(problem, "host", WEFT_LANE_KIND_HOST, b->err);
 }
 
-/* The disk's tier, where state may be there, and its lanes: one where reads and writes take turns.
- */
+/* Adds the disk's tier if it may hold state, and its lanes: one if it is half duplex. */
 static enum weft_status fill_disk(struct builder *b)
 {
     struct weft_problem *problem = b->problem;
@@ -482,7 +480,7 @@ static enum weft_status fill_problem(struct builder *b)
     problem->config_hash = config->hash;
     problem->profile_hash = b->profile->hash;
     problem->agree_ns = b->profile->agree_ns;
-    /* A profile that has no rates was made without contention. */
+    /* Without rates, the profile was measured without contention. */
     const struct weft_rates full = {WEFT_RATE_ONE, WEFT_RATE_ONE};
     WEFT_TRY(weft_problem_networks(problem, (int32_t)config->cluster.channels,
                                    b->profile->rates.compute > 0 ? b->profile->rates : full,
@@ -505,9 +503,9 @@ static enum weft_status fill_problem(struct builder *b)
     return weft_fail(b->err, status, "%s", why.text);
 }
 
-/* How many layers before its first use a unit is updated: what leaves gathers little time, more,
- * and all of the forward; with clipping all before fill, or where state may be away, in the second
- * place, beside what is computed. Returns how many there are. */
+/* Lists distances: the number of layers between a unit's update and its first use. Small ones leave
+ * gathers little time. With clipping all updates come before fill; with offloading a second variant
+ * lets state arrive during compute. Returns the number of distances. */
 static int32_t list_distances(const struct weft_config *config, bool rotated, bool away,
                               int32_t out[WEFT_MOST_VARIANTS])
 {
@@ -535,7 +533,7 @@ static int32_t list_variants(const struct weft_config *config, bool away,
                automatic = config->train.cadence == WEFT_CADENCE_AUTO;
     int32_t distances[WEFT_MOST_VARIANTS], n = 0;
     const int32_t n_distances = list_distances(config, rotated, away, distances);
-    /* dp is all that is allowed, so gradients must be reduced once a step. */
+    /* If only dp is allowed, gradients must be reduced once a step. */
     uint32_t policies = 0;
     const bool whole =
         read_policies(config, &policies, NULL) == WEFT_OK && policies == 1u << WEFT_POLICY_DP;
@@ -562,7 +560,7 @@ int32_t weft_stages_variants(const struct weft_config *config,
     return n + list_variants(config, false, out + n);
 }
 
-/* Shards, period and weights; their errors do not know the config's file. */
+/* Makes shards, period and weights. Their errors do not name the config's file, so this adds it. */
 static enum weft_status create_parts(const struct weft_config *config,
                                      const struct weft_period_rule *period,
                                      const struct weft_block_rule *rule,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of more numbers than this (128 MiB) are not made. */
+/* Rows with more numbers than this (128 MiB) are not made. */
 enum { MOST_ROWS = 1 << 24 };
 
 static bool is_gather(const struct weft_item *item)
@@ -122,7 +122,7 @@ void weft_box_destroy(struct weft_box *box)
     free(box);
 }
 
-/* The least over strategies of a decision's rows `first` to `last`. */
+/* For rows `first` to `last` of a decision, the least over the strategies. */
 static void least_rows(const struct weft_box *box, int32_t decision, uint64_t strategies,
                        int32_t first, int32_t last, int64_t *rows)
 {
@@ -166,7 +166,7 @@ static bool fits(const struct weft_box *box, int32_t decision, int32_t strategy)
     return true;
 }
 
-/* Takes away strategies that cannot fit; true when it did. */
+/* Removes strategies that cannot fit; true if any. */
 static bool rule_out(struct weft_box *box)
 {
     bool changed = false;
@@ -181,9 +181,9 @@ static bool rule_out(struct weft_box *box)
     return changed;
 }
 
-/* How many blocks of the item are held in every slot of its window by the milestones, into `held`;
- * in the first slot of one that releases, and the last of one that cannot block, all are held
- * without them. */
+/* Fills `held` with the number of blocks that milestones require in every slot of the item's
+ * window. All blocks are held anyway in the first slot of a releasing item, and in the last of one
+ * that cannot block; these count as 0 here. */
 static void find_held(const struct weft_box *box, int32_t i, int32_t *held)
 {
     const struct weft_item *item = &box->problem->items[i].item;
@@ -206,7 +206,7 @@ static void find_held(const struct weft_box *box, int32_t i, int32_t *held)
     }
 }
 
-/* Adds `sign` times what milestones say of an item to the rows of its strategies. */
+/* Adds `sign` times an item's bytes from milestones to the rows of its strategies. */
 static void add_known(struct weft_box *box, int32_t i, int64_t sign)
 {
     const struct weft_item *item = &box->problem->items[i].item;
@@ -226,8 +226,8 @@ static void add_all_known(struct weft_box *box, int64_t sign)
         if (box->moved.n_told[i] > 0) add_known(box, i, sign);
 }
 
-/* How many blocks of the item may be held in every slot of its window, into box->held: those that
- * are known to be, and as many more as there is room for beside what its decision holds else. */
+/* Fills box->held with the most blocks of the item in every slot of its window. They are the
+ * required blocks, and as many more as fit next to the decision's other bytes. */
 static void find_most(struct weft_box *box, int32_t i, uint64_t strategies)
 {
     const struct weft_item *item = &box->problem->items[i].item;
@@ -250,7 +250,7 @@ static void find_most(struct weft_box *box, int32_t i, uint64_t strategies)
     }
 }
 
-/* Adds a block's span, to the last one when they are alike. */
+/* Adds a block's span, merged with the last one if they are equal. */
 static void add_span(struct weft_box *box, int32_t i, struct weft_span span)
 {
     struct weft_span *spans = box->spans + box->span_start[i];
@@ -263,7 +263,7 @@ static void add_span(struct weft_box *box, int32_t i, struct weft_span span)
         spans[box->n_spans[i]++] = span;
 }
 
-/* A block of a gather that may be launched from `first` on. False when it has to be sooner. */
+/* Adds a gather's block with launches from `first` on. False if it must be launched earlier. */
 static bool add_gather(struct weft_box *box, int32_t i, int32_t block, int32_t first)
 {
     const struct weft_item *item = &box->problem->items[i].item;
@@ -285,7 +285,7 @@ static bool add_gather(struct weft_box *box, int32_t i, int32_t block, int32_t f
     return true;
 }
 
-/* A block of a reduction that has to be complete by the end of `last`. False when it cannot be. */
+/* Adds a reduction's block that must be complete by the end of `last`. False if it cannot be. */
 static bool add_reduction(struct weft_box *box, int32_t i, int32_t block, int32_t last)
 {
     const struct weft_item *item = &box->problem->items[i].item;
@@ -308,7 +308,7 @@ static bool narrow_gather(struct weft_box *box, int32_t i)
 {
     const struct weft_item *item = &box->problem->items[i].item;
     int32_t left = item->n_blocks;
-    /* In the last slot there is room for those that cannot block. */
+    /* The last slot always has room for blocks that cannot block. */
     int32_t from = item->may_block ? item->last : item->last - 1;
     for (int32_t s = from; s >= item->first && left > 0; s--) {
         int32_t most = box->held[s];
@@ -334,7 +334,7 @@ static bool narrow_reduction(struct weft_box *box, int32_t i)
     return true;
 }
 
-/* Makes the item's spans; false when no plan in the box has it. */
+/* Makes the item's spans; false if no plan in the box has the item. */
 static bool narrow(struct weft_box *box, int32_t i)
 {
     const struct weft_item *item = &box->problem->items[i].item;
@@ -345,7 +345,7 @@ static bool narrow(struct weft_box *box, int32_t i)
     return is_gather(item) ? narrow_gather(box, i) : narrow_reduction(box, i);
 }
 
-/* Makes all spans; false when that ruled strategies out. */
+/* Makes all spans; false if that ruled out strategies. */
 static bool narrow_all(struct weft_box *box)
 {
     bool whole = true;
@@ -359,7 +359,7 @@ static bool narrow_all(struct weft_box *box)
     return whole;
 }
 
-/* How many decisions of a group have to have its strategies, and how many may. */
+/* Counts the decisions of a group that must have its strategies, and those that may. */
 static void count_decisions(const struct weft_box *box, int32_t g, int32_t *must, int32_t *may)
 {
     const struct weft_group *group = &box->groups[g];
@@ -400,7 +400,7 @@ static bool settle_group(struct weft_box *box, int32_t g)
     return changed;
 }
 
-/* Takes away strategies that no plan with these counts has; true when it did. */
+/* Removes strategies that contradict the counts; true if any. */
 static bool settle(struct weft_box *box)
 {
     bool changed = false;
@@ -449,7 +449,7 @@ void weft_box_take_back(const struct weft_told *told)
     weft_milestones_take_back(told);
 }
 
-/* Blocks that have moved exist. */
+/* An item with a moved block exists, so its decision has a strategy with the item. */
 static void allow(struct weft_box *box, const uint64_t *allowed)
 {
     const struct weft_problem *problem = box->problem;

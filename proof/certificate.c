@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-/* A walk over the tree: what is known of the plans at a node, and what was found. */
+/* A walk over the tree: the known facts at a node, and the results so far. */
 struct walk {
     const struct weft_certificate *certificate;
     const struct weft_problem *problem;
@@ -12,7 +12,7 @@ struct walk {
     struct branch {
         const struct weft_certificate_node *node;
         uint64_t first, second; /* strategies of its decision */
-        struct weft_told told;  /* to the box */
+        struct weft_told told;  /* facts told to the box */
         bool in_second;
     } * path; /* [n_nodes] */
     int32_t depth;
@@ -52,7 +52,7 @@ static enum weft_status visit_strategies(struct walk *walk, int32_t at, struct w
     return WEFT_OK;
 }
 
-/* Tells the box which side of a milestone or a count the plans are on. */
+/* Tells the box that the milestone or the count is reached, or that it is not. */
 static struct weft_told tell(struct walk *walk, const struct weft_certificate_node *node,
                              bool reached)
 {
@@ -90,7 +90,7 @@ static enum weft_status visit_count(struct walk *walk, int32_t at, struct weft_e
     return WEFT_OK;
 }
 
-/* From the first subtree of a branch to its second, and out of it. */
+/* Goes from the first subtree of a branch to its second. */
 static void enter_second(struct walk *walk, struct branch *branch)
 {
     branch->in_second = true;
@@ -111,8 +111,8 @@ static void leave(struct walk *walk, const struct branch *branch)
     walk->depth--;
 }
 
-/* Behind a leaf: on to the second subtree of the nearest node that has not had it. False when there
- * is none, and the tree is whole. */
+/* After a leaf, enters the second subtree of the nearest node without one. False at the end of the
+ * tree. */
 static bool turn(struct walk *walk)
 {
     while (walk->depth > 0) {
@@ -153,7 +153,7 @@ static enum weft_status visit_all(struct walk *walk, struct weft_error *err)
                      more ? "a leaf is missing" : "nodes stand behind its last leaf");
 }
 
-/* Groups name decisions that there are, each once, and some of a decision's strategies. */
+/* Checks that groups name existing decisions, each once, and some of a decision's strategies. */
 static enum weft_status check_groups(const struct walk *walk, struct weft_error *err)
 {
     for (int32_t g = 0; g < walk->certificate->n_groups; g++) {

@@ -154,7 +154,7 @@ struct reader {
     struct weft_error *err;
 };
 
-/* `n` whole numbers of at least `least`. */
+/* Reads an array of `n` integers of at least `least`. */
 static enum weft_status read_array(struct reader *reader, const struct weft_json_value *object,
                                    const char *where, const char *name, size_t n, int64_t least,
                                    int64_t **out)
@@ -178,7 +178,7 @@ static enum weft_status read_array(struct reader *reader, const struct weft_json
     return WEFT_OK;
 }
 
-/* `n` numbers from 0 to `most`, which `what` says they are. */
+/* Reads an array of `n` integers from 0 to `most`; `what` names them in errors. */
 static enum weft_status read_bytes(struct reader *reader, const struct weft_json_value *object,
                                    const char *where, const char *name, size_t n, int64_t most,
                                    const char *what, const uint8_t **out)
@@ -316,7 +316,7 @@ static enum weft_status read_strategies(struct reader *reader, const struct weft
                                 &out->strategies, reader->err);
 }
 
-/* "placed" where nothing is said. */
+/* Reads the moment; without one, "placed". */
 static enum weft_status read_moment(struct reader *reader, const struct weft_json_value *value,
                                     const char *where, enum weft_moment *out)
 {

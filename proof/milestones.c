@@ -89,7 +89,7 @@ static int32_t greater(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
-/* From the last block to the first: what a block has come to, those before it have as well. */
+/* From the last block to the first: earlier blocks have reached every moment of a later block. */
 static void settle_by(struct weft_milestones *all, int32_t i)
 {
     int32_t placed = INT32_MAX, begun = INT32_MAX, ended = INT32_MAX;
@@ -105,7 +105,8 @@ static void settle_by(struct weft_milestones *all, int32_t i)
     }
 }
 
-/* From the first to the last: what a block has not come to, those behind it have not either. */
+/* From the first block to the last: later blocks have not reached a moment before an earlier block.
+ */
 static void settle_behind(struct weft_milestones *all, int32_t i)
 {
     int32_t placed = -1, begun = -1, ended = -1;
@@ -121,7 +122,7 @@ static void settle_behind(struct weft_milestones *all, int32_t i)
     }
 }
 
-/* Notes where blocks of the item are under way; false when others are there. */
+/* Notes the blocks of the item that are under way; false if others are under way there. */
 static bool settle_under_way(struct weft_milestones *all, int32_t i)
 {
     int32_t *under_way =
@@ -162,11 +163,11 @@ void weft_milestones_narrow(const struct weft_milestones *all, int32_t item, int
     int32_t begun = weft_milestones_by(all, WEFT_BEGUN, item, block);
     int32_t ended = weft_milestones_behind(all, WEFT_ENDED, item, block);
     for (int32_t s = begun; s <= *last; s++)
-        if (under_way[s] >= 0 && under_way[s] != self) *last = s; /* has ended then */
+        if (under_way[s] >= 0 && under_way[s] != self) *last = s; /* it has ended by then */
     for (int32_t s = ended; s >= *first; s--)
-        if (under_way[s] >= 0 && under_way[s] != self) *first = s + 1; /* begins behind it */
+        if (under_way[s] >= 0 && under_way[s] != self) *first = s + 1; /* it begins after that */
     for (; *first <= *last && *first > 0; ++*first) {
-        int32_t through = under_way[*first]; /* the whole slot */
+        int32_t through = under_way[*first]; /* under way for the whole slot */
         if (through < 0 || through == self || through != under_way[*first - 1]) break;
     }
     for (; *last >= *first && *last > 0; --*last) {
@@ -181,7 +182,7 @@ bool weft_milestones_exist(const struct weft_milestones *all, int32_t item)
     return weft_milestones_by(all, least, item, 0) < INT32_MAX;
 }
 
-/* How many of an item's blocks have a slot of at most `slot`; slots do not decrease. */
+/* The number of an item's blocks with a slot of at most `slot`; slots do not decrease. */
 static int32_t count_upto(const int32_t *slots, int32_t n, int32_t slot)
 {
     int32_t low = 0, high = n;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* A problem's scalars and a vector's sums, while prices are applied. */
+/* Scalars of the problem and sums of the prices, while they are applied. */
 struct pricing {
     const struct weft_box *box;
     const struct weft_problem *problem;
@@ -11,13 +11,14 @@ struct pricing {
     struct weft_pool pool;
     int64_t *total;      /* [n_slots]: lambda summed over lanes */
     int32_t *n_blocking; /* [n_slots]: lanes on which items may block it */
-    int64_t *before;     /* [n_rows + 1]: sum of mu of the rows before */
-    weft_int128 *stair;  /* [n_slots]: of a block held between a slot and its window's far end */
-    /* The whole rows; NULL when none has a price: */
+    int64_t *before;     /* [n_rows + 1]: sum of mu of earlier rows */
+    weft_int128
+        *stair; /* [n_slots]: of a block held between a slot and the far end of its window */
+    /* Whole rows; NULL if none has a price. */
     struct weft_whole_row *rows; /* [n_whole] */
     int32_t *first_row;          /* [n_rows]; -1: none */
-    int32_t *next_row;           /* [n_whole]: of the same memory row */
-    int64_t *held;               /* by strategy of one decision, and row */
+    int32_t *next_row;           /* [n_whole]: next whole row of the same memory row */
+    int64_t *held;               /* by strategy of one decision, then row */
     struct weft_usual *usual;    /* [n_whole][n_decisions] */
 };
 
@@ -70,7 +71,7 @@ static enum weft_status sum_prices(struct pricing *p, struct weft_error *err)
     return WEFT_OK;
 }
 
-/* What every strategy of a decision holds in every row, into held. */
+/* Fills `held` with the bytes of every strategy of a decision in every row. */
 static void hold_decision(const struct pricing *p, const struct weft_problem_decision *decision)
 {
     size_t n_rows = (size_t)p->n_rows;
@@ -92,7 +93,7 @@ static struct weft_usual *usual_of(const struct pricing *p, int32_t row)
     return p->usual + (size_t)row * (size_t)p->problem->n_decisions;
 }
 
-/* What every decision's reference holds in every row that is counted whole. */
+/* Takes the bytes of every decision's reference in every whole row. */
 static enum weft_status take_references(struct pricing *p, struct weft_error *err)
 {
     for (int32_t u = 0; u < p->problem->n_decisions; u++) {
@@ -188,7 +189,7 @@ struct weft_whole_row weft_whole_row(int32_t row, int64_t step_bytes, int64_t ro
     return (struct weft_whole_row){row, step_bytes, rest, steps * (step_bytes - rest)};
 }
 
-/* What a block that is held in the memory row pays in its whole rows. */
+/* The cost of a held block in the whole rows of a memory row. */
 static weft_int128 whole_cost(const struct pricing *p, int32_t row, int64_t bytes)
 {
     weft_int128 cost = 0;
@@ -198,7 +199,7 @@ static weft_int128 whole_cost(const struct pricing *p, int32_t row, int64_t byte
     return cost;
 }
 
-/* What a strategy of the decision in `held` pays in a whole row. */
+/* The cost of a strategy of the decision in `held`, in a whole row. */
 static weft_int128 strategy_cost(const struct pricing *p, int32_t row, int32_t decision,
                                  int32_t strategy)
 {
@@ -208,7 +209,7 @@ static weft_int128 strategy_cost(const struct pricing *p, int32_t row, int32_t d
     return (weft_int128)whole->nu * weft_whole_count(&p->rows[row], more);
 }
 
-/* f(T) of the header in 2^-40 ns, rounded down. */
+/* f(T) of prices.h in 2^-40 ns, rounded down. */
 static weft_int128 compute_cost(const struct pricing *p, int64_t ns, int32_t slot)
 {
     weft_int128 whole = (weft_int128)ns << WEFT_PRICE_SHIFT, paid = whole;
@@ -233,8 +234,8 @@ static int64_t hold_mu(const struct pricing *p, const struct weft_hold *hold)
     return before[p->n_slots] - before[hold->first] + before[hold->last + 1] - before[0];
 }
 
-/* What a block of an item pays for being held, from every slot of its window to the last (a
- * gather), or from the first (a reduction), into `stair`. */
+/* Fills `stair` with the cost of holding a block of an item: for a gather from a slot to the last
+ * of its window, for a reduction from the first to the slot. */
 static void price_stair(const struct pricing *p, const struct weft_item *item)
 {
     bool gathers = item->acquires;
@@ -248,7 +249,7 @@ static void price_stair(const struct pricing *p, const struct weft_item *item)
     }
 }
 
-/* What a gather's block pays for being waited for. */
+/* The cost of a block of a gather that blocks. */
 static weft_int128 blocking_cost(const struct pricing *p, const struct weft_problem_item *of)
 {
     int32_t use = of->item.last + 1;
@@ -256,8 +257,8 @@ static weft_int128 blocking_cost(const struct pricing *p, const struct weft_prob
     return (weft_int128)(lambda_of(p, of->lane)[use] + rest) * of->block_ns;
 }
 
-/* The least that all blocks of an item can pay. Spans that are held alike widen away from the end
- * that they have in common, and share a walk. */
+/* The least cost of all blocks of an item. Spans with equal holding widen away from a common end,
+ * and share a walk. */
 static weft_int128 item_cost(const struct pricing *p, int32_t i)
 {
     const struct weft_problem_item *of = &p->problem->items[i];
@@ -286,9 +287,7 @@ static weft_int128 item_cost(const struct pricing *p, int32_t i)
     return sum;
 }
 
-/* What is known of a group: `pi` for each decision beyond the most that there are, or below the
- * least.
- */
+/* Prices the count of a group: `pi` for each decision above the most, or below the least. */
 static void price_group(const struct pricing *p, int32_t g, struct weft_priced *out)
 {
     const struct weft_group *group = &p->box->groups[g];

@@ -1,10 +1,11 @@
-/* Prices prove a bound: what a share of the lanes' time and what a byte costs in every slot. At
- * any prices the least total of a plan's time and of what it uses, less what there is, cannot
- * exceed the least step time (weak duality), so whoever found the prices is not trusted.
+/* Prices prove a bound. They are the cost of a share of a lane's time and of a byte, in every slot.
+ * By weak duality, at any prices, the least total of a plan's time and of the resources that it
+ * uses, less the available resources, does not exceed the least step time. So any prices prove
+ * something.
  *
- * They bound the plans of a box, in which blocks, being whole, have narrower windows (proof/box.h).
- * At prices lambda[lane][slot] >= 0 (of lane time; over lanes at most 1 in sum),
- * mu[tier][slot] >= 0 (ns a byte) and nu[row] >= 0 (of whole rows, below) the bound is
+ * They bound the plans of a box, with narrower windows because blocks are whole (proof/box.h).
+ * There are lambda[lane][slot] >= 0 of lane time, with a sum of at most 1 over lanes;
+ * mu[tier][slot] >= 0 in ns a byte; and nu[row] >= 0 of whole rows, below. The bound is
  *
  *     sum over slots s but updates of f_s(T_s)  +  agree
  *   - sum over tiers and slots of mu (limit - common), of the tier in the slot
@@ -14,47 +15,45 @@
  *       + sum over blocks of its items of the least of
  *             over slots s of its window: lambda_s block_ns + stair_bytes x mu of the tier that
  *             holds it, over the slots held
- *             for a gather also, being waited for: block_ns (lambda of its lane + (1 - L) / n)
- *             where milestones leave it that, and where they say that a block is held in a slot,
- *             it is paid for wherever the block moves
+ *             for a gather also, if it blocks: block_ns (lambda of its lane + (1 - L) / n)
  *
- * and where it is known how many decisions of a group have some strategies, pi[group] whole ns of
- * such a strategy: as much for each decision beyond the most that there are (pi > 0), or for each
- * that there are fewer than the least (pi < 0). Without such knowledge, pi is 0.
+ * L is the sum of lambda over lanes, and n the number of lanes with items that may block in the
+ * slot. A gather may block only if milestones allow it. If milestones state that a block is held in
+ * a slot, it pays for that slot wherever it moves.
  *
- * where L is the sum of lambda over lanes, n how many lanes have items that may block in the slot,
- * and, with c and r the rates of compute and of a lane while both run,
+ * If the box knows how many decisions of a group have some strategies, pi[group], in whole ns of
+ * such a strategy, is added. For pi > 0 it is paid for each decision above the most, for pi < 0 for
+ * each one below the least. Otherwise pi is 0. With c and r the rates of compute and of a lane
+ * while both run,
  *
  *     f(T) = T min(1, least over lanes k of (1 - sum over lanes j with c_j >= c_k of r_j lambda_j)
  *                                           / c_k)
  *
- * That any schedule pays this follows from cutting it at the starts of its slots. While the slot
- * computes beside some busy lanes, compute goes at the least of their rates, c_k, and none with a
- * lower one is busy: for each ns of compute 1 / c_k pass, in which lane j moves r_j / c_k at most.
- * While it waits, I ns, a lane moves I at most, and I is at least what blocks it on any one lane,
- * so also the mean of that over the n lanes: what blocks need not be paid by the slot's time, and
- * I (1 - L) + sum of lambda_j (what blocks on j) is no less than what blocks pay above.
+ * Every schedule pays at least this. Cut it at the starts of its slots. While the slot computes and
+ * some lanes are busy, compute goes at the least of their rates, c_k, and no lane with a lower one
+ * is busy. So each ns of compute takes 1 / c_k, and lane j moves r_j / c_k at most. While the slot
+ * waits for I ns, a lane moves I at most. I is at least the blocking time of any one lane, so also
+ * their mean over the n lanes. So the slot's time covers part of the blocking time, and I (1 - L) +
+ * sum of lambda_j (blocking time on j) is no less than the blocks pay above.
  *
  * A whole row is a memory row that knows that blocks and strategies are held whole or not at all.
- * A slot of a tier has so many bytes for blocks where every decision has its strategy of reference,
+ * If every decision has its strategy of reference, a slot of a tier has this room for blocks:
  *
- *     room = limit - common_s - sum over decisions of what the reference holds there
+ *     room = limit - common_s - sum over decisions of the reference's bytes there
  *          = k step + rest,   k whole, 0 <= rest < step
  *
- * only k whole steps are of use to blocks that are as large as a step: b = j step + t bytes that
- * are held together, j whole, 0 <= t < step, count j (step - rest) + max(0, t - rest), and all that
- * is held counts at most k (step - rest) (mixed-integer rounding; Nemhauser and Wolsey, 1990). So
- * nu_row prices the count of each block in the slot, and of what each strategy holds there more
- * than its decision's reference, which may be less than nothing; k (step - rest) is what there is.
- * The row holds for all plans, and is best near its reference.
+ * Blocks of a whole step use only k steps of it. So b = j step + t bytes that are held together, j
+ * whole, 0 <= t < step, count j (step - rest) + max(0, t - rest), and all counts together are at
+ * most k (step - rest) (mixed-integer rounding; Nemhauser and Wolsey, 1990). nu_row prices the
+ * count of each block in the slot, and of each strategy's bytes above its decision's reference,
+ * which may be negative. The row holds for all plans, and is tightest near its reference.
  *
- * A row may rely on groups. Where it is known how many decisions of such a group have its
- * strategies, and the references have as many, some and not all, a decision is not compared with
- * its own reference: of those in the group's strategies, and of those in others, let `usual` be the
- * least that any decision's reference holds. The group then holds what that makes, in sum over
- * decisions of what is usual for their strategies, whoever has which, and each decision counts what
- * it holds more than that. So alike decisions may change places. Of groups that share decisions the
- * first counts.
+ * A row may rely on groups. It can if the box knows how many decisions of the group have its
+ * strategies, and as many references have them, some and not all. Then a decision is not compared
+ * with its own reference. `usual` is the least that any reference in the group's strategies holds,
+ * and likewise for the others. The group's total is the sum of these usual amounts, for any
+ * assignment of members, and each decision counts its bytes above the usual amount. So identical
+ * decisions may change places. Of groups that share decisions the first counts.
  *
  * RESULTS.md: planner-ideas/whole-rows. */
 #ifndef WEFT_PROOF_PRICES_H
@@ -69,31 +68,32 @@
 /* Prices are integers: multiples of 2^-40. */
 enum { WEFT_PRICE_SHIFT = 40 };
 #define WEFT_PRICE_ONE (INT64_C(1) << WEFT_PRICE_SHIFT)
-/* The sum of a vector's mu and nu is at most this, so that no sum of products leaves 128 bits. */
+/* The most that a vector's mu and nu add up to, so that sums of products fit into 128 bits. */
 #define WEFT_PRICE_MOST_SUM (INT64_C(1) << 60)
-/* And |pi| at most this, 18 minutes. */
+/* The largest |pi|: 18 minutes. */
 #define WEFT_PRICE_MOST_PI (INT64_C(1) << 40)
 
-/* A memory row in whole steps and its price. */
+/* A memory row in whole steps, with its price. */
 struct weft_whole_price {
-    int32_t row;              /* of all tiers: weft_problem_tier_at + slot */
+    int32_t row;              /* index in rows of all tiers: weft_problem_tier_at + slot */
     int64_t step_bytes;       /* >= 1 */
-    int64_t nu;               /* a byte of its count */
+    int64_t nu;               /* price of a byte of its count */
     const uint8_t *reference; /* [n_decisions]: a strategy that the decision may have */
-    const uint8_t *relies;    /* [n_groups]: 1: on the count of the group; NULL: on none */
+    const uint8_t *relies;    /* [n_groups]: 1: relies on the group's count; NULL: relies on none */
 };
 
 struct weft_prices {
     int64_t *lambda; /* [n_moving][n_slots] */
     int64_t *mu;     /* [n_tiers][n_slots] */
-    int64_t *pi;     /* [n_groups]: whole ns, see above */
+    int64_t *pi;     /* [n_groups]: whole ns */
     int32_t n_whole;
-    struct weft_whole_price *whole; /* in any order, a row as often as wanted */
+    struct weft_whole_price *whole; /* in any order; a row may come several times */
 };
 
-/* What a decision is compared with in a whole row: by whether it has one of the strategies. */
+/* The bytes that a decision is compared with in a whole row, by whether it has one of the
+ * strategies. */
 struct weft_usual {
-    uint64_t strategies; /* 0: of its own reference, either way */
+    uint64_t strategies; /* 0: compared with its own reference either way */
     int64_t in_bytes, out_bytes;
 };
 
@@ -102,27 +102,28 @@ static inline int64_t weft_usual_bytes(const struct weft_usual *usual, int32_t s
     return usual->strategies >> strategy & 1u ? usual->in_bytes : usual->out_bytes;
 }
 
-/* Compares the decisions of a group, of which `n_known` have its strategies (-1: not known), with
- * what is usual in it, where references have them as often; usual [n_decisions] has what each
- * decision's reference holds, or what is usual in groups before. False when it stays as it is. */
+/* Compares the decisions of a group with the usual bytes of its references, if as many references
+ * as `n_known` have the group's strategies (-1: not known). usual [n_decisions] starts with the
+ * bytes of each decision's reference, or the usual bytes of earlier groups. False if it stays
+ * unchanged. */
 bool weft_usual_of_group(const struct weft_group *group, const uint8_t *reference, int32_t n_known,
                          struct weft_usual *usual);
 
-/* What decisions hold together that hold what is usual for their references. */
+/* The bytes of all decisions together, each with the usual bytes of its reference. */
 int64_t weft_usual_sum(const struct weft_usual *usual, const uint8_t *reference,
                        int32_t n_decisions);
 
-/* A whole row as it counts. */
+/* A whole row, prepared for counting. */
 struct weft_whole_row {
     int32_t row;
     int64_t step_bytes, rest_bytes;
-    int64_t room_bytes; /* that all counts together have */
+    int64_t room_bytes; /* room for all counts together */
 };
 
 /* The whole row of a memory row with `room_bytes`, which may be negative. */
 struct weft_whole_row weft_whole_row(int32_t row, int64_t step_bytes, int64_t room_bytes);
 
-/* What bytes that are held together, or are no longer, count in the row. */
+/* The count of bytes that are held together; negative bytes are released. */
 static inline int64_t weft_whole_count(const struct weft_whole_row *row, int64_t bytes)
 {
     int64_t steps = bytes / row->step_bytes, rest = bytes % row->step_bytes;
@@ -134,25 +135,23 @@ static inline int64_t weft_whole_count(const struct weft_whole_row *row, int64_t
     return steps * (row->step_bytes - row->rest_bytes) + (above > 0 ? above : 0);
 }
 
-/* What prices make of a box: `rest` is paid whatever the strategies, `cost` by strategy of
- * decision, in 2^-40 ns, rounded down. The cost of a strategy that is not in the box is
- * WEFT_PRICED_OUT. */
+/* The prices of a box in 2^-40 ns, rounded down: `rest` for any strategies, and `cost` by strategy
+ * of decision. A strategy outside the box costs WEFT_PRICED_OUT. */
 #define WEFT_PRICED_OUT ((weft_int128)1 << 126)
 struct weft_priced {
     weft_int128 rest;
     weft_int128 *cost; /* [n_strategies] */
 };
 
-/* Fills *out (its array is the caller's); prices->pi is of the box's groups, of which there may be
- * none. WEFT_E_DATA when prices are out of range; WEFT_E_SYSTEM.
- */
+/* Fills *out, with the caller's array. prices->pi is of the box's groups, which may be none.
+ * WEFT_E_DATA when prices are out of range; WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_prices_apply(const struct weft_box *box,
                                                  const struct weft_prices *prices,
                                                  struct weft_priced *out, struct weft_error *err);
 
-/* The bound in ns of the plans whose decisions have strategies within `allowed` [n_decisions],
- * which is the box's or less, rounded up to a whole number, as step times are; from 0 to
- * WEFT_PROBLEM_MOST, which says that there is none. */
+/* The bound in ns of the plans with strategies within `allowed` [n_decisions], the box's or fewer,
+ * rounded up because step times are whole. From 0 to WEFT_PROBLEM_MOST; the latter means that there
+ * is no such plan. */
 int64_t weft_priced_bound_ns(const struct weft_problem *problem, const struct weft_priced *priced,
                              const uint64_t *allowed);
 

@@ -1,10 +1,10 @@
-/* A category is what bytes of memory are for. */
+/* A category names the purpose of bytes of memory. */
 #ifndef WEFT_MEMORY_MODEL_CATEGORY_H
 #define WEFT_MEMORY_MODEL_CATEGORY_H
 
 #include <stdbool.h>
 
-/* In this order wherever memory is shown. */
+/* The order of every listing. */
 #define WEFT_CATEGORY_MAP(X)                                                                       \
     X(SHARDED_PARAMETERS, "sharded_parameters", "sharded parameters")                              \
     X(GATHERED_PARAMETERS, "gathered_parameters", "gathered parameters")                           \
@@ -27,7 +27,7 @@ const char *weft_category_key(enum weft_category category);
 const char *weft_category_text(enum weft_category category);
 bool weft_category_read(const char *key, enum weft_category *out);
 
-/* Base and a ring are in the device's memory, but not in its arena. */
+/* True for device memory outside the arena: base and a ring. */
 static inline bool weft_category_is_outside(enum weft_category category)
 {
     return category == WEFT_CATEGORY_BASE || category == WEFT_CATEGORY_STAGING;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Slots, inclusive; first > last wraps round the period's end. */
+/* Slots, inclusive; first > last wraps around the period's end. */
 struct weft_life {
     int32_t first, last;
 };

@@ -13,7 +13,7 @@ const char *weft_slot_kind_name(enum weft_slot_kind kind)
     return names[kind];
 }
 
-/* The arrays of a period while they are being written. */
+/* The arrays of a period while they are filled. */
 struct draft {
     struct weft_pool *pool;
     const struct weft_period_rule *rule;
@@ -32,7 +32,7 @@ int64_t weft_period_frame(const struct weft_period_rule *rule, int32_t n_layers)
            weft_period_opens(rule); /* fill, drain, norm */
 }
 
-/* A slot of a row of micro-steps, each L forwards and then L backwards. */
+/* Slot `at` of micro-steps in a row, each L forwards and then L backwards. */
 static struct weft_slot of_micro_steps(int32_t n_layers, int32_t at)
 {
     int32_t micro = at / (2 * n_layers), within = at % (2 * n_layers);
@@ -68,7 +68,7 @@ static int32_t append(struct draft *draft, struct weft_slot slot)
     return draft->n_slots++;
 }
 
-/* The slot of the frame in front of which a unit is updated. */
+/* The slot of the frame directly after a unit's update. */
 static int32_t update_before(const struct draft *draft, const struct weft_unit *unit)
 {
     const struct weft_period_rule *rule = draft->rule;
@@ -114,7 +114,7 @@ static enum weft_status list_uses(struct draft *draft, int32_t u, struct weft_er
         for (int32_t i = unit->n_layers - 1; i >= 0; i--) {
             if (unit->reads_in_backward[i]) uses[n++] = backward[unit->layers[i]];
         }
-        /* Gradients of a unit come in reverse: the last layer's backward is the first to add. */
+        /* Gradients come in reverse: the last layer's backward adds first. */
         int32_t at = micro * draft->shards->n_units + u;
         draft->first_gradient[at] =
             unit->trainable ? backward[unit->layers[unit->n_layers - 1]] : -1;

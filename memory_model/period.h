@@ -1,32 +1,32 @@
-/* A period is the compute stream of one training step as a sequence of slots. With clipping by
+/* A period is the compute stream of one training step as a sequence of slots. With clipping by the
  * global norm, m micro-steps make
  *
  *     U (one a trainable unit, in order of first use)  fill  (F1..FL  BL..B1) x m  drain  norm
  *
- * U applies the previous step's gradients. `fill` and `drain` compute nothing: the one lets gathers
- * for the first forward, the other the last reductions, happen before anything else can. Nothing
- * crosses the period's ends but slices.
+ * U applies the previous step's gradients. `fill` and `drain` compute nothing: `fill` gives time to
+ * gathers for the first forward, `drain` to the last reductions. Only slices cross the period's
+ * ends.
  *
  * Without clipping a unit is updated as soon as its own gradient is reduced, so reductions may run
- * into the next forward. That period is rotated: it begins behind the last micro-step's forward,
+ * into the next forward. That period is rotated: it begins after the last micro-step's forward,
  *
  *     BL..B1 of the last  drain  U and fill among F1..FL of the first  (BL..B1 F1..FL) x (m - 1)
  *     norm
  *
- * so that activations are what crosses its ends, and no block's window does. A unit's U stands
- * `update_ahead` layers before its first use, `fill` directly before F1, and norm computes nothing:
- * ranks agree on loss and flags there. Slot numbers are the one clock of planning: a slot's start
- * happens after all that its launch waits for.
+ * so activations cross its ends and no block's window does. A unit's U comes `update_ahead` layers
+ * before its first use, `fill` directly before F1. Norm computes nothing: ranks agree on loss and
+ * flags there. Slot numbers are the one clock of planning: the start of a slot happens after
+ * everything that its launch waits for.
  *
- * Where an update ends in an agreement of all ranks (lamb: lengths of whole tensors), that stands
- * in the channel behind all that was launched before, and compute waits for it. So then the period
- * is never rotated, and nothing is gathered before `fill`: the channel is empty, and each agreement
- * costs its own time and no more.
+ * If an update ends in an agreement of all ranks (lamb: lengths of whole tensors), the agreement
+ * waits for all earlier work of the lane, and compute waits for the agreement. So that period is
+ * not rotated, and nothing is gathered before `fill`. The lane is then empty, and each agreement
+ * costs only its own time.
  *
- * Where state may be away, a period that is not rotated begins with `open`, which computes nothing:
- * the state of the first update arrives there. With clipping too its U may stand `update_ahead`
- * layers before their first uses, among F1..FL of the first micro-step, so that state comes and
- * goes beside what is computed. */
+ * If state may be offloaded, a period that is not rotated begins with `open`, which computes
+ * nothing: the state of the first update arrives there. With clipping, too, U may then come
+ * `update_ahead` layers before its unit's first use, among F1..FL of the first micro-step. So
+ * copies of state overlap with compute. */
 #ifndef WEFT_MEMORY_MODEL_PERIOD_H
 #define WEFT_MEMORY_MODEL_PERIOD_H
 
@@ -53,22 +53,22 @@ const char *weft_slot_kind_name(enum weft_slot_kind kind); /* "update", "fill", 
 
 struct weft_slot {
     enum weft_slot_kind kind;
-    int32_t index; /* unit or layer; -1 for others */
-    int32_t micro; /* FORWARD, BACKWARD: micro-step of its step, 0..; else 0 */
+    int32_t index; /* a unit or a layer; otherwise -1 */
+    int32_t micro; /* FORWARD, BACKWARD: micro-step of its step, from 0; otherwise 0 */
 };
 
-/* Which period a step has. Two plans with different rules round differently or hold different
+/* The form of a step's period. Plans with different rules round differently or hold different
  * bytes, so a plan names its rule. */
 struct weft_period_rule {
     int32_t n_micro;           /* micro-steps a step, at least 1 */
-    enum weft_cadence cadence; /* when gradients are reduced; with one micro-step always STEP */
+    enum weft_cadence cadence; /* the cadence of reductions; STEP if there is one micro-step */
     bool rotated;              /* without clipping */
-    int32_t update_ahead;      /* layers; rotated: at least 1; 0: all U stand before fill */
-    bool agreed_updates;       /* each ends in an agreement; then not rotated */
-    bool away;                 /* state may be: then no agreed updates */
+    int32_t update_ahead;      /* layers; rotated: at least 1; 0: every U before fill */
+    bool agreed_updates;       /* each update ends in an agreement; excludes rotated */
+    bool away;                 /* state may be offloaded; excludes agreed updates */
 };
 
-/* Whether it begins with an open slot. */
+/* True if it begins with an open slot. */
 static inline bool weft_period_opens(const struct weft_period_rule *rule)
 {
     return rule->away && !rule->rotated;
@@ -82,7 +82,7 @@ static inline bool weft_period_rule_same(const struct weft_period_rule *a,
            a->away == b->away;
 }
 
-/* Whether there is such a rule. */
+/* True if such a rule is possible. */
 bool weft_period_is_rule(const struct weft_period_rule *rule);
 
 struct weft_period {
@@ -91,10 +91,11 @@ struct weft_period {
     int32_t n_slots;
     struct weft_slot *slots;
     int32_t n_units, n_layers;
-    const int32_t *update;      /* by unit: its U slot, -1 for a frozen unit */
-    const int32_t *n_uses;      /* by unit */
-    const int32_t *const *uses; /* by unit: slots that read its parameters, in order of time within
-                                   a step, which in a rotated period ends in its first slots */
+    const int32_t *update; /* by unit: its U slot, -1 for a frozen unit */
+    const int32_t *n_uses; /* by unit */
+    const int32_t *const
+        *uses; /* by unit: slots that read its parameters, in order of time within a step; in a
+                  rotated period the last ones are in its first slots */
     const int32_t *first_gradient; /* [micro * n_units + unit]: first backward slot that adds to its
                                       gradient; -1 if frozen */
     const int32_t *last_gradient;
@@ -103,21 +104,20 @@ struct weft_period {
     const int32_t *backward; /* likewise */
 };
 
-/* WEFT_E_INTERNAL for a rule that is none, WEFT_E_DATA for more slots than can be numbered. */
+/* WEFT_E_INTERNAL for an impossible rule, WEFT_E_DATA for more slots than can be numbered. */
 WEFT_MUST_USE enum weft_status weft_period_create(const struct weft_model *model,
                                                   const struct weft_shards *shards,
                                                   const struct weft_period_rule *rule,
                                                   struct weft_period **out, struct weft_error *err);
 void weft_period_destroy(struct weft_period *period);
 
-/* The kind and index that the period's form asks of the `at`-th slot that is no U, for so many
- * layers; at is less than weft_period_frame. Where U may stand is said by weft_period_takes_update.
- */
+/* The kind and index of slot `at` of the frame, the slots that are not U, for so many layers; `at`
+ * is below weft_period_frame. weft_period_takes_update gives the places of U. */
 struct weft_slot weft_period_form(const struct weft_period_rule *rule, int32_t n_layers,
                                   int32_t at);
-/* Slots of a period that are no U. */
+/* The number of slots that are not U. */
 int64_t weft_period_frame(const struct weft_period_rule *rule, int32_t n_layers);
-/* True when a U may stand directly before the `at`-th slot that is no U. */
+/* True if a U may come directly before slot `at` of the frame. */
 bool weft_period_takes_update(const struct weft_period_rule *rule, int32_t n_layers, int32_t at);
 
 /* Reductions of a unit in a step: one a micro-step, or one. */

@@ -2,7 +2,7 @@
 
 enum {
     LARGE_PAGE_BYTES = 2 << 20,
-    LEAST_IN_LARGE = 4 /* pages: what is rounded up is a quarter at most */
+    LEAST_IN_LARGE = 4 /* pages: rounding adds a quarter at most */
 };
 
 static int64_t round_up(int64_t bytes, int64_t to)

@@ -47,7 +47,7 @@ int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options)
     return host ? weft_weigh_tier(options, WEFT_HOME_HOST) : 0;
 }
 
-/* Buffers of a unit's state: its moments, and a master where it computes in another dtype. */
+/* Buffers of a unit's state: moments, and a master unless it computes in f32. */
 static int32_t count_states(const struct weft_weigh_options *options)
 {
     return options->n_moments + (options->batch.compute == WEFT_F32 ? 0 : 1);
@@ -56,7 +56,8 @@ static int32_t count_states(const struct weft_weigh_options *options)
 int64_t weft_weigh_update_bytes(const struct weft_weigh_options *options)
 {
     const enum weft_dtype compute = options->batch.compute;
-    /* Master and moments are read and written, the gradient is read, what was rounded written. */
+    /* Master and moments are read and written, the gradient is read, rounded parameters are
+     * written. */
     return 2 * (options->n_moments + 1) * weft_dtype_bytes(WEFT_F32) +
            weft_dtype_bytes(options->accumulate) +
            (compute == WEFT_F32 ? 0 : weft_dtype_bytes(compute));
@@ -70,7 +71,7 @@ struct weft_ring weft_weigh_ring(const struct weft_weigh_options *options,
         if (shards->units[u].trainable && shards->units[u].padded_elements > most)
             most = shards->units[u].padded_elements;
     if (!weft_checked_mul(most / shards->ranks, (int64_t)sizeof(float), &bytes))
-        bytes = 0; /* as many are refused where they are weighed */
+        bytes = 0; /* weighing such units refuses them */
     return weft_ring_fit(&options->ring, bytes, count_states(options));
 }
 
@@ -86,8 +87,8 @@ int64_t weft_arena_round(int64_t bytes)
     return rounded;
 }
 
-/* Holds that are being collected for one list. The first that does not fit into 64 bits, alone or
- * in the sum of all, is remembered in `overflow` and ends in one error. */
+/* State of the weighing. `overflow` remembers the first size that does not fit into 64 bits, alone
+ * or in the sum, and causes one error at the end. */
 struct weigher {
     const struct weft_model *model;
     const struct weft_shards *shards;
@@ -103,7 +104,7 @@ static void count_bytes(struct weigher *w, int64_t bytes)
     w->overflow |= !weft_checked_add(w->total_bytes, bytes, &w->total_bytes);
 }
 
-/* A buffer of `bytes` that lives from slot `first` to slot `last`; none when it is empty. */
+/* Adds a buffer that lives from slot `first` to slot `last`, unless it is empty. */
 static void hold(struct weigher *w, struct weft_hold *holds, int32_t *n,
                  enum weft_category category, int32_t first, int32_t last, int64_t bytes)
 {
@@ -121,14 +122,15 @@ static int64_t elements_bytes(struct weigher *w, int64_t elements, enum weft_dty
     return bytes;
 }
 
-/* What is saved behind the last layer's forward is needed at once. */
+/* True if the location of a layer's saved activations is a decision. The last layer needs its own
+ * at once. */
 static bool is_decided(const struct weigher *w, int32_t layer, int64_t saved_bytes)
 {
     const bool host = (w->options->saved_homes & 1 << WEFT_HOME_HOST) != 0;
     return host && saved_bytes > 0 && layer + 1 < w->model->n_layers;
 }
 
-/* What one micro-step holds of activations and temporaries, by its slots of layers. */
+/* Holds of activations and temporaries of one micro-step. */
 static int32_t weigh_micro_step(struct weigher *w, const struct weft_layer_work *works,
                                 int32_t micro, struct weft_hold *holds)
 {
@@ -163,7 +165,8 @@ static int32_t weigh_micro_step(struct weigher *w, const struct weft_layer_work 
     return n;
 }
 
-/* What a layer saved, by the home that it has between its forward and its backward. */
+/* Holds of a layer's saved activations, if they are in `home` between its forward and its backward.
+ */
 static int32_t weigh_saved(struct weigher *w, const struct weft_weighed_layer *layer,
                            enum weft_home home, int64_t bytes, struct weft_hold *holds)
 {
@@ -241,8 +244,8 @@ static enum weft_status weigh_common(struct weigher *w, struct weft_error *err)
     return weigh_layers(w, works, err);
 }
 
-/* True when no slot between two uses is one in which the parameters could be away: what stands
- * there, round the period's end too, computes with no layer. */
+/* True if no slot between two uses, also around the period's end, could release the parameters: no
+ * layer computes there. */
 static bool are_neighbours(const struct weft_period *period, int32_t use, int32_t next)
 {
     for (;;) {
@@ -253,7 +256,8 @@ static bool are_neighbours(const struct weft_period *period, int32_t use, int32_
     }
 }
 
-/* Number of the first use behind the residency that begins with use `i`: neighbours share one. */
+/* Index of the first use after the residency that begins with use `i`. Neighbouring uses share a
+ * residency. */
 static int32_t residency_end(const struct weft_period *period, int32_t u, int32_t i)
 {
     const int32_t *uses = period->uses[u];
@@ -274,7 +278,7 @@ static uint32_t sensible_policies(const struct weigher *w, int32_t u)
     return policies;
 }
 
-/* Parameters: the resident buffer, or the shard and what is gathered. */
+/* Holds of parameters: the resident buffer, or the shard and the gathered copies. */
 static int32_t weigh_parameters(struct weigher *w, int32_t u, enum weft_policy policy,
                                 struct weft_hold *holds)
 {
@@ -295,7 +299,7 @@ static int32_t weigh_parameters(struct weigher *w, int32_t u, enum weft_policy p
     return n;
 }
 
-/* Elements of a unit's state: of a rank's slices, or of all. */
+/* Elements of a unit's state: of a rank's slices, or with dp of the whole unit. */
 static int64_t owned_elements(const struct weigher *w, int32_t u, enum weft_policy policy)
 {
     int64_t elements = w->shards->units[u].padded_elements;
@@ -311,7 +315,7 @@ static int64_t state_bytes(struct weigher *w, int32_t u, enum weft_policy policy
     return bytes;
 }
 
-/* Bytes of the host's pages that elements take. */
+/* Bytes of host pages for so many elements. */
 static int64_t host_bytes(struct weigher *w, int64_t elements, enum weft_dtype dtype)
 {
     int64_t bytes = elements_bytes(w, elements, dtype);
@@ -319,8 +323,8 @@ static int64_t host_bytes(struct weigher *w, int64_t elements, enum weft_dtype d
     return bytes;
 }
 
-/* What the host has of a unit that it updates: master and moments, the reduced gradient, and where
- * the device computes in another dtype the parameters that go up. */
+/* Holds on the host of a unit that is updated there: master and moments, the reduced gradient, and
+ * rounded parameters unless the device computes in f32. */
 static int32_t weigh_host_update(struct weigher *w, int32_t u, struct weft_hold *holds)
 {
     const enum weft_dtype compute = w->options->batch.compute;
@@ -339,7 +343,7 @@ static int32_t weigh_host_update(struct weigher *w, int32_t u, struct weft_hold 
     return n;
 }
 
-/* State is on the device always, in the unit's update alone, or never. */
+/* Holds of state: on the device always, only in the unit's update, or never. */
 static int32_t weigh_state(struct weigher *w, int32_t u,
                            const struct weft_weighed_strategy *strategy, struct weft_hold *holds)
 {
@@ -359,7 +363,7 @@ static int32_t weigh_state(struct weigher *w, int32_t u,
     return n;
 }
 
-/* What training adds: optimizer state, the full gradient, the reduced one. */
+/* Holds of training: optimizer state, the full gradient, the reduced gradient. */
 static int32_t weigh_training(struct weigher *w, int32_t u,
                               const struct weft_weighed_strategy *strategy, struct weft_hold *holds)
 {
@@ -368,7 +372,7 @@ static int32_t weigh_training(struct weigher *w, int32_t u,
     int32_t n = weigh_state(w, u, strategy, holds);
     bool all = strategy->policy == WEFT_POLICY_DP;
     int64_t owned = owned_elements(w, u, strategy->policy);
-    /* One record of its tensors' norms to send, one to receive. */
+    /* One record of its tensors' norms to send, and one to receive. */
     for (int32_t i = 0; period->rule.agreed_updates && i < 2; i++)
         hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, period->update[u], period->update[u],
              (int64_t)unit->n_tensors * WEFT_TENSOR_NORMS_BYTES);
@@ -385,7 +389,7 @@ static int32_t weigh_training(struct weigher *w, int32_t u,
     }
     const int32_t first_reduced = reductions > 1 ? 0 : last_micro;
     const bool there = strategy->keep == WEFT_KEEP_HOST_UPDATE;
-    /* What goes down holds it from the last reduction on. */
+    /* The copy down holds it after the last reduction. */
     const int32_t end =
         there ? period->last_gradient[last_micro * period->n_units + u] : period->update[u];
     if (!all && !(there && reductions == 1))
@@ -411,7 +415,7 @@ uint64_t weft_weighed_keeps(const struct weft_weighed_unit *unit, uint32_t keeps
     return strategies;
 }
 
-/* Ways in which a unit's state may be kept; without any it is none of another place. */
+/* The ways to keep a unit's state. Without state, or with agreed updates, only the device. */
 static uint32_t sensible_keeps(const struct weigher *w, int32_t u)
 {
     const bool state = w->shards->units[u].trainable && count_states(w->options) > 0;
@@ -426,7 +430,7 @@ static bool is_kept_so(enum weft_policy policy, enum weft_keep keep)
 
 static enum weft_status weigh_unit(struct weigher *w, int32_t u, struct weft_error *err)
 {
-    /* Resident or shard; master, two moments, their home, reduced gradient, norms. */
+    /* Resident or shard; master, two moments, their tier, reduced gradient, norms. */
     enum { MOST_OTHERS = 10 };
     struct weft_weighed_unit *unit = &w->weights->units[u];
     size_t most = (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + MOST_OTHERS;
@@ -456,8 +460,8 @@ static void add_item(struct weigher *w, struct weft_item item)
     w->weights->items[w->weights->n_items++] = item;
 }
 
-/* The first slot at whose start a unit may be gathered for a step: behind its update, and where it
- * has none, behind the last step's uses. */
+/* The first slot that may launch a unit's gather for a step: after its update, or for a frozen unit
+ * after the last step's uses. */
 static int32_t first_launch(const struct weft_period *period, int32_t u)
 {
     if (period->rule.agreed_updates) return period->fill;
@@ -465,8 +469,8 @@ static int32_t first_launch(const struct weft_period *period, int32_t u)
     return period->rule.rotated ? period->drain : 0;
 }
 
-/* The first slot at whose start a unit may be updated on the host: behind norm; and in a rotated
- * period where all ranks' gradients are known to be finite, as in its update on the device. */
+/* The first slot that may launch a unit's update on the host: after norm. In a rotated period it is
+ * the slot of an update on the device, when all ranks' gradients are known to be finite. */
 static int32_t first_host_update(const struct weft_period *period, int32_t u)
 {
     return period->rule.rotated ? period->update[u] : 0;
@@ -497,7 +501,7 @@ static void item_gathers(struct weigher *w, int32_t u)
         .stair_bytes = bytes,
         .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS,
     };
-    /* What the host updates is gathered as soon as it is up. */
+    /* Units updated on the host may be gathered from that update on. */
     for (int pass = 0; pass < 2; pass++) {
         struct weft_item resident = item;
         resident.strategies = resides & (pass == 0 ? ~there : there);
@@ -511,15 +515,16 @@ static void item_gathers(struct weigher *w, int32_t u)
     for (int32_t i = residency_end(period, u, 0); i < period->n_uses[u];
          i = residency_end(period, u, i)) {
         item.gather++;
-        /* In a rotated period the turning point is between the two: no window goes round it. */
+        /* In a rotated period the turning point is between the two uses, and no window crosses the
+         * ends. */
         item.first = uses[i] > uses[i - 1] ? uses[i - 1] + 1 : 0;
         item.last = uses[i] - 1;
         add_item(w, item);
     }
 }
 
-/* The slot by whose end a gradient must be reduced: before its update, before the next one may be
- * added to the same slice, and before the period's end. */
+/* The slot by the end of which a gradient must be reduced: before its update, before the next
+ * gradient is added to the same slice, and before the period's end. */
 static int32_t last_completion(const struct weft_period *period, int32_t u, int32_t micro)
 {
     if (micro + 1 == period->rule.n_micro)
@@ -559,8 +564,8 @@ static void item_reductions(struct weigher *w, int32_t u)
     add_item(w, item);
 }
 
-/* State passes in one block, that of dp (`whole`) or of the others: it comes in any slot before its
- * update, or in that, and goes in any behind it. A disk moves whole blocks of its own. */
+/* State moves in one block, that of dp (`whole`) or of the other policies. It arrives before or in
+ * its update's slot, and leaves after it. A disk moves whole disk blocks. */
 static void item_state(struct weigher *w, int32_t u, int32_t kind, bool whole)
 {
     const struct weft_weighed_unit *weighed = &w->weights->units[u];
@@ -587,9 +592,9 @@ static void item_state(struct weigher *w, int32_t u, int32_t kind, bool whole)
     if (item.strategies != 0) add_item(w, item);
 }
 
-/* An update on the host goes by the unit's blocks: the reduced gradient down behind its last
- * reduction; behind norm the update, and the parameters up before they are gathered. These hold
- * nothing of the device's, so there is nothing to gain where they would block a slot. */
+/* A host update goes block by block: gradient down after its last reduction, update after norm,
+ * parameters up before their gather. These items hold no device bytes, so blocking a slot for them
+ * gains nothing. */
 static void item_host_update(struct weigher *w, int32_t u)
 {
     const struct weft_unit *unit = &w->shards->units[u];
@@ -625,7 +630,7 @@ static void item_host_update(struct weigher *w, int32_t u)
     add_item(w, item);
 }
 
-/* The strategy that keeps on the host what a layer saved. */
+/* The strategy with the saved activations on the host. */
 static int32_t saved_on_host(const struct weft_weighed_layer *layer)
 {
     int32_t k = 0;
@@ -634,8 +639,8 @@ static int32_t saved_on_host(const struct weft_weighed_layer *layer)
     return k;
 }
 
-/* What a layer saved goes down in one block, between its forward and the end of the last layer's,
- * and comes up between the beginning of the last layer's backward and its own. */
+/* Saved activations go down in one block, between their layer's forward and the end of the last
+ * forward. They come up between the beginning of the last layer's backward and their own. */
 static void item_saved(struct weigher *w, int32_t at, int32_t kind)
 {
     const struct weft_weighed_layer *layer = &w->weights->layers[at];
@@ -666,8 +671,8 @@ static enum weft_status weigh_items(struct weigher *w, struct weft_error *err)
 {
     size_t most = 2 * (size_t)w->weights->n_layers * (size_t)w->period->rule.n_micro;
     for (int32_t u = 0; u < w->shards->n_units; u++)
-        /* zero1's gather, those behind updates on the host, reductions, dp's, what moves state of
-         * both, and the host's update */
+        /* zero1's gather, gathers after host updates, reductions, dp's, copies of both kinds of
+         * state, and the host update */
         most += (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 15;
     w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
     if (w->weights->items == NULL) return weft_fail_memory(err, "weights");

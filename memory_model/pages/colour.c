@@ -6,29 +6,29 @@
 
 enum { WORK_UNITS_ARC = 20, WORK_UNITS_STRETCH = 3 };
 
-/* Free pages that are due in one slot, by number, and none adjoins another. */
+/* Free pages that are due in one slot, by number; no two stretches adjoin. */
 struct free_list {
     struct weft_page_stretch *stretches;
     int32_t n, room;
 };
 
-/* Pages that an arc has been given, and when they are due. */
+/* Pages of an arc, and the slot in which they are due. */
 struct turn {
     struct weft_page_grant grant;
     int32_t due;
-    int32_t next; /* turn that ends in the same slot, or -1 */
+    int32_t next; /* next turn that ends in the same slot, or -1 */
 };
 
-/* One walk round the circle, from the seam on. Slots are counted from there: a page that belongs to
- * an arc that crosses the seam is due when that arc is born again; the others are due at n_slots,
- * which is never. */
+/* One walk around the circle, from the seam on; slots count from there. Pages of an arc that
+ * crosses the seam are due when that arc is born again. Others are due at n_slots, that is, never.
+ */
 struct walk {
     const struct weft_circle *circle;
-    const int32_t *births; /* arcs by first slot, of equal ones the longest first */
+    const int32_t *births; /* arcs by first slot; of equal ones the longest first */
     int32_t seam;
-    struct free_list *free; /* by slot in which they are due */
-    uint64_t *any_free;     /* a bit a slot: its list is not empty */
-    int32_t *ends;          /* by slot: a turn that ends before it, or -1 */
+    struct free_list *free; /* by due slot */
+    uint64_t *any_free;     /* one bit a slot: its list is not empty */
+    int32_t *ends;          /* by slot: the first turn that ends before it, or -1 */
     struct turn *turns;
     int32_t n_turns, room;
     int32_t n_pages;
@@ -72,7 +72,7 @@ static void remove_stretch(struct free_list *list, int32_t at)
             (size_t)(list->n - at) * sizeof *list->stretches);
 }
 
-/* False when memory runs out. */
+/* Frees pages that are due in slot `due`. False without memory. */
 static bool release_pages(struct walk *walk, struct weft_page_stretch stretch, int32_t due)
 {
     struct free_list *list = &walk->free[due];
@@ -101,8 +101,7 @@ static bool release_pages(struct walk *walk, struct weft_page_stretch stretch, i
     return true;
 }
 
-/* Gives an arc pages until the slot, which may be past the walk's end. False when memory runs out.
- */
+/* Gives an arc pages until slot `end`, which may be past the walk's end. False without memory. */
 static bool give_pages(struct walk *walk, int32_t arc, struct weft_page_stretch pages, int32_t due,
                        int32_t end)
 {
@@ -126,7 +125,7 @@ static struct weft_page_stretch new_pages(struct walk *walk, int32_t n_pages)
     return pages;
 }
 
-/* The first slot from `slot` on in which free pages are due; -1 when there is none. */
+/* The first slot from `slot` on with free pages that are due in it; -1: none. */
 static int32_t next_due(const struct walk *walk, int32_t slot)
 {
     int32_t n_words = walk->circle->n_slots / 64 + 1;
@@ -143,7 +142,7 @@ static int32_t next_due(const struct walk *walk, int32_t slot)
     }
 }
 
-/* The least stretch that takes so many pages whole, else the largest. */
+/* The smallest stretch with at least n_pages; without one, the largest. */
 static int32_t fitting_stretch(const struct free_list *list, int32_t n_pages)
 {
     int32_t best = 0;
@@ -155,7 +154,7 @@ static int32_t fitting_stretch(const struct free_list *list, int32_t n_pages)
     return best;
 }
 
-/* An arc is born that dies before `end`. False when memory runs out. */
+/* Gives pages to an arc born now that dies before `end`. False without memory. */
 static bool bear(struct walk *walk, int32_t arc, int32_t end)
 {
     int32_t wanted = walk->circle->arcs[arc].n_pages;
@@ -180,14 +179,14 @@ static bool bear(struct walk *walk, int32_t arc, int32_t end)
     return true;
 }
 
-/* True for an arc that is alive where the walk begins, and was before. */
+/* True for an arc that is alive on both sides of the seam. */
 static bool crosses_seam(const struct walk *walk, const struct weft_page_arc *arc)
 {
     return slot_from_seam(walk, arc->first) + arc->length > walk->circle->n_slots ||
            arc->length == walk->circle->n_slots;
 }
 
-/* Pages of what is alive at the seam. False when memory runs out. */
+/* Starts a walk: gives pages to the arcs alive at the seam. False without memory. */
 static bool begin_walk(struct walk *walk, int32_t seam)
 {
     const struct weft_circle *circle = walk->circle;
@@ -209,7 +208,8 @@ static bool begin_walk(struct walk *walk, int32_t seam)
     return true;
 }
 
-/* Pages whose turn is over are free again, and what is due is with the arc that it belongs to. */
+/* Frees the pages of turns that end, and removes pages that are due, since their arc has them
+ * again. False without memory. */
 static bool begin_slot(struct walk *walk, int32_t slot)
 {
     for (int32_t t = walk->ends[slot]; t >= 0; t = walk->turns[t].next) {
@@ -271,7 +271,7 @@ static enum weft_status keep_walk(const struct walk *walk, struct weft_colouring
     return WEFT_OK;
 }
 
-/* Pages alive in each slot, and those of them that were in the slot before too. */
+/* Pages alive in each slot, and those of them alive in the slot before. */
 struct loads {
     int64_t *alive, *crossing;
 };
@@ -326,7 +326,7 @@ enum weft_status weft_circle_row(const struct weft_circle *circle, int32_t *row,
     return status;
 }
 
-/* What qsort compares, as it has no other argument. */
+/* A key for qsort, because it passes no other argument. */
 struct birth {
     int32_t arc, first, length;
 };
@@ -371,7 +371,7 @@ static enum weft_status list_births(const struct weft_circle *circle, int32_t **
     return WEFT_OK;
 }
 
-/* The slots that may be the seam, that of the least load first. */
+/* Lists the slots that may be the seam, the least load first. */
 static enum weft_status list_seams(const struct weft_circle *circle, struct seam **out,
                                    struct weft_error *err)
 {

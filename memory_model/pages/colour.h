@@ -1,5 +1,5 @@
-/* To colour is to give arcs of a circle of slots as many pages as each needs, so that no page is
- * given to two arcs that share a slot. Private to memory_model/pages/. */
+/* Colouring gives each arc of a circle of slots its pages, so that no two arcs with a common slot
+ * share a page. Private to memory_model/pages/. */
 #ifndef WEFT_MEMORY_MODEL_PAGES_COLOUR_H
 #define WEFT_MEMORY_MODEL_PAGES_COLOUR_H
 
@@ -9,8 +9,8 @@
 #include "base/work.h"
 #include "memory_model/pages/pages.h"
 
-/* Pages that live and die together: n_slots slots from `first` on, round the end; all slots of the
- * circle for those that never die. */
+/* Pages that live and die together: `length` slots from `first`, around the circle's end; all slots
+ * for pages that never die. */
 struct weft_page_arc {
     int32_t first, length;
     int32_t n_pages;
@@ -23,7 +23,7 @@ struct weft_page_grant {
 
 struct weft_colouring {
     int32_t n_pages;                /* numbered from 0 */
-    struct weft_page_grant *grants; /* by arc and page, what adjoins in one */
+    struct weft_page_grant *grants; /* by arc and page; adjoining pages in one grant */
     int32_t n_grants;
 };
 
@@ -31,17 +31,17 @@ struct weft_circle {
     const struct weft_page_arc *arcs;
     int32_t n_arcs;
     int32_t n_slots;
-    int32_t n_seams; /* slots that may be the seam: the others repeat these */
+    int32_t n_seams; /* slots that may be the seam; the others repeat these */
 };
 
-/* Pages that the fullest slot needs, a lower limit of any colouring; -1 when they are too many to
- * be numbered. WEFT_E_SYSTEM. */
+/* *row is the number of pages in the fullest slot, a lower limit of any colouring; -1 if they
+ * cannot be numbered. WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_circle_row(const struct weft_circle *circle, int32_t *row,
                                                struct weft_error *err);
 
-/* Colours from the slot of least load on; where that takes more than `least` pages, from every
- * other one, and keeps the fewest pages. The caller frees with weft_colouring_finish. What it takes
- * is spent of `work`. WEFT_E_SYSTEM. */
+/* Colours from the slot of least load. If that takes more than `least` pages, tries every other
+ * seam and keeps the fewest pages. Spends `work`. The caller frees with weft_colouring_finish.
+ * WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_colour(const struct weft_circle *circle, int32_t least,
                                            struct weft_work *work, struct weft_colouring *out,
                                            struct weft_error *err);

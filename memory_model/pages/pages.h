@@ -1,15 +1,15 @@
-/* To page is to give every buffer of a program a range of virtual addresses, and to the pages of
- * its range physical pages, so that two share a physical page only if they are never live together.
- * A buffer has two tables, each with a range and pages of its own: a piece that comes and goes is
- * in the table of the period in which it began (0: even, 1: odd, counted from the executor's
- * first), and stays there until it dies, be it in the next period. Lives are arcs of a circle, so
- * physical pages are given out over the circle of two periods. A page that several pieces of a
- * range lie on lives from the first birth to the last death of those that began in one period.
+/* Paging gives every buffer of a program a range of virtual addresses, and the pages of the range
+ * physical pages. Two pages share a physical page only if they are never live together.
  *
- * Ranges follow one another: the residents' first, from virtual offset 0, one resident behind the
- * other; then one for each buffer that comes and goes, but small ones that share pages, which are
- * one range together. Each begins on a page and is followed by a page that nothing is mapped to, so
- * that whoever runs off its end faults. */
+ * A buffer has two tables, each with its own addresses and pages. A piece lies in the table of the
+ * period in which it began (0: even, 1: odd, from the executor's first) until it dies, even in the
+ * next period. Lives are arcs of a circle, so physical pages are given out over the circle of two
+ * periods. A page under several pieces lives from the first birth to the last death of one period's
+ * pieces.
+ *
+ * Ranges follow one another. The residents' is first, from virtual offset 0. Then comes one for
+ * each other buffer, except that small ones may share a range. Each begins on a page and ends with
+ * an unmapped guard page, so that a write past its end faults. */
 #ifndef WEFT_MEMORY_MODEL_PAGES_PAGES_H
 #define WEFT_MEMORY_MODEL_PAGES_PAGES_H
 
@@ -23,17 +23,17 @@
 
 enum { WEFT_PAGE_TABLES = 2 };
 
-/* A page is a power of two from the system's to a large one. */
+/* A page is a power of two, from the system's page to a large one. */
 #define WEFT_PAGE_LEAST_BYTES ((int64_t)4096)
 #define WEFT_PAGE_LARGE_BYTES ((int64_t)2 << 20)
 
-/* A buffer as paging sees it. */
+/* A buffer, as input of paging. */
 struct weft_paged_buffer {
     int64_t bytes;    /* a multiple of WEFT_ARENA_ALIGN_BYTES, in n_pieces equal parts */
-    int32_t n_pieces; /* blocks of a unit's full buffers that come and go; else 1 */
+    int32_t n_pieces; /* blocks of a unit's full buffers; 1 for others */
     const struct weft_life *lives; /* [n_pieces], slots of one period */
-    bool is_resident;              /* holds something in every slot, and lives are not looked at */
-    int32_t shares;                /* buffers of one number lie in one range; -1: its own */
+    bool is_resident;              /* needed in every slot; lives are ignored */
+    int32_t shares;                /* buffers with one number share a range; -1: its own range */
 };
 
 /* Consecutive physical pages. */
@@ -41,16 +41,16 @@ struct weft_page_stretch {
     int32_t first, count;
 };
 
-/* Where a range lies, and its pages, in order of address. */
+/* A range: its addresses, and its pages in order of address. */
 struct weft_page_range {
-    int64_t offsets[WEFT_PAGE_TABLES]; /* virtual, of each table; equal where there is one table,
-                                          and of the residents, which are the first range, if any */
-    int32_t n_pages;                   /* of either table */
+    int64_t offsets[WEFT_PAGE_TABLES]; /* virtual, by table; equal if there is one table, and for
+                                          the residents' range, the first */
+    int32_t n_pages;                   /* of each table */
     int32_t first_stretch[WEFT_PAGE_TABLES]; /* in paging->stretches */
     int32_t n_stretches[WEFT_PAGE_TABLES];
 };
 
-/* `pages.count` pages from virtual offset `at` on are these physical ones. */
+/* Maps `pages.count` pages from virtual offset `at` to these physical pages. */
 struct weft_page_mapping {
     int64_t at;
     struct weft_page_stretch pages;
@@ -61,31 +61,31 @@ struct weft_page_place {
     int64_t offsets[WEFT_PAGE_TABLES]; /* virtual */
 };
 
-/* Made once, and never changed. */
+/* Immutable after creation. */
 struct weft_paging {
     struct weft_pool pool;
     int64_t page_bytes;
-    int32_t n_pages;    /* physical pages taken, numbered from 0 */
-    int32_t row_pages;  /* of the fullest slot: no paging takes fewer */
-    int32_t n_tables;   /* 1 where every buffer has the same pages in even and odd periods */
-    int64_t span_bytes; /* virtual addresses, the last guard included */
+    int32_t n_pages;    /* physical pages used, numbered from 0 */
+    int32_t row_pages;  /* of the fullest slot: a lower limit */
+    int32_t n_tables;   /* 1 if every buffer has the same pages in even and odd periods */
+    int64_t span_bytes; /* virtual bytes, with the last guard */
     int32_t n_buffers;
     const struct weft_page_place *places; /* by buffer */
     int32_t n_ranges;
     const struct weft_page_range *ranges;
     int32_t n_stretches;
-    const struct weft_page_stretch *stretches; /* by range, of each its table 0 and then table 1 */
+    const struct weft_page_stretch *stretches; /* by range, table 0 then table 1 */
     int32_t n_mappings;
-    const struct weft_page_mapping *mappings; /* by `at`; what none covers is a guard */
+    const struct weft_page_mapping *mappings; /* by `at`; unmapped pages are guards */
 };
 
-/* The pages of ranges whose buffers are known, as a plan has them: a list for each range's table 0
- * and then 1, but one for the residents' and everywhere where there is one table. */
+/* The pages of all ranges, as stored in a plan. Each range has a list for table 0, then for table
+ * 1. The residents' range has one list, and so has every range if there is one table. */
 struct weft_page_lists {
     int64_t page_bytes;
     int32_t n_tables;
     int32_t n_lists;
-    const int32_t *ends; /* by list: in `stretches`, behind its last */
+    const int32_t *ends; /* by list: the index in `stretches` after its last */
     const struct weft_page_stretch *stretches;
 };
 
@@ -94,28 +94,28 @@ struct weft_paging_inputs {
     int32_t n_buffers;
     int32_t n_slots;
     int64_t page_bytes; /* a power of two */
-    int64_t most_pages; /* where the fullest slot has more, none are given out; 0: any number */
+    int64_t most_pages; /* gives out no pages if the fullest slot has more; 0: no limit */
 };
 
-/* Colours: from the slot of least load on, whatever is born takes free pages that are due soonest
- * behind its death. Equal inputs have equal answers. What it takes is spent of `work`, which may be
- * NULL and never ends it. A paging beyond most_pages has n_pages and row_pages of the fullest slot,
- * and no ranges. WEFT_E_SYSTEM, and WEFT_E_DATA for sizes that cannot be numbered. */
+/* Colours from the slot of least load: each new piece takes the free pages that are due soonest
+ * after its death. Equal inputs give equal results. Spends `work`, which may be NULL, without
+ * ending it. Above most_pages, the paging has n_pages and row_pages of the fullest slot and no
+ * ranges. WEFT_E_SYSTEM without memory; WEFT_E_DATA for sizes that cannot be numbered. */
 WEFT_MUST_USE enum weft_status weft_paging_create(const struct weft_paging_inputs *inputs,
                                                   struct weft_work *work, struct weft_paging **out,
                                                   struct weft_error *err);
-/* A paging's own lists; arrays the pool's. WEFT_E_SYSTEM. */
+/* Lists the pages of a paging; the pool owns the arrays. WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_paging_list(const struct weft_paging *paging,
                                                 struct weft_pool *pool, struct weft_page_lists *out,
                                                 struct weft_error *err);
-/* The paging whose lists these are, taken at their word: who shares a page is not looked at.
- * inputs->page_bytes is the lists'. WEFT_E_DATA when they are no lists of these buffers. */
+/* Makes the paging with these lists, without checking for shared pages. inputs->page_bytes is the
+ * lists'. WEFT_E_DATA when the lists are not of these buffers. */
 WEFT_MUST_USE enum weft_status weft_paging_restore(const struct weft_paging_inputs *inputs,
                                                    const struct weft_page_lists *lists,
                                                    struct weft_paging **out,
                                                    struct weft_error *err);
-/* Pages of the lists; -1 where they are none that a paging has: a page below the highest is in no
- * list, or a range has not as many in each table. -2: out of memory. */
+/* Counts the pages of the lists. -1 if no paging has such lists: a page below the highest is in no
+ * list, or a range has different numbers of pages in its tables. -2 without memory. */
 int64_t weft_page_lists_count(const struct weft_page_lists *lists);
 void weft_paging_destroy(struct weft_paging *paging);
 

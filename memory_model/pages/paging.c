@@ -10,14 +10,14 @@
 struct pager {
     const struct weft_paging_inputs *inputs;
     struct weft_work *work;
-    struct weft_pool pool; /* of what is needed only while paging */
+    struct weft_pool pool; /* memory needed only while paging */
     struct weft_page_ranges ranges;
     struct weft_colouring colouring;
-    const struct weft_page_lists *lists; /* instead of a colouring; NULL: there are none */
+    const struct weft_page_lists *lists; /* used in place of a colouring; NULL: none */
     struct weft_paging *paging;
 };
 
-/* Arcs on a circle of so many periods: every run's once a table. */
+/* Lists the arcs of every run on a circle of n_tables periods, once a table. */
 static enum weft_status list_arcs(struct pager *pager, int32_t n_tables, struct weft_circle *circle,
                                   struct weft_error *err)
 {
@@ -41,7 +41,7 @@ static bool is_beyond(const struct pager *pager)
     return pager->inputs->most_pages > 0 && pager->paging->row_pages > pager->inputs->most_pages;
 }
 
-/* One table where that takes no more pages than the fullest slot, else two. */
+/* Takes one table if that needs no more pages than the fullest slot, otherwise two. */
 static enum weft_status colour_tables(struct pager *pager, struct weft_error *err)
 {
     struct weft_paging *paging = pager->paging;
@@ -68,7 +68,7 @@ static enum weft_status colour_tables(struct pager *pager, struct weft_error *er
     return WEFT_OK;
 }
 
-/* What paging's arrays are filled through. */
+/* Mutable views of the paging's arrays. */
 struct tables {
     struct weft_page_range *ranges;
     struct weft_page_stretch *stretches;
@@ -89,8 +89,8 @@ static void add_stretch(struct pager *pager, struct tables *tables, int32_t *n,
     (*n)++;
 }
 
-/* Stretches of a table of all ranges but the residents', whose runs and grants come in the order of
- * ranges and pages. */
+/* Lists the stretches of all ranges but the residents'. Runs and grants are in the order of ranges
+ * and pages. */
 static void list_stretches(struct pager *pager, struct tables *tables)
 {
     const struct weft_colouring *colouring = &pager->colouring;
@@ -117,8 +117,8 @@ static void list_stretches(struct pager *pager, struct tables *tables)
     }
 }
 
-/* Pages from `at` on until the range's longest stretch begins where a large page can be mapped: its
- * address and its place in memory are equal modulo a large page. */
+/* The first address from `at` on at which the range's longest stretch fits large pages: virtual
+ * address and physical place are then equal modulo a large page. */
 static int64_t large_pages_from(const struct pager *pager,
                                 const struct weft_page_stretch *stretches, int32_t n, int64_t at)
 {
@@ -185,7 +185,7 @@ static enum weft_status refuse_lists(const struct pager *pager, struct weft_erro
                      pager->lists->n_lists, pager->lists->n_tables, pager->ranges.n_ranges);
 }
 
-/* The stretches of a list, which are as many pages as the range has. */
+/* Takes the stretches of a list, which must have as many pages as the range. */
 static enum weft_status take_list(struct pager *pager, struct tables *tables, int32_t list,
                                   int32_t r, int32_t t, struct weft_error *err)
 {
@@ -327,7 +327,8 @@ static int compare_stretches(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* The residents' list is the first, and the same in both tables. */
+/* True if each range has as many pages in both tables. The first list is the residents', for both
+ * tables. */
 static bool tables_are_alike(const struct weft_page_lists *lists)
 {
     int64_t pages[WEFT_PAGE_TABLES] = {0};

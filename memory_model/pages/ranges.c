@@ -2,19 +2,19 @@
 
 #include "base/checked.h"
 
-/* Ranges are walked twice by the same code: once to count runs, once to fill them in. */
+/* The same code walks ranges twice: first to count runs, then to fill them in. */
 struct filler {
     const struct weft_paging_inputs *inputs;
     struct weft_page_ranges *ranges;
     int32_t circle_slots;
     struct weft_page_run *runs; /* NULL while counting */
     int32_t n_runs;
-    /* The pages of the range in hand: */
+    /* Pages of the current range: */
     int32_t range;
-    int32_t page;              /* the one that is not whole yet */
-    bool lives;                /* something of it has come */
+    int32_t page;              /* the page that is not complete yet */
+    bool lives;                /* the page has a piece already */
     struct weft_page_arc open; /* its life so far */
-    struct weft_page_arc last; /* pages of one life before it, not yet in `runs` */
+    struct weft_page_arc last; /* earlier pages of one life, not yet in `runs` */
 };
 
 static struct weft_page_arc arc_of_life(struct weft_life life, int32_t n_slots)
@@ -23,7 +23,7 @@ static struct weft_page_arc arc_of_life(struct weft_life life, int32_t n_slots)
     return (struct weft_page_arc){life.first, last - life.first + 1, 1};
 }
 
-/* From the first birth to the last death of what began in one period. */
+/* The life from the first birth to the last death of pieces that began in one period. */
 static struct weft_page_arc cover_arcs(struct weft_page_arc a, struct weft_page_arc b,
                                        int32_t circle_slots)
 {
@@ -42,7 +42,7 @@ static void put_run(struct filler *filler)
     filler->last.n_pages = 0;
 }
 
-/* So many whole pages of one life. */
+/* Adds n_pages whole pages of one life. */
 static void add_pages(struct filler *filler, struct weft_page_arc arc, int32_t n_pages)
 {
     struct weft_page_arc *last = &filler->last;
@@ -61,7 +61,7 @@ static void close_page(struct filler *filler)
     filler->lives = false;
 }
 
-/* Bytes from `begin`, where those before end, to `end` live so. */
+/* Adds a piece from byte `begin`, the end of the last piece, to `end`. */
 static void add_piece(struct filler *filler, int64_t begin, int64_t end, struct weft_page_arc arc)
 {
     int64_t page_bytes = filler->inputs->page_bytes;
@@ -100,7 +100,7 @@ static void add_buffer(struct filler *filler, int32_t b)
     }
 }
 
-/* The next buffer that lies in the same range; n_buffers when none does. */
+/* The next buffer in the same range; n_buffers if there is none. */
 static int32_t next_sharer(const struct weft_paging_inputs *inputs, int32_t b)
 {
     int32_t shares = inputs->buffers[b].shares;
@@ -124,7 +124,7 @@ static void walk_ranges(struct filler *filler)
     }
 }
 
-/* Pages of so many bytes; false when they cannot be numbered. */
+/* Counts the pages of `bytes`; false if they cannot be numbered. */
 static bool count_pages(int64_t bytes, int64_t page_bytes, int32_t *n_pages)
 {
     int64_t rounded;
@@ -134,7 +134,7 @@ static bool count_pages(int64_t bytes, int64_t page_bytes, int32_t *n_pages)
     return true;
 }
 
-/* A buffer is put behind what its range has so far. */
+/* Appends a buffer to its range. */
 static bool append_buffer(struct weft_page_ranges *ranges, const struct weft_paging_inputs *inputs,
                           int32_t b, int32_t range, int64_t *end_bytes)
 {
@@ -157,7 +157,7 @@ static bool place_residents(struct weft_page_ranges *ranges,
     return true;
 }
 
-/* Fills `range`, `at`, `n_pages`. False when pages cannot be numbered. */
+/* Fills `range`, `at`, `n_pages`. False if pages cannot be numbered. */
 static bool place_buffers(struct weft_page_ranges *ranges, const struct weft_paging_inputs *inputs)
 {
     if (!place_residents(ranges, inputs)) return false;

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Slots of what began in one period, from `first` to before `end`, which may be in the next. */
+/* Slots of one period's pieces, from `first` to before `end`, which may be in the next period. */
 struct shared_page {
     int64_t bytes;
     int32_t first, end;

@@ -1,5 +1,5 @@
-/* Which buffers smaller than a page lie on one together: those whose lives are nearly the same, so
- * that a page lives little longer than what is on it. */
+/* Buffers smaller than a page share pages. They share if their lives are nearly equal, so that a
+ * page lives little longer than its buffers. */
 #ifndef WEFT_MEMORY_MODEL_PAGES_SHARE_H
 #define WEFT_MEMORY_MODEL_PAGES_SHARE_H
 
@@ -11,11 +11,11 @@
 struct weft_small_buffer {
     int64_t bytes; /* less than a page */
     struct weft_life life;
-    int32_t shares; /* out: number of its page; those of one number make up one page at most */
+    int32_t shares; /* out: number of its page; buffers of one number fit into one page */
 };
 
-/* Numbers pages from 0 in the order of buffers; each joins the page whose life it lengthens least,
- * if that is by less than its own life. *n_pages is how many there are. WEFT_E_SYSTEM. */
+/* Numbers pages from 0 in the order of buffers. Each buffer joins the page that it extends least,
+ * if by less than its own life. *n_pages is the number of pages. WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_share_pages(struct weft_small_buffer *buffers,
                                                 int32_t n_buffers, int32_t n_slots,
                                                 int64_t page_bytes, int32_t *n_pages,

@@ -129,9 +129,8 @@ bool weft_problem_contends(const struct weft_problem *problem);
  * agreed updates. None is hidden, because nothing runs at the same time. */
 int64_t weft_problem_agreements_ns(const struct weft_problem *problem);
 
-/* True if launching gathers earlier may lengthen the step. With contention, more overlap slows
- * compute more. With several lanes, a slot that waits for a gather before its start also delays its
- * launches on other lanes. */
+/* True if launching gathers earlier may lengthen the step: more overlap may slow compute more, and a
+ * slot that waits for a gather before its start also delays its launches on other lanes. */
 static inline bool weft_problem_relaxing_may_slow(const struct weft_problem *problem)
 {
     return weft_problem_contends(problem) || weft_problem_n_moving(problem) > 1;

@@ -436,7 +436,7 @@ static enum weft_status check_items(struct checker *checker)
             return weft_fail(checker->err, WEFT_E_DATA, "%s: items[%d]: %s", checker->where, i,
                              fault);
         }
-        /* Of adjacent equal items a strategy has at most one. */
+        /* A strategy has at most one of adjacent equal items. */
         int64_t order = i == 0 ? -1 : compare_items(&problem->items[i - 1].item, item);
         taken = order == 0 ? taken : 0;
         if (order > 0 || (taken & item->strategies) != 0) {

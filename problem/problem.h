@@ -129,7 +129,7 @@ bool weft_problem_contends(const struct weft_problem *problem);
  * agreed updates. None is hidden, because nothing runs at the same time. */
 int64_t weft_problem_agreements_ns(const struct weft_problem *problem);
 
-/* True if launching gathers earlier may lengthen the step: more overlap may slow compute more, and a
+/* True if earlier launches of gathers may lengthen the step: more overlap may slow compute, and a
  * slot that waits for a gather before its start also delays its launches on other lanes. */
 static inline bool weft_problem_relaxing_may_slow(const struct weft_problem *problem)
 {

@@ -215,7 +215,7 @@ static bool make_room(struct weft_saver *saver)
 {
     struct weft_error unheard = {0};
     const int32_t *all = saver->all;
-    int32_t made = saver->rank == 0 && weft_save_make_room(saver, 1) > 0;
+    int32_t made = saver->rank == 0 && weft_save_make_room(saver, 1, 1) > 0;
     return weft_comm_exchange(saver->options.comm, &made, sizeof made, saver->all, &unheard) ==
                WEFT_OK &&
            all[0] != 0;

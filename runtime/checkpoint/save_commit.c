@@ -68,12 +68,11 @@ static enum weft_status publish(struct weft_saver *saver, int64_t step, struct w
     return status;
 }
 
-enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *err)
+void weft_save_add_manifest(const struct weft_saver *saver, struct weft_text *out)
 {
     const struct weft_layout *layout = saver->options.layout;
-    struct weft_text function, text;
+    struct weft_text function;
     weft_text_init(&function);
-    weft_text_init(&text);
     weft_function_write(layout->model, &function);
     struct weft_manifest manifest = {
         .progress = saver->progress,
@@ -91,17 +90,26 @@ enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *e
         manifest.files[f] = (struct weft_manifest_file){
             file->name, file->bytes, layout->chunk_bytes, file->n_chunks, saver->crcs[f]};
     }
-    weft_manifest_write(&manifest, &text);
+    if (weft_text_ok(&function))
+        weft_manifest_write(&manifest, out);
+    else
+        out->failed = true;
+    weft_text_finish(&function);
+}
+
+enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *err)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_save_add_manifest(saver, &text);
     const char *path = weft_text_chars(&saver->path);
-    enum weft_status status = weft_text_ok(&text) && weft_text_ok(&function)
-                                  ? WEFT_OK
-                                  : weft_fail_memory(err, "a checkpoint's manifest");
+    enum weft_status status =
+        weft_text_ok(&text) ? WEFT_OK : weft_fail_memory(err, "a checkpoint's manifest");
     if (status == WEFT_OK) status = sync_directory(saver, path, err);
     if (status == WEFT_OK) status = write_manifest(saver, &text, err);
     if (status == WEFT_OK) status = sync_directory(saver, path, err);
     if (status == WEFT_OK) status = publish(saver, saver->progress.step, err);
     weft_text_finish(&text);
-    weft_text_finish(&function);
     return status;
 }
 

@@ -51,16 +51,18 @@ enum weft_status weft_save_fail(struct weft_saver *saver, const char *what, cons
                                 int error, struct weft_error *err);
 /* Path of a file in the temporary directory. */
 void weft_save_name_file(const struct weft_saver *saver, const char *name, struct weft_text *out);
-/* Total bytes of all files. */
+/* Total bytes of all tensor files. */
 int64_t weft_save_bytes(const struct weft_layout *layout);
+/* Appends the manifest of the save under way, with the CRCs known so far. */
+void weft_save_add_manifest(const struct weft_saver *saver, struct weft_text *out);
 
 /* Rank 0: checks the room for the checkpoint, and makes room if there is too little. WEFT_E_IO. */
 WEFT_MUST_USE enum weft_status weft_save_check_room(struct weft_saver *saver,
                                                     struct weft_error *err);
 /* Rank 0: removes the oldest checkpoints until `bytes` of files are gone, but never the newest.
- * Removes none if the newest is incomplete or the others have too few bytes. Returns the bytes
- * removed. */
-int64_t weft_save_make_room(struct weft_saver *saver, int64_t bytes);
+ * Counts files in blocks of `block_bytes`. Removes none if the newest is incomplete or the others
+ * have too few bytes. Returns the bytes removed. */
+int64_t weft_save_make_room(struct weft_saver *saver, int64_t bytes, int64_t block_bytes);
 /* Whether a checkpoint is complete by its manifest and all CRCs. */
 bool weft_save_read_back(const struct weft_saver *saver, int64_t step);
 

@@ -117,12 +117,13 @@ static int remove_directory(void *context, const char *path)
     return result(rmdir(path));
 }
 
-static int free_bytes(void *context, const char *path, int64_t *bytes)
+static int free_bytes(void *context, const char *path, int64_t *bytes, int64_t *block_bytes)
 {
     (void)context;
     struct statvfs about;
     if (statvfs(path, &about) != 0) return errno;
     *bytes = (int64_t)(about.f_bavail * (uint64_t)about.f_frsize);
+    *block_bytes = (int64_t)about.f_frsize;
     return 0;
 }
 

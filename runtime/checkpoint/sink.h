@@ -29,7 +29,8 @@ struct weft_sink {
     int (*sync_directory)(void *context, const char *path);
     int (*remove)(void *context, const char *path);           /* a file */
     int (*remove_directory)(void *context, const char *path); /* an empty one */
-    int (*free_bytes)(void *context, const char *path, int64_t *bytes);
+    /* Free bytes of the file system at `path`, and the size of its blocks. */
+    int (*free_bytes)(void *context, const char *path, int64_t *bytes, int64_t *block_bytes);
 };
 
 extern const struct weft_sink weft_sink_system;

@@ -21,10 +21,11 @@ enum {
     KEEP = 2,
     STATES = 10000,
     CHECK_STATES = 500,
-    LITTLE_ROOM_STATES = 3000
+    LITTLE_ROOM_STATES = 3000,
+    MANIFEST_BYTES = 16384 /* more than one has */
 };
 
-/* Room for so many checkpoints, as the disk says; and a checkpoint's bytes. */
+/* Checkpoints that the disk has room for, and the bytes of a checkpoint's tensors. */
 static int32_t most_checkpoints;
 static int64_t checkpoint_bytes;
 
@@ -52,14 +53,15 @@ static enum weft_status save(struct weft_saver *saver, int64_t step,
  * it would go, each other rank at one in steps 4 and 6. */
 static const struct journal_faults faults[RANKS] = {{0, 7, 1}, {7, 0, 0}, {11, 0, 0}};
 
-static int give_places(void *context, const char *path, int64_t *bytes)
+static int give_places(void *context, const char *path, int64_t *bytes, int64_t *block_bytes)
 {
     int64_t *steps = NULL;
     int32_t n = 0;
     (void)context;
     CHECK(weft_checkpoint_scan(path, &steps, &n, NULL) == WEFT_OK, "no listing");
     free(steps);
-    *bytes = n < most_checkpoints ? checkpoint_bytes : checkpoint_bytes - 1;
+    *bytes = n < most_checkpoints ? checkpoint_bytes + MANIFEST_BYTES : checkpoint_bytes - 1;
+    *block_bytes = 1;
     return 0;
 }
 

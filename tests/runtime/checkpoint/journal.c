@@ -209,10 +209,10 @@ static int remove_directory(void *context, const char *path)
     return remove_any(context, path, weft_sink_system.remove_directory(NULL, path));
 }
 
-static int free_bytes(void *context, const char *path, int64_t *bytes)
+static int free_bytes(void *context, const char *path, int64_t *bytes, int64_t *block_bytes)
 {
     (void)context;
-    return weft_sink_system.free_bytes(NULL, path, bytes);
+    return weft_sink_system.free_bytes(NULL, path, bytes, block_bytes);
 }
 
 struct weft_sink journal_sink(struct journal *journal, struct journal_faults faults)

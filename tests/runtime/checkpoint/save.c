@@ -13,6 +13,7 @@
 #include "tests/runtime/comm/ranks.h"
 
 enum { RANKS = 3, STEP = 4, MOST_PARTS = 5 };
+enum { MANIFEST_BYTES = 16384 }; /* more than one has */
 
 struct dead_case {
     enum weft_dtype dtype;
@@ -38,11 +39,12 @@ struct scene {
     bool spoilt;        /* the newest one is damaged before the last is saved */
 };
 
-static int give_room(void *context, const char *path, int64_t *bytes)
+static int give_room(void *context, const char *path, int64_t *bytes, int64_t *block_bytes)
 {
     const struct scene *scene = context;
     (void)path;
     *bytes = scene->room_bytes;
+    *block_bytes = 1;
     return 0;
 }
 
@@ -121,7 +123,7 @@ static int64_t bytes_of(const struct scene *scene)
     return bytes;
 }
 
-/* A byte less than a checkpoint takes is too little, and the checkpoint is enough. */
+/* One byte less than the tensors is too little; tensors with a manifest fit. */
 static void test_room(struct scene *scene)
 {
     int64_t *steps = NULL;
@@ -132,7 +134,7 @@ static void test_room(struct scene *scene)
     CHECK(weft_checkpoint_scan(scene->root, &steps, &n, NULL) == WEFT_OK && n == 0, "%d steps", n);
     free(steps);
     scene->wanted = WEFT_OK;
-    scene->room_bytes = bytes_of(scene);
+    scene->room_bytes = bytes_of(scene) + MANIFEST_BYTES;
     save(scene, 1);
     scene->room_bytes = 0;
 }
@@ -319,13 +321,14 @@ static int32_t count_steps(const char *directory)
     return n;
 }
 
-/* A byte less than the next one takes when all places are taken. */
-static int give_places(void *context, const char *path, int64_t *bytes)
+/* Once all places are taken, a byte less than the next tensors. */
+static int give_places(void *context, const char *path, int64_t *bytes, int64_t *block_bytes)
 {
     const struct scene *scene = context;
     (void)path;
-    int64_t left = scene->most_steps - count_steps(scene->root);
-    *bytes = scene->most_steps == 0 ? INT64_MAX : left > 0 ? bytes_of(scene) : bytes_of(scene) - 1;
+    bool has_place = scene->most_steps == 0 || count_steps(scene->root) < scene->most_steps;
+    *bytes = has_place ? bytes_of(scene) + MANIFEST_BYTES : bytes_of(scene) - 1;
+    *block_bytes = 1;
     return 0;
 }
 

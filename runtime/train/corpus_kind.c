@@ -102,6 +102,10 @@ static const struct weft_corpus_kind of_json[WEFT_JSON_FORM_COUNT] = {
     [WEFT_JSON_FORM_DOCUMENT] = {.name = "a JSON document", .cure = JSON_CURE(".. | strings")},
     [WEFT_JSON_FORM_OBJECTS] = {.name = "a JSON array of objects", .cure = JSON_CURE(".[].text")},
     [WEFT_JSON_FORM_ARRAY] = {.name = "JSON arrays", .cure = JSON_CURE(".. | strings")},
+    [WEFT_JSON_FORM_STRINGS] = {.name = "JSON strings", .cure = JSON_CURE(".")},
+    [WEFT_JSON_FORM_PYTHON] = {.name = "values as Python prints them",
+                               .cure = "write its text to a file, for example from Python by "
+                                       "ast.literal_eval"},
 };
 
 void weft_corpus_look_init(struct weft_corpus_look *look)

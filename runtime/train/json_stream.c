@@ -3,27 +3,26 @@
 #include <string.h>
 
 enum state {
-    MARK, /* a byte-order mark, or like BEFORE */
+    MARK, /* a byte-order mark, or as BETWEEN */
     MARK_SECOND,
     MARK_THIRD,
-    BEFORE,     /* before the first value */
-    BETWEEN,    /* between values, after a value or a comma */
-    VALUE,      /* a value must come */
-    FIRST_ITEM, /* an array's first item, or its end */
-    NAME,       /* a member's name, or the object's end */
+    BETWEEN,    /* records: before the first, after one, or after a comma */
+    VALUE,      /* must come */
+    FIRST_ITEM, /* of an array, or its end */
+    NAME,       /* of a member, or the end of an object */
     COLON,
     AFTER_ITEM, /* a comma or an end must come */
     STRING,
     ESCAPED,
     WORD,
-    REST_OF_LINE /* skips the first line */
+    REST_OF_LINE /* after a fault */
 };
 
 enum { MARK_1 = 0xEF, MARK_2 = 0xBB, MARK_3 = 0xBF, RECORD_SEPARATOR = 0x1E };
 
 void weft_json_stream_init(struct weft_json_stream *stream)
 {
-    *stream = (struct weft_json_stream){.state = MARK, .begin = -1};
+    *stream = (struct weft_json_stream){.state = MARK, .is_first_line = true};
 }
 
 static bool is_space(unsigned char byte)
@@ -31,7 +30,7 @@ static bool is_space(unsigned char byte)
     return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r' || byte == RECORD_SEPARATOR;
 }
 
-/* Digits with signs, points and exponents; a stricter check would decide nothing. */
+/* Digits with the signs, points and exponents of a number, in any order. */
 static bool is_number(const char *word, int length)
 {
     int digits = 0;
@@ -44,18 +43,29 @@ static bool is_number(const char *word, int length)
     return digits > 0;
 }
 
-static bool is_word(const struct weft_json_stream *s)
+static bool is_one_of(const struct weft_json_stream *s, const char *const *names)
 {
-    static const char *const names[] = {"true", "false", "null", "NaN", "Infinity", "-Infinity"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if ((size_t)s->length == strlen(names[i]) &&
-            memcmp(s->word, names[i], (size_t)s->length) == 0)
+    for (; *names != NULL; names++) {
+        if ((size_t)s->length == strlen(*names) && memcmp(s->word, *names, (size_t)s->length) == 0)
             return true;
     }
-    return is_number(s->word, s->length);
+    return false;
 }
 
-static bool is_of_word(unsigned char byte)
+static bool is_python_word(const struct weft_json_stream *s)
+{
+    static const char *const names[] = {"True", "False", "None", NULL};
+    return is_one_of(s, names);
+}
+
+static bool is_json_word(const struct weft_json_stream *s)
+{
+    static const char *const names[] = {"true",     "false",     "null", "NaN",
+                                        "Infinity", "-Infinity", NULL};
+    return is_one_of(s, names) || is_number(s->word, s->length);
+}
+
+static bool is_part_of_word(unsigned char byte)
 {
     return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
            (byte >= 'A' && byte <= 'Z') || byte == '+' || byte == '-' || byte == '.';
@@ -63,91 +73,134 @@ static bool is_of_word(unsigned char byte)
 
 static bool is_in_object(const struct weft_json_stream *s)
 {
-    return s->is_object[s->depth - 1];
+    return s->ends[s->depth - 1] == '}';
+}
+
+static enum weft_json_form value_form(const struct weft_json_stream *s)
+{
+    if (s->is_python) return WEFT_JSON_FORM_PYTHON;
+    if (s->opening == '"') return WEFT_JSON_FORM_STRINGS;
+    if (s->opening == '{') return s->is_broken ? WEFT_JSON_FORM_DOCUMENT : WEFT_JSON_FORM_LINES;
+    return s->is_of_objects ? WEFT_JSON_FORM_OBJECTS : WEFT_JSON_FORM_ARRAY;
+}
+
+static void note_record(struct weft_json_stream *s)
+{
+    if (s->form == WEFT_JSON_FORM_NONE) s->form = value_form(s);
+    s->n_records++;
+}
+
+/* A value without names is a record only if nothing but more values follows on its line. */
+static void end_record(struct weft_json_stream *s)
+{
+    s->value_bytes++; /* the end itself */
+    if (s->is_named) {
+        s->record_bytes += s->value_bytes;
+        note_record(s);
+    } else if (s->is_filled) {
+        s->line_bytes += s->value_bytes;
+        s->n_on_line++;
+    }
+    s->value_bytes = 0;
+    s->state = BETWEEN;
 }
 
 static void end_value(struct weft_json_stream *s)
 {
-    if (s->depth > 0) s->items++;
-    s->state = s->depth > 0 ? AFTER_ITEM : BETWEEN;
+    s->is_filled = true;
+    s->state = AFTER_ITEM;
+    if (s->depth == 0) end_record(s);
 }
 
-static void open_bracket(struct weft_json_stream *s, unsigned char byte)
+static void begin_record(struct weft_json_stream *s, unsigned char byte)
 {
-    bool is_object = byte == '{';
-    if (s->begin < 0) {
-        s->begin = s->bytes;
-        s->opening = (char)byte;
-    }
-    if (s->whole == 0 && s->depth == 1 && s->items == 0) s->of_objects = is_object;
-    if (s->depth == 0) s->items = 0;
+    s->opening = (char)byte;
+    s->is_named = s->is_filled = s->is_broken = s->is_of_objects = s->is_python = false;
+}
+
+static bool open_bracket(struct weft_json_stream *s, unsigned char byte)
+{
     if (s->depth == WEFT_JSON_STREAM_DEPTH) {
-        s->decided = s->is_json = true;
-        return;
+        s->is_decided = s->is_json = true;
+        note_record(s);
+        return true;
     }
-    s->is_object[s->depth++] = is_object;
-    s->state = is_object ? NAME : FIRST_ITEM;
+    if (s->depth == 1 && !s->is_filled) s->is_of_objects = byte == '{';
+    s->ends[s->depth++] = byte == '{' ? '}' : byte == '[' ? ']' : ')';
+    s->state = byte == '{' ? NAME : FIRST_ITEM;
+    return true;
 }
 
 static bool close_bracket(struct weft_json_stream *s, unsigned char byte)
 {
-    if ((byte == '}') != is_in_object(s)) return false;
+    if (byte != (unsigned char)s->ends[s->depth - 1]) return false;
     s->depth--;
-    if (s->depth == 0 && s->items > 0) s->whole++;
-    end_value(s);
+    if (s->depth > 0)
+        end_value(s);
+    else
+        end_record(s);
     return true;
 }
 
-static bool begin_bracket(struct weft_json_stream *s, unsigned char byte)
+static bool begin_string(struct weft_json_stream *s, unsigned char byte, bool is_name)
 {
-    if (byte != '{' && byte != '[') return false;
-    open_bracket(s, byte);
+    if (byte != '"' && byte != '\'') return false;
+    if (byte == '\'') s->is_python = true;
+    s->quote = (char)byte;
+    s->is_name = is_name;
+    s->state = STRING;
     return true;
 }
 
 static bool begin_value(struct weft_json_stream *s, unsigned char byte)
 {
-    if (byte == '"') {
-        s->of_names = false;
-        s->state = STRING;
-        return true;
-    }
-    if (!is_of_word(byte)) return begin_bracket(s, byte);
+    if (begin_string(s, byte, false)) return true;
+    if (byte == '{' || byte == '[' || byte == '(') return open_bracket(s, byte);
+    if (!is_part_of_word(byte)) return false;
     s->word[0] = (char)byte;
     s->length = 1;
     s->state = WORD;
     return true;
 }
 
+/* A string is a record only if it begins its line: code indents strings, tables put several on a
+ * line. */
+static bool take_between(struct weft_json_stream *s, unsigned char byte)
+{
+    if (byte == ',') return true;
+    begin_record(s, byte);
+    if (byte == '{' || byte == '[') return open_bracket(s, byte);
+    if (s->n_on_line > 0 || s->is_indented || !begin_string(s, byte, false)) return false;
+    s->opening = '"';
+    return true;
+}
+
 /* Takes one character outside of strings and words; false is a fault. */
 static bool take_part(struct weft_json_stream *s, unsigned char byte)
 {
-    if (byte == '\n' && s->depth > 0 && s->whole == 0) s->broken = true;
-    if (is_space(byte)) return true;
+    if (byte == '\n' && s->depth > 0) s->is_broken = true;
+    if (is_space(byte)) {
+        s->is_indented = true;
+        return true;
+    }
     switch ((enum state)s->state) {
+    case BETWEEN:
+        return take_between(s, byte);
     case FIRST_ITEM:
-        return byte == ']' ? close_bracket(s, byte) : begin_value(s, byte);
     case VALUE:
         /* An array may end with a comma. */
-        return byte == ']' && !is_in_object(s) ? close_bracket(s, byte) : begin_value(s, byte);
+        return (!is_in_object(s) && close_bracket(s, byte)) || begin_value(s, byte);
     case NAME:
-        if (byte == '}') return close_bracket(s, byte);
-        s->of_names = true;
-        s->state = STRING;
-        return byte == '"';
+        return close_bracket(s, byte) || begin_string(s, byte, true);
     case COLON:
         if (byte != ':') return false;
-        s->items++;
+        s->is_named = s->is_filled = true;
         s->state = VALUE;
         return true;
     case AFTER_ITEM:
-        if (byte != ',') return (byte == ']' || byte == '}') && close_bracket(s, byte);
+        if (byte != ',') return close_bracket(s, byte);
         s->state = is_in_object(s) ? NAME : VALUE;
         return true;
-    case BETWEEN:
-        return byte == ',' || begin_bracket(s, byte);
-    case BEFORE:
-        return begin_bracket(s, byte);
     case MARK:
     case MARK_SECOND:
     case MARK_THIRD:
@@ -160,122 +213,177 @@ static bool take_part(struct weft_json_stream *s, unsigned char byte)
     return false;
 }
 
-static bool take_of_string(struct weft_json_stream *s, unsigned char byte)
+static bool take_from_string(struct weft_json_stream *s, unsigned char byte)
 {
     if (byte < ' ' && byte != '\t') return false;
     if (s->state == ESCAPED) {
         s->state = STRING;
     } else if (byte == '\\') {
         s->state = ESCAPED;
-    } else if (byte == '"' && s->of_names) {
+    } else if (byte == (unsigned char)s->quote && s->is_name) {
         s->state = COLON;
-    } else if (byte == '"') {
+    } else if (byte == (unsigned char)s->quote) {
         end_value(s);
     }
     return true;
 }
 
-static bool take_of_word(struct weft_json_stream *s, unsigned char byte)
+static bool take_from_word(struct weft_json_stream *s, unsigned char byte)
 {
-    if (is_of_word(byte)) {
+    if (is_part_of_word(byte)) {
         if (s->length == WEFT_JSON_STREAM_WORD) return false;
         s->word[s->length++] = (char)byte;
         return true;
     }
-    if (!is_word(s)) return false;
+    if (is_python_word(s))
+        s->is_python = true;
+    else if (!is_json_word(s))
+        return false;
     end_value(s);
     return take_part(s, byte);
 }
 
-static bool take_of_mark(struct weft_json_stream *s, unsigned char byte)
+static bool take_from_mark(struct weft_json_stream *s, unsigned char byte)
 {
     static const unsigned char mark[] = {MARK_1, MARK_2, MARK_3};
     if (s->state == MARK && byte != MARK_1) {
-        s->state = BEFORE;
+        s->state = BETWEEN;
         return take_part(s, byte);
     }
     return byte == mark[s->state++ - MARK];
 }
 
-static bool take_byte(struct weft_json_stream *s, unsigned char byte)
+/* A line of prose, of a comment, or the end of a record in a file that was cut within its first
+ * line. Only prose counts. */
+static bool is_prose_line(const struct weft_json_stream *s)
 {
+    bool is_cut = s->is_first_line && (s->last == '}' || s->last == ']');
+    return s->state == REST_OF_LINE && !s->is_ignored && !is_cut;
+}
+
+static void end_line(struct weft_json_stream *s)
+{
+    if (is_prose_line(s)) s->prose_bytes += s->line_bytes;
+    s->is_first_line = false;
+    if (s->depth > 0) return;
+    if (s->state != REST_OF_LINE && s->n_on_line > 0) {
+        s->record_bytes += s->line_bytes;
+        note_record(s);
+    }
+    s->line_bytes = s->n_on_line = 0;
+    s->is_ignored = s->is_indented = false;
+    s->last = '\0';
+    s->state = BETWEEN;
+}
+
+/* A faulty value with a name is a damaged record: it counts, and the rest of its line does not. */
+static void meet_fault(struct weft_json_stream *s, unsigned char byte)
+{
+    s->is_ignored = (s->is_named && s->value_bytes > 0) ||
+                    (byte == '#' && s->value_bytes == 0 && s->line_bytes == 0);
+    if (s->is_named && s->value_bytes > 0) {
+        s->record_bytes += s->value_bytes;
+        note_record(s);
+    } else {
+        s->line_bytes += s->value_bytes;
+    }
+    s->value_bytes = 0;
+    s->depth = 0;
+    s->state = REST_OF_LINE;
+}
+
+static void take_rest(struct weft_json_stream *s, unsigned char byte)
+{
+    if (byte == '/' && s->last == '/' && s->line_bytes == 1) s->is_ignored = true;
+    s->line_bytes++;
+    if (!is_space(byte)) s->last = (char)byte;
+}
+
+static void take_byte(struct weft_json_stream *s, unsigned char byte)
+{
+    bool is_sound = true;
     switch ((enum state)s->state) {
     case STRING:
     case ESCAPED:
-        return take_of_string(s, byte);
+        is_sound = take_from_string(s, byte);
+        break;
     case WORD:
-        return take_of_word(s, byte);
+        is_sound = take_from_word(s, byte);
+        break;
     case MARK:
     case MARK_SECOND:
     case MARK_THIRD:
-        return take_of_mark(s, byte);
+        is_sound = take_from_mark(s, byte);
+        break;
     case REST_OF_LINE:
-        if (byte == '\n') s->state = BEFORE;
-        return true;
-    case BEFORE:
+        break;
     case BETWEEN:
     case VALUE:
     case FIRST_ITEM:
     case NAME:
     case COLON:
     case AFTER_ITEM:
+        is_sound = take_part(s, byte);
         break;
     }
-    return take_part(s, byte);
+    if (!is_sound) meet_fault(s, byte);
+    if (byte == '\n')
+        end_line(s);
+    else if (s->state == REST_OF_LINE)
+        take_rest(s, byte);
+    if (s->depth > 0 || s->state == STRING || s->state == ESCAPED) s->value_bytes++;
 }
 
-/* Counts an open second object, since a fault may have cut its end. */
-static bool has_two_objects(const struct weft_json_stream *s)
+static bool has_most(int64_t record_bytes, int64_t prose_bytes)
 {
-    bool second = s->depth > 0 && s->is_object[0] && s->items > 0;
-    return s->opening == '{' && (s->whole > 1 || (s->whole == 1 && second));
+    return record_bytes > 2 * prose_bytes;
 }
 
-static bool has_items(const struct weft_json_stream *s)
+/* Decides where enough is known. An open value without a name may still turn out to be prose. */
+static void decide(struct weft_json_stream *s)
 {
-    return s->whole > 0 || s->items > 0;
-}
-
-/* Whether the stretch without a fault is too long for a text. */
-static bool is_long_enough(const struct weft_json_stream *s)
-{
-    if (s->begin < 0) return false;
-    if (s->bytes >= WEFT_JSON_STREAM_BYTES) return true;
-    return s->bytes - s->begin >= WEFT_JSON_STREAM_ENOUGH &&
-           (s->resumed ? has_two_objects(s) : has_items(s));
-}
-
-/* The first fault decides, unless the file may have been cut within its first line. */
-static void meet_fault(struct weft_json_stream *s, unsigned char byte)
-{
-    int64_t bytes = s->bytes;
-    if (s->resumed || s->begin >= 0) {
-        s->is_json = !s->resumed && has_two_objects(s);
-        s->decided = true;
-        return;
+    bool is_rest = s->state == REST_OF_LINE;
+    bool is_open = s->value_bytes > 0 && !s->is_named;
+    int64_t records = s->record_bytes + (s->is_named ? s->value_bytes : 0);
+    int64_t prose = s->prose_bytes + (is_rest && !s->is_first_line ? s->line_bytes : 0);
+    if (s->bytes == WEFT_JSON_STREAM_BYTES) {
+        bool is_sound = !is_rest && s->value_bytes + s->line_bytes > 0;
+        if (is_sound) note_record(s);
+        s->is_json = is_sound || has_most(records, prose);
+        s->is_decided = true;
+    } else if (is_rest && s->is_first_line && s->line_bytes >= WEFT_JSON_STREAM_LINE) {
+        s->is_decided = true;
+    } else if (!is_open && records + prose >= WEFT_JSON_STREAM_ENOUGH) {
+        if (s->value_bytes > 0) note_record(s);
+        s->is_json = has_most(records, prose);
+        s->is_decided = true;
     }
-    weft_json_stream_init(s);
-    s->bytes = bytes;
-    s->resumed = true;
-    s->state = byte == '\n' ? BEFORE : REST_OF_LINE;
 }
 
 bool weft_json_stream_add(struct weft_json_stream *s, const unsigned char *bytes, size_t n)
 {
-    for (size_t i = 0; i < n && !s->decided; i++) {
-        if (!take_byte(s, bytes[i])) meet_fault(s, bytes[i]);
+    for (size_t i = 0; i < n && !s->is_decided; i++) {
+        take_byte(s, bytes[i]);
         s->bytes++;
-        if (!s->decided && is_long_enough(s)) s->decided = s->is_json = true;
-        if (s->bytes == WEFT_JSON_STREAM_BYTES) s->decided = true;
-        if (s->state == REST_OF_LINE && s->bytes >= WEFT_JSON_STREAM_LINE) s->decided = true;
+        if (!s->is_decided) decide(s);
     }
-    return !s->decided;
+    return !s->is_decided;
 }
 
-enum weft_json_form weft_json_stream_form(const struct weft_json_stream *s)
+/* The end of the file ends its last line. A record may be cut there. */
+static void end_file(struct weft_json_stream *s)
 {
-    bool ended = !s->decided && (s->resumed ? has_two_objects(s) : has_items(s));
-    if (!ended && !s->is_json) return WEFT_JSON_FORM_NONE;
-    if (s->opening == '{') return s->broken ? WEFT_JSON_FORM_DOCUMENT : WEFT_JSON_FORM_LINES;
-    return s->of_objects ? WEFT_JSON_FORM_OBJECTS : WEFT_JSON_FORM_ARRAY;
+    if (s->value_bytes > 0) meet_fault(s, '\n');
+    end_line(s);
+    s->is_json = has_most(s->record_bytes, s->prose_bytes);
+}
+
+enum weft_json_form weft_json_stream_form(const struct weft_json_stream *stream)
+{
+    struct weft_json_stream s = *stream;
+    if (!s.is_decided) end_file(&s);
+    /* One quoted line is a text too. */
+    if (!s.is_json || (s.form == WEFT_JSON_FORM_STRINGS && s.n_records < 2))
+        return WEFT_JSON_FORM_NONE;
+    return s.form;
 }

@@ -31,6 +31,10 @@ def json_is_refused_by_name_wherever_it_begins(weft):
         "arrays.jsonl": ("".join(f'["{letter}"]\n' for letter in "abc" * 40), "JSON arrays", "jq"),
         "one.json": (json.dumps({"data": rows}, indent=1), "a JSON document", "jq -r"),
         "one_line.json": (json.dumps({"data": rows}), "lines of JSON", "jq -r"),
+        "strings.jsonl": ("".join(json.dumps(row["text"]) + "\n" for row in rows), "JSON strings", "jq -r '.'"),
+        "comments.jsonl": ("# exported\n# by hand\n" + "\n".join(short), "lines of JSON", "jq"),
+        "damaged.jsonl": ("\n".join(short[:9] + ["{oops"] + short[9:]), "lines of JSON", "jq"),
+        "dicts.txt": ("".join(f"{row}\n" for row in rows), "Python", "ast.literal_eval"),
     }
     for name, (content, says, cure) in files.items():
         path = weft.write(name, content.encode())
@@ -44,6 +48,7 @@ def json_is_refused_by_name_wherever_it_begins(weft):
 def texts_that_begin_with_brackets_are_trained_on(weft):
     for number, beginning in enumerate(("[1] A footnote.\n", "[Enter Hamlet]\n", "{\n  int x;\n}\n",
                                         "[link](https://example.org)\n", '{"a": 1}\n\n',
+                                        '{"a": 1}\n{"b": 2}\n', '["xxx ',
                                         "[ ] to do\n", "\ufeff[section]\nkey = 1\n")):
         path = weft.write("text", (beginning + PROSE * 100).encode())
         config = weft.write("run.json", tiny(train__data=path, train__steps=1, plan__planner="greedy"))

@@ -95,6 +95,7 @@ struct weft_classifier_layout {
     } backward;
 };
 
+/* Layouts of a layer of the kind, for a batch. */
 struct weft_transformer_block_layout weft_layout_transformer_block(const struct weft_layer *layer,
                                                                    const struct weft_batch *batch);
 struct weft_layer_norm_layout weft_layout_layer_norm(const struct weft_layer *layer,

@@ -80,9 +80,11 @@ int64_t weft_arena_mappings(const struct weft_arena *arena);
 /* Sets every byte of the ranges, counted from `at`, to `byte`. */
 void weft_arena_fill(struct weft_arena *arena, struct weft_stream *stream, void *at,
                      const struct weft_range *ranges, int32_t n_ranges, unsigned char byte);
+/* Copies `bytes` bytes of the host to the arena. */
 void weft_arena_write(struct weft_arena *arena, struct weft_stream *stream, void *to,
                       const void *host, int64_t bytes);
-/* A read of 4 aligned bytes is atomic, even while other work writes them. */
+/* Copies `bytes` bytes of the arena to the host. A read of 4 aligned bytes is atomic, even while
+ * other work writes them. */
 void weft_arena_read(struct weft_arena *arena, struct weft_stream *stream, const void *from,
                      int64_t bytes, void *host);
 

@@ -12,8 +12,8 @@
 
 enum { WEFT_ARENA_MOST_PIECES = 8 };
 
-/* The pieces of one block of the link. Piece i is there[i].bytes bytes at at[i] in the arena and at
- * there[i] in the tier. */
+/* The pieces of one block of the link. Piece i has there[i].bytes bytes: in the arena at at[i], in
+ * the tier at there[i]. */
 struct weft_arena_copy {
     struct weft_copier *copier; /* for n spans a block; NULL if the device copies itself */
     enum weft_copy_direction direction;

@@ -45,6 +45,7 @@ size_t weft_comm_control_bytes(int32_t ranks);
 WEFT_MUST_USE enum weft_status weft_comm_open(const char *name,
                                               const struct weft_comm_options *options,
                                               struct weft_comm **out, struct weft_error *err);
+/* Unmaps the arena and frees the communicator; accepts NULL. */
 void weft_comm_close(struct weft_comm *comm);
 int32_t weft_comm_rank(const struct weft_comm *comm);
 int32_t weft_comm_ranks(const struct weft_comm *comm);
@@ -75,8 +76,10 @@ struct weft_comm_block {
     enum weft_dtype slice_dtype; /* of the slice that ReduceScatter writes: dtype, or fp32 */
     bool adds;                   /* ReduceScatter of fp32: adds the sum over ranks to the slice */
 };
+/* Fills the full block with the slices of all ranks. */
 void weft_comm_all_gather(struct weft_comm *comm, struct weft_stream *channel,
                           const struct weft_comm_block *block);
+/* Writes this rank's part of the sum over ranks to its slice. */
 void weft_comm_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
                               const struct weft_comm_block *block);
 /* Works in place: all full blocks get the sum in rank order. It ignores slice_offset. */

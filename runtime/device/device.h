@@ -91,12 +91,12 @@ WEFT_MUST_USE enum weft_status weft_stream_contend(struct weft_stream *stream, i
 WEFT_MUST_USE enum weft_status weft_stream_synchronise(struct weft_stream *stream,
                                                        struct weft_error *err);
 
-/* For tasks inside their stream. weft_stream_now returns the stream's time. The other two act on
- * the virtual clock only: set_now sets it, and run works for ns from start_ns on (for a collective
- * that begins when the last rank arrives). */
+/* The stream's time, for tasks inside their stream. */
 int64_t weft_stream_now(const struct weft_stream *stream);
 /* True in the thread that does the stream's work. Signal handlers may call it. */
 bool weft_stream_is_here(const struct weft_stream *stream);
+/* For tasks, under the virtual clock: set_now sets the stream's time, and run works for ns from
+ * start_ns on. A collective uses run, because it begins when the last rank arrives. */
 void weft_stream_set_now(struct weft_stream *stream, int64_t ns);
 void weft_stream_run(struct weft_stream *stream, int64_t start_ns, int64_t ns);
 

@@ -18,8 +18,8 @@ WEFT_MUST_USE enum weft_status weft_timeline_create(struct weft_timeline **out,
                                                     struct weft_error *err);
 void weft_timeline_destroy(struct weft_timeline *timeline); /* accepts NULL */
 
-/* Attaches a stream to a lane with its rates, idle. `pushed` and `done` count its items and must
- * outlive the timeline's use of them. */
+/* Attaches a stream to a lane with its rates, idle. `pushed` and `done` count its items, and must
+ * live as long as the stream is attached. */
 void weft_timeline_attach(struct weft_timeline *timeline, int lane, struct weft_rates rates,
                           const _Atomic uint32_t *pushed, const _Atomic uint32_t *done);
 

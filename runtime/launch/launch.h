@@ -85,8 +85,8 @@ struct weft_stranger {
 /* Returns true and fills *out in a process of another launcher with more than one rank. */
 bool weft_rendezvous_find_stranger(struct weft_stranger *out);
 
-/* WEFT_E_ENVIRONMENT in such a process. Call it before starting ranks: otherwise each process of
- * the other launcher would start them. */
+/* WEFT_E_ENVIRONMENT under another launcher with more than one rank. Call it before starting ranks:
+ * otherwise each process of that launcher would start them. */
 WEFT_MUST_USE enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err);
 
 /* WEFT_E_ENVIRONMENT without /proc, with the command to mount it. Ranks and other child processes

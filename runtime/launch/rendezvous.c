@@ -13,8 +13,8 @@
 
 /* Variables of other launchers. The first complete pair with more than one rank decides. Flux and
  * jsrun come first, because they also set variables of the MPI launchers under them. In a Slurm
- * allocation a plain shell has the job's numbers too. The step's own count tells how many tasks
- * run, and a batch script has no step. */
+ * allocation a plain shell has the job's numbers too. The step's own count is the number of running
+ * tasks, and a batch script has no step. */
 static const struct {
     const char *rank, *ranks, *launcher;
     const char *with, *without; /* must be set; must not be set; or NULL */

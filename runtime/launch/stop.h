@@ -1,6 +1,6 @@
 /* A stop request: the signals that ask a run to end after its step with a checkpoint, and the rule
- * that tells a second request from the first. Batch systems, service managers and timeout(1) signal
- * several times, with several numbers, and to every process. All of that is one request. */
+ * that separates a second request from the first. Batch systems, service managers and timeout(1)
+ * signal several times, with several numbers, and to every process. All of that is one request. */
 #ifndef WEFT_RUNTIME_LAUNCH_STOP_H
 #define WEFT_RUNTIME_LAUNCH_STOP_H
 

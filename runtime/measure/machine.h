@@ -5,7 +5,8 @@
 
 enum { WEFT_MACHINE_NAME_BYTES = 256 };
 
-/* Name such as "AMD EPYC 9654, 96 cores, avx512", equal in all processes of this machine. */
+/* Writes a name, as "AMD EPYC 9654, 96 cores, avx512". It is equal in all processes of this
+ * machine. */
 void weft_measure_name_cpu(char out[WEFT_MACHINE_NAME_BYTES]);
 
 #endif

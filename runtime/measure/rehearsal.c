@@ -18,8 +18,8 @@ enum { REPEATED_ROUNDS = 4 * DEFAULT_ROUNDS }; /* limit if times vary */
  * code. It counts as base memory, because a run must keep the limit. */
 enum { RUN_BYTES = 2 << 20 };
 
-/* Values of one step: two times for each layer key of the slowest rank, the same of this rank, then
- * these. */
+/* Values of one step: two times for each layer key of the slowest rank, then two for each key of
+ * this rank, then these. */
 enum {
     VALUE_UPDATE,
     VALUE_NORM,
@@ -237,7 +237,7 @@ static int64_t read_slots(struct rehearsal *r)
     return agreed_ns - normed_ns;
 }
 
-/* Adds a layer's times in this step, by layer key, from values[first] on. */
+/* Writes the mean time of a layer of each key in this step, from values[first] on. */
 static void add_layers(struct rehearsal *r, int32_t round, int32_t first)
 {
     int32_t n_keys = r->profile->n_layers, n_micro = r->stages.period->rule.n_micro;

@@ -85,7 +85,7 @@ WEFT_ALWAYS_INLINE float gelu_of(float x)
     return x * (x < -10.0f ? 0.0f : gate);
 }
 
-/* Accepts any x. Beyond the clamp the slope is that at the clamp. */
+/* Accepts any x. Beyond the clamp the slope is the clamp's. */
 WEFT_ALWAYS_INLINE float gelu_slope(float x)
 {
     const float c = gelu_clamp(x), gate = gelu_gate(c);

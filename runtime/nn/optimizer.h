@@ -66,9 +66,10 @@ void weft_optimizer_update(const struct weft_optimizer *optimizer, bool matrix,
 /* An exact sum of squares of fp32 numbers, in any order. Squares of mantissas are added as
  * integers. Exponent e has a bin of two words: 2e and 2e + 1 hold multiples of 1 and of 2^24.
  * Ranks' words are added as integers (weft_comm_agree), and 2^40 numbers on 2^20 ranks do not
- * overflow. WEFT_NORM_WORDS uint64 fit in half of WEFT_AGREE_BYTES, with loss and flags. A square's
- * neighbours may decide its words, but not the sum. */
+ * overflow. WEFT_NORM_WORDS uint64 fit in half of WEFT_AGREE_BYTES, with loss and flags.
+ * Neighbouring numbers may change the words that a square is added to, but not the sum. */
 enum { WEFT_NORM_WORDS = 512 };
+/* Adds the squares of n numbers to the bins. */
 void weft_norm_add(uint64_t bins[WEFT_NORM_WORDS], const float *x, int64_t n);
 /* Square root of the sum, rounded to double once. *finite is false if an x was not finite; then the
  * result is infinite. */
@@ -80,8 +81,9 @@ enum { WEFT_NORM_PACKED_WORDS = 20 };
 void weft_norm_pack(const uint64_t bins[WEFT_NORM_WORDS], uint64_t words[WEFT_NORM_PACKED_WORDS]);
 double weft_norm_unpack(const uint64_t words[WEFT_NORM_PACKED_WORDS], int *finite);
 
-/* LAMB's update in parts, on any elements of a tensor: the moments of all elements that this rank
- * updates, then the squares of those that it counts. After ranks have added these, the rest. */
+/* LAMB's update in parts, on any elements of a tensor. First come the moments of all elements that
+ * this rank updates. Then come the squares of the elements that it counts. After ranks have added
+ * these, the rest follows. */
 struct weft_lamb_bins {
     uint64_t parameters[WEFT_NORM_WORDS], steps[WEFT_NORM_WORDS];
 };

@@ -1,6 +1,6 @@
-/* The communicator of several GPUs. NCCL does AllGathers. Sums exchange slices by NCCL, and a
- * kernel adds them in rank order, so the bits equal those of "local". A "local" communicator with
- * empty arenas serves for rendezvous, host exchanges and giving up. It is in the module of the
+/* The communicator of several GPUs. NCCL does AllGathers. For sums ranks exchange slices over NCCL,
+ * and a kernel adds them in rank order, so the bits equal those of "local". A "local" communicator
+ * with empty arenas serves for rendezvous, host exchanges and giving up. It is in the module of the
  * device "cuda". */
 #include <pthread.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ static void nccl_unmap_arena(struct weft_comm *comm)
 }
 
 /* Ranks close a link together, or abort it. A peer that still waits for this rank would block it
- * here. Leaving tells that peer that this rank does not come. */
+ * here. When this rank leaves, that peer learns that it does not come. */
 static void close_link(struct nccl_comm *c)
 {
     struct weft_error unsaid = {0};

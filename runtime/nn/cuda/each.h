@@ -4,7 +4,7 @@
  *     template <int N> GPU void at(int64_t i) const;   does elements i to i + N, N 1 or GROUP
  *     bool is_aligned(int64_t i) const;                a group may begin at element i
  * Element i of the result depends only on element i of the operands, so operands may be results.
- * Bits do not depend on the begin of arrays. */
+ * Bits do not depend on the start of arrays. */
 #ifndef WEFT_RUNTIME_NN_CUDA_EACH_H
 #define WEFT_RUNTIME_NN_CUDA_EACH_H
 

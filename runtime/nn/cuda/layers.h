@@ -120,7 +120,7 @@ int weft_cuda_attend_backward(const struct weft_cuda_attention *attention, const
                               const float *statistics, const void *d_output, float *dots,
                               void *d_qkv, struct CUstream_st *stream);
 
-/* The same for any dtype and size of heads, by whole score matrices [samples, heads, seq_len,
+/* Attention for any dtype and size of heads, by whole score matrices [samples, heads, seq_len,
  * seq_len]. Forward saves the probabilities for backward; d_scores is scratch. */
 int weft_cuda_attend_plain(const struct weft_cuda_attention *attention, void *probabilities,
                            void *output, struct CUstream_st *stream);

@@ -43,7 +43,7 @@ template <int N> GPU void add_powers(const float (&x)[N], struct powers *p)
     *p = {greatest, (p->sum == 0 ? 0 : p->sum * power_below(p->greatest, greatest)) + sum};
 }
 
-/* Returns the same in all threads. */
+/* Joins the powers of all threads. Every thread gets the result. */
 GPU struct powers join_of_block(struct powers p)
 {
     struct powers *of_warps = shared_memory<struct powers>();

@@ -16,7 +16,7 @@
 static const char file_name[] = "libcublasLt.so." TEXT_OF(CUBLAS_VER_MAJOR);
 
 enum { SMALL_WORKSPACE = 4 << 20, LARGE_WORKSPACE = 32 << 20, LARGE_FROM = 9, VERSIONS = 10000 };
-enum { AUX_STRIDE = 8 }; /* multiple of an epilogue's second stride */
+enum { AUX_STRIDE = 8 }; /* divides an epilogue's second stride */
 
 #define FUNCTIONS(X)                                                                               \
     X(cublasLtCreate)                                                                              \

@@ -13,8 +13,8 @@
 WEFT_MUST_USE enum weft_status weft_cuda_prove(const struct weft_nn_cuda *cuda,
                                                const struct weft_cuda_choice *choice,
                                                struct weft_error *err);
-/* The same with the full sizes, which takes seconds on the host for large ones. *worst is the
- * largest error as a share of the allowed error, or 0 if no element was compared. */
+/* Checks a choice with its full sizes, which takes seconds on the host for large ones. *worst is
+ * the largest error as a share of the allowed error, or 0 if no element was compared. */
 WEFT_MUST_USE enum weft_status weft_cuda_prove_whole(const struct weft_nn_cuda *cuda,
                                                      const struct weft_cuda_choice *choice,
                                                      double *worst, struct weft_error *err);

@@ -205,7 +205,7 @@ static const struct lengths *lengths_of(const struct weft_product *p)
     return p->dtype == WEFT_F32 ? &lengths_f32 : &lengths_bf16;
 }
 
-/* The range of k in which the streamed panel at s is not empty: returns its begin, writes its
+/* The range of k in which the streamed panel at s is not empty: returns its start, writes its
  * end. */
 static int64_t first_of_k(const struct span *at, int64_t s, int64_t *end)
 {

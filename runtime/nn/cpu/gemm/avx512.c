@@ -166,7 +166,7 @@ static bool pays(const void *state, const struct weft_product *p)
 }
 
 /* Threads share rows of c. They share columns if there are more of them, or if column sums are
- * wanted: these then equal those of one thread, in row order. */
+ * wanted. The sums then equal those of one thread, in row order. */
 static void run_product(struct avx512 *avx512, const struct weft_product *product)
 {
     const int32_t threads = avx512->threads;

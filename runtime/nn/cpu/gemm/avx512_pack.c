@@ -74,7 +74,7 @@ void weft_avx512_pack_b(const struct weft_product *p, int64_t n, int64_t columns
     }
 }
 
-/* Packs four columns of 12 into three vectors. Each vector is completed by the begin of the next
+/* Packs four columns of 12 into three vectors. Each vector is completed by the start of the next
  * column. */
 WEFT_ALWAYS_INLINE void pack_four(const float *from, int64_t stride, __mmask16 there, float *to)
 {

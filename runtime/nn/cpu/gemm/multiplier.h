@@ -1,6 +1,6 @@
-/* A multiplier does products: all, or only those that it covers. In a list the first one that
- * covers a product does it. Some multipliers delegate: triangle, finish and emulation change the
- * product and pass the result to later ones. */
+/* A multiplier does all products, or only some. A list asks its multipliers in order, and the first
+ * one that covers a product does it. Some multipliers delegate: triangle, finish and emulation
+ * change the product and pass the result to later ones. */
 #ifndef WEFT_RUNTIME_NN_CPU_GEMM_MULTIPLIER_H
 #define WEFT_RUNTIME_NN_CPU_GEMM_MULTIPLIER_H
 

@@ -122,7 +122,7 @@ static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct 
 }
 
 /* True if kernels do whole heads, in forward and backward alike. With fewer heads than threads some
- * threads would idle, so products share them. */
+ * threads would idle. Then products are used, and all threads share them. */
 static bool whole_heads(const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention)
 {
     const int64_t size = attention->hidden / attention->heads;

@@ -8,14 +8,14 @@ struct point {
     int64_t value, need;
 };
 
-/* `yes` and `before` are within the limit, 0 = none is known; `no` is not. */
+/* `yes` and `before` are within the limit (value 0: none known); `no` is not. */
 struct bracket {
     struct point before, yes, no;
-    bool has_no; /* else nothing is known to be too much, and no.value is one more than the most */
+    bool has_no; /* false: no value is known to be too large, and no.value is `most` + 1 */
     int32_t n_lines;
 };
 
-/* The whole number below the place where the line through two points reaches the limit. */
+/* The integer below the point where the line through two points reaches the limit. */
 static int64_t reach(struct point a, struct point b, int64_t limit, int64_t most)
 {
     double slope = ((double)b.need - (double)a.need) / (double)(b.value - a.value);
@@ -29,7 +29,8 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value > most ? most : value;
 }
 
-/* The first that is too much by the line through the last two: with one before it, it is found. */
+/* Guesses the first value above the limit, by the line through the last two points. With one point,
+ * doubles it. */
 static int64_t guess_beyond(const struct bracket *at, int64_t limit)
 {
     int64_t yes = at->yes.value, most = at->no.value - 1;
@@ -39,7 +40,7 @@ static int64_t guess_beyond(const struct bracket *at, int64_t limit)
     return clamp(guess < most ? guess + 1 : most, yes + 1 + yes / LEAST_GROWTH_PART, farthest);
 }
 
-/* By the line, and now and then by halves, for needs that are no line. */
+/* Guesses by the line, and at times by halving, for needs that are not linear. */
 static int64_t guess_within(struct bracket *at, int64_t limit)
 {
     int64_t yes = at->yes.value, no = at->no.value;

@@ -1,6 +1,5 @@
-/* Checked integer arithmetic, for every size or count that was read from a file. Each returns
- * false and leaves *out untouched when the exact result does not fit (or an operand is negative,
- * for the size functions). */
+/* Checked integer arithmetic, for every size or count from a file. Each function returns false and
+ * leaves *out untouched when an operand is negative or the exact result does not fit. */
 #ifndef WEFT_BASE_CHECKED_H
 #define WEFT_BASE_CHECKED_H
 
@@ -22,7 +21,7 @@ static inline bool weft_checked_mul(int64_t a, int64_t b, int64_t *out)
     return true;
 }
 
-/* The least multiple of `unit` (> 0) that is not below `value` (>= 0). */
+/* The least multiple of `unit` (> 0) that is at least `value` (>= 0). */
 static inline bool weft_checked_round_up(int64_t value, int64_t unit, int64_t *out)
 {
     int64_t padded;

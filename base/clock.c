@@ -31,7 +31,7 @@ void weft_clock_sleep_until_ns(int64_t ns)
 {
     if (ns <= weft_clock_now_ns()) return;
     struct timespec until = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
-    /* The time is absolute, so a sleep that a signal cut short just goes on. */
+    /* The time is absolute, so an interrupted sleep simply continues. */
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
     }
 }

@@ -1,17 +1,17 @@
-/* The only compiler extensions of the planning half: attributes, spelt once; those
- * that users of the library see too are in its header. */
+/* The only compiler extensions of the planning half: attributes. include/weft.h has the attributes
+ * that library users see. */
 #ifndef WEFT_BASE_COMPILER_H
 #define WEFT_BASE_COMPILER_H
 
 #include "include/weft.h"
 
 #if defined(__CUDACC__)
-/* Inline functions are a GPU's too. */
+/* Inline functions also run on a GPU. */
 #define WEFT_MUST_USE
 #define WEFT_ALWAYS_INLINE static __host__ __device__ __forceinline__
 #elif defined(__GNUC__)
 #define WEFT_MUST_USE      __attribute__((warn_unused_result))
-/* In loops that are to become vectors: one call left in them makes them scalar. */
+/* For loops that must become vectors: one remaining call makes them scalar. */
 #define WEFT_ALWAYS_INLINE __attribute__((always_inline)) static inline
 #else
 #define WEFT_MUST_USE

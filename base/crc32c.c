@@ -15,7 +15,7 @@ static const uint32_t nibbles[16] = {
     0x00000000, 0x105EC76F, 0x20BD8EDE, 0x30E349B1, 0x417B1DBC, 0x5125DAD3, 0x61C69362, 0x7198540D,
     0x82F63B78, 0x92A8FC17, 0xA24BB5A6, 0xB21572C9, 0xC38D26C4, 0xD3D3E1AB, 0xE330A81A, 0xF36E6F75};
 
-/* These functions work on the bare remainder: without the inversions before and after. */
+/* These functions work on the plain remainder, without the inversions before and after. */
 static uint32_t by_nibbles(uint32_t state, const unsigned char *at, size_t length)
 {
     for (; length > 0; at++, length--) {
@@ -26,8 +26,8 @@ static uint32_t by_nibbles(uint32_t state, const unsigned char *at, size_t lengt
     return state;
 }
 
-/* table[k][b]: the remainder of byte b with k zero bytes behind it. Made for each long call: it
- * takes microseconds, and nothing is shared between threads. */
+/* table[k][b]: the remainder of byte b followed by k zero bytes. Computed for each long call: it
+ * takes microseconds, and threads share nothing. */
 static void fill_slices(uint32_t table[SLICES][256])
 {
     for (uint32_t b = 0; b < 256; b++) {
@@ -70,7 +70,7 @@ static uint32_t multiply(uint32_t a, uint32_t b)
     return product;
 }
 
-/* The remainder with `zeros` zero bytes behind it: times x^(8 zeros), by squaring. */
+/* The remainder after `zeros` more zero bytes: times x^(8 zeros), by squaring. */
 static uint32_t shift(uint32_t state, int64_t zeros)
 {
     uint32_t power = 0x00800000u; /* x^8 */
@@ -97,8 +97,8 @@ __attribute__((target("sse4.2"))) static uint32_t in_one_row(uint32_t state,
     return narrow;
 }
 
-/* An instruction waits for the one before it and could begin three times as often: three parts of
- * the bytes are gone through side by side, and their remainders put together. */
+/* The instruction has three times the throughput of a dependent chain. So three parts of the bytes
+ * run in parallel, and their remainders are combined. */
 __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t state,
                                                                  const unsigned char *at,
                                                                  size_t length)

@@ -29,7 +29,7 @@ static bool read_failure(const char *text, size_t length, enum weft_failure *out
     return false;
 }
 
-/* "step=3" */
+/* Reads one setting, such as "step=3". */
 static bool read_setting(const char *text, size_t length, struct weft_failpoint *out)
 {
     const struct {

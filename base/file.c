@@ -18,7 +18,7 @@
 
 enum { REASON_BYTES = 128, FIRST_READ_BYTES = 65536, MOST_TEMPORARY_NAMES = 1000 };
 
-/* The system's words for an errno. */
+/* The system's message for an errno. */
 static const char *reason(int error, char out[REASON_BYTES])
 {
     if (strerror_r(error, out, REASON_BYTES) != 0) snprintf(out, REASON_BYTES, "error %d", error);
@@ -48,8 +48,8 @@ static ssize_t read_some(int descriptor, char *bytes, size_t length)
     return count;
 }
 
-/* Reads to the end, whatever the size that fstat may have promised: pipes have none, and files
- * in /proc say 0. */
+/* Reads to the end and ignores the size from fstat: pipes have none, and files in /proc report 0.
+ */
 static enum weft_status read_all(int descriptor, const char *path, int64_t most_bytes, char **bytes,
                                  size_t *length, struct weft_error *err)
 {
@@ -57,7 +57,7 @@ static enum weft_status read_all(int descriptor, const char *path, int64_t most_
     size_t used = 0, capacity = FIRST_READ_BYTES;
     struct stat about;
     if (fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode)) {
-        /* Known too long before a byte is read; and room for one byte more shows the end. */
+        /* A long file fails before any read. One extra byte of room shows the end. */
         if (about.st_size > most_bytes) used = (size_t)most_bytes + 1;
         if (about.st_size <= most_bytes) capacity = (size_t)about.st_size + 2;
     }
@@ -107,7 +107,7 @@ enum weft_status weft_file_read(const char *path, int64_t most_bytes, char **byt
     return status;
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int write_all(int descriptor, const char *bytes, size_t length)
 {
     while (length > 0) {
@@ -133,15 +133,15 @@ static enum weft_status fail_create(const char *path, int error, struct weft_err
     return weft_fail(err, WEFT_E_CREATE, "cannot create %s: %s%s", path, reason(error, why), hint);
 }
 
-/* Bytes of the directory part of `path` with its slash; 0 when there is none. */
+/* Bytes of the directory part of `path`, with its slash; 0: none. */
 static size_t directory_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == NULL ? 0 : (size_t)(slash - path) + 1;
 }
 
-/* Opens a new file beside `path`, whose name is put into `name`. Negative with errno on failure.
- * Not mkstemp, whose files nobody else may read whatever the umask. */
+/* Opens a new file next to `path` and puts its name into `name`. Negative with errno on failure.
+ * mkstemp would make files that nobody else may read, under any umask. */
 static int open_temporary(const char *path, struct weft_text *name)
 {
     for (int i = 0; i < MOST_TEMPORARY_NAMES; i++) {
@@ -159,7 +159,7 @@ static int open_temporary(const char *path, struct weft_text *name)
     return -1;
 }
 
-/* The process of a name that open_temporary gives; 0 for every other. */
+/* The process id in a name from open_temporary; 0 for other names. */
 static pid_t writer_of(const char *name)
 {
     long pid = 0;
@@ -182,7 +182,7 @@ void weft_file_clear(const char *directory)
     if (listing != NULL) closedir(listing);
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int sync_file(int descriptor)
 {
     while (fsync(descriptor) != 0) {
@@ -191,8 +191,8 @@ static int sync_file(int descriptor)
     return 0;
 }
 
-/* Makes the rename last. 0 or an errno; a directory that cannot be opened or synced (some network
- * file systems) is no failure, because the file itself is complete. */
+/* Makes the rename durable. Returns 0 or an errno. A directory that cannot be opened or synced
+ * (some network file systems) is no failure, because the file itself is complete. */
 static int sync_directory(const char *path)
 {
     struct weft_text name;
@@ -211,7 +211,7 @@ static int sync_directory(const char *path)
     return error;
 }
 
-/* `about` describes the file that is replaced, NULL when there is none. */
+/* `about` describes the replaced file; NULL: there is none. */
 static enum weft_status replace(const char *path, const struct stat *about, const char *bytes,
                                 size_t length, struct weft_error *err)
 {
@@ -243,7 +243,7 @@ done:
     return status;
 }
 
-/* Pipes and devices (/dev/null, /dev/stdout) are written to, never renamed over. */
+/* Writes to pipes and devices (/dev/null, /dev/stdout), which are never replaced. */
 static enum weft_status write_special(const char *path, const char *bytes, size_t length,
                                       struct weft_error *err)
 {
@@ -258,7 +258,7 @@ enum weft_status weft_file_write(const char *path, const char *bytes, size_t len
                                  struct weft_error *err)
 {
     if (is_dash(path)) {
-        /* What the program printed before comes first. */
+        /* Earlier output of the program comes first. */
         int error = fflush(stdout) == 0 ? 0 : errno;
         if (error == 0) error = write_all(STDOUT_FILENO, bytes, length);
         return error == 0 ? WEFT_OK : fail_write("standard output", error, err);
@@ -267,7 +267,7 @@ enum weft_status weft_file_write(const char *path, const char *bytes, size_t len
     bool exists = stat(path, &about) == 0;
     if (exists && S_ISDIR(about.st_mode)) return fail_create(path, EISDIR, err);
     if (exists && !S_ISREG(about.st_mode)) return write_special(path, bytes, length, err);
-    /* A symbolic link stays one: what it points to is replaced. */
+    /* A symbolic link stays, and its target is replaced. */
     struct stat link;
     bool is_link = exists && lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
     char *real = is_link ? realpath(path, NULL) : NULL;
@@ -278,13 +278,13 @@ enum weft_status weft_file_write(const char *path, const char *bytes, size_t len
     return status;
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int make_one_directory(const char *path)
 {
     if (mkdir(path, 0777) == 0) return 0;
     int error = errno;
     struct stat about;
-    /* Some systems say EROFS or EACCES even for a directory that is there. */
+    /* Some systems return EROFS or EACCES even for an existing directory. */
     if (stat(path, &about) != 0) return error;
     return S_ISDIR(about.st_mode) ? 0 : ENOTDIR;
 }

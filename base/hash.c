@@ -1,5 +1,5 @@
-/* MurmurHash3_x64_128 of Austin Appleby (public domain), seed 0, with bytes taken in
- * little-endian order whatever the machine. */
+/* MurmurHash3_x64_128 of Austin Appleby (public domain), seed 0. Bytes are little-endian on every
+ * machine. */
 #include "base/hash.h"
 
 #include <inttypes.h>

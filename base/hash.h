@@ -1,5 +1,5 @@
-/* A 128-bit hash that names inputs (config, profile, plan) and detects accidental change. Not
- * against an adversary. Same bytes, same hash, on every machine. */
+/* A 128-bit hash that names inputs (config, profile, plan) and detects accidental change, not
+ * attacks. Equal bytes have equal hashes on every machine. */
 #ifndef WEFT_BASE_HASH_H
 #define WEFT_BASE_HASH_H
 
@@ -20,7 +20,7 @@ uint64_t weft_hash_string(const char *string);
 bool weft_hash_equal(struct weft_hash a, struct weft_hash b);
 /* 32 lower-case hexadecimal digits. Returns `out`. */
 const char *weft_hash_show(struct weft_hash hash, char out[WEFT_HASH_TEXT_BYTES]);
-/* Reads 32 hexadecimal digits; false, *out untouched, for anything else. */
+/* Reads 32 hexadecimal digits; otherwise returns false and leaves *out untouched. */
 bool weft_hash_read(const char *string, struct weft_hash *out);
 
 #endif

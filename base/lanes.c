@@ -10,7 +10,7 @@ const char *weft_lane_kind_name(enum weft_lane_kind kind)
     return names[kind];
 }
 
-/* The rate of compute beside the lanes that are busy. */
+/* The rate of compute, given the busy lanes. */
 static int64_t compute_rate(const struct weft_lanes *lanes)
 {
     int64_t rate = WEFT_RATE_ONE;
@@ -41,7 +41,7 @@ int64_t weft_lanes_next(const struct weft_lanes *lanes)
 void weft_lanes_advance(struct weft_lanes *lanes, int64_t until_ns)
 {
     int64_t passed_ns = until_ns - lanes->now_ns, done[WEFT_MOST_LANES];
-    /* Rates first: they depend on who is busy. */
+    /* Read all rates first: they depend on the busy lanes. */
     for (int32_t lane = 0; lane < lanes->n_lanes; lane++)
         done[lane] = passed_ns * rate_of(lanes, lane);
     for (int32_t lane = 0; lane < lanes->n_lanes; lane++)

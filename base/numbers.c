@@ -13,7 +13,7 @@ const char *weft_dtype_name(enum weft_dtype dtype)
     return names[dtype];
 }
 
-/* Half a unit of the last place above the largest number: a tie, which goes to the even infinity.
+/* Half a unit of the last place above the largest number: a tie, which rounds to the even infinity.
  */
 float weft_dtype_limit(enum weft_dtype dtype)
 {

@@ -1,7 +1,6 @@
-/* The dtypes of tensors, and the 16-bit floating-point numbers as their bits, without branches, so
- * that loops over them become vectors: widening is exact, narrowing rounds to nearest, ties to
- * even. bf16 is the upper half of an fp32; f16 is IEEE 754 binary16 with its denormals. NaNs stay
- * NaNs. */
+/* Dtypes of tensors, and 16-bit floating-point numbers as bits. There are no branches, so loops
+ * over them become vectors. Widening is exact; narrowing rounds to nearest, ties to even. bf16 is
+ * the upper half of an fp32, f16 is IEEE 754 binary16 with denormals. NaNs stay NaNs. */
 #ifndef WEFT_BASE_NUMBERS_H
 #define WEFT_BASE_NUMBERS_H
 
@@ -13,7 +12,7 @@
 
 int64_t weft_dtype_bytes(enum weft_dtype dtype);
 const char *weft_dtype_name(enum weft_dtype dtype); /* "f32", "bf16", "f16" */
-/* The least magnitude of an fp32 that rounds to infinity; infinity for f32. */
+/* The least fp32 magnitude that rounds to infinity; infinity for f32. */
 float weft_dtype_limit(enum weft_dtype dtype);
 
 WEFT_ALWAYS_INLINE uint32_t weft_bits_of(float x)
@@ -43,7 +42,7 @@ WEFT_ALWAYS_INLINE uint16_t weft_bf16_narrow(float x)
     return (uint16_t)(kept >> 16);
 }
 
-/* Exponents are moved by a product: 2^112 makes an fp32 of an f16's field, denormals included. */
+/* A product moves the exponent: 2^112 turns the f16 field into an fp32, also for denormals. */
 WEFT_ALWAYS_INLINE float weft_f16_widen(uint16_t x)
 {
     const uint32_t magnitude = x & 0x7fffu, sign = (uint32_t)(x & 0x8000u) << 16;
@@ -59,7 +58,7 @@ WEFT_ALWAYS_INLINE uint16_t weft_f16_narrow(float x)
     const uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13;
     const uint32_t denormal = weft_bits_of(weft_float_of(magnitude) + 0.5f) - 0x3f000000u;
     uint32_t out = magnitude < 0x38800000u ? denormal : normal;
-    out = magnitude >= 0x477ff000u ? 0x7c00u : out; /* 65520: half way beyond the largest */
+    out = magnitude >= 0x477ff000u ? 0x7c00u : out; /* 65520: halfway above the largest */
     out = magnitude > 0x7f800000u ? 0x7e00u : out;
     return (uint16_t)(out | (bits >> 16 & 0x8000u));
 }

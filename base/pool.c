@@ -11,10 +11,10 @@ enum { ALIGNMENT = 64, LEAST_CHUNK_BYTES = 4096, MOST_CHUNK_BYTES = 1 << 20 };
 
 struct weft_pool_chunk {
     struct weft_pool_chunk *next;
-    char *start;         /* first aligned byte behind this header */
+    char *start;         /* first aligned byte after this header */
     size_t capacity;     /* bytes from start */
     size_t used;         /* a multiple of ALIGNMENT */
-    size_t system_bytes; /* all that calloc was asked for */
+    size_t system_bytes; /* bytes allocated with calloc */
 };
 
 void weft_pool_init(struct weft_pool *pool)
@@ -35,7 +35,7 @@ static struct weft_pool_chunk *make_chunk(size_t capacity)
 {
     const size_t overhead = sizeof(struct weft_pool_chunk) + ALIGNMENT;
     if (capacity > SIZE_MAX - overhead) return NULL;
-    /* calloc, because for large chunks the system's pages are zero already. */
+    /* calloc, because the system's pages for large chunks are zero already. */
     struct weft_pool_chunk *chunk = calloc(1, overhead + capacity);
     if (chunk == NULL) return NULL;
     uintptr_t behind = (uintptr_t)(chunk + 1);
@@ -46,8 +46,8 @@ static struct weft_pool_chunk *make_chunk(size_t capacity)
     return chunk;
 }
 
-/* Puts a chunk of at least `bytes` into the pool. A large one goes behind the newest, which keeps
- * serving the small requests that follow. */
+/* Adds a chunk of at least `bytes` to the pool. A large chunk goes after the newest, which keeps
+ * serving small requests. */
 static struct weft_pool_chunk *grow(struct weft_pool *pool, size_t bytes)
 {
     struct weft_pool_chunk *newest = pool->chunks;
@@ -66,7 +66,7 @@ void *weft_pool_array(struct weft_pool *pool, size_t count, size_t size)
 {
     if (size != 0 && count > (SIZE_MAX - ALIGNMENT) / size) return NULL;
     size_t bytes = (count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    /* Even an array of nothing gets its own address. */
+    /* An empty array also gets its own address. */
     if (bytes == 0) bytes = ALIGNMENT;
     struct weft_pool_chunk *chunk = pool->chunks;
     if (chunk == NULL || chunk->capacity - chunk->used < bytes) chunk = grow(pool, bytes);

@@ -12,7 +12,7 @@
 
 extern char **environ;
 
-/* In the child: nothing but system calls */
+/* Functions of the child: system calls only */
 
 static const char *path_of(const struct weft_process *process)
 {
@@ -42,7 +42,7 @@ _Noreturn static void become(const struct weft_process *process, pid_t parent,
                              const sigset_t *signals, int report_fd)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127); /* it died before prctl */
+    if (getppid() != parent) _exit(127); /* the parent died before prctl */
     if (process->prepare != NULL) process->prepare(process->context);
     connect_streams(process);
     drop_handlers();
@@ -54,9 +54,9 @@ _Noreturn static void become(const struct weft_process *process, pid_t parent,
     _exit(written == (ssize_t)sizeof reason ? 127 : 126);
 }
 
-/* In the parent again */
+/* Functions of the parent */
 
-/* The pipe closes by itself when exec succeeds. */
+/* Reads the child's errno. A successful exec closes the pipe. */
 static int read_report(int fd)
 {
     int reason = 0;

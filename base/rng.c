@@ -24,7 +24,7 @@ void weft_rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t 
     out[3] = c3;
 }
 
-/* One draw: 128 bits as two halves. */
+/* Makes one draw: 128 bits as two halves. */
 static void draw(uint64_t seed, uint64_t stream, uint64_t counter, uint64_t halves[2])
 {
     const uint32_t words[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), (uint32_t)stream,

@@ -59,7 +59,7 @@ const char *weft_shown_into(const char *bytes, size_t length, enum weft_shown_ke
 {
     static const char ellipsis[] = "...";
     const char *at = bytes;
-    size_t used = 0, cut = 0; /* cut: the last place with room for an ellipsis */
+    size_t used = 0, cut = 0; /* cut: the last place with room for "..." */
     char piece[WEFT_SHOWN_PIECE_BYTES];
     for (size_t taken; length > 0; at += taken, length -= taken) {
         size_t shown = weft_shown_next(at, length, kept, &taken, piece);

@@ -1,5 +1,5 @@
-/* The limit of the stack (ulimit -s), which threads get too. Below a least one the system ends a
- * process by a signal, somewhere; so it is asked for at the start. */
+/* The limit of the stack (ulimit -s), which applies to threads too. Below a minimum the system
+ * would end a process by a signal, so the start checks it. */
 #ifndef WEFT_BASE_STACK_H
 #define WEFT_BASE_STACK_H
 

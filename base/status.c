@@ -40,7 +40,7 @@ enum weft_status weft_status_of_exit_code(int code)
     return WEFT_E_INTERNAL;
 }
 
-/* A message quotes what strangers wrote. */
+/* Escapes a message, since it may quote untrusted text. */
 static void show(char text[WEFT_ERROR_TEXT_BYTES])
 {
     size_t length = strlen(text);
@@ -99,7 +99,8 @@ enum weft_status weft_fail_memory(struct weft_error *err, const char *what)
 {
     static const int64_t some_bytes = INT64_C(64) << 20, any_bytes = INT64_MAX;
     char limit[WEFT_REFUSAL_BYTES];
-    /* The limit that is nearly reached, or any: how much was asked for is not known here. */
+    /* Names the limit that is nearly reached, or any limit: the size of the request is not known
+     * here. */
     if (weft_map_refuses(some_bytes, 0, limit, sizeof limit) ||
         weft_map_refuses(any_bytes, 0, limit, sizeof limit))
         return weft_fail(err, WEFT_E_SYSTEM, "out of memory for %s: %s", what, limit);

@@ -1,26 +1,26 @@
-/* A status is the one way a Weft function says that it failed; an error is a status with the one
- * message a person reads: what, where, and what would work. The error is filled once, where the
- * fact is known, and printed once, in cli/: weft_fail leaves *err as it is when it already holds an
- * error, because the first fact wins. Both are defined where users of the library see them. */
+/* A status is the only way for a Weft function to fail. An error is a status with one message for
+ * people: the fact, its place, and a cure. It is filled once, at the place of the fact, and printed
+ * once, in cli/. weft_fail keeps an error that *err already has, because the first fact wins.
+ * include/weft.h defines both. */
 #ifndef WEFT_BASE_STATUS_H
 #define WEFT_BASE_STATUS_H
 
 #include "base/compiler.h"
 #include "include/weft.h"
 
-/* The status whose exit code is `code`, WEFT_E_INTERNAL when there is none. */
+/* The status with this exit code; WEFT_E_INTERNAL if there is none. */
 enum weft_status weft_status_of_exit_code(int code);
 
-/* weft_fail with "rank N: " before the text, for what one rank met and all ranks return: whichever
- * ends first, the same error is told. */
+/* weft_fail with "rank N: " before the text. All ranks return the error of one rank, so the message
+ * is the same whichever rank ends first. */
 enum weft_status weft_fail_of_rank(struct weft_error *err, enum weft_status status, int rank,
                                    const char *text);
 
-/* weft_fail with the status and the rank of *why, whose text the new one quotes. */
+/* weft_fail with the status and the rank of *why; the new text quotes its text. */
 enum weft_status weft_fail_again(struct weft_error *err, const struct weft_error *why,
                                  const char *format, ...) WEFT_PRINTF(3, 4);
 
-/* weft_fail(WEFT_E_SYSTEM) for an allocation of `what` that failed. */
+/* weft_fail(WEFT_E_SYSTEM) for a failed allocation of `what`. */
 enum weft_status weft_fail_memory(struct weft_error *err, const char *what);
 
 /* Returns from the calling function when the expression fails. */

@@ -65,7 +65,7 @@ void weft_text_add_escape(struct weft_text *text, const char *sequence)
     append(text, sequence, strlen(sequence));
 }
 
-/* Writes what was formatted, from `start` on, again as it may be shown. */
+/* Escapes the formatted text from `start` on. */
 static void show_from(struct weft_text *text, size_t start)
 {
     size_t length = text->length - start;

@@ -1,5 +1,5 @@
-/* A text is a growable, NUL-terminated string under construction. Failure to grow is remembered,
- * not reported at each append: ask once, at the end, with weft_text_ok. */
+/* A text is a growable, NUL-terminated string. It remembers a failure to grow; check once at the
+ * end with weft_text_ok. */
 #ifndef WEFT_BASE_TEXT_H
 #define WEFT_BASE_TEXT_H
 
@@ -15,10 +15,10 @@ struct weft_text {
     size_t length; /* without the NUL */
     size_t capacity;
     bool failed;
-    /* Above 0 of a report, whose lines are to be no wider: tables fit themselves to it, and what is
-     * appended is kept as it may be shown (base/shown.h). */
+    /* Above 0 for a report: the width that tables fit, and appended text is escaped (base/shown.h).
+     */
     int32_t columns;
-    bool color; /* and tables are painted */
+    bool color; /* tables use colours */
 };
 
 void weft_text_init(struct weft_text *text);
@@ -31,13 +31,13 @@ void weft_text_addf(struct weft_text *text, const char *format, ...) WEFT_PRINTF
 void weft_text_add_shown(struct weft_text *text, const char *bytes, size_t length,
                          enum weft_shown_kept kept);
 
-/* A terminal's sequence of the program's own, as it is in a report too. */
+/* Appends a terminal sequence of the program itself, unescaped. */
 void weft_text_add_escape(struct weft_text *text, const char *sequence);
 
-/* The characters so far, "" when there are none. Owned by the text. */
+/* The characters so far, "" for an empty text. Owned by the text. */
 const char *weft_text_chars(const struct weft_text *text);
 
-/* False when any append since init ran out of memory. */
+/* False if any append since init ran out of memory. */
 bool weft_text_ok(const struct weft_text *text);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { MOST_DIGITS = 18 };
 
-/* A unit is a whole multiple of the smallest one of its measure. */
+/* A unit is an integer multiple of the smallest unit of its measure. */
 struct unit {
     const char *name;
     int64_t multiple;
@@ -31,7 +31,7 @@ static const struct unit byte_units[] = {
     {"B", 1},    {"kB", K},   {"MB", M},   {"GB", G},   {"TB", T},       {"PB", P},
     {"KiB", KI}, {"MiB", MI}, {"GiB", GI}, {"TiB", TI}, {"PiB", TI *KI}, {NULL, 0},
 };
-/* In bits a second. */
+/* Multiples are in bits a second. */
 static const struct unit rate_units[] = {
     {"bit/s", 1},      {"kbit/s", K},     {"Mbit/s", M},     {"Gbit/s", G},     {"Tbit/s", T},
     {"B/s", 8},        {"kB/s", 8 * K},   {"MB/s", 8 * M},   {"GB/s", 8 * G},   {"TB/s", 8 * T},
@@ -44,7 +44,7 @@ static const struct unit count_units[] = {
     {"", 1}, {"k", K}, {"M", M}, {"G", G}, {"T", T}, {"P", P}, {NULL, 0},
 };
 
-/* A decimal number digits / 10^decimals, and what is written behind it. */
+/* A decimal number digits / 10^decimals, and the text after it. */
 struct quantity {
     int64_t digits;
     int decimals;
@@ -52,7 +52,7 @@ struct quantity {
     const char *suffix;
 };
 
-/* False, with the reason in *why, when `string` does not begin with a number. */
+/* False, with the reason in *why, if `string` does not start with a number. */
 static bool read_number(const char *string, struct quantity *out, const char **why)
 {
     struct quantity quantity = {0};
@@ -85,7 +85,7 @@ static bool read_number(const char *string, struct quantity *out, const char **w
         return false;
     }
     quantity.number_length = (int)(at - string);
-    /* "1.50 GiB" is how we write it, so it is read too. */
+    /* "1.50 GiB" is Weft's own output, so it is read too. */
     quantity.suffix = *at == ' ' && at[1] != '\0' ? at + 1 : at;
     *out = quantity;
     return true;
@@ -99,11 +99,11 @@ static const struct unit *find_unit(const struct unit *units, const char *name)
     return NULL;
 }
 
-/* digits / 10^decimals * multiple, rounded to nearest. False when it exceeds an int64. */
+/* digits / 10^decimals * multiple, rounded to nearest. False if it exceeds an int64. */
 static bool to_integer(const struct quantity *quantity, int64_t multiple, int64_t *out)
 {
-    /* Fraction digits from the last to the first: each step's remainder is less than a unit of
-     * the next, so the last remainder alone decides the rounding. 10 * 2^50 fits amply. */
+    /* Takes fraction digits from the last to the first. Each remainder is less than a unit of the
+     * next step, so only the last remainder decides the rounding. 10 * 2^50 fits. */
     int64_t whole = quantity->digits, part = 0, remainder = 0, sum;
     for (int i = 0; i < quantity->decimals; i++) {
         int64_t scaled = whole % 10 * multiple + part;
@@ -116,7 +116,7 @@ static bool to_integer(const struct quantity *quantity, int64_t multiple, int64_
     return weft_checked_add(sum, part, out);
 }
 
-/* The same as a double, with one rounding as long as the numerator is below 2^53. */
+/* The same as a double, with one rounding if the numerator is below 2^53. */
 static double to_double(const struct quantity *quantity, int64_t multiple)
 {
     int decimals = quantity->decimals;
@@ -133,7 +133,7 @@ static int lower(int c)
     return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
-/* Names the units, as in "kB, MB or GB". */
+/* Lists the units, as in "kB, MB or GB". */
 static void list_units(struct weft_text *text, const struct unit *units)
 {
     for (; units->name != NULL; units++) {
@@ -162,7 +162,7 @@ static enum weft_status fail_large(const char *string, struct weft_error *err)
     return weft_fail(err, WEFT_E_DATA, "\"%s\" is too large: at most 2^63 - 1 can be held", string);
 }
 
-/* The letter of a prefix as SI and as IEC write it. */
+/* The letter of a prefix in SI and in IEC notation. */
 static bool prefix_of(const char *suffix, char *decimal, char *binary)
 {
     static const char known[] = "kmgtp";
@@ -173,7 +173,7 @@ static bool prefix_of(const char *suffix, char *decimal, char *binary)
     return true;
 }
 
-/* Both readings of a number whose unit does not say whether it counts by 1000 or by 1024. */
+/* Shows both readings of a number with an ambiguous unit, 1000 or 1024. */
 static enum weft_status fail_bytes(const char *string, const struct quantity *quantity,
                                    struct weft_error *err)
 {
@@ -202,7 +202,7 @@ static enum weft_status fail_bytes(const char *string, const struct quantity *qu
     return status;
 }
 
-/* For the measures where there is nothing to guess. */
+/* Fails for measures without an ambiguity. */
 static enum weft_status fail_unit(const char *string, const struct quantity *quantity,
                                   const char *measure, const struct unit *units,
                                   struct weft_error *err)
@@ -278,7 +278,7 @@ enum weft_status weft_units_count(const char *string, double *count, struct weft
     return WEFT_OK;
 }
 
-/* Three significant digits and a unit. */
+/* Formats three significant digits and a unit. */
 static const char *show(double value, const char *unit, char out[WEFT_UNITS_TEXT_BYTES])
 {
     double size = fabs(value);
@@ -287,7 +287,7 @@ static const char *show(double value, const char *unit, char out[WEFT_UNITS_TEXT
     return out;
 }
 
-/* Divides by `base` while the value, as shown, would reach it. Returns how often. */
+/* Divides by `base` while the value, as shown, would reach it. Returns the number of divisions. */
 static int scale_down(double *value, double base, int most)
 {
     int steps = 0;
@@ -354,7 +354,7 @@ const char *weft_units_show_rate(double bytes_per_s, char out[WEFT_UNITS_TEXT_BY
     static const char *const names[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"};
     double value = bytes_per_s;
     int steps = scale_down(&value, 1000, 5);
-    /* Nothing sensible is that fast, but the text must still fit. */
+    /* An absurd rate must still fit into the text. */
     if (!(fabs(value) < 1e9)) {
         snprintf(out, WEFT_UNITS_TEXT_BYTES, "%.3g %s", value, names[steps]);
         return out;

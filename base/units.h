@@ -1,6 +1,6 @@
-/* Units of measure as people write them in configs, and back. Bytes "24GiB" (1024) or "24GB"
- * (1000); rates "25Gbit/s", "6GB/s"; times "8us"; counts "312T". A bare number or "24G" is an
- * error that shows both readings. */
+/* Units of measure in configs, and back. Bytes "24GiB" (1024) or "24GB" (1000); rates "25Gbit/s",
+ * "6GB/s"; times "8us"; counts "312T". A bare number or "24G" is an error that shows both readings.
+ */
 #ifndef WEFT_BASE_UNITS_H
 #define WEFT_BASE_UNITS_H
 
@@ -9,8 +9,8 @@
 
 #include "base/status.h"
 
-/* Each parses the whole string; WEFT_E_DATA with what is wrong and what would be right, *out
- * untouched. Results are exact where the text is, else rounded to nearest. */
+/* Parse the whole string. WEFT_E_DATA gives the fault and valid forms, and leaves *out untouched.
+ * Results are exact if the text is, otherwise rounded to nearest. */
 WEFT_MUST_USE enum weft_status weft_units_bytes(const char *string, int64_t *bytes,
                                                 struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_units_bytes_per_s(const char *string, double *bytes_per_s,
@@ -24,10 +24,10 @@ WEFT_MUST_USE enum weft_status weft_units_count(const char *string, double *coun
 
 enum { WEFT_UNITS_TEXT_BYTES = 32 };
 
-/* As configs and flags take it, exactly: "24GiB", "1500MiB", "1000001B". Returns `out`. */
+/* Writes bytes exactly, for configs and flags: "24GiB", "1500MiB", "1000001B". Returns `out`. */
 const char *weft_units_write_bytes(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES]);
-/* The same for people to paste, in steps of 1000 where that is shorter: "16GB", which the one above
- * writes as "15625000KiB". That one stays as it is: hashes of configs are made of it. */
+/* The same for people to paste, in steps of 1000 if that is shorter: "16GB" instead of
+ * "15625000KiB". Hashes of configs need the form above. */
 const char *weft_units_write_bytes_shortly(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES]);
 
 /* For people: "1.50 GiB", "12.3 ms", "1.25 GB/s". Returns `out`. */
@@ -35,7 +35,7 @@ const char *weft_units_show_bytes(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES]
 const char *weft_units_show_ns(int64_t ns, char out[WEFT_UNITS_TEXT_BYTES]);
 const char *weft_units_show_rate(double bytes_per_s, char out[WEFT_UNITS_TEXT_BYTES]);
 
-/* The number as printf is to show it: a NaN has no sign for people ("nan", never "-nan"). */
+/* Removes the sign of a NaN, so that printf shows "nan" and never "-nan". */
 double weft_units_unsigned_nan(double number);
 
 #endif

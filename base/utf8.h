@@ -1,4 +1,4 @@
-/* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* UTF-8 as in RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 #ifndef WEFT_BASE_UTF8_H
 #define WEFT_BASE_UTF8_H
 
@@ -11,8 +11,8 @@ static inline bool weft_utf8_continues(unsigned char byte)
     return (byte & 0xC0) == 0x80;
 }
 
-/* Bytes (1 to 4) of the valid sequence that starts at `at`, of which `left` (> 0) bytes can be
- * read; 0 when there is none. */
+/* Bytes (1 to 4) of the valid sequence at `at`, with `left` (> 0) readable bytes; 0 if there is
+ * none. */
 static inline size_t weft_utf8_sequence(const unsigned char *at, size_t left)
 {
     unsigned char lead = at[0];
@@ -27,7 +27,7 @@ static inline size_t weft_utf8_sequence(const unsigned char *at, size_t left)
     return length;
 }
 
-/* What the valid sequence of `length` bytes says. */
+/* The code point of the valid sequence of `length` bytes. */
 static inline uint32_t weft_utf8_code(const unsigned char *at, size_t length)
 {
     static const unsigned char masks[] = {0, 0x7F, 0x1F, 0x0F, 0x07};

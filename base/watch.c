@@ -76,7 +76,7 @@ void weft_watch_end(struct weft_watch *watch)
     watch->look(watch);
 }
 
-/* The share of the whole work that is done once `more` than now is counted. */
+/* The share of the whole work that is done after `more` further counts. */
 static double share_after(const struct weft_watch *watch, int64_t more)
 {
     double share = watch->share;

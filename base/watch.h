@@ -1,52 +1,51 @@
-/* A watch is how far a piece of work has come. The worker says so as often as it likes; each time
- * the watcher is called, and decides what it shows and how often. One thread tells at a time. All
- * functions accept NULL: nobody watches. */
+/* A watch shows the progress of work. The worker reports as often as it likes; each report calls
+ * the watcher, which decides when to print. One thread reports at a time. All functions accept
+ * NULL. */
 #ifndef WEFT_BASE_WATCH_H
 #define WEFT_BASE_WATCH_H
 
 #include <stdint.h>
 
 struct weft_watch {
-    /* The watcher's: */
+    /* Set by the watcher: */
     void (*look)(struct weft_watch *watch);
     int64_t (*now_ns)(void);
-    /* The worker's; see below: */
-    const char *what;       /* "plan"; NULL while nothing is done */
+    /* Set by the worker; see below: */
+    const char *what;       /* "plan"; NULL while idle */
     int64_t begun_ns;       /* on now_ns */
-    int64_t counted_ns;     /* when one more was done, or a part began */
-    const char *noun;       /* "step": what is counted; NULL: nothing is */
-    int64_t from, done, of; /* `from` stood at the beginning; of = 0: nobody knows how many */
+    int64_t counted_ns;     /* time of the last count, or of a part's begin */
+    const char *noun;       /* "step": the counted unit; NULL: none */
+    int64_t from, done, of; /* `from`: the count at the beginning; of = 0: total not known */
     const char *part_noun;
-    int64_t part, parts; /* the work is one of several of a larger one; parts = 0: it is not */
-    int64_t best_ns, bound_ns; /* step times of a plan in the making; 0 = none yet */
-    double share;              /* of the budget; below 0 without one */
+    int64_t part, parts;       /* a part of larger work; parts = 0: no parts */
+    int64_t best_ns, bound_ns; /* step times of the plan in the making; 0: none yet */
+    double share;              /* spent share of the budget; below 0: no budget */
 };
 
-/* A piece of work begins; the text is static. What is part of a larger one (weft_watch_part) keeps
- * the name and the beginning of that one. */
+/* Begins work; the text is static. A part of larger work (weft_watch_part) keeps that work's name
+ * and begin. */
 void weft_watch_begin(struct weft_watch *watch, const char *what);
-/* So many of so many are done; how many were done before it began is what the first call says. */
+/* Reports `done` of `of`. The first call gives the count before the work began. */
 void weft_watch_count(struct weft_watch *watch, const char *noun, int64_t done, int64_t of);
-/* What follows is `part` of `parts`, from 0 on, of a work that began at begun_ns; parts = 0: the
- * larger work is over. */
+/* Begins `part` of `parts`, from 0, of work that began at begun_ns; parts = 0: the larger work
+ * ends. */
 void weft_watch_part(struct weft_watch *watch, const char *what, const char *noun, int64_t part,
                      int64_t parts, int64_t begun_ns);
-/* How good the plan is that would be had now, 0 = not known; and the part of the budget that is
- * used up. */
+/* Reports the best plan so far, 0 = not known, and the spent share of the budget. */
 void weft_watch_plan(struct weft_watch *watch, int64_t best_ns, int64_t bound_ns, double share);
-/* Takes over what is counted in `other`, which a process that does the work for this one tells;
- * `other` and its noun outlive the work. */
+/* Copies the counts of `other`, which another process reports; `other` and its noun outlive the
+ * work. */
 void weft_watch_follow(struct weft_watch *watch, const struct weft_watch *other);
-/* Nothing is new but the time. */
+/* Reports only that time passed. */
 void weft_watch_look(struct weft_watch *watch);
-/* The piece of work is done, or has failed. */
+/* Ends the work, done or failed. */
 void weft_watch_end(struct weft_watch *watch);
 
-/* Time that is left by what has been counted so far, parts included; -1 while nothing tells, and
- * once the last one is late. It counts down until the next one is due; after that it grows while
- * nothing is counted. */
+/* Estimates the time left from the counts so far, parts included; -1 if it is not known, or the
+ * last count is late. It decreases until the next count is due, then grows while nothing is
+ * counted. */
 int64_t weft_watch_left_ns(const struct weft_watch *watch);
-/* From 0 to 1, of all parts or of the budget; -1 when nobody knows. */
+/* The share done, 0 to 1, of all parts or of the budget; -1 if it is not known. */
 double weft_watch_share(const struct weft_watch *watch);
 
 #endif

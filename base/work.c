@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* Between two looks at the clock. */
+/* Units between two readings of the clock. */
 enum { LOOK_UNITS = 1000000 };
 
 struct weft_work weft_work_begin(int64_t (*now_ns)(void), int64_t time_ns)

@@ -6,7 +6,7 @@
 
 enum { ESCAPE = 27 };
 
-/* Bytes of an escape sequence at `at`; 0 when there is none. */
+/* Bytes of an escape sequence at `at`; 0 if there is none. */
 static size_t escape_length(const char *at, size_t left)
 {
     size_t length = 2;
@@ -36,7 +36,7 @@ static size_t word_end(const char *bytes, size_t length, size_t at)
     return at;
 }
 
-/* True of a word that ends at `end` and is a number: its unit stays on its line. */
+/* True if the word before `end` is a number, which stays on the line of its unit. */
 static bool ends_in_number(const char *bytes, size_t end)
 {
     size_t at = end;
@@ -64,8 +64,8 @@ static size_t count_spaces(const char *bytes, size_t length, size_t at)
     return n;
 }
 
-/* The column in which a line goes on: that of what follows its label, which two spaces end, unless
- * that is far to the right; a little further in where a line has none, as lines of labels may. */
+/* The column for continuation lines: the text after the label, which ends in two spaces, unless it
+ * is far to the right. A line without a label is indented a little further. */
 static size_t find_indent(const char *line, size_t length, size_t columns)
 {
     enum { FAR_IN = 8 };
@@ -81,8 +81,8 @@ static size_t find_indent(const char *line, size_t length, size_t columns)
     return column <= columns / 2 ? column : 0;
 }
 
-/* Breaks a line; what goes on stands in column `indent`. One that begins where a narrow terminal
- * has hardly any room begins further left. */
+/* Breaks a line; continuation lines start in column `indent`. A line with hardly any room on a
+ * narrow terminal starts further left. */
 static void break_line(const char *line, size_t length, size_t columns, size_t indent,
                        struct weft_text *out)
 {
@@ -122,7 +122,7 @@ void weft_wrap(const char *text, size_t columns, struct weft_text *out)
     }
 }
 
-/* True where the line at `text` goes on in the next one. */
+/* True if the line at `text` continues in the next one. */
 static bool goes_on(const char *text, size_t length)
 {
     return length > 0 && text[0] != ' ' && text[length] == '\n' && text[length + 1] != '\n' &&

@@ -11,7 +11,7 @@ struct comparison {
     int32_t n;
 };
 
-/* Strings without their quotes: "24GiB" is a number to who reads it. */
+/* Strings lose their quotes: "24GiB" is a number for people. */
 static void show_value(const struct weft_json_value *value, struct weft_text *out)
 {
     const char *string;

@@ -3,7 +3,7 @@
 
 #include "base/json/json_scan.h"
 
-/* The first line that says something: neither blank nor a comment. Returns its length. */
+/* Finds the first line that is neither blank nor a comment. Returns its length. */
 static size_t first_line(const unsigned char *bytes, size_t length, const unsigned char **line)
 {
     const unsigned char *at = bytes, *end = bytes + length;
@@ -19,7 +19,7 @@ static size_t first_line(const unsigned char *bytes, size_t length, const unsign
     return 0;
 }
 
-/* "---", "- item", or "key: value" without quotes. */
+/* True for "---", "- item", or "key: value" without quotes. */
 static bool is_yaml(const unsigned char *bytes, size_t length)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";

@@ -18,7 +18,7 @@ static const struct kind {
     [WEFT_JSON_ARRAY] = {"array", "an array"},   [WEFT_JSON_OBJECT] = {"object", "an object"},
 };
 
-/* Takes `text`, which has a NUL behind its `length` bytes, whatever comes of it. */
+/* Takes ownership of `text`, which has a NUL after its `length` bytes, also on failure. */
 static enum weft_status parse_text(char *text, size_t length, const char *source,
                                    struct weft_json **out, struct weft_error *err)
 {
@@ -134,7 +134,7 @@ bool weft_json_integer(const struct weft_json_value *value, int64_t *out)
     if (floor(number) != number || fabs(number) > 0x1p53) return false;
     int64_t integer = (int64_t)number;
     if (fabs(number) >= 0x1p53) {
-        /* 2^53 + 1 reads as the same double: digits tell them apart. */
+        /* 2^53 + 1 reads as the same double, so compare the digits. */
         size_t length = weft_json_number_text(value, &text);
         if (strspn(text, "-0123456789") < length) return false;
         integer = strtoll(text, NULL, 10);

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 
-/* One member's name in an object that is still open. Names are told apart by their hash. */
+/* A member's name in an open object. Names are compared by hash. */
 struct name {
     struct weft_hash hash;
     size_t at; /* offset of its opening quote */
@@ -62,13 +62,13 @@ static bool at_end(const struct scan *scan)
     return scan->at >= scan->length;
 }
 
-/* The byte here; a NUL (never valid outside a check) at the end. */
+/* The current byte; 0 at the end. A NUL is never valid in the text. */
 static unsigned char here(const struct scan *scan)
 {
     return at_end(scan) ? 0 : scan->bytes[scan->at];
 }
 
-/* "found X; Y is wanted" at the byte here. */
+/* Fails with "found X where Y is wanted" at the current byte. */
 static enum weft_status fail_found(const struct scan *scan, const char *wanted)
 {
     struct weft_text text;
@@ -108,7 +108,7 @@ static void skip_digits(struct scan *scan)
         scan->at++;
 }
 
-/* All of its digits are. */
+/* True if all digits of the number are 0. */
 static bool is_zero(const unsigned char *number)
 {
     for (; *number == '-' || *number == '.' || is_digit(*number); number++)
@@ -169,7 +169,7 @@ static enum weft_status scan_number(struct scan *scan)
     if (length > WEFT_JSON_MOST_NUMBER_BYTES) {
         return fail_at(scan, start, "a number is longer than 63 characters, the most that is read");
     }
-    /* Without an exponent 63 characters can neither overflow nor vanish. */
+    /* Without an exponent, 63 characters neither overflow nor underflow. */
     if (!has_exponent) return WEFT_OK;
     double value = weft_json_number_value((const char *)scan->bytes + start);
     if (fabs(value) <= 1.7976931348623157e308 && (value != 0 || is_zero(scan->bytes + start)))
@@ -178,7 +178,7 @@ static enum weft_status scan_number(struct scan *scan)
                    "a number is out of range: its size must be within 4.9e-324 to 1.8e308");
 }
 
-/* Reads the four digits of \uXXXX; `at` is where they start. Negative when they are not there. */
+/* Reads the four digits of \uXXXX from `at`. Negative if they are missing. */
 static int hex_quad(const struct scan *scan, size_t at)
 {
     int value = 0;
@@ -206,7 +206,7 @@ static void append_code_point(struct weft_text *text, int code)
     weft_text_append(text, bytes, count);
 }
 
-/* At the 'u' of \uXXXX, or of the first of a surrogate pair. */
+/* Starts at the 'u' of \uXXXX, or of the first half of a surrogate pair. */
 static enum weft_status scan_unicode_escape(struct scan *scan, struct weft_text *decoded)
 {
     size_t start = scan->at - 1;
@@ -231,7 +231,7 @@ static enum weft_status scan_unicode_escape(struct scan *scan, struct weft_text 
     return WEFT_OK;
 }
 
-/* At the backslash. */
+/* Starts at the backslash. */
 static enum weft_status scan_escape(struct scan *scan, struct weft_text *decoded)
 {
     static const char letters[] = "\"\\/bfnrt";
@@ -245,7 +245,7 @@ static enum weft_status scan_escape(struct scan *scan, struct weft_text *decoded
     return WEFT_OK;
 }
 
-/* At the opening quote. `decoded` is NULL or receives the meaning. */
+/* Starts at the opening quote. `decoded` receives the characters, unless NULL. */
 static enum weft_status scan_string(struct scan *scan, struct weft_text *decoded)
 {
     size_t start = scan->at++;
@@ -300,7 +300,7 @@ static int compare_names(const void *left, const void *right)
     return (a->at > b->at) - (a->at < b->at);
 }
 
-/* The names of the object that ends here, which start at index `first`, are all different. */
+/* Checks that the names of the object that ends here, from index `first`, all differ. */
 static enum weft_status check_names(struct scan *scan, size_t first)
 {
     size_t count = scan->name_count - first;
@@ -317,7 +317,7 @@ static enum weft_status check_names(struct scan *scan, size_t first)
     if (twin == NULL) return WEFT_OK;
     while (twin > names && weft_hash_equal(twin[-1].hash, twin->hash))
         twin--;
-    /* The first of its kind is sorted before the second. */
+    /* Equal names are sorted by place. */
     struct place before = place_of(scan, twin[0].at);
     struct place again = place_of(scan, twin[1].at);
     scan->at = twin[1].at;
@@ -346,7 +346,7 @@ static enum weft_status scan_member(struct scan *scan)
     return scan_value(scan);
 }
 
-/* At the opening bracket; `close` is the other one. */
+/* Starts at the opening bracket; `close` is the closing one. */
 static enum weft_status scan_container(struct scan *scan, unsigned char close)
 {
     const bool object = close == '}';

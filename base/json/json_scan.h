@@ -1,5 +1,5 @@
-/* The strict reading of JSON, before any tree is built: everything that RFC 8259 forbids, and what
- * json.h refuses beyond it, is found here with its place. Internal to base/. */
+/* The strict reading of JSON, before a tree is built. It finds everything that RFC 8259 forbids,
+ * and the further limits of json.h, with the place. Internal to base/. */
 #ifndef WEFT_BASE_JSON_JSON_SCAN_H
 #define WEFT_BASE_JSON_JSON_SCAN_H
 
@@ -14,17 +14,17 @@ enum {
     WEFT_JSON_MOST_BYTES = 1 << 30
 };
 
-/* WEFT_OK when `bytes`, which have a NUL behind them, are one valid document of *nodes values and
- * names; WEFT_E_DATA with source:line:column (both from 1, columns in characters) for the first
+/* WEFT_OK when `bytes`, followed by a NUL, are one valid document; *nodes counts its values and
+ * names. Otherwise WEFT_E_DATA with source:line:column (from 1, columns in characters) of the first
  * fault. */
 WEFT_MUST_USE enum weft_status weft_json_scan(const char *bytes, size_t length, const char *source,
                                               size_t *nodes, struct weft_error *err);
 
-/* The value of the well-formed number that `text` begins with, in any locale: strtod never sees a
- * decimal point, which moves into the exponent. */
+/* The value of the well-formed number at the start of `text`, in any locale. The decimal point
+ * moves into the exponent, so strtod never sees it. */
 double weft_json_number_value(const char *text);
 
-/* "" or what a person who wrote such a text at `at` should know: that JSON has no comments, say. */
+/* Returns a hint on a common mistake at `at`, such as comments, or "". */
 const char *weft_json_hint(const unsigned char *bytes, size_t length, size_t at);
 
 #endif

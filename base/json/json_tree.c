@@ -11,10 +11,10 @@ struct builder {
     struct weft_json *json;
     char *at;
     uint32_t nodes;
-    size_t widened; /* bytes that continue characters which the string has as escapes */
+    size_t widened; /* continuation bytes of characters that are written as escapes */
 };
 
-/* Four hexadecimal digits, which the scan has seen. */
+/* Reads four hexadecimal digits, which the scan has checked. */
 static uint32_t read_hex(const char *digits)
 {
     uint32_t value = 0;
@@ -35,7 +35,7 @@ static char *put_code_point(char *to, uint32_t code)
     return to + count;
 }
 
-/* Behind the backslash; returns where the text goes on. */
+/* Starts after the backslash; returns the rest of the text. */
 static const char *decode_escape(struct builder *b, const char *from, char **to)
 {
     static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";
@@ -56,9 +56,9 @@ static const char *decode_escape(struct builder *b, const char *from, char **to)
     return from + 1;
 }
 
-/* At the opening quote. Decoded in place: what it means is never longer than how it is written.
- * Behind its NUL the rest is filled up to the closing quote so that columns can still be counted:
- * a byte that WIDENED says stands for two characters. */
+/* Starts at the opening quote. Decodes in place, because decoded text is never longer. After its
+ * NUL the space up to the closing quote is filled, so that columns can still be counted: a byte
+ * WIDENED stands for two characters. */
 static uint32_t take_string(struct builder *b)
 {
     char *start = ++b->at, *to = start;
@@ -93,7 +93,7 @@ static struct weft_json_value *add_node(struct builder *b, enum weft_json_kind k
 
 static uint32_t take_value(struct builder *b);
 
-/* At the opening bracket. Its depth is bounded by the scan's. */
+/* Starts at the opening bracket. The scan bounds the depth. */
 static void take_children(struct builder *b, struct weft_json_value *parent)
 {
     bool object = parent->kind == WEFT_JSON_OBJECT;
@@ -166,7 +166,7 @@ const struct weft_json *weft_json_document_of(const struct weft_json_value *valu
     return (const struct weft_json *)(first - offsetof(struct weft_json, values));
 }
 
-/* Behind the string's opening quote; returns what is behind its closing one. */
+/* Starts after the opening quote of a string; returns the place after its closing one. */
 static size_t pass_string(const char *text, size_t at, size_t *column)
 {
     for (; text[at] != '\0'; at++)
@@ -189,7 +189,7 @@ static void find_place(const struct weft_json *json, size_t until, size_t *line,
     }
 }
 
-/* The child that `*path` goes on to, which moves behind it; NULL when there is none. */
+/* The child that `*path` names, moving `*path` past its name; NULL if there is none. */
 static const struct weft_json_value *follow(const struct weft_json_value *parent, const char **path)
 {
     const struct weft_json_value *child = weft_json_first(parent), *found = NULL;

@@ -22,7 +22,7 @@ static void new_line(struct weft_json_writer *writer, int depth)
         weft_text_add(writer->text, " ");
 }
 
-/* What comes before a member's key, an element or the root. */
+/* Writes the separator before a member's key, an element or the root. */
 static void separate(struct weft_json_writer *writer, bool on_new_line)
 {
     struct weft_json_level *level = &writer->levels[writer->depth];
@@ -37,7 +37,7 @@ static void separate(struct weft_json_writer *writer, bool on_new_line)
 
 static void before_value(struct weft_json_writer *writer, bool container)
 {
-    /* A value goes behind its key; elements of an array on one line unless they are containers. */
+    /* A value follows its key. Array elements share a line unless they are containers. */
     if (!writer->after_key) separate(writer, container);
     writer->after_key = false;
 }
@@ -92,7 +92,7 @@ void weft_json_flat(struct weft_json_writer *writer)
     writer->levels[writer->depth].flat = true;
 }
 
-/* The short escape of an ASCII character, or NULL when it has none. */
+/* The short escape of an ASCII character; NULL: it has none. */
 static const char *escape_of(unsigned char byte)
 {
     switch (byte) {
@@ -116,7 +116,7 @@ static const char *escape_of(unsigned char byte)
     return NULL;
 }
 
-/* Terminals obey what of it is control, and who prints a document should not have to mind. */
+/* Escapes control characters, which a terminal would obey. */
 static void add_escaped(struct weft_text *text, uint32_t code)
 {
     if (code < 0x10000) {
@@ -177,7 +177,7 @@ void weft_json_add_integer(struct weft_json_writer *writer, int64_t integer)
     weft_text_addf(writer->text, "%" PRId64, integer);
 }
 
-/* The decimal point of the locale, whatever it is, becomes '.'. */
+/* Replaces the locale's decimal point with '.'. */
 static void normalise_point(char *digits)
 {
     size_t foreign = strspn(digits, "-0123456789");
@@ -255,7 +255,7 @@ static void add_scalar(struct weft_json_writer *writer, const struct weft_json_v
     } else if (weft_json_integer(value, &integer) && (integer != 0 || !signbit(number))) {
         weft_json_add_integer(writer, integer);
     } else if (fabs(number) >= 0x1p53) {
-        /* Digits that no double holds stay as they are. */
+        /* Keeps digits that no double holds. */
         size_t length = weft_json_number_text(value, &string);
         before_value(writer, false);
         weft_text_append(writer->text, string, length);
@@ -264,7 +264,7 @@ static void add_scalar(struct weft_json_writer *writer, const struct weft_json_v
     }
 }
 
-/* Recursion is bounded by the nesting that the parser allows. */
+/* The parser's limit on nesting bounds the recursion. */
 void weft_json_add_value(struct weft_json_writer *writer, const struct weft_json_value *value)
 {
     bool array = value != NULL && weft_json_kind(value) == WEFT_JSON_ARRAY;

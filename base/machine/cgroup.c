@@ -9,8 +9,8 @@ enum { LINE_BYTES = 512, PATH_BYTES = 1024 };
 const struct weft_cgroup_files weft_cgroup_files = {.groups = "/proc/self/cgroup",
                                                     .mount = "/sys/fs/cgroup"};
 
-/* "4:hugetlb,memory:/a/b" of version 1, "0::/a/b" of version 2; *path gets "/a/b". Returns the
- * version, 0 for a line of other controllers. */
+/* Parses "4:hugetlb,memory:/a/b" (version 1) or "0::/a/b" (version 2); *path gets "/a/b". Returns
+ * the version; 0 for a line of other controllers. */
 static int read_line(char *line, const char *controller, const char **path)
 {
     char *controllers = strchr(line, ':');
@@ -34,7 +34,7 @@ static void visit_upwards(const char *root, int version, const char *path,
     while (strlen(directory) >= strlen(root)) {
         visit(context, version, directory);
         if (strlen(directory) == strlen(root)) return;
-        *strrchr(directory, '/') = '\0'; /* the group above */
+        *strrchr(directory, '/') = '\0'; /* the parent group */
     }
 }
 

@@ -6,18 +6,18 @@
 
 struct weft_cgroup_files {
     const char *groups; /* "/proc/self/cgroup": the groups of this process */
-    const char *mount;  /* "/sys/fs/cgroup": the directory that hierarchies are mounted in */
+    const char *mount;  /* "/sys/fs/cgroup": the mount point of hierarchies */
 };
 
-/* Those of this machine. */
+/* The files of this machine. */
 extern const struct weft_cgroup_files weft_cgroup_files;
 
-/* `directory` has the files of a group, which `version` (1 or 2) names. */
+/* `directory` has the files of a group of `version` 1 or 2. */
 typedef void weft_cgroup_visit_fn(void *context, int version, const char *directory);
 
 /* Visits this process's group of the controller ("memory", "cpu"), then each group above it. A
- * machine with both versions has a group of each, and only one of them has the controller's files.
- * Nothing is visited where the system has no groups. */
+ * machine with both versions has a group of each; only one has the controller's files. Without
+ * groups nothing is visited. */
 void weft_cgroup_visit(const struct weft_cgroup_files *files, const char *controller,
                        weft_cgroup_visit_fn *visit, void *context);
 

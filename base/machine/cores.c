@@ -8,11 +8,12 @@
 
 enum { PATH_BYTES = 1100 };
 
-/* Version 2 writes quota and period in one file, version 1 in two. */
+/* Version 2 has quota and period in one file, version 1 in two. */
 static const char quota_v2[] = "cpu.max", quota_v1[] = "cpu.cfs_quota_us",
                   period_v1[] = "cpu.cfs_period_us";
 
-/* The first numbers of a group's file, at most two; returns how many. "max" is none. */
+/* Reads at most two numbers at the start of a group's file, and returns their count. "max" is not a
+ * number. */
 static int read_numbers(const char *directory, const char *name, int64_t out[2])
 {
     char path[PATH_BYTES];
@@ -39,7 +40,7 @@ static void take_least_quota(void *context, int version, const char *directory)
 {
     struct weft_core_limits *limits = context;
     int64_t quota_period[2];
-    /* Version 1 says -1 for no quota. */
+    /* In version 1, -1 means no quota. */
     if (!read_quota(version, directory, quota_period)) return;
     if (quota_period[0] <= 0 || quota_period[1] <= 0) return;
     const double quota = (double)quota_period[0] / (double)quota_period[1];

@@ -1,5 +1,5 @@
-/* The cores that a process may compute on. Its affinity (taskset, a cgroup's cpuset) says which; a
- * CPU quota of a cgroup limits how much time of them it gets. */
+/* The cores that a process may use. Its affinity (taskset, a cgroup's cpuset) selects them; a CPU
+ * quota of a cgroup limits its time on them. */
 #ifndef WEFT_BASE_MACHINE_CORES_H
 #define WEFT_BASE_MACHINE_CORES_H
 
@@ -11,18 +11,18 @@ enum { WEFT_CORES_NAME_BYTES = 1200 };
 
 struct weft_core_limits {
     int32_t allowed; /* cores of the affinity, at least 1 */
-    double quota;    /* cores' worth of time: the least of the group and all above; 0: no quota */
+    double quota;    /* time in cores: the least of the group and all above; 0: no quota */
     char quota_name[WEFT_CORES_NAME_BYTES]; /* "cpu.max of /sys/fs/cgroup/job", or "" */
 };
 
 void weft_core_limits_read(const struct weft_cgroup_files *groups, struct weft_core_limits *out);
 
-/* Threads that can compute at once under these limits: allowed cores, or the whole cores of the
- * quota where these are fewer; at least 1. Threads above a quota run into it together and then wait
- * for the rest of each period. */
+/* Threads that can compute at once under these limits: the allowed cores, or the quota's whole
+ * cores if fewer; at least 1. More threads would exhaust a quota together and then wait for the
+ * rest of each period. */
 int32_t weft_core_limits_threads(const struct weft_core_limits *limits);
 
-/* The same of this process on this machine. */
+/* The same for this process on this machine. */
 int32_t weft_cores(void);
 
 #endif

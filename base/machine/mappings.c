@@ -9,7 +9,7 @@
 
 enum { NUMBER_CHARS = 32, STATUS_CHARS = 4096, KIB = 1024, MIB = 1024 * KIB };
 
-/* The beginning of a file, as a text. No stdio, which would ask for memory. */
+/* Reads the beginning of a file without stdio, which would allocate memory. */
 static bool read_text(const char *path, char *out, size_t capacity)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -41,17 +41,17 @@ struct weft_map_limits weft_map_limits_read(void)
                                     read_limit(RLIMIT_AS), read_limit(RLIMIT_DATA)};
 }
 
-/* Bytes that a line "VmSize:  1234 kB" of /proc/self/status gives; 0 if it is not known. */
+/* Bytes from a line "VmSize: 1234 kB" of /proc/self/status; 0: not known. */
 static int64_t used_bytes(const char *status, const char *name)
 {
     const char *line = strstr(status, name);
     return line != NULL ? strtoll(line + strlen(name), NULL, 10) * KIB : 0;
 }
 
-/* A limit of memory: its names, its bytes and the process's use. */
+/* A memory limit: names, bytes, and the process's use. */
 struct limited {
     const char *memory, *resource;
-    char flag; /* of ulimit */
+    char flag; /* option of ulimit */
     int64_t most, used;
 };
 

@@ -7,7 +7,7 @@
 
 enum { LINE_BYTES = 512, PATH_BYTES = 1024 };
 
-/* The number after `key` at a line's start in the file; `scale` times it in *out. */
+/* Reads the number after `key` at a line's start, times `scale`, into *out. */
 static bool read_keyed(const char *path, const char *key, int64_t scale, int64_t *out)
 {
     FILE *file = fopen(path, "re");
@@ -47,7 +47,7 @@ static void take_least(int64_t value, const char *name, struct look *look)
     snprintf(look->limit, look->limit_bytes, "%s", name);
 }
 
-/* How a version of cgroups names what is read in a group's directory. */
+/* File names of a version of cgroups. */
 struct version {
     const char *most, *current, *droppable;
 };
@@ -56,8 +56,8 @@ static const struct version versions[] = {
     [2] = {"memory.max", "memory.current", "inactive_file "},
 };
 
-/* What a group still lets its processes take: file pages that it can drop count as free. "max" is
- * not a number, and version 1 has one above all memory: a group without a limit binds nothing. */
+/* Takes the memory left to a group; file pages that it can drop count as free. "max" is not a
+ * number, and version 1 has one above all memory, so a group without a limit binds nothing. */
 static void look_at_group(void *context, int which, const char *directory)
 {
     struct look *look = context;

@@ -1,4 +1,4 @@
-/* The memory that a process may still get from the system, as far as it says. */
+/* The memory that a process may still get from the system. */
 #ifndef WEFT_BASE_MACHINE_MEMORY_H
 #define WEFT_BASE_MACHINE_MEMORY_H
 
@@ -7,11 +7,11 @@
 
 #include "base/machine/cgroup.h"
 
-/* In bytes: the least of what is available on the machine and in the memory cgroups above. Writes
- * the name of the limit that says so. INT64_MAX when nothing does. */
+/* Available bytes: the least of the machine's and of all memory cgroups. Writes the name of the
+ * binding limit. INT64_MAX if there is none. */
 int64_t weft_memory_available(char *limit, size_t limit_bytes);
 
-/* The same out of these files: `meminfo` is as /proc/meminfo. */
+/* The same from other files; `meminfo` has the form of /proc/meminfo. */
 int64_t weft_memory_look(const char *meminfo, const struct weft_cgroup_files *groups, char *limit,
                          size_t limit_bytes);
 

@@ -10,7 +10,7 @@
 
 bool weft_proc_look(const char *proc, char *lacking, size_t capacity)
 {
-    /* A program that may be executed and not read is as good. */
+    /* A program that may be executed but not read is enough. */
     static const struct {
         const char *name;
         int mode;

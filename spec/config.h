@@ -1,5 +1,5 @@
-/* A config is what the user says: model, cluster, training settings, planning settings. Read,
- * checked, with every default filled in; nothing in it is measured. */
+/* A config is the user's input: model, cluster, training settings and planning settings, read and
+ * checked with every default filled in. It has no measured values. */
 #ifndef WEFT_SPEC_CONFIG_H
 #define WEFT_SPEC_CONFIG_H
 
@@ -20,39 +20,38 @@ struct weft_kinds; /* spec/kind.h */
 
 struct weft_cluster {
     int64_t ranks;
-    int64_t ranks_per_node;     /* 0 in a file = all ranks in one node; resolved here */
-    int64_t memory_limit_bytes; /* of one rank, everything included; 0 = not given */
-    int64_t page_bytes;         /* 0 = as the least limit asks */
-    int64_t base_bytes;         /* "base": of a rank outside the arena, in the analytic profile */
+    int64_t ranks_per_node;     /* resolved: 0 in a file means all ranks in one node */
+    int64_t memory_limit_bytes; /* of one rank, everything included; 0: not given */
+    int64_t page_bytes;         /* 0: chosen from the least limit */
+    int64_t base_bytes;         /* of a rank outside the arena, for the analytic profile */
     struct weft_device_spec device;
     struct {
         struct weft_link intra, inter;
     } link;
-    int64_t
-        channels; /* serial channels of the network: 1, or one for gathers, one for reductions */
+    int64_t channels; /* serial lanes of the network: 1, or 2 (gathers, reductions) */
     struct {
         double compute, channel; /* share of its speed that each loses while both run */
     } contention;
-    bool emulate_link;   /* "emulate": the local communicator paces itself by link.intra */
-    int64_t threads;     /* compute threads a rank; 0 = weft_cores() / ranks */
+    bool emulate_link;   /* the local communicator paces itself by link.intra */
+    int64_t threads;     /* compute threads a rank; 0: weft_cores() / ranks */
     bool bind;           /* each local rank keeps to its share of the cores */
-    int64_t timeout_ns;  /* of waiting for a rank in a collective */
-    const char *profile; /* path, relative to the config's directory resolved; NULL = analytic */
+    int64_t timeout_ns;  /* longest wait for a rank in a collective */
+    const char *profile; /* path, resolved against the config's directory; NULL: analytic */
     struct weft_host_spec host;
     struct weft_disk_spec disk;
 };
 
 enum weft_optimizer_type { WEFT_ADAMW, WEFT_SGD, WEFT_LAMB, WEFT_OPTIMIZER_COUNT };
 enum weft_cadence {
-    WEFT_CADENCE_AUTO, /* what is faster */
+    WEFT_CADENCE_AUTO, /* the faster one */
     WEFT_CADENCE_MICRO_STEP,
-    WEFT_CADENCE_STEP, /* what it is with one micro-step a step, whatever was asked for */
+    WEFT_CADENCE_STEP, /* always used with one micro-step a step */
     WEFT_CADENCE_COUNT
 };                                                        /* "reduce" */
 const char *weft_cadence_name(enum weft_cadence cadence); /* "auto", "micro_step", "step" */
 bool weft_cadence_read(const char *name, enum weft_cadence *out);
 enum weft_data_format {                  /* "format" of data */
-                        WEFT_DATA_AUTO,  /* a token file by its header, else a text */
+                        WEFT_DATA_AUTO,  /* a token file if it has a header, otherwise a text */
                         WEFT_DATA_BYTES, /* any file, byte by byte */
                         WEFT_DATA_FORMAT_COUNT
 };
@@ -66,17 +65,17 @@ enum weft_lr_schedule {
 
 struct weft_train {
     int64_t steps, micro_batch, grad_accum, seq_len, seed;
-    const char *data; /* path of a text or token file, resolved; NULL = none given */
+    const char *data; /* path of a text or token file, resolved; NULL: not given */
     int data_format;  /* enum weft_data_format */
     struct {
-        const char *data; /* path, resolved; NULL = none given */
+        const char *data; /* path, resolved; NULL: not given */
         int data_format;
-        double share; /* of `data` above that is held out, from its end */
+        double share; /* share of `data` that is held out, at its end */
         int64_t every, samples;
-        int64_t batches; /* of older configs: in `samples`, once a config is read; 0 = not given */
-        bool by_batches; /* samples were given as batches */
+        int64_t batches; /* from older configs, converted to `samples` on reading; 0: not given */
+        bool by_batches; /* samples came from batches */
     } validation;
-    int64_t compare_every; /* steps between two comparisons of replicas; 0 = never */
+    int64_t compare_every; /* steps between comparisons of replicas; 0: never */
     int cadence;           /* enum weft_cadence */
     struct {
         int compute, reduce, accumulate; /* enum weft_dtype */
@@ -92,7 +91,7 @@ struct weft_train {
     } loss_scale;     /* f16 */
     double clip_norm; /* 0 = no clipping */
     struct {
-        int64_t every, keep; /* every 0: not between beginning and end */
+        int64_t every, keep; /* every 0: only at the end */
         bool at_end, required, asynchronous;
     } checkpoint;
     struct {
@@ -103,55 +102,56 @@ struct weft_train {
 };
 
 struct weft_plan_options {
-    const char *planner; /* "ilp", ... resolved by scheduler/ */
+    const char *planner; /* "ilp", ...; scheduler/ resolves it */
     double work_limit;   /* units of base/work.h */
     int64_t time_limit_ns;
-    double gap;                 /* relative, at which the solver may stop */
+    double gap;                 /* relative gap at which the solver may stop */
     int64_t seed;               /* of the random planner */
-    int64_t blocks;             /* blocks of every unit; 0 = from block_bytes */
-    int64_t block_bytes;        /* 0 = from the profile's table, at block_efficiency */
+    int64_t blocks;             /* blocks of every unit; 0: from block_bytes */
+    int64_t block_bytes;        /* 0: from the profile's curve, at block_efficiency */
     double block_efficiency;    /* default 0.9 */
     bool fuse;                  /* small neighbours share a unit; default true */
-    int64_t policy_limit_bytes; /* of "two-stage"; 0 = the memory limit */
-    const char *policies;       /* that units may have, separated by commas */
-    int64_t update_ahead;       /* without clipping: layers between a unit's update and its first
-                                   use, at least; 0 = what is fastest */
+    int64_t policy_limit_bytes; /* for "two-stage"; 0: the memory limit */
+    const char *policies;       /* allowed policies, separated by commas */
+    int64_t update_ahead; /* without clipping: least number of layers between a unit's update and
+                             its first use; 0: the fastest */
     struct weft_offload_spec offload;
 };
 
 struct weft_config {
     struct weft_pool pool;
-    const char *source; /* file that it came from */
-    bool limit_given;   /* cluster.memory_limit by an override, not by the file */
+    const char *source; /* the config's file */
+    bool limit_given;   /* an override gave cluster.memory_limit */
     struct weft_model *model;
     struct weft_cluster cluster;
     struct weft_train train;
     struct weft_plan_options plan;
-    /* Supplied kinds with which the config was read; or NULL. */
+    /* Supplied kinds in use; NULL: none. */
     const struct weft_kinds *kinds;
 
-    struct weft_hash hash; /* of what a plan depends on: layers; ranks, ranks_per_node and
-                              memory_limit, channels; batch, precision, optimizer type; blocks and
-                              fuse. What device and link say comes in through the profile's hash,
-                              cadence, clipping and update_ahead through the problem's period */
+    /* Hash of the plan's inputs: layers; ranks, ranks_per_node, memory_limit, channels; batch,
+     * precision, optimizer type; blocks and fuse. Device and link count through the profile's hash;
+     * cadence, clipping and update_ahead through the problem's period. */
+    struct weft_hash hash;
 };
 
 struct weft_config_input {
-    const char *bytes; /* JSON; NULL: those of the file `source` */
+    const char *bytes; /* JSON; NULL: read the file `source` */
     size_t length;
     const char *source;    /* the file, for messages */
-    const char *directory; /* that paths inside the bytes are relative to; of a file its own */
+    const char *directory; /* base of relative paths; ignored for a file, which has its own */
     const char *const *overrides;
     int32_t n_overrides;
-    const struct weft_kinds *kinds; /* supplied layers, which outlive the config; or NULL */
+    const struct weft_kinds *kinds; /* supplied layers, which outlive the config; NULL: none */
 };
 
-/* Reads a config. Model and cluster may be paths of files. `overrides` are n "path.key=value"
- * strings (value: JSON, or a bare string), applied before decoding. All findings at once in one
- * error. WEFT_E_NO_INPUT, WEFT_E_DATA, WEFT_E_USAGE for an override of a key that cannot be. */
+/* Reads a config. Model and cluster may be paths of files. `overrides` are strings "path.key=value"
+ * (value: JSON, or a bare string), applied before decoding. One error has all findings.
+ * WEFT_E_NO_INPUT, WEFT_E_DATA, or WEFT_E_USAGE for an override of an impossible key. The caller
+ * destroys `out`. */
 WEFT_MUST_USE enum weft_status weft_config_load(const struct weft_config_input *input,
                                                 struct weft_config **out, struct weft_error *err);
-/* The same of a file, and of bytes, without supplied layers. */
+/* The same for a file, and for bytes, without supplied layers. */
 WEFT_MUST_USE enum weft_status weft_config_read(const char *path, const char *const *overrides,
                                                 int32_t n_overrides, struct weft_config **out,
                                                 struct weft_error *err);
@@ -161,29 +161,28 @@ WEFT_MUST_USE enum weft_status weft_config_parse(const char *bytes, size_t lengt
                                                  struct weft_config **out, struct weft_error *err);
 void weft_config_destroy(struct weft_config *config);
 
-/* Another cluster.memory_limit, 0 for none, and the hash that goes with it. */
+/* Sets cluster.memory_limit, 0 for none, and updates the hash. */
 WEFT_MUST_USE enum weft_status weft_config_set_memory_limit(struct weft_config *config,
                                                             int64_t bytes, struct weft_error *err);
 
-/* The resolved config as a JSON document that weft_config_parse reads back to an equal config. */
+/* Writes the resolved config as JSON; weft_config_parse reads it back to an equal config. */
 void weft_config_write(const struct weft_config *config, struct weft_text *out);
 /* Writes the layers of a model as the value of "layers", one entry a layer. */
 void weft_layers_encode(const struct weft_model *model, struct weft_json_writer *writer);
 
-/* Appends a line for each key of cluster, train and plan in which resolved configs differ, in the
- * config's own units: "cluster.memory_limit: 2GiB, was 1GiB". `counts` says of which keys; NULL: of
- * all. Returns how many there are. `out` may be NULL; it is marked as failed when memory runs out.
- */
+/* Appends a line such as "cluster.memory_limit: 2GiB, was 1GiB" for each different key of cluster,
+ * train and plan in resolved configs. `counts` selects keys; NULL: all. Returns the number of
+ * lines. `out` may be NULL; it is marked as failed without memory. */
 int32_t weft_config_compare(const struct weft_config *now, const struct weft_config *before,
                             bool (*counts)(const char *path), struct weft_text *out);
 
 struct weft_batch weft_config_batch(const struct weft_config *config);
-/* fp32 numbers that the optimizer keeps for each parameter, beside a master: 0 to 2. */
+/* Moments of the optimizer, fp32 numbers for each parameter besides a master: 0 to 2. */
 int32_t weft_config_moments(const struct weft_config *config);
-/* "adamw", "lamb", "sgd", "sgd with momentum": what takes the same time by element. */
+/* "adamw", "lamb", "sgd", "sgd with momentum": updates with equal time an element. */
 const char *weft_config_updates(const struct weft_config *config);
 
-/* True when local ranks emulate the link between them, so that times are those of that link. */
+/* True if local ranks emulate the link between them, so that times are of that link. */
 bool weft_config_emulates(const struct weft_config *config);
 
 #endif

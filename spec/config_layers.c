@@ -1,4 +1,4 @@
-/* The "layers" array: entries by the layer table, the keys that each type has, repetition, ties. */
+/* Decodes the "layers" array: entries by the layer table, keys of each type, repetition, ties. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { MOST_LAYERS = 16384, MOST_NAME = 200, PATH_BYTES = 256 };
 
-/* The layers so far, and for each the entry that it came from. */
+/* The layers so far, and the entry of each. */
 struct expansion {
     const struct weft_section *section;
     const struct weft_kinds *kinds;
@@ -28,7 +28,7 @@ static void entry_path(const struct expansion *expansion, int32_t entry, const c
              key == NULL ? "" : ".", key == NULL ? "" : key);
 }
 
-/* There is no key that other kinds have. */
+/* Refuses keys that only other kinds have. */
 static void check_keys(struct expansion *expansion, int32_t number,
                        const struct weft_json_value *object, const struct weft_field_table *table,
                        const struct weft_kind *kind)
@@ -52,7 +52,7 @@ static void check_keys(struct expansion *expansion, int32_t number,
     }
 }
 
-/* What the kind says of the values together. */
+/* Lets the kind check its values together. */
 static void check_values(struct expansion *expansion, int32_t number,
                          const struct weft_layer *layer)
 {
@@ -72,7 +72,7 @@ static void check_name(struct expansion *expansion, int32_t number,
     const char *name = entry->layer.name, *copy = strstr(name, "{i}");
     char path[PATH_BYTES], first[MOST_NAME + 2];
     entry_path(expansion, number, "name", path);
-    /* As the first copy has it; one byte too many is kept to be seen. */
+    /* The first copy's name, with one extra byte that shows a longer name. */
     snprintf(first, sizeof first, "%.*s%s%s",
              copy == NULL ? (int)sizeof first - 1 : (int)(copy - name), name,
              copy == NULL ? "" : "0", copy == NULL ? "" : copy + 3);
@@ -90,7 +90,7 @@ static void check_name(struct expansion *expansion, int32_t number,
     }
 }
 
-/* The layer, among those before it, that it shares its first tensor with. */
+/* Finds the earlier layer that this one shares its first tensor with. */
 static int32_t find_tie(struct expansion *expansion, int32_t number,
                         const struct weft_layer_entry *entry)
 {
@@ -142,7 +142,7 @@ static bool repeat(struct expansion *expansion, int32_t number,
 {
     if (!grow(expansion, entry->repeat)) return false;
     const char *name = entry->layer.name, *copy = strstr(name, "{i}");
-    /* Copies of one name are a finding already. */
+    /* Copies with one name are a finding already. */
     int64_t copies = copy == NULL ? 1 : entry->repeat;
     for (int64_t i = 0; i < copies; i++) {
         struct weft_layer *layer = &expansion->layers[expansion->n];
@@ -157,7 +157,7 @@ static bool repeat(struct expansion *expansion, int32_t number,
     return true;
 }
 
-/* False when memory runs out. */
+/* Returns false without memory. */
 static bool add_entry(struct expansion *expansion, int32_t number,
                       const struct weft_json_value *object)
 {

@@ -1,4 +1,4 @@
-/* From a config's bytes to its sections: files read, overrides applied, nothing decoded. */
+/* Turns a config's bytes into sections: reads files and applies overrides, without decoding. */
 #include <string.h>
 #include <unistd.h>
 
@@ -22,12 +22,12 @@ char *weft_path_absolute(struct weft_pool *pool, const char *directory, const ch
     char working[PATH_BYTES];
     char *joined = weft_path_join(pool, directory, path);
     if (joined == NULL || joined[0] == '/') return joined;
-    /* Where the working directory has no name, the relative path is all there is. */
+    /* If the working directory has no name, the relative path remains. */
     if (getcwd(working, sizeof working) == NULL) return joined;
     return weft_path_join(pool, working, joined);
 }
 
-/* Where the section's object is: in a file of its own, which the run names, or in the run. */
+/* Finds the section's object: in a file that the run names, or in the run. */
 static enum weft_status load_section(const struct weft_config_input *input, const char *name,
                                      const struct weft_section *run, struct weft_pool *pool,
                                      struct weft_section *out, struct weft_error *err)
@@ -64,7 +64,7 @@ static enum weft_status apply_one(const struct weft_override *override, int from
     return WEFT_OK;
 }
 
-/* The section that the override's path leads into; NULL for the run itself. */
+/* The section of the override's path; NULL: the run itself. */
 static struct weft_section *section_of(const struct weft_override *override,
                                        struct weft_sections *sections)
 {
@@ -90,7 +90,7 @@ static enum weft_status apply(const struct weft_override *overrides, int32_t n, 
             WEFT_TRY(apply_one(&overrides[i], 1, section, err));
         else if (section == NULL || is_object_in(&sections->run, overrides[i].segments[0]))
             WEFT_TRY(apply_one(&overrides[i], 0, &sections->run, err));
-        /* A section that is neither object nor path will be a finding; nothing can be set in it. */
+        /* A section that is neither object nor path becomes a finding; nothing can be set in it. */
     }
     return WEFT_OK;
 }

@@ -1,5 +1,5 @@
-/* "--set train.optimizer.lr=1e-3": the JSON is edited before it is decoded, so that a value given
- * in this way is checked as any other. */
+/* Overrides such as "--set train.optimizer.lr=1e-3" edit the JSON before decoding, so their values
+ * get the same checks. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static enum weft_status fail(const struct weft_override *override, struct weft_e
     return weft_fail(err, WEFT_E_USAGE, "--set %s: %s", override->text, what);
 }
 
-/* The path up to segment `n`, "train.optimizer". */
+/* The path up to segment `n`, such as "train.optimizer". */
 static const char *path_of(const struct weft_override *override, int n, char out[256])
 {
     size_t length = 0;
@@ -68,7 +68,7 @@ static bool is_index(const char *string)
     return digits > 0 && digits < 7 && string[digits] == '\0';
 }
 
-/* Walks the tables along the path. */
+/* Follows the path through the tables. */
 static enum weft_status check(const struct weft_override *override, const struct weft_kinds *kinds,
                               struct weft_pool *pool, struct weft_error *err)
 {
@@ -204,7 +204,7 @@ static enum weft_status write_edited(struct edit *edit, const struct weft_json_v
                 path, weft_json_kind_name(weft_json_kind(node)), edit->override->segments[at]);
 }
 
-/* The value as JSON when it is JSON; a text that begins like JSON but is not is a slip. */
+/* Reads the value as JSON if it is JSON. A text that only begins like JSON is a mistake. */
 static enum weft_status read_value(const struct weft_override *override, struct weft_json **out,
                                    struct weft_error *err)
 {

@@ -9,7 +9,7 @@
 #include "spec/config_parts.h"
 #include "spec/config_tables.h"
 
-/* A GPU gives its memory out in large pages alone. */
+/* A GPU gives out memory only in large pages. */
 static void check_page(const struct weft_section *section, struct weft_cluster *cluster,
                        struct weft_findings *findings)
 {
@@ -64,7 +64,7 @@ static void check_cluster(const struct weft_section *section, struct weft_config
     }
 }
 
-/* Older configs count the held-out samples in micro-batches of all ranks. */
+/* Converts held-out samples of older configs, which count micro-batches of all ranks. */
 static void convert_batches(const struct weft_section *section, struct weft_config *config)
 {
     const struct weft_json_value *validation =
@@ -80,7 +80,7 @@ static void convert_batches(const struct weft_section *section, struct weft_conf
 static void check_train(const struct weft_section *section, const struct weft_train *train,
                         struct weft_findings *findings)
 {
-    /* Tokens of a micro-step are counted with 32 bits by the kernels. */
+    /* Kernels count the tokens of a micro-step in 32 bits. */
     if (train->seq_len > 0 && train->micro_batch > INT32_MAX / train->seq_len) {
         weft_findings_add(findings, section->source, "$.train.micro_batch",
                           "%lld samples of %lld tokens are more than %d tokens; lower one of them",
@@ -107,7 +107,7 @@ static void check_train(const struct weft_section *section, const struct weft_tr
     }
 }
 
-/* Shapes that do not chain and sizes that overflow, once every layer by itself is right. */
+/* Checks that shapes chain and sizes do not overflow, after every single layer passed. */
 static void check_model(const struct weft_section *section, struct weft_config *config,
                         const struct weft_layer *layers, int32_t n_layers,
                         struct weft_findings *findings)
@@ -138,7 +138,7 @@ static void resolve_path(struct weft_config *config, const char *directory, cons
     findings->count++;
 }
 
-/* `name` of what plans depend on, as {"name": value} tokens. */
+/* Adds key `name`, an input of plans, as {"name": value} tokens. */
 static void add_key(struct weft_json_writer *writer, const struct weft_field_table *table,
                     const char *name, const void *target)
 {
@@ -167,7 +167,7 @@ static enum weft_status hash_config(struct weft_config *config, struct weft_erro
     weft_json_put_integer(&writer, "optimizer", config->train.optimizer.type);
     if (config->train.optimizer.type == WEFT_SGD)
         weft_json_put_integer(&writer, "moments", weft_config_moments(config));
-    /* What plans were made for before there was another stays theirs. */
+    /* Without a new key, hashes of older plans stay valid. */
     if (config->cluster.device.type != WEFT_DEVICE_CPU)
         weft_json_put_string(&writer, "device",
                              weft_device_name((enum weft_device_type)config->cluster.device.type));
@@ -248,9 +248,9 @@ static enum weft_status decode(const struct weft_sections *sections,
     return status == WEFT_OK ? hash_config(config, err) : status;
 }
 
-/* Configs of other programs, known by keys that Weft's have not. */
+/* Configs of other programs, recognised by keys that Weft does not have. */
 static const struct foreign_config {
-    const char *keys[4]; /* any of them; NULL after the last */
+    const char *keys[4]; /* any of these keys; NULL at the end */
     const char *text;
 } foreign_configs[] = {
     {{"zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size", NULL},
@@ -274,8 +274,7 @@ static bool has_key(const struct weft_section *run, const struct foreign_config 
     return false;
 }
 
-/* A run, or the file that it names as its model, with another program's keys and none of Weft's
- * would be told of each key. */
+/* A run or model file of another program gets one error; otherwise every key would be a finding. */
 static enum weft_status refuse_foreign(const struct weft_section *section, struct weft_error *err)
 {
     static const char *const own[] = {"model", "cluster", "train", "layers"};
@@ -299,7 +298,7 @@ static enum weft_status refuse_model_alone(const struct weft_section *run, struc
     return WEFT_OK;
 }
 
-/* One that weft wrote has none of a config's keys, and would be told of each. */
+/* A file that weft wrote, with none of a config's keys, gets one error too. */
 static enum weft_status refuse_other_files(const struct weft_section *run, struct weft_error *err)
 {
     const char *format;
@@ -346,7 +345,7 @@ enum weft_status weft_config_load(const struct weft_config_input *input, struct 
     enum weft_status status;
     if (input->bytes != NULL) return load(input, out, err);
     const char *path = input->source, *slash = strrchr(path, '/');
-    /* "/run.json" lies in "/", "run.json" in ".", "a/run.json" in "a". */
+    /* "/run.json" is in "/", "run.json" in ".", "a/run.json" in "a". */
     int kept = slash == NULL ? 0 : slash == path ? 1 : (int)(slash - path);
     file.directory = weft_pool_format(&pool, "%.*s", kept, path);
     if (file.directory == NULL) return weft_fail_memory(err, "a config");
@@ -394,7 +393,7 @@ void weft_config_write(const struct weft_config *config, struct weft_text *out)
 {
     struct weft_json_writer writer;
     struct weft_cluster cluster = config->cluster;
-    /* All in one node, also when it is read again for another number of ranks. */
+    /* All ranks stay in one node, also if the config is read for another number of ranks. */
     if (cluster.ranks_per_node == cluster.ranks) cluster.ranks_per_node = 0;
     weft_json_writer_init(&writer, out, 2);
     weft_json_begin_object(&writer);

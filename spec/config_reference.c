@@ -1,12 +1,11 @@
-/* The key reference, out of the field tables: Markdown, and plain lines. */
+/* Writes the key reference from the field tables, as Markdown and as plain lines. */
 #include <string.h>
 
 #include "spec/config_reference.h"
 #include "spec/config_tables.h"
 #include "spec/layer_table.h"
 
-/* The value's form, and its range where it has one; `tick` stands around what is written in JSON.
- */
+/* Writes the form and range of a value, with `tick` around JSON. */
 static void add_value(struct weft_text *out, const struct weft_field *field, const char *tick)
 {
     switch (field->kind) {
@@ -63,7 +62,7 @@ static void add_default(struct weft_text *out, const struct weft_field *field, b
     }
 }
 
-/* The kind's keys that must be there, or those that may. */
+/* Lists the kind's required keys, or its optional ones. */
 static void add_names(struct weft_text *out, const struct weft_kind *kind, bool required)
 {
     bool any = false;
@@ -88,14 +87,15 @@ static void add_layer_types(struct weft_text *out)
     }
 }
 
-/* The path of a field of the table at `path`: "train.optimizer.lr", "model.layers[]". */
+/* Appends the path of a field of the table at `path`: "train.optimizer.lr", "model.layers[]". */
 static void add_path(struct weft_text *out, const char *path, const struct weft_field *field)
 {
     weft_text_addf(out, "%s%s%s%s", path, *path ? "." : "", field->name,
                    field->kind == WEFT_FIELD_LIST ? "[]" : "");
 }
 
-/* `layers` stands for the table of what every layer has: it has the keys of all kinds. */
+/* Writes a table. `layers` replaces the table common to all layers, and has the keys of all kinds.
+ */
 static void add_table(struct weft_text *out, const struct weft_field_table *table,
                       const struct weft_field_table *layers, const char *path)
 {

@@ -1,4 +1,4 @@
-/* JSON Schema (draft-07) out of the field tables. */
+/* Writes JSON Schema (draft-07) from the field tables. */
 #include <string.h>
 
 #include "spec/config_reference.h"
@@ -8,7 +8,7 @@
 static void write_object(struct weft_json_writer *writer, const struct weft_field_table *table,
                          const struct weft_field_table *layers);
 
-/* A value with a unit, as the pattern of base/units.h. */
+/* The pattern of a value with a unit (base/units.h). */
 static const char *pattern(enum weft_field_kind kind)
 {
     switch (kind) {
@@ -46,7 +46,7 @@ static void write_number(struct weft_json_writer *writer, const struct weft_fiel
     weft_json_put_number(writer, "maximum", field->most);
 }
 
-/* Every name of a choice, aliases too. */
+/* Writes every name of a choice, aliases included. */
 static void write_choices(struct weft_json_writer *writer, const struct weft_field *field)
 {
     weft_json_key(writer, "enum");
@@ -67,7 +67,7 @@ static void write_choices(struct weft_json_writer *writer, const struct weft_fie
     weft_json_end_array(writer);
 }
 
-/* What the value may be, without the braces. */
+/* Writes the type of a value, without the braces. */
 static void write_type(struct weft_json_writer *writer, const struct weft_field *field,
                        const struct weft_field_table *layers)
 {
@@ -163,7 +163,7 @@ static void write_keys(struct weft_json_writer *writer, const struct weft_field 
         if (!required || fields[i].fallback == NULL) weft_json_add_string(writer, fields[i].name);
 }
 
-/* A layer's type says which keys it must and may have. */
+/* Writes the required and allowed keys of each layer type. */
 static void write_layer_types(struct weft_json_writer *writer)
 {
     weft_json_key(writer, "allOf");
@@ -204,8 +204,8 @@ static void write_layer_types(struct weft_json_writer *writer)
     weft_json_end_array(writer);
 }
 
-/* The members of an object's schema, without the braces. `layers` stands for the table of what
- * every layer has: it has the keys of all kinds. */
+/* Writes the members of an object's schema, without the braces. `layers` replaces the table common
+ * to all layers, and has the keys of all kinds. */
 static void write_object(struct weft_json_writer *writer, const struct weft_field_table *table,
                          const struct weft_field_table *layers)
 {

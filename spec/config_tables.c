@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-/* A row: name, kind, where it goes, default, least, most, choices, table, text. */
+/* A row: name, kind, offset, default, least, most, choices, table, text. */
 #define AT(type, member) offsetof(struct type, member)
 #define ROWS(array)      (array), sizeof(array) / sizeof *(array)
 
-#define LARGE      9007199254740992.0 /* 2^53: every integer up to it is a double */
+#define LARGE      9007199254740992.0 /* 2^53: a double holds every integer up to it */
 #define INT32_MOST 2147483647.0
 #define WIDTH_MOST 16777216.0 /* 2^24 */
 #define HOUR_NS    3600e9
@@ -67,7 +67,7 @@ static const struct weft_field_table flops_table = {
     ROWS(flops_fields)};
 
 static const struct weft_field device_fields[] = {
-    /* The table of flops counts from the device: its offset is 0. */
+    /* flops has offset 0, because its table counts from the device. */
     {"flops", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &flops_table, "peak operations a second"},
     {"memory_bandwidth", WEFT_FIELD_RATE, AT(weft_device_spec, memory_bytes_per_s), "null",
      LEAST_RATE, MOST_RATE, NULL, NULL, "of the device's memory"},

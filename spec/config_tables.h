@@ -1,5 +1,4 @@
-/* The field tables of everything that a person writes: the run and its sections. For the files of
- * this folder alone. */
+/* The field tables of a run and its sections. Private to this folder. */
 #ifndef WEFT_SPEC_CONFIG_TABLES_H
 #define WEFT_SPEC_CONFIG_TABLES_H
 
@@ -17,12 +16,12 @@ struct weft_run {
 
 extern const struct weft_field_table weft_run_table;
 extern const struct weft_field_table weft_model_table;
-/* What every layer has; the rest is its kind's (spec/layer_table.h). */
+/* Keys of every layer; spec/layer_table.h adds those of its kind. */
 extern const struct weft_field_table weft_layer_table;
 extern const struct weft_field_table weft_cluster_table;
 extern const struct weft_field_table weft_train_table;
 extern const struct weft_field_table weft_plan_table;
-/* config_tiers.c */
+/* In config_tiers.c. */
 extern const struct weft_field_table weft_host_table, weft_disk_table, weft_offload_table;
 
 #endif

@@ -7,7 +7,7 @@
 #define AT(type, member) offsetof(struct type, member)
 #define ROWS(array)      (array), sizeof(array) / sizeof *(array)
 
-#define LARGE      9007199254740992.0 /* 2^53: every integer up to it is a double */
+#define LARGE      9007199254740992.0 /* 2^53: a double holds every integer up to it */
 #define HOUR_NS    3600e9
 #define LEAST_RATE 1.0
 #define MOST_RATE  1e18
@@ -91,7 +91,7 @@ static const struct weft_field offload_fields[] = {
 const struct weft_field_table weft_offload_table = {
     "offload", "Which tiers of the cluster a plan may use.", ROWS(offload_fields)};
 
-/* A bit for each tier that there is. */
+/* A bit for each existing tier. */
 static int homes_of(const struct weft_cluster *cluster)
 {
     return 1 << WEFT_HOME_DEVICE | (cluster->host.given ? 1 << WEFT_HOME_HOST : 0) |
@@ -104,7 +104,7 @@ int weft_config_state_homes(const struct weft_config *config)
     return config->plan.offload.state == 0 ? homes : config->plan.offload.state & homes;
 }
 
-/* The host's lane is a thread of its own, which streams of a GPU cannot yet wait for. */
+/* The host's lane is a thread, and streams of a GPU cannot wait for it yet. */
 static bool may_update_there(const struct weft_config *config)
 {
     return config->cluster.device.type != WEFT_DEVICE_CUDA;

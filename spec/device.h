@@ -1,5 +1,5 @@
-/* A device is what one rank trains on: which back end of runtime/ it has, and its figures for the
- * analytic profile. */
+/* A device is the hardware of one rank: its back end in runtime/, and its figures for the analytic
+ * profile. */
 #ifndef WEFT_SPEC_DEVICE_H
 #define WEFT_SPEC_DEVICE_H
 
@@ -9,15 +9,15 @@ enum weft_device_type {
     WEFT_DEVICE_CUDA,   /* a module: runtime/device/module.h */
     WEFT_DEVICE_COUNT
 };
-/* What runtime/device calls it: "cpu", "strict", "cuda". */
+/* The name in runtime/device: "cpu", "strict", "cuda". */
 const char *weft_device_name(enum weft_device_type type);
 
 struct weft_device_spec {
-    int type; /* enum weft_device_type, what ranks train on */
+    int type; /* enum weft_device_type */
     struct {
-        double f32, bf16, f16; /* peak flops a second by dtype; 0 = not given */
+        double f32, bf16, f16; /* peak flops a second by dtype; 0: not given */
     } flops;
-    double memory_bytes_per_s; /* 0 = not given */
+    double memory_bytes_per_s; /* 0: not given */
     double efficiency;         /* share of the peak that layers reach; default 0.5 */
 };
 

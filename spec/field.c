@@ -8,7 +8,7 @@
 #include "base/shown.h"
 #include "base/units.h"
 
-/* What every part of a decoder needs to say where it is. */
+/* The place of a value, for messages. */
 struct place {
     const char *source, *path;
     struct weft_pool *pool;
@@ -27,9 +27,9 @@ void weft_findings_finish(struct weft_findings *findings)
     findings->count = 0;
 }
 
-/* True when the override's key is the path, or ends in it where a section has a file of its own:
- * "cluster.link.intra" gives "$.cluster.link.intra" and "$.link.intra", "model.layers.3.vocab"
- * "$.layers[3].vocab". */
+/* True if the override's key is the path, or ends in it for a section in its own file:
+ * "cluster.link.intra" matches "$.cluster.link.intra" and "$.link.intra", and
+ * "model.layers.3.vocab" matches "$.layers[3].vocab". */
 static bool gives(const char *override, const char *path)
 {
     char key[256];
@@ -75,7 +75,7 @@ void weft_findings_add(struct weft_findings *findings, const char *source, const
     if (given == NULL) add_place(findings, source, path, &line);
     weft_text_addf(&line, ": %s: %s", path, what);
     if (given != NULL) weft_text_addf(&line, " (%.200s was given)", given);
-    /* A finding quotes what a stranger wrote, and is one line all the same. */
+    /* A finding quotes untrusted text, and stays on one line. */
     weft_text_add_shown(&findings->text, weft_text_chars(&line), line.length, WEFT_SHOWN_LINE);
     weft_text_add(&findings->text, "\n");
     if (!weft_text_ok(&line)) findings->text.failed = true;
@@ -181,7 +181,8 @@ static void wrong_kind(const struct place *place, const struct weft_field *field
                       weft_field_kind_text(field->kind));
 }
 
-/* True when the number lies in the field's range; a range of one value explains itself. */
+/* True if the number is in the field's range; adds a finding otherwise. A range of one value needs
+ * no explanation. */
 static bool in_range(const struct place *place, const struct weft_field *field, double number)
 {
     if (number >= field->least && number <= field->most) return true;
@@ -245,7 +246,7 @@ static void decode_pair(const struct place *place, const struct weft_field *fiel
     }
 }
 
-/* Values with a unit of measure: a string, read by base/units. */
+/* Decodes a string with a unit of measure (base/units.h). */
 static void decode_unit(const struct place *place, const struct weft_field *field,
                         const struct weft_json_value *value, void *target)
 {
@@ -277,7 +278,7 @@ static void decode_unit(const struct place *place, const struct weft_field *fiel
     }
 }
 
-/* Length of the first of the names in "fsdp=FULL_SHARD=zero3". */
+/* Length of the first name in "fsdp=FULL_SHARD=zero3". */
 static size_t name_length(const char *names)
 {
     return strcspn(names, "=");
@@ -300,7 +301,7 @@ static bool choice_has(const char *names, const char *name)
     }
 }
 
-/* The choice that was meant: its index, or -1. */
+/* The index of the nearest choice, or -1. */
 static int nearest_choice(const struct weft_field *field, const char *string)
 {
     enum { MOST_CHOICES = 32 };
@@ -482,7 +483,7 @@ static void decode_value(const struct place *place, const struct weft_field *fie
     }
 }
 
-/* The default, through the same decoder as what a person writes. */
+/* Decodes the default like a user's value. */
 static void decode_fallback(const struct place *place, const struct weft_field *field, void *target)
 {
     if (strcmp(field->fallback, "null") == 0) return;

@@ -1,4 +1,4 @@
-/* The other direction: values to the text that the decoder reads back to the same bits. */
+/* Encodes values as text that decodes to the same bits. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static const struct unit count_units[] = {
     {"P", 1e15}, {"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"", 1}, {NULL, 0},
 };
 
-/* The largest unit that divides. */
+/* Uses the largest unit that divides the number. */
 static void show_time(double number, struct weft_text *out)
 {
     const struct unit *unit = time_units;
@@ -38,7 +38,7 @@ static bool reads_back(enum weft_field_kind kind, const char *string, double num
     return status == WEFT_OK && read == number;
 }
 
-/* Others: the largest unit and the fewest decimals that read back to the same number. */
+/* Uses the largest unit and the fewest decimals that read back to the same number. */
 static void show_real(enum weft_field_kind kind, double number, struct weft_text *out)
 {
     enum { MOST_DECIMALS = 18 };
@@ -93,7 +93,7 @@ void weft_field_show(const struct weft_field *field, double number, struct weft_
     weft_json_add_number(&writer, number);
 }
 
-/* A key whose default is "null" and that nobody gave. */
+/* True for a key with default "null" that is not given. */
 static bool is_absent(const struct weft_field *field, const void *value)
 {
     if (field->fallback == NULL || strcmp(field->fallback, "null") != 0) return false;
@@ -147,7 +147,7 @@ static void add_choice(const struct weft_field *field, int index, struct weft_js
     weft_text_finish(&text);
 }
 
-/* Whether the key has its default. */
+/* True if the key has its default. */
 static bool is_usual(const struct weft_field *field, const void *target)
 {
     struct weft_text is, usual;
@@ -165,7 +165,7 @@ static bool is_usual(const struct weft_field *field, const void *target)
     return same;
 }
 
-/* Short where the other keys say nothing. */
+/* Writes the short form if all other keys have defaults. */
 static void encode_short(const struct weft_field_table *table, const void *target,
                          struct weft_json_writer *writer)
 {

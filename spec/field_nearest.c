@@ -1,4 +1,4 @@
-/* What a person meant by a name that is not there. */
+/* Finds the intended name for an unknown one. */
 #include <ctype.h>
 #include <string.h>
 
@@ -16,8 +16,7 @@ static bool same(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Edit distance in which a swap of neighbours is one step (optimal string alignment), without
- * regard to case. */
+/* Edit distance, ignoring case; a swap of neighbours is one step (optimal string alignment). */
 static int distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     int cost[LONGEST + 1][LONGEST + 1];
@@ -38,7 +37,7 @@ static int distance(const char *a, size_t a_length, const char *b, size_t b_leng
     return cost[a_length][b_length];
 }
 
-/* "memory" for "memory_limit", "limit_memory"... only where enough of the name is there. */
+/* Matches prefixes such as "memory" for "memory_limit", if they are long enough. */
 static bool begins(const char *longer, const char *start, size_t length)
 {
     return length >= 3 && strncmp(longer, start, length) == 0;
@@ -54,7 +53,7 @@ const char *weft_field_nearest(const char *name, const char *const *names, size_
         size_t other = strlen(names[i]);
         if (other > LONGEST) continue;
         int steps = distance(name, length, names[i], other);
-        /* A replaced one-letter name is another name, not a slip. */
+        /* A replaced one-letter name is another name, not a typing error. */
         if (steps < best && steps < (int)(length > other ? length : other)) {
             best = steps;
             near = names[i];

@@ -73,7 +73,7 @@ void weft_layer_complete(struct weft_layer *layer)
     layer->n_tensors = 0;
 }
 
-/* A number that a key of the layer has; false: it has none. */
+/* Reads a layer's value of a numeric key; false for other kinds of keys. */
 static bool number_of(const struct weft_layer *layer, const struct weft_field *field, double *out)
 {
     const char *at = (const char *)layer + field->offset;
@@ -93,7 +93,7 @@ enum weft_status weft_layer_check(const struct weft_layer *layer, struct weft_er
         const struct weft_field *field = &kind->keys[i];
         double value;
         if (!number_of(layer, field, &value)) continue;
-        /* 2^53 is the most that a file can say exactly, and no limit of the kind. */
+        /* 2^53 is the limit of exact integers in a file, not a limit of the kind. */
         if (value >= field->least && (value <= field->most || field->most == 0x1p53)) continue;
         return weft_layer_refuse(err, layer, "%s is %.17g; it must be from %.17g to %.17g",
                                  field->name, value, field->least, field->most);

@@ -4,7 +4,7 @@
 
 #include "spec/config_tables.h"
 
-/* A table in the making. */
+/* A table that is being built. */
 struct draft {
     struct weft_field *fields;
     size_t n, capacity;
@@ -26,7 +26,7 @@ static void add_foreign(struct draft *draft, const struct weft_field *field)
     if (to->fallback == NULL) to->fallback = "null";
 }
 
-/* All types, as choices. NULL when memory runs out. */
+/* Lists all types as choices. NULL without memory. */
 static const char *const *name_types(const struct weft_kinds *others, struct weft_pool *pool)
 {
     size_t n = WEFT_KIND_COUNT + (others == NULL ? 0 : (size_t)others->n);

@@ -5,8 +5,8 @@ static double bytes_of(const struct weft_subject *subject, double elements)
     return elements * (double)subject->element_bytes;
 }
 
-/* Least traffic: each of weights, input, output and what is saved goes over the bus once; backward
- * moves the gradients of what forward moved beside what it reads again. */
+/* Least traffic: weights, input, output and saved activations move once each. Backward moves the
+ * gradients of these, and everything that it reads again. */
 static void moved_work(const struct weft_subject *subject, struct weft_layer_work *work)
 {
     const struct weft_layer *layer = subject->layer;
@@ -52,7 +52,8 @@ enum weft_status weft_layer_work(const struct weft_layer *layer, const struct we
     struct weft_subject subject = subject_of(layer, batch);
     struct weft_sizes *sizes = &subject.sizes;
 
-    /* The input too, so that weft_model_input_bytes cannot overflow for a layer that passed. */
+    /* Includes the input, so that weft_model_input_bytes cannot overflow for a layer that passed.
+     */
     int64_t row_bytes = weft_times(sizes, layer->hidden, subject.element_bytes);
     weft_times(sizes, subject.rows, row_bytes > 4 ? row_bytes : 4);
 

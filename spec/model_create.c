@@ -33,7 +33,7 @@ static enum weft_status check_tie(const struct weft_layer *layers, int32_t index
     return WEFT_OK;
 }
 
-/* Layer `index` can follow the one before it. */
+/* Checks that layer `index` can follow the one before it. */
 static enum weft_status check_chain(const struct weft_layer *layers, int32_t index,
                                     struct weft_error *err)
 {
@@ -50,7 +50,7 @@ static enum weft_status check_chain(const struct weft_layer *layers, int32_t ind
             "it follows \"%s\" (%s), whose output is the loss; a loss must be the last "
             "layer",
             before->name, weft_layer_type_of(before));
-    /* A custom layer may keep its widths to itself. */
+    /* A custom layer may have unknown widths. */
     if (layer->hidden != before->outputs && layer->hidden != 0 && before->outputs != 0)
         return weft_layer_refuse(
             err, layer, "it reads rows of %lld, but \"%s\" before it gives rows of %lld",
@@ -94,7 +94,7 @@ static enum weft_status own_tensors(struct weft_model *model, struct weft_error 
     int32_t n_blocks = 0;
     for (int32_t i = 0; i < model->n_layers; i++)
         n_blocks += model->layers[i].kind->closes_residual;
-    /* As in GPT-2: two branches a block add to the residual stream, which must not grow. */
+    /* GPT-2's rule: two branches a block add to the residual stream, which must not grow. */
     double residual_std = WEFT_INIT_STD / sqrt(2.0 * (n_blocks ? n_blocks : 1));
 
     for (int32_t i = 0; i < model->n_layers; i++) {
@@ -126,7 +126,7 @@ static enum weft_status copy_layers(struct weft_model *model, const struct weft_
     return WEFT_OK;
 }
 
-/* What only the kind's tensors tell, once its keys are right. */
+/* Takes the outputs that follow only from the kind's tensors, after its keys passed. */
 static enum weft_status take_outputs(struct weft_layer *layer, struct weft_error *err)
 {
     struct weft_layer_shape shape;

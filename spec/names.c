@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who has a name: a layer, or a tensor. Of two that are alike the later one is blamed. */
+/* The layer or tensor with a name. Of two equal names the error blames the later one. */
 struct holder {
     const char *name;
     int32_t index;
@@ -70,7 +70,7 @@ static enum weft_status fail_alike(const struct weft_model *model, int32_t tenso
                      weft_layer_type_of(owner));
 }
 
-/* The tensor that `name` is saved as with the suffix behind its own name; -1: there is none. */
+/* The tensor with `name` as its own name plus suffix; -1: none. */
 static int32_t find_owner(const struct holder *sorted, int32_t n, const char *name,
                           const char *suffix)
 {

@@ -1,10 +1,10 @@
-/* The planners' names: the one list from which the scheduler's table, its messages, the key
- * reference and the program's help are made. What each does is scheduler/planners/. */
+/* Planners' names: the one list for the scheduler's table, messages, the key reference and help.
+ * scheduler/planners/ has the code. */
 #ifndef WEFT_SPEC_PLANNER_H
 #define WEFT_SPEC_PLANNER_H
 
-/* X(identifier, name, literal, text): `literal` when the blocks lie exactly where the planner puts
- * them, false when they may be moved apart as far as memory allows without changing their order. */
+/* X(identifier, name, literal, text). `literal`: blocks stay in the planner's slots. Otherwise they
+ * may move apart in the same order, as far as memory allows. */
 #define WEFT_PLANNER_OTHERS_MAP(X)                                                                 \
     X(greedy, "greedy", false, "from the leanest policies upwards, by gain; no solver")            \
     X(all_fsdp, "all-fsdp", false, "every unit fsdp, gathered one use ahead, reduced at once")     \

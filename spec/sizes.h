@@ -1,4 +1,4 @@
-/* Arithmetic on sizes that remembers whether anything overflowed; such a result is 0. */
+/* Arithmetic on sizes that remembers any overflow; such a result is 0. */
 #ifndef WEFT_SPEC_SIZES_H
 #define WEFT_SPEC_SIZES_H
 

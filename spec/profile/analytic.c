@@ -1,5 +1,5 @@
-/* Times from the figures that the user gives, part by part, so that a measured profile may have
- * some of the parts and the figures give the others. */
+/* Computes times from the config's figures, part by part, so that a measured profile may supply
+ * some parts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,22 +17,22 @@ enum {
     /* An update in f32 reads parameter, gradient and moments and writes all but the gradient. */
     UPDATE_BYTES = 12,
     MOMENT_BYTES = 8,
-    /* lamb reads parameter and moments twice more: for its norms, and to apply what they say. */
+    /* lamb reads parameter and moments twice more: for its norms, and to apply the scaled step. */
     LAMB_BYTES = 24,
-    NORM_BYTES = 4 /* the gradient is read once, in f32 */
+    NORM_BYTES = 4 /* reads the gradient once, in f32 */
 };
 
-/* A figure that the config does not give, and the first part of the profile that needs it. */
+/* A figure that the config lacks, and the first part of the profile that needs it. */
 struct missing {
     const char *figure;
     char part[512];
 };
 
-/* Where figures come from, and those that are missing: all of them are told at once. */
+/* The sources of figures, and the missing ones; one error lists them all. */
 struct figures {
     const struct weft_config *config;
     const char *measured; /* source of the measured profile, or NULL */
-    int64_t other_ranks;  /* that it was made for, if the config has others; 0: as many */
+    int64_t other_ranks;  /* ranks of the measured profile if the config has others; otherwise 0 */
     struct missing missing[16];
     int32_t n_missing;
 };
@@ -46,7 +46,7 @@ static void note_missing(struct figures *figures, const char *figure, const char
     snprintf(missing->part, sizeof missing->part, "%s", part);
 }
 
-/* What is missing, a line each, and what to do. */
+/* Fails with a line for each missing figure, and a cure. */
 static enum weft_status refuse_missing(const struct figures *figures, struct weft_error *err)
 {
     const char *config = figures->config->source;
@@ -76,7 +76,7 @@ static enum weft_status refuse_missing(const struct figures *figures, struct wef
     return status;
 }
 
-/* Rounded up, and never beyond what a profile's file can hold. */
+/* Rounds up, to at most the largest integer of a profile's file. */
 static int64_t to_ns(double seconds)
 {
     const double most = 9007199254740991.0; /* 2^53 - 1 */
@@ -104,8 +104,7 @@ static double peak_flops(const struct weft_config *config, const char **figure)
     return 0;
 }
 
-/* Times of a layer with its key: flops / (peak x efficiency), and no less than moved bytes / memory
- * bandwidth (clusters.md). */
+/* Times of a layer: flops / (peak x efficiency), and at least moved bytes / memory bandwidth. */
 static enum weft_status layer_times(struct figures *figures, const struct weft_layer *layer,
                                     struct weft_layer_times *out, struct weft_error *err)
 {
@@ -127,7 +126,7 @@ static enum weft_status layer_times(struct figures *figures, const struct weft_l
     return WEFT_OK;
 }
 
-/* One entry for every distinct layer of the model, measured where it was. */
+/* Fills one entry for each distinct layer, measured if possible. */
 static enum weft_status fill_layers(struct figures *figures, const struct weft_profile *measured,
                                     struct weft_profile *profile, bool *analytic,
                                     struct weft_error *err)
@@ -156,7 +155,7 @@ static enum weft_status fill_layers(struct figures *figures, const struct weft_p
     return WEFT_OK;
 }
 
-/* Points at the powers of two, seconds(x, context) at each. */
+/* Makes a curve through the powers of two, with seconds(x, context) at each. */
 static enum weft_status make_curve(struct weft_pool *pool,
                                    double (*seconds)(double x, const void *context),
                                    const void *context, struct weft_curve *out,
@@ -174,9 +173,9 @@ static enum weft_status make_curve(struct weft_pool *pool,
 }
 
 struct network {
-    struct weft_link links[2]; /* that a collective goes over; its time is the slower one's */
+    struct weft_link links[2]; /* links of the collective; the slower one gives its time */
     int n;
-    double ranks, passes; /* AllReduce passes twice: ReduceScatter, then AllGather */
+    double ranks, passes; /* 2 for AllReduce: ReduceScatter, then AllGather */
 };
 
 static double collective_s(double bytes, const void *context)
@@ -191,7 +190,7 @@ static double collective_s(double bytes, const void *context)
     return network->passes * longest;
 }
 
-/* Whether the config gives all links that a collective goes over. */
+/* True if the config gives all links of a collective. */
 static bool knows_links(const struct weft_cluster *cluster)
 {
     const bool nodes = cluster->ranks > cluster->ranks_per_node;
@@ -200,7 +199,7 @@ static bool knows_links(const struct weft_cluster *cluster)
                                    (!within || cluster->link.intra.bytes_per_s > 0));
 }
 
-/* The links that a collective goes over; false when one of them is not known. */
+/* Finds the links of a collective; false if one is not known. */
 static bool find_network(struct figures *figures, struct network *out)
 {
     const struct weft_cluster *cluster = &figures->config->cluster;
@@ -219,8 +218,8 @@ static bool find_network(struct figures *figures, struct network *out)
     return knows_links(cluster);
 }
 
-/* Measured collectives are those of as many ranks. Who asks for memory alone (`missing` is there)
- * takes those of others where no link is known: block sizes follow from them. */
+/* Measured collectives apply to equal ranks. For memory alone, those of other ranks serve if no
+ * link is known, because block sizes follow from them. */
 static const struct weft_profile *measured_network(const struct weft_config *config,
                                                    const struct weft_profile *measured,
                                                    bool for_memory)
@@ -263,7 +262,7 @@ static double moved_s(double elements, const void *context)
     return elements * *(const double *)context;
 }
 
-/* A pass over memory that moves so many bytes an element. */
+/* Fills the curve of a pass over memory that moves `bytes` an element. */
 static enum weft_status fill_pass(struct figures *figures, const struct weft_curve *measured,
                                   int bytes, const char *part, struct weft_pool *pool,
                                   struct weft_curve *out, bool *analytic, struct weft_error *err)
@@ -282,7 +281,7 @@ static enum weft_status fill_pass(struct figures *figures, const struct weft_cur
     return make_curve(pool, moved_s, &seconds_an_element, out, err);
 }
 
-/* Which parts were computed, for `source` and `machine`. */
+/* The computed parts, for `source` and `machine`. */
 struct origins {
     bool layers, collectives, update, norm, base;
 };
@@ -326,8 +325,8 @@ static enum weft_status describe(struct figures *figures, const struct weft_prof
     return WEFT_OK;
 }
 
-/* Measured times of updates; NULL when they are another optimizer's: lamb passes three times over
- * what adamw passes over once. */
+/* Measured times of updates; NULL if they are another optimizer's. lamb passes over memory three
+ * times, adamw once. */
 static const struct weft_curve *measured_updates(const struct weft_config *config,
                                                  const struct weft_profile *measured)
 {
@@ -381,8 +380,8 @@ static enum weft_status fill(struct figures *figures, const struct weft_profile 
     return describe(figures, measured, &origins, profile, err);
 }
 
-/* The profile from both sources. Writing and reading it back gives it its hash and memory that it
- * does not share with the measured one. */
+/* Combines both sources. Writing and reading the profile back gives it its hash, and memory of its
+ * own. */
 static enum weft_status combine(struct figures *figures, const struct weft_profile *measured,
                                 struct weft_text *missing, struct weft_profile **out,
                                 struct weft_error *err)
@@ -420,7 +419,7 @@ enum weft_status weft_profile_analytic(const struct weft_config *config, struct 
     return combine(&figures, NULL, NULL, out, err);
 }
 
-/* Layers are measured in steps, with communication beside them, unless the profile has rates. */
+/* Without rates in the profile, layers were measured together with communication. */
 static enum weft_status check_contention(const struct weft_config *config,
                                          const struct weft_profile *measured, const char *path,
                                          struct weft_error *err)
@@ -496,7 +495,7 @@ enum weft_status weft_profile_with_network(const struct weft_config *config,
     return status;
 }
 
-/* Times of other ranks' collectives may stay where memory alone is asked for, but are no times. */
+/* Collectives of other ranks may serve for memory, but are not times. */
 static void note_ranks(const struct weft_config *config, const struct weft_profile *measured,
                        struct weft_text *missing)
 {

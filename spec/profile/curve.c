@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stddef.h>
 
-/* The segment (its right end) that gives the value at x >= the first point. */
+/* The right end of the segment that gives the value at x, at or after the first point. */
 static int32_t segment(const struct weft_curve *curve, int64_t x)
 {
     int32_t low = 1, high = curve->n - 1;
@@ -50,7 +50,7 @@ void weft_curve_write(struct weft_json_writer *writer, const char *name, const c
     weft_json_end_object(writer);
 }
 
-/* A number list of a curve; each is in [0, 2^53] and, for x, more than the one before. */
+/* Reads a curve's list of numbers in [0, 2^53]; those of x increase. */
 static enum weft_status read_numbers(const struct weft_json_value *array, const char *where,
                                      const char *name, bool increasing, struct weft_pool *pool,
                                      const int64_t **out, int32_t *n, struct weft_error *err)

@@ -1,4 +1,4 @@
-/* A curve says how long a piece of work takes by its size. */
+/* A curve gives the time of work by its size. */
 #ifndef WEFT_SPEC_PROFILE_CURVE_H
 #define WEFT_SPEC_PROFILE_CURVE_H
 
@@ -8,22 +8,22 @@
 #include "base/pool.h"
 #include "base/status.h"
 
-/* A piecewise linear function through points with increasing x (bytes or elements); below the
- * first point constant, beyond the last extended with the last segment's slope. */
+/* A piecewise linear function through points with increasing x (bytes or elements). It is constant
+ * before the first point and continues the last segment after the last. */
 struct weft_curve {
     int32_t n;
     const int64_t *x;
     const int64_t *ns;
 };
 
-/* Nanoseconds at x >= 0, at least 0; 0 for an empty curve. Rounded to nearest. */
+/* Nanoseconds at x >= 0, rounded to nearest and at least 0; 0 for an empty curve. */
 int64_t weft_curve_at(const struct weft_curve *curve, int64_t x);
 
-/* As a member of an object, {x_name: [...], "ns": [...]}; nothing of an empty curve. */
+/* Writes a member {x_name: [...], "ns": [...]} of an object; nothing for an empty curve. */
 void weft_curve_write(struct weft_json_writer *writer, const char *name, const char *x_name,
                       const struct weft_curve *curve);
-/* What weft_curve_write writes; an absent curve stays empty. WEFT_E_DATA names `source` and what is
- * wrong. */
+/* Reads the same member; a missing one gives an empty curve. WEFT_E_DATA names `source` and the
+ * fault. */
 WEFT_MUST_USE enum weft_status weft_curve_read(const struct weft_json_value *object,
                                                const char *source, const char *name,
                                                const char *x_name, struct weft_pool *pool,

@@ -1,5 +1,5 @@
-/* The origin of a profile is where and how its times were measured: they hold for the same machine
- * and as many threads a rank alone. */
+/* The origin of a profile: the machine, threads and load of its measurement. Its times hold only
+ * for the same machine and number of threads. */
 #ifndef WEFT_SPEC_PROFILE_ORIGIN_H
 #define WEFT_SPEC_PROFILE_ORIGIN_H
 
@@ -11,27 +11,28 @@
 #include "base/status.h"
 #include "base/text.h"
 
-enum { WEFT_BUSY_MILLICORES = 100 }; /* that are worth a word */
+enum { WEFT_BUSY_MILLICORES = 100 }; /* the least load that is reported */
 
 struct weft_profile_origin {
-    const char *machine;     /* "AMD EPYC 9654, 96 cores, avx512"; NULL: not said */
-    int64_t threads;         /* that computed, of a rank; 0: not said */
-    int64_t busy_millicores; /* thousandths of cores that others used meanwhile; -1: not said */
-    int64_t ranks;           /* that measured, if the profile is for others; 0: for as many */
+    const char *machine;     /* "AMD EPYC 9654, 96 cores, avx512"; NULL: not known */
+    int64_t threads;         /* compute threads of a rank; 0: not known */
+    int64_t busy_millicores; /* thousandths of cores that other programs used; -1: not known */
+    int64_t ranks;           /* measured ranks, if the profile is for others; 0: equal */
 };
 
-/* An origin that says nothing: of analytic times, and of profiles of older programs. */
+/* An unknown origin: of analytic times, and of profiles of older programs. */
 extern const struct weft_profile_origin weft_profile_origin_unsaid;
 
-/* Whether it differs from this machine (NULL: any) or from so many threads (0: any). An origin that
- * says nothing differs from nothing. */
+/* True if the origin differs from this machine (NULL: any) or number of threads (0: any). An
+ * unknown origin never differs. */
 bool weft_profile_origin_differs(const struct weft_profile_origin *origin, const char *machine,
                                  int64_t threads);
 
-/* "on AMD EPYC 9654, 96 cores, avx512, with 2 threads a rank"; nothing where it says nothing. */
+/* Appends "on AMD EPYC 9654, 96 cores, avx512, with 2 threads a rank"; nothing for an unknown
+ * origin. */
 void weft_profile_origin_show(const struct weft_profile_origin *origin, struct weft_text *out);
 
-/* Member "measured_on" of a profile's file; none of an origin that says nothing. */
+/* Write and read the member "measured_on" of a profile's file, absent for an unknown origin. */
 void weft_profile_origin_write(const struct weft_profile_origin *origin,
                                struct weft_json_writer *writer);
 WEFT_MUST_USE enum weft_status weft_profile_origin_read(const struct weft_json_value *root,

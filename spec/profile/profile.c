@@ -8,10 +8,10 @@
 #include "base/json/json.h"
 
 enum { VERSION = 1 };
-/* With one rank nothing is sent, and with an empty table nothing is known: any block size does,
- * and this one keeps both the number of blocks and their size moderate. */
+/* Used with one rank, or an empty curve. Any block size works then; this one keeps the number and
+ * size of blocks moderate. */
 static const int64_t plain_block_bytes = INT64_C(4) << 20;
-/* 2^53: what a JSON number holds exactly. 104 days in ns, 8 PiB. */
+/* 2^53: the largest exact JSON number. 104 days in ns, 8 PiB. */
 static const int64_t most_integer = INT64_C(1) << 53;
 
 static const char *const collective_names[WEFT_COLLECTIVE_COUNT] = {
@@ -50,7 +50,8 @@ int64_t weft_profile_block_bytes(const struct weft_profile *profile, double effi
            (double)curve->x[reached] / (double)curve->ns[reached] < wanted) {
         reached++;
     }
-    /* x / ns(x) = wanted on the segment that ends there; before the first point ns is constant. */
+    /* Solves x / ns(x) = wanted on the segment that ends at `reached`; before the first point ns is
+     * constant. */
     double x0 = 0, y0 = (double)curve->ns[0], slope = 0;
     if (reached > 0) {
         x0 = (double)curve->x[reached - 1];
@@ -71,8 +72,8 @@ void weft_profile_destroy(struct weft_profile *profile)
     free(profile);
 }
 
-/* The written form; without the program's version (NULL) it is what the hash covers, so that the
- * same times have the same hash whoever wrote them. */
+/* Writes a profile. The hash covers the form without the program's version (NULL), so equal times
+ * have equal hashes from any version. */
 static void write_profile(const struct weft_profile *profile, const char *program,
                           struct weft_text *out)
 {
@@ -129,7 +130,7 @@ void weft_profile_write(const struct weft_profile *profile, struct weft_text *ou
     write_profile(profile, WEFT_VERSION, out);
 }
 
-/* Equal keys stand in the order of the file. */
+/* Equal keys keep the order of the file. */
 static int by_key(const void *a, const void *b)
 {
     const struct weft_layer_times *const *x = a, *const *y = b;
@@ -137,7 +138,7 @@ static int by_key(const void *a, const void *b)
     return by != 0 ? by : (*x > *y) - (*x < *y);
 }
 
-/* No key is there twice: sorted, because a file may have many. */
+/* Checks that no key is there twice; sorts, because a file may have many keys. */
 static enum weft_status check_keys(const struct weft_profile *profile, const char *source,
                                    struct weft_error *err)
 {
@@ -216,7 +217,7 @@ static enum weft_status read_strings(const struct weft_json_value *root, const c
     return weft_json_need_integer(root, source, "ranks", 1, 65536, &profile->ranks, err);
 }
 
-/* An integer that a profile may lack: -1 then. */
+/* Reads an optional integer; -1 if it is missing. */
 static enum weft_status read_optional(const struct weft_json_value *root, const char *source,
                                       const char *name, int64_t *out, struct weft_error *err)
 {
@@ -246,7 +247,7 @@ static enum weft_status read_rates(const struct weft_json_value *root, const cha
     return WEFT_OK;
 }
 
-/* A name that older profiles do not have. */
+/* Reads a name that older profiles lack. */
 static enum weft_status read_name(const struct weft_json_value *root, const char *source,
                                   const char *key, struct weft_pool *pool, const char **out,
                                   struct weft_error *err)

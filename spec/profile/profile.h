@@ -1,6 +1,6 @@
-/* A profile is what the machine said: times of layers, of collectives by size, of the optimizer
- * and the norm, and the base memory. It is measured by runtime/measure, or analytic, computed from
- * the cluster's figures; a measured profile overrides each part that it has. */
+/* A profile is the times of a machine: layers, collectives by size, optimizer and norm, and the
+ * base memory. runtime/measure measures it, or it is analytic, computed from the cluster's figures.
+ * A measured profile overrides each part that it has. */
 #ifndef WEFT_SPEC_PROFILE_PROFILE_H
 #define WEFT_SPEC_PROFILE_PROFILE_H
 
@@ -17,11 +17,11 @@
 #include "spec/profile/origin.h"
 #include "spec/profile/tiers.h"
 
-/* Bytes of the record that ranks sum at the step's end (norm bins, loss, flags); agree_ns is its
- * time. runtime/exec fits its record in it. */
+/* Bytes of the record that ranks sum at the end of a step (norm bins, loss, flags) in agree_ns. The
+ * record of runtime/exec fits into it. */
 enum { WEFT_AGREE_BYTES = 8192 };
-/* Bytes that ranks sum for each tensor of a unit while lamb updates it: the squared lengths of its
- * parameters and of its step, exactly. agree_ns stands for the time of that too. */
+/* Bytes that ranks sum for each tensor of a unit in lamb's update: exact squared lengths of its
+ * parameters and of its step. That takes agree_ns too. */
 enum { WEFT_TENSOR_NORMS_BYTES = 320 };
 
 enum weft_collective {
@@ -39,55 +39,54 @@ struct weft_layer_times {
 
 struct weft_profile {
     struct weft_pool pool;
-    const char *source;  /* "analytic" or "measured", and ", emulated link" if it is one */
-    const char *machine; /* for people: device, cores, link ("emulated link ...") */
-    const char *device;  /* that was measured, or that figures are of; NULL: "cpu" */
-    struct weft_profile_origin origin; /* of the times of layers */
+    const char *source;                /* "analytic" or "measured", and ", emulated link" for one */
+    const char *machine;               /* for people: device, cores, link */
+    const char *device;                /* measured device, or that of the figures; NULL: "cpu" */
+    struct weft_profile_origin origin; /* of layer times */
     int64_t ranks;
     int32_t n_layers; /* distinct keys */
     struct weft_layer_times *layers;
     struct weft_curve collectives[WEFT_COLLECTIVE_COUNT]; /* by full (gathered) bytes */
     struct weft_curve update;                             /* by elements that one rank updates */
-    const char *kernels;    /* way of products of those layers; NULL: not said, or analytic */
-    const char *products;   /* its choices, where it has some (weft_nn_choices); or NULL */
-    const char *updates;    /* that were timed: weft_config_updates; NULL: not said, or analytic */
+    const char *kernels;  /* algorithm of products for these layers; NULL: not known, or analytic */
+    const char *products; /* choices of that algorithm (weft_nn_choices); NULL: none */
+    const char
+        *updates; /* weft_config_updates of the timed updates; NULL: not known, or analytic */
     struct weft_curve norm; /* by elements that one rank owns */
-    /* Rates of compute and of a lane of the network while both run. 0: it has not got them, and
-     * measured times of layers hold what communication beside them costs. */
+    /* Rates of compute and of a network lane while both run. 0: not measured; measured layer times
+     * then include the slow-down. */
     struct weft_rates rates;
-    struct weft_profile_tiers tiers; /* that may be used beside the device's memory */
-    int64_t agree_ns;                /* sum of norm, loss and flags over ranks */
-    int64_t base_bytes;              /* of a rank, outside the arena */
-                                     /* -1 in either: a measured profile that has not got it */
-    struct weft_hash hash;           /* of the written form but the program's version */
+    struct weft_profile_tiers tiers; /* offload tiers */
+    int64_t agree_ns;      /* time of summing norm, loss and flags over ranks; -1: not measured */
+    int64_t base_bytes;    /* of a rank, outside the arena; -1: not measured */
+    struct weft_hash hash; /* of the written form without the program's version */
 };
 
-/* Times from the cluster's device and link figures (clusters.md: flops / (peak * efficiency), no
- * less than moved bytes / memory bandwidth). WEFT_E_DATA naming all missing figures.
+/* Computes times from the cluster's device and link figures: flops / (peak * efficiency), and at
+ * least moved bytes / memory bandwidth. WEFT_E_DATA lists all missing figures.
  *
- * A collective of B bytes over N ranks is a ring through all of them, in which every rank passes on
- * B (N-1)/N and each level of links is crossed at the same time, so that the slower one governs:
+ * A collective of B bytes over N ranks is a ring through all ranks. Every rank sends B (N-1)/N, and
+ * all levels of links are used at the same time, so the slowest level governs:
  *
  *     max over levels l of [ alpha_l + B (N-1)/N / bandwidth_l ],   AllReduce twice that,
  *
- * with l the links within nodes (ranks_per_node > 1) and between them (ranks > ranks_per_node), and
- * bandwidth_l as nccl-tests report it (bus bandwidth: of all rails of a node together, so that it
- * does not depend on N). clusters.md measured it so over 2 to 4 nodes; alpha between nodes grows
- * with their number and is a figure of each cluster. */
+ * with l the links within nodes (ranks_per_node > 1) and between them (ranks > ranks_per_node).
+ * bandwidth_l is the bus bandwidth of nccl-tests, all rails of a node together, so it does not
+ * depend on N. alpha between nodes grows with their number, so each cluster gives its own. */
 WEFT_MUST_USE enum weft_status weft_profile_analytic(const struct weft_config *config,
                                                      struct weft_profile **out,
                                                      struct weft_error *err);
 
-/* The profile that a config names (cluster.profile) over the analytic one: each part from the
- * first that has it. A profile of other ranks has no collectives for these. WEFT_E_DATA when a part
- * has no analytic time either (saying to run `weft profile`), or when it has times of layers and no
- * rates, and the config has cluster.contention: these times hold it. */
+/* Resolves the config's profile (cluster.profile) with the analytic one: each part comes from the
+ * first that has it. A profile of other ranks has no collectives for the config. WEFT_E_DATA when a
+ * part has no analytic time either (the cure is `weft profile`). WEFT_E_DATA also when it has layer
+ * times without rates and the config has cluster.contention, because these times include it. */
 WEFT_MUST_USE enum weft_status weft_profile_resolve(const struct weft_config *config,
                                                     struct weft_profile **out,
                                                     struct weft_error *err);
 
-/* Whether the named profile is of other ranks and the config does not give the links: times of
- * collectives must be measured. False of a profile that cannot be read, which resolve tells. */
+/* True if the named profile is of other ranks and the config lacks links, so collectives must be
+ * measured. False for an unreadable profile, which weft_profile_resolve reports. */
 bool weft_profile_lacks_network(const struct weft_config *config);
 /* The named profile with collectives and base of `network`, measured with the config's ranks. */
 WEFT_MUST_USE enum weft_status weft_profile_with_network(const struct weft_config *config,
@@ -95,15 +94,15 @@ WEFT_MUST_USE enum weft_status weft_profile_with_network(const struct weft_confi
                                                          struct weft_profile **out,
                                                          struct weft_error *err);
 
-/* The same of a profile that is no file's, yet or any more. What is resolved stays as it is. */
+/* The same for a profile without a file. A resolved profile stays as it is. */
 WEFT_MUST_USE enum weft_status weft_profile_resolve_measured(const struct weft_config *config,
                                                              const struct weft_profile *measured,
                                                              struct weft_profile **out,
                                                              struct weft_error *err);
 
-/* The same for who asks for memory alone: a time for which there is no figure is 0 and no error.
- * Appends to `missing` what the config would have to give; nothing when all times are there. A
- * profile of other ranks gives its base, and without links curves from which block sizes follow. */
+/* The same for memory alone: a time without figures is 0, not an error. Appends the missing figures
+ * to `missing`. A profile of other ranks gives its base and, without links, its curves, from which
+ * block sizes follow. */
 WEFT_MUST_USE enum weft_status weft_profile_resolve_for_memory(const struct weft_config *config,
                                                                struct weft_profile **out,
                                                                struct weft_text *missing,
@@ -112,20 +111,19 @@ WEFT_MUST_USE enum weft_status weft_profile_resolve_for_memory(const struct weft
 WEFT_MUST_USE enum weft_status weft_profile_parse(const char *bytes, size_t length,
                                                   const char *source, struct weft_profile **out,
                                                   struct weft_error *err);
-/* A copy with this base. */
+/* Copies the profile with this base. */
 WEFT_MUST_USE enum weft_status weft_profile_with_base(const struct weft_profile *profile,
                                                       int64_t base_bytes, struct weft_profile **out,
                                                       struct weft_error *err);
 void weft_profile_write(const struct weft_profile *profile, struct weft_text *out);
 void weft_profile_destroy(struct weft_profile *profile);
 
-/* Times of a layer by key; NULL when the profile has none. */
+/* Times of a layer by key; NULL: none. */
 const struct weft_layer_times *weft_profile_layer(const struct weft_profile *profile,
                                                   const char *key);
 
-/* The smallest full size (bytes) of an AllGather that reaches `efficiency` of the best bandwidth
- * in the curve: the block size rule of planning-problem.md. At least 1; 4 MiB where the curve says
- * nothing (one rank). */
+/* The smallest full size (bytes) of an AllGather that reaches `efficiency` of the best bandwidth in
+ * the curve, at least 1. 4 MiB for an empty curve (one rank). */
 int64_t weft_profile_block_bytes(const struct weft_profile *profile, double efficiency);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/shown.h"
 #include "spec/config.h"
 
-/* 2^53: what a JSON number holds exactly. */
+/* 2^53: the largest exact JSON number. */
 static const int64_t most_integer = INT64_C(1) << 53;
 
 static const char *const duplex_names[WEFT_DUPLEX_COUNT] = {
@@ -56,7 +56,7 @@ void weft_profile_write_tiers(const struct weft_profile_tiers *tiers,
     if (tiers->disk.given) write_disk(&tiers->disk, writer);
 }
 
-/* A curve that must be there. */
+/* Reads a required curve. */
 static enum weft_status need_curve(const struct weft_json_value *object, const char *where,
                                    const char *name, struct weft_pool *pool, struct weft_curve *out,
                                    struct weft_error *err)
@@ -151,7 +151,7 @@ enum weft_status weft_profile_read_tiers(const struct weft_json_value *root, con
     return read_disk(object, where, pool, &out->disk, err);
 }
 
-/* alpha + bytes / bandwidth, through two points. */
+/* Draws alpha + bytes / bandwidth through two points. */
 static enum weft_status draw_line(const struct weft_link *link, struct weft_pool *pool,
                                   struct weft_curve *out, struct weft_error *err)
 {
@@ -169,7 +169,7 @@ static enum weft_status draw_line(const struct weft_link *link, struct weft_pool
     return WEFT_OK;
 }
 
-/* What weft_profile_take_tiers writes. */
+/* Outputs of weft_profile_take_tiers. */
 struct taking {
     struct weft_pool *pool;
     struct weft_profile_tiers *tiers;
@@ -221,8 +221,7 @@ static enum weft_status take_disk(const struct weft_disk_spec *spec, const struc
     return WEFT_OK;
 }
 
-/* A path that does not exist here, as where a plan is made for another machine, is compared as it
- * is written. */
+/* A path that does not exist here, for planning another machine, is compared as written. */
 static bool is_same_directory(const char *ours, const char *theirs)
 {
     char *real = realpath(ours, NULL);

@@ -1,5 +1,5 @@
-/* What a profile says of memory beside the device's: copies to and from the host, updates on the
- * host's cores, reads and writes of a disk, all with every local rank at work. */
+/* Times of the other tiers: copies to and from the host, updates on the host's cores, reads and
+ * writes of a disk, all with every local rank at work. */
 #ifndef WEFT_SPEC_PROFILE_TIERS_H
 #define WEFT_SPEC_PROFILE_TIERS_H
 
@@ -9,26 +9,27 @@
 #include "spec/profile/curve.h"
 #include "spec/tiers.h"
 
-/* Speeds beside each other are shares of the speed alone, WEFT_RATE_ONE at most (base/lanes.h). */
+/* A `_beside` figure is the share of the speed while the other direction works, at most
+ * WEFT_RATE_ONE (base/lanes.h). */
 struct weft_profile_host {
     bool given;
-    struct weft_curve down, up; /* of a block alone, by bytes */
+    struct weft_curve down, up; /* of a single block, by bytes */
     int64_t down_beside, up_beside;
-    int64_t threads;            /* of updates */
-    int64_t update_bytes_per_s; /* read and written, with no copies beside; 0 = not known */
+    int64_t threads;            /* for updates */
+    int64_t update_bytes_per_s; /* read and written, without copies; 0: not known */
     int64_t updates_beside;     /* while copies go both ways */
 };
 
 struct weft_profile_disk {
     bool given;
-    const char *path;              /* that was measured, without links; or the config's */
-    const char *file_system;       /* "ext4"; NULL = not known */
-    struct weft_curve read, write; /* of a block alone, by bytes, `threads` of them at a time */
+    const char *path;              /* the measured path, without links; or the config's */
+    const char *file_system;       /* "ext4"; NULL: not known */
+    struct weft_curve read, write; /* of a single block, by bytes, `threads` at a time */
     int64_t read_beside, write_beside;
     enum weft_duplex duplex;
-    bool verified; /* checksums are in the times */
-    /* The least that come within 5 % of the best: bytes of a block, requests at the disk at once in
-     * each direction, and seats of a ring that keep them busy. 0 = not known. */
+    bool verified; /* times include checksums */
+    /* The least values within 5 % of the best: bytes of a block, concurrent requests in each
+     * direction, and seats of a ring that keep these busy. 0: not known. */
     int64_t block_bytes, threads, seats;
 };
 
@@ -39,22 +40,21 @@ struct weft_profile_tiers {
 
 struct weft_config;
 
-/* A figure that a config would have to give, as in "cluster.host.up.bandwidth", and what it is
- * needed for. */
+/* A figure that a config lacks, such as "cluster.host.up.bandwidth", and the part that needs it. */
 struct weft_profile_lack {
     const char *figure, *part;
 };
 enum { WEFT_PROFILE_LACKS = 5 };
 
-/* The tiers of a profile for this config, each from the measured one (or NULL) where that has it,
- * else from the config's figures; none where nothing may be moved there. Writes what neither has.
- * `out` shares memory with both. WEFT_E_DATA when another disk was measured. */
+/* The tiers of a profile for this config. Each comes from the measured one (may be NULL) or from
+ * the config's figures; a tier that nothing may move to is left out. Lists the lacks of both. `out`
+ * shares memory with both. WEFT_E_DATA when another disk was measured. */
 WEFT_MUST_USE enum weft_status weft_profile_take_tiers(
     const struct weft_config *config, const struct weft_profile_tiers *measured,
     struct weft_pool *pool, struct weft_profile_tiers *out,
     struct weft_profile_lack lacks[WEFT_PROFILE_LACKS], int32_t *n_lacks, struct weft_error *err);
 
-/* Members "host" and "disk" of a profile's file, which may be absent. */
+/* Write and read the optional members "host" and "disk" of a profile's file. */
 void weft_profile_write_tiers(const struct weft_profile_tiers *tiers,
                               struct weft_json_writer *writer);
 WEFT_MUST_USE enum weft_status weft_profile_read_tiers(const struct weft_json_value *root,

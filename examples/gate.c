@@ -14,7 +14,7 @@
 #include <string.h>
 #include <weft.h>
 
-/* Both parameters are vectors with an element a group. */
+/* Both parameters are vectors with one element per group. */
 static enum weft_status gate_shape(void *context, const struct weft_layer_facts *facts,
                                    struct weft_layer_shape *out, struct weft_error *error)
 {
@@ -29,7 +29,8 @@ static enum weft_status gate_shape(void *context, const struct weft_layer_facts 
     return WEFT_OK;
 }
 
-/* Backward computes the sigmoid again from the input, and sums gradients of a row in a double. */
+/* Backward computes the sigmoid again from the input, and sums the gradients of a micro-step in
+ * doubles. */
 static enum weft_status gate_needs(void *context, const struct weft_layer_facts *facts,
                                    struct weft_layer_needs *out, struct weft_error *error)
 {
@@ -63,7 +64,7 @@ static enum weft_status gate_forward(void *context, const struct weft_layer_call
     return WEFT_OK;
 }
 
-/* Gradients of parameters are written, or added to what other micro-steps have left. */
+/* Writes the gradients of parameters, or adds them to those of earlier micro-steps. */
 static void give(const struct weft_layer_call *call, int tensor, int64_t n, const double *sums)
 {
     float *gradient = call->gradients[tensor];
@@ -121,7 +122,7 @@ static enum weft_status show(void *context, const struct weft_step *step, struct
 
 static struct weft *weft;
 
-/* The run ends with its step, and is saved; further signals are the same request. */
+/* The run ends after its step, with a checkpoint. Further signals are the same request. */
 static void stop(int number)
 {
     (void)number;

@@ -62,9 +62,9 @@ enum { WEFT_ERROR_TEXT_BYTES = 4092 };
 
 struct weft_error {
     enum weft_status status;
-    int exit_code;                    /* of the status, for the program to end with */
+    int exit_code;                    /* of the status, for the program's end */
     char text[WEFT_ERROR_TEXT_BYTES]; /* empty while status is WEFT_OK */
-    int of_rank; /* 1 + the rank where an error of all ranks began, named in the text; or 0 */
+    int of_rank; /* 1 + the rank where an error of all ranks began, also in the text; 0: none */
 };
 
 WEFT_API int weft_status_exit_code(enum weft_status status);
@@ -86,9 +86,9 @@ WEFT_API void weft_log_set_sink(weft_log_fn *sink, void *context);
 
 enum weft_dtype { WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_DTYPE_COUNT };
 enum weft_init { WEFT_INIT_ZERO, WEFT_INIT_ONE, WEFT_INIT_NORMAL, WEFT_INIT_COUNT };
-enum { WEFT_LAYER_TENSORS = 12, WEFT_KIND_KEYS = 8 }; /* the most that a layer has */
+enum { WEFT_LAYER_TENSORS = 12, WEFT_KIND_KEYS = 8 }; /* at most per layer */
 
-struct weft_layer_facts { /* the layer that a function is asked about */
+struct weft_layer_facts { /* the layer in question */
     const char *name;     /* "h.3" */
     int64_t hidden;
     const int64_t *keys; /* values of the kind's own keys, in its order */
@@ -105,17 +105,17 @@ struct weft_layer_tensor {
     bool decays;     /* weight decay applies */
 };
 
-struct weft_layer_shape { /* zeroed before it is asked for */
+struct weft_layer_shape { /* zeroed before each call */
     int64_t outputs;      /* 0: hidden */
     int32_t n_tensors;
     struct weft_layer_tensor tensors[WEFT_LAYER_TENSORS];
 };
 
-struct weft_layer_needs { /* of one micro-step on one rank; zeroed before they are asked for */
+struct weft_layer_needs { /* of one micro-step on one rank; zeroed before each call */
     int64_t saved_bytes;  /* forward writes, backward reads */
     int64_t forward_temporary_bytes, backward_temporary_bytes;
-    bool backward_reads_input, backward_reads_output; /* they are kept until then, else NULL */
-    double forward_flops, backward_flops;             /* 2 a multiply-add */
+    bool backward_reads_input, backward_reads_output; /* kept until then; otherwise NULL */
+    double forward_flops, backward_flops;             /* a multiply-add counts 2 */
 };
 
 /* Tensors and gradients are aligned to their elements, all other pointers to 64 bytes. A function
@@ -126,29 +126,29 @@ struct weft_layer_call {
     const void *tensors[WEFT_LAYER_TENSORS]; /* dtype, in the order of the shape */
     const void *input;                       /* [T, hidden] */
     void *output;                            /* [T, outputs]: forward writes it */
-    void *saved, *temporary;                 /* as long as needed; NULL: 0 bytes */
+    void *saved, *temporary;                 /* of the needed bytes; NULL: 0 bytes */
     const void *output_gradient;             /* backward: [T, outputs] */
     void *input_gradient;                    /* backward: [T, hidden], written */
-    enum weft_dtype gradient_dtype;          /* of the following: f32 or dtype */
+    enum weft_dtype gradient_dtype;          /* of gradients: f32 or dtype */
     void *gradients[WEFT_LAYER_TENSORS];     /* backward; NULL: frozen, not computed */
     bool accumulate[WEFT_LAYER_TENSORS];     /* true: added to, false: written */
 };
 
-struct weft_kind_key {       /* an integer that each layer of the kind has in its config */
+struct weft_kind_key {       /* an integer key of a layer in the config */
     const char *name, *text; /* "group", "channels that share a gain" */
     int64_t least, most;     /* both within +-2^53 */
     bool optional;
-    int64_t fallback; /* of an optional one */
+    int64_t fallback; /* default of an optional key */
 };
 
 struct weft_layer_kind {
-    const char *type; /* letters, digits, "_": none of Weft's own */
+    const char *type; /* letters, digits, "_"; no type of Weft's */
     const struct weft_kind_key *keys;
     int32_t n_keys;
-    uint32_t dtypes; /* 1u << WEFT_F32 ...: it can compute in these */
-    void *context;   /* handed to the functions, which may be called from any thread */
-    /* Results depend on the arguments alone, and are asked for any number of times. For `shape` the
-     * facts' samples, seq_len and dtype are 0. */
+    uint32_t dtypes; /* 1u << WEFT_F32 ...: dtypes that it computes in */
+    void *context;   /* passed to the functions; any thread may call them */
+    /* Results depend on the arguments alone, and calls may be repeated. For `shape` the facts'
+     * samples, seq_len and dtype are 0. */
     enum weft_status (*shape)(void *context, const struct weft_layer_facts *facts,
                               struct weft_layer_shape *out, struct weft_error *error);
     enum weft_status (*needs)(void *context, const struct weft_layer_facts *facts,
@@ -168,7 +168,7 @@ struct weft_layer_kind {
  * `weft` opens the object in the planning process and in every rank, and closes it at their end. Of
  * the functions in this header, such an object may call weft_fail, weft_status_text and
  * weft_status_exit_code, which `weft` exports to it. */
-enum { WEFT_LAYERS_ABI = 1 }; /* changes with the structs above */
+enum { WEFT_LAYERS_ABI = 1 }; /* version of the structs above */
 
 struct weft_layers {
     int32_t abi; /* WEFT_LAYERS_ABI */
@@ -185,7 +185,7 @@ struct weft;
 
 /* The version of the loaded library. WEFT_VERSION is the version of this header. */
 WEFT_API const char *weft_version(void);
-/* Finds the rank of this process. WEFT_E_ENVIRONMENT under another launcher than Weft's. */
+/* Opens a handle for this process's rank. WEFT_E_ENVIRONMENT under another launcher than Weft's. */
 WEFT_API enum weft_status weft_open(struct weft **out, struct weft_error *error);
 WEFT_API void weft_close(struct weft *weft); /* accepts NULL */
 WEFT_API int32_t weft_rank(const struct weft *weft);
@@ -239,22 +239,23 @@ WEFT_API const char *weft_config_json(struct weft *weft);
 WEFT_API const char *weft_profile_json(struct weft *weft);
 WEFT_API const char *weft_plan_json(struct weft *weft);
 
-struct weft_step { /* told after each step; only the times differ between ranks */
+struct weft_step { /* result of a step; only the times differ between ranks */
     int64_t step, steps, tokens;
     double loss, norm, lr; /* norm: of the gradient before clipping; negative: not needed */
     int64_t step_ns, exposed_ns;
 };
 
 struct weft_run_settings { /* zero selects the defaults */
-    /* The run directory, as of `weft train --run`. Rank 0 writes config, plan, profile,
+    /* The run directory, as with `weft train --run`. Rank 0 writes config, plan, profile,
      * metrics.jsonl (a line for each step, evaluation and checkpoint) and result.json. checkpoints/
-     * holds the checkpoints by train.checkpoint; the run goes on from the latest one. A run
-     * that has ended keeps its files. WEFT_E_CREATE if files under these names are not of a run.
+     * holds the checkpoints by train.checkpoint; the run resumes from the latest one. A run that
+     * has ended keeps its files. WEFT_E_CREATE if files of these names do not belong to a run.
      * NULL: nothing is written. */
     const char *directory;
     const char *resume; /* RUN/checkpoints/step-N to start from if there is none yet; or NULL */
-    /* As of `weft train --from`: a run, a checkpoint or a safetensors file. A run without a
-     * checkpoint starts with its parameters alone. NULL for none; not together with `resume`. */
+    /* The origin, as with `weft train --from`: a run, a checkpoint or a safetensors file. A run
+     * without a checkpoint begins with its parameters alone. NULL for none; not together with
+     * `resume`. */
     const char *from;
     /* A status other than WEFT_OK ends the run with that status. */
     enum weft_status (*on_step)(void *context, const struct weft_step *step,
@@ -265,10 +266,10 @@ struct weft_run_settings { /* zero selects the defaults */
 struct weft_run_result {
     int64_t steps_done, saved_step;      /* -1: none was saved */
     bool stopped;                        /* by weft_stop on any rank, before the last step */
-    double first_loss, last_loss;        /* of the steps of this call; NaN if none was left */
-    int64_t step_ns, predicted_step_ns;  /* a median, 0 if none was left; the plan's */
-    int64_t memory_bytes, planned_bytes; /* of this rank, 0 if no step was left; the plan's */
-    char fingerprint[33];                /* of the bits of all parameters: equal for equal runs */
+    double first_loss, last_loss;        /* of this call's steps; NaN without steps */
+    int64_t step_ns, predicted_step_ns;  /* a median, 0 without steps; the plan's */
+    int64_t memory_bytes, planned_bytes; /* of this rank, 0 without steps; the plan's */
+    char fingerprint[33];                /* of all parameters; equal runs have equal ones */
 };
 
 /* Collective: trains the config's steps by the plan. Makes a plan first if there is none. */

@@ -12,23 +12,23 @@
 #include "spec/layer.h"
 
 enum {
-    GUARD_BYTES = 64,    /* before and behind what may be written */
-    GUARD = 0xA5,        /* stands there */
-    UNWRITTEN = 0xFF,    /* stands in what must be written: NaN */
-    MOST_ELEMENTS = 256, /* of a tensor that are looked at */
+    GUARD_BYTES = 64,    /* before and after memory that may be written */
+    GUARD = 0xA5,        /* content of the guards */
+    UNWRITTEN = 0xFF,    /* initial content of outputs: NaN */
+    MOST_ELEMENTS = 256, /* checked elements of a tensor */
     SEED = 20,
     INPUT = -1,             /* "tensor" of the input gradient */
-    STREAM_OF_CHOICE = 1000 /* streams of random numbers below are the tensors' */
+    STREAM_OF_CHOICE = 1000 /* lower streams of random numbers are the tensors' */
 };
 
-/* Steps of the differences: at the second the error of a smooth function is a quarter. */
+/* Steps of the differences. At the second one a smooth function's error is a quarter. */
 static const double STEP = 0x1p-7;
-/* A share of the larger of gradient and difference. A smaller error cannot be told in f32. */
+/* Share of the larger of gradient and difference. f32 does not show a smaller error. */
 static const double TOLERANCE = 0.01;
 
 struct buffer {
-    unsigned char *block; /* with guards; NULL: no bytes are needed */
-    unsigned char *bytes; /* what callers are given */
+    unsigned char *block; /* with guards; NULL: no bytes needed */
+    unsigned char *bytes; /* given to the functions */
     int64_t n_bytes;
 };
 
@@ -37,7 +37,7 @@ struct check {
     const struct weft_tensor *tensors; /* of the model */
     struct weft_layer_work work;
     struct weft_layer_call call;
-    int64_t inputs, outputs; /* elements */
+    int64_t inputs, outputs; /* numbers of elements */
     struct buffer input, output, first_output, low_output, saved, temporary;
     struct buffer output_gradient, input_gradient;
     struct buffer parameters[WEFT_LAYER_TENSORS], gradients[WEFT_LAYER_TENSORS];
@@ -76,7 +76,7 @@ static void fill_normal(const struct buffer *buffer, uint64_t stream, double std
         floats(buffer)[i] = (float)(std * weft_rng_normal(SEED, stream, (uint64_t)i));
 }
 
-/* Around the initial values, which may be 0 and hide what they are multiplied with. */
+/* Fills with numbers around the initial values. Those may be 0, which would hide their factors. */
 static void fill_parameter(const struct buffer *buffer, const struct weft_tensor *tensor,
                            uint64_t stream)
 {
@@ -213,14 +213,15 @@ static const char *name_of(const struct check *check, int32_t t)
     return t == INPUT ? "the input" : tensor_of(check, t)->name;
 }
 
-/* The difference of the sum of outputs times their gradients; backward gives its derivative. */
+/* The difference of the sum of outputs times their gradients. Its derivative is the result of
+ * backward. */
 struct difference {
     double slope;
-    double bend;  /* how far slopes to the left and to the right are apart: a kink, as of relu */
-    double noise; /* what rounding of the outputs may have done to the slope */
+    double bend;  /* distance of the slopes on both sides: a kink, as of relu */
+    double noise; /* possible effect of rounded outputs on the slope */
 };
 
-/* Outputs of x - step are kept, those of x + step are there. */
+/* low_output has the outputs at x - step, output those at x + step. */
 static struct difference compare_outputs(const struct check *check, double step)
 {
     const float *low = floats(&check->low_output), *high = floats(&check->output);
@@ -251,20 +252,20 @@ static enum weft_status differentiate(struct check *check, float *at, double ste
     return status;
 }
 
-/* An element that is most wrong, beside what is allowed. */
+/* The element with the largest error relative to the allowed one. */
 struct worst {
     int64_t element;
-    double gradient, difference, excess; /* excess: error by what is allowed */
+    double gradient, difference, excess; /* excess: error over allowed error */
 };
 
-/* At a kink any slope between those on both sides will do. */
+/* At a kink any slope between those of both sides is accepted. */
 static enum weft_status check_element(struct check *check, const struct buffer *values, int32_t t,
                                       int64_t element, double scale, struct worst *worst,
                                       struct weft_error *err)
 {
     float *at = floats(values) + element;
     double gradient = (double)floats(gradient_of(check, t))[element];
-    /* A power of two, for x + step to be x + step in f32 but for its last bits. */
+    /* A power of two makes x + step exact in f32 except for its last bits. */
     double step = STEP * exp2(ceil(log2(fmax(1, fabs((double)*at)))));
     struct difference far, near;
     WEFT_TRY(differentiate(check, at, step, &far, err));
@@ -321,7 +322,7 @@ static enum weft_status check_written(const struct check *check, const struct bu
     return WEFT_OK;
 }
 
-/* A second backward that adds to what the first has written doubles it. */
+/* A second backward that accumulates must double the gradients. */
 static enum weft_status check_accumulation(struct check *check, struct weft_error *err)
 {
     for (int32_t t = 0; t < check->layer->n_tensors; t++)
@@ -399,7 +400,7 @@ static enum weft_status check_layer(const struct weft_config *config,
     return status;
 }
 
-/* True when an earlier layer of the model is as this one. */
+/* Whether an earlier layer of the model is equal to this one. */
 static bool is_known(const struct weft_config *config, int32_t l, struct weft_pool *pool)
 {
     struct weft_batch batch = weft_config_batch(config);

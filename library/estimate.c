@@ -3,8 +3,8 @@
 #include "problem/names.h"
 #include "scheduler/digest/digest.h"
 
-/* True when `a` is what is shown and not `b`: of the just-in-time the leanest, of rules and of the
- * fastest the faster, as `weft plan` takes it; of what is as fast, as without times, the leaner. */
+/* Whether `a` is shown instead of `b`. Just-in-time rows take the leanest. All others take the
+ * fastest, like `weft plan`; with equal or unknown times, the leanest. */
 static bool is_better(const struct weft_need *a, const struct weft_need *b)
 {
     if (!a->applies || !b->applies) return a->applies;
@@ -13,7 +13,7 @@ static bool is_better(const struct weft_need *a, const struct weft_need *b)
     return a->bytes < b->bytes;
 }
 
-/* Keeps what is better in one more period, with names of its own. */
+/* Keeps the better rows of one more period, with its own copies of names. */
 static enum weft_status merge(struct weft_estimate *estimate, const struct weft_problem *problem,
                               const struct weft_need *rows, struct weft_error *err)
 {
@@ -51,7 +51,7 @@ static enum weft_status estimate_periods(struct weft_session *session, uint32_t 
     return WEFT_OK;
 }
 
-/* The least that a unit's state takes in a tier, of all units. */
+/* The least bytes that the state of all units needs in a tier. */
 static int64_t least_held(const struct weft_problem *problem, int32_t tier)
 {
     int64_t bytes = 0;
@@ -95,7 +95,7 @@ static enum weft_status estimate_home(struct weft_session *session, enum weft_ho
     return WEFT_OK;
 }
 
-/* Each home as if it were all that plan.offload allows. */
+/* Estimates each tier as if plan.offload allowed no other. */
 static enum weft_status estimate_homes(struct weft_session *session, struct weft_estimate *out,
                                        struct weft_error *err)
 {

@@ -1,5 +1,6 @@
-/* Times are foreign where they were measured on another machine, or with other threads a rank, than
- * those of the session's ranks. To plan for another machine is no fault; to train there is. */
+/* Times are foreign if they were measured on another machine than the session's ranks, or with
+ * other threads per rank. Planning for another machine is correct; training with its times is
+ * not. */
 #ifndef WEFT_LIBRARY_FOREIGN_H
 #define WEFT_LIBRARY_FOREIGN_H
 
@@ -9,19 +10,19 @@
 #include "library/session.h"
 
 struct weft_foreign {
-    bool machine, threads, ranks; /* that differ */
+    bool machine, threads, ranks; /* which of them differ */
 };
 
-/* After stage. With a config that leaves threads to the machine they are compared on the machine
- * that was measured alone. Nothing differs from figures, nor from a profile that does not say. */
+/* Call it after stage. If the config leaves threads to the machine, they are compared only on the
+ * measured machine. Figures, and a profile without an origin, never differ. */
 struct weft_foreign weft_session_compare_origin(const struct weft_session *session);
 
-/* Logs the difference, if there is one: other threads, and where `runs_here` another machine, as a
- * warning; another machine to plan for as information. */
+/* Logs the difference, if any. Other threads are a warning, and so is another machine if
+ * `runs_here`. Otherwise another machine is information. */
 void weft_session_tell_origin(const struct weft_session *session, bool runs_here);
 
-/* Warns of a profile that was measured while other programs ran. Not for one that is new: measuring
- * tells it. */
+/* Warns of a profile that was measured while other programs ran. A new profile needs no such
+ * warning: measuring gives it. */
 void weft_session_tell_load(const struct weft_session *session);
 
 #endif

@@ -33,8 +33,8 @@ static enum weft_status open_library(const struct weft_machine *machine,
     return weft_nn_open(device_of(config), &options, out, err);
 }
 
-/* Two libraries give two sums. WEFT_GEMM says which one, for runs whose bits are to be compared;
- * otherwise rank 0 measures which is faster. All ranks take rank 0's. */
+/* Each library gives its own sums. WEFT_GEMM chooses one, for runs with comparable bits. Otherwise
+ * rank 0 measures and takes the faster. All ranks use rank 0's. */
 static enum weft_status open_kernels(const struct weft_rendezvous *meeting,
                                      const struct weft_config *config, struct weft_machine *machine,
                                      struct weft_error *err)
@@ -54,8 +54,8 @@ static enum weft_status open_kernels(const struct weft_rendezvous *meeting,
     return status;
 }
 
-/* The library of that name where it is another than the machine's; NULL also where this build and
- * machine do not have it, and *err says why. */
+/* Opens the library of that name. NULL if the machine has it already. NULL too if this build or
+ * machine lacks it; then *err tells why. */
 static struct weft_nn *open_other(const struct weft_machine *machine,
                                   const struct weft_config *config, const char *name,
                                   struct weft_error *err)
@@ -67,7 +67,8 @@ static struct weft_nn *open_other(const struct weft_machine *machine,
     return nn;
 }
 
-/* Rank 0. What is wrong with the checkpoint is said by who reads it. *products are added to. */
+/* Rank 0: opens the checkpoint's library, and adds its choices of products. Its reader reports a
+ * bad checkpoint later. */
 static struct weft_nn *open_saved(const struct weft_machine *machine,
                                   const struct weft_config *config, const char *resume,
                                   struct weft_text *products)
@@ -84,7 +85,7 @@ static struct weft_nn *open_saved(const struct weft_machine *machine,
     return nn;
 }
 
-/* Rank 0. */
+/* Rank 0: opens the profile's library. */
 static struct weft_nn *open_measured(const struct weft_machine *machine,
                                      const struct weft_config *config,
                                      const struct weft_profile *profile)
@@ -110,7 +111,7 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
         return weft_fail(err, WEFT_E_DISAGREE,
                          "rank %d: %d ranks were started, the config says %lld", meeting->rank,
                          meeting->ranks, (long long)cluster->ranks);
-    WEFT_TRY(weft_rendezvous_need_proc(err)); /* memory is counted there */
+    WEFT_TRY(weft_rendezvous_need_proc(err)); /* memory is counted in /proc */
     struct weft_comm_options comm = {
         .rank = meeting->rank,
         .ranks = meeting->ranks,
@@ -125,11 +126,11 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
     };
     enum weft_clock clock = virtual_clock ? WEFT_CLOCK_VIRTUAL : WEFT_CLOCK_WALL;
     out->threads = weft_rendezvous_threads(meeting, cluster->threads);
-    /* Before any thread is started; behind what asks for the cores of all ranks. */
+    /* Binds after the count of all ranks' cores and before any thread starts. */
     if (cluster->bind)
         WEFT_TRY(weft_bind(meeting->rank, meeting->ranks, cluster->threads, &out->binding, err));
     WEFT_TRY(weft_device_open(device_of(config), clock, &out->device, err));
-    /* Local ranks read one another's memory, which a GPU's is not. */
+    /* Local ranks read one another's memory, but not a GPU's. */
     const bool of_gpu = cluster->device.type == WEFT_DEVICE_CUDA;
     WEFT_TRY(weft_comm_open(of_gpu ? "cuda" : "local", &comm, &out->comm, err));
     return open_kernels(meeting, config, out, err);
@@ -149,13 +150,13 @@ enum weft_status weft_machine_check_measuring(const struct weft_config *config, 
     return WEFT_OK;
 }
 
-/* What rank 0 says before its bytes. */
+/* Header of rank 0's bytes. */
 struct announcement {
     int64_t length;
     enum weft_status status;
 };
 
-/* Rank 0's `bytes` to all, in pieces that an exchange holds. */
+/* Sends rank 0's `bytes` to all ranks, in pieces of one exchange. */
 static enum weft_status share_bytes(const struct weft_machine *machine, char *bytes, int64_t length,
                                     struct weft_error *err)
 {
@@ -187,7 +188,7 @@ static enum weft_status announce(const struct weft_machine *machine, struct anno
     return status;
 }
 
-/* The other ranks' side: takes the text, or the message of a failure. */
+/* The other ranks receive the text, or the message of a failure. */
 static enum weft_status receive(const struct weft_machine *machine, struct weft_text *text,
                                 struct weft_error *err)
 {
@@ -214,7 +215,7 @@ enum weft_status weft_machine_share(const struct weft_machine *machine, struct w
         status = weft_fail_memory(err, "what ranks share");
     if (weft_comm_ranks(machine->comm) == 1) return status;
     if (weft_comm_rank(machine->comm) != 0) return receive(machine, text, err);
-    /* What rank 0 fails with matters more than whether the others hear of it. */
+    /* Rank 0's own failure matters more than a failure to share it. */
     const char *bytes = status == WEFT_OK ? weft_text_chars(text) : err->text;
     struct announcement said = {(int64_t)strlen(bytes), status};
     enum weft_status sent = announce(machine, &said, &shared);
@@ -224,13 +225,13 @@ enum weft_status weft_machine_share(const struct weft_machine *machine, struct w
     return weft_fail(err, sent, "%s", shared.text);
 }
 
-/* What a rank came to, as far as an exchange holds it. */
+/* A rank's status and message, cut to one exchange. */
 struct outcome {
     enum weft_status status;
     char text[WEFT_COMM_EXCHANGE_BYTES - sizeof(enum weft_status)];
 };
 
-/* All fail with the first rank that does. */
+/* All ranks fail with the first rank that failed. */
 static enum weft_status agree(const struct weft_machine *machine, enum weft_status status,
                               struct weft_error *err)
 {
@@ -264,7 +265,7 @@ static void warn(const struct weft_text *lines)
     }
 }
 
-/* All ranks take rank 0's choices of how products are computed. */
+/* All ranks take rank 0's algorithms of products. */
 static enum weft_status bind_products(const struct weft_machine *machine,
                                       const struct weft_config *config, const char *earlier,
                                       struct weft_error *err)
@@ -313,7 +314,7 @@ enum weft_status weft_machine_measure(const struct weft_machine *machine,
     return weft_measure(&options, out, err);
 }
 
-/* All ranks change to the library that rank 0 has opened, unless that is NULL. */
+/* All ranks change to the library that rank 0 opened; NULL: no change. */
 static enum weft_status change_library(const struct weft_rendezvous *meeting,
                                        const struct weft_config *config, struct weft_nn *nn,
                                        struct weft_machine *machine, struct weft_error *err)

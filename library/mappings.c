@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "program/mappings.h"
 
-/* The other half is for all else that a process maps. */
+/* The other half is for other mappings of the process. */
 static int64_t most_mappings(const struct weft_map_limits *limits)
 {
     return limits->mappings / 2;
@@ -49,7 +49,7 @@ static enum weft_status refuse(const struct weft_mappings *count, int64_t page_b
         may_plan ? "raise the memory limit" : "plan again, with larger pages (cluster.page)");
 }
 
-/* The session's plan in these pages instead; *fits says whether there is one that may be mapped. */
+/* Plans again in these pages; *fits: there is a plan, and it may be mapped. */
 static enum weft_status plan_in_pages(struct weft_session *session, int64_t page_bytes,
                                       const struct weft_map_limits *limits, bool *fits,
                                       struct weft_error *err)

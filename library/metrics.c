@@ -20,7 +20,7 @@ struct weft_metrics {
     int fd;
     const char *path;
     off_t length;       /* of the whole lines in the file */
-    int64_t lost_lines; /* since the file could be written to */
+    int64_t lost_lines; /* since the last line that was written */
 };
 
 static enum weft_status begin(const char *path, struct weft_error *err)
@@ -29,8 +29,8 @@ static enum weft_status begin(const char *path, struct weft_error *err)
     return weft_fail(err, WEFT_E_CREATE, "%s: cannot be replaced: %s", path, strerror(errno));
 }
 
-/* Whether a whole line is of a step up to `step`. Checkpoints' lines of older versions have it
- * under another name. */
+/* Whether a whole line is of a step up to `step`. Older versions call it "saved_step" in lines of
+ * checkpoints. */
 static bool is_kept(const char *line, size_t length, int64_t step)
 {
     static const char *const names[] = {"step", "saved_step"};
@@ -112,7 +112,7 @@ static bool write_line(const struct weft_metrics *metrics, const struct weft_tex
     return true;
 }
 
-/* Once when it begins, once when it ends: a full disk stays full for many steps. */
+/* Warns once at the beginning and once at the end: a full disk stays full for many steps. */
 static void note_lost(struct weft_metrics *metrics, int reason)
 {
     if (metrics->lost_lines++ > 0) return;
@@ -139,9 +139,9 @@ enum weft_status weft_metrics_add(struct weft_metrics *metrics, const struct wef
         return WEFT_OK;
     }
     note_lost(metrics, errno);
-    /* What a short write left is taken away, or the next line would stand behind it. */
+    /* Removes the part of a short write; the next line would follow it otherwise. */
     int cut = ftruncate(metrics->fd, metrics->length);
-    (void)cut; /* readers pass over a line that is torn */
+    (void)cut; /* readers skip a torn line */
     return WEFT_OK;
 }
 
@@ -161,7 +161,7 @@ static void put_measured(struct weft_json_writer *writer, const char *name, int6
         weft_json_add_integer(writer, value);
 }
 
-/* Begins a line with the keys of all lines, in this order, and leaves it open. */
+/* Begins a line with the keys that all lines have, and leaves it open. */
 static void begin_line(struct weft_json_writer *writer, struct weft_text *out, const char *kind,
                        int64_t step, const struct weft_run_facts *run)
 {

@@ -6,13 +6,13 @@
 #include "library/run_directory.h"
 #include "runtime/checkpoint/origin.h"
 
-/* Those who are told how a run goes on. */
+/* Listeners for the run's progress. */
 struct audience {
     const struct weft_run_settings *settings;
-    struct weft_metrics *metrics; /* rank 0's, with a directory; or NULL */
+    struct weft_metrics *metrics; /* on rank 0 with a directory; otherwise NULL */
 };
 
-/* Frees the line. */
+/* Adds the line to the metrics and frees it. */
 static enum weft_status note(const struct audience *audience, struct weft_text *line,
                              struct weft_error *err)
 {
@@ -71,11 +71,11 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
     return weft_fail(err, status, "ended by the caller behind step %lld", (long long)line->step);
 }
 
-/* Where a run is kept. Rank 0 has the directory, its lock and its metrics, and the word on where to
- * save and what to go on from. */
+/* The place of a run. Rank 0 has the directory, its lock and its metrics. It decides for all ranks
+ * where to save and from which checkpoint to resume. */
 struct place {
     struct weft_run_directory directory;
-    bool finished; /* nothing is left to do: its files stay as they are */
+    bool finished; /* no step is left; its files stay as they are */
     char metrics_path[WEFT_METRICS_PATH_BYTES];
     struct weft_metrics *metrics;
     struct weft_text checkpoints, resume, from;
@@ -197,7 +197,7 @@ static enum weft_status run_in(const struct weft_run_of *of,
     return status;
 }
 
-/* Without a directory every rank looks for the origin by itself. */
+/* Without a directory every rank finds the origin itself. */
 static enum weft_status run_without(const struct weft_run_of *of,
                                     const struct weft_run_settings *settings,
                                     struct weft_train_result *out, struct weft_error *err)

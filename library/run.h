@@ -1,5 +1,5 @@
-/* A run of libweft: a plan that is trained by this rank beside the others, what is told of it step
- * by step, and the directory that it is kept in. */
+/* A run of libweft: this rank trains a plan with the other ranks, reports each step, and keeps the
+ * run in a directory. */
 #ifndef WEFT_LIBRARY_RUN_H
 #define WEFT_LIBRARY_RUN_H
 
@@ -11,21 +11,21 @@
 #include "runtime/launch/launch.h"
 #include "runtime/train/train.h"
 
-/* Parts of a handle: a session, with a plan for weft_run_session, and a machine that is open. */
+/* Parts of a handle: a session, with a plan for weft_run_session, and an open machine. */
 struct weft_run_of {
     const struct weft_rendezvous *meeting;
     const struct weft_session *session;
-    struct weft_machine *machine; /* a run that goes on takes its checkpoint's way to multiply */
-    atomic_int *stop;             /* asks for the end of the step; 0 again on return */
+    struct weft_machine *machine; /* a resumed run changes its library of products */
+    atomic_int *stop;             /* asks to end after the step; 0 again on return */
 };
 
-/* Collective, before anything is planned. Rank 0 checks the directory of the settings, if they have
- * one (weft_run_directory_check); all ranks return its error. */
+/* Collective, before planning. Rank 0 checks the settings' directory, if any
+ * (weft_run_directory_check); all ranks return its error. */
 WEFT_MUST_USE enum weft_status weft_run_check(const struct weft_run_of *of,
                                               const struct weft_run_settings *settings,
                                               struct weft_error *err);
 
-/* Collective. Trains to the end, or to *stop; with a directory rank 0 keeps the run there. Errors
+/* Collective. Trains to the end, or to *stop. Rank 0 keeps the run in its directory, if any. Errors
  * are those of weft_run in weft.h. */
 WEFT_MUST_USE enum weft_status weft_run_session(const struct weft_run_of *of,
                                                 const struct weft_run_settings *settings,

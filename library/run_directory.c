@@ -54,8 +54,8 @@ static bool same_file(const char *a, const char *b)
            of_a.st_ino == of_b.st_ino;
 }
 
-/* A run does not go back behind what it has saved: its later checkpoints would be of another past.
- * A checkpoint of another run is what this one began with. */
+/* A run must resume its latest checkpoint: later ones would have another past. A checkpoint of
+ * another run may be named: this run began with it. */
 static enum weft_status check_named(const char *named, const char *latest, const char *checkpoints,
                                     struct weft_error *err)
 {
@@ -88,20 +88,21 @@ static bool has_bytes(const struct weft_run_directory *directory, const char *na
     return has;
 }
 
-/* Steps that were done and not saved are a run's too: their metrics are all that is left. */
+/* Unsaved steps belong to a run too: only their metrics are left. */
 static bool has_trained(const struct weft_run_directory *directory)
 {
     return has_bytes(directory, "metrics.jsonl") || has_bytes(directory, "result.json");
 }
 
-/* Steps of a run that has ended by itself; -1 where no result says so. */
+/* Steps of a run that ended without a stop; -1: no result. */
 static int64_t steps_of_result(const struct weft_run_directory *directory)
 {
     struct weft_text path;
     struct weft_json *document = NULL;
     int64_t steps = -1;
     bool stopped = true;
-    if (!has_bytes(directory, "result.json")) return -1; /* a pipe would wait for a writer */
+    if (!has_bytes(directory, "result.json"))
+        return -1; /* opening a pipe would wait for a writer */
     enum weft_status status = name_file(directory, "result.json", &path, NULL);
     if (status == WEFT_OK) status = weft_json_read(weft_text_chars(&path), &document, NULL);
     if (status == WEFT_OK) {
@@ -114,7 +115,7 @@ static int64_t steps_of_result(const struct weft_run_directory *directory)
     return stopped ? -1 : steps;
 }
 
-/* A run that was not asked to go on. */
+/* Checks a request that does not resume. */
 static enum weft_status check_begin(const struct weft_run_directory *directory, const char *latest,
                                     struct weft_error *err)
 {
@@ -139,7 +140,7 @@ static enum weft_status check_begin(const struct weft_run_directory *directory, 
     return WEFT_OK;
 }
 
-/* The directory's own latest checkpoint comes first, so that the same command goes on after every
+/* The directory's own latest checkpoint comes first, so that the same command resumes after every
  * interruption. */
 static enum weft_status choose(const struct weft_run_request *request,
                                struct weft_run_directory *directory, struct weft_error *err)
@@ -167,7 +168,7 @@ static enum weft_status choose(const struct weft_run_request *request,
     return status;
 }
 
-/* A run that goes on has its parameters: its origin is not looked at, and may be gone. */
+/* A resumed run has its parameters already. Its origin is not examined, and may be gone. */
 static enum weft_status find_origin(const struct weft_run_request *request,
                                     struct weft_run_directory *out, struct weft_error *err)
 {
@@ -212,7 +213,7 @@ static enum weft_status check_origin(const char *path, const struct weft_config 
     return WEFT_OK;
 }
 
-/* Nothing is left to do where the last step is done, and saved if its end is to be. */
+/* No step is left if the last one is done, and saved if train.checkpoint.at_end. */
 static bool is_finished(const struct weft_run_directory *directory, const struct weft_train *train,
                         int64_t saved_step)
 {
@@ -222,7 +223,7 @@ static bool is_finished(const struct weft_run_directory *directory, const struct
            steps_of_result(directory) == train->steps;
 }
 
-/* Touches nothing. *marked: a run has begun there. */
+/* Touches no file. *marked: a run has begun there. */
 static enum weft_status look(const struct weft_run_request *request,
                              struct weft_run_directory *directory, bool *marked,
                              struct weft_error *err)
@@ -285,7 +286,7 @@ static enum weft_status make_new(const char *config_path, struct weft_run_direct
     return weft_fail(err, WEFT_E_CREATE, "runs/ has no free name for this run; give --run DIR");
 }
 
-/* "metrics.jsonl" becomes "metrics.N.jsonl", of the first N that is free. */
+/* "metrics.jsonl" becomes "metrics.N.jsonl" with the first free N. */
 static enum weft_status set_aside(const struct weft_run_directory *directory, const char *stem,
                                   const char *ending, struct weft_error *err)
 {
@@ -322,7 +323,7 @@ enum weft_status weft_run_directory_open(const struct weft_run_request *request,
     if (request->directory != NULL) {
         snprintf(out->path, sizeof out->path, "%s", request->directory);
         name_checkpoints(out);
-        WEFT_TRY(look(request, out, &marked, err)); /* before a lock is left there */
+        WEFT_TRY(look(request, out, &marked, err)); /* before it leaves a lock there */
         WEFT_TRY(weft_file_make_directory(out->path, err));
     } else {
         WEFT_TRY(make_new(request->config, out, err));

@@ -16,7 +16,7 @@ static const char mark_text[] =
     "it refuses to.\n";
 enum { SIGNATURE_BYTES = sizeof "weft run " - 1, MOST_MARK_BYTES = 4096 };
 
-/* All that a run writes there, but for its mark and its lock, which is never written to. */
+/* All names that a run writes there, except its mark and its lock, which stays empty. */
 static const char *const run_names[] = {"config.json",   "plan.json",   "profile.json",
                                         "metrics.jsonl", "result.json", "checkpoints"};
 
@@ -28,7 +28,8 @@ static enum weft_status join_path(const char *directory, const char *name, struc
     return weft_text_ok(out) ? WEFT_OK : weft_fail_memory(err, "a path");
 }
 
-/* Also of a link to nothing: writing would follow it. WEFT_E_CREATE where nobody can tell. */
+/* Also true for a dangling link, since writing would follow it. WEFT_E_CREATE if the system does
+ * not tell. */
 static enum weft_status is_there(const char *directory, const char *name, bool *there,
                                  struct weft_error *err)
 {
@@ -45,7 +46,7 @@ static enum weft_status is_there(const char *directory, const char *name, bool *
     return status;
 }
 
-/* Whether the file of this name begins as a mark does; others may have one of that name too. */
+/* Whether the file begins like a mark; a user's file may have the same name. */
 static enum weft_status has_mark(const char *directory, bool *marked, struct weft_error *err)
 {
     struct weft_text path;
@@ -68,8 +69,8 @@ static enum weft_status has_mark(const char *directory, bool *marked, struct wef
     return status;
 }
 
-/* A version before marks, or a copy of its checkpoints alone, left this. Whether it is whole is
- * found out by opening it. */
+/* A version without marks left this, or a copy of its checkpoints. Opening it shows whether it is
+ * complete. */
 static enum weft_status has_checkpoint(const char *directory, bool *found, struct weft_error *err)
 {
     struct weft_text checkpoints;

@@ -65,7 +65,7 @@ enum weft_status weft_session_stage(struct weft_session *session, struct weft_pr
                                     struct weft_error *err)
 {
     drop_stages(session);
-    /* Resolved as its file would be, so that a plan is for the one as for the other. */
+    /* Resolves a measured profile like its file, so that a plan fits both. */
     enum weft_status status =
         profile ? weft_profile_resolve_measured(session->config, profile, &session->profile, err)
                 : weft_profile_resolve(session->config, &session->profile, err);
@@ -87,8 +87,7 @@ static enum weft_status check_program(const struct weft_session *session, struct
                                err);
 }
 
-/* The best plan so far, with the stages that its program was made from, and what is proven of the
- * other periods. */
+/* The best plan so far with its program's stages, and the bounds of the other periods. */
 struct best {
     struct weft_stages stages;
     struct weft_plan *plan;
@@ -98,12 +97,11 @@ struct best {
     struct weft_plan_variant others[WEFT_MOST_VARIANTS];
 };
 
-/* Keeps what the session's period proves, when that is wanted; its plan, when there is one, and its
- * stages go. */
+/* Stores the bound of the session's period, and drops its plan and stages. */
 static enum weft_status put_aside(struct weft_session *session, struct best *best,
                                   struct weft_error *err)
 {
-    if (session->draft) return WEFT_OK; /* the next to be staged takes their place */
+    if (session->draft) return WEFT_OK; /* the next period's stages replace them */
     struct weft_plan_variant *other = &best->others[best->n_others];
     struct weft_outcome trivial = {0};
     const struct weft_certificate *certificate = &trivial.certificate;
@@ -123,7 +121,7 @@ static enum weft_status put_aside(struct weft_session *session, struct best *bes
     return WEFT_OK;
 }
 
-/* The faster one; and of two that are as fast, the one whose state all stays. */
+/* The faster plan is preferred. Of two equally fast plans, the one without offloaded state is. */
 static bool is_preferred(const struct weft_plan *plan, const struct weft_plan *to)
 {
     if (plan->prediction.step_ns != to->prediction.step_ns)
@@ -131,7 +129,7 @@ static bool is_preferred(const struct weft_plan *plan, const struct weft_plan *t
     return !plan->problem->period.away && to->problem->period.away;
 }
 
-/* Keeps the session's plan when it is the fastest yet; puts the slower one aside. */
+/* Keeps the session's plan if it is the fastest so far, and sets the slower one aside. */
 static enum weft_status keep_faster(struct weft_session *session, struct best *best,
                                     struct weft_error *err)
 {
@@ -149,7 +147,7 @@ static enum weft_status keep_faster(struct weft_session *session, struct best *b
     return session->stages.problem == NULL ? WEFT_OK : put_aside(session, best, err);
 }
 
-/* Gives the best plan what is proven of the others. */
+/* Moves the bounds of the other periods into the best plan. */
 static enum weft_status hand_over(struct best *best, struct weft_error *err)
 {
     struct weft_plan *plan = best->plan;
@@ -174,25 +172,25 @@ static void drop_others(struct best *best)
     weft_pool_finish(&best->pool);
 }
 
-/* One period; *refusal says why there is no plan of it. */
+/* Plans one period; *refusal tells why it has no plan. */
 static enum weft_status plan_variant(struct weft_session *session,
                                      const struct weft_schedule_options *options,
                                      const struct weft_period_rule *rule, struct best *best,
                                      struct weft_error *refusal, struct weft_error *err)
 {
     WEFT_TRY(weft_session_stage_period(session, rule, err));
-    /* Behind the alarm the best plan so far is enough. */
+    /* After the alarm the best plan so far is enough. */
     const struct weft_work *work = options->budget.work;
     if (work && work->rang && best->plan) return keep_faster(session, best, err);
     enum weft_status status = weft_schedule(session->stages.problem, &session->inputs, options,
                                             &session->plan, &session->program, refusal);
-    /* What does not fit one period, or cannot be applied to it, may to another. */
+    /* A plan that does not fit or apply here may do so in another period. */
     if (status != WEFT_OK && status != WEFT_E_INFEASIBLE && status != WEFT_E_DATA)
         return weft_fail(err, status, "%s", refusal->text);
     return keep_faster(session, best, err);
 }
 
-/* The one whose plans can hold least; the session has its stages then. */
+/* Finds the period with the least device memory, and leaves the session with its stages. */
 static enum weft_status find_leanest(struct weft_session *session,
                                      const struct weft_period_rule *variants, int32_t n,
                                      int32_t *leanest, struct weft_error *err)
@@ -218,8 +216,8 @@ enum weft_status weft_session_stage_leanest(struct weft_session *session, struct
     return n == 1 ? WEFT_OK : find_leanest(session, variants, n, &leanest, err);
 }
 
-/* The error when no period has a plan: that of the one that holds least, unless the planner cannot
- * be applied to it; of the first when it can to none. */
+/* The error if no period has a plan. It is the leanest period's, unless the planner does not apply
+ * there. It is the first period's if the planner applies to none. */
 static enum weft_status refuse_all(struct weft_session *session,
                                    const struct weft_period_rule *variants,
                                    const struct weft_error *refusals, int32_t n,
@@ -230,13 +228,13 @@ static enum weft_status refuse_all(struct weft_session *session,
     for (int32_t v = 0; v < n && refusals[told].status != WEFT_E_INFEASIBLE; v++)
         if (refusals[v].status == WEFT_E_INFEASIBLE) told = v;
     if (refusals[told].status != WEFT_E_INFEASIBLE) told = 0;
-    /* The first is one in which state may be away, if any is. */
+    /* If any period may offload state, the first one may. */
     const bool more = variants[0].away && !variants[told].away;
     return weft_fail(err, refusals[told].status, "%s%s%s", refusals[told].text,
                      more ? " If state is away: " : "", more ? refusals[0].text : "");
 }
 
-/* Which periods have plans that can fit, by rows; how many. */
+/* Finds the periods with plans that can fit, by rows, and counts them. */
 static enum weft_status find_feasible(struct weft_session *session,
                                       const struct weft_period_rule *variants, int32_t n,
                                       bool *feasible, int32_t *n_feasible, struct weft_error *err)
@@ -253,8 +251,8 @@ static enum weft_status find_feasible(struct weft_session *session,
     return WEFT_OK;
 }
 
-/* What follows is the plan of one period of several, with a best and a bound of its own. Not where
- * the whole plan is itself a part of larger work. */
+/* Progress shows one period of several, with its own best and bound. A plan within a larger task
+ * does not show this. */
 static void watch_period(struct weft_watch *watch, int32_t period, int32_t n, int64_t begun_ns)
 {
     if (watch == NULL) return;
@@ -262,8 +260,8 @@ static void watch_period(struct weft_watch *watch, int32_t period, int32_t n, in
     weft_watch_plan(watch, 0, 0, watch->share);
 }
 
-/* Plans every period that the config leaves open and keeps the fastest that fits. Those that can
- * fit share the budget, and what one leaves of its part the others have. */
+/* Plans every open period and keeps the fastest plan that fits. Periods that can fit share the
+ * budget, and a later one gets the rest of an earlier part. */
 static enum weft_status plan_variants(struct weft_session *session,
                                       const struct weft_schedule_options *options,
                                       const struct weft_period_rule *variants, int32_t n,
@@ -283,7 +281,7 @@ static enum weft_status plan_variants(struct weft_session *session,
         struct weft_schedule_options own = *options;
         if (shows_periods) watch_period(watch, v, n, begun_ns);
         own.budget = weft_budget_part(options->budget, 1.0 / (n_left > 1 ? n_left : 1));
-        own.greedy_units = greedy_units; /* whatever the periods before left, or took */
+        own.greedy_units = greedy_units; /* independent of earlier periods' use */
         n_left -= feasible[v];
         status = plan_variant(session, &own, &variants[v], &best, &refusals[v], err);
     }
@@ -379,7 +377,7 @@ static bool is_open(const struct weft_config *config, const struct weft_period_r
     return false;
 }
 
-/* "24GiB", "150000001B (143 MiB)": as a flag takes it, and as one reads it. */
+/* "24GiB", "150000001B (143 MiB)": as a flag takes it, and readable. */
 static const char *show_limit(int64_t bytes, char exact[WEFT_UNITS_TEXT_BYTES],
                               char out[2 * WEFT_UNITS_TEXT_BYTES])
 {
@@ -408,8 +406,8 @@ static enum weft_status fail_limit(const struct weft_session *session, const cha
                      config->source, ours, source);
 }
 
-/* A plan's limit counts, unless a flag contradicts it: the config's is what plans are made for when
- * nothing else is said. */
+/* A plan's limit counts unless a flag contradicts it. The config's limit is only the default for
+ * new plans. */
 static enum weft_status take_limit(struct weft_session *session, const char *source, bool *changed,
                                    struct weft_error *err)
 {
@@ -429,8 +427,7 @@ static enum weft_status take_limit(struct weft_session *session, const char *sou
     return weft_config_set_memory_limit(config, theirs, err);
 }
 
-/* A plan names its limit, and its period, which must be one of those that the config leaves open.
- */
+/* Takes the plan's limit and its period, which the config must leave open. */
 static enum weft_status take_terms(struct weft_session *session, const char *source,
                                    struct weft_error *err)
 {
@@ -438,7 +435,7 @@ static enum weft_status take_terms(struct weft_session *session, const char *sou
     struct weft_period_rule rule = session->stages.period->rule;
     bool changed;
     WEFT_TRY(take_limit(session, source, &changed, err));
-    /* If it is not open, comparing problems says what differs. */
+    /* If it is not open, comparing the problems gives the error. */
     if (is_open(session->config, &plan->problem->period)) rule = plan->problem->period;
     if (!changed && weft_period_rule_same(&session->stages.period->rule, &rule)) return WEFT_OK;
     session->plan = NULL;

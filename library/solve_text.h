@@ -1,4 +1,4 @@
-/* The solver of a caller who speaks weft-solve's protocol (scheduler/solver/mip.h) as text. */
+/* A caller's solver that uses weft-solve's protocol (scheduler/solver/mip.h) as text. */
 #ifndef WEFT_LIBRARY_SOLVE_TEXT_H
 #define WEFT_LIBRARY_SOLVE_TEXT_H
 
@@ -6,11 +6,11 @@
 #include "scheduler/solver/mip.h"
 
 struct weft_text_solver {
-    weft_solve_text_fn *solve; /* NULL: there is none */
+    weft_solve_text_fn *solve; /* NULL: no solver */
     void *context;
 };
 
-/* Refers to `solver`, which must outlive what is returned. */
+/* The result refers to `solver`, which must outlive it. */
 struct weft_solver weft_solver_of_text(struct weft_text_solver *solver);
 
 #endif

@@ -1,4 +1,4 @@
-/* The functions of include/weft.h: a session, a rank's machine and a run, behind one handle. */
+/* The functions of include/weft.h: one handle for a session, a rank's machine and a run. */
 #include "include/weft.h"
 
 #include <stdatomic.h>
@@ -40,7 +40,7 @@ const char *weft_version(void)
     return WEFT_VERSION;
 }
 
-/* Every function says its own error, whatever the caller's struct held before. */
+/* Clears the caller's error, so that each function sets its own. */
 static struct weft_error *fresh(struct weft_error *error, struct weft_error *unwanted)
 {
     struct weft_error *err = error != NULL ? error : unwanted;
@@ -180,7 +180,7 @@ enum weft_status weft_check_layers(struct weft *weft, struct weft_error *error)
     return weft_config_check_layers(weft->session.config, err);
 }
 
-/* Collective the first time. */
+/* Opens the machine; collective the first time. */
 static enum weft_status work(struct weft *weft, struct weft_error *err)
 {
     const struct weft_config *config = weft->session.config;
@@ -197,7 +197,7 @@ static enum weft_status work(struct weft *weft, struct weft_error *err)
     return status;
 }
 
-/* All, or only what the config's profile does not have. */
+/* Measures everything, or only the parts that the config's profile lacks. */
 static enum weft_status measure(struct weft *weft, bool all, struct weft_error *err)
 {
     struct weft_profile *profile = NULL;
@@ -228,7 +228,7 @@ static enum weft_status stage(struct weft *weft, struct weft_error *err)
     return weft_session_stage(&weft->session, NULL, err);
 }
 
-/* Ranks that were started run what is planned. */
+/* Checks mappings only if these ranks will run the plan. */
 static enum weft_status plan_to_run(struct weft *weft, struct weft_error *err)
 {
     struct weft_session *session = &weft->session;
@@ -237,7 +237,7 @@ static enum weft_status plan_to_run(struct weft *weft, struct weft_error *err)
     return runs ? weft_session_fit_mappings(session, true, err) : WEFT_OK;
 }
 
-/* Rank 0 plans for all: two ranks' clocks could make two plans. */
+/* Rank 0 plans for all: two ranks' clocks could give two plans. */
 static enum weft_status make_plan(struct weft *weft, struct weft_error *err)
 {
     struct weft_session *session = &weft->session;

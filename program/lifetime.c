@@ -42,31 +42,32 @@ int32_t weft_program_pieces(const struct weft_program *program)
     return pieces;
 }
 
-/* What is known of a piece while instructions are walked in issue order. */
+/* A piece's span while the instructions are walked in issue order. */
 struct span {
-    int32_t first;   /* slot at whose start the first maker may begin; -1 before it */
-    int32_t last;    /* last slot of an access since */
-    int32_t wrapped; /* last slot of an access before the first maker; -1 = none */
+    int32_t first;   /* slot in which its first maker may begin; -1 before it */
+    int32_t last;    /* last slot of an access since then */
+    int32_t wrapped; /* last slot of an access before the first maker; -1: none */
 };
 
-/* The slots during which an instruction may touch its operands. */
+/* Slots in which an instruction may touch its operands. */
 struct extent {
     int32_t first, last;
 };
 
-/* Makes the slot in which an instruction is over for certain no later than `last`. */
+/* Limits the last slot of an extent to `last`. */
 static void end_by(struct extent *extent, int32_t last)
 {
     if (extent->last > last) extent->last = last;
 }
 
-/* Fills extents. No instruction begins before the MARK of its slot. What a lane moves is over for
- * certain before the first compute instruction that waits for it, for what stands behind it on its
- * lane, or for what comes after it on another; a MARK stands at its slot's start, so that its slot
- * is clear. From the last instruction to the first, as all depend on earlier ones. */
+/* Fills extents. No instruction begins before the MARK of its slot. A lane's instruction is
+ * complete before the first compute instruction that waits for one of three. These are the
+ * instruction itself, a later one of its lane, or one that follows it on another lane. A MARK is at
+ * its slot's start, so it frees its own slot. The walk goes backwards, because instructions depend
+ * on earlier ones. */
 static void find_extents(const struct weft_program *program, struct extent *extents)
 {
-    int32_t behind[WEFT_MOST_LANES]; /* what is next on the lane is over by then */
+    int32_t behind[WEFT_MOST_LANES]; /* last slot of the next instruction on the lane */
     for (int32_t lane = 0; lane < program->n_lanes; lane++)
         behind[lane] = program->n_slots - 1;
     for (int32_t i = 0; i < program->n_instructions; i++)
@@ -170,7 +171,7 @@ enum weft_status weft_program_lives(const struct weft_program *program, struct w
     return status;
 }
 
-/* Whether the pieces of an operand have been made in this period; -1 where some have. */
+/* Whether an operand's pieces were made in this period; -1: some were. */
 static int are_made(const struct weft_buffer *buffer, const struct weft_operand *operand,
                     const bool *made)
 {

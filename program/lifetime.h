@@ -1,6 +1,6 @@
-/* A piece of a buffer is live from the slot at whose start its first writer may begin to the last
- * slot whose end is not known to follow its last reader, by happens-before and never by time. The
- * planning side of the same bytes is memory_model/weigh.h; a test holds the two to each other. */
+/* Lives of pieces. A piece lives from the first slot in which its first writer may begin. Its last
+ * slot is the last one before the end of its last reader is known. Happens-before decides, never
+ * time. memory_model/weigh.h plans the same bytes, and a test compares both. */
 #ifndef WEFT_PROGRAM_LIFETIME_H
 #define WEFT_PROGRAM_LIFETIME_H
 
@@ -10,26 +10,26 @@
 #include "base/status.h"
 #include "program/program.h"
 
-/* True for kinds whose content the next step needs: live in every slot, whoever touches them.
- * Full parameters are where nothing gathers them into a buffer that comes and goes. */
+/* Whether the next step needs a buffer's content, so that it lives in every slot. Full parameters
+ * persist if no gather fills them. */
 bool weft_buffer_persists(const struct weft_program *program, const struct weft_buffer *buffer);
 
-/* Pieces of all buffers, numbered one after the other. */
+/* Number of pieces of all buffers, which are numbered in order. */
 int32_t weft_program_pieces(const struct weft_program *program);
 
-/* Lives of all pieces, lives[weft_program_pieces()], from instructions, dependencies and operands
- * alone; buffers' own lives are not looked at. WEFT_E_DATA naming a buffer that no instruction
- * uses. Indices in the program must be in range. */
+/* Computes the lives of all pieces, lives[weft_program_pieces()]. It uses instructions,
+ * dependencies and operands alone, not the buffers' own lives. WEFT_E_DATA names a buffer that no
+ * instruction writes. Indices in the program must be in range. */
 WEFT_MUST_USE enum weft_status weft_program_lives(const struct weft_program *program,
                                                   struct weft_life *lives, struct weft_error *err);
 
-/* Fills began_before of all operands. WEFT_E_INTERNAL where pieces that an operand names together
- * began in different periods. */
+/* Fills began_before of all operands. WEFT_E_INTERNAL if pieces of one operand began in different
+ * periods. */
 WEFT_MUST_USE enum weft_status weft_program_mark_begun(struct weft_program *program,
                                                        struct weft_error *err);
 
-/* Bytes live in each slot by category, from the buffers' lives, base included:
- * rows[n_slots * WEFT_CATEGORY_COUNT], as weft_plan_rows. */
+/* Bytes live in each slot by category, with base, from the buffers' lives: rows[n_slots *
+ * WEFT_CATEGORY_COUNT], as weft_plan_rows. */
 void weft_program_live(const struct weft_program *program, int64_t *rows);
 
 #endif

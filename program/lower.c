@@ -9,20 +9,20 @@
 
 enum access { READ = 1, WRITE = 2 };
 
-/* Instructions are emitted twice by the same code: once to count, once to fill them in. */
+/* The same code emits instructions twice: once to count them, once to fill them in. */
 struct emitter {
     struct weft_lowering *lowering;
     bool counting;
     int32_t n_instructions, n_dependencies, n_operands;
-    int32_t *marks; /* by slot: its MARK */
-    /* By lane and slot: last placement due by then, last that blocks the slot; or -1. */
+    int32_t *marks; /* [n_slots]: its MARK */
+    /* By lane and slot: last placement due by then, and last that blocks the slot; -1: none. */
     int32_t *due, *blocking;
-    int32_t blocked[WEFT_MOST_LANES]; /* instructions that this slot's layer waits for, or -1 */
-    int32_t *issued;                  /* by placement: its instruction */
-    bool recorded;                    /* something of this period is in the record */
+    int32_t blocked[WEFT_MOST_LANES]; /* instructions that this slot's layer waits for; -1: none */
+    int32_t *issued;                  /* [n_placements]: its instruction */
+    bool recorded;                    /* the record was begun in this period */
 };
 
-/* Begins an instruction; what follows is added to it. Returns its index. */
+/* Begins an instruction and returns its index. Later calls add to it. */
 static int32_t begin(struct emitter *e, enum weft_op op, int32_t slot, int32_t layer, int32_t unit,
                      int64_t ns)
 {
@@ -85,7 +85,7 @@ static void add_operand(struct emitter *e, int32_t buffer, int32_t piece, bool w
     e->n_operands++;
 }
 
-/* Passes over buffers that there are not: a layer without temporaries, a unit without a master. */
+/* Skips a missing buffer: a layer without temporaries, a unit without a master. */
 static void touch_piece(struct emitter *e, enum weft_buffer_kind kind, int32_t index,
                         int32_t instance, int32_t piece, int access)
 {
@@ -100,15 +100,15 @@ static void touch(struct emitter *e, enum weft_buffer_kind kind, int32_t index, 
     touch_piece(e, kind, index, 0, -1, access);
 }
 
-/* The same of a buffer that every micro-step has for itself. */
+/* The same for a buffer of one micro-step. */
 static void touch_of(struct emitter *e, enum weft_buffer_kind kind, int32_t index, int32_t micro,
                      int access)
 {
     touch_piece(e, kind, index, micro, -1, access);
 }
 
-/* What an instruction of a micro-step is for. In a rotated period whatever stands before drain is
- * the last step's, and so are the reductions of its last micro-step. */
+/* Sets an instruction's micro-step. In a rotated period everything before drain belongs to the last
+ * step, and so do the reductions of its last micro-step. */
 static void belong(struct emitter *e, int32_t micro, bool carried)
 {
     if (e->counting) return;
@@ -122,8 +122,8 @@ static int32_t gradient_of(const struct emitter *e, int32_t micro)
     return weft_period_reductions(&e->lowering->inputs->period->rule) > 1 ? micro : 0;
 }
 
-/* The first of a period to write the record begins it: behind a collective of the period, for until
- * then other ranks may read that of the last one. */
+/* The first write of a period begins the record. It comes after a collective of the period, because
+ * other ranks may read the last record until then. */
 static void add_to_record(struct emitter *e)
 {
     touch(e, WEFT_BUFFER_RECORD, -1, e->recorded ? READ | WRITE : WRITE);
@@ -141,7 +141,7 @@ static bool shards_parameters(const struct emitter *e, int32_t unit)
     return policy == WEFT_POLICY_SDP || policy == WEFT_POLICY_FSDP;
 }
 
-/* The unit's first item, which is as good as the end when it has none. */
+/* The unit's first item, or the place of it if the unit has none. */
 static int32_t first_item(const struct weft_problem *problem, int32_t unit)
 {
     int32_t low = 0, high = problem->n_items;
@@ -208,8 +208,8 @@ static void read_gradient(struct emitter *e, int32_t unit)
     touch(e, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, unit, READ);
 }
 
-/* The half of an update before ranks know how long its tensors are, and their agreement, whose
- * instruction it returns. */
+/* Emits the first half of an agreed update, and its agreement on the tensors' norms. Returns the
+ * agreement's instruction. */
 static int32_t emit_moments(struct emitter *e, int32_t slot, int32_t unit, int64_t ns)
 {
     int32_t moments = begin(e, WEFT_OP_MOMENTS, slot, -1, unit, ns);
@@ -235,7 +235,7 @@ static void touch_state(struct emitter *e, int32_t unit, int access)
 
 static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
 {
-    enum { PASSES = 3 }; /* over moments: to renew them, for norms, and to apply them */
+    enum { PASSES = 3 }; /* over moments: to update them, for norms, and to apply them */
     bool agreed = e->lowering->plan->problem->period.agreed_updates;
     int64_t ns = weft_plan_slot_ns(e->lowering->plan, slot);
     int64_t update_ns = agreed ? ns / PASSES : ns;
@@ -246,7 +246,7 @@ static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
     if (agreed) wait_for(e, agree);
     touch(e, WEFT_BUFFER_TENSOR_NORMS_SUM, unit, READ);
     read_gradient(e, unit);
-    /* A skipped step leaves all of it as it was, so each is read too. */
+    /* A skipped step leaves all state unchanged, so each buffer is read too. */
     touch(e, shards_parameters(e, unit) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, unit, READ | WRITE);
     touch(e, WEFT_BUFFER_MASTER, unit, READ | WRITE);
     touch(e, WEFT_BUFFER_MOMENT1, unit, agreed ? READ : READ | WRITE);
@@ -283,7 +283,7 @@ static void emit_forward(struct emitter *e, int32_t slot, int32_t layer, int32_t
     touch_of(e, WEFT_BUFFER_FORWARD_TEMPORARY, layer, micro, WRITE);
 }
 
-/* True when nothing has been added to the unit's gradient before this slot. */
+/* Whether nothing was added to the unit's gradient before this slot. */
 static bool begins_gradient(const struct emitter *e, int32_t unit, int32_t slot, int32_t micro)
 {
     const struct weft_period *period = e->lowering->inputs->period;
@@ -319,7 +319,7 @@ static void emit_backward(struct emitter *e, int32_t slot, int32_t layer, int32_
     belong(e, micro, carried);
     wait_for_blocked(e);
     read_parameters(e, layer, slot, true);
-    /* The batch is held until the first layer's backward whatever that reads. */
+    /* The batch is held until the first layer's backward, even if that does not read it. */
     if (layer == 0 || work->backward_reads_input) read_input(e, layer, micro);
     if (work->backward_reads_output) touch_of(e, WEFT_BUFFER_OUTPUT, layer, micro, READ);
     if (layer + 1 == lowering->inputs->model->n_layers)
@@ -348,7 +348,7 @@ static void emit_norm(struct emitter *e, int32_t slot)
     touch(e, WEFT_BUFFER_RECORD_SUM, -1, READ);
 }
 
-/* Which micro-step and step a collective is for. */
+/* Sets a collective's micro-step and step. */
 static void belong_to_step(struct emitter *e, const struct weft_item *item)
 {
     const struct weft_period *period = e->lowering->inputs->period;
@@ -363,12 +363,11 @@ static void belong_to_step(struct emitter *e, const struct weft_item *item)
 
 static void touch_block(struct emitter *e, const struct weft_item *item, int32_t block)
 {
-    /* What the host updates comes and goes by blocks. */
+    /* The host updates block by block, so the piece is one block. */
     const int32_t piece = updates_there(e, item->decision) ? block : -1;
     if (item->kind == WEFT_REDUCE_SCATTER) {
         touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, item->gather, block, READ);
-        /* The slice is read too: the sum is added to what the micro-steps before have left there.
-         */
+        /* The slice is read too: the sum is added to those of earlier micro-steps. */
         touch_piece(e, WEFT_BUFFER_REDUCED, item->decision, 0, piece,
                     item->gather > 0 ? READ | WRITE : WRITE);
     } else if (item->kind == WEFT_ALL_REDUCE) {
@@ -377,12 +376,12 @@ static void touch_block(struct emitter *e, const struct weft_item *item, int32_t
         touch_piece(e, WEFT_BUFFER_SHARD, item->decision, 0, piece, READ);
         touch_piece(e, WEFT_BUFFER_FULL, item->decision, item->gather, block, WRITE);
     } else {
-        /* In place: this rank's slice of the block is read, the others' are written. */
+        /* In place: reads this rank's slice of the block, and writes the others'. */
         touch_piece(e, WEFT_BUFFER_FULL, item->decision, 0, piece, READ | WRITE);
     }
 }
 
-/* A part of an update on the host; what it does there is in no buffer of the program. */
+/* Part of an update on the host. Its memory there is in no buffer of the program. */
 static void touch_there(struct emitter *e, const struct weft_item *item, int32_t block)
 {
     const bool rotated = e->lowering->inputs->period->rule.rotated;
@@ -396,7 +395,7 @@ static void touch_there(struct emitter *e, const struct weft_item *item, int32_t
     }
 }
 
-/* What a block moves, on whatever lane. */
+/* Emits a placed block's instruction, on any lane. */
 static void emit_placed(struct emitter *e, int32_t placement)
 {
     static const enum weft_op ops[WEFT_ITEM_KIND_COUNT] = {
@@ -410,7 +409,7 @@ static void emit_placed(struct emitter *e, int32_t placement)
     const struct weft_plan *plan = e->lowering->plan;
     const struct weft_placement *at = &plan->placements[placement];
     const struct weft_item *item = &plan->problem->items[at->item].item;
-    /* A reduction's operands are held from the start of its window, whenever it is launched. */
+    /* A reduction holds its operands from its window's start, even if it is launched later. */
     int32_t held = item->acquires ? at->launch : item->first;
     const struct weft_problem_decision *decision = &plan->problem->decisions[item->decision];
     e->issued[placement] =
@@ -467,7 +466,7 @@ static void emit_compute(struct emitter *e, int32_t slot)
     }
 }
 
-/* The first placement from `from` on that is on the lane; n_placements when none is. */
+/* The first placement on the lane from `from` on; n_placements: none. */
 static int32_t next_on_lane(const struct weft_plan *plan, int32_t lane, int32_t from)
 {
     while (from < plan->n_placements &&
@@ -476,8 +475,8 @@ static int32_t next_on_lane(const struct weft_plan *plan, int32_t lane, int32_t 
     return from;
 }
 
-/* Emits what a lane launches in the slot, as far as what it comes after was emitted. A lane runs in
- * issue order, so a block waits here for all ahead of it. True when there was any. */
+/* Emits a lane's launches of the slot until one must follow a placement that was not emitted yet. A
+ * lane runs in issue order, so later blocks wait for it. Returns whether any was emitted. */
 static bool emit_launched(struct emitter *e, int32_t lane, int32_t slot, int32_t *next)
 {
     const struct weft_plan *plan = e->lowering->plan;
@@ -496,8 +495,8 @@ static void emit(struct emitter *e)
 {
     const struct weft_plan *plan = e->lowering->plan;
     const struct weft_problem *problem = plan->problem;
-    int32_t next[WEFT_MOST_LANES];    /* placement to be issued */
-    int32_t awaited[WEFT_MOST_LANES]; /* last placement that compute has waited for */
+    int32_t next[WEFT_MOST_LANES];    /* the next placement to issue */
+    int32_t awaited[WEFT_MOST_LANES]; /* the last placement that compute waits for */
     for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
         next[lane] = next_on_lane(plan, lane, 0);
         awaited[lane] = -1;

@@ -1,6 +1,6 @@
 #include "program/lower.h"
 
-/* Buffers are made twice by the same code: once to count them, once to fill them in. */
+/* The same code makes buffers twice: once to count them, once to fill them in. */
 struct maker {
     struct weft_lowering *lowering;
     struct weft_buffer *buffers; /* NULL while counting */
@@ -28,7 +28,7 @@ static void make(struct maker *maker, enum weft_buffer_kind kind, enum weft_cate
     maker->n_buffers++;
 }
 
-/* As many buffers as there are micro-steps, each for its own. */
+/* Makes one buffer for each micro-step. */
 static void make_of_micro(struct maker *maker, enum weft_buffer_kind kind,
                           enum weft_category category, int32_t index, int64_t bytes)
 {
@@ -36,7 +36,7 @@ static void make_of_micro(struct maker *maker, enum weft_buffer_kind kind,
         make(maker, kind, category, index, micro, bytes, 1);
 }
 
-/* Sizes are of shards that weft_weights_create has weighed, so products are known to fit. */
+/* weft_weights_create has weighed these shards, so the products of sizes fit. */
 static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_t u)
 {
     const struct weft_lower_inputs *inputs = maker->lowering->inputs;
@@ -45,7 +45,7 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     enum weft_policy policy = weft_plan_chosen(plan, u)->policy;
     bool gathered = policy == WEFT_POLICY_SDP || policy == WEFT_POLICY_FSDP;
     const bool there = weft_program_updates_there(maker->lowering->program, u);
-    const int32_t pieces = there ? unit->n_blocks : 1; /* of what the host updates block by block */
+    const int32_t pieces = there ? unit->n_blocks : 1; /* the host updates block by block */
     int64_t full = unit->padded_elements;
     int64_t slice = full / inputs->shards->ranks;
     int64_t owned = policy == WEFT_POLICY_DP ? full : slice;

@@ -1,11 +1,11 @@
-/* What lowering knows before the first instruction: that plan and stages belong together, how the
- * plan keeps units and what layers saved, and which units each layer reads. */
+/* Prepares lowering. Checks that plan and stages belong together, and lists locations of state and
+ * saved activations and the units of each layer. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "program/lower.h"
 
-/* The units of every layer, from the layers of every unit. */
+/* Lists the units of every layer from the layers of every unit. */
 static enum weft_status list_layer_units(struct weft_lowering *lowering, struct weft_error *err)
 {
     const struct weft_shards *shards = lowering->inputs->shards;
@@ -34,7 +34,7 @@ static enum weft_status list_layer_units(struct weft_lowering *lowering, struct 
     return WEFT_OK;
 }
 
-/* The plan's problem is the one that these stages make, as far as lowering relies on it. */
+/* Whether the plan's problem is that of these stages, as far as lowering relies on it. */
 static bool belongs(const struct weft_problem *problem, const struct weft_lower_inputs *inputs)
 {
     const struct weft_period *period = inputs->period;
@@ -60,7 +60,7 @@ static bool belongs(const struct weft_problem *problem, const struct weft_lower_
     return true;
 }
 
-/* How the plan keeps each unit's state. */
+/* Lists the location of each unit's state. */
 static enum weft_status list_keeps(struct weft_lowering *lowering, struct weft_error *err)
 {
     struct weft_program *program = lowering->program;
@@ -75,8 +75,8 @@ static enum weft_status list_keeps(struct weft_lowering *lowering, struct weft_e
     return WEFT_OK;
 }
 
-/* Layers that the plan has away, and where on the host what they saved is: one behind the other,
- * for all are there at once at the micro-step's turning point. */
+/* Places offloaded activations in the host's memory, one layer after the other. At the micro-step's
+ * turning point all of them are there at once. */
 static enum weft_status list_saved(struct weft_lowering *lowering, struct weft_error *err)
 {
     struct weft_program *program = lowering->program;
@@ -114,8 +114,8 @@ static enum weft_status copy_lanes(const struct weft_problem *problem, struct we
     return WEFT_OK;
 }
 
-/* A strategy that programs know is a policy, with state on the device, or behind a '+' how it is
- * kept; of a layer a home on the device or the host. */
+/* Whether programs can run a strategy. A unit's is a policy, followed by '+' and a location unless
+ * its state is on the device. A layer's activations are on the device or the host. */
 static bool is_known(const struct weft_problem_decision *decision,
                      const struct weft_problem_strategy *strategy)
 {

@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "program/lifetime.h"
 
-enum { ENDS = 2 /* guards in front and behind */ };
+enum { ENDS = 2 /* guards at both ends */ };
 
 bool weft_buffer_is_read_by_peers(const struct weft_program *program,
                                   const struct weft_buffer *buffer)
@@ -38,7 +38,7 @@ bool weft_buffer_is_read_by_peers(const struct weft_program *program,
     return false;
 }
 
-/* Pages of addresses [begin, end). */
+/* Page numbers of addresses [begin, end). */
 struct seen {
     int64_t begin, end;
 };
@@ -49,7 +49,7 @@ static int compare_seen(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* By address, those that touch joined. */
+/* Lists reads by address and joins ranges that touch. Returns their number. */
 static int64_t list_reads(const struct weft_program *program, const struct weft_paging *paging,
                           struct seen *reads)
 {
@@ -75,14 +75,14 @@ static int64_t list_reads(const struct weft_program *program, const struct weft_
     return kept;
 }
 
-/* Stretches one behind the other by address, and the guards between them. */
+/* Stretches in order of address, and the guards between them. */
 struct count {
     int64_t stretches, guards;
-    int64_t end, end_page; /* of the last one */
+    int64_t end, end_page; /* of the last stretch */
 };
 
-/* Pages of addresses [begin, end), of memory from `page` on. What goes on with the next page where
- * one ends is the same one. */
+/* Adds the stretch of address pages [begin, end) with memory from `page` on. It continues the last
+ * stretch if it follows it in addresses and memory. */
 static void count_stretch(struct count *count, int64_t begin, int64_t end, int64_t page)
 {
     const bool first = count->stretches == 0;

@@ -10,7 +10,7 @@ void weft_order_finish(struct weft_order *order)
     *order = (struct weft_order){0};
 }
 
-/* What is over before `before` starts, and `before` itself, is over before what `over` is of. */
+/* Adds `before`, and everything complete before it, to `over`. */
 static void join(const struct weft_order *order, int32_t before, int32_t *over)
 {
     const int32_t *earlier = weft_order_over(order, before);

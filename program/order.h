@@ -1,7 +1,6 @@
-/* Happens-before among the instructions of three periods of a program, one after the other. With
- * few lanes that each run in order, what is known to be over before an instruction starts is a
- * number a lane: how many of its instructions. So the order is exact and linear to find. Internal
- * to program/. */
+/* Happens-before of a program's instructions over three periods. Few lanes run, each in order. So
+ * one number per lane tells which of its instructions are complete before another starts. That
+ * makes the order exact and linear to compute. Private to program/. */
 #ifndef WEFT_PROGRAM_ORDER_H
 #define WEFT_PROGRAM_ORDER_H
 
@@ -13,23 +12,24 @@
 
 enum { WEFT_ORDER_PERIODS = 3 };
 
-/* Instructions are of one of the periods: index + period * n_instructions. */
+/* An instruction of any period is index + period * n_instructions. */
 struct weft_order {
     int32_t n_instructions; /* of one period */
     int32_t n_lanes;
     int32_t on_lane[WEFT_MOST_LANES]; /* of one period */
-    int32_t *positions;               /* by instruction, of one period: place on its lane */
-    int32_t *lanes;                   /* by instruction, of one period */
-    int32_t *over; /* by instruction of all periods: instructions of each lane over before it */
+    int32_t *positions;               /* by instruction of one period: place on its lane */
+    int32_t *lanes;                   /* by instruction of one period */
+    int32_t *over; /* [3 periods][n_lanes]: instructions of each lane complete before it */
 };
 
-/* Dependencies must be on earlier instructions. The caller frees with weft_order_finish. */
+/* Dependencies must be on earlier instructions. The caller frees the order with
+ * weft_order_finish. */
 WEFT_MUST_USE enum weft_status weft_order_init(struct weft_order *order,
                                                const struct weft_program *program,
                                                struct weft_error *err);
 void weft_order_finish(struct weft_order *order); /* accepts {0} */
 
-/* [n_lanes]: how many instructions of each are over before an instruction of any period. */
+/* [n_lanes]: number of instructions of each lane complete before an instruction of any period. */
 static inline int32_t *weft_order_over(const struct weft_order *order, int32_t at)
 {
     return order->over + (size_t)at * (size_t)order->n_lanes;
@@ -42,7 +42,7 @@ static inline int32_t weft_order_position(const struct weft_order *order, int32_
     return order->positions[i] + period * order->on_lane[order->lanes[i]];
 }
 
-/* True when `a` is over before `b` starts, whatever the timing. */
+/* Whether `a` is complete before `b` starts, in any timing. */
 static inline bool weft_order_before(const struct weft_order *order, int32_t a, int32_t b)
 {
     int32_t lane = order->lanes[a % order->n_instructions];

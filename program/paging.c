@@ -3,7 +3,7 @@
 #include "memory_model/pages/share.h"
 #include "program/lifetime.h"
 
-/* True for what lives alike whatever the placements: it is no unit's, and does not move. */
+/* Whether placements do not change a buffer's life: it belongs to no unit and does not move. */
 static bool lives_alike(const struct weft_program *program, const struct weft_buffer *buffer)
 {
     switch (buffer->kind) {

@@ -5,7 +5,7 @@
 
 #include "program/trace.h"
 
-/* All but arena_bytes and total_bytes, which stay as they are. */
+/* Predicts all but arena_bytes and total_bytes, which stay unchanged. */
 static enum weft_status predict(const struct weft_plan *plan, struct weft_prediction *out,
                                 struct weft_error *err)
 {

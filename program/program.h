@@ -1,9 +1,11 @@
-/* A program is one plan as instructions, dependencies and addresses; no decision is left in it.
- * All ranks run the same one (offsets are equal on all; only which slice is "mine" differs).
- * Instructions stand in issue order; each runs on one lane (base/lanes.h),
- * in order on its lane, after its dependencies. Every slot begins with a MARK on the compute stream
- * that waits for the communication due by then; what is launched in the slot depends on the MARK,
- * and what computes in it waits for the blocking gathers launched in it. */
+/* A program is a plan as instructions, dependencies and addresses, without open decisions. All
+ * ranks run the same one with the same offsets; only the rank's own slice differs. Instructions are
+ * in issue order. Each runs on one lane (base/lanes.h), in order on that lane, after its
+ * dependencies.
+ *
+ * Every slot begins with a MARK on the compute stream, which waits for the communication due by
+ * then. Work launched in the slot depends on the MARK. Compute in the slot waits for blocking
+ * gathers launched in it. */
 #ifndef WEFT_PROGRAM_PROGRAM_H
 #define WEFT_PROGRAM_PROGRAM_H
 
@@ -19,33 +21,35 @@
 #include "program/buffer.h"
 #include "program/op.h"
 
-/* An instruction that reads a piece and writes it too has one operand for each. A piece that comes
- * and goes begins with the instruction that makes it (weft_operand_makes); what stands before that
- * one in the period uses what began in the period before, and finds it in that period's table. */
+/* An instruction that reads and writes a piece has one operand for each. A piece that does not
+ * persist begins with the instruction that makes it (weft_operand_makes). Earlier instructions of
+ * the period use the piece of the period before, in that period's table. */
 struct weft_operand {
     int32_t buffer;
     int32_t piece;     /* -1: all */
-    bool writes;       /* else reads only */
-    bool began_before; /* in the period before the instruction's; never of buffers that persist */
+    bool writes;       /* false: reads */
+    bool began_before; /* in the period before the instruction's; never if it persists */
 };
 
 struct weft_instruction {
     enum weft_op op;
-    int32_t lane; /* compute, or that of its item; of AGREE: weft_problem_agree_lane */
-    int32_t slot; /* of compute: in which it runs; of a collective: at whose MARK its bytes begin to
-                     be held, which for a reduction may be before its launch */
+    int32_t lane; /* compute, or its item's; AGREE: weft_problem_agree_lane */
+    /* Compute: the slot that it runs in. Collectives: the slot with the MARK from which its bytes
+     * are held. For a reduction that may be before its launch. */
+    int32_t slot;
     int32_t layer; /* FORWARD, BACKWARD, SAVED_DOWN, SAVED_UP */
-    int32_t micro; /* LOAD, FORWARD, ZERO, BACKWARD, reductions, SAVED_DOWN, SAVED_UP: micro-step
-                      of its step;
-                      else 0 */
-    bool carried;  /* rotated: part of the step that the last period began. The first period passes
-                      over it, and a run ends with it and the updates */
-    int32_t unit;  /* MOMENTS, UPDATE, ZERO, collectives, state's moves; of the step's AGREE: -1 */
+    /* LOAD, FORWARD, ZERO, BACKWARD, reductions, SAVED_DOWN, SAVED_UP: micro-step of its step.
+     * Otherwise 0. */
+    int32_t micro;
+    /* In a rotated period: part of the step that the last period began. The first period skips it,
+     * and a run ends with it and the updates. */
+    bool carried;
+    int32_t unit;  /* MOMENTS, UPDATE, ZERO, collectives, moves of state; the step's AGREE: -1 */
     int32_t block; /* collectives */
-    int32_t item;  /* collectives, in the problem; -1 for AGREE */
-    int32_t after; /* of its item's chain: the instruction that it comes after; 0: none */
+    int32_t item;  /* collectives: index in the problem; AGREE: -1 */
+    int32_t after; /* instruction before it in its item's chain; 0: none */
     int64_t ns;    /* predicted */
-    int32_t first_dependency, n_dependencies; /* in program->dependencies: earlier instructions */
+    int32_t first_dependency, n_dependencies; /* earlier instructions, in program->dependencies */
     int32_t first_operand, n_operands;        /* in program->operands */
 };
 
@@ -53,47 +57,48 @@ struct weft_program {
     struct weft_pool pool;
     int32_t n_slots;
     int32_t n_lanes;
-    struct weft_lane *lanes; /* [n_lanes], the problem's */
+    struct weft_lane *lanes; /* [n_lanes], copied from the problem */
     int32_t n_instructions;
     struct weft_instruction *instructions;
     int32_t *dependencies;
     struct weft_operand *operands;
     int32_t n_buffers;
     struct weft_buffer *buffers;
-    int64_t arena_bytes; /* pages that are taken */
-    int64_t live_bytes;  /* largest live sum over slots */
+    int64_t arena_bytes; /* of pages in use */
+    int64_t live_bytes;  /* largest sum of live bytes in a slot */
     int64_t base_bytes;
-    struct weft_ring ring;      /* of the disk's blocks, beside the arena */
-    int64_t staging_bytes;      /* of the ring, where it is in the device's memory */
+    struct weft_ring ring;      /* of the disk's blocks, outside the arena */
+    int64_t staging_bytes;      /* of the ring, if it is in device memory */
     struct weft_paging *paging; /* of the buffers; owned */
-    enum weft_policy *policies; /* by unit */
-    enum weft_keep *keeps; /* by unit: of its master and moments, which if their home is not the
-                              device are in the arena only from their READ or COPY_UP to their
-                              WRITE or COPY_DOWN, and if they are updated there never; NULL: all
-                              are on the device */
+    enum weft_policy *policies; /* [n_units] */
+    /* [n_units]: location of the unit's master and moments; NULL: all on the device. Offloaded
+     * state is in the arena only from its READ or COPY_UP to its WRITE or COPY_DOWN. State that is
+     * updated on the host is never there. */
+    enum weft_keep *keeps;
     int32_t n_units;
-    int64_t *saved_at;  /* by layer: where in the host's memory what it saved is while it is away,
-                           one micro-step's at a time; -1: it stays; NULL: all does */
-    int64_t host_bytes; /* of that memory; 0 where saved_at is NULL */
+    /* [n_layers]: offset of the layer's offloaded activations in the host's memory, for one
+     * micro-step at a time. -1: they stay on the device. NULL: all stay. */
+    int64_t *saved_at;
+    int64_t host_bytes; /* of offloaded activations; 0 if saved_at is NULL */
     int32_t n_layers;
     struct weft_period_rule period;
 };
 
-/* Lowers a plan. Needs the stages that made its problem (for layers, tensors and sizes), so it can
- * be run only where the config is. Pages are the plan's, if it has any, else given out by
- * colouring. WEFT_E_DATA when plan and stages do not belong together. */
+/* Lowers a plan. The stages of its problem give layers, tensors and sizes, so the config must be at
+ * hand. Pages are the plan's if it has any, otherwise by colouring. WEFT_E_DATA if plan and stages
+ * do not belong together. */
 struct weft_lower_inputs {
     const struct weft_model *model;
     const struct weft_shards *shards;
     const struct weft_period *period;
     struct weft_weigh_options weigh;
-    struct weft_work *work; /* that colouring spends; NULL: it is not counted */
-    int64_t page_bytes;     /* 0: as the least limit asks (weft_schedule) */
-    /* A program whose fullest slot has more, base included, gets no pages: its arena_bytes are that
-     * slot's, and it can neither be verified nor run. 0: every program gets them. */
+    struct weft_work *work; /* spent by colouring; NULL: not counted */
+    int64_t page_bytes;     /* 0: as the least limit needs (weft_schedule) */
+    /* A program with a larger fullest slot, base included, gets no pages. Its arena_bytes are then
+     * that slot's, and it cannot be verified or run. 0: every program gets pages. */
     int64_t most_bytes;
 };
-/* The inputs of the stages that a config and a profile made. They refer to stages and model. */
+/* The inputs for the stages of a config and a profile. They refer to stages and model. */
 struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
                                               const struct weft_profile *profile,
                                               const struct weft_stages *stages);
@@ -103,19 +108,19 @@ WEFT_MUST_USE enum weft_status weft_program_lower(const struct weft_plan *plan,
                                                   struct weft_error *err);
 void weft_program_destroy(struct weft_program *program);
 
-/* WEFT_OK when the arena_bytes and total_bytes of a plan that brings pages are those of its
- * program; else WEFT_E_DATA. */
+/* WEFT_OK if a plan with pages has its program's arena_bytes and total_bytes. Otherwise
+ * WEFT_E_DATA. */
 WEFT_MUST_USE enum weft_status weft_program_check_prediction(const struct weft_program *program,
                                                              const struct weft_plan *plan,
                                                              struct weft_error *err);
 
-/* True for a compute instruction at which time that passes since the one before it is a wait for
- * a lane: every MARK, FINISH, and whatever depends on a collective. */
+/* Whether time before a compute instruction is a wait for a lane: at MARKs, at FINISH, and at
+ * instructions that depend on a collective. */
 bool weft_program_waits(const struct weft_program *program, int32_t instruction);
-/* The stream that an instruction runs on: its op's, but for what is written on a lane of reads. */
+/* The stream of an instruction: its op's, except for writes on a lane of reads. */
 enum weft_stream_kind weft_program_stream(const struct weft_program *program, int32_t instruction);
-/* True when an operand writes a piece that its instruction does not read, and so makes it. An
- * instruction that reads and writes names the piece twice, first to read it. */
+/* Whether an operand makes a piece: it writes the piece, and the instruction does not read it. An
+ * instruction that does both names the piece twice, first to read it. */
 static inline bool weft_operand_makes(const struct weft_program *program,
                                       const struct weft_instruction *at, int32_t operand)
 {
@@ -124,32 +129,32 @@ static inline bool weft_operand_makes(const struct weft_program *program,
     return it[-1].writes || it[-1].buffer != it->buffer || it[-1].piece != it->piece;
 }
 
-/* What the limit binds beside the arena. */
+/* Bytes within the limit but outside the arena. */
 static inline int64_t weft_program_outside_bytes(const struct weft_program *program)
 {
     return program->base_bytes + program->staging_bytes;
 }
 
-/* Where a unit's master and moments are; and whether that is elsewhere than on the device. */
+/* Location of a unit's master and moments, and whether that is not the device. */
 enum weft_home weft_program_home(const struct weft_program *program, int32_t unit);
 bool weft_program_is_away(const struct weft_program *program, int32_t unit);
-/* Whether a unit is updated on the host, and not on the device. */
+/* Whether a unit is updated on the host. */
 bool weft_program_updates_there(const struct weft_program *program, int32_t unit);
 
-/* Whether what a layer saved is on the host between its forward and its backward. */
+/* Whether a layer's saved activations are on the host between its forward and its backward. */
 static inline bool weft_program_saves_away(const struct weft_program *program, int32_t layer)
 {
     return program->saved_at != NULL && program->saved_at[layer] >= 0;
 }
 
-/* Kinds of buffers that go away: see struct weft_program. */
+/* Whether buffers of this kind may be offloaded state. */
 static inline bool weft_buffer_is_state(enum weft_buffer_kind kind)
 {
     return kind == WEFT_BUFFER_MASTER || kind == WEFT_BUFFER_MOMENT1 || kind == WEFT_BUFFER_MOMENT2;
 }
 
-/* Where a buffer begins in a table, from the arena's first address. A piece of an operand is in
- * table (period - began_before) % 2. */
+/* Offset of a buffer in a table, from the arena's first address. A piece of an operand is in table
+ * (period - began_before) % 2. */
 static inline int64_t weft_program_offset(const struct weft_program *program, int32_t buffer,
                                           int32_t table)
 {
@@ -160,13 +165,14 @@ static inline int64_t weft_program_offset(const struct weft_program *program, in
 int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer_kind kind,
                             int32_t index, int32_t instance);
 
-/* Proves the program's invariants from instructions alone, under happens-before (stream order,
- * dependencies, channel order; the period repeats): every read after the write that made it, no
- * piece overwritten or handed to another buffer before its last reader, no cycle, same collectives
- * whatever the rank, live bytes within `limit_bytes`, no two pieces that are live together overlap,
- * everything inside the arena; and of the paging that every range is mapped once, and no page is
- * handed to a second piece before the last reader of the first, in either table. WEFT_E_DATA names
- * the first violation. */
+/* Proves the program's invariants from its instructions, under happens-before: stream order,
+ * dependencies, channel order, repeated periods. Every read follows its write. No piece is
+ * overwritten, or given to another buffer, before its last reader. There is no cycle, and every
+ * rank has the same collectives. Live bytes are within `limit_bytes`, and pieces that are live
+ * together do not overlap. All pieces are inside the arena.
+ *
+ * Every range of the paging is mapped once. No page goes to a second piece before the last reader
+ * of the first, in either table. WEFT_E_DATA names the first violation. */
 WEFT_MUST_USE enum weft_status weft_program_verify(const struct weft_program *program,
                                                    int64_t limit_bytes, struct weft_error *err);
 

@@ -8,7 +8,7 @@
 
 enum { NAME_BYTES = 96 };
 
-/* "full 3", "full 3.1" for the second residency, "input", "input.1" of the second micro-step. */
+/* "full 3"; "full 3.1" for the second residency; "input"; "input.1" for the second micro-step. */
 static const char *buffer_name(const struct weft_buffer *buffer, char out[NAME_BYTES])
 {
     const char *kind = weft_buffer_kind_name(buffer->kind);

@@ -4,14 +4,14 @@
 #include "program/lifetime.h"
 #include "program/trace.h"
 
-/* A program that runs: of every lane the instruction at its head. */
+/* A run of a program, with the instruction at the head of each lane. */
 struct run {
     const struct weft_program *program;
     struct weft_trace *trace;
     struct weft_lanes lanes;
     int32_t head[WEFT_MOST_LANES];
-    bool begun[WEFT_MOST_LANES]; /* the head is under way */
-    bool *over;                  /* by instruction */
+    bool begun[WEFT_MOST_LANES]; /* the head has begun */
+    bool *over;                  /* by instruction: it is complete */
 };
 
 static int32_t next_on_lane(const struct weft_program *program, int lane, int32_t from)
@@ -28,7 +28,7 @@ static bool ready(const struct run *run, const struct weft_instruction *at)
     return true;
 }
 
-/* Ends what is over and begins what may begin; true when anything changed. */
+/* Completes or begins the head of a lane. Returns whether it completed one. */
 static bool turn(struct run *run, int lane)
 {
     int32_t i = run->head[lane];
@@ -82,21 +82,22 @@ enum weft_status weft_simulate(const struct weft_program *program, struct weft_t
     return WEFT_OK;
 }
 
-/* Placements that are replayed, slot by slot. */
+/* A replay of placements, slot by slot. */
 struct replay {
     const struct weft_plan *plan;
     struct weft_lanes lanes;
-    /* By lane and slot: last placement that its start waits for, and its compute; or -1. */
+    /* By lane and slot: last placement that its start waits for, and last that its compute waits
+     * for; -1: none. */
     int64_t *due, *blocking;
-    int32_t slot;                  /* that has started */
+    int32_t slot;                  /* begun last */
     int32_t next[WEFT_MOST_LANES]; /* placement at the head of the lane */
-    int32_t over[WEFT_MOST_LANES]; /* last placement that is over; -1: none */
+    int32_t over[WEFT_MOST_LANES]; /* last complete placement; -1: none */
     bool begun[WEFT_MOST_LANES];
     int64_t channel_ns;            /* of the network's lanes */
     struct weft_plan_times *times; /* or NULL */
 };
 
-/* What the placement comes after is over. */
+/* Whether the placement before this one in its chain is complete. */
 static bool may_follow(const struct replay *replay, const struct weft_placement *at)
 {
     const struct weft_plan *plan = replay->plan;
@@ -104,7 +105,7 @@ static bool may_follow(const struct replay *replay, const struct weft_placement 
     return replay->over[plan->problem->items[plan->placements[at->after].item].lane] >= at->after;
 }
 
-/* Ends and begins blocks of a lane at the present time; true when some are over now. */
+/* Completes and begins blocks of a lane at the present time. Returns whether any was completed. */
 static bool serve(struct replay *replay, int32_t lane)
 {
     const struct weft_plan *plan = replay->plan;
@@ -146,14 +147,14 @@ static void pass(struct replay *replay)
     serve_all(replay);
 }
 
-/* Until the placement is over: what it stands behind was launched, so that time goes on. */
+/* Advances until the placement is complete. Everything before it was launched, so time goes on. */
 static void wait_for(struct replay *replay, int32_t lane, int64_t placement)
 {
     while (replay->over[lane] < placement)
         pass(replay);
 }
 
-/* The same for every lane, of which each has a row. */
+/* The same for one row of each lane. */
 static void wait_for_all(struct replay *replay, const int64_t *placements)
 {
     const struct weft_problem *problem = replay->plan->problem;
@@ -206,8 +207,8 @@ static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
         compute_ns += slot_ns;
         slowdown_ns += replay.lanes.now_ns - start_ns - slot_ns;
     }
-    /* The sum over ranks at the end of the norm slot is behind everything on its lane; what
-     * updates agree on has the lane for itself. */
+    /* The norm slot's sum over ranks follows everything on its lane. The agreements of updates have
+     * the lane to themselves. */
     int64_t computed_ns = replay.lanes.now_ns;
     while (weft_lanes_next(&replay.lanes) != INT64_MAX)
         pass(&replay);

@@ -31,7 +31,7 @@ void weft_trace_destroy(struct weft_trace *trace)
     free(trace);
 }
 
-/* Time that compute and a lane, each in order and without overlap in itself, run both. */
+/* Time in which compute and a lane both run. Each runs in order without overlap. */
 static int64_t overlap_ns(const struct weft_program *program, const struct weft_trace *trace,
                           int32_t lane)
 {
@@ -70,7 +70,7 @@ void weft_trace_summarise(const struct weft_program *program, const struct weft_
                           struct weft_trace_summary *out)
 {
     *out = (struct weft_trace_summary){0};
-    int64_t computed_ns = 0; /* end of the compute instruction before */
+    int64_t computed_ns = 0; /* end of the last compute instruction */
     int64_t first_ns = INT64_MAX, last_ns = 0;
     for (int32_t i = 0; i < program->n_instructions; i++) {
         enum weft_op op = program->instructions[i].op;

@@ -5,7 +5,7 @@
 
 enum { NAME_BYTES = 256 };
 
-/* The format counts in microseconds; a double holds the nanoseconds of a year exactly enough. */
+/* The format counts microseconds. A double holds the nanoseconds of a year exactly enough. */
 static void put_us(struct weft_json_writer *writer, const char *name, int64_t ns)
 {
     weft_json_put_number(writer, name, (double)ns / 1000);

@@ -69,7 +69,7 @@ static enum weft_status check_live(const struct weft_program *program, const int
     return WEFT_OK;
 }
 
-/* The lives by which pages were given out are what the instructions make of them. */
+/* Compares the lives used for paging with the lives by the instructions. */
 static enum weft_status check_lives(const struct weft_program *program, struct weft_error *err)
 {
     size_t n_rows = (size_t)program->n_slots * WEFT_CATEGORY_COUNT;

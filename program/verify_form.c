@@ -35,7 +35,7 @@ static const char *buffer_fault(const struct weft_program *program, const struct
     return NULL;
 }
 
-/* By kind, index, instance, as weft_program_buffer expects them. */
+/* Buffers must be sorted by kind, index and instance for weft_program_buffer. */
 static bool sorted(const struct weft_buffer *a, const struct weft_buffer *b)
 {
     if (a->kind != b->kind) return a->kind < b->kind;
@@ -82,8 +82,7 @@ static const char *operand_fault(const struct weft_program *program,
     return NULL;
 }
 
-/* Whether the instruction's lane does such work. A disk's lane of reads writes too where it has no
- * other. */
+/* Whether the instruction's lane does such work. A disk with one lane reads and writes on it. */
 static bool serves(const struct weft_program *program, const struct weft_instruction *at)
 {
     const enum weft_lane_kind kind = program->lanes[at->lane].kind;
@@ -109,7 +108,7 @@ static bool serves(const struct weft_program *program, const struct weft_instruc
     return false;
 }
 
-/* What the walk through the instructions remembers. */
+/* State of the walk through the instructions. */
 struct walk {
     int32_t slot; /* of the last MARK */
     int32_t n_dependencies, n_operands;
@@ -127,7 +126,7 @@ static bool moves_block(enum weft_op op)
            op == WEFT_OP_GRADIENT_DOWN || copies(op);
 }
 
-/* Dependencies on what comes first in issue order cannot be a cycle. */
+/* Dependencies on earlier instructions cannot form a cycle. */
 static const char *dependency_fault(const struct weft_program *program, int32_t index)
 {
     const struct weft_instruction *at = &program->instructions[index];

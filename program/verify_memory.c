@@ -10,7 +10,7 @@ enum access_began { NOW = 1, BEFORE = 2 };
 struct access {
     int32_t instruction;
     int kind;  /* READS | WRITES */
-    int began; /* NOW or BEFORE, as operands say; both where they differ */
+    int began; /* NOW or BEFORE by the operands; both if they differ */
 };
 
 struct piece {
@@ -25,11 +25,11 @@ struct checker {
     struct weft_error *err;
     int32_t n_pieces;
     struct piece *pieces;
-    int32_t *first_piece; /* by buffer */
+    int32_t *first_piece; /* [n_buffers] */
     struct access *accesses;
 };
 
-/* Counts accesses of every piece, or with `fill` stores them. */
+/* Counts the accesses of every piece, or stores them with `fill`. */
 static void collect(struct checker *checker, bool fill)
 {
     const struct weft_program *program = checker->program;
@@ -52,7 +52,7 @@ static void collect(struct checker *checker, bool fill)
     }
 }
 
-/* An instruction that names a piece twice, to read and to write it, accesses it once. */
+/* Makes one access of an instruction's read and write of a piece. */
 static void merge(struct checker *checker, struct piece *piece)
 {
     struct access *accesses = &checker->accesses[piece->first_access];
@@ -112,13 +112,13 @@ static enum weft_status refuse(const struct checker *checker, const struct piece
                      weft_program_piece_name(checker->program, piece->buffer, piece->index, name));
 }
 
-/* The last accesses so far, by lane; -1 = none. */
+/* The last accesses so far, by lane; -1: none. */
 struct recent {
     int32_t reads[WEFT_MOST_LANES], writes[WEFT_MOST_LANES];
 };
 
-/* Whatever writes is ordered with all that touched the piece before it, and whatever reads with
- * all that wrote it. */
+/* A write must be ordered after all earlier accesses of the piece, and a read after all earlier
+ * writes. */
 static enum weft_status follow(const struct checker *checker, const struct piece *piece,
                                struct recent *recent, struct access access, int32_t period)
 {
@@ -151,8 +151,8 @@ static bool makes(struct access access)
     return access.kind == WRITES;
 }
 
-/* Only gradients cross the end of a period, and only to the update; in a rotated one whatever the
- * rest of the last step reads and adds to. */
+/* Only gradients cross the end of a period, and only to the update. In a rotated period, operands
+ * of the last step's rest do too. */
 static bool may_wrap(const struct checker *checker, const struct piece *piece, struct access access)
 {
     enum weft_buffer_kind kind = checker->program->buffers[piece->buffer].kind;
@@ -162,7 +162,7 @@ static bool may_wrap(const struct checker *checker, const struct piece *piece, s
     return updates || at->carried;
 }
 
-/* The period in which a piece began is that of the last write that made it. */
+/* A piece began in the period of the last write that made it. */
 static enum weft_status check_begun(const struct checker *checker, const struct piece *piece,
                                     int32_t first)
 {
@@ -204,7 +204,7 @@ static enum weft_status check_turn(struct checker *checker, struct piece *piece)
     struct recent recent;
     for (int32_t s = 0; s < checker->order->n_lanes; s++)
         recent.reads[s] = recent.writes[s] = -1;
-    /* One turn, then the first access of the next one; all of it where it has no end. */
+    /* Follows one turn and the first access of the next. A turn without end is followed twice. */
     int32_t end = turn->persists ? 2 * n : first + n + 1;
     for (int32_t i = first; i < end; i++) {
         int32_t period = i / n;

@@ -5,12 +5,12 @@
 #include "program/program_text.h"
 #include "program/verify.h"
 
-/* A turn in one of the tables, on some of the pages of its range. */
+/* A turn in one of the tables, on some pages of its range. */
 struct tenancy {
     int32_t first_page, end_page; /* physical */
     int32_t turn;
-    int32_t table;  /* the turn begins in the even period, or in the odd one behind it */
-    int32_t tenant; /* stretch: pieces whose bytes it maps lie apart on its pages */
+    int32_t table;  /* 0: the turn begins in an even period; 1: in the next one */
+    int32_t tenant; /* its stretch: pieces of one stretch are apart */
 };
 
 struct page_checker {
@@ -22,7 +22,7 @@ struct page_checker {
     struct weft_error *err;
     struct tenancy *tenancies;
     int32_t n_tenancies;
-    struct tenancy *there; /* on the pages in hand, in the order in which they begin */
+    struct tenancy *there; /* on the current pages, in order of their begin */
     int32_t n_there;
 };
 
@@ -32,8 +32,8 @@ static enum weft_status refuse_range(const struct page_checker *checker, int32_t
     return weft_fail(checker->err, WEFT_E_DATA, "program: range %d of the paging %s", range, what);
 }
 
-/* A page that several tables and ranges name, or none, is not numbered twice here: what is checked
- * is that the range's stretches are pages, as many as it has, and mapped where it lies. */
+/* Checks that a range's stretches are pages, as many as it has, and mapped at its address. Pages in
+ * several tables and ranges, or in none, are found elsewhere. */
 static enum weft_status check_range(const struct page_checker *checker, int32_t r, int32_t t,
                                     int32_t *mapping)
 {
@@ -60,7 +60,7 @@ static enum weft_status check_range(const struct page_checker *checker, int32_t 
                                    : refuse_range(checker, r, "does not have all of its pages");
 }
 
-/* In the order of addresses: behind each range lies a page that is nobody's. */
+/* In order of address, a page of no range follows each range. */
 static enum weft_status check_ranges(const struct page_checker *checker)
 {
     const struct weft_paging *paging = checker->paging;
@@ -133,7 +133,7 @@ static int compare_placed(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Buffers of one range lie apart. */
+/* Checks that buffers of one range are apart. */
 static enum weft_status check_places(const struct page_checker *checker)
 {
     const struct weft_program *program = checker->program;
@@ -161,7 +161,7 @@ static enum weft_status check_places(const struct page_checker *checker)
     return status;
 }
 
-/* The pages on which a turn's bytes lie in a table. Counts, or fills if there is room for it. */
+/* Adds the pages of a turn's bytes in a table: counts them, or fills them in if there is room. */
 static void add_tenancies(struct page_checker *checker, int32_t turn, int32_t table)
 {
     const struct weft_paging *paging = checker->paging;
@@ -233,7 +233,7 @@ static void leave(struct page_checker *checker, int32_t page)
     checker->n_there = n;
 }
 
-/* a begins before b, which is as far behind it as said, or in the next two periods. */
+/* Checks that a is over before b begins, in the tables' distance or two periods later. */
 static enum weft_status check_turns(const struct page_checker *checker, const struct tenancy *a,
                                     const struct tenancy *b, bool next_two)
 {
@@ -249,8 +249,8 @@ static enum weft_status check_turns(const struct page_checker *checker, const st
                      a->first_page > b->first_page ? a->first_page : b->first_page);
 }
 
-/* Whoever is on the pages in hand is over before the next tenant begins; what is behind that one
- * begins when that one is over. */
+/* Each tenant of the current pages must be over before the next one begins. Later tenants then
+ * follow that one. */
 static enum weft_status check_pages_in_hand(const struct page_checker *checker)
 {
     int32_t n = checker->n_there;

@@ -3,35 +3,35 @@
 #include "program/program_text.h"
 #include "program/verify.h"
 
-/* An update on the host as far as it has been read: how many blocks have gone down, were updated
- * and came up, and the last instruction of each; -1: none. */
+/* An update on the host so far: number of blocks copied down, updated and copied up, and the last
+ * instruction of each; -1: none. */
 struct there {
     int32_t downs, updates, ups;
     int32_t down, first_update, update, up;
 };
 
-/* The step as far as it has been read: in issue order, and what a rotated period carries over from
- * the last one at the end, as it follows in the next period. */
+/* A step so far, in issue order. The carried work of a rotated period comes last, as it follows in
+ * the next period. */
 struct step {
     const struct weft_program *program;
     const struct weft_order *order;
     struct weft_error *err;
-    int32_t *updates;    /* by unit: its UPDATE, or -1 */
-    int32_t *reads;      /* by unit that is away: its READ or COPY_UP, or -1 */
-    int32_t *writes;     /* and its WRITE or COPY_DOWN */
-    struct there *there; /* by unit that the host updates */
-    int32_t *downs;      /* by layer: its last SAVED_DOWN, or -1 */
-    int32_t *ups;        /* and its last SAVED_UP */
-    int32_t moments;     /* of the update that has been begun: its MOMENTS, or -1 */
-    int32_t agreed;      /* its AGREE, or -1 */
-    int32_t *moved;      /* by buffer: blocks gathered into it or reduced from it */
-    int32_t *summed;     /* by unit: micro-steps whose gradients are all in its slice */
+    int32_t *updates;    /* [n_units]: its UPDATE; -1: none */
+    int32_t *reads;      /* by offloaded unit: its READ or COPY_UP; -1: none */
+    int32_t *writes;     /* the same: its WRITE or COPY_DOWN */
+    struct there *there; /* by unit with updates on the host */
+    int32_t *downs;      /* [n_layers]: its last SAVED_DOWN; -1: none */
+    int32_t *ups;        /* [n_layers]: its last SAVED_UP; -1: none */
+    int32_t moments;     /* MOMENTS of the current update; -1: none */
+    int32_t agreed;      /* AGREE of the current update; -1: none */
+    int32_t *moved;      /* [n_buffers]: blocks gathered into it or reduced from it */
+    int32_t *summed;     /* by unit: micro-steps with all gradients in its slice */
     int32_t n_layers;    /* of the model */
-    int32_t layers;      /* forwards and backwards seen */
+    int32_t layers;      /* forwards and backwards so far */
     int32_t norm, agree, finish;
 };
 
-/* True when `a` is over before `b` starts, of the same step. */
+/* Whether `a` is complete before `b` starts, in the same step. */
 static bool is_before(const struct step *step, int32_t a, int32_t b)
 {
     const struct weft_program *program = step->program;
@@ -47,7 +47,7 @@ static enum weft_status fault(const struct step *step, int32_t index, const char
                      weft_program_instruction_name(step->program, index, name), what);
 }
 
-/* The operand of an instruction that reads, or writes, a buffer of a kind; NULL when none does. */
+/* An instruction's operand that reads or writes a buffer of this kind; NULL: none. */
 static const struct weft_operand *find_operand(const struct weft_program *program,
                                                const struct weft_instruction *at,
                                                enum weft_buffer_kind kind, int32_t unit,
@@ -62,7 +62,7 @@ static const struct weft_operand *find_operand(const struct weft_program *progra
     return NULL;
 }
 
-/* Blocks of a buffer move in index order, each once. */
+/* Checks that blocks of a buffer move in index order, each once. */
 static enum weft_status move_block(struct step *step, int32_t index,
                                    const struct weft_operand *operand)
 {
@@ -82,7 +82,7 @@ static int32_t blocks_of(const struct weft_program *program, int32_t unit)
     return program->buffers[weft_program_buffer(program, WEFT_BUFFER_GRADIENT, unit, 0)].n_pieces;
 }
 
-/* True when an instruction comes after one of that op, of its unit and block. */
+/* Whether an instruction follows one of that op in its chain, with its unit and block. */
 static bool comes_after(const struct weft_program *program, const struct weft_instruction *at,
                         enum weft_op op)
 {
@@ -91,7 +91,8 @@ static bool comes_after(const struct weft_program *program, const struct weft_in
            before->block == at->block;
 }
 
-/* What the host updates is gathered when it has come up: block by block, and again when all has. */
+/* A unit with updates on the host is gathered after its parameters came up: block by block, or
+ * after all blocks. */
 static bool is_up(const struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
@@ -122,8 +123,8 @@ static enum weft_status check_gather(struct step *step, int32_t index)
     return move_block(step, index, to);
 }
 
-/* Micro-steps are added to a slice one after the other, the first without what was there; all of
- * them before the next update. */
+/* Micro-steps are added to a slice in order, the first without earlier content. All are added
+ * before the next update. */
 static enum weft_status check_sum(struct step *step, int32_t index, const struct weft_operand *from)
 {
     const struct weft_program *program = step->program;
@@ -195,7 +196,7 @@ static enum weft_status check_moments(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
-/* The sum over ranks within an update. */
+/* Checks the sum over ranks within an update. */
 static enum weft_status check_agreed(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -213,7 +214,7 @@ static enum weft_status check_agreed(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
-/* What an update of a period where ranks agree on it must have before it, and then has ended. */
+/* Checks that an agreed update uses its agreement, and ends it. */
 static enum weft_status check_agreement(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -256,7 +257,7 @@ static enum weft_status check_update(struct step *step, int32_t index)
                                        : fault(step, index, "it does not read its unit's gradient");
 }
 
-/* Whether it moves all of the unit's state: into the arena, or out of it. */
+/* Whether it moves a unit's whole state into the arena, or out of it. */
 static bool moves_state(const struct weft_program *program, const struct weft_instruction *at)
 {
     static const enum weft_buffer_kind kinds[] = {WEFT_BUFFER_MASTER, WEFT_BUFFER_MOMENT1,
@@ -271,8 +272,8 @@ static bool moves_state(const struct weft_program *program, const struct weft_in
     return true;
 }
 
-/* State that is away comes, is updated and goes, once each. It has gone before the period ends
- * (check_trained), so that it does not come before it went in the period before. */
+/* Offloaded state comes, is updated and goes, once each. It has gone before the period ends
+ * (check_trained). So it cannot come before it went in the period before. */
 static enum weft_status check_moved(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -293,8 +294,8 @@ static enum weft_status check_moved(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
-/* A block of a reduced gradient goes down behind its last reduction, and not before what was there
- * has been used. */
+/* A block's reduced gradient goes down after its last reduction, and after the gradient before it
+ * was used. */
 static enum weft_status check_gradient_down(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -329,7 +330,7 @@ static enum weft_status check_host_update(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
-/* When all blocks are up, the unit is as if it had been updated on the device. */
+/* With all blocks up, the unit counts as updated on the device. */
 static enum weft_status check_parameters_up(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -358,9 +359,9 @@ static enum weft_status check_there(struct step *step, int32_t index)
                                          : check_parameters_up(step, index);
 }
 
-/* What a layer saved is on the host one micro-step at a time: a SAVED_DOWN follows the SAVED_UP of
- * the micro-step before, and a SAVED_UP the SAVED_DOWN of its own. Between steps the last SAVED_UP
- * is over before its backward, and that before the next forward. */
+/* Saved activations are on the host for one micro-step at a time. A SAVED_DOWN follows the SAVED_UP
+ * of the micro-step before, and a SAVED_UP follows its own SAVED_DOWN. Between steps the last
+ * SAVED_UP is complete before its backward, and that before the next forward. */
 static enum weft_status check_copied(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -382,7 +383,7 @@ static enum weft_status check_copied(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
-/* A layer that is away has saved, before its backward, what that reads. */
+/* An offloaded layer's activations must be back before its backward reads them. */
 static enum weft_status check_restored(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -399,7 +400,7 @@ static enum weft_status check_restored(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
-/* Blocks that are gathered into a buffer in every step. */
+/* Number of blocks gathered into a buffer in every step. */
 static int32_t gathered_blocks(const struct weft_program *program, int32_t full)
 {
     const struct weft_buffer *buffer = &program->buffers[full];
@@ -410,8 +411,8 @@ static int32_t gathered_blocks(const struct weft_program *program, int32_t full)
     return gradient < 0 ? 0 : program->buffers[gradient].n_pieces;
 }
 
-/* No gradient is added to after a block of it was reduced. Parameters are read when all their
- * blocks are there: in a resident buffer nothing else tells the last step's from this one's. */
+/* A gradient gets no additions after one of its blocks was reduced. Parameters are read only with
+ * all blocks gathered: a resident buffer shows no other difference between steps. */
 static enum weft_status check_layer_operands(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -436,7 +437,7 @@ static enum weft_status check_layer_operands(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
-/* In each micro-step a forward a layer in order, then a backward each in reverse. */
+/* Each micro-step has one forward per layer in order, then one backward each in reverse order. */
 static enum weft_status check_layer(struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
@@ -454,7 +455,7 @@ static enum weft_status check_layer(struct step *step, int32_t index)
     return check_layer_operands(step, index);
 }
 
-/* Every buffer that comes block by block is complete: gathered, or reduced before the norm. */
+/* Checks that every buffer of blocks is complete: gathered, or reduced before the norm. */
 static enum weft_status check_complete(struct step *step, bool gradients, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -560,7 +561,7 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
-/* Units that train are those that are updated. */
+/* Checks that exactly the units that train are updated. */
 static enum weft_status check_trained(const struct step *step, int32_t last)
 {
     for (int32_t u = 0; u < step->program->n_units; u++) {

@@ -10,7 +10,7 @@ struct busy {
     int64_t ns;
 };
 
-/* Busiest first, into busy [WEFT_MOST_LANES]; how many. */
+/* Fills busy [WEFT_MOST_LANES], busiest first. Returns the number of lanes. */
 static int32_t list_busy(const struct weft_plan *plan, struct busy *busy)
 {
     const struct weft_problem *problem = plan->problem;
@@ -81,12 +81,12 @@ void weft_report_wear(const struct weft_plan *plan, int64_t endurance_bytes, str
     weft_text_add(out, "\n");
 }
 
-/* What is away of a decision, and what moves it. */
+/* Offloaded bytes of a decision, and the time of moving them. */
 struct away {
     int64_t bytes, ns;
 };
 
-/* What a unit that stays holds of the device for its state, all the time; -1: it may not stay. */
+/* Bytes of a unit's state on the device, all the time, if it is not offloaded; -1: it must be. */
 static int64_t state_that_stays(const struct weft_problem *problem, int32_t decision,
                                 enum weft_policy policy)
 {
@@ -100,8 +100,8 @@ static int64_t state_that_stays(const struct weft_problem *problem, int32_t deci
     return bytes;
 }
 
-/* State is on the device in its update alone, or where it is updated on the host never, and what a
- * layer saved is what goes down. */
+/* Offloaded state is on the device only during its update, or never if the host updates it. Saved
+ * activations count as they go down. */
 static struct away away_of(const struct weft_plan *plan, int32_t decision)
 {
     const struct weft_problem *problem = plan->problem;

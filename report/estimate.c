@@ -42,7 +42,7 @@ static void add_head(struct weft_table *table, int64_t limit_bytes)
     weft_table_cell(table, "most by");
 }
 
-/* Long names keep their end, which tells layers apart. */
+/* A long name keeps its end, which tells layers apart. */
 static void add_name(struct weft_table *table, const char *name, size_t most)
 {
     size_t length = strlen(name);
@@ -55,7 +55,7 @@ static void add_name(struct weft_table *table, const char *name, size_t most)
 void weft_report_needs(const struct weft_need *rows, int32_t n, int64_t limit_bytes,
                        struct weft_text *out)
 {
-    enum { SLOT_COLUMNS = 14, UNIT_COLUMNS = 10 }; /* what 80 leave for them */
+    enum { SLOT_COLUMNS = 14, UNIT_COLUMNS = 10 }; /* room in 80 columns */
     struct weft_table table;
     char shown[WEFT_UNITS_TEXT_BYTES + 8];
     const struct weft_need *before = NULL;
@@ -82,13 +82,13 @@ void weft_report_needs(const struct weft_need *rows, int32_t n, int64_t limit_by
     weft_table_finish(&table);
 }
 
-/* Cells of one line for each published rule that applies. */
+/* Whether the row is a published rule that applies. */
 static bool is_shown(const struct weft_need *row)
 {
     return row->applies && row->way == WEFT_NEED_PUBLISHED;
 }
 
-/* Whether a ring is held by some of them. */
+/* Whether one of them holds a ring. */
 static bool is_staged(const struct weft_need *rows, int32_t n)
 {
     bool staged = false;

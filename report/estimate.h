@@ -1,5 +1,5 @@
-/* What people (text) and programs (JSON) are told of what policies need: a row a policy and way of
- * placing its blocks, and where the memory goes. */
+/* Reports on the memory that policies need, as text and JSON: one row for each policy and way of
+ * placing its blocks, and the bytes by category. */
 #ifndef WEFT_REPORT_ESTIMATE_H
 #define WEFT_REPORT_ESTIMATE_H
 
@@ -11,18 +11,18 @@
 /* "just in time", the rule's name, "fastest", "earliest". */
 const char *weft_need_way_text(const struct weft_need *need);
 
-/* "fits", or by how much not, "+8.53 GiB"; "" without a limit (0). */
+/* "fits", or the excess, like "+8.53 GiB"; "" without a limit (0). */
 void weft_need_show_fit(const struct weft_need *need, int64_t limit_bytes,
                         char out[WEFT_UNITS_TEXT_BYTES + 8]);
 
-/* A table of all rows that apply, with what the limit (0: none) leaves or lacks. */
+/* A table of all rows that apply, compared with the limit (0: none). */
 void weft_report_needs(const struct weft_need *rows, int32_t n, int64_t limit_bytes,
                        struct weft_text *out);
 
-/* A table of bytes by category, a column a published rule. */
+/* A table of bytes by category, with one column for each published rule. */
 void weft_report_needs_memory(const struct weft_need *rows, int32_t n, struct weft_text *out);
 
-/* An array of objects; times are null where they are not known (`timed` is false). */
+/* An array of objects. Times are null unless `timed`. */
 void weft_report_needs_json(const struct weft_need *rows, int32_t n, int64_t limit_bytes,
                             bool timed, struct weft_json_writer *writer);
 

@@ -21,7 +21,7 @@ static bool is_gather(const struct weft_plan *plan, int32_t index)
     return plan->problem->items[plan->placements[index].item].item.acquires;
 }
 
-/* The slot that one step further would add to the placement's life, or -1 at the window's end. */
+/* The slot that one step further would add to the placement's life; -1 at the window's end. */
 static int32_t next_slot(const struct weft_plan *plan, int32_t index)
 {
     const struct weft_placement *placement = &plan->placements[index];
@@ -30,9 +30,10 @@ static int32_t next_slot(const struct weft_plan *plan, int32_t index)
     return placement->deadline <= item->last ? placement->deadline : -1;
 }
 
-/* The channel is in order: a gather cannot be launched before anything that stands ahead of it, nor
- * a reduction be due after anything that stands behind it. Normal form makes the nearest of its
- * kind speak for all beyond; those of the other kind in between keep their own ends. -1: none. */
+/* Finds the block that holds this one by the order of its lane; -1: none. A gather cannot be
+ * launched before an earlier block, and a reduction cannot be due after a later one. In normal form
+ * the nearest block of the same kind stands for all beyond it. Blocks of the other kind in between
+ * count by themselves. */
 static int32_t find_holder_in_order(const struct weft_plan *plan, int32_t index)
 {
     const struct weft_placement *all = plan->placements;
@@ -41,7 +42,7 @@ static int32_t find_holder_in_order(const struct weft_plan *plan, int32_t index)
     const struct weft_problem_item *items = plan->problem->items;
     for (int32_t i = index + step; i >= 0 && i < plan->n_placements; i += step) {
         if (items[all[i].item].lane != items[all[index].item].lane) continue;
-        /* A reduction ahead of a blocking gather is due with it, a slot later than its deadline. */
+        /* A reduction before a blocking gather is due with it, one slot after its deadline. */
         int32_t complete = all[i].deadline + (all[i].launch == all[i].deadline ? 1 : 0);
         if (gathers ? all[i].launch >= all[index].launch : complete <= all[index].deadline)
             return i;
@@ -50,7 +51,7 @@ static int32_t find_holder_in_order(const struct weft_plan *plan, int32_t index)
     return -1;
 }
 
-/* The block that the channel still moves when this one is launched; -1: none. */
+/* The block that the lane still moves when this one is launched; -1: none. */
 static int32_t find_holder_in_time(const struct weft_plan *plan,
                                    const struct weft_plan_times *times, int32_t index)
 {
@@ -70,7 +71,7 @@ struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, con
         .by = WEFT_HELD_BY_WINDOW, .slot = next_slot(plan, index), .holder = -1};
     if (reason.slot < 0) return reason;
     const struct weft_item *item = &plan->problem->items[plan->placements[index].item].item;
-    /* A block that holds nothing is at home in any row, also in one that is over the limit. */
+    /* A block that holds no bytes fits any row, even one over the limit. */
     int64_t over =
         row_sum(rows, reason.slot) + item->stair_bytes - plan->problem->tiers[0].limit_bytes;
     if (item->stair_bytes > 0 && over > 0) {
@@ -89,7 +90,7 @@ struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, con
 static const char *const reason_texts[WEFT_HELD_COUNT] = {"window", "memory", "channel order",
                                                           "channel busy", "nothing"};
 
-/* A holder of the block's own item is its neighbour there: said so, equal rows can be folded. */
+/* Whether the holder is a neighbour of the same item. Rows that say so can be folded. */
 static bool is_neighbour(const struct weft_plan *plan, int32_t index, int32_t holder)
 {
     return plan->placements[index].item == plan->placements[holder].item;
@@ -129,7 +130,7 @@ static void add_reason(const struct weft_plan *plan, int32_t index,
         weft_table_cell(table, "%s", reason_texts[reason->by]);
 }
 
-/* What reasons are found from. */
+/* Inputs of the reasons. */
 struct facts {
     int64_t *rows, *scratch;
     struct weft_plan_times times;
@@ -195,16 +196,17 @@ static void explain_channel(const struct weft_plan *plan, const struct facts *fa
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);
     say_more(n_rows, most_rows, out);
-    /* The planner holds whole pages to the limit, not the rows: a plan cannot say which. */
+    /* The limit applies to whole pages, not to rows, so the plan does not tell which reason
+     * holds. */
     if (any_free)
         weft_text_add(out, "  (nothing: its row has room; the block gains nothing there, or its "
                            "pages would not be within the limit)\n");
 }
 
-/* What the collectives of a unit under its policy come to. */
+/* Sums of a unit's collectives under its policy. */
 struct unit_traffic {
-    int32_t n_blocks;    /* of each item; 0 when nothing of the unit moves */
-    int64_t block_bytes; /* of the item with the largest */
+    int32_t n_blocks;    /* per item; 0: nothing moves */
+    int64_t block_bytes; /* of the item with the largest blocks */
     int64_t channel_ns;
 };
 
@@ -258,7 +260,7 @@ static void free_facts(struct facts *facts)
     free(facts->times.end_ns);
 }
 
-/* False when there is no memory for them; to be freed all the same. */
+/* False if memory is short. Free the facts in any case. */
 static bool find_facts(const struct weft_plan *plan, struct facts *facts)
 {
     size_t n_slots = (size_t)plan->problem->n_slots, n = (size_t)plan->n_placements;

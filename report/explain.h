@@ -1,5 +1,5 @@
-/* To explain a plan is to say, for each unit, what it holds and moves, and for each of its blocks
- * what keeps it from standing elsewhere. */
+/* Explains a plan: the bytes and moves of each unit, and for each block the reason for its
+ * place. */
 #ifndef WEFT_REPORT_EXPLAIN_H
 #define WEFT_REPORT_EXPLAIN_H
 
@@ -8,64 +8,62 @@
 #include "plan/plan.h"
 #include "program/trace.h"
 
-/* What keeps a gather from being launched one slot earlier, or a reduction from being due one slot
+/* The reason that a gather is not launched one slot earlier, or a reduction not due one slot
  * later. */
 enum weft_hold_back {
-    WEFT_HELD_BY_WINDOW, /* the window ends there: update or release before it, use or norm after */
-    WEFT_HELD_BY_MEMORY, /* one slot further a row would exceed the limit */
-    WEFT_HELD_BY_ORDER,  /* a block ahead is launched no earlier, or one behind is due no later */
-    WEFT_HELD_BY_BUSY, /* when it is launched the channel moves another: it would not run before */
-    WEFT_HELD_BY_CHOICE, /* none of these: it gains nothing there, or its pages did not fit */
+    WEFT_HELD_BY_WINDOW, /* its window ends there, at an update, release, use or norm */
+    WEFT_HELD_BY_MEMORY, /* one slot further, a row would exceed the limit */
+    WEFT_HELD_BY_ORDER,  /* an earlier block has this launch, or a later one this deadline */
+    WEFT_HELD_BY_BUSY,   /* the channel still moves another block when it is launched */
+    WEFT_HELD_BY_CHOICE, /* no other reason: it gains nothing, or its pages did not fit */
     WEFT_HELD_COUNT
 };
 
 struct weft_hold_reason {
     enum weft_hold_back by;
-    int32_t slot;          /* that the step would add to its flight; -1 for WINDOW */
-    int64_t missing_bytes; /* MEMORY: by how much that slot's row would exceed the limit; else 0 */
-    int32_t holder;        /* ORDER, BUSY: the other block's placement; else -1 */
+    int32_t slot;          /* that one more slot would add; -1 for WINDOW */
+    int64_t missing_bytes; /* MEMORY: excess of that slot's row over the limit; otherwise 0 */
+    int32_t holder;        /* ORDER, BUSY: the other block's placement; otherwise -1 */
 };
 
-/* Explains placement `index` of a plan in normal form; `rows` are weft_plan_rows, `times`
- * simulated. The first of the enum that applies: a block that neither its window nor memory holds
- * may still be held by the order. */
+/* Explains placement `index` of a plan in normal form. `rows` are weft_plan_rows, `times`
+ * simulated. Returns the first reason of the enum that applies. */
 struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, const int64_t *rows,
                                                const struct weft_plan_times *times, int32_t index);
 
-/* How units were cut: where the size of a block comes from, how many units were fused from small
- * neighbours, how many split. Nothing when the problem does not say. */
+/* Tells how units were cut: the source of the block size, and how many units were fused from small
+ * neighbours or split. Nothing if the problem does not tell. */
 void weft_explain_blocks(const struct weft_plan *plan, struct weft_text *out);
 
-/* The price of a byte in the prices of the plan's certificate: what the bound loses with a GiB
- * more, and the slot in which bytes are dearest. Nothing without a certificate. */
+/* Tells the price of a byte in the plan's certificate: the change of the bound per GiB, and the
+ * dearest slot. Nothing without a certificate. */
 void weft_explain_price(const struct weft_plan *plan, struct weft_text *out);
 
-/* The slot in which the certificate's bytes are dearest; without prices the one that holds most. */
+/* The slot with the dearest bytes in the certificate; without prices the fullest slot. */
 int32_t weft_explain_dearest(const struct weft_plan *plan);
 
-/* The largest block of the plan whose flight may cross the slot: what a stair is wide there; of all
- * blocks when none may, 0 when none holds bytes. */
+/* Bytes of the largest block with a flight that may cross the slot, which is the width of a stair
+ * there. Without such a block, those of the largest of all; 0 if no block holds bytes. */
 int64_t weft_explain_stair_bytes(const struct weft_plan *plan, int32_t slot);
 
-/* What the plan was made to again, without pages, with rows of a block less than its largest, as
- * many, and a block more: the price of memory at this plan, not in the relaxation. A step of -1:
- * none was found. Nothing when no block holds bytes. */
+/* Tells the step times of plans without pages, with rows one block smaller, equal, and one block
+ * larger. That is the price of memory at this plan, not in the relaxation. A step of -1: no plan
+ * was found. Nothing if no block holds bytes. */
 enum { WEFT_STAIRS = 3 };
 void weft_explain_stairs(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
                          struct weft_text *out);
 
-/* How units were cut, the price of memory, and tables: what each unit costs a step, what is away
- * (away.h), and the channel in order, equal neighbours folded. Tables of more rows than `most_rows`
- * end in how many more there are. */
+/* Tells how units were cut and the price of memory. Then come tables of each unit's cost per step,
+ * of offloaded bytes (away.h), and of the channel in order with equal neighbours folded. A table of
+ * more than `most_rows` ends with the number of further rows. */
 enum { WEFT_EXPLAIN_ROWS = 20 };
 void weft_explain(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out);
-/* One JSON object. "price": of memory in the relaxation, with the slots that have one, and
- * "stairs", as weft_explain_price and weft_explain_stairs say them. "channel": an object a block;
- * one that memory holds has "full_slot" and "missing_bytes", one that another holds that one as
- * "holder". */
+/* Writes one JSON object. "price" has the slots with a price in the relaxation, and "stairs" the
+ * steps of weft_explain_stairs. "channel" has one object per block: with "full_slot" and
+ * "missing_bytes" if memory holds it, with "holder" if another block does. */
 void weft_explain_json(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
                        struct weft_json_writer *writer);
-/* The members "price" and "stairs" of an open object. */
+/* Writes the members "price" and "stairs" of an open object. */
 void weft_explain_price_json(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
                              struct weft_json_writer *writer);
 

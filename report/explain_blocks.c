@@ -6,10 +6,11 @@
 struct cuts {
     int32_t fused;                     /* units of several layers */
     int32_t split;                     /* units of several blocks */
-    int32_t least_blocks, most_blocks; /* of those */
+    int32_t least_blocks, most_blocks; /* among split units */
 };
 
-/* A fused unit is called after its first and last layer; no layer has a plus in its name. */
+/* A fused unit is named by its first and last layer with a plus between. No layer has a plus in its
+ * name. */
 static struct cuts count_cuts(const struct weft_problem *problem)
 {
     struct cuts cuts = {0};

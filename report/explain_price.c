@@ -4,8 +4,8 @@
 #include "report/explain.h"
 #include "report/table.h"
 
-/* What a byte of the device costs in a slot: in parts, and in whole steps, where it is what the
- * bytes of a full step cost at most. */
+/* The price of a device byte in a slot: by parts, and by whole steps. The latter is the highest
+ * cost of the bytes of a full step. */
 static double price_of(const struct weft_prices *prices, int32_t slot)
 {
     double price = (double)prices->mu[slot];
@@ -14,8 +14,8 @@ static double price_of(const struct weft_prices *prices, int32_t slot)
     return price;
 }
 
-/* The prices of the leaf in which memory is cheapest: with one leaf the relaxation's. Leaves of
- * policies that cannot fit have prices out of all proportion. */
+/* The prices of the leaf with the cheapest memory; with one leaf, the relaxation's. Leaves with
+ * policies that cannot fit have excessive prices. */
 static const struct weft_prices *cheapest_prices(const struct weft_plan *plan)
 {
     const struct weft_certificate *certificate = &plan->certificate;

@@ -14,7 +14,7 @@ static double share(int64_t part, int64_t whole)
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
-/* Strategies of decisions [begin, end). */
+/* Lists the strategies of decisions [begin, end). */
 static void report_strategies(const struct weft_plan *plan, int32_t begin, int32_t end,
                               struct weft_text *out)
 {
@@ -41,7 +41,7 @@ void weft_report_saved(const struct weft_plan *plan, struct weft_text *out)
     report_strategies(plan, weft_problem_n_units(plan->problem), plan->problem->n_decisions, out);
 }
 
-/* The rows of one slot; false when memory runs out. */
+/* The rows of one slot; false if memory runs out. */
 static bool slot_rows(const struct weft_plan *plan, int32_t slot, int64_t out[WEFT_CATEGORY_COUNT])
 {
     size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
@@ -81,7 +81,7 @@ void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_
     weft_table_finish(&table);
 }
 
-/* Breaks a list behind its commas into lines as wide as the report's. */
+/* Breaks a list after its commas into lines of the report's width. */
 static void add_wrapped(struct weft_text *out, const char *list, size_t indent)
 {
     const size_t width = out->columns > 0 ? (size_t)out->columns : SIZE_MAX;
@@ -126,11 +126,11 @@ static void report_limit(const struct weft_plan *plan, struct weft_text *out)
                    share(p->total_bytes - p->peak_bytes, p->peak_bytes));
 }
 
-/* What a tier beside the device's has, and what moves there in a step. */
+/* Bytes of a tier other than the device, and the bytes moved there in a step. */
 struct tier_use {
     int64_t peak_bytes, read_bytes, written_bytes; /* of state */
-    int64_t gradient_bytes, parameter_bytes;       /* of units that are updated there: down, up */
-    int64_t saved_bytes;                           /* of layers: so many down, and up */
+    int64_t gradient_bytes, parameter_bytes;       /* with updates on the host: down; up */
+    int64_t saved_bytes;                           /* of layers: down, and as many up */
     int32_t n_units, n_updated, n_layers;
 };
 
@@ -159,7 +159,7 @@ static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
     return use;
 }
 
-/* The hold of the ring through which state passes to a disk; NULL: there is none. */
+/* The hold of the ring for state on a disk; NULL: none. */
 static const struct weft_hold *ring_of(const struct weft_problem *problem)
 {
     for (int32_t i = 0; i < problem->n_common; i++)
@@ -175,7 +175,7 @@ static void report_ring(const struct weft_plan *plan, struct weft_text *out)
         weft_text_addf(out, "%-9s through a ring of %s in the %s's memory, held throughout\n", "",
                        weft_units_show_bytes(ring->bytes, bytes),
                        plan->problem->tiers[ring->tier].name);
-    /* State might have been on a disk, and all of it stays. */
+    /* State could have been on a disk, but stays elsewhere. */
     for (int32_t i = 0; i < plan->n_others && ring == NULL; i++) {
         ring = ring_of(plan->others[i].problem);
         if (ring != NULL)
@@ -227,7 +227,8 @@ void weft_report_mappings(const struct weft_program *program, struct weft_text *
                    (long long)count.own, (long long)count.of_peer);
 }
 
-/* Base memory is the config's or the profile's; without either the limit binds the arena alone. */
+/* Base memory comes from the config or the profile. Without either the limit binds the arena
+ * alone. */
 static bool counts_base(const struct weft_problem *problem)
 {
     for (int32_t i = 0; i < problem->n_common; i++)
@@ -235,7 +236,7 @@ static bool counts_base(const struct weft_problem *problem)
     return false;
 }
 
-/* What a function lists, behind a head of ten columns; no line of what it lists nothing of. */
+/* A function's list after a head of ten columns; no line if the list is empty. */
 static void report_list(const struct weft_plan *plan, const char *head,
                         void list_function(const struct weft_plan *plan, struct weft_text *out),
                         struct weft_text *out)
@@ -252,7 +253,7 @@ static void report_list(const struct weft_plan *plan, const char *head,
     weft_text_finish(&list);
 }
 
-/* Nothing where there is one micro-step and all updates stand before it, as usually. */
+/* Nothing in the usual case: one micro-step with all updates before it. */
 static void report_period(const struct weft_plan *plan, struct weft_text *out)
 {
     const struct weft_period_rule *rule = &plan->problem->period;
@@ -278,7 +279,7 @@ static bool leaves_homes_open(const struct weft_plan *plan)
     return away;
 }
 
-/* The gap in the plan's own period may be closed where that of another is open. */
+/* The plan's own period may have no gap while another period has one. */
 static void report_least_bound(const struct weft_plan *plan, struct weft_text *out)
 {
     char bound[WEFT_UNITS_TEXT_BYTES];
@@ -377,7 +378,7 @@ static void put_tiers(const struct weft_plan *plan, struct weft_json_writer *wri
     weft_json_end_array(writer);
 }
 
-/* Where what each layer saved is, by its name; nothing where that is decided of none. */
+/* Locations of saved activations by layer; nothing if the plan decides none. */
 static void put_saved(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
     const struct weft_problem *problem = plan->problem;

@@ -34,7 +34,7 @@ static void add_plan(const struct weft_watch *watch, struct weft_parts *parts)
                  100.0 * (watch->share < 1 ? watch->share : 1));
 }
 
-/* The time that is left, or has passed where nobody can tell; as exact as such a figure can be. */
+/* The time left, or the time passed if the rest is unknown, in sensible precision. */
 static void add_time(const struct weft_watch *watch, char *out)
 {
     int64_t left_ns = weft_watch_left_ns(watch);

@@ -5,8 +5,8 @@
 #include "base/units.h"
 #include "report/table.h"
 
-/* Steps of so many times the least are drawn at the top, so that the rest can be told apart: a
- * planner may be far behind the others. */
+/* Longer steps than so many times the least are drawn at the top. So one slow planner does not hide
+ * the differences of the others. */
 enum { TALLEST = 3 };
 
 const char *weft_sweep_name(const struct weft_sweep *sweep, int32_t curve,
@@ -44,7 +44,7 @@ double weft_sweep_gap(const struct weft_sweep *sweep, const struct weft_sweep_po
     return (double)(point->step_ns - bound_ns) / (double)bound_ns;
 }
 
-/* Widens the axes to a value that is drawn. */
+/* Widens the axes to a drawn value. */
 static void include_ns(struct weft_sweep_axes *axes, int64_t ns)
 {
     if (ns > 0 && ns < axes->low) axes->low = ns;
@@ -90,7 +90,7 @@ static int32_t most_points(const struct weft_sweep *sweep)
     return most;
 }
 
-/* The curve that has a point for every column. */
+/* The curve with a point for every column. */
 static const struct weft_sweep_curve *longest(const struct weft_sweep *sweep)
 {
     int32_t most = most_points(sweep);
@@ -99,7 +99,7 @@ static const struct weft_sweep_curve *longest(const struct weft_sweep *sweep)
     return NULL;
 }
 
-/* The fastest step of any planner at the limit of a column. */
+/* The fastest step of any planner at a column's limit. */
 static int64_t least_step(const struct weft_sweep *sweep, int64_t x)
 {
     int64_t least_ns = INT64_MAX;
@@ -134,7 +134,7 @@ static void add_steps(const struct weft_sweep *sweep, int32_t which, int32_t n_c
     weft_table_cell(table, "%s%s%s", weft_sweep_name(sweep, which, name),
                     measured ? ", measured" : "", measured && sweep->emulated ? ", emulated" : "");
     for (int32_t i = 0; i < n_columns; i++) {
-        /* The joint plan of a split is one point, which stands in the last column. */
+        /* The joint plan of a split is one point, in the last column. */
         int32_t at = curve->n_points == 1 ? i - (n_columns - 1) : i;
         if (at >= 0 && at < curve->n_points)
             add_step(sweep, &curve->points[at], measured, table);
@@ -166,7 +166,7 @@ static bool any_measured(const struct weft_sweep *sweep)
     return false;
 }
 
-/* A planner that has no plan anywhere is named, and has no row. A grid has all of its rows. */
+/* Names planners without any plan, which have no row. A grid has all rows. */
 static void add_absent(const struct weft_sweep *sweep, struct weft_text *out)
 {
     int32_t n = 0;
@@ -262,7 +262,7 @@ void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out)
     add_absent(sweep, out);
 }
 
-/* A cell, empty where there is no such figure. */
+/* Adds a cell, empty if the figure is not known. */
 static void add_cell(struct weft_text *out, bool known, int64_t value)
 {
     weft_text_add(out, ",");

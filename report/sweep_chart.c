@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "report/sweep.h"
 
-/* `gutter` holds the times on the left. */
+/* GUTTER is the width of the times on the left. */
 enum { ROWS = 18, GUTTER = 10, LEAST_COLUMNS = 24, BOUND = 255, JOINT_MARKS = 11 };
 
 static const char *const marks[] = {"●", "○", "■", "□", "▲", "△", "◆", "◇", "▼", "▽", "★", "☆"};
@@ -14,13 +14,12 @@ enum { N_MARKS = sizeof marks / sizeof *marks };
 struct canvas {
     const struct weft_sweep *sweep;
     struct weft_sweep_axes axes;
-    int32_t columns; /* of the picture, without the gutter */
+    int32_t columns; /* without the gutter */
     bool unicode;
     unsigned char *cells; /* [ROWS * columns]: 0, BOUND, or 1 + curve */
 };
 
-/* The mark of a curve, of those that are drawn; there are as many letters as anyone will sweep
- * planners. */
+/* The mark of a drawn curve. Letters repeat after 52 planners. */
 static void add_mark(const struct canvas *canvas, int32_t which, struct weft_text *out)
 {
     int32_t curve = 0;
@@ -33,7 +32,7 @@ static void add_mark(const struct canvas *canvas, int32_t which, struct weft_tex
                        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"[curve % 52]);
 }
 
-/* Where `value` is between `low` and `high`, in steps from 0 to n - 1. */
+/* Position of `value` between `low` and `high`, from 0 to n - 1. */
 static int32_t place(int64_t value, int64_t low, int64_t high, int32_t n)
 {
     if (value <= low) return 0;
@@ -48,12 +47,11 @@ static void draw(struct canvas *canvas, int64_t bytes, int64_t ns, unsigned char
     int32_t x = place(bytes, axes->left, axes->right, canvas->columns);
     int32_t y = ROWS - 1 - place(ns, axes->low, axes->high, ROWS);
     unsigned char *cell = &canvas->cells[y * canvas->columns + x];
-    /* The first planner stays in sight where others are as good, and all planners before the
-     * bound. */
+    /* The first planner stays visible over equal ones, and every planner over the bound. */
     if (*cell == 0 || *cell == BOUND) *cell = what;
 }
 
-/* The bound between two points, a dot a column. */
+/* Draws the bound between two points, one dot per column. */
 static void draw_bound(struct canvas *canvas, const struct weft_sweep_point *a,
                        const struct weft_sweep_point *b)
 {
@@ -68,7 +66,7 @@ static void draw_bound(struct canvas *canvas, const struct weft_sweep_point *a,
     }
 }
 
-/* The joint plan of a split stands for the whole limit, so across the picture. */
+/* The joint plan of a split is for the whole limit, so it crosses the picture. */
 static void draw_joint(struct canvas *canvas, int64_t ns, unsigned char what)
 {
     const struct weft_sweep_axes *axes = &canvas->axes;
@@ -90,7 +88,7 @@ static void draw_all(struct canvas *canvas)
                 draw(canvas, weft_sweep_x(sweep, &curve->points[i]), curve->points[i].step_ns,
                      (unsigned char)(1 + c % 250));
     }
-    /* A grid shows the lowest of its bounds, which holds at every limit of the host's memory. */
+    /* A grid shows its lowest bound, which holds at every host limit. */
     const struct weft_sweep_curve *bound = &sweep->curves[sweep->grid ? sweep->n_curves - 1 : 0];
     for (int32_t i = 0; i + 1 < bound->n_points; i++)
         draw_bound(canvas, &bound->points[i], &bound->points[i + 1]);
@@ -132,7 +130,7 @@ static void add_axis(const struct canvas *canvas, struct weft_text *out)
                    (int)(canvas->columns - (int32_t)strlen(left)), right);
 }
 
-/* Begins an entry of so many columns, on a new line where it has no room. */
+/* Begins an entry of that many columns, on a new line if it has no room. */
 static void begin_entry(const struct canvas *canvas, size_t columns, size_t *width,
                         struct weft_text *out)
 {

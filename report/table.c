@@ -8,7 +8,7 @@
 #include "base/shown.h"
 #include "base/wrap.h"
 
-/* Text that is broken between words has this much room at least, or what is left. */
+/* Wrapped text gets at least this much room, or the rest of the line. */
 enum { LEAST_WRAPPED = 16, BETWEEN = 2 };
 
 void weft_table_init(struct weft_table *table, const char *align)
@@ -61,14 +61,14 @@ void weft_table_cell_painted(struct weft_table *table, enum weft_paint paint, co
     va_end(arguments);
 }
 
-/* A table on its way to lines. The first column stands in every part. */
+/* A table while it is rendered. The first column is in every part. */
 struct rendering {
     const struct weft_table *table;
-    const char **cells; /* [n_cells], each with its paint before it */
+    const char **cells; /* [n_cells], each with its paint first */
     size_t *widths;     /* [n_columns] */
     size_t indent, columns;
     struct weft_text *out;
-    size_t spaces; /* that wait until something is written behind them: no line ends in any */
+    size_t spaces; /* pending until text follows, so no line ends in spaces */
 };
 
 static const char *text_of(const struct rendering *r, int32_t index)
@@ -82,7 +82,7 @@ static const char *code_of(const struct rendering *r, int32_t index)
     return r->out->color ? codes[r->cells[index][0] - '0'] : NULL;
 }
 
-/* Appends `length` bytes of a cell, padded to its column. */
+/* Appends `length` bytes of a cell, padded to its column's width. */
 static void add_text(struct rendering *r, int32_t index, const char *text, size_t length)
 {
     int32_t column = index % r->table->n_columns;
@@ -101,8 +101,8 @@ static void add_text(struct rendering *r, int32_t index, const char *text, size_
     if (!right) r->spaces += pad;
 }
 
-/* One line of a row: the first column and those from `first` to `end` - 1. Of text that is broken
- * *rest is what has not been written, NULL for none. */
+/* Appends one line of a row: the first column, and columns [first, end). *rest is the unwritten
+ * rest of wrapped text; NULL: none. */
 static void add_line(struct rendering *r, int32_t row, int32_t first, int32_t end,
                      const char **rest)
 {
@@ -136,7 +136,7 @@ static void add_columns(struct rendering *r, int32_t first, int32_t end)
     }
 }
 
-/* What a column takes at least, with the space before it. */
+/* Least width of a column, with the space before it. */
 static size_t least_width(const struct rendering *r, int32_t column)
 {
     size_t width = r->widths[column];
@@ -144,7 +144,7 @@ static size_t least_width(const struct rendering *r, int32_t column)
     return width + BETWEEN;
 }
 
-/* The end of the columns from `first` that fit into `room`: one at least. */
+/* End of the columns from `first` on that fit into `room`; at least one. */
 static int32_t find_end(const struct rendering *r, int32_t first, size_t room)
 {
     size_t width = 0;
@@ -162,8 +162,8 @@ static int32_t count_parts(const struct rendering *r, size_t room)
     return parts;
 }
 
-/* The least room for the columns behind the first with which there are no more parts: none is left
- * with one column where the others have many. */
+/* The least room for the columns after the first that needs no more parts. So no part gets one
+ * column while others have many. */
 static size_t find_room(const struct rendering *r)
 {
     size_t first = r->indent + r->widths[0];
@@ -179,7 +179,7 @@ static size_t find_room(const struct rendering *r)
     return high;
 }
 
-/* Text that may be broken gets what is left beside the columns from `first` on. */
+/* Wrapped text gets the room that columns from `first` on leave. */
 static void give_rest(struct rendering *r, int32_t first)
 {
     int32_t last = r->table->n_columns - 1;

@@ -21,8 +21,7 @@ struct exec_unit {
     bool there;                    /* updated on the host: its state is never in the arena */
     bool states[WEFT_STATE_COUNT]; /* present, in any location; parameters only with a master */
     bool whole;    /* dp: this rank has gradient and state of all elements, and updates all */
-    bool resident; /* dp, zero1: parameters stay in the full buffer; otherwise in this rank's shard
-                    */
+    bool resident; /* dp, zero1: parameters stay in the full buffer, not in a shard */
     /* Sizes of the memory at the addresses of nn, as ranges from 0. */
     struct weft_range parameter_bytes, state_bytes, norms_bytes;
     struct weft_range *gaps; /* bytes of the full gradient that belong to no tensor */

@@ -1,7 +1,9 @@
-/* How fast a checkpoint is written, as a share of the disk's own rate: saves of a model's state by
- * one rank, and between them plain files of as many bytes in the same directory, written in one
- * stream and synced. Usage: checkpoint CONFIG DIRECTORY [ROUNDS]; the directory must not exist.
- * Prints one line of JSON. */
+/* Measures the rate of saves as a share of the disk's rate. One rank saves a model's state;
+ * between two saves, the bench writes a plain file of as many bytes to the same directory, in
+ * one stream, and syncs it.
+ *
+ * Usage: checkpoint CONFIG DIRECTORY [ROUNDS]. DIRECTORY must not exist. Prints one line of
+ * JSON. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,10 +27,10 @@ struct bench {
     struct weft_layout *layout;
     struct weft_comm *comm;
     struct weft_saver *saver;
-    float *values; /* of all tensors and states, one after the other */
+    float *values; /* all tensors and states, concatenated */
     int64_t bytes;
-    int32_t file, entry; /* of the piece that comes next */
-    int64_t at, next;    /* of the piece given last, and behind it: element of values */
+    int32_t file, entry; /* of the next piece */
+    int64_t at, next;    /* elements of `values`: first of the last piece, and of the next one */
 };
 
 static void rewind_pieces(void *context)
@@ -38,7 +40,7 @@ static void rewind_pieces(void *context)
     b->at = b->next = 0;
 }
 
-/* A piece for each tensor. */
+/* Gives one piece per tensor. */
 static bool next_piece(void *context, struct weft_save_piece *out)
 {
     struct bench *b = context;
@@ -127,7 +129,8 @@ static enum weft_status time_plain(const struct bench *b, int64_t *ns, struct we
     return WEFT_OK;
 }
 
-/* What a save takes without removing an older one, which no rate of the disk has in it. */
+/* Times one save. The removal of the older checkpoint is not timed: it does not depend on the
+ * disk's rate. */
 static enum weft_status time_save(struct bench *b, int64_t step, int64_t *ns,
                                   struct weft_error *err)
 {
@@ -160,7 +163,7 @@ static enum weft_status run(struct bench *b, int64_t rounds, struct weft_error *
 {
     double plain[MOST_ROUNDS], save[MOST_ROUNDS], share[MOST_ROUNDS];
     int64_t plain_ns, save_ns;
-    for (int64_t r = -1; r < rounds; r++) { /* the first is not counted */
+    for (int64_t r = -1; r < rounds; r++) { /* round -1 is not counted */
         WEFT_TRY(time_plain(b, &plain_ns, err));
         WEFT_TRY(time_save(b, r + 2, &save_ns, err));
         if (r < 0) continue;
@@ -168,7 +171,7 @@ static enum weft_status run(struct bench *b, int64_t rounds, struct weft_error *
         save[r] = (double)b->bytes / (double)save_ns;
         share[r] = save[r] / plain[r];
     }
-    double middle = median(share, rounds); /* sorts them */
+    double middle = median(share, rounds); /* `median` sorts the values */
     printf("{\"bytes\": %lld, \"rounds\": %lld, \"plain_gb_per_s\": %.3f, \"save_gb_per_s\": %.3f, "
            "\"share\": %.3f, \"least_share\": %.3f, \"most_share\": %.3f}\n",
            (long long)b->bytes, (long long)rounds, median(plain, rounds), median(save, rounds),

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""What saving costs training: one run that saves in the background every few steps. The steps beside
-a save are compared with those between saves, of the same run, by the clock of who reads its lines.
+"""Measures the cost of saves for training, in one run that saves in the background every few steps.
+
+Compares the steps just after a save with the other steps of the same run. The clock is that of this program, which
+reads the run's lines.
 
     bench/checkpoint.py --weft build/cli/weft [--config C] [--every 8] [--saves 20]
 """
@@ -13,11 +15,11 @@ import sys
 import tempfile
 import time
 
-BESIDE = 3  # steps behind a save that it may reach into: snapshot and writing, commit, retention
+BESIDE = 3  # steps after a save that it may delay: snapshot and writing, commit, retention
 
 
 def intervals(arguments, steps):
-    """Seconds from each step's line to the next; the first is step 2's. And what saves have said."""
+    """Returns the seconds from each step's line to the next, from step 2 on, and the lines of the saves."""
     directory = tempfile.mkdtemp(prefix="weft-bench-", dir=arguments.directory)
     command = [arguments.weft, "train", arguments.config, "--json", "--run", f"{directory}/run",
                "--set", f"train.steps={steps}", "--set", f"train.checkpoint.every={arguments.every}"]
@@ -50,7 +52,7 @@ def main():
         parser.error(f"--every must be {BESIDE + 3} at least, or no step is apart from saves")
     every = arguments.every
     seconds, saves = intervals(arguments, every * (arguments.saves + 1) - 1)
-    # seconds[i] is of step i + 2; step k stands `k % every` behind a save, 0 being the one saved.
+    # seconds[i] belongs to step i + 2. Step k is `k % every` steps after a save; 0 is the saved step.
     quiet, costs = [], []
     for first in range(every, len(seconds) + 2 - every + 1, every):
         steps = [seconds[step - 2] for step in range(first + 1, first + every)]

@@ -1,10 +1,11 @@
-/* Collectives of the local communicator, from 1 KiB to 32 MiB a block: median time, and bytes of
- * the block a second. Starts its own ranks; rank 0 prints one line of JSON a size. Blocks rotate
- * through the arena, so that the large ones come from memory and not from a cache. With a latency
- * and a rate the link is emulated, and "late_us" is the median time beyond what it asks for.
+/* Measures the local communicator's collectives with blocks of 1 KiB to 32 MiB: the median time,
+ * and bytes of the block per second. Starts its own ranks; rank 0 prints one line of JSON per size.
+ * Blocks rotate through the arena, so large blocks come from memory and not from a cache.
  *
- *     build/bench/comm [RANKS [ALPHA_US GB_PER_S]]
- */
+ * With a latency and a rate the link is emulated. Then "late_us" is the median time beyond the
+ * link's own time.
+ *
+ *     build/bench/comm [RANKS [ALPHA_US GB_PER_S]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What the emulated link asks for; 0 without one. */
+/* Nanoseconds that the emulated link takes; 0 without emulation. */
 static double link_ns(const struct weft_comm_options *options, int passes, int64_t bytes)
 {
     if (!options->emulate || options->ranks == 1) return 0;

@@ -1,6 +1,6 @@
-/* What one instruction costs on a stream of the CPU device: a task that does nothing, between two
- * stamps, waiting for an event and recording one, as the executor issues them. Prints one line of
- * JSON a figure. */
+/* Measures the cost of one instruction on a stream of the CPU device. An instruction is an empty
+ * task between two stamps, an event that it waits for and one that it records, as the executor
+ * issues them. Prints one line of JSON per figure. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ static enum weft_status issue_alone(struct machine *m, int64_t stamps[2])
     return weft_stream_synchronise(m->streams[0], NULL);
 }
 
-/* Every instruction waits for one on the other stream: the worst a program can ask for. */
+/* Each instruction waits for one on the other stream, the worst case of a program. */
 static enum weft_status issue_alternating(struct machine *m, int64_t stamps[2])
 {
     unsigned char argument[ARGUMENT_BYTES] = {0};
@@ -74,7 +74,7 @@ static enum weft_status measure(struct machine *m, const char *name,
         WEFT_TRY(issue(m, stamps));
         us[i] = (double)(weft_clock_now_ns() - start_ns) / INSTRUCTIONS / 1e3;
     }
-    double middle = median(us); /* sorts them */
+    double middle = median(us); /* `median` sorts the values */
     printf("{\"figure\": \"%s\", \"us_an_instruction\": %.3f, \"least_us\": %.3f}\n", name, middle,
            us[0]);
     return WEFT_OK;

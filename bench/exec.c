@@ -1,6 +1,6 @@
-/* What the executor costs an instruction: steps of a chain of layers that compute next to nothing
- * (one sample of 16 numbers), one rank, so that nearly all of the time is the executor's. The limit
- * is 2 us an instruction on one stream. Prints one line of JSON. */
+/* Measures the executor's cost per instruction. One rank runs a chain of layers that compute almost
+ * nothing (one sample of 16 numbers), so nearly all of the time is the executor's. The limit is 2
+ * us per instruction on one stream. Prints one line of JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

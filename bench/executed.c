@@ -1,13 +1,14 @@
-/* Plans executed and predicted in turns: executed [--contention] [--rounds N] [--set KEY=VALUE]...
+/* Executes and predicts plans in turns: executed [--contention] [--rounds N] [--set KEY=VALUE]...
  * CONFIG PLAN...
  *
- * A machine's speed drifts, so a profile of one minute says little of a step of the next. Here all
- * is open at once, every plan with an arena and a communicator of its own, and in each round a step
- * of the rehearsal that profiles are made of is followed by one step of every plan. The profile of
- * all rounds then predicts the plans as they are (strategies and placements stay, times are new).
- * One line of JSON a plan, and one of the rounds. The config must fix the size of blocks, or the
- * plans would not be of its problem. */
-#define _GNU_SOURCE /* memfd_create */
+ * A machine's speed drifts, so a profile made now says little about a step a minute later.
+ * Therefore all plans are open at once, each with its own arena and communicator. A round is one
+ * step of the profile's rehearsal and one step of each plan. The profile of all rounds then
+ * predicts the plans: strategies and placements stay, times are new.
+ *
+ * Prints one line of JSON per plan, and one for the rounds. The config must fix the block size, or
+ * the plans would belong to other problems. */
+#define _GNU_SOURCE /* for memfd_create */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ struct shared {
     int control_fd, arena_fds[MOST_RANKS];
 };
 
-/* A plan, and what a rank runs it with. */
+/* A plan and its rank's state. */
 struct subject {
     const char *path;
     struct weft_session session;
@@ -102,7 +103,7 @@ static enum weft_status share(int32_t ranks, struct shared *out, struct weft_err
     return WEFT_OK;
 }
 
-/* In the process that forks: it has no thread and computes nothing. */
+/* Runs in the process that forks, so it starts no thread and computes nothing. */
 static enum weft_status prepare(struct bench *b, struct weft_error *err)
 {
     for (int32_t p = 0; p < b->n_plans; p++) {
@@ -164,7 +165,7 @@ static enum weft_status open_rank(struct bench *b, struct weft_error *err)
     const struct weft_nn_options nn = {.threads = (int32_t)b->config->cluster.threads,
                                        .compute = (enum weft_dtype)train->precision.compute,
                                        .gemm = "auto"};
-    struct weft_binding binding; /* for the life of this process */
+    struct weft_binding binding; /* lasts as long as the process */
     if (b->config->cluster.bind)
         WEFT_TRY(weft_bind(b->rank, b->ranks, b->config->cluster.threads, &binding, err));
     WEFT_TRY(weft_device_open("cpu", WEFT_CLOCK_WALL, &b->device, err));
@@ -223,7 +224,7 @@ static enum weft_status run_rounds(struct bench *b, struct weft_profile **profil
     return status;
 }
 
-/* The same strategies and placements in the times of another profile. */
+/* Predicts the plan's strategies and placements with the times of another profile. */
 static enum weft_status predict(const struct subject *at, const struct weft_profile *profile,
                                 struct weft_prediction *out, struct weft_error *err)
 {

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
-"""Re-creates the figures of ranks that RESULTS.md has: figures.py [--weft PROGRAM] FIGURE...
+"""Measures the figures of RESULTS.md that need ranks: figures.py [--weft PROGRAM] FIGURE...
 
     memory    measured against planned memory of ranks that hold at least 200 MB of state
     time      predicted against measured step time over an emulated link
     overlap   exposed communication of every planner at one limit, predicted and measured
-    rivals    published rules executed at one limit: error of each, and whether their order holds
-    rivals-short  the same with steps and blocks of a quarter of the time, where threads that wait
-              and wake cost compute a sixth of its speed beside communication
-    pages     base and pages over the largest row, all shipped configs; and near their least limit what
-              pages cost of the step
+    rivals    published rules executed at one limit: the error of each, and whether their order holds
+    rivals-short  the same with steps and blocks of a quarter of the time. There, threads that wait and
+              wake cost compute a sixth of its speed during communication
+    pages     base and pages over the largest row, for all shipped configs, and the slowdown by pages
+              near the least limit
     compute   share of the GEMM rate that a training step of a 10 M GPT reaches on one thread
 
-Each figure measures both sides in one run and prints what it measured. Nothing else should run on
-the machine meanwhile.
+Each figure measures both sides in one run and prints the measurements. Run nothing else on the machine meanwhile.
 """
 import argparse
 import json
@@ -44,7 +43,7 @@ def run_config(model, ranks, batch, seq, steps, bandwidth=None, alpha="30us"):
         "version": 1, "model": model, "cluster": {"ranks": ranks, "threads": 1},
         "train": {"steps": steps, "micro_batch": batch, "seq_len": seq, "seed": 1, "data": DATA,
                   "optimizer": {"type": "adamw", "lr": 3e-4}, "clip_norm": 1.0,
-                  "checkpoint": {"at_end": False}},  # a directory is used more than once
+                  "checkpoint": {"at_end": False}},  # several runs use one directory
         "plan": {"planner": "ilp", "work_limit": "10G"}}
     if bandwidth:
         config["cluster"]["emulate"] = True
@@ -87,14 +86,17 @@ class Weft:
 
 
 def compute_ns(profile):
-    """Sum of layer times of a profile, each key once: a number to compare two profiles by."""
+    """Returns the sum of a profile's layer times, to compare two profiles."""
     layers = json.loads(profile.read_text())["layers"]
     return sum(layer["forward_ns"] + layer["backward_ns"] for layer in layers)
 
 
 def bandwidth_for(weft, model, batch, seq, ratio, parameters, **cluster):
-    """Link rate at which fsdp's communication takes `ratio` times the compute measured now, beside
-    communication at about that rate: without a link to wait for, copies slow it much more."""
+    """Returns the link rate, in bytes per second, at which fsdp's communication takes `ratio` times the compute time.
+
+        The second probe measures compute during communication at about that rate. Without a link to wait for, copies
+    slow compute down much more.
+    """
     rate = None
     for _ in range(2):
         config = run_config(model, 2, batch, seq, 1, rate and f"{rate}B/s")
@@ -102,7 +104,7 @@ def bandwidth_for(weft, model, batch, seq, ratio, parameters, **cluster):
         config = weft.write(config, "probe.json")
         profile = weft.profile(config, "probe.profile.json")
         _, said = weft.plan(config, profile, "all-fsdp")
-        sent = 3 * 4 * parameters * 0.5  # two gathers and a reduction of fp32, (N-1)/N of it
+        sent = 3 * 4 * parameters * 0.5  # two gathers and one reduction in fp32, (N-1)/N of each
         rate = int(sent / (ratio * said["compute_ns"] * 1e-9))
     return rate
 
@@ -190,13 +192,13 @@ def plans_that_fit(weft, config, profile, flags):
 
 
 def busy_seconds():
-    """How long all cores were busy since the machine was started, and what other machines took of them."""
+    """Returns the seconds since boot that all cores were busy, and that the hypervisor took."""
     ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
     return (sum(ticks[:3]) + ticks[5] + ticks[6]) / 100, ticks[7] / 100
 
 
 def in_turns(weft, config, profile, plans, limit, *flags):
-    """Lines of the bench `executed`, and the shares of a core that others and the host took."""
+    """Runs `executed`. Returns its lines, the seconds, and the cores that other processes and the hypervisor took."""
     bench = Path(weft.program).resolve().parent.parent / "bench" / "executed"
     (busy, stolen), clock = busy_seconds(), time.monotonic()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -250,7 +252,7 @@ def execute_rivals(weft, batch, alpha):
     rate = bandwidth_for(weft, model, batch, seq, 1.0, parameters, bind=True)
     config = run_config(model, 2, batch, seq, 10, f"{rate}B/s", f"{alpha * 1e6:.0f}us")
     config["cluster"]["bind"] = True
-    # What reaches 0.9 of the link's rate, said here so that all profiles give the same blocks.
+    # This size reaches 0.9 of the link's rate. It is fixed, so all profiles give the same blocks.
     config["plan"]["block_size"] = f"{int(9 * alpha * rate)}B"
     config = weft.write(config)
     profile = weft.profile(config)
@@ -267,7 +269,7 @@ def execute_rivals(weft, batch, alpha):
 
 
 def plan_at(weft, path, limit, *flags):
-    """Planner ilp under a limit by the bench `planners`: rows alone, or with --pages."""
+    """Returns planner ilp's row of the bench `planners` at a limit: held to rows, or to pages with --pages."""
     bench = Path(weft.program).resolve().parent.parent / "bench" / "planner" / "planners"
     done = subprocess.run([bench, path, "--planners", "ilp", "--at", str(limit), "--set",
                            "plan.work_limit=20G", *flags], capture_output=True, text=True,
@@ -305,7 +307,7 @@ def figure_compute(weft):
     tokens = batch * seq
     print("compute: step of a 10 M GPT, 1 rank, 1 thread, as a share of the GEMM rate")
     products = layers * 12 * hidden * hidden + vocab * hidden
-    # Causal attention: two products forward, four backward, half of each square.
+    # Causal attention has two products forward and four backward, each over half of the square.
     flops = 6 * products * tokens + layers * 6 * tokens * seq * hidden
     bench = Path(weft.program).resolve().parent.parent / "bench" / "gemm"
     config = weft.write(run_config(gpt(layers, hidden, 6, seq, vocab), 1, batch, seq, 12))

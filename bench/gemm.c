@@ -1,6 +1,6 @@
-/* Prints, as JSON, the best rate that matrix products reach on one thread: over the shapes of a
- * 10 M GPT's layers (2048 rows, 384 wide) and squares of 1024 to 2048. The yardstick for
- * `bench/figures.py compute`, which runs it beside the training step. */
+/* Prints, as JSON, the best rate of matrix products on one thread. The shapes are those of a 10 M
+ * GPT's layers (2048 rows, width 384) and squares of 1024 to 2048. `bench/figures.py compute` runs
+ * it next to a training step, as the reference. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,9 +1,11 @@
-/* How long ranks take to map their arenas: `map CONFIG [path.key=value...]` plans, starts as many
- * ranks as the config says, and each maps its arena and what it reads of its peers', several times.
- * Prints one line of JSON of rank 0: the least of the times of all, of which most is taking memory,
- * and of seeing the same memory once more in a view of its own, which is the addresses alone; and
- * their CPU times, which do not hang on what else runs. */
-#define _GNU_SOURCE /* memfd_create */
+/* Measures the time that ranks take to map their arenas: map CONFIG [path.key=value...]. It plans
+ * and starts the config's ranks. Each rank maps its arena and the parts of its peers' arenas that
+ * it reads, several times.
+ *
+ * Prints one line of JSON of rank 0, with the least times. "all" is mostly the allocation of
+ * memory. "view" maps the same memory once more and shows the cost of addresses alone. CPU times do
+ * not depend on other processes. */
+#define _GNU_SOURCE /* for memfd_create */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +27,7 @@ struct bench {
     struct weft_session session;
     int32_t rank, ranks;
     int control_fd, arena_fds[MOST_RANKS];
-    struct weft_arena_mapping *mappings; /* the program's, for a view */
+    struct weft_arena_mapping *mappings; /* the program's mappings, for a view */
     int64_t map_ns, map_cpu_ns, view_ns, view_cpu_ns;
 };
 
@@ -75,7 +77,7 @@ static enum weft_status prepare(struct bench *b, const char *path, const char *c
     return share_memory(b, err);
 }
 
-/* The arena's memory once more, by the same shape. */
+/* Maps the arena's memory once more, with the same shape. */
 static enum weft_status map_view(struct bench *b, struct weft_error *err)
 {
     const struct weft_paging *paging = b->session.program->paging;

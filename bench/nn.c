@@ -1,9 +1,8 @@
-/* Rates of the CPU layers on one thread: GEMM by shape, a training step of a GPT with 10 million
- * parameters as a share of the best GEMM rate beside it, AdamW beside a loop that only moves
- * the same bytes, and the norm.
+/* Measures the CPU layers on one thread: GEMM by shape; a training step of a GPT with 10 million
+ * parameters as a share of the best GEMM rate; AdamW against a loop that only moves the same bytes;
+ * the norm.
  *
- *     build/bench/nn [LIBRARY [f32|bf16|f16]]
- */
+ *     build/bench/nn [LIBRARY [f32|bf16|f16]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +48,7 @@ static float *numbers(int64_t n, float scale)
     return x;
 }
 
-/* The same in the dtype that everything here computes in. */
+/* The dtype of all computations. */
 static enum weft_dtype dtype = WEFT_F32;
 static void *elements(int64_t n, float scale)
 {
@@ -77,7 +76,7 @@ static struct shape shape_of(bool ta, bool tb, int64_t m, int64_t n, int64_t k)
     return shape;
 }
 
-/* Forward, by input, by weight of every map in the model; and the square ones. */
+/* For each map of the model: forward, by input and by weight; then the squares. */
 enum { N_SHAPES = 18 };
 
 static void shapes_init(struct shape shapes[N_SHAPES])
@@ -101,7 +100,7 @@ static double rate_of(const struct shape *shape, int64_t ns)
     return 2.0 * (double)p->m * (double)p->n * (double)p->k / (double)ns;
 }
 
-/* Each once; returns the best rate of them, in flops a nanosecond. */
+/* Runs each shape once. Returns the best rate in flops per nanosecond. */
 static double shapes_run(struct weft_nn *nn, struct shape shapes[N_SHAPES])
 {
     struct weft_error err = {0};
@@ -169,7 +168,7 @@ static void layer_init(struct bench_layer *l, const struct weft_kind *type, cons
     }
 }
 
-/* One layer after the other, each with buffers of its own, as the executor lays them out. */
+/* Chains the layers. Each has its own buffers, as the executor lays them out. */
 static void chain(struct bench_layer layers[N_LAYERS], int32_t *tokens, int32_t *targets,
                   double *loss)
 {
@@ -245,8 +244,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The machine's speed moves within a second, so that products and steps take turns: a step's share
- * is that of the products just before it, and the best of all stands beside. */
+/* Products and steps take turns, because the machine's speed changes within a second. A step's
+ * share refers to the products just before it; the best of all is printed too. */
 static void training_step(struct weft_nn *nn)
 {
     static struct bench_layer layers[N_LAYERS];
@@ -255,11 +254,11 @@ static void training_step(struct weft_nn *nn)
     int64_t best_ns = INT64_MAX;
     model_init(layers, &loss);
     shapes_init(shapes);
-    shapes_run(nn, shapes); /* touches all that they and the steps work on */
+    shapes_run(nn, shapes); /* touches all memory of products and steps */
     step(nn, layers);
 
     const double weights = BLOCKS * (4.0 * HIDDEN * HIDDEN + 2.0 * HIDDEN * FFN) + VOCAB * HIDDEN;
-    /* Half of the scores are forbidden, and not counted: 2 products forward, 4 backward. */
+    /* Masked scores, half of all, are not counted: 2 products forward, 4 backward. */
     const double attention = BLOCKS * 6.0 * ROWS * SEQ_LEN * HIDDEN;
     const double flops = 6 * weights * ROWS + attention;
     for (int i = 0; i < ROUNDS; i++) {
@@ -288,7 +287,7 @@ static void training_step(struct weft_nn *nn)
     }
 }
 
-/* What AdamW's memory traffic costs without its arithmetic: 4 streams read, 3 written. */
+/* AdamW's memory traffic without its arithmetic: reads 4 streams and writes 3. */
 __attribute__((noinline)) static void move(float *restrict p, const float *restrict g,
                                            float *restrict m, float *restrict v, int64_t n)
 {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes RESULTS.md from bench/results/*.json: bench/results.py [--check]
 
-A file is a subject: `title`, and `tables`. A table has what KEYS says; `asked` lists what was asked,
-what was reached and whether that meets it, and `rows` are the figures as they were measured. With
---check nothing is written: exit 1 with every mistake on a line.
+A file is a subject with `title` and `tables`. A table has the keys of KEYS: `asked` lists goals, the reached values
+and whether they meet the goals; `rows` are the measured figures. --check writes nothing; it prints one mistake per
+line and exits with 1 if there are any.
 
 A bench that writes its own table calls `record`.
 """
@@ -21,19 +21,19 @@ KEYS = {"name": str, "title": str, "machine": str, "date": str, "commit": str, "
         "asked": list, "columns": list, "rows": list}
 MAY = {"note"}
 ASKED = {"what": str, "asked": str, "reached": str, "met": bool}
-ASKED_MAY = {"command"}  # where it is not the table's
-# The first words of a command's part, by which what it starts is found in the tree.
+ASKED_MAY = {"command"}  # if it is not the table's command
+# First words of a command that are not looked up in the tree.
 STARTERS = ("python3", "meson", "weft")
 
 
 def read(root):
-    """{subject: its file}, by name."""
+    """Returns {subject: its content}, ordered by name."""
     return {path.stem: json.loads(path.read_text())
             for path in sorted((root / "bench/results").glob("*.json"))}
 
 
 def text_of(value, indent=""):
-    """JSON with one row a line, so that a difference of two versions shows which figures moved."""
+    """Formats JSON with one row per line, so a diff of two versions shows the changed figures."""
     inner = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(value, (dict, list)) or not any(isinstance(one, (dict, list)) for one in inner):
         return json.dumps(value, ensure_ascii=False)
@@ -45,7 +45,7 @@ def text_of(value, indent=""):
 
 
 def here():
-    """The machine, the day and the commit of figures that are measured now."""
+    """Returns machine, date and commit for figures measured now."""
     model = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], check=True,
                             capture_output=True, text=True).stdout.strip()
@@ -54,7 +54,7 @@ def here():
 
 
 def record(subject, name, rows, reached, machine=None, root=ROOT):
-    """A bench's own figures: the rows of a table, and {what: (reached, met)} of what was asked of it."""
+    """Stores a bench's figures: the rows of a table, and {goal: (reached, met)}."""
     path = root / "bench/results" / f"{subject}.json"
     whole = json.loads(path.read_text())
     table = next(table for table in whole["tables"] if table["name"] == name)
@@ -71,7 +71,7 @@ def wrong_keys(where, entry, keys, may):
 
 
 def missing(root, command):
-    """What a command starts or reads that is not in the tree."""
+    """Lists the programs and files of a command that are not in the tree."""
     bad = []
     for part in command.split(" && "):
         words = part.split()

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Re-creates every figure that needs ranks: bench/run.sh [BUILD]. Twenty minutes; nothing else
-# should run on the machine.
+# Re-creates every figure that needs ranks: bench/run.sh [BUILD]. Takes twenty minutes. Run nothing else on the machine.
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build}

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Trains a GPT of about 10 M parameters on real text, on 2 ranks over an emulated link, under a limit
-# that neither all-fsdp nor all-sdp is the answer to; prints validation bits a byte and a sample.
+# Trains a GPT of about 10 M parameters on real text, on 2 ranks over an emulated link. The memory limit is halfway
+# between the needs of all-fsdp and all-sdp. Prints validation bits per byte and a sample.
 #
 #   bench/train_text.sh [BUILD [DIRECTORY [STEPS]]]      (build, runs/text, 1000)
 #
-# The text is the documentation that Debian's perl-doc and anarchism install, 10 MB or more.
+# The text is the documentation that Debian's perl-doc and anarchism install, at least 10 MB.
 set -eu
 cd "$(dirname "$0")/.."
 weft=$(realpath "${1:-build}")/cli/weft

@@ -36,7 +36,7 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
     targets=$3
     shift 3
     echo "== $name"
-    # Words are targets.
+    # $targets is a list of words.
     # shellcheck disable=SC2086
     if ! ninja -C "$directory" $targets >"$directory.log" 2>&1; then
         tail -n 60 "$directory.log"
@@ -53,15 +53,16 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
     fi
 }
 
-# If there is an nvcc it builds the kernels, for one GPU unless all is wanted: ptxas takes minutes for six.
+# The kernels need nvcc. They are built for one GPU architecture, or for all six with `all`: ptxas takes minutes for
+# six.
 gpu="-Dgpu=auto"
 if cuda=$(sh scripts/find_cuda.sh) && [ -x "$cuda/bin/nvcc" ]; then gpu="-Dgpu=enabled $kernels_for"; fi
 # shellcheck disable=SC2086
 configure build-check -Dwerror=true -Ddebug=false $gpu || broken="$broken plain(configure)"
 # shellcheck disable=SC2086
 run_suites plain build-check "" -t 2 $usual
-# Sanitizers watch code that is compiled in less than half the time at -O1, with lines and no variables. Warnings
-# are the plain build's: what gcc warns of hangs on what it optimises.
+# Sanitizers watch code at -O1, with lines but without variables, which compiles in less than half the time. Only the
+# plain build has warnings as errors, because gcc's warnings depend on its optimisations.
 sanitized="-Doptimization=1 -Ddebug=false -Dc_args=-g1 -Dcpp_args=-g1 -Db_lundef=false"
 # shellcheck disable=SC2086
 configure build-asan $sanitized -Db_sanitize=address,undefined ||

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints the commit of this source tree, with "-dirty" behind it where files differ from it. Exit 1
-# when the tree is no checkout: one that lies inside another repository has no commit of its own.
+# Prints the commit of this source tree, followed by "-dirty" if files differ from it. Exits with 1 if the tree is no
+# checkout. A tree inside another repository has no commit of its own.
 set -eu
 cd "$(dirname "$0")/.."
 [ -e .git ]

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Adds up the tests of stages: count_tests.py BROKEN NAME=BUILD... [skipped=what:why]...
+"""Adds up the tests of stages: count_tests.py BROKEN NAME=BUILD... [skipped=NAME:REASON]...
 
-Prints the ten slowest tests, then what failed and what was skipped, each by name and with its reason, and last
-'N passed, N failed, N skipped'. A test is a case: of a program that speaks TAP (Criterion's, and the
-Python ones) each line of its report, of a plain program the program. What says nothing has not
-passed: a program that ends without its report, or with fewer cases than it announced, or badly
-behind a good report, is one failure beside its cases; so is a test that BUILD/tests-expected
-(`meson test --list`) names and meson's log lacks, and a skip without a reason. BROKEN names stages
-that could not even run; each is one failure. Exit 1 when anything failed or nothing passed.
+Prints the ten slowest tests, then the failed and the skipped ones with name and reason, and last 'N passed, N
+failed, N skipped'. A test is a case. In a TAP report (Criterion's programs and the Python ones) each line is a case;
+a plain program is one case.
+
+Each of these is one failure: a program without a report, with fewer cases than announced, or with a bad exit code
+after a good report; a test that BUILD/tests-expected (`meson test --list`) names and meson's log lacks; a skip
+without a reason; a stage that could not run, named in BROKEN. Exits with 1 if anything failed or nothing passed.
 """
 import json
 import re
@@ -39,7 +39,7 @@ class Count:
             self.failed.append(f"{name}: {test['result']}, exit {test['returncode']}")
 
     def report(self, name, test, output):
-        """A program that speaks TAP: its points, and whether they are all that it announced."""
+        """Counts the cases of a TAP report, and fails a report with fewer or more cases than announced."""
         announced, points, bad = None, 0, 0
         for line in output:
             plan, point = PLAN.match(line), POINT.match(line)
@@ -85,7 +85,7 @@ class Count:
 
 
 def protocols_of(build):
-    """What each test of a build speaks, from what `meson introspect --tests` reads."""
+    """Returns {test: protocol}, from the file that `meson introspect --tests` reads."""
     told = json.loads((build / "meson-info/intro-tests.json").read_text(encoding="utf-8"))
     return {test["name"]: test["protocol"] for test in told}
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints the folder of a CUDA toolkit: CUDA_HOME, /usr/local/cuda, or where the path's nvcc is. It has
-# include/cuda_runtime_api.h. Exit 1 when there is none.
+# Prints the folder of a CUDA toolkit with include/cuda_runtime_api.h: CUDA_HOME, /usr/local/cuda, or the toolkit of the
+# path's nvcc. Exits with 1 if there is none.
 set -u
 nvcc=$(command -v nvcc || true)
 [ -z "$nvcc" ] || nvcc=$(dirname "$(dirname "$(readlink -f "$nvcc")")")

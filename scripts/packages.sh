@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages that are missing, and those that are named; says what to do where it
-# may not.
+# Installs missing Debian packages: the ones that Weft needs and the arguments. If it cannot, it names them and exits
+# with 1.
 set -eu
 need="meson ninja-build gcc pkg-config libglpk-dev libdnnl-dev libopenblas-dev
       libcriterion-dev python3 $*"

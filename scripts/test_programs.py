@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The programs that the tests of one suite run, as ninja's targets: test_programs.py BUILD SUITE."""
+"""Prints the programs of one suite's tests, as ninja's targets: test_programs.py BUILD SUITE."""
 import json
 import os
 import subprocess

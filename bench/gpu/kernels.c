@@ -1,9 +1,10 @@
-/* Times of kernels on a GPU's own memory, each beside its lower bound. A line of JSON for each.
+/* Times kernels on the GPU's own memory, with their lower bounds. Prints one line of JSON per
+ * kernel.
  *
  *     gpu-times [--small]
  *
- * Arrays have 64 Mi elements, rows are those of GPT-2 124M with 16 sequences of 1,024; --small: a
- * few thousand. */
+ * Arrays have 64 Mi elements. Rows are those of GPT-2 124M with 16 sequences of 1,024 tokens. With
+ * --small there are a few thousand. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,9 +15,9 @@ enum { ROUNDS = 20, RANKS = 8, ARRAYS = 6 };
 
 struct work {
     int64_t n, samples, seq_len, width, heads, vocab;
-    int64_t rows;       /* of width */
-    int64_t score_rows; /* of vocab */
-    void *x[ARRAYS];    /* [n] fp32 each, or twice as many of 16 bits */
+    int64_t rows;       /* of `width` elements */
+    int64_t score_rows; /* of `vocab` elements */
+    void *x[ARRAYS];    /* [n] fp32 each, or [2n] of 16 bits */
     void *small;        /* bins, sums, steps, flags; workspaces */
     struct weft_cuda_attention attention;
 };
@@ -164,7 +165,7 @@ static int run_attention_backward(void *context, cudaStream_t on)
                                      on);
 }
 
-/* Bytes an element of what is counted, and multiplications and additions. */
+/* The unit of a kernel's bytes and flops. */
 enum counted { BY_ELEMENT, BY_ROWS, BY_SCORES, BY_ATTENTION };
 static const struct kernel {
     const char *name;
@@ -188,7 +189,8 @@ static const struct kernel {
     {"layer norm backward bf16", run_layer_norm_backward, BY_ROWS, 8, 0},
     {"column sums bf16", run_column_sums, BY_ROWS, 2, 0},
     {"cross-entropy bf16", run_cross_entropy, BY_SCORES, 4, 0},
-    /* qkv and the output move; the causal half of two products, and of five backward. */
+    /* Moves qkv and the output. Computes the causal half of two products, or of five in the
+     * backward pass. */
     {"attention bf16", run_attention, BY_ATTENTION, 8, 2},
     {"attention backward bf16", run_attention_backward, BY_ATTENTION, 16, 5},
 };
@@ -216,7 +218,7 @@ static void prepare(struct timing *t, struct work *w, bool small)
     for (int i = 0; i < ARRAYS; i++) {
         w->x[i] = timing_allocate(t, 4 * w->n);
     }
-    /* Zeros: targets and steps are in range whatever they mean. */
+    /* Zeros are valid as targets and as steps. */
     w->small = timing_allocate(t, SMALL_BYTES);
     timing_must(weft_cuda_fill(w->small, 0, SMALL_BYTES, t->stream), "fill memory");
     w->attention = (struct weft_cuda_attention){WEFT_BF16, w->samples, w->seq_len,
@@ -227,9 +229,9 @@ static void tell(struct timing *t, const struct work *w, const struct kernel *ke
 {
     struct timing_result got;
     const double n = count_of(w, kernel->counted);
-    /* What is added and multiplied an element of a row of scores, half of which is masked. */
+    /* Flops per element of a row of scores, half of which is masked. */
     const double flops = kernel->flops * n * (double)w->seq_len;
-    /* Targets are numbers of a class. */
+    /* Targets must be valid class numbers. */
     timing_must(weft_cuda_fill(w->x[1], 0, 4 * w->n, t->stream), "fill memory");
     timing_must(timing_run(t, kernel->run, (void *)(uintptr_t)w, &got), kernel->name);
     const double bound = timing_bound_us(t, kernel->bytes * n, flops, WEFT_BF16);

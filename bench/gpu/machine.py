@@ -1,5 +1,6 @@
-"""What runs programs for bench/gpu/run: a build, the environment that CUDA's libraries are found in, a folder for
-what runs write. Nothing that a program does ends the bench."""
+"""Runs programs for bench/gpu/run: holds the build, an environment that finds CUDA's libraries, and a scratch folder. A
+failing program raises Failure. The bench notes it and goes on.
+"""
 import json
 import os
 import re
@@ -13,11 +14,11 @@ from models import config_of, tokens_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG_CHARS = 4000
-DOUBLE = "a double of"  # begins the name of a GPU that is none
+DOUBLE = "a double of"  # starts the name of a simulated GPU
 
 
 class Failure(Exception):
-    """Something is not as promised; `log` is what the program said."""
+    """A check failed; `log` is the program's output."""
 
     def __init__(self, what, log=""):
         super().__init__(what)
@@ -42,13 +43,14 @@ class Machine:
         self.tokens.write_bytes(tokens_of(9000, 61))
 
     def tool(self, name):
-        """A program of the toolkit, or None."""
+        """Returns the path of a program of the toolkit, or None."""
         beside = Path(self.home) / "bin" / name
         return shutil.which(name) or (str(beside) if self.home and beside.exists() else None)
 
     def sanitizer(self):
-        """NVIDIA's compute-sanitizer, or None. It has nothing to look at where the GPU is a double, so a test names
-        what stands for it."""
+        """Returns the path of NVIDIA's compute-sanitizer, or None. A simulated GPU has nothing for it to check, so a
+        test names a substitute.
+        """
         return os.environ.get("WEFT_COMPUTE_SANITIZER") or (None if self.emulated else self.tool("compute-sanitizer"))
 
     def start(self, *words, env=None):
@@ -56,7 +58,7 @@ class Machine:
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
     def run(self, *words, env=None, timeout=300):
-        """Exit code, output, messages. What takes too long is killed, with all that it started."""
+        """Returns exit code, stdout and stderr. After the timeout it kills the program's process group."""
         process = self.start(*words, env=env)
         try:
             out, err = process.communicate(timeout=timeout)
@@ -67,14 +69,14 @@ class Machine:
         return process.returncode, out, err
 
     def config(self, device="cuda", data=None, **what):
-        """The path of a config's file, for one more run."""
+        """Writes the config of one more run and returns its path."""
         self.runs += 1
         path = self.scratch / f"config{self.runs}.json"
         path.write_text(json.dumps(config_of(str(data or self.tokens), device, **what)))
         return path
 
     def train(self, device="cuda", gemm="plain", env=None, flags=(), **what):
-        """What a run ends with, and its steps."""
+        """Trains a config and returns the run's result, losses and norms."""
         path = self.config(device, **what)
         began = time.monotonic()
         code, out, err = self.run(self.weft, "train", path, "--run", f"run{self.runs}", "--json", *flags,
@@ -89,7 +91,7 @@ class Machine:
                 "seconds": round(time.monotonic() - began, 3)}
 
     def fails(self, code, says, *words, env=None, timeout=120):
-        """A program ends with this exit code, and its message says so. What it said."""
+        """Checks that a program ends with this exit code and this message. Returns the message's line."""
         got, out, err = self.run(*words, env=env, timeout=timeout)
         if got != code or says not in err:
             raise Failure(f"exit code {got}, not {code} with \"{says}\"", err + out)
@@ -97,7 +99,7 @@ class Machine:
 
 
 def tap(text):
-    """Good and failed lines of a test's output, and what the failed ones said."""
+    """Returns the names of passed and failed cases in TAP output."""
     good = re.findall(r"^ok \d+ - (.*)$", text, re.M)
     failed = re.findall(r"^not ok \d+ - (.*)$", text, re.M)
     return good, failed

@@ -1,5 +1,6 @@
-"""Small configs whose runs end with the same bits on every device: what bench/gpu/run trains, and tests over
-doubles. Sizes are odd: no tile of a kernel is whole."""
+"""Small configs for bench/gpu/run and for the tests over doubles. Their runs end with the same bits on every device.
+Sizes are odd, so every kernel has partial tiles.
+"""
 import random
 import struct
 
@@ -32,8 +33,9 @@ MAY_BE_AWAY = ("state", "activations")
 
 def config_of(tokens, device, planner="all-dp", steps=5, layers=None, dtype="f32", ranks=1, blocks=None, away=(),
               **train):
-    """A config for `ranks` ranks whose data are the file `tokens`, of tokens_of(9000, 61). All that is named by `away`
-    and may be in the host's memory is there."""
+    """Returns a config for `ranks` ranks that reads the file `tokens`, made by tokens_of(9000, 61). The kinds that
+    `away` names are offloaded to the host where the config allows it.
+    """
     rates = {"f32": "50G", "bf16": "50G", "f16": "50G"}
     homes = {"offload": {name: ["host" if name in away else "device"] for name in MAY_BE_AWAY}} if away else {}
     return {"version": 1, "model": {"layers": layers or LAYERS},

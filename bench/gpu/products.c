@@ -1,11 +1,12 @@
-/* The products of a GPT's layers, as rank 0 of a run would choose them from cuBLASLt's ways: each
- * is held against fp64 at its full size, repeated, and timed beside its lower bound and Weft's own
- * tiles. A line of JSON for each.
+/* Checks and times a GPT's products with the cuBLASLt algorithms that rank 0 of a run would choose.
+ * Each product is compared with fp64 at its full size, repeated, and timed with its lower bound and
+ * Weft's own tiles. Prints one line of JSON per product.
  *
  *     gpu-products [--small] [f32|bf16|f16]...
  *
- * The layers are GPT-2 124M's with a sequence of 1,024 tokens; --small: of width 48. Exit code 70
- * if a number is wrong or other bits come out, 1 without a GPU or the library. */
+ * The layers are those of GPT-2 124M with a sequence of 1,024 tokens, or of width 48 with --small.
+ * Exit code 70: a number is wrong or a repetition has other bits. Exit code 1: there is no GPU or
+ * no library. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,8 +84,8 @@ static int run_own(void *context, cudaStream_t on)
     return weft_cuda_product(&o->asked.product, NULL, o->asked.times, on);
 }
 
-/* Every run hashes to the same. The hash reads whole words: a byte or two of the end stay unread.
- */
+/* True if all runs have the same hash. The hash reads whole fp32 words, so the last two bytes may
+ * stay unread. */
 static bool repeats(struct products *p, struct operands *o)
 {
     uint64_t *sums = NULL;
@@ -107,7 +108,7 @@ static bool repeats(struct products *p, struct operands *o)
     return same;
 }
 
-/* What a product has to move: its operands once. */
+/* Least bytes that a product moves: each operand once. */
 static double bytes_of(const struct weft_cuda_key *key)
 {
     const double mn = (double)key->m * (double)key->n;
@@ -178,7 +179,7 @@ static void fail(const struct weft_error *err)
     exit(ENVIRONMENT);
 }
 
-/* Rank 0's choice, bound here: what a run does before its first step. */
+/* Chooses as rank 0 and binds the choice, as a run does before its first step. */
 static void choose(struct weft_nn *nn, const struct weft_layer *layers, int32_t n_layers,
                    const struct weft_batch *batch)
 {

@@ -1,5 +1,6 @@
-"""The sections of bench/gpu/run, in their order. Each takes a machine and the options, returns a dictionary of
-figures, and notes what failed and what it could not exercise."""
+"""The sections of bench/gpu/run, in order. A section takes a machine and the notes, and returns a dictionary of
+figures. It notes failures and the checks that it could not exercise.
+"""
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from models import LAYERS, MAPS
 
 KERNELS = [path.stem for path in sorted((ROOT / "runtime/nn/cuda").glob("*.cu"))]
 
-# 20 steps in f32 with plain products: their fingerprints, losses and norms are in bits/runs.json.
+# bits/runs.json stores the fingerprints, losses and norms of 20 steps in f32 with plain products.
 STEPS = 20
 STORED = {
     "adamw": {"planner": "all-dp"},
@@ -27,7 +28,7 @@ STORED = {
 
 
 def doctor(machine, notes):
-    """What there is. Without a GPU, or what belongs to one, the rest has no meaning."""
+    """Reads the machine's facts. Without a GPU and its libraries the other sections do not run."""
     code, out, err = machine.run(machine.weft, "doctor", "--json")
     try:
         facts = json.loads(out)
@@ -51,7 +52,7 @@ def doctor(machine, notes):
 
 
 def kernels(machine, notes):
-    """Every case of the emulated tests, by what nvcc made of the kernels."""
+    """Runs the emulated tests' cases with nvcc's kernels."""
     figures = {"against stored bits": 0, "against numbers alone": 0}
     for kernel in KERNELS:
         program = machine.build / "tests/emulation/nn" / f"gpu-{kernel}"
@@ -71,12 +72,13 @@ def kernels(machine, notes):
 
 
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
-FOUND = 99  # the exit code that compute-sanitizer is asked for where it finds something
+FOUND = 99  # compute-sanitizer's exit code for a finding
 
 
 def sanitized(machine, notes):
-    """The same cases under NVIDIA's compute-sanitizer. Operands are pinned memory of the host, whose first reads
-    initcheck does not follow: of it alone shared memory and the kernels' own are looked at."""
+    """Runs the same cases under NVIDIA's compute-sanitizer. Operands are in pinned host memory, whose first reads
+    initcheck does not follow. So initcheck covers only shared memory and the kernels' own memory.
+    """
     tool = machine.sanitizer()
     if notes.quick or tool is None:
         notes.skip("the same cases under compute-sanitizer",
@@ -97,7 +99,7 @@ def sanitized(machine, notes):
 
 
 def told(machine, notes, program, words):
-    """The lines that a program of bench/gpu tells, as they are in JSON."""
+    """Returns the JSON lines that a program of bench/gpu prints."""
     path = machine.build / "bench/gpu" / program
     if not path.exists():
         notes.skip(program, "the build found no header for it")
@@ -109,8 +111,7 @@ def told(machine, notes, program, words):
 
 
 def products(machine, notes):
-    """Every product of a GPT by cuBLASLt, as a run would choose it: against fp64, repeated, beside its bound. That a
-    product is wrong or has other bits is the program's exit code."""
+    """Runs gpu-products on a GPT. Its exit code reports a wrong product or other bits in a repetition."""
     lines = told(machine, notes, "gpu-products", ["bf16"] if notes.quick and not notes.emulated else [])
     figures = {line["product"]: {key: value for key, value in line.items() if key != "product"}
                for line in lines if "product" in line}
@@ -121,19 +122,19 @@ def products(machine, notes):
 
 
 def times(machine, notes):
-    """Kernels at the size of a training step, beside the least that their bytes and multiplications take."""
+    """Times kernels at the size of a training step, with the lower bounds of their bytes and flops."""
     lines = told(machine, notes, "gpu-times", [])
     return {line.pop("kernel", "machine"): line for line in lines}
 
 
-# Two processes on one GPU, which NCCL takes for two hosts: sockets are all that it has then.
+# Two processes on one GPU. NCCL is told that they are two hosts, so it can only use sockets.
 ONE_GPU = {"WEFT_NCCL_ONE_GPU": "1", "CUDA_VISIBLE_DEVICES": "0", "WEFT_DOUBLE_GPUS": "1", "NCCL_NET": "Socket",
            "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1",
            "NCCL_NVLS_ENABLE": "0", "NCCL_CUMEM_ENABLE": "0", "NCCL_MAX_CTAS": "2"}
 
 
 def one_gpu(machine, notes):
-    """Two ranks on one GPU by NCCL over sockets: the bits of two ranks, whatever the policy. No speed."""
+    """Runs two ranks on one GPU by NCCL over sockets. Every policy must give the stored bits; speed is not measured."""
     stored = json.loads((notes.bits / "runs.json").read_text()).get("2 ranks")
     if stored is None:
         notes.fail("nothing is stored of a run of 2 ranks", "")
@@ -149,7 +150,7 @@ def one_gpu(machine, notes):
 
 
 def differences(got, wanted):
-    """What two runs differ in. The loss that is shown is a sum of CUDA's logarithms: its last bit may differ."""
+    """Lists the differences of two runs. The shown loss sums CUDA's logarithms, so its last bits may differ."""
     found = []
     if got["fingerprint"] != wanted["fingerprint"]:
         found.append(f"fingerprint {got['fingerprint']}, not {wanted['fingerprint']}")
@@ -188,7 +189,7 @@ def fingerprints(machine, notes):
 
 
 def determinism(machine, notes):
-    """Kernels of Weft's own in every dtype: no policy and no repetition changes a bit."""
+    """Checks that no policy and no repetition changes a bit with Weft's own kernels, in every dtype."""
     figures = {}
     for dtype in ("f32", "bf16", "f16"):
         runs = [machine.train(gemm="own", dtype=dtype, planner=planner, steps=STEPS if not notes.emulated else 3)
@@ -201,7 +202,7 @@ def determinism(machine, notes):
 
 
 def memory(machine, notes):
-    """What the plan says is dead may be filled with anything."""
+    """Checks that the contents of memory that the plan calls dead do not matter."""
     plain = machine.train(planner="all-fsdp", steps=5)
     poisoned = machine.train(planner="all-fsdp", steps=5, flags=["--poison"])
     if poisoned["fingerprint"] != plain["fingerprint"]:
@@ -214,7 +215,7 @@ def memory(machine, notes):
 
 
 def killed_rank(machine, notes):
-    """A rank that is killed ends the run."""
+    """Checks that the death of a rank ends the run."""
     del notes
     path = machine.config(steps=100000)
     process = machine.start(machine.weft, "train", path, "--run", "killed", "--json", env={"WEFT_GEMM": "plain"})
@@ -238,7 +239,7 @@ def killed_rank(machine, notes):
 
 
 def out_of_memory(machine, notes):
-    """A plan for more memory than any GPU has is refused when the memory is taken."""
+    """Checks that a plan for more memory than any GPU has fails at allocation."""
     del notes
     wide = {"name": "wide.{i}", "type": "linear", "repeat": 24, "hidden": 32768, "outputs": 32768, "bias": False}
     layers = [dict(LAYERS[0], hidden=32768), wide, dict(LAYERS[-1], hidden=32768)]
@@ -278,7 +279,7 @@ SECTIONS = {"doctor": doctor, "kernels": kernels, "sanitizer": sanitized, "produ
             "fingerprints": fingerprints, "determinism": determinism, "one GPU": one_gpu, "faults": faults,
             "memory": memory, "times": times}
 
-# What no section exercises, wherever it runs.
+# Checks that no section makes on any machine.
 NEVER = {
     "peer access and NVLink": "no section looks at them yet",
     "loopback": "there is no communicator of virtual ranks yet",

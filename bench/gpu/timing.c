@@ -9,9 +9,8 @@
 
 enum { ENVIRONMENT = 1, MOST_ROUNDS = 64, BITS = 8, EDGES = 2 };
 
-/* Multiplications and additions of an SM in a clock with sums in fp32: dense products of 16 bits on
- * tensor cores, and fp32 without them (tables of throughput in NVIDIA's papers on each
- * architecture). */
+/* Flops per SM and clock with fp32 sums: dense 16-bit products on tensor cores, and fp32 without
+ * them. Source: the throughput tables in NVIDIA's architecture papers. */
 static const struct {
     int capability;
     double narrow, wide;

@@ -1,7 +1,6 @@
-/* How long work takes on a GPU, by events, and how long it must take at the least: the bytes that
- * it has to move at the memory's rate, and its multiplications at the rate of the units that can do
- * them, both from the clocks that the GPU reports as its highest. Programs of bench/gpu/run; over
- * doubles of CUDA's libraries the times mean nothing. */
+/* Times work on a GPU by events, and computes its lower bound: bytes at the memory's rate and flops
+ * at the units' rate. Both rates come from the highest clocks that the GPU reports. Used by the
+ * programs of bench/gpu/run. Over doubles of CUDA's libraries the times mean nothing. */
 #ifndef WEFT_BENCH_GPU_TIMING_H
 #define WEFT_BENCH_GPU_TIMING_H
 
@@ -13,28 +12,29 @@ struct timing {
     cudaStream_t stream;
     cudaEvent_t from, to;
     int32_t rounds;
-    double bytes_per_us; /* 0: not known */
+    double bytes_per_us; /* 0: unknown */
     double flops_per_us[WEFT_DTYPE_COUNT];
 };
 
-/* The GPU of local rank 0. The program ends with exit code 1, saying why, where there is none. */
+/* Opens the GPU of local rank 0. Without one it prints the reason and exits with code 1. */
 void timing_open(struct timing *timing, int32_t rounds);
 void timing_close(struct timing *timing);
 
-/* Ends the program with exit code 1 unless the code of CUDA is 0. */
+/* Exits with code 1 and a message unless CUDA's code is 0. */
 void timing_must(int code, const char *what);
-/* Memory of the GPU, with numbers that are small in every dtype. */
+/* Allocates GPU memory and fills it with small numbers of any dtype. Free it with cudaFree. */
 void *timing_allocate(struct timing *timing, int64_t bytes);
 
-/* Puts work on the stream; CUDA's code. */
+/* Puts work on the stream and returns CUDA's code. */
 typedef int timing_fn(void *context, cudaStream_t on);
 struct timing_result {
     double best_us, median_us;
 };
-/* One run that is not counted, then `rounds` that are. The work's code; 0: *out is filled. */
+/* Runs the work once uncounted, then `rounds` times. Returns the work's code; *out is filled if it
+ * is 0. */
 int timing_run(struct timing *timing, timing_fn *fn, void *context, struct timing_result *out);
 
-/* The least that moving so many bytes and computing so much takes; 0 where the GPU is not known. */
+/* Lower bound in us for moving `bytes` and computing `flops`; 0 for an unknown GPU. */
 double timing_bound_us(const struct timing *timing, double bytes, double flops,
                        enum weft_dtype dtype);
 

@@ -1,6 +1,5 @@
-/* How fast a copier copies beside plain memcpy: bench/offload/copy [MIB] [ROUNDS]. Each round
- * copies the same blocks of MIB once by each way and once by the copier, and prints the medians as
- * JSON. */
+/* Compares the copier with plain memcpy: bench/offload/copy [MIB] [ROUNDS]. Each round copies the
+ * same blocks of MIB once by each way and once by the copier. Prints the medians as JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,8 @@ static double median(double *values, int n)
     return values[n / 2];
 }
 
-/* Side 0 is memcpy, the others behind it are ways; the last one is the copier. */
+/* Side 0 is memcpy, the next ones are the other ways, the last one is the copier. Returns bytes per
+ * second. */
 static double copy_once(const struct bench *b, int side)
 {
     struct weft_error err = {0};

@@ -1,7 +1,8 @@
-/* How fast a store reads and writes: bench/offload/store DIRECTORY read|write|both BLOCK_KIB DEPTH
- * MIB SECONDS [unverified]. Writes the whole file once, then moves blocks in order, DEPTH at a time
- * in each direction, and prints bytes a second as JSON. `both` reads one half of the file while it
- * writes the other. */
+/* Measures the rate of a store: bench/offload/store DIRECTORY read|write|both BLOCK_KIB DEPTH MIB
+ * SECONDS [unverified].
+ *
+ * Writes the whole file once. Then it moves blocks in order, DEPTH at a time in each direction.
+ * `both` reads one half of the file and writes the other. Prints bytes per second as JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +15,12 @@
 
 enum { PAGE_BYTES = 2 << 20, MOST_SEATS = 64 };
 
-/* Blocks [first, first + n) in order, by seats that are used in turn. */
+/* Moves blocks [first, first + n) in order. Seats are used in turn. */
 struct flow {
     enum weft_store_direction direction;
     int64_t first, n;
     struct weft_tier *tier;
-    unsigned char *memory; /* of the tier */
+    unsigned char *memory; /* in the tier */
     int32_t seats;
     int64_t tickets[MOST_SEATS];
     int64_t submitted;
@@ -76,7 +77,7 @@ static enum weft_status open_flow(const struct bench *b, enum weft_store_directi
     return WEFT_OK;
 }
 
-/* Every block once. */
+/* Writes every block once. */
 static enum weft_status fill_file(const struct bench *b, struct weft_error *err)
 {
     struct flow flow = {0};
@@ -96,8 +97,8 @@ static double cpu_s(void)
            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* One thread keeps both directions busy: a wait for one is short while the queue of the other is
- * twice as long as its threads are many. */
+/* One thread keeps both directions busy. Each queue holds twice as many requests as it has threads,
+ * so a wait for one direction does not drain the other. */
 static enum weft_status measure_flows(const struct bench *b, struct flow *flows, int n,
                                       double seconds, struct weft_error *err)
 {
@@ -105,7 +106,7 @@ static enum weft_status measure_flows(const struct bench *b, struct flow *flows,
     const int64_t begun_ns = weft_clock_now_ns(), until_ns = begun_ns + (int64_t)(seconds * 1e9);
     while (weft_clock_now_ns() < until_ns) {
         struct flow *next = &flows[0];
-        /* The one whose oldest request has ended; the first where none has. */
+        /* Takes the first flow that can submit without waiting, or flow 0 if none can. */
         for (int i = n - 1; i >= 0; i--) {
             struct flow *flow = &flows[i];
             if (flow->submitted < flow->seats ||

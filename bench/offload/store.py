@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The store beside fio: the same file system, block and depth, O_DIRECT, in turns.
+"""Compares the store with fio in turns: the same file system, block and depth, O_DIRECT.
 
     bench/offload/store.py --build build --directory DIR [--rounds 7] [--seconds 2] [--record]
 
-A round runs each side once, in an order that turns; what is compared is the median over rounds of a
-round's quotients. --record writes bench/results/offload_store.json. fio must be installed.
+A round runs each side once, in an order that rotates. The figure is the median over rounds of a round's quotients.
+--record writes bench/results/offload_store.json. fio must be installed.
 """
 import argparse
 import json
@@ -17,11 +17,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import results  # pylint: disable=wrong-import-position
 
-MODES = {"read": 0.95, "write": 0.95, "both": 0.90}  # asked of the store without checksums
-CHECKED = 0.90  # and with them
+MODES = {"read": 0.95, "write": 0.95, "both": 0.90}  # goal for the store without checksums, as a share of fio
+CHECKED = 0.90  # goal with checksums
 FILE = "fio-of-a-bench"
-# fio's buffers lie in large pages as those of a tier do: a request of small ones has more segments
-# than a disk takes at once.
+# fio's buffers lie in large pages, as a tier's do. A request with small pages has more segments than a disk takes at
+# once.
 LARGE_PAGES = {**os.environ, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
@@ -38,8 +38,9 @@ def run_fio(arguments, parts, *more):
 
 
 def fio(arguments, mode):
-    """Bytes a second. As the store's bench does, it writes the whole file just before: a disk may
-    still be busy with what it took."""
+    """Returns bytes per second. Writes the whole file first, as the store's bench does, because the disk may still be
+    busy with earlier writes.
+    """
     half = arguments.mib // 2
     parts = {"read": [("read", 0, arguments.mib)], "write": [("write", 0, arguments.mib)],
              "both": [("read", 0, half), ("write", half, half)]}[mode]
@@ -61,7 +62,7 @@ SIDES = {"fio": fio, "plain": lambda a, mode: store(a, mode, "unverified"), "che
 
 
 def measure(arguments, mode):
-    """{side: bytes a second by round}."""
+    """Returns {side: bytes per second of each round}."""
     rates = {side: [] for side in SIDES}
     for number in range(arguments.rounds):
         order = list(SIDES)[number % len(SIDES):] + list(SIDES)[:number % len(SIDES)]
@@ -71,7 +72,7 @@ def measure(arguments, mode):
 
 
 def spread(rates):
-    """Least, median and most, in GB/s."""
+    """Formats least, most and median in GB/s."""
     return f"{min(rates) / 1e9:.2f} to {max(rates) / 1e9:.2f}, {statistics.median(rates) / 1e9:.2f}"
 
 
@@ -80,7 +81,7 @@ def quotient(rates, side):
 
 
 def copies(arguments):
-    """The copier beside memcpy: a row and what was reached."""
+    """Compares the copier with memcpy: returns table rows and the reached share."""
     done = subprocess.run([f"{arguments.build}/bench/offload/copy", "16", "31"], check=True,
                           capture_output=True, text=True)
     said = json.loads(done.stdout)
@@ -104,7 +105,7 @@ def main():
     arguments = parser.parse_args()
     rows, reached = [], {}
     try:
-        fio(arguments, "write")  # every block once, and the file is there
+        fio(arguments, "write")  # writes every block once and makes the file
         for mode, asked in MODES.items():
             rates = measure(arguments, mode)
             plain, checked = quotient(rates, "plain"), quotient(rates, "checked")

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Training steps of Weft beside those of other programs: compare.py [OPTIONS] pytorch|llm.c...
+"""Compares training steps of Weft and other programs: compare.py [OPTIONS] pytorch|llm.c...
 
     pytorch   GPT of 10 M parameters, batch 8 x 256, AdamW, clipping; f32 and bf16.
               --python is an interpreter that has PyTorch (pip install torch);
-              --gemm are Weft's ways to multiply (WEFT_GEMM), the first of which is compared
+              --gemm lists Weft's ways to multiply (WEFT_GEMM); the comparison takes the first
     llm.c     GPT-2 of 124 M parameters, batch 4 x 64, AdamW, no clipping; f32.
-              --llm.c is its folder, with train_gpt2 built as its Makefile does
+              --llm.c is its folder, with train_gpt2 built by its Makefile
 
-Everything on one thread. The programs take turns, because a machine's speed drifts, and each is
-judged by the median of its steps over all rounds. Nothing else should run on the machine meanwhile.
+Everything runs on one thread. The programs take turns, because a machine's speed drifts. The figure of each is the
+median of its steps over all rounds. Run nothing else on the machine meanwhile.
 """
 import argparse
 import array
@@ -42,7 +42,7 @@ def weft_config(directory, model, precision, batch, seq_len, steps, clip):
 
 
 def weft_steps(program, config, directory, gemm=None):
-    """Milliseconds of the steps of a run, without the first."""
+    """Returns the milliseconds of a run's steps, without the first."""
     run = Path(directory) / "run"
     environment = dict(os.environ, WEFT_GEMM=gemm) if gemm else None
     done = subprocess.run([program, "train", config, "--run", run, "-q"], capture_output=True,
@@ -54,7 +54,7 @@ def weft_steps(program, config, directory, gemm=None):
 
 
 class PyTorch:
-    """A process that is told how many steps to do, so that it compiles once."""
+    """A process that does as many steps as it is asked for, so that it compiles once."""
 
     def __init__(self, python, precision):
         self.process = subprocess.Popen([python, HERE / "pytorch.py", precision], text=True,
@@ -115,8 +115,9 @@ def write_ints(path, header, code, values):
 
 
 def write_llm_files(directory):
-    """A model of GPT-2's shape and tokens for llm.c: small numbers in a pattern, since time does not
-    depend on them. Formats: train_gpt2.c, llmc/dataloader.h of that project."""
+    """Writes a model of GPT-2's shape and tokens for llm.c. Numbers follow a pattern, since time does not depend on
+    them. Formats: train_gpt2.c and llmc/dataloader.h of llm.c.
+    """
     vocab, padded, layers, heads, width, most = 50257, 50304, 12, 12, 768, 1024
     block = 12 * width * width + 13 * width
     count = padded * width + most * width + layers * block + 2 * width
@@ -131,7 +132,7 @@ def write_llm_files(directory):
 
 
 def llm_steps(program, directory, count):
-    """Milliseconds of training steps as the program says them; it is stopped after `count`."""
+    """Returns the milliseconds of training steps that the program prints. Stops it after `count` steps."""
     process = subprocess.Popen(["stdbuf", "-oL", program], cwd=directory, text=True,
                                stdout=subprocess.PIPE, env=dict(os.environ, OMP_NUM_THREADS="1"))
     found = []
@@ -163,7 +164,9 @@ def compare_llm(arguments):
 
 
 def read_arguments(peers):
-    """Peers may stand before the options or behind them, where a list takes them for its own."""
+    """Reads the arguments. Peers may stand before or after the options; an option with a list takes later peers as its
+    own.
+    """
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weft", default=str(ROOT / "build" / "cli" / "weft"))

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Training steps of the GPT of configs/models/gpt-10m.json in PyTorch, to compare Weft with.
+"""Trains the GPT of configs/models/gpt-10m.json in PyTorch, to compare Weft with it.
 
     pytorch.py f32|bf16
 
-Prints a line of JSON that describes it; then, for every number N read from stdin, does N training
-steps in each way that it knows and prints the milliseconds of each as a line of JSON. A step is
-forward, backward, clipping to norm 1 and fused AdamW, on one thread and one batch of 8 x 256:
+Prints a line of JSON that describes it. For every number N on stdin it does N training steps in each way, and prints
+the milliseconds of each as a line of JSON. A step is forward, backward, clipping to norm 1 and fused AdamW, on one
+thread and one batch of 8 x 256:
 
     f32   eager and compiled
     bf16  autocast with f32 parameters, and bf16 parameters with f32 masters; eager and compiled
 
-Attention is PyTorch's own fused one. The same model, numbers and optimizer as Weft's, written as
-a user of PyTorch writes it; random weights, because time does not depend on them.
+Attention is PyTorch's fused one. Model, sizes and optimizer are those of Weft, written as a PyTorch user writes
+them. Weights are random, because time does not depend on them.
 """
 import json
 import os
@@ -64,7 +64,7 @@ class Gpt(nn.Module):
 
 
 class Way:
-    """One way to do a training step: what computes, and who holds the parameters that move."""
+    """One way to do a training step: compiled or eager, its dtypes, and the parameters that the optimizer updates."""
 
     def __init__(self, name, batch, compiled, autocast=False, masters=False):
         self.name, self.batch, self.autocast = name, batch, autocast

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Compares the plans of two builds: bench/planner/builds.py --before WEFT --after WEFT [CONFIG...]
 
-WEFT is a program `weft` with its weft-solve; CONFIG is one of configs/runs, all of them when none is
-named. Each is planned at its own limit and, from the least that fits to all that helps, at a sixth
-and at half of the way. The builds take turns, one process at a time. What is compared is the step,
-the proven gap and the user time of weft and its solver together, which says what a plan took however
-busy the machine is. Every plan is a line in --out, and one that is there is not made again, so that a
-run can be stopped and goes on; with --after alone it is made `--times` times, to see that all
-have the same bytes. --set is for both. Markdown on stdout.
+WEFT is a program `weft` with its weft-solve. CONFIG is a name in configs/runs; the default is all of them. Each
+config is planned at its own limit, and at a sixth and a half of the way from the least limit that fits to the last
+that helps. The builds take turns, one process at a time.
+
+Compared are the step, the proven gap and the user time of weft and its solver. User time shows the cost of a plan on
+a busy machine too. Each plan is a line in --out and is not made again, so an interrupted run can continue. With
+--after alone each plan is made `--times` times, to check that all have the same bytes. --set is for both. Markdown
+on stdout.
 """
 import argparse
 import csv
@@ -39,7 +40,7 @@ class Build:
                               env=self.environment)
 
     def limits(self, config):
-        """By name; the config's own is None."""
+        """Returns {name: limit in bytes}; the config's own limit is None."""
         said = self.run("sweep", str(config), "--points", str(POINTS), "--planners", "all-fsdp",
                         "--jobs", "1", "--csv", "-", "--quiet").stdout
         rows = list(csv.DictReader(said.splitlines()))

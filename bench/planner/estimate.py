@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Re-creates the estimate's figures: bench/planner/estimate.py --build BUILD [RUN...]
+"""Measures the estimate's figures: bench/planner/estimate.py --build BUILD [RUN...]
 
-For every run in configs/runs, or those named, what `weft estimate` says that a published rule needs
-against the plan that the rule makes without a limit: the fullest slot of the program as it is
-simulated, asked: at most 2 % apart; and all that a rank holds in whole pages,
-which an estimate does not look for. Nothing depends on the machine but the seconds. Markdown on
-stdout; exit 1 where it is missed. With --record it writes bench/results/estimate.json.
+For each run in configs/runs, or the named ones, it compares the need of a published rule in `weft estimate` with the
+rule's plan without a limit. The goal is at most 2 % between the estimate and the fullest slot of the simulated
+program. It also shows a rank's total in whole pages, which an estimate does not compute. Only the seconds depend on
+the machine. Markdown on stdout; exit 1 if the goal is missed. --record writes bench/results/estimate.json.
 """
 import argparse
 import json
@@ -22,7 +21,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 import results  # pylint: disable=wrong-import-position
 
 RULES = ["ddp", "zero1", "fsdp2:kept", "fsdp2", "deepspeed"]
-CANNOT = 65  # exit code: the rule cannot be applied
+CANNOT = 65  # exit code: the rule does not apply
 ASKED = 0.02
 
 
@@ -31,7 +30,7 @@ class Weft:
         self.program = str(Path(build) / "cli" / "weft")
 
     def run(self, *arguments):
-        """Its JSON; None where a rule cannot be applied."""
+        """Runs weft and returns its JSON; None if a rule does not apply."""
         done = subprocess.run([self.program, *arguments, "--json", "-q"], capture_output=True,
                               text=True, check=False)
         if done.returncode == CANNOT:
@@ -42,7 +41,7 @@ class Weft:
 
 
 def simulated(weft, config, rule, scratch):
-    """(fullest slot, in pages) of the plan that the rule makes; None where it makes none."""
+    """Returns the bytes of the rule's plan (fullest slot, in pages); None if the rule makes no plan."""
     plan = str(Path(scratch) / "plan.json")
     if weft.run("plan", config, "--planner", rule, "--memory-limit", "1PB", "-o", plan) is None:
         return None
@@ -51,7 +50,8 @@ def simulated(weft, config, rule, scratch):
 
 
 def compare(weft, run, scratch):
-    """What each rule of a run needs: {rule: (estimated, fullest slot, in pages)}."""
+    """Returns the needs of each rule of a run, {rule: (estimated, fullest slot, in pages)}, and the estimate's seconds.
+    """
     config = str(ROOT / "configs" / "runs" / f"{run}.json")
     begun = time.monotonic()
     rows = weft.run("estimate", config)["rows"]
@@ -64,7 +64,7 @@ def compare(weft, run, scratch):
 
 
 def summary(rule, needs):
-    """How far the simulated peaks and the pages are from what was told, and a line of it."""
+    """Returns the largest distance of the simulated peaks from the estimates, and a table row."""
     apart = [abs(simulated - told) / simulated for told, simulated, _ in needs.values()]
     paged = {run: (total - told) / total for run, (told, _, total) in needs.items()}
     worst = max(paged, key=paged.get)

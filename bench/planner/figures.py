@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Re-creates the planner's figures: bench/planner/figures.py --build BUILD [gap] [random] [rivals]
+"""Measures the planner's figures: bench/planner/figures.py --build BUILD [gap] [random] [rivals]
 [deepcompile]
 
     gap          proven gap and time of ilp: models x ratio x ranks x limits, and with blocks halved
-    random       proven gap of `weft plan` for --configs random configs, the numbers from --first on, in
-                 pages, beside that of plans held to rows alone (tests/scheduler/random_whole.h); each
-                 by --work units of planning at most
-    rivals       every published rule at the same limit and its own best setting against ilp
+    random       proven gap of `weft plan` for --configs random configs from number --first on, in pages,
+                 and of plans held to rows alone (tests/scheduler/random_whole.h); each with at most
+                 --work units of planning
+    rivals       ilp against every published rule at the same limit, each with its own best setting
     deepcompile  Llama-3-70B and Mixtral on 32 ranks, 1 to 16 micro-steps: gain over `deepspeed`
 
-All when none is named. Two processes at a time (--jobs). Every instance is a file in --out, and
-one that is there is not planned again, so that a run can be stopped and goes on. --quick is a small
-part of each, a minute in all. Plans are judged by the simulator, held to rows alone but for `random`; the
-ratio is channel time over compute time of a step in which every unit is fsdp. Times are those of this
-machine, and nothing else should run on it; gaps do not depend on it. Markdown on stdout.
+The default is all of them. Two processes run at a time (--jobs). Each instance is a file in --out and is not planned
+again, so an interrupted run can continue. --quick does a small part of each, in a minute.
+
+The simulator judges plans. They are held to rows alone, except for `random`. The ratio is channel time over compute
+time of a step in which every unit is fsdp. Times are those of this machine, so run nothing else on it. Gaps do not
+depend on the machine. Markdown on stdout.
 """
 import argparse
 import concurrent.futures
@@ -29,12 +30,11 @@ LARGE = ["gpt2", "gpt2-xl", "llama-3-8b", "gpt3-175b", "llama-3.1-405b"]
 UNEVEN = ["resnet-50", "vgg-19", "uneven-64", "mixtral-8x7b"]
 MIDDLE = ["gpt2", "gpt2-xl", "llama-3-8b", "gpt3-13b", "bert-large", "resnet-50", "vgg-19",
           "uneven-64", "mixtral-8x7b"]
-# On a network of small messages the uneven models keep many units; large ones are for fast nodes.
+# In a network with small messages the uneven models keep many units. Large models belong on fast nodes.
 CLUSTERS = {"resnet-50": "t4-16-25gbe", "vgg-19": "t4-16-25gbe", "uneven-64": "t4-16-25gbe",
             "bert-large": "t4-16-25gbe", "gpt2": "t4-16-25gbe"}
 RATIOS = [0.5, 1, 2]
-# Shares of the best bandwidth: a block has e / (1 - e) x alpha x beta bytes, so the second has half of the
-# first.
+# Shares of the best bandwidth. A block has e / (1 - e) x alpha x beta bytes, so the second share halves the blocks.
 EFFICIENCIES = [0.9, 0.8182]
 PUBLISHED = {"deepcompile-llama-3-70b": "1.18 to 1.28", "deepcompile-mixtral-8x7b": "1.30 to 1.54"}
 OWN = {"ilp", "greedy", "random", "two-stage", "all-fsdp", "all-sdp", "all-zero1", "all-dp"}
@@ -46,7 +46,7 @@ def read(path):
 
 
 def config_of(model, ranks, accumulation):
-    """The model's own run on `ranks` ranks of its cluster's devices, eight to a node."""
+    """Returns the model's run config for `ranks` ranks of its cluster's devices, at most eight per node."""
     run = read(f"runs/{model}.json")
     cluster = read(f"clusters/{CLUSTERS.get(model, 'h100-64')}.json")
     cluster.pop("$comment", None)
@@ -62,7 +62,7 @@ def config_of(model, ranks, accumulation):
 
 
 class Instance:
-    """One run of the program `planners`: a config, its arguments, and the lines that it gave."""
+    """One run of the program `planners`: a config, its arguments, and its output lines."""
 
     def __init__(self, name, config, arguments):
         self.name, self.config, self.arguments = name, config, arguments
@@ -83,7 +83,7 @@ class Instance:
             if answer.returncode != 0:
                 error = answer.stderr.strip()[-300:] or f"exit {answer.returncode}"
             if error:
-                self.error = error  # not kept: the next run tries again
+                self.error = error  # not stored: the next run tries again
                 return
             half = done.with_suffix(".half")
             half.write_text(json.dumps(rows))
@@ -149,10 +149,10 @@ def show_gap(model, plans, halves):
 
 
 class Whole(Instance):
-    """A random config: what `weft plan` says of it, and ilp's plan of the same held to rows alone."""
+    """A random config: the result of `weft plan` in pages, and ilp's plan held to rows alone."""
 
     def __init__(self, number, work):
-        # The alarm rings on no machine, so that the work alone ends it.
+        # The time limit is never reached, so work alone ends planning.
         self.limits = ["--set", "plan.time_limit=4h", "--set", f"plan.work_limit={work}"]
         super().__init__(f"random-{number}-{work}", None,
                          ["--planners", "ilp", "--share", *self.limits])
@@ -209,7 +209,7 @@ def random_gaps(options):
 
 
 def points(instances):
-    """(where, {planner: row}) of every limit of every instance that ilp was asked at."""
+    """Yields (place, {planner: row}) for each limit of each instance with a row of ilp."""
     for instance in instances:
         for limit in sorted({row["limit"] for row in instance.rows}):
             rows = {row["planner"]: row for row in instance.rows if row["limit"] == limit}
@@ -218,7 +218,7 @@ def points(instances):
 
 
 def gain(row, over):
-    """Of `row` over another plan; -1 where it has none."""
+    """Returns the gain of `row` over another plan; -1 if `row` does not fit."""
     return over["step_ns"] / row["step_ns"] - 1 if row["fits"] else -1.0
 
 
@@ -249,7 +249,7 @@ def show_rivals(instances):
 
 
 def show_best(instances):
-    """Against the best published rule of each point, and against ilp that was given all plans."""
+    """Compares ilp with the best published rule at each point, and with ilp that starts from all plans."""
     best, nothing, proven, near, helped, n = [], 0, 0, [], [], 0
     for _, rows in points(instances):
         ilp, n = rows["ilp"], n + 1
@@ -290,8 +290,9 @@ def rivals(options):
 
 
 def deepcompile(options):
-    """32 H100 on 4 nodes, the device's 80 GB whole, sequences of 1024, one sample a micro-step, no
-    recomputation, every rule as published."""
+    """32 H100 on 4 nodes, the device's 80 GB whole, sequences of 1024, one sample per micro-step, no recomputation,
+    every rule as published.
+    """
     accumulations = [1] if options.quick else [1, 2, 4, 8, 16]
     instances = []
     for name in PUBLISHED:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What memory beside the device's buys in a plan: bench/planner/offload.py --build BUILD [ways] [limits]
+"""Shows the gain of memory outside the device: bench/planner/offload.py --build BUILD [ways] [limits]
 
     ways    a Llama-3-8B shape that one rank with 80 GB trains: ilp with state streamed through the
-            device, with state that is also updated on the host, with activations away, with both; and
-            every rule that offloads
-    limits  four models (--models) on 8 ranks, --points limits each from the least that fits to the last that
-            matters: ilp beside the fastest of these rules, and its proven gap
+            device, with state that is also updated on the host, with offloaded activations, with both;
+            and every rule that offloads
+    limits  four models (--models) on 8 ranks, --points limits each from the least that fits to the last
+            that matters: ilp, the fastest of these rules, and ilp's proven gap
 
-Both when none is named. Plans are judged by the simulator; times are analytic. --record writes
-bench/results/offload.json. Nothing is measured, so the machine may be busy: work ends planning, not time.
+The default is both. The simulator judges plans; times are analytic. --record writes bench/results/offload.json. Work
+ends planning and nothing is measured, so the machine may be busy.
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ MODELS = ["llama-3-8b", "gpt2-xl", "gpt3-13b", "llama-3-70b"]
 RULES = ["zero-offload", "twin-flow", "fsdp2-cpu-offload", "offload-stream", "offload-greedy",
          "deepcompile-offload"]
 WIDE = {"alpha": "10us", "bandwidth": "64GB/s"}
-# What one rank of eight gets: they share their node's memory and cores.
+# The share of one rank of eight: they share their node's memory and cores.
 SHARED = {"memory_limit": "512GB", "down": {"alpha": "10us", "bandwidth": "50GB/s"},
           "up": {"alpha": "10us", "bandwidth": "50GB/s"}, "update": "40GB/s"}
 SHAPE_8B = {
@@ -47,7 +47,7 @@ WAYS = {
 
 
 def weft(build, *arguments):
-    """What it prints as JSON; None where nothing fits or a rule has no plan."""
+    """Runs weft and returns its JSON; None if nothing fits or a rule has no plan."""
     run = subprocess.run([build / "cli/weft", *arguments, "-q"], capture_output=True, text=True)
     if run.returncode in (65, 78):
         return None
@@ -61,7 +61,7 @@ def ms(ns):
 
 
 def ways(build):
-    """Rows of the table, and how much faster ilp is than zero-offload."""
+    """Returns the table's rows, and zero-offload's step over ilp's."""
     steps = {}
     with tempfile.TemporaryDirectory() as directory:
         config = Path(directory) / "run.json"

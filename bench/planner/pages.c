@@ -1,8 +1,9 @@
 /* Plans a config with ilp at limits above its least one, and pages the programs: pages CONFIG
  * [--set path.key=value]... [--at BYTES] [--page BYTES]...
  *
- * Limits are 1.0, 1.01, 1.03, 1.06 and 1.12 times the least, and bind rows alone. One line of JSON
- * a limit and page size: pages, those of the fullest slot, its bytes, and what paging took. */
+ * Limits are 1.0, 1.01, 1.03, 1.06 and 1.12 times the least, and apply to rows alone. Prints one
+ * line of JSON per limit and page size: pages, pages and bytes of the fullest slot, and the time of
+ * paging. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +96,7 @@ static enum weft_status page_limit(struct pages_bench *b, double factor, int64_t
     struct weft_plan *plan = NULL;
     struct weft_program *program = NULL;
     enum weft_status status;
-    inputs.page_bytes = WEFT_PAGE_LARGE_BYTES; /* of the program's own paging */
+    inputs.page_bytes = WEFT_PAGE_LARGE_BYTES; /* page size of the program's own paging */
     b->stages.problem->tiers[0].limit_bytes = limit_bytes;
     WEFT_TRY_GOTO(done, weft_schedule(b->stages.problem, NULL, &options, &plan, NULL, err));
     WEFT_TRY_GOTO(done, weft_program_lower(plan, &inputs, &program, err));
@@ -124,7 +125,7 @@ int main(int argc, char **argv)
 {
     static struct pages_bench bench;
     static struct weft_error err;
-    signal(SIGPIPE, SIG_IGN); /* a solver that has ended is no reason to end */
+    signal(SIGPIPE, SIG_IGN); /* a solver that ended must not end this program */
     enum weft_status status = read_arguments(argc, argv, &bench, &err);
     if (status == WEFT_OK) status = page_limits(&bench, &err);
     if (status != WEFT_OK) fprintf(stderr, "pages: %s\n", err.text);

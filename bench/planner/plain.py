@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The plain formulation beside Weft: bench/planner/plain.py --build BUILD [LAYERS...]
+"""Compares Weft with the plain formulation: bench/planner/plain.py --build BUILD [LAYERS...]
 
-A binary for every block and every slot in which it may be moved, one for every strategy of every
-decision, as the problem reads on paper, written as an LP file from the problem that a plan carries,
-and given to `glpsol` and, where it is installed, to `cbc`, for --seconds each. Beside each: rows, columns, time,
-objective and the solver's own gap; and Weft's step, bound and time for the same rows. A blocking
-gather is a binary that costs its channel time and holds nothing. The formulation's channel may cut
-blocks at slots' ends and reorder them, so that its objective may be below every real step's.
-Markdown on stdout.
+The plain formulation has one binary per block and possible slot, and one per strategy of each decision. It is
+written as an LP file from a plan's problem and given to `glpsol`, and to `cbc` if it is installed, for --seconds
+each. The table shows rows, columns, time, objective and the solver's gap, and Weft's step, bound and time for the
+same rows.
+
+A blocking gather is a binary that costs its channel time and holds no memory. The formulation's channel may cut
+blocks at slots' ends and reorder them, so its objective may be below every real step's. Markdown on stdout.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 LAYERS = [4, 8, 16, 32, 64, 96]
-SCALE_NS, SCALE_BYTES = 1e3, 1e6  # of the file's numbers: microseconds, megabytes
+SCALE_NS, SCALE_BYTES = 1e3, 1e6  # units of the file: microseconds, megabytes
 
 
 def config_of(layers):
@@ -46,7 +46,7 @@ def held(hold, slot):
 
 
 class Plain:
-    """Rows and columns of the formulation. A row is (terms, sense, right-hand side)."""
+    """The formulation's rows and columns. A row is (terms, sense, right-hand side)."""
 
     def __init__(self, problem, limit):
         self.problem, self.limit = problem, limit
@@ -86,7 +86,7 @@ class Plain:
             self.rows.append((terms + [(-1, z) for z in self.needs(item)], "=", 0))
 
     def load(self, slot):
-        """What is moved in a slot fits into its time and the wait behind it."""
+        """Adds a row: a slot's moves fit into its time and the wait after it."""
         terms = [(self.problem["items"][index]["block_ns"] / SCALE_NS, columns[slot])
                  for (index, _), columns in self.placed.items() if slot in columns]
         free = self.problem["slots"][slot]["time_ns"] / SCALE_NS
@@ -150,7 +150,7 @@ def last(pattern, text):
 
 
 def solve(program, path, seconds):
-    """Objective and bound in the file's units, None where it has none, and the time taken."""
+    """Returns objective and bound in the file's units (None if the solver has none), and the seconds."""
     from_s = time.monotonic()
     if program == "glpsol":
         said = subprocess.run([program, "--lp", path, "--tmlim", str(seconds)],
@@ -180,7 +180,7 @@ def weft(options, config, limit):
 
 
 def problem_of(options, directory, layers):
-    """The config's file, its problem, and a limit of 1.1 times the least."""
+    """Returns the config's path, its problem, and 1.1 times the least limit."""
     config, plan = directory / "run.json", directory / "plan.json"
     config.write_text(json.dumps(config_of(layers)))
     program = options.build / "cli" / "weft"

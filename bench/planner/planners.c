@@ -1,16 +1,17 @@
-/* Plans one config with many planners under several limits: planners CONFIG
- * [--set path.key=value]... [--planners A,B | all] [--settings] [--starts] [--pages] [--share]
- * [--ratio R] [--limits N | --needs N | --at BYTES]
+/* Plans one config with many planners under several limits: planners CONFIG [--set
+ * path.key=value]... [--planners A,B | all] [--settings] [--starts] [--pages] [--share] [--ratio R]
+ * [--limits N | --needs N | --at BYTES]
  *
- * With --ratio communication is R times as long as compute: times of collectives are scaled alike
- * until an fsdp step's channel time is R times its compute time. Limits go from the least that fits
- * to all that helps; with --needs they are N of what the planners need when nothing limits them,
- * from the least that fits to where all fit. With --settings a planner's own best setting is taken.
- * Without --pages the rows are held to the limit; with it their pages are. With --starts
- * ilp plans every limit once more, beginning with the plans of all others: "ilp+starts".
- * Where the config leaves the period open, a planner has all periods to choose from, and the bound
- * is the least over them; each has all of the work, or, with --share, an equal part. One line of
- * JSON a limit and planner on stdout. */
+ * --ratio     scales all collectives until an fsdp step's channel time is R times its compute time
+ * --limits    N limits from the least that fits to the last that helps
+ * --needs     N of the planners' needs without a limit, from the least that fits to the largest
+ * --settings  takes a planner's best setting
+ * --pages     holds pages to the limit instead of rows
+ * --starts    plans each limit once more with ilp, starting from all other plans: "ilp+starts"
+ * --share     divides the work among the periods; without it each period has all of the work
+ *
+ * If the config leaves the period open, a planner chooses among all periods and the bound is the
+ * least over them. Prints one line of JSON per limit and planner. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@
 
 enum { MOST_SETS = 32, MOST_PLANNERS = 64, MOST_LIMITS = 64, MOST_STARTS = 256, BISECTIONS = 12 };
 
-/* Plans of one period at the present limit, for ilp to begin with. */
+/* Plans of one period at the present limit, from which ilp may start. */
 struct starts {
     struct weft_plan *plans[MOST_STARTS];
     int32_t n;
@@ -40,9 +41,9 @@ struct bench {
     const char *sets[MOST_SETS];
     int32_t n_sets, n_planners, n_limits, n_variants;
     bool settings, needs, pages, starts, shares;
-    bool keeps, uses; /* starts: they are kept, or given to the planner */
+    bool keeps, uses; /* for `starts`: plans are kept, or given to the planner */
     double ratio;
-    int64_t at_bytes; /* the one limit; 0 = chosen */
+    int64_t at_bytes; /* the only limit; 0: choose limits */
     struct weft_solver_process solver;
     struct weft_config *config;
     struct weft_profile *profile;
@@ -170,7 +171,7 @@ static enum weft_status plan_one(struct bench *b, int32_t variant, const char *p
         weft_schedule(stages->problem, b->pages ? &inputs : NULL, &options, &plan, NULL, &refusal);
     *out = (struct found){.took_ns = weft_clock_now_ns() - from_ns, .work = work.spent};
     if (work.rang) return weft_fail(err, WEFT_E_HANG, "%s: the time limit ended it", planner);
-    if (status == WEFT_E_INFEASIBLE || status == WEFT_E_DATA) return WEFT_OK; /* no plan of it */
+    if (status == WEFT_E_INFEASIBLE || status == WEFT_E_DATA) return WEFT_OK; /* no plan */
     if (status != WEFT_OK) return weft_fail(err, status, "%s: %s", planner, refusal.text);
     out->fits = true;
     out->step_ns = plan->prediction.step_ns;
@@ -189,7 +190,7 @@ static enum weft_status plan_one(struct bench *b, int32_t variant, const char *p
     return WEFT_OK;
 }
 
-/* The bound of a period that no plan was found of. */
+/* Computes the bound of a period without a plan. */
 static enum weft_status prove(const struct weft_problem *problem, int64_t *bound_ns,
                               struct weft_error *err)
 {
@@ -201,7 +202,7 @@ static enum weft_status prove(const struct weft_problem *problem, int64_t *bound
     return status;
 }
 
-/* One setting over all variants: the fastest plan, and the least bound. */
+/* Plans one setting over all variants: returns the fastest plan and the least bound. */
 static enum weft_status plan_variants(struct bench *b, const char *planner, int64_t limit_bytes,
                                       struct found *best, struct weft_error *err)
 {
@@ -237,7 +238,7 @@ static enum weft_status plan_settings(struct bench *b, const char *planner, int6
     return WEFT_OK;
 }
 
-/* From the least that fits to where the greedy planner gains no more. */
+/* Chooses limits from the least that fits to the point from which greedy gains nothing more. */
 static enum weft_status choose_limits(struct bench *b, struct weft_error *err)
 {
     struct found found;
@@ -266,7 +267,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Evenly out of what the planners need, by rank and not by size: needs lie close to each other. */
+/* Chooses limits evenly from the planners' needs, by rank and not by size: needs lie close
+ * together. */
 static enum weft_status choose_needs(struct bench *b, struct weft_error *err)
 {
     int64_t needs[MOST_PLANNERS + 1];
@@ -308,7 +310,7 @@ static void drop_starts(struct bench *b)
     }
 }
 
-/* ilp with the plans of all others, which may add nothing where its own is proven the best. */
+/* Plans with ilp from all other plans, unless the plan without them is proven optimal. */
 static enum weft_status plan_with_starts(struct bench *b, int32_t limit,
                                          const struct found *without, struct weft_error *err)
 {
@@ -350,7 +352,7 @@ static enum weft_status measure(struct bench *b, struct weft_error *err)
         WEFT_TRY(scale_collectives(b->profile, b->ratio / ratio, err));
         WEFT_TRY(make_stages(b, err));
     }
-    bool pages = b->pages; /* limits are the rows', to be the same with and without */
+    bool pages = b->pages; /* limits are chosen for rows alone */
     b->pages = false;
     if (b->at_bytes > 0)
         b->limits[0] = b->at_bytes;
@@ -369,7 +371,7 @@ int main(int argc, char **argv)
 {
     static struct bench bench;
     static struct weft_error err;
-    signal(SIGPIPE, SIG_IGN); /* a solver that has ended is no reason to end */
+    signal(SIGPIPE, SIG_IGN); /* a solver that ended must not end this program */
     enum weft_status status = read_arguments(argc, argv, &bench, &err);
     if (status == WEFT_OK) status = measure(&bench, &err);
     if (status != WEFT_OK) fprintf(stderr, "planners: %s\n", err.text);

@@ -1,4 +1,4 @@
-/* Whole configs at random, each a function of its number: random_config NUMBER prints one. */
+/* Prints a random config, a function of its number: random_config NUMBER. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""What a unit of work takes on this machine: bench/planner/work.py --weft WEFT [CONFIG...]
+"""Measures the time of a unit of work: bench/planner/work.py --weft WEFT [CONFIG...]
 
-Plans configs of configs/runs (those below when none is named) at limits near the least that fits and
-with a gap of next to nothing, so that searches, tree, solver and pages all have to work, and
-compares what `weft plan -v` says that it spent with the user time of weft and its solver. A unit is
-to be about a nanosecond on the machine that the costs in the code were measured on; what matters is
-that it is much the same for all models. What takes less than a tenth of a second is left out.
-Markdown on stdout.
+Plans configs of configs/runs (by default CONFIGS) near the least limit that fits and with a gap of almost zero, so
+that searches, tree, solver and pages all work. Compares the units that `weft plan -v` reports with the user time of
+weft and its solver. A unit should take about a nanosecond on the machine of the measured costs. It matters that it
+takes much the same for all models. Plans below a tenth of a second are left out. Markdown on stdout.
 """
 import argparse
 import re

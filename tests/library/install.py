@@ -70,7 +70,7 @@ def what_is_exported_is_what_the_header_declares(weft):
 def everything_is_where_it_belongs(weft):
     pc, root = installed()
     prefix = next(root.rglob("bin/weft")).parent.parent
-    for path in ("include/weft.h", "share/doc/weft/keys.md", "share/weft/schema/config.json",
+    for path in ("include/weft.h", "share/doc/weft/keys.md",
                  "share/weft/configs/runs/gpt-tiny.json", "share/doc/weft/examples/gate.c"):
         assert (prefix / path).is_file(), f"{path} is not installed"
     assert (pc.parent.parent / "libweft.so").exists(), "no library beside its pkg-config file"
@@ -80,6 +80,17 @@ def everything_is_where_it_belongs(weft):
     assert pkg_config("--modversion") == [version], version
     if (BUILD / "scheduler/weft-solve").exists():
         assert (prefix / "libexec/weft/weft-solve").is_file(), "weft-solve is not installed"
+
+
+@case
+def installed_schemas_are_the_program_s(weft):
+    pc, root = installed()
+    prefix = next(root.rglob("bin/weft")).parent.parent
+    schemas = sorted((prefix / "share/weft/schema").iterdir())
+    assert [path.stem for path in schemas] == ["cluster", "config", "manifest", "metrics", "model",
+                                               "plan", "profile", "result"], schemas
+    for path in schemas:
+        assert path.read_text() == run(prefix / "bin/weft", "schema", path.stem), path
 
 
 @case

@@ -1,6 +1,6 @@
-/* Schemas of the files that the program writes: a profile, the metrics and the result of a run, the
- * manifest of a checkpoint. They have no field tables, because nobody writes them by hand; each has
- * an example from a run instead, and tests hold both to files of new runs. */
+/* JSON Schemas of the files that Weft writes, from the key tables of their readers. Each has
+ * examples from runs, and tests check new files against it. Configs have field tables
+ * (spec/field.h). */
 #ifndef WEFT_CLI_SCHEMA_FILES_H
 #define WEFT_CLI_SCHEMA_FILES_H
 
@@ -9,13 +9,17 @@
 #include "base/status.h"
 #include "base/text.h"
 
-/* What there are schemas of: "config" and what else people write, then the files; NULL at the end.
- */
+/* All kinds of schemas: of the files that people write, then of the others. NULL at the end. */
 extern const char *const weft_schema_kinds[];
 
+/* Arrays of JSON. */
+extern const char weft_schema_plan_example[], weft_schema_profile_example[],
+    weft_schema_metrics_example[], weft_schema_result_example[], weft_schema_manifest_example[];
+
+/* True of a kind of file that Weft writes. */
 bool weft_schema_is_file(const char *kind);
 
-/* JSON Schema (draft-07) of one of them, with its example. WEFT_E_SYSTEM. */
+/* Appends the JSON Schema (draft-07) of such a kind, with its examples. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_schema_file(const char *kind, struct weft_text *out,
                                                 struct weft_error *err);
 

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "base/json/json_keys.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "library/run_directory.h"
@@ -34,6 +35,10 @@ WEFT_MUST_USE enum weft_status weft_metrics_add(struct weft_metrics *metrics,
                                                 const struct weft_text *line,
                                                 struct weft_error *err);
 void weft_metrics_close(struct weft_metrics *metrics); /* accepts NULL */
+
+/* Keys of lines by kind, a NULL-terminated list, and of RUN/result.json. */
+extern const struct weft_key_table *const weft_metrics_keys[];
+extern const struct weft_key_table weft_result_keys;
 
 /* Append a line of the file, and the content of RUN/result.json. */
 void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out);

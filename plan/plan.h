@@ -134,6 +134,7 @@ WEFT_MUST_USE enum weft_status weft_plan_check_bounds(const struct weft_plan *pl
 /* (step - bound) / bound; 0 without a bound. */
 double weft_plan_gap(const struct weft_plan *plan);
 
+extern const struct weft_key_table weft_plan_keys;
 /* JSON document, `format` "weft-plan", with a version; a plan read back is equal. Reading
  * recomputes nothing, and checks indices, windows, order and normal form. */
 void weft_plan_write(const struct weft_plan *plan, struct weft_text *out);

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/json_keys.h"
 #include "plan/chain.h"
 #include "plan/placement.h"
 #include "plan/plan.h"
-#include "problem/decode.h"
 
 static const char format_name[] = "weft-plan";
 enum { FORMAT_VERSION = 10, PLACE_BYTES = 256 };
@@ -127,18 +127,72 @@ void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
     weft_text_add(out, "\n");
 }
 
-static const char *const plan_names[] = {
-    "format",     "version", "weft",        "planner",       "decision_hash",
-    "prediction", "bound",   "certificate", "solver",        "strategies",
-    "placements", "pages",   "problem",     "other_periods", NULL};
-static const char *const prediction_names[] = {
-    "step_ns",    "exposed_ns", "compute_ns",  "slowdown_ns", "channel_ns",
-    "peak_bytes", "peak_slot",  "arena_bytes", "total_bytes", NULL};
-static const char *const bound_names[] = {"bound_ns", "by", NULL};
-static const char *const other_names[] = {"bound_ns", "certificate", "problem", NULL};
-static const char *const pages_names[] = {"page_bytes", "tables", "stretches", NULL};
-static const char *const solver_names[] = {"gap", "stop", NULL};
-static const char *const placement_names[] = {"item", "block", "launch", "deadline", NULL};
+static const struct weft_key_table prediction_table = WEFT_KEY_TABLE(
+    "Results of the simulator.",
+    WEFT_KEY_COUNT(weft_prediction, step_ns, "sum of compute, slowdown and exposed"),
+    WEFT_KEY_COUNT(weft_prediction, exposed_ns, "time in which compute waits"),
+    WEFT_KEY_COUNT(weft_prediction, compute_ns, "of all slots"),
+    WEFT_KEY_COUNT(weft_prediction, slowdown_ns,
+                   "time that communication adds to slots while both run"),
+    WEFT_KEY_COUNT(weft_prediction, channel_ns, "time in which lanes are busy"),
+    WEFT_KEY_COUNT(weft_prediction, peak_bytes, "of the device's fullest row"),
+    WEFT_KEY_COUNT(weft_prediction, peak_slot, "slot of the first such row"),
+    WEFT_KEY_COUNT(weft_prediction, arena_bytes, "of all pages"),
+    WEFT_KEY_COUNT(weft_prediction, total_bytes, "with the base: the limit binds this"));
+
+static const struct weft_key_table bound_table = WEFT_KEY_TABLE(
+    "The proven bound.",
+    WEFT_KEY_COUNT(weft_plan, bound_ns, "no plan is faster; 0: nothing is proven"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OR_NULL, "by", WEFT_KEY_SHOWN, weft_plan, bound_by, "for people"));
+
+static const struct weft_key_table solver_table =
+    WEFT_KEY_TABLE("The planner's own words.",
+                   WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_NUMBER, "gap", NULL,
+                                    "the solver's own; null: none"),
+                   WEFT_KEY_VALUE_AS(WEFT_KEY_OR_NULL, "stop", WEFT_KEY_SHOWN, weft_plan,
+                                     solver_stop, "why planning ended"));
+
+static const struct weft_key_table placement_table = WEFT_KEY_TABLE(
+    "The place of a block.", WEFT_KEY_COUNT(weft_placement, item, "of the problem"),
+    WEFT_KEY_COUNT(weft_placement, block, "of the item"),
+    WEFT_KEY_COUNT(weft_placement, launch, "slot that launches it at its start"),
+    WEFT_KEY_COUNT(weft_placement, deadline,
+                   "slot that needs it complete at its start; its launch: it blocks"));
+
+static const struct weft_key_table pages_table = WEFT_KEY_TABLE(
+    "The program's memory.",
+    WEFT_KEY_RANGE(weft_page_lists, page_bytes, 0, WEFT_PAGE_LARGE_BYTES, "a power of two"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_NEEDED, "tables", weft_page_lists, n_tables, 0, WEFT_PAGE_TABLES,
+                      "1, or 2: for even and odd periods"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LISTS, WEFT_KEY_INT64, "stretches", NULL,
+                     "by range and table: first page, count, first page, count ..."));
+
+static const struct weft_key_table other_table =
+    WEFT_KEY_TABLE("Another period that the config left open.",
+                   WEFT_KEY_COUNT(weft_plan_variant, bound_ns, "no plan of it is faster"),
+                   WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "certificate",
+                                    &weft_certificate_keys, "of that bound"),
+                   WEFT_KEY_PART(WEFT_KEY_OBJECT, "problem", &weft_problem_keys, "of that period"));
+
+const struct weft_key_table weft_plan_keys = WEFT_KEY_TABLE(
+    "What is decided, with its proof: docs/plan-file.md.",
+    WEFT_KEY_PART(WEFT_KEY_CONST, "format", format_name, "of this file"),
+    WEFT_KEY_PART(WEFT_KEY_INT64, "version", NULL, "of the format"),
+    WEFT_KEY_PART(WEFT_KEY_TEXT, "weft", NULL, "version of the program that wrote it"),
+    WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_plan, planner, "that made it"),
+    WEFT_KEY_PART(WEFT_KEY_HASH, "decision_hash", NULL, "of strategies, placements and pages"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "prediction", &prediction_table, "of a step"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "bound", &bound_table, "of this period"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "certificate", &weft_certificate_keys,
+                     "of that bound"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "solver", &solver_table, "as it ended"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL, "one for each decision"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "placements", &placement_table,
+                     "in the order of every lane"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "pages", &pages_table, "equal on all ranks"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "problem", &weft_problem_keys, "that it solves"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "other_periods", &other_table,
+                     "with their bounds"));
 
 struct reader {
     struct weft_plan *plan;
@@ -177,34 +231,12 @@ static enum weft_status read_prediction(struct reader *reader, const struct weft
         weft_json_need(root, reader->source, "prediction", WEFT_JSON_OBJECT, &object, reader->err));
     struct weft_prediction *to = &reader->plan->prediction;
     char where[PLACE_BYTES];
-    int64_t value, last_slot = reader->plan->problem->n_slots - 1;
     snprintf(where, sizeof where, "%s: prediction", reader->source);
-    WEFT_TRY(weft_decode_known(object, where, prediction_names, reader->err));
-    WEFT_TRY(weft_json_need_integer(object, where, "peak_slot", 0, last_slot, &value, reader->err));
-    to->peak_slot = (int32_t)value;
-    const struct {
-        const char *name;
-        int64_t *out;
-    } fields[] = {
-        {"step_ns", &to->step_ns},         {"exposed_ns", &to->exposed_ns},
-        {"slowdown_ns", &to->slowdown_ns}, {"compute_ns", &to->compute_ns},
-        {"channel_ns", &to->channel_ns},   {"peak_bytes", &to->peak_bytes},
-        {"arena_bytes", &to->arena_bytes}, {"total_bytes", &to->total_bytes},
-    };
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        WEFT_TRY(weft_json_need_integer(object, where, fields[i].name, 0, WEFT_PROBLEM_MOST,
-                                        fields[i].out, reader->err));
-    }
-    return WEFT_OK;
-}
-
-/* Copies a string that may be null. */
-static enum weft_status read_optional(struct reader *reader, const struct weft_json_value *object,
-                                      const char *where, const char *name, const char **out)
-{
-    const struct weft_json_value *value = weft_json_member(object, name);
-    if (value != NULL && weft_json_kind(value) == WEFT_JSON_NULL) return WEFT_OK;
-    return weft_decode_text(object, where, name, &reader->plan->pool, out, reader->err);
+    WEFT_TRY(
+        weft_keys_read(&prediction_table, object, where, &reader->plan->pool, to, reader->err));
+    if (to->peak_slot < reader->plan->problem->n_slots) return WEFT_OK;
+    return weft_fail(reader->err, WEFT_E_DATA, "%s: peak_slot %d is not in the period", where,
+                     to->peak_slot);
 }
 
 static enum weft_status read_gap(struct reader *reader, const struct weft_json_value *object)
@@ -225,10 +257,8 @@ static enum weft_status read_bound(struct reader *reader, const struct weft_json
     char where[PLACE_BYTES];
     snprintf(where, sizeof where, "%s: bound", reader->source);
     WEFT_TRY(weft_json_need(root, reader->source, "bound", WEFT_JSON_OBJECT, &bound, reader->err));
-    WEFT_TRY(weft_decode_known(bound, where, bound_names, reader->err));
-    WEFT_TRY(weft_json_need_integer(bound, where, "bound_ns", 0, WEFT_PROBLEM_MOST,
-                                    &reader->plan->bound_ns, reader->err));
-    WEFT_TRY(read_optional(reader, bound, where, "by", &reader->plan->bound_by));
+    WEFT_TRY(
+        weft_keys_read(&bound_table, bound, where, &reader->plan->pool, reader->plan, reader->err));
     snprintf(where, sizeof where, "%s: certificate", reader->source);
     WEFT_TRY(weft_certificate_read(weft_json_member(root, "certificate"), where,
                                    reader->plan->problem, &reader->plan->pool,
@@ -236,9 +266,9 @@ static enum weft_status read_bound(struct reader *reader, const struct weft_json
     snprintf(where, sizeof where, "%s: solver", reader->source);
     WEFT_TRY(
         weft_json_need(root, reader->source, "solver", WEFT_JSON_OBJECT, &solver, reader->err));
-    WEFT_TRY(weft_decode_known(solver, where, solver_names, reader->err));
-    WEFT_TRY(read_gap(reader, solver));
-    return read_optional(reader, solver, where, "stop", &reader->plan->solver_stop);
+    WEFT_TRY(weft_keys_read(&solver_table, solver, where, &reader->plan->pool, reader->plan,
+                            reader->err));
+    return read_gap(reader, solver);
 }
 
 /* Each period is in the file once, so that bounds of n periods are bounds of n different ones. */
@@ -259,15 +289,13 @@ static enum weft_status read_other(struct reader *reader, const struct weft_json
     struct weft_plan_variant *other = &plan->others[plan->n_others];
     char where[PLACE_BYTES], place[PLACE_BYTES + 32];
     snprintf(where, sizeof where, "%s: other_periods[%d]", reader->source, plan->n_others);
-    WEFT_TRY(weft_decode_known(value, where, other_names, reader->err));
+    WEFT_TRY(weft_keys_read(&other_table, value, where, &plan->pool, other, reader->err));
     snprintf(place, sizeof place, "%s: problem", where);
     WEFT_TRY(
         weft_problem_read(weft_json_member(value, "problem"), place, &other->problem, reader->err));
     enum weft_status status = check_new(reader, where, &other->problem->period);
     plan->n_others++; /* now the plan's destructor frees it */
     WEFT_TRY(status);
-    WEFT_TRY(weft_json_need_integer(value, where, "bound_ns", 0, WEFT_PROBLEM_MOST,
-                                    &other->bound_ns, reader->err));
     snprintf(place, sizeof place, "%s: certificate", where);
     return weft_certificate_read(weft_json_member(value, "certificate"), place, other->problem,
                                  &plan->pool, &other->certificate, reader->err);
@@ -325,19 +353,20 @@ static enum weft_status read_placement(struct reader *reader, const struct weft_
 {
     struct weft_plan *plan = reader->plan;
     char where[PLACE_BYTES];
-    int64_t item, block, launch, deadline, last_slot = plan->problem->n_slots - 1;
+    struct weft_placement *at = &plan->placements[index];
+    const int32_t n_slots = plan->problem->n_slots;
     snprintf(where, sizeof where, "%s: placements[%d]", reader->source, index);
-    WEFT_TRY(weft_decode_known(value, where, placement_names, reader->err));
-    WEFT_TRY(weft_json_need_integer(value, where, "item", 0, (int64_t)plan->problem->n_items - 1,
-                                    &item, reader->err));
-    int64_t last_block = plan->problem->items[item].item.n_blocks - 1;
-    WEFT_TRY(weft_json_need_integer(value, where, "block", 0, last_block, &block, reader->err));
-    WEFT_TRY(weft_json_need_integer(value, where, "launch", 0, last_slot, &launch, reader->err));
-    WEFT_TRY(
-        weft_json_need_integer(value, where, "deadline", 0, last_slot, &deadline, reader->err));
-    plan->placements[index] = (struct weft_placement){(int32_t)item, (int32_t)block,
-                                                      (int32_t)launch, (int32_t)deadline, -1};
-    return WEFT_OK;
+    at->after = -1;
+    WEFT_TRY(weft_keys_read(&placement_table, value, where, &plan->pool, at, reader->err));
+    if (at->item >= plan->problem->n_items)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: there is no item %d", where, at->item);
+    if (at->block >= plan->problem->items[at->item].item.n_blocks)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: item %d has no block %d", where, at->item,
+                         at->block);
+    if (at->launch < n_slots && at->deadline < n_slots) return WEFT_OK;
+    return weft_fail(reader->err, WEFT_E_DATA,
+                     "%s: launch %d or deadline %d is not in the period of %d slots", where,
+                     at->launch, at->deadline, n_slots);
 }
 
 static enum weft_status read_placements(struct reader *reader, const struct weft_json_value *root)
@@ -394,14 +423,9 @@ static enum weft_status read_pages(struct reader *reader, const struct weft_json
     struct weft_page_lists *pages = &reader->plan->pages;
     const struct weft_json_value *object, *array;
     char where[PLACE_BYTES];
-    int64_t n_tables;
     snprintf(where, sizeof where, "%s: pages", reader->source);
     WEFT_TRY(weft_json_need(root, reader->source, "pages", WEFT_JSON_OBJECT, &object, reader->err));
-    WEFT_TRY(weft_decode_known(object, where, pages_names, reader->err));
-    WEFT_TRY(weft_json_need_integer(object, where, "page_bytes", 0, WEFT_PAGE_LARGE_BYTES,
-                                    &pages->page_bytes, reader->err));
-    WEFT_TRY(weft_json_need_integer(object, where, "tables", 0, WEFT_PAGE_TABLES, &n_tables,
-                                    reader->err));
+    WEFT_TRY(weft_keys_read(&pages_table, object, where, &reader->plan->pool, pages, reader->err));
     WEFT_TRY(weft_json_need(object, where, "stretches", WEFT_JSON_ARRAY, &array, reader->err));
     size_t n = weft_json_count(array), n_numbers = 0;
     for (const struct weft_json_value *it = weft_json_first(array); it; it = weft_json_next(it))
@@ -410,19 +434,18 @@ static enum weft_status read_pages(struct reader *reader, const struct weft_json
     struct weft_page_stretch *stretches =
         weft_pool_array(&reader->plan->pool, n_numbers / 2 + n, sizeof *stretches);
     if (ends == NULL || stretches == NULL) return weft_fail_memory(reader->err, "plan");
-    bool is_page = pages->page_bytes >= WEFT_PAGE_LEAST_BYTES && n_tables >= 1 &&
+    bool is_page = pages->page_bytes >= WEFT_PAGE_LEAST_BYTES && pages->n_tables >= 1 &&
                    (pages->page_bytes & (pages->page_bytes - 1)) == 0;
     if ((n > 0 && !is_page) || n > INT32_MAX || n_numbers > INT32_MAX) {
         return weft_fail(reader->err, WEFT_E_DATA,
-                         "%s: %zu lists of pages of %" PRId64 " bytes in %" PRId64 " tables", where,
-                         n, pages->page_bytes, n_tables);
+                         "%s: %zu lists of pages of %" PRId64 " bytes in %d tables", where, n,
+                         pages->page_bytes, pages->n_tables);
     }
     int32_t n_stretches = 0;
     for (const struct weft_json_value *it = weft_json_first(array); it; it = weft_json_next(it)) {
         WEFT_TRY(read_stretches(reader, where, it, stretches, &n_stretches));
         ends[pages->n_lists++] = n_stretches;
     }
-    pages->n_tables = (int32_t)n_tables;
     pages->ends = ends;
     pages->stretches = stretches;
     return WEFT_OK;
@@ -433,14 +456,14 @@ static enum weft_status read_hash(struct reader *reader, const struct weft_json_
     struct weft_hash *hash = weft_pool_array(&reader->plan->pool, 1, sizeof *hash);
     if (hash == NULL) return weft_fail_memory(reader->err, "plan");
     reader->plan->decision_hash = hash;
-    return weft_decode_hash(root, reader->source, "decision_hash", hash, reader->err);
+    return weft_keys_hash(root, reader->source, "decision_hash", hash, reader->err);
 }
 
 static enum weft_status read_all(struct reader *reader, const struct weft_json_value *root)
 {
     struct weft_plan *plan = reader->plan;
     WEFT_TRY(check_format(reader, root));
-    WEFT_TRY(weft_decode_known(root, reader->source, plan_names, reader->err));
+    WEFT_TRY(weft_keys_read(&weft_plan_keys, root, reader->source, &plan->pool, plan, reader->err));
     const struct weft_json_value *value;
     char where[PLACE_BYTES];
     struct weft_problem *problem;
@@ -450,8 +473,6 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(weft_problem_read(value, where, &problem, reader->err));
     plan->problem = problem;
     plan->owns_problem = true;
-    WEFT_TRY(weft_decode_text(root, reader->source, "planner", &plan->pool, &plan->planner,
-                              reader->err));
     WEFT_TRY(read_hash(reader, root));
     WEFT_TRY(read_prediction(reader, root));
     WEFT_TRY(read_bound(reader, root));

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
-#include "base/json/json.h"
+#include "base/json/json_keys.h"
 #include "base/lanes.h"
 #include "base/pool.h"
 #include "base/status.h"
@@ -94,8 +94,7 @@ static inline int32_t weft_problem_stair_at(const struct weft_problem *problem,
     return weft_problem_tier_at(problem, item->stair_tier);
 }
 
-/* The row of [n_tiers][n_slots] with the largest excess over its tier's limit, or the least room.
- */
+/* The row of [n_tiers][n_slots] with the largest excess over its tier's limit, or least room. */
 int32_t weft_problem_fullest_row(const struct weft_problem *problem, const int64_t *rows);
 
 /* Gives the problem one tier, the device's memory. */
@@ -185,6 +184,7 @@ static inline bool weft_problem_needs(const struct weft_problem *problem, const 
     return weft_item_active(&problem->items[item].item, strategies);
 }
 
+extern const struct weft_key_table weft_problem_keys;
 /* Writes a JSON object in integers (times _ns, sizes _bytes), and reads it back. Reading checks
  * every index, window and sum; WEFT_E_DATA names the place. */
 void weft_problem_write(const struct weft_problem *problem, struct weft_json_writer *writer);

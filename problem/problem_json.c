@@ -2,33 +2,146 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem/decode.h"
+#include "base/json/json_keys.h"
 #include "problem/problem.h"
 
 enum { PLACE_BYTES = 256, MOST_SLOTS = 1 << 20 };
 
-static const char *const blocks_names[] = {"least_bytes", "count", "efficiency_ppm", "fused", NULL};
+/* Tables check types and ranges; weft_problem_check checks indices and sums. */
 
-/* Reading checks types and names here; weft_problem_check checks indices and sums. */
+static const struct weft_key_table blocks_table = WEFT_KEY_TABLE(
+    "How units were cut, for people.",
+    WEFT_KEY_COUNT(weft_problem_blocks, least_bytes,
+                   "smaller neighbours are fused, larger units split"),
+    WEFT_KEY_COUNT(weft_problem_blocks, count, "blocks of every unit; 0: least_bytes decides"),
+    WEFT_KEY_COUNT(weft_problem_blocks, efficiency_ppm,
+                   "share of the best bandwidth that least_bytes reaches"),
+    WEFT_KEY_COUNT(weft_problem_blocks, fused, "1: small neighbours share a unit"));
 
-static const char *const hold_names[] = {"category", "first", "last", "bytes", "tier", NULL};
-static const char *const slot_names[] = {"name", "kind", "index", "micro", "time_ns", NULL};
-static const char *const period_names[] = {"micro_steps",    "reduce", "rotated", "update_ahead",
-                                           "agreed_updates", "away",   NULL};
-static const char *const decision_names[] = {"name",  "update_slot", "elements",
-                                             "layer", "strategies",  NULL};
-static const char *const strategy_names[] = {"name", "times", "holds", NULL};
-static const char *const time_names[] = {"slot", "time_ns", NULL};
-static const char *const lane_names[] = {"name", "kind", "compute_rate", "rate", NULL};
-static const char *const item_names[] = {
-    "decision", "kind",       "gather",   "strategies", "acquires", "may_block",
-    "lane",     "after",      "blocks",   "first",      "last",     "block_bytes",
-    "block_ns", "held_bytes", "category", "tier",       NULL};
-static const char *const tier_names[] = {"name", "kind", "limit_bytes", NULL};
-static const char *const problem_names[] = {
-    "tiers",          "lanes",     "blocks",   "config_hash", "profile_hash",
-    "profile_source", "ranks",     "agree_ns", "period",      "slots",
-    "kinds",          "decisions", "common",   "items",       NULL};
+static const struct weft_key_table tier_table = WEFT_KEY_TABLE(
+    "A memory.", WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_problem_tier, name, "name in holds and items"),
+    WEFT_KEY_PART(WEFT_KEY_ONE_OF, "kind", weft_home_names, "location"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OR_NULL, "limit_bytes", weft_problem_tier, limit_bytes,
+                      "limit of every row; null: none"));
+
+static const struct weft_key_table lane_table = WEFT_KEY_TABLE(
+    "A server of one block at a time.",
+    WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_lane, name, "for people"),
+    WEFT_KEY_PART(WEFT_KEY_TEXT, "kind", NULL, "compute, network ..."),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_NEEDED, "compute_rate", weft_lane, rates.compute, WEFT_RATE_LEAST,
+                      WEFT_RATE_ONE, "rate of compute while the lane is busy"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_NEEDED, "rate", weft_lane, rates.own, WEFT_RATE_LEAST, WEFT_RATE_ONE,
+                      "rate of the lane while compute is busy"));
+
+static const struct weft_key_table period_table = WEFT_KEY_TABLE(
+    "The order of slots.",
+    WEFT_KEY_RANGE_AS(WEFT_KEY_NEEDED, "micro_steps", weft_period_rule, n_micro, 1, WEFT_KEY_MOST,
+                      "micro-steps of a step"),
+    WEFT_KEY_PART(WEFT_KEY_TEXT, "reduce", NULL,
+                  "when gradients are reduced: every micro-step or step"),
+    WEFT_KEY_VALUE(WEFT_KEY_BOOL, weft_period_rule, rotated,
+                   "the period begins after the last forward"),
+    WEFT_KEY_COUNT(weft_period_rule, update_ahead, "layers from an update to its first use"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "agreed_updates", WEFT_KEY_BOOL, weft_period_rule,
+                      agreed_updates, "ranks agree in every update"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "away", WEFT_KEY_BOOL, weft_period_rule, away,
+                      "state may be offloaded"));
+
+/* The members of a slot lie in three arrays. */
+struct slot_row {
+    const char *name;
+    int32_t index, micro;
+    int64_t ns;
+};
+static const struct weft_key_table slot_table = WEFT_KEY_TABLE(
+    "A part of the period.", WEFT_KEY_VALUE(WEFT_KEY_SHOWN, slot_row, name, "for people"),
+    WEFT_KEY_PART(WEFT_KEY_TEXT, "kind", NULL,
+                  "update, fill, forward, backward, drain, norm, open"),
+    WEFT_KEY_RANGE(slot_row, index, -1, WEFT_KEY_MOST, "of its decision or layer"),
+    WEFT_KEY_COUNT(slot_row, micro, "micro-step"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "time_ns", slot_row, ns,
+                      "time of compute under every strategy"));
+
+static const struct weft_key_table time_table = WEFT_KEY_TABLE(
+    "Time that a strategy adds to a slot.",
+    WEFT_KEY_COUNT(weft_slot_time, slot, "slot that takes longer"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "time_ns", weft_slot_time, ns, "by this time"));
+
+static const struct weft_key_table hold_table = WEFT_KEY_TABLE(
+    "Bytes that live in slots.", WEFT_KEY_PART(WEFT_KEY_TEXT, "category", NULL, "of memory"),
+    WEFT_KEY_COUNT(weft_hold, first, "slot"),
+    WEFT_KEY_COUNT(weft_hold, last, "slot; before `first`: round the period's end"),
+    WEFT_KEY_COUNT(weft_hold, bytes, "in each of these slots"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "tier", NULL, "left out: the first"));
+
+static const struct weft_key_table strategy_table = WEFT_KEY_TABLE(
+    "One alternative of a decision.",
+    WEFT_KEY_PART(WEFT_KEY_TEXT, "name", NULL, "one of the kinds"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "times", &time_table, "by slot"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "holds", &hold_table,
+                     "bytes wherever its blocks move"));
+
+static const struct weft_key_table decision_table = WEFT_KEY_TABLE(
+    "One choice of the planner.",
+    WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_problem_decision, name,
+                   "of its unit, or of a layer's saved activations"),
+    WEFT_KEY_RANGE(weft_problem_decision, update_slot, -1, WEFT_KEY_MOST, "-1: it has none"),
+    WEFT_KEY_COUNT(weft_problem_decision, elements, "of its parameters, padded"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "layer", weft_problem_decision, layer,
+                      "layer of the saved activations; left out: a unit's decision"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "strategies", &strategy_table,
+                     "a plan has one of them"));
+
+static const struct weft_key_table item_table = WEFT_KEY_TABLE(
+    "Equal blocks that move.",
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "decision", weft_problem_item, item.decision,
+                      "its decision"),
+    WEFT_KEY_PART(WEFT_KEY_TEXT, "kind", NULL,
+                  "a collective; read, write, state_up, state_down; gradient_down, host_update, "
+                  "parameters_up; saved_down, saved_up"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "gather", weft_problem_item, item.gather,
+                      "number among its kind in a step"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL,
+                     "strategies under which it exists"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_NEEDED, "acquires", WEFT_KEY_BOOL, weft_problem_item, item.acquires,
+                      "false: it releases"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_NEEDED, "may_block", WEFT_KEY_BOOL, weft_problem_item,
+                      item.may_block, "the slot that uses it may wait for it"),
+    WEFT_KEY_RANGE(weft_problem_item, lane, WEFT_LANE_FIRST, WEFT_KEY_MOST, "on which it moves"),
+    WEFT_KEY_RANGE(weft_problem_item, after, -1, WEFT_KEY_MOST,
+                   "item that it comes after, block by block; -1: none"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_NEEDED, "blocks", weft_problem_item, item.n_blocks, 1, WEFT_KEY_MOST,
+                      "number of equal blocks"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "first", weft_problem_item, item.first,
+                      "slot of its window"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "last", weft_problem_item, item.last, "slot of its window"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "block_bytes", weft_problem_item, item.block_bytes,
+                      "that a block moves"),
+    WEFT_KEY_COUNT(weft_problem_item, block_ns, "time of a block on the lane"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "held_bytes", weft_problem_item, item.stair_bytes,
+                      "of a block while it is held"),
+    WEFT_KEY_PART(WEFT_KEY_TEXT, "category", NULL, "of memory"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "tier", NULL, "left out: the first"));
+
+const struct weft_key_table weft_problem_keys = WEFT_KEY_TABLE(
+    "All that a planner knows.",
+    WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_problem, config_hash, "of the config"),
+    WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_problem, profile_hash, "of the profile"),
+    WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_problem, profile_source, "measured or analytic"),
+    WEFT_KEY_COUNT(weft_problem, ranks, "that train together"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "blocks", &blocks_table, "if it is known"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "tiers", &tier_table,
+                     "the device's memory first"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "lanes", &lane_table, "compute first"),
+    WEFT_KEY_COUNT(weft_problem, agree_ns, "of one agreement of all ranks"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "period", &period_table, "of the slots"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "slots", &slot_table, "of one period"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "kinds", NULL, "names of strategies"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "decisions", &decision_table,
+                     "in order of first use"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "common", &hold_table,
+                     "bytes under every strategy"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "items", &item_table, "in order of decision"));
 
 struct reader {
     struct weft_problem *problem;
@@ -36,34 +149,11 @@ struct reader {
     char place[PLACE_BYTES]; /* of the value being read */
 };
 
-static enum weft_status need_int32(struct reader *reader, const struct weft_json_value *object,
-                                   const char *name, int32_t least, int32_t *out)
+static enum weft_status read_keys(struct reader *reader, const struct weft_key_table *table,
+                                  const struct weft_json_value *object, void *target)
 {
-    int64_t value;
-    WEFT_TRY(
-        weft_json_need_integer(object, reader->place, name, least, INT32_MAX, &value, reader->err));
-    *out = (int32_t)value;
-    return WEFT_OK;
-}
-
-static enum weft_status need_size(struct reader *reader, const struct weft_json_value *object,
-                                  const char *name, int64_t *out)
-{
-    return weft_json_need_integer(object, reader->place, name, 0, WEFT_PROBLEM_MOST, out,
-                                  reader->err);
-}
-
-/* Copies a string into the problem's pool. */
-static enum weft_status need_name(struct reader *reader, const struct weft_json_value *object,
-                                  const char *name, const char **out)
-{
-    return weft_decode_text(object, reader->place, name, &reader->problem->pool, out, reader->err);
-}
-
-static enum weft_status known(struct reader *reader, const struct weft_json_value *object,
-                              const char *const *names)
-{
-    return weft_decode_known(object, reader->place, names, reader->err);
+    return weft_keys_read(table, object, reader->place, &reader->problem->pool, target,
+                          reader->err);
 }
 
 static enum weft_status unknown(struct reader *reader, const char *what, const char *name)
@@ -126,11 +216,8 @@ static enum weft_status read_holds(struct reader *reader, const struct weft_json
     for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
         struct weft_hold *hold = &(*out)[i];
         snprintf(reader->place + length, sizeof reader->place - length, ".%s[%d]", name, i);
-        WEFT_TRY(known(reader, it, hold_names));
+        WEFT_TRY(read_keys(reader, &hold_table, it, hold));
         WEFT_TRY(need_category(reader, it, &hold->category));
-        WEFT_TRY(need_int32(reader, it, "first", 0, &hold->first));
-        WEFT_TRY(need_int32(reader, it, "last", 0, &hold->last));
-        WEFT_TRY(need_size(reader, it, "bytes", &hold->bytes));
         WEFT_TRY(read_tier(reader, it, &hold->tier));
     }
     reader->place[length] = '\0';
@@ -175,11 +262,8 @@ static enum weft_status read_lanes(struct reader *reader, const struct weft_json
     for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
         struct weft_lane *lane = &problem->lanes[i];
         snprintf(reader->place, sizeof reader->place, "%s.lanes[%d]", where, i);
-        WEFT_TRY(known(reader, it, lane_names));
-        WEFT_TRY(need_name(reader, it, "name", &lane->name));
+        WEFT_TRY(read_keys(reader, &lane_table, it, lane));
         WEFT_TRY(read_lane_kind(reader, it, &lane->kind));
-        WEFT_TRY(need_int32(reader, it, "compute_rate", 0, &lane->rates.compute));
-        WEFT_TRY(need_int32(reader, it, "rate", 0, &lane->rates.own));
     }
     snprintf(reader->place, sizeof reader->place, "%s", where);
     return WEFT_OK;
@@ -193,21 +277,10 @@ static enum weft_status read_period(struct reader *reader, const struct weft_jso
     const char *cadence;
     WEFT_TRY(weft_json_need(object, reader->place, "period", WEFT_JSON_OBJECT, &it, reader->err));
     snprintf(reader->place, sizeof reader->place, "%s.period", where);
-    WEFT_TRY(known(reader, it, period_names));
-    WEFT_TRY(need_int32(reader, it, "micro_steps", 1, &period->n_micro));
+    WEFT_TRY(read_keys(reader, &period_table, it, period));
     WEFT_TRY(weft_json_need_string(it, reader->place, "reduce", &cadence, reader->err));
-    if (!weft_cadence_read(cadence, &period->cadence)) return unknown(reader, "cadence", cadence);
-    if (!weft_json_bool(weft_json_member(it, "rotated"), &period->rotated))
-        return weft_fail(reader->err, WEFT_E_DATA, "%s: rotated is not true or false",
-                         reader->place);
-    const struct weft_json_value *agreed = weft_json_member(it, "agreed_updates");
-    if (agreed != NULL && !weft_json_bool(agreed, &period->agreed_updates))
-        return weft_fail(reader->err, WEFT_E_DATA, "%s: agreed_updates is not true or false",
-                         reader->place);
-    const struct weft_json_value *away = weft_json_member(it, "away");
-    if (away != NULL && !weft_json_bool(away, &period->away))
-        return weft_fail(reader->err, WEFT_E_DATA, "%s: away is not true or false", reader->place);
-    return need_int32(reader, it, "update_ahead", 0, &period->update_ahead);
+    return weft_cadence_read(cadence, &period->cadence) ? WEFT_OK
+                                                        : unknown(reader, "cadence", cadence);
 }
 
 static enum weft_status read_slots(struct reader *reader, const struct weft_json_value *object,
@@ -227,12 +300,12 @@ static enum weft_status read_slots(struct reader *reader, const struct weft_json
     }
     for (int32_t s = 0; it != NULL; it = weft_json_next(it), s++) {
         snprintf(reader->place, sizeof reader->place, "%s.slots[%d]", where, s);
-        WEFT_TRY(known(reader, it, slot_names));
-        WEFT_TRY(need_name(reader, it, "name", &problem->slot_names[s]));
+        struct slot_row row = {0};
+        WEFT_TRY(read_keys(reader, &slot_table, it, &row));
+        problem->slot_names[s] = row.name;
+        problem->slot_ns[s] = row.ns;
+        problem->slots[s] = (struct weft_slot){.index = row.index, .micro = row.micro};
         WEFT_TRY(read_slot_kind(reader, it, &problem->slots[s].kind));
-        WEFT_TRY(need_int32(reader, it, "index", -1, &problem->slots[s].index));
-        WEFT_TRY(need_int32(reader, it, "micro", 0, &problem->slots[s].micro));
-        WEFT_TRY(need_size(reader, it, "time_ns", &problem->slot_ns[s]));
     }
     return WEFT_OK;
 }
@@ -279,7 +352,7 @@ static enum weft_status read_strategy(struct reader *reader, const struct weft_j
     const struct weft_json_value *it;
     const char *name;
     void *room;
-    WEFT_TRY(known(reader, object, strategy_names));
+    WEFT_TRY(read_keys(reader, &strategy_table, object, to));
     WEFT_TRY(weft_json_need_string(object, reader->place, "name", &name, reader->err));
     for (to->kind = 0; to->kind < problem->n_kinds; to->kind++)
         if (strcmp(problem->kinds[to->kind], name) == 0) break;
@@ -289,9 +362,7 @@ static enum weft_status read_strategy(struct reader *reader, const struct weft_j
     WEFT_TRY(need_array(reader, object, "times", sizeof *to->times, &it, &room, &to->n_times));
     to->times = room;
     for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
-        WEFT_TRY(known(reader, it, time_names));
-        WEFT_TRY(need_int32(reader, it, "slot", 0, &to->times[i].slot));
-        WEFT_TRY(need_size(reader, it, "time_ns", &to->times[i].ns));
+        WEFT_TRY(read_keys(reader, &time_table, it, &to->times[i]));
     }
     return read_holds(reader, object, "holds", &to->holds, &to->n_holds);
 }
@@ -308,12 +379,8 @@ static enum weft_status read_decisions(struct reader *reader, const struct weft_
     for (int32_t u = 0; it != NULL; it = weft_json_next(it), u++) {
         struct weft_problem_decision *to = &problem->decisions[u];
         snprintf(reader->place, sizeof reader->place, "%s.decisions[%d]", where, u);
-        WEFT_TRY(known(reader, it, decision_names));
-        WEFT_TRY(need_name(reader, it, "name", &to->name));
-        WEFT_TRY(need_int32(reader, it, "update_slot", -1, &to->update_slot));
-        WEFT_TRY(need_size(reader, it, "elements", &to->elements));
+        WEFT_TRY(read_keys(reader, &decision_table, it, to));
         to->is_of_layer = weft_json_member(it, "layer") != NULL;
-        if (to->is_of_layer) WEFT_TRY(need_int32(reader, it, "layer", 0, &to->layer));
         WEFT_TRY(need_array(reader, it, "strategies", sizeof *to->strategies, &strategy, &room,
                             &to->n_strategies));
         to->strategies = room;
@@ -340,13 +407,6 @@ static enum weft_status read_item_kind(struct reader *reader, const struct weft_
     return unknown(reader, "kind of item", name);
 }
 
-static enum weft_status need_bool(struct reader *reader, const struct weft_json_value *object,
-                                  const char *name, bool *out)
-{
-    if (weft_json_bool(weft_json_member(object, name), out)) return WEFT_OK;
-    return weft_fail(reader->err, WEFT_E_DATA, "%s: %s is not true or false", reader->place, name);
-}
-
 static enum weft_status read_items(struct reader *reader, const struct weft_json_value *object,
                                    const char *where)
 {
@@ -359,38 +419,17 @@ static enum weft_status read_items(struct reader *reader, const struct weft_json
     for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
         struct weft_item *item = &problem->items[i].item;
         snprintf(reader->place, sizeof reader->place, "%s.items[%d]", where, i);
-        WEFT_TRY(known(reader, it, item_names));
-        WEFT_TRY(need_int32(reader, it, "decision", 0, &item->decision));
+        WEFT_TRY(read_keys(reader, &item_table, it, &problem->items[i]));
         WEFT_TRY(read_item_kind(reader, it, &item->kind));
-        WEFT_TRY(need_bool(reader, it, "acquires", &item->acquires));
-        WEFT_TRY(need_bool(reader, it, "may_block", &item->may_block));
-        WEFT_TRY(need_int32(reader, it, "lane", WEFT_LANE_FIRST, &problem->items[i].lane));
-        WEFT_TRY(need_int32(reader, it, "after", -1, &problem->items[i].after));
-        WEFT_TRY(need_int32(reader, it, "gather", 0, &item->gather));
         if (item->decision >= problem->n_decisions)
             return weft_fail(reader->err, WEFT_E_DATA, "%s: there is no decision %d", reader->place,
                              item->decision);
         WEFT_TRY(weft_strategies_read(&problem->decisions[item->decision], it, reader->place,
                                       &item->strategies, reader->err));
-        WEFT_TRY(need_int32(reader, it, "blocks", 1, &item->n_blocks));
-        WEFT_TRY(need_int32(reader, it, "first", 0, &item->first));
-        WEFT_TRY(need_int32(reader, it, "last", 0, &item->last));
-        WEFT_TRY(need_size(reader, it, "block_bytes", &item->block_bytes));
-        WEFT_TRY(need_size(reader, it, "block_ns", &problem->items[i].block_ns));
-        WEFT_TRY(need_size(reader, it, "held_bytes", &item->stair_bytes));
         WEFT_TRY(need_category(reader, it, &item->stair_category));
         WEFT_TRY(read_tier(reader, it, &item->stair_tier));
     }
     return WEFT_OK;
-}
-
-static enum weft_status read_limit(struct reader *reader, const struct weft_json_value *object,
-                                   int64_t *out)
-{
-    const struct weft_json_value *limit = weft_json_member(object, "limit_bytes");
-    *out = INT64_MAX;
-    if (limit != NULL && weft_json_kind(limit) == WEFT_JSON_NULL) return WEFT_OK;
-    return need_size(reader, object, "limit_bytes", out);
 }
 
 static enum weft_status read_home(struct reader *reader, const struct weft_json_value *object,
@@ -419,10 +458,9 @@ static enum weft_status read_tiers(struct reader *reader, const struct weft_json
          it = weft_json_next(it)) {
         struct weft_problem_tier *tier = &problem->tiers[problem->n_tiers];
         snprintf(reader->place, sizeof reader->place, "%s.tiers[%d]", where, problem->n_tiers++);
-        WEFT_TRY(known(reader, it, tier_names));
-        WEFT_TRY(need_name(reader, it, "name", &tier->name));
+        tier->limit_bytes = INT64_MAX;
+        WEFT_TRY(read_keys(reader, &tier_table, it, tier));
         WEFT_TRY(read_home(reader, it, &tier->kind));
-        WEFT_TRY(read_limit(reader, it, &tier->limit_bytes));
     }
     snprintf(reader->place, sizeof reader->place, "%s", where);
     return WEFT_OK;
@@ -435,11 +473,7 @@ static enum weft_status read_blocks(struct reader *reader, const struct weft_jso
     if (value == NULL) return WEFT_OK;
     WEFT_TRY(
         weft_json_need(object, reader->place, "blocks", WEFT_JSON_OBJECT, &value, reader->err));
-    WEFT_TRY(known(reader, value, blocks_names));
-    WEFT_TRY(need_size(reader, value, blocks_names[0], &blocks->least_bytes));
-    WEFT_TRY(need_size(reader, value, blocks_names[1], &blocks->count));
-    WEFT_TRY(need_size(reader, value, blocks_names[2], &blocks->efficiency_ppm));
-    return need_size(reader, value, blocks_names[3], &blocks->fused);
+    return read_keys(reader, &blocks_table, value, blocks);
 }
 
 static enum weft_status read_all(struct reader *reader, const struct weft_json_value *value,
@@ -447,17 +481,10 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
 {
     struct weft_problem *problem = reader->problem;
     snprintf(reader->place, sizeof reader->place, "%s", where);
-    WEFT_TRY(known(reader, value, problem_names));
-    WEFT_TRY(
-        weft_decode_hash(value, reader->place, "config_hash", &problem->config_hash, reader->err));
-    WEFT_TRY(weft_decode_hash(value, reader->place, "profile_hash", &problem->profile_hash,
-                              reader->err));
-    WEFT_TRY(need_name(reader, value, "profile_source", &problem->profile_source));
-    WEFT_TRY(need_size(reader, value, "ranks", &problem->ranks));
+    WEFT_TRY(read_keys(reader, &weft_problem_keys, value, problem));
     WEFT_TRY(read_blocks(reader, value));
     WEFT_TRY(read_tiers(reader, value, where));
     WEFT_TRY(read_lanes(reader, value, where));
-    WEFT_TRY(need_size(reader, value, "agree_ns", &problem->agree_ns));
     WEFT_TRY(read_period(reader, value, where));
     WEFT_TRY(read_slots(reader, value, where));
     WEFT_TRY(read_kinds(reader, value));

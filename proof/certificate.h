@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/json/json.h"
+#include "base/json/json_keys.h"
 #include "base/pool.h"
 #include "base/status.h"
 #include "proof/prices.h"
@@ -58,6 +59,7 @@ WEFT_MUST_USE enum weft_status weft_certificate_check(const struct weft_certific
                                                       int64_t bound_ns, int64_t *proven_ns,
                                                       struct weft_error *err);
 
+extern const struct weft_key_table weft_certificate_keys;
 /* Writes a JSON value, null for none, and reads it back into the pool. Reading checks form and
  * ranges. */
 void weft_certificate_write(const struct weft_certificate *certificate,

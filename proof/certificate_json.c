@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "problem/decode.h"
+#include "base/json/json_keys.h"
 #include "proof/certificate.h"
 
 enum { PLACE_BYTES = 256 };
@@ -77,7 +77,7 @@ static void write_groups(struct weft_json_writer *writer, const struct weft_prob
     weft_json_end_array(writer);
 }
 
-static const char *const moment_names[WEFT_MOMENT_COUNT] = {"placed", "begun", "ended"};
+static const char *const moment_names[WEFT_MOMENT_COUNT + 1] = {"placed", "begun", "ended", NULL};
 
 static void write_node(const struct weft_certificate_node *node, const struct weft_problem *problem,
                        struct weft_json_writer *writer)
@@ -137,15 +137,67 @@ void weft_certificate_write(const struct weft_certificate *certificate,
     weft_json_end_object(writer);
 }
 
-static const char *const names[] = {"problem", "groups", "prices", "tree", NULL};
-static const char *const prices_names[] = {"lambda", "mu", "pi", "whole", NULL};
-static const char *const group_names[] = {"strategies", "decisions", NULL};
-static const char *const whole_names[] = {"slot",      "tier",   "step_bytes", "nu",
-                                          "reference", "relies", NULL};
-static const char *const strategies_names[] = {"decision", "strategies", NULL};
-static const char *const milestone_names[] = {"item", "blocks", "slot", "moment", NULL};
-static const char *const count_names[] = {"group", "decisions", NULL};
-static const char *const leaf_names[] = {"prices", NULL};
+/* Ranges of most values depend on the problem, so their readers have them. */
+
+static const struct weft_key_table group_table = WEFT_KEY_TABLE(
+    "Decisions that are counted.",
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL,
+                     "each decision has one of them, or none"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "decisions", NULL, "increasing"));
+
+static const struct weft_key_table whole_table = WEFT_KEY_TABLE(
+    "A whole row.", WEFT_KEY_PART(WEFT_KEY_INT32, "slot", NULL, "of the row"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_INT32, "tier", NULL,
+                     "of the row; left out: the first"),
+    WEFT_KEY_RANGE(weft_whole_price, step_bytes, 1, WEFT_KEY_MOST, "unit in which the row counts"),
+    WEFT_KEY_COUNT(weft_whole_price, nu, "price of a byte, 2^-40 ns"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "reference", NULL, "strategy of each decision"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "relies", NULL, "1 or 0 by group"));
+
+static const struct weft_key_table prices_table =
+    WEFT_KEY_TABLE("Prices of a leaf.",
+                   WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "lambda", NULL,
+                                    "by lane except compute, and slot, 2^-40"),
+                   WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "mu", NULL,
+                                    "of a byte by tier and slot, 2^-40 ns"),
+                   WEFT_KEY_PART_RANGE(WEFT_KEY_INT64, "pi", WEFT_KEY_LIST, -WEFT_KEY_MOST,
+                                       WEFT_KEY_MOST, NULL, "by group, ns"),
+                   WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "whole", &whole_table,
+                                    "prices of whole rows"));
+
+static const struct weft_key_table leaf_table =
+    WEFT_KEY_TABLE("A leaf.", WEFT_KEY_PART(WEFT_KEY_INT32, "prices", NULL, "its prices"));
+
+static const struct weft_key_table strategies_table = WEFT_KEY_TABLE(
+    "Divides plans by the strategy of a decision.",
+    WEFT_KEY_PART(WEFT_KEY_INT32, "decision", NULL, "it has one of `strategies`"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL, "of that decision"));
+
+static const struct weft_key_table milestone_table = WEFT_KEY_TABLE(
+    "Divides plans by the progress of an item.",
+    WEFT_KEY_PART(WEFT_KEY_INT32, "item", NULL, "`blocks` of it reach `moment` by `slot`"),
+    WEFT_KEY_PART_RANGE(WEFT_KEY_INT32, "blocks", WEFT_KEY_NEEDED, 1, WEFT_KEY_MOST, NULL,
+                        "at least as many"),
+    WEFT_KEY_PART(WEFT_KEY_INT32, "slot", NULL, "by its end"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_ONE_OF, "moment", moment_names,
+                     "left out: placed"));
+
+static const struct weft_key_table count_table = WEFT_KEY_TABLE(
+    "Divides plans by the decisions that are counted.",
+    WEFT_KEY_PART(WEFT_KEY_INT32, "group", NULL, "`decisions` of it have one of its strategies"),
+    WEFT_KEY_PART_RANGE(WEFT_KEY_INT32, "decisions", WEFT_KEY_NEEDED, 1, WEFT_KEY_MOST, NULL,
+                        "at least as many"));
+
+static const struct weft_key_table *const node_tables[] = {&leaf_table, &strategies_table,
+                                                           &milestone_table, &count_table, NULL};
+
+const struct weft_key_table weft_certificate_keys = WEFT_KEY_TABLE(
+    "Proof of a bound; null if that is 0.",
+    WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_certificate, problem, "its problem"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "groups", &group_table,
+                     "nodes and whole rows name them"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "prices", &prices_table, "leaves name them"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_VARIANT, "tree", node_tables, "in preorder"));
 
 struct reader {
     const struct weft_problem *problem;
@@ -209,20 +261,18 @@ static enum weft_status read_whole(struct reader *reader, const struct weft_json
     if (out->whole == NULL) return weft_fail_memory(reader->err, "certificate");
     for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
          it = weft_json_next(it)) {
-        int64_t slot, tier = 0, step_bytes, nu;
+        int64_t slot, tier = 0;
+        struct weft_whole_price *whole = &out->whole[out->n_whole];
         snprintf(place, sizeof place, "%s: whole[%d]", where, out->n_whole);
-        WEFT_TRY(weft_decode_known(it, place, whole_names, reader->err));
+        *whole = (struct weft_whole_price){0};
+        WEFT_TRY(weft_keys_read(&whole_table, it, place, reader->pool, whole, reader->err));
         WEFT_TRY(weft_json_need_integer(it, place, "slot", 0, (int64_t)reader->problem->n_slots - 1,
                                         &slot, reader->err));
         if (weft_json_member(it, "tier") != NULL)
             WEFT_TRY(weft_json_need_integer(
                 it, place, "tier", 1, (int64_t)reader->problem->n_tiers - 1, &tier, reader->err));
-        WEFT_TRY(weft_json_need_integer(it, place, "step_bytes", 1, WEFT_PROBLEM_MOST, &step_bytes,
-                                        reader->err));
-        WEFT_TRY(weft_json_need_integer(it, place, "nu", 0, WEFT_PROBLEM_MOST, &nu, reader->err));
-        struct weft_whole_price *whole = &out->whole[out->n_whole++];
-        int32_t row = weft_problem_tier_at(reader->problem, (int32_t)tier) + (int32_t)slot;
-        *whole = (struct weft_whole_price){row, step_bytes, nu, NULL, NULL};
+        whole->row = weft_problem_tier_at(reader->problem, (int32_t)tier) + (int32_t)slot;
+        out->n_whole++;
         WEFT_TRY(read_bytes(reader, it, place, "reference", (size_t)reader->problem->n_decisions,
                             WEFT_MOST_STRATEGIES - 1, "strategy", &whole->reference));
         WEFT_TRY(read_bytes(reader, it, place, "relies", (size_t)n_groups, 1, "yes or no (1 or 0)",
@@ -236,7 +286,7 @@ static enum weft_status read_group(struct reader *reader, const struct weft_json
 {
     const struct weft_json_value *array;
     int64_t *decisions;
-    WEFT_TRY(weft_decode_known(object, where, group_names, reader->err));
+    WEFT_TRY(weft_keys_read(&group_table, object, where, reader->pool, NULL, reader->err));
     WEFT_TRY(weft_json_need(object, where, "decisions", WEFT_JSON_ARRAY, &array, reader->err));
     size_t n = weft_json_count(array);
     if (n == 0 || n > (size_t)reader->problem->n_decisions)
@@ -291,7 +341,7 @@ static enum weft_status read_prices(struct reader *reader, const struct weft_jso
          it = weft_json_next(it)) {
         struct weft_prices *prices = &out->prices[out->n_prices];
         snprintf(where, sizeof where, "%s: prices[%d]", reader->where, out->n_prices++);
-        WEFT_TRY(weft_decode_known(it, where, prices_names, reader->err));
+        WEFT_TRY(weft_keys_read(&prices_table, it, where, reader->pool, NULL, reader->err));
         WEFT_TRY(
             read_array(reader, it, where, "lambda", n_lambda(reader->problem), 0, &prices->lambda));
         WEFT_TRY(read_array(reader, it, where, "mu", n_mu(reader->problem), 0, &prices->mu));
@@ -306,7 +356,7 @@ static enum weft_status read_strategies(struct reader *reader, const struct weft
                                         const char *where, struct weft_certificate_node *out)
 {
     int64_t decision;
-    WEFT_TRY(weft_decode_known(value, where, strategies_names, reader->err));
+    WEFT_TRY(weft_keys_read(&strategies_table, value, where, reader->pool, NULL, reader->err));
     WEFT_TRY(weft_json_need_integer(value, where, "decision", 0,
                                     (int64_t)reader->problem->n_decisions - 1, &decision,
                                     reader->err));
@@ -337,7 +387,7 @@ static enum weft_status read_milestone(struct reader *reader, const struct weft_
                                        const char *where, struct weft_certificate_node *out)
 {
     int64_t item, n_blocks, slot;
-    WEFT_TRY(weft_decode_known(value, where, milestone_names, reader->err));
+    WEFT_TRY(weft_keys_read(&milestone_table, value, where, reader->pool, NULL, reader->err));
     WEFT_TRY(weft_json_need_integer(value, where, "item", 0, (int64_t)reader->problem->n_items - 1,
                                     &item, reader->err));
     WEFT_TRY(weft_json_need_integer(value, where, "blocks", 1, INT32_MAX, &n_blocks, reader->err));
@@ -358,7 +408,7 @@ static enum weft_status read_count(struct reader *reader, const struct weft_json
                                    struct weft_certificate_node *out)
 {
     int64_t group, n_decisions;
-    WEFT_TRY(weft_decode_known(value, where, count_names, reader->err));
+    WEFT_TRY(weft_keys_read(&count_table, value, where, reader->pool, NULL, reader->err));
     WEFT_TRY(weft_json_need_integer(value, where, "group", 0, (int64_t)certificate->n_groups - 1,
                                     &group, reader->err));
     WEFT_TRY(weft_json_need_integer(value, where, "decisions", 1,
@@ -382,7 +432,7 @@ static enum weft_status read_node(struct reader *reader, const struct weft_json_
     if (weft_json_member(value, "item") != NULL) return read_milestone(reader, value, where, out);
     if (weft_json_member(value, "group") != NULL)
         return read_count(reader, value, where, certificate, out);
-    WEFT_TRY(weft_decode_known(value, where, leaf_names, reader->err));
+    WEFT_TRY(weft_keys_read(&leaf_table, value, where, reader->pool, NULL, reader->err));
     WEFT_TRY(weft_json_need_integer(value, where, "prices", 0, (int64_t)certificate->n_prices - 1,
                                     &prices, reader->err));
     *out = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = (int32_t)prices};
@@ -416,8 +466,7 @@ enum weft_status weft_certificate_read(const struct weft_json_value *value, cons
         *out = read;
         return WEFT_OK;
     }
-    WEFT_TRY(weft_decode_known(value, where, names, err));
-    WEFT_TRY(weft_decode_hash(value, where, "problem", &read.problem, err));
+    WEFT_TRY(weft_keys_read(&weft_certificate_keys, value, where, pool, &read, err));
     WEFT_TRY(read_groups(&reader, value, &read));
     WEFT_TRY(read_prices(&reader, value, &read));
     WEFT_TRY(read_tree(&reader, value, &read));

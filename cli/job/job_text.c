@@ -55,73 +55,27 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     weft_text_finish(&part);
 }
 
-static bool is_null(const struct weft_json_value *value)
-{
-    return value != NULL && weft_json_kind(value) == WEFT_JSON_NULL;
-}
-
-/* NaN for null. */
-static bool read_loss(const struct weft_json_value *root, const char *name, double *out)
-{
-    const struct weft_json_value *value = weft_json_member(root, name);
-    *out = NAN;
-    return weft_json_number(value, out) || is_null(value);
-}
-
-static enum weft_status read_result(const struct weft_json_value *root,
-                                    struct weft_train_result *out, struct weft_error *err)
-{
-    static const char where[] = "rank 0's result";
-    struct {
-        const char *name;
-        int64_t *value;
-        bool measured; /* or null */
-    } const integers[] = {
-        {"steps_done", &out->steps_done, false},
-        {"step_ns", &out->step_ns, true},
-        {"exposed_ns", &out->exposed_ns, true},
-        {"overlapped_ns", &out->overlapped_ns, true},
-        {"planned_bytes", &out->tiers[WEFT_HOME_DEVICE].planned_bytes, false},
-        {"measured_bytes", &out->tiers[WEFT_HOME_DEVICE].measured_bytes, true},
-        {"outside_planned_bytes", &out->outside.planned_bytes, false},
-        {"outside_measured_bytes", &out->outside.measured_bytes, true},
-        {"host_planned_bytes", &out->tiers[WEFT_HOME_HOST].planned_bytes, false},
-        {"host_measured_bytes", &out->tiers[WEFT_HOME_HOST].measured_bytes, true},
-        {"disk_planned_bytes", &out->tiers[WEFT_HOME_DISK].planned_bytes, false},
-        {"disk_measured_bytes", &out->tiers[WEFT_HOME_DISK].measured_bytes, true},
-        {"touched_bytes", &out->touched_bytes, false},
-        {"ring_bytes", &out->ring_bytes, false},
-        {"data_wait_ns", &out->data_wait_ns, true},
-        {"predicted_step_ns", &out->predicted_step_ns, false},
-    };
-    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++) {
-        *integers[i].value = WEFT_UNMEASURED;
-        if (integers[i].measured && is_null(weft_json_member(root, integers[i].name))) continue;
-        WEFT_TRY(weft_json_need_integer(root, where, integers[i].name, 0, INT64_C(1) << 53,
-                                        integers[i].value, err));
-    }
-    const char *hash = NULL;
-    WEFT_TRY(weft_json_need_integer(root, where, "saved_step", -1, INT64_C(1) << 53,
-                                    &out->saved_step, err));
-    WEFT_TRY(weft_json_need_string(root, where, "fingerprint", &hash, err));
-    if (!weft_hash_read(hash, &out->fingerprint) ||
-        !read_loss(root, "first_loss", &out->first_loss) ||
-        !read_loss(root, "last_loss", &out->last_loss) ||
-        !read_loss(root, "validation_loss", &out->validation_loss) ||
-        !weft_json_bool(weft_json_member(root, "stopped"), &out->stopped) ||
-        !weft_json_bool(weft_json_member(root, "emulated"), &out->emulated))
-        return weft_fail(err, WEFT_E_INTERNAL, "%s is not complete", where);
-    return WEFT_OK;
-}
-
 enum weft_status weft_job_read_result(const struct weft_text *text, struct weft_train_result *out,
                                       struct weft_error *err)
 {
+    static const char where[] = "rank 0's result";
+    const struct weft_tier_use use = {.measured_bytes = WEFT_UNMEASURED};
     struct weft_json *document = NULL;
-    struct weft_train_result result = {0};
-    WEFT_TRY(
-        weft_json_parse(weft_text_chars(text), text->length, "rank 0's result", &document, err));
-    enum weft_status status = read_result(weft_json_root(document), &result, err);
+    /* Nulls of the text stay unmeasured. */
+    struct weft_train_result result = {
+        .first_loss = NAN,
+        .last_loss = NAN,
+        .validation_loss = NAN,
+        .step_ns = WEFT_UNMEASURED,
+        .exposed_ns = WEFT_UNMEASURED,
+        .overlapped_ns = WEFT_UNMEASURED,
+        .data_wait_ns = WEFT_UNMEASURED,
+        .tiers = {use, use, use},
+        .outside = use,
+    };
+    WEFT_TRY(weft_json_parse(weft_text_chars(text), text->length, where, &document, err));
+    enum weft_status status =
+        weft_keys_read(&weft_result_keys, weft_json_root(document), where, NULL, &result, err);
     weft_json_destroy(document);
     if (status == WEFT_OK) *out = result;
     return status;

@@ -2,7 +2,7 @@
 #include "cli/schema_files.h"
 #include "spec/config_reference.h"
 
-/* `kind` is NULL where none was given. */
+/* `kind` is NULL if none was given. */
 static enum weft_status refuse_kind(const char *kind, struct weft_error *err)
 {
     struct weft_text kinds;
@@ -29,7 +29,7 @@ static enum weft_status add_schema(const char *kind, struct weft_text *out, stru
     return refuse_kind(kind, err);
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status print_schema(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_text out;
     if (cli->n_operands == 0) return refuse_kind(NULL, err);
@@ -45,10 +45,11 @@ const struct weft_command weft_command_schema = {
     .usage = "KIND",
     .summary = "JSON Schema (draft-07) of a kind of file",
     .details =
-        "KIND is config, model or cluster: made from the same table as the decoder and\n"
-        "docs/keys.md, so an editor that checks against it accepts what weft accepts. Or profile,\n"
-        "plan, metrics (a line of metrics.jsonl), result (result.json) or manifest (of a\n"
-        "checkpoint): of files that weft writes, with examples.",
+        "KIND is config, model or cluster: files that people write. An editor that checks them\n"
+        "by the schema accepts the same files as weft. Or profile, plan, metrics (a line of\n"
+        "metrics.jsonl), result (result.json) or manifest (of a checkpoint): files that weft\n"
+        "writes, with examples. The tables that read a file make its schema. An installation\n"
+        "has all of them in PREFIX/share/weft/schema.",
     .most_operands = 1,
-    .run = run,
+    .run = print_schema,
 };

@@ -15,7 +15,55 @@ static const char format_name[] = "weft checkpoint";
 /* The text ends with this key and its own CRC. */
 static const char seal_key[] = ",\n  \"crc32c\": ";
 enum { SEAL_BYTES = 64 };
-static const int64_t most = (INT64_C(1) << 53) - 1;
+
+const struct weft_key_table weft_origin_keys = WEFT_KEY_TABLE_OPEN(
+    "The origin of a run's first parameters (`weft train --from`).",
+    WEFT_KEY_PART(WEFT_KEY_TEXT, "path", NULL, "of a checkpoint, or of a file of tensors"),
+    WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_origin, parameters,
+                   "fingerprint of all parameters before the first step"));
+
+static const struct weft_key_table file_table = WEFT_KEY_TABLE_OPEN(
+    "A file of tensors by name.",
+    WEFT_KEY_PART(WEFT_KEY_TEXT, "name", NULL, "in the manifest's directory"),
+    WEFT_KEY_RANGE(weft_manifest_file, bytes, 8, WEFT_KEY_MOST, "of the file"),
+    WEFT_KEY_RANGE(weft_manifest_file, chunk_bytes, WEFT_CHECKPOINT_LEAST_CHUNK_BYTES,
+                   WEFT_CHECKPOINT_MOST_CHUNK_BYTES, "of one checksum"),
+    WEFT_KEY_PART_RANGE(WEFT_KEY_INT64, "crc32c", WEFT_KEY_LIST, 0, UINT32_MAX, NULL,
+                        "of each chunk"));
+
+const struct weft_key_table weft_manifest_keys = WEFT_KEY_TABLE_OPEN(
+    "The manifest of a checkpoint, written last.",
+    WEFT_KEY_PART(WEFT_KEY_CONST, "format", format_name, "of this file"),
+    WEFT_KEY_PART(WEFT_KEY_INT64, "version", NULL, "of the format"),
+    WEFT_KEY_PART(WEFT_KEY_TEXT, "program", NULL, "version of the program that wrote it"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "step", weft_manifest, progress.step,
+                      "after which it was saved"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "updates", weft_manifest, progress.updates,
+                      "of parameters so far"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "tokens", weft_manifest, progress.tokens, "so far"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "samples", weft_manifest, progress.samples, "so far"),
+    WEFT_KEY_PART(WEFT_KEY_NUMBER, "loss_scale", NULL, "1 except in f16"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, "good_steps", weft_manifest, progress.good_steps,
+                      "since the scale changed"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "moments_began", weft_manifest, progress.moments_began,
+                      "step of resuming with another optimizer"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_NEEDED, "data", WEFT_KEY_HASH, weft_manifest, progress.data,
+                      "of the training data"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "origin", &weft_origin_keys,
+                     "of a run that began with `--from`"),
+    WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_manifest, model, "of names and shapes of all tensors"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL | WEFT_KEY_LIST, WEFT_KEY_OBJECT, "layers", NULL,
+                     "the model's function; from version 2 on"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "device", WEFT_KEY_TEXT, weft_manifest, device,
+                      "that computed, if it is not `cpu`"),
+    WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_manifest, kernels, "way to compute products"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "products", WEFT_KEY_TEXT, weft_manifest, products,
+                      "the algorithm of each product, if that way is a library with several: its "
+                      "version and algorithms"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "settings", NULL, "of train, that resuming compares"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "files", &file_table, "in this order"),
+    WEFT_KEY_PART_RANGE(WEFT_KEY_INT64, "crc32c", WEFT_KEY_NEEDED, 0, UINT32_MAX, NULL,
+                        "of the text up to the comma before this key"));
 
 /* Keys of the train section that a step depends on, besides model, data and batch. */
 static const char *const setting_names[] = {"steps",     "seq_len", "seed",      "precision",
@@ -248,31 +296,19 @@ static enum weft_status check_seal(const char *bytes, size_t length, const char 
                      "%s: is damaged: its text does not have the CRC that stands at its end", path);
 }
 
-static enum weft_status read_hash(const struct weft_json_value *root, const char *path,
-                                  const char *name, struct weft_hash *out, struct weft_error *err)
-{
-    const char *text = NULL;
-    WEFT_TRY(weft_json_need_string(root, path, name, &text, err));
-    if (weft_hash_read(text, out)) return WEFT_OK;
-    return weft_fail(err, WEFT_E_DATA, "%s: the member \"%s\" is no hash", path, name);
-}
-
+/* Checks the parts of the progress that no table can. */
 static enum weft_status read_progress(const struct weft_json_value *root, const char *path,
                                       struct weft_progress *out, struct weft_error *err)
 {
-    WEFT_TRY(weft_json_need_integer(root, path, "step", 0, most, &out->step, err));
-    WEFT_TRY(weft_json_need_integer(root, path, "updates", 0, out->step, &out->updates, err));
-    WEFT_TRY(weft_json_need_integer(root, path, "tokens", 0, most, &out->tokens, err));
-    WEFT_TRY(weft_json_need_integer(root, path, "samples", 0, most, &out->samples, err));
-    WEFT_TRY(weft_json_need_integer(root, path, "good_steps", 0, most, &out->good_steps, err));
-    if (weft_json_member(root, "moments_began") != NULL)
-        WEFT_TRY(weft_json_need_integer(root, path, "moments_began", 0, out->step,
-                                        &out->moments_began, err));
-    if (!weft_json_number(weft_json_member(root, "loss_scale"), &out->loss_scale) ||
-        !(out->loss_scale > 0))
-        return weft_fail(err, WEFT_E_DATA, "%s: the member \"loss_scale\" is no positive number",
-                         path);
-    return read_hash(root, path, "data", &out->data, err);
+    if (out->updates > out->step || out->moments_began > out->step)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: updates %" PRId64 " or moments_began %" PRId64
+                         " is above step %" PRId64,
+                         path, out->updates, out->moments_began, out->step);
+    if (weft_json_number(weft_json_member(root, "loss_scale"), &out->loss_scale) &&
+        out->loss_scale > 0)
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA, "%s: the member \"loss_scale\" is no positive number", path);
 }
 
 static enum weft_status read_origin(const struct weft_json_value *root, const char *path,
@@ -287,7 +323,7 @@ static enum weft_status read_origin(const struct weft_json_value *root, const ch
         return weft_fail(err, WEFT_E_DATA, "%s: the member \"origin\" has a path that is too long",
                          path);
     snprintf(out->path, sizeof out->path, "%s", text);
-    return read_hash(origin, path, "parameters", &out->parameters, err);
+    return weft_keys_read(&weft_origin_keys, origin, path, NULL, out, err);
 }
 
 static enum weft_status read_crcs(const struct weft_json_value *list, const char *where,
@@ -326,9 +362,7 @@ static enum weft_status read_file(const struct weft_json_value *value, const cha
                          names[0], names[1]);
     struct weft_manifest_file *out = &manifest->files[i];
     out->name = names[i];
-    WEFT_TRY(weft_json_need_integer(value, path, "bytes", 8, most, &out->bytes, err));
-    WEFT_TRY(weft_json_need_integer(value, path, "chunk_bytes", WEFT_CHECKPOINT_LEAST_CHUNK_BYTES,
-                                    WEFT_CHECKPOINT_MOST_CHUNK_BYTES, &out->chunk_bytes, err));
+    WEFT_TRY(weft_keys_read(&file_table, value, path, &manifest->pool, out, err));
     WEFT_TRY(weft_json_need(value, path, "crc32c", WEFT_JSON_ARRAY, &crcs, err));
     WEFT_TRY(read_crcs(crcs, path, manifest, out, err));
     manifest->n_files++;
@@ -360,23 +394,6 @@ static enum weft_status read_json(const struct weft_json_value *root, const char
     return status;
 }
 
-static enum weft_status read_settings(const struct weft_json_value *root, const char *path,
-                                      struct weft_manifest *out, struct weft_error *err)
-{
-    const char *kernels = NULL, *device = NULL, *products = NULL;
-    if (weft_json_member(root, "device") != NULL) {
-        WEFT_TRY(weft_json_need_string(root, path, "device", &device, err));
-        WEFT_TRY(keep_text(out, device, &out->device, err));
-    }
-    if (weft_json_member(root, "products") != NULL) {
-        WEFT_TRY(weft_json_need_string(root, path, "products", &products, err));
-        WEFT_TRY(keep_text(out, products, &out->products, err));
-    }
-    WEFT_TRY(weft_json_need_string(root, path, "kernels", &kernels, err));
-    WEFT_TRY(keep_text(out, kernels, &out->kernels, err));
-    return read_json(root, path, "settings", WEFT_JSON_OBJECT, out, &out->settings, err);
-}
-
 static enum weft_status read_function(const struct weft_json_value *root, const char *path,
                                       struct weft_manifest *out, struct weft_error *err)
 {
@@ -393,17 +410,17 @@ static enum weft_status read_all(const struct weft_json_value *root, const char 
     WEFT_TRY(weft_json_need_string(root, path, "format", &format, err));
     if (strcmp(format, format_name) != 0)
         return weft_fail(err, WEFT_E_DATA, "%s: is not the manifest of a checkpoint", path);
-    WEFT_TRY(weft_json_need_integer(root, path, "version", 1, most, &version, err));
+    WEFT_TRY(weft_json_need_integer(root, path, "version", 1, WEFT_KEY_MOST, &version, err));
     if (version > WEFT_MANIFEST_VERSION)
         return weft_fail(err, WEFT_E_DATA,
                          "%s: has format version %" PRId64 ", and this program reads up to %d: use "
                          "the one that wrote it, or a newer one",
                          path, version, WEFT_MANIFEST_VERSION);
+    WEFT_TRY(weft_keys_read(&weft_manifest_keys, root, path, &out->pool, out, err));
     WEFT_TRY(read_progress(root, path, &out->progress, err));
     WEFT_TRY(read_origin(root, path, &out->origin, err));
-    WEFT_TRY(read_hash(root, path, "model", &out->model, err));
     if (version > 1) WEFT_TRY(read_function(root, path, out, err));
-    WEFT_TRY(read_settings(root, path, out, err));
+    WEFT_TRY(read_json(root, path, "settings", WEFT_JSON_OBJECT, out, &out->settings, err));
     WEFT_TRY(weft_json_need(root, path, "files", WEFT_JSON_ARRAY, &files, err));
     const struct weft_json_value *at = weft_json_first(files);
     for (; at != NULL; at = weft_json_next(at))

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/json/json.h"
+#include "base/json/json_keys.h"
 #include "base/pool.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -71,6 +72,8 @@ bool weft_manifest_compares(const char *path);
 /* Appends one line for each setting that differs, like "optimizer.lr: 0.0006, was 0.001". Returns
  * their number. */
 int32_t weft_manifest_compare(const char *settings, const char *before, struct weft_text *out);
+
+extern const struct weft_key_table weft_origin_keys, weft_manifest_keys;
 
 /* Adds the origin's object. */
 void weft_origin_write(const struct weft_origin *origin, struct weft_json_writer *writer);

@@ -3,6 +3,18 @@
 #include <math.h>
 #include <stddef.h>
 
+static const char curve_text[] = "Times by size, linear between two points.";
+const struct weft_key_table weft_curve_bytes_keys =
+    WEFT_KEY_TABLE_OPEN(curve_text,
+                        WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "bytes", NULL,
+                                         "of a block or a collective, increasing"),
+                        WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "ns", NULL, "of each"));
+
+const struct weft_key_table weft_curve_elements_keys = WEFT_KEY_TABLE_OPEN(
+    curve_text,
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "elements", NULL, "of one rank, increasing"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "ns", NULL, "of each"));
+
 /* The right end of the segment that gives the value at x, at or after the first point. */
 static int32_t segment(const struct weft_curve *curve, int64_t x)
 {

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/json/json.h"
+#include "base/json/json_keys.h"
 #include "base/pool.h"
 #include "base/status.h"
 
@@ -18,6 +19,9 @@ struct weft_curve {
 
 /* Nanoseconds at x >= 0, rounded to nearest and at least 0; 0 for an empty curve. */
 int64_t weft_curve_at(const struct weft_curve *curve, int64_t x);
+
+/* The two forms of a curve in a file: by bytes and by elements. */
+extern const struct weft_key_table weft_curve_bytes_keys, weft_curve_elements_keys;
 
 /* Writes a member {x_name: [...], "ns": [...]} of an object; nothing for an empty curve. */
 void weft_curve_write(struct weft_json_writer *writer, const char *name, const char *x_name,

@@ -6,8 +6,17 @@
 
 #include "base/shown.h"
 
-static const int64_t most_threads = 1 << 20, most_ranks = 1 << 20,
-                     most_millicores = INT64_C(1) << 40;
+enum { MOST_THREADS = 1 << 20, MOST_RANKS = 1 << 20 };
+const struct weft_key_table weft_profile_origin_keys = WEFT_KEY_TABLE_OPEN(
+    "The origin of its times.",
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "machine", WEFT_KEY_TEXT, weft_profile_origin, machine,
+                      "CPU, cores and level of instructions, or GPU"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "threads", weft_profile_origin, threads, 1, MOST_THREADS,
+                      "of a rank, that computed"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "busy_millicores", weft_profile_origin, busy_millicores,
+                      "thousandths of cores that other programs used meanwhile"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "ranks", weft_profile_origin, ranks, 1, MOST_RANKS,
+                      "that measured, if the profile is for others"));
 static const char object_name[] = "measured_on";
 
 const struct weft_profile_origin weft_profile_origin_unsaid = {.busy_millicores = -1};
@@ -56,19 +65,7 @@ enum weft_status weft_profile_origin_read(const struct weft_json_value *root, co
     if (weft_json_member(root, object_name) == NULL) return WEFT_OK;
     WEFT_TRY(weft_json_need(root, source, object_name, WEFT_JSON_OBJECT, &object, err));
     snprintf(where, sizeof where, "%s: %s", source, object_name);
-    if (weft_json_member(object, "machine") != NULL) {
-        WEFT_TRY(weft_json_need_string(object, where, "machine", &origin.machine, err));
-        origin.machine = weft_pool_string(pool, origin.machine);
-        if (origin.machine == NULL) return weft_fail_memory(err, "a profile");
-    }
-    if (weft_json_member(object, "threads") != NULL)
-        WEFT_TRY(weft_json_need_integer(object, where, "threads", 1, most_threads, &origin.threads,
-                                        err));
-    if (weft_json_member(object, "busy_millicores") != NULL)
-        WEFT_TRY(weft_json_need_integer(object, where, "busy_millicores", 0, most_millicores,
-                                        &origin.busy_millicores, err));
-    if (weft_json_member(object, "ranks") != NULL)
-        WEFT_TRY(weft_json_need_integer(object, where, "ranks", 1, most_ranks, &origin.ranks, err));
+    WEFT_TRY(weft_keys_read(&weft_profile_origin_keys, object, where, pool, &origin, err));
     *out = origin;
     return WEFT_OK;
 }

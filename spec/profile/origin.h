@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/json/json.h"
+#include "base/json/json_keys.h"
 #include "base/pool.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -31,6 +32,8 @@ bool weft_profile_origin_differs(const struct weft_profile_origin *origin, const
 /* Appends "on AMD EPYC 9654, 96 cores, avx512, with 2 threads a rank"; nothing for an unknown
  * origin. */
 void weft_profile_origin_show(const struct weft_profile_origin *origin, struct weft_text *out);
+
+extern const struct weft_key_table weft_profile_origin_keys;
 
 /* Write and read the member "measured_on" of a profile's file, absent for an unknown origin. */
 void weft_profile_origin_write(const struct weft_profile_origin *origin,

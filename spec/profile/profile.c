@@ -11,8 +11,64 @@ enum { VERSION = 1 };
 /* Used with one rank, or an empty curve. Any block size works then; this one keeps the number and
  * size of blocks moderate. */
 static const int64_t plain_block_bytes = INT64_C(4) << 20;
-/* 2^53: the largest exact JSON number. 104 days in ns, 8 PiB. */
-static const int64_t most_integer = INT64_C(1) << 53;
+
+static const struct weft_key_table times_table = WEFT_KEY_TABLE_OPEN(
+    "Times of layers of one key.",
+    WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_layer_times, key,
+                   "type and sizes; layers of one key take the same time"),
+    WEFT_KEY_RANGE(weft_layer_times, forward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
+    WEFT_KEY_RANGE(weft_layer_times, backward_ns, 0, WEFT_JSON_MOST_INTEGER,
+                   "of the slowest rank"));
+
+#define CURVE_IF(name, by, text)                                                                   \
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, name, &weft_curve_##by##_keys, text)
+static const struct weft_key_table collectives_table = WEFT_KEY_TABLE_OPEN(
+    "Times of collectives of all ranks.", CURVE_IF("all_gather", bytes, "parameters"),
+    CURVE_IF("reduce_scatter", bytes, "gradients"),
+    CURVE_IF("all_reduce", bytes, "gradients of units that every rank holds"));
+
+static const struct weft_key_table contention_table = WEFT_KEY_TABLE_OPEN(
+    "Rates of compute and communication while both run.",
+    WEFT_KEY_RANGE_AS(WEFT_KEY_NEEDED, "compute_rate", weft_rates, compute, WEFT_RATE_LEAST,
+                      WEFT_RATE_ONE, "of compute while a channel is busy; 1024 is full speed"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_NEEDED, "channel_rate", weft_rates, own, WEFT_RATE_LEAST,
+                      WEFT_RATE_ONE, "of a channel while compute is; 1024 is full speed"));
+
+#define TEXT_IF(member, text)                                                                      \
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, #member, WEFT_KEY_TEXT, weft_profile, member, text)
+static const char format_name[] = "weft-profile";
+enum { MOST_RANKS = 65536 };
+const struct weft_key_table weft_profile_keys = WEFT_KEY_TABLE_OPEN(
+    "Figures that `weft profile` measured; cluster.profile names it.",
+    WEFT_KEY_PART(WEFT_KEY_CONST, "format", format_name, "of this file"),
+    WEFT_KEY_PART(WEFT_KEY_INT64, "version", NULL, "of the format"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "weft", NULL,
+                     "version of the program that wrote it"),
+    WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_profile, source,
+                   "measured or analytic, and whether the link was emulated"),
+    WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_profile, machine, "for people"),
+    WEFT_KEY_RANGE(weft_profile, ranks, 1, MOST_RANKS, "that were measured together"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "measured_on", &weft_profile_origin_keys,
+                     "by a program that notes it"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "layers", &times_table, "a time for each key"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "collectives", &collectives_table, "by size"),
+    TEXT_IF(device, "that was measured, if it is not `cpu`"),
+    TEXT_IF(kernels, "measured way to compute products"),
+    TEXT_IF(products, "the algorithm of each product, if that way is a library with several: its "
+                      "version and algorithms"),
+    TEXT_IF(updates, "optimizer that was measured"),
+    CURVE_IF("update", elements, "of the optimizer"),
+    CURVE_IF("norm", elements, "of the gradients' norm"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "contention", &contention_table,
+                     "with --contention"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "host", &weft_profile_host_keys,
+                     "if the config allows cluster.host"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "disk", &weft_profile_disk_keys,
+                     "if the config allows cluster.disk"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "agree_ns", weft_profile, agree_ns, 0,
+                      WEFT_JSON_MOST_INTEGER, "time in which ranks sum norm, loss and flags"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "base_bytes", weft_profile, base_bytes, 0,
+                      WEFT_JSON_MOST_INTEGER, "that a rank holds outside the arena"));
 
 static const char *const collective_names[WEFT_COLLECTIVE_COUNT] = {
     [WEFT_ALL_GATHER] = "all_gather",
@@ -80,7 +136,7 @@ static void write_profile(const struct weft_profile *profile, const char *progra
     struct weft_json_writer writer;
     weft_json_writer_init(&writer, out, 2);
     weft_json_begin_object(&writer);
-    weft_json_put_string(&writer, "format", "weft-profile");
+    weft_json_put_string(&writer, "format", format_name);
     weft_json_put_integer(&writer, "version", VERSION);
     if (program != NULL) weft_json_put_string(&writer, "weft", program);
     weft_json_put_string(&writer, "source", profile->source);
@@ -176,87 +232,48 @@ static enum weft_status read_layers(const struct weft_json_value *root, const ch
         char where[512];
         struct weft_layer_times times;
         snprintf(where, sizeof where, "%s: layers[%d]", source, profile->n_layers);
-        WEFT_TRY(weft_json_need_string(value, where, "key", &times.key, err));
-        WEFT_TRY(weft_json_need_integer(value, where, "forward_ns", 0, most_integer,
-                                        &times.forward_ns, err));
-        WEFT_TRY(weft_json_need_integer(value, where, "backward_ns", 0, most_integer,
-                                        &times.backward_ns, err));
-        times.key = weft_pool_string(&profile->pool, times.key);
-        if (times.key == NULL) return weft_fail_memory(err, "a profile");
+        WEFT_TRY(weft_keys_read(&times_table, value, where, &profile->pool, &times, err));
         profile->layers[profile->n_layers++] = times;
     }
     return check_keys(profile, source, err);
 }
 
-static enum weft_status read_strings(const struct weft_json_value *root, const char *source,
-                                     struct weft_profile *profile, struct weft_error *err)
+static enum weft_status check_format(const struct weft_json_value *root, const char *source,
+                                     struct weft_error *err)
 {
     const char *format = "";
     int64_t version;
     if (!weft_json_string(weft_json_member(root, "format"), &format) ||
-        strcmp(format, "weft-profile") != 0) {
+        strcmp(format, format_name) != 0) {
         return weft_fail(err, WEFT_E_DATA,
                          "%s: its format is \"%s\", not \"weft-profile\"; make one with "
                          "`weft profile`",
                          source, format);
     }
-    WEFT_TRY(weft_json_need_integer(root, source, "version", 0, most_integer, &version, err));
-    if (version != VERSION) {
-        return weft_fail(err, WEFT_E_DATA,
-                         "%s: its version is %lld and this program reads %d; make it again with "
-                         "`weft profile`",
-                         source, (long long)version, VERSION);
-    }
-    WEFT_TRY(weft_json_need_string(root, source, "source", &profile->source, err));
-    WEFT_TRY(weft_json_need_string(root, source, "machine", &profile->machine, err));
-    profile->source = weft_pool_string(&profile->pool, profile->source);
-    profile->machine = weft_pool_string(&profile->pool, profile->machine);
-    if (profile->source == NULL || profile->machine == NULL) {
-        return weft_fail_memory(err, "a profile");
-    }
-    return weft_json_need_integer(root, source, "ranks", 1, 65536, &profile->ranks, err);
-}
-
-/* Reads an optional integer; -1 if it is missing. */
-static enum weft_status read_optional(const struct weft_json_value *root, const char *source,
-                                      const char *name, int64_t *out, struct weft_error *err)
-{
-    *out = -1;
-    if (weft_json_member(root, name) == NULL) return WEFT_OK;
-    return weft_json_need_integer(root, source, name, 0, most_integer, out, err);
+    WEFT_TRY(weft_json_need_integer(root, source, "version", 0, WEFT_KEY_MOST, &version, err));
+    if (version == VERSION) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: its version is %lld and this program reads %d; make it again with "
+                     "`weft profile`",
+                     source, (long long)version, VERSION);
 }
 
 static enum weft_status read_rates(const struct weft_json_value *root, const char *source,
                                    struct weft_rates *out, struct weft_error *err)
 {
     const struct weft_json_value *object;
-    int64_t compute, channel;
+    struct weft_rates rates;
     if (weft_json_member(root, "contention") == NULL) return WEFT_OK;
     WEFT_TRY(weft_json_need(root, source, "contention", WEFT_JSON_OBJECT, &object, err));
-    WEFT_TRY(weft_json_need_integer(object, source, "compute_rate", WEFT_RATE_LEAST, WEFT_RATE_ONE,
-                                    &compute, err));
-    WEFT_TRY(weft_json_need_integer(object, source, "channel_rate", WEFT_RATE_LEAST, WEFT_RATE_ONE,
-                                    &channel, err));
-    if (compute + channel < WEFT_RATE_ONE) {
+    WEFT_TRY(weft_keys_read(&contention_table, object, source, NULL, &rates, err));
+    if (rates.compute + rates.own < WEFT_RATE_ONE) {
         return weft_fail(err, WEFT_E_DATA,
                          "%s: contention: compute_rate %d and channel_rate %d add up to less than "
                          "%d: one after the other would be faster",
-                         source, (int)compute, (int)channel, WEFT_RATE_ONE);
+                         source, rates.compute, rates.own, WEFT_RATE_ONE);
     }
-    *out = (struct weft_rates){(int32_t)compute, (int32_t)channel};
+    *out = rates;
     return WEFT_OK;
-}
-
-/* Reads a name that older profiles lack. */
-static enum weft_status read_name(const struct weft_json_value *root, const char *source,
-                                  const char *key, struct weft_pool *pool, const char **out,
-                                  struct weft_error *err)
-{
-    const char *name = NULL;
-    if (weft_json_member(root, key) == NULL) return WEFT_OK;
-    WEFT_TRY(weft_json_need_string(root, source, key, &name, err));
-    *out = weft_pool_string(pool, name);
-    return *out != NULL ? WEFT_OK : weft_fail_memory(err, "a profile");
 }
 
 static enum weft_status read_profile(const struct weft_json_value *root, const char *source,
@@ -268,7 +285,9 @@ static enum weft_status read_profile(const struct weft_json_value *root, const c
         return weft_fail(err, WEFT_E_DATA, "%s: is no object; make a profile with `weft profile`",
                          source);
     }
-    WEFT_TRY(read_strings(root, source, profile, err));
+    WEFT_TRY(check_format(root, source, err));
+    profile->agree_ns = profile->base_bytes = -1;
+    WEFT_TRY(weft_keys_read(&weft_profile_keys, root, source, pool, profile, err));
     WEFT_TRY(weft_profile_origin_read(root, source, pool, &profile->origin, err));
     WEFT_TRY(read_layers(root, source, profile, err));
     WEFT_TRY(weft_json_need(root, source, "collectives", WEFT_JSON_OBJECT, &collectives, err));
@@ -276,16 +295,10 @@ static enum weft_status read_profile(const struct weft_json_value *root, const c
         WEFT_TRY(weft_curve_read(collectives, source, collective_names[kind], "bytes", pool,
                                  &profile->collectives[kind], err));
     }
-    WEFT_TRY(read_name(root, source, "device", pool, &profile->device, err));
-    WEFT_TRY(read_name(root, source, "kernels", pool, &profile->kernels, err));
-    WEFT_TRY(read_name(root, source, "products", pool, &profile->products, err));
-    WEFT_TRY(read_name(root, source, "updates", pool, &profile->updates, err));
     WEFT_TRY(weft_curve_read(root, source, "update", "elements", pool, &profile->update, err));
     WEFT_TRY(weft_curve_read(root, source, "norm", "elements", pool, &profile->norm, err));
     WEFT_TRY(read_rates(root, source, &profile->rates, err));
-    WEFT_TRY(weft_profile_read_tiers(root, source, pool, &profile->tiers, err));
-    WEFT_TRY(read_optional(root, source, "agree_ns", &profile->agree_ns, err));
-    return read_optional(root, source, "base_bytes", &profile->base_bytes, err);
+    return weft_profile_read_tiers(root, source, pool, &profile->tiers, err);
 }
 
 enum weft_status weft_profile_parse(const char *bytes, size_t length, const char *source,

@@ -108,6 +108,7 @@ WEFT_MUST_USE enum weft_status weft_profile_resolve_for_memory(const struct weft
                                                                struct weft_text *missing,
                                                                struct weft_error *err);
 
+extern const struct weft_key_table weft_profile_keys;
 WEFT_MUST_USE enum weft_status weft_profile_parse(const char *bytes, size_t length,
                                                   const char *source, struct weft_profile **out,
                                                   struct weft_error *err);

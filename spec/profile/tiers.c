@@ -12,10 +12,41 @@
 /* 2^53: the largest exact JSON number. */
 static const int64_t most_integer = INT64_C(1) << 53;
 
-static const char *const duplex_names[WEFT_DUPLEX_COUNT] = {
-    [WEFT_DUPLEX_HALF] = "half",
-    [WEFT_DUPLEX_FULL] = "full",
-};
+static const char *const duplex_names[WEFT_DUPLEX_COUNT + 1] = {
+    [WEFT_DUPLEX_HALF] = "half", [WEFT_DUPLEX_FULL] = "full", [WEFT_DUPLEX_COUNT] = NULL};
+
+enum { MOST_THREADS = 65536 };
+
+#define CURVE(name, text) WEFT_KEY_PART(WEFT_KEY_OBJECT, name, &weft_curve_bytes_keys, text)
+#define SHARE(tier, member, text)                                                                  \
+    WEFT_KEY_RANGE(weft_profile_##tier, member, 1, WEFT_RATE_ONE, text)
+
+const struct weft_key_table weft_profile_host_keys = WEFT_KEY_TABLE_OPEN(
+    "Memory of the host, with all local ranks at work.", CURVE("down", "copies to the host, alone"),
+    CURVE("up", "copies from the host, alone"),
+    SHARE(host, down_beside, "of that speed while copies go up; 1024 is all of it"),
+    SHARE(host, up_beside, "of that speed while copies go down; 1024 is all of it"),
+    WEFT_KEY_RANGE(weft_profile_host, threads, 0, MOST_THREADS, "of updates"),
+    WEFT_KEY_RANGE(weft_profile_host, update_bytes_per_s, 0, WEFT_JSON_MOST_INTEGER,
+                   "that updates read and write, without copies"),
+    SHARE(host, updates_beside, "of that speed while copies go both ways"));
+
+const struct weft_key_table weft_profile_disk_keys = WEFT_KEY_TABLE_OPEN(
+    "A disk, with all local ranks at work.",
+    WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_profile_disk, path, "of the directory"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "file_system", WEFT_KEY_TEXT, weft_profile_disk,
+                      file_system, "of that directory"),
+    CURVE("read", "alone"), CURVE("write", "alone"),
+    SHARE(disk, read_beside, "of that speed while there are writes; 1024 is all of it"),
+    SHARE(disk, write_beside, "of that speed while there are reads; 1024 is all of it"),
+    WEFT_KEY_PART(WEFT_KEY_ONE_OF, "duplex", duplex_names, "half: reads and writes take turns"),
+    WEFT_KEY_VALUE(WEFT_KEY_BOOL, weft_profile_disk, verified, "checksums are in the times"),
+    WEFT_KEY_RANGE(weft_profile_disk, block_bytes, 0, WEFT_JSON_MOST_INTEGER,
+                   "least that is as fast as any, within 5 %"),
+    WEFT_KEY_RANGE(weft_profile_disk, threads, 0, MOST_THREADS,
+                   "requests at once in each direction, the least"),
+    WEFT_KEY_RANGE(weft_profile_disk, seats, 0, MOST_THREADS,
+                   "of a ring in each direction, the least"));
 
 static void write_host(const struct weft_profile_host *host, struct weft_json_writer *writer)
 {
@@ -66,12 +97,6 @@ static enum weft_status need_curve(const struct weft_json_value *object, const c
     return weft_curve_read(object, where, name, "bytes", pool, out, err);
 }
 
-static enum weft_status need_share(const struct weft_json_value *object, const char *where,
-                                   const char *name, int64_t *out, struct weft_error *err)
-{
-    return weft_json_need_integer(object, where, name, 1, WEFT_RATE_ONE, out, err);
-}
-
 static enum weft_status read_host(const struct weft_json_value *object, const char *where,
                                   struct weft_pool *pool, struct weft_profile_host *out,
                                   struct weft_error *err)
@@ -79,19 +104,7 @@ static enum weft_status read_host(const struct weft_json_value *object, const ch
     out->given = true;
     WEFT_TRY(need_curve(object, where, "down", pool, &out->down, err));
     WEFT_TRY(need_curve(object, where, "up", pool, &out->up, err));
-    WEFT_TRY(need_share(object, where, "down_beside", &out->down_beside, err));
-    WEFT_TRY(need_share(object, where, "up_beside", &out->up_beside, err));
-    WEFT_TRY(need_share(object, where, "updates_beside", &out->updates_beside, err));
-    WEFT_TRY(weft_json_need_integer(object, where, "threads", 0, 65536, &out->threads, err));
-    return weft_json_need_integer(object, where, "update_bytes_per_s", 0, most_integer,
-                                  &out->update_bytes_per_s, err);
-}
-
-static enum weft_status keep_string(struct weft_pool *pool, const char **string,
-                                    struct weft_error *err)
-{
-    *string = weft_pool_string(pool, *string);
-    return *string != NULL ? WEFT_OK : weft_fail_memory(err, "a profile");
+    return weft_keys_read(&weft_profile_host_keys, object, where, pool, out, err);
 }
 
 static enum weft_status read_duplex(const struct weft_json_value *object, const char *where,
@@ -114,23 +127,10 @@ static enum weft_status read_disk(const struct weft_json_value *object, const ch
                                   struct weft_error *err)
 {
     out->given = true;
-    WEFT_TRY(weft_json_need_string(object, where, "path", &out->path, err));
-    WEFT_TRY(keep_string(pool, &out->path, err));
-    if (weft_json_member(object, "file_system") != NULL) {
-        WEFT_TRY(weft_json_need_string(object, where, "file_system", &out->file_system, err));
-        WEFT_TRY(keep_string(pool, &out->file_system, err));
-    }
     WEFT_TRY(need_curve(object, where, "read", pool, &out->read, err));
     WEFT_TRY(need_curve(object, where, "write", pool, &out->write, err));
-    WEFT_TRY(need_share(object, where, "read_beside", &out->read_beside, err));
-    WEFT_TRY(need_share(object, where, "write_beside", &out->write_beside, err));
     WEFT_TRY(read_duplex(object, where, &out->duplex, err));
-    if (!weft_json_bool(weft_json_member(object, "verified"), &out->verified))
-        return weft_fail(err, WEFT_E_DATA, "%s: verified must be true or false", where);
-    WEFT_TRY(weft_json_need_integer(object, where, "block_bytes", 0, most_integer,
-                                    &out->block_bytes, err));
-    WEFT_TRY(weft_json_need_integer(object, where, "threads", 0, 65536, &out->threads, err));
-    return weft_json_need_integer(object, where, "seats", 0, 65536, &out->seats, err);
+    return weft_keys_read(&weft_profile_disk_keys, object, where, pool, out, err);
 }
 
 enum weft_status weft_profile_read_tiers(const struct weft_json_value *root, const char *source,

@@ -114,9 +114,11 @@ Test(manifest, refuses_wrong_values)
     refuse_changed("\"step\": 8", "\"step\": -1", "step");
     refuse_changed("\"step\": 8", "\"step\": 8.5", "step");
     refuse_changed("\"updates\": 7", "\"updates\": 9", "updates");
+    refuse_changed("\"loss_scale\": 65536", "\"moments_began\": 9, \"loss_scale\": 65536",
+                   "moments_began 9 is above step 8");
     refuse_changed("\"loss_scale\": 65536", "\"loss_scale\": 0", "loss_scale");
     refuse_changed("\"loss_scale\": 65536", "\"loss_scale\": null", "loss_scale");
-    refuse_changed("\"model\": \"0", "\"model\": \"x", "no hash");
+    refuse_changed("\"model\": \"0", "\"model\": \"x", "hexadecimal");
     refuse_changed("model.safetensors", "../model.safetensors", "another name");
     refuse_changed("model.safetensors", "optimizer.safetensors", "another name");
     refuse_changed("optimizer.safetensors", "model.safetensors", "another name");

@@ -1,0 +1,129 @@
+/* A key table lists the keys of one kind of JSON object that Weft writes: name, type, range, member
+ * of the struct and a line of text. It reads the object and makes the object's JSON Schema, so the
+ * two agree. Objects that people write have field tables (spec/field.h). */
+#ifndef WEFT_BASE_JSON_JSON_KEYS_H
+#define WEFT_BASE_JSON_JSON_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/json/json.h"
+#include "base/pool.h"
+#include "base/status.h"
+
+enum weft_key_kind {
+    WEFT_KEY_INT32,  /* int32_t from `least` to `most` */
+    WEFT_KEY_INT64,  /* int64_t */
+    WEFT_KEY_NUMBER, /* double */
+    WEFT_KEY_BOOL,
+    WEFT_KEY_TEXT,   /* const char *, copied to the pool */
+    WEFT_KEY_SHOWN,  /* a text without control characters, because a terminal obeys them */
+    WEFT_KEY_HASH,   /* struct weft_hash */
+    WEFT_KEY_CONST,  /* the string `of` */
+    WEFT_KEY_ONE_OF, /* a name of the NULL-terminated list `of` */
+    WEFT_KEY_OBJECT, /* of the table `of`; NULL: of any keys */
+    WEFT_KEY_VARIANT /* an object of one table of the NULL-terminated list `of` */
+};
+
+/* A LIST is an array of values of the kind; LISTS is an array of such arrays. */
+enum {
+    WEFT_KEY_NEEDED = 0,
+    WEFT_KEY_OPTIONAL = 1,
+    WEFT_KEY_OR_NULL = 2,
+    WEFT_KEY_LIST = 4,
+    WEFT_KEY_LISTS = 12
+};
+
+/* Offset of a value that needs its own code: its range depends on other values, or it has parts. */
+#define WEFT_KEY_APART SIZE_MAX
+/* 2^53 - 1. Larger integers are not exact for every reader of JSON. */
+#define WEFT_KEY_MOST (INT64_C(9007199254740991))
+
+struct weft_file_key {
+    const char *name;
+    enum weft_key_kind kind;
+    unsigned flags;
+    size_t offset;       /* in the struct, or WEFT_KEY_APART */
+    int64_t least, most; /* of integers */
+    const void *of;
+    const char *text;
+};
+
+struct weft_key_table {
+    const char *text;
+    const struct weft_file_key *keys;
+    size_t n_keys;
+    bool open; /* other keys are allowed: newer versions may add some */
+};
+
+/* Rows. Without _AS the key must be there and has the member's name. */
+#define WEFT_KEY_RANGE_AS(flags, name, type, member, least, most, text)                            \
+    {                                                                                              \
+        name,                                                                                      \
+            sizeof(((struct type *)NULL)->member) == sizeof(int32_t) ? WEFT_KEY_INT32              \
+                                                                     : WEFT_KEY_INT64,             \
+            flags, offsetof(struct type, member), least, most, NULL, text                          \
+    }
+#define WEFT_KEY_VALUE_AS(flags, name, kind, type, member, text)                                   \
+    {                                                                                              \
+        name, kind, flags, offsetof(struct type, member), 0, 0, NULL, text                         \
+    }
+#define WEFT_KEY_PART_RANGE(kind, name, flags, least, most, of, text)                              \
+    {                                                                                              \
+        name, kind, flags, WEFT_KEY_APART, least, most, of, text                                   \
+    }
+#define WEFT_KEY_COUNT_AS(flags, name, type, member, text)                                         \
+    WEFT_KEY_RANGE_AS(flags, name, type, member, 0, WEFT_KEY_MOST, text)
+#define WEFT_KEY_PART_AS(flags, kind, name, of, text)                                              \
+    WEFT_KEY_PART_RANGE(kind, name, flags, 0, WEFT_KEY_MOST, of, text)
+#define WEFT_KEY_RANGE(type, member, least, most, text)                                            \
+    WEFT_KEY_RANGE_AS(WEFT_KEY_NEEDED, #member, type, member, least, most, text)
+#define WEFT_KEY_COUNT(type, member, text)                                                         \
+    WEFT_KEY_COUNT_AS(WEFT_KEY_NEEDED, #member, type, member, text)
+#define WEFT_KEY_VALUE(kind, type, member, text)                                                   \
+    WEFT_KEY_VALUE_AS(WEFT_KEY_NEEDED, #member, kind, type, member, text)
+#define WEFT_KEY_PART(kind, name, of, text) WEFT_KEY_PART_AS(WEFT_KEY_NEEDED, kind, name, of, text)
+
+/* Tables of rows. WEFT_KEY_TABLE refuses other keys. */
+#define WEFT_KEY_ROWS(...)                                                                         \
+    (const struct weft_file_key[])                                                                 \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define WEFT_KEY_TABLE_AS(open, text, ...)                                                         \
+    {                                                                                              \
+        text, WEFT_KEY_ROWS(__VA_ARGS__),                                                          \
+            sizeof(WEFT_KEY_ROWS(__VA_ARGS__)) / sizeof(struct weft_file_key), open                \
+    }
+#define WEFT_KEY_TABLE(text, ...)      WEFT_KEY_TABLE_AS(false, text, __VA_ARGS__)
+#define WEFT_KEY_TABLE_OPEN(text, ...) WEFT_KEY_TABLE_AS(true, text, __VA_ARGS__)
+
+/* Refuses keys that the table does not list, unless it is open, and reads each key that has an
+ * offset into `target`. An optional key that is absent and a null that is allowed leave their
+ * member as it is. Texts are copied to the pool. WEFT_E_DATA names `where` and the key. On failure
+ * part of `target` may be written. */
+WEFT_MUST_USE enum weft_status weft_keys_read(const struct weft_key_table *table,
+                                              const struct weft_json_value *object,
+                                              const char *where, struct weft_pool *pool,
+                                              void *target, struct weft_error *err);
+
+/* A string member without control characters, copied to the pool. WEFT_E_DATA. */
+WEFT_MUST_USE enum weft_status weft_keys_shown(const struct weft_json_value *object,
+                                               const char *where, const char *name,
+                                               struct weft_pool *pool, const char **out,
+                                               struct weft_error *err);
+/* A member of 32 hexadecimal digits. WEFT_E_DATA. */
+WEFT_MUST_USE enum weft_status weft_keys_hash(const struct weft_json_value *object,
+                                              const char *where, const char *name,
+                                              struct weft_hash *out, struct weft_error *err);
+
+/* Writes the object's JSON Schema (draft-07). Other keys are allowed in it, because a newer version
+ * may add some. */
+void weft_keys_schema(const struct weft_key_table *table, struct weft_json_writer *writer);
+/* The schema of an object of one of the tables, a NULL-terminated list. */
+void weft_keys_schema_of_any(const struct weft_key_table *const *tables,
+                             struct weft_json_writer *writer);
+
+#endif

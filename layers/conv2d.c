@@ -9,7 +9,7 @@ static const struct weft_field conv2d_keys[] = {
     WEFT_ROW_CHANNELS,
     WEFT_ROW_FILTERS,
     {"kernel", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_IMAGE_KERNEL), NULL, 1, WEFT_IMAGE_MOST_SIDE,
-     NULL, NULL, "side of the square that each output looks at"},
+     NULL, NULL, "side of the square that each output reads"},
     WEFT_ROW_STRIDE("1"),
     WEFT_ROW_BIAS,
     {"norm", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_IMAGE_NORM), "false", 0, 0, NULL, NULL,

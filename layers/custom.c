@@ -13,9 +13,9 @@ static const struct weft_field custom_keys[] = {
     {"parameters", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_CUSTOM_PARAMETERS), "0", 0, WEFT_LARGE,
      NULL, NULL, "number of parameters"},
     {"output", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_OUTPUT), "\"0B\"", 0, WEFT_LARGE, NULL,
-     NULL, "what the next layer reads, a sample of seq_len tokens"},
+     NULL, "output read by the next layer, a sample of seq_len tokens"},
     {"saved", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_SAVED), "\"0B\"", 0, WEFT_LARGE, NULL, NULL,
-     "what forward keeps for backward, a sample of seq_len tokens"},
+     "saved activations, a sample of seq_len tokens"},
     {"temporary", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_TEMPORARY), "\"0B\"", 0, WEFT_LARGE,
      NULL, NULL, "work space of either pass, a sample of seq_len tokens"},
 };

@@ -8,7 +8,7 @@
 static const struct weft_field linear_keys[] = {
     WEFT_ROW_HIDDEN,
     {"outputs", WEFT_FIELD_INTEGER, WEFT_LAYER_AT(outputs), NULL, 1, WEFT_WIDTH_MOST, NULL, NULL,
-     "width of what flows out"},
+     "output width"},
     WEFT_ROW_BIAS,
 };
 

@@ -21,7 +21,7 @@ static const char *const activation_homes[] = {"device", "host", NULL};
 
 static const struct weft_field lane_fields[] = {
     {"alpha", WEFT_FIELD_TIME, AT(weft_link, alpha_ns), "\"0s\"", 0, HOUR_NS, NULL, NULL,
-     "time of a block that moves nothing"},
+     "time of an empty block"},
     {"bandwidth", WEFT_FIELD_RATE, AT(weft_link, bytes_per_s), "null", LEAST_RATE, MOST_RATE, NULL,
      NULL, "bytes of a rank in a second; left out: from a measured profile"},
 };
@@ -30,7 +30,7 @@ static const struct weft_field_table lane_table = {
 
 static const struct weft_field host_fields[] = {
     {"memory_limit", WEFT_FIELD_BYTES, AT(weft_host_spec, memory_limit_bytes), NULL, 0, LARGE, NULL,
-     NULL, "of one rank there, what passes through to a disk included"},
+     NULL, "bytes of one rank on the host, the ring of a disk included"},
     {"down", WEFT_FIELD_OBJECT, AT(weft_host_spec, down), "{}", 0, 0, NULL, &lane_table,
      "copies from the device to the host"},
     {"up", WEFT_FIELD_OBJECT, AT(weft_host_spec, up), "{}", 0, 0, NULL, &lane_table,
@@ -38,30 +38,28 @@ static const struct weft_field host_fields[] = {
     {"update", WEFT_FIELD_RATE, AT(weft_host_spec, update_bytes_per_s), "null", LEAST_RATE,
      MOST_RATE, NULL, NULL, "bytes that updates on the host's cores read and write in a second"},
     {"threads", WEFT_FIELD_INTEGER, AT(weft_host_spec, threads), "0", 0, 1024, NULL, NULL,
-     "of updates there; 0: the rank's cores less those of compute and copies"},
+     "threads of updates on the host; 0: the rank's cores without those of compute and copies"},
 };
 const struct weft_field_table weft_host_table = {
     "host",
-    "Memory of the host as a tier that optimizer state and master may be moved to, copied up "
-    "before a unit's update and down behind it, or updated there, with the reduced gradient copied "
-    "down and the parameters up (by the cpu alone so far); and what layers save for their "
-    "backward, copied "
-    "down behind the forward and up before the backward; where `memory_limit` asks for it. Limits "
-    "and rates are of one rank with all ranks of its node at work. For a GPU it is pinned before "
-    "the first step.",
+    "The host's memory as a tier, for plans that do not fit within `memory_limit`. Optimizer state "
+    "and master may be there: copied up before a unit's update and down after it, or updated on "
+    "the host (CPU ranks only). Saved activations may be there between forward and backward. "
+    "Limits and rates are of one rank with all ranks of its node at work. For a GPU it is pinned "
+    "before the first step.",
     ROWS(host_fields)};
 
 static const struct weft_field disk_fields[] = {
     {"path", WEFT_FIELD_STRING, AT(weft_disk_spec, path), NULL, 0, 0, NULL, NULL,
-     "of a directory on a local disk"},
+     "path of a directory on a local disk"},
     {"limit", WEFT_FIELD_BYTES, AT(weft_disk_spec, limit_bytes), "null", 1, LARGE, NULL, NULL,
-     "of one rank there; needed where state may be on the disk"},
+     "bytes of one rank on the disk; needed if state may be there"},
     {"read", WEFT_FIELD_OBJECT, AT(weft_disk_spec, read), "{}", 0, 0, NULL, &lane_table,
-     "reads alone"},
+     "reads, without writes"},
     {"write", WEFT_FIELD_OBJECT, AT(weft_disk_spec, write), "{}", 0, 0, NULL, &lane_table,
-     "writes alone"},
+     "writes, without reads"},
     {"duplex", WEFT_FIELD_CHOICE, AT(weft_disk_spec, duplex), "\"half\"", 0, 0, duplexes, NULL,
-     "half: reads and writes take turns; full: each goes on beside the other as if alone"},
+     "half: reads and writes take turns; full: they do not slow each other"},
     {"verify", WEFT_FIELD_BOOL, AT(weft_disk_spec, verify), "true", 0, 0, NULL, NULL,
      "a checksum of every block, kept in memory"},
     {"endurance", WEFT_FIELD_BYTES, AT(weft_disk_spec, endurance_bytes), "null", 1, LARGE, NULL,
@@ -69,24 +67,20 @@ static const struct weft_field disk_fields[] = {
 };
 const struct weft_field_table weft_disk_table = {
     "disk",
-    "A disk as a tier that optimizer state and master may be moved to, in a file without a name: "
-    "read "
-    "before a unit's update and written behind it, where `memory_limit` asks for it. Trained with "
-    "on "
-    "the cpu alone.",
+    "A disk as a tier, for plans that do not fit within `memory_limit`. Optimizer state and master "
+    "may be there, in a file without a name: read before a unit's update and written after it. "
+    "Only CPU ranks train with it.",
     ROWS(disk_fields)};
 
 static const struct weft_field offload_fields[] = {
     {"state", WEFT_FIELD_CHOICES, AT(weft_offload_spec, state), "null", 0, 0, weft_home_names, NULL,
-     "tiers that optimizer state and master parameters may be in; left out: all that there are"},
+     "tiers that may hold optimizer state and master parameters; left out: all tiers"},
     {"activations", WEFT_FIELD_CHOICES, AT(weft_offload_spec, activations), "null", 0, 0,
-     activation_homes, NULL,
-     "tiers that what layers save for their backward may be in; left out: all that there are"},
+     activation_homes, NULL, "tiers that may hold saved activations; left out: all tiers"},
     {"update", WEFT_FIELD_CHOICES, AT(weft_offload_spec, update), "null", 0, 0, activation_homes,
      NULL,
-     "where state that is in the host's memory may be updated: on the device, which it is copied "
-     "up "
-     "to and down from, or there, with gradients copied down and parameters up; left out: both"},
+     "place of the update of state on the host: device, with copies of state, or host, with copies "
+     "of gradients and parameters; left out: both"},
 };
 const struct weft_field_table weft_offload_table = {
     "offload", "Which tiers of the cluster a plan may use.", ROWS(offload_fields)};

@@ -33,7 +33,7 @@ static inline int64_t weft_block_key(const struct weft_layer *layer, int key)
     {                                                                                              \
         "kv_heads", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_BLOCK_KV_HEADS), "null", 1,               \
             WEFT_WIDTH_MOST, NULL, NULL,                                                           \
-            "heads of keys and values; they divide heads, and are as many when left out"           \
+            "heads of keys and values; they divide heads; left out: equal to heads"                \
     }
 
 /* Functions of a kind. `complete` sets outputs and kv_heads. `check` reports heads that do not

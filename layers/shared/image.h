@@ -25,23 +25,23 @@ static inline int64_t weft_image_key(const struct weft_layer *layer, int key)
 #define WEFT_ROW_IMAGE                                                                             \
     {                                                                                              \
         "image", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_IMAGE_SIDE), NULL, 1, WEFT_IMAGE_MOST_SIDE,  \
-            NULL, NULL, "side of the square image that flows in"                                   \
+            NULL, NULL, "side of the square input image"                                           \
     }
 #define WEFT_ROW_CHANNELS                                                                          \
     {                                                                                              \
         "channels", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_IMAGE_CHANNELS), NULL, 1,                 \
-            WEFT_IMAGE_MOST_MAPS, NULL, NULL, "maps that flow in"                                  \
+            WEFT_IMAGE_MOST_MAPS, NULL, NULL, "input maps"                                         \
     }
 #define WEFT_ROW_FILTERS                                                                           \
     {                                                                                              \
         "filters", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_IMAGE_FILTERS), NULL, 1,                   \
-            WEFT_IMAGE_MOST_MAPS, NULL, NULL, "maps that flow out"                                 \
+            WEFT_IMAGE_MOST_MAPS, NULL, NULL, "output maps"                                        \
     }
 #define WEFT_ROW_STRIDE(fallback)                                                                  \
     {                                                                                              \
         "stride", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_IMAGE_STRIDE), fallback, 1,                 \
             WEFT_IMAGE_MOST_SIDE, NULL, NULL,                                                      \
-            "the image that flows out has the side image / stride, rounded up"                     \
+            "the output image has side image / stride, rounded up"                                 \
     }
 
 /* Side of the output square: image / stride, rounded up. Padding is assumed, as in PyTorch's ResNet

@@ -12,7 +12,7 @@
 #define WEFT_ROW_HIDDEN                                                                            \
     {                                                                                              \
         "hidden", WEFT_FIELD_INTEGER, WEFT_LAYER_AT(hidden), NULL, 1, WEFT_WIDTH_MOST, NULL, NULL, \
-            "width of what flows in, and out where the type keeps it"                              \
+            "input width; also the output width if the type keeps it"                              \
     }
 #define WEFT_ROW_VOCAB                                                                             \
     {                                                                                              \

@@ -320,10 +320,10 @@ Test(config, says_what_is_missing)
     cr_assert_str_eq(
         finding("{}"),
         "run.json: $: the key \"model\" is missing; an object, or the path of a file "
-        "that holds one: what is trained\n"
+        "that holds one: the model\n"
         "run.json: $: the key \"cluster\" is missing; an object, or the path of a file "
-        "that holds one: where\n"
-        "run.json: $: the key \"train\" is missing; an object: how");
+        "that holds one: the machines and links\n"
+        "run.json: $: the key \"train\" is missing; an object: the training");
 }
 
 Test(config, refuses_what_this_version_does_not_have)

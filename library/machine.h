@@ -52,8 +52,8 @@ WEFT_MUST_USE enum weft_status weft_machine_measure(
     int32_t rounds, struct weft_watch *watch, struct weft_profile **out, struct weft_error *err);
 
 /* Collective: appends rank 0's text to the other ranks' `text`, which must be empty. `status` and
- * `err` are rank 0's outcome. If it is a failure, every rank returns it; otherwise all return
- * WEFT_OK. */
+ * `err` are rank 0's outcome so far; the others pass WEFT_OK. If rank 0 has failed, every rank
+ * returns its failure. */
 WEFT_MUST_USE enum weft_status weft_machine_share(const struct weft_machine *machine,
                                                   struct weft_text *text, enum weft_status status,
                                                   struct weft_error *err);

@@ -19,7 +19,8 @@ struct weft_order {
     int32_t on_lane[WEFT_MOST_LANES]; /* of one period */
     int32_t *positions;               /* by instruction of one period: place on its lane */
     int32_t *lanes;                   /* by instruction of one period */
-    int32_t *over; /* [3 periods][n_lanes]: instructions of each lane complete before it */
+    int32_t *over; /* by instruction of all periods, [n_lanes]: instructions of each lane complete
+                      before it */
 };
 
 /* Dependencies must be on earlier instructions. The caller frees the order with

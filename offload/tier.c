@@ -154,11 +154,6 @@ struct weft_memory_span weft_tier_memory(const struct weft_tier *tier)
     return (struct weft_memory_span){tier->memory, tier->bytes};
 }
 
-int64_t weft_tier_page_bytes(const struct weft_tier *tier)
-{
-    return tier->page_bytes;
-}
-
 int64_t weft_tier_free_pages(const struct weft_tier *tier)
 {
     return tier->free_pages;

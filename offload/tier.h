@@ -31,7 +31,6 @@ void weft_tier_destroy(struct weft_tier *tier); /* accepts NULL */
 
 /* The whole tier, for pinning. */
 struct weft_memory_span weft_tier_memory(const struct weft_tier *tier);
-int64_t weft_tier_page_bytes(const struct weft_tier *tier);
 int64_t weft_tier_free_pages(const struct weft_tier *tier);
 
 /* Takes the lowest free pages. Writes them to `out` as at most `most` stretches, in order and not

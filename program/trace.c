@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/json/json.h"
-
 enum weft_status weft_trace_create(const struct weft_program *program, const char *source,
                                    struct weft_trace **out, struct weft_error *err)
 {
@@ -92,59 +90,4 @@ void weft_trace_summarise(const struct weft_program *program, const struct weft_
         if (program->lanes[lane].kind < WEFT_LANE_KIND_DOWN)
             out->overlapped_ns += overlap_ns(program, trace, lane);
     find_peak(trace, out);
-}
-
-static void write_live(const struct weft_trace *trace, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "live_bytes");
-    weft_json_begin_object(writer);
-    for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++) {
-        weft_json_key(writer, weft_category_key((enum weft_category)c));
-        weft_json_begin_array(writer);
-        for (int32_t s = 0; s < trace->n_slots; s++)
-            weft_json_add_integer(writer, trace->live_bytes[s * WEFT_CATEGORY_COUNT + c]);
-        weft_json_end_array(writer);
-    }
-    weft_json_end_object(writer);
-}
-
-void weft_trace_write(const struct weft_program *program, const struct weft_trace *trace,
-                      struct weft_text *out)
-{
-    struct weft_json_writer writer;
-    struct weft_trace_summary summary;
-    weft_trace_summarise(program, trace, &summary);
-    weft_json_writer_init(&writer, out, 2);
-    weft_json_begin_object(&writer);
-    weft_json_put_string(&writer, "format", "weft-trace");
-    weft_json_put_integer(&writer, "version", 1);
-    weft_json_put_string(&writer, "weft", WEFT_VERSION);
-    weft_json_put_string(&writer, "source", trace->source);
-    weft_json_put_integer(&writer, "step_ns", summary.step_ns);
-    weft_json_put_integer(&writer, "exposed_ns", summary.exposed_ns);
-    weft_json_put_integer(&writer, "compute_ns", summary.compute_ns);
-    weft_json_put_integer(&writer, "channel_ns", summary.channel_ns);
-    weft_json_put_integer(&writer, "overlapped_ns", summary.overlapped_ns);
-    weft_json_put_integer(&writer, "data_wait_ns", trace->data_wait_ns);
-    weft_json_put_integer(&writer, "peak_bytes", summary.peak_bytes);
-    weft_json_put_integer(&writer, "peak_slot", summary.peak_slot);
-    weft_json_key(&writer, "instructions");
-    weft_json_begin_array(&writer);
-    for (int32_t i = 0; i < trace->n_instructions; i++) {
-        const struct weft_instruction *at = &program->instructions[i];
-        weft_json_begin_object(&writer);
-        weft_json_flat(&writer);
-        weft_json_put_string(&writer, "op", weft_op_name(at->op));
-        weft_json_put_integer(&writer, "slot", at->slot);
-        if (at->layer >= 0) weft_json_put_integer(&writer, "layer", at->layer);
-        if (at->unit >= 0) weft_json_put_integer(&writer, "unit", at->unit);
-        if (at->block >= 0) weft_json_put_integer(&writer, "block", at->block);
-        weft_json_put_integer(&writer, "start_ns", trace->records[i].start_ns);
-        weft_json_put_integer(&writer, "end_ns", trace->records[i].end_ns);
-        weft_json_end_object(&writer);
-    }
-    weft_json_end_array(&writer);
-    write_live(trace, &writer);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
 }

@@ -86,9 +86,6 @@ Test(trace, written_forms_are_json)
         struct weft_program *program = random_program(&random, plan);
         cr_assert_eq(weft_simulate(program, &trace, &err), WEFT_OK);
         weft_text_init(&text);
-        weft_trace_write(program, trace, &text);
-        expect_parses(&text, "instructions", (size_t)program->n_instructions);
-        weft_text_finish(&text);
         weft_trace_write_chrome(program, plan, trace, &text);
         /* A name a lane, a counter a slot, and every collective. */
         expect_parses(&text, "traceEvents",

@@ -1,8 +1,7 @@
-/* A sweep is many plans of one config, over planners and over memory: under each memory limit the
- * step time of each planner; or, when it is a split, under one limit the step time by how much of
- * it the policies were chosen within; or, when it is a grid, the step time of one planner under
- * each memory limit of the device and each of the host. It is shown as a table, JSON, CSV, a
- * picture in the terminal and an SVG. */
+/* A sweep is many plans of one config: of each planner within each memory limit. A split keeps one
+ * limit and chooses policies within a part of it. A grid plans by one planner within each memory
+ * limit of the device and of the host. Reports are a table, JSON, CSV, a picture in the terminal
+ * and an SVG. */
 #ifndef WEFT_REPORT_SWEEP_H
 #define WEFT_REPORT_SWEEP_H
 
@@ -12,13 +11,14 @@
 #include "base/json/json.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "spec/config.h"
 
-/* One plan, or that there is none. */
+/* One plan, or its absence. */
 struct weft_sweep_point {
     int64_t limit_bytes;
-    int64_t policy_limit_bytes; /* of a split: that policies were chosen within; else 0 */
-    int64_t host_limit_bytes;   /* of a grid: of the host's memory; else 0 */
-    bool fits;                  /* false: this planner has no plan within the limit */
+    int64_t policy_limit_bytes; /* of a split: policies were chosen within; otherwise 0 */
+    int64_t host_limit_bytes;   /* of a grid: of the host's memory; otherwise 0 */
+    bool fits;                  /* false: the planner has no plan within the limit */
     int64_t step_ns, exposed_ns, compute_ns, channel_ns, total_bytes; /* predicted */
     int64_t bound_ns;                                                 /* proven; 0 = none */
     int64_t measured_ns, measured_exposed_ns, measured_bytes;         /* 0 = was not executed */
@@ -32,8 +32,10 @@ struct weft_sweep_curve {
 };
 
 struct weft_sweep {
-    const char *config; /* its path */
-    const char *times;  /* source of the profile */
+    const char *config;  /* its path */
+    const char *title;   /* of the SVG, by weft_sweep_title */
+    int64_t least_bytes; /* of a rank: no plan takes less; 0 = not known */
+    const char *times;   /* source of the profile */
     int64_t ranks;
     bool emulated; /* the link that measured steps went over */
     bool split;    /* x is policy_limit_bytes; the curve with one point is the joint plan */
@@ -42,15 +44,15 @@ struct weft_sweep {
     struct weft_sweep_curve *curves;
 };
 
-/* What a curve is called: its planner, or in a grid its limit of the host's memory, in `text`. */
+/* Name of a curve: its planner, or in a grid its limit of the host's memory, in `text`. */
 const char *weft_sweep_name(const struct weft_sweep *sweep, int32_t curve,
                             char text[WEFT_UNITS_TEXT_BYTES]);
 
-/* What a point is drawn and listed at. */
+/* Memory at which a point is drawn and listed. */
 int64_t weft_sweep_x(const struct weft_sweep *sweep, const struct weft_sweep_point *point);
 
-/* The highest bound that is proven for plans within the point's limits, by any planner: what is
- * proven for larger limits holds for smaller ones. 0 = none. */
+/* The highest bound of any planner for plans within the point's limits. A bound for larger limits
+ * holds for smaller ones. 0 = none. */
 int64_t weft_sweep_bound(const struct weft_sweep *sweep, const struct weft_sweep_point *point);
 
 /* (step - bound) / bound of a point that fits; negative without a bound. */
@@ -63,8 +65,8 @@ int32_t weft_sweep_count_fits(const struct weft_sweep_curve *curve);
  * planners that have no plan at any x. A grid has a row a limit of the host's memory, and below
  * them a row each with its gaps. */
 void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out);
-/* A line a point, with a head; cells of what was not measured, or does not fit, are empty. "times"
- * says where predicted ones come from, "link" what measured ones went over. */
+/* A head, and a line a point. Cells are empty where no plan fits or none was measured. "times" is
+ * the source of predicted times; "link" is that of measured ones. */
 void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out);
 /* One object. */
 void weft_sweep_json(const struct weft_sweep *sweep, struct weft_json_writer *writer);
@@ -72,13 +74,19 @@ void weft_sweep_json(const struct weft_sweep *sweep, struct weft_json_writer *wr
  * point fits. */
 void weft_sweep_chart(const struct weft_sweep *sweep, int32_t columns, bool unicode,
                       struct weft_text *out);
-/* A self-contained SVG document: axes, a line a planner, the band between the bound and the first
- * planner's steps, legend. A grid has a line and a band a limit of the host's memory. Each point
- * has its figures as data attributes, under their names in the CSV. */
+/* The lines of a figure's title: model, parameters and ranks; batch; link; source of the times and
+ * version of the program. */
+void weft_sweep_title(const struct weft_config *config, const char *times, const char *version,
+                      struct weft_text *out);
+/* A self-contained SVG document in tenths of a millimetre of a column of 85 mm, drawn twice as
+ * wide. A planner is a staircase, since a plan holds from its limit up, with its name at the
+ * end. A grid has a staircase for each limit of the host's memory. The part where no
+ * plan can be is shaded; the bound is a dotted line where it can be told from the best plan. Each
+ * mark has its figures as data attributes, under their names in the CSV. */
 void weft_sweep_svg(const struct weft_sweep *sweep, struct weft_text *out);
 
-/* What a picture shows: all that is drawn in it lies within, but for predicted steps of many times
- * the least, so that the rest can be told apart. A grid, which is one planner's, shows them all. */
+/* The range of a picture. Predicted steps of many times the least lie above it, so that the others
+ * can be told apart. The range of a grid, which has one planner, has all of its points. */
 struct weft_sweep_axes {
     int64_t left, right; /* bytes */
     int64_t low, high;   /* ns */

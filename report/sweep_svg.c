@@ -1,49 +1,61 @@
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/units.h"
+#include "report/svg.h"
 #include "report/sweep.h"
+#include "report/sweep_stairs.h"
+#include "report/ticks.h"
 
-/* In pixels of the document. A point without a plan is a cross above the axes. A grid has a row of
- * crosses a curve, so that each is seen: ROWS for all of them, as LINES is for the legend's. */
-enum { WIDTH = 900, HEIGHT = 540, LEFT = 80, RIGHT = 660, TOP = 50, BOTTOM = 480, TICKS = 5 };
-enum { ROW = 10, ROWS = 120, LINE = 18, LINES = 360 };
+/* Tenths of a millimetre at the width of a column, 85 mm. FONT is 6.5 pt there, and no text is
+ * smaller. The document is drawn at SCALE times that width. */
+enum { WIDTH = 850, LEFT = 112, MARGIN = 14, LEAST_HEIGHT = 400, LINE = 29, LABEL_GAP = 26 };
+enum { TICK = 8, TICKS = 6, SCALE = 2, LEADER = 24, SIGN = 9, STRIP = 25 };
+#define BOUND_STYLE "fill=\"none\" stroke=\"#000\" stroke-width=\"2.5\" stroke-dasharray=\"2 5\""
+static const double font_size = 23, title_size = 26;
 
 /* Told apart also by those who do not see red and green alike (Okabe and Ito 2008). */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                      "#e69f00", "#56b4e9", "#000000", "#7f7f00"};
-enum { N_COLOURS = sizeof colours / sizeof *colours };
-static const char *const dashes[] = {"", " stroke-dasharray=\"7 3\"", " stroke-dasharray=\"2 3\""};
-enum { N_DASHES = sizeof dashes / sizeof *dashes };
+                                      "#000000", "#56b4e9", "#e69f00"};
+/* In print without colours, dashes and marks tell lines apart: 40 pairs. */
+static const char *const dashes[] = {"", "14 5", "6 4", "14 4 3 4", "22 4 3 4 3 4"};
+static const char *const marks[] = {
+    "m-7 0a7 7 0 1 0 14 0a7 7 0 1 0-14 0z", /* a disc, a square, a triangle and a diamond */
+    "m-6-6h12v12h-12z",
+    "m-7 6h14l-7-13z",
+    "m0-9l8 9l-8 9l-8-9z",
+};
+enum { N_COLOURS = 7, N_DASHES = 5, N_MARKS = 4 };
 
 /* A grid's curves are in an order, which these have too, for all eyes and in print (viridis, van
- * der Walt and Smith 2015); the lightest of it would not be seen on white. */
-static const unsigned char order[][3] = {
-    {68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}, {190, 205, 40}};
-enum { N_ORDER = sizeof order / sizeof *order };
+ * der Walt and Smith 2015); its lightest part would not be seen on white. */
+static const unsigned char order[][3] = {{68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}};
+enum { N_ORDER = 4 };
 
-struct picture {
+struct figure {
     const struct weft_sweep *sweep;
-    struct weft_sweep_axes axes;
     struct weft_text *out;
-    int top; /* of the axes: below the crosses; TOP without a grid */
+    struct weft_pool pool;
+    int64_t left, right, low, high; /* bytes and ns at the ends of the axes */
+    int64_t infeasible;             /* no plan takes less bytes */
+    struct weft_ticks bytes, ns;
+    double top, bottom, end;     /* of the axes; end: the right one */
+    bool above, measured, apart; /* some step is above the axes; was measured; a bound is drawn */
+    struct weft_sweep_stairs *stairs; /* [n_curves] */
+    struct weft_sweep_stairs best;    /* of all curves; of a grid, the last one's */
 };
-
-/* From one row of crosses to the next. */
-static double row_height(const struct weft_sweep *sweep)
-{
-    if (!sweep->grid) return 0;
-    return sweep->n_curves * ROW <= ROWS ? ROW : (double)ROWS / sweep->n_curves;
-}
 
 struct colour {
     char text[32]; /* "#0072b2" */
 };
 
-static struct colour colour_of(const struct picture *picture, int32_t which)
+static struct colour colour_of(const struct figure *figure, int32_t which)
 {
-    const int32_t n = picture->sweep->n_curves;
+    const int32_t n = figure->sweep->n_curves;
     struct colour colour;
-    if (!picture->sweep->grid) {
+    if (!figure->sweep->grid) {
         snprintf(colour.text, sizeof colour.text, "%s", colours[which % N_COLOURS]);
         return colour;
     }
@@ -58,224 +70,491 @@ static struct colour colour_of(const struct picture *picture, int32_t which)
     return colour;
 }
 
-/* The order of a grid is told by its colours alone. */
-static const char *dash_of(const struct picture *picture, int32_t which)
+static double x_of(const struct figure *figure, int64_t bytes)
 {
-    return dashes[picture->sweep->grid ? 0 : which / N_COLOURS % N_DASHES];
+    const double share = (double)(bytes - figure->left) / (double)(figure->right - figure->left);
+    return LEFT + (figure->end - LEFT) * share;
 }
 
-static double x_of(const struct picture *picture, int64_t bytes)
+/* Times above the axes are at their top. */
+static double y_of(const struct figure *figure, int64_t ns)
 {
-    const struct weft_sweep_axes *axes = &picture->axes;
-    return LEFT +
-           (RIGHT - LEFT) * (double)(bytes - axes->left) / (double)(axes->right - axes->left);
+    const int64_t shown = ns > figure->high ? figure->high : ns;
+    const double share = (double)(shown - figure->low) / (double)(figure->high - figure->low);
+    return figure->bottom - (figure->bottom - figure->top) * share;
 }
 
-static double y_of(const struct picture *picture, int64_t ns)
+/* From the least memory of any plan, with room for the part before it, to the largest limit. */
+static void range_bytes(struct figure *figure, const struct weft_sweep_axes *axes)
 {
-    const struct weft_sweep_axes *axes = &picture->axes;
-    int64_t shown = ns > axes->high ? axes->high : ns < axes->low ? axes->low : ns;
-    double share = (double)(shown - axes->low) / (double)(axes->high - axes->low);
-    return BOTTOM - (BOTTOM - picture->top) * share;
+    const int64_t least = figure->sweep->least_bytes;
+    const int64_t first = least > 0 && least < axes->left ? least : axes->left;
+    figure->right = axes->right > first ? axes->right : first + 1;
+    figure->left = first - (figure->right - first) / 12;
+    if (figure->left < 0) figure->left = 0;
+    figure->infeasible = least > 0 ? first : figure->left;
+    figure->bytes = weft_ticks_choose(weft_byte_ticks, figure->left, figure->right, TICKS);
 }
 
-static void add_escaped(struct weft_text *out, const char *text)
+/* From a tick to a tick. The axis begins at 0 where that leaves more than half of it to the lines,
+ * otherwise less than two steps below the least time. */
+static void range_ns(struct figure *figure, const struct weft_sweep_axes *axes)
 {
-    for (; *text; text++) {
-        if (*text == '<')
-            weft_text_add(out, "&lt;");
-        else if (*text == '&')
-            weft_text_add(out, "&amp;");
-        else
-            weft_text_append(out, text, 1);
-    }
+    const int64_t low = axes->low < axes->high / 5 * 2 ? 0 : axes->low;
+    struct weft_ticks *ticks = &figure->ns;
+    *ticks = weft_ticks_choose(weft_time_ticks, low, axes->high, TICKS);
+    figure->low = low / ticks->step * ticks->step;
+    if (low - figure->low < ticks->step / 4 && figure->low > 0) figure->low -= ticks->step;
+    figure->high = axes->high / ticks->step * ticks->step;
+    if (figure->high < axes->high) figure->high += ticks->step;
+    ticks->first = figure->low;
+    ticks->n = (int32_t)((figure->high - figure->low) / ticks->step) + 1;
 }
 
-static void add_axes(const struct picture *picture)
+static void add_axes(const struct figure *figure)
 {
-    struct weft_text *out = picture->out;
-    const struct weft_sweep_axes *axes = &picture->axes;
-    char text[WEFT_UNITS_TEXT_BYTES];
-    weft_text_addf(out, "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"#333\"/>\n", LEFT,
-                   picture->top, BOTTOM, RIGHT);
-    for (int i = 0; i <= TICKS; i++) {
-        int64_t bytes = axes->left + (axes->right - axes->left) / TICKS * i;
-        int64_t ns = axes->low + (axes->high - axes->low) / TICKS * i;
-        double x = x_of(picture, bytes), y = y_of(picture, ns);
+    struct weft_text *out = figure->out;
+    const struct weft_ticks *bytes = &figure->bytes, *ns = &figure->ns;
+    const double middle = (figure->top + figure->bottom) / 2;
+    for (int32_t i = 0; i < ns->n; i++) {
+        const int64_t value = ns->first + i * ns->step;
+        const double y = y_of(figure, value);
         weft_text_addf(out,
-                       "<path d=\"M%.2f %dv5\" stroke=\"#333\"/><text x=\"%.2f\" y=\"%d\" "
-                       "text-anchor=\"middle\" data-bytes=\"%lld\">%s</text>\n",
-                       x, BOTTOM, x, BOTTOM + 20, (long long)bytes,
-                       weft_units_show_bytes(bytes, text));
-        weft_text_addf(out,
-                       "<path d=\"M%d %.2fH%d\" stroke=\"#ddd\"/><text x=\"%d\" y=\"%.2f\" "
-                       "text-anchor=\"end\" data-ns=\"%lld\">%s%s</text>\n",
-                       LEFT, y, RIGHT, LEFT - 8, y + 4, (long long)ns,
-                       axes->cut && i == TICKS ? "&gt; " : "", weft_units_show_ns(ns, text));
+                       "<path d=\"M%d %.2fH%.2f\" stroke=\"#bbb\" stroke-width=\"1\" "
+                       "data-ns=\"%lld\"/><text x=\"%d\" y=\"%.2f\" "
+                       "text-anchor=\"end\">%lld</text>\n",
+                       LEFT - TICK, y, figure->end, (long long)value, LEFT - TICK - 5, y + 8,
+                       (long long)(value / ns->unit->size));
     }
-    weft_text_addf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
-                   (LEFT + RIGHT) / 2, BOTTOM + 44,
-                   picture->sweep->split ? "memory that policies were chosen within"
-                                         : "memory limit of a rank");
+    for (int32_t i = 0; i < bytes->n; i++) {
+        const int64_t value = bytes->first + i * bytes->step;
+        const double x = x_of(figure, value);
+        weft_text_addf(out,
+                       "<path d=\"M%.2f %.2fv%d\" stroke=\"#000\" stroke-width=\"2\" "
+                       "data-bytes=\"%lld\"/><text x=\"%.2f\" y=\"%.2f\" "
+                       "text-anchor=\"middle\">%lld</text>\n",
+                       x, figure->bottom, TICK, (long long)value, x, figure->bottom + 33,
+                       (long long)(value / bytes->unit->size));
+    }
     weft_text_addf(out,
-                   "<text x=\"20\" y=\"%d\" text-anchor=\"middle\" transform=\"rotate(-90 20 "
-                   "%d)\">step time</text>\n",
-                   (picture->top + BOTTOM) / 2, (picture->top + BOTTOM) / 2);
+                   "<path d=\"M%d %.2fV%.2fH%.2f\" fill=\"none\" stroke=\"#000\" "
+                   "stroke-width=\"2\"/>\n",
+                   LEFT, figure->top, figure->bottom, figure->end);
+    weft_text_addf(out, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\">%s (%s)</text>\n",
+                   (LEFT + figure->end) / 2, figure->bottom + 64,
+                   figure->sweep->split ? "memory that policies were chosen within"
+                                        : "memory limit per rank",
+                   bytes->unit->name);
+    weft_text_addf(out,
+                   "<text x=\"24\" y=\"%.2f\" text-anchor=\"middle\" transform=\"rotate(-90 24 "
+                   "%.2f)\">step time (%s)",
+                   middle, middle, ns->unit->name);
+    if (figure->low > 0)
+        weft_text_addf(out, ", axis begins at %lld", (long long)(figure->low / ns->unit->size));
+    weft_text_add(out, "</text>\n");
 }
 
-/* Between the bound and a curve's steps: what better planning could still gain. */
-static void add_band(const struct picture *picture, int32_t which)
+/* Bounds of a curve's plans over memory: corner i holds up to its bytes. */
+static bool list_bounds(struct figure *figure, int32_t which, struct weft_sweep_stairs *out)
 {
-    const struct weft_sweep *sweep = picture->sweep;
+    const struct weft_sweep *sweep = figure->sweep;
     const struct weft_sweep_curve *curve = &sweep->curves[which];
-    const struct colour colour = colour_of(picture, which);
-    int32_t n = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        for (int32_t k = 0; k < curve->n_points; k++) {
-            int32_t i = pass == 0 ? k : curve->n_points - 1 - k;
-            const struct weft_sweep_point *point = &curve->points[i];
-            int64_t bound_ns = weft_sweep_bound(sweep, point);
-            if (!point->fits || bound_ns <= 0) continue;
-            weft_text_addf(picture->out, "%s%.1f %.1f", n++ == 0 ? "<path d=\"M" : "L",
-                           x_of(picture, weft_sweep_x(sweep, point)),
-                           y_of(picture, pass == 0 ? point->step_ns : bound_ns));
-        }
-    }
-    if (n > 0)
-        weft_text_addf(picture->out,
-                       "Z\" fill=\"%s\" fill-opacity=\"0.18\" stroke=\"%s\" "
-                       "stroke-opacity=\"0.3\"/>\n",
-                       colour.text, colour.text);
+    *out = (struct weft_sweep_stairs){
+        .n = sweep->split ? 1 : curve->n_points,
+        .corners = weft_pool_array(&figure->pool, (size_t)curve->n_points, sizeof *out->corners)};
+    if (!out->corners) return false;
+    for (int32_t i = 0; i < out->n; i++)
+        out->corners[i] =
+            (struct weft_sweep_corner){sweep->split ? figure->right : curve->points[i].limit_bytes,
+                                       weft_sweep_bound(sweep, &curve->points[i])};
+    return true;
 }
 
-/* Which point of the CSV an element is. */
-static void add_data(const struct picture *picture, int32_t which,
+/* The bound for plans within a limit; 0: none is proven. */
+static int64_t bound_within(const struct weft_sweep_stairs *bounds, int64_t bytes)
+{
+    for (int32_t i = 0; i < bounds->n; i++)
+        if (bounds->corners[i].bytes >= bytes) return bounds->corners[i].ns;
+    return 0;
+}
+
+/* The step of the plans that take at most so much; 0: there is none. */
+static int64_t step_within(const struct weft_sweep_stairs *stairs, int64_t bytes)
+{
+    int64_t ns = 0;
+    for (int32_t i = 0; i < stairs->n && stairs->corners[i].bytes <= bytes; i++)
+        ns = stairs->corners[i].ns;
+    return ns;
+}
+
+/* Shades the part where no plan can be: less memory than any plan takes, and steps below the bound
+ * of the best curve. */
+static void add_infeasible(const struct figure *figure, const struct weft_sweep_stairs *bounds)
+{
+    struct weft_text *out = figure->out;
+    const double x = x_of(figure, figure->infeasible);
+    weft_text_addf(out, "<path d=\"M%d %.2fH%.2f", LEFT, figure->top, x);
+    for (int64_t from = figure->infeasible; from < figure->right;) {
+        int64_t to = figure->right;
+        for (int32_t i = bounds->n - 1; i >= 0; i--)
+            if (bounds->corners[i].bytes > from && bounds->corners[i].bytes < to)
+                to = bounds->corners[i].bytes;
+        const int64_t ns = bound_within(bounds, to);
+        weft_text_addf(out, "V%.2fH%.2f", ns > 0 ? y_of(figure, ns) : figure->bottom,
+                       x_of(figure, to));
+        from = to;
+    }
+    weft_text_addf(out, "V%.2fH%dZ\" fill=\"#e4e4e4\" data-infeasible-bytes=\"%lld\"/>\n",
+                   figure->bottom, LEFT, (long long)figure->infeasible);
+    if (x - LEFT < STRIP) return;
+    const double middle = (figure->top + figure->bottom) / 2;
+    weft_text_addf(out,
+                   "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\" stroke=\"#e4e4e4\" "
+                   "stroke-width=\"6\" paint-order=\"stroke\" "
+                   "transform=\"rotate(-90 %.2f %.2f)\">no plan fits</text>\n",
+                   (x + LEFT) / 2 + 8, middle, (x + LEFT) / 2 + 8, middle);
+}
+
+static int compare_bytes(const void *left, const void *right)
+{
+    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* A dotted line where the bound can be told from the plan above it. Returns the y at which it ends
+ * at the right edge; negative where it ends before. */
+static double add_bound(struct figure *figure, const struct weft_sweep_stairs *bounds,
+                        const struct weft_sweep_stairs *stairs)
+{
+    static const double told_apart = 4;
+    struct weft_text *out = figure->out;
+    double ends = -1;
+    int64_t before = -1;
+    int32_t n = 0;
+    int64_t *at =
+        weft_pool_array(&figure->pool, (size_t)bounds->n + (size_t)stairs->n + 1, sizeof *at);
+    if (!at) {
+        out->failed = true;
+        return ends;
+    }
+    for (int32_t i = 0; i < stairs->n; i++)
+        at[n++] = stairs->corners[i].bytes;
+    for (int32_t i = 0; i < bounds->n; i++)
+        if (bounds->corners[i].bytes < figure->right) at[n++] = bounds->corners[i].bytes;
+    at[n++] = figure->right;
+    qsort(at, (size_t)n, sizeof *at, compare_bytes);
+    for (int32_t i = 0; i + 1 < n; i++) {
+        const int64_t step_ns = step_within(stairs, at[i]);
+        const int64_t bound_ns = bound_within(bounds, at[i + 1]);
+        if (step_ns == 0 || bound_ns == 0 || at[i] == at[i + 1]) continue;
+        const double y = y_of(figure, bound_ns);
+        if (y - y_of(figure, step_ns) < told_apart) continue;
+        if (before < 0) weft_text_add(out, "<path d=\"");
+        if (before != at[i]) weft_text_addf(out, "M%.2f ", x_of(figure, at[i]));
+        weft_text_addf(out, "%s%.2fH%.2f", before == at[i] ? "V" : "", y, x_of(figure, at[i + 1]));
+        before = at[i + 1];
+        if (before == figure->right) ends = y;
+    }
+    if (before >= 0) weft_text_add(out, "\" " BOUND_STYLE " data-bound=\"1\"/>\n");
+    figure->apart |= before >= 0;
+    return ends;
+}
+
+/* The shape of a curve's marks, and what fills it. */
+static void add_mark(const struct figure *figure, int32_t which, double x, double y)
+{
+    const struct colour colour = colour_of(figure, which);
+    weft_text_addf(figure->out,
+                   "<path transform=\"translate(%.2f %.2f)\" d=\"%s\" fill=\"%s\" stroke=\"%s\" "
+                   "stroke-width=\"2\"",
+                   x, y, marks[which % N_MARKS], which / N_MARKS % 2 == 1 ? "#fff" : colour.text,
+                   colour.text);
+}
+
+/* Names the element's point of the CSV. */
+static void add_data(const struct figure *figure, int32_t which,
                      const struct weft_sweep_point *point)
 {
-    struct weft_text *out = picture->out;
+    struct weft_text *out = figure->out;
     weft_text_add(out, " data-planner=\"");
-    add_escaped(out, picture->sweep->curves[which].planner);
+    weft_svg_add_escaped(out, figure->sweep->curves[which].planner);
     weft_text_addf(out, "\" data-memory-limit-bytes=\"%lld\"", (long long)point->limit_bytes);
     if (point->policy_limit_bytes > 0)
         weft_text_addf(out, " data-policy-limit-bytes=\"%lld\"",
                        (long long)point->policy_limit_bytes);
-    if (picture->sweep->grid)
+    if (figure->sweep->grid)
         weft_text_addf(out, " data-host-limit-bytes=\"%lld\"", (long long)point->host_limit_bytes);
 }
 
-/* A disc; a triangle at the top of what lies above; a cross above all where no plan fits; and a
- * ring where it was measured. */
-static void add_point(const struct picture *picture, int32_t which,
-                      const struct weft_sweep_point *point)
+/* The curve's mark, or an arrow at the top of the axes if the step lies above. A ring has a small
+ * mark where the step was measured. */
+static void add_point(struct figure *figure, int32_t which, const struct weft_sweep_point *point)
 {
-    struct weft_text *out = picture->out;
-    const struct colour colour = colour_of(picture, which);
-    double x = x_of(picture, weft_sweep_x(picture->sweep, point));
-    if (!point->fits) {
-        weft_text_addf(out, "<path d=\"M%.1f %.1fl6 6m0-6l-6 6\" stroke=\"%s\" data-fits=\"0\"",
-                       x - 3, TOP - 12 + which * row_height(picture->sweep), colour.text);
-        add_data(picture, which, point);
-        weft_text_add(out, "/>\n");
+    struct weft_text *out = figure->out;
+    const struct colour colour = colour_of(figure, which);
+    const double x = x_of(figure, weft_sweep_x(figure->sweep, point));
+    const bool above = point->step_ns > figure->high;
+    if (above)
+        weft_text_addf(out,
+                       "<path transform=\"translate(%.2f %.2f)\" d=\"m-7 14l7-12l7 12m-7-12v22\" "
+                       "fill=\"none\" stroke=\"%s\" stroke-width=\"2\" data-above=\"1\"",
+                       x, figure->top, colour.text);
+    else
+        add_mark(figure, which, x, y_of(figure, point->step_ns));
+    add_data(figure, which, point);
+    weft_text_addf(out, " data-step-ns=\"%lld\"/>\n", (long long)point->step_ns);
+    figure->above |= above;
+    if (point->measured_ns == 0) return;
+    weft_text_addf(out,
+                   "<path transform=\"translate(%.2f %.2f)\" d=\"m-11 0a11 11 0 1 0 22 0a11 11 0 1 "
+                   "0-22 0z\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"",
+                   x, y_of(figure, point->measured_ns), colour.text);
+    add_data(figure, which, point);
+    weft_text_addf(out,
+                   " data-measured-step-ns=\"%lld\"/><path transform=\"translate(%.2f %.2f) "
+                   "scale(0.6)\" d=\"%s\" fill=\"%s\"/>\n",
+                   (long long)point->measured_ns, x, y_of(figure, point->measured_ns),
+                   marks[which % N_MARKS], colour.text);
+    figure->measured = true;
+}
+
+/* The staircase of a curve, from its first step within the axes to their right end. */
+static void add_stairs(const struct figure *figure, int32_t which)
+{
+    const struct weft_sweep_stairs *stairs = &figure->stairs[which];
+    struct weft_text *out = figure->out;
+    int32_t first = 0;
+    while (first < stairs->n && stairs->corners[first].ns > figure->high)
+        first++;
+    if (first == stairs->n) return;
+    weft_text_addf(out, "<path d=\"M%.2f %.2f", x_of(figure, stairs->corners[first].bytes),
+                   first > 0 ? figure->top : y_of(figure, stairs->corners[first].ns));
+    for (int32_t i = first; i < stairs->n; i++) {
+        if (i > first) weft_text_addf(out, "H%.2f", x_of(figure, stairs->corners[i].bytes));
+        if (i > 0) weft_text_addf(out, "V%.2f", y_of(figure, stairs->corners[i].ns));
+    }
+    weft_text_addf(out, "H%.2f\" fill=\"none\" stroke=\"%s\" stroke-width=\"%d\"", figure->end,
+                   colour_of(figure, which).text, which == 0 ? 5 : 3);
+    if (dashes[which % N_DASHES][0])
+        weft_text_addf(out, " stroke-dasharray=\"%s\"", dashes[which % N_DASHES]);
+    weft_text_add(out, " data-curve=\"");
+    weft_svg_add_escaped(out, figure->sweep->curves[which].planner);
+    weft_text_add(out, "\"/>\n");
+}
+
+/* The name at the end of a line. */
+struct label {
+    double y;
+    int32_t curve; /* n_curves: the bound */
+};
+
+static int compare_labels(const void *left, const void *right)
+{
+    const struct label *a = left, *b = right;
+    if (a->y != b->y) return a->y < b->y ? -1 : 1;
+    return a->curve - b->curve;
+}
+
+static const char bound_name[] = "bound";
+
+/* Width of the labels, at most two fifths of the page. */
+static double width_of_labels(const struct weft_sweep *sweep)
+{
+    char text[WEFT_UNITS_TEXT_BYTES];
+    double width = weft_svg_width(bound_name, font_size);
+    for (int32_t c = 0; c < sweep->n_curves; c++) {
+        const double one = weft_svg_width(weft_sweep_name(sweep, c, text), font_size);
+        if (one > width) width = one;
+    }
+    width += LEADER + 2 * SIGN + MARGIN + 6;
+    return width < WIDTH * 0.4 ? width : WIDTH * 0.4;
+}
+
+/* Cut at the end where it has no room. */
+static void add_label_text(const struct figure *figure, const char *name, double x)
+{
+    char shown[128];
+    snprintf(shown, sizeof shown, "%s", name);
+    for (size_t length = strlen(shown); length > 2 && x + weft_svg_width(shown, font_size) > WIDTH;
+         length--)
+        memcpy(shown + length - 3, "..", 3);
+    weft_svg_add_escaped(figure->out, shown);
+}
+
+/* Names at the ends of the lines, apart from one another, each after its mark. */
+static void add_labels(struct figure *figure, double bound_y)
+{
+    const struct weft_sweep *sweep = figure->sweep;
+    struct weft_text *out = figure->out;
+    char name[WEFT_UNITS_TEXT_BYTES];
+    const size_t most = (size_t)sweep->n_curves + 1;
+    struct label *labels = weft_pool_array(&figure->pool, most, sizeof *labels);
+    double *places = weft_pool_array(&figure->pool, most, sizeof *places);
+    int32_t n = 0;
+    if (!labels || !places) {
+        out->failed = true;
         return;
     }
-    if (point->step_ns > picture->axes.high)
-        weft_text_addf(out, "<path d=\"M%.1f %dh8l-4-7z\" fill=\"%s\" data-above=\"1\"", x - 4,
-                       picture->top + 4, colour.text);
-    else
-        weft_text_addf(out, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3.5\" fill=\"%s\"", x,
-                       y_of(picture, point->step_ns), colour.text);
-    add_data(picture, which, point);
-    weft_text_addf(out, " data-step-ns=\"%lld\"/>\n", (long long)point->step_ns);
-    if (point->measured_ns == 0) return;
-    weft_text_addf(out, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"5\" fill=\"none\" stroke=\"%s\"", x,
-                   y_of(picture, point->measured_ns), colour.text);
-    add_data(picture, which, point);
-    weft_text_addf(out, " data-measured-step-ns=\"%lld\"/>\n", (long long)point->measured_ns);
-}
-
-static void add_curve(const struct picture *picture, int32_t which)
-{
-    const struct weft_sweep *sweep = picture->sweep;
-    const struct weft_sweep_curve *curve = &sweep->curves[which];
-    struct weft_text *out = picture->out;
-    const struct colour colour = colour_of(picture, which);
-    bool joined = false;
-    if (sweep->split && curve->n_points == 1 && curve->points[0].fits)
-        weft_text_addf(out, "<path d=\"M%d %.1fH%d\" stroke=\"%s\" stroke-width=\"2\"/>\n", LEFT,
-                       y_of(picture, curve->points[0].step_ns), RIGHT, colour.text);
-    for (int32_t i = 0; i < curve->n_points; i++) {
-        const struct weft_sweep_point *point = &curve->points[i];
-        if (!point->fits) continue;
-        weft_text_addf(out, "%s%.1f %.1f", joined ? "L" : "<path d=\"M",
-                       x_of(picture, weft_sweep_x(sweep, point)), y_of(picture, point->step_ns));
-        joined = true;
+    for (int32_t c = 0; c < sweep->n_curves; c++) {
+        const struct weft_sweep_stairs *stairs = &figure->stairs[c];
+        if (stairs->n > 0)
+            labels[n++] = (struct label){y_of(figure, stairs->corners[stairs->n - 1].ns), c};
     }
-    if (joined)
-        weft_text_addf(out, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s/>\n", colour.text,
-                       dash_of(picture, which));
-    for (int32_t i = 0; i < curve->n_points; i++)
-        add_point(picture, which, &curve->points[i]);
-}
-
-/* A line for each curve on the right, and what the other signs are. */
-static void add_legend(const struct picture *picture)
-{
-    const struct weft_sweep *sweep = picture->sweep;
-    struct weft_text *out = picture->out;
-    char name[WEFT_UNITS_TEXT_BYTES];
-    const int32_t n = sweep->n_curves;
-    const double line = n * LINE <= LINES ? LINE : (double)LINES / n;
-    const int x = RIGHT + 30;
-    double y = TOP + 10;
-    if (sweep->grid) {
-        weft_text_addf(out, "<text x=\"%d\" y=\"%.1f\">limit of the host's memory</text>\n", x,
-                       y + 4);
-        y += LINE;
-    }
-    for (int32_t c = 0; c < n; c++, y += line) {
+    if (bound_y >= 0) labels[n++] = (struct label){bound_y, sweep->n_curves};
+    qsort(labels, (size_t)n, sizeof *labels, compare_labels);
+    for (int32_t i = 0; i < n; i++)
+        places[i] = labels[i].y;
+    weft_sweep_spread(places, n, LABEL_GAP, figure->top, figure->bottom);
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t c = labels[i].curve;
+        const double x = figure->end + LEADER + SIGN, text_x = x + SIGN + 4;
         weft_text_addf(out,
-                       "<path d=\"M%d %.1fh24\" stroke=\"%s\" stroke-width=\"2\"%s/><text "
-                       "x=\"%d\" y=\"%.1f\">",
-                       x, y, colour_of(picture, c).text, dash_of(picture, c), x + 32, y + 4);
-        add_escaped(out, weft_sweep_name(sweep, c, name));
+                       "<path d=\"M%.2f %.2fL%.2f %.2f\" fill=\"none\" stroke=\"#888\" "
+                       "stroke-width=\"1.5\"/>\n",
+                       figure->end + SIGN, labels[i].y, x - SIGN, places[i]);
+        if (c < sweep->n_curves) {
+            add_mark(figure, c, x, places[i]);
+            weft_text_add(out, "/>");
+        } else {
+            weft_text_addf(out, "<path d=\"M%.2f %.2fh%d\" " BOUND_STYLE "/>", x - SIGN, places[i],
+                           2 * SIGN);
+        }
+        weft_text_addf(out, "<text x=\"%.2f\" y=\"%.2f\">", text_x, places[i] + 8);
+        add_label_text(figure, c < sweep->n_curves ? weft_sweep_name(sweep, c, name) : bound_name,
+                       text_x);
         weft_text_add(out, "</text>\n");
     }
-    weft_text_addf(out,
-                   "<path d=\"M%d %.1fh24v10h-24z\" fill=\"%s\" fill-opacity=\"0.18\"/><text "
-                   "x=\"%d\" y=\"%.1f\">above the proven bound</text>\n",
-                   x, y - 5, colour_of(picture, 0).text, x + 32, y + 4);
-    weft_text_addf(out,
-                   "<text x=\"%d\" y=\"%.1f\">x&#160; no plan fits</text>\n"
-                   "<text x=\"%d\" y=\"%.1f\">o&#160; measured%s</text>\n",
-                   x, y + 22, x, y + 40, sweep->emulated ? ", emulated link" : "");
+}
+
+/* Explains the signs and names the planners without a line. */
+static void write_notes(const struct figure *figure, struct weft_text *notes)
+{
+    const struct weft_sweep *sweep = figure->sweep;
+    int32_t n = 0;
+    weft_text_addf(notes, "Shaded: no plan fits%s",
+                   weft_sweep_bound(sweep, &sweep->curves[0].points[0]) > 0
+                       ? ", or a bound proves that none is as fast"
+                       : "");
+    if (figure->apart) weft_text_add(notes, ". Dotted: bound");
+    if (figure->above) weft_text_add(notes, ". Arrow: above the axis");
+    if (figure->measured)
+        weft_text_addf(notes, ". In rings: measured%s", sweep->emulated ? ", emulated link" : "");
+    if (sweep->grid)
+        weft_text_addf(notes, ". Labels: memory of the host; planner %s", sweep->curves[0].planner);
+    for (int32_t c = 0; c < sweep->n_curves; c++)
+        if (figure->stairs[c].n == 0 && !sweep->grid)
+            weft_text_addf(notes, "%s%s", n++ == 0 ? ". No plan within these limits: " : ", ",
+                           sweep->curves[c].planner);
+    weft_text_add(notes, ".");
+}
+
+static void add_figure(struct figure *figure)
+{
+    const struct weft_sweep *sweep = figure->sweep;
+    struct weft_sweep_stairs bounds;
+    const int32_t judged = sweep->grid ? sweep->n_curves - 1 : 0;
+    double bound_y = -1;
+    if (!list_bounds(figure, judged, &bounds)) {
+        figure->out->failed = true;
+        return;
+    }
+    add_infeasible(figure, &bounds);
+    add_axes(figure);
+    for (int32_t c = sweep->grid ? 0 : judged; c <= judged; c++) {
+        const struct weft_sweep_stairs *plans = sweep->grid ? &figure->stairs[c] : &figure->best;
+        if (!list_bounds(figure, c, &bounds)) {
+            figure->out->failed = true;
+            return;
+        }
+        bound_y = fmax(bound_y, add_bound(figure, &bounds, plans));
+    }
+    for (int32_t c = sweep->n_curves - 1; c >= 0; c--)
+        add_stairs(figure, c);
+    for (int32_t c = sweep->n_curves - 1; c >= 0; c--)
+        for (int32_t i = 0; i < sweep->curves[c].n_points; i++)
+            if (sweep->curves[c].points[i].fits) add_point(figure, c, &sweep->curves[c].points[i]);
+    add_labels(figure, bound_y);
+}
+
+/* The title, each of its lines broken where the page ends; the first is larger. */
+static void add_title(const struct figure *figure, double *y)
+{
+    const char *line = figure->sweep->title;
+    *y = MARGIN + title_size * 0.8;
+    for (bool first = true; *line; first = false) {
+        char one[512];
+        const size_t length = strcspn(line, "\n");
+        snprintf(one, sizeof one, "%.*s", (int)length, line);
+        weft_svg_add_lines(figure->out, one, first ? 1.1 * title_size : font_size,
+                           WIDTH - 2 * MARGIN, MARGIN, y, LINE,
+                           first ? " font-size=\"26\" font-weight=\"bold\"" : "");
+        line += length + (line[length] == '\n');
+    }
+}
+
+/* The joint plan of a split holds for the whole limit. */
+static void spread_joint(struct figure *figure)
+{
+    const struct weft_sweep *sweep = figure->sweep;
+    for (int32_t c = 0; sweep->split && c < sweep->n_curves; c++)
+        if (sweep->curves[c].n_points == 1 && figure->stairs[c].n == 1)
+            figure->stairs[c].corners[0].bytes = figure->left;
+    if (sweep->split && figure->best.n == 1) figure->best.corners[0].bytes = figure->left;
+}
+
+/* All that is drawn; *height is that of the page. */
+static void draw_figure(struct figure *figure, double *height)
+{
+    const struct weft_sweep *sweep = figure->sweep;
+    struct weft_sweep_axes axes;
+    struct weft_text notes;
+    double y;
+    weft_text_init(&notes);
+    add_title(figure, &y);
+    if (weft_sweep_axes(sweep, true, &axes)) {
+        range_bytes(figure, &axes);
+        range_ns(figure, &axes);
+        spread_joint(figure);
+        figure->top = y + MARGIN - LINE / 2.0;
+        figure->bottom =
+            figure->top + fmax(LEAST_HEIGHT, (double)(sweep->n_curves + 1) * LABEL_GAP);
+        figure->end = WIDTH - width_of_labels(sweep);
+        add_figure(figure);
+        write_notes(figure, &notes);
+        y = figure->bottom + 64 + LINE + MARGIN / 2.0;
+    } else {
+        weft_text_add(&notes, "No plan fits anywhere.");
+    }
+    weft_svg_add_lines(figure->out, weft_text_chars(&notes), font_size, WIDTH - 2 * MARGIN, MARGIN,
+                       &y, LINE, "");
+    figure->out->failed |= !weft_text_ok(&notes);
+    weft_text_finish(&notes);
+    *height = y - LINE + MARGIN;
 }
 
 void weft_sweep_svg(const struct weft_sweep *sweep, struct weft_text *out)
 {
-    struct picture picture = {.sweep = sweep, .out = out};
-    picture.top = TOP + (int)((sweep->n_curves - 1) * row_height(sweep));
-    bool any = weft_sweep_axes(sweep, true, &picture.axes);
+    struct weft_text body;
+    struct figure figure = {.sweep = sweep, .out = &body};
+    double height = 0;
+    weft_text_init(&body);
+    figure.stairs = weft_pool_array(&figure.pool, (size_t)sweep->n_curves, sizeof *figure.stairs);
+    bool made = figure.stairs != NULL;
+    for (int32_t c = 0; c < sweep->n_curves && made; c++)
+        made = weft_sweep_climb(sweep, c, c + 1, &figure.pool, &figure.stairs[c]);
+    made =
+        made && weft_sweep_climb(sweep, sweep->split, sweep->n_curves, &figure.pool, &figure.best);
+    if (made) draw_figure(&figure, &height);
     weft_text_addf(out,
-                   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-                   "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n"
-                   "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n<text x=\"%d\" y=\"24\" "
-                   "font-size=\"15\">",
-                   WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT);
-    add_escaped(out, sweep->config);
-    weft_text_addf(out, ", %lld ranks, times ", (long long)sweep->ranks);
-    add_escaped(out, sweep->times);
-    if (sweep->grid) weft_text_add(out, ", planner ");
-    if (sweep->grid) add_escaped(out, sweep->curves[0].planner);
-    weft_text_add(out, "</text>\n");
-    if (any) {
-        add_axes(&picture);
-        for (int32_t c = sweep->grid ? sweep->n_curves - 1 : 0; c >= 0; c--)
-            add_band(&picture, c);
-        for (int32_t c = sweep->n_curves - 1; c >= 0; c--)
-            add_curve(&picture, c);
-        add_legend(&picture);
-    } else {
-        weft_text_addf(out, "<text x=\"%d\" y=\"%d\">no plan fits anywhere</text>\n", LEFT, TOP);
-    }
+                   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.1fmm\" "
+                   "height=\"%.1fmm\" viewBox=\"0 0 %d %.0f\" "
+                   "font-family=\"Helvetica,Arial,sans-serif\" font-size=\"23\">\n"
+                   "<rect width=\"%d\" height=\"%.0f\" fill=\"#fff\"/>\n",
+                   WIDTH * SCALE / 10.0, ceil(height) * SCALE / 10.0, WIDTH, ceil(height), WIDTH,
+                   ceil(height));
+    weft_text_add(out, weft_text_chars(&body));
     weft_text_add(out, "</svg>\n");
+    out->failed |= !made || !weft_text_ok(&body);
+    weft_text_finish(&body);
+    weft_pool_finish(&figure.pool);
 }

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "cli/commit.h"
 #include "cli/job/job.h"
 #include "cli/terminal.h"
 #include "library/foreign.h"
@@ -28,6 +29,7 @@ struct work {
     struct weft_sweep sweep;
     struct weft_sweep_curve curves[WEFT_SWEEP_CURVES];
     struct weft_text *plans[WEFT_SWEEP_CURVES]; /* [n_points] each, when they are executed */
+    struct weft_text title;                     /* of the picture */
     int profile_fd;                             /* measured here; -1 = none */
     char profile_path[64];
     struct weft_kept kept; /* of a sweep that is stopped */
@@ -477,6 +479,24 @@ static void add_profile(struct work *work)
         weft_kept_key(&work->kept, "profile %s", weft_hash_show(work->session.profile->hash, hash));
 }
 
+/* Facts of the sweep for its reports. The picture needs the least memory too, at the most of the
+ * host's: staging for it comes first, since names are the problem's. */
+static enum weft_status describe(struct work *work, struct weft_error *err)
+{
+    struct weft_sweep *sweep = &work->sweep;
+    const struct weft_sweep_hosts *hosts = &work->options.hosts;
+    const int64_t *host = hosts->n > 0 ? &hosts->limits[hosts->n - 1] : NULL;
+    if (work->cli->svg)
+        WEFT_TRY(weft_sweep_find_least(&work->session, host, &sweep->least_bytes, err));
+    sweep->times = work->session.stages.problem->profile_source;
+    sweep->ranks = work->session.stages.problem->ranks;
+    sweep->emulated = weft_config_emulates(work->session.config);
+    weft_sweep_title(work->session.config, sweep->times, WEFT_VERSION " (" WEFT_BUILD_COMMIT ")",
+                     &work->title);
+    sweep->title = weft_text_chars(&work->title);
+    return weft_text_ok(&work->title) ? WEFT_OK : weft_fail_memory(err, "a title");
+}
+
 static enum weft_status sweep_all(struct work *work, struct weft_error *err)
 {
     const struct weft_cli *cli = work->cli;
@@ -498,9 +518,7 @@ static enum weft_status sweep_all(struct work *work, struct weft_error *err)
     weft_session_tell_origin(&work->session, cli->measure);
     if (!work->profile_path[0]) weft_session_tell_load(&work->session);
     WEFT_TRY(lay_out(work, err)); /* which stages other periods */
-    work->sweep.times = work->session.stages.problem->profile_source;
-    work->sweep.ranks = work->session.stages.problem->ranks;
-    work->sweep.emulated = weft_config_emulates(work->session.config);
+    WEFT_TRY(describe(work, err));
     WEFT_TRY(weft_sweep_plan(cli, profile, work->options.jobs, &work->kept, &work->sweep,
                              cli->measure ? work->plans : NULL, err));
     if (cli->measure) WEFT_TRY(execute_all(work, err));
@@ -529,6 +547,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     work = (struct work){.cli = cli, .profile_fd = -1};
     work.sweep.config = cli->operands[0];
     work.sweep.curves = work.curves;
+    weft_text_init(&work.title);
     struct weft_error why = {0};
     enum weft_status status = sweep_all(&work, &why);
     if (status == WEFT_E_STOPPED)
@@ -542,6 +561,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
         free(work.curves[c].points);
     }
     if (work.profile_fd >= 0) close(work.profile_fd);
+    weft_text_finish(&work.title);
     weft_session_close(&work.session);
     return status;
 }

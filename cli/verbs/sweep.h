@@ -65,6 +65,13 @@ WEFT_MUST_USE enum weft_status weft_sweep_choose_hosts(const struct weft_session
                                                        int32_t n, struct weft_sweep_hosts *hosts,
                                                        struct weft_error *err);
 
+/* The least memory of a rank that any plan of any of the config's periods takes, pages not counted;
+ * with `host_bytes` (NULL: the config's) of the host's memory. The session is staged; its stages
+ * and its limit of the host's memory change. */
+WEFT_MUST_USE enum weft_status weft_sweep_find_least(struct weft_session *session,
+                                                     const int64_t *host_bytes,
+                                                     int64_t *least_bytes, struct weft_error *err);
+
 /* The sizes of a list "24GiB,32GiB" that `flag` gives, increasing and each once: *n, of at most
  * `most`, none below `least_bytes`. WEFT_E_USAGE. */
 WEFT_MUST_USE enum weft_status weft_sweep_read_limits(const char *flag, const char *list,

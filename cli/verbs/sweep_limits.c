@@ -344,6 +344,17 @@ enum weft_status weft_sweep_choose_limits(struct weft_session *session,
     return WEFT_OK;
 }
 
+enum weft_status weft_sweep_find_least(struct weft_session *session, const int64_t *host_bytes,
+                                       int64_t *least_bytes, struct weft_error *err)
+{
+    if (host_bytes) WEFT_TRY(limit_host(session, *host_bytes, err));
+    WEFT_TRY(weft_session_stage_leanest(session, err));
+    const int64_t bytes = weft_least_limit(session->stages.problem, 0, NULL);
+    if (bytes < 0) return weft_fail_memory(err, "the least limit");
+    *least_bytes = bytes < INT64_MAX ? bytes : 0;
+    return WEFT_OK;
+}
+
 static int by_size(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;

@@ -152,38 +152,69 @@ def files_and_picture(weft):
     assert rows[0][0] == "planner" and len(rows) == 3, "the table takes the place of the report"
 
 
-def drawn_points(path):
-    """Every point of the picture: (planner, limit, policy limit, host limit, what, value or None) as
-    its data say, after a look at where it stands between the ticks."""
-    document = xml.dom.minidom.parse(path)
-    ticks = {kind: sorted((int(text.getAttribute(f"data-{kind}")), float(text.getAttribute(axis)))
-                          for text in document.getElementsByTagName("text")
-                          if text.hasAttribute(f"data-{kind}"))
-             for kind, axis in (("ns", "y"), ("bytes", "x"))}
+class Picture:
+    """The figure of a sweep as it is drawn: places are read back by the ticks, not by data."""
 
-    def place(kind, value):
-        (low, at_low), (high, at_high) = ticks[kind][0], ticks[kind][-1]
-        return at_low + (at_high - at_low) * (value - low) / (high - low)
+    def __init__(self, path):
+        self.document = xml.dom.minidom.parse(path)
+        self.page = self.document.documentElement
+        self.paths = self.document.getElementsByTagName("path")
+        self.texts = [text.firstChild.data for text in self.document.getElementsByTagName("text")]
+        self.ticks = {kind: sorted((int(path.getAttribute(f"data-{kind}")), numbers(path)[axis])
+                                   for path in self.paths if path.hasAttribute(f"data-{kind}"))
+                      for kind, axis in (("ns", 1), ("bytes", 0))}
 
-    points = []
-    for element in document.getElementsByTagName("circle") + document.getElementsByTagName("path"):
-        if not element.hasAttribute("data-planner"):
-            continue
-        limit, part, host = (element.getAttribute(f"data-{name}-limit-bytes")
-                             for name in ("memory", "policy", "host"))
-        what = [name for name in ("step-ns", "measured-step-ns")
-                if element.hasAttribute(f"data-{name}")]
-        value = element.getAttribute(f"data-{what[0]}") if what else ""
-        points.append((element.getAttribute("data-planner"), limit, part, host,
-                       what[0] if what else None, value))
-        if element.tagName == "circle":
-            # The label of a tick stands 4 below its line.
-            above = float(element.getAttribute("cy")) - (place("ns", int(value)) - 4)
-            beside = float(element.getAttribute("cx")) - place("bytes", int(part or limit))
-            assert abs(above) < 0.1 and abs(beside) < 0.1, (points[-1], above, beside)
-        elif what:
-            assert what[0] == "step-ns" and int(value) > ticks["ns"][-1][0], points[-1]
-    return sorted(points, key=str)
+    def value(self, kind, place):
+        (low, at_low), (high, at_high) = self.ticks[kind][0], self.ticks[kind][-1]
+        return low + (high - low) * (place - at_low) / (at_high - at_low)
+
+    def near(self, kind, place, value):
+        """Whether this is where the value is, as exactly as places are written."""
+        (low, at_low), (high, at_high) = self.ticks[kind][0], self.ticks[kind][-1]
+        return abs(self.value(kind, place) - value) <= 0.02 * abs((high - low) / (at_high - at_low))
+
+    def points(self):
+        """Every point: (planner, limit, policy limit, host limit, what, value) as its data say, which
+        is where it is drawn."""
+        points = []
+        for path in self.paths:
+            if not path.hasAttribute("data-planner"):
+                continue
+            limit, part, host = (path.getAttribute(f"data-{name}-limit-bytes")
+                                 for name in ("memory", "policy", "host"))
+            what, = (name for name in ("step-ns", "measured-step-ns")
+                     if path.hasAttribute(f"data-{name}"))
+            value = path.getAttribute(f"data-{what}")
+            points.append((path.getAttribute("data-planner"), limit, part, host, what, value))
+            x, y = map(float, re.match(r"translate\((\S+) (\S+)\)",
+                                       path.getAttribute("transform")).groups())
+            assert self.near("bytes", x, int(part or limit)), (points[-1], x)
+            if path.hasAttribute("data-above"):
+                assert int(value) > self.ticks["ns"][-1][0], points[-1]
+                assert self.near("ns", y, self.ticks["ns"][-1][0]), (points[-1], y)
+            else:
+                assert self.near("ns", y, int(value)), (points[-1], y)
+        return sorted(points, key=str)
+
+    def corners(self, planner):
+        """The corners of a planner's only line, (bytes, ns), between horizontal and vertical parts."""
+        line, = (path for path in self.paths if path.getAttribute("data-curve") == planner)
+        corners, x, y = [], None, None
+        for letter, rest in re.findall(r"([A-Za-z])([^A-Za-z]*)", line.getAttribute("d")):
+            assert letter in "MHV", line.getAttribute("d")
+            if letter == "M":
+                x, y = map(float, rest.split())
+            elif letter == "H":
+                corners.append((x, y))
+                x = float(rest)
+            else:
+                y = float(rest)
+        return corners
+
+
+def numbers(path):
+    """The place where a path begins."""
+    return [float(number) for number in re.findall(r"[\d.]+", path.getAttribute("d"))[:2]]
 
 
 def points_of_csv(path):
@@ -194,7 +225,8 @@ def points_of_csv(path):
                      row["host_limit_bytes"])
             fits = row["fits"] == "1"
             assert fits == (row["step_ns"] != "") == (row["total_bytes"] != ""), row
-            points.append((*point, "step-ns", row["step_ns"]) if fits else (*point, None, ""))
+            if fits:
+                points.append((*point, "step-ns", row["step_ns"]))
             if row["measured_step_ns"]:
                 points.append((*point, "measured-step-ns", row["measured_step_ns"]))
     return sorted(points, key=str)
@@ -211,16 +243,82 @@ def every_point_of_the_picture_is_where_its_figures_are(weft):
     points = [point for curve in json.loads(said)["curves"] for point in curve["points"]]
     assert max(point.get("measured_step_ns", 0) for point in points) > \
         max(point.get("step_ns", 0) for point in points), "nothing was measured above predictions"
-    drawn = drawn_points(picture)
+    drawn = Picture(picture).points()
     assert drawn == points_of_csv(table), (drawn, points_of_csv(table))
-    assert any(point[4] is None for point in drawn), "all fit: nothing is crossed out"
     weft.expect(0, "sweep", config_of(weft, cluster__memory_limit="700KiB"), "--split", "--points",
                 "4", "--csv", table, "--svg", picture, "-q")
-    assert drawn_points(picture) == points_of_csv(table)
+    assert Picture(picture).points() == points_of_csv(table)
     weft.expect(0, "sweep", config_of(weft, cluster__host=HOST), "--points", "3", "--host-points",
                 "3", "--planners", "greedy", "--csv", table, "--svg", picture, "-q")
-    drawn = drawn_points(picture)
+    drawn = Picture(picture).points()
     assert drawn == points_of_csv(table) and len({point[3] for point in drawn}) == 3, drawn
+
+
+@case
+def a_planner_is_a_staircase_from_its_least_limit(weft):
+    """A plan holds from its limit up to that of a faster one, and a bound down from its limit."""
+    table, path = weft.path("sweep.csv"), weft.path("sweep.svg")
+    weft.expect(0, "sweep", config_of(weft), "--points", "5", "--planners", "ilp,greedy,all-fsdp,all-dp",
+                "--csv", table, "--svg", path, "-q")
+    picture = Picture(path)
+    with open(table, encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["fits"] == "1"]
+    first = {}
+    for planner in {row["planner"] for row in rows}:
+        expected = []
+        for row in rows:
+            if row["planner"] == planner and (not expected or int(row["step_ns"]) < expected[-1][1]):
+                expected.append((int(row["memory_limit_bytes"]), int(row["step_ns"])))
+        corners = picture.corners(planner)
+        assert len(corners) == len(expected), (corners, expected)
+        for (x, y), (limit, step) in zip(corners, expected):
+            assert picture.near("bytes", x, limit) and picture.near("ns", y, step), (x, limit, step)
+        first[planner] = expected[0][0]
+    assert len(set(first.values())) > 1, "all begin at the same limit: choose other planners"
+    bounds = [(int(row["memory_limit_bytes"]), int(row["bound_ns"])) for row in rows
+              if row["planner"] == "ilp"]
+    shade, = (one for one in picture.paths if one.hasAttribute("data-infeasible-bytes"))
+    steps = re.findall(r"V([\d.]+)H([\d.]+)", shade.getAttribute("d"))[:-1]
+    assert len(steps) == len(bounds), (steps, bounds)
+    for (y, x), (limit, bound) in zip(steps, bounds):
+        assert picture.near("bytes", float(x), limit), (x, limit)
+        assert picture.near("ns", float(y), bound), (y, bound)
+
+
+@case
+def a_picture_is_fit_to_print(weft):
+    """Column of 85 mm: text of 6 points at least, whole ticks of 1, 2 or 5, a shaded part where no
+    plan fits, names that do not overlap, and a title without a path."""
+    path = weft.path("sweep.svg")
+    weft.expect(0, "sweep", config_of(weft), "--points", "3", "--svg", path, "-q")
+    picture = Picture(path)
+    width, height = map(float, picture.page.getAttribute("viewBox").split()[2:])
+    sizes = [picture.page.getAttribute("font-size")] + [
+        text.getAttribute("font-size") for text in picture.document.getElementsByTagName("text")
+        if text.hasAttribute("font-size")]
+    assert all(float(size) / width * 85 / 25.4 * 72 >= 6 for size in sizes), sizes
+    for kind, steps in picture.ticks.items():
+        values = [value for value, _ in steps]
+        step = values[1] - values[0]
+        assert {b - a for a, b in zip(values, values[1:])} == {step}, values
+        units = [1024 ** k for k in range(6)] if kind == "bytes" else [1000 ** k for k in range(4)]
+        unit = max(unit for unit in units if step % unit == 0)
+        assert str(step // unit).rstrip("0") in "125", (kind, values)
+        assert all(str(value // unit) in picture.texts for value in values), (values, picture.texts)
+    fill, = (path for path in picture.paths if path.hasAttribute("data-infeasible-bytes"))
+    assert fill.getAttribute("fill") == "#e4e4e4" and "Shaded: no plan fits" in " ".join(picture.texts)
+    begins = picture.ticks["ns"][0][0]
+    assert (begins == 0) != any("axis begins at" in text for text in picture.texts), picture.texts
+    places = {text: [float(element.getAttribute(name)) for name in "xy"]
+              for element in picture.document.getElementsByTagName("text")
+              for text in [element.firstChild.data]}
+    names = sorted(places[name][1] for name in places
+                   if re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name))
+    assert len(names) > 7 and all(b - a > 23 for a, b in zip(names, names[1:])), names
+    assert all(0 < y < height for _, y in places.values()), (height, places)
+    title = picture.texts[:4]
+    assert title[0].startswith("run, ") and title[0].endswith(" parameters, 2 ranks"), title
+    assert title[1].startswith("batch ") and "emulated" in title[2] and "weft " in title[3], title
 
 
 @case

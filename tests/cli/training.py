@@ -410,8 +410,9 @@ def every_time_of_an_emulated_link_says_so(weft):
     assert "times measured, emulated link limit" in out and "greedy, measured, emulated " in out, out
     assert open(table, encoding="utf-8").readlines()[1].endswith(
         ',"measured, emulated link",emulated\n')
-    drawn = open(picture, encoding="utf-8").read()
-    assert "times measured, emulated link<" in drawn and "measured, emulated link</text>" in drawn
+    drawn = " ".join(re.findall(r"<text[^>]*>([^<]*)<", open(picture, encoding="utf-8").read()))
+    assert "times measured, emulated link; weft" in drawn, drawn
+    assert "In rings: measured, emulated link." in drawn, drawn
     # Without one nothing says so, nor does a virtual clock, whose times are predicted.
     run["cluster"]["emulate"] = False
     del run["cluster"]["profile"]

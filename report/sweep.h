@@ -21,10 +21,10 @@ struct weft_sweep_point {
     bool fits;                  /* false: the planner has no plan within the limit */
     int64_t step_ns, exposed_ns, compute_ns, channel_ns, total_bytes; /* predicted */
     int64_t bound_ns;                                                 /* proven; 0 = none */
-    int64_t measured_ns, measured_exposed_ns, measured_bytes;         /* 0 = was not executed */
+    int64_t measured_ns, measured_exposed_ns, measured_bytes;         /* 0: not run */
 };
 
-/* Points of one planner, in a grid of one limit of the host's memory, by increasing x. */
+/* Points of one planner by increasing x; in a grid, of one limit of the host's memory. */
 struct weft_sweep_curve {
     const char *planner;
     int32_t n_points;
@@ -34,12 +34,12 @@ struct weft_sweep_curve {
 struct weft_sweep {
     const char *config;  /* its path */
     const char *title;   /* of the SVG, by weft_sweep_title */
-    int64_t least_bytes; /* of a rank: no plan takes less; 0 = not known */
+    int64_t least_bytes; /* least memory of any plan, per rank; 0: not known */
     const char *times;   /* source of the profile */
     int64_t ranks;
-    bool emulated; /* the link that measured steps went over */
-    bool split;    /* x is policy_limit_bytes; the curve with one point is the joint plan */
-    bool grid;     /* a curve a limit of the host's memory, increasing; all have the same x */
+    bool emulated; /* of measured steps: an emulated link */
+    bool split;    /* x is policy_limit_bytes; a curve of one point is the joint plan */
+    bool grid;     /* one curve per host limit, increasing; all have the same x */
     int32_t n_curves;
     struct weft_sweep_curve *curves;
 };
@@ -61,17 +61,17 @@ double weft_sweep_gap(const struct weft_sweep *sweep, const struct weft_sweep_po
 /* Points of a planner that have a plan. */
 int32_t weft_sweep_count_fits(const struct weft_sweep_curve *curve);
 
-/* A row a planner, a column an x; the bound and the first planner's gap below, and one line of the
- * planners that have no plan at any x. A grid has a row a limit of the host's memory, and below
- * them a row each with its gaps. */
+/* One row per planner and one column per x. The bound and the first planner's gap follow, then one
+ * line with the planners without any plan. A grid has one row per host limit, and then one row each
+ * with its gaps. */
 void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out);
-/* A head, and a line a point. Cells are empty where no plan fits or none was measured. "times" is
- * the source of predicted times; "link" is that of measured ones. */
+/* A head, and one line per point. Cells are empty where no plan fits or none was measured. "times"
+ * is the source of predicted times, "link" that of measured ones. */
 void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out);
-/* One object. */
+/* Writes one object. */
 void weft_sweep_json(const struct weft_sweep *sweep, struct weft_json_writer *writer);
-/* A picture of letters, or with `unicode` of marks, `columns` wide (at least 24). Nothing when no
- * point fits. */
+/* Draws a picture of letters, or with `unicode` of marks, `columns` wide (at least 24). Nothing if
+ * no point fits. */
 void weft_sweep_chart(const struct weft_sweep *sweep, int32_t columns, bool unicode,
                       struct weft_text *out);
 /* The lines of a figure's title: model, parameters and ranks; batch; link; source of the times and
@@ -79,10 +79,10 @@ void weft_sweep_chart(const struct weft_sweep *sweep, int32_t columns, bool unic
 void weft_sweep_title(const struct weft_config *config, const char *times, const char *version,
                       struct weft_text *out);
 /* A self-contained SVG document in tenths of a millimetre of a column of 85 mm, drawn twice as
- * wide. A planner is a staircase, since a plan holds from its limit up, with its name at the
- * end. A grid has a staircase for each limit of the host's memory. The part where no
- * plan can be is shaded; the bound is a dotted line where it can be told from the best plan. Each
- * mark has its figures as data attributes, under their names in the CSV. */
+ * wide. A planner is a staircase with its name at the end, since a plan holds from its limit up. A
+ * grid has a staircase for each host limit. The part without plans is shaded. The bound is a dotted
+ * line where it differs from the best plan. Each mark has its figures as data attributes, under
+ * their names in the CSV. */
 void weft_sweep_svg(const struct weft_sweep *sweep, struct weft_text *out);
 
 /* The range of a picture. Predicted steps of many times the least lie above it, so that the others
@@ -90,9 +90,9 @@ void weft_sweep_svg(const struct weft_sweep *sweep, struct weft_text *out);
 struct weft_sweep_axes {
     int64_t left, right; /* bytes */
     int64_t low, high;   /* ns */
-    bool cut;            /* some predicted steps lie above high, and are drawn at it */
+    bool cut;            /* some predicted steps exceed high, and are drawn there */
 };
-/* `measured`: the picture has measured steps too. False when no point fits. */
+/* With `measured` the picture has measured steps too. False if no point fits. */
 bool weft_sweep_axes(const struct weft_sweep *sweep, bool measured, struct weft_sweep_axes *out);
 
 #endif

@@ -16,7 +16,7 @@ enum { TICK = 8, TICKS = 6, SCALE = 2, LEADER = 24, SIGN = 9, STRIP = 25 };
 #define BOUND_STYLE "fill=\"none\" stroke=\"#000\" stroke-width=\"2.5\" stroke-dasharray=\"2 5\""
 static const double font_size = 23, title_size = 26;
 
-/* Told apart also by those who do not see red and green alike (Okabe and Ito 2008). */
+/* Distinct for readers with red-green blindness too (Okabe and Ito 2008). */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                       "#000000", "#56b4e9", "#e69f00"};
 /* In print without colours, dashes and marks tell lines apart: 40 pairs. */
@@ -29,8 +29,8 @@ static const char *const marks[] = {
 };
 enum { N_COLOURS = 7, N_DASHES = 5, N_MARKS = 4 };
 
-/* A grid's curves are in an order, which these have too, for all eyes and in print (viridis, van
- * der Walt and Smith 2015); its lightest part would not be seen on white. */
+/* A grid's curves are ordered, and so are these colours, for all eyes and in print (viridis, van
+ * der Walt and Smith 2015). Its lightest part is left out, since white would hide it. */
 static const unsigned char order[][3] = {{68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}};
 enum { N_ORDER = 4 };
 
@@ -260,7 +260,7 @@ static double add_bound(struct figure *figure, const struct weft_sweep_stairs *b
     return ends;
 }
 
-/* The shape of a curve's marks, and what fills it. */
+/* The shape of a curve's marks, and their fill. */
 static void add_mark(const struct figure *figure, int32_t which, double x, double y)
 {
     const struct colour colour = colour_of(figure, which);

@@ -24,7 +24,7 @@ static int64_t count_multiples(int64_t low, int64_t high, int64_t step)
 }
 
 /* The next longer step: 1, 2, 5, 10, .. of a unit up to half of the next unit, then 1 of that. A
- * step with more than 6 multiples in a range is far from what a number holds. */
+ * step with more than 6 multiples in a range is far from an overflow. */
 static void lengthen_step(struct weft_ticks *ticks)
 {
     const struct weft_tick_unit *next = ticks->unit + 1;

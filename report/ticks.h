@@ -20,8 +20,8 @@ struct weft_ticks {
     int32_t n;     /* multiples of step in the range */
 };
 
-/* The ticks of [low, high] with the least step of which at most `most` multiples are in the range.
- * 0 <= low < high, and most is at least 6; there are always two ticks or more. */
+/* The ticks of [low, high] with the least step that has at most `most` multiples in the range. 0 <=
+ * low < high, and most is at least 6. There are always two ticks or more. */
 struct weft_ticks weft_ticks_choose(const struct weft_tick_unit *units, int64_t low, int64_t high,
                                     int32_t most);
 

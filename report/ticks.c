@@ -17,10 +17,10 @@ const struct weft_tick_unit weft_time_ticks[] = {
     {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0},
 };
 
-/* Multiples of a step in the range. */
-static int64_t count_multiples(int64_t low, int64_t high, int64_t step)
+/* Multiples of a step in the range, which may be 2^63. */
+static uint64_t count_multiples(int64_t low, int64_t high, int64_t step)
 {
-    return high / step - (low / step + (low % step != 0)) + 1;
+    return (uint64_t)(high / step - low / step) + (low % step == 0);
 }
 
 /* The next longer step: 1, 2, 5, 10, .. of a unit up to half of the next unit, then 1 of that. A
@@ -41,7 +41,7 @@ struct weft_ticks weft_ticks_choose(const struct weft_tick_unit *units, int64_t 
                                     int32_t most)
 {
     struct weft_ticks ticks = {.unit = units, .step = units->size};
-    while (count_multiples(low, high, ticks.step) > most)
+    while (count_multiples(low, high, ticks.step) > (uint64_t)most)
         lengthen_step(&ticks);
     ticks.n = (int32_t)count_multiples(low, high, ticks.step);
     ticks.first = (low / ticks.step + (low % ticks.step != 0)) * ticks.step;

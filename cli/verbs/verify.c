@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "library/foreign.h"
 #include "library/session.h"
 #include "problem/stages.h"
 #include "program/predict.h"
@@ -68,6 +69,10 @@ static enum weft_status verify_with_config(const struct weft_cli *cli, int32_t *
     if (status == WEFT_OK && weft_session_must_measure(&session))
         status = weft_cli_refuse_plan(cli->operands[0], cli->config, err);
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
+    if (status == WEFT_OK) {
+        weft_session_tell_load(&session);
+        weft_session_tell_origin(&session, false);
+    }
     if (status == WEFT_OK) status = weft_session_load(&session, cli->operands[0], err);
     if (status == WEFT_OK) status = weft_session_check_others(&session, err);
     if (status == WEFT_OK) *n_open = weft_stages_variants(session.config, variants);

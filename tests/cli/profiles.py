@@ -168,6 +168,16 @@ def times_of_another_machine_may_be_planned_with(weft):
 
 
 @case
+def verify_and_simulate_tell_foreign_times(weft):
+    config, profile = bare(weft), measured(weft, machine="Other CPU, 64 cores, avx512", busy_millicores=1300)
+    given = ("--profile", profile)
+    weft.expect(0, "plan", config, *given, "--planner", "greedy", "-o", "plan.json")
+    for verb in ("verify", "simulate"):
+        weft.expect(0, verb, "plan.json", "--config", config, *given, says=[
+            "times measured on Other CPU, 64 cores, avx512", "warning: ", "used 1.3 cores"])
+
+
+@case
 def a_run_with_foreign_times_measures_its_own_base(weft):
     config, own = bare(weft), measured(weft)
     foreign = weft.path("foreign.json")
@@ -227,7 +237,11 @@ def layer_times_serve_any_number_of_ranks(weft):
         kept = json.load(file)
     assert kept["measured_on"]["ranks"] == 2 and kept["layers"] == layers, kept
     wide = bare(weft, "wide.json", **{f"model__layers__{n}__hidden": 16 for n in range(4)})
-    weft.expect(65, "check", wide, *three, says="wte")
+    weft.expect(0, "check", wide, *three)
+    weft.expect(0, "plan", wide, *three, *planner, "-o", "wide.json", says=told)
+    with open(weft.path("wide.profile.json"), encoding="utf-8") as file:
+        kept = json.load(file)
+    assert kept["ranks"] == 3 and len(kept["layers"]) == 4, kept
     weft.expect(65, "plan", config, *three, "--set", "cluster.ranks_per_node=1",
                 says=["made for 2 ranks", "cluster.link.inter.bandwidth"])
 

@@ -108,7 +108,7 @@ enum weft_status weft_cli_measure(const struct weft_session *session, struct wef
     if (cluster->profile != NULL)
         weft_log(WEFT_LOG_INFO,
                  "%s: is of other ranks than the %lld of %s, and cluster.link is not given: "
-                 "measuring their collectives and memory here first",
+                 "measuring what it lacks here first",
                  cluster->profile, (long long)cluster->ranks, session->config->source);
     else
         weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine "

@@ -15,16 +15,14 @@ struct findings {
     struct weft_text problems, missing; /* `missing`: keys without which nothing has a time */
 };
 
-/* Collectives are measured here when they are needed: any stand for them while all else of the
- * profile is looked at. */
+/* The verbs that need times measure collectives here, and layers that the profile lacks. */
 static enum weft_status check_other_ranks(struct weft_session *session, struct weft_error *err)
 {
-    static const int64_t one = 1;
-    struct weft_profile network = {.ranks = session->config->cluster.ranks}, *whole = NULL;
-    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
-        network.collectives[kind] = (struct weft_curve){.n = 1, .x = &one, .ns = &one};
-    WEFT_TRY(weft_profile_with_network(session->config, &network, &whole, err));
-    return weft_session_stage(session, whole, err);
+    struct weft_text unneeded;
+    weft_text_init(&unneeded);
+    enum weft_status status = weft_session_stage_for_memory(session, &unneeded, err);
+    weft_text_finish(&unneeded);
+    return status;
 }
 
 /* The verbs that need times measure this machine, read a profile, or compute them from figures. */

@@ -479,6 +479,27 @@ bool weft_profile_lacks_network(const struct weft_config *config)
     return lacks;
 }
 
+/* False without memory for the keys. */
+static bool has_layers(const struct weft_config *config, const struct weft_profile *profile)
+{
+    const struct weft_batch batch = weft_config_batch(config);
+    struct weft_pool pool = {0};
+    bool has_all = true;
+    for (int32_t i = 0; i < config->model->n_layers && has_all; i++) {
+        const char *key = weft_layer_key(&pool, &config->model->layers[i], &batch);
+        has_all = key != NULL && weft_profile_layer(profile, key) != NULL;
+    }
+    weft_pool_finish(&pool);
+    return has_all;
+}
+
+/* Whether the profile has times of the config's layers and optimizer. */
+static bool has_compute(const struct weft_config *config, const struct weft_profile *profile)
+{
+    const struct weft_curve *updates = measured_updates(config, profile);
+    return updates != NULL && updates->n > 0 && has_layers(config, profile);
+}
+
 enum weft_status weft_profile_with_network(const struct weft_config *config,
                                            const struct weft_profile *network,
                                            struct weft_profile **out, struct weft_error *err)
@@ -486,10 +507,16 @@ enum weft_status weft_profile_with_network(const struct weft_config *config,
     struct weft_profile *measured = NULL;
     WEFT_TRY(read_measured(config, &measured, err));
     struct weft_profile whole = *measured;
-    memcpy(whole.collectives, network->collectives, sizeof whole.collectives);
-    whole.ranks = network->ranks;
-    whole.agree_ns = network->agree_ns;
-    whole.origin.ranks = 0;
+    if (!has_compute(config, measured) && has_compute(config, network)) {
+        whole = *network;
+    } else {
+        memcpy(whole.collectives, network->collectives, sizeof whole.collectives);
+        whole.ranks = network->ranks;
+        whole.agree_ns = network->agree_ns;
+        whole.origin.ranks = 0;
+        if (network->origin.busy_millicores > whole.origin.busy_millicores)
+            whole.origin.busy_millicores = network->origin.busy_millicores;
+    }
     enum weft_status status = weft_profile_with_base(&whole, network->base_bytes, out, err);
     weft_profile_destroy(measured);
     return status;

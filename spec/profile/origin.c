@@ -42,7 +42,9 @@ void weft_profile_origin_show(const struct weft_profile_origin *origin, struct w
 void weft_profile_origin_write(const struct weft_profile_origin *origin,
                                struct weft_json_writer *writer)
 {
-    if (origin->machine == NULL && origin->threads == 0 && origin->ranks == 0) return;
+    if (origin->machine == NULL && origin->threads == 0 && origin->ranks == 0 &&
+        origin->busy_millicores < 0)
+        return;
     weft_json_key(writer, object_name);
     weft_json_begin_object(writer);
     weft_json_flat(writer);

@@ -88,7 +88,9 @@ WEFT_MUST_USE enum weft_status weft_profile_resolve(const struct weft_config *co
 /* True if the named profile is of other ranks and the config lacks links, so collectives must be
  * measured. False for an unreadable profile, which weft_profile_resolve reports. */
 bool weft_profile_lacks_network(const struct weft_config *config);
-/* The named profile with collectives and base of `network`, measured with the config's ranks. */
+/* The named profile with collectives and base of `network`, measured with the config's ranks, and
+ * the larger load of both. It is `network` alone if that has times of the config's layers and
+ * optimizer, and the named profile lacks some. */
 WEFT_MUST_USE enum weft_status weft_profile_with_network(const struct weft_config *config,
                                                          const struct weft_profile *network,
                                                          struct weft_profile **out,

@@ -386,6 +386,54 @@ Test(profile_resolve, says_which_link_collectives_of_other_ranks_need)
     drop(config);
 }
 
+/* A new measurement with times of each layer of the config. */
+static struct weft_profile *measure_all(const struct weft_config *config, int64_t busy_millicores)
+{
+    struct weft_config without = *config;
+    struct weft_profile *whole = NULL;
+    struct weft_error err = {0};
+    without.cluster.profile = NULL;
+    without.cluster.link.intra = (struct weft_link){.bytes_per_s = 1e9};
+    cr_assert_eq(weft_profile_analytic(&without, &whole, &err), WEFT_OK, "%s", err.text);
+    whole->origin.busy_millicores = busy_millicores;
+    return whole;
+}
+
+Test(profile_resolve, a_new_measurement_serves_where_the_profile_lacks_layers)
+{
+    struct weft_config *config = with_measured("{\"ranks\":4," DEVICE "}", MEASURED("2", SOME));
+    struct weft_profile *network = measure_all(config, 1300), *whole = NULL, *resolved = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_profile_with_network(config, network, &whole, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(whole->n_layers, network->n_layers);
+    for (int32_t i = 0; i < network->n_layers; i++)
+        cr_assert_eq(whole->layers[i].forward_ns, network->layers[i].forward_ns);
+    cr_assert_eq(weft_profile_resolve_measured(config, whole, &resolved, &err), WEFT_OK, "%s",
+                 err.text);
+    weft_profile_destroy(resolved);
+    weft_profile_destroy(whole);
+    weft_profile_destroy(network);
+    drop(config);
+}
+
+Test(profile_resolve, the_load_of_a_new_measurement_is_kept)
+{
+    struct weft_config *config = with_measured("{\"ranks\":4," DEVICE "}", MEASURED("2", SOME));
+    static const int64_t bytes[] = {1024}, ns[] = {4444};
+    for (int64_t busy = -1; busy <= 1300; busy += 1301) {
+        struct weft_profile network = {.ranks = 4, .origin = {.busy_millicores = busy}};
+        struct weft_profile *whole = NULL;
+        struct weft_error err = {0};
+        for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
+            network.collectives[kind] = (struct weft_curve){.n = 1, .x = bytes, .ns = ns};
+        cr_assert_eq(weft_profile_with_network(config, &network, &whole, &err), WEFT_OK, "%s",
+                     err.text);
+        cr_assert_eq(whole->origin.busy_millicores, busy);
+        weft_profile_destroy(whole);
+    }
+    drop(config);
+}
+
 Test(profile_resolve, says_to_measure_what_is_neither_measured_nor_given)
 {
     struct weft_config *config = with_measured("{\"ranks\":4}", MEASURED("4", SOME));

@@ -10,7 +10,7 @@ const struct weft_flag weft_flags[] = {
     {"--json", NULL, WEFT_FLAG_BOOL, true, AT(json), NULL, NULL,
      "exactly one JSON document on standard output (train: JSON Lines)"},
     {"--quiet", "-q", WEFT_FLAG_BOOL, true, AT(quiet), NULL, NULL,
-     "only warnings, errors and the result"},
+     "only warnings, errors and the result; progress only with --progress"},
     {"--verbose", "-v", WEFT_FLAG_BOOL, true, AT(verbose), NULL, NULL, "say more of what goes on"},
     {"--color", NULL, WEFT_FLAG_COLOR, true, 0, NULL, "auto|always|never",
      "auto: on a terminal, unless NO_COLOR is set"},

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/machine/cores.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -50,12 +51,27 @@ static void take_least_quota(void *context, int version, const char *directory)
              version == 2 ? quota_v2 : quota_v1, directory);
 }
 
+/* Cores that this process may use, 1 if unknown. The system refuses a set that is smaller than its
+ * own (EINVAL), so larger ones are tried. */
+static int32_t count_allowed(void)
+{
+    enum { MOST_CORES = 1 << 20 };
+    for (int cores = CPU_SETSIZE; cores <= MOST_CORES; cores *= 2) {
+        const size_t bytes = CPU_ALLOC_SIZE(cores);
+        cpu_set_t *set = CPU_ALLOC(cores);
+        if (set == NULL) break;
+        const int error = sched_getaffinity(0, bytes, set) == 0 ? 0 : errno;
+        const int allowed = error == 0 ? CPU_COUNT_S(bytes, set) : 0;
+        CPU_FREE(set);
+        if (allowed > 0) return allowed;
+        if (error != EINVAL) break;
+    }
+    return 1;
+}
+
 void weft_core_limits_read(const struct weft_cgroup_files *groups, struct weft_core_limits *out)
 {
-    cpu_set_t set;
-    *out = (struct weft_core_limits){.allowed = 1};
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-        out->allowed = CPU_COUNT(&set);
+    *out = (struct weft_core_limits){.allowed = count_allowed()};
     weft_cgroup_visit(groups, "cpu", take_least_quota, out);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/file.h"
 #include "spec/config_parts.h"
 #include "spec/config_tables.h"
@@ -64,8 +65,12 @@ static void check_cluster(const struct weft_section *section, struct weft_config
     }
 }
 
+/* The most that train.validation.samples takes. */
+static const int64_t most_samples = INT64_C(1000000000000);
+
 /* Converts held-out samples of older configs, which count micro-batches of all ranks. */
-static void convert_batches(const struct weft_section *section, struct weft_config *config)
+static void convert_batches(const struct weft_section *section, struct weft_config *config,
+                            struct weft_findings *findings)
 {
     const struct weft_json_value *validation =
         weft_json_member(weft_json_member(section->root, "train"), "validation");
@@ -73,8 +78,17 @@ static void convert_batches(const struct weft_section *section, struct weft_conf
     int64_t batches = train->validation.batches;
     train->validation.batches = 0;
     if (batches == 0 || weft_json_member(validation, "samples") != NULL) return;
-    train->validation.samples = batches * train->micro_batch * config->cluster.ranks;
+    int64_t samples = 0;
     train->validation.by_batches = true;
+    if (weft_checked_mul(batches, train->micro_batch, &samples) &&
+        weft_checked_mul(samples, config->cluster.ranks, &samples) && samples <= most_samples)
+        train->validation.samples = samples;
+    else
+        weft_findings_add(findings, section->source, "$.train.validation.batches",
+                          "%lld micro-batches of %lld samples on %lld ranks are more than %lld "
+                          "samples; give \"samples\" in place of \"batches\"",
+                          (long long)batches, (long long)train->micro_batch,
+                          (long long)config->cluster.ranks, (long long)most_samples);
 }
 
 static void check_train(const struct weft_section *section, const struct weft_train *train,
@@ -240,7 +254,7 @@ static enum weft_status decode(const struct weft_sections *sections,
     resolve_path(config, directory, &config->train.data, &findings);
     resolve_path(config, directory, &config->train.validation.data, &findings);
     if (findings.count == 0) {
-        convert_batches(&sections->run, config);
+        convert_batches(&sections->run, config, &findings);
         check_model(&sections->model, config, layers, n_layers, &findings);
     }
     enum weft_status status = weft_findings_status(&findings, err);

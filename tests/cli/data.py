@@ -120,6 +120,9 @@ def batches_of_an_older_config_are_samples(weft):
         said = json.load(file)["train"]["validation"]
     assert said["samples"] == 12 and "batches" not in said, said
     assert validation_of(weft, "run")[-1]["samples"] == 12
+    many = weft.write("many.json", tiny(train__validation={"share": 0.2, "batches": 1 << 20},
+                                        train__micro_batch=1 << 20, cluster__ranks=1 << 12))
+    weft.expect(65, "check", many, says=["$.train.validation.batches", 'give "samples"'])
     both = {"share": 0.2, "batches": 3, "samples": 5}
     for validation, samples in ((both, 5), ({"batches": 8}, 32), ({}, 64)):
         config = weft.write("run.json", tiny(train__validation=validation))

@@ -46,6 +46,13 @@ static enum weft_status is_there(const char *directory, const char *name, bool *
     return status;
 }
 
+/* Other files are never read: a FIFO would wait for a writer. */
+static bool is_regular(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
 /* Whether the file begins like a mark; a user's file may have the same name. */
 static enum weft_status has_mark(const char *directory, bool *marked, struct weft_error *err)
 {
@@ -56,7 +63,8 @@ static enum weft_status has_mark(const char *directory, bool *marked, struct wef
     if (!*marked) return WEFT_OK;
     enum weft_status status = join_path(directory, mark_name, &path, err);
     if (status == WEFT_OK)
-        *marked = weft_file_read(weft_text_chars(&path), MOST_MARK_BYTES, &bytes, &length, NULL) ==
+        *marked = is_regular(weft_text_chars(&path)) &&
+                  weft_file_read(weft_text_chars(&path), MOST_MARK_BYTES, &bytes, &length, NULL) ==
                       WEFT_OK &&
                   length >= SIGNATURE_BYTES && memcmp(bytes, mark_text, SIGNATURE_BYTES) == 0;
     if (status == WEFT_OK && !*marked)

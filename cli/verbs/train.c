@@ -22,6 +22,7 @@
 #include "library/session.h"
 #include "report/away.h"
 #include "report/plan_report.h"
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/train/evaluation.h"
 
 static struct weft_stop stop;
@@ -313,6 +314,19 @@ static enum weft_status decide(const struct weft_cli *cli, const struct weft_res
     return status;
 }
 
+static enum weft_status has_checkpoint(const char *run_directory, bool *out, struct weft_error *err)
+{
+    struct weft_text checkpoints;
+    char *latest = NULL;
+    weft_text_init(&checkpoints);
+    weft_text_addf(&checkpoints, "%s/checkpoints", run_directory);
+    enum weft_status status = weft_checkpoint_latest(weft_text_chars(&checkpoints), &latest, err);
+    *out = latest != NULL;
+    free(latest);
+    weft_text_finish(&checkpoints);
+    return status;
+}
+
 /* A run that has ended is told as it stands; its files are not touched. */
 static enum weft_status tell_finished(const struct weft_cli *cli,
                                       const struct weft_session *session, struct weft_error *err)
@@ -329,10 +343,16 @@ static enum weft_status tell_finished(const struct weft_cli *cli,
         status = weft_file_read(weft_text_chars(&path), most_bytes, &bytes, &length, err);
         weft_text_append(&out, bytes, length);
     } else {
+        bool is_saved = false;
+        status = has_checkpoint(cli->run_directory, &is_saved, err);
         weft_text_addf(&out,
                        "steps     all %lld were done before: nothing to do, and no file is "
-                       "touched (for more, raise train.steps)\nrun       %s\n",
-                       (long long)session->config->train.steps, cli->run_directory);
+                       "touched (%s)\nrun       %s\n",
+                       (long long)session->config->train.steps,
+                       is_saved ? "for more, raise train.steps"
+                                : "nothing is saved to go on from: for more steps, train anew with "
+                                  "another --run",
+                       cli->run_directory);
     }
     if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
     free(bytes);

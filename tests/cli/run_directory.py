@@ -85,6 +85,15 @@ def it_is_refused_before_anything_is_planned(weft):
 
 
 @case
+def a_mark_that_is_no_file_is_not_waited_for(weft):
+    config = weft.write("run.json", tiny())
+    os.mkdir(weft.path("run"))
+    os.mkfifo(weft.path("run/weft-run"))
+    code, _, err = weft.run("train", config, "--run", "run", timeout=60)
+    assert code == 73 and "weft-run: is no mark of a run" in err, err
+
+
+@case
 def steps_that_were_not_saved_are_a_run(weft):
     config = weft.write("run.json", tiny())
     weft.expect(0, "train", config, "--run", "run", "-q")
@@ -165,6 +174,9 @@ def a_finished_run_keeps_its_files(weft):
                 "train.checkpoint.at_end=false")
     before = contents(weft, "unsaved")
     weft.expect(0, "train", "--run", "unsaved", "-q", "--resume=if-any")
+    weft.expect(0, "train", config, "--run", "nothing", "-q", "--set", 'train.checkpoint={"at_end": false}')
+    said = " ".join(weft.expect(0, "train", "--run", "nothing", "--resume=if-any").split())
+    assert "nothing is saved to go on from" in said and "raise train.steps" not in said, said
     assert contents(weft, "unsaved") == before, "a file was touched"
     weft.expect(0, "train", "--run", "unsaved", "-q", "--resume", "--set",
                 "train.checkpoint.at_end=true")

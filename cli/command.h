@@ -1,5 +1,5 @@
 /* A command is one verb of the program: a row of the table in main.c and one file. Commands return
- * a status and fill an error; main.c alone prints the error and picks the exit code. */
+ * a status and fill an error. Only main.c prints the error and picks the exit code. */
 #ifndef WEFT_CLI_COMMAND_H
 #define WEFT_CLI_COMMAND_H
 
@@ -20,8 +20,8 @@ struct weft_watch;
 struct weft_session;
 struct weft_solver_process;
 
-/* The command line after parsing; strings are argv's. A flag that a verb does not take is refused
- * before the verb runs. */
+/* The parsed command line; strings are argv's. Parsing refuses a flag that the verb does not
+ * take. */
 struct weft_cli {
     const char *program; /* argv[0] */
     const char *verb;
@@ -31,21 +31,21 @@ struct weft_cli {
     const char *overrides[WEFT_CLI_OVERRIDES]; /* --set path.key=value, in order */
     int32_t n_layers;
     const char *layers[WEFT_CLI_LAYERS]; /* --layers FILE, as given */
-    const struct weft_kinds *kinds;      /* of these files; NULL without --layers */
+    const struct weft_kinds *kinds;      /* kinds of these files; NULL without --layers */
     const char *output;                  /* -o */
-    int64_t ranks;                       /* -n, --ranks; 0 = not given */
+    int64_t ranks;                       /* -n, --ranks; 0: not given */
     bool json, quiet, verbose;
     enum weft_progress_choice progress_choice; /* --progress */
-    bool progress_given;                       /* which counts with --quiet too */
-    struct weft_watch *watch;                  /* of all work; never NULL */
+    bool progress_given;                       /* --progress also counts with --quiet */
+    struct weft_watch *watch;                  /* progress of all work; never NULL */
     enum weft_color color;                     /* --color */
-    bool *emitted;                      /* set once something was written to stdout; never NULL */
-    struct weft_solver_process *solver; /* of all sessions; never NULL */
-    const char *memory_limit;           /* --memory-limit */
+    bool *emitted;                             /* set once stdout has output; never NULL */
+    struct weft_solver_process *solver;        /* for all sessions; never NULL */
+    const char *memory_limit;                  /* --memory-limit */
     const char *planner;
     const char *work_limit, *time_limit;
     const char *gap;
-    const char *profile;       /* --profile, as it was given */
+    const char *profile;       /* --profile, as given */
     const char *plan;          /* --plan */
     const char *start;         /* --start, a plan file */
     const char *config;        /* --config */
@@ -69,20 +69,20 @@ struct weft_cli {
     const char *host_points, *host_limits;                          /* of sweep */
     bool split, measure;                                            /* of sweep */
     bool print, program_dump, poison, contention;
-    char settings[8][256]; /* overrides that flags above stand for */
+    char settings[8][256]; /* overrides that flags above set */
 };
 
 struct weft_command {
     const char *name;
     const char *usage;   /* operands: "CONFIG", "FILE...", "bash|zsh"; "" for none */
     const char *summary; /* one line */
-    const char *details; /* paragraphs for `weft help VERB` */
-    const char *flags;   /* names that it takes, separated by spaces, beside the common ones */
+    const char *details; /* paragraphs of `weft help VERB` */
+    const char *flags;   /* names of its own flags, separated by spaces */
     int32_t least_operands, most_operands;
-    bool
-        starts_ranks; /* local ones: refused in a process of another launcher, unless -n is given */
-    bool starts_program; /* what is behind its first operand is that program's, flags too */
-    bool told_elsewhere; /* its error is printed by the process that started it */
+    bool starts_ranks;   /* starts local ranks. Another launcher's process refuses it unless -n is
+                          * given */
+    bool starts_program; /* all words after the first operand belong to that program */
+    bool told_elsewhere; /* the process that started it prints its error */
     enum weft_status (*run)(const struct weft_cli *cli, struct weft_error *err);
 };
 
@@ -92,61 +92,61 @@ extern const struct weft_command weft_command_demo, weft_command_check, weft_com
     weft_command_schema, weft_command_version, weft_command_generate, weft_command_launch,
     weft_command_completion, weft_command_man, weft_command_help, weft_command_rank;
 
-/* Appends "weft plan CONFIG [flags]": what may be typed. */
+/* Appends the usage, "weft plan CONFIG [flags]". */
 void weft_command_add_usage(const struct weft_command *command, struct weft_text *out);
 
-/* All verbs, in the order of `weft help`; NULL at the end. The hidden ones come last. */
+/* All verbs in the order of `weft help`, hidden ones last; NULL at the end. */
 extern const struct weft_command *const weft_commands[];
 
-/* Fills *cli from argv; emitted and solver stay what they are. WEFT_E_USAGE naming the flag and the
- * nearest one that there is; then json is set when argv has --json anywhere. */
+/* Fills *cli from argv, except `emitted` and `solver`. WEFT_E_USAGE names a bad flag and the
+ * nearest valid one. After an error json is still set if argv has --json anywhere. */
 WEFT_MUST_USE enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
                                               const struct weft_command **command,
                                               struct weft_error *err);
 
-/* WEFT_E_USAGE when flags change a config that the verb was not given (cli->config is NULL). */
+/* WEFT_E_USAGE if flags change a config that the verb did not get (cli->config is NULL). */
 WEFT_MUST_USE enum weft_status weft_cli_need_config(const struct weft_cli *cli,
                                                     struct weft_error *err);
 
 /* Opens a session: the config at `path` with the command line's overrides (-n becomes
- * cluster.ranks, --profile cluster.profile), and weft-solve as its solver. Errors of
- * weft_config_read. */
+ * cluster.ranks, --profile cluster.profile), and weft-solve as its solver. The caller closes the
+ * session, also after a failure. Errors of weft_config_read. */
 WEFT_MUST_USE enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *path,
                                                     struct weft_session *session,
                                                     struct weft_error *err);
 
-/* Appends the path where `weft plan -o PLAN` keeps its measured profile: "plan.profile.json" for
+/* Appends the path of the measured profile that `weft plan -o PLAN` writes: "plan.profile.json" for
  * "plan.json". */
 void weft_cli_name_profile(const char *plan, struct weft_text *out);
-/* The error of a plan whose config has no times: it advises the profile that `weft plan` kept, if
- * it is there. WEFT_E_USAGE. */
+/* Fails for a plan with a config that has no times: WEFT_E_USAGE. Suggests the profile that `weft
+ * plan` wrote, if it exists. */
 enum weft_status weft_cli_refuse_plan(const char *plan, const char *config, struct weft_error *err);
 
-/* True when the config has neither a profile nor figures of a device or of several nodes: this
- * machine is what it is about, and can be measured. */
+/* True if the config has no profile, no device figures and one node: its times are those of this
+ * machine. */
 bool weft_cli_measures(const struct weft_session *session);
-/* Measures this machine, and says so; but not for a planner that is not there. */
+/* Measures this machine and logs that. Fails first if the planner is unknown. */
 WEFT_MUST_USE enum weft_status weft_cli_measure(const struct weft_session *session,
                                                 struct weft_profile **out, struct weft_error *err);
 
-/* Writes all of `text`, as it may be shown (base/shown.h), to stdout, or to cli->output when it was
- * given; a report with its lines broken as weft_cli_report_init (cli/terminal.h) fitted it.
- * WEFT_E_IO, WEFT_E_CREATE. */
+/* Writes all of `text`, escaped by base/shown.h, to stdout or to cli->output if given. A report's
+ * lines are wrapped for the width of weft_cli_report_init (cli/terminal.h). WEFT_E_IO,
+ * WEFT_E_CREATE. */
 WEFT_MUST_USE enum weft_status weft_cli_emit(const struct weft_cli *cli,
                                              const struct weft_text *text, struct weft_error *err);
 
-/* The same for verbs with a text as result: with --json {"text": ...}. */
+/* weft_cli_emit for verbs with a text as result; --json writes {"text": ...}. */
 WEFT_MUST_USE enum weft_status weft_cli_emit_text(const struct weft_cli *cli,
                                                   const struct weft_text *text,
                                                   struct weft_error *err);
 
-/* The same, byte for byte: for what nobody reads from a terminal unless they ask for it. */
+/* weft_cli_emit without escapes, byte for byte. */
 WEFT_MUST_USE enum weft_status weft_cli_emit_bytes(const struct weft_cli *cli,
                                                    const struct weft_text *bytes,
                                                    struct weft_error *err);
 
-/* For verbs that make a file: writes `file` where -o says, and `report` to stdout, unless -o is "-"
- * and the file took its place. */
+/* For verbs that make a file: writes `file` to -o, and `report` to stdout. With -o "-" only `file`
+ * is written. */
 WEFT_MUST_USE enum weft_status weft_cli_emit_file(const struct weft_cli *cli,
                                                   const struct weft_text *file,
                                                   const struct weft_text *report,

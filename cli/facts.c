@@ -43,7 +43,8 @@ static void tell_libraries(struct weft_text *out)
     weft_gemm_add_libraries(out);
 }
 
-/* The text behind the first line of the file that begins with `key`, up to the line's end. */
+/* Reads the first line of the file that starts with `key`: the text after it. False if there is
+ * none. */
 static bool read_line_of(const char *path, const char *key, char *out, size_t capacity)
 {
     char line[512];
@@ -132,13 +133,13 @@ static void tell_limits(struct weft_text *out)
     weft_text_add(out, *before ? "; no other" : "none");
 }
 
-/* A file that limits a group, which has it in one version or both. */
+/* A limit's file in a control group. It may exist in version 1, version 2 or both. */
 struct group_limit {
     struct weft_text *out;
     const char *file;
 };
 
-/* "max", "-1" and version 1's number above all memory are no limits. */
+/* "max", "-1" and version 1's huge number mean no limit. */
 static void tell_group_limit(void *context, int version, const char *directory)
 {
     const struct group_limit *limit = context;

@@ -1,5 +1,5 @@
-/* A fact is a line of a bug report: something about this program, or about the machine as the
- * program finds it, that explains what it does. Facts are told and not judged. */
+/* A fact is a line of a bug report about this program, or about the machine as the program sees it.
+ * Facts are not judged. */
 #ifndef WEFT_CLI_FACTS_H
 #define WEFT_CLI_FACTS_H
 
@@ -10,7 +10,7 @@ struct weft_fact {
     void (*tell)(struct weft_text *out);
 };
 
-/* All of them; a NULL name at the end. */
+/* All facts; a NULL name at the end. */
 extern const struct weft_fact weft_facts[];
 
 #endif

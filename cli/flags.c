@@ -116,7 +116,7 @@ const struct weft_flag *weft_flag_find(const char *name, size_t length)
     return NULL;
 }
 
-/* The word of the verb's list that names the flag; NULL when none does. */
+/* Returns the word of the verb's list that names the flag; NULL if there is none. */
 static const char *find_word(const struct weft_command *command, const struct weft_flag *flag)
 {
     size_t length = strlen(flag->name);

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* realpath */
+#define _GNU_SOURCE /* for realpath */
 #include "cli/layers.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 #include "include/weft.h"
 #include "layers/supplied.h"
 
-/* The absolute path: a path without a slash must not be looked up by the loader, and ranks may have
+/* Finds the absolute path. The loader would search for a path without a slash, and ranks may have
  * another working directory. */
 static enum weft_status find_file(const char *path, char absolute[PATH_MAX], struct weft_error *err)
 {
@@ -28,7 +28,7 @@ static enum weft_status find_file(const char *path, char absolute[PATH_MAX], str
     return weft_fail(err, WEFT_E_PERMISSION, "--layers %s: %s", path, strerror(errno));
 }
 
-/* Drops the path where the loader's message begins with it. */
+/* Fails with the loader's message, without the path at its start. */
 static enum weft_status fail_to_load(const char *path, const char *absolute, struct weft_error *err)
 {
     const char *why = dlerror();

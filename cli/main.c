@@ -27,7 +27,8 @@ const struct weft_command *const weft_commands[] = {
 
 enum paint { PLAIN, YELLOW = 33, RED = 31 };
 
-/* On a terminal broken between words; elsewhere a line stays one, for whoever searches in it. */
+/* Prints a message to stderr. It is wrapped on a terminal; otherwise it stays one line, so that a
+ * search finds it. */
 static void say(const struct weft_cli *cli, enum paint paint, const char *what, const char *text)
 {
     bool paints = paint != PLAIN && weft_terminal_paints(cli, STDERR_FILENO);
@@ -59,7 +60,7 @@ static void log_to_stderr(void *context, enum weft_log_level level, const char *
         say(cli, PLAIN, "", text);
 }
 
-/* With --json whoever reads stdout gets one document also when there is no result. */
+/* With --json stdout gets one document even if there is no result. */
 static void say_as_json(enum weft_status status, const char *message)
 {
     struct weft_text text;
@@ -93,8 +94,8 @@ static int finish(const struct weft_cli *cli, enum weft_status status, bool told
                                                       : weft_status_exit_code(status);
 }
 
-/* A file opened later must not become a standard stream that was closed from the start: these stay
- * as unusable as they were. */
+/* A file opened later must not take the number of a standard stream that was closed at the start.
+ * Such a stream gets /dev/null, opened so that its use still fails. */
 static void keep_standard_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
@@ -132,9 +133,9 @@ int main(int argc, char **argv)
     const struct weft_command *command = NULL;
     weft_affinity_restore();
     keep_standard_streams();
-    /* A closed pipe is a write error like any other, with a message and an exit code. */
+    /* A closed pipe is then a write error, with a message and an exit code. */
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* and so is a file larger than the limit */
+    signal(SIGXFSZ, SIG_IGN); /* a file above the size limit likewise */
     enum weft_status status = weft_stack_check(&err);
     if (status == WEFT_OK) status = weft_cli_parse(argc, argv, &cli, &command, &err);
     if (status == WEFT_OK) {

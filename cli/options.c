@@ -48,7 +48,7 @@ static enum weft_status parse_ranks(const char *value, int64_t *ranks, struct we
     return WEFT_OK;
 }
 
-/* The number of the value among those that the flag's row lists. */
+/* Finds the value's index among the choices in the flag's row. */
 static enum weft_status parse_choice(const struct weft_flag *flag, const char *value, int *choice,
                                      struct weft_error *err)
 {
@@ -99,7 +99,7 @@ static enum weft_status apply_flag(struct weft_cli *cli, const struct weft_flag 
         cli->sweeps[cli->n_sweeps++] = value;
         return WEFT_OK;
     case WEFT_FLAG_SEED:
-        /* The seed of parameters and data, and of the planner `random`. */
+        /* Sets the seed of parameters and data, and of the planner `random`. */
         WEFT_TRY(keep_setting(cli, flag->name, "train.seed", value, err));
         return keep_setting(cli, flag->name, "plan.seed", value, err);
     case WEFT_FLAG_COLOR:
@@ -158,7 +158,7 @@ static enum weft_status parse_flag(int argc, char **argv, int *at,
     return apply_flag(cli, flag, argv[++*at], err);
 }
 
-/* `weft VERB --help` is `weft help VERB`; what follows a program is not for weft. */
+/* `weft VERB --help` is `weft help VERB`, except after a program's name. */
 static bool asks_for_help(int argc, char **argv, const struct weft_command *command)
 {
     int last = command->starts_program && argc > 3 ? 3 : argc;
@@ -169,7 +169,7 @@ static bool asks_for_help(int argc, char **argv, const struct weft_command *comm
 
 void weft_command_add_usage(const struct weft_command *command, struct weft_text *out)
 {
-    /* A program's arguments stand behind its name. */
+    /* Words after a program's name belong to the program. */
     bool flags_first = command->starts_program;
     weft_text_addf(out, "weft %s%s%s%s%s", command->name, flags_first ? " [flags]" : "",
                    *command->usage ? " " : "", command->usage, flags_first ? "" : " [flags]");

@@ -11,12 +11,12 @@
 #define FIRST_NS  INT64_C(500000000)
 #define DRAWN_NS  INT64_C(100000000)
 #define PLAIN_NS  INT64_C(10000000000)
-#define SOONER_NS INT64_C(1000000000) /* between two plain lines at least */
+#define SOONER_NS INT64_C(1000000000) /* least time between two plain lines */
 static const double plain_share = 0.1;
 
 static const char eraser[] = "\r\033[K";
 
-/* Nobody can do anything about a line that cannot be written. */
+/* A failed write is ignored: progress lines have no reader to tell. */
 static void write_line(const struct weft_cli_progress *shown, const char *bytes, size_t length)
 {
     ssize_t written = write(shown->fd, bytes, length);
@@ -34,7 +34,9 @@ static void show(struct weft_cli_progress *shown)
     static const char name[] = "weft: ";
     bool redrawn = shown->mode == WEFT_PROGRESS_AUTO;
     int32_t columns = redrawn ? weft_terminal_columns(shown->fd) : 0;
-    if (columns > (int32_t)sizeof name) columns -= (int32_t)sizeof name; /* and the last column */
+    if (columns > (int32_t)sizeof name)
+        columns -= (int32_t)sizeof name; /* less one, the last
+                                          * column */
     struct weft_text line;
     weft_text_init(&line);
     weft_text_addf(&line, "%s%s", redrawn ? "\r" : "", name);
@@ -65,7 +67,7 @@ static void look(struct weft_watch *watch)
     }
     int64_t now_ns = watch->now_ns();
     double share = weft_watch_share(watch);
-    if (shown->begun_ns != watch->begun_ns) { /* other work; its line may be the same one */
+    if (shown->begun_ns != watch->begun_ns) { /* new work, perhaps on the same line */
         if (shown->mode == WEFT_PROGRESS_PLAIN) shown->shown_ns = 0;
         shown->begun_ns = watch->begun_ns;
         shown->shown_share = 0;

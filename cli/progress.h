@@ -1,6 +1,6 @@
-/* Progress is shown on stderr: once work has taken half a second, on a terminal one line
- * that is drawn again at most ten times a second; elsewhere, in CI and on a dumb terminal plain
- * lines, one every 10 s or 10 %. */
+/* Progress goes to stderr after half a second of work. On a terminal it is one line, redrawn at
+ * most ten times a second. In CI, on a dumb terminal and in files it is plain lines, one per 10 s
+ * or 10 %. */
 #ifndef WEFT_CLI_PROGRESS_H
 #define WEFT_CLI_PROGRESS_H
 
@@ -10,33 +10,33 @@
 #include "cli/command.h"
 
 struct weft_cli_progress {
-    struct weft_watch watch;        /* first: what cli->watch points to */
-    enum weft_progress_choice mode; /* AUTO: redrawn */
-    int fd;                         /* where to; stderr */
-    bool is_drawn;                  /* a line stands on the terminal that nothing has ended yet */
-    bool is_elsewhere;              /* another process draws it, on the same terminal */
-    int64_t begun_ns;               /* of the work whose lines these are: */
-    int64_t shown_ns;               /* when one was shown last; 0 = not yet */
+    struct weft_watch watch;        /* must be the first member; cli->watch points to it */
+    enum weft_progress_choice mode; /* AUTO: one redrawn line */
+    int fd;                         /* output, stderr */
+    bool is_drawn;                  /* a line without a newline is on the terminal */
+    bool is_elsewhere;              /* another process draws the line on the same terminal */
+    int64_t begun_ns;               /* start of the present work */
+    int64_t shown_ns;               /* time of the last line; 0: none yet */
     double shown_share;
 };
 
-/* Makes `progress` what cli->watch points to, shown as the command line and stderr want it. */
+/* Opens progress as the command line and stderr ask, and sets cli->watch. */
 void weft_cli_progress_open(struct weft_cli_progress *progress, struct weft_cli *cli);
 
-/* Takes the line away, if it is there, before something else is written to the terminal. */
+/* Erases a drawn line. Call it before other output to the terminal. */
 void weft_cli_progress_clear(const struct weft_cli *cli);
 
-/* This process is a rank: the one that launched it draws the line. */
+/* Marks this process as a rank: its launcher draws the line. */
 void weft_cli_progress_leave(const struct weft_cli *cli);
 
-/* What a rank writes to the terminal at `fd` begins with this, in one write with the rest, so that
- * the line is not drawn between the two; "" where there is no line. */
+/* Returns the prefix of a rank's output to the terminal at `fd`: it erases the line. Write both at
+ * once, so the line is not drawn between them. "" if there is no line. */
 const char *weft_cli_progress_eraser(const struct weft_cli *cli, int fd);
 
-/* True where one line is drawn again and again. */
+/* True if progress is one redrawn line. */
 bool weft_cli_progress_is_redrawn(const struct weft_watch *watch);
 
-/* The flag that tells a rank what is shown here. */
+/* Returns the --progress flag for ranks. */
 const char *weft_cli_progress_flag(const struct weft_watch *watch);
 
 #endif

@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Narrower ones are written to as if they were as wide. */
+/* Output for narrower terminals is wrapped at this width. */
 enum { LEAST_COLUMNS = 20 };
 
 int32_t weft_terminal_columns(int fd)

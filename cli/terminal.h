@@ -1,5 +1,5 @@
-/* Facts about the reader of what the program writes: a terminal has a width and may show colours;
- * everything else gets lines of 80 columns without any. */
+/* Width and colours of the output. A terminal has a width and may show colours; other outputs get
+ * 80 columns without colours. */
 #ifndef WEFT_CLI_TERMINAL_H
 #define WEFT_CLI_TERMINAL_H
 
@@ -7,15 +7,15 @@
 
 enum { WEFT_DEFAULT_COLUMNS = 80 };
 
-/* Columns of the terminal at `fd`; 0 when it is none. */
+/* Returns the columns of the terminal at `fd`; 0 if it is no terminal. */
 int32_t weft_terminal_columns(int fd);
 
-/* Whether the text at `fd` is painted: --color, else on a terminal that is not dumb, unless
+/* True if text at `fd` gets colours: by --color, otherwise on a terminal that is not dumb, unless
  * NO_COLOR is set. */
 bool weft_terminal_paints(const struct weft_cli *cli, int fd);
 
-/* Begins a report, fitted to where it will be written: the file at `path`, or stdout for NULL. With
- * --json, and so for a document, it is not fitted at all. */
+/* Begins a report for the file at `path`, or for stdout if NULL: sets width and colours. With
+ * --json it sets neither. */
 void weft_cli_report_init(const struct weft_cli *cli, const char *path, struct weft_text *report);
 
 #endif

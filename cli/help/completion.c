@@ -1,5 +1,5 @@
-/* What a shell offers when TAB is pressed, written out of the tables of verbs, flags, topics,
- * planners and keys. The script has all of it: the program is not run while one types. */
+/* Shell completion, written from the tables of verbs, flags, topics, planners and keys. The script
+ * is complete, so TAB does not run the program. */
 #include <ctype.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "scheduler/planners/table.h"
 #include "spec/config_reference.h"
 
-/* What the shell itself knows how to list. The numbers are letters of bash's compgen. */
+/* Kinds of names that the shell itself lists. The values are letters of bash's compgen. */
 enum listed {
     LISTED_NOTHING = 0,
     LISTED_FILES = 'f',
@@ -18,17 +18,17 @@ enum listed {
     LISTED_PROGRAMS = 'c'
 };
 
-/* What may stand in a place: some words, and what the shell lists. */
+/* Offers for one place: words, and a kind that the shell lists. */
 struct offer {
-    struct weft_text words; /* a space behind each */
+    struct weft_text words; /* a space after each */
     enum listed listed;
-    bool unended; /* more follows a word at once */
+    bool unended; /* text follows a word without a space */
 };
 
 static void offer_key(void *context, const char *path, const char *text)
 {
     (void)text;
-    /* Which layer is meant is for its reader to say. */
+    /* Offers no key of a layer: the script cannot know the model's layers. */
     if (!strchr(path, '[')) weft_text_addf(context, "%s ", path);
 }
 
@@ -72,7 +72,7 @@ static void offer_settings(struct weft_text *words)
     weft_config_visit_keys(offer_setting, words);
 }
 
-/* A word in capitals stands for something of its kind. */
+/* Adds the offers for a word in capitals, which names a kind. */
 static void offer_kind(struct offer *offer, const char *word, size_t length)
 {
     static const struct {
@@ -103,8 +103,8 @@ static void offer_kind(struct offer *offer, const char *word, size_t length)
     }
 }
 
-/* Reads what a table says of a value or of operands, "[CONFIG]", "PROGRAM [ARGUMENT...]",
- * "KEY=VALUE" or "auto|always|never": words in small letters stand for themselves. */
+/* Reads the form of a value or of operands: "[CONFIG]", "PROGRAM [ARGUMENT...]", "KEY=VALUE" or
+ * "auto|always|never". Words in small letters are literal. */
 static struct offer offer_of(const char *form)
 {
     struct offer offer = {0};
@@ -126,7 +126,7 @@ static void offer_finish(struct offer *offer, struct weft_text *out)
     weft_text_finish(&offer->words);
 }
 
-/* bash: sets `words` and `listed`, and `after`, which is "" where a value follows at once */
+/* bash: sets `words`, `listed`, and `after`, which is "" if a value follows without a space */
 
 static void add_bash_offer(struct weft_text *out, const char *form)
 {
@@ -148,7 +148,7 @@ static void add_bash_verb(struct weft_text *out, const struct weft_command *comm
     add_bash_offer(out, command->usage);
 }
 
-/* A flag whose value nobody can offer has a line too, so that no operand is offered for it. */
+/* Every flag with a value has a line, so no operand is offered for it. */
 static void add_bash_value(struct weft_text *out, const struct weft_flag *flag)
 {
     if (!flag->value) return;
@@ -196,7 +196,7 @@ static void add_bash(struct weft_text *out)
 
 /* zsh: a specification of _arguments for each flag */
 
-/* Text between single quotes, and where `brackets` between brackets too. */
+/* Escapes text for single quotes, and for brackets if `brackets`. */
 static void add_zsh_text(struct weft_text *out, const char *text, bool brackets)
 {
     for (; *text; text++) {
@@ -241,7 +241,7 @@ static void add_zsh_flag(struct weft_text *out, const struct weft_flag *flag, co
     add_zsh_text(out, flag->text, true);
     weft_text_add(out, "]");
     if (flag->value) {
-        /* Its form is what zsh says of it when it has nothing to offer. */
+        /* zsh shows the form if it has no offers. */
         weft_text_addf(out, "%s%s:", flag->kind == WEFT_FLAG_OPTIONAL ? "::" : ":", flag->value);
         add_zsh_action(out, flag->value);
     }

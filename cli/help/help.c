@@ -51,7 +51,7 @@ static void add_long_row(struct weft_text *out, const char *what, const char *te
     weft_text_addf(out, "  %s\n          %s\n", what, text);
 }
 
-/* Keys that begin with `prefix`, one by one. */
+/* Prints keys that begin with `prefix`. */
 struct keys {
     const char *prefix;
     struct weft_text *out;

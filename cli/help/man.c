@@ -5,9 +5,9 @@
 #include "cli/flags.h"
 #include "cli/help/topics.h"
 
-/* The manual pages weft(1) and weft-VERB(1), out of the tables that the program itself goes by. */
+/* The manual pages weft(1) and weft-VERB(1), made from the program's own tables. */
 
-/* Text for troff: no line is taken for a request, and hyphens are those that people type. */
+/* Escapes text for troff: no line is a request, and hyphens can be copied. */
 static void add_plain(struct weft_text *out, const char *text)
 {
     bool start = true;
@@ -23,7 +23,7 @@ static void add_plain(struct weft_text *out, const char *text)
     }
 }
 
-/* Paragraphs stand between empty lines. */
+/* Empty lines separate paragraphs. */
 static void add_prose(struct weft_text *out, const char *text)
 {
     for (const char *end; (end = strstr(text, "\n\n")) != NULL; text = end + 2) {
@@ -143,7 +143,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 const struct weft_command weft_command_man = {
     .name = "man",
     .usage = "[VERB]",
-    .summary = NULL, /* for who builds: what it writes is installed */
+    .summary = NULL, /* hidden: the build installs its output */
     .most_operands = 1,
     .run = run,
 };

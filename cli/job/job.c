@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* memfd_create */
+#define _GNU_SOURCE /* for memfd_create */
 #include "cli/job/job.h"
 
 #include <errno.h>
@@ -82,9 +82,9 @@ static void take_reach(int fd, struct weft_job_reach *reach)
         *reach = (struct weft_job_reach){0};
 }
 
-/* A rank leaves its error in its own place of the error file; the one that failed first is told as
- * the job's error, once, and the rank by name where there are several. Without an error (a rank
- * that was killed) the launcher's stands. */
+/* Each rank leaves its error at its own offset of the error file. The job's error is that of the
+ * rank that failed first, with its number if there are several ranks. Without one (the rank was
+ * killed) it is the launcher's error. */
 static enum weft_status tell(int fd, int32_t ranks, const struct weft_launch_outcome *outcome,
                              enum weft_status status, const struct weft_error *launcher,
                              struct weft_error *err)
@@ -102,7 +102,7 @@ static enum weft_status tell(int fd, int32_t ranks, const struct weft_launch_out
     return weft_fail_again(err, &left, "%s", left.text);
 }
 
-/* Files and variables of a job's ranks. */
+/* Files and variables for a job's ranks. */
 struct handed {
     int fds[N_FILES + 2];
     const char *environment[N_FILES + 1];
@@ -142,8 +142,8 @@ static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES
         .n_environment = handed.n_environment,
         .threads = job->config->cluster.threads,
         .stop = job->stop,
-        /* Ranks that hang end by themselves, but where all are stopped there is none to miss them.
-         */
+        /* Ranks end themselves when they hang. The launcher also watches, in case all ranks are
+         * stopped. */
         .hang_ns = job->config->cluster.timeout_ns,
         .look = watched->watch ? weft_watched_ranks_look : NULL,
         .look_context = watched,
@@ -157,7 +157,7 @@ static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES
     return status;
 }
 
-/* Lines of steps tell how far the job is: beside them no other lines are wanted that stay. */
+/* Lines of steps already show progress, so plain progress lines would repeat it. */
 static struct weft_watch *watch_of(const struct weft_job *job)
 {
     bool lines = job->kind == WEFT_JOB_TRAIN && job->steps == WEFT_STEPS_TEXT;
@@ -256,7 +256,7 @@ enum weft_status weft_job_profile(const struct weft_config *config, bool content
     if (spent.known)
         profile->origin.busy_millicores =
             (int64_t)(1000 * (weft_load_of_others(&spent) + weft_load_stolen(&spent)));
-    /* Written and read, so that its hash is of this too. */
+    /* Writes and reads the profile again, so its hash covers the load. */
     enum weft_status status = weft_profile_with_base(profile, profile->base_bytes, out, err);
     weft_profile_destroy(profile);
     return status;

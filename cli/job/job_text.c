@@ -81,7 +81,7 @@ enum weft_status weft_job_read_result(const struct weft_text *text, struct weft_
     return status;
 }
 
-/* Puts the parts for which the line has columns; the metrics have all. */
+/* Puts the parts that fit the width. The metrics have all of them. */
 void weft_job_step_line(const struct weft_step_line *line, struct weft_text *out)
 {
     enum { STEP, LOSS, NORM, RATE, TIME, EXPOSED, SPEED, N_PARTS };

@@ -22,27 +22,26 @@
 #include "library/session.h"
 #include "runtime/launch/launch.h"
 
-/* Everything that a rank holds while it works; closed in reverse. */
+/* All objects of a rank; closed in reverse order. */
 struct rank {
     const struct weft_cli *cli;
-    struct weft_rank_watch watch; /* rank 0 tells with it */
+    struct weft_rank_watch watch; /* rank 0 reports progress with it */
     struct weft_rendezvous meeting;
     struct weft_json *description;
     struct weft_layer_files layers;
     struct weft_session session;
-    struct weft_job job; /* strings belong to the description */
+    struct weft_job job; /* its strings belong to `description` */
     struct weft_failpoint failpoint;
     struct weft_machine machine;
     struct weft_metrics *metrics;
-    struct weft_error unseen; /* why standard output takes no more lines; WEFT_OK: it does */
+    struct weft_error unseen; /* the error of a failed write to stdout; WEFT_OK: none */
     struct weft_job_reach reach;
 };
 
-static atomic_int stop_requested; /* by a signal, or because nobody reads the lines */
+static atomic_int stop_requested; /* by a signal, or by a failed write of lines */
 static atomic_int stop_signalled;
 
-/* Any number of signals, from anybody, is one request. Only the launcher decides that it waits no
- * longer, and then kills. */
+/* Any number of signals is one request. Only the launcher kills. */
 static void request_stop(int signal_number, siginfo_t *info, void *context)
 {
     (void)signal_number;
@@ -60,8 +59,8 @@ static int inherited_fd(const char *name)
     return text && *text && *end == '\0' && fd > 2 && fd < 1 << 20 ? (int)fd : -1;
 }
 
-/* Leaves the steps that are done and saved where the launching process finds them if this rank is
- * killed. The file is memory: it cannot be full. */
+/* Stores the done and saved steps for the launching process, in case this rank is killed. The file
+ * is in memory, so it cannot be full. */
 static void leave_reach(const struct rank *rank)
 {
     int fd = inherited_fd("WEFT_REACH_FD");
@@ -124,7 +123,7 @@ static enum weft_status understand(struct rank *rank, struct weft_error *err)
     WEFT_TRY(part(rank, "config", &config, err));
     WEFT_TRY(open_layers(rank, err));
     WEFT_TRY(weft_failpoint_parse(getenv("WEFT_FAILPOINT"), &rank->failpoint, err));
-    /* A rank whose config differs from the others' in what no plan depends on. */
+    /* Failpoint: gives this rank another config in a key that no plan depends on. */
     const char *const other[] = {"train.optimizer.eps=0.125"};
     bool differs = weft_failpoint_at(&rank->failpoint, "config", rank->meeting.rank, 0) != 0;
     const struct weft_config_input input = {.bytes = config,
@@ -137,7 +136,7 @@ static enum weft_status understand(struct rank *rank, struct weft_error *err)
     return weft_config_load(&input, &rank->session.config, err);
 }
 
-/* Rank 0 alone leaves a result, and only a whole one. */
+/* Rank 0 alone leaves a result, and only a complete one. */
 static enum weft_status leave_result(const struct rank *rank, const struct weft_text *text,
                                      struct weft_error *err)
 {
@@ -182,14 +181,15 @@ static enum weft_status show(const struct weft_cli *cli, const struct weft_text 
     if (!weft_text_ok(text) || !weft_text_ok(&lines))
         status = weft_fail_memory(err, "a line");
     else if (fwrite(weft_text_chars(&lines), 1, lines.length, stdout) != lines.length ||
-             fflush(stdout) != 0 || ferror(stdout)) /* by lines, fwrite may return all the same */
+             fflush(stdout) != 0 || ferror(stdout)) /* with line buffering fwrite may succeed
+                                                     * although the write failed */
         status =
             weft_fail(err, WEFT_E_IO, "standard output cannot be written: %s", strerror(errno));
     weft_text_finish(&lines);
     return status;
 }
 
-/* Everything is told twice: a line for whoever watches, and one of JSON in the metrics. */
+/* Each event is a line for the user and a line of JSON for the metrics. */
 struct lines {
     struct weft_text shown, json;
 };
@@ -202,8 +202,8 @@ static struct lines begin_lines(const struct rank *rank)
     return lines;
 }
 
-/* Nobody to show lines to (a terminal that hung up, a pipe that was closed) ends the run as a
- * signal does, with what is trained saved. */
+/* If lines cannot be shown (a closed terminal or pipe), the run stops as after a signal and saves
+ * its state. */
 static enum weft_status write_lines(struct rank *rank, const struct lines *lines,
                                     struct weft_error *err)
 {
@@ -215,7 +215,7 @@ static enum weft_status write_lines(struct rank *rank, const struct lines *lines
     return rank->metrics ? weft_metrics_add(rank->metrics, &lines->json, err) : WEFT_OK;
 }
 
-/* Frees them. */
+/* Writes the lines and frees them. */
 static enum weft_status tell(struct rank *rank, struct lines *lines, struct weft_error *err)
 {
     enum weft_status status = write_lines(rank, lines, err);
@@ -289,9 +289,9 @@ static enum weft_status take_plan(struct rank *rank, struct weft_error *err)
     return weft_session_take(session, plan_text, strlen(plan_text), "job plan", err);
 }
 
-/* Lines that nobody could read are an error, unless a signal stopped the run. A signal to a whole
- * pipeline or terminal ends the reader too, and the launching process tells of the stop: then the
- * lost lines must not fail this rank, neither here nor when main flushes. */
+/* Lines that could not be written are an error, unless a signal stopped the run. A signal to a
+ * whole pipeline or terminal also ends the reader, and the launching process reports the stop. Then
+ * the lost lines must not fail this rank, neither here nor when main flushes. */
 static enum weft_status judge_output(const struct rank *rank, struct weft_error *err)
 {
     if (rank->unseen.status == WEFT_OK) return WEFT_OK;
@@ -306,8 +306,8 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
     WEFT_TRY(take_plan(rank, err));
     WEFT_TRY(weft_machine_go_on(&rank->meeting, session->config, session->profile, rank->job.resume,
                                 &rank->machine, err));
-    /* Training ends with a whole step. Before it, and when profiling, there is nothing to save and
-     * a signal ends the rank at once. */
+    /* From here a signal stops training after a whole step. Before, and in a profile, there is
+     * nothing to save and a signal ends the rank at once. */
     weft_stop_handle(request_stop, true);
     weft_trap_set(rank->meeting.rank, inherited_fd("WEFT_ERROR_FD"));
     bool tells = rank->meeting.rank == 0;
@@ -355,13 +355,13 @@ static void close_rank(struct rank *rank)
     weft_rendezvous_finish(&rank->meeting);
 }
 
-/* The launching process prints the error of the rank that failed first; this leaves it there. */
+/* Leaves the error for the launching process, which prints that of the rank that failed first. */
 static void leave_error(int32_t rank, const struct weft_error *err)
 {
     int fd = inherited_fd("WEFT_ERROR_FD");
     if (fd < 0) return;
     ssize_t written = pwrite(fd, err, sizeof *err, (off_t)rank * (off_t)sizeof *err);
-    (void)written; /* the exit code says the rest */
+    (void)written; /* the exit code still reports the failure */
 }
 
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
@@ -387,7 +387,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 const struct weft_command weft_command_rank = {
     .name = "rank",
     .usage = "",
-    .summary = NULL, /* not for people */
+    .summary = NULL, /* hidden */
     .told_elsewhere = true,
     .run = run,
 };

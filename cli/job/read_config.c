@@ -13,8 +13,8 @@
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
-/* The path as an override. It is relative to where the program was started, and one in a config to
- * the config's folder. */
+/* Makes an absolute override: --profile is relative to the working directory, but a config's path
+ * is relative to the config's folder. */
 static enum weft_status set_profile(const char *path, struct weft_text *out, struct weft_error *err)
 {
     char directory[4096] = "";

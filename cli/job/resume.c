@@ -14,7 +14,7 @@
 
 enum { MOST_PROFILE_BYTES = 1 << 28 };
 
-/* A run's directory; false when it has no config. */
+/* Takes a run's directory; false if it has no config. */
 static bool take_run(const char *directory, struct weft_resumption *out)
 {
     snprintf(out->directory, sizeof out->directory, "%s", directory);
@@ -24,7 +24,7 @@ static bool take_run(const char *directory, struct weft_resumption *out)
     return there;
 }
 
-/* RUN of --resume=RUN/checkpoints/step-N. */
+/* Takes RUN of --resume=RUN/checkpoints/step-N. */
 static bool take_named(const char *resume, struct weft_resumption *out)
 {
     char path[WEFT_RUN_PATH_BYTES], run[WEFT_RUN_PATH_BYTES + 8];
@@ -47,7 +47,7 @@ enum weft_status weft_resume_find(const struct weft_cli *cli, struct weft_resump
                          "train: give a CONFIG, or go on with a run's own: weft train --resume "
                          "--run DIR");
     if (cli->resume == NULL || cli->run_directory == NULL) return WEFT_OK;
-    bool marked = false; /* a config there that is not a run's is not read as one */
+    bool marked = false; /* the config of a folder that is no run is not read */
     if (out->own) WEFT_TRY(weft_run_mark_look(cli->run_directory, &marked, err));
     if (take_run(cli->run_directory, out)) return WEFT_OK;
     if (!out->own || take_named(cli->resume, out)) return WEFT_OK;
@@ -57,7 +57,7 @@ enum weft_status weft_resume_find(const struct weft_cli *cli, struct weft_resump
                      cli->run_directory);
 }
 
-/* Telling */
+/* Reports */
 
 static bool is_of_times(const char *path)
 {
@@ -101,7 +101,7 @@ enum weft_status weft_resume_tell(struct weft_resumption *from, const struct wef
     if (from->directory[0] == '\0') return WEFT_OK;
     const struct weft_config_input input = {.source = from->own_config, .kinds = config->kinds};
     enum weft_status status = weft_config_load(&input, &before, &unread);
-    /* A config that was named does not need it. */
+    /* With a named config the run's own config is optional. */
     if (status != WEFT_OK) return from->own ? weft_fail(err, status, "%s", unread.text) : WEFT_OK;
     status = compare(from, config, before, err);
     weft_config_destroy(before);
@@ -137,8 +137,8 @@ enum weft_status weft_resume_profile(const struct weft_resumption *from, struct 
     return status == WEFT_E_SYSTEM ? weft_fail(err, status, "%s", why.text) : WEFT_OK;
 }
 
-/* WEFT_E_DATA when it is not there, or not for this, which is told; another failure ends the run.
- */
+/* Loads the run's plan. Logs a plan that is missing or does not fit, and returns WEFT_E_DATA. Other
+ * errors end the run. */
 static enum weft_status load_plan(const struct weft_resumption *from, struct weft_session *session,
                                   struct weft_error *err)
 {

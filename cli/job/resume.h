@@ -1,6 +1,6 @@
-/* Resuming: `weft train --resume --run DIR` goes on with the config, the profile and the plan that
- * DIR has. Flags override its config, and what they change is told; the profile and the plan are
- * DIR's as long as they are still for that. */
+/* `weft train --resume --run DIR` resumes with DIR's config, profile and plan. Flags override
+ * the config, and each change is logged. The profile and the plan are used as long as they still
+ * fit. */
 #ifndef WEFT_CLI_JOB_RESUME_H
 #define WEFT_CLI_JOB_RESUME_H
 
@@ -15,36 +15,38 @@ enum { WEFT_RESUME_PATH_BYTES = WEFT_RUN_PATH_BYTES + 32 };
 
 struct weft_resumption {
     const char *config;                      /* path of the config to read */
-    bool own;                                /* it is a run's own, none was named */
-    char directory[WEFT_RESUME_PATH_BYTES];  /* run that has a config; "": none */
+    bool own;                                /* true: the run's own config, none was named */
+    char directory[WEFT_RESUME_PATH_BYTES];  /* a run that has a config; "": none */
     char own_config[WEFT_RESUME_PATH_BYTES]; /* "directory/config.json" */
-    bool same_times, same_plan; /* set by tell: its profile, and its plan, may be taken */
+    bool same_times, same_plan; /* set by weft_resume_tell: its profile, or its plan, still fits */
 };
 
-/* Which config counts: the one that is named, or that of the run that is resumed. WEFT_E_USAGE,
- * WEFT_E_NO_INPUT when there is neither. */
+/* Finds the config to use: the named one, or that of the resumed run. WEFT_E_USAGE or
+ * WEFT_E_NO_INPUT if there is neither. */
 WEFT_MUST_USE enum weft_status weft_resume_find(const struct weft_cli *cli,
                                                 struct weft_resumption *out,
                                                 struct weft_error *err);
 
-/* Says in what `config` differs from what the run was told; settings that its checkpoint knows are
- * compared with that, by who reads it. */
+/* Logs how `config` differs from the run's earlier config. Settings in the checkpoint's manifest
+ * are left to its reader. */
 WEFT_MUST_USE enum weft_status weft_resume_tell(struct weft_resumption *from,
                                                 const struct weft_config *config,
                                                 struct weft_error *err);
 
-/* The run's own profile, for weft_session_stage; *out stays NULL where there is none to take. */
+/* Reads the run's own profile, for weft_session_stage. *out stays NULL if there is none or it does
+ * not fit. */
 WEFT_MUST_USE enum weft_status weft_resume_profile(const struct weft_resumption *from,
                                                    struct weft_profile **out,
                                                    struct weft_error *err);
 
-/* After staging: the run's own plan where it is still for this, else a new one, and why. */
+/* After staging: loads the run's own plan if it still fits. Otherwise plans anew and logs the
+ * reason. */
 WEFT_MUST_USE enum weft_status weft_resume_plan(const struct weft_resumption *from,
                                                 struct weft_session *session,
                                                 struct weft_error *err);
 
-/* "weft train --resume --run DIR --layers FILE", for a shell; `kinds` are those of the run's
- * config, or NULL. */
+/* Appends "weft train --resume --run DIR --layers FILE", quoted for a shell. `kinds` are those of
+ * the run's config, or NULL. */
 void weft_resume_command(const char *directory, const struct weft_kinds *kinds,
                          struct weft_text *out);
 

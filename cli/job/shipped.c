@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* realpath */
+#define _GNU_SOURCE /* for realpath */
 #include "cli/job/shipped.h"
 
 #include <dirent.h>
@@ -13,7 +13,7 @@
 enum { PATH_BYTES = 4096, MOST_NAMES = 256, NAME_BYTES = 64 };
 static const char suffix_text[] = ".json";
 
-/* The names of a folder's configs. */
+/* Names of a folder's configs. */
 struct listing {
     char names[MOST_NAMES][NAME_BYTES];
     const char *sorted[MOST_NAMES];
@@ -26,7 +26,7 @@ static bool has_suffix(const char *path)
     return length > end && strcmp(path + length - end, suffix_text) == 0;
 }
 
-/* The folder by where the program is; false where there is none. */
+/* Finds the folder of shipped configs relative to the program; false if there is none. */
 static bool find_folder(char out[PATH_BYTES])
 {
     static const char *const places[] = {"../share/weft/configs/runs", "../../configs/runs"};

@@ -7,13 +7,13 @@
 static const int trapped_signals[] = {SIGSEGV, SIGBUS};
 enum { TRAPPED = sizeof trapped_signals / sizeof *trapped_signals };
 
-/* A handler is given no context. */
+/* Global, because a signal handler gets no context. */
 static struct {
     _Atomic(const struct weft_exec *) exec;
     int32_t rank;
     int error_fd;
     struct sigaction before[TRAPPED];
-    atomic_flag told; /* by the first thread that fell in */
+    atomic_flag told; /* by the first thread with a fault */
     struct weft_error error;
 } trap = {.error_fd = -1, .told = ATOMIC_FLAG_INIT};
 
@@ -21,17 +21,18 @@ static void tell_trespass(int signal_number, const struct weft_exec *exec, const
 {
     if (atomic_flag_test_and_set(&trap.told)) {
         for (;;)
-            pause(); /* the process ends soon */
+            pause(); /* the process is about to end */
     }
     if (!weft_exec_tell_trespass(exec, address, signal_number == SIGBUS, &trap.error)) return;
     const off_t place = (off_t)trap.rank * (off_t)sizeof trap.error;
     const ssize_t written = pwrite(trap.error_fd, &trap.error, sizeof trap.error, place);
-    (void)written; /* the exit code says the rest */
+    (void)written; /* the exit code still reports the failure */
     _exit(trap.error.exit_code);
 }
 
-/* What is not the arena's is met again behind this handler, by the one before it. What was sent by
- * somebody is not, so it is sent again. */
+/* Reports a fault in the arena. For any other fault it restores the previous handlers: the
+ * instruction faults again and reaches them. A signal that was sent does not repeat, so it is
+ * raised again. */
 static void meet_fault(int signal_number, siginfo_t *info, void *context)
 {
     (void)context;

@@ -1,6 +1,6 @@
-/* The trap is a rank's handler of SIGSEGV and SIGBUS: a layer or a kernel that touches memory of
- * the arena where it may not ends the rank with an error that names both, instead of a signal. What
- * is met elsewhere goes to the handler before, or to the system. */
+/* The trap is a rank's handler of SIGSEGV and SIGBUS. If a layer or a kernel touches memory of the
+ * arena where it may not, the rank ends with an error that names both. Other faults go to the
+ * previous handler or to the system. */
 #ifndef WEFT_CLI_JOB_TRAP_H
 #define WEFT_CLI_JOB_TRAP_H
 
@@ -8,10 +8,10 @@
 
 #include "runtime/exec/exec.h"
 
-/* From here on. The error is left in `error_fd` at the rank's place, as ranks leave theirs; -1: the
- * exit code says all. */
+/* Installs the handlers. The error goes to `error_fd` at the rank's offset; -1: only the exit code
+ * reports it. */
 void weft_trap_set(int32_t rank, int error_fd);
-/* Whose arena it is, until the executor is destroyed: then NULL. */
+/* Sets the executor that owns the arena; NULL once it is destroyed. */
 void weft_trap_watch(const struct weft_exec *exec);
 
 #endif

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* cpu_set_t, syscall */
+#define _GNU_SOURCE /* for cpu_set_t and syscall */
 #include "cli/process/affinity.h"
 
 #include <sched.h>
@@ -7,13 +7,13 @@
 
 #include "base/compiler.h"
 
-/* The kernel fills whole words of the set; none if it could not be read. */
+/* The kernel fills `bytes` bytes of the set; 0 or less: it could not be read. */
 static struct {
     cpu_set_t set;
     long bytes;
 } started_with;
 
-/* No library is initialised yet, a sanitizer's neither: a system call and nothing else. */
+/* Runs before libraries and sanitizers are initialised, so it may only make a system call. */
 WEFT_UNSANITIZED static void note_affinity(void)
 {
     started_with.bytes =
@@ -24,7 +24,7 @@ WEFT_BEFORE_LIBRARIES static void (*const note_first)(void) = note_affinity;
 
 void weft_affinity_restore(void)
 {
-    /* It fails only where a cpuset has changed meanwhile, and then the cores are the cpuset's. */
+    /* This fails only if a cpuset changed meanwhile; then the cpuset's cores are right. */
     if (started_with.bytes > 0)
         (void)sched_setaffinity(0, sizeof started_with.set, &started_with.set);
 }

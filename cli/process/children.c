@@ -13,7 +13,7 @@
 #include "runtime/launch/launch.h"
 #include "runtime/launch/stop.h"
 
-/* A signal that arrives just before poll() is seen this much later. */
+/* A signal that arrives just before poll() is noticed at most this much later. */
 enum { LOOK_MS = 100, MOST_BYTES = 1 << 30 };
 
 static volatile sig_atomic_t stop_signal;
@@ -85,7 +85,8 @@ static void reap(struct weft_child *child)
     child->pid = 0;
 }
 
-/* Reads what is there; true when a child has closed both of its streams, and so ends. */
+/* Reads available output. True if a child has closed both of its streams: it is reaped, and its
+ * index is in *ended. */
 static bool look(struct weft_child *children, int32_t n, int32_t *ended)
 {
     struct pollfd fds[2 * WEFT_CHILDREN_MOST];

@@ -1,6 +1,6 @@
-/* Results of long work are kept one by one, so that a work that was stopped goes on where it was.
- * They are files of a folder, one a result, each named by the hash of all that decides it: a key.
- * Each is written whole or not at all. The folder goes when the work is done. */
+/* Kept results let a long, interrupted work continue. Each result is a file in one folder, named by
+ * its key: the hash of all of its inputs. A file is written whole or not at all. The folder is
+ * removed when the work is done. */
 #ifndef WEFT_CLI_PROCESS_KEPT_H
 #define WEFT_CLI_PROCESS_KEPT_H
 
@@ -15,26 +15,27 @@ enum { WEFT_KEPT_PATH_BYTES = 4096 };
 
 struct weft_kept {
     char folder[WEFT_KEPT_PATH_BYTES]; /* "": nothing is kept */
-    struct weft_hash base;             /* of all that decides every result */
+    struct weft_hash base;             /* of the inputs that all results share */
     int32_t n_found, n_added;
 };
 
-/* Keeps results in the folder `beside` + ".sweep", which is made for the first one. NULL: nothing
- * is kept. `base` is all that decides every result; this program's version and commit are added. */
+/* Keeps results in the folder `beside` + ".sweep", which is made for the first result. NULL:
+ * nothing is kept. `base` are the inputs that all results share; the program's version and commit
+ * are added. */
 void weft_kept_open(struct weft_kept *kept, const char *beside, const struct weft_text *base);
 
-/* The key of a result: of `base` and this text. */
+/* Returns the key of a result: the hash of `base` and this text. */
 struct weft_hash weft_kept_key(const struct weft_kept *kept, const char *format, ...)
     WEFT_PRINTF(2, 3);
 
-/* Appends the result and sets *code. False where there is none, or it is damaged. */
+/* Appends the result and sets *code. False if there is none or it is damaged. */
 bool weft_kept_find(struct weft_kept *kept, struct weft_hash key, int *code, struct weft_text *out);
 
-/* Keeps a result. Where it cannot be written, warns, and keeps nothing more. */
+/* Keeps a result. If it cannot be written, logs a warning and keeps nothing more. */
 void weft_kept_add(struct weft_kept *kept, struct weft_hash key, int code,
                    const struct weft_text *text);
 
-/* The work is done: removes the results, of other keys too, and the folder if nothing is left. */
+/* Removes the results, of other keys too, and the folder if it is then empty. */
 void weft_kept_remove(struct weft_kept *kept);
 
 #endif

@@ -1,5 +1,5 @@
-/* The load is what the machine does beside this program. Times that are measured while other
- * programs run are longer than they would be alone, and a report of times says so. */
+/* The load is the machine's work for other programs. It makes measured times longer, and a report
+ * of times mentions it. */
 #ifndef WEFT_CLI_PROCESS_LOAD_H
 #define WEFT_CLI_PROCESS_LOAD_H
 
@@ -8,32 +8,31 @@
 
 #include "base/text.h"
 
-/* One reading (all since the machine or this process began), or the sum of what passed between
- * pairs of readings. */
+/* One reading since boot or process start, or the sum of differences between pairs of readings. */
 struct weft_load {
-    bool known;      /* the system has /proc/stat */
+    bool known;      /* false: the system has no /proc/stat */
     double passed_s; /* on the clock */
-    double busy_s;   /* of all cores, in programs and in the kernel */
-    double stolen_s; /* of all cores, that the host took from this virtual machine */
-    double own_s;    /* of this process and of its children that have ended */
+    double busy_s;   /* CPU time of all cores, in programs and in the kernel */
+    double stolen_s; /* CPU time of all cores that the host took from this virtual machine */
+    double own_s;    /* CPU time of this process and its ended children */
     int32_t cores;
 };
 
 void weft_load_read(struct weft_load *out);
 
-/* Adds what has passed since `before` to *spent, which may be {0}. */
+/* Adds the difference from `before` to now to *spent, which may be {0}. */
 void weft_load_spend(const struct weft_load *before, struct weft_load *spent);
 
-/* Cores that others used while *spent passed, on average; 0 when it is not known. */
+/* Average cores that other programs, or the host, used during *spent; 0 if unknown. */
 double weft_load_of_others(const struct weft_load *spent);
 double weft_load_stolen(const struct weft_load *spent);
 
-/* Appends a line on other programs and a line on the host, each only if it used a tenth of a core
- * or more. */
+/* Appends a line about other programs and one about the host, each only for at least a tenth of a
+ * core. */
 void weft_load_add(const struct weft_load *spent, struct weft_text *out);
 
-/* Reads busy_s and stolen_s from the first line of /proc/stat, "cpu 1 2 3 ...", which counts
- * `ticks` a second. False if it is another line. */
+/* Reads busy_s and stolen_s from the first line of /proc/stat, "cpu 1 2 3 ...", in units of
+ * 1/`ticks` s. False for another line. */
 bool weft_load_parse(const char *line, double ticks, struct weft_load *out);
 
 #endif

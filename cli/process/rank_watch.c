@@ -52,7 +52,7 @@ void weft_watched_ranks_close(struct weft_watched_ranks *ranks)
     weft_pipes_close(&ranks->ends, 1);
 }
 
-/* A pipe that is full has news enough. */
+/* Writes a record. If the pipe is full, the launcher has enough news. */
 static void tell_watch(struct weft_watch *watch)
 {
     int fd = ((struct weft_rank_watch *)watch)->fd;

@@ -9,7 +9,7 @@
 #include "base/machine/proc.h"
 #include "base/process.h"
 
-/* An answer has at most three numbers a column or row, beside some lines of words. */
+/* An answer has at most three numbers per column or row, and some lines of words. */
 enum { ANSWER_NUMBER_BYTES = 32, ANSWER_MORE_BYTES = 1 << 16 };
 
 static bool executable(const char *path)
@@ -21,7 +21,7 @@ const char *weft_solver_find(char *out, size_t capacity)
 {
     const char *named = getenv("WEFT_SOLVE");
     if (named) {
-        /* Said explicitly: that one or none, so that a wrong path is not papered over. */
+        /* A named solver is the only candidate, so a wrong path is reported. */
         int length = snprintf(out, capacity, "%s", named);
         return length > 0 && (size_t)length < capacity && executable(out) ? out : NULL;
     }
@@ -29,7 +29,7 @@ const char *weft_solver_find(char *out, size_t capacity)
     if (weft_proc_program(self, sizeof self)) {
         char *slash = strrchr(self, '/');
         if (slash) *slash = '\0';
-        /* Beside this program, where it is installed, and in the build tree. */
+        /* Looks next to this program, in its installed place and in the build tree. */
         static const char *const places[] = {"/weft-solve", "/../libexec/weft/weft-solve",
                                              "/../scheduler/weft-solve"};
         for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
@@ -57,8 +57,8 @@ static void forget(struct weft_solver_process *process)
     process->knows = false;
 }
 
-/* The process keeps a relaxation's basis; what it searched it does not. Without the memory to
- * remember it the next question is asked in whole. */
+/* The process keeps a relaxation's basis, but nothing of a search. If memory is short, the next
+ * question is sent whole. */
 static void remember(struct weft_solver_process *process, const struct weft_mip *mip,
                      const struct weft_mip_limits *limits)
 {
@@ -98,8 +98,8 @@ static enum weft_status ask(struct weft_solver_process *process, const struct we
     return status;
 }
 
-/* One that was asked before and ends at the next question without a word is started again: it may
- * have been ended from without since, or be a program that answers once. */
+/* If a process that was asked before ends without an answer, it is started again. It may have been
+ * killed from outside, or be a program that answers only once. */
 static enum weft_status converse(struct weft_solver_process *process, const struct weft_mip *mip,
                                  const struct weft_mip_limits *limits, struct weft_text *answer,
                                  bool *anew, struct weft_error *err)

@@ -1,8 +1,7 @@
-/* The one implementation of the scheduler's solve function: the program weft-solve in a process of
- * its own, which stays from one question of a plan to the next, so that a relaxation that differs
- * from the one before in bounds and added rows starts from its basis. It is started at the first
- * question, again after a failure, and killed when its answer is not there in time, which is the
- * last that is asked of it. */
+/* Runs the scheduler's solver, the program weft-solve, in a process. The process stays between a
+ * plan's questions, so a relaxation that differs only in bounds and added rows starts from the last
+ * basis. It starts at the first question and again after a failure. If an answer is late, it is
+ * killed and not asked again. */
 #ifndef WEFT_CLI_PROCESS_SOLVER_H
 #define WEFT_CLI_PROCESS_SOLVER_H
 
@@ -11,27 +10,28 @@
 
 struct weft_solver_process {
     struct weft_solver_child child;
-    struct weft_watch *watch; /* looked at while it is waited for; or NULL */
+    struct weft_watch *watch; /* called while waiting; or NULL */
     char path[4096];
-    bool hung;             /* once, and is not asked again */
-    bool knows;            /* the child has the basis of: */
-    struct weft_pool pool; /* that owns: */
+    bool hung;             /* an answer was late: no more questions */
+    bool knows;            /* the child has the basis of `mip` */
+    struct weft_pool pool; /* owns `mip` */
     struct weft_mip mip;
 };
 
-/* A solver that starts the weft-solve found by weft_solver_find. Refers to `process`, without a
- * child before and after; releasing the solver stops it. Not for two threads at once. */
+/* Returns a solver that starts the weft-solve found by weft_solver_find. It keeps a pointer to
+ * `process`, which has no child at first; releasing the solver stops the child. Only one thread may
+ * use it at a time. */
 struct weft_solver weft_solver_of_process(struct weft_solver_process *process);
 
-/* Ends the process, if it runs. */
+/* Ends the process if it runs. */
 void weft_solver_process_stop(struct weft_solver_process *process);
 
-/* Where weft-solve is: $WEFT_SOLVE, beside this program, where it is installed, in the build
- * tree, or in PATH. Fills `out` and returns it; NULL when there is none. */
+/* Finds weft-solve: $WEFT_SOLVE, or next to this program, in its installed place, in the build
+ * tree, or in PATH. Fills `out` and returns it, or NULL. */
 const char *weft_solver_find(char *out, size_t capacity);
 
-/* Asks the program at `path` for its version, with 5 seconds to answer. True when it answered as
- * weft-solve does; `out` gets the first line that it said, or "". */
+/* Asks the program at `path` for its version, for at most 5 s. True if it answers as weft-solve
+ * does; `out` gets the first line of its answer, or "". */
 bool weft_solver_version(const char *path, char *out, size_t capacity);
 
 #endif

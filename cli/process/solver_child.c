@@ -13,7 +13,7 @@
 #include "base/process.h"
 #include "cli/process/pipes.h"
 
-/* weft ignores it and a solver has no reason to: one that nobody reads any more ends. */
+/* weft ignores SIGPIPE. The solver must not, so that it ends once its reader is gone. */
 static void heed_closed_pipes(const void *context)
 {
     (void)context;
@@ -71,7 +71,7 @@ bool weft_solver_child_is_ready(const struct weft_solver_child *child)
     return child->pid > 0 && poll(&fd, 1, 0) == 0;
 }
 
-/* What it says on stderr is kept for the message, as far as there is room and as one line. */
+/* Keeps the solver's stderr for the error message: as much as fits, as one line. */
 static void read_note(struct weft_solver_child *child)
 {
     char bytes[WEFT_SOLVER_NOTE_BYTES];
@@ -94,7 +94,8 @@ static void read_answer(struct weft_solver_child *child, struct weft_text *answe
         weft_pipe_close_end(&child->out);
 }
 
-/* True when all is written, or it does not read any more, which its end will tell. */
+/* Writes more of the question. True if all is written or the solver stopped reading; its end
+ * reports that later. */
 static bool write_question(struct weft_solver_child *child, const struct weft_text *question,
                            size_t *written)
 {
@@ -104,7 +105,7 @@ static bool write_question(struct weft_solver_child *child, const struct weft_te
     return broken || *written == question->length;
 }
 
-/* Its last line is "end". */
+/* True if the last line is "end". */
 static bool is_whole(const struct weft_text *answer)
 {
     static const char last[] = "\nend\n";
@@ -114,8 +115,8 @@ static bool is_whole(const struct weft_text *answer)
 
 enum talk { TALK_WHOLE, TALK_CLOSED, TALK_LATE, TALK_TOO_LONG };
 
-/* Moves bytes both ways until the answer is whole, the solver closes its output, `deadline_ns`
- * comes, or it says more than it can have to say. */
+/* Moves bytes both ways until the answer is complete, the solver closes its output, `deadline_ns`
+ * comes, or the answer is longer than `most_bytes`. */
 static enum talk talk(struct weft_solver_child *child, const struct weft_text *question,
                       int64_t deadline_ns, size_t most_bytes, struct weft_watch *watch,
                       struct weft_text *answer)
@@ -141,8 +142,7 @@ static enum talk talk(struct weft_solver_child *child, const struct weft_text *q
     return TALK_CLOSED;
 }
 
-/* Waits for the end of a solver that has nothing more to say; false when `deadline_ns` came
- * first. */
+/* Waits for the solver to end; false if `deadline_ns` comes first. */
 static bool wait_for_end(pid_t pid, int64_t deadline_ns, int *wait_status)
 {
     static const struct timespec look = {.tv_nsec = 5000000};
@@ -154,7 +154,7 @@ static bool wait_for_end(pid_t pid, int64_t deadline_ns, int *wait_status)
     }
 }
 
-/* The scheduler tells what failed: "solver failed: " and these words. */
+/* Fails unless the exit code is 0. The scheduler prints "solver failed: " before these words. */
 static enum weft_status judge_exit(int wait_status, const struct weft_solver_child *child,
                                    struct weft_error *err)
 {
@@ -175,7 +175,7 @@ enum weft_status weft_solver_child_ask(struct weft_solver_child *child,
                                        struct weft_text *answer, struct weft_error *err)
 {
     int64_t deadline_ns = patience_ns > 0 ? weft_clock_now_ns() + patience_ns : INT64_MAX;
-    child->said[0] = '\0'; /* what it said of another question explains nothing of this one */
+    child->said[0] = '\0'; /* an earlier question's note does not explain this one */
     child->said_length = 0;
     enum talk ended = talk(child, question, deadline_ns, most_bytes, watch, answer);
     if (ended == TALK_WHOLE) return WEFT_OK;

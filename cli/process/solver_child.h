@@ -1,6 +1,5 @@
-/* The process that weft-solve runs in: started once, asked in documents of scheduler/solver/mip.h,
- * each of which it answers with one before the next is asked, and killed when it hangs or is not
- * needed. */
+/* The process of weft-solve. It starts once and answers questions in the documents of
+ * scheduler/solver/mip.h, one at a time. It is killed when it hangs or is no longer needed. */
 #ifndef WEFT_CLI_PROCESS_SOLVER_CHILD_H
 #define WEFT_CLI_PROCESS_SOLVER_CHILD_H
 
@@ -15,29 +14,29 @@
 enum { WEFT_SOLVER_NOTE_BYTES = 512 };
 
 struct weft_solver_child {
-    pid_t pid;                         /* 0: there is none */
+    pid_t pid;                         /* 0: none */
     const char *path;                  /* borrowed */
-    int in, out, note;                 /* our ends of its stdin, stdout, stderr; -1 when closed */
+    int in, out, note;                 /* our ends of its stdin, stdout, stderr; -1: closed */
     char said[WEFT_SOLVER_NOTE_BYTES]; /* on stderr, as one line */
     size_t said_length;
 };
 
-/* Runs `path`, with `flag` unless that is NULL. However this process ends, the child ends with it.
- * WEFT_E_SYSTEM; what cannot be executed shows when it is asked. */
+/* Runs `path`, with `flag` unless NULL. The child ends with this process. WEFT_E_SYSTEM. A path
+ * that cannot be executed fails at the first question. */
 WEFT_MUST_USE enum weft_status weft_solver_child_start(const char *path, const char *flag,
                                                        struct weft_solver_child *child,
                                                        struct weft_error *err);
 
-/* Kills and forgets it. Accepts {0}. */
+/* Kills the child and clears *child. Accepts {0}. */
 void weft_solver_child_stop(struct weft_solver_child *child);
 
-/* True while it runs, as far as is known, and says nothing unasked. */
+/* True if the child runs, as far as is known, and has sent nothing unasked. */
 bool weft_solver_child_is_ready(const struct weft_solver_child *child);
 
-/* Appends to `answer` what it says to the question, up to the line "end", or all of it when it ends
- * with exit code 0, which leaves no child. It has patience_ns (0 = for ever) and most_bytes, and
- * `watch` is looked at meanwhile. On an error there is no child either: WEFT_E_HANG,
- * WEFT_E_INTERNAL for a crash or an answer that does not end, WEFT_E_ENVIRONMENT when it cannot be
+/* Appends the child's answer: up to the line "end", or all of its output if it ends with exit
+ * code 0 (then there is no child). The limits are patience_ns (0: none) and most_bytes. Calls
+ * weft_watch_look meanwhile. After an error there is no child. WEFT_E_HANG: it was late.
+ * WEFT_E_INTERNAL: it crashed or its answer is too long. WEFT_E_ENVIRONMENT: it cannot be
  * executed. */
 WEFT_MUST_USE enum weft_status weft_solver_child_ask(
     struct weft_solver_child *child, const struct weft_text *question, int64_t patience_ns,

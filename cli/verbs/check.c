@@ -10,12 +10,13 @@
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
-/* What is said of all files. */
+/* Texts for all files together. */
 struct findings {
-    struct weft_text problems, missing; /* `missing`: keys without which nothing has a time */
+    struct weft_text problems, missing; /* `missing`: keys that times need and the config lacks */
 };
 
-/* The verbs that need times measure collectives here, and layers that the profile lacks. */
+/* Stages without times: verbs that need them measure collectives, and layers that the profile
+ * lacks. */
 static enum weft_status check_other_ranks(struct weft_session *session, struct weft_error *err)
 {
     struct weft_text unneeded;
@@ -25,7 +26,7 @@ static enum weft_status check_other_ranks(struct weft_session *session, struct w
     return status;
 }
 
-/* The verbs that need times measure this machine, read a profile, or compute them from figures. */
+/* Checks the source of times: this machine (not measured here), a profile, or computed figures. */
 static enum weft_status check_times(struct weft_session *session, struct weft_text *missing,
                                     struct weft_error *err)
 {
@@ -51,7 +52,7 @@ static void report_ok(const char *path, const char *missing, struct weft_text *o
                        path, missing);
 }
 
-/* With all ranks on one machine the disk is taken for this machine's. */
+/* Checks the disk if all ranks are on one machine, which is taken to be this one. */
 static enum weft_status check_disk(const struct weft_session *session, struct weft_error *err)
 {
     const struct weft_cluster *cluster = &session->config->cluster;
@@ -59,7 +60,7 @@ static enum weft_status check_disk(const struct weft_session *session, struct we
     return is_here ? weft_job_check_disk(session->config, NULL, err) : WEFT_OK;
 }
 
-/* One file: its own error, so that all files are looked at before the verdict. */
+/* Checks one file with its own error, so a bad file does not hide the others. */
 static enum weft_status check_one(const struct weft_cli *cli, const char *path,
                                   struct weft_text *out, struct findings *found)
 {

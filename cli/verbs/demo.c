@@ -29,7 +29,7 @@ static const char demo_config[] =
     "    \"data\": \"/usr/share/common-licenses/GPL-3\",\n"
     "    \"optimizer\": { \"type\": \"adamw\", \"lr\": 1e-3 }, \"clip_norm\": 1.0,\n"
     "    \"lr_schedule\": { \"type\": \"cosine\", \"warmup_steps\": 4 } },\n"
-    /* Over two ranks zero1 everywhere fits this very limit, and would be the whole answer. */
+    /* Without this, zero1 for all units would fit the limit of 2 ranks, and be the whole plan. */
     "  \"plan\": { \"planner\": \"ilp\", \"work_limit\": \"5G\","
     " \"policies\": \"dp,sdp,fsdp\" } }\n";
 
@@ -47,7 +47,7 @@ struct demo {
         int32_t policies_used;
     } runs[N_PLANNERS];
     double bound_gap;
-    struct weft_load load; /* while times were measured */
+    struct weft_load load; /* during all measurements */
 };
 
 static enum weft_status open_session(const struct demo *demo, int64_t limit_bytes,
@@ -90,7 +90,8 @@ static enum weft_status measure(struct demo *demo, struct weft_error *err)
     return status;
 }
 
-/* Halfway between what all-fsdp and all-sdp need, so that neither end point is the answer. */
+/* Sets the limit halfway between the needs of all-fsdp and all-sdp, so that neither is the
+ * answer. */
 static enum weft_status choose_limit(struct demo *demo, struct weft_error *err)
 {
     struct weft_session session = {0};
@@ -123,8 +124,7 @@ static enum weft_status run_planner(struct demo *demo, int which, struct weft_er
     struct weft_load before;
     struct weft_text result;
     weft_text_init(&result);
-    /* all-sdp does not fit by construction: it runs without the limit, to show what it would cost.
-     */
+    /* all-sdp exceeds the limit by construction. It runs without the limit, for comparison. */
     int64_t limit_bytes = which == ALL_SDP ? 0 : demo->limit_bytes;
     enum weft_status status = open_session(demo, limit_bytes, &session, err);
     if (status == WEFT_OK) status = weft_session_plan(&session, planners[which], err);

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* memfd_create */
+#define _GNU_SOURCE /* for memfd_create */
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -79,7 +79,7 @@ static void look_at_kernels(struct checkup *checkup)
     weft_nn_close(nn);
 }
 
-/* Nobody needs one, so what is missing for one is no fault. */
+/* Reports the GPU. It is optional, so a missing part is no failure. */
 static void look_at_gpu(struct checkup *checkup)
 {
     struct weft_device *device = NULL;
@@ -125,7 +125,7 @@ static void look_at_text(struct checkup *checkup)
                  "use `weft train` with your own train.data");
 }
 
-/* Makes a file there, which is gone at once. */
+/* Makes a file in the directory and removes it at once. */
 static void look_at_disk(struct checkup *checkup, const char *directory)
 {
     char text[512], line[WEFT_ERROR_TEXT_BYTES + sizeof text];

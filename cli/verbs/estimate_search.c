@@ -1,5 +1,5 @@
-/* `weft estimate --largest` and `--least`. What fits a value is taken to fit every smaller one (for
- * ranks: every larger one). */
+/* `weft estimate --largest` and `--least`. The search assumes that if a value fits, every smaller
+ * one fits (for ranks: every larger one). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 enum { SETTING_BYTES = 256, MOST_LAYERS = 16384, MOST_RANKS = 65536 };
 static const int64_t MOST_VALUE = INT64_C(1) << 24;
 
-/* One value that was tried, and the rows that were asked for. */
+/* One tried value and its rows. */
 struct trial {
     int64_t value;
     bool refused; /* by the config */
@@ -25,26 +25,26 @@ struct trial {
 
 struct search {
     const struct weft_cli *cli;
-    const char *named; /* as it was asked for */
+    const char *named; /* the key as given */
     char key[SETTING_BYTES];
     bool least;
     bool timed;
-    int64_t most;                       /* value that is looked at */
-    int64_t node;                       /* ranks of a node */
-    int64_t limit_bytes;                /* of the config */
-    int row;                            /* that is looked for */
+    int64_t most;                       /* last value of the search */
+    int64_t node;                       /* ranks per node */
+    int64_t limit_bytes;                /* the config's limit */
+    int row;                            /* row of the present search */
     uint32_t cheap_rows;                /* all but the fastest */
-    int first_rows[WEFT_ESTIMATE_ROWS]; /* what is asked for first: of the fastest just in time */
+    int first_rows[WEFT_ESTIMATE_ROWS]; /* the row to ask first: just in time in place of fastest */
     struct weft_error *reason;
-    int64_t refused_at; /* the least value that was refused, for that reason; 0 = none was */
+    int64_t refused_at; /* the least refused value, with that reason; 0: none */
     int32_t n_trials, capacity;
     struct trial *trials;
 };
 
-/* What was found for one row. */
+/* One row's result. */
 struct found {
-    int64_t value;   /* 0: none fits */
-    const char *end; /* what bounds it: "memory", "config", "search"; NULL = nothing does */
+    int64_t value;   /* 0: no value fits */
+    const char *end; /* limited by "memory", "config" or "search"; NULL: by nothing */
     struct weft_need need;
 };
 
@@ -86,7 +86,7 @@ static void keep_rows(const struct weft_estimate *estimate, uint32_t asked, stru
     out->asked |= asked;
 }
 
-/* The trial of a value, with these rows. */
+/* Returns the trial of a value, with at least the `asked` rows. */
 static enum weft_status try_value(struct search *search, int64_t value, uint32_t asked,
                                   struct trial **out, struct weft_error *err)
 {
@@ -107,8 +107,9 @@ static enum weft_status try_value(struct search *search, int64_t value, uint32_t
     return weft_fail(err, status, "%s", refusal.text);
 }
 
-/* For weft_boundary_find. The fastest takes longest, and is asked for only where the policy fits at
- * all. Some values of --least are asked for by every row, so all other rows of them at once. */
+/* Answers weft_boundary_find. The fastest row takes longest, so it is computed only if the policy
+ * fits at all. Every row of --least asks for powers of two, so their other rows are computed at
+ * once. */
 static enum weft_status ask_need(void *context, int64_t value, int64_t *bytes,
                                  struct weft_error *err)
 {
@@ -136,7 +137,7 @@ static enum weft_status fits(struct search *search, int64_t value, bool *out,
     return WEFT_OK;
 }
 
-/* Halves (no, *yes] in steps. */
+/* Halves (no, *yes], in multiples of `step`. */
 static enum weft_status halve(struct search *search, int64_t no, int64_t *yes, int64_t step,
                               struct weft_error *err)
 {
@@ -152,7 +153,8 @@ static enum weft_status halve(struct search *search, int64_t no, int64_t *yes, i
     return WEFT_OK;
 }
 
-/* Ranks of one node by ones, of more by whole nodes: others are refused where there are several. */
+/* Finds the least ranks: one by one within a node, otherwise in whole nodes, since configs refuse
+ * other counts. */
 static enum weft_status find_least(struct search *search, int64_t *out, struct weft_error *err)
 {
     int64_t value = 1, before = 0;
@@ -168,7 +170,7 @@ static enum weft_status find_least(struct search *search, int64_t *out, struct w
                : WEFT_OK;
 }
 
-/* `guess`: where it may be; a row before this one's says so. */
+/* `guess`: the previous row's value. */
 static enum weft_status find_row(struct search *search, int64_t guess, struct found *out,
                                  struct weft_error *err)
 {
@@ -189,7 +191,7 @@ static enum weft_status find_row(struct search *search, int64_t guess, struct fo
     return WEFT_OK;
 }
 
-/* Layers of the config with this setting; -1 when it is refused. */
+/* Returns the number of layers with this setting; -1 if the config refuses it. */
 static int32_t count_layers(const struct weft_cli *cli, const char *setting)
 {
     struct weft_session session = {0};
@@ -202,8 +204,7 @@ static int32_t count_layers(const struct weft_cli *cli, const char *setting)
     return n;
 }
 
-/* "layers" is the count of the layer that the model repeats: the entry that makes fewer of them
- * when its repeat is 1. */
+/* Finds the entry for "layers": the only one whose repeat=1 makes fewer layers. */
 static enum weft_status find_repeat(struct search *search, struct weft_error *err)
 {
     int32_t all = count_layers(search->cli, NULL), n_found = 0;
@@ -254,7 +255,7 @@ static enum weft_status read_key(struct search *search, struct weft_error *err)
     return strcmp(named, "layers") == 0 ? find_repeat(search, err) : WEFT_OK;
 }
 
-/* The config as it is: what is wrong with it is no answer. */
+/* Reads limits from the unchanged config. Its errors end the search. */
 static enum weft_status read_limits(struct search *search, struct weft_error *err)
 {
     struct weft_session session = {0};
@@ -311,7 +312,7 @@ static void put_row(const struct weft_need *row, const struct found *found,
     weft_json_end_object(writer);
 }
 
-/* What the table does not say. */
+/* Explains the table's ends: no fit, and the config's refusal. */
 static void say_ends(const struct search *search, bool has_none, struct weft_text *out)
 {
     if (has_none && search->least)

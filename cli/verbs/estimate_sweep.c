@@ -1,4 +1,4 @@
-/* `weft estimate --sweep`: one key, or two of which all pairs are asked for. */
+/* `weft estimate --sweep` over the values of one key, or all pairs of two. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 enum { MOST_VALUES = 64, SETTING_BYTES = 256 };
 
-/* The values of one key, each as an override. */
+/* The values of one key, as overrides. */
 struct axis {
     char key[SETTING_BYTES];
     int32_t n;
@@ -42,7 +42,7 @@ static enum weft_status read_axis(const char *text, struct axis *out, struct wef
     }
 }
 
-/* One place of a sweep: the settings of each axis. */
+/* One place of a sweep: one setting per axis. */
 struct place {
     const char *settings[2];
     int32_t n;
@@ -84,8 +84,8 @@ static enum weft_status sweep_list(const struct weft_cli *cli, const struct axis
     return WEFT_OK;
 }
 
-/* The row that a cell shows: of rules the first that fits, which communicates least; else the
- * leanest just in time. */
+/* Chooses a cell's row: the first published rule that fits, which communicates least; otherwise the
+ * smallest just-in-time row. */
 static const struct weft_need *choose_row(const struct weft_estimate *estimate)
 {
     const struct weft_need *least = NULL;

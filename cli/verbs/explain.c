@@ -13,8 +13,8 @@
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
-/* For the plans that are made again, together: work and time, what they may be, and how far above
- * the bound is good enough. */
+/* Default limits of all replans together (AGAIN), the allowed range, and the accepted distance from
+ * the bound. */
 static const int64_t AGAIN_UNITS = INT64_C(1000000000), AGAIN_NS = INT64_C(60000000000);
 static const double LEAST_UNITS = 1e6, MOST_UNITS = 1e15;
 static const int64_t LEAST_NS = INT64_C(1000000), MOST_NS = INT64_C(86400000000000);
@@ -24,9 +24,8 @@ struct limits {
     int64_t units, time_ns;
 };
 
-/* A step that no plan with rows within row_bytes can better by more than GAP: 0 when none is known.
- * It follows from the plan's bound, and where there is more memory than it was planned for from
- * what its certificate proves there. */
+/* Finds a step that no plan with rows within row_bytes improves by more than GAP; 0 if unknown. It
+ * follows from the plan's bound, or from its certificate if row_bytes exceed the plan's limit. */
 static enum weft_status find_enough(const struct weft_plan *plan, int64_t row_bytes,
                                     int64_t *enough_ns, struct weft_error *err)
 {
@@ -42,7 +41,8 @@ static enum weft_status find_enough(const struct weft_plan *plan, int64_t row_by
     return WEFT_OK;
 }
 
-/* The plan by ilp without solver, pages or proof, from the starts; NULL when it finds none. */
+/* Plans by ilp from the starts, without solver, pages or proof. *out is NULL if there is no
+ * plan. */
 static enum weft_status plan_again(const struct weft_problem *problem,
                                    const struct weft_schedule_options *options,
                                    struct weft_plan **out, struct weft_error *err)
@@ -76,14 +76,15 @@ static enum weft_status plan_again(const struct weft_problem *problem,
     return status;
 }
 
-/* Steps with a block less, as many bytes as the plan's largest row, and a block more. */
+/* Plans with one block less than the plan's largest row, as much, and one block more. */
 struct stairs {
     struct weft_problem problems[WEFT_STAIRS];
-    struct weft_plan *plans[WEFT_STAIRS]; /* NULL: not planned, or none found */
+    struct weft_plan *plans[WEFT_STAIRS]; /* NULL: not planned, or no plan */
     struct weft_budget budget;
 };
 
-/* The faster of the plan, where it fits, and of the one with less memory; -1 for neither. */
+/* Returns the better step of the plan, if it fits, and of the plan with less memory; -1 for
+ * neither. */
 static int64_t find_known(const struct weft_plan *plan, const struct weft_plan *less,
                           int64_t row_bytes)
 {
@@ -93,8 +94,8 @@ static int64_t find_known(const struct weft_plan *plan, const struct weft_plan *
     return step_ns;
 }
 
-/* Begins with the plan and with the one that has less memory, so that more is never slower; where
- * one of them is good enough there is nothing to plan. */
+/* Finds one stair. It starts from the plan and the plan with less memory, so more memory is never
+ * slower. If one of them is good enough, it plans nothing. */
 static enum weft_status find_stair(const struct weft_plan *plan, struct stairs *stairs, int32_t i,
                                    int64_t row_bytes, int64_t *step_ns, struct weft_error *err)
 {

@@ -7,7 +7,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/launch/launch.h"
 
-/* As a shell finds it: by its path, or in PATH. */
+/* Finds the program as a shell does: by its path, or in PATH. */
 static enum weft_status find_program(const char *name, char *out, size_t capacity,
                                      struct weft_error *err)
 {
@@ -46,7 +46,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     };
     struct weft_launch_outcome outcome = {.rank = -1};
     enum weft_status status = weft_launch(&options, &outcome, err);
-    /* A program has exit codes of its own, which are not Weft's to change. */
+    /* The program's exit code is passed on unchanged. */
     if (status != WEFT_OK && status != WEFT_E_STOPPED && outcome.exit_code != 0)
         err->exit_code = outcome.exit_code;
     free(argv);

@@ -20,7 +20,7 @@ static void say(const struct weft_cli *cli, const struct weft_session *session,
     if (cli->program_dump) weft_program_dump(session->program, session->plan, out);
 }
 
-/* With --program one document still: {"plan": ..., "program": ...}. */
+/* Writes one document; with --program {"plan": ..., "program": ...}. */
 static void say_json(const struct weft_cli *cli, const struct weft_session *session,
                      struct weft_text *out)
 {
@@ -36,7 +36,7 @@ static void say_json(const struct weft_cli *cli, const struct weft_session *sess
     weft_text_add(out, "\n");
 }
 
-/* What was measured for the plan is kept beside it: whatever reads the plan with its config needs
+/* Keeps the measured profile next to the plan. Commands that read the plan with its config need
  * these times. */
 static enum weft_status keep_profile(const struct weft_cli *cli, const struct weft_profile *profile,
                                      struct weft_error *err)

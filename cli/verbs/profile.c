@@ -48,7 +48,7 @@ static double rate_of(const struct weft_curve *curve, int64_t bytes)
     return ns > 0 ? 1e9 * (double)bytes / (double)ns : 0;
 }
 
-/* A line of the table: blocks one way, alone and beside the other. */
+/* Adds a row: the rate of blocks in one direction, alone and during transfers in the other. */
 static void add_way(struct weft_table *table, const char *what, const struct weft_curve *curve,
                     int64_t bytes, int64_t beside)
 {
@@ -60,7 +60,7 @@ static void add_way(struct weft_table *table, const char *what, const struct wef
     weft_table_cell(table, "%.3f GB/s", 1e-9 * rate * (double)beside / WEFT_RATE_ONE);
 }
 
-/* Copies of the largest block, and the disk's blocks as they were chosen. */
+/* Shows copies of the largest block, and the disk's chosen blocks. */
 static void show_tiers(const struct weft_profile *profile, struct weft_text *out)
 {
     const struct weft_profile_host *host = &profile->tiers.host;

@@ -11,7 +11,7 @@
 #include "program/trace.h"
 #include "report/plan_report.h"
 
-/* The trace of the program that the config makes of the plan. */
+/* Writes the trace of the program that the config makes from the plan. */
 static enum weft_status write_trace(const struct weft_cli *cli, const struct weft_session *session,
                                     struct weft_error *err)
 {
@@ -28,7 +28,7 @@ static enum weft_status write_trace(const struct weft_cli *cli, const struct wef
     return status;
 }
 
-/* With --config the plan must be that config's, whether a trace is wanted or not. */
+/* Checks the plan against --config, and writes the trace if asked. */
 static enum weft_status simulate_program(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
@@ -63,7 +63,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     free(bytes);
     if (status == WEFT_OK) status = weft_plan_check_rows(plan, cli->operands[0], err);
     if (status == WEFT_OK) {
-        /* Lowering alone knows the arena's size, so that figure stays what the plan says. */
+        /* Only lowering knows the arena's size, so the plan's figures stay. */
         struct weft_prediction before = plan->prediction;
         status = weft_plan_predict(plan, err);
         plan->prediction.arena_bytes = before.arena_bytes;

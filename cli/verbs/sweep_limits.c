@@ -11,15 +11,15 @@
 #include "scheduler/schedule.h"
 
 enum { BISECTIONS = 24, MOST_PASSES = 8 };
-/* A limit helps while it shortens the step by more than this share. */
+/* A limit helps if it shortens the step by more than this share. */
 static const double MATTERS = 5e-4;
 
-/* What a plan takes; step_ns is INT64_MAX when there is none. */
+/* Time and bytes of a drafted plan; step_ns is INT64_MAX if there is none. */
 struct draft {
     int64_t step_ns, total_bytes, host_bytes;
 };
 
-/* The host's memory among the problem's tiers; 0: it is not there. */
+/* Returns the index of the host's tier; 0: none. */
 static int32_t find_host(const struct weft_problem *problem)
 {
     for (int32_t t = 1; t < problem->n_tiers; t++)
@@ -27,7 +27,8 @@ static int32_t find_host(const struct weft_problem *problem)
     return 0;
 }
 
-/* Without inputs the plan has no pages. Changes the limit of the problem's device. */
+/* Drafts a plan within a device limit, which it sets in the problem. Without inputs the plan has no
+ * pages. */
 static enum weft_status draft_within(struct weft_problem *problem,
                                      const struct weft_lower_inputs *inputs, const char *planner,
                                      struct weft_watch *watch, int64_t limit_bytes,
@@ -59,7 +60,7 @@ static enum weft_status greedy_within(struct weft_session *session, int64_t limi
                         err);
 }
 
-/* Gives the session the stages of the period that is fastest where memory is no matter. */
+/* Stages the period that is fastest without a limit. */
 static enum weft_status stage_fastest(struct weft_session *session, struct weft_error *err)
 {
     struct weft_period_rule variants[WEFT_MOST_VARIANTS];
@@ -81,7 +82,7 @@ static enum weft_status find_high(struct weft_session *session, int64_t low, int
                                   struct weft_error *err)
 {
     struct draft best, draft;
-    weft_watch_begin(session->watch, "sweep"); /* trials take the same time, not what was before */
+    weft_watch_begin(session->watch, "sweep"); /* only trials take equal times */
     weft_watch_count(session->watch, "trial", 0, BISECTIONS + 1);
     WEFT_TRY(greedy_within(session, INT64_MAX, &best, err));
     int64_t enough_ns = best.step_ns + (int64_t)((double)best.step_ns * MATTERS);
@@ -99,8 +100,8 @@ static enum weft_status find_high(struct weft_session *session, int64_t low, int
     return WEFT_OK;
 }
 
-/* Whether a planner has a plan within a limit, in pages, in any of the config's periods; its
- * bytes. *applies is false of a rule that has none at any limit. */
+/* Plans within a limit, in pages, in any period of the config. *bytes is the need, -1 without a
+ * plan. *applies is false for a rule that no limit makes applicable. */
 static enum weft_status plan_within(struct weft_session *session, const char *planner,
                                     int64_t limit_bytes, bool *applies, int64_t *bytes,
                                     struct weft_error *err)
@@ -118,10 +119,9 @@ static enum weft_status plan_within(struct weft_session *session, const char *pl
     return weft_fail(err, status, "planner %s: %s", planner, refusal.text);
 }
 
-/* Raises *high to the least limit that a planner has a plan within. What it takes where memory is
- * no matter is mostly enough: rules that look at the limit need less, or refuse by a model of
- * theirs.
- */
+/* Raises *high to the least limit at which the planner has a plan. The need without a limit is
+ * mostly enough. But some rules need less under a limit, and some refuse by a model of their
+ * own. */
 static enum weft_status raise_to(struct weft_session *session, const char *planner, int64_t *high,
                                  struct weft_error *err)
 {
@@ -149,8 +149,8 @@ static enum weft_status raise_to(struct weft_session *session, const char *plann
     return WEFT_OK;
 }
 
-/* What searches has a plan wherever there is one, from the least limit on. A rule that chooses by
- * the limit may have one within less and none within more: so again, while that raises the end. */
+/* Raises *high for all rules; searching planners have a plan from the least limit on. A rule that
+ * looks at the limit may lose its plan at a larger one, so passes repeat while *high rises. */
 static enum weft_status raise_to_all(struct weft_session *session,
                                      const struct weft_sweep_planners *all, int64_t *high,
                                      struct weft_error *err)
@@ -174,7 +174,7 @@ static enum weft_status raise_to_all(struct weft_session *session,
     return status;
 }
 
-/* The problems of all periods that the config leaves open, and who drafts plans of them. */
+/* Problems of all periods that the config leaves open, and the planner of their drafts. */
 struct periods {
     const char *planner;
     struct weft_watch *watch;
@@ -189,7 +189,7 @@ static void finish_periods(struct periods *periods)
         weft_stages_finish(&periods->stages[v]);
 }
 
-/* The caller finishes them, also after a failure. */
+/* The caller finishes *out, also after a failure. */
 static enum weft_status create_periods(const struct weft_session *session, struct periods *out,
                                        struct weft_error *err)
 {
@@ -204,7 +204,7 @@ static enum weft_status create_periods(const struct weft_session *session, struc
     return WEFT_OK;
 }
 
-/* The fastest of any period's within both limits. */
+/* Drafts the fastest plan of any period within both limits. */
 static enum weft_status fastest_within(struct periods *periods, int64_t limit_bytes,
                                        int64_t host_bytes, struct draft *out,
                                        struct weft_error *err)
@@ -222,8 +222,8 @@ static enum weft_status fastest_within(struct periods *periods, int64_t limit_by
     return WEFT_OK;
 }
 
-/* The most that a draft has of it where its limit is no matter, at any limit of the device's at
- * which that is faster than with the least of it. More changes none of these drafts. */
+/* Finds the most host memory that an unlimited draft uses, over the device limits at which it is
+ * faster than with the least. More changes none of these drafts. */
 static enum weft_status find_most_host(struct periods *periods, const int64_t *limits, int32_t n,
                                        int64_t least_bytes, int64_t *out, struct weft_error *err)
 {
@@ -240,8 +240,8 @@ static enum weft_status find_most_host(struct periods *periods, const int64_t *l
     return WEFT_OK;
 }
 
-/* The least of the host's memory with which a plan of any period fits a limit of the device's; 0
- * when none does with any. */
+/* Finds the least host memory with which a plan of any period fits a device limit; 0 if none fits
+ * with any. */
 static enum weft_status find_least_host(struct periods *periods, int64_t limit_bytes, int64_t *out,
                                         struct weft_error *err)
 {
@@ -259,7 +259,7 @@ static enum weft_status find_least_host(struct periods *periods, int64_t limit_b
     return WEFT_OK;
 }
 
-/* `n` limits from `low` to `high`. */
+/* Fills `n` evenly spaced limits from `low` to `high`. */
 static void fill_limits(int64_t low, int64_t high, int32_t n, int64_t *limits)
 {
     for (int32_t i = 0; i < n; i++)
@@ -292,8 +292,7 @@ enum weft_status weft_sweep_choose_hosts(const struct weft_session *session, con
     return WEFT_OK;
 }
 
-/* Gives the session's config another limit of the host's memory, and the stages of its first
- * period. */
+/* Sets the host's limit in the session's config and stages its first period. */
 static enum weft_status limit_host(struct weft_session *session, int64_t limit_bytes,
                                    struct weft_error *err)
 {
@@ -303,8 +302,8 @@ static enum weft_status limit_host(struct weft_session *session, int64_t limit_b
     return weft_session_stage_period(session, &variants[0], err);
 }
 
-/* The host's memory that the device's limits end with: what is given, or the least at which a plan
- * fits with any amount of the device's. */
+/* Finds the host memory for the largest device limit: the first given limit, or the least with
+ * which a plan fits any device memory. */
 static enum weft_status find_first_host(const struct weft_session *session,
                                         const struct weft_sweep_hosts *hosts, int64_t *out,
                                         struct weft_error *err)

@@ -1,4 +1,4 @@
-/* What the flags of `weft sweep` ask for. */
+/* Reads the flags of `weft sweep`. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static enum weft_status add_planner(struct weft_sweep_planners *planners, const 
     return WEFT_OK;
 }
 
-/* Unless they are named all but `random`, which is one of a million draws. */
+/* The default is all planners but `random`, which is only one draw of many. */
 static enum weft_status read_planners(const char *list, struct weft_sweep_planners *planners,
                                       struct weft_error *err)
 {
@@ -74,7 +74,7 @@ static enum weft_status read_end(const struct weft_cli *cli, bool *to_all, struc
     return WEFT_OK;
 }
 
-/* A grid is of one planner, ilp unless another is named. */
+/* A grid has one planner, by default ilp. */
 static enum weft_status read_grid(const struct weft_cli *cli, struct weft_sweep_options *options,
                                   struct weft_error *err)
 {
@@ -120,7 +120,8 @@ enum weft_status weft_sweep_check_hosts(const struct weft_config *config,
     return WEFT_OK;
 }
 
-/* The folder of a file that is written after all the work is one that can be written in. */
+/* Checks that the folder of an output file is writable, since the file is written after all the
+ * work. */
 static enum weft_status check_place(const char *flag, const char *path, struct weft_error *err)
 {
     char folder[4096];

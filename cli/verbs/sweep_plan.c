@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* memfd_create */
+#define _GNU_SOURCE /* for memfd_create */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,15 +25,15 @@ struct task {
 struct run {
     const struct weft_cli *cli;
     const char *profile;
-    const char *start;           /* path of a plan that the next child starts from, or NULL */
+    const char *start;           /* plan file that the next child starts from, or NULL */
     struct weft_hash start_hash; /* of that plan */
     struct weft_kept *kept;
     struct weft_sweep *sweep;
-    struct weft_text **plans; /* [n_curves], NULL for a curve whose plans are not kept */
+    struct weft_text **plans; /* [n_curves]; NULL for a curve whose plans are not stored */
     struct task *tasks;
     int32_t n_tasks, n_done;
     struct weft_child children[WEFT_CHILDREN_MOST];
-    int32_t working_on[WEFT_CHILDREN_MOST]; /* task */
+    int32_t working_on[WEFT_CHILDREN_MOST]; /* task of each child */
 };
 
 static struct weft_sweep_point *point_of(const struct run *run, const struct task *task)
@@ -41,7 +41,7 @@ static struct weft_sweep_point *point_of(const struct run *run, const struct tas
     return &run->sweep->curves[task->curve].points[task->point];
 }
 
-/* A command line in the making, and the texts of it that were made for it. */
+/* A command line and the texts made for it. */
 struct arguments {
     int n, n_texts;
     const char *argv[MOST_ARGUMENTS];
@@ -64,7 +64,7 @@ static void add_text(struct arguments *to, const char *format, ...)
     add_argument(to, text);
 }
 
-/* All that decides what the task's child says, but for what is the same of all. */
+/* Hashes the task's inputs, except those that all tasks share. */
 static struct weft_hash key_of(const struct run *run, const struct task *task)
 {
     const struct weft_sweep_point *point = point_of(run, task);
@@ -127,8 +127,7 @@ static enum weft_status read_plan(struct run *run, struct task *task, struct wef
     point->compute_ns = plan->prediction.compute_ns;
     point->channel_ns = plan->prediction.channel_ns;
     point->total_bytes = plan->prediction.total_bytes;
-    /* Where the config leaves its period open, other periods may be faster than this one's bound.
-     */
+    /* If the config leaves the period open, other periods may beat this one's bound. */
     point->bound_ns = weft_plan_least_bound_ns(plan);
     weft_plan_destroy(plan);
     if (run->plans[task->curve]) {
@@ -139,8 +138,7 @@ static enum weft_status read_plan(struct run *run, struct task *task, struct wef
     return WEFT_OK;
 }
 
-/* A plan, and that there is none, are results; what else a child ends with may be otherwise the
- * next time. */
+/* Keeps a plan, or the fact that there is none. Other exit codes may differ the next time. */
 static void keep(const struct run *run, const struct task *task, const struct weft_child *child)
 {
     const enum weft_status status = weft_status_of_exit_code(child->exit_code);
@@ -150,7 +148,7 @@ static void keep(const struct run *run, const struct task *task, const struct we
         weft_kept_add(run->kept, key_of(run, task), child->exit_code, &child->noted);
 }
 
-/* Fills the task's point with what its child has said, and finishes the child. */
+/* Fills the task's point from the child's output, and finishes the child. */
 static enum weft_status judge(struct run *run, struct task *task, struct weft_child *child,
                               struct weft_error *err)
 {
@@ -159,7 +157,7 @@ static enum weft_status judge(struct run *run, struct task *task, struct weft_ch
     enum weft_status status = weft_status_of_exit_code(child->exit_code);
     if (child->exit_code == 0) {
         status = read_plan(run, task, child, err);
-    } else if (status == WEFT_E_DATA) { /* the config is right, so the rule cannot be applied */
+    } else if (status == WEFT_E_DATA) { /* the config is valid, so the rule does not apply */
         if (task->point == 0) weft_log(WEFT_LOG_INFO, "sweep: %s", weft_child_error(child));
         status = WEFT_OK;
     } else if (status != WEFT_E_INFEASIBLE) {
@@ -187,7 +185,7 @@ static enum weft_status take(struct run *run, int32_t index, struct weft_error *
     return judge(run, task, child, err);
 }
 
-/* *found: the task was done before the sweep was stopped. */
+/* *found: an earlier, stopped sweep did the task. */
 static enum weft_status take_kept(struct run *run, struct task *task, bool *found,
                                   struct weft_error *err)
 {
@@ -270,12 +268,13 @@ static bool takes_starts(const struct run *run, int32_t curve)
     return strcmp(run->sweep->curves[curve].planner, "ilp") == 0;
 }
 
-/* The task with the next smaller limit, in a grid of the device or of the host, whose plan is the
- * faster one; NULL when neither has any. */
+/* Returns the neighbour with the next smaller limit, of the device or in a grid of the host, that
+ * has the faster plan; NULL if neither has one. */
 static const struct task *find_before(const struct run *run, int32_t index)
 {
     const struct task *task = &run->tasks[index], *best = NULL;
-    const int32_t row = run->sweep->curves[task->curve].n_points; /* the same of all in a grid */
+    const int32_t row = run->sweep->curves[task->curve].n_points; /* equal for all curves of a
+                                                                   * grid */
     const struct task *before[] = {task->point > 0 ? task - 1 : NULL,
                                    run->sweep->grid && task->curve > 0 ? task - row : NULL};
     for (int i = 0; i < 2; i++) {
@@ -286,8 +285,9 @@ static const struct task *find_before(const struct run *run, int32_t index)
     return best;
 }
 
-/* What fits some limits fits all larger ones. From the least limits up, a point that has no plan as
- * fast as its neighbours' is planned again from theirs: in one order, whatever `jobs` is. */
+/* A plan that fits some limits fits all larger ones. So a point without a plan as fast as its
+ * neighbours' is replanned from theirs, from the least limits up. The order does not depend on
+ * `jobs`. */
 static enum weft_status plan_again(struct run *run, struct weft_error *err)
 {
     for (int32_t i = 1; i < run->n_tasks; i++) {
@@ -300,7 +300,7 @@ static enum weft_status plan_again(struct run *run, struct weft_error *err)
     return WEFT_OK;
 }
 
-/* Room for the plans of the curve that needs them, where the caller wants none. */
+/* Makes room for plans of curves that start from them, if the caller stores none. */
 static enum weft_status keep_plans(struct run *run, struct weft_text **plans,
                                    struct weft_error *err)
 {

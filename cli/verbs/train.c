@@ -26,12 +26,12 @@
 #include "runtime/train/evaluation.h"
 
 static struct weft_stop stop;
-/* From then on there are steps to tell of: a signal no longer ends the launcher at once. */
+/* Set when ranks start: from then on a single signal does not end the launcher. */
 static volatile sig_atomic_t ranks_ran;
 
-/* Before ranks start there is nothing to save: the exit code is that of a stop after a step. While
- * ranks run, weft_launch takes signals. After a stop the same request may arrive again, and what is
- * left to write is written. */
+/* Before ranks start there is nothing to save, so a signal ends the process with the exit code of a
+ * stop. While ranks run, weft_launch handles signals. After a stop the same request may arrive
+ * again; output is then still written. */
 static void stop_without_ranks(int signal_number, siginfo_t *info, void *context)
 {
     static const char text[] = "weft: stopped by a signal while no rank was running\n";
@@ -49,8 +49,9 @@ static bool is_virtual(const struct weft_cli *cli)
     return cli->clock && strcmp(cli->clock, "virtual") == 0;
 }
 
-/* Memory of a rank is another on another machine, with other threads and among other ranks, and the
- * limit binds here. A plan that is given has its base. */
+/* Compares the profile's origin with this machine. A rank's memory depends on the machine, its
+ * threads and the number of ranks, and the limit applies here. So base memory is measured here,
+ * except with a given plan, which has its own base. */
 static enum weft_status look_at_origin(const struct weft_cli *cli, struct weft_session *session,
                                        struct weft_error *err)
 {
@@ -79,7 +80,8 @@ static enum weft_status stage(const struct weft_cli *cli, const struct weft_resu
     return look_at_origin(cli, session, err);
 }
 
-/* Each tier as planned and as measured. A plan without a base is compared by its arena alone. */
+/* Puts planned and measured memory of each tier. A plan without a base is compared by its arena
+ * alone. */
 static void put_memory(const struct weft_program *program, const struct weft_train_result *result,
                        struct weft_text *out)
 {
@@ -108,7 +110,7 @@ static void put_memory(const struct weft_program *program, const struct weft_tra
     }
 }
 
-/* The last evaluation. Its line among the steps is not there with --quiet. */
+/* Puts the last evaluation, since --quiet hides its line among the steps. */
 static void put_validation(const struct weft_config *config, const struct weft_train_result *result,
                            struct weft_text *out)
 {
@@ -124,7 +126,7 @@ static void put_summary(const struct weft_session *session, const struct weft_tr
 {
     char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES], hash[WEFT_HASH_TEXT_BYTES];
     const struct weft_prediction *p = &session->plan->prediction;
-    if (result->step_ns == WEFT_UNMEASURED) { /* no step was left */
+    if (result->step_ns == WEFT_UNMEASURED) { /* no step was left to do */
         weft_text_addf(out, "steps     all %lld were done before; parameters %s\n",
                        (long long)result->steps_done, weft_hash_show(result->fingerprint, hash));
         return;
@@ -161,7 +163,7 @@ static enum weft_status fail_stopped(const struct weft_train_result *result,
     return status;
 }
 
-/* The ranks were ended before they could save: says which steps are lost. */
+/* Reports the lost steps of ranks that ended before they could save. */
 static enum weft_status fail_ended(const struct weft_error *why, const struct weft_job_reach *reach,
                                    const struct weft_config *config, const char *directory,
                                    struct weft_error *err)
@@ -229,13 +231,13 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
     }
     weft_text_finish(&text);
     weft_text_finish(&out);
-    /* The reader of the summary may have got the same signal: the stop is told all the same. */
+    /* The same signal may have ended the summary's reader, so the stop is reported first. */
     if (left && result.stopped) return fail_stopped(&result, session->config, directory, err);
     if (status == WEFT_E_STOPPED) return fail_ended(&why, &reach, session->config, directory, err);
     return status == WEFT_OK ? status : weft_fail_again(err, &why, "%s", why.text);
 }
 
-/* The trace is written after the last step: a place that cannot have it is refused before. */
+/* Fails early if the trace, written after the last step, has no writable folder. */
 static enum weft_status check_trace(const char *path, struct weft_error *err)
 {
     const char *slash = strrchr(path, '/');
@@ -262,7 +264,7 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
     return WEFT_OK;
 }
 
-/* A run's own config has the data where it was. */
+/* Adds advice if a resumed run's data has moved. */
 static enum weft_status check_training(const struct weft_resumption *from,
                                        const struct weft_config *config, struct weft_error *err)
 {
@@ -278,7 +280,7 @@ static enum weft_status check_training(const struct weft_resumption *from,
         config->train.validation.data == NULL ? "" : " or --set train.validation.data=PATH");
 }
 
-/* All that can be known before anything is measured or made. */
+/* Makes all checks that need no measurement and no files of the run. */
 static enum weft_status prepare(const struct weft_cli *cli, struct weft_resumption *from,
                                 const struct weft_run_request *request,
                                 struct weft_session *session, bool *finished,
@@ -289,7 +291,7 @@ static enum weft_status prepare(const struct weft_cli *cli, struct weft_resumpti
     if (*finished) return WEFT_OK;
     WEFT_TRY(check_training(from, session->config, err));
     WEFT_TRY(weft_job_check(session->config, err));
-    /* Otherwise the plan says whether a disk is needed, which may be gone. */
+    /* Other configs may plan without a disk, which may be gone. */
     if (weft_config_state_homes(session->config) == 1 << WEFT_HOME_DISK)
         WEFT_TRY(weft_job_check_disk(session->config, NULL, err));
     return weft_resume_tell(from, session->config, err);
@@ -327,7 +329,7 @@ static enum weft_status has_checkpoint(const char *run_directory, bool *out, str
     return status;
 }
 
-/* A run that has ended is told as it stands; its files are not touched. */
+/* Reports a finished run without touching its files. */
 static enum weft_status tell_finished(const struct weft_cli *cli,
                                       const struct weft_session *session, struct weft_error *err)
 {

@@ -10,8 +10,8 @@
 #include "problem/stages.h"
 #include "program/predict.h"
 
-/* The arena's pages are the program's question, but it is within the limit and not below the rows,
- * which count the base rounded up. */
+/* Checks the total: within the limit, and not below the rows. Rows count the base rounded up. The
+ * pages belong to the program, which is checked with --config. */
 static enum weft_status check_total(const char *path, const struct weft_plan *plan,
                                     struct weft_error *err)
 {
@@ -27,7 +27,7 @@ static enum weft_status check_total(const char *path, const struct weft_plan *pl
                      (long long)said->peak_bytes, (long long)plan->problem->tiers[0].limit_bytes);
 }
 
-/* Whose pages they are is the program's question, but there are as many as the arena has. */
+/* Checks that there are as many pages as the arena has. Their owners belong to the program. */
 static enum weft_status check_pages(const char *path, const struct weft_plan *plan,
                                     struct weft_error *err)
 {
@@ -42,7 +42,7 @@ static enum weft_status check_pages(const char *path, const struct weft_plan *pl
                      (long long)plan->pages.page_bytes);
 }
 
-/* Without the config: what the file says of itself must hold. */
+/* Checks the file's own claims, without the config. */
 static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
                                      struct weft_error *err)
 {
@@ -59,7 +59,7 @@ static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
     return weft_plan_check_bounds(*plan, err);
 }
 
-/* *n_open: periods that the config leaves to choose. */
+/* *n_open: number of periods that the config allows. */
 static enum weft_status verify_with_config(const struct weft_cli *cli, int32_t *n_open,
                                            struct weft_error *err)
 {
@@ -88,7 +88,7 @@ static int32_t n_leaves(const struct weft_certificate *certificate)
     return n;
 }
 
-/* The file may prove a bound of only some of the periods that the config leaves open. */
+/* Reports the bound. The file may prove it for only some of the periods that the config allows. */
 static void tell_bound(const struct weft_plan *plan, int32_t n_open, struct weft_text *out)
 {
     char bound[WEFT_UNITS_TEXT_BYTES];
@@ -111,7 +111,7 @@ static void tell_bound(const struct weft_plan *plan, int32_t n_open, struct weft
         weft_text_addf(out, "; the config leaves %d periods open", n_open);
 }
 
-/* "proven": each period with a bound, that of the plan first. */
+/* Puts "proven": the plan's period first, then each other with a bound. */
 static void put_proven(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
     weft_json_key(writer, "proven");

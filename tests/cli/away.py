@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""State on a disk or in the host's memory: where plans keep it, what they say of it, and runs that
-have less memory than their state needs."""
+"""State on a disk or in the host's memory: its location in plans and reports, and runs on a device with less memory
+than their state needs.
+"""
 import json
 import os
 import sys
@@ -16,10 +17,10 @@ HERE = {"activations": ["device"]}
 STREAMED = {**HERE, "update": ["device"]}
 THERE = {**HERE, "state": ["host"], "update": ["host"]}
 HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
-# These have state there whatever the limit.
+# These rules offload state at every limit.
 HOST_RULES = ("offload-stream", "zero-offload", "zero-offload:stage-3", "twin-flow",
               "twin-flow:stage-2", "fsdp2-cpu-offload")
-BASE = 256 << 20  # more than a run has beside its arena, under a sanitizer too
+BASE = 256 << 20  # more than a run needs outside its arena, even with a sanitizer
 
 
 def config(weft, limit, **changes):
@@ -34,7 +35,7 @@ def plan(weft, path):
 
 
 def least(weft, **changes):
-    """The least limit that fits, as the refusal of a small one says it."""
+    """Returns the least limit that fits, from the refusal of a small one."""
     code, _, err = weft.run("plan", config(weft, 1 << 20, **changes))
     assert code == 78, err
     words = err.split("at least" if "all tiers" in err else "least limit that fits is")[1]
@@ -42,13 +43,13 @@ def least(weft, **changes):
 
 
 def less_than_fsdp2(weft):
-    """A limit within which fsdp2 has no plan, and a little state has to go."""
+    """Returns a limit that is too small for fsdp2, so that a little state must be offloaded."""
     said = plan(weft, config(weft, 1 << 30, plan__planner="fsdp2"))
     return said["total_bytes"] - (8 << 10)
 
 
 def deepcompile_with_less(weft):
-    """Its config, with a limit in which all state fits beside updates, but not beside backward."""
+    """Returns the rule's config with a limit at which all state fits during updates, but not during backward."""
     rule = {"cluster__host": HOST, "plan__offload": HERE, "train__micro_batch": 8,
             "plan__planner": "deepcompile-offload:100%"}
     said = plan(weft, config(weft, 1 << 30, **rule))
@@ -57,7 +58,7 @@ def deepcompile_with_less(weft):
 
 
 def is_no_disk(weft):
-    """Nothing is kept on a file system that is in memory."""
+    """True if the file system is in memory; the program keeps no state there."""
     path = config(weft, 1 << 30, cluster__disk=DISK, plan__offload={"state": ["disk"]})
     code, _, err = weft.run("train", path, "--run", "probe")
     return code == 65 and "keeps everything in memory" in err
@@ -270,7 +271,7 @@ def what_is_updated_on_the_host_is_told(weft):
 
 @case
 def updates_on_the_host_end_in_the_same_bits(weft):
-    """Whatever the dtype, the number of micro-steps, clipping, threads, and where the run goes on."""
+    """The bits do not depend on dtype, micro-steps, clipping, threads, or the place where the run resumes."""
     ways = {"f32": {}, "bf16": {"train__precision": {"compute": "bf16"}, "cluster__device__flops__bf16": "50G"},
             "f16": {"train__precision": {"compute": "f16"}, "cluster__device__flops__f16": "50G",
                     "train__steps": 6},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Bad input: one clear error and the right exit code, and nothing half-written."""
+"""Bad input gives one clear error and the right exit code, and leaves no partial files."""
 import json
 import os
 import subprocess
@@ -64,7 +64,7 @@ def tiers_that_no_plan_may_use_leave_it_as_it_is(weft):
 
 @case
 def a_disk_that_is_none_is_refused(weft):
-    """It is refused if state is kept there; a run that keeps none there has no use for it."""
+    """A bad disk is an error only if state is kept there."""
     kept = {"state": ["device"], "activations": ["device"]}
     link = {"bandwidth": "1GB/s"}
     weft.write("file", "text")
@@ -125,7 +125,7 @@ def heads_that_do_not_divide(weft):
 
 @case
 def tensors_of_one_name(weft):
-    """Such a run would train, and save what nobody could read."""
+    """Such a run would train and then save an unreadable file."""
     fc = {"name": "h.0.mlp.fc", "type": "linear", "hidden": 32, "outputs": 32}
     layers = tiny()["model"]["layers"]
     path = weft.write("run.json", tiny(model__layers=[*layers[:2], fc, *layers[2:]]))
@@ -136,7 +136,7 @@ def tensors_of_one_name(weft):
 
 @case
 def names_that_cannot_be_saved(weft):
-    """What cannot be trained is not said to be ok."""
+    """`check` refuses a config that cannot be trained."""
     for name in ("../../x", "..", "a/b", "a..b", "a."):
         path = weft.write("run.json", tiny(model__layers__2__name=name))
         weft.expect(65, "check", path, says=["$.model.layers[2].name", "cannot be a name"])
@@ -247,7 +247,7 @@ def plan_of_another_model_or_cluster(weft):
 
 @case
 def plan_at_another_limit(weft):
-    """Its limit counts, unless a flag contradicts it."""
+    """The plan's limit applies, unless a flag contradicts it."""
     plan = weft.path("a.json")
     config, wide = weft.write("run.json", tiny()), weft.write("none.json",
                                                               tiny(cluster__memory_limit=None))
@@ -378,7 +378,7 @@ def certificate_that_does_not_hold(weft):
 
 @case
 def decision_changed_by_hand(weft):
-    """Whatever it became, and be it a plan as fast within the limit: it is not what weft wrote."""
+    """An edited decision is refused, even if the plan is as fast and within the limit."""
     text = open(plan_of(weft, tiny(), "a.json"), encoding="utf-8").read()
     n_placements = len(json.loads(text)["placements"])
     told = 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""cluster.bind: ranks on cores of their own. TAP."""
+"""cluster.bind gives each rank its own cores. TAP."""
 import json
 import os
 import signal
@@ -24,7 +24,7 @@ def every_thread_keeps_to_its_ranks_cores(weft):
     shares = []
     for rank in ranks:
         threads = [int(name) for name in os.listdir(f"/proc/{rank}/task")]
-        assert len(threads) >= 3, f"rank's threads: {threads}"  # issues, computes, communicates
+        assert len(threads) >= 3, f"rank's threads: {threads}"  # threads that issue, compute and communicate
         masks = {tuple(sorted(os.sched_getaffinity(thread))) for thread in threads}
         assert len(masks) == 1, f"threads of one rank may use {masks}"
         shares.append(set(masks.pop()))
@@ -57,10 +57,10 @@ def fewer_cores_than_asked_are_refused(weft):
     config = weft.write("wide.json", tiny(cluster__bind=True, cluster__threads=len(CORES)))
     weft.expect(1, "train", config, "--run", "run",
                 says=f"need {2 * len(CORES)} and this process may use {len(CORES)}")
-    # Known before anything is planned, let alone written.
+    # The run fails before it plans or writes anything.
     code, out, _ = weft.run("train", config, "--run", "none", preexec_fn=on_one_core)
     assert code == 1 and out == "" and not os.path.exists(weft.path("none")), (code, out)
-    # Nobody is bound to plan.
+    # Planning needs no cores of its own.
     weft.expect(0, "plan", config, "-o", "plan.json", preexec_fn=on_one_core)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Saving: what is asked for and when, damage, faults of the disk, signals, kills."""
+"""Saves: the schedule, damage, disk faults, signals and kills."""
 import os
 import random
 import shutil
@@ -64,7 +64,7 @@ def metrics_have_each_step_once(weft):
         saved = [line["step"] for line in lines if line["kind"] == "checkpoint"]
         assert saved in ([3, 6, 8], [3, 8]), lines  # a kill may come between a commit and its line
         shutil.rmtree(weft.path("run"))
-    # Metrics of a start that saved nothing are no part of a run that begins with another's checkpoint.
+    # Metrics of a start that saved nothing do not count after a resume from another run's checkpoint.
     weft.expect(69, "train", config, "--run", "other", "-q",
                 env={"WEFT_FAILPOINT": "backward:rank=1:step=2"})
     weft.expect(0, "train", config, "--run", "other", "-q", "--resume=whole/checkpoints/step-6")
@@ -80,7 +80,7 @@ def two_runs_on_one_directory(weft):
     weft.expect(73, "train", config, "--run", "run", says="another run is writing")
     process.kill()
     process.communicate(timeout=30)
-    # Its ranks end with it, and the lock with them: the same command goes on without a pause.
+    # The ranks and the lock end with the launcher, so the same command can resume at once.
     weft.expect(0, "train", config, "--run", "run", "-q", "--resume=if-any",
                 "--set", "train.steps=2")
 
@@ -138,7 +138,7 @@ def damage_is_refused(weft):
         refuses(weft, config, ["step-8: no such checkpoint"])
         os.remove(step)
     shutil.copytree(good, step)
-    # The one before it is whole, and is taken when this one is moved away.
+    # The earlier checkpoint is intact, and is used once this one is removed.
     shutil.rmtree(step)
     weft.expect(0, "train", config, "--run", "run", "-q", "--resume")
     same_files(weft, "run/checkpoints/step-8", "good")
@@ -154,12 +154,12 @@ def refused_data(weft, config, step):
 
 
 def without_leak_checks():
-    """A traced process cannot look for leaks, and would fail for that."""
+    """A traced process cannot check for leaks, and would fail."""
     return {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 
 
 def strace(weft, inject, *arguments, paths=(), expected=None, env=None):
-    """Runs weft under strace with one injection, on calls that concern one of `paths` if given."""
+    """Runs weft under strace with one injected fault, on calls that concern one of `paths` if given."""
     if not shutil.which("strace"):
         raise Skip("strace is not installed")
     calls = inject.split(":", 1)[0]
@@ -177,7 +177,7 @@ def strace(weft, inject, *arguments, paths=(), expected=None, env=None):
 
 
 def attempts(run, name):
-    """A file of step 3, in the first save and in the one that is tried after a failed sync."""
+    """Returns a file of step 3 in the first save, and in the retry after a failed sync."""
     return [f"{run}/checkpoints/step-3.tmp-{attempt}{name}" for attempt in (1, 2)]
 
 
@@ -210,7 +210,7 @@ def disk_errors_are_warned_of(weft):
         assert steps(weft, f"{run}r") == [], steps(weft, f"{run}r")
 
 
-# Rank 1's part of the model cannot be written.
+# Rank 1 cannot write its part of the model.
 BROKEN = """
 #include <errno.h>
 #include <stdio.h>
@@ -234,7 +234,7 @@ ssize_t pwrite64(int fd, const void *bytes, size_t n, off_t at)
 
 @case
 def the_rank_that_cannot_save_is_named_once(weft):
-    """All ranks tell of it in the same words, whichever is the first to end."""
+    """All ranks report the same words, so the first one to end does not matter."""
     config = weft.write("run.json", saving(train__checkpoint={"every": 3, "required": True}))
     code, _, err = weft.run("train", config, "--run", "run", "-q",
                             env=interpose(weft, "broken", BROKEN))
@@ -248,7 +248,7 @@ def the_rank_that_cannot_save_is_named_once(weft):
 
 @case
 def a_last_step_that_cannot_be_saved_is_an_error(weft):
-    """Nobody goes on behind it: a run that ended well would have lost what it trained."""
+    """No later save repeats this one, so success would lose the training."""
     config = weft.write("run.json", saving())
     weft.expect(0, "train", config, "--run", "plain", "-q")
     last = "run/checkpoints/step-8.tmp-3"
@@ -264,7 +264,7 @@ def a_last_step_that_cannot_be_saved_is_an_error(weft):
 
 @case
 def the_oldest_goes_where_room_is_short(weft):
-    """Room for two checkpoints and not for three: the last step is saved in the place of step 3."""
+    """There is room for two checkpoints, not three: the last step replaces step 3."""
     config = weft.write("run.json", saving())
     weft.expect(0, "train", config, "--run", "plain", "-q")
     done = strace(weft, "fallocate:error=ENOSPC:when=1", "train", config, "--run", "run", "-q",
@@ -276,7 +276,7 @@ def the_oldest_goes_where_room_is_short(weft):
 
 @case
 def metrics_that_cannot_be_written_are_left_out(weft):
-    """A full disk takes lines of the metrics, and nothing of the training."""
+    """A full disk loses lines of the metrics, but nothing of the training."""
     config = weft.write("run.json", saving())
     weft.expect(0, "train", config, "--run", "plain", "-q")
     done = strace(weft, "write:error=ENOSPC:when=2..4", "train", config, "--run", "run", "-q",
@@ -289,7 +289,7 @@ def metrics_that_cannot_be_written_are_left_out(weft):
 
 @case
 def a_reader_that_goes_away_ends_a_run_saved(weft):
-    """A pipe that is closed, as by `weft train ... | head`, or a terminal that hangs up."""
+    """The reader is a closed pipe, as in `weft train ... | head`, or a closed terminal."""
     config = weft.write("run.json", saving(train__steps=1000000, train__checkpoint={"every": 0}))
     process = weft.start("train", config, "--run", "run")
     while not process.stdout.readline().startswith("step   3"):
@@ -306,7 +306,7 @@ def a_reader_that_goes_away_ends_a_run_saved(weft):
 
 @case
 def a_failure_during_a_save_is_told_and_the_save_given_up(weft):
-    """The step behind a save fails while a slow disk still takes what was saved."""
+    """The step after a save fails while a slow disk still writes the save."""
     for number, changes in enumerate([{}, {"train__clip_norm": 0, "train__grad_accum": 2}]):
         run = f"run{number}"
         config = weft.write("run.json", saving(**changes))
@@ -320,14 +320,14 @@ def a_failure_during_a_save_is_told_and_the_save_given_up(weft):
 
 @case
 def the_launcher_killed_during_a_save_loses_nothing_saved(weft):
-    """A slow disk has step 6 half written, and half committed, when the launcher dies."""
+    """The launcher dies while a slow disk has step 6 half written, then half committed."""
     config = weft.write("run.json", saving())
     weft.expect(0, "train", config, "--run", "whole", "-q")
     if not shutil.which("strace"):
         raise Skip("strace is not installed")
     temporary = "run/checkpoints/step-6.tmp-2"
     for name in ("model.safetensors", "manifest.json.tmp"):
-        # -D: the launcher is the child that is killed here, and its tracer stands aside.
+        # With -D the launcher, not its tracer, is the child that is killed here.
         paths = [f"{temporary}/{name}", weft.path(f"{temporary}/{name}")]
         process = weft.start("train", config, "--run", "run", "-q", start_new_session=True,
                              env=without_leak_checks(), prefix=[
@@ -352,8 +352,9 @@ def the_launcher_killed_during_a_save_loses_nothing_saved(weft):
 
 @case
 def signals_during_a_save_wait_for_it_once(weft):
-    """One request ends the run after a step: the save that it met is finished, and the last step is
-    saved, however often it is repeated."""
+    """Any number of requests ends the run after one step. The save in progress is completed, and the last step is
+    saved.
+    """
     if not shutil.which("strace"):
         raise Skip("strace is not installed")
     config = weft.write("run.json", saving(train__steps=1000000, train__checkpoint={"every": 500}))
@@ -385,8 +386,7 @@ def signals_during_a_save_wait_for_it_once(weft):
 
 @case
 def a_directory_that_is_removed_is_told(weft):
-    """Nothing can be saved any more: training goes on to its end, or ends when checkpoints are
-    required."""
+    """Saving has become impossible. Training continues, or ends if checkpoints are required."""
     for required in (False, True):
         config = weft.write("run.json", saving(train__steps=400, train__checkpoint={
             "every": 100, "required": required}))
@@ -426,7 +426,7 @@ def interrupted_calls_are_invisible(weft):
 
 @case
 def short_writes_are_invisible(weft):
-    """Every write and read of a file by position takes at most 1000 bytes."""
+    """Each positioned write or read of a file handles at most 1000 bytes."""
     env = interpose(weft, "short", """
 ssize_t pwrite64(int fd, const void *bytes, size_t n, off64_t at)
 {
@@ -456,7 +456,7 @@ ssize_t pread(int fd, void *bytes, size_t n, off_t at)
 
 @case
 def a_directory_that_cannot_be_written_to(weft):
-    """Read-only, or another's: said before anything is trained."""
+    """A directory that is read-only or another user's is refused before training."""
     config = weft.write("run.json", saving())
     os.mkdir(weft.path("parent"))
     for error, says in (("EROFS", "Read-only"), ("EACCES", "Permission denied")):
@@ -468,7 +468,7 @@ def a_directory_that_cannot_be_written_to(weft):
 
 
 def kills(weft, config, call, whole, most):
-    """A kill at the call's 1st, 2nd, ... use in any process, until none is left to kill at."""
+    """Kills any process at the call's 1st, 2nd, ... use, until a run completes. Returns the number of kills."""
     for when in range(1, most):
         run = f"{call}{when}"
         copy_step(weft, "whole", run, 3)
@@ -495,7 +495,7 @@ def a_kill_at_every_write_sync_and_rename(weft):
     whole = parameters(weft, "whole")
     counts = {call: kills(weft, config, call, whole, most)
               for call, most in (("rename", 30), ("fsync", 60))}
-    # There is a write a piece: only some of them, the first and every tenth after it.
+    # Each piece is one write, so only the first and every tenth after it are tried.
     for when in range(1, 60, 10):
         run = f"write{when}"
         copy_step(weft, "whole", run, 3)

@@ -1,4 +1,4 @@
-"""Small configs for the command line's tests."""
+"""Small configs for the tests of the command line."""
 import copy
 
 LICENCE = "/usr/share/common-licenses/GPL-3"
@@ -25,7 +25,7 @@ TINY = {
 
 
 def tiny(**changes):
-    """TINY with changes by path: tiny(cluster__ranks=3)."""
+    """Returns TINY with changes by path: tiny(cluster__ranks=3)."""
     config = copy.deepcopy(TINY)
     for path, value in changes.items():
         keys = path.split("__")

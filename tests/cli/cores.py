@@ -1,4 +1,4 @@
-"""Cores that ranks get: whatever OpenMP's variables say, and no more than a CPU quota pays for. TAP."""
+"""Ranks get cores independent of OpenMP's variables, and threads within a CPU quota. TAP."""
 import json
 import os
 import signal
@@ -65,7 +65,7 @@ def openmp_gives_ranks_the_threads_that_they_are_told(weft):
 
 
 def own_group(controllers):
-    """The directory of this process's group in the hierarchy of version 1 or 2."""
+    """Returns the directory of this process's group in the hierarchy of version 1 or 2."""
     for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
         _, names, path = line.split(":", 2)
         if names == "" and not controllers:
@@ -77,8 +77,7 @@ def own_group(controllers):
 
 @contextmanager
 def groups_with_quotas(*microseconds):
-    """Groups, one in the other, of these quotas in a period of 100 ms (None: no quota); yields the
-    innermost."""
+    """Makes nested groups with these quotas in a period of 100 ms (None: no quota). Yields the innermost."""
     made = []
     try:
         try:

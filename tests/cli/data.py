@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Data that a run must not take, data of any size, and the held-out data of any ranks."""
+"""Refused data, data of any size, and held-out data with any number of ranks."""
 import json
 import os
 import re
@@ -87,8 +87,9 @@ def validation_of(weft, run):
 
 @case
 def held_out_samples_depend_on_the_data_alone(weft):
-    """13 samples, which no ranks and micro-batch below divide but 1 x 1. A step at a rate of 0 leaves
-    the weights, so that all evaluations are of the same model."""
+    """Of the ranks and micro-batches below, only 1 x 1 divides 13 samples. A rate of 0 keeps the weights, so all
+    evaluations have the same model.
+    """
     config = weft.write("run.json", tiny(
         train__validation={"share": 0.2, "samples": 13}, train__checkpoint={"at_end": True},
         plan__planner="greedy", cluster__threads=1))
@@ -111,7 +112,7 @@ def held_out_samples_depend_on_the_data_alone(weft):
 
 @case
 def batches_of_an_older_config_are_samples(weft):
-    """A run of an older version has them in its config.json, also where nothing is held out."""
+    """An older version's config.json has `batches`, even if nothing is held out."""
     old = {"share": 0.2, "batches": 3}
     config = weft.write("run.json", tiny(train__validation=old, plan__planner="greedy"))
     _, _, err = weft.run("train", config, "--run", "run", "-q")
@@ -134,7 +135,7 @@ def batches_of_an_older_config_are_samples(weft):
 
 
 def token_file(weft, name, tokens):
-    """Of zeros, in a hole."""
+    """Writes a sparse file of zeros."""
     with open(weft.path(name), "wb") as file:
         file.write(struct.pack("<2iI", 20240520, 1, tokens % 2**32).ljust(1024, b"\0"))
         file.truncate(1024 + 2 * tokens)
@@ -143,7 +144,7 @@ def token_file(weft, name, tokens):
 
 @case
 def token_files_of_any_size_are_read_where_they_are_needed(weft):
-    """The last one has 1 TiB: to read it through would take longer than a test may."""
+    """The last file has 1 TiB: reading all of it would exceed the test's time."""
     checkpoint = {"at_end": True}
     for tokens in (3_000_000_000, 2**32 + 12345, 2**39):
         config = weft.write("run.json", tiny(
@@ -164,7 +165,7 @@ def token_files_of_any_size_are_read_where_they_are_needed(weft):
 
 @case
 def a_token_outside_the_vocabulary_is_named_when_it_is_read(weft):
-    """Every fourth piece is looked at first; the others are full of such tokens."""
+    """The program samples every fourth piece at first; the other pieces are full of such tokens."""
     piece, pieces = 8192, 4096
     path = token_file(weft, "tokens.bin", piece * pieces)
     looked_at = {i * (pieces - 1) // 1023 for i in range(1024)}

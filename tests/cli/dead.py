@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A model that dies in the update of its last step: it is told, and never saved."""
+"""A model that diverges in its last update is reported and never saved."""
 import os
 import shutil
 import sys
@@ -23,7 +23,7 @@ def settings(**values):
 
 @case
 def a_dead_model_is_not_saved(weft):
-    """At the end, in the background, without any save; the checkpoints before it stay."""
+    """The save is at the end, in the background, or missing. Earlier checkpoints stay."""
     config = weft.write("run.json", half(train__steps=4, train__checkpoint={"every": 1}))
     weft.expect(0, "train", config, "--run", "whole", "-q", *settings(**{"train.steps": 6}))
     weft.expect(0, "train", config, "--run", "run", "-q")

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Models and clusters at the ends of what can be asked for: every verb of planning answers, and what
-it answers is right."""
+"""Extreme models and clusters: every verb of planning gives a right answer."""
 import json
 import sys
 
@@ -17,7 +16,7 @@ def layers(n=1, parameters=1000000, flops="1G", name="l"):
 
 
 def answers(weft, planner="ilp", timeout=120, **changes):
-    """Every verb of planning, and the plan as it is told."""
+    """Runs every verb of planning; returns the plan's JSON and its file."""
     config = weft.write("run.json", tiny(train__data=None, **changes))
     plan = weft.path("plan.json")
     weft.expect(0, "check", config)
@@ -69,7 +68,7 @@ def layers_without_parameters_between_others(weft):
 
 @case
 def one_huge_layer_among_small_ones(weft):
-    """10^10 parameters: 40 GB that have to be gathered as a whole."""
+    """10^10 parameters, 40 GB that must be gathered at once."""
     model = layers(3, 1000, name="a") + layers(1, 10 ** 10, name="huge") + layers(3, 1000, name="z")
     said, _ = answers(weft, model__layers=model, cluster__memory_limit="1TiB",
                       plan__block_size="64MiB")
@@ -87,7 +86,7 @@ def a_thousand_layers(weft):
 
 @case
 def a_thousand_layers_planned_jointly(weft):
-    """A time limit ends the search with a plan that fits, and with a bound."""
+    """A time limit ends the search with a plan that fits and a bound."""
     for limit in ("10GiB", "126MB"):
         config = weft.write("run.json", tiny(train__data=None, model__layers=layers(1000, 10000),
                                              cluster__memory_limit=limit,
@@ -106,7 +105,7 @@ def a_thousand_layers_with_neighbours_fused(weft):
 
 @case
 def a_link_of_next_to_nothing(weft):
-    """One byte a second: what moves decides, so as little as can be is moved."""
+    """At one byte per second communication dominates, so the plan moves as little as possible."""
     said, _ = answers(weft, model__layers=layers(4, 100), plan__block_size="1GiB",
                       cluster__link={"intra": {"alpha": "20us", "bandwidth": "1B/s"}})
     assert said["step_ns"] > 100 * 10 ** 9
@@ -132,7 +131,7 @@ def no_compute(weft):
 
 @case
 def no_communication(weft):
-    """An endless bandwidth: nothing to hide, so every step is its compute."""
+    """With unlimited bandwidth nothing needs hiding, so every step takes its compute time."""
     said, _ = answers(weft, model__layers=layers(8), cluster__link={
         "intra": {"alpha": "0ns", "bandwidth": "1000000TB/s"}})
     assert said["exposed_ns"] < said["step_ns"] / 1000
@@ -146,7 +145,7 @@ def least_limit(weft, config, *flags):
 
 @case
 def a_base_of_any_size(weft):
-    """Rows count it rounded up to what the arena aligns to: the least limit named does too."""
+    """Rows round the base up to the arena's alignment, and so does the named least limit."""
     for base in ("1B", "1001B"):
         config = weft.write("run.json", tiny(train__data=None, model__layers=layers(4),
                                              cluster__base=base))
@@ -157,9 +156,9 @@ def a_base_of_any_size(weft):
 
 @case
 def one_unit_and_both_cadences(weft):
-    """Reduced every micro-step, its slice stands beside the full gradient of the next: here less
-    memory is held where gradients are reduced once a step. A refusal names the less, and a sweep
-    begins there."""
+    """With a reduction per micro-step, a slice is live together with the next full gradient. One reduction per step
+    needs less memory here. A refusal names the smaller limit, and a sweep starts there.
+    """
     config = weft.write("run.json", tiny(train__data=None, train__grad_accum=3, train__seq_len=1,
                                          train__micro_batch=1, cluster__ranks=64, plan__fuse=True,
                                          plan__block_size="1MiB"))

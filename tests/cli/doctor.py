@@ -1,4 +1,4 @@
-"""What `weft doctor` says for a bug report, held against what the system says itself."""
+"""Compares `weft doctor`'s facts with the system's own."""
 import json
 import os
 import re
@@ -14,7 +14,7 @@ SOURCE = Path(__file__).resolve().parents[2]
 
 
 def facts(weft, *, code=None, **options):
-    """The texts by name, of the table and of the document alike."""
+    """Returns the facts' texts by name."""
     got, out, err = weft.run("doctor", "--json", **options)
     assert got in ((0, 1) if code is None else (code,)), err
     return {name: entry["text"] for name, entry in json.loads(out).items()}

@@ -14,7 +14,7 @@ from tap import case, main
 
 SOURCE = Path(__file__).resolve().parents[2]
 DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
-# The first words of a command, and why its output is compared by labels only.
+# First words of a command, and the reason to compare only the labels of its output.
 MEASURED = {"weft plan configs/runs/gpt-10m.json": "its layer times are measured",
             "weft train": "losses hang on the processor"}
 # The first word of a command that is not run, and the reason.
@@ -27,7 +27,7 @@ SLOW = ("weft plan configs/runs/gpt2-xl.json", "weft sweep configs/runs/gpt-tiny
 
 
 def blocks():
-    """(document, line number, command, output lines) of every block."""
+    """Yields (document, line number, command, output lines) of every block."""
     for document in DOCUMENTS:
         lines = document.read_text(encoding="utf-8").splitlines()
         for start, line in enumerate(lines):
@@ -58,7 +58,7 @@ def words_of(text):
 
 
 def compare_words(told, shown):
-    """Each run of lines between two `...` stands in the output, in order, from its first word to its last."""
+    """Checks that each run of lines between two `...` is in the output, in order, from its first word to its last."""
     parts = [words_of(part) for part in re.split(r"(?m)^\s*\.\.\.\s*$", "\n".join(shown))]
     rest = words_of(told)
     for number, part in enumerate(parts):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`weft estimate`: what every policy needs, and the searches for what fits."""
+"""`weft estimate`: the needs of every policy, and the searches for values that fit."""
 import json
 import os
 import re
@@ -18,7 +18,7 @@ def config_of(weft, **changes):
 
 
 def row_name(row):
-    """Of a row: fsdp2, or "fsdp just in time"."""
+    """Returns a row's name: fsdp2, or "fsdp just in time"."""
     return row.get("rule") or f"{row['policy']} {row['way']}"
 
 
@@ -44,7 +44,7 @@ def every_policy_has_three_ways(weft):
 
 @case
 def a_rule_s_row_is_what_plan_says_of_the_rule(weft):
-    """Rows to the byte; with addresses at most 2 % more."""
+    """Rows match to the byte; with addresses the plan has at most 2 % more."""
     for name in ("gpt-tiny", "gpt-accumulate", "gpt-no-clip", "gpt2", "llama-3.1-405b"):
         config = os.path.join(RUNS, name + ".json")
         _, rows = needs(weft, config)
@@ -158,7 +158,7 @@ def search(weft, *flags):
 
 
 def check_edge(weft, key, rows, limit, step):
-    """Each value fits, and the next one does not."""
+    """Checks that each row's value fits and the next one does not."""
     config = weft.path("run.json")
     for name, row in rows.items():
         value = row["value"]

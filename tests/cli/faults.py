@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What goes wrong around a run: a rank, the launcher, a signal, memory."""
+"""Faults around a run: a rank, the launcher, a signal, memory."""
 import json
 import os
 import re
@@ -17,7 +17,7 @@ from tap import case, main
 
 @case
 def streams_closed_from_the_start(weft):
-    """The pipes to the solver must not be taken for the standard streams."""
+    """Pipes to the solver must not take the numbers of closed standard streams."""
     config, plan = weft.write("run.json", tiny()), weft.path("plan.json")
     command = f'exec "{weft.program}" plan "{config}" -o "{plan}"'
     process = subprocess.run(["sh", "-c", command + " <&- >&- 2>&-"], check=False, timeout=60)
@@ -88,7 +88,7 @@ def ctrl_c_stops_profile_and_demo(weft):
 
 @case
 def shared_memory_exhausted(weft):
-    """The arena is a file of memory; a limit on file sizes stands for a system without room."""
+    """The arena is a memory file, so a limit on file sizes simulates full memory."""
     config = weft.write("run.json", tiny())
 
     def limit():
@@ -114,7 +114,7 @@ def a_stack_too_small_is_an_error_and_no_signal(weft):
 
 @case
 def memory_that_nobody_counted_is_held_to_the_limit(weft):
-    """The plan counts no base here, and the libraries alone take more than is left."""
+    """The plan has no base here, and the libraries alone need more than is left."""
     config = weft.write("run.json", tiny(cluster__memory_limit="2MiB"))
     weft.expect(0, "plan", config)
     weft.expect(78, "train", config, "--run", "run", says=["limit", "weft profile"])

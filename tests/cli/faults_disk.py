@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""State on a disk: the bits of a run that has it on the device, and what goes wrong with the disk."""
+"""State on a disk gives the bits of a run with state on the device. Disk faults end it cleanly."""
 import os
 import sys
 import time
@@ -14,7 +14,7 @@ ONLY_DISK = {"state": ["disk"], "activations": ["device"]}
 
 
 def disk(weft):
-    """A directory on a disk: the test's own, or where that is in memory /var/tmp."""
+    """Returns the tier of a directory on a disk: the test's own, or /var/tmp if that one is in memory."""
     for path in (weft.path("scratch"), "/var/tmp"):
         os.makedirs(path, exist_ok=True)
         here = {"path": path, "limit": "1GB", "read": LINK, "write": LINK}
@@ -57,7 +57,7 @@ def a_rank_killed_while_its_state_moves(weft):
         weft.expect(0, "train", config, "--run", place, "-q", "--resume=if-any")
 
 
-# Counts the requests of rank 1, from the first on that is no initial value.
+# Counts the requests of rank 1 after its initial values.
 FAULT = """
 #include <errno.h>
 #include <stdlib.h>
@@ -113,7 +113,7 @@ def a_disk_that_fails_ends_all_ranks_and_no_checkpoint(weft):
 
 @case
 def a_disk_that_is_gone_is_missed_by_those_that_use_it(weft):
-    """A run that keeps nothing there goes on without it; one that does says what to do."""
+    """A run without state on the missing disk goes on; a run with state there gets advice."""
     here = disk(weft)
     there = {**here, "path": os.path.join(here["path"], "gone")}
     saves = {"train__checkpoint": {"every": 1, "keep": 8}}

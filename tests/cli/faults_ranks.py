@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What goes wrong in a rank while it trains: who is named, with which exit code, how fast."""
+"""Faults in a rank during training: the named rank, the exit code, and the time to end."""
 import json
 import os
 import random
@@ -18,7 +18,7 @@ from tap import case, main
 
 
 def train(weft, code, says, failpoint=None, seconds=20, **changes):
-    """A run that ends by itself, and leaves nothing."""
+    """Checks that a run ends by itself with this code and leaves no shared memory."""
     before = shared_memory_names()
     config = weft.write("run.json", tiny(**changes))
     env = {"WEFT_FAILPOINT": failpoint} if failpoint else None
@@ -30,7 +30,7 @@ def train(weft, code, says, failpoint=None, seconds=20, **changes):
 
 @case
 def a_rank_killed_anywhere_in_a_step(weft):
-    # Without overlap every place is there: gathers, reductions, all of them fsdp.
+    # all-fsdp without overlap reaches every one of these places.
     for place in ("update", "load", "forward", "backward", "norm", "all_gather", "reduce_scatter",
                   "agree"):
         for rank in (0, 2):
@@ -40,7 +40,7 @@ def a_rank_killed_anywhere_in_a_step(weft):
 
 @case
 def work_that_fails_ends_all_ranks_at_once(weft):
-    """A step takes seconds here, for the emulated link; the failure does not wait for its end."""
+    """The emulated link makes a step take seconds. The failure must not wait for its end."""
     link = {"intra": {"alpha": "300ms", "bandwidth": "1GB/s"}}
     for place in ("forward", "backward", "update"):
         process, pids = long_run(weft, cluster__link=link, cluster__emulate=True,
@@ -53,8 +53,9 @@ def work_that_fails_ends_all_ranks_at_once(weft):
 
 @case
 def a_layer_that_leaves_its_buffers_is_named(weft):
-    """With --poison buffers lie against guards, and what is dead is closed; the other rank ends soon.
-    AddressSanitizer knows what is poisoned too, and would be the first to say so."""
+    """With --poison guards surround buffers, and dead ones are closed. The other rank ends soon. AddressSanitizer also
+    knows poisoned memory and would report it first.
+    """
     asan = os.environ.get("ASAN_OPTIONS", "") + ":allow_user_poisoning=0"
     wide = {"cluster__memory_limit": "64MiB", "train__seq_len": 16, "train__micro_batch": 4}
     config = weft.write("run.json", tiny(**wide))
@@ -99,7 +100,7 @@ def a_stopped_rank_is_named(weft):
 
 @case
 def a_stopped_rank_that_no_other_waits_for_is_named(weft):
-    """Because there is no other, or because they have all stopped."""
+    """There is no other rank, or all of them are stopped."""
     for ranks in (1, 2):
         process, pids = long_run(weft, ranks=ranks, cluster__timeout="700ms")
         for pid in pids:
@@ -167,7 +168,7 @@ time_t time(time_t *out)
 
 @case
 def the_time_of_day_does_not_matter(weft):
-    """Forwards and back by days, with every look at it, while timeouts are short."""
+    """The clock jumps by days at each reading, forwards and back, while timeouts are short."""
     env = interpose(weft, "clock", JUMPING_CLOCK)
     shown = subprocess.run([sys.executable, "-c", "import time; a = time.time(); b = time.time(); "
                             "print(abs(a - b))"], env={**os.environ, **env}, check=True,
@@ -190,8 +191,7 @@ def the_time_of_day_does_not_matter(weft):
 
 @case
 def a_slow_rank_is_named(weft):
-    """Stopped most of the time, as a quota of the scheduler would do it; most of a step is compute,
-    so that it is there where the rank is stopped."""
+    """The rank is stopped most of the time, as by a CPU quota. Most of a step is compute, so the rank stops there."""
     process, pids = long_run(weft, cluster__timeout="30s", train__micro_batch=64)
     reader = threading.Thread(target=process.stdout.read, daemon=True)
     reader.start()
@@ -225,7 +225,7 @@ def numbers_that_are_not_finite(weft):
 
 @case
 def gradients_that_are_not_finite_without_clipping(weft):
-    """Known before the updates of the next period; at the run's end, before those behind it."""
+    """Found before the updates of the next period; at the run's end, after the last step."""
     for planner in ("all-fsdp", "all-dp"):
         for accumulate in (1, 2):
             for place, at in (("backward", 3), ("forward", 2)):
@@ -236,7 +236,7 @@ def gradients_that_are_not_finite_without_clipping(weft):
                       train__grad_accum=accumulate)
     train(weft, 79, ["step 2: loss ", "on rank 1, in the forward pass of layer head"],
           "forward:rank=1:step=2:at=5:do=nan", train__clip_norm=0)
-    # The last gradients are applied when no step follows, and before what saves them.
+    # The last gradients are applied if no step follows, and before a save of them.
     says = ["gradients are not finite", "Nothing was updated", "rank 1, in the backward pass of "
             "layer h.2"]
     train(weft, 79, says,
@@ -292,7 +292,7 @@ def signals_stop_behind_a_step(weft):
         assert gone(pids), "a rank is left"
         with open(weft.path("run/result.json"), encoding="utf-8") as file:
             assert json.load(file)["stopped"]
-    # To one rank alone: all of them stop behind the same step.
+    # One rank gets the signal; all ranks stop after the same step.
     process, pids = long_run(weft)
     os.kill(pids[1], signal.SIGTERM)
     code, err = finish(process, 5.0)
@@ -301,8 +301,9 @@ def signals_stop_behind_a_step(weft):
 
 @case
 def a_signal_when_the_ranks_have_ended(weft):
-    """It does not end the launcher before the result is written. A pipe that nobody reads holds
-    the launcher there. After a stop the signal is the same request."""
+    """The launcher must write the result despite the signal. A pipe without a reader holds the launcher there. After a
+    stop the signal is the same request.
+    """
     for steps, seen, stopped in ((6, 5, False), (1000000, 7, True)):
         config = weft.write("run.json", tiny(train__steps=steps,
                                              train__checkpoint={"at_end": True}))
@@ -339,8 +340,9 @@ SAVED = {"train__steps": 60, "train__checkpoint": {"every": 7}}
 
 
 def resume(weft, wanted):
-    """The run goes on, to the same bits; what was committed is still there. Without the emulated
-    link that it may have had, which costs time and changes nothing."""
+    """Checks that the run resumes to the same bits, and that committed checkpoints remain. It resumes without the
+    emulated link, which only costs time.
+    """
     config = weft.write("run.json", tiny(**SAVED))
     kept = os.listdir(weft.path("run/checkpoints"))
     assert any(name.startswith("step-") and "tmp" not in name for name in kept), kept
@@ -373,7 +375,7 @@ def signals_save_once(weft):
     out = weft.expect(0, "train", config, "--run", "run", "--json")
     wanted = json.loads(out.splitlines()[-1])["fingerprint"]
     shutil.rmtree(weft.path("run"))
-    # The emulated link gives the signal a step to arrive in.
+    # The emulated link makes steps long enough for the signal.
     link = {"cluster__emulate": True,
             "cluster__link": {"intra": {"alpha": "10ms", "bandwidth": "1GB/s"}}}
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP):
@@ -429,7 +431,7 @@ int madvise(void *at, size_t bytes, int advice)
 
 @case
 def what_fails_while_ranks_map(weft):
-    """A rank that dies while the others map ends all; large pages that are not to be had change nothing."""
+    """A rank that dies while others map ends all of them. A lack of large pages changes nothing."""
     config = weft.write("run.json", tiny(cluster__ranks=3, model__layers__0__vocab=20000, train__steps=2))
     env = interpose(weft, "mapping", MAPPING_FAILS)
     for rank in (0, 2):
@@ -492,7 +494,7 @@ def limits_of_the_system_are_named(weft):
     def address_space(kib):
         return lambda: resource.setrlimit(resource.RLIMIT_AS, (kib * 1024, kib * 1024))
 
-    # Mappings are counted before any rank is started, and larger pages need fewer.
+    # Mappings are counted before any rank starts; larger pages need fewer.
     config = weft.write("run.json", tiny(cluster__ranks=8, train__micro_batch=16, train__steps=2))
     few = interpose(weft, "maps", FEW_MAPPINGS)
     rule = ("--planner", "all-fsdp")
@@ -504,13 +506,13 @@ def limits_of_the_system_are_named(weft):
     weft.expect(0, "plan", config, "-o", weft.path("plan.json"), *rule)
     weft.expect(71, "train", config, "--plan", weft.path("plan.json"), "--run", "none",
                 env={**few, "MAPPINGS": "400"}, says="plan again, with larger pages (cluster.page)")
-    # So are the addresses of eight arenas of 200 MiB.
+    # Addresses of eight arenas of 200 MiB are counted too.
     config = weft.write("run.json", tiny(cluster__ranks=8, model__layers__0__vocab=400000))
     code, _, err = weft.run("train", config, "--run", "none", "--planner", "all-dp",
                             preexec_fn=address_space(600000))
     assert code == 71 and "a rank maps " in err and "(RLIMIT_AS)" in err or "Sanitizer" in err, (code, err)
 
-    # None of these may wait for memory that does not come; sanitizers alone need more.
+    # None of these may wait for memory that never comes. A sanitizer needs more by itself.
     config = weft.write("run.json", tiny())
     for kib in (120000, 200000, 250000):
         code, _, err = weft.run("train", config, "--run", "run", timeout=30,

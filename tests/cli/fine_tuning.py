@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fine-tuning: frozen layers in every precision, and runs that begin with another one's parameters."""
+"""Fine-tuning: frozen layers in every precision, and runs that start from another run's parameters."""
 import json
 import os
 import shutil
@@ -15,7 +15,7 @@ FLOPS = {"f32": "50G", "bf16": "50G", "f16": "50G"}
 
 @case
 def frozen_parameters_of_16_bits_are_kept_as_rounded(weft):
-    """They have no master: the files have their values, and any precision goes on from those."""
+    """Frozen parameters have no master. The files have their values, and a run in any precision resumes from them."""
     for compute in ("bf16", "f16"):
         config = saved_run(weft, model__layers__1__frozen=True, cluster__device__flops=FLOPS,
                            train__precision={"compute": compute})
@@ -46,7 +46,7 @@ def origin(weft, run):
 
 
 def write_tensors(weft, name, entries):
-    """A safetensors file of (name, dtype, shape, bytes)."""
+    """Writes a safetensors file of (name, dtype, shape, bytes)."""
     header, at = {}, 0
     for tensor, dtype, shape, data in entries:
         header[tensor] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
@@ -66,7 +66,7 @@ def entries_of(weft, path):
 
 @case
 def from_takes_parameters_and_nothing_else(weft):
-    """With initial values for parameters it is the run that began with them by itself."""
+    """From initial parameters the run equals one that started by itself."""
     changes = {"train__lr_schedule": {"type": "cosine", "warmup_steps": 3},
                "train__precision": {"compute": "f16"}, "cluster__device__flops": FLOPS,
                "train__loss_scale": {"initial": 2 ** 24, "growth_steps": 2}}
@@ -129,7 +129,7 @@ def a_file_of_tensors_will_do(weft):
         weft.expect(0, "train", config, "--run", name, "-q", "--from", f"{name}.safetensors", *few)
     assert origin(weft, "narrow")["parameters"] == origin(weft, "cut")["parameters"]
     assert parameters(weft, "narrow") == parameters(weft, "cut")
-    # Everything that differs is named.
+    # The message names every difference.
     changed = [(name, "I32", shape, data) if name == "wte.tokens" else
                (name, dtype, shape[::-1], data) if name == "h.0.mlp.fc.weight" else
                (name + "s", dtype, shape, data) if name.startswith("ln_f") else
@@ -160,7 +160,7 @@ def from_what_does_not_fit_is_refused(weft):
                 says=["heads is 8, and was 2", "all the same", "model.safetensors"])
     weft.expect(73, "train", config, "--run", "run", "--from", "run", says="has checkpoints already")
     assert not os.path.exists(weft.path("no")), "something was made"
-    # Damage shows when it is read, and by whichever rank reads it.
+    # Damage is reported by the rank that reads it.
     path = weft.path("run/checkpoints/step-8/model.safetensors")
     with open(path, "r+b") as file:
         file.seek(-5, os.SEEK_END)
@@ -172,7 +172,7 @@ def from_what_does_not_fit_is_refused(weft):
 
 @case
 def a_command_that_is_queued_again_begins_once(weft):
-    """--resume=if-any goes on where it can; then the origin may be gone."""
+    """--resume=if-any resumes if it can; then the origin may be gone."""
     config = saved_run(weft)
     command = ["train", config, "--run", "tuned", "--from", "run", "--resume=if-any", "-q"]
     wanted = {"path": os.path.realpath(weft.path("run/checkpoints/step-8")),
@@ -193,7 +193,7 @@ def a_command_that_is_queued_again_begins_once(weft):
 
 
 def resume(weft, config, run, *arguments):
-    """Goes on from run/checkpoints/step-8 in another directory; returns what it says."""
+    """Resumes from run/checkpoints/step-8 in another directory; returns stderr."""
     code, _, err = weft.run("train", config, "--run", run, "-q",
                             "--resume=run/checkpoints/step-8", *arguments)
     assert code == 0, (code, err)
@@ -211,7 +211,7 @@ def moments_that_are_missing_start_at_0_and_are_named(weft):
         assert "ln_f: " not in err and "wte: " not in err and "all moments" not in err, err
         ends.add(parameters(weft, f"more{number}"))
     assert len(ends) == 1, ends
-    # A tensor's moments after one step are of that step alone, where they began at 0.
+    # Moments that started at 0 contain only one step after it.
     resume(weft, config, "one", "--set", "train.steps=9", "--set", "train.optimizer.betas=[0.5,0.5]",
            "--set", "train.clip_norm=0")
     state = tensors(weft, "one/checkpoints/step-9/optimizer.safetensors")
@@ -225,7 +225,7 @@ def moments_that_are_missing_start_at_0_and_are_named(weft):
     assert fresh > 0 and old > 0
     err = resume(weft, config, "long", "--set", "train.optimizer.betas=[0.9,0.999]")
     assert "bias correction of step 9" in err and "--from run/checkpoints/step-8" in err, err
-    # And those of a layer that is frozen now are not needed.
+    # A layer that is frozen now needs no moments.
     err = resume(weft, config, "less", "--set", "model.layers.1.frozen=true", "--set",
                  "model.layers.2.frozen=true")
     assert "ln_f: moments of the checkpoint are not needed any more" in err and "h.0" not in err, err
@@ -241,7 +241,7 @@ def another_optimizer_begins_its_moments_and_their_correction(weft):
     assert "all moments start at 0: those of the checkpoint are sgd's" in err, err
     for step in (9, 10):
         assert manifest(weft, f"adamw/checkpoints/step-{step}")["moments_began"] == 8
-    # The first corrected update of an element is as long as the rate, whatever its gradient.
+    # The first corrected update of an element has the size of the rate, for any gradient.
     before = tensors(weft, "run/checkpoints/step-8/model.safetensors")["h.0.mlp.fc.weight"]
     after = tensors(weft, "adamw/checkpoints/step-9/model.safetensors")["h.0.mlp.fc.weight"]
     lengths = sorted(abs(a - b) / 0.001 for a, b in zip(*(struct.unpack(f"<{len(data) // 4}f", data)
@@ -266,7 +266,7 @@ def another_optimizer_begins_its_moments_and_their_correction(weft):
 
 @case
 def a_model_with_everything_frozen_is_refused_alike(weft):
-    """Before anything is planned or measured."""
+    """The error comes before planning or measuring."""
     layers = [{**layer, "frozen": True} for layer in saving()["model"]["layers"]]
     config = weft.write("frozen.json", saving(model__layers=layers))
     for verb in ("check", "plan", "estimate", "profile", "sweep", "train"):

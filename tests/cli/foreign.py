@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a file says is shown, and no terminal obeys it."""
+"""Text from files is shown without effect on a terminal."""
 import json
 import os
 import pty
@@ -17,7 +17,7 @@ TURNS = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
 
 
 def obeyed(text):
-    """The characters of it that a terminal would obey."""
+    """Returns the characters that would control a terminal."""
     return [c for c in text if c not in "\n\t" and
             (unicodedata.category(c) == "Cc" or unicodedata.bidirectional(c) in TURNS)]
 
@@ -119,7 +119,7 @@ def kernels_of_a_manifest(weft):
 
 @case
 def documents_hold_the_same_without_it(weft):
-    """JSON for programs is printed, too."""
+    """JSON is escaped too, since it is printed."""
     config = weft.write("run.json", tiny(train__data=weft.path("\x9b2J\u202e.txt")))
     out = weft.expect(0, "check", config, "--print", "--json")
     assert not obeyed(out), out
@@ -127,7 +127,7 @@ def documents_hold_the_same_without_it(weft):
 
 
 def on_a_terminal(weft, *arguments):
-    """Bytes that the program writes to a terminal of its own."""
+    """Returns the bytes that the program writes to its terminal."""
     parent, child = pty.openpty()
     done = subprocess.run([weft.program, *arguments], cwd=weft.directory, stdout=child,
                           stderr=subprocess.DEVNULL, check=False, timeout=60)

@@ -1,5 +1,6 @@
-"""What the program says of itself: help, topics, manual pages and completion come from the tables that
-it goes by, so they are held against the sources of these tables."""
+"""Help, topics, manual pages and completion come from the program's tables. They are compared with the sources of these
+tables.
+"""
 import json
 import os
 import pty
@@ -22,7 +23,7 @@ def verbs(weft):
 
 
 def sources_of_verbs():
-    """The row of each verb, as text, by its name."""
+    """Returns {verb: the text of its row}."""
     rows = {}
     for path in sorted((SOURCE / "cli").rglob("*.c")):
         for row in re.findall(r"^const struct weft_command \w+ = \{.*?^\};", path.read_text(), re.M | re.S):
@@ -127,7 +128,7 @@ def every_verb_has_a_manual_page(weft):
         assert done.returncode == 0 and done.stderr == "", (verb, done.stderr)
 
 
-# What is typed, and what a shell makes of it; what is offered depends on no file.
+# Typed text and its completion, none of which depends on a file.
 COMPLETED = (
     ("weft pla", "plan"), ("weft help exi", "exit-codes"), ("weft help train.ste", "train.steps"),
     ("weft schema met", "metrics"), ("weft completion z", "zsh"),
@@ -160,7 +161,7 @@ def bash_completes(weft):
 
 
 class Shell:
-    """An interactive zsh on a terminal; what it shows up to its prompt."""
+    """An interactive zsh on a terminal."""
 
     def __init__(self, directory):
         self.pid, self.fd = pty.fork()
@@ -171,7 +172,7 @@ class Shell:
         self.shown = ""
 
     def type(self, text, until):
-        """Types, and waits until the pattern is shown; what was shown since."""
+        """Types, and returns the output once it matches the pattern."""
         self.shown = ""
         os.write(self.fd, text.encode())
         end = time.monotonic() + 60
@@ -195,7 +196,7 @@ def zsh_completes(weft):
     weft.write("_weft", weft.expect(0, "completion", "zsh"))
     shell = Shell(weft.directory)
     try:
-        # The prompt is written in two parts, so that it is not taken for its own echo.
+        # The prompt is written in two parts, so its echo does not match.
         shell.type("autoload -U compinit; compinit -u -D; source ./_weft; unsetopt beep; "
                    "PS1='rea''dy> '\n", "ready> $")
         for typed, wanted in COMPLETED:

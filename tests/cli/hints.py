@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Advice can be followed, and a config of another program is named."""
+"""Advice can be followed, and another program's config is recognised."""
 import os
 import shutil
 import sys

@@ -1,4 +1,4 @@
-"""Functions of the C library as a test wants them: a shared object for LD_PRELOAD."""
+"""Replaces functions of the C library in a test: a shared object for LD_PRELOAD."""
 import os
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ HEAD = """
 
 
 def shared_object(weft, name, source):
-    """Compiles `source` to a file of that name, and returns its path."""
+    """Compiles `source` to a shared object of this name, and returns its path."""
     compiler = shutil.which("cc")
     if not compiler:
         raise Skip("no compiler to make a shared object with")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Layers from a shared object: --layers FILE in every command that reads a config, and each way to
-refuse one. tests/library/launch.py compares the bits with libweft's."""
+"""Layers from a shared object: --layers FILE in every command that reads a config, and every refusal.
+tests/library/launch.py compares the bits with libweft's.
+"""
 import json
 import os
 import shutil
@@ -113,7 +114,7 @@ def a_sweep_hands_them_to_its_processes(weft):
 
 @case
 def ranks_train_and_resume_with_them(weft):
-    """From several files, and resumed from another directory."""
+    """Kinds come from several files; the run resumes from another directory."""
     build(weft, "scale.so")
     build(weft, "twice.so", kind='"twice"')
     own = config_of(weft, "scale", "twice", train__steps=4, train__checkpoint={"every": 2})

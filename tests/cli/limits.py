@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Limits of memory that a shell or a job system sets: told before a rank starts to train. TAP."""
+"""Memory limits of a shell or a job system are reported before a rank starts to train. TAP."""
 import json
 import os
 import resource
@@ -9,7 +9,7 @@ from configs import tiny
 from tap import Skip, case, main
 
 LIMITS = {"RLIMIT_DATA": "ulimit -d", "RLIMIT_AS": "ulimit -v"}
-KIB_OF_PLANNING = 100000  # planning needs less, and a rank's products more
+KIB_OF_PLANNING = 100000  # more than planning needs, less than a rank's products need
 
 
 def skip_if_sanitized(weft):
@@ -23,7 +23,7 @@ def limited(name, kib):
 
 
 def train(weft, name, kib, *, ranks=1, threads=1, library="auto"):
-    """A run that may not hang: it ends with 0 or 71. Returns its exit code and messages."""
+    """Runs a training that must not hang: it ends with 0 or 71. Returns exit code and stderr."""
     config = weft.write("run.json", tiny(cluster__ranks=ranks, cluster__threads=threads))
     run = f"run-{name}-{kib}-{ranks}-{threads}-{library}"
     code, _, err = weft.run("train", config, "--run", run, "-q", timeout=20, preexec_fn=limited(name, kib),
@@ -57,7 +57,7 @@ def the_limit_that_binds_is_named(weft):
     for name, cure in LIMITS.items():
         code, err = train(weft, name, KIB_OF_PLANNING + 100000 * (name == "RLIMIT_AS"))
         assert code == 71 and name in err and cure in err, (name, code, err)
-    # Planning itself without memory.
+    # Planning itself has too little memory.
     code, err = train(weft, "RLIMIT_DATA", 20000)
     assert code == 71 and "out of memory for " in err and "ulimit -d" in err, (code, err)
 

@@ -1,6 +1,6 @@
-"""A checker of plan files, written from docs/plan-file.md and sharing no line with weft: it derives
-placements, memory rows, hashes, sizes and the proven bound again, and raises Wrong where one is not
-as the file says."""
+"""A checker of plan files, written from docs/plan-file.md without code of weft. It derives placements, memory rows,
+hashes, sizes and the proven bound again, and raises Wrong if the file differs.
+"""
 import json
 import struct
 
@@ -22,7 +22,7 @@ def need(what, text):
         raise Wrong(text)
 
 
-# Hashes: MurmurHash3_x64_128 with seed 0; both halves in hexadecimal, one behind the other.
+# Hashes: MurmurHash3_x64_128 with seed 0, as the hexadecimal digits of both halves.
 
 def murmur(data):
     one, two = 0x87C37B91114253D5, 0x4CF5AD432745937F
@@ -111,7 +111,7 @@ class Problem:
         return self.tiers.index(value.get("tier", self.tiers[0])) * self.n_slots
 
     def hold_slots(self, hold):
-        """Numbers of the rows of a hold, round the period's end where it wraps."""
+        """Returns the indexes of a hold's rows; a hold may wrap around the period's end."""
         at, last = hold["first"], hold["last"]
         slots = range(at, last + 1) if at <= last else [*range(at, self.n_slots), *range(last + 1)]
         return [self.tier_at(hold) + slot for slot in slots]
@@ -167,12 +167,12 @@ def plan_rows(plan, problem, chosen):
     for at in plan["placements"]:
         item = problem.items[at["item"]]
         first = at["launch"] if item["acquires"] else item["first"]
-        for slot in range(first, at["deadline"]):  # none where it blocks
+        for slot in range(first, at["deadline"]):  # none if it blocks
             rows[item["row"] + slot] += item["held_bytes"]
     return rows
 
 
-# Milestones: what is known of blocks, by moment and block
+# Milestones: facts about blocks, by moment and block
 
 class Known:
     def __init__(self, problem, facts):
@@ -254,7 +254,7 @@ class Known:
         return first, last
 
 
-# Boxes: which strategies are left, and in which windows blocks may move
+# Boxes: the remaining strategies, and the windows of blocks
 
 class Box:
     def __init__(self, problem, groups, lean, common, facts):
@@ -333,7 +333,7 @@ class Box:
         return changed and not self.empty
 
     def held(self, i):
-        """Blocks that milestones say are held, by slot of the item's window."""
+        """Returns blocks that milestones hold, by slot of the item's window."""
         item, known = self.problem.items[i], self.known
         found = {}
         for slot in range(item["first"], item["last"] + 1):
@@ -347,7 +347,7 @@ class Box:
         return found
 
     def most(self, i, left):
-        """Blocks that may be held, by slot of the window."""
+        """Returns the most blocks that may be held, by slot of the window."""
         item, n, found = self.problem.items[i], self.problem.items[i]["blocks"], {}
         u, size = item["decision"], item["held_bytes"]
         for slot, held in self.held(i).items():
@@ -422,7 +422,7 @@ class Box:
 # Prices
 
 class Whole:
-    """A whole row: what bytes count in it, and what there is."""
+    """A whole row: the bytes that count in it, and its room."""
 
     def __init__(self, said, box, bounds):
         problem = box.problem
@@ -457,7 +457,7 @@ class Whole:
 
 
 class Bounds:
-    """The bound of every leaf of a certificate."""
+    """Computes the bound of every leaf of a certificate."""
 
     def __init__(self, problem, certificate):
         self.problem, self.certificate = problem, certificate
@@ -538,7 +538,7 @@ class Bounds:
         own, size = lam[item["lane"] - 1], item["held_bytes"]
         gathers, at = item["acquires"], item["row"]
 
-        def held(slot):  # from there to the window's far end
+        def held(slot):  # from there to the far end of the window
             slots = range(slot, item["last"] + 1) if gathers else range(item["first"], slot + 1)
             return sum(mu[at + s] * size + sum(row.nu * row.count(size)
                                                for row in whole.get(at + s, ())) for s in slots)
@@ -552,7 +552,7 @@ class Bounds:
         return min(costs)
 
     def walk(self, facts, at):
-        """(least bound, where the tree goes on behind this node's)"""
+        """Returns the least bound and the index of the next node after this subtree."""
         nodes = self.certificate["tree"]
         need(at < len(nodes), "a leaf is missing")
         node = nodes[at]
@@ -596,7 +596,7 @@ def check_bound(said, certificate, bound_ns):
 
 
 def check(plan):
-    """Raises Wrong where the plan is not what it says."""
+    """Raises Wrong if a claim of the plan is false."""
     need((plan["format"], plan["version"]) == ("weft-plan", 10), "no plan of this version")
     problem = Problem(json.loads(json.dumps(plan["problem"])))
     chosen = [[of["name"] for of in decision["strategies"]].index(name)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A plan file is what docs/plan-file.md says: a checker that was written from that page accepts what
-`weft plan` writes, and what was changed in it is refused by both, or by neither."""
+"""Plan files follow docs/plan-file.md. A checker written from that page accepts plans of `weft plan`. An edited plan is
+refused by both, or by neither.
+"""
 import copy
 import json
 import random
@@ -15,7 +16,7 @@ SHAPES = 9
 
 
 def shape(number):
-    """A config whose units are uneven, so that its bound needs a tree."""
+    """Returns a config with uneven units, so that its bound needs a tree."""
     dice = random.Random(number)
     vocab = dice.choice([256, 2000])
     layers = [{"name": "wte", "type": "embedding", "vocab": vocab, "positions": 16, "hidden": 32}]
@@ -30,7 +31,7 @@ def shape(number):
 
 
 def plan_of(weft, config, factor):
-    """The plan at so many times the least limit, and the config with that limit."""
+    """Returns a plan at `factor` times the least limit, which it sets in the config."""
     _, _, err = weft.run("plan", weft.write("run.json", config), "--memory-limit", "1KiB")
     least = int(re.search(r"least limit that fits is .*?\((\d+) bytes\)", err).group(1))
     config["cluster"]["memory_limit"] = f"{int(least * factor)}B"
@@ -49,7 +50,7 @@ def is_right(plan):
 
 @case
 def what_is_planned_is_right_by_the_page(weft):
-    """Trees of strategies, of counts and of milestones, and whole rows among them."""
+    """The plans have trees of strategies, counts and milestones, and whole rows."""
     met = set()
     for number in range(1, 1 + SHAPES):
         plan = plan_of(weft, shape(number), (1.0, 1.1, 1.3)[number % 3])
@@ -63,7 +64,7 @@ def what_is_planned_is_right_by_the_page(weft):
 
 @case
 def several_periods_are_right_by_the_page(weft):
-    """A rotated period, of which the config leaves open how far ahead it updates."""
+    """The period is rotated, and the config leaves open how far ahead it updates."""
     plan = plan_of(weft, tiny(train__clip_norm=0), 1.2)
     assert plan["other_periods"]
     check(plan)
@@ -95,10 +96,10 @@ def another_number(dice, number):
 
 @case
 def an_edited_number_is_refused_wherever_the_page_says_that_it_is_wrong(weft):
-    """Hashes are made anew, so that what stands behind them is looked at."""
+    """Hashes are recomputed, so that the fields they cover are checked."""
     plan = plan_of(weft, shape(9), 1.1)
     dice = random.Random(1)
-    # Pages are the program's: the next case.
+    # The program checks pages: see the next case.
     places = [at for at in places_of_numbers(plan) if at[0] not in ("solver", "pages")]
     wrong = {True: 0, False: 0}
     for _ in range(60):
@@ -113,7 +114,7 @@ def an_edited_number_is_refused_wherever_the_page_says_that_it_is_wrong(weft):
             try:
                 edited["decision_hash"] = hash_of_decisions(edited, Problem(
                     copy.deepcopy(edited["problem"])))
-            except Exception:  # no such number fits into its words: the old hash is as good
+            except Exception:  # the number does not fit the hash's words: keep the old hash
                 pass
         code, _, err = weft.run("verify", weft.write("edited.json", edited))
         assert code in (0, 65), (path, code, err)
@@ -124,7 +125,7 @@ def an_edited_number_is_refused_wherever_the_page_says_that_it_is_wrong(weft):
 
 @case
 def a_changed_stretch_is_refused_without_the_config(weft):
-    """Where it leaves a page out, or takes one that the arena lacks."""
+    """The stretch omits a page, or adds one that the arena lacks."""
     plan = plan_of(weft, tiny(train__clip_norm=0), 1.2)
     for change in (-1, 1 << 20):
         edited = copy.deepcopy(plan)
@@ -140,7 +141,7 @@ def a_changed_stretch_is_refused_without_the_config(weft):
 
 @case
 def pages_at_random_are_refused_or_lead_to_the_same_bits(weft):
-    """No number in `pages` makes a rank crash, or use what the limit does not leave it."""
+    """No number in `pages` makes a rank crash or exceed the limit."""
     config = tiny(train__steps=2, cluster__base="1GiB", cluster__memory_limit="1028MiB")
     run = weft.write("run.json", config)
     weft.expect(0, "plan", run, "-o", "plan.json", "-q")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A system without /proc, as in a chroot: what needs it says so, and the rest works."""
+"""Without /proc, as in a chroot, verbs that need it say so and the others work."""
 import os
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from tap import Skip, case, main
 
 
 def without_proc(weft, *arguments):
-    """The exit code and stderr, in a mount namespace of its own."""
+    """Runs weft in its own mount namespace without /proc; returns exit code, stdout and stderr."""
     done = subprocess.run(["unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh", weft.program,
                            *arguments], cwd=weft.directory, capture_output=True, text=True, timeout=60,
                           check=False)
@@ -47,7 +47,7 @@ def doctor_names_it(weft):
 
 @case
 def plans_need_none(weft):
-    """The solver is found next to the program also then."""
+    """The solver is still found next to the program."""
     needs_namespaces()
     weft.write("run.json", tiny())
     for verb in (["plan", "run.json", "-o", "plan.json"], ["check", "run.json"], ["verify", "plan.json"],

@@ -1,4 +1,4 @@
-"""Runs in the background, their ranks, and what is left of them."""
+"""Background runs, their ranks, and the remains of both."""
 import os
 import re
 import time
@@ -8,7 +8,7 @@ from tap import Skip
 
 
 def ranks_of(pid):
-    """Pids of the ranks that a launcher started, from /proc: a small system has no ps."""
+    """Returns the pids of a launcher's ranks. It reads /proc, because a small system has no ps."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -43,7 +43,7 @@ def alive(pid):
 
 
 def long_run(weft, ranks=2, env=None, **changes):
-    """A run that has done its first step, and its ranks' pids."""
+    """Starts a run; returns it and its ranks' pids after the first step."""
     changes = {"train__steps": 1000000, **changes}
     config = weft.write("run.json", tiny(cluster__ranks=ranks, **changes))
     process = weft.start("train", config, "--run", weft.fresh("run"), env=env)
@@ -55,7 +55,7 @@ def long_run(weft, ranks=2, env=None, **changes):
         if line.startswith("step ") and "/" in line.split("loss")[0]:
             break
     pids = ranks_of(process.pid)
-    # Whoever is to fail may have done so.
+    # With `env` a rank may have failed already.
     assert len(pids) == ranks or env, pids
     return process, pids
 
@@ -70,5 +70,5 @@ def finish(process, seconds):
 def shared_memory_names():
     if not os.path.isdir("/dev/shm"):
         raise Skip("no /dev/shm to look into")
-    # Other programs of the machine come and go, among them this suite's unit tests.
+    # Other programs come and go, including this suite's unit tests.
     return {name for name in os.listdir("/dev/shm") if not re.match("sem|bxf|criterion", name)}

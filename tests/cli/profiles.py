@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Where times come from: figures, a profile by --profile, this machine; all that is missing is said at
-once."""
+"""Sources of times: figures, a profile by --profile, this machine. Missing figures are listed together."""
 import json
 import os
 import subprocess
@@ -9,7 +8,7 @@ import sys
 from configs import tiny
 from tap import case, main
 
-# One node of two ranks, of which nothing is known.
+# One node of two ranks without figures.
 BARE = {"cluster__device": None, "cluster__link": None, "cluster__threads": 1}
 
 
@@ -19,7 +18,7 @@ def bare(weft, name="bare.json", **changes):
 
 @case
 def all_that_is_missing_is_said_at_once(weft):
-    """Two nodes are not this machine, so nothing is measured in their place."""
+    """Two nodes are not this machine, so nothing is measured."""
     config = bare(weft, cluster__ranks_per_node=1)
     figures = ("device.flops.f32", "device.memory_bandwidth", "link.inter.bandwidth")
     says = [f"$.cluster.{figure} is missing" for figure in figures] + ["--profile profile.json"]
@@ -80,7 +79,7 @@ def a_run_s_own_plan_and_profile_belong_together(weft):
 
 @case
 def a_profile_is_given_by_flag_to_every_verb_that_needs_one(weft):
-    """Its path is relative to where weft was started, not to the config's folder."""
+    """The path is relative to the working directory, not to the config's folder."""
     os.mkdir(weft.path("folder"))
     config = bare(weft, "folder/bare.json")
     weft.expect(0, "profile", config, "-o", "pro file.json", "-q")
@@ -101,7 +100,7 @@ def a_profile_is_given_by_flag_to_every_verb_that_needs_one(weft):
 
 
 def measured(weft, name="measured.json", **origin):
-    """A profile of 2 ranks with 1 thread each, whose origin is changed so (None: left out)."""
+    """Writes a profile of 2 ranks with 1 thread each, with these changes of its origin (None: left out)."""
     path = weft.path(name)
     weft.expect(0, "profile", bare(weft), "-o", path, "-q")
     with open(path, encoding="utf-8") as file:
@@ -162,7 +161,7 @@ def times_of_another_machine_may_be_planned_with(weft):
     code, _, err = weft.run("plan", config, "--profile", profile, "--set", "cluster.threads=4")
     assert code == 0 and "warning" not in err, err
     assert "times measured on Other CPU, 64 cores, avx512, with 4 threads a rank" in err, err
-    # A config that leaves threads to the machine is planned for that machine's.
+    # A config with threads 0 uses this machine's threads.
     code, _, err = weft.run("plan", config, "--profile", profile, "--set", "cluster.threads=0", "-q")
     assert code == 0 and err == "", err
 
@@ -183,7 +182,7 @@ def a_run_with_foreign_times_measures_its_own_base(weft):
     foreign = weft.path("foreign.json")
     with open(own, encoding="utf-8") as file:
         profile = json.load(file)
-    profile["base_bytes"] = 1 << 40  # which no limit leaves room for
+    profile["base_bytes"] = 1 << 40  # more than any limit allows
     profile["measured_on"]["machine"] = "Other CPU, 64 cores, avx512"
     weft.write("foreign.json", profile)
     limit = ("--memory-limit", "2GiB")
@@ -207,7 +206,7 @@ def a_profile_of_an_older_program_is_read(weft):
 
 @case
 def layer_times_serve_any_number_of_ranks(weft):
-    """Collectives of other ranks are measured, or follow from the config's link."""
+    """Collectives of other ranks are measured, or computed from the config's link."""
     profile = measured(weft)
     with open(profile, encoding="utf-8") as file:
         layers = json.load(file)["layers"]

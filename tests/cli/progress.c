@@ -1,4 +1,4 @@
-/* When the line of progress is written, by a clock of the test's. */
+/* The times of progress lines, by the test's clock. */
 #include "cli/progress.h"
 
 #include <criterion/criterion.h>
@@ -33,7 +33,7 @@ static void open_shown(struct shown *shown, enum weft_progress_choice mode)
     shown_now_ns = INT64_C(5000000000);
 }
 
-/* What was written since. */
+/* Returns the output since the last call. */
 static const char *take_shown(struct shown *shown)
 {
     static const char nothing[] = "";
@@ -113,7 +113,7 @@ Test(cli_progress, the_line_is_taken_away_once)
     free(shown);
 }
 
-/* One every ten seconds or tenth of the way, a second apart at least. */
+/* One line per ten seconds or tenth of the work, at least a second apart. */
 Test(cli_progress, plain_lines_are_few)
 {
     struct shown *shown = malloc(sizeof *shown);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a person sees of work that takes long: one line that is drawn again, or plain lines."""
+"""Progress of long work: one redrawn line, or plain lines."""
 import json
 import os
 import re
@@ -10,7 +10,7 @@ from configs import tiny
 from screen import show
 from tap import case, main
 
-# Local steps that take about 20 ms, by sleeping: no machine is faster, and load changes little.
+# Local steps sleep about 20 ms, so fast machines do not shorten them and load changes little.
 SLOW_LINK = {"cluster__emulate": True,
              "cluster__link": {"intra": {"alpha": "1ms", "bandwidth": "1GB/s"}}}
 
@@ -20,8 +20,7 @@ TIME = r"[\d.]+ (?:s|min|h) (?:left|so far)"
 
 @case
 def progress_is_one_line_that_is_drawn_again(weft):
-    """Of no work that takes less than half a second; at most ten times a second; and it is gone
-    when the work is done."""
+    """The line appears after half a second, at most ten times a second, and disappears at the end."""
     weft.write("run.json", tiny(train__steps=100, **SLOW_LINK))
     for quiet, flags in ((True, ("--json",)), (False, ())):
         begun = time.monotonic()
@@ -56,7 +55,7 @@ def progress_goes_on_while_a_step_takes_long_and_ends_with_a_rank(weft):
 
 @case
 def progress_tells_of_every_long_verb(weft):
-    """A solver that sleeps makes planning long, on any machine."""
+    """A solver that sleeps makes planning long on any machine."""
     weft.write("run.json", tiny(train__steps=40, cluster__base="256MiB", **SLOW_LINK))
     weft.write("tight.json", tiny(cluster__link={"intra": {"alpha": "20us",
                                                            "bandwidth": "200MB/s"}}))
@@ -78,9 +77,11 @@ def progress_tells_of_every_long_verb(weft):
 
 @case
 def elsewhere_progress_is_plain_lines(weft):
-    """Off a terminal, in CI, on a dumb one, and where it is asked for; lines of steps are such lines
-    themselves."""
-    # No search: a busy machine's alarm would end it, with a warning that -q shows too.
+    """Plain lines come without a terminal, in CI, on a dumb terminal, and with --progress=plain. Lines of steps replace
+    them.
+    """
+    # A rule plans without a search. On a busy machine a search could reach the time limit and print a warning despite
+    # -q.
     weft.write("run.json", tiny(train__steps=100, plan__planner="all-fsdp", **SLOW_LINK))
     plain = re.compile(rf"^weft: train: step (\d+) of 100, {TIME}$", re.M)
     begun = time.monotonic()

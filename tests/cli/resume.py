@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Resuming: the same bits under other plans, ranks and libraries; what is told and what refused."""
+"""Resuming gives the same bits under other plans, ranks and libraries. Changes are reported or refused."""
 import json
 import os
 import shlex
@@ -30,7 +30,7 @@ def resumes_with_the_same_bits_under_another_plan(weft):
 
 @case
 def resumes_with_the_library_that_computed_it(weft):
-    """Which one is faster is measured anew on every start, and is not to change a run's bits."""
+    """Each start measures anew which library is faster; that must not change a run's bits."""
     other = {"WEFT_GEMM": "openblas"}
     config = weft.write("run.json", saving())
     if weft.run("train", config, "--run", "run", "-q", env=other)[0] == 1:
@@ -89,11 +89,11 @@ def keeps_frozen_and_momentum_state(weft):
 
 @case
 def resumes_in_every_precision_and_period(weft):
-    """With evaluations, and saves in the background and not; f16 with a scale that changes."""
+    """The cases have evaluations, saves in the background and in the foreground, and f16 with a changing scale."""
     f16 = {"train__precision": {"compute": "f16"}, "cluster__device__flops": FLOPS,
            "train__loss_scale": {"initial": 2 ** 24, "growth_steps": 2}}
     bf16 = {"train__precision": {"compute": "bf16"}, "cluster__device__flops": FLOPS}
-    # Open periods plan for long. An alarm would make plans, and so the cadence, hang on the load.
+    # Open periods take long to plan. A time limit would make plans, and so the cadence, depend on the load.
     rotated = {"train__clip_norm": 0, "train__grad_accum": 2, "plan__work_limit": "300M", "plan__time_limit": "5min"}
     sgd = {"train__optimizer": {"type": "sgd", "lr": 0.01, "momentum": 0.9}}
     lamb = {"train__optimizer": {"type": "lamb", "lr": 0.01}}
@@ -142,7 +142,7 @@ def read(weft, name):
 
 
 def stop_behind_step_3(weft, *arguments, **options):
-    """Trains until a signal; returns the command that it says goes on."""
+    """Trains until a signal; returns the command that the message suggests."""
     process = weft.start("train", *arguments, **options)
     while not process.stdout.readline().startswith("step   3"):
         assert process.poll() is None, process.stderr.read()
@@ -154,7 +154,7 @@ def stop_behind_step_3(weft, *arguments, **options):
 
 @case
 def the_runs_directory_is_enough(weft):
-    """Limit, ranks, profile and plan are those that the run had, flags of its command among them."""
+    """Limit, ranks, profile and plan are the run's own, including flags of its command."""
     bare = weft.write("run.json", saving(cluster__device=None, cluster__link=None,
                                          cluster__threads=1, cluster__memory_limit=None,
                                          train__steps=1000000, train__checkpoint={"every": 0}))
@@ -194,13 +194,13 @@ def flags_override_what_the_directory_has_and_are_told(weft):
     assert err.count("steps: 9, was 8") == 1, err  # of the checkpoint
     cluster = json.loads(read(weft, "run/config.json"))["cluster"]
     assert cluster["memory_limit"] == "1536MiB", cluster
-    # Figures of the device make other times; those of the run do not count then.
+    # Other device figures change times, so the run's own profile does not apply.
     _, _, err = weft.run("train", "--run", "run", "--resume", "--set", "train.steps=10", "--set",
                          "cluster.device.flops.f32=25G", "-n", "3")
     assert "cluster.ranks: 3, was 2" in err and "device.flops.f32: 25G, was 50G" in err, err
     profile = json.loads(read(weft, "run/profile.json"))
     assert profile["ranks"] == 3, profile
-    # A config that is named counts alone, and is compared all the same.
+    # A named config replaces the run's, but is still compared with it.
     _, _, err = weft.run("train", config, "--run", "run", "--resume", "--set", "train.steps=11")
     assert "cluster.memory_limit: 1GiB, was 1536MiB" in err and "cluster.ranks: 2, was 3" in err, err
     assert "planned again" not in err, err
@@ -229,7 +229,7 @@ def what_the_directory_lacks_is_made_again(weft):
 
 @case
 def says_that_other_data_are_read(weft):
-    """Another file, and another share of the same one: what is held out was trained on before."""
+    """Other data, or another share of the same file: the held-out part was used for training."""
     config = saved_run(weft)
     other = weft.write("other.txt", "another text than the licence, " * 100)
     for number, change in enumerate((f'train.data="{other}"', "train.validation.share=0.25")):
@@ -263,14 +263,14 @@ def with_activation(kind):
 
 
 def two_alike(*names):
-    """A model with two linear layers of one shape, in this order."""
+    """Returns a model with two linear layers of one shape, in this order."""
     layers = saving()["model"]["layers"]
     return [*layers[:2], *({"name": name, "type": "linear", "hidden": 32, "outputs": 32}
                            for name in names), *layers[2:]]
 
 
 def refused_by_all(weft, changes, says):
-    """Whoever reads a checkpoint: resuming in the run, from another, and generating."""
+    """Checks every reader of checkpoints: resuming in the run, from another run, and generating."""
     config = weft.write("other.json", saving(**changes))
     refuses(weft, config, ["is not a checkpoint of this model: ", *says])
     weft.expect(65, "train", config, "--run", "new", "--resume=run/checkpoints/step-8", says=says)
@@ -280,7 +280,7 @@ def refused_by_all(weft, changes, says):
 
 @case
 def a_model_of_the_same_shapes_is_refused(weft):
-    """Tensors do not tell the function of a model."""
+    """Equal tensors may belong to different functions."""
     saved_run(weft)
     refused_by_all(weft, {"model__layers__1__heads": 8}, ["h.0: heads is 8, and was 2; h.1"])
     refused_by_all(weft, {"model__layers": with_activation("relu")},
@@ -306,7 +306,7 @@ def names_of_what_has_no_tensors_do_not_matter(weft):
 
 
 def make_old(weft, path):
-    """A manifest as version 1 had it, whose model hash nobody compared."""
+    """Rewrites a manifest in version 1, which did not check the model's hash."""
     manifest = json.load(open(path, encoding="utf-8"))
     del manifest["layers"], manifest["crc32c"]
     manifest["version"] = 1
@@ -352,7 +352,7 @@ def counters_that_no_run_leaves_are_refused(weft):
             rewrite(path, f'"{name}": {old}', f'"{name}": {value}')
             refuses(weft, config, [says], "--set", "train.steps=9")
             rewrite(path, f'"{name}": {value}', f'"{name}": {old}')
-    # Counting goes on from the most that a manifest may say.
+    # The count continues from the largest value that a manifest may have.
     rewrite(path, '"samples": 32', f'"samples": {2 ** 53 - 100}')
     weft.expect(0, "train", config, "--run", "run", "-q", "--resume", "--set", "train.steps=9",
                 says="has read 9007199254740892 samples in 8 steps")

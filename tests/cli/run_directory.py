@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Files that a run may write over, and files that stay when nothing is left to do."""
+"""Files that a run may overwrite, and files that stay if nothing is left to do."""
 import fcntl
 import json
 import os
@@ -15,7 +15,7 @@ RESUMES = ((), ("--resume",), ("--resume=if-any",))
 
 
 def contents(weft, directory):
-    """All entries with their bytes and times: what is the same was not touched."""
+    """Returns all entries with bytes and times; equal contents were not touched."""
     found = {}
     for root, names, files in os.walk(weft.path(directory)):
         for name in names + files:
@@ -51,7 +51,7 @@ def files_of_others_are_not_written_over(weft):
     os.symlink("../elsewhere.json", weft.path("mine/config.json"))
     refuses_and_touches_nothing(weft, "mine", "mine/config.json", config)
     assert not os.path.exists(weft.path("elsewhere.json"))
-    # A foreign config is not read as that of a run either.
+    # A foreign config is not read as a run's config.
     os.remove(weft.path("mine/config.json"))
     weft.write("mine/config.json", '{"model_type": "gpt2"}')
     refuses_and_touches_nothing(weft, "mine", "is not of a run", "--resume")
@@ -67,7 +67,7 @@ def the_directory_of_ones_config_is_not_a_run(weft):
     weft.expect(73, "train", "config.json", "--run", ".", says="./config.json")
     assert open(weft.path("config.json"), "rb").read() == open(weft.path("before.json"), "rb").read()
     assert sorted(os.listdir(weft.directory)) == ["before.json", "config.json"]
-    # A run may begin where its names are free, next to files of other names.
+    # A run may start next to files with other names.
     os.rename(weft.path("config.json"), weft.path("mine.json"))
     weft.expect(0, "train", "mine.json", "--run", ".", "-q")
     assert os.path.exists(weft.path("weft-run")) and steps(weft, ".") == ["step-6", "step-8"]
@@ -76,7 +76,7 @@ def the_directory_of_ones_config_is_not_a_run(weft):
 
 @case
 def it_is_refused_before_anything_is_planned(weft):
-    """A measured config without a profile would measure for seconds first."""
+    """This config has no profile, so a late check would measure for seconds first."""
     config = weft.write("run.json", tiny(cluster__device=None, cluster__link=None))
     os.mkdir(weft.path("mine"))
     weft.write("mine/config.json", "{}")
@@ -117,7 +117,7 @@ def a_start_that_failed_does_not_stand_in_the_way(weft):
         weft.expect(69, "train", config, "--run", "run", "-q", env={"WEFT_FAILPOINT": fault})
         assert metrics(weft, "run") == []
     weft.expect(0, "train", config, "--run", "run", "-q")
-    # Interrupted before its mark: a directory and a lock, no more.
+    # The run was interrupted before its mark: there is only a directory and a lock.
     os.mkdir(weft.path("new"))
     weft.write("new/lock", "")
     weft.expect(0, "train", config, "--run", "new", "-q")
@@ -135,7 +135,7 @@ def a_run_that_is_being_written_is_told_from_one_that_has_ended(weft):
 
 @case
 def a_run_of_an_older_version_goes_on(weft):
-    """It has no mark; its checkpoints are enough."""
+    """It has no mark, but its checkpoints are enough."""
     config = saved_run(weft)
     for name in ("old", "bare"):
         shutil.copytree(weft.path("run"), weft.path(name))
@@ -169,7 +169,7 @@ def a_finished_run_keeps_its_files(weft):
     assert contents(weft, "run") == before, "a file was touched"
     weft.expect(0, "train", config, "--run", "run", "-q", "--resume", "--set", "train.steps=9")
     assert steps(weft, "run") == ["step-8", "step-9"]
-    # A run that does not save its end has ended all the same.
+    # A run without a save at its end has still finished.
     weft.expect(0, "train", config, "--run", "unsaved", "-q", "--set",
                 "train.checkpoint.at_end=false")
     before = contents(weft, "unsaved")
@@ -185,7 +185,7 @@ def a_finished_run_keeps_its_files(weft):
 
 @case
 def two_starts_at_once_train_once(weft):
-    """The second one waits for the lock, and finds that nothing is left to do."""
+    """The second start waits for the lock, and then finds nothing to do."""
     config = weft.write("run.json", saving(train__steps=40))
     both = [weft.start("train", config, "--run", "run", "--resume=if-any", "-q") for _ in range(2)]
     codes = [process.wait(60) for process in both]
@@ -199,7 +199,7 @@ def two_starts_at_once_train_once(weft):
 
 @case
 def what_was_not_measured_is_null(weft):
-    """The end of a run whose result was lost, and a checkpoint that is saved elsewhere at once."""
+    """A finished run with a lost result, and a resume elsewhere with no steps left."""
     config = saved_run(weft)
     os.remove(weft.path("run/result.json"))
     weft.expect(0, "train", config, "--run", "run", "-q", "--resume")
@@ -214,7 +214,7 @@ def what_was_not_measured_is_null(weft):
     line = metrics(weft, "moved")[0]
     assert line["kind"] == "checkpoint", line
     assert line["tokens_per_s"] is None and line["held_bytes"] is None, line
-    # A run of two steps has not waited for data that it would count.
+    # A run of two steps has no steady step to measure data waits in.
     weft.expect(0, "train", config, "--run", "short", "-q", "--set", "train.steps=2")
     with open(weft.path("short/result.json"), encoding="utf-8") as file:
         result = json.load(file)

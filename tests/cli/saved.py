@@ -1,4 +1,4 @@
-"""Runs that save, and what they leave in their directories."""
+"""Runs that save, and the files in their directories."""
 import filecmp
 import json
 import os
@@ -36,7 +36,7 @@ def copy_step(weft, source, target, step):
 
 
 def saved_run(weft, **changes):
-    """A whole run in run/, saved at steps 3, 6 and 8, of which 6 and 8 stay."""
+    """Makes a finished run in run/ with checkpoints of steps 6 and 8; step 3's is removed by then."""
     config = weft.write("run.json", saving(**changes))
     weft.expect(0, "train", config, "--run", "run", "-q")
     assert steps(weft, "run") == ["step-6", "step-8"], steps(weft, "run")
@@ -49,7 +49,7 @@ def manifest(weft, step):
 
 
 def tensors(weft, path):
-    """The bytes of each tensor of a safetensors file, by name."""
+    """Returns {name: bytes} of a safetensors file."""
     with open(weft.path(path), "rb") as file:
         data = file.read()
     begin = 8 + struct.unpack("<Q", data[:8])[0]
@@ -72,7 +72,7 @@ def refuses(weft, config, says, *flags):
 
 
 def rewrite(path, old, new):
-    """Changes a manifest's text, and its CRC with it."""
+    """Changes a manifest's text and updates its CRC."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     assert old in text, text

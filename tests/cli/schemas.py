@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Files that the program writes are what `weft schema` says of them."""
+"""Files that the program writes match `weft schema`."""
 import copy
 import json
 import os
@@ -15,8 +15,7 @@ TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer
 
 
 def faults(schema, value, at="$"):
-    """What is wrong with the value: as much of draft-07 as the schemas use, and a key that they do
-    not name."""
+    """Lists the faults of a value. Covers the parts of draft-07 that the schemas use, and unknown keys."""
     known = {"$schema", "title", "description", "examples", "type", "properties", "required", "items",
              "oneOf", "allOf", "const", "enum", "pattern", "minimum", "maximum"}
     assert set(schema) <= known, set(schema) - known
@@ -113,7 +112,7 @@ def files_of_a_run_are_as_they_are_said(weft):
 
 @case
 def a_profile_of_tiers_is_as_it_is_said(weft):
-    """On a file system that is no disk the reason is told, and nothing is left."""
+    """On a file system in memory the reason is reported, and no file is left."""
     os.mkdir(weft.path("scratch"))
     config = weft.write("run.json", tiny(
         cluster__host={"memory_limit": "1MiB"}, cluster__disk={"path": "scratch", "limit": "1MiB"}))

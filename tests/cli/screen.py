@@ -1,4 +1,4 @@
-"""A terminal of so many columns and rows that the program writes to, and what it shows."""
+"""A terminal of a given size, and the screen that the program's output makes."""
 import fcntl
 import os
 import pty
@@ -14,16 +14,16 @@ ESCAPE = re.compile(rb"\x1b\[([0-9;?]*)([A-Za-z])")
 
 
 class Screen:
-    """What was written, line by line, as a terminal would show it."""
+    """The written lines, as a terminal shows them."""
 
     def __init__(self, columns):
         self.columns = columns
         self.cells = []
         self.at = 0
-        self.lines = []     # that were ended, without colours
-        self.wrapped = []   # of them, those that went over the last column
+        self.lines = []     # ended lines, without colours
+        self.wrapped = []   # ended lines that passed the last column
         self.colours = set()
-        self.drawn = []     # lines that were drawn and may be drawn again
+        self.drawn = []     # lines that were redrawn in place
         self.over = False
 
     def put(self, character):
@@ -40,7 +40,7 @@ class Screen:
         self.cells, self.at, self.over = [], 0, False
 
     def feed(self, data):
-        """Returns what is left, a sequence that has not ended."""
+        """Handles the data; returns an incomplete escape sequence."""
         while data:
             if data[:1] == b"\x1b":
                 escape = ESCAPE.match(data)
@@ -74,7 +74,7 @@ class Screen:
 
 
 def show(weft, *arguments, columns=80, rows=24, env=None, timeout=120):
-    """Runs the program on a terminal: its exit code, and the screen."""
+    """Runs the program on a terminal; returns exit code and screen."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     around = {key: value for key, value in os.environ.items()
@@ -92,7 +92,7 @@ def show(weft, *arguments, columns=80, rows=24, env=None, timeout=120):
                 raise AssertionError(f"weft {' '.join(arguments)} hung:\n{screen.text}")
             try:
                 data = os.read(master, 65536)
-            except OSError:  # the last who had it open is gone
+            except OSError:  # no process has the terminal open
                 break
             if not data:
                 break

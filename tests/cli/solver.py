@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Whatever becomes of the solver, `weft plan` has the best plan so far, with a gap that is true, and
-says what happened; no exit code is 0 without a plan that verifies."""
+"""If the solver fails, `weft plan` returns the best plan so far with a true gap and reports the failure. Exit code 0
+always means a plan that verifies.
+"""
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ from processes import gone
 from tap import Skip, case, main
 
 
-# Beyond a plan's time limit, for what else a test runs.
+# Added to a plan's time limit for the rest of a test.
 SLACK_S = 2.5
 
 
@@ -31,7 +32,7 @@ def real_solver(weft):
 
 
 def plan(weft, solver, code=0, time_limit="5s", work_limit="30G", **options):
-    """A plan that is no worse than greedy's, whose bound is proven, by the program without solver."""
+    """Plans, and checks that the plan is no worse than greedy's and that its bound verifies without a solver."""
     config = weft.write("run.json", tiny(**options))
     path = weft.path(f"plan-{len(os.listdir(weft.directory))}.json")
     out = weft.expect(code, "plan", config, "--json", "-o", path, "--time-limit", time_limit,
@@ -48,11 +49,11 @@ def plan(weft, solver, code=0, time_limit="5s", work_limit="30G", **options):
     return said
 
 
-# Takes one question; and hands one over, to a solver that answers it and ends.
+# READ consumes one question; ONE passes one to a solver that answers it and ends.
 READ = "sed '/^end$/q' >/dev/null\n"
 ONE = "sed '/^end$/q' |"
 
-# Where gathers must block and the search leaves a gap, so that the solver is asked.
+# Here gathers must block and the search leaves a gap, so that the solver is asked.
 TIGHT = {"cluster__link": {"intra": {"alpha": "20us", "bandwidth": "200MB/s"}}}
 
 
@@ -63,7 +64,7 @@ def least_limit(weft, **options):
 
 
 def plan_without(weft, solver, says):
-    """A solver that fails is no error, with memory to spare, at the least limit, and below it."""
+    """Checks a failing solver with spare memory, at the least limit, and below it: it is never an error."""
     stop = plan(weft, solver)["solver_stop"]
     assert says in stop, stop
     least = least_limit(weft)
@@ -104,7 +105,7 @@ def solver_hung(weft):
 
 @case
 def solver_hung_leaves_time_for_a_bound(weft):
-    """As good as without a solver, but for the time that it was waited for."""
+    """The result is as good as without a solver, apart from the waiting time."""
     limit = {"cluster__memory_limit": f"{least_limit(weft) * 21 // 20}B", **TIGHT}
     hung = plan(weft, script(weft, "solve", "exec sleep 1000\n"), time_limit="4s", **limit)
     missing = plan(weft, "/no/such/solver", time_limit="4s", **limit)
@@ -129,7 +130,7 @@ def solver_that_says_control_characters(weft):
 
 
 def planning(weft, *verb):
-    """A verb that waits for a solver, and the solver's pid."""
+    """Starts a verb; returns it and the pid of the solver that it waits for."""
     solver = script(weft, "solve", "echo $$ > pid\nexec sleep 1000\n")
     process = weft.start(*verb, env={"WEFT_SOLVE": solver})
     end = time.monotonic() + 10
@@ -143,7 +144,7 @@ def planning(weft, *verb):
 
 
 def many_questions():
-    """Near the least limit of more layers, and no gap is close enough."""
+    """More layers near the least limit, and no accepted gap."""
     layers = tiny()["model"]["layers"]
     layers[1]["repeat"] = 24
     return {"model__layers": layers, "cluster__memory_limit": "2950kB", "plan__gap": 0, **TIGHT}
@@ -177,7 +178,7 @@ def solver_that_answers_but_once(weft):
 
 @case
 def periods_have_what_work_others_leave(weft):
-    """Of four periods, each of which is planned at once, the last may take longest."""
+    """Four periods are planned in turn; the last may use all work that is left."""
     body = f"echo start >>questions\ntee -a questions | '{real_solver(weft)}'\n"
     least = least_limit(weft, train__clip_norm=0)
     plan(weft, script(weft, "solve", body), work_limit="400M", train__clip_norm=0,
@@ -199,7 +200,7 @@ def solver_ends_with_its_caller(weft):
 
 @case
 def a_signal_while_a_run_is_planned_stops_it(weft):
-    """Whoever starts jobs again need not know whether a first step was reached."""
+    """A job system does not know whether the first step was reached."""
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP):
         process, pid = planning(weft, "train", weft.write("run.json", tiny()), "--run", "run")
         process.send_signal(number)
@@ -211,7 +212,7 @@ def a_signal_while_a_run_is_planned_stops_it(weft):
 
 @case
 def solver_killed_half_way_through_its_answer(weft):
-    """What it got out is no answer, wherever it ends."""
+    """A partial answer counts as none, wherever it ends."""
     solver = real_solver(weft)
     for part in ("head -c 20", "head -n 3", "head -c 1500"):
         body = f"{ONE} '{solver}' | {part}\nkill -KILL $$\n"
@@ -225,7 +226,7 @@ def solver_killed_half_way_through_its_answer(weft):
 
 @case
 def solver_out_of_memory(weft):
-    """Where it starts, where it reads the question, and in the midst of its work."""
+    """It runs out of memory at its start, while reading the question, and during its work."""
     solver = real_solver(weft)
     layers = tiny()["model"]["layers"]
     layers[1]["repeat"] = 24
@@ -241,7 +242,7 @@ def solver_out_of_memory(weft):
 
 @case
 def solver_that_never_stops_talking(weft):
-    """Its answer cannot be longer than the question's size allows."""
+    """The question's size bounds the length of an answer."""
     start = time.monotonic()
     said = plan(weft, script(weft, "solve", READ + "exec yes weft-mip-result\n"))
     assert "solver failed" in said["solver_stop"], said["solver_stop"]
@@ -250,7 +251,7 @@ def solver_that_never_stops_talking(weft):
 
 @case
 def solver_that_answers_another_question(weft):
-    """A good answer to a smaller model is none to this one."""
+    """An answer to a smaller model is refused."""
     solver = real_solver(weft)
     body = f"sed '/^end$/q' >question\n[ -e first ] || cp question first\n'{solver}' <first\n"
     path = script(weft, "solve", body)

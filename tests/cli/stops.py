@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A run that is asked to stop loses no step, whoever is signalled, how often, and with which numbers.
+"""A run that is asked to stop loses no step, for any signals, receivers and repetitions.
 
-stops.py WEFT [SEQUENCES [SEED]]: random sequences of signals, few unless more are asked for."""
+stops.py WEFT [SEQUENCES [SEED]]: random sequences of signals; the default is few.
+"""
 import os
 import pty
 import random
@@ -51,14 +52,14 @@ def stopped(weft, process, pids, told="which is saved. Go on with: "):
 
 
 def drawn(draw, processes):
-    """Pauses, processes and signals at random."""
+    """Yields random pauses, processes and signals."""
     for place in range(draw.randint(1, 4)):
         pause = draw.choice([0, 0.001, 0.01, 0.1, 0.85, 2]) * draw.random() if place else 0
         some = draw.sample(processes, draw.randint(1, len(processes)))
         yield pause, some, draw.choice(NUMBERS)
 
 
-# The signals meet saves in the background, evaluations, updates that wait for the next step, and the last step.
+# Signals arrive during background saves, evaluations, updates that wait for the next step, and the last step.
 RUNS = [SAVES, {"train__checkpoint": {"every": 20}},
         {"train__validation": {"share": 0.2, "every": 5, "batches": 8}, **SAVES},
         {"train__clip_norm": 0, "train__grad_accum": 2, **SAVES}, {"train__steps": 1000, **SAVES}]
@@ -95,7 +96,7 @@ def random_sequences_lose_nothing(weft):
 
 @case
 def signals_before_the_first_step_leave_nothing_half_begun(weft):
-    """At any moment of the start: either no step was done, or the last one is saved."""
+    """The signals arrive at any moment of the start: either no step was done, or the last one is saved."""
     config = weft.write("run.json", tiny(train__steps=1000000, **SAVES))
     for at in range(SEQUENCES):
         draw = random.Random(f"{SEED} early {at}")
@@ -117,7 +118,7 @@ def signals_before_the_first_step_leave_nothing_half_begun(weft):
 
 @case
 def every_process_gets_every_signal_at_once(weft):
-    """Both scancel and a service manager do so."""
+    """scancel and service managers signal all processes."""
     process, pids = long_run(weft, ranks=3, **SAVES)
     for number in NUMBERS:
         for pid in [process.pid, *pids]:
@@ -149,7 +150,7 @@ SLOW = {"cluster__emulate": True, "plan__planner": "all-fsdp", **SAVES,
 
 @case
 def the_same_signal_again_waits_for_the_step(weft):
-    """A step takes a second or more here; timeout(1) signals twice, and Slurm sends USR1 first."""
+    """A step takes at least a second here. timeout(1) signals twice, and Slurm sends USR1 first."""
     for numbers in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGUSR1, signal.SIGTERM)):
         process, pids = long_run(weft, **SLOW)
         process.send_signal(numbers[0])
@@ -161,7 +162,7 @@ def the_same_signal_again_waits_for_the_step(weft):
 
 @case
 def a_short_timeout_does_not_end_a_slow_stop(weft):
-    """cluster.timeout is of a hang, and not of the time that a stop may take."""
+    """cluster.timeout limits a hang, not the time of a stop."""
     process, pids = long_run(weft, **{**SLOW, "cluster__timeout": "500ms"})
     process.send_signal(signal.SIGTERM)
     stopped(weft, process, pids)
@@ -181,7 +182,7 @@ def a_group_that_is_hung_up_saves(weft):
 
 @case
 def a_signal_after_the_last_step_keeps_the_result(weft):
-    """A pipe without a reader holds the launcher where it writes the result."""
+    """A pipe without a reader holds the launcher while it writes the result."""
     os.mkdir(weft.path("run"))
     weft.write("run/weft-run", "weft run 1\n")
     os.mkfifo(weft.path("run/result.json"))
@@ -202,7 +203,7 @@ def a_signal_after_the_last_step_keeps_the_result(weft):
 
 @case
 def a_long_evaluation_does_not_hold_up_a_stop(weft):
-    """A signal in the middle of it. The run is saved, and the evaluation is left out."""
+    """The signal arrives during the evaluation. The run is saved, and the evaluation is left out."""
     validation = {"share": 0.2, "every": 2, "samples": 10 ** 9}
     config = weft.write("run.json", tiny(train__steps=4, train__validation=validation, **SAVES))
     process = weft.start("train", config, "--run", "run", "--progress=none")
@@ -217,7 +218,7 @@ def a_long_evaluation_does_not_hold_up_a_stop(weft):
 
 @case
 def a_limit_of_cpu_time_stops(weft):
-    """The kernel repeats SIGXCPU every second, to each process by itself."""
+    """The kernel sends SIGXCPU every second, to each process separately."""
     def limit():
         resource.setrlimit(resource.RLIMIT_CPU, (1, 60))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -229,7 +230,7 @@ def a_limit_of_cpu_time_stops(weft):
 
 @case
 def a_reader_that_gets_the_signal_too_leaves_a_stop(weft):
-    """Ctrl-C reaches each process of `weft train | tee`: the reader is gone before the run."""
+    """Ctrl-C reaches each process of `weft train | tee`, so the reader ends before the run."""
     process, pids = long_run(weft, **SAVES)
     for pid in pids:
         send(pid, signal.SIGINT)
@@ -242,7 +243,7 @@ def a_reader_that_gets_the_signal_too_leaves_a_stop(weft):
 
 
 class Terminal:
-    """A run on a terminal of its own, and what it wrote there."""
+    """A run on its own terminal, and the terminal's text."""
 
     def __init__(self, weft, **changes):
         config = weft.write("run.json", tiny(train__steps=1000000, **changes))
@@ -262,7 +263,7 @@ class Terminal:
             while not self.closes:
                 if select.select([self.master], [], [], 0.02)[0]:
                     self.text += os.read(self.master, 65536).decode("utf-8", "replace")
-        except OSError:  # all who had it open are gone
+        except OSError:  # no process has the terminal open
             pass
         os.close(self.master)
 
@@ -287,7 +288,7 @@ class Terminal:
 
 @case
 def a_second_interrupt_on_a_terminal_ends_at_once(weft):
-    """And tells which steps are lost by it."""
+    """The message names the lost steps."""
     terminal = Terminal(weft, **SLOW)
     terminal.interrupt()
     time.sleep(0.3)
@@ -305,7 +306,7 @@ def a_second_interrupt_on_a_terminal_ends_at_once(weft):
 
 @case
 def one_interrupt_on_a_terminal_saves(weft):
-    """Whatever comes from others meanwhile."""
+    """Signals from other processes in between change nothing."""
     terminal = Terminal(weft, **SLOW)
     terminal.interrupt()
     for pid in (terminal.pid, *terminal.ranks, terminal.pid):
@@ -320,7 +321,7 @@ def a_terminal_that_is_closed_saves(weft):
     for changes in (SAVES, SLOW):
         terminal = Terminal(weft, **changes)
         terminal.close()
-        send(terminal.pid, signal.SIGHUP)  # as the shell does beside the kernel
+        send(terminal.pid, signal.SIGHUP)  # the shell sends it in addition to the kernel
         code = terminal.finish()
         assert code == 75, code
         nothing_is_lost(weft)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""`weft sweep`: a plan for every planner and limit, what fits and what does not, and what a
-signal leaves: results to go on from, and no half file."""
+"""`weft sweep` makes a plan for every planner and limit, and shows which fit. After a signal it leaves results to
+continue from, and no partial file.
+"""
 import csv
 import io
 import json
@@ -18,7 +19,7 @@ from tap import Skip, case, main
 
 LINK = {"alpha": "10us", "bandwidth": "1GB/s"}
 HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
-# Work ends the search, not the alarm, so that plans are the same however busy the machine is.
+# Work ends the search and not the time limit, so plans are the same on a busy machine.
 WORK = {"plan__work_limit": "100M", "plan__time_limit": "5min"}
 
 

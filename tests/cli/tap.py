@@ -1,4 +1,4 @@
-"""A test program that speaks TAP: cases are functions, a failure is an exception, a skip says why."""
+"""A test program that speaks TAP. Cases are functions; an exception is a failure, and a Skip has a reason."""
 import json
 import os
 import shutil
@@ -14,7 +14,7 @@ CASES = []
 
 
 class Skip(Exception):
-    """Raised by a case that cannot be run here."""
+    """Raised by a case that cannot run here."""
 
 
 def case(function):
@@ -23,7 +23,7 @@ def case(function):
 
 
 class Weft:
-    """Runs the program in a scratch directory of its own."""
+    """Runs the program in its own scratch directory."""
 
     def __init__(self, program, directory):
         self.program = str(Path(program).resolve())
@@ -33,7 +33,7 @@ class Weft:
         return str(self.directory / name)
 
     def fresh(self, name):
-        """A directory that is not there, for a run: no run begins over another."""
+        """Removes a run's directory, since no run may start over another. Returns the name."""
         shutil.rmtree(self.path(name), ignore_errors=True)
         return name
 
@@ -59,7 +59,7 @@ class Weft:
         return process.returncode, out, err
 
     def expect(self, code, *arguments, says=(), **options):
-        """Runs, checks the exit code, that stderr has each text of `says`, and returns stdout."""
+        """Runs weft, checks the exit code and that stderr has each text of `says`. Returns stdout."""
         got, out, err = self.run(*arguments, **options)
         assert got == code, f"exit {got}, not {code}: {' '.join(arguments)}\n{err}{out[-500:]}"
         for text in [says] if isinstance(says, str) else says:
@@ -73,7 +73,7 @@ class Weft:
 
 def main(program):
     failures = 0
-    # A shell's background jobs ignore SIGINT, and those of nohup SIGHUP: children here would too.
+    # Background jobs of a shell ignore SIGINT, and those of nohup SIGHUP; children would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     print(f"1..{len(CASES)}")

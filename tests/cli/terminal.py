@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""What a person sees: on a terminal of any width no line wraps, elsewhere none has more than 80
-columns; colours only add to words."""
+"""No line wraps on a terminal of any width, and other outputs have at most 80 columns. Colours only add to words."""
 import json
 import re
 import shutil
@@ -12,7 +11,7 @@ from tap import Skip, case, main
 
 
 def prepare(weft):
-    """Files with short names, for all verbs."""
+    """Writes files with short names for all verbs."""
     weft.write("run.json", tiny(cluster__base="256MiB", train__checkpoint={"at_end": True}))
     weft.write("wide.json", tiny(model__layers__1__repeat=40, train__clip_norm=0))
     weft.write("bad.json", {"version": 1, "model": {"layers": [
@@ -22,7 +21,7 @@ def prepare(weft):
     weft.expect(0, "train", "run.json", "--run", "done")
 
 
-# Each with its exit code. JSON and what is generated are no prose, and are not broken.
+# Verbs with their exit codes. JSON and generated text are not prose, so they are not wrapped.
 VERBS = (
     (0, "help"), (0, "version"), (None, "doctor"),
     (0, "check", "run.json"), (65, "check", "bad.json"),
@@ -51,13 +50,13 @@ VERBS = (
 
 
 def long_words(text, columns):
-    """Lines that are long for a single word, which is a path or a name that nothing breaks."""
+    """Returns lines that are too long because of one unbreakable word, such as a path."""
     return [line for line in text.splitlines() if len(line) > columns and
             (max(map(len, line.split())) > columns - 4 or len(line.split()) == 1)]
 
 
 def names_of(weft):
-    """Verbs and topics as `weft help` lists them."""
+    """Returns the verbs and topics of `weft help`."""
     verbs, _, rest = weft.expect(0, "help").partition("`weft help")
     return [re.findall(r"^  ([a-z-]+)  ", part, re.M) for part in (verbs, rest.split("Common")[0])]
 
@@ -85,12 +84,12 @@ def elsewhere_no_report_is_wider_than_80_columns(weft):
     prepare(weft)
     for code, *arguments in VERBS:
         if arguments[0] == "demo":
-            continue  # it takes longest, and has been seen
+            continue  # slow, and covered above
         got, out, err = weft.run(*arguments)
         assert code in (None, got), (arguments, got, err)
         long = [line for line in out.splitlines() if len(line) > 80]
         assert len(long) == len(long_words(out, 80)), (arguments, long)
-        # A message is one line, for whoever searches in it.
+        # A message stays one line, so that a search finds it.
         assert arguments[0] == "check" or "\n  " not in err, (arguments, err)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every tier of a run is held to its own limit, with a base that was measured or given."""
+"""Every tier of a run has its own limit, with a measured or a given base."""
 import json
 import os
 import shlex
@@ -16,8 +16,9 @@ DISK = {"path": "scratch", "limit": "1GiB", "read": LINK, "write": LINK}
 
 
 def large(**changes):
-    """Moments of a rank take 25 MB: many times the error of a measured base. Blocks are counted, so
-    that no noisy profile makes thousands."""
+    """A rank's moments take 25 MB, many times the error of a measured base. The number of blocks is fixed, so that a
+    noisy profile cannot make thousands.
+    """
     config = tiny(cluster__ranks=1, cluster__threads=1, train__steps=2, plan__planner="all-fsdp", plan__blocks=2,
                   **changes)
     for layer in config["model"]["layers"]:
@@ -32,7 +33,7 @@ def result_of(weft, run):
 
 
 def command_of_usage():
-    """The flags of docs/usage.md's plan with state on the host."""
+    """Returns the flags of docs/usage.md's plan with state on the host."""
     text = (ROOT / "docs/usage.md").read_text(encoding="utf-8").replace("\\\n", " ")
     lines = [line for line in text.split("## Offloaded state")[1].splitlines()
              if line.startswith("    $ weft plan ")]
@@ -54,7 +55,7 @@ def the_run_of_the_documented_plan_fits(weft):
 @case
 def no_tier_has_more_than_was_planned_with_a_measured_base(weft):
     os.makedirs(weft.path("scratch"))
-    # With activations that may be on the host, the disk's ring is in the host's tier.
+    # If activations may be on the host, the disk's ring is in the host's tier.
     host, disk, here = {"cluster__host": HOST}, {"cluster__disk": DISK}, ["device"]
     homes = {"device": ({}, {"state": here, "activations": here}),
              "host": (host, {"state": ["host"], "activations": here, "update": ["host"]}),
@@ -103,7 +104,7 @@ def a_base_that_is_too_small_is_told_as_soon_as_memory_is_over_the_limit(weft):
 
 @case
 def a_plan_above_the_limit_of_a_tier_is_refused_by_every_reader(weft):
-    """Its file and its config agree on the limit; a run's own plan is made again."""
+    """The file and its config agree on the limit. A run's own plan is made again."""
     os.makedirs(weft.path("scratch"))
     links = {"host": (HOST, "memory_limit"), "disk": (DISK, "limit")}
     for name, (tier, key) in links.items():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Input and output of a run: data of both forms, held-out data."""
+"""Input and output of a run: data in both formats, and held-out data."""
 import gzip
 import json
 import os
@@ -24,7 +24,7 @@ def lines_of(out):
 
 @case
 def a_token_file_trains_like_the_text(weft):
-    """Bytes as 16-bit tokens are the same samples, and so the same losses."""
+    """Bytes as 16-bit tokens are the same samples, so losses are equal."""
     text = bytes(i * 7919 >> 8 & 255 or 1 for i in range(20000))
     losses = []
     for data in (text, token_file(text)):
@@ -36,7 +36,7 @@ def a_token_file_trains_like_the_text(weft):
 
 @case
 def a_run_says_its_device_and_has_the_same_bits_on_a_strict_one(weft):
-    """Work as late as may be, on addresses that nobody can touch; the rest of the program as it is."""
+    """The strict device runs work as late as possible and protects addresses. The rest of the program is unchanged."""
     prints, plans = {}, {}
     checkpoint = {"every": 2, "keep": 2}
     for device in ("cpu", "strict"):
@@ -106,8 +106,9 @@ def shards_train_like_one_file(weft):
 
 @case
 def micro_steps_train_like_one(weft):
-    """The same samples, so the same losses to rounding, in both periods and both cadences; and the
-    same bits in both periods of one cadence."""
+    """The samples are the same, so losses agree to rounding in both periods and cadences. Bits agree in both periods of
+    one cadence.
+    """
     losses, prints = {}, {}
     for accumulate, reduce in ((1, "auto"), (2, "micro_step"), (2, "step"), (4, "auto")):
         for clip_norm in (0, 1e9):
@@ -130,7 +131,7 @@ def micro_steps_train_like_one(weft):
 
 
 def measured_run(hidden=32, **changes):
-    """Of a model that is measured first."""
+    """Returns a config without figures, so the machine is measured first."""
     config = tiny(train__optimizer={"type": "adamw"}, train__seq_len=64, train__micro_batch=4,
                   cluster__ranks=1, cluster__threads=1, cluster__device=None, cluster__link=None,
                   plan__planner="all-sdp", **changes)
@@ -143,7 +144,7 @@ def measured_run(hidden=32, **changes):
 
 @case
 def no_more_memory_is_taken_than_was_measured(weft):
-    """What a library of products keeps once it has multiplied is a part of base."""
+    """The base includes memory that a library of products keeps after its first product."""
     config = weft.write("run.json", measured_run(hidden=256, model__layers__1__repeat=8))
     weft.expect(0, "profile", config, "-o", "profile.json", "-q")
     weft.expect(0, "train", config, "--set", "cluster.profile=profile.json", "--run", weft.fresh("run"), "-q")
@@ -154,7 +155,7 @@ def no_more_memory_is_taken_than_was_measured(weft):
 
 @case
 def a_run_multiplies_as_its_profile_did(weft):
-    """Times and memory that were planned with are those of one way to multiply."""
+    """Planned times and memory belong to one library of products."""
     config = weft.write("run.json", measured_run(train__checkpoint={}))
     profile, auto = weft.path("profile.json"), {"WEFT_GEMM": ""}
     if weft.run("profile", config, "-o", profile, "-q", env={"WEFT_GEMM": "openblas"})[0] == 1:
@@ -197,7 +198,7 @@ def hostile_token_files(weft):
 
 
 def taken_by_others_s():
-    """CPU time that all have had of this machine, less that of what this test ran."""
+    """Returns the CPU seconds of other processes on this machine."""
     with open("/proc/stat", encoding="utf-8") as file:
         user, nice, system, _, _, irq, softirq, stolen = map(int, file.readline().split()[1:9])
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -207,9 +208,9 @@ def taken_by_others_s():
 
 @case
 def data_are_waited_for_in_no_steady_step(weft):
-    """A step reads the next one's data while it computes: 1 ms, in which a busy machine may not let
-    the reader run. So a run beside others that waited is done again; a machine that was its own
-    excuses nothing, and no machine waits in every run for a reader that reads ahead."""
+    """A step reads the next one's data during its 1 ms of compute. A busy machine may not run the reader then. So a run
+    that waited next to other load is repeated. An idle machine has no excuse.
+    """
     config = weft.write("run.json", tiny(train__steps=40, train__micro_batch=8))
     for attempt in range(6):
         others_s, took_s = -taken_by_others_s(), -time.monotonic()
@@ -227,7 +228,7 @@ def data_are_waited_for_in_no_steady_step(weft):
 
 
 def validated(weft, **changes):
-    """Lines of a run of 5 steps that evaluates, and its result."""
+    """Returns the lines of a run of 5 steps with evaluations, and its result."""
     text = bytes(i * 7919 >> 9 & 255 or 1 for i in range(30000))
     validation = {"data": weft.write("held", text), "every": 2, "samples": 12}
     config = weft.write("run.json", tiny(train__steps=5, train__validation=validation, **changes))
@@ -265,7 +266,7 @@ def evaluation_is_the_same_for_other_numbers_of_ranks(weft):
 
 @case
 def a_loss_that_is_no_number_is_nan_and_null(weft):
-    """Parameters grow until the held-out loss is no number, which x86 gives a sign."""
+    """Parameters grow until the held-out loss is NaN, which x86 gives a sign."""
     config = weft.write("run.json", tiny(
         train__steps=2, train__clip_norm=0, train__optimizer={"type": "sgd", "lr": 1000000},
         train__validation={"share": 0.1, "every": 1}))
@@ -305,7 +306,7 @@ def learn(weft, data, **changes):
 
 @case
 def a_model_continues_what_it_has_learnt(weft):
-    """Forward by hand, window and all, against a text that has one continuation."""
+    """Compares the forward pass of generation, including the window, with a text that has one continuation."""
     learn(weft, b"the quick brown fox jumps " * 1000)
     said = weft.expect(0, "generate", "run", "--prompt", "the quick", "--tokens", "70",
                        "--temperature", "0")
@@ -322,7 +323,7 @@ def a_model_continues_what_it_has_learnt(weft):
 
 @case
 def kept_keys_and_values_change_no_token(weft):
-    """Within the window each token costs a row; beyond it everything is computed again."""
+    """Within the window each token costs one row; beyond it everything is recomputed."""
     with open("/usr/share/common-licenses/GPL-3", "rb") as file:
         learn(weft, file.read(), train__seq_len=160, model__layers__0__positions=160)
     blocks = "a prompt goes in two blocks of rows, the last of them not whole " * 2
@@ -333,7 +334,7 @@ def kept_keys_and_values_change_no_token(weft):
                             *flags, *more) for more in ([], ["--no-cache"])]
         tokens = [json.loads(text)["tokens"] for text in said]
         assert len(tokens[0]) == 170 and tokens[0] == tokens[1], (prompt, tokens)
-    # A text that was cut goes on as it would have.
+    # A text that was cut continues in the same way.
     whole, part = (weft.expect(0, "generate", "run", "--prompt", "The", "--tokens", n,
                                "--temperature", "0.9", "--json") for n in ("40", "20"))
     whole, part = (bytes(json.loads(text)["tokens"]) for text in (whole, part))
@@ -377,7 +378,7 @@ def generate_refuses_what_it_cannot(weft):
 
 @case
 def every_time_of_an_emulated_link_says_so(weft):
-    """Wherever it is read: a profile, a plan, lines of steps, the summary, metrics, result, sweep."""
+    """The label is in a profile, a plan, lines of steps, the summary, metrics, result and sweep."""
     link = {"intra": {"alpha": "20us", "bandwidth": "1GB/s"}}
     run = tiny(cluster__emulate=True, cluster__link=link, cluster__memory_limit="1GiB",
                train__validation={"share": 0.25, "every": 3, "samples": 4})
@@ -413,7 +414,7 @@ def every_time_of_an_emulated_link_says_so(weft):
     drawn = " ".join(re.findall(r"<text[^>]*>([^<]*)<", open(picture, encoding="utf-8").read()))
     assert "times measured, emulated link; weft" in drawn, drawn
     assert "In rings: measured, emulated link." in drawn, drawn
-    # Without one nothing says so, nor does a virtual clock, whose times are predicted.
+    # The label is absent without emulation, and with a virtual clock, which predicts times.
     run["cluster"]["emulate"] = False
     del run["cluster"]["profile"]
     run["cluster"]["base"] = "512MiB"

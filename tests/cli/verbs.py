@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every verb does its work and says it in text and in JSON."""
+"""Every verb does its work and reports it as text and as JSON."""
 import json
 import os
 import re
@@ -36,7 +36,7 @@ def a_planner_that_is_not_there_is_told_with_what_was_meant(weft):
 
 @case
 def a_rule_that_cannot_be_applied_is_no_question_of_the_limit(weft):
-    """65 with the reason at any limit; 78 is for what a higher limit makes fit."""
+    """Exit code 65 with the reason at any limit; 78 means that a higher limit would fit."""
     config = config_of(weft)
     sharded = ("--set", "plan.policies=fsdp,sdp")
     for planner in ("bytescheduler", "ddp", "all-dp", "mg-wfbp"):
@@ -103,7 +103,7 @@ def explain_cuts_long_tables_unless_all_is_asked_for(weft):
 
 @case
 def explain_says_of_a_proven_plan_what_the_plan_is(weft):
-    """Nothing is planned again where the bound tells: the time limit may be next to nothing."""
+    """The bound answers without planning again, so a tiny time limit is enough."""
     plan = weft.path("plan.json")
     said = json.loads(weft.expect(0, "plan", config_of(weft), "-o", plan, "--json", "--planner",
                                   "all-dp", "--set", "cluster.ranks=1"))
@@ -147,7 +147,7 @@ def a_limit_between_mixes_policies(weft):
 
 @case
 def pages_a_little_too_many_do_not_end_in_the_leanest_plan(weft):
-    """Where pages take a little more than rows, the plan may not become 10 % slower."""
+    """If pages take slightly more than rows, the plan may not become 10 % slower."""
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs", "runs")
     said = json.loads(weft.expect(0, "plan", os.path.join(root, "gpt2.json"), "--json",
                                   "--memory-limit", "3288216576B"))
@@ -215,7 +215,7 @@ def poison_changes_nothing(weft):
 
 
 def one_document(out):
-    """Fails on none, on two, and on anything beside one."""
+    """Parses exactly one document."""
     return json.loads(out)
 
 
@@ -347,7 +347,7 @@ char *openblas_get_corename(void) { return "none"; }
 
 @case
 def wrong_products_are_not_trained_with(weft):
-    """A library that is the fastest by far, because what it says is no product."""
+    """The fake library is by far the fastest, because it computes no products."""
     config = config_of(weft)
     for name in ("onednn", "openblas"):
         if weft.run("train", config, "--run", name, "-q", env={"WEFT_GEMM": name})[0] == 1:

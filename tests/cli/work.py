@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What is planned depends on the config and the work limit, not on the machine's speed or load: the
-bytes of plans are the same under clocks that go slower and faster. The time limit is an alarm,
-which is said when it rings."""
+"""Plans depend on the config and the work limit, not on the machine's speed or load. Their bytes are equal under slow
+and fast clocks. If the time limit ends a search, a warning says so.
+"""
 import json
 import os
 import sys
@@ -10,7 +10,7 @@ from configs import tiny
 from interpose import interpose
 from tap import case, main
 
-# Every clock of the program and of its solver goes SPEED times as fast as time does.
+# Every clock of the program and of its solver runs SPEED times as fast.
 CLOCK = """
 #include <stdlib.h>
 static double speed(void) { return atof(getenv("SPEED")); }
@@ -38,13 +38,13 @@ SPEEDS = ("0.01", "1", "100")
 
 
 def clocks(weft):
-    """Environments, by how fast their clocks are."""
+    """Returns {speed: environment}."""
     env = interpose(weft, "clock", CLOCK)
     return {speed: {**env, "SPEED": speed} for speed in SPEEDS}
 
 
 def many_layers(n, **options):
-    """Layers of which no limit below fits all; blocks are small, so that few steps close a gap."""
+    """Returns layers that exceed every limit below; small blocks make a gap need many steps."""
     layers = tiny()["model"]["layers"]
     layers[1]["repeat"] = n
     return tiny(model__layers=layers, plan__gap=0, train__data=None,
@@ -59,7 +59,7 @@ def plan(weft, config, *flags, env=None, name="plan.json", **expects):
 
 
 def same_under_all_clocks(weft, config, *flags):
-    """The plan, made under every clock, none of which reaches a day."""
+    """Plans under every clock and returns the plan. No clock reaches a day."""
     plans = {speed: plan(weft, config, "--time-limit", "24h", *flags, env=env)
              for speed, env in clocks(weft).items()}
     assert len(set(plans.values())) == 1, {speed: len(text) for speed, text in plans.items()}
@@ -68,7 +68,7 @@ def same_under_all_clocks(weft, config, *flags):
 
 @case
 def a_plan_is_the_same_at_any_speed(weft):
-    """With pages that take too much at first, so that rows are lower the second time."""
+    """Pages take too much at first, so the second plan has lower rows."""
     config = weft.write("run.json", many_layers(12, cluster__memory_limit="1645kB", plan__blocks=4))
     made = same_under_all_clocks(weft, config, "--work-limit", "600M")
     assert "before pages" in made["solver"]["stop"], made["solver"]
@@ -126,7 +126,7 @@ def explain_says_the_same_at_any_speed(weft):
 
 @case
 def an_alarm_that_rings_is_said(weft):
-    """And what is planned by then is a plan like others."""
+    """The plan found by then is complete."""
     config = weft.write("run.json", many_layers(24, cluster__memory_limit="2950kB"))
     env = {**clocks(weft)["1"], "SPEED": "1000000"}
     made = json.loads(plan(weft, config, "--time-limit", "60s", env=env,

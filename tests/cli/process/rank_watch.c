@@ -41,7 +41,7 @@ Test(rank_watch, what_a_rank_tells_last_is_what_the_launcher_has)
     weft_watched_ranks_close(&ranks);
 }
 
-/* A launcher that is stopped does not stop the ranks. */
+/* A stopped launcher does not block the ranks. */
 Test(rank_watch, nobody_waits_for_who_does_not_look)
 {
     struct weft_watch watch = {.look = look_away, .now_ns = read_stopped_clock, .share = -1};

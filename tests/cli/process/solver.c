@@ -1,5 +1,4 @@
-/* The process that weft-solve stays in: what it says of a program that it knows the basis of is
- * what a new one says of it. */
+/* The process of weft-solve. With the last basis it gives the same answers as a new process. */
 #include "cli/process/solver.h"
 
 #include <criterion/criterion.h>
@@ -14,7 +13,8 @@
 enum { COLUMNS = 12, MOST_ROWS = 12, FIRST_ROWS = 6 };
 static const struct weft_mip_limits relaxation = {.nodes = -1};
 
-/* A covering program: rows of at least something of columns that cost, within changing bounds. */
+/* A covering program: each row needs at least a sum of columns, at least cost, in changing
+ * bounds. */
 struct cover {
     double cost[COLUMNS], lower[COLUMNS], upper[COLUMNS], row_lower[MOST_ROWS];
     double row_upper[MOST_ROWS], value[MOST_ROWS * COLUMNS];
@@ -67,7 +67,7 @@ static void cover_init(struct cover *c, uint64_t seed)
     set_rows(c, FIRST_ROWS);
 }
 
-/* Some columns are fixed or freed, a row is asked less or more of, another may come. */
+/* Fixes or frees some columns, changes a row's need, and may add a row. */
 static void cover_change(struct cover *c)
 {
     for (int k = 0; k < 3; k++) {
@@ -83,7 +83,7 @@ static void needs_solver(void)
 {
     const char *path = getenv("WEFT_SOLVE");
     if (!path || access(path, X_OK) != 0) cr_skip("no weft-solve in this build");
-    signal(SIGPIPE, SIG_IGN); /* as the program does */
+    signal(SIGPIPE, SIG_IGN); /* as in the program */
 }
 
 static struct weft_mip_result ask(struct weft_solver_process *process, const struct weft_mip *mip,
@@ -97,7 +97,7 @@ static struct weft_mip_result ask(struct weft_solver_process *process, const str
     return result;
 }
 
-/* What the multipliers prove. */
+/* Returns the bound that the multipliers prove. */
 static double dual_bound(const struct weft_mip *mip, const double *y)
 {
     double bound = 0;
@@ -209,6 +209,6 @@ Test(solver, leaves_nothing_behind)
     cr_assert_neq(kill(pid, 0), 0);
     cr_assert_eq(count_descriptors(), before);
     cr_assert_eq(process.child.pid, 0);
-    solver.release(solver.context); /* nor is there anything to release twice */
+    solver.release(solver.context); /* a second release has no effect */
     weft_pool_finish(&pool);
 }

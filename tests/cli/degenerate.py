@@ -16,7 +16,7 @@ def layers(n=1, parameters=1000000, flops="1G", name="l"):
 
 
 def answers(weft, planner="ilp", timeout=120, **changes):
-    """Runs every verb of planning; returns the plan's JSON and its file."""
+    """Runs every verb of planning; returns the JSON of plan and estimate."""
     config = weft.write("run.json", tiny(train__data=None, **changes))
     plan = weft.path("plan.json")
     weft.expect(0, "check", config)

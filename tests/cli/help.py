@@ -128,7 +128,7 @@ def every_verb_has_a_manual_page(weft):
         assert done.returncode == 0 and done.stderr == "", (verb, done.stderr)
 
 
-# Typed text and its completion, none of which depends on a file.
+# Typed text and its completion, which depend on no file.
 COMPLETED = (
     ("weft pla", "plan"), ("weft help exi", "exit-codes"), ("weft help train.ste", "train.steps"),
     ("weft schema met", "metrics"), ("weft completion z", "zsh"),

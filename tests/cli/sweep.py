@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""`weft sweep` makes a plan for every planner and limit, and shows which fit. After a signal it leaves results to
-continue from, and no partial file.
-"""
+"""`weft sweep`: a plan for every planner and limit, what fits and what does not, and what a
+signal leaves: results to go on from, and no half file."""
 import csv
 import io
 import json
@@ -19,7 +18,7 @@ from tap import Skip, case, main
 
 LINK = {"alpha": "10us", "bandwidth": "1GB/s"}
 HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
-# Work ends the search and not the time limit, so plans are the same on a busy machine.
+# Work ends the search, not the alarm, so that plans are the same however busy the machine is.
 WORK = {"plan__work_limit": "100M", "plan__time_limit": "5min"}
 
 

@@ -1,4 +1,4 @@
-/* How a kernel is called: with its parameters, copied when it is launched. A part of emu.h. */
+/* Calls a kernel with parameters that were copied at its launch. A part of emu.h. */
 #ifndef WEFT_TESTS_EMULATION_CALLS_H
 #define WEFT_TESTS_EMULATION_CALLS_H
 
@@ -30,9 +30,9 @@ template <typename... P> struct emu_parameters {
     }
 };
 
-/* How a kernel with such parameters is called, for who knows it by its name alone: doubles/. */
+/* Calls a kernel by its parameters' types, for doubles/, which know only its name. */
 struct emu_signature {
-    const char *type; /* of a function that has them, mangled */
+    const char *type; /* mangled type of a function with these parameters */
     void *(*copy)(void **arguments);
     void (*drop)(void *copy);
     emu_call *call;
@@ -58,7 +58,7 @@ template <typename... P> const struct emu_signature emu_signed<P...>::signature 
 template <typename... P>
 const bool emu_signed<P...>::known = emu_signature_add(&emu_signed<P...>::signature);
 
-/* As CUDA's own template of this name: parameters are copied when it is called. */
+/* CUDA's template of this name: copies the parameters at the call. */
 template <typename... P>
 static inline cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block,
                                            void **arguments, size_t shared_bytes,

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What nvcc made of kernels, read and not run.
+"""Checks nvcc's code of kernels without running it.
 
     code.py check PTX... OBJECT...      a test, TAP: no rule is broken
     code.py planted PTX... OBJECT...    the same for planted mistakes: planted_RULE breaks RULE alone
 
-Rules of PTX hold for every GPU; those of machine code need cuobjdump (on the path, beside nvcc, or
-what WEFT_CUOBJDUMP names), and are skipped where it is missing or does not know a GPU.
+Rules of PTX apply to every GPU. Rules of machine code need cuobjdump (on the path, next to nvcc, or named by
+WEFT_CUOBJDUMP). They are skipped if it is missing or does not know a GPU.
 """
 import os
 import re
@@ -14,10 +14,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Kernels whose bits are the CPU's: no approximations, and fma only in those that write it.
+# Other kernels have the CPU's bits: no approximations, and fma only in kernels that write it.
 INEXACT = re.compile(r"attend|cross_entropy")
 FUSED = re.compile(r"gelu|softmax|product|attend|cross_entropy")
-# Kernels that move whole arrays: wide accesses.
+# Kernels that move whole arrays need wide accesses.
 WIDE = re.compile(r"each<|column_stripe<.*4>|squares<|layer_norm|softmax|embed(?!_tokens<.*, 1>)|"
                   r"cross_entropy|product_tile|attend_|planted_wide")
 NARROW = re.compile(r"look_op")  # writes a flag
@@ -27,7 +27,7 @@ FLOAT = r"(?:f16|bf16|f32|f64)\w*"
 
 
 def body(text, opening):
-    """From the brace at `opening` to its end."""
+    """Returns the text from the brace at `opening` to its end."""
     depth = 0
     for i in range(opening, len(text)):
         depth += (text[i] == "{") - (text[i] == "}")
@@ -37,7 +37,7 @@ def body(text, opening):
 
 
 def read_ptx(path):
-    """{kernel: instructions}"""
+    """Returns {kernel: instructions}."""
     text, kernels = Path(path).read_text(encoding="utf-8"), {}
     for entry in re.finditer(r"\.entry (\w+)\(", text):
         kernels[entry.group(1)] = body(text, text.index("{", entry.end()))
@@ -53,7 +53,7 @@ def tool():
 
 
 def read_sass(cuobjdump, path):
-    """{(kernel, target): instructions}; cuobjdump finds nvdisasm on the path."""
+    """Returns {(kernel, target): instructions}. cuobjdump finds nvdisasm on the path."""
     env = dict(os.environ, PATH=f"{Path(cuobjdump).parent}:{os.environ['PATH']}")
     done = subprocess.run([cuobjdump, "-sass", path], capture_output=True, text=True, env=env)
     found, target, kernel = {}, None, None
@@ -76,7 +76,7 @@ def count(pattern, text):
 
 
 def ptx_rules(kernel, code):
-    """{rule: what breaks it}"""
+    """Returns {rule: instructions that break it}."""
     bad = {}
     if not INEXACT.search(kernel):
         bad["approximation"] = re.findall(r"\b\w+\.approx[\w.]*", code)
@@ -100,7 +100,7 @@ def sass_rules(kernel, code, ptx):
     if not INEXACT.search(kernel):
         bad["approximation"] = re.findall(r"\bMUFU\.(?:EX2|TANH|LG2|SIN|COS)\b", code)
         roots, divisions = count(r"\bsqrt\.rn", ptx), count(r"\b(?:div|rcp)\.rn|\b(?:div|rem)\.[us]", ptx)
-        if not roots:  # a division's NaN is made as the root of one
+        if not roots:  # a division's NaN is made like that of a root
             bad["approximation"] += re.findall(r"\bMUFU\.RSQ(?!\S* \w+, -QNAN)[^\n]*", code)
         if not roots and not divisions:
             bad["approximation"] += re.findall(r"\bMUFU\.RCP\w*", code)
@@ -121,7 +121,7 @@ def demangled(names):
 
 
 def examine(paths):
-    """([(rule, where, kernel, what)], kernels, machine codes, why there are none)"""
+    """Returns ([(rule, place, kernel, instruction)], kernels, machine codes, the reason if there are none)."""
     ptx, sass, why, broken = {}, {}, "", []
     for path in (p for p in paths if p.endswith(".ptx")):
         ptx.update(read_ptx(path))
@@ -161,7 +161,7 @@ def check(paths):
 
 
 def planted(paths):
-    """Kernels are named planted_RULE, with _ for -, and perhaps a word of their own behind it."""
+    """Checks planted mistakes. Kernels are named planted_RULE, with _ for -, and may have a suffix."""
     broken, _, codes, why = examine(paths)
     tests = []
 

@@ -1,4 +1,4 @@
-/* Copies to shared memory that go on by themselves: they are done when a thread waits for them. */
+/* Asynchronous copies to shared memory. They complete when a thread waits for them. */
 #include <cstring>
 #include <deque>
 
@@ -15,8 +15,8 @@ struct copy {
 
 struct copies {
     std::deque<struct copy> started;
-    std::deque<size_t> groups; /* how many of them each has, the oldest first */
-    size_t open;               /* not committed yet */
+    std::deque<size_t> groups; /* sizes of the groups, oldest first */
+    size_t open;               /* not yet committed */
 };
 
 static struct copies *of_threads;

@@ -1,9 +1,9 @@
-/* What a .cu file sees when a C++ compiler builds it: the words of CUDA C++ that Weft's kernels
- * use, with the meaning that tests/emulation gives them. It stands before the .cu file; under nvcc
- * nothing of it is seen. Types are those of CUDA's own headers.
+/* Compiles a .cu file with a C++ compiler: the parts of CUDA C++ that Weft's kernels use, as
+ * tests/emulation defines them. It is included before the .cu file; nvcc does not see it. Types are
+ * those of CUDA's headers.
  *
  * Functions that threads of a warp or a block call together are meeting places: a fiber waits there
- * until all have come. Which place it is, is the line of the source, for compilers copy calls. */
+ * for all others. The source line identifies the place, because compilers copy calls. */
 #ifndef WEFT_TESTS_EMULATION_EMU_H
 #define WEFT_TESTS_EMULATION_EMU_H
 
@@ -16,7 +16,7 @@
 
 #undef __launch_bounds__
 #define __launch_bounds__(...)
-/* All shared memory is that which a launch asks for, so that its size is known to every check. */
+/* All shared memory is dynamic, so every check knows its size. */
 #undef __shared__
 #define __shared__ WEFT_EMULATION_HAS_NO_STATIC_SHARED_MEMORY
 
@@ -32,8 +32,8 @@ void *emu_shared_memory(void);
 void __syncthreads(EMU_SITE);
 void __syncwarp(unsigned mask = 0xffffffffu, EMU_SITE);
 
-/* Threads of `mask` meet; the last to come does `work` on what each of them brought, by lane, and
- * all go on. */
+/* Threads of `mask` meet. The last one calls `work` on their values, indexed by lane, and all go
+ * on. */
 enum { EMU_WARP = 32 };
 typedef void emu_work(void *const brought[EMU_WARP], unsigned mask);
 void emu_meet(const char *what, unsigned mask, void *brought, emu_work *work, const char *file,
@@ -90,13 +90,13 @@ static inline int __popc(unsigned x)
 unsigned __ballot_sync(unsigned mask, int predicate, EMU_SITE);
 unsigned __reduce_max_sync(unsigned mask, unsigned value, EMU_SITE);
 
-/* There are atomics of integers alone: a sum of floats would depend on who comes first. */
+/* Atomics exist for integers only: a sum of floats would depend on the order of threads. */
 unsigned atomicAdd(unsigned *to, unsigned value);
 unsigned long long atomicAdd(unsigned long long *to, unsigned long long value);
 unsigned atomicOr(unsigned *to, unsigned value);
 unsigned atomicMin(unsigned *to, unsigned value);
 
-/* One access each, whatever the compiler makes of structs. */
+/* Each is one access, even if the compiler would split a struct. */
 typedef uint32_t emu_words_4 __attribute__((vector_size(16), may_alias));
 typedef uint32_t emu_words_2 __attribute__((vector_size(8), may_alias));
 
@@ -119,20 +119,20 @@ static __forceinline__ void emu_store_8(void *to, uint2 x)
     *(emu_words_2 *)to = emu_words_2{x.x, x.y};
 }
 
-/* ex2.approx.ftz.f32 and lg2: not the GPU's bits. */
+/* ex2.approx.ftz.f32 and lg2, without the GPU's bits. */
 float emu_power_of_two(float x);
 float emu_logarithm(float x);
 
-/* mma.sync.aligned.m16n8k16.row.col.f32.T.T.f32, T bf16 or f16: the fragments lie in the lanes'
- * registers as the PTX ISA says. Products are exact, a sum of 16 and c is rounded once. */
+/* mma.sync.aligned.m16n8k16.row.col.f32.T.T.f32, T bf16 or f16. Fragments lie in the lanes'
+ * registers as in the PTX ISA. Products are exact; the sum of 16 products and c is rounded once. */
 void emu_mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2], EMU_SITE);
 void emu_mma_f16(float c[4], const uint32_t a[4], const uint32_t b[2], EMU_SITE);
 /* ldmatrix.sync.aligned.m8n8.x4(.trans).shared.b16: lane l gives the address of row l % 8 of matrix
  * l / 8. */
 void emu_load_matrices(uint32_t to[4], const void *row, bool transpose, EMU_SITE);
 
-/* cp.async of 16 bytes, or of 16 zeros. Until it is waited for the place in shared memory is
- * written at any time: it holds NaN from the start on, and the bytes at the end. */
+/* cp.async of 16 bytes, or of 16 zeros. The GPU may write the destination at any time until the
+ * wait. So it holds NaN from the start, and the bytes at the wait. */
 void emu_start_copy(void *shared, const void *from, bool there, EMU_SITE);
 void emu_commit_copies(void);
 void emu_wait_for_copies(int left);

@@ -1,4 +1,4 @@
-/* Cases on the emulator. */
+/* Runs cases on the emulator. */
 #include <cstdio>
 #include <cstdlib>
 
@@ -77,7 +77,7 @@ static double ratio(int64_t is, int64_t least)
     return least > 0 ? (double)is / (double)least : 0;
 }
 
-/* A line a kernel: its name, threads, shared memory, and what it asked for over the least. */
+/* Writes a line per kernel: name, threads, shared memory, and its requests over the least. */
 static void write_table(void)
 {
     const char *path = emu_given()->table;

@@ -49,7 +49,7 @@ bool emu_enabled(enum emu_check check)
     return (enabled_checks >> check & 1) != 0;
 }
 
-/* "adamw, block 3, thread 17: " */
+/* Returns the prefix "adamw, block 3, thread 17: ". */
 static std::string place_of_finding(void)
 {
     char text[256] = "";

@@ -11,8 +11,8 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-/* Stacks lie whole pages apart, and so would meet in a few sets of the first cache: each begins a
- * line lower than the one before. The lowest page has no access, so that an overflow faults. */
+/* Stacks whole pages apart would share a few sets of the first cache, so each starts a line lower
+ * than the last. The lowest page is inaccessible, so that an overflow faults. */
 enum {
     MOST_FIBERS = 1024,
     GUARD_BYTES = 4096,
@@ -27,7 +27,7 @@ enum {
 };
 static char *stacks;
 
-/* Saves what a function may not change, leaves the stack in *from and takes `to`. */
+/* Saves the callee-saved registers, stores the stack in *from and switches to `to`. */
 extern "C" void emu_switch_stacks(void **from, void *to);
 
 #if defined(__x86_64__)
@@ -108,7 +108,7 @@ static char *stack_at(int place)
 
 static struct emu_fiber *leaving, *entering;
 
-/* The first thing on the side that was switched to. */
+/* Runs first after a switch. */
 static void fiber_arrived(void)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -135,12 +135,12 @@ void emu_fiber_begin(struct emu_fiber *fiber, int place, void (*entry)(void))
     char *stack = stack_at(place);
     const size_t bytes = STACK_BYTES - place % LINES_OF_A_PAGE * LINE_BYTES;
 #ifdef __SANITIZE_ADDRESS__
-    /* Frames that were left for ever. */
+    /* Clears the frames that were abandoned. */
     __asan_unpoison_memory_region(stack, bytes);
 #endif
     uintptr_t *top = (uintptr_t *)(void *)(stack + bytes);
 #if defined(__x86_64__)
-    /* A return address that is never used: a function begins 8 off a multiple of 16. */
+    /* An unused return address: a function begins 8 off a multiple of 16. */
     *--top = 0;
     *--top = (uintptr_t)emu_fiber_enter;
     top -= SAVED_WORDS;

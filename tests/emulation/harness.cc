@@ -22,7 +22,7 @@ extern "C" {
 enum { ALIGN_BYTES = 256, GUARD_BYTES = 256, GUARD = 0xa5, EMPTY = 0xff };
 
 struct block {
-    unsigned char *memory; /* guard, what was asked for, guard */
+    unsigned char *memory; /* guard, operand, guard */
     size_t data_at, bytes, all_bytes;
     enum emu_mode mode;
 };
@@ -31,9 +31,9 @@ static struct emu_options options;
 static int n_tests, n_failed_tests, n_failures, n_cases;
 static const char *case_name;
 static uint64_t seed, draws;
-static double worst_error; /* over what it may be */
+static double worst_error; /* error over its bound */
 static std::map<const void *, struct block> *memory_blocks;
-static bool hashes; /* the running case is to be hashed */
+static bool hashes; /* the running case is hashed */
 static struct weft_hash hashed, hashed_operands;
 struct bits {
     std::string results, operands;
@@ -161,8 +161,8 @@ bool emu_guards_hold(const void *data)
     return hold;
 }
 
-/* Operands go in the order in which they were made, backwards. What a case draws comes through the
- * C library's logarithm and cosine: where those differ, so do operands. */
+/* Hashes operands from the last to the first. Random operands use the C library's logarithm and
+ * cosine, so another library may change them. */
 static void hash_operand(const void *data, const struct block *block)
 {
     if (!hashes || block->mode == EMU_SCRATCH) return;

@@ -1,10 +1,11 @@
-/* Tests of kernels: a case fails if a number is wrong. On the emulator (emulated.cc) it is run for
- * several GPUs and orders of blocks and threads, and fails too if the emulator or the watch find
- * anything; on a GPU (on_gpu.cc) it is run once, by what nvcc made of the kernels. Speaks TAP.
+/* Tests of kernels. A case fails if a number is wrong. On the emulator (emulated.cc) it runs for
+ * several GPUs and orders of blocks and threads, and any finding is a failure. On a GPU (on_gpu.cc)
+ * it runs once, with nvcc's kernels. Speaks TAP.
  *
- * `--all` runs longer lists of shapes for all targets and orders; `--table FILE` adds a line for
- * each kernel to FILE. `--bits FILE` compares what the first run of each case left in its results
- * with FILE, which `--write-bits FILE` makes (not with --all, whose shapes are others). */
+ * --all              longer lists of shapes, all targets and orders
+ * --table FILE       adds a line per kernel to FILE
+ * --bits FILE        compares the results of each case's first run with FILE
+ * --write-bits FILE  makes that file; not with --all, which has other shapes */
 #ifndef WEFT_TESTS_EMULATION_HARNESS_H
 #define WEFT_TESTS_EMULATION_HARNESS_H
 
@@ -18,34 +19,33 @@
 void emu_begin(int argc, char **argv);
 typedef void emu_case_fn(void);
 void emu_case(const char *name, emu_case_fn *fn);
-/* A case whose bits are not the same on a GPU: of sums on tensor cores, of approximate powers, of
- * the library's logarithm, of results that are no numbers. */
+/* A case with other bits on a GPU. It has sums on tensor cores, approximate powers, the library's
+ * logarithm, or results that are no numbers. */
 void emu_case_without_bits(const char *name, emu_case_fn *fn);
-/* Fails when a kernel, one of these words in its name, was never launched. Returns the exit code.
- */
+/* Fails unless each word is in the name of a launched kernel. Returns the exit code. */
 int emu_end(std::initializer_list<const char *> kernels);
 
-/* True: there is time for long lists of shapes. */
+/* True if long lists of shapes are wanted. */
 bool emu_thorough(void);
 
-/* Counts as a failure of the case, and says so, when not `is`. Returns it. */
+/* Unless `is`, fails the case with this message. Returns `is`. */
 bool emu_expect(bool is, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Fails unless `is` is within `most` of `wanted`. How near to that the worst of a program came is
- * told at its end. */
+/* Fails unless `is` is within `most` of `wanted`. The program's end reports the worst share of a
+ * bound. */
 bool emu_near(const char *what, double is, double wanted, double most);
 
-/* Functions of the case's seed and of how often they were asked. */
-double emu_uniform(void); /* from 0 on, below 1 */
+/* Random numbers by the case's seed and the number of calls. */
+double emu_uniform(void); /* in [0, 1) */
 double emu_normal(void);
 int64_t emu_below(int64_t below);
 
-/* Memory between guards, at `shift` elements behind a multiple of 256 bytes. */
+/* Allocates memory between guards, `shift_bytes` after a multiple of 256 bytes. */
 void *emu_allocate(const char *name, size_t bytes, size_t shift_bytes, enum emu_mode mode);
 bool emu_guards_hold(const void *data);
-void emu_release(void *data); /* fails the case when its guards do not hold */
+void emu_release(void *data); /* fails the case if its guards changed */
 
-/* An operand of a kernel. What it does not hold yet is NaN in every type. */
+/* An operand of a kernel. Unset elements are NaN in every type. */
 template <typename T> struct emu_buffer {
     T *data;
     int64_t n;
@@ -72,7 +72,7 @@ template <typename T> struct emu_buffer {
     }
 };
 
-/* The first difference, or that there is none. */
+/* Fails at the first difference. True if there is none. */
 template <typename T> bool emu_same_bits(const char *what, int64_t n, const T *is, const T *wanted)
 {
     for (int64_t i = 0; i < n; i++) {

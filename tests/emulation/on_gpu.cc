@@ -1,7 +1,6 @@
-/* Cases on a real GPU, by the kernels that nvcc made. Operands are pinned memory, which has one
- * address for GPU and host. The program is linked with --wrap, so that launches come by here: each
- * is put on a stream of our own, and waited for, because a case reads its results at once. Never
- * run on a GPU yet: tests run it over the doubles. */
+/* Runs cases on a real GPU with nvcc's kernels. Operands are pinned memory, with one address for
+ * GPU and host. The program is linked with --wrap, so launches pass here: each goes to our stream
+ * and is awaited, because a case reads its results at once. Tests run it over the doubles. */
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -36,7 +35,7 @@ void emu_runner_open(void)
     printf("# on %s, compute capability %d.%d\n", gpu.name, gpu.major, gpu.minor);
 }
 
-/* It is aligned to more than is asked for. */
+/* The allocation has more than the requested alignment. */
 void *emu_runner_allocate(size_t alignment, size_t bytes)
 {
     void *memory = NULL;
@@ -52,7 +51,7 @@ void emu_runner_free(void *memory)
     (void)cudaFreeHost(memory);
 }
 
-/* A kernel that fails leaves a process that can launch no other. */
+/* After a failed kernel the process can launch no other. */
 static cudaError_t await_launch(cudaError_t code)
 {
     const auto since = std::chrono::steady_clock::now();
@@ -102,7 +101,7 @@ void emu_case_without_bits(const char *name, emu_case_fn *fn)
 
 void emu_runner_close(std::initializer_list<const char *> kernels)
 {
-    (void)kernels; /* names are the emulator's to know */
+    (void)kernels; /* only the emulator knows names */
     emu_told(n_launches > 0, "kernels were launched");
     (void)cudaStreamDestroy(stream);
 }

@@ -6,7 +6,7 @@
 
 #include "tests/emulation/watch.h"
 
-/* How many launches of each stream have come before. */
+/* Number of earlier launches of each stream. */
 typedef std::map<cudaStream_t, uint32_t> clock_of_streams;
 
 struct stamp {

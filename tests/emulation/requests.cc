@@ -8,7 +8,7 @@ enum { LANES = 32, SECTOR_BYTES = 32, WORD_BYTES = 4, BANKS = 32 };
 struct request {
     bool write, shared;
     size_t bytes;
-    uintptr_t addresses[LANES]; /* 0: the lane took no part */
+    uintptr_t addresses[LANES]; /* 0: the lane does not take part */
 };
 
 struct place_hash {
@@ -33,7 +33,7 @@ void emu_requests_add(const void *site, uint32_t lane, const void *address, size
     request.addresses[lane] = (uintptr_t)address;
 }
 
-/* Counts pieces of `unit` bytes that sorted addresses touch, and bytes. */
+/* Counts the units of `unit` bytes, and the bytes, that sorted addresses touch. */
 static void count_touched(const struct request *r, size_t unit, int64_t *units, int64_t *bytes)
 {
     uintptr_t next_unit = 0, next_byte = 0;
@@ -60,8 +60,8 @@ static void add_global(const struct request *r, struct emu_traffic *traffic)
     (r->write ? traffic->bytes_written : traffic->bytes_read) += sectors * SECTOR_BYTES;
 }
 
-/* Lanes are served in groups whose words are as many as there are banks, in the order of lanes; a
- * word that several of them want is read once. */
+/* Lanes are served in order, in groups with as many words as there are banks. A word that several
+ * lanes read is read once. */
 static void add_shared(const struct request *r, struct emu_traffic *traffic)
 {
     const int words = r->bytes > WORD_BYTES ? (int)r->bytes / WORD_BYTES : 1;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Registers and shared memory of each kernel against the table in the repository.
+"""Compares registers and shared memory of each kernel with the table in the repository.
 
     resources.py check TABLE VERSION LOG...            a test, TAP
     resources.py write TABLE VERSION LAUNCHES LOG...   makes the table
 
-LOG is what ptxas told of a .cu file, VERSION the toolkit's. LAUNCHES is what watched tests wrote with
---table: threads and shared memory of blocks. Where the toolkit is not the table's, registers may
-differ, and only what every toolkit has to give is checked.
+LOG is ptxas's output for a .cu file, VERSION the toolkit's. LAUNCHES is the output of watched tests with --table:
+threads and shared memory of blocks. With a toolkit other than the table's, registers may differ, and only the rules
+for every toolkit apply.
 """
 import re
 import subprocess
@@ -16,8 +16,8 @@ from pathlib import Path
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(sm_\d+)'")
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 USED = re.compile(r"Used (\d+) registers")
-# A multiprocessor's threads, blocks and bytes of shared memory. All have as many registers, which warps
-# get in units.
+# Threads, blocks and bytes of shared memory of a multiprocessor. All have the same number of registers, allocated to
+# warps in units.
 SM = {"sm_80": (2048, 32, 167936), "sm_86": (1536, 16, 102400), "sm_89": (1536, 24, 102400),
       "sm_90": (2048, 32, 233472), "sm_100": (2048, 32, 233472), "sm_120": (1536, 24, 102400)}
 REGISTERS, UNIT, WARP, OWN_SHARED = 65536, 256, 32, 1024
@@ -30,7 +30,7 @@ def demangled(names):
 
 
 def short(name):
-    """Without the result and the parameters: 'void each<fill_op>(fill_op, bool)' is each<fill_op>."""
+    """Drops the result and the parameters: 'void each<fill_op>(fill_op, bool)' becomes each<fill_op>."""
     name = re.sub(r"^void ", "", name)
     depth = 0
     for i, letter in enumerate(name):
@@ -41,7 +41,7 @@ def short(name):
 
 
 def read_logs(paths):
-    """{kernel: {target: (registers, frame, spills)}}"""
+    """Returns {kernel: {target: (registers, frame, spills)}}."""
     found = {}
     for path in paths:
         where = frame = None
@@ -60,7 +60,7 @@ def read_logs(paths):
 
 
 def occupancy(target, registers, threads, shared):
-    """Threads that a multiprocessor has at a time, over the most."""
+    """Returns the share of a multiprocessor's threads that can run at once."""
     most_threads, most_blocks, most_shared = SM[target]
     warps = -(-threads // WARP)
     of_warp = -(-registers * WARP // UNIT) * UNIT
@@ -70,7 +70,7 @@ def occupancy(target, registers, threads, shared):
 
 
 def read_table(path):
-    """(version, targets, {kernel: (threads, shared, {target: registers})})"""
+    """Returns (version, targets, {kernel: (threads, shared, {target: registers})})."""
     version, targets, kernels = None, [], {}
     for line in Path(path).read_text(encoding="utf-8").splitlines():
         words = re.split(r"  +", line.strip(), maxsplit=1)

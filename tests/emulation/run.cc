@@ -1,4 +1,4 @@
-/* Launches: a grid's blocks one after the other, a block's threads as fibers that wait for one
+/* Launches run a grid's blocks one after the other. A block's threads are fibers that wait for one
  * another. */
 #include "tests/emulation/run.h"
 
@@ -26,11 +26,11 @@ enum thread_state { READY, AT_BARRIER, IN_MEETING, ENDED };
 struct thread {
     struct emu_fiber fiber;
     enum thread_state state;
-    const char *what, *file; /* where it waits */
+    const char *what, *file; /* place of the wait */
     int line;
 };
 
-/* Threads of a warp that wait for the rest of `mask`. */
+/* Threads of a warp that wait for the others of `mask`. */
 struct meeting {
     unsigned mask, arrived;
     const char *what, *file;
@@ -117,7 +117,7 @@ static uint32_t random_below(uint32_t below)
     return (uint32_t)((order_state >> 33) % below);
 }
 
-/* The numbers below n in the order in which they run. */
+/* Fills the numbers below n in the order of their run. */
 static void order_numbers(uint32_t n, std::vector<uint32_t> &numbers)
 {
     numbers.resize(n);
@@ -169,7 +169,7 @@ static void go_on(uint32_t number)
     emu_fiber_switch(&scheduler, &threads[number].fiber, false);
 }
 
-/* Until none of the warp's threads can go on by itself. */
+/* Runs the warp until no thread can go on by itself. */
 static void run_warp(uint32_t warp, std::vector<uint32_t> &lanes)
 {
     bool ran = true;
@@ -210,7 +210,7 @@ static uint32_t first_thread(enum thread_state state)
     return i;
 }
 
-/* Says who waits for whom when no thread can go on; false: they wait at one barrier. */
+/* Reports the waiting threads if none can go on. False: all wait at one barrier. */
 static bool is_stuck(void)
 {
     const int meeting = count_threads(IN_MEETING), ended = count_threads(ENDED);
@@ -419,7 +419,7 @@ extern "C" cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttri
     return cudaSuccess;
 }
 
-/* Filled before main, in no order that is known. */
+/* Filled before main, in an unknown order. */
 static std::vector<const struct emu_signature *> &signatures(void)
 {
     static std::vector<const struct emu_signature *> all;

@@ -1,4 +1,4 @@
-/* In place of watch.cc and order.cc, where kernels are not watched. */
+/* Replaces watch.cc and order.cc in programs without watched kernels. */
 #include "tests/emulation/watch.h"
 
 bool emu_watched(void)

@@ -1,4 +1,4 @@
-/* What the threads of a warp do together. */
+/* Joint functions of a warp's threads. */
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
@@ -64,7 +64,7 @@ unsigned __reduce_max_sync(unsigned mask, unsigned value, const char *file, int 
     return value;
 }
 
-/* Atomics: threads run one at a time. */
+/* Atomics need no locks, because threads run one at a time. */
 
 template <typename T> static void before_atomic(const T *to)
 {
@@ -114,9 +114,9 @@ float emu_logarithm(float x)
     return log2f(x);
 }
 
-/* Matrices. Lane l = 4 g + t has of c rows g and g + 8, columns 2 t and 2 t + 1; of a the same
- * rows, columns 2 t, 2 t + 1 and those beyond by 8; of b column g, rows as a's columns. Halves of a
- * word: the lower one comes first. */
+/* Matrices. Lane l = 4 g + t has these elements. c: rows g and g + 8, columns 2 t and 2 t + 1. a:
+ * the same rows, columns 2 t, 2 t + 1 and both plus 8. b: column g, rows as a's columns. The lower
+ * half of a word comes first. */
 enum { M = 16, N = 8, K = 16 };
 
 struct mma {

@@ -9,14 +9,15 @@
 #include "tests/emulation/requests.h"
 #include "tests/emulation/run.h"
 
-/* Who used a byte last, and when. */
+/* The last use of a byte. */
 struct use {
-    uint32_t launch, block, barriers, warp_barriers; /* launch 0: nobody */
+    uint32_t launch, block, barriers, warp_barriers; /* launch 0: none */
     uint32_t thread;
     bool atomic;
 };
 
-/* A write can be out of order with either of two readers: threads differ, and warps if they can. */
+/* Keeps two readers, of different threads and if possible warps: a write may be unordered with
+ * either. */
 struct cell {
     struct use write, read, other_read;
     bool initialised;
@@ -28,7 +29,7 @@ struct operand {
     std::vector<struct cell> cells;
 };
 
-static std::map<uintptr_t, struct operand> operands; /* by where they begin */
+static std::map<uintptr_t, struct operand> operands; /* by start address */
 static struct operand *last_operand;
 static std::vector<struct cell> shared_cells;
 static std::map<std::string, struct emu_traffic> all_traffic;
@@ -100,7 +101,7 @@ struct access {
     struct use use;
 };
 
-/* Finds that `now` and an earlier use of the same byte have no order. */
+/* Reports if `now` and an earlier use of the same byte are not ordered. */
 static void compare_uses(const struct access *now, const struct use *old, bool old_writes,
                          size_t byte)
 {
@@ -161,7 +162,7 @@ static void watch_shared(size_t at, size_t bytes, bool write, bool atomic)
     const struct emu_traffic before = of_launch;
     for (size_t i = at; i < at + bytes; i++) {
         struct cell *cell = &shared_cells[i];
-        /* What another block left is not there any more. */
+        /* Another block's values are gone. */
         const struct use *last = cell->write.launch != 0 ? &cell->write : &cell->read;
         if (last->launch != access.use.launch || last->block != access.use.block) *cell = {};
         use_cell(cell, &access, i);
@@ -183,7 +184,7 @@ static void watch_operand(struct operand *operand, const char *address, size_t b
     }
 }
 
-/* The fiber's own, what the launch gave, and constants of the program. */
+/* True for the fiber's stack, the launch's parameters and the program's constants. */
 extern "C" char __executable_start, end;
 static bool is_own(const char *address, bool write)
 {
@@ -339,7 +340,7 @@ struct emu_traffic emu_watch_traffic(const char *name)
     return sum;
 }
 
-/* What -fsanitize=thread calls. */
+/* Functions that -fsanitize=thread calls. */
 
 #define SITE __builtin_return_address(0)
 #define ACCESSES(bytes)                                                                            \

@@ -1,12 +1,17 @@
-/* cuBLASLt's functions, as far as Weft calls them. An algorithm cuts k into so many parts and adds
- * their sums in order, so that two of them give two sums; every rank (LOCAL_RANK, and
- * WEFT_DOUBLE_SEED) has another favourite. What the library would refuse or compute wrongly is a
- * finding.
+/* A double of cuBLASLt: the functions that Weft calls. An algorithm cuts k into parts and adds
+ * their sums in order, so two algorithms give two sums. Every rank (LOCAL_RANK and
+ * WEFT_DOUBLE_SEED) has another favourite. A call that the library would refuse or compute wrongly
+ * is a finding.
  *
- * WEFT_DOUBLE_LT says what it is like, words with commas between: "absent" (no driver), "old" (of
- * another CUDA), "wrong" (products are off), "unsteady" (more so from run to run), "coarse" (GELU
- * is off), "none" (it has no algorithms), "refuses:R" (rank R cannot run what it is given),
- * "other:R" (rank R has another version). */
+ * WEFT_DOUBLE_LT changes the library, as words with commas between:
+ * "absent"     no driver
+ * "old"        of another CUDA version
+ * "wrong"      products are off
+ * "unsteady"   products are off by more from run to run
+ * "coarse"     GELU is off
+ * "none"       no algorithms
+ * "refuses:R"  rank R cannot run the chosen algorithm
+ * "other:R"    rank R has another version */
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -73,7 +78,7 @@ static bool is(const char *word)
     return text != NULL && strstr(text, word) != NULL;
 }
 
-/* "word:R" for this rank, among others. */
+/* True if WEFT_DOUBLE_LT has "word:R" for this rank. */
 static bool is_of_rank(const char *word)
 {
     const char *at = getenv("WEFT_DOUBLE_LT");
@@ -89,7 +94,7 @@ static uint32_t version(void)
     return CUBLAS_VERSION - (is("old") ? 10000 : 0) + (is_of_rank("other:") ? 1 : 0);
 }
 
-/* What is asked for */
+/* Requests */
 
 struct problem {
     struct matmul what;
@@ -163,7 +168,7 @@ static bool read_problem(cublasLtMatmulDesc_t what, cublasLtMatrixLayout_t a,
     return true;
 }
 
-/* An algorithm is of types, turns and epilogue, and not of sizes. */
+/* Numbers an algorithm by types, turns and epilogue, not by sizes. */
 static uint32_t number_of(const struct problem &p)
 {
     return ((uint32_t)p.a.type * 31 + (uint32_t)p.d.type) * 4096 +
@@ -305,7 +310,7 @@ static bool is_of(const struct algorithm &g, const struct problem &p)
     return g.is == ALGORITHM && g.version == version() && g.problem == number_of(p) && g.parts > 0;
 }
 
-/* What a program must not do. */
+/* Checks the rules for programs. */
 static bool is_allowed(const struct work &w, size_t workspace_bytes)
 {
     const bool device = w.alpha != NULL;
@@ -467,7 +472,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t o
     return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-/* Fast ones first, as far as the preferences allow them: TF32, then sums in any order. */
+/* Returns the fast ones first, as far as the preferences allow: TF32, then sums in any order. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t what,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,

@@ -1,4 +1,4 @@
-/* libcudart's functions, as far as Weft calls them. */
+/* A double of libcudart: the functions that Weft calls. */
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -15,7 +15,7 @@
         if (code_ != cudaSuccess) return code_;                                                    \
     } while (0)
 
-/* Never freed: the search for leaks comes to it at the end of the program. */
+/* Never freed: the leak check uses it at the program's end. */
 struct handles {
     std::set<struct double_stream *> streams;
     std::set<struct double_event *> events;
@@ -27,7 +27,7 @@ static struct handles *handles(void)
     return all;
 }
 
-/* NULL: there is no such stream. */
+/* Returns the stream, or NULL with a finding. */
 static struct double_stream *stream_of(cudaStream_t given, const char *call)
 {
     struct double_stream *stream = (struct double_stream *)given;
@@ -38,8 +38,8 @@ static struct double_stream *stream_of(cudaStream_t given, const char *call)
     return handles()->streams.count(stream) > 0 ? stream : NULL;
 }
 
-/* What frees does so and then tells its code; behind a failure that lasts nothing is freed, for
- * what was under way may still use it. */
+/* A function that frees does so before it returns its code. After a lasting failure it frees
+ * nothing, since earlier work may still use it. */
 #define LEAVE_IF_BROKEN                                                                            \
     do {                                                                                           \
         if (double_is_broken()) return double_enter(__func__, DOUBLE_PLACE);                       \
@@ -69,7 +69,7 @@ void weft_double_look_for_leaks(void)
 
 extern "C" {
 
-/* What nvcc's host code calls */
+/* Functions that nvcc's host code calls */
 
 void **__cudaRegisterFatBinary(void *binary)
 {
@@ -204,7 +204,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     return cudaSuccess;
 }
 
-/* Clocks in kHz and widths are an A100's, and no rate of anything here. */
+/* Clocks in kHz and widths of an A100. The double has no real rates. */
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
 {
     ENTER;
@@ -333,7 +333,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t given)
 cudaError_t cudaLaunchHostFunc(cudaStream_t given, cudaHostFn_t function, void *argument)
 {
     ENTER;
-    /* As CUDA may: one at a time, whatever the stream. */
+    /* CUDA may run host functions one at a time across streams, so the double does. */
     static std::mutex *const one_at_a_time = new std::mutex();
     struct double_stream *stream = stream_of(given, __func__);
     if (stream == NULL) return cudaErrorInvalidResourceHandle;
@@ -504,7 +504,7 @@ cudaError_t cudaFreeHost(void *at)
     return double_enter(__func__, DOUBLE_PLACE);
 }
 
-/* A system call that looks at the pages says whether there are any. */
+/* A system call on the pages shows whether they are mapped. */
 static bool is_mapped(void *at, size_t bytes)
 {
     const size_t before = (uintptr_t)at % ALIGNMENT;
@@ -548,7 +548,7 @@ static bool is_of_device(const void *at, size_t bytes)
     return false;
 }
 
-/* The host's side of what is told of two: not by the kind alone. */
+/* Finds the host's side among both addresses, not only by the kind. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t given)
 {

@@ -1,19 +1,22 @@
-/* A double of CUDA's runtime and driver: libraries with their names and functions, so that a module
- * that nvcc built runs unchanged. A stream is a thread that waits at random, by WEFT_DOUBLE_SEED;
- * kernels are the emulated ones, found by the names that the module registers. Every operation has
- * a vector clock from when it was issued, so a use that nothing orders is found whatever the timing
- * was. What a program does wrong is a finding; a program with one ends with exit code 86, or at
- * once by SIGABRT where WEFT_DOUBLE_STOP is set: for programs that end without their destructors.
+/* A double of CUDA's runtime and driver: libraries with their names and functions, so a module
+ * built by nvcc runs unchanged. A stream is a thread that waits at random, by WEFT_DOUBLE_SEED.
+ * Kernels are the emulated ones, found by the names that the module registers.
  *
- * WEFT_DOUBLE_FAIL=FUNCTION:N:CODE makes the Nth call of a function return a code, and
- * FUNCTION@PLACE:N:CODE the Nth from one place of the program: its return address behind the
- * beginning of its file, in hexadecimal. ":sticky" behind it: so does every later call, as on a GPU
- * whose context is lost; ":late": this call goes on, and every later one returns the code.
- * WEFT_DOUBLE_FAIL_RANK=R: in local rank R alone. WEFT_DOUBLE_SITES=FILE gets a line for every
- * function and place that a process calls, with its rank and file.
+ * Every operation has a vector clock of its issue, so an unordered use is found in any timing. A
+ * mistake of a program is a finding. A program with findings ends with exit code 86, or at once by
+ * SIGABRT if WEFT_DOUBLE_STOP is set (for programs that end without their destructors).
  *
- * WEFT_DOUBLE_DROP=WHAT:N plants a mistake: nobody waits for the Nth event that is recorded right
- * behind an operation of that name, or, of cudaHostRegister, the Nth call pins nothing. */
+ * WEFT_DOUBLE_FAIL=FUNCTION:N:CODE  the Nth call of the function returns CODE
+ *                  FUNCTION@PLACE:N:CODE  the Nth call from one place: its return address from the
+ *                    start of its file, in hexadecimal
+ *                  ...:sticky  later calls return CODE too, as on a GPU with a lost context
+ *                  ...:late    this call succeeds, and every later one returns CODE
+ * WEFT_DOUBLE_FAIL_RANK=R     the failure is on local rank R alone
+ * WEFT_DOUBLE_SITES=FILE      gets a line for every function and place that a process calls, with
+ *                             its rank and file
+ * WEFT_DOUBLE_DROP=NAME:N     plants a mistake: nothing waits for the Nth event that is recorded
+ *                             just after an operation of this name; for cudaHostRegister, the Nth
+ *                             call pins nothing */
 #ifndef WEFT_TESTS_EMULATION_DOUBLES_DOUBLE_H
 #define WEFT_TESTS_EMULATION_DOUBLES_DOUBLE_H
 
@@ -31,13 +34,13 @@
 
 #include "tests/emulation/doubles/findings.h"
 
-/* How many operations of each stream, by its index, come before. */
+/* Number of earlier operations of each stream, by its index. */
 typedef std::vector<uint32_t> double_clock;
 
 /* One record of an event. */
 struct double_mark {
     bool reached, dropped;
-    int64_t ns; /* when */
+    int64_t ns; /* time of the record */
     double_clock clock;
 };
 struct double_event {
@@ -46,75 +49,73 @@ struct double_event {
 };
 
 struct double_operation {
-    uint32_t id; /* of its clock */
+    uint32_t id; /* id in its clock */
     std::function<void(uint32_t id)> run;
     std::shared_ptr<double_mark> awaited; /* or NULL */
-    bool waits;                           /* for other processes, or the door */
+    bool waits;                           /* for other processes, or for double_door */
 };
 struct double_stream {
     uint32_t index;
     std::thread worker;
     std::deque<struct double_operation> queue;
     uint32_t issued, done;
-    double_clock clock; /* of the last operation that was issued */
+    double_clock clock; /* of the last issued operation */
     uint64_t random;
-    std::string behind; /* the operation that was issued last, but records and waits */
+    std::string behind; /* the last issued operation that is no record or wait */
     bool ends;
 };
 
-/* Held by every call while it looks at or changes anything; `double_moved` when something has. The
- * second is never destroyed: streams that a program leaves wait for it. */
+/* Every call holds the door while it reads or changes shared state, and notifies `double_moved`
+ * after a change. The latter is never destroyed: streams that a program leaves wait for it. */
 extern std::mutex double_door;
 extern std::condition_variable &double_moved;
 
-/* The code that this call of `function` is to return, cudaSuccess if it goes on: one that somebody
- * asked for, or that of an operation that failed before. */
+/* Returns the code for this call of `function`: a requested one, or that of an earlier failed
+ * operation. cudaSuccess: go on. */
 cudaError_t double_enter(const char *function, const void *place);
-/* The same for libraries whose codes are not CUDA's: only what somebody asked for; 0 if it goes on.
- */
+/* The same for libraries with other codes: only a requested code; 0: go on. */
 int double_asked(const char *function, const void *place);
-/* True: WEFT_DOUBLE_DROP asks for this one. */
+/* True if WEFT_DOUBLE_DROP selects this one. */
 bool double_drops(const std::string &what);
 #define DOUBLE_PLACE __builtin_extract_return_addr(__builtin_return_address(0))
-/* An operation failed: every later call returns this, and nothing that is on a stream is run. */
+/* Marks the GPU as failed: later calls return `code`, and no issued operation runs. */
 void double_break(cudaError_t code);
 bool double_is_broken(void);
-/* Shared by every operation while it runs, but for those that wait for other processes or the
- * door. Who is told
- * that all is broken is told when none runs any more. */
+/* Every running operation holds it shared, except waits for other processes or the door. So a
+ * caller learns of a failure only when no operation runs. */
 std::shared_mutex &double_running(void);
 
-/* streams.cc; with the door */
+/* streams.cc; call with the door held */
 struct double_stream *double_stream_open(void);
 void double_stream_close(struct double_stream *stream, std::unique_lock<std::mutex> &door);
 bool double_stream_is_idle(const struct double_stream *stream);
 void double_issue(struct double_stream *stream, const char *what,
                   std::function<void(uint32_t id)> run, std::shared_ptr<double_mark> awaited = NULL,
                   bool waits = false);
-/* False: a stream has work that the host has not seen done. */
+/* False if a stream has work that the host has not seen complete. */
 bool double_host_knows_all(void);
 void double_host_learns(const double_clock &clock);
 
-/* uses.cc. The clock of an operation: its id, from 1 on. With the door. */
+/* uses.cc. Returns the id of a new operation, from 1 on. Call with the door held. */
 uint32_t double_order_add(uint32_t stream, const double_clock &clock, const char *what);
-/* Looks for earlier uses of these bytes that nothing orders. */
+/* Finds earlier uses of these bytes that are not ordered with this one. */
 void double_use(uint32_t id, const void *at, size_t bytes, bool write);
-/* From now on uses by kernels, which are watched, are the operation's; 0: nobody's. */
+/* Attributes later accesses of watched kernels to the operation; 0: to none. */
 void double_watch(uint32_t id);
 
 /* Memory that operations may use. */
 enum double_memory { DOUBLE_OF_DEVICE, DOUBLE_PINNED, DOUBLE_REGISTERED, DOUBLE_MAPPED };
 void double_memory_add(const void *at, size_t bytes, enum double_memory kind);
-/* A finding when there is none that begins there, or operations may still use it. */
+/* Removes a piece. A finding if none begins there, or if operations may still use it. */
 bool double_memory_remove(const void *at, enum double_memory kind);
-/* True: all of it lies in one piece of that kind. */
+/* True if one piece of that kind contains all bytes. */
 bool double_memory_has(const void *at, size_t bytes, enum double_memory kind);
 bool double_memory_is_device(const void *at, size_t bytes);
-/* True: some of it lies in a piece. */
+/* True if a piece contains some of the bytes. */
 bool double_memory_touches(const void *at, size_t bytes);
 size_t double_memory_count(void);
-/* What is allocated, and cells, each once, however often they are mapped. */
+/* Bytes of allocations and cells, each counted once even if mapped twice. */
 size_t double_memory_device_bytes(void);
-void double_memory_add_cell(int64_t bytes); /* below 0: it is gone */
+void double_memory_add_cell(int64_t bytes); /* negative: removes one */
 
 #endif

@@ -1,5 +1,5 @@
-/* libcuda's functions for mapping memory. A cell is a file without a name, a range what nobody may
- * touch until a cell is mapped there and access was given. */
+/* A double of libcuda: the functions that map memory. A cell is an unnamed file. A range is
+ * inaccessible until a cell is mapped there and access is set. */
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +12,7 @@
 #include "tests/emulation/doubles/double.h"
 
 enum { GRANULARITY = 2 << 20 };
-static const size_t MEMORY_BYTES = (size_t)4 << 30; /* as cudaMemGetInfo says */
+static const size_t MEMORY_BYTES = (size_t)4 << 30; /* the same as in cudaMemGetInfo */
 
 struct cell {
     int fd;
@@ -50,7 +50,7 @@ static bool is_whole(size_t value)
     return value > 0 && value % GRANULARITY == 0;
 }
 
-/* True: [at, at + bytes) lies in one reservation. */
+/* True if [at, at + bytes) lies in one reservation. */
 static bool is_reserved(CUdeviceptr at, size_t bytes)
 {
     auto next = space()->reserved.upper_bound(at);
@@ -76,7 +76,7 @@ static void drop_cell(struct cell *cell)
     delete cell;
 }
 
-/* Findings are told by cudart's, which ends behind this. */
+/* cudart's double reports findings, and it is destroyed later. */
 __attribute__((destructor)) static void look_for_leaks(void)
 {
     const size_t ranges = space()->reserved.size(), cells = space()->cells.size();
@@ -209,7 +209,7 @@ CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *acc
                                                                     : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* To a word of pinned memory, which the host may read meanwhile. */
+/* Writes a word of pinned memory, which the host may read meanwhile. */
 CUresult cuStreamWriteValue32(CUstream given, CUdeviceptr at, cuuint32_t word, unsigned flags)
 {
     ENTER;
@@ -224,7 +224,7 @@ CUresult cuStreamWriteValue32(CUstream given, CUdeviceptr at, cuuint32_t word, u
     return CUDA_SUCCESS;
 }
 
-/* Whole pieces, as they were mapped. */
+/* Unmaps whole pieces, as they were mapped. */
 CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
     ENTER;

@@ -19,14 +19,14 @@ static const char *const check_names[DOUBLE_CHECK_COUNT] = {
 
 enum { EXIT_OF_FINDINGS = 86 };
 
-/* Never freed: the end of the program comes to it. */
+/* Never freed: it is used at the program's end. */
 struct found {
     std::mutex lock;
     uint32_t enabled = UINT32_MAX;
     int counts[DOUBLE_CHECK_COUNT] = {};
     std::string first[DOUBLE_CHECK_COUNT];
     std::map<std::string, int> calls;
-    int dropped = 0; /* of what WEFT_DOUBLE_DROP may drop */
+    int dropped = 0; /* candidates so far for WEFT_DOUBLE_DROP */
     std::set<std::pair<std::string, uintptr_t>> places;
     cudaError_t broken = cudaSuccess;
     struct {
@@ -35,7 +35,7 @@ struct found {
         uintptr_t place; /* 0: any */
         std::string how; /* "", "sticky" or "late" */
     } fails;
-    bool frees_failed = false; /* or nothing could be freed any more: what is left says nothing */
+    bool frees_failed = false; /* freeing failed or became impossible, so leaks mean nothing */
 };
 
 static struct found *found(void)
@@ -119,7 +119,7 @@ __attribute__((constructor)) static void ask_environment(void)
     found()->fails.how = how;
 }
 
-/* The call's place in its file; a line for it when it is the first from there. */
+/* Returns the call's offset in its file, and writes a line for each new place. */
 static uintptr_t find_place(struct found *all, const char *function, const void *place)
 {
     const char *file = getenv("WEFT_DOUBLE_SITES"), *rank = getenv("LOCAL_RANK");
@@ -146,7 +146,7 @@ static bool frees(const std::string &function)
     return false;
 }
 
-/* With the lock: what was asked for, 0 if nothing. */
+/* Returns the requested code, or 0. Call with the lock held. */
 static int look_for_fault(struct found *all, const char *function, const void *place)
 {
     const uintptr_t at = find_place(all, function, place);

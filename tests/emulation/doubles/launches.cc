@@ -1,4 +1,4 @@
-/* Kernels: what nvcc's host code registers by name is looked for among the emulated ones. */
+/* Finds the emulated kernel for each name that nvcc's host code registers. */
 #include "tests/emulation/doubles/launches.h"
 
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 struct registered {
     std::string name; /* mangled */
-    const void *code; /* NULL: not looked for yet, or not there */
+    const void *code; /* NULL: not looked for yet, or not found */
     const struct emu_signature *signature;
 };
 
@@ -23,7 +23,7 @@ static std::map<const void *, struct registered> &kernels(void)
     return *all;
 }
 
-/* One thread at a time may launch an emulated kernel. */
+/* Only one thread at a time may launch an emulated kernel. */
 static std::mutex emulator;
 
 static std::string demangled(const char *name)
@@ -34,7 +34,7 @@ static std::string demangled(const char *name)
     return text;
 }
 
-/* "(float*, long)": what the last parenthesis of a demangled function closes. */
+/* Returns the parameters of a demangled function, "(float*, long)". */
 static std::string parameters_of(const std::string &function)
 {
     size_t at = function.size();

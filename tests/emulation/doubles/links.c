@@ -1,6 +1,6 @@
-/* Links between processes, over the doubles of CUDA and NCCL: what comes out, and that the double
- * finds what is planted for it. A rank is a process that was forked before it knew CUDA. */
-#define _GNU_SOURCE /* usleep, MAP_ANONYMOUS */
+/* Links between processes, over the doubles of CUDA and NCCL. Checks the results, and that the
+ * double finds planted mistakes. A rank is a process that was forked before its first CUDA call. */
+#define _GNU_SOURCE /* for usleep and MAP_ANONYMOUS */
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@ struct rank {
     struct weft_nccl_link *link;
     struct weft_nccl_memory memory;
     cudaStream_t stream;
-    float *host; /* pinned, of the arena's size */
+    float *host; /* pinned, as large as the arena */
 };
 static struct weft_error err;
 
@@ -72,7 +72,7 @@ static void read_back(struct rank *r, const unsigned char *from)
     await_stream(r);
 }
 
-/* The float at this byte of a rank's arena, as it began. */
+/* Returns the initial float at this byte of a rank's arena. */
 static float first_value(int32_t rank, int64_t offset)
 {
     return (float)(1000 * rank + offset / 4);
@@ -95,7 +95,7 @@ static void moves_what_it_should(struct rank *r)
     const struct weft_comm_block block = {
         .full_offset = FULL, .slice_offset = SLICE, .slice_elements = N};
     struct weft_nccl_steps steps;
-    /* One AlltoAll, and messages of a part of each slice. */
+    /* Issues an AlltoAll, and then messages of a part of each slice. */
     for (int64_t count = N; count >= N / 2; count -= N / 2) {
         weft_nccl_reduce_steps(&shape, &block, 0, count, &steps);
         CHECK(weft_nccl_is_dense(&steps.steps[0]) == (count == N));
@@ -124,7 +124,7 @@ static void moves_what_it_should(struct rank *r)
     CHECK(weft_nccl_link_close(r->link, &err) == WEFT_OK);
 }
 
-/* Mistakes are of NCCL's own calls: library.c does not make them. */
+/* The mistakes are in direct calls of NCCL, since library.c does not make them. */
 static ncclComm_t open_comm(const struct rank *r)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -214,7 +214,7 @@ static void calls_from_another_thread(struct rank *r)
     CHECK(taken(DOUBLE_OTHER_THREAD) > 0);
 }
 
-/* The second group of every rank ends so. */
+/* The second group of every rank fails. */
 static void gives_an_error_that_comes_late(struct rank *r)
 {
     const struct weft_nccl_shape shape = {r->rank, RANKS, RANKS};
@@ -258,7 +258,7 @@ static int run_rank(int test, int32_t rank, const struct weft_nccl_id *ids)
     return 0;
 }
 
-/* Whether all ranks ended well. An id is made by a process of its own, whose name it has. */
+/* True if all ranks succeeded. Another process makes the ids, which contain its name. */
 static bool run_ranks(int test, struct weft_nccl_id *ids)
 {
     pid_t pids[RANKS];

@@ -1,7 +1,7 @@
-/* NCCL's functions, as far as Weft calls them. Ranks are processes of one machine, which meet in
- * shared memory whose name is in the id. A group is put on its stream late, by a thread and by
- * WEFT_DOUBLE_SEED; what is put there before that is a finding, and so are collectives that differ
- * between ranks. WEFT_DOUBLE_NCCL_ASYNC=N:CODE makes the Nth group end with a code. */
+/* A double of NCCL: the functions that Weft calls. Ranks are processes of one machine and meet in
+ * shared memory that the id names. A thread puts a group on its stream late, by WEFT_DOUBLE_SEED.
+ * Work issued to the stream before that is a finding, and so are collectives that differ between
+ * ranks. WEFT_DOUBLE_NCCL_ASYNC=N:CODE makes the Nth group fail with a code. */
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -24,13 +24,13 @@ enum {
     NAP_US = 20,
     LATE_US = 300
 };
-static const size_t payload_bytes = (size_t)16 << 20; /* a rank; pages come when they are used */
+static const size_t payload_bytes = (size_t)16 << 20; /* per rank; pages are allocated on use */
 
 struct sent {
     int peer;
     size_t at, bytes;
 };
-/* What a rank shows to the others, between two meetings. */
+/* A rank's data for the others, between two meetings. */
 struct board {
     std::atomic<uint32_t> meetings;
     char place[128]; /* host and GPU */
@@ -45,7 +45,7 @@ struct call {
     enum call_kind kind;
     const unsigned char *from;
     unsigned char *to;
-    size_t bytes; /* that a rank gives one other */
+    size_t bytes; /* per message */
     int peer;
 };
 
@@ -57,7 +57,7 @@ struct ncclComm {
     std::atomic<bool> aborted{false};
     std::atomic<int> state{ncclInProgress};
     bool finalized = false;
-    std::atomic<bool> asked{false}; /* since the latest group ended */
+    std::atomic<bool> asked{false}; /* asked since the latest group ended */
     std::thread helper;
     std::thread::id opener = std::this_thread::get_id();
 };
@@ -71,7 +71,7 @@ struct group {
 };
 static thread_local struct group group;
 
-/* Never freed: streams come to them at the end of the program. */
+/* Never freed: streams use it at the program's end. */
 static std::vector<shared_comm> &comms(void)
 {
     static std::vector<shared_comm> *const all = new std::vector<shared_comm>();
@@ -94,7 +94,7 @@ static void look_at_thread(const struct ncclComm *c, const char *call)
                      call);
 }
 
-/* False: aborted, and others may not have come. */
+/* False if aborted; then other ranks may be missing. */
 static bool meet(struct ncclComm *c)
 {
     c->boards[c->rank].meetings = ++c->meetings;
@@ -119,7 +119,7 @@ static void show_place(struct board *own)
              gpu.uuid.bytes[0]);
 }
 
-/* NCCL has a GPU for one rank of a host. */
+/* True if another rank has this rank's GPU, which NCCL refuses on one host. */
 static bool shares_gpu(const struct ncclComm *c)
 {
     for (int r = 0; r < c->ranks; r++) {
@@ -128,7 +128,7 @@ static bool shares_gpu(const struct ncclComm *c)
     return false;
 }
 
-/* The work of a group, in its stream's thread */
+/* The work of a group, in its stream's thread. */
 
 static void show(struct ncclComm *c, const std::vector<struct call> &calls)
 {
@@ -184,7 +184,7 @@ static void take_collective(struct ncclComm *c, const struct call &call, size_t 
     }
 }
 
-/* The peer's next message to this rank. */
+/* Takes the peer's next message to this rank. */
 static bool take_message(struct ncclComm *c, const struct call &call, int *next)
 {
     const struct board *board = &c->boards[call.peer];
@@ -242,8 +242,8 @@ static int asked_code(void)
     return ++groups == n ? code : ncclSuccess;
 }
 
-/* Until somebody asks, or puts something behind the group, which is the mistake: whichever comes
- * first does not depend on load. Who does neither has waited long enough after 5 s. */
+/* Waits until the caller queries the communicator, or issues work after the group, which is the
+ * mistake. So the load does not decide which comes first. The wait ends after 5 s. */
 static void await_question(const shared_comm &c, struct double_stream *stream, uint32_t issued)
 {
     for (int i = 0; i < MOST_NAPS && !c->asked && !c->aborted; i++) {
@@ -325,7 +325,7 @@ static size_t bytes_of(size_t n, ncclDataType_t type)
     }
 }
 
-/* Codes that somebody asked for. */
+/* Returns a requested code. */
 #define ENTER                                                                                      \
     do {                                                                                           \
         const int code_ = double_asked(__func__, DOUBLE_PLACE);                                    \
@@ -357,7 +357,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     static int made;
     int fd;
     memset(id->internal, 0, sizeof(id->internal));
-    /* A process that was killed may have left one of the same number. */
+    /* A killed process may have left a file of the same number. */
     do {
         snprintf(id->internal, sizeof(id->internal), "/weft-double-%d-%d", (int)getpid(), ++made);
         fd = shm_open(id->internal, O_CREAT | O_EXCL | O_RDWR, 0600);
@@ -420,7 +420,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
     c->finalized = true;
     c->state = ncclInProgress;
     c->helper = std::thread([=] {
-        /* Behind all that its streams were given. */
+        /* Runs after all work of its streams. */
         if (meet(c.get())) c->state = ncclSuccess;
     });
     return ncclInProgress;
@@ -493,7 +493,7 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t n, ncclDataType_t 
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
     ENTER;
-    /* Sums of floats are in an order of NCCL's own. */
+    /* Sums of floats would have NCCL's own order, so only integers are supported. */
     const bool greatest = type == ncclUint32 && op == ncclMax;
     if (!greatest && (type != ncclUint64 || op != ncclSum)) return ncclInvalidArgument;
     return add_call(comm, stream,

@@ -1,8 +1,15 @@
-/* A double of NVIDIA's management library, of the GPU that the double of libcudart is.
- * WEFT_DOUBLE_NVML says what it is like, words with commas between: "absent" (no driver), "hidden"
- * (it tells no processes, as in a container), "shared" (another process has 1 GiB), "exclusive"
- * (compute mode), "ecc" (on, with 3 errors that were not corrected), "hot" (clocks are slow),
- * "mig". This process holds WEFT_DOUBLE_NVML_BYTES beside what it allocated. */
+/* A double of NVIDIA's management library, for the GPU of libcudart's double.
+ *
+ * WEFT_DOUBLE_NVML changes it, as words with commas between:
+ * "absent"     no driver
+ * "hidden"     lists no processes, as in a container
+ * "shared"     another process has 1 GiB
+ * "exclusive"  compute mode
+ * "ecc"        on, with 3 uncorrected errors
+ * "hot"        clocks are slow
+ * "mig"        MIG is on
+ *
+ * This process holds WEFT_DOUBLE_NVML_BYTES in addition to its allocations. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -55,7 +62,7 @@ int nvmlSystemGetDriverVersion(char *text, unsigned bytes)
     return 0;
 }
 
-/* The first byte of a GPU's UUID is its number and 1; the others are 0. */
+/* The first byte of a GPU's UUID is its number plus 1; the others are 0. */
 int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvmlDevice_st **out)
 {
     static char gpu;

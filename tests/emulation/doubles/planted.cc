@@ -1,5 +1,5 @@
-/* Every check of the doubles finds the mistake that is planted for it, with all others off, and
- * nothing is found in the same without the mistake. */
+/* Every check of the doubles finds its planted mistake with all others off. Without the mistake
+ * nothing is found. */
 #include <cstdio>
 #include <cstring>
 #include <sys/mman.h>
@@ -35,7 +35,7 @@ static void copies_unpinned_memory(bool mistake)
     (void)cudaMemcpyAsync(device, mistake ? own : pinned, BYTES, cudaMemcpyHostToDevice, a);
 }
 
-/* Pages of its own, pinned while `use` runs. */
+/* Allocates pages and pins them while `use` runs. */
 static void with_pinned_pages(void (*use)(void *memory, bool mistake), bool mistake)
 {
     void *memory =
@@ -117,7 +117,7 @@ static void destroys_an_event_twice(bool mistake)
     if (mistake) (void)cudaEventDestroy(event);
 }
 
-/* The stream is done by then: that nobody asked it is the mistake. */
+/* The stream has finished by then. The mistake is that the host did not check it. */
 static void frees_what_a_stream_may_use(bool mistake)
 {
     void *memory = NULL;
@@ -133,7 +133,7 @@ static void leaves_memory_behind(bool mistake)
     void *memory = NULL;
     (void)cudaMalloc(&memory, BYTES);
     if (!mistake) (void)cudaFree(memory);
-    /* What the program itself has is there either way. */
+    /* The program's own objects exist in both cases. */
     (void)cudaFree(device);
     (void)cudaFreeHost(pinned);
     (void)cudaStreamDestroy(a);
@@ -146,7 +146,8 @@ static void leaves_memory_behind(bool mistake)
     (void)cudaStreamCreateWithPriority(&b, cudaStreamNonBlocking, 0);
 }
 
-/* As nvcc's host code: void norm_pack(unsigned long const *, unsigned long *) of sums.cu. */
+/* Registers as nvcc's host code does: void norm_pack(unsigned long const *, unsigned long *) of
+ * sums.cu. */
 static const char host_name[] = "the module's";
 extern "C" void __cudaRegisterFunction(void **handle, const char *host, char *device_name,
                                        const char *name, int limit, uint3 *thread, uint3 *block,
@@ -192,7 +193,7 @@ static void fills_in_two_streams(bool mistake)
     (void)cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
     (void)cudaMemsetAsync(device, 1, BYTES, a);
     (void)cudaEventRecord(event, a);
-    usleep(20000); /* the order that timing gives is none */
+    usleep(20000); /* timing alone gives no order */
     if (!mistake) (void)cudaStreamWaitEvent(b, event, 0);
     (void)cudaMemsetAsync((char *)device + BYTES - 1, 2, BYTES, b);
     (void)cudaEventDestroy(event);
@@ -210,7 +211,7 @@ static void reads_in_a_kernel(bool mistake)
     (void)cudaEventDestroy(event);
 }
 
-/* A cell of two pages. */
+/* The cell has two pages. */
 static void maps_from_the_middle_of_a_cell(bool mistake)
 {
     CUmemAllocationProp what;
@@ -271,7 +272,7 @@ static const struct planted {
 };
 enum { N_PLANTED = sizeof(planted) / sizeof(planted[0]) };
 
-/* How many findings there were; others than of `check` are told. */
+/* Returns the number of findings of `check`. *others: there are findings of other checks. */
 static int take_findings(enum double_check check, bool *others)
 {
     int count = 0;

@@ -1,5 +1,5 @@
-/* Every check of cuBLASLt's double finds the mistake that is planted for it, with all others off,
- * and nothing is found in the same without the mistake; and it multiplies rightly. */
+/* Every check of cuBLASLt's double finds its planted mistake with all others off. Without the
+ * mistake nothing is found, and products are right. */
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -12,7 +12,7 @@
 
 enum { M = 16, N = 24, K = 40, ROOM = 4096, WORKSPACE = 1 << 20, ALIGNMENT = 16 };
 
-/* d [n, m], by rows, is a [n, k] by b [k, m]: as column-major matrices, b then a. */
+/* In row order d [n, m] is a [n, k] by b [k, m]; as column-major matrices the order is b, a. */
 struct use {
     cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
     uint32_t epilogue = CUBLASLT_EPILOGUE_BIAS, schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
@@ -20,7 +20,7 @@ struct use {
         CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA | CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_32F;
     bool bias = true, forgets_algorithm = false, of_other = false;
     int64_t aux_ld = M, ld = M, k_of_a = K;
-    int shift = 0, favourite = 0; /* elements that d begins later; which algorithm */
+    int shift = 0, favourite = 0; /* elements by which d starts later; the algorithm */
     size_t workspace_bytes = WORKSPACE;
 };
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Whole runs on the device "cuda" whose products are cuBLASLt's, over doubles: the program and the module as they
-are shipped.
+"""Whole runs on the device "cuda" with cuBLASLt's products, over doubles: the shipped program and module.
 
     products.py WEFT MODULE DOUBLES WATCHED [--all]
 
-The double gives each rank another favourite among its algorithms, and each algorithm another sum. So bits that are
-the same for every policy show that all ranks compute as rank 0 chose; losses are near those of plain products."""
+The double gives each rank another favourite algorithm, and each algorithm another sum. So if bits are the same for
+every policy, all ranks compute as rank 0 chose. Losses are near those of plain products.
+"""
 import itertools
 import json
 import os
@@ -19,7 +19,7 @@ from tap import case, main  # noqa: E402
 ALL = "--all" in sys.argv
 MODULE, DOUBLES, WATCHED = (os.path.abspath(path) for path in sys.argv[2:5])
 NEAR = {"f32": 2e-6, "bf16": 3e-2, "f16": 4e-3}
-# Functions of the library that may fail at the start, or in a step; its code; the exit code.
+# Library functions that may fail at the start or in a step, the call's number, its code, and the exit code.
 FAILURES = [("cublasLtCreate", 1, 3, 71), ("cublasLtCreate", 1, 1, 1), ("cublasLtMatmul", 70, 13, 71),
             ("cublasLtMatmul", 70, 14, 71), ("cublasLtMatmulDescInit_internal", 200, 7, 71),
             ("cublasLtMatmulDescSetAttribute", 900, 7, 71), ("cublasLtMatrixLayoutInit_internal", 600, 7, 71)]
@@ -35,7 +35,7 @@ def config_of(weft, device="cuda", **what):
 
 
 def run(weft, env, *arguments, says=(), **what):
-    """The fingerprint, the losses of its steps, and what it says; a run has a folder of its own."""
+    """Trains in a new folder; returns the fingerprint, the losses of its steps, and stderr if asked."""
     code, out, err = weft.run("train", config_of(weft, **what), "--run", f"run{len(os.listdir(weft.directory))}",
                               *arguments, "--json", env=env, timeout=300)
     assert code == 0, f"exit {code}: {err}"
@@ -46,7 +46,7 @@ def run(weft, env, *arguments, says=(), **what):
 
 
 def plainly(weft, **what):
-    """What plain products give, on the CPU, which has a GPU's bits in f32 (runs.py)."""
+    """Trains with plain products on the CPU, with a GPU's bits in f32 (runs.py)."""
     return run(weft, {"WEFT_GEMM": "plain"}, device="cpu", **what)
 
 
@@ -59,7 +59,7 @@ def are_near(losses, others, dtype="f32"):
 
 @case
 def bits_are_the_same_for_every_policy(weft):
-    """And near those of plain products, which are others."""
+    """Losses are near those of plain products, which have other bits."""
     for ranks, planners in ((2, ["all-dp", "all-fsdp", "all-sdp"]), (3, ["all-fsdp", "greedy"])):
         got = [run(weft, environment_of(ranks), ranks=ranks, planner=planner, steps=6) for planner in planners]
         plain = plainly(weft, ranks=ranks, steps=6)
@@ -74,7 +74,7 @@ def bits_are_the_same_for_every_policy(weft):
 
 @case
 def another_favourite_of_rank_0_gives_other_bits(weft):
-    """Or equal bits would show nothing."""
+    """Otherwise equal bits would prove nothing."""
     assert run(weft, environment_of(seed=1), steps=1) != run(weft, environment_of(seed=2), steps=1)
 
 
@@ -99,11 +99,11 @@ def every_use_of_memory_is_ordered(weft):
 @case
 def what_is_wrong_is_not_trusted(weft):
     own, plain = run(weft, environment_of(gemm="own"), steps=2), plainly(weft, steps=2)
-    # All of it: products are our own.
+    # All products are our own.
     wrong = run(weft, environment_of(WEFT_DOUBLE_LT="wrong"), steps=2, says=["is wrong here", "has no way that is right for"])
     none = run(weft, environment_of(WEFT_DOUBLE_LT="none"), steps=2, says=["has no way that is right for"])
     assert wrong == none == own, (wrong, none, own)
-    # GELU alone: it is our own behind the library's product.
+    # Only GELU is our own, after the library's product.
     coarse = run(weft, environment_of(WEFT_DOUBLE_LT="coarse"), steps=2, says=["is wrong here: GELU of element"])
     assert coarse[0] not in (own[0], plain[0])
     are_near(coarse[1], plain[1])
@@ -119,7 +119,7 @@ def a_rank_that_cannot_compute_so_is_refused(weft):
 
 @case
 def without_the_library_products_are_our_own(weft):
-    """Where nobody asks for it by name."""
+    """The library is not named."""
     own = run(weft, environment_of(gemm="own"), steps=1)
     for like, text in (("absent", "CUBLAS_STATUS_NOT_INITIALIZED"), ("old", "says that it is version")):
         weft.expect(1, "train", config_of(weft), "--run", like, env=environment_of(WEFT_DOUBLE_LT=like), says=[text])
@@ -139,7 +139,7 @@ def a_checkpoint_keeps_what_was_chosen(weft):
     assert products[0].startswith("cublaslt ") and len(products) > 10, products
     # Rank 0 has another favourite now.
     assert run(weft, environment_of(2, seed=2), f"--resume={third}", **what)[0] == wanted
-    # Another version cannot have the same bits, and says so.
+    # Another version cannot have the same bits, and the run says so.
     other = environment_of(2, WEFT_DOUBLE_LT="other:0,other:1")
     run(weft, other, f"--resume={third}", says=["not the same bits"], **what)
 

@@ -15,7 +15,7 @@ BITS = Path(RUN).parent / "bits"
 
 
 def bench(weft, *words, env=None):
-    """Exit code, the report, its page and the messages."""
+    """Runs bench/gpu/run; returns exit code, report, stdout and stderr."""
     done = subprocess.run([RUN, "--quick", "--build", BUILD, "-o", weft.path("out"), *words], capture_output=True,
                           text=True, env={**os.environ, **(env or {})}, check=False)
     return done.returncode, json.loads(Path(weft.path("out.json")).read_text()), done.stdout, done.stderr
@@ -38,7 +38,7 @@ def all_is_as_promised_and_said_to_be_emulated(weft):
     assert len(products) >= 40 and all(one["right"] and one["repeats"] for one in products.values()), products
     gelu = products["bf16 bf16 nt 24 192 48 bias+gelu"]
     assert gelu["way"] == "library" and gelu["reduction"] == "none" and 0 < gelu["worst error / bound"] <= 1, gelu
-    # 24 x 48 and 48 x 192 go in, 24 x 192 twice out, of 2 bytes each, at 1,555 GB/s.
+    # Reads 24 x 48 and 48 x 192, writes 24 x 192 twice, of 2 bytes each, at 1,555 GB/s.
     assert abs(gelu["bound us"] - 2 * (24 * 48 + 48 * 192 + 2 * 24 * 192) / 1555.2e3) < 1e-3, gelu
     times = report["sections"]["times"]["figures"]
     assert len(times) == 19 and abs(times["copy"]["bound us"] - 8 * 8192 / 1555.2e3) < 1e-3, times
@@ -76,7 +76,7 @@ def products_that_differ_from_run_to_run_are_told(weft):
 
 @case
 def what_a_sanitizer_finds_is_told(weft):
-    """What stands for compute-sanitizer runs its program, as memcheck, and finds something in one as racecheck."""
+    """The substitute for compute-sanitizer runs its program as memcheck, and reports a finding for one as racecheck."""
     tool = Path(weft.path("sanitizer"))
     tool.write_text('#!/bin/sh\n[ "$1 $3" = "--tool --error-exitcode" ] || exit 2\n'
                     'case "$2 $5" in "racecheck "*gpu-pool) exit $4;; memcheck*) ;; *) exit 0;; esac\nshift 4\nexec "$@"\n')

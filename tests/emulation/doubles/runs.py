@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Whole runs on the device "cuda": the program and the module as they are shipped, over the doubles of CUDA's
-libraries and of NCCL.
+"""Whole runs on the device "cuda" over the doubles of CUDA's libraries and NCCL: the shipped program and module.
 
     runs.py WEFT MODULE DOUBLES WATCHED [--all]
 
-With plain products a run in f32 has the CPU's bits, losses, norms and fingerprint, whatever the ranks, the policy,
-the blocks, the cadence and the seed of the delays of streams and groups. DOUBLES and WATCHED are folders of
-libraries; with the latter every use of memory by kernels is ordered. Prints how many were compared."""
+With plain products a run in f32 has the CPU's bits, losses, norms and fingerprint. Ranks, policy, blocks, cadence
+and the seed of delays do not matter. DOUBLES and WATCHED are folders of libraries; WATCHED orders every kernel's use
+of memory. Prints the number of compared runs.
+"""
 import itertools
 import json
 import os
@@ -38,7 +38,7 @@ def environment_of(device, ranks=1, doubles=DOUBLES, seed=1):
 
 
 def run(weft, config, *arguments, env=None):
-    """The lines that it tells; a run has a folder of its own."""
+    """Trains in a new folder and returns the output lines."""
     device = config["cluster"]["device"]["type"]
     out = weft.expect(0, "train", weft.write("config.json", config), "--run",
                       f"run{len(os.listdir(weft.directory))}", *arguments, "--json",
@@ -47,7 +47,7 @@ def run(weft, config, *arguments, env=None):
 
 
 def trained(weft, device, env=None, **what):
-    """The fingerprint, and losses and norms of all steps."""
+    """Trains; returns the fingerprint, and losses and norms of all steps."""
     config = config_of(weft, device, **what)
     lines = run(weft, config, env=env)
     steps = [(line["loss"], line.get("norm")) for line in lines if line["kind"] == "step"]
@@ -92,7 +92,7 @@ def every_use_of_memory_is_ordered(weft):
 
 @case
 def several_ranks_have_the_cpus_bits(weft):
-    """20 steps, over NCCL's double."""
+    """20 steps over NCCL's double."""
     same_as_the_cpu(weft, ranks=2, planner="all-fsdp", steps=20, blocks=3)
     same_as_the_cpu(weft, ranks=3, planner="all-sdp", steps=20, grad_accum=3, reduce="micro_step", seed=2)
     same_as_the_cpu(weft, ranks=4, planner="all-dp", steps=20, clip_norm=0)
@@ -112,7 +112,7 @@ def several_ranks_have_the_cpus_bits(weft):
 
 @case
 def a_run_goes_on_from_one_device_to_the_other(weft):
-    """With the same ranks: a checkpoint of the GPUs is the CPU's, and ends with the same bits."""
+    """With the same ranks a checkpoint of either device resumes on the other, to the same bits."""
     what = {"planner": "all-fsdp", "ranks": 2, "steps": 6, "checkpoint": {"every": 3, "keep": 2}}
     configs = {device: config_of(weft, device, **what) for device in ("cpu", "cuda")}
     wanted = trained(weft, "cpu", **what)
@@ -137,7 +137,7 @@ def two_ranks_on_one_gpu_are_refused(weft):
 
 
 def started(weft, ranks, **cluster):
-    """A run of GPUs that has done its first step, and its ranks' processes."""
+    """Starts a run on GPUs; returns it and its ranks' pids after the first step."""
     config = config_of(weft, "cuda", planner="all-fsdp", steps=1000000, ranks=ranks)
     config["cluster"].update(cluster)
     process = weft.start("train", weft.write("config.json", config), "--run", f"run{len(os.listdir(weft.directory))}",
@@ -178,7 +178,7 @@ def a_stopped_rank_is_named_after_the_time(weft):
 
 @case
 def memory_of_the_gpu_is_held_to_the_limit(weft):
-    """Of this process, where it can be told apart; else there is a warning."""
+    """Only this process's memory counts. If it cannot be told apart, there is a warning."""
     path = weft.write("config.json", config_of(weft, "cuda"))
     more = {**environment_of("cuda"), "WEFT_DOUBLE_NVML_BYTES": str(3 << 30)}
     weft.expect(78, "train", path, "--run", "exact", env=more, says=["over the limit of 2147483648"])

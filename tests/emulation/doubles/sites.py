@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Every place of the module "cuda" that calls CUDA, NCCL or cuBLASLt fails once, on one rank of a run of one layer and
-two steps, with state and what the layer saved in the host's memory, with codes that the function's documentation names:
-the run ends in time, with the exit code that belongs to the code, says which rank it was and of which library, and
-leaves neither a process nor anything of the GPU's behind.
+"""Every place of the module "cuda" that calls CUDA, NCCL or cuBLASLt fails once, with codes from the function's
+documentation. The failure is on one rank of a run of one layer and two steps, with state and saved activations on
+the host. The run must end in time, with the code's exit code and a message that names rank and library. No process
+and no GPU object may be left.
 
     sites.py WEFT MODULE DOUBLES [--all]
 
-Places are those that the same run comes to when nothing fails. --all takes them all, each code also as one that lasts,
-told at once or by the next call; without it some calls fail once, by a fresh seed, or by the environment's
-WEFT_TEST_SEED."""
+Places are those that the run reaches without a failure. --all tries all of them, also with codes that last, returned
+at once or by the next call. Otherwise some calls fail once, by a fresh seed or by WEFT_TEST_SEED.
+"""
 import os
 import random
 import re
@@ -32,7 +32,7 @@ LAYERS = [models.LAYERS[0], {**models.LAYERS[1], "name": "h", "repeat": 1}, mode
 # Codes of CUDA: invalid value, out of memory, not initialized, insufficient driver, no device, device in use, not
 # supported, illegal address, launch failure, unknown.
 VALUE, MEMORY, DRIVER, NO_DEVICE, BUSY, UNSUPPORTED, ADDRESS, LAUNCH, UNKNOWN = 1, 2, 35, 100, 46, 801, 700, 719, 999
-LATER = (ADDRESS, LAUNCH, UNKNOWN)  # of work that was issued before: every call may return them
+LATER = (ADDRESS, LAUNCH, UNKNOWN)  # codes of earlier work: every call may return them
 CODES = {
     "cudaGetDeviceCount": (DRIVER, NO_DEVICE), "cudaSetDevice": (BUSY, VALUE, *LATER), "cudaMalloc": (VALUE, MEMORY, *LATER),
     "cudaHostAlloc": (VALUE, MEMORY, *LATER), "cudaHostRegister": (VALUE, MEMORY, UNSUPPORTED, *LATER),
@@ -42,12 +42,12 @@ CODES = {
     "cuMemMap": (VALUE, MEMORY, 101), "cuMemSetAccess": (VALUE, 101), "cuMemGetAllocationGranularity": (VALUE, 101),
 }
 OF_NCCL, OF_CUBLAS = (1, 2, 3, 4, 5, 6), (1, 7, 8, 13, 14, 15)
-# A failure of what frees or parts, behind the last step, need not end a run, nor of what only asks.
+# A failure after the last step in a call that frees or disconnects need not end a run. Nor need one of a query.
 MAY_GO_ON = re.compile("Free|Unmap|Unregister|Release|Destroy|Abort|Finalize|cudaEventElapsedTime|CapGetAttribute|"
                        "ConfigGetAttribute|AlgoGetHeuristic|AlgoCheck|Preference")
 ENVIRONMENT, SYSTEM, LOST, HANG, DISAGREE, INTERNAL = 1, 71, 69, 80, 76, 70
-# Another way is chosen for a product at the start, or Weft's own, and a warning says so; the library's attributes are
-# set anew for each.
+# At the start another algorithm, or Weft's own, is chosen with a warning. The library's attributes are set anew for
+# each product.
 OWN = re.compile("has no way that is right for|a product that is tried: |memory to try a product: ")
 
 
@@ -72,7 +72,7 @@ def config_of(weft):
 
 
 def trained(weft, name, env):
-    """Exit code, what it says, seconds."""
+    """Trains; returns exit code, stderr and seconds."""
     since = time.monotonic()
     process = weft.start("train", config_of(weft), "--run", name, "--json", env=env, start_new_session=True)
     pids = ranks_of(process.pid)
@@ -87,7 +87,7 @@ def trained(weft, name, env):
 
 
 def places_of(weft):
-    """(function, place) by rank, of the module's own calls."""
+    """Returns the module's own calls by rank, as (function, place)."""
     sites = Path(weft.path("sites"))
     code, err, _ = trained(weft, "whole", environment_of(WEFT_DOUBLE_SITES=str(sites)))
     assert code == 0, f"{code}: {err}"
@@ -100,7 +100,7 @@ def places_of(weft):
 
 
 def where(place, symbols):
-    """The function of the module that a place is in."""
+    """Returns the module's function that contains a place."""
     at = int(place, 16)
     return next((name for address, name in reversed(symbols) if address <= at), "?")
 
@@ -111,7 +111,7 @@ def symbols_of():
 
 
 def wrong_with(function, fault, rank, code, err, seconds):
-    """What is not as promised, or None."""
+    """Returns a fault of the run's end, or None."""
     if "double: " in err:
         return "the double found something"
     if seconds > TIMEOUT_S + MARGIN_S:
@@ -120,7 +120,7 @@ def wrong_with(function, fault, rank, code, err, seconds):
         if MAY_GO_ON.search(function) or OWN.search(err):
             return None
         return None if function == "cublasLtMatmulDescSetAttribute" else "nobody noticed"
-    # NCCL tells of a mistake of its caller's, or of its own.
+    # NCCL reports mistakes of its caller, or its own.
     if code not in (ENVIRONMENT, SYSTEM, LOST, HANG, DISAGREE) and not (code == INTERNAL and fault in (3, 4, 5)):
         return f"exit code {code}"
     if code == HANG:
@@ -128,7 +128,8 @@ def wrong_with(function, fault, rank, code, err, seconds):
     said = [line for line in err.splitlines() if line.startswith("weft: ") and "warning" not in line]
     if not said:
         return "no message"
-    # NCCL's 6 is that another rank is lost, and so is told as the other rank tells of this one: either may be heard.
+    # NCCL's code 6 means that another rank is lost. The other rank reports this one in the same way, and either report
+    # may come first.
     either = function.startswith("nccl") and fault == 6 and code == LOST
     if not either and not re.search("CUDA|NCCL|cuBLAS|cublas|product|GPU", err):
         return "no message names a library"
@@ -140,14 +141,15 @@ def wrong_with(function, fault, rank, code, err, seconds):
 
 
 def may_be(function, code, how):
-    """A GPU that has failed has no work under way: to be told so once, and then again that all is well, is nothing that
-    a query does."""
+    """True if the call may return this code in this way. A failed GPU has no running work, so a query cannot fail once
+    and then succeed.
+    """
     later = code in LATER and function.startswith("cu")
     return later if how else not (later and function.endswith("Query"))
 
 
 def attempts_of(weft):
-    """(rank, function, place, code, how), all or some."""
+    """Returns (rank, function, place, code, way) of all or some failures."""
     found = places_of(weft)
     attempts = []
     for rank, places in found.items():

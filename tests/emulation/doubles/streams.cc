@@ -7,10 +7,10 @@
 std::mutex double_door;
 std::condition_variable &double_moved = *new std::condition_variable();
 
-/* Never freed: threads of streams that a program leaves come to it at its end. */
+/* Never freed: threads of remaining streams use it at the program's end. */
 struct streams {
-    double_clock issued; /* of all streams that there ever were */
-    double_clock host;   /* what the host has seen done of them */
+    double_clock issued; /* of all streams ever opened */
+    double_clock host;   /* the part that the host has seen complete */
 };
 
 static struct streams *streams(void)
@@ -33,7 +33,7 @@ static long asked_of_environment(const char *name, long otherwise)
     return text != NULL ? atol(text) : otherwise;
 }
 
-/* One operation in four comes late (xorshift64, Marsaglia 2003). */
+/* Delays one operation in four (xorshift64, Marsaglia 2003). */
 static void be_late(struct double_stream *stream)
 {
     static const long most_us = asked_of_environment("WEFT_DOUBLE_DELAY_US", 100);
@@ -88,7 +88,8 @@ void double_stream_close(struct double_stream *stream, std::unique_lock<std::mut
     stream->ends = true;
     double_moved.notify_all();
     if (!stream->queue.empty() || !double_stream_is_idle(stream)) {
-        /* CUDA does not wait either: what is on it goes on, and the stream is never freed. */
+        /* As in CUDA, closing does not wait: issued work continues, and the stream is never
+         * freed. */
         stream->worker.detach();
         return;
     }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""State and what layers saved in the host's memory, on the device "cuda": the program and the module as they are
-shipped, over doubles.
+"""State and saved activations on the host, with the device "cuda": the shipped program and module over doubles.
 
     tiers.py WEFT MODULE DOUBLES WATCHED [--all]
 
-Where bytes are changes no bit: with plain products a run in f32 has the CPU's fingerprint, losses and norms, and in
-bf16 those of a run on GPUs that keeps all in their memory. Mistakes that are planted (an event that nobody waits for,
-memory that is not pinned) are found. Prints how many runs were compared."""
+The location of bytes changes no bit. With plain products a run in f32 has the CPU's fingerprint, losses and norms.
+In bf16 it has those of a run that offloads nothing. Planted mistakes (an event without a wait, pageable memory) are
+found. Prints the number of compared runs.
+"""
 import itertools
 import json
 import os
@@ -42,7 +42,7 @@ def folder_of(weft):
 
 
 def run(weft, config, *arguments, **env):
-    """Its folder, the fingerprint, and losses and norms of all steps."""
+    """Trains; returns the folder, and the fingerprint with losses and norms of all steps."""
     device, folder = config["cluster"]["device"]["type"], folder_of(weft)
     out = weft.expect(0, "train", weft.write("config.json", config), "--run", folder, *arguments, "--json",
                       env=environment_of(device, config["cluster"]["ranks"], **env), timeout=300)
@@ -52,7 +52,7 @@ def run(weft, config, *arguments, **env):
 
 
 def is_away(weft, folder, away):
-    """Of the plan of a run: what may be away is."""
+    """Returns whether the run's plan offloads exactly the kinds in `away`, and the plan's kinds."""
     with open(weft.path(f"{folder}/plan.json"), encoding="utf-8") as file:
         kinds = json.load(file)["problem"]["kinds"]
     has = {"state": any("+host" in kind for kind in kinds), "activations": any(kind == "host" for kind in kinds)}
@@ -60,7 +60,7 @@ def is_away(weft, folder, away):
 
 
 def same(weft, away, *flags, doubles=DOUBLES, seed=1, **what):
-    """As on the CPU, or, in 16 bits, as on GPUs that keep all; there with as much in the host's memory."""
+    """Checks that a run equals the CPU's, or in 16 bits a run that offloads nothing. Its plan must offload `away`."""
     reference = "cpu" if what.get("dtype", "f32") == "f32" else "cuda"
     _, wanted = run(weft, config_of(weft, reference, **what))
     folder, got = run(weft, config_of(weft, "cuda", away=away, **what), *flags, doubles=doubles, seed=seed)
@@ -72,8 +72,9 @@ def same(weft, away, *flags, doubles=DOUBLES, seed=1, **what):
 
 @case
 def where_bytes_are_changes_no_bit(weft):
-    """Each class of bytes, 1 and 2 ranks, f32 and bf16, with and without clipping, seeds of delays. What is dead in the
-    GPU's memory is poisoned: what was not copied would otherwise be there still."""
+    """The cases cover each kind of offloaded bytes, 1 and 2 ranks, f32 and bf16, clipping, and seeds of delays. Dead
+    GPU memory is poisoned, since otherwise a missing copy would still find its bytes there.
+    """
     same(weft, STATE, "--poison", planner="all-dp")
     same(weft, ALL_AWAY, "--poison", planner="all-fsdp", ranks=2, clip_norm=0, seed=2)
     same(weft, SAVED, "--poison", planner="all-sdp", ranks=2, grad_accum=2)
@@ -96,7 +97,7 @@ def every_use_of_memory_is_ordered(weft):
 
 @case
 def a_run_goes_on_elsewhere_with_other_homes(weft):
-    """A checkpoint in the middle, from the host's memory of a GPU to a CPU that keeps all, and the other way round."""
+    """A checkpoint resumes with other locations: from a GPU run that offloads to a CPU run that does not, and back."""
     what = {"planner": "all-fsdp", "ranks": 2, "steps": 6, "checkpoint": {"every": 3, "keep": 2}}
     cpu, cuda = config_of(weft, "cpu", **what), config_of(weft, "cuda", away=ALL_AWAY, **what)
     first, wanted = run(weft, cpu)
@@ -109,7 +110,7 @@ def a_run_goes_on_elsewhere_with_other_homes(weft):
 
 
 def ended(weft, env, **what):
-    """Exit code and what it says; no rank is left."""
+    """Trains; returns exit code and stderr. Checks that no rank is left."""
     process = weft.start("train", weft.write("config.json", config_of(weft, "cuda", **what)), "--run", folder_of(weft),
                          env=env)
     pids = ranks_of(process.pid)
@@ -129,7 +130,7 @@ def what_is_pinned_is_told(weft):
 
 @case
 def memory_that_is_not_pinned_ends_the_run(weft):
-    """By a refusal, with what would help, of one rank or of all; and a copy of what nobody pinned is found."""
+    """One or all ranks refuse, with advice. A copy of pageable memory is found."""
     for fault, says in (2, "keep less on the host"), (719, "cannot pin the host's memory"):
         env = environment_of("cuda", 2, WEFT_DOUBLE_FAIL=f"cudaHostRegister:1:{fault}", WEFT_DOUBLE_FAIL_RANK="1")
         code, err = ended(weft, env, away=STATE, ranks=2)
@@ -140,7 +141,7 @@ def memory_that_is_not_pinned_ends_the_run(weft):
 
 @case
 def a_copy_that_fails_ends_the_run(weft):
-    """From every place of the module that copies: those of the mailbox, and those of tiers."""
+    """Copies fail at every place of the module that copies, in the mailbox and in tiers."""
     sites = Path(weft.path("sites"))
     code, err = ended(weft, environment_of("cuda", WEFT_DOUBLE_SITES=str(sites)), away=ALL_AWAY, steps=2)
     assert code == 0, (code, err)
@@ -163,14 +164,15 @@ def a_rank_killed_where_something_is_copied_ends_the_other(weft):
         assert code == LOST and "rank 1" in err and "signal 9" in err and FINDING not in err, (place, code, err)
 
 
-UNITS = 5  # of models.LAYERS: nothing is updated in the first step with what is copied up then
+UNITS = 5  # of models.LAYERS: the first step's copies up precede no update
 
 
 @case
 def an_event_that_nobody_waits_for_is_found(weft):
-    """Behind copies up: an update, or a backward, could begin before its bytes are there. Behind a copy of what a layer
-    saved down: it could be copied up before it is there. Where a plan waits for a later copy of the same
-    stream instead, an event is of no use and is dropped for nothing."""
+    """After a copy up, an update or a backward could begin before the bytes arrive. After a copy down of saved
+    activations, they could be copied up too early. If a plan waits for a later copy of the same stream, dropping an
+    event has no effect.
+    """
     planted = [(STATE, "from", UNITS + 1, UNITS), (SAVED, "from", 1, 4), (SAVED, "to", 1, 2)]
     for away, direction, first, n in planted:
         found = 0

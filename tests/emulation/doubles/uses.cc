@@ -1,17 +1,17 @@
-/* Who used which byte last, and whether somebody orders it. */
+/* The last uses of each byte, and whether they are ordered. */
 #include "tests/emulation/doubles/double.h"
 
 #include <map>
 #include <string>
 #include <unordered_map>
 
-/* Kernels' accesses come byte by byte, so what was looked up last is kept. */
+/* Kernels access byte by byte, so the last lookup is cached. */
 enum { PAGE_BYTES = 4096, READERS = 3 };
 
 struct cell {
     uint32_t writer, readers[READERS]; /* operations; 0: none */
 };
-/* While all of its bytes are used together, one cell is all of theirs. */
+/* One cell serves the whole page while all of its bytes are used together. */
 struct page {
     struct cell all;
     std::unique_ptr<struct cell[]> cells; /* [PAGE_BYTES], or NULL */
@@ -26,7 +26,7 @@ struct piece {
     enum double_memory kind;
 };
 
-/* Never freed: threads may come to it at the end of the program. */
+/* Never freed: threads may use it at the program's end. */
 struct uses {
     std::mutex lock;
     std::vector<struct ordered> operations{1};
@@ -68,8 +68,8 @@ static void compare_uses(const struct uses *all, uint32_t id, uint32_t earlier, 
                      a.what.c_str(), a.number, a.stream);
 }
 
-/* One that is ordered before a new reader says no more than that; of those that nothing orders as
- * many are kept as there is room for. */
+/* Keeps a reader. It replaces one that is ordered before it. Of unordered readers as many are kept
+ * as fit. */
 static void keep_reader(const struct uses *all, struct cell *cell, uint32_t id)
 {
     for (uint32_t &reader : cell->readers) {
@@ -110,7 +110,7 @@ static void split_page(struct page *page)
     }
 }
 
-/* Bytes of one page. */
+/* Uses bytes of one page. */
 static void use_part(struct uses *all, uint32_t id, uintptr_t at, size_t bytes, bool write)
 {
     struct page *page = page_of(all, at);
@@ -170,7 +170,7 @@ void double_memory_add(const void *at, size_t bytes, enum double_memory kind)
     all->pieces[(uintptr_t)at] = {bytes, kind};
 }
 
-/* What is given out there next has no history. */
+/* New memory at this place has no history. */
 static void forget_pages(struct uses *all, uintptr_t at, size_t bytes)
 {
     for (uintptr_t i = at / PAGE_BYTES; i <= (at + bytes - 1) / PAGE_BYTES; i++) {
@@ -208,7 +208,7 @@ bool double_memory_has(const void *at, size_t bytes, enum double_memory kind)
     return found != NULL && found->second.kind == kind;
 }
 
-/* Mapped pieces that lie side by side are one memory. */
+/* Adjacent mapped pieces are one memory. */
 bool double_memory_is_device(const void *at, size_t bytes)
 {
     struct uses *all = uses();
@@ -257,7 +257,7 @@ void double_memory_add_cell(int64_t bytes)
 
 #ifdef WEFT_DOUBLE_WATCHES
 
-/* What -fsanitize=thread calls in watched kernels, and what the emulator does for them. */
+/* Functions that -fsanitize=thread calls in watched kernels, and the emulator's part of them. */
 #include "tests/emulation/emulator.h"
 
 static void watch_access(const void *at, size_t bytes, bool write)
@@ -265,7 +265,9 @@ static void watch_access(const void *at, size_t bytes, bool write)
     struct uses *all = uses();
     if (all->watched == 0 || emu_now.kernel == NULL) return;
     const std::lock_guard<std::mutex> guard(all->lock);
-    if (piece_at(all, at, 1) == NULL) return; /* its own: shared memory, stack, parameters */
+    if (piece_at(all, at, 1) == NULL)
+        return; /* the kernel's own: shared memory, stack,
+                 * parameters */
     use_bytes(all, all->watched, (uintptr_t)at, bytes, write);
 }
 

@@ -1,6 +1,6 @@
 #include "tests/emulation/nn/common.h"
 
-/* From far below to far above where functions bend, and what is special. */
+/* Fills values on both sides of the functions' bends, and special ones. */
 static void fill_around_zero(const elements &x)
 {
     static const float special[] = {0,  -0.0f, 10,    -10,    10.001f,  -10.001f, 1e-40f,

@@ -26,7 +26,7 @@ static void outputs_and_gradients_are_near(void)
     }
 }
 
-/* Scores far apart: the greatest alone counts, and what was added up before it is forgotten. */
+/* With scores far apart only the greatest counts, and earlier sums are dropped. */
 static void far_scores_do_not_overflow(void)
 {
     struct call c({1, 130, 1, 32}, WEFT_BF16);

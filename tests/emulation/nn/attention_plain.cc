@@ -18,7 +18,7 @@ static void outputs_and_gradients_are_near(void)
     }
 }
 
-/* In 16 bits scores are rounded too, so it is near the fast way, and not as near to fp64. */
+/* In 16 bits scores are rounded too. So it is near the fast way, but less near to fp64. */
 static void is_near_the_fast_way_in_16_bits(void)
 {
     for (enum weft_dtype dtype : {WEFT_BF16, WEFT_F16}) {

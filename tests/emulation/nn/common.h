@@ -1,4 +1,4 @@
-/* What tests of runtime/nn's kernels share: the CPU's functions, dtypes, shapes. */
+/* Shared by tests of runtime/nn's kernels: the CPU's functions, dtypes, shapes. */
 #ifndef WEFT_TESTS_EMULATION_NN_COMMON_H
 #define WEFT_TESTS_EMULATION_NN_COMMON_H
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-/* C's headers come first: those of kernels include some of them too. */
+/* C headers must come first, because kernels' headers include some of them. */
 extern "C" {
 #include "base/hash.h"
 #include "base/numbers.h"
@@ -27,7 +27,7 @@ static inline int64_t element_bytes(enum weft_dtype dtype)
     return dtype == WEFT_F32 ? 4 : 2;
 }
 
-/* The most by which a number that is rounded once is off, relative to it. */
+/* The largest relative error of one rounding. */
 static inline double half_ulp(enum weft_dtype dtype)
 {
     return dtype == WEFT_F32 ? 0x1p-24 : dtype == WEFT_BF16 ? 0x1p-8 : 0x1p-11;
@@ -51,7 +51,7 @@ static inline void set_element(enum weft_dtype dtype, void *x, int64_t i, float 
     }
 }
 
-/* An operand of n elements of a dtype, `shift` elements behind a multiple of 256 bytes. */
+/* An operand of n elements of a dtype, `shift` elements after a multiple of 256 bytes. */
 struct elements : emu_bytes {
     enum weft_dtype dtype;
     int64_t count;
@@ -85,7 +85,7 @@ static inline void fill_normal(const emu_buffer<float> &x, double deviation)
     }
 }
 
-/* Sizes below, at and above what a thread, a warp, a block take; more with --all. */
+/* Sizes around those of a thread, a warp and a block; more with --all. */
 static inline std::vector<int64_t> some_sizes(void)
 {
     std::vector<int64_t> sizes = {0, 1, 3, 8, 37, 256, 1000, 2053};
@@ -99,7 +99,8 @@ static inline std::vector<int64_t> some_sizes(void)
     return sizes;
 }
 
-/* Where arrays begin, in elements behind 256 bytes: all alike, and each elsewhere. */
+/* Starts of arrays, in elements after a multiple of 256 bytes: the same for all, and different
+ * ones. */
 static inline std::vector<int64_t> some_shifts(void)
 {
     return emu_thorough() ? std::vector<int64_t>{0, 1, 2, 3, 4, 5, 7}

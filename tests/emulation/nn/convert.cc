@@ -1,6 +1,6 @@
 #include "tests/emulation/nn/common.h"
 
-/* Every kind of number: special ones, and with --all every exponent. */
+/* Fills every kind of number: special ones, and with --all every exponent. */
 static void fill_with_all_kinds(const emu_buffer<float> &x)
 {
     static const float special[] = {0,       -0.0f,   1,        -1,        1e-40f,
@@ -111,7 +111,7 @@ static void adds_like_the_cpu(void)
     }
 }
 
-/* What is looked for, alone at a random place among what is not. */
+/* Puts one value that the kernel looks for at a random place among others. */
 static void sees(enum weft_dtype dtype, int64_t n, float value, int64_t terms, bool wanted)
 {
     const int64_t shift = emu_below(9);
@@ -139,7 +139,7 @@ static void looks_for_what_is_not_finite(void)
     }
 }
 
-/* 2^k each is too much for 2^(128 - k) terms, and 2^(k - 1) is not. */
+/* Terms of 2^k are too large for a sum of 2^(128 - k) of them; 2^(k - 1) is not. */
 static void looks_for_what_may_not_add_up(void)
 {
     for (enum weft_dtype dtype : all_dtypes) {
@@ -162,7 +162,7 @@ static void keeps_a_flag_that_was_set(void)
     emu_expect(flag[0] == 1, "what another look has found stays");
 }
 
-/* Element by element nothing is read twice, and whole sectors are asked for. */
+/* Each element is read once, in whole sectors. */
 static void moves_no_byte_too_many(void)
 {
     enum { N = 4096 };

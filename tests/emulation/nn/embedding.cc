@@ -17,7 +17,7 @@ static std::vector<struct shape> shapes(void)
     return all;
 }
 
-/* Tokens repeat often: half of them are among the first few. */
+/* Fills tokens that repeat often: half of them are among the first few. */
 static void fill_tokens(const emu_buffer<int32_t> &tokens, int64_t vocab)
 {
     for (int64_t i = 0; i < tokens.n; i++) {
@@ -86,8 +86,8 @@ static void a_token_outside_is_told(void)
     }
 }
 
-/* A table's gradient, whose row `row_of(i)` gets row i of dy, against sums in fp64; in fp32 also
- * against the CPU's bits, an addition a row. */
+/* Compares a table's gradient with sums in fp64; row `row_of(i)` gets row i of dy. In fp32 also
+ * compares with the CPU's bits, one addition per row. */
 template <typename F>
 static void expect_gradient(const struct call *c, const elements &dy, const elements &before,
                             bool accumulate, const elements &gradient, int64_t table_rows, F row_of)
@@ -151,7 +151,7 @@ static void gradients_are_added_up_in_order(void)
     }
 }
 
-/* More rows of one token than a list has places. */
+/* One token has more rows than a list has places. */
 static void a_long_list_is_added_up_in_parts(void)
 {
     backward({2, 1300, 8, 5, 1300, 0}, WEFT_F32, WEFT_F32, false);

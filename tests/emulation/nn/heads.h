@@ -1,4 +1,4 @@
-/* Operands of causal attention, and what it comes to in fp64. */
+/* Operands of causal attention, and its results in fp64. */
 #ifndef WEFT_TESTS_EMULATION_NN_HEADS_H
 #define WEFT_TESTS_EMULATION_NN_HEADS_H
 
@@ -16,7 +16,7 @@ struct call {
     emu_buffer<float> statistics, dots;
     struct weft_cuda_attention attention;
 
-    /* `plain`: run by whole score matrices, without statistics and dots. */
+    /* `plain`: uses whole score matrices, without statistics and dots. */
     call(struct shape of, enum weft_dtype type, bool plain = false)
         : s(of), dtype(type), hidden(of.heads * of.size),
           qkv("qkv", EMU_READ, type, of.samples * of.seq_len * 3 * of.heads * of.size),
@@ -60,7 +60,7 @@ struct call {
     }
 };
 
-/* One head in fp64, with sums of what its terms are at most: what rounding them makes. */
+/* One head in fp64, with sums of its terms' magnitudes, which bound the rounding. */
 struct head {
     std::vector<double> p, d_scores; /* [seq_len, seq_len] */
     const struct call *c;
@@ -105,9 +105,9 @@ struct head {
     }
 };
 
-/* Terms are made of numbers that were rounded to the dtype (scores or their powers, gradients of
- * scores, the output in its dot with its gradient), sums of seq_len and more are in fp32, and the
- * result is rounded once. */
+/* Terms use numbers rounded to the dtype: scores or their powers, gradients of scores, and the
+ * output in its dot with its gradient. Sums of at least seq_len terms are in fp32, and the result
+ * is rounded once. */
 static void expect_near(const struct call *c, const char *what, double is, double wanted,
                         double size)
 {
@@ -133,8 +133,8 @@ static void expect_output(const struct head *h)
     }
 }
 
-/* Gradients of row i: d query is a sum over keys, d key and d value are sums over queries. What a
- * gradient of a score is off by comes from what it is a difference of. */
+/* Gradients of row i: d query is a sum over keys, d key and d value are sums over queries. The
+ * error of a score's gradient comes from the two terms of its difference. */
 static void expect_gradients(const struct head *h)
 {
     const struct call *c = h->c;

@@ -15,8 +15,8 @@ static std::vector<struct shape> shapes(void)
     return all;
 }
 
-/* One row of logits against fp64: the sum of `width` powers, each within 2^-22, and one rounding.
- */
+/* Compares a row of logits with fp64: the sum of `width` powers, each within 2^-22, and one
+ * rounding. */
 static void expect_row(enum weft_dtype dtype, int64_t width, const std::vector<double> &logits,
                        int64_t target, const elements &is, int64_t row, double loss)
 {
@@ -113,7 +113,7 @@ static void a_target_outside_is_told(void)
     emu_expect(losses[2] == 0, "no target, no loss");
 }
 
-/* What is not finite is seen by whoever looks at the gradient: all of the row is none. */
+/* A row that is not finite gives a gradient without finite numbers, so later checks see it. */
 static void what_is_not_finite_stays_so(void)
 {
     for (float bad_logit : {NAN, INFINITY}) {

@@ -4,7 +4,7 @@ struct shape {
     int64_t rows, width, shift;
 };
 
-/* Rows that fill teams, blocks, or not; widths of whole accesses, of whole lanes, or not. */
+/* Rows that fill teams and blocks or do not; widths of whole accesses and lanes or not. */
 static std::vector<struct shape> shapes(void)
 {
     std::vector<struct shape> all = {{1, 16, 0},  {3, 64, 0},  {70, 48, 0}, {33, 40, 0},
@@ -54,7 +54,7 @@ static void forward_is_the_cpus(void)
     }
 }
 
-/* Gradients of weight and bias, within a bound of the sum's length of those in fp64. */
+/* Compares gradients of weight and bias with fp64, within a bound of the sum's length. */
 static void expect_sums(const struct layer *l, const elements &dy, const float *sums)
 {
     const struct shape s = l->s;
@@ -125,7 +125,7 @@ static void what_is_not_wanted_is_left_out(void)
     weft_cuda_layer_norm_backward(WEFT_F32, &norm, NULL, sums.data, workspace.data, NULL);
 }
 
-/* Rows are read three times, once from memory if a cache holds a block's. */
+/* Rows are read three times, but once from memory if a cache holds a block's rows. */
 static void asks_for_whole_sectors(void)
 {
     emu_watch_limit({1.001, 0, 0});

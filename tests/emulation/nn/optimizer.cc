@@ -1,6 +1,6 @@
 #include "tests/emulation/nn/common.h"
 
-/* State of n elements on both sides: what kernels change, and the CPU's copy of it. */
+/* State of n elements for kernels, and a copy for the CPU. */
 struct state {
     emu_buffer<float> parameters, moment1, moment2;
     elements gradients, copy;
@@ -73,7 +73,7 @@ struct state {
     }
 };
 
-/* Sizes, dtypes, with a copy or without, beginnings that are alike, or not. */
+/* Sizes, dtypes, with or without a copy, equal or different starts. */
 template <typename F> static void for_states(F fn)
 {
     for (int64_t n : some_sizes()) {
@@ -163,7 +163,7 @@ static void a_step_that_stops_changes_nothing(void)
     s.expect_same("stopped");
 }
 
-/* Cut into pieces, as slices of ranks are: the same bits. */
+/* An update cut into pieces, as ranks' slices are, gives the same bits. */
 static void pieces_make_the_whole(void)
 {
     struct state s(2053, WEFT_F32, WEFT_F32, false, 0, 0);

@@ -5,7 +5,7 @@ struct shape {
 };
 static const struct shape shapes[] = {{1, 1, 1}, {3, 7, 5}, {2, 16, 64}, {4, 3, 300}};
 
-/* In plain loops, as runtime/nn/cpu/layers/loss.c has it. */
+/* Compares with plain loops, as in runtime/nn/cpu/layers/loss.c. */
 static void means_are_the_cpus(void)
 {
     for (struct shape s : shapes) {

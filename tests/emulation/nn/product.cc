@@ -15,7 +15,7 @@ static std::vector<struct shape> shapes(void)
     return all;
 }
 
-/* Three loops: the chain of fmaf that a product is, and what finishes it. */
+/* Compares with three loops: the chain of fmaf of a product, and its finish. */
 static void expect_product(const struct weft_product *p, const void *before, int64_t c_elements)
 {
     const struct weft_product_finish *f = &p->finish;
@@ -122,7 +122,7 @@ static void every_product_is_three_loops(void)
     }
 }
 
-/* Samples and heads in rows that all of them share, as attention has them. */
+/* Samples and heads lie in shared rows, as in attention. */
 static void batches_take_their_parts(void)
 {
     enum { SAMPLES = 2, HEADS = 3, SEQ = 10, SIZE = 8, HIDDEN = HEADS * SIZE };

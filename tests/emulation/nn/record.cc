@@ -79,7 +79,8 @@ static uint64_t mixed(const unsigned char *bytes, int64_t n, uint64_t word)
     return to[0];
 }
 
-/* Every bit of every byte has a part, and so have the number of bytes and the word before. */
+/* Every bit of every byte changes the result, and so do the number of bytes and the previous
+ * word. */
 static void every_bit_is_mixed_in(void)
 {
     unsigned char bytes[23] = {0};

@@ -33,7 +33,7 @@ static void forward_is_the_cpus(void)
     }
 }
 
-/* What causality forbids is not read: garbage there changes nothing. */
+/* The kernel does not read masked elements: garbage there changes nothing. */
 static void what_is_forbidden_has_no_part(void)
 {
     enum { WIDTH = 40 };

@@ -2,7 +2,7 @@
 
 /* Over ranks */
 
-/* In plain loops, by the CPU's conversions: what runtime/comm's communicators do. */
+/* Sums in plain loops with the CPU's conversions, as runtime/comm's communicators do. */
 static void expect_sum(const struct weft_cuda_sum *s, const void *before)
 {
     for (int64_t i = 0; i < s->n; i++) {
@@ -64,7 +64,7 @@ static void sums_over_ranks_are_in_their_order(void)
     }
 }
 
-/* The result in the place of a rank's operand, as an AllReduce in place has it. */
+/* The result replaces a rank's operand, as in an AllReduce in place. */
 static void a_sum_may_take_the_place_of_an_operand(void)
 {
     enum { N = 1000, RANKS = 3 };
@@ -113,7 +113,8 @@ static void the_norm_is_the_cpus(void)
     }
 }
 
-/* Exponents of the whole range side by side: windows that do not hold all, and the range's ends. */
+/* Exponents of the whole range are adjacent: windows that do not hold all, and the ends of the
+ * range. */
 static void the_norm_takes_all_exponents(void)
 {
     for (int64_t n : some_sizes()) {
@@ -143,7 +144,7 @@ static void the_norm_of_what_is_not_finite_is_not(void)
     }
 }
 
-/* What a warp adds up at most: 512 squares of the greatest mantissa at the window's upper end. */
+/* The largest sum of a warp: 512 squares of the greatest mantissa at the window's upper end. */
 static void the_norm_of_equal_numbers_does_not_overflow(void)
 {
     emu_buffer<float> x("x", EMU_READ, 4096);
@@ -176,8 +177,7 @@ static void hashes_are_the_fingerprints(void)
     }
 }
 
-/* Sums of columns are within a bound of the sum's length of the exact one, and the same for any
- * width. */
+/* Checks that sums of columns are within a bound of the exact ones by length, for any width. */
 static void column_sums_are_near(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t shift)
 {
     elements x("x", EMU_READ, dtype, rows * width, shift);
@@ -223,7 +223,7 @@ static void without_a_workspace_columns_are_the_cpus(void)
     }
 }
 
-/* A column's bits do not depend on its neighbours, nor on how wide accesses are. */
+/* A column's bits depend neither on its neighbours nor on the width of accesses. */
 static void a_column_has_the_same_bits_beside_others(void)
 {
     enum { ROWS = 300, WIDTH = 12 };

@@ -1,5 +1,5 @@
-/* A mistake for each rule of code.py, for nvcc alone. Warnings are off: some of these stop a build.
- */
+/* A mistake for each rule of code.py, for nvcc alone. Warnings are off, since some of these would
+ * stop a build. */
 #include <cuda_runtime.h>
 
 __global__ void planted_approximation(float *x)
@@ -41,7 +41,7 @@ __global__ void planted_tensor_core(const float *x, float *y)
     y[threadIdx.x] = x[threadIdx.x] * x[threadIdx.x + 1];
 }
 
-/* As it should be: nothing is found. */
+/* Correct code, without a finding. */
 __global__ void planted_nothing(const float4 *x, float4 *y)
 {
     const float4 value = x[threadIdx.x];

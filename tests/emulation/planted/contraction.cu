@@ -1,4 +1,4 @@
-/* As code.cu, and built without -fmad=false: contracted by the compiler, and by the assembler. */
+/* Mistakes like code.cu's, built without -fmad=false: the compiler and the assembler contract. */
 #include <cuda_runtime.h>
 
 __global__ void planted_contraction_by_compiler(float *x, float y, float z)

@@ -25,7 +25,7 @@ static void has_too_much_shared_memory(bool mistaken)
     planted_launch(planted_fill, 1, THREADS, (48 << 10) + mistaken, NULL, y.data, 1.0f);
 }
 
-/* What another GPU has does not help. */
+/* Another GPU's larger limit does not apply. */
 static void has_more_than_this_gpu(bool mistaken)
 {
     emu_set_target(emu_target_named("sm_89"));
@@ -56,7 +56,7 @@ static void writes_what_the_next_block_writes(bool mistaken)
     planted_launch(planted_spill, BLOCKS, THREADS, 0, NULL, y.data, mistaken);
 }
 
-/* Blocks that read what block 0 wrote in the same launch. */
+/* Blocks read the values that block 0 writes in the same launch. */
 __global__ void planted_share(float *first, float *y, bool own)
 {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -85,7 +85,8 @@ static void forgets_an_event(bool mistaken)
     planted_launch(planted_halve, BLOCKS, THREADS, 0, stream_of(1), y.data);
 }
 
-/* The order of stream 0 to 2 goes by stream 1, recorded before 1 has waited. */
+/* Stream 2 should follow stream 0 through stream 1, but the event is recorded before stream 1 has
+ * waited. */
 static void records_an_event_too_early(bool mistaken)
 {
     emu_buffer<float> y("y", EMU_WRITE, N);

@@ -2,7 +2,7 @@
 
 enum { N = 100, THREADS = 64 };
 
-/* y = 2 x, of n elements; `more` of them are one too many. */
+/* y = 2 x for n elements; `more` elements are out of bounds. */
 __global__ void planted_double(const float *x, float *y, int n, int more)
 {
     const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -24,7 +24,7 @@ static void reads_one_too_many(bool mistaken)
     if (!mistaken) planted_launch(planted_double, 1, 1, 0, NULL, x.data, y.data + N, 1, 0);
 }
 
-/* Inside the program's memory, beyond the operand. */
+/* The access is in the program's memory, but outside the operand. */
 static void writes_into_the_neighbour(bool mistaken)
 {
     static float both[2 * N];
@@ -75,7 +75,7 @@ static void reads_16_bytes_off_their_place(bool mistaken)
     planted_launch(planted_copy_16, 1, THREADS, 0, NULL, x.data, y.data, N, mistaken ? 1 : 0);
 }
 
-/* Block-wide sum by shared memory, in which the tail is filled with zeros, or not. */
+/* A block's sum in shared memory; `fill` sets the tail to zeros. */
 __global__ void planted_sum(const float *x, float *y, int n, bool fill)
 {
     float *part = (float *)emu_shared_memory();
@@ -98,7 +98,7 @@ void planted_adds_up_unwritten_shared_memory(bool mistaken)
     fill_numbers(x);
     planted_launch(planted_sum, 1, THREADS, THREADS * sizeof(float), NULL, x.data, y.data, x.n,
                    !mistaken);
-    /* Whoever does not look sees a NaN. */
+    /* Without a check the sum is NaN. */
     emu_expect(std::isnan(y[0]) == mistaken, "shared memory begins as NaN: the sum is %g",
                (double)y[0]);
 }

@@ -1,5 +1,5 @@
-/* Every planted mistake is found by its check alone, and its kernel without the mistake by none.
- * Where kernels are not watched, those that the emulator itself finds. */
+/* Only its own check finds each planted mistake, and none finds the kernel without the mistake.
+ * Without watched kernels only the emulator's own checks run. */
 #include "tests/emulation/planted/planted.h"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-/* A planted mistake is a small kernel in two forms: as it should be, in which nothing is found, and
- * with one mistake, which one check has to find with all others off. */
+/* A planted mistake is a small kernel in two forms. The correct form has no finding. The other has
+ * one mistake, which one check must find with all others off. */
 #ifndef WEFT_TESTS_EMULATION_PLANTED_H
 #define WEFT_TESTS_EMULATION_PLANTED_H
 
@@ -17,7 +17,7 @@ extern const struct planted planted_launches[], planted_memory[], planted_thread
 extern const int planted_launches_count, planted_memory_count, planted_threads_count,
     planted_traffic_count;
 
-/* Expects NaN from shared memory that was not written: seen where nothing is watched, too. */
+/* Expects NaN from unwritten shared memory, even in kernels that are not watched. */
 void planted_adds_up_unwritten_shared_memory(bool mistaken);
 
 template <typename... P, typename... A>

@@ -2,7 +2,7 @@
 
 enum { THREADS = 64, WARP = 32 };
 
-/* y[i] = x[next i], by shared memory. */
+/* y[i] = x[next i], through shared memory. */
 __global__ void planted_rotate(const float *x, float *y, bool wait)
 {
     float *part = (float *)emu_shared_memory();
@@ -27,7 +27,7 @@ static void misses_a_barrier(bool mistaken)
                    !mistaken);
 }
 
-/* The same within warps, and by a barrier of the warp; a shuffle orders no memory. */
+/* The same within warps, with a warp barrier; a shuffle does not order memory. */
 __global__ void planted_rotate_in_warp(const float *x, float *y, bool wait)
 {
     float *part = (float *)emu_shared_memory();
@@ -49,7 +49,7 @@ static void takes_a_shuffle_for_a_barrier(bool mistaken)
                    y.data, !mistaken);
 }
 
-/* Sums by halves; the second barrier keeps part[] until all have read it. */
+/* Sums in halves; the second barrier keeps part[] until all have read it. */
 __global__ void planted_sums(const float *x, float *y, int rounds, bool wait)
 {
     float *part = (float *)emu_shared_memory();
@@ -72,7 +72,7 @@ static void overwrites_what_others_read(bool mistaken)
                    !mistaken);
 }
 
-/* A float sum by all threads without atomics. */
+/* All threads add to one float without atomics. */
 __global__ void planted_count(float *sum, bool alone)
 {
     if (!alone || threadIdx.x == 0) *sum += 1;

@@ -24,7 +24,7 @@ static void goes_through_memory_in_steps(bool mistaken)
     emu_watch_limit({});
 }
 
-/* Turns a tile of 32 x 32 whose rows are `pitch` apart. */
+/* Transposes a tile of 32 x 32 with rows `pitch` apart. */
 __global__ void planted_turn(const float *x, float *y, int pitch)
 {
     float *tile = (float *)emu_shared_memory();

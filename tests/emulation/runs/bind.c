@@ -1,4 +1,4 @@
-/* What the back end for GPUs says and refuses, on an emulated one. */
+/* Descriptions and refusals of the GPU back end, on an emulated GPU. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ Test(bind, names_its_products_and_machine)
     closed(nn);
 }
 
-/* The kernel sees it, and the host behind the synchronise: as a GPU has it. */
+/* The kernel notes it, and the host sees it after the synchronise, as on a GPU. */
 Test(bind, a_token_outside_the_vocabulary_is_the_verdict)
 {
     enum { VOCAB = 5, WIDTH = 4, ROWS = 6 };
@@ -111,7 +111,7 @@ Test(bind, needs_are_those_of_its_way)
     closed(nn);
 }
 
-/* What goes through pieces of a fixed size has the same numbers beyond the first. */
+/* Values that pass through pieces of a fixed size are the same after the first piece. */
 Test(bind, initial_values_go_on_behind_a_piece)
 {
     enum { N = 10000 };

@@ -1,5 +1,5 @@
-/* How products are chosen, proved and bound, with a library that computes on the host: it can be
- * told to be wrong in one way. */
+/* Choice, proof and binding of products, with a library that computes on the host and can have one
+ * mistake. */
 #include "runtime/nn/cuda/multiply.h"
 
 #include <criterion/criterion.h>
@@ -16,24 +16,24 @@
 
 enum mistake {
     NONE,
-    ONE_ELEMENT,  /* the last is off */
-    CUT_OPERANDS, /* to the 10 bits of TF32 */
-    NO_BIAS,      /* the rest leave something out */
+    ONE_ELEMENT,  /* the last element is off */
+    CUT_OPERANDS, /* to TF32's 10 bits */
+    NO_BIAS,      /* the following omit something */
     NO_RESIDUAL,
     NO_TIMES,
-    TURNED,    /* a is read the other way */
+    TURNED,    /* a is transposed */
     UNWRITTEN, /* the last row */
     FAR_ROW,   /* number 299 */
     COARSE_GELU,
     COARSE_SLOPE,
-    FAILS, /* with a code */
+    FAILS, /* with an error code */
     MISTAKES
 };
 
 struct weft_cuda_library {
     const char *title;
     enum mistake mistake;
-    uint64_t favourite; /* into how many parts k is cut */
+    uint64_t favourite; /* number of parts of k */
     uint64_t refused;
 };
 static struct weft_cuda_library made;
@@ -268,7 +268,7 @@ Test(choices, ranks_take_what_rank_0_chose)
     cr_assert_eq(bound(second, weft_text_chars(&text)), WEFT_OK, "%s", err.text);
     const struct weft_nn_cuda *cuda = weft_nn_cuda_of(second);
     cr_expect_str_eq(weft_nn_choices(second), weft_text_chars(&text));
-    cr_expect_eq(cuda->n_choices, 6); /* three products of each map: f32 has one kind of gradient */
+    cr_expect_eq(cuda->n_choices, 6); /* three products per map: f32 has one kind of gradient */
     for (int32_t i = 0; i < cuda->n_choices; i++) {
         cr_expect_eq(cuda->choices[i].way, WEFT_CUDA_BY_LIBRARY);
         cr_expect_eq(cuda->choices[i].algorithm.words[0], 2, "not this rank's favourite");
@@ -303,7 +303,7 @@ Test(choices, of_an_earlier_run_are_kept_by_the_same_library_alone)
     weft_nn_close(newer);
 }
 
-/* One key for each finish, as layers ask for it. */
+/* One key per finish, as layers request it. */
 static const struct weft_cuda_key keys[] = {
     {WEFT_F32, WEFT_F32, false, true, WEFT_CUDA_BIAS | WEFT_CUDA_RESIDUAL, 30, 40, 50},
     {WEFT_F32, WEFT_F32, false, true, WEFT_CUDA_BIAS | WEFT_CUDA_GELU, 300, 40, 1300},
@@ -315,7 +315,7 @@ static const struct weft_cuda_key keys[] = {
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 
-/* What of the keys finds the mistake, a bit each; cut operands have 16 bits to begin with. */
+/* Returns the keys that find the mistake, one bit each. Only f32 operands can be cut. */
 static unsigned found_by(enum mistake mistake)
 {
     switch (mistake) {

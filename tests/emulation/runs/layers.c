@@ -1,6 +1,6 @@
-/* Forward and backward of every kind of layer on an emulated GPU, against the reference in fp64;
- * and with plain products in f32 against the CPU's bits. What a subject runs is not the CPU's
- * functions but the two here. */
+/* Forward and backward of every kind of layer on an emulated GPU, compared with the reference in
+ * fp64. With plain products in f32 they are compared with the CPU's bits. Subjects call the two
+ * functions here instead of the CPU's. */
 #include <criterion/criterion.h>
 
 #include "runtime/device/device.h"
@@ -60,7 +60,7 @@ static void check_in(struct weft_layer layer, int64_t samples, int64_t seq_len, 
     weft_nn_close(nn);
 }
 
-/* The CPU's, whose table is not the one that is found by its name here. */
+/* Opens the CPU's back end by its table, since its name finds another one here. */
 static void expect_bits_of_cpu(struct weft_layer layer, int64_t samples, int64_t seq_len)
 {
     const struct weft_nn_options options = {.threads = 1, .compute = WEFT_F32, .gemm = "plain"};

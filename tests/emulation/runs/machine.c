@@ -30,7 +30,7 @@ static void issue(struct weft_stream *stream, weft_cuda_work_fn *work, const voi
     weft_stream_push(stream, run_issued, &issued, sizeof issued);
 }
 
-/* Memory begins as NaN of every type. Before it is its size, behind it a guard. */
+/* New memory is NaN in every type. Its size comes before it, and a guard after it. */
 enum { PLACE_BYTES = 256, GUARD_BYTES = 256, GUARD = 0xa5 };
 
 static int allocate(int64_t bytes, void **out)
@@ -86,7 +86,7 @@ static const struct weft_cuda_machine emulated = {
 
 extern const struct weft_nn_backend weft_nn_backend_emulated;
 
-/* Who asks for a library of the CPU's gets the GPU's own products. */
+/* Requests for a CPU library get the GPU's own products. */
 static enum weft_status open_emulated(const struct weft_nn_options *options, struct weft_nn **out,
                                       struct weft_error *err)
 {
@@ -96,7 +96,7 @@ static enum weft_status open_emulated(const struct weft_nn_options *options, str
     return weft_nn_cuda_open(&weft_nn_backend_emulated, &emulated, &own, out, err);
 }
 
-/* Stands for the device "cpu" where it is linked in place of the CPU's. */
+/* Linked in place of the CPU's back end, under the name "cpu". */
 const struct weft_nn_backend weft_nn_backend_emulated = {
     .name = "cpu",
     .open = open_emulated,

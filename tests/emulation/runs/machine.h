@@ -1,5 +1,5 @@
-/* An emulated GPU as a machine of the CPU device: kernels run when the task that puts them on the
- * stream does, in that task. What the emulator finds ends the process. */
+/* An emulated GPU as a machine of the CPU device: kernels run in the stream's task that launches
+ * them. A finding of the emulator ends the process. */
 #ifndef WEFT_TESTS_EMULATION_RUNS_MACHINE_H
 #define WEFT_TESTS_EMULATION_RUNS_MACHINE_H
 
@@ -7,10 +7,10 @@
 extern "C" {
 #endif
 
-/* The GPU that WEFT_EMULATION_GPU names, sm_80 without it, with blocks and threads in an order by
- * WEFT_EMULATION_SEED, or one after the other. */
+/* Selects the GPU named by WEFT_EMULATION_GPU (default sm_80), and the order of blocks and threads
+ * by WEFT_EMULATION_SEED (default ascending). */
 void emu_machine_begin(void);
-/* How many findings there were since it was asked last; they are told on stderr. */
+/* Returns the number of findings since the last call, and prints them to stderr. */
 int emu_machine_findings(void);
 
 #ifdef __cplusplus

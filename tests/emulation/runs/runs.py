@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Whole runs on an emulated GPU: the program with the kernels of runtime/nn/cuda in place of the CPU's.
+"""Whole runs on an emulated GPU: the program with the kernels of runtime/nn/cuda instead of the CPU's.
 
     runs.py WEFT EMULATED [--all]
 
-With plain products a run in f32 has the bits of the CPU's. Otherwise its bits are the same for every
-policy, planner, block, seed of the emulator and GPU, and near the CPU's. Prints how many were compared."""
+With plain products a run in f32 has the CPU's bits. Otherwise its bits are the same for every policy, planner,
+block, emulator seed and GPU, and near the CPU's. Prints the number of compared runs.
+"""
 import itertools
 import json
 import os
@@ -21,7 +22,7 @@ EMULATED = os.path.abspath(sys.argv[2])
 STEPS = 20
 COMPARED = []
 
-# Odd sizes: no tile of a kernel is whole.
+# Sizes are odd, so every kernel has partial tiles.
 BLOCKS = [
     {"name": "wte", "type": "embedding", "vocab": 61, "positions": 9, "hidden": 24},
     {"name": "h.{i}", "type": "transformer_block", "repeat": 2, "hidden": 24, "heads": 3, "ffn": 40},
@@ -61,7 +62,7 @@ def config_of(weft, ranks=2, planner="all-sdp", dtype="f32", optimizer="adamw", 
 
 
 def trained(weft, config, way, emulated, env=None):
-    """The last line, and losses and norms of all steps."""
+    """Trains; returns the fingerprint, and losses and norms of all steps."""
     path = weft.write("config.json", config)
     before, weft.program = weft.program, EMULATED if emulated else weft.program
     try:
@@ -84,7 +85,9 @@ def same_as_the_cpu(weft, **what):
 
 
 def all_the_same(weft, way, variants, **what):
-    """Bits of every variant, a pair of changes of the config and of the environment."""
+    """Checks that all variants, pairs of changes of config and environment, have the same bits. Returns the first
+    result.
+    """
     first = None
     for changes, env in variants:
         got = trained(weft, config_of(weft, **{**what, **changes}), way, True, env)
@@ -132,7 +135,7 @@ def policies_planners_blocks_seeds_and_gpus_change_no_bit(weft):
 
 @case
 def own_products_are_near_the_cpus(weft):
-    """Losses of all steps: the same curve to rounding."""
+    """Compares the losses of all steps: the same curve up to rounding."""
     for dtype, most in (("f32", 1e-7), ("bf16", 1e-3), ("f16", 1e-4)):
         config = config_of(weft, dtype=dtype, optimizer="sgd")
         wanted, got = (trained(weft, config, way, way == "own")[1] for way in ("plain", "own"))
@@ -144,7 +147,7 @@ def own_products_are_near_the_cpus(weft):
 
 @case
 def a_run_goes_on_from_one_device_to_the_other(weft):
-    """A checkpoint of the emulated GPU is the CPU's, and the run ends with the same bits."""
+    """A checkpoint of either device resumes on the other, to the same bits."""
     config = config_of(weft, checkpoint={"every": 10, "keep": 2})
     wanted = trained(weft, config, "plain", False)
     path, env = weft.write("config.json", config), {"WEFT_GEMM": "plain"}

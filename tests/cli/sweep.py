@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""`weft sweep`: a plan for every planner and limit, what fits and what does not, and what a
-signal leaves: results to go on from, and no half file."""
+"""`weft sweep` makes a plan for every planner and limit, and shows which fit. After a signal it leaves results to
+continue from, and no partial file.
+"""
 import csv
 import io
 import json
@@ -18,7 +19,7 @@ from tap import Skip, case, main
 
 LINK = {"alpha": "10us", "bandwidth": "1GB/s"}
 HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
-# Work ends the search, not the alarm, so that plans are the same however busy the machine is.
+# Work ends the search and not the time limit, so plans are the same on a busy machine.
 WORK = {"plan__work_limit": "100M", "plan__time_limit": "5min"}
 
 
@@ -58,7 +59,7 @@ def from_the_least_that_fits_to_all_that_helps(weft):
 
 @case
 def to_all_ends_where_every_planner_has_a_plan(weft):
-    """Of all but random, which is asked for by name; and of those named alone."""
+    """The default is all planners but random; named planners are the only ones."""
     short, long = (sweep(weft, "--points", "3", "--set", "plan.time_limit=500ms", *flags)
                    for flags in ((), ("--to", "all")))
     assert "random" not in curves_of(long) and len(long["curves"]) > 15
@@ -90,8 +91,9 @@ def a_point_is_what_plan_says(weft):
 
 @case
 def more_memory_is_never_slower(weft):
-    """With such a gap a point alone stops at the first plan, here over a slow link of some larger
-    limits a slower one than that of the limit before."""
+    """With this gap a point alone stops at its first plan. Over a slow link some larger limits then get a slower plan
+    than the limit before.
+    """
     slow = {"cluster__link": {"intra": {"alpha": "20us", "bandwidth": "200MB/s"}}}
     said = [sweep(weft, "--points", "9", "--planners", "ilp,greedy", "--gap", "0.5", "--jobs", jobs,
                   **slow)
@@ -153,7 +155,7 @@ def files_and_picture(weft):
 
 
 class Picture:
-    """The figure of a sweep as it is drawn: places are read back by the ticks, not by data."""
+    """The drawn figure of a sweep. Ticks, and not the data attributes, give the values of places."""
 
     def __init__(self, path):
         self.document = xml.dom.minidom.parse(path)
@@ -169,13 +171,14 @@ class Picture:
         return low + (high - low) * (place - at_low) / (at_high - at_low)
 
     def near(self, kind, place, value):
-        """Whether this is where the value is, as exactly as places are written."""
+        """True if the place is that of the value, as exactly as places are written."""
         (low, at_low), (high, at_high) = self.ticks[kind][0], self.ticks[kind][-1]
         return abs(self.value(kind, place) - value) <= 0.02 * abs((high - low) / (at_high - at_low))
 
     def points(self):
-        """Every point: (planner, limit, policy limit, host limit, what, value) as its data say, which
-        is where it is drawn."""
+        """Returns every point, (planner, limit, policy limit, host limit, mark, value) from its data attributes, and
+        checks its place.
+        """
         points = []
         for path in self.paths:
             if not path.hasAttribute("data-planner"):
@@ -197,7 +200,7 @@ class Picture:
         return sorted(points, key=str)
 
     def corners(self, planner):
-        """The corners of a planner's only line, (bytes, ns), between horizontal and vertical parts."""
+        """Returns the corners of a planner's only line, (bytes, ns), between horizontal and vertical parts."""
         line, = (path for path in self.paths if path.getAttribute("data-curve") == planner)
         corners, x, y = [], None, None
         for letter, rest in re.findall(r"([A-Za-z])([^A-Za-z]*)", line.getAttribute("d")):
@@ -213,7 +216,7 @@ class Picture:
 
 
 def numbers(path):
-    """The place where a path begins."""
+    """Returns the place at which a path begins."""
     return [float(number) for number in re.findall(r"[\d.]+", path.getAttribute("d"))[:2]]
 
 
@@ -234,8 +237,9 @@ def points_of_csv(path):
 
 @case
 def every_point_of_the_picture_is_where_its_figures_are(weft):
-    """Predictions of a machine that is many times as fast, so that measured steps lie far above
-    them; planners that do not fit; a split; and a grid."""
+    """The cases: predictions of a much faster machine, so that measured steps lie far above them; planners that do not
+    fit; a split; a grid.
+    """
     table, picture = weft.path("sweep.csv"), weft.path("sweep.svg")
     said = weft.expect(0, "sweep", config_of(weft, cluster__base="256MiB"), "--points", "3",
                        "--planners", "greedy,all-fsdp,all-dp", "--measure", "--csv", table, "--svg",
@@ -256,7 +260,7 @@ def every_point_of_the_picture_is_where_its_figures_are(weft):
 
 @case
 def a_planner_is_a_staircase_from_its_least_limit(weft):
-    """A plan holds from its limit up to that of a faster one, and a bound down from its limit."""
+    """A plan's line runs from its limit up to that of a faster one, and a bound's line down from its limit."""
     table, path = weft.path("sweep.csv"), weft.path("sweep.svg")
     weft.expect(0, "sweep", config_of(weft), "--points", "5", "--planners", "ilp,greedy,all-fsdp,all-dp",
                 "--csv", table, "--svg", path, "-q")
@@ -287,8 +291,9 @@ def a_planner_is_a_staircase_from_its_least_limit(weft):
 
 @case
 def a_picture_is_fit_to_print(weft):
-    """Column of 85 mm: text of 6 points at least, whole ticks of 1, 2 or 5, a shaded part where no
-    plan fits, names that do not overlap, and a title without a path."""
+    """A column of 85 mm has text of at least 6 points, whole ticks of 1, 2 or 5, and a shaded part without plans. Names
+    do not overlap, and the title has no path.
+    """
     path = weft.path("sweep.svg")
     weft.expect(0, "sweep", config_of(weft), "--points", "3", "--svg", path, "-q")
     picture = Picture(path)
@@ -323,7 +328,7 @@ def a_picture_is_fit_to_print(weft):
 
 @case
 def results_are_printed_whatever_becomes_of_the_files(weft):
-    """The disk is full when the picture is written; the table is there, and so is the other file."""
+    """The disk is full when the figure is written; the table and the other file exist."""
     if not os.path.exists("/dev/full"):
         raise Skip("no /dev/full")
     full = weft.path("full.svg")
@@ -356,7 +361,7 @@ def split_stands_beside_the_joint_plan(weft):
 
 
 def grid(weft, *flags, **changes):
-    """Points of each limit of the host's memory, which come in the order of the limits."""
+    """Returns the points of each limit of the host's memory, in the order of the limits, and these limits."""
     said = sweep(weft, *flags, **{"cluster__host": HOST, **WORK, **changes})
     rows = [curve["points"] for curve in said["curves"]]
     assert said["grid"] and len({curve["planner"] for curve in said["curves"]}) == 1, said
@@ -368,7 +373,7 @@ def grid(weft, *flags, **changes):
 
 
 def never_slower(rows):
-    """With more of either memory; a bound of more holds for less."""
+    """True if more of either memory is never slower. A bound for more memory also holds for less."""
     pairs = [(row[i], row[i + 1]) for row in rows for i in range(len(row) - 1)]
     pairs += [pair for a, b in zip(rows, rows[1:]) for pair in zip(a, b)]
     return all((not less["fits"] or more["fits"] and more["step_ns"] <= less["step_ns"]) and
@@ -400,7 +405,7 @@ def one_limit_of_the_host_is_left_where_none_is_needed(weft):
 
 @case
 def a_grid_begins_with_what_the_host_has_to_have(weft):
-    """Where all state has to be there."""
+    """All state must be on the host here."""
     there = {"plan__offload": {"state": ["host"], "activations": ["device"], "update": ["device"]}}
     rows, hosts = grid(weft, "--points", "2", "--host-points", "2", "--planners", "greedy", **there)
     assert hosts[0] > 0 and rows[0][-1]["fits"] and rows[-1][0]["fits"], rows
@@ -426,8 +431,7 @@ def a_point_of_a_grid_is_what_plan_says(weft):
 
 @case
 def more_of_either_memory_is_never_slower(weft):
-    """With such a gap a point alone stops at the first plan, here within more of the host's memory
-    at a slower one."""
+    """With this gap a point alone stops at its first plan, which is slower here with more of the host's memory."""
     flags = ("--limits", "420KiB,480KiB,540KiB", "--host-limits", "160KiB,200KiB,280KiB,400KiB",
              "--gap", "0.5")
     rows, _ = grid(weft, *flags, "--jobs", "1")
@@ -465,7 +469,7 @@ def measure_trains_every_plan(weft):
     points = [point for curve in json.loads(out)["curves"] for point in curve["points"]]
     assert json.loads(out)["times"] != "analytic"
     fitting = [point for point in points if point["fits"]]
-    # A build with sanitizers holds more than was measured before, and is then told so.
+    # A build with sanitizers needs more than was measured before, and then reports that.
     told = err.count("not measured")
     assert sum(point.get("measured_step_ns", 0) > 0 for point in fitting) == len(fitting) - told
     assert any(point["fits"] for point in points)
@@ -520,7 +524,7 @@ def rows_in(folder):
 
 
 def stop_after(weft, folder, rows, number, *arguments):
-    """Ends a sweep by a signal once so many results are kept."""
+    """Ends a sweep by a signal after it has kept this many results."""
     process = weft.start(*arguments)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
@@ -536,7 +540,7 @@ def stop_after(weft, folder, rows, number, *arguments):
 
 @case
 def a_stopped_sweep_goes_on_where_it_was(weft):
-    """By a request and by force; the files are those of a sweep that was not stopped."""
+    """Stops by SIGTERM and by SIGKILL; the final files equal those of an uninterrupted sweep."""
     config, whole = config_of(weft), weft.path("whole.csv")
     flags = ("--planners", "ilp,greedy,all-fsdp,ddp", "--points", "4", "--jobs", "1")
     weft.expect(0, "sweep", config, *flags, "--csv", whole, "-q")

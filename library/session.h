@@ -8,7 +8,7 @@
 #include "plan/plan.h"
 #include "problem/stages.h"
 #include "program/program.h"
-#include "scheduler/solver/mip.h"
+#include "scheduler/solver/lp.h"
 #include "spec/config.h"
 #include "spec/profile/profile.h"
 

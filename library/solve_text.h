@@ -1,9 +1,9 @@
-/* A caller's solver that uses weft-solve's protocol (scheduler/solver/mip.h) as text. */
+/* A caller's solver that uses weft-solve's protocol (scheduler/solver/lp.h) as text. */
 #ifndef WEFT_LIBRARY_SOLVE_TEXT_H
 #define WEFT_LIBRARY_SOLVE_TEXT_H
 
 #include "include/weft.h"
-#include "scheduler/solver/mip.h"
+#include "scheduler/solver/lp.h"
 
 struct weft_text_solver {
     weft_solve_text_fn *solve; /* NULL: no solver */

@@ -85,7 +85,6 @@ static enum weft_status build(struct weft_plan *plan, const char *planner,
                               int32_t n_moves, struct weft_error *err)
 {
     const struct weft_problem *problem = plan->problem;
-    plan->solver_gap = -1;
     plan->n_placements = n_moves;
     plan->planner = weft_pool_string(&plan->pool, planner);
     plan->strategies =

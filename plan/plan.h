@@ -56,8 +56,7 @@ struct weft_plan {
     struct weft_plan_variant *others;
     /* Work until the planner had a plan that fits; 0: not known. Not in the file. */
     int64_t first_work;
-    double solver_gap;       /* the solver's own gap; negative: none */
-    const char *solver_stop; /* "optimal", "gap", "time limit", "solver missing: ..." */
+    const char *solver_stop; /* end of planning: "gap closed", "work limit", "solver failed: ..." */
 };
 
 /* A block and its slot. A gather's slot s is in [first, last + 1] of its item's window:

@@ -38,12 +38,8 @@ static void write_bound(const struct weft_plan *plan, struct weft_json_writer *w
     weft_certificate_write(&plan->certificate, plan->problem, writer);
     weft_json_key(writer, "solver");
     weft_json_begin_object(writer);
-    weft_json_key(writer, "gap");
-    if (plan->solver_gap < 0) {
-        weft_json_add_null(writer);
-    } else {
-        weft_json_add_number(writer, plan->solver_gap);
-    }
+    weft_json_key(writer, "gap"); /* required by earlier versions of weft */
+    weft_json_add_null(writer);
     weft_json_put_string(writer, "stop", plan->solver_stop);
     weft_json_end_object(writer);
 }
@@ -239,14 +235,13 @@ static enum weft_status read_prediction(struct reader *reader, const struct weft
                      to->peak_slot);
 }
 
-static enum weft_status read_gap(struct reader *reader, const struct weft_json_value *object)
+/* Checks the gap that plans of earlier versions have, and drops it. */
+static enum weft_status check_gap(struct reader *reader, const struct weft_json_value *object)
 {
     const struct weft_json_value *value = weft_json_member(object, "gap");
-    reader->plan->solver_gap = -1;
+    double gap = -1;
     if (value != NULL && weft_json_kind(value) == WEFT_JSON_NULL) return WEFT_OK;
-    if (weft_json_number(value, &reader->plan->solver_gap) && reader->plan->solver_gap >= 0) {
-        return WEFT_OK;
-    }
+    if (weft_json_number(value, &gap) && gap >= 0) return WEFT_OK;
     return weft_fail(reader->err, WEFT_E_DATA, "%s: solver: gap is not null or a number from 0",
                      reader->source);
 }
@@ -268,7 +263,7 @@ static enum weft_status read_bound(struct reader *reader, const struct weft_json
         weft_json_need(root, reader->source, "solver", WEFT_JSON_OBJECT, &solver, reader->err));
     WEFT_TRY(weft_keys_read(&solver_table, solver, where, &reader->plan->pool, reader->plan,
                             reader->err));
-    return read_gap(reader, solver);
+    return check_gap(reader, solver);
 }
 
 /* Each period is in the file once, so that bounds of n periods are bounds of n different ones. */

@@ -320,13 +320,8 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
                        weft_units_show_ns(plan->bound_ns, a), plan->bound_by,
                        100.0 * weft_plan_gap(plan));
     if (plan->n_others > 0 && plan->bound_ns > 0) report_least_bound(plan, out);
-    if (plan->solver_stop && plan->solver_stop[0]) {
-        weft_text_addf(out, "solver    %s", plan->solver_stop);
-        if (plan->solver_gap >= 0.0)
-            weft_text_addf(out, " (gap %.3f %% in its own program, which proves nothing)",
-                           100.0 * plan->solver_gap);
-        weft_text_add(out, "\n");
-    }
+    if (plan->solver_stop && plan->solver_stop[0])
+        weft_text_addf(out, "solver    %s\n", plan->solver_stop);
     report_limit(plan, out);
     report_tiers(plan, out);
     weft_report_lanes(plan, out);
@@ -399,7 +394,6 @@ static void put_bound(const struct weft_plan *plan, struct weft_json_writer *wri
     weft_json_put_integer(writer, "least_bound_ns", weft_plan_least_bound_ns(plan));
     weft_json_put_number(writer, "gap", weft_plan_gap(plan));
     weft_json_put_string(writer, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
-    if (plan->solver_gap >= 0.0) weft_json_put_number(writer, "solver_gap", plan->solver_gap);
 }
 
 void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer *writer)

@@ -196,7 +196,7 @@ static enum weft_status plan_from(struct weft_paged *run, int64_t rows_bytes, do
     rows.tiers[0].limit_bytes = rows_bytes;
     options.budget = weft_budget_part(run->budget, run->inputs ? part : 1);
     options.draft = options.draft || draft;
-    *outcome = (struct weft_outcome){.solver_gap = -1, .pool = &run->pool};
+    *outcome = (struct weft_outcome){.pool = &run->pool};
     keep_plan(run, NULL, NULL);
     enum weft_status status = run->planner->decide(&rows, &options, &run->candidate, outcome, err);
     free(starts);
@@ -409,7 +409,7 @@ static enum weft_status begin_by_greedy(struct weft_paged *run, struct weft_erro
     run->planner = asked;
     run->budget = budget;
     run->n_again = 0;
-    run->outcome = (struct weft_outcome){.solver_gap = -1, .pool = &run->pool};
+    run->outcome = (struct weft_outcome){.pool = &run->pool};
     if (!is_within_limit(run)) keep_plan(run, NULL, NULL);
     run->has_other = run->plan != NULL;
     if (run->has_other && budget.work) run->first_work = budget.work->spent - begun;

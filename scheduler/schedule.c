@@ -22,7 +22,6 @@ static enum weft_status finish(struct weft_paged *run, struct weft_error *err)
     plan->first_work = outcome->first_work;
     WEFT_TRY(weft_certificate_copy(&outcome->certificate, run->problem, &plan->pool,
                                    &plan->certificate, err));
-    plan->solver_gap = outcome->solver_gap;
     plan->solver_stop = weft_pool_string(&plan->pool, outcome->solver_stop);
     if (!plan->solver_stop) return weft_fail_memory(err, "a plan");
     if (!run->program) return WEFT_OK;

@@ -9,7 +9,7 @@
 #include "base/machine/proc.h"
 #include "base/process.h"
 
-/* An answer has at most three numbers per column or row, and some lines of words. */
+/* An answer has a number for each column and row, and some lines of words. */
 enum { ANSWER_NUMBER_BYTES = 32, ANSWER_MORE_BYTES = 1 << 16 };
 
 static bool executable(const char *path)
@@ -21,7 +21,7 @@ const char *weft_solver_find(char *out, size_t capacity)
 {
     const char *named = getenv("WEFT_SOLVE");
     if (named) {
-        /* A named solver is the only candidate, so a wrong path is reported. */
+        /* The user named one. A wrong path is an error, not a reason to take another. */
         int length = snprintf(out, capacity, "%s", named);
         return length > 0 && (size_t)length < capacity && executable(out) ? out : NULL;
     }
@@ -29,7 +29,7 @@ const char *weft_solver_find(char *out, size_t capacity)
     if (weft_proc_program(self, sizeof self)) {
         char *slash = strrchr(self, '/');
         if (slash) *slash = '\0';
-        /* Looks next to this program, in its installed place and in the build tree. */
+        /* Next to this program, where it is installed, and in the build tree. */
         static const char *const places[] = {"/weft-solve", "/../libexec/weft/weft-solve",
                                              "/../scheduler/weft-solve"};
         for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
@@ -57,40 +57,39 @@ static void forget(struct weft_solver_process *process)
     process->knows = false;
 }
 
-/* The process keeps a relaxation's basis, but nothing of a search. If memory is short, the next
- * question is sent whole. */
-static void remember(struct weft_solver_process *process, const struct weft_mip *mip,
-                     const struct weft_mip_limits *limits)
+/* Keeps a copy of the program that the process has the basis of. Without memory for it the next
+ * question is a whole program. */
+static void remember(struct weft_solver_process *process, const struct weft_lp *lp)
 {
     struct weft_error unwanted;
     forget(process);
-    process->knows = process->child.pid > 0 && limits->nodes < 0 &&
-                     weft_mip_copy(mip, &process->pool, &process->mip, &unwanted) == WEFT_OK;
+    process->knows = process->child.pid > 0 &&
+                     weft_lp_copy(lp, &process->pool, &process->lp, &unwanted) == WEFT_OK;
 }
 
-static void write_question(struct weft_solver_process *process, const struct weft_mip *mip,
-                           const struct weft_mip_limits *limits, struct weft_text *question)
+static void write_question(struct weft_solver_process *process, const struct weft_lp *lp,
+                           const struct weft_lp_limits *limits, struct weft_text *question)
 {
     struct weft_pool pool = {0};
-    struct weft_mip_changes changes;
-    if (process->knows && limits->nodes < 0 &&
-        weft_mip_changes_find(&process->mip, mip, &pool, &changes))
-        weft_mip_changes_write(&changes, limits, question);
+    struct weft_lp_changes changes;
+    if (process->knows && weft_lp_changes_find(&process->lp, lp, &pool, &changes))
+        weft_lp_changes_write(&changes, limits, question);
     else
-        weft_mip_write(mip, limits, question);
+        weft_lp_write(lp, limits, question);
     weft_pool_finish(&pool);
 }
 
-static enum weft_status ask(struct weft_solver_process *process, const struct weft_mip *mip,
-                            const struct weft_mip_limits *limits, struct weft_text *answer,
+static enum weft_status ask(struct weft_solver_process *process, const struct weft_lp *lp,
+                            const struct weft_lp_limits *limits, struct weft_text *answer,
                             struct weft_error *err)
 {
     struct weft_text question;
-    size_t most_bytes = ANSWER_MORE_BYTES +
-                        3 * ANSWER_NUMBER_BYTES * ((size_t)mip->n_columns + (size_t)mip->n_rows);
+    size_t most_bytes =
+        ANSWER_MORE_BYTES + ANSWER_NUMBER_BYTES * ((size_t)lp->n_columns + (size_t)lp->n_rows);
     weft_text_init(&question);
-    write_question(process, mip, limits, &question);
-    enum weft_status status = weft_text_ok(&question) ? WEFT_OK : weft_fail_memory(err, "the MIP");
+    write_question(process, lp, limits, &question);
+    enum weft_status status =
+        weft_text_ok(&question) ? WEFT_OK : weft_fail_memory(err, "the solver's question");
     if (status == WEFT_OK)
         status = weft_solver_child_ask(&process->child, &question, limits->patience_ns, most_bytes,
                                        process->watch, answer, err);
@@ -98,17 +97,17 @@ static enum weft_status ask(struct weft_solver_process *process, const struct we
     return status;
 }
 
-/* If a process that was asked before ends without an answer, it is started again. It may have been
- * killed from outside, or be a program that answers only once. */
-static enum weft_status converse(struct weft_solver_process *process, const struct weft_mip *mip,
-                                 const struct weft_mip_limits *limits, struct weft_text *answer,
+/* Asks the process. If it ended since the last question without an answer, starts it again:
+ * somebody may have killed it, or it may be a program that answers once. */
+static enum weft_status converse(struct weft_solver_process *process, const struct weft_lp *lp,
+                                 const struct weft_lp_limits *limits, struct weft_text *answer,
                                  bool *anew, struct weft_error *err)
 {
-    struct weft_mip_limits left = *limits;
+    struct weft_lp_limits left = *limits;
     if (weft_solver_child_is_ready(&process->child)) {
         struct weft_error failure = {0};
         int64_t start_ns = weft_clock_now_ns();
-        enum weft_status status = ask(process, mip, limits, answer, &failure);
+        enum weft_status status = ask(process, lp, limits, answer, &failure);
         if (answer->length > 0 || status == WEFT_E_HANG || status == WEFT_E_SYSTEM)
             return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", failure.text);
         if (limits->patience_ns > 0) left.patience_ns -= weft_clock_now_ns() - start_ns;
@@ -119,27 +118,27 @@ static enum weft_status converse(struct weft_solver_process *process, const stru
     forget(process);
     WEFT_TRY(find(process, err));
     WEFT_TRY(weft_solver_child_start(process->path, NULL, &process->child, err));
-    return ask(process, mip, &left, answer, err);
+    return ask(process, lp, &left, answer, err);
 }
 
-static enum weft_status solve(void *context, const struct weft_mip *mip,
-                              const struct weft_mip_limits *limits, struct weft_pool *pool,
-                              struct weft_mip_result *result, struct weft_error *err)
+static enum weft_status solve(void *context, const struct weft_lp *lp,
+                              const struct weft_lp_limits *limits, struct weft_pool *pool,
+                              struct weft_lp_result *result, struct weft_error *err)
 {
     struct weft_solver_process *process = context;
     struct weft_text answer;
     bool anew = false;
     if (process->hung) return weft_fail(err, WEFT_E_HANG, "had no answer before, and was killed");
     weft_text_init(&answer);
-    enum weft_status status = converse(process, mip, limits, &answer, &anew, err);
+    enum weft_status status = converse(process, lp, limits, &answer, &anew, err);
     if (status == WEFT_OK)
         status =
-            weft_mip_result_parse(weft_text_chars(&answer), answer.length, mip, pool, result, err);
+            weft_lp_result_parse(weft_text_chars(&answer), answer.length, lp, pool, result, err);
     weft_text_finish(&answer);
     process->hung = status == WEFT_E_HANG;
     if (status == WEFT_OK) result->anew = anew;
     if (status == WEFT_OK)
-        remember(process, mip, limits);
+        remember(process, lp);
     else
         weft_solver_process_stop(process);
     return status;

@@ -48,7 +48,7 @@ static enum weft_status plan_again(const struct weft_problem *problem,
                                    struct weft_plan **out, struct weft_error *err)
 {
     struct weft_pool pool = {0};
-    struct weft_outcome outcome = {.solver_gap = -1, .pool = &pool};
+    struct weft_outcome outcome = {.pool = &pool};
     struct weft_error refusal = {0};
     size_t n_blocks = (size_t)weft_problem_count_blocks(problem) + 1;
     struct weft_candidate candidate = {

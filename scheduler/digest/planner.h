@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "base/work.h"
 #include "plan/plan.h"
-#include "scheduler/solver/mip.h"
+#include "scheduler/solver/lp.h"
 
 /* One way to run a rule that has parameters: "25MiB". What the values mean is the planner's. */
 struct weft_setting {
@@ -57,7 +57,6 @@ struct weft_outcome {
     const char *bound_by;                /* static text */
     struct weft_certificate certificate; /* of the bound; empty = none */
     struct weft_pool *pool;              /* for it; set by weft_schedule */
-    double solver_gap;                   /* negative = none */
     int64_t first_work; /* after which the planner had a plan that fits; 0 = not known */
     bool cut_short;     /* by the budget: with more there may be a better plan or bound */
     char solver_stop[256];

@@ -1,7 +1,7 @@
-/* The joint plan. Patterns, greedy changes, roundings of the relaxation and local search make
- * incumbents by list scheduling, which the relaxation of given policies guides; branch and bound on
- * the policies proves how far they can be from the best; an integer program gets what is left of
- * the gap. Every plan is judged by its simulated time, never by the program's objective. */
+/* Decides strategies and placements together. Patterns, greedy changes, roundings of the relaxation
+ * and local search choose strategies. List scheduling places them, guided by the relaxation. Branch
+ * and bound proves the distance from the best plan. Simulated time judges every plan, never the
+ * relaxation's objective. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,16 +12,14 @@
 #include "scheduler/tree/guide.h"
 #include "scheduler/tree/trim.h"
 
-/* Tries of local search and nodes of the tree are these divided by the size of what one costs. */
+/* Tries of local search and of trimming: these, divided by the size of one. */
 enum {
     SEARCH_WORK = 4000000,
-    NODE_WORK = 100000,
-    TREE_ITERATIONS = 10000,
-    NODES_A_TURN = 8, /* the first */
+    NODES_A_TURN = 8, /* of the first turn */
     TRIM_WORK = 100000000
 };
-/* What comes when the budget is used up, trimming the proof and checking it: as much as so many
- * boxes take beside one for each vector of prices, but no more than this part of the budget. */
+/* Work that is kept back for trimming and checking the proof: TRIM_BOXES boxes and one for each
+ * vector of prices, at most this part of the budget. */
 enum { TRIM_BOXES = 250, FINISH_PART = 8 };
 
 struct run {
@@ -32,8 +30,8 @@ struct run {
     struct weft_guide *guide;
     struct weft_outcome *outcome;
     struct weft_pool pool;
-    struct weft_budget budget; /* of all that is to be done; the search's may be a part of it */
-    int64_t box_units;         /* what it takes to look at a box of the proof; 0: not known */
+    struct weft_budget budget; /* of the whole plan; the search may have a part of it */
+    int64_t box_units;         /* work of one box of the proof; 0: not known */
 };
 
 static void set_stop(struct weft_outcome *outcome, const char *what, const char *detail)
@@ -47,58 +45,8 @@ static void set_failure(struct weft_outcome *outcome, bool too_slow, const char 
     set_stop(outcome, too_slow ? "time limit, solver" : "solver failed", failure);
 }
 
-static enum weft_status replay(struct run *run, const double *x, struct weft_error *err)
-{
-    struct weft_search *search = run->search;
-    weft_ilp_strategies(run->branch->ilp, x, search->other);
-    if (!weft_search_fits(search, search->other)) return WEFT_OK;
-    weft_search_try(search, search->other);
-    for (int order = 0; order < WEFT_ILP_ORDER_COUNT; order++) {
-        int32_t n_moves = 0;
-        if (weft_ilp_moves(run->branch->ilp, x, search->other, (enum weft_ilp_order)order,
-                           search->trial_moves, &n_moves))
-            WEFT_TRY(
-                weft_search_try_moves(search, search->other, search->trial_moves, n_moves, err));
-    }
-    return WEFT_OK;
-}
-
-static enum weft_status solve_tree(struct run *run, struct weft_error *err)
-{
-    struct weft_mip_result result = {0};
-    struct weft_mip *mip = &run->branch->ilp->mip;
-    const struct weft_search *search = run->search;
-    double *incumbent = weft_pool_array(&run->pool, (size_t)mip->n_columns, sizeof *incumbent);
-    if (!incumbent) return weft_fail_memory(err, "an incumbent");
-    weft_proof_enter(run->branch->proof, 0); /* not where the last relaxation was */
-    weft_ilp_restrict(run->branch->ilp, run->branch->proof->box, run->branch->dual);
-    if (weft_ilp_point(run->branch->ilp, search->strategies, search->moves, search->n_moves,
-                       incumbent)) {
-        mip->incumbents = &incumbent;
-        mip->n_incumbents = 1;
-    }
-    bool answered = weft_branch_ask(run->branch, TREE_ITERATIONS,
-                                    NODE_WORK / (mip->n_columns + 1) + 1, &run->pool, &result);
-    mip->incumbents = NULL;
-    mip->n_incumbents = 0;
-    if (!answered) {
-        set_failure(run->outcome, run->branch->too_slow, run->branch->failure);
-        return WEFT_OK;
-    }
-    char of_program[64]; /* which is the slot form in whole blocks: what it is best in proves
-                            nothing */
-    snprintf(of_program, sizeof of_program, "the solver's program %.40s", result.stop);
-    set_stop(run->outcome, run->branch->stop, of_program);
-    if (!result.x) return WEFT_OK;
-    if (result.objective > 0 && isfinite(result.objective) && isfinite(result.bound)) {
-        double gap = (result.objective - result.bound) / result.objective;
-        run->outcome->solver_gap = gap > 0 ? gap : 0;
-    }
-    return replay(run, result.x, err);
-}
-
-/* Claims what who checks the certificate will find, whatever the tree believed; and says so where
- * that is not the same, which is a fault of the tree. */
+/* Claims the bound that a check of the certificate finds. If the tree believed in a higher one,
+ * which is a fault of the tree, reports it. */
 static enum weft_status claim(struct run *run, struct weft_error *err)
 {
     struct weft_outcome *outcome = run->outcome;
@@ -115,8 +63,8 @@ static enum weft_status claim(struct run *run, struct weft_error *err)
     return WEFT_OK;
 }
 
-/* Trimming leaves the check of what it makes its part, by what a box takes, but has half of what is
- * left: the more it trims the less there is to check. */
+/* Trims the proof. The check afterwards needs a box for each second node, but at most half of the
+ * remaining work is kept for it: trimming leaves fewer nodes to check. */
 static enum weft_status trim(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
@@ -130,7 +78,7 @@ static enum weft_status trim(struct run *run, struct weft_error *err)
     return weft_trim(proof, search, TRIM_WORK / size + 1, err);
 }
 
-/* What the proof came to, for the plan. */
+/* Gives the plan its bound and certificate, and the reason why planning ended. */
 static enum weft_status conclude(struct run *run, struct weft_error *err)
 {
     struct weft_outcome *outcome = run->outcome;
@@ -152,7 +100,7 @@ static enum weft_status conclude(struct run *run, struct weft_error *err)
     return claim(run, err);
 }
 
-/* Starts from what the rule decides, as it would be planned. */
+/* Starts from the plan of a rule. */
 static enum weft_status start_from_rule(struct run *run, const struct weft_planner *rule,
                                         const struct weft_setting *setting, struct weft_error *err)
 {
@@ -170,7 +118,7 @@ static enum weft_status start_from_rule(struct run *run, const struct weft_plann
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
     status = weft_plan_create(problem, rule->name, candidate.strategies, candidate.moves,
                               candidate.n_moves, &plan, &refusal);
-    if (status == WEFT_E_INFEASIBLE) return WEFT_OK; /* it knows nothing of chains */
+    if (status == WEFT_E_INFEASIBLE) return WEFT_OK; /* rules ignore chains */
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
     if (weft_problem_relaxing_may_slow(problem)) status = weft_search_start(search, plan, err);
     if (status == WEFT_OK) status = weft_plan_relax(plan, problem->tiers[0].limit_bytes, err);
@@ -179,8 +127,8 @@ static enum weft_status start_from_rule(struct run *run, const struct weft_plann
     return status;
 }
 
-/* Begins with the plans of all rules: so that none of them is faster, however few tries there are.
- * Those that give every unit one policy stand first in the table. */
+/* Starts from the plans of all rules, so that no rule is faster than ilp, even on a small budget.
+ * The table lists rules with one policy for all units first. */
 static enum weft_status start_from_rules(struct run *run, struct weft_error *err)
 {
     for (const struct weft_planner *rule = weft_planners(); rule->name; rule++) {
@@ -194,7 +142,7 @@ static enum weft_status start_from_rules(struct run *run, struct weft_error *err
     return WEFT_OK;
 }
 
-/* Until that part of the search's budget, from its beginning on, is used up. */
+/* Ends the search's budget after this part of it. */
 static void set_part(struct run *run, double part)
 {
     struct weft_search *search = run->search;
@@ -203,7 +151,7 @@ static void set_part(struct run *run, double part)
         search->begun + (int64_t)((double)(search->budget.until - search->begun) * part);
 }
 
-/* Leaves the search what finishing will not need, by what a box takes now. */
+/* Measures the work of a box, and keeps the work of finishing back from the search. */
 static enum weft_status reserve(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
@@ -218,7 +166,7 @@ static enum weft_status reserve(struct run *run, struct weft_error *err)
     return WEFT_OK;
 }
 
-/* True when a draft is as good as its caller wants it. */
+/* True if a draft is as good as its caller wants. */
 static bool is_enough(const struct run *run)
 {
     const struct weft_search *search = run->search;
@@ -234,9 +182,9 @@ static enum weft_status start_from_plans(struct run *run, struct weft_error *err
     return WEFT_OK;
 }
 
-/* The first plans may take a third of the work, so that there is a bound too; greedy changes,
- * unless greedy's plan is a start, only what is left of a fifth, because better ones come from the
- * relaxation. */
+/* First plans get a third of the work, so that some is left for a bound. Greedy changes get the
+ * rest of the first fifth, because better plans come from the relaxation. They are left out if
+ * greedy's plan is a start. */
 static enum weft_status make_first_plans(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
@@ -255,7 +203,7 @@ static enum weft_status make_first_plans(struct run *run, struct weft_error *err
     return status;
 }
 
-/* Local search, and what the relaxation of its policies guides to, as long as that helps. */
+/* Alternates local search and guided placements of its strategies until neither helps. */
 static void improve(struct run *run)
 {
     struct weft_search *search = run->search;
@@ -267,8 +215,8 @@ static void improve(struct run *run)
     } while (search->step_ns < before_ns && !weft_branch_is_over(run->branch));
 }
 
-/* Policies near the bound of a node of the proof, as long as they bring better plans, each of which
- * local search may better. */
+/* Tries strategies near the bound of a node, and local search after each better plan, until none is
+ * better. */
 static enum weft_status try_near(struct run *run, int32_t node, int32_t most_in_vain,
                                  struct weft_error *err)
 {
@@ -282,7 +230,7 @@ static enum weft_status try_near(struct run *run, int32_t node, int32_t most_in_
     return WEFT_OK;
 }
 
-/* Better policies and placements than the first, which may take two thirds of the work. */
+/* Improves the first plans, up to two thirds of the work. */
 static enum weft_status make_better_plans(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
@@ -300,7 +248,7 @@ static enum weft_status make_better_plans(struct run *run, struct weft_error *er
     return status;
 }
 
-/* Grows the tree by some nodes; *more is true when it stopped for nothing else, and there are more.
+/* Grows the tree by some nodes. *more: it stopped for their number alone, and more nodes are left.
  */
 static enum weft_status grow(struct run *run, int32_t n_nodes, bool *more, struct weft_error *err)
 {
@@ -312,8 +260,8 @@ static enum weft_status grow(struct run *run, int32_t n_nodes, bool *more, struc
     return WEFT_OK;
 }
 
-/* The tree and plans take turns, plans near its weakest leaf first and, where these bring nothing,
- * near its root. Turns get longer as long as no plan is found that is better. */
+/* The tree and the plans take turns. Plans are tried near the weakest leaf, and then near the root
+ * if none was better. Turns get longer while no plan is better. */
 static enum weft_status grow_and_try(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
@@ -347,12 +295,10 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
     if (options->draft) return WEFT_OK;
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(weft_branch_polish(run->branch, err));
     WEFT_TRY(grow_and_try(run, err));
-    if (!weft_branch_is_over(run->branch) && run->branch->ilp && !run->branch->failure[0])
-        WEFT_TRY(solve_tree(run, err));
     return conclude(run, err);
 }
 
-/* What was shown was another period's, say. */
+/* Clears the figures shown for the period planned before. */
 static void show_nothing(struct weft_work *work)
 {
     weft_work_show_best(work, 0);

@@ -21,16 +21,17 @@ static bool grow(void *array, int64_t *most, int64_t need, size_t size)
 
 static bool grow_columns(struct weft_ilp_build *build)
 {
-    struct weft_mip *mip = &build->ilp->mip;
+    struct weft_lp *lp = &build->ilp->lp;
     int64_t need = build->n_columns + 1, most = build->most_columns;
     struct {
         void *array;
         size_t size;
-    } arrays[] = {
-        {&mip->cost, sizeof *mip->cost},           {&mip->lower, sizeof *mip->lower},
-        {&mip->upper, sizeof *mip->upper},         {&mip->integer, sizeof *mip->integer},
-        {&mip->priority, sizeof *mip->priority},   {&build->row, sizeof *build->row},
-        {&build->touched, sizeof *build->touched}, {&build->in_row, sizeof *build->in_row}};
+    } arrays[] = {{&lp->cost, sizeof *lp->cost},
+                  {&lp->lower, sizeof *lp->lower},
+                  {&lp->upper, sizeof *lp->upper},
+                  {&build->row, sizeof *build->row},
+                  {&build->touched, sizeof *build->touched},
+                  {&build->in_row, sizeof *build->in_row}};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
         most = build->most_columns;
         if (!grow(arrays[i].array, &most, need, arrays[i].size)) return false;
@@ -40,21 +41,18 @@ static bool grow_columns(struct weft_ilp_build *build)
     return true;
 }
 
-int32_t weft_ilp_add_column(struct weft_ilp_build *build, double cost, double lower, double upper,
-                            bool integer, int32_t priority)
+int32_t weft_ilp_add_column(struct weft_ilp_build *build, double cost, double lower, double upper)
 {
-    struct weft_mip *mip = &build->ilp->mip;
+    struct weft_lp *lp = &build->ilp->lp;
     if (build->failed) return 0;
     if (build->n_columns == build->most_columns && !grow_columns(build)) {
         build->failed = true;
         return 0;
     }
     int32_t j = build->n_columns++;
-    mip->cost[j] = cost;
-    mip->lower[j] = lower;
-    mip->upper[j] = upper;
-    mip->integer[j] = integer;
-    mip->priority[j] = priority;
+    lp->cost[j] = cost;
+    lp->lower[j] = lower;
+    lp->upper[j] = upper;
     build->in_row[j] = false;
     build->row[j] = 0;
     return j;
@@ -73,34 +71,34 @@ void weft_ilp_add_entry(struct weft_ilp_build *build, int32_t column, double val
 
 void weft_ilp_end_row(struct weft_ilp_build *build, double lower, double upper)
 {
-    struct weft_mip *mip = &build->ilp->mip;
+    struct weft_lp *lp = &build->ilp->lp;
     if (build->failed) return;
     int64_t most = build->most_rows, again = build->most_rows, starts = build->most_rows;
     int64_t columns = build->most_entries;
     bool ok =
-        grow(&mip->row_lower, &most, build->n_rows + 2, sizeof *mip->row_lower) &&
-        grow(&mip->row_upper, &again, build->n_rows + 2, sizeof *mip->row_upper) &&
-        grow(&mip->row_start, &starts, build->n_rows + 2, sizeof *mip->row_start) &&
-        grow(&mip->column, &columns, build->n_entries + build->n_touched, sizeof *mip->column) &&
-        grow(&mip->value, &build->most_entries, build->n_entries + build->n_touched,
-             sizeof *mip->value);
+        grow(&lp->row_lower, &most, build->n_rows + 2, sizeof *lp->row_lower) &&
+        grow(&lp->row_upper, &again, build->n_rows + 2, sizeof *lp->row_upper) &&
+        grow(&lp->row_start, &starts, build->n_rows + 2, sizeof *lp->row_start) &&
+        grow(&lp->column, &columns, build->n_entries + build->n_touched, sizeof *lp->column) &&
+        grow(&lp->value, &build->most_entries, build->n_entries + build->n_touched,
+             sizeof *lp->value);
     if (!ok) {
         build->failed = true;
         return;
     }
     build->most_rows = (int32_t)most;
-    mip->row_start[build->n_rows] = build->n_entries;
+    lp->row_start[build->n_rows] = build->n_entries;
     for (int32_t k = 0; k < build->n_touched; k++) {
         int32_t column = build->touched[k];
         build->in_row[column] = false;
         if (build->row[column] == 0) continue;
-        mip->column[build->n_entries] = column;
-        mip->value[build->n_entries++] = build->row[column];
+        lp->column[build->n_entries] = column;
+        lp->value[build->n_entries++] = build->row[column];
     }
     build->n_touched = 0;
-    mip->row_lower[build->n_rows] = lower;
-    mip->row_upper[build->n_rows] = upper;
-    mip->row_start[++build->n_rows] = build->n_entries;
+    lp->row_lower[build->n_rows] = lower;
+    lp->row_upper[build->n_rows] = upper;
+    lp->row_start[++build->n_rows] = build->n_entries;
 }
 
 double weft_ilp_time_units(const struct weft_ilp *ilp, int64_t ns)

@@ -1,11 +1,11 @@
-/* Rows of the integer program under construction. Internal to relax/. */
+/* Columns and rows of a program under construction. Internal to relax/. */
 #ifndef WEFT_SCHEDULER_RELAX_ILP_BUILD_H
 #define WEFT_SCHEDULER_RELAX_ILP_BUILD_H
 
 #include "scheduler/relax/ilp_class.h"
 
-/* Growing arrays of a program under construction; a row is summed up by column in `row` until it is
- * closed, because no column may stand in it twice. */
+/* Growing arrays of a program. An open row adds up entries by column in `row`, because a column may
+ * be in it only once. */
 struct weft_ilp_build {
     struct weft_ilp *ilp;
     int32_t n_columns, most_columns;
@@ -18,11 +18,10 @@ struct weft_ilp_build {
     bool failed;
 };
 
-/* A column more, and its index. */
-int32_t weft_ilp_add_column(struct weft_ilp_build *build, double cost, double lower, double upper,
-                            bool integer, int32_t priority);
+/* Adds a column. Returns its index. */
+int32_t weft_ilp_add_column(struct weft_ilp_build *build, double cost, double lower, double upper);
 
-/* Adds to the open row; and closes it, into the program. */
+/* Adds an entry to the open row, and closes the row. */
 void weft_ilp_add_entry(struct weft_ilp_build *build, int32_t column, double value);
 void weft_ilp_end_row(struct weft_ilp_build *build, double lower, double upper);
 

@@ -284,10 +284,7 @@ enum weft_status weft_ilp_classify(struct weft_ilp *ilp, int32_t most_columns,
         if (!ilp->classes[c].items) return weft_fail_memory(err, "classes of items");
     }
     fill_members(ilp, class_of);
-    ilp->all_counts = true;
-    for (int32_t c = 0; c < ilp->n_classes; c++) {
+    for (int32_t c = 0; c < ilp->n_classes; c++)
         if (!fill_class(ilp, &ilp->classes[c])) return weft_fail_memory(err, "classes of items");
-        ilp->all_counts = ilp->all_counts && ilp->classes[c].counts;
-    }
     return WEFT_OK;
 }

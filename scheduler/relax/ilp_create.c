@@ -25,11 +25,11 @@ static void chain_prefix(struct weft_ilp_build *build, struct weft_ilp_class *of
         bool may_block = of->may_block && prefix == &of->due;
         prefix->columns[k] = prefix->blocking[k] = -1;
         if (of->n_items == 1 && !may_block) continue;
-        int32_t column = weft_ilp_add_column(build, 0, 0, of->most, false, 0);
+        int32_t column = weft_ilp_add_column(build, 0, 0, of->most);
         weft_ilp_add_entry(build, column, 1);
         if (may_block) {
             double mean = of->unit_time / build->ilp->n_blocking[prefix->slots[k] + 1];
-            prefix->blocking[k] = weft_ilp_add_column(build, mean, 0, of->most, of->counts, 0);
+            prefix->blocking[k] = weft_ilp_add_column(build, mean, 0, of->most);
             weft_ilp_add_entry(build, prefix->blocking[k], 1);
         }
         if (k > 0) weft_ilp_add_entry(build, prefix->columns[k - 1], -1);
@@ -51,7 +51,7 @@ static void build_held(struct weft_ilp_build *build, struct weft_ilp_class *of)
         !weft_digest_is_short(build->ilp->table, of->tier))
         return;
     for (int32_t s = of->first; s < of->last; s++) {
-        int32_t column = weft_ilp_add_column(build, 0, 0, of->most, false, 0);
+        int32_t column = weft_ilp_add_column(build, 0, 0, of->most);
         if (s == of->first) of->held = column;
         weft_ilp_add_entry(build, column, 1);
         weft_ilp_add_entry(build, of->column + s - of->first, -1);
@@ -65,7 +65,7 @@ static void build_class(struct weft_ilp_build *build, struct weft_ilp_class *of)
     chain_prefix(build, of, &of->released);
     chain_prefix(build, of, &of->due);
     for (int32_t s = of->first; s < of->last; s++) {
-        int32_t column = weft_ilp_add_column(build, 0, 0, of->most, of->counts, 0);
+        int32_t column = weft_ilp_add_column(build, 0, 0, of->most);
         if (s == of->first) of->column = column;
     }
     build_held(build, of);
@@ -105,15 +105,15 @@ static void build_strategies(struct weft_ilp_build *build)
             for (int32_t i = 0; i < strategy->n_times; i++)
                 cost += weft_ilp_time_units(ilp, strategy->times[i].ns);
             bool fits = weft_ilp_full_row(table, u, p) < 0;
-            *z = weft_ilp_add_column(build, cost, 0, fits ? 1 : 0, true, 1);
+            *z = weft_ilp_add_column(build, cost, 0, fits ? 1 : 0);
             n++;
         }
         for (int32_t p = 0; p < decision->n_strategies; p++) {
             if (own[p] < 0) continue;
             weft_ilp_add_entry(build, own[p], 1);
             if (n == 1 && !build->failed) {
-                ilp->mip.lower[own[p]] = 1;
-                ilp->mip.upper[own[p]] = 1;
+                ilp->lp.lower[own[p]] = 1;
+                ilp->lp.upper[own[p]] = 1;
             }
         }
         weft_ilp_end_row(build, 1, 1);
@@ -143,7 +143,7 @@ static void build_beside(struct weft_ilp_build *build, int32_t slot, double most
     if (ilp->n_rates == 0) return;
     for (int32_t k = 0; k < ilp->n_rates; k++) {
         double rate = (double)ilp->rates[k] / WEFT_RATE_ONE;
-        ilp->beside[k * n_slots + slot] = weft_ilp_add_column(build, 1 - rate, 0, most, false, 0);
+        ilp->beside[k * n_slots + slot] = weft_ilp_add_column(build, 1 - rate, 0, most);
     }
     for (int32_t k = 0; k < ilp->n_rates; k++)
         weft_ilp_add_entry(build, ilp->beside[k * n_slots + slot],
@@ -234,7 +234,7 @@ static void build_loads(struct weft_ilp_build *build)
         }
         ilp->wait[s] = -1;
         if (!any) continue;
-        ilp->wait[s] = weft_ilp_add_column(build, 1, 0, most_wait, false, 0);
+        ilp->wait[s] = weft_ilp_add_column(build, 1, 0, most_wait);
         build_beside(build, s, most_beside(ilp, most_wait));
         for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
             if (!used[lane]) continue;
@@ -250,7 +250,7 @@ static void build_hold(struct weft_ilp_build *build, int32_t row, double room)
     struct weft_ilp *ilp = build->ilp;
     const struct weft_digest *table = ilp->table;
     bool first = row % table->n_slots == 0;
-    ilp->hold[row] = weft_ilp_add_column(build, 0, 0, room, false, 0);
+    ilp->hold[row] = weft_ilp_add_column(build, 0, 0, room);
     weft_ilp_add_entry(build, ilp->hold[row], 1);
     if (!first) weft_ilp_add_entry(build, ilp->hold[row - 1], -1);
     for (int32_t u = 0; u < table->n_decisions; u++) {
@@ -323,7 +323,7 @@ static enum weft_status build_all(struct weft_ilp *ilp, int32_t most_columns,
     int64_t fixed_ns = weft_problem_agreements_ns(problem);
     for (int32_t s = 0; s < problem->n_slots; s++)
         fixed_ns += problem->slot_ns[s];
-    ilp->fixed = weft_ilp_add_column(&build, weft_ilp_time_units(ilp, fixed_ns), 1, 1, false, 0);
+    ilp->fixed = weft_ilp_add_column(&build, weft_ilp_time_units(ilp, fixed_ns), 1, 1);
     build_strategies(&build);
     if (!build.failed) status = weft_ilp_classify(ilp, most_columns, err);
     for (int32_t c = 0; status == WEFT_OK && c < ilp->n_classes; c++)
@@ -332,9 +332,9 @@ static enum weft_status build_all(struct weft_ilp *ilp, int32_t most_columns,
         build_loads(&build);
         build_memory(&build);
     }
-    ilp->mip.n_columns = build.n_columns;
-    ilp->mip.n_rows = build.n_rows;
-    ilp->mip.n_entries = build.n_entries;
+    ilp->lp.n_columns = build.n_columns;
+    ilp->lp.n_rows = build.n_rows;
+    ilp->lp.n_entries = build.n_entries;
     free(build.row);
     free(build.touched);
     free(build.in_row);
@@ -388,17 +388,15 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_c
 void weft_ilp_destroy(struct weft_ilp *ilp)
 {
     if (!ilp) return;
-    struct weft_mip *mip = &ilp->mip;
-    free(mip->cost);
-    free(mip->lower);
-    free(mip->upper);
-    free(mip->integer);
-    free(mip->priority);
-    free(mip->row_lower);
-    free(mip->row_upper);
-    free(mip->row_start);
-    free(mip->column);
-    free(mip->value);
+    struct weft_lp *lp = &ilp->lp;
+    free(lp->cost);
+    free(lp->lower);
+    free(lp->upper);
+    free(lp->row_lower);
+    free(lp->row_upper);
+    free(lp->row_start);
+    free(lp->column);
+    free(lp->value);
     weft_pool_finish(&ilp->pool);
     free(ilp);
 }

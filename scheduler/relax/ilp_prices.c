@@ -4,14 +4,14 @@
 #include "scheduler/relax/ilp_build.h"
 
 /* What one unit of a column's bound is worth: its cost less the multipliers of its rows. */
-static void subtract_rows(const struct weft_mip *mip, const double *row_duals, double *reduced)
+static void subtract_rows(const struct weft_lp *lp, const double *row_duals, double *reduced)
 {
-    for (int32_t j = 0; j < mip->n_columns; j++)
-        reduced[j] = mip->cost[j];
-    for (int32_t i = 0; i < mip->n_rows; i++) {
+    for (int32_t j = 0; j < lp->n_columns; j++)
+        reduced[j] = lp->cost[j];
+    for (int32_t i = 0; i < lp->n_rows; i++) {
         if (row_duals[i] == 0 || !isfinite(row_duals[i])) continue;
-        for (int64_t k = mip->row_start[i]; k < mip->row_start[i + 1]; k++)
-            reduced[mip->column[k]] -= row_duals[i] * mip->value[k];
+        for (int64_t k = lp->row_start[i]; k < lp->row_start[i + 1]; k++)
+            reduced[lp->column[k]] -= row_duals[i] * lp->value[k];
     }
 }
 
@@ -24,9 +24,9 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
                                  struct weft_dual *dual, struct weft_error *err)
 {
     struct weft_pool pool = {0};
-    double *reduced = weft_pool_array(&pool, (size_t)ilp->mip.n_columns, sizeof *reduced);
+    double *reduced = weft_pool_array(&pool, (size_t)ilp->lp.n_columns, sizeof *reduced);
     if (!reduced) return weft_fail_memory(err, "reduced costs");
-    subtract_rows(&ilp->mip, row_duals, reduced);
+    subtract_rows(&ilp->lp, row_duals, reduced);
     weft_dual_reset(dual, WEFT_LANE_COMPUTE);
     int32_t n_slots = ilp->table->n_slots;
     for (int32_t s = 0; s < n_slots; s++) {
@@ -50,12 +50,12 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
         dual->pi[g] = isfinite(y) ? ldexp(-y, ilp->time_shift) : 0;
         /* Counts that go without saying have no price, or what a smaller box makes of it would
          * be another. */
-        bool most = ilp->mip.row_upper[ilp->group_row + g] >= ilp->groups[g].n_decisions;
-        if (dual->pi[g] > 0 ? most : ilp->mip.row_lower[ilp->group_row + g] <= 0) dual->pi[g] = 0;
+        bool most = ilp->lp.row_upper[ilp->group_row + g] >= ilp->groups[g].n_decisions;
+        if (dual->pi[g] > 0 ? most : ilp->lp.row_lower[ilp->group_row + g] <= 0) dual->pi[g] = 0;
     }
     for (int32_t k = 0; k < ilp->n_whole; k++) {
-        int32_t mip_row = ilp->mip.n_rows - ilp->n_whole + k;
-        double nu = positive(-row_duals[mip_row]);
+        int32_t lp_row = ilp->lp.n_rows - ilp->n_whole + k;
+        double nu = positive(-row_duals[lp_row]);
         if (nu == 0) continue;
         int32_t row = weft_dual_add_row(dual, ilp->whole[k].row, ilp->whole[k].step_bytes,
                                         ilp->references[k], ilp->uses[k]);
@@ -110,12 +110,12 @@ static void restrict_class(struct weft_ilp *ilp, const struct weft_box *box,
         int32_t held = held_column(of, s), moved = of->column + s - of->first;
         struct progress by = progress_by(box, of, s);
         if (s < of->last) {
-            ilp->mip.lower[moved] = by.least_moved;
-            ilp->mip.upper[moved] = by.most_moved;
+            ilp->lp.lower[moved] = by.least_moved;
+            ilp->lp.upper[moved] = by.most_moved;
         }
         if (held < 0 || (held == moved && s < of->last)) continue;
-        ilp->mip.lower[held] = by.least_held;
-        ilp->mip.upper[held] = by.most_held;
+        ilp->lp.lower[held] = by.least_held;
+        ilp->lp.upper[held] = by.most_held;
     }
 }
 
@@ -127,7 +127,7 @@ static void restrict_whole(struct weft_ilp *ilp, struct weft_dual *dual)
         weft_dual_rely(dual, ilp->references[k], ilp->uses[k], dual->relies);
         for (int32_t g = 0; g < ilp->n_groups; g++)
             holds = holds && (!ilp->uses[k][g] || dual->relies[g] >= 0);
-        ilp->mip.row_upper[ilp->mip.n_rows - ilp->n_whole + k] =
+        ilp->lp.row_upper[ilp->lp.n_rows - ilp->n_whole + k] =
             holds ? weft_ilp_bytes_units(ilp, ilp->whole[k].room_bytes) : INFINITY;
     }
 }
@@ -140,13 +140,13 @@ void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box, struct 
         for (int32_t p = 0; p < weft_digest_count(ilp->table, u); p++) {
             int32_t z = ilp->z[weft_digest_at(ilp->table, u, p)];
             if (z < 0) continue;
-            ilp->mip.lower[z] = 0;
-            ilp->mip.upper[z] = (double)(box->allowed[u] >> p & 1u);
+            ilp->lp.lower[z] = 0;
+            ilp->lp.upper[z] = (double)(box->allowed[u] >> p & 1u);
         }
     }
     for (int32_t g = 0; g < ilp->n_groups; g++) {
-        ilp->mip.row_lower[ilp->group_row + g] = box->least_count[g];
-        ilp->mip.row_upper[ilp->group_row + g] = box->most_count[g];
+        ilp->lp.row_lower[ilp->group_row + g] = box->least_count[g];
+        ilp->lp.row_upper[ilp->group_row + g] = box->most_count[g];
     }
     for (int32_t c = 0; c < ilp->n_classes; c++)
         if (ilp->classes[c].n_items == 1 && ilp->classes[c].counts)
@@ -168,7 +168,7 @@ void weft_ilp_press(struct weft_ilp *ilp, double part)
         for (int32_t s = 0; s < problem->n_slots; s++) {
             int64_t ns = weft_ilp_pressed_ns(ilp, lane, s);
             if (ns == 0) continue;
-            ilp->mip.row_upper[ilp->load_row[weft_problem_lane_at(problem, lane) + (size_t)s]] =
+            ilp->lp.row_upper[ilp->load_row[weft_problem_lane_at(problem, lane) + (size_t)s]] =
                 ldexp((double)ns, -ilp->time_shift) * (1 - part);
         }
     }
@@ -183,14 +183,14 @@ static double undecided(double value)
 bool weft_ilp_count(const struct weft_ilp *ilp, const struct weft_dual *dual, const double *x,
                     struct weft_count *out)
 {
-    const struct weft_mip *mip = &ilp->mip;
+    const struct weft_lp *lp = &ilp->lp;
     double best = 0;
     for (int32_t g = 0; g < ilp->n_groups; g++) {
         int32_t row = ilp->group_row + g;
         double sum = 0, parts = 0;
-        for (int64_t k = mip->row_start[row]; k < mip->row_start[row + 1]; k++) {
-            sum += x[mip->column[k]];
-            parts += undecided(x[mip->column[k]]);
+        for (int64_t k = lp->row_start[row]; k < lp->row_start[row + 1]; k++) {
+            sum += x[lp->column[k]];
+            parts += undecided(x[lp->column[k]]);
         }
         /* A whole count is still worth knowing where decisions change places: whole rows rely on
          * it. */
@@ -199,7 +199,7 @@ bool weft_ilp_count(const struct weft_ilp *ilp, const struct weft_dual *dual, co
         if (whole) value = parts > 1e-3 && !known ? 1e-3 : 0;
         if (value <= best) continue;
         int32_t n = whole ? (int32_t)lround(sum) : (int32_t)floor(sum) + 1;
-        if (whole && n <= mip->row_lower[row]) n++;
+        if (whole && n <= lp->row_lower[row]) n++;
         best = value;
         *out = (struct weft_count){.group = g, .n_decisions = n};
     }

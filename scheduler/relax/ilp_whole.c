@@ -178,7 +178,7 @@ static double share_of(const struct weft_ilp *ilp, const double *x, int32_t deci
     *most = -1;
     for (int32_t p = 0; p < weft_digest_count(ilp->table, decision); p++) {
         int32_t z = ilp->z[weft_digest_at(ilp->table, decision, p)];
-        if (z < 0 || ilp->mip.upper[z] == 0 || !(strategies >> p & 1u)) continue;
+        if (z < 0 || ilp->lp.upper[z] == 0 || !(strategies >> p & 1u)) continue;
         sum += x[z];
         if (x[z] <= best) continue;
         best = x[z];
@@ -229,8 +229,8 @@ static void separate(struct separation *of, const uint8_t *reference, int32_t *r
         ilp->references[ilp->n_whole] = of->reference;
         ilp->uses[ilp->n_whole] = of->uses;
         ilp->whole[ilp->n_whole++] = row;
-        ilp->mip.n_rows = build->n_rows;
-        ilp->mip.n_entries = build->n_entries;
+        ilp->lp.n_rows = build->n_rows;
+        ilp->lp.n_entries = build->n_entries;
         of->n_added++;
     }
 }
@@ -238,15 +238,15 @@ static void separate(struct separation *of, const uint8_t *reference, int32_t *r
 /* A program that rows are added to. */
 static struct weft_ilp_build open_program(struct weft_ilp *ilp, struct weft_pool *pool)
 {
-    const struct weft_mip *mip = &ilp->mip;
-    size_t n_columns = (size_t)mip->n_columns;
+    const struct weft_lp *lp = &ilp->lp;
+    size_t n_columns = (size_t)lp->n_columns;
     struct weft_ilp_build build = {.ilp = ilp,
-                                   .n_columns = mip->n_columns,
-                                   .most_columns = mip->n_columns,
-                                   .n_rows = mip->n_rows,
-                                   .most_rows = mip->n_rows + 1,
-                                   .n_entries = mip->n_entries,
-                                   .most_entries = mip->n_entries};
+                                   .n_columns = lp->n_columns,
+                                   .most_columns = lp->n_columns,
+                                   .n_rows = lp->n_rows,
+                                   .most_rows = lp->n_rows + 1,
+                                   .n_entries = lp->n_entries,
+                                   .most_entries = lp->n_entries};
     build.row = weft_pool_array(pool, n_columns, sizeof *build.row);
     build.touched = weft_pool_array(pool, n_columns, sizeof *build.touched);
     build.in_row = weft_pool_array(pool, n_columns, sizeof *build.in_row);
@@ -261,7 +261,7 @@ enum weft_status weft_ilp_set_groups(struct weft_ilp *ilp, const struct weft_gro
     struct weft_ilp_build build = open_program(ilp, &pool);
     ilp->groups = groups;
     ilp->n_groups = n_groups;
-    ilp->group_row = ilp->mip.n_rows;
+    ilp->group_row = ilp->lp.n_rows;
     for (int32_t g = 0; g < n_groups && !build.failed; g++) {
         for (int32_t k = 0; k < groups[g].n_decisions; k++)
             for (int32_t p = 0; p < weft_digest_count(ilp->table, groups[g].decisions[k]); p++) {
@@ -270,8 +270,8 @@ enum weft_status weft_ilp_set_groups(struct weft_ilp *ilp, const struct weft_gro
             }
         weft_ilp_end_row(&build, 0, groups[g].n_decisions);
     }
-    ilp->mip.n_rows = build.n_rows;
-    ilp->mip.n_entries = build.n_entries;
+    ilp->lp.n_rows = build.n_rows;
+    ilp->lp.n_entries = build.n_entries;
     weft_pool_finish(&pool);
     return build.failed ? weft_fail_memory(err, "rows of groups") : WEFT_OK;
 }

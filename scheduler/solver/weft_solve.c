@@ -1,6 +1,6 @@
-/* weft-solve: solves mixed-integer linear programs with GLPK. A program of its own: it reads
- * programs, or what differs in one from the one before, on stdin, until that ends, and writes the
- * result of each on stdout, in the protocol of mip.h; it shares nothing else with Weft.
+/* weft-solve: solves linear programs with GLPK. It is a separate program that shares only the
+ * protocol of lp.h with Weft. It reads programs, or changes to the program before, from stdin
+ * until that ends, and writes a result for each to stdout.
  *
  * Copyright (C) 2026 The Weft authors
  *
@@ -17,7 +17,6 @@
  *
  * SPDX-License-Identifier: GPL-3.0-or-later */
 #include <errno.h>
-#include <float.h>
 #include <glpk.h>
 #include <math.h>
 #include <setjmp.h>
@@ -27,27 +26,25 @@
 
 #include "base/pool.h"
 #include "base/text.h"
-#include "scheduler/solver/mip_changes.h"
+#include "scheduler/solver/lp_changes.h"
 
 enum { MOST_DOCUMENT_BYTES = 1 << 30 };
 
 struct solver {
     struct weft_pool pool; /* of one document: */
-    struct weft_mip mip;   /* of changes only its sizes */
-    struct weft_mip_limits limits;
-    struct weft_mip_result result;
-    glp_prob *problem; /* with the basis of its relaxation; NULL: none that could be changed */
-    int64_t start_iterations, root_iterations; /* of the problem's count */
-    bool offered;                              /* the incumbents were given to the search */
-    const char *limit_met;                     /* by the search; NULL: none */
-    char complaint[160];                       /* why GLPK gave up, first line */
+    struct weft_lp lp;     /* of changes only its sizes */
+    struct weft_lp_limits limits;
+    struct weft_lp_result result;
+    glp_prob *problem;        /* with its last basis; NULL: none that could be changed */
+    int64_t start_iterations; /* of the problem's count */
+    char complaint[160];      /* first line of GLPK's message when it gave up */
     jmp_buf broken;
-    bool over; /* GLPK is in no state to go on */
+    bool over; /* GLPK is in no state to continue */
 };
 
-/* What GLPK prints before it gives up, which it does whatever glp_term_out says: our output is a
- * protocol. */
-static int listen(void *info, const char *text)
+/* Keeps GLPK's last message off stdout, which is the protocol. GLPK prints it despite glp_term_out.
+ */
+static int keep_complaint(void *info, const char *text)
 {
     struct solver *solver = info;
     if (!solver->complaint[0])
@@ -56,15 +53,15 @@ static int listen(void *info, const char *text)
     return 1;
 }
 
-/* GLPK ends a program that runs out of memory or hits one of its assertions; this returns from
- * the hook instead, after which only the environment may be freed. */
+/* GLPK ends a program that runs out of memory or fails one of its assertions. This leaves its hook
+ * instead. Afterwards only the environment may be freed. */
 static void break_out(void *info)
 {
     struct solver *solver = info;
     longjmp(solver->broken, 1);
 }
 
-/* GLPK wants GLP_FX for equal bounds: GLP_DB with them is an error that reads like a proof. */
+/* Equal bounds need GLP_FX: with GLP_DB GLPK reports an error that reads like a proof. */
 static int bounds_kind(double lower, double upper)
 {
     if (isinf(lower)) return isinf(upper) ? GLP_FR : GLP_UP;
@@ -82,8 +79,8 @@ static void set_row_bounds(glp_prob *problem, int i, double lower, double upper)
     glp_set_row_bnds(problem, i + 1, bounds_kind(lower, upper), lower, upper);
 }
 
-/* Behind those that there are; in the basis, as new ones, they leave it one. */
-static bool add_rows(struct solver *solver, const struct weft_mip_rows *rows)
+/* Adds rows after the present ones. New rows are basic, so the basis stays one. */
+static bool add_rows(struct solver *solver, const struct weft_lp_rows *rows)
 {
     glp_prob *problem = solver->problem;
     int n_columns = glp_get_num_cols(problem), first = glp_get_num_rows(problem);
@@ -104,25 +101,24 @@ static bool add_rows(struct solver *solver, const struct weft_mip_rows *rows)
     return true;
 }
 
-static bool load(struct solver *solver)
+static bool load_program(struct solver *solver)
 {
-    const struct weft_mip *mip = &solver->mip;
-    const struct weft_mip_rows rows = weft_mip_rows(mip, 0);
+    const struct weft_lp *lp = &solver->lp;
+    const struct weft_lp_rows rows = weft_lp_rows(lp, 0);
     glp_prob *problem = solver->problem;
     glp_set_obj_dir(problem, GLP_MIN);
-    if (mip->n_columns > 0) glp_add_cols(problem, mip->n_columns);
-    for (int j = 0; j < mip->n_columns; j++) {
-        glp_set_obj_coef(problem, j + 1, mip->cost[j]);
-        set_column_bounds(problem, j, mip->lower[j], mip->upper[j]);
-        glp_set_col_kind(problem, j + 1, mip->integer[j] ? GLP_IV : GLP_CV);
+    if (lp->n_columns > 0) glp_add_cols(problem, lp->n_columns);
+    for (int j = 0; j < lp->n_columns; j++) {
+        glp_set_obj_coef(problem, j + 1, lp->cost[j]);
+        set_column_bounds(problem, j, lp->lower[j], lp->upper[j]);
     }
     if (!add_rows(solver, &rows)) return false;
-    /* The presolver does so too; from a basis that is known it takes half the steps of without. */
+    /* The presolver scales too. From a known basis, scaling halves the iterations. */
     glp_scale_prob(problem, GLP_SF_AUTO);
     return true;
 }
 
-static bool change(struct solver *solver, const struct weft_mip_changes *changes)
+static bool change_program(struct solver *solver, const struct weft_lp_changes *changes)
 {
     for (int k = 0; k < changes->columns.n; k++)
         set_column_bounds(solver->problem, changes->columns.index[k], changes->columns.lower[k],
@@ -133,7 +129,7 @@ static bool change(struct solver *solver, const struct weft_mip_changes *changes
     return add_rows(solver, &changes->added);
 }
 
-static int simplex(struct solver *solver, int presolve)
+static int run_simplex(struct solver *solver, int presolve)
 {
     glp_smcp options;
     glp_init_smcp(&options);
@@ -149,24 +145,24 @@ static const char *simplex_stop(int code)
 {
     switch (code) {
     case GLP_EITLIM:
-        return "iteration limit in the relaxation";
+        return "iteration limit";
     case GLP_EBADB:
     case GLP_ESING:
     case GLP_ECOND:
     case GLP_EFAIL:
-        return "numeric trouble in the relaxation";
+        return "numeric trouble";
     default:
-        return "the relaxation was not solved";
+        return "the program was not solved";
     }
 }
 
 static int solve_cold(struct solver *solver)
 {
-    int code = simplex(solver, GLP_ON);
-    /* The presolver's word on feasibility is no proof: ask the simplex method itself. */
+    int code = run_simplex(solver, GLP_ON);
+    /* The presolver's answer on feasibility is no proof, so the simplex method decides. */
     if (code == GLP_ENOPFS || code == GLP_ENODFS) {
         glp_std_basis(solver->problem);
-        code = simplex(solver, GLP_OFF);
+        code = run_simplex(solver, GLP_OFF);
     }
     return code;
 }
@@ -177,182 +173,45 @@ static bool is_solved(const struct solver *solver, int code)
     return status == GLP_OPT || status == GLP_NOFEAS;
 }
 
-/* From the basis that there is; without one, or when it leads nowhere, from none. */
+/* Solves from the present basis, and without it if that fails. */
 static int solve_warm(struct solver *solver)
 {
-    int code = simplex(solver, GLP_OFF);
+    int code = run_simplex(solver, GLP_OFF);
     if (is_solved(solver, code) || code == GLP_EITLIM) return code;
     return solve_cold(solver);
 }
 
-/* True when the relaxation was solved to optimality, as `code` says. */
-static bool take_relaxation(struct solver *solver, int code)
+/* Takes the answer of a simplex run that ended with `code`. */
+static void take_answer(struct solver *solver, int code)
 {
-    struct weft_mip_result *result = &solver->result;
-    const struct weft_mip *mip = &solver->mip;
-    solver->root_iterations = glp_get_it_cnt(solver->problem);
-    result->iterations = solver->root_iterations - solver->start_iterations;
+    struct weft_lp_result *result = &solver->result;
+    const struct weft_lp *lp = &solver->lp;
+    result->iterations = glp_get_it_cnt(solver->problem) - solver->start_iterations;
     if (!is_solved(solver, code)) {
         /* The dual method's objective rises to the optimum once its basis is feasible. */
         if (glp_get_dual_stat(solver->problem) == GLP_FEAS)
             result->bound = glp_get_obj_val(solver->problem);
         result->stop = simplex_stop(code);
-        return false;
+        return;
     }
     if (glp_get_status(solver->problem) == GLP_NOFEAS) {
-        result->status = WEFT_MIP_INFEASIBLE;
+        result->status = WEFT_LP_INFEASIBLE;
         result->stop = "infeasible";
-        return false;
+        return;
     }
-    result->lp_value = glp_get_obj_val(solver->problem);
-    result->bound = result->lp_value;
-    result->row_duals = weft_pool_array(&solver->pool, (size_t)mip->n_rows, sizeof(double));
-    result->lp_x = weft_pool_array(&solver->pool, (size_t)mip->n_columns, sizeof(double));
-    if (!result->row_duals || !result->lp_x) {
-        result->stop = "out of memory";
-        return false;
-    }
-    for (int i = 0; i < mip->n_rows; i++)
-        result->row_duals[i] = glp_get_row_dual(solver->problem, i + 1);
-    for (int j = 0; j < mip->n_columns; j++)
-        result->lp_x[j] = glp_get_col_prim(solver->problem, j + 1);
-    result->has_lp = true;
-    result->stop = "root only";
-    return true;
-}
-
-/* glp_ios_heur_sol believes what it is given. */
-static bool is_feasible(const struct weft_mip *mip, const double *x)
-{
-    for (int j = 0; j < mip->n_columns; j++) {
-        double slack = 1e-9 * (1 + fabs(x[j]));
-        if (x[j] < mip->lower[j] - slack || x[j] > mip->upper[j] + slack) return false;
-        if (mip->integer[j] && fabs(x[j] - round(x[j])) > 1e-9) return false;
-    }
-    for (int i = 0; i < mip->n_rows; i++) {
-        double sum = 0, size = 1;
-        for (int64_t k = mip->row_start[i]; k < mip->row_start[i + 1]; k++) {
-            double term = mip->value[k] * x[mip->column[k]];
-            sum += term;
-            size += fabs(term);
-        }
-        if (sum < mip->row_lower[i] - 1e-9 * size || sum > mip->row_upper[i] + 1e-9 * size)
-            return false;
-    }
-    return true;
-}
-
-static void offer_incumbents(struct solver *solver, glp_tree *tree)
-{
-    const struct weft_mip *mip = &solver->mip;
-    solver->offered = true;
-    for (int i = 0; i < mip->n_incumbents; i++) {
-        /* 1-based: x[0] of the copy is not used. */
-        double *x = weft_pool_array(&solver->pool, (size_t)mip->n_columns + 1, sizeof *x);
-        if (!x || !is_feasible(mip, mip->incumbents[i])) continue;
-        memcpy(x + 1, mip->incumbents[i], (size_t)mip->n_columns * sizeof *x);
-        glp_ios_heur_sol(tree, x);
-    }
-}
-
-/* Branches on the most fractional of the columns with the highest priority. */
-static void branch_by_priority(struct solver *solver, glp_tree *tree)
-{
-    const struct weft_mip *mip = &solver->mip;
-    int best = -1;
-    double best_distance = 0;
-    for (int j = 0; j < mip->n_columns; j++) {
-        if (mip->priority[j] <= 0 || !glp_ios_can_branch(tree, j + 1)) continue;
-        double value = glp_get_col_prim(solver->problem, j + 1);
-        double distance = fabs(value - floor(value) - 0.5);
-        bool higher = best >= 0 && mip->priority[j] > mip->priority[best];
-        bool as_high = best >= 0 && mip->priority[j] == mip->priority[best];
-        if (best < 0 || higher || (as_high && distance < best_distance)) {
-            best = j;
-            best_distance = distance;
-        }
-    }
-    if (best >= 0) glp_ios_branch_upon(tree, best + 1, GLP_NO_BRNCH);
-}
-
-static void on_event(glp_tree *tree, void *info)
-{
-    struct solver *solver = info;
-    int active = 0, current = 0, total = 0;
-    switch (glp_ios_reason(tree)) {
-    case GLP_IHEUR:
-        if (!solver->offered) offer_incumbents(solver, tree);
-        break;
-    case GLP_IBRANCH:
-        branch_by_priority(solver, tree);
-        break;
-    case GLP_ISELECT:
-    case GLP_IBINGO:
-        break;
-    default:
-        break;
-    }
-    glp_ios_tree_size(tree, &active, &current, &total);
-    solver->result.nodes = total;
-    int best = glp_ios_best_node(tree);
-    if (best != 0) {
-        /* GLPK says -DBL_MAX of a node that it has not solved yet. */
-        double bound = glp_ios_node_bound(tree, best);
-        if (bound > -DBL_MAX) solver->result.bound = bound;
-    }
-    int64_t iterations = glp_get_it_cnt(solver->problem) - solver->root_iterations;
-    if (solver->limits.nodes > 0 && total > solver->limits.nodes) {
-        solver->limit_met = "node limit";
-        glp_ios_terminate(tree);
-    } else if (solver->limits.iterations > 0 && iterations > solver->limits.iterations) {
-        solver->limit_met = "iteration limit";
-        glp_ios_terminate(tree);
-    }
-}
-
-static void take_solution(struct solver *solver)
-{
-    struct weft_mip_result *result = &solver->result;
-    result->x = weft_pool_array(&solver->pool, (size_t)solver->mip.n_columns, sizeof(double));
-    if (!result->x) {
+    result->value = result->bound = glp_get_obj_val(solver->problem);
+    result->duals = weft_pool_array(&solver->pool, (size_t)lp->n_rows, sizeof(double));
+    result->x = weft_pool_array(&solver->pool, (size_t)lp->n_columns, sizeof(double));
+    if (!result->duals || !result->x) {
         result->stop = "out of memory";
         return;
     }
-    for (int j = 0; j < solver->mip.n_columns; j++)
-        result->x[j] = glp_mip_col_val(solver->problem, j + 1);
-    result->objective = glp_mip_obj_val(solver->problem);
-    double gap = result->objective - result->bound;
-    bool closed = gap <= solver->limits.gap * fabs(result->objective);
-    result->status = closed ? WEFT_MIP_OPTIMAL : WEFT_MIP_FEASIBLE;
-}
-
-static void search(struct solver *solver)
-{
-    struct weft_mip_result *result = &solver->result;
-    glp_iocp options;
-    glp_init_iocp(&options);
-    options.msg_lev = GLP_MSG_OFF;
-    options.br_tech = GLP_BR_PCH;
-    options.bt_tech = GLP_BT_BLB;
-    options.gmi_cuts = options.mir_cuts = options.cov_cuts = options.clq_cuts = GLP_ON;
-    options.presolve = GLP_OFF;
-    options.mip_gap = solver->limits.gap;
-    options.cb_func = on_event;
-    options.cb_info = solver;
-    int code = glp_intopt(solver->problem, &options);
-    int status = glp_mip_status(solver->problem);
-    result->stop = code == 0             ? "optimal"
-                   : code == GLP_EMIPGAP ? "gap"
-                   : solver->limit_met   ? solver->limit_met
-                                         : "the search failed";
-    result->iterations = glp_get_it_cnt(solver->problem) - solver->start_iterations;
-    if (code == 0 && status == GLP_NOFEAS) {
-        result->status = WEFT_MIP_INFEASIBLE;
-        result->stop = "infeasible";
-    } else if (status == GLP_OPT || status == GLP_FEAS) {
-        if (code == 0 && status == GLP_OPT) result->bound = glp_mip_obj_val(solver->problem);
-        take_solution(solver);
-    }
+    for (int i = 0; i < lp->n_rows; i++)
+        result->duals[i] = glp_get_row_dual(solver->problem, i + 1);
+    for (int j = 0; j < lp->n_columns; j++)
+        result->x[j] = glp_get_col_prim(solver->problem, j + 1);
+    result->status = WEFT_LP_OPTIMAL;
+    result->stop = "optimal";
 }
 
 static void drop_problem(struct solver *solver)
@@ -361,15 +220,13 @@ static void drop_problem(struct solver *solver)
     solver->problem = NULL;
 }
 
-/* Solves the changed program, or, when there are no changes, the one in `mip`. */
-static void solve(struct solver *solver, const struct weft_mip_changes *changes)
+/* Solves the changed program, or the one in `lp` without changes. */
+static void solve_program(struct solver *solver, const struct weft_lp_changes *changes)
 {
     if (setjmp(solver->broken)) {
-        /* What was found before stays valid: it lies in our pool. */
-        solver->result.status = WEFT_MIP_UNKNOWN;
+        solver->result.status = WEFT_LP_UNKNOWN;
         solver->result.stop =
             solver->complaint[0] ? solver->complaint : "GLPK failed an assertion of its own";
-        solver->result.x = NULL;
         solver->problem = NULL;
         solver->over = true;
         glp_free_env();
@@ -380,50 +237,45 @@ static void solve(struct solver *solver, const struct weft_mip_changes *changes)
         solver->problem = glp_create_prob();
     }
     solver->start_iterations = glp_get_it_cnt(solver->problem);
-    if (!(changes ? change(solver, changes) : load(solver))) {
+    if (!(changes ? change_program(solver, changes) : load_program(solver))) {
         solver->result.stop = "a row with too many entries, or out of memory";
         drop_problem(solver);
         return;
     }
-    bool solved = take_relaxation(solver, changes ? solve_warm(solver) : solve_cold(solver));
-    if (solver->limits.nodes < 0) return;
-    if (solved) search(solver);
-    drop_problem(solver); /* its basis is that of some node */
+    take_answer(solver, changes ? solve_warm(solver) : solve_cold(solver));
 }
 
 static enum weft_status answer_changes(struct solver *solver, const struct weft_text *document,
                                        struct weft_error *err)
 {
-    struct weft_mip_changes changes;
+    struct weft_lp_changes changes;
     if (!solver->problem)
         return weft_fail(err, WEFT_E_DATA, "solver protocol: changes of no program");
-    WEFT_TRY(weft_mip_changes_parse(
+    WEFT_TRY(weft_lp_changes_parse(
         document->data, document->length, glp_get_num_cols(solver->problem),
         glp_get_num_rows(solver->problem), &solver->pool, &changes, &solver->limits, err));
-    solver->mip = (struct weft_mip){.n_columns = changes.n_columns,
-                                    .n_rows = changes.n_rows + changes.added.n};
-    solve(solver, &changes);
+    solver->lp = (struct weft_lp){.n_columns = changes.n_columns,
+                                  .n_rows = changes.n_rows + changes.added.n};
+    solve_program(solver, &changes);
     return WEFT_OK;
 }
 
-static enum weft_status answer(struct solver *solver, const struct weft_text *document,
-                               struct weft_error *err)
+static enum weft_status answer_document(struct solver *solver, const struct weft_text *document,
+                                        struct weft_error *err)
 {
     struct weft_text out = {0};
     enum weft_status status = WEFT_OK;
-    solver->result = (struct weft_mip_result){
-        .status = WEFT_MIP_UNKNOWN, .stop = "not solved", .bound = -INFINITY};
-    solver->offered = false;
-    solver->limit_met = NULL;
-    if (weft_mip_is_changes(weft_text_chars(document), document->length)) {
+    solver->result = (struct weft_lp_result){
+        .status = WEFT_LP_UNKNOWN, .stop = "not solved", .bound = -INFINITY};
+    if (weft_lp_is_changes(weft_text_chars(document), document->length)) {
         status = answer_changes(solver, document, err);
     } else {
-        status = weft_mip_parse(weft_text_chars(document), document->length, &solver->pool,
-                                &solver->mip, &solver->limits, err);
-        if (status == WEFT_OK) solve(solver, NULL);
+        status = weft_lp_parse(weft_text_chars(document), document->length, &solver->pool,
+                               &solver->lp, &solver->limits, err);
+        if (status == WEFT_OK) solve_program(solver, NULL);
     }
     if (status == WEFT_OK) {
-        weft_mip_result_write(&solver->mip, &solver->result, &out);
+        weft_lp_result_write(&solver->lp, &solver->result, &out);
         if (!weft_text_ok(&out)) {
             status = weft_fail_memory(err, "the result");
         } else if (fwrite(out.data, 1, out.length, stdout) != out.length || fflush(stdout) != 0) {
@@ -435,7 +287,7 @@ static enum weft_status answer(struct solver *solver, const struct weft_text *do
     return status;
 }
 
-/* Lines up to the one that ends a document; *ended says that there are none. */
+/* Reads lines up to the end of a document. *ended: there are none. */
 static enum weft_status read_document(struct weft_text *out, bool *ended, struct weft_error *err)
 {
     char *line = NULL;
@@ -463,7 +315,7 @@ static enum weft_status answer_all(struct solver *solver, struct weft_error *err
     bool ended = false;
     enum weft_status status = read_document(&document, &ended, err);
     do {
-        if (status == WEFT_OK) status = answer(solver, &document, err);
+        if (status == WEFT_OK) status = answer_document(solver, &document, err);
         if (status == WEFT_OK && !solver->over) status = read_document(&document, &ended, err);
     } while (status == WEFT_OK && !ended && !solver->over);
     weft_text_finish(&document);
@@ -478,13 +330,13 @@ int main(int argc, char **argv)
         return printf("weft-solve " WEFT_VERSION ", GLPK %s\n", glp_version()) < 0;
     if (argc > 1) {
         fprintf(stderr,
-                "usage: %s < problems > results\nSolves the programs that `weft` writes; it is "
-                "not meant to be run by hand. GLPK %s.\n",
+                "usage: %s < programs > results\nSolves the linear programs that `weft` writes. It "
+                "takes no integer columns. `weft` starts it. GLPK %s.\n",
                 argv[0], glp_version());
         return strcmp(argv[1], "--help") == 0 ? 0 : 64;
     }
     glp_term_out(GLP_OFF);
-    glp_term_hook(listen, &solver);
+    glp_term_hook(keep_complaint, &solver);
     glp_error_hook(break_out, &solver);
     enum weft_status status = answer_all(&solver, &err);
     if (status != WEFT_OK) fprintf(stderr, "weft-solve: %s\n", err.text);

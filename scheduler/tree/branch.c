@@ -9,11 +9,12 @@
 
 /* Columns of counts up to which the relaxation takes about a second; see weft_ilp_create. */
 enum { MOST_COLUMNS = 3000 };
-/* Nodes and steps of ascent are these divided by the size of what one costs. */
+/* Nodes to solve: NODE_WORK divided by the size of one. Iterations of a relaxation: RELAX_WORK for
+ * each row and column. */
 enum { NODE_WORK = 400000, MOST_NODES = 10000, RELAX_WORK = 60, MOST_MILESTONES = 64 };
-/* Nodes of the tree for each node that is solved: facts make nodes too. */
+/* Nodes of the tree for each solved node: fixing by prices makes nodes too. */
 enum { NODES_PER_NODE = 8 };
-/* Steps of exact placement: all together, and for one choice of strategies. */
+/* Steps of exact placement: in all, and for one choice of strategies. */
 enum { EXACT_STEPS = 1000000, LEAF_STEPS = 50000 };
 
 int32_t weft_branch_effort(const struct weft_search *search)
@@ -53,8 +54,7 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     int32_t effort = weft_branch_effort(search);
     branch->nodes_left = effort * (NODE_WORK / size + 1);
     if (branch->nodes_left > MOST_NODES) branch->nodes_left = MOST_NODES;
-    /* Below each the strategies are branched on again, which pays only where the budget is large.
-     */
+    /* Strategies are branched on again below each milestone, which pays only on a large budget. */
     int32_t milestones = (effort * effort * effort - 1) * 4;
     branch->milestones_left =
         milestones < effort * MOST_MILESTONES ? milestones : effort * MOST_MILESTONES;
@@ -148,7 +148,7 @@ bool weft_branch_is_over(const struct weft_branch *branch)
     return weft_branch_has_enough(branch) || is_spent(branch);
 }
 
-/* The part of what is left for a solver that may never answer. */
+/* The part of the rest for a solver that may never answer. */
 static int64_t solver_part(const struct weft_branch *branch, int64_t left)
 {
     return branch->answered ? left : left - left / 4;
@@ -163,37 +163,28 @@ static void note_failure(struct weft_branch *branch, enum weft_status status, co
     snprintf(branch->failure, sizeof branch->failure, "%.150s", text);
 }
 
-bool weft_branch_ask(struct weft_branch *branch, int64_t most_iterations, int64_t most_nodes,
-                     struct weft_pool *pool, struct weft_mip_result *result)
+bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
+                       struct weft_pool *pool, struct weft_lp_result *result)
 {
     struct weft_error failure = {0};
     const struct weft_solver *solver = &branch->options->solver;
-    const struct weft_mip *mip = &branch->ilp->mip;
+    const struct weft_lp *lp = &branch->ilp->lp;
     struct weft_budget budget = branch->search->budget;
     int64_t units = solver_part(branch, weft_budget_left(budget));
-    int64_t iterations = units / weft_mip_iteration_units(mip) + 1;
-    struct weft_mip_limits limits = {
-        .iterations = iterations < most_iterations ? iterations : most_iterations,
-        .nodes = most_nodes,
-        .gap = branch->options->gap,
+    int64_t affordable = units / weft_lp_iteration_units(lp) + 1;
+    if (iterations <= 0) iterations = RELAX_WORK * ((int64_t)lp->n_rows + lp->n_columns);
+    struct weft_lp_limits limits = {
+        .iterations = affordable < iterations ? affordable : iterations,
         .patience_ns = solver_part(branch, weft_work_alarm_left_ns(budget.work)),
     };
-    enum weft_status status = solver->solve(solver->context, mip, &limits, pool, result, &failure);
+    weft_ilp_restrict(branch->ilp, box, branch->dual);
+    enum weft_status status = solver->solve(solver->context, lp, &limits, pool, result, &failure);
     branch->answered = branch->answered || status == WEFT_OK;
     if (status != WEFT_OK) {
         note_failure(branch, status, failure.text);
         return false;
     }
     if (budget.work) budget.work->disturbed |= result->anew;
-    weft_work_spend(budget.work, weft_mip_answer_units(mip, result));
-    return true;
-}
-
-bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
-                       struct weft_pool *pool, struct weft_mip_result *result)
-{
-    const struct weft_mip *mip = &branch->ilp->mip;
-    if (iterations <= 0) iterations = RELAX_WORK * ((int64_t)mip->n_rows + mip->n_columns);
-    weft_ilp_restrict(branch->ilp, box, branch->dual);
-    return weft_branch_ask(branch, iterations, -1, pool, result) && result->has_lp;
+    weft_work_spend(budget.work, weft_lp_answer_units(lp, result));
+    return result->status == WEFT_LP_OPTIMAL;
 }

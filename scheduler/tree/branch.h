@@ -1,4 +1,4 @@
-/* A branch is the state of branch and bound (scheduler/tree/grow.h), and how it asks the solver. */
+/* A branch is the state of branch and bound (scheduler/tree/grow.h). It asks the solver. */
 #ifndef WEFT_SCHEDULER_TREE_BRANCH_H
 #define WEFT_SCHEDULER_TREE_BRANCH_H
 
@@ -7,15 +7,15 @@
 #include "scheduler/tree/exact.h"
 #include "scheduler/tree/proof.h"
 
-/* Decisions whose strategy a node could be divided at. */
+/* Decisions with a strategy that a node could be divided at. */
 enum { WEFT_BRANCH_CHOICES = 6 };
-/* Nodes that pressure may help nothing with, one after another (scheduler/tree/press.h). */
+/* Nodes in a row that pressure may fail to help (scheduler/tree/press.h). */
 enum { WEFT_BRANCH_PRESSES = 8 };
 
 /* How a node could be divided, as its relaxation suggests: by a count, at a milestone, at a
  * decision's strategy. */
 struct weft_branch_split {
-    bool chosen;     /* else the node has no relaxation of its own yet */
+    bool chosen;     /* false: the node has no relaxation of its own yet */
     bool decided;    /* the relaxation gives every decision one strategy */
     double pressure; /* scheduler/tree/press.h; 0: not known */
     int32_t n_choices;
@@ -36,7 +36,7 @@ struct weft_branch {
     struct weft_exact *exact;
     int64_t exact_left; /* steps of it */
     int64_t leaf_steps; /* for one choice of strategies */
-    bool exhausted;     /* so far no placement of any leaf that was closed is left out */
+    bool exhausted;     /* all placements of all closed leaves have been tried */
     struct weft_dual *dual;
     struct weft_proof *proof;
     int32_t nodes_left;              /* that may still be solved */
@@ -46,18 +46,18 @@ struct weft_branch {
     struct weft_milestone milestone; /* that it is most undecided about; n_blocks 0: none */
     struct weft_count count;         /* that it is undecided about; n_decisions 0: none */
     int32_t n_groups;
-    struct weft_group *groups; /* alike decisions by their strategy */
-    bool *grouped;             /* [n_decisions]: it is in one */
-    double *weight;            /* [n_decisions]: channel time at stake in it */
-    /* The worth of milestones that bytes are placed by, and of those of the channel's order: halved
-     * for each that raised no bound. */
+    struct weft_group *groups; /* of alike decisions, by strategy */
+    bool *grouped;             /* [n_decisions]: in a group */
+    double *weight;            /* [n_decisions]: its channel time */
+    /* Worth of milestones on placed bytes and on the channel's order, halved for each that raised
+     * no bound. */
     double *worth, *order_worth;      /* [n_items], [n_slots] */
-    struct weft_branch_split *splits; /* by node: how its relaxation would be divided */
+    struct weft_branch_split *splits; /* by node: ways to divide its relaxation */
     uint8_t *keeper;                  /* [n_strategies]: the strategy that is nowhere worse */
     const char *bound_by, *stop;
-    bool answered;     /* the solver has, once */
+    bool answered;     /* by the solver, at least once */
     char failure[160]; /* of the solver; "" = none */
-    bool too_slow;     /* which is that it had no answer when the alarm rang */
+    bool too_slow;     /* the failure: no answer when the alarm rang */
 };
 
 WEFT_MUST_USE enum weft_status weft_branch_create(const struct weft_digest *table,
@@ -66,32 +66,28 @@ WEFT_MUST_USE enum weft_status weft_branch_create(const struct weft_digest *tabl
                                                   struct weft_branch **out, struct weft_error *err);
 void weft_branch_destroy(struct weft_branch *branch); /* accepts NULL */
 
-/* How often limits of work are taken, by the search's budget: once for every 2.5e9 units of it
- * (base/work.h), 1 to 16 times; once without one. */
+/* Factor of the tree's limits: one for each 2.5e9 units of the search's budget (base/work.h), 1 to
+ * 16; 1 without a budget. */
 int32_t weft_branch_effort(const struct weft_search *search);
 
-/* What the proof proves so far, and the step time at which options->gap is closed. */
+/* The proven bound so far, and the step time at which options->gap is closed. */
 int64_t weft_branch_bound_ns(const struct weft_branch *branch);
 int64_t weft_branch_enough_ns(const struct weft_branch *branch);
-/* The same if a bound were proven. */
+/* The same for another bound. */
 int64_t weft_branch_enough_of(const struct weft_branch *branch, int64_t bound_ns);
 
-/* True when the search's best closes the gap. */
+/* True if the search's best closes the gap. */
 bool weft_branch_has_enough(const struct weft_branch *branch);
 
-/* True when it does, or the search's budget is used up. */
+/* True if it does, or if the search's budget is used up. */
 bool weft_branch_is_over(const struct weft_branch *branch);
 
-/* Asks the solver, within `most_iterations` and the search's budget, and spends what the answer
- * took; a failure is named in `failure`. As long as it has answered nothing yet it has three
- * quarters of the budget, and of the time until the alarm, so that there is a bound by ascent when
- * it has no answer. False without one. Result arrays belong to the pool. */
-bool weft_branch_ask(struct weft_branch *branch, int64_t most_iterations, int64_t most_nodes,
-                     struct weft_pool *pool, struct weft_mip_result *result);
-
-/* Solves the relaxation within a box, in `iterations` at most (0: as many as it may need). False
- * when there is no solution. */
+/* Solves the relaxation within a box, in at most `iterations` (0: a limit by its size) and within
+ * the search's budget, and spends the answer's work. True if it was solved to optimality. A failure
+ * of the solver is named in `failure`. Until its first answer the solver gets three quarters of the
+ * budget and of the time until the alarm, so that ascent can prove a bound without it. Result
+ * arrays belong to the pool. */
 bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
-                       struct weft_pool *pool, struct weft_mip_result *result);
+                       struct weft_pool *pool, struct weft_lp_result *result);
 
 #endif

@@ -126,15 +126,15 @@ static double gain_of(struct weft_branch *branch, int32_t node, const struct tri
                       const struct weft_proof_node *path, int32_t n_path)
 {
     struct weft_pool pool = {0};
-    struct weft_mip_result result = {.bound = -INFINITY};
+    struct weft_lp_result result = {.bound = -INFINITY};
     double gain = 0;
     weft_proof_enter_below(branch->proof, node, path, n_path);
     if (branch->proof->box->empty) return 1;
-    int64_t iterations = SOME_ITERATIONS + branch->ilp->mip.n_rows / ROWS_PER_ITERATION;
+    int64_t iterations = SOME_ITERATIONS + branch->ilp->lp.n_rows / ROWS_PER_ITERATION;
     weft_ilp_press(branch->ilp, trial->pressure);
     weft_branch_relax(branch, branch->proof->box, iterations, &pool, &result);
     weft_ilp_press(branch->ilp, 0);
-    if (result.status == WEFT_MIP_INFEASIBLE)
+    if (result.status == WEFT_LP_INFEASIBLE)
         gain = 1;
     else if (isfinite(result.bound))
         gain = (ldexp(result.bound, branch->ilp->time_shift) - trial->from_ns) / trial->missing_ns;

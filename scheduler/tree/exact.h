@@ -1,8 +1,9 @@
-/* For given strategies, the fastest placement there is: a depth-first search over what every idle
- * channel does next, in time, on the lanes of the simulator. States that were met before no later
- * are not searched again, nor any from which the best known cannot be beaten. Exhaustive unless its
- * steps run out, so it is for small problems; on others it betters a plan where it can, and those
- * too deep for a stack are left alone. */
+/* Exact placement: the fastest placement of given strategies. A depth-first search chooses the next
+ * block of each idle lane, in time, on the lanes of the simulator. It drops a state that was met
+ * before no later, and one that cannot beat the best known step. It is exhaustive unless its steps
+ * run out, so it suits small problems. Problems too deep for a stack are left alone.
+ *
+ * RESULTS.md: planner-ideas/exact. */
 #ifndef WEFT_SCHEDULER_TREE_EXACT_H
 #define WEFT_SCHEDULER_TREE_EXACT_H
 
@@ -14,13 +15,13 @@ WEFT_MUST_USE enum weft_status weft_exact_create(struct weft_search *search,
                                                  struct weft_exact **out, struct weft_error *err);
 void weft_exact_destroy(struct weft_exact *exact); /* accepts NULL */
 
-/* Tries placements of the strategies that are faster than the search's best, which they replace.
- * *complete is true when none of them is left out. WEFT_E_SYSTEM only. */
+/* Tries placements of the strategies. A faster one replaces the search's best. *complete: all were
+ * tried. WEFT_E_SYSTEM only. */
 WEFT_MUST_USE enum weft_status weft_exact_try(struct weft_exact *exact, const int32_t *strategies,
                                               int64_t most_steps, bool *complete,
                                               struct weft_error *err);
 
-/* How many steps the last try took. */
+/* Steps of the last try. */
 int64_t weft_exact_steps(const struct weft_exact *exact);
 
 #endif

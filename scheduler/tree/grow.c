@@ -62,21 +62,21 @@ static void find_milestones(struct weft_branch *branch, const double *x)
 static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t *n_added,
                               struct weft_error *err)
 {
-    struct weft_mip_result result = {0};
+    struct weft_lp_result result = {0};
     struct weft_pool pool = {0};
     struct weft_ilp *ilp = branch->ilp;
     enum weft_status status = WEFT_OK;
     *solved = false;
     if (weft_branch_relax(branch, branch->proof->box, 0, &pool, &result)) {
-        status = weft_ilp_prices(ilp, result.row_duals, branch->dual, err);
+        status = weft_ilp_prices(ilp, result.duals, branch->dual, err);
         for (int32_t k = 0; k < branch->table->problem->n_strategies; k++)
-            branch->share[k] = ilp->z[k] < 0 ? 0 : result.lp_x[ilp->z[k]];
+            branch->share[k] = ilp->z[k] < 0 ? 0 : result.x[ilp->z[k]];
         *solved = status == WEFT_OK;
-        if (*solved) find_milestones(branch, result.lp_x);
-        if (!*solved || !weft_ilp_count(ilp, branch->dual, result.lp_x, &branch->count))
+        if (*solved) find_milestones(branch, result.x);
+        if (!*solved || !weft_ilp_count(ilp, branch->dual, result.x, &branch->count))
             branch->count.n_decisions = 0;
         if (*solved && n_added)
-            status = weft_ilp_add_whole(ilp, branch->dual, result.lp_x, n_added, err);
+            status = weft_ilp_add_whole(ilp, branch->dual, result.x, n_added, err);
     }
     weft_pool_finish(&pool);
     return status;

@@ -130,11 +130,11 @@ static void place_all(struct weft_guide *guide, const double *x)
 static const double *relax(struct weft_guide *guide, struct weft_pool *pool)
 {
     struct weft_branch *branch = guide->branch;
-    struct weft_mip_result result = {0};
+    struct weft_lp_result result = {0};
     weft_box_restrict(guide->box, &(struct weft_facts){.allowed = guide->allowed});
     if (guide->box->empty || !weft_branch_relax(branch, guide->box, 0, pool, &result)) return NULL;
     double most = ldexp((double)branch->search->step_ns, -branch->ilp->time_shift);
-    return result.lp_value < most ? result.lp_x : NULL;
+    return result.value < most ? result.x : NULL;
 }
 
 /* Takes the strategies, each as the one that is nowhere worse and has a column. False when they do
@@ -257,7 +257,7 @@ enum weft_status weft_guide_try_near(struct weft_guide *guide, int32_t node, int
 {
     struct weft_branch *branch = guide->branch;
     if (is_over(guide)) return WEFT_OK;
-    int32_t tries = NEAR_WORK / (branch->ilp->mip.n_rows + branch->ilp->mip.n_columns) + 1;
+    int32_t tries = NEAR_WORK / (branch->ilp->lp.n_rows + branch->ilp->lp.n_columns) + 1;
     if (tries > MOST_NEAR) tries = MOST_NEAR;
     guide->in_vain_left = most_in_vain;
     weft_proof_enter(branch->proof, node);

@@ -39,19 +39,18 @@ static void suggest(struct weft_branch *branch, const double *x, struct weft_pre
 static bool step(struct weft_branch *branch, int64_t goal_ns, struct weft_press *out, double *next)
 {
     struct weft_pool pool = {0};
-    struct weft_mip_result result = {0};
+    struct weft_lp_result result = {0};
     struct weft_error err = {0};
     weft_ilp_press(branch->ilp, out->pressure);
     bool solved = weft_branch_relax(branch, branch->proof->box, 0, &pool, &result);
     weft_ilp_press(branch->ilp, 0);
-    solved =
-        solved && weft_ilp_prices(branch->ilp, result.row_duals, branch->dual, &err) == WEFT_OK;
+    solved = solved && weft_ilp_prices(branch->ilp, result.duals, branch->dual, &err) == WEFT_OK;
     double worth_ns = solved ? worth_of_time(branch) : 0;
     if (worth_ns > 0) {
-        out->value_ns = ldexp(result.lp_value, branch->ilp->time_shift);
+        out->value_ns = ldexp(result.value, branch->ilp->time_shift);
         out->spare_ns = out->pressure * worth_ns;
         *next = out->pressure - (out->value_ns - (double)goal_ns) / worth_ns;
-        suggest(branch, result.lp_x, out);
+        suggest(branch, result.x, out);
     }
     weft_pool_finish(&pool);
     return worth_ns > 0;

@@ -91,7 +91,7 @@ def solver_that_fails(weft):
 
 @case
 def solver_that_babbles(weft):
-    plan_without(weft, script(weft, "solve", READ + "echo weft-mip-result banana\n"),
+    plan_without(weft, script(weft, "solve", READ + "echo weft-lp-result banana\n"),
                  "solver")
 
 
@@ -160,7 +160,7 @@ def solver_stays_for_a_plan_and_is_told_what_changed(weft):
         pids = [int(line) for line in file]
     with open(weft.path("questions"), encoding="utf-8") as file:
         titles = [line.split()[0] for line in file if line.startswith("weft-")]
-    whole, changes = titles.count("weft-mip"), titles.count("weft-mip-changes")
+    whole, changes = titles.count("weft-lp"), titles.count("weft-lp-changes")
     assert whole == len(pids) and changes > whole, (titles, pids)
     assert gone(pids), "a solver is left"
 
@@ -244,7 +244,7 @@ def solver_out_of_memory(weft):
 def solver_that_never_stops_talking(weft):
     """The question's size bounds the length of an answer."""
     start = time.monotonic()
-    said = plan(weft, script(weft, "solve", READ + "exec yes weft-mip-result\n"))
+    said = plan(weft, script(weft, "solve", READ + "exec yes weft-lp-result\n"))
     assert "solver failed" in said["solver_stop"], said["solver_stop"]
     assert time.monotonic() - start < 30
 

@@ -57,14 +57,12 @@ Test(plan_json, round_trip)
         plan->prediction.total_bytes = 8192;
         plan->bound_ns = seed % 2 == 0 ? 0 : 123456789;
         plan->bound_by = seed % 2 == 0 ? NULL : "compute";
-        plan->solver_gap = seed % 3 == 0 ? -1 : 0.03125;
         plan->solver_stop = seed % 3 == 0 ? NULL : "time \"limit\"";
         weft_text_init(&text);
         weft_plan_write(plan, &text);
         enum weft_status status = parse(weft_text_chars(&text), text.length, &back, &err);
         cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)seed, err.text);
         expect_equal(plan, back);
-        cr_assert_eq(plan->solver_gap >= 0, back->solver_gap >= 0);
         cr_assert_eq(plan->bound_by == NULL, back->bound_by == NULL);
         cr_assert_eq(plan->solver_stop == NULL, back->solver_stop == NULL);
         if (back->solver_stop != NULL) cr_assert_str_eq(back->solver_stop, plan->solver_stop);

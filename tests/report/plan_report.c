@@ -47,7 +47,6 @@ Test(plan_report, says_what_was_predicted)
     plan->bound_ns = 10000;
     plan->bound_by = "channel";
     plan->solver_stop = "time limit";
-    plan->solver_gap = 0.125;
     problem.tiers[0].limit_bytes = 2048;
     char *text = text_of(plan);
     cr_assert_str_eq(
@@ -56,7 +55,7 @@ Test(plan_report, says_what_was_predicted)
               "step      12.0 us predicted; compute 7.50 us, communication 4.85 us, of which "
               "4.50 us exposed\n"
               "proven    no plan is faster than 10.0 us (channel): gap 20.000 %\n"
-              "solver    time limit (gap 12.500 % in its own program, which proves nothing)\n"
+              "solver    time limit\n"
               "memory    1.83 KiB a rank of 2.00 KiB; largest row 1.66 KiB, pages of 4.00 KiB "
               "round up 10.00 %\n"
               "  memory at the peak, slot B:a\n"
@@ -123,7 +122,7 @@ Test(plan_report, tells_the_gap_over_all_periods_where_that_is_wider)
     weft_plan_destroy(plan);
 }
 
-/* Neither a bound nor a solver: no line of theirs, and a solver without a gap of its own. */
+/* Without a bound and a solver there is no line for them. */
 Test(plan_report, leaves_out_what_is_not_known)
 {
     struct weft_problem problem = small_problem();
@@ -274,8 +273,8 @@ Test(plan_report, json_leaves_out_what_is_not_known)
     struct weft_json *document = json_of(plan);
     const struct weft_json_value *root = weft_json_root(document);
     cr_assert_null(weft_json_member(root, "memory_limit_bytes"));
-    static const char *const of_bound[] = {"bound_ns", "bound_by",    "least_bound_ns",
-                                           "gap",      "solver_stop", "solver_gap"};
+    static const char *const of_bound[] = {"bound_ns", "bound_by", "least_bound_ns", "gap",
+                                           "solver_stop"};
     for (size_t i = 0; i < sizeof of_bound / sizeof of_bound[0]; i++)
         cr_assert_null(weft_json_member(root, of_bound[i]), "%s", of_bound[i]);
     expect_string(root, "peak_slot", "B:a");
@@ -289,11 +288,6 @@ Test(plan_report, json_leaves_out_what_is_not_known)
     cr_assert_eq(integer(root, "bound_ns"), plan->bound_ns);
     expect_string(root, "bound_by", "");
     expect_string(root, "solver_stop", "");
-    cr_assert_null(weft_json_member(root, "solver_gap"));
-    weft_json_destroy(document);
-    plan->solver_gap = 0;
-    document = json_of(plan);
-    cr_assert_eq(integer(weft_json_root(document), "solver_gap"), 0);
     weft_json_destroy(document);
     weft_plan_destroy(plan);
 }

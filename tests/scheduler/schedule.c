@@ -210,17 +210,16 @@ Test(schedule, without_a_solver_says_so_and_plans_all_the_same)
     cr_assert_str_eq(plan->bound_by, "dual ascent, weak duality");
     cr_assert_eq(weft_certificate_check(&plan->certificate, problem, plan->bound_ns, NULL, &err),
                  WEFT_OK, "%s", err.text);
-    cr_assert_lt(plan->solver_gap, 0);
     cr_assert_leq(plan->bound_ns, plan->prediction.step_ns);
     weft_plan_destroy(plan);
     weft_problem_destroy(problem);
 }
 
-static enum weft_status failing(void *context, const struct weft_mip *mip,
-                                const struct weft_mip_limits *limits, struct weft_pool *pool,
-                                struct weft_mip_result *result, struct weft_error *err)
+static enum weft_status failing(void *context, const struct weft_lp *lp,
+                                const struct weft_lp_limits *limits, struct weft_pool *pool,
+                                struct weft_lp_result *result, struct weft_error *err)
 {
-    (void)context, (void)mip, (void)limits, (void)pool, (void)result;
+    (void)context, (void)lp, (void)limits, (void)pool, (void)result;
     return weft_fail(err, WEFT_E_HANG, "killed after 30 s");
 }
 
@@ -238,22 +237,19 @@ Test(schedule, a_solver_that_fails_is_told_and_is_no_error)
 }
 
 /* Claims that everything is infeasible, or gives numbers that mean nothing. */
-static enum weft_status lying(void *context, const struct weft_mip *mip,
-                              const struct weft_mip_limits *limits, struct weft_pool *pool,
-                              struct weft_mip_result *result, struct weft_error *err)
+static enum weft_status lying(void *context, const struct weft_lp *lp,
+                              const struct weft_lp_limits *limits, struct weft_pool *pool,
+                              struct weft_lp_result *result, struct weft_error *err)
 {
     (void)limits, (void)err;
-    *result = (struct weft_mip_result){.status = WEFT_MIP_OPTIMAL, .stop = "optimal"};
-    result->has_lp = true;
-    result->lp_value = 1e12;
-    result->bound = 1e12;
-    result->row_duals = weft_pool_array(pool, (size_t)mip->n_rows, sizeof(double));
-    result->lp_x = weft_pool_array(pool, (size_t)mip->n_columns, sizeof(double));
-    result->x = result->lp_x;
-    for (int32_t i = 0; i < mip->n_rows; i++)
-        result->row_duals[i] = (i * 7 % 13 - 6) * *(double *)context;
-    for (int32_t j = 0; j < mip->n_columns; j++)
-        result->lp_x[j] = 0.3 * (j % 5);
+    *result = (struct weft_lp_result){.status = WEFT_LP_OPTIMAL, .stop = "optimal"};
+    result->value = result->bound = 1e12;
+    result->duals = weft_pool_array(pool, (size_t)lp->n_rows, sizeof(double));
+    result->x = weft_pool_array(pool, (size_t)lp->n_columns, sizeof(double));
+    for (int32_t i = 0; i < lp->n_rows; i++)
+        result->duals[i] = (i * 7 % 13 - 6) * *(double *)context;
+    for (int32_t j = 0; j < lp->n_columns; j++)
+        result->x[j] = 0.3 * (j % 5);
     return WEFT_OK;
 }
 

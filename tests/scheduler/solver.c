@@ -21,9 +21,9 @@ static void drain(FILE *stream, struct weft_text *out)
         weft_text_append(out, bytes, n);
 }
 
-static enum weft_status solve(void *context, const struct weft_mip *mip,
-                              const struct weft_mip_limits *limits, struct weft_pool *pool,
-                              struct weft_mip_result *result, struct weft_error *err)
+static enum weft_status solve(void *context, const struct weft_lp *lp,
+                              const struct weft_lp_limits *limits, struct weft_pool *pool,
+                              struct weft_lp_result *result, struct weft_error *err)
 {
     char name[] = "/tmp/weft-test-solver-XXXXXX", command[512];
     struct weft_text in = {0}, out = {0};
@@ -32,7 +32,7 @@ static enum weft_status solve(void *context, const struct weft_mip *mip,
     (void)context;
     if (file < 0) return weft_fail(err, WEFT_E_SYSTEM, "no temporary file");
     close(file);
-    weft_mip_write(mip, limits, &in);
+    weft_lp_write(lp, limits, &in);
     status = weft_file_write(name, weft_text_chars(&in), in.length, err);
     snprintf(command, sizeof command, "'%s' < %s", getenv("WEFT_SOLVE"), name);
     FILE *stream = status == WEFT_OK ? popen(command, "r") : NULL;
@@ -42,7 +42,7 @@ static enum weft_status solve(void *context, const struct weft_mip *mip,
     }
     unlink(name);
     if (status == WEFT_OK)
-        status = weft_mip_result_parse(weft_text_chars(&out), out.length, mip, pool, result, err);
+        status = weft_lp_result_parse(weft_text_chars(&out), out.length, lp, pool, result, err);
     weft_text_finish(&in);
     weft_text_finish(&out);
     return status;

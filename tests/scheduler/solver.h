@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_SCHEDULER_SOLVER_H
 #define WEFT_TESTS_SCHEDULER_SOLVER_H
 
-#include "scheduler/solver/mip.h"
+#include "scheduler/solver/lp.h"
 
 /* True when there is one; a test that needs it calls cr_skip when not. */
 bool test_solver_exists(void);

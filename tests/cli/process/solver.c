@@ -1,4 +1,5 @@
-/* The process of weft-solve. With the last basis it gives the same answers as a new process. */
+/* The process of weft-solve: with the basis of the program before, it gives the same answers as a
+ * new process. */
 #include "cli/process/solver.h"
 
 #include <criterion/criterion.h>
@@ -11,17 +12,16 @@
 #include "base/rng.h"
 
 enum { COLUMNS = 12, MOST_ROWS = 12, FIRST_ROWS = 6 };
-static const struct weft_mip_limits relaxation = {.nodes = -1};
+static const struct weft_lp_limits no_limit = {0};
 
 /* A covering program: each row needs at least a sum of columns, at least cost, in changing
  * bounds. */
 struct cover {
     double cost[COLUMNS], lower[COLUMNS], upper[COLUMNS], row_lower[MOST_ROWS];
     double row_upper[MOST_ROWS], value[MOST_ROWS * COLUMNS];
-    bool integer[COLUMNS];
-    int32_t priority[COLUMNS], column[MOST_ROWS * COLUMNS];
+    int32_t column[MOST_ROWS * COLUMNS];
     int64_t row_start[MOST_ROWS + 1];
-    struct weft_mip mip;
+    struct weft_lp lp;
     uint64_t seed, drawn;
 };
 
@@ -32,8 +32,8 @@ static double draw(struct cover *c, uint64_t n)
 
 static void set_rows(struct cover *c, int32_t n)
 {
-    c->mip.n_rows = n;
-    c->mip.n_entries = (int64_t)n * COLUMNS;
+    c->lp.n_rows = n;
+    c->lp.n_entries = (int64_t)n * COLUMNS;
 }
 
 static void cover_init(struct cover *c, uint64_t seed)
@@ -53,21 +53,19 @@ static void cover_init(struct cover *c, uint64_t seed)
         }
         c->row_lower[i] = sum / 4;
     }
-    c->mip = (struct weft_mip){.n_columns = COLUMNS,
-                               .cost = c->cost,
-                               .lower = c->lower,
-                               .upper = c->upper,
-                               .integer = c->integer,
-                               .priority = c->priority,
-                               .row_lower = c->row_lower,
-                               .row_upper = c->row_upper,
-                               .row_start = c->row_start,
-                               .column = c->column,
-                               .value = c->value};
+    c->lp = (struct weft_lp){.n_columns = COLUMNS,
+                             .cost = c->cost,
+                             .lower = c->lower,
+                             .upper = c->upper,
+                             .row_lower = c->row_lower,
+                             .row_upper = c->row_upper,
+                             .row_start = c->row_start,
+                             .column = c->column,
+                             .value = c->value};
     set_rows(c, FIRST_ROWS);
 }
 
-/* Fixes or frees some columns, changes a row's need, and may add a row. */
+/* Fixes or frees some columns, changes the bound of a row, and may add a row. */
 static void cover_change(struct cover *c)
 {
     for (int k = 0; k < 3; k++) {
@@ -76,7 +74,7 @@ static void cover_change(struct cover *c)
         c->upper[j] = kind == 2 ? 0 : 1;
     }
     c->row_lower[(int)draw(c, FIRST_ROWS)] = draw(c, 12);
-    if (c->mip.n_rows < MOST_ROWS && draw(c, 3) == 0) set_rows(c, c->mip.n_rows + 1);
+    if (c->lp.n_rows < MOST_ROWS && draw(c, 3) == 0) set_rows(c, c->lp.n_rows + 1);
 }
 
 static void needs_solver(void)
@@ -86,28 +84,28 @@ static void needs_solver(void)
     signal(SIGPIPE, SIG_IGN); /* as in the program */
 }
 
-static struct weft_mip_result ask(struct weft_solver_process *process, const struct weft_mip *mip,
-                                  const struct weft_mip_limits *limits, struct weft_pool *pool)
+static struct weft_lp_result ask(struct weft_solver_process *process, const struct weft_lp *lp,
+                                 const struct weft_lp_limits *limits, struct weft_pool *pool)
 {
     struct weft_solver solver = weft_solver_of_process(process);
-    struct weft_mip_result result = {0};
+    struct weft_lp_result result = {0};
     struct weft_error err = {0};
-    cr_assert_eq(solver.solve(solver.context, mip, limits, pool, &result, &err), WEFT_OK, "%s",
+    cr_assert_eq(solver.solve(solver.context, lp, limits, pool, &result, &err), WEFT_OK, "%s",
                  err.text);
     return result;
 }
 
-/* Returns the bound that the multipliers prove. */
-static double dual_bound(const struct weft_mip *mip, const double *y)
+/* The bound that the multipliers prove. */
+static double dual_bound(const struct weft_lp *lp, const double *y)
 {
     double bound = 0;
-    for (int32_t i = 0; i < mip->n_rows; i++)
-        bound += y[i] > 0 ? y[i] * mip->row_lower[i] : 0;
-    for (int32_t j = 0; j < mip->n_columns; j++) {
-        double reduced = mip->cost[j];
-        for (int32_t i = 0; i < mip->n_rows; i++)
-            reduced -= y[i] > 0 ? y[i] * mip->value[mip->row_start[i] + j] : 0;
-        bound += reduced * (reduced > 0 ? mip->lower[j] : mip->upper[j]);
+    for (int32_t i = 0; i < lp->n_rows; i++)
+        bound += y[i] > 0 ? y[i] * lp->row_lower[i] : 0;
+    for (int32_t j = 0; j < lp->n_columns; j++) {
+        double reduced = lp->cost[j];
+        for (int32_t i = 0; i < lp->n_rows; i++)
+            reduced -= y[i] > 0 ? y[i] * lp->value[lp->row_start[i] + j] : 0;
+        bound += reduced * (reduced > 0 ? lp->lower[j] : lp->upper[j]);
     }
     return bound;
 }
@@ -123,15 +121,14 @@ Test(solver, a_known_basis_changes_the_way_and_not_the_value)
         cover_init(&c, seed);
         for (int step = 0; step < 30; step++) {
             struct weft_pool pool = {0};
-            struct weft_mip_result one = ask(&warm, &c.mip, &relaxation, &pool);
-            struct weft_mip_result two = ask(&cold, &c.mip, &relaxation, &pool);
+            struct weft_lp_result one = ask(&warm, &c.lp, &no_limit, &pool);
+            struct weft_lp_result two = ask(&cold, &c.lp, &no_limit, &pool);
             cr_assert_eq(one.status, two.status);
-            cr_assert_eq(one.has_lp, two.has_lp);
-            infeasible += one.status == WEFT_MIP_INFEASIBLE;
-            if (one.has_lp) {
-                double close = 1e-9 * (1 + fabs(two.lp_value));
-                cr_assert_lt(fabs(one.lp_value - two.lp_value), close);
-                cr_assert_lt(fabs(dual_bound(&c.mip, one.row_duals) - two.lp_value), close);
+            infeasible += one.status == WEFT_LP_INFEASIBLE;
+            if (one.status == WEFT_LP_OPTIMAL) {
+                double close = 1e-9 * (1 + fabs(two.value));
+                cr_assert_lt(fabs(one.value - two.value), close);
+                cr_assert_lt(fabs(dual_bound(&c.lp, one.duals) - two.value), close);
             }
             if (step > 0) {
                 warm_iterations += one.iterations;
@@ -147,24 +144,6 @@ Test(solver, a_known_basis_changes_the_way_and_not_the_value)
     cr_assert_lt(warm_iterations, cold_iterations);
 }
 
-Test(solver, a_search_between_relaxations_is_asked_in_whole)
-{
-    needs_solver();
-    struct weft_solver_process process = {0};
-    struct weft_pool pool = {0};
-    struct cover c;
-    cover_init(&c, 7);
-    double before = ask(&process, &c.mip, &relaxation, &pool).lp_value;
-    for (int j = 0; j < COLUMNS; j++)
-        c.integer[j] = true;
-    struct weft_mip_result found = ask(&process, &c.mip, &(struct weft_mip_limits){0}, &pool);
-    cr_assert_eq(found.status, WEFT_MIP_OPTIMAL, "%s", found.stop);
-    cr_assert_geq(found.objective, before);
-    cr_assert_eq(ask(&process, &c.mip, &relaxation, &pool).lp_value, before);
-    weft_solver_process_stop(&process);
-    weft_pool_finish(&pool);
-}
-
 Test(solver, that_was_killed_is_started_again)
 {
     needs_solver();
@@ -172,10 +151,10 @@ Test(solver, that_was_killed_is_started_again)
     struct weft_pool pool = {0};
     struct cover c;
     cover_init(&c, 3);
-    double before = ask(&process, &c.mip, &relaxation, &pool).lp_value;
+    double before = ask(&process, &c.lp, &no_limit, &pool).value;
     pid_t first = process.child.pid;
     cr_assert_eq(kill(first, SIGKILL), 0);
-    cr_assert_lt(fabs(ask(&process, &c.mip, &relaxation, &pool).lp_value - before), 1e-9);
+    cr_assert_lt(fabs(ask(&process, &c.lp, &no_limit, &pool).value - before), 1e-9);
     cr_assert_neq(process.child.pid, first);
     cr_assert_neq(kill(first, 0), 0, "it was waited for");
     weft_solver_process_stop(&process);
@@ -201,7 +180,7 @@ Test(solver, leaves_nothing_behind)
     struct cover c;
     cover_init(&c, 5);
     int before = count_descriptors();
-    ask(&process, &c.mip, &relaxation, &pool);
+    ask(&process, &c.lp, &no_limit, &pool);
     pid_t pid = process.child.pid;
     cr_assert_gt(pid, 0);
     cr_assert_gt(count_descriptors(), before);

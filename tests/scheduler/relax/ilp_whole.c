@@ -6,6 +6,7 @@
 #include "scheduler/relax/ilp.h"
 #include "scheduler/search/search.h"
 #include "tests/scheduler/enumerate.h"
+#include "tests/scheduler/ilp_point.h"
 #include "tests/scheduler/limit.h"
 #include "tests/scheduler/solver.h"
 #include "tests/scheduler/tiny.h"
@@ -44,24 +45,24 @@ static void finish_ilp_whole(struct ilp_whole_fixture *f)
     weft_problem_destroy(f->problem);
 }
 
-static double row_value(const struct weft_mip *mip, int32_t row, const double *x)
+static double row_value(const struct weft_lp *lp, int32_t row, const double *x)
 {
     double value = 0;
-    for (int64_t k = mip->row_start[row]; k < mip->row_start[row + 1]; k++)
-        value += mip->value[k] * x[mip->column[k]];
+    for (int64_t k = lp->row_start[row]; k < lp->row_start[row + 1]; k++)
+        value += lp->value[k] * x[lp->column[k]];
     return value;
 }
 
 /* How many whole rows the plan that the search placed last keeps to; fails where it exceeds one. */
 static int32_t rows_kept(const struct ilp_whole_fixture *f)
 {
-    const struct weft_mip *mip = &f->ilp->mip;
-    double *x = calloc((size_t)mip->n_columns, sizeof *x);
+    const struct weft_lp *lp = &f->ilp->lp;
+    double *x = calloc((size_t)lp->n_columns, sizeof *x);
     cr_assert_not_null(x);
     bool known =
-        weft_ilp_point(f->ilp, f->search->strategies, f->search->moves, f->search->n_moves, x);
-    for (int32_t i = mip->n_rows - f->ilp->n_whole; known && i < mip->n_rows; i++)
-        cr_assert_leq(row_value(mip, i, x), mip->row_upper[i] + 1e-6 * fabs(mip->row_upper[i]),
+        ilp_point_of(f->ilp, f->search->strategies, f->search->moves, f->search->n_moves, x);
+    for (int32_t i = lp->n_rows - f->ilp->n_whole; known && i < lp->n_rows; i++)
+        cr_assert_leq(row_value(lp, i, x), lp->row_upper[i] + 1e-6 * fabs(lp->row_upper[i]),
                       "row %d", i);
     free(x);
     return known ? f->ilp->n_whole : 0;
@@ -81,16 +82,16 @@ Test(ilp_whole, rows_cut_the_relaxation_and_no_plan, .timeout = 900)
         double least = 0;
         init_ilp_whole(&f, seed);
         for (int round = 0; round < 3; round++) {
-            struct weft_mip_result result = {0};
-            struct weft_mip_limits limits = {.nodes = -1};
+            struct weft_lp_result result = {0};
+            struct weft_lp_limits limits = {0};
             int32_t n_added = 0;
-            cr_assert_eq(solver.solve(solver.context, &f.ilp->mip, &limits, &pool, &result, NULL),
+            cr_assert_eq(solver.solve(solver.context, &f.ilp->lp, &limits, &pool, &result, NULL),
                          WEFT_OK);
-            cr_assert(result.has_lp);
-            cr_assert_geq(result.lp_value, least * (1 - 1e-7));
-            n_raised += round > 0 && result.lp_value > least * (1 + 1e-6);
-            least = result.lp_value;
-            cr_assert_eq(weft_ilp_add_whole(f.ilp, f.dual, result.lp_x, &n_added, NULL), WEFT_OK);
+            cr_assert_eq(result.status, WEFT_LP_OPTIMAL);
+            cr_assert_geq(result.value, least * (1 - 1e-7));
+            n_raised += round > 0 && result.value > least * (1 + 1e-6);
+            least = result.value;
+            cr_assert_eq(weft_ilp_add_whole(f.ilp, f.dual, result.x, &n_added, NULL), WEFT_OK);
             n_rows += n_added;
             if (n_added == 0) break;
         }
@@ -124,7 +125,7 @@ Test(ilp_whole, adds_none_where_every_plan_fits)
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
     cr_assert_eq(weft_dual_create(table, &dual, NULL), WEFT_OK);
     cr_assert_eq(weft_ilp_create(table, 4000, &ilp, NULL), WEFT_OK);
-    double *x = calloc((size_t)ilp->mip.n_columns, sizeof *x);
+    double *x = calloc((size_t)ilp->lp.n_columns, sizeof *x);
     cr_assert_not_null(x);
     cr_assert_eq(weft_ilp_add_whole(ilp, dual, x, &n_added, NULL), WEFT_OK);
     cr_assert_eq(n_added, 0);

@@ -22,12 +22,12 @@ static void init_divide(struct branch_rig *f, uint64_t seed, struct weft_solver 
 static double value_of(struct branch_rig *f, const struct weft_proof_node *child)
 {
     struct weft_pool pool = {0};
-    struct weft_mip_result result = {0};
+    struct weft_lp_result result = {0};
     double best = ldexp((double)f->search->step_ns, -f->branch->ilp->time_shift), value = best;
     weft_proof_enter_below(f->branch->proof, 0, child, 1);
     if (!f->branch->proof->box->empty &&
         weft_branch_relax(f->branch, f->branch->proof->box, 0, &pool, &result))
-        value = result.lp_value < best ? result.lp_value : best;
+        value = result.value < best ? result.value : best;
     weft_pool_finish(&pool);
     return value;
 }

@@ -27,11 +27,11 @@ static void init_press(struct branch_rig *f, uint64_t seed)
 static double value_under(struct branch_rig *f, double pressure)
 {
     struct weft_pool pool = {0};
-    struct weft_mip_result result = {0};
+    struct weft_lp_result result = {0};
     weft_ilp_press(f->branch->ilp, pressure);
     cr_assert(weft_branch_relax(f->branch, f->branch->proof->box, 0, &pool, &result));
     weft_ilp_press(f->branch->ilp, 0);
-    double value_ns = ldexp(result.lp_value, f->branch->ilp->time_shift);
+    double value_ns = ldexp(result.value, f->branch->ilp->time_shift);
     weft_pool_finish(&pool);
     return value_ns;
 }

@@ -1,7 +1,7 @@
-/* The invariant that makes it robust: `least[r]` is what slot r > s holds of a tier if from now on
- * reductions complete at once and gathers take what is reserved for them in the last slot of their
- * window, or block. It is kept within the limit at every choice, so that there is always a way on.
- * What slot s itself holds is the tier's `row`. */
+/* The invariant: for a slot r after the current slot s, `least[r]` counts the bytes of a tier if
+ * reductions complete at once and gathers launch in the last slot of their window, in reserved
+ * bytes, or block. Each choice keeps `least` within the limit, so the schedule can always go on.
+ * The tier's `row` holds the bytes of slot s. */
 #include "scheduler/place/list.h"
 
 #include <limits.h>
@@ -20,8 +20,8 @@ static struct weft_list_lane *lane_of(struct weft_list *list, int32_t item)
     return &list->moving[weft_list_item(list, item)->lane];
 }
 
-/* Puts a block of the item on its lane; returns the index of its move, -1 when moves are not
- * wanted. */
+/* Puts a block of the item on its lane. Returns the index of its move, or -1 if the caller wants
+ * no moves. */
 static int32_t put(struct weft_list *list, int32_t item)
 {
     struct weft_list_lane *lane = lane_of(list, item);
@@ -34,7 +34,7 @@ static int32_t put(struct weft_list *list, int32_t item)
     list->left[item]--;
     if (!list->moves) return -1;
     list->moves[list->n_moves] = (struct weft_move){.item = item, .slot = list->slot};
-    /* What was put off must not begin as soon as it can. */
+    /* Keeps a postponed block from an earlier launch. */
     if (list->puts_off || list->has_chains) list->moves[list->n_moves].launch = list->slot;
     return list->n_moves++;
 }
@@ -42,11 +42,11 @@ static int32_t put(struct weft_list *list, int32_t item)
 static bool is_reserved(const struct weft_list *list, const struct weft_item *it)
 {
     int32_t last = weft_list_stair_at(list, it) + it->last;
-    int64_t kept = it->may_block ? list->kept_bytes[last] : 0; /* for others */
+    int64_t kept = it->may_block ? list->kept_bytes[last] : 0; /* for items that cannot block */
     return list->reserved_bytes[last] - kept >= it->stair_bytes;
 }
 
-/* What it holds in the last slot of its window it takes from what is reserved there, if it can. */
+/* Launches a block. In the last slot of its window it uses reserved bytes if enough are left. */
 static void put_gather(struct weft_list *list, int32_t item)
 {
     const struct weft_item *it = &weft_list_item(list, item)->item;
@@ -78,7 +78,7 @@ static void put_reduction(struct weft_list *list, int32_t item)
         .move = move, .put = lane->n_put, .bytes = it->stair_bytes, .tier = it->stair_tier};
 }
 
-/* Reductions of a lane that are complete leave: they are held in this slot and not in the next. */
+/* Removes completed reductions of a lane from the next row. They still count in this slot. */
 static void land(struct weft_list *list, struct weft_list_lane *lane)
 {
     while (lane->flight_begin < lane->flight_end &&
@@ -91,7 +91,7 @@ static void land(struct weft_list *list, struct weft_list_lane *lane)
     }
 }
 
-/* A block that begins now ends before the next slot that is to be clear. */
+/* True if a block that begins now ends before the next slot that must begin clear. */
 static bool is_clear(const struct weft_list *list, int32_t item)
 {
     if (list->clear_ns[list->slot] == INT64_MAX) return true;
@@ -99,13 +99,13 @@ static bool is_clear(const struct weft_list *list, int32_t item)
     return weft_list_item(list, item)->block_ns <= left_ns + list->clear_ns[list->slot];
 }
 
-/* The item's next block among those of all. */
+/* Index of the item's next block among all blocks. */
 static int32_t next_block(const struct weft_list *list, int32_t item)
 {
     return list->first_block[item] + weft_list_item(list, item)->item.n_blocks - list->left[item];
 }
 
-/* The rule puts the next block of the item off, unless it must be put. */
+/* True if the rule postpones the item's next block and the block need not be put now. */
 static bool is_put_off(const struct weft_list *list, int32_t item)
 {
     const struct weft_item *it = &weft_list_item(list, item)->item;
@@ -115,15 +115,15 @@ static bool is_put_off(const struct weft_list *list, int32_t item)
     return !is_clear(list, item);
 }
 
-/* The rule has the next block of the gather block compute of the slot that uses it. */
+/* True if the rule makes the gather's next block block the slot that uses it. */
 static bool is_to_block(const struct weft_list *list, int32_t item)
 {
     const struct weft_item *it = &weft_list_item(list, item)->item;
     return it->may_block && list->launch && list->launch[next_block(list, item)] > it->last;
 }
 
-/* How many blocks are over of what the item comes after beyond those that its next one waits for; 0
- * when that is not over. */
+/* Number of the item's next blocks without a pending predecessor: 0 if the next one must wait,
+ * INT32_MAX without a predecessor. */
 static int32_t blocks_ahead(const struct weft_list *list, int32_t item)
 {
     const struct weft_problem_item *of = weft_list_item(list, item);
@@ -131,15 +131,16 @@ static int32_t blocks_ahead(const struct weft_list *list, int32_t item)
     return list->done[of->after] - (of->item.n_blocks - list->left[item]);
 }
 
-/* What the item's next block comes after is over, and was not before now. */
+/* True if the predecessor of the item's next block completed at this moment. */
 static bool is_fresh(const struct weft_list *list, int32_t item)
 {
     return blocks_ahead(list, item) == 1 &&
            list->done_ns[weft_list_item(list, item)->after] == list->lanes.now_ns;
 }
 
-/* The rule lets the reduction be put now. Nothing puts off one that is due in the slot, because it
- * would be put at its end and begin before; nor those of a lane that is never idle. */
+/* True if the rule allows the reduction now. Lanes that are never idle ignore the rule. So do
+ * reductions that are due in the slot: postponed, they would be put at its end and begin before
+ * it. */
 static bool may_reduce(struct weft_list *list, int32_t item)
 {
     if (lane_of(list, item)->is_eager || weft_list_item(list, item)->item.last == list->slot)
@@ -147,13 +148,13 @@ static bool may_reduce(struct weft_list *list, int32_t item)
     return !is_put_off(list, item);
 }
 
-/* The place of the item's next block in the rule's order. */
+/* Rank of the item's next block in the rule's order. */
 static int32_t order_of(const struct weft_list *list, int32_t item)
 {
     return list->order[next_block(list, item)];
 }
 
-/* The next reduction to put on a lane; when one must be, those that the rule puts off count too. */
+/* Returns the next reduction for a lane, or -1. With `must`, postponed reductions count too. */
 static int32_t ready_reduction(struct weft_list *list, int32_t lane, bool must)
 {
     const struct weft_digest *table = list->table;
@@ -175,7 +176,7 @@ static int32_t ready_reduction(struct weft_list *list, int32_t lane, bool must)
     return best;
 }
 
-/* Begins and ends blocks of a lane at the present time; true when some are over now. */
+/* Begins and ends a lane's blocks at the present time. Returns true if a block completed. */
 static bool serve_lane(struct weft_list *list, int32_t k)
 {
     struct weft_list_lane *lane = &list->moving[k];
@@ -192,7 +193,8 @@ static bool serve_lane(struct weft_list *list, int32_t k)
     return lane->n_done > before;
 }
 
-/* The same for all; what ends on one may let another begin. */
+/* Serves each lane, and repeats while chains exist: a block that ends on one lane may let another
+ * begin. */
 static void serve_lanes(struct weft_list *list)
 {
     for (bool any = true; any;) {
@@ -203,7 +205,7 @@ static void serve_lanes(struct weft_list *list)
     }
 }
 
-/* Puts what is ready on eager lanes; true when there was any. */
+/* Puts ready reductions on eager lanes. Returns true if it put any. */
 static bool put_eagerly(struct weft_list *list)
 {
     bool any = false;
@@ -220,8 +222,8 @@ static bool put_eagerly(struct weft_list *list)
     return any;
 }
 
-/* Serves all lanes. Reductions of an eager lane are launched as soon as they can be, also while the
- * slot waits for something else. */
+/* Serves all lanes. Eager lanes launch reductions as soon as possible, also while the slot
+ * waits. */
 static void serve(struct weft_list *list)
 {
     do {
@@ -231,14 +233,14 @@ static void serve(struct weft_list *list)
         land(list, &list->moving[k]);
 }
 
-/* On to the next end of a slot's compute or of a block. */
+/* Advances to the next end of a block or of the slot's compute. */
 static void pass(struct weft_list *list)
 {
     weft_lanes_advance(&list->lanes, weft_lanes_next(&list->lanes));
     serve(list);
 }
 
-/* The next gather that is due after `slot`, -1 when none is; skips those already done. */
+/* Returns the next gather if it is due after `slot`, otherwise -1. Skips completed items. */
 static int32_t due_gather(struct weft_list *list, int32_t slot)
 {
     const struct weft_digest *table = list->table;
@@ -249,9 +251,9 @@ static int32_t due_gather(struct weft_list *list, int32_t slot)
     return weft_list_item(list, item)->item.last == slot ? item : -1;
 }
 
-/* True when a block launched now fits into this slot, into the next as things stand, and leaves a
- * way through all slots to its deadline. When one of those is the obstacle there is no use in
- * trying again before it is past: least[] never falls. */
+/* True if a block fits when launched now: in this slot, in the next, and in every slot up to its
+ * deadline. A later slot without room sets `blocked`, since `least` never falls: no retry can
+ * succeed before that slot is past. */
 static bool gather_fits(struct weft_list *list, int32_t item)
 {
     const struct weft_item *it = &weft_list_item(list, item)->item;
@@ -269,13 +271,14 @@ static bool gather_fits(struct weft_list *list, int32_t item)
         }
     }
     if (!weft_list_holds(list, tier->row + bytes)) return false;
-    /* With bytes reserved in the next slot, it is counted there whether launched now or then. */
+    /* The next slot already counts its reserved bytes, whether the block is launched now or
+     * then. */
     return (it->last == list->slot + 1 && reserved) ||
            weft_list_holds(list, tier->next_row + bytes);
 }
 
-/* The gather of the earliest deadline that may start on a lane now. Behind one that does not fit
- * only those are tried that hold nothing by themselves. */
+/* Returns the gather with the earliest deadline that may start on a lane now, or -1. After a
+ * gather that does not fit, only gathers of zero bytes are tried. */
 static int32_t early_gather(struct weft_list *list, int32_t lane)
 {
     const struct weft_digest *table = list->table;
@@ -290,14 +293,14 @@ static int32_t early_gather(struct weft_list *list, int32_t lane)
         if (free_only && it->stair_bytes > 0) continue;
         if (gather_fits(list, item)) return item;
         list->moving[lane].is_full = true;
-        if (it->last == list->slot) continue; /* it will block, and others need not */
+        if (it->last == list->slot) continue; /* this gather will block, the next need not */
         if (!list->has_free_gathers) break;
         free_only = true;
     }
     return -1;
 }
 
-/* What the next slot has too much, in the tier where that is most; at most 0 where it fits. */
+/* Bytes by which the next slot exceeds the limit, in its fullest tier; at most 0 if it fits. */
 static int64_t excess_of_next(struct weft_list *list)
 {
     int64_t most = list->tiers[0].next_row;
@@ -307,7 +310,7 @@ static int64_t excess_of_next(struct weft_list *list)
     return most - list->limit;
 }
 
-/* The next slot fits, and is not to wait for reductions. */
+/* True if the next slot fits and the rule lets it begin before the pending reductions complete. */
 static bool may_begin_next(struct weft_list *list)
 {
     int32_t next = list->slot + 1;
@@ -316,7 +319,7 @@ static bool may_begin_next(struct weft_list *list)
            list->pending <= list->late_bytes[next];
 }
 
-/* The first gather on a lane that is due after the slot; -1: none. */
+/* Returns the first gather on a lane that is due after the slot, or -1. */
 static int32_t due_on(const struct weft_list *list, int32_t lane)
 {
     const struct weft_digest *table = list->table;
@@ -329,7 +332,8 @@ static int32_t due_on(const struct weft_list *list, int32_t lane)
     return -1;
 }
 
-/* What goes on a lane, idle while the slot computes. False when nothing does. */
+/* Puts one block on a lane that is idle while the slot computes. Returns false if no block may
+ * start. */
 static bool put_next(struct weft_list *list, int32_t lane)
 {
     int32_t due = due_on(list, lane);
@@ -360,8 +364,8 @@ static bool put_next(struct weft_list *list, int32_t lane)
     return true;
 }
 
-/* Puts on a lane that has been idle what comes after something that is over since now, and begins
- * with that. False when nothing does. */
+/* Puts a block on an idle lane if its predecessor completed at this moment. Returns false if there
+ * is none. Any other block put now would begin at an earlier time. */
 static bool put_fresh(struct weft_list *list, int32_t lane)
 {
     const struct weft_digest *table = list->table;
@@ -386,8 +390,9 @@ static bool put_fresh(struct weft_list *list, int32_t lane)
     return false;
 }
 
-/* Gives a lane that is not eager work whenever it is done with what it has, while the slot
- * computes. Once it has been idle, what is put later in the slot would begin with that. */
+/* Gives a lane new work each time it becomes idle while the slot computes. Eager lanes are left
+ * out. A lane that stayed idle takes only fresh blocks: another block would begin when the lane
+ * became idle, in the past. */
 static void feed(struct weft_list *list, int32_t k)
 {
     struct weft_list_lane *lane = &list->moving[k];
@@ -406,15 +411,16 @@ static void feed_all(struct weft_list *list)
         feed(list, k);
 }
 
-/* One lane moves, and nothing computes: blocks that are put go on one after the other. */
+/* True if the only moving lane has no chains and nothing computes. Its blocks then run one after
+ * another. */
 static bool is_alone(const struct weft_list *list)
 {
     return list->n_lanes == WEFT_LANE_FIRST + 1 && !list->has_chains &&
            !weft_lanes_busy(&list->lanes, WEFT_LANE_COMPUTE);
 }
 
-/* Passes the ends of blocks until so many are over, all at once: of many small blocks this is most
- * of the work. */
+/* Ends blocks until n_done are complete, without the event loop. With many small blocks this loop
+ * takes most of the time. */
 static void drain(struct weft_list *list, int32_t k, int32_t n_done)
 {
     struct weft_list_lane *lane = &list->moving[k];
@@ -432,8 +438,8 @@ static void drain(struct weft_list *list, int32_t k, int32_t n_done)
     serve(list);
 }
 
-/* Until so many blocks of a lane are over. Other lanes are given work meanwhile: what is put on
- * them later in the slot would begin as soon as they are idle. */
+/* Waits until n_done blocks of a lane are complete. With `feeds`, other lanes get work meanwhile:
+ * blocks put on them later would begin when they became idle. */
 static void wait_for(struct weft_list *list, int32_t lane, int32_t n_done, bool feeds)
 {
     if (is_alone(list)) {
@@ -446,7 +452,7 @@ static void wait_for(struct weft_list *list, int32_t lane, int32_t n_done, bool 
     }
 }
 
-/* Lets the slot compute, and gives lanes work. */
+/* Runs the slot's compute and keeps the lanes at work. */
 static void compute(struct weft_list *list, int64_t slot_ns)
 {
     int64_t late_bytes = list->pending;
@@ -482,7 +488,7 @@ static void begin_slot(struct weft_list *list)
     }
 }
 
-/* Puts what was not launched before the slot that uses it, and waits for it. */
+/* Puts gathers that the slot uses and that were not launched before it, and waits for them. */
 static void put_blocking(struct weft_list *list)
 {
     int32_t item;
@@ -504,7 +510,7 @@ static void put_blocking(struct weft_list *list)
     }
 }
 
-/* Puts what is due and cannot block, for which there is room. */
+/* Puts gathers that are due and cannot block. Their room is reserved from the start. */
 static void put_kept(struct weft_list *list)
 {
     const struct weft_digest *table = list->table;
@@ -528,8 +534,8 @@ static void put_due_reductions(struct weft_list *list)
     }
 }
 
-/* Puts on lanes that are idle, or have no reduction under way, what the next slot must have
- * complete, though the rule puts it off; and what comes after something that is over now. */
+/* Puts reductions that must complete before the next slot begins, also postponed ones. Serves idle
+ * lanes, or lanes without a reduction in flight. Returns true if it put any. */
 static bool put_late(struct weft_list *list, bool only_idle)
 {
     bool any = false;
@@ -554,8 +560,9 @@ static bool has_flights(const struct weft_list *list)
     return any || (list->has_chains && weft_lanes_next(&list->lanes) < INT64_MAX);
 }
 
-/* Waits until what is due in the slot is complete. Of several lanes one that gets free meanwhile is
- * given what the next slot must have complete: put later, it would begin then all the same. */
+/* Waits until all blocks due in the slot are complete. With several lanes, a lane that becomes
+ * idle gets the reductions that the next slot waits for: put later, they would begin at this
+ * moment anyway. */
 static void wait_for_due(struct weft_list *list)
 {
     bool several = list->n_lanes > WEFT_LANE_FIRST + 1;
@@ -571,8 +578,8 @@ static void wait_for_due(struct weft_list *list)
     }
 }
 
-/* Puts what must be complete before the next slot starts and has room, and waits for it. False when
- * the next slot cannot be made to fit. */
+/* Puts the blocks that must complete before the next slot, and waits for them. Returns false if
+ * the next slot cannot fit. */
 static bool end_slot(struct weft_list *list)
 {
     int32_t item;
@@ -604,7 +611,7 @@ int64_t weft_list_place(struct weft_list *list, const int32_t *strategies,
     weft_list_begin(list, strategies, rule, moves);
     for (int32_t r = 0; r < weft_list_tier_at(list, list->n_tiers); r++)
         if (!weft_list_holds(list, list->least[r])) {
-            list->used = 0; /* no less would do */
+            list->used = 0; /* no smaller limit would do */
             return -1;
         }
     for (list->slot = 0; list->slot < table->n_slots; list->slot++) {

@@ -84,8 +84,8 @@ const int32_t *weft_list_first_blocks(const struct weft_list *list)
     return list->first_block;
 }
 
-/* Reserves room for the blocks of a gather, as many as there is room for. What cannot block has it
- * already. */
+/* Reserves room for the blocks of a gather, for as many as fit. Gathers that cannot block have
+ * their room already. */
 static void reserve(struct weft_list *list, int32_t item)
 {
     const struct weft_item *it = &weft_list_item(list, item)->item;
@@ -101,7 +101,7 @@ static void reserve(struct weft_list *list, int32_t item)
     list->least[last] += n * it->stair_bytes;
 }
 
-/* What strategies hold, with an empty slot behind the period of each tier. */
+/* Fills the fixed rows of the strategies. Each tier gets an empty slot after the period. */
 static void begin_fixed(struct weft_list *list)
 {
     size_t n_slots = (size_t)list->table->n_slots;
@@ -143,7 +143,7 @@ static void begin_rows(struct weft_list *list, bool stages)
         if (list->left[table->gathers[i]] > 0) reserve(list, table->gathers[i]);
 }
 
-/* What is_clear needs of every slot. */
+/* Fills clear_ns for is_clear. */
 static void begin_clear(struct weft_list *list, const bool *clear)
 {
     int32_t n_slots = list->table->n_slots;

@@ -1,4 +1,4 @@
-/* A list schedule under way. Internal to list.c, list_begin.c and list_waits.c. */
+/* State of a running list schedule. Internal to list.c, list_begin.c and list_waits.c. */
 #ifndef WEFT_SCHEDULER_PLACE_LIST_RUN_H
 #define WEFT_SCHEDULER_PLACE_LIST_RUN_H
 
@@ -6,73 +6,73 @@
 #include "scheduler/digest/digest.h"
 #include "scheduler/place/list_rule.h"
 
-/* A reduction on its lane that may not have completed yet. */
+/* A reduction on its lane that may be incomplete. */
 struct weft_list_flight {
-    int32_t move; /* its index; -1 when moves are not wanted */
-    int32_t put;  /* blocks put on the lane with it */
+    int32_t move; /* index of its move, or -1 without moves */
+    int32_t put;  /* blocks on the lane up to this one */
     int64_t bytes;
     int32_t tier;
 };
 
-/* What a tier holds as things stand. */
+/* Bytes of a tier at the present time. */
 struct weft_list_tier {
-    int64_t held;          /* by gathers launched whose window is not over */
-    int64_t pending;       /* by reductions not yet complete */
-    int64_t row, next_row; /* held in this slot; in the next, if nothing more happens */
+    int64_t held;          /* by launched gathers with an open window */
+    int64_t pending;       /* by incomplete reductions */
+    int64_t row, next_row; /* of this slot; of the next, with no further launch */
 };
 
-/* Blocks put on a lane, in order; of those that are not done the first is under way. */
+/* Blocks put on a lane, in order. The first incomplete block is in progress. */
 struct weft_list_lane {
-    int32_t *item;     /* [n_blocks] */
-    int32_t *nth;      /* [n_blocks]: which of the item's own, from 0 on */
-    int32_t *furthest; /* [n_blocks]: the last slot of a window of this block or one ahead */
-    int32_t *upto;     /* [n_slots + 1]: put, with the last whose window ends in the slot */
+    int32_t *item;                    /* [n_blocks] */
+    int32_t *nth;                     /* [n_blocks]: number within its item, from 0 */
+    int32_t *furthest;                /* [n_blocks]: last slot of any window up to this block */
+    int32_t *upto;                    /* [n_slots + 1]: blocks up to the last one due in the slot */
     int32_t n_put, n_done, n_before;  /* n_before: put before the slot */
-    bool begun;                       /* the first that is not done */
+    bool begun;                       /* block n_done has begun */
     struct weft_list_flight *flights; /* [n_blocks] */
     int32_t flight_begin, flight_end; /* in flights */
-    /* One of several, of reductions alone: it is never idle while one is ready. */
+    /* The lane carries only reductions and is one of several. It is never idle while one is
+     * ready. */
     bool is_eager;
-    bool is_full;    /* a gather did not fit when one was last looked for */
-    bool idle;       /* nothing more is put on it in the slot */
-    int64_t idle_ns; /* since when */
+    bool is_full;    /* the last search found a gather that did not fit */
+    bool idle;       /* it gets no more blocks in the slot */
+    int64_t idle_ns; /* begin of the idle time */
 };
 
 struct weft_list {
     const struct weft_digest *table;
-    struct weft_work *work; /* borrowed; NULL: nothing is counted */
-    /* [n_tiers][n_slots + 1], the last of them an empty slot after the period: */
+    struct weft_work *work; /* borrowed; NULL: no work is counted */
+    /* Rows [n_tiers][n_slots + 1]; the last slot is an empty one after the period. */
     int64_t *fixed, *least;
-    int64_t *reserved_bytes, *launched_bytes; /* of gathers, by the last slot of their window */
-    int64_t *kept_bytes;                      /* of reserved_bytes: for blocks that cannot block */
-    int64_t *release_bytes;                   /* of reductions, by the first */
+    int64_t *reserved_bytes, *launched_bytes; /* of gathers, by last slot */
+    int64_t *kept_bytes;                      /* of reserved_bytes: for items that cannot block */
+    int64_t *release_bytes;                   /* of reductions, by first slot */
     int32_t *left;                            /* [n_items]: blocks not yet placed */
-    int32_t *blocked;                         /* [n_items]: first slot of another try */
+    int32_t *blocked;                         /* [n_items]: first slot of a new try */
     int32_t *first_block;                     /* [n_items + 1] */
-    /* One run: */
+    /* State of one run. */
     const int32_t *strategies;
     struct weft_move *moves; /* or NULL */
     int64_t limit;
-    int64_t used; /* the least limit at which all that fitted so far would have fitted */
+    int64_t used; /* bytes: least limit that admits every choice so far */
     struct weft_lanes lanes;
-    struct weft_list_lane moving[WEFT_MOST_LANES]; /* but compute */
+    struct weft_list_lane moving[WEFT_MOST_LANES]; /* without compute */
     int32_t n_lanes;
-    /* Where items come after others: how many blocks of an item are over, and since when the last
-     * of them is. [n_items] */
+    /* Only if has_chains: completed blocks of each item and the time of the last one, [n_items]. */
     bool has_chains;
     int32_t *done;
     int64_t *done_ns;
     struct weft_list_tier tiers[WEFT_MOST_TIERS];
     int32_t n_tiers;
-    int64_t pending; /* in all tiers, by reductions not yet complete */
+    int64_t pending; /* in all tiers, by incomplete reductions */
     int32_t slot, n_moves;
     int32_t gather_at, reduction_at; /* positions in the table's orders */
-    bool has_free_gathers;           /* of no bytes of their own */
+    bool has_free_gathers;           /* gathers of zero bytes */
     int32_t gather_within;           /* of the rule */
-    bool puts_off;                   /* the rule has any of these: */
+    bool puts_off;                   /* the rule has one of these arrays */
     const int32_t *launch, *order;
     const int64_t *late_bytes;
-    int64_t *clear_ns; /* [n_slots]: compute from the end of the slot to the next that is clear */
+    int64_t *clear_ns; /* [n_slots]: compute from the end of the slot to the next clear slot */
     struct weft_list_wait *waits; /* [n_slots][WEFT_WAIT_KINDS] */
 };
 
@@ -82,7 +82,7 @@ static inline const struct weft_problem_item *weft_list_item(const struct weft_l
     return &list->table->problem->items[item];
 }
 
-/* True when the bytes are within the limit. */
+/* True if the bytes are within the limit. Raises `used`. */
 static inline bool weft_list_holds(struct weft_list *list, int64_t bytes)
 {
     if (bytes > list->limit) return false;
@@ -90,7 +90,7 @@ static inline bool weft_list_holds(struct weft_list *list, int64_t bytes)
     return true;
 }
 
-/* Where the rows of a tier are, and of an item's. */
+/* Index of a tier's rows, and of the rows of an item's tier. */
 static inline int32_t weft_list_tier_at(const struct weft_list *list, int32_t tier)
 {
     return tier * (list->table->n_slots + 1);
@@ -101,14 +101,14 @@ static inline int32_t weft_list_stair_at(const struct weft_list *list, const str
     return weft_list_tier_at(list, item->stair_tier);
 }
 
-/* Begins a run of the strategies, within the problem's limit, by the rule. */
+/* Begins a run by the rule, within the problem's limit. The arrays must outlive the run. */
 void weft_list_begin(struct weft_list *list, const int32_t *strategies, struct weft_list_rule rule,
                      struct weft_move *moves);
 
-/* Begins the waits of a slot; what made its compute wait since from_ns: blocks ahead of its gathers
- * that block, put before the n_before-th of the lane; those due in it, of one lane; and reductions
- * without which the next does not fit. And since when a lane is idle in it though a gather is left.
- * Each while the time is still that of the end of the wait. */
+/* weft_list_begin_waits clears the waits of a slot. Each other function records one wait that
+ * began at from_ns and ends now: for blocks put before the n_before-th of a lane, ahead of gathers
+ * that block; for gathers due on one lane; for reductions without which the next slot does not
+ * fit; and for a lane that is idle although a gather is left. */
 void weft_list_begin_waits(struct weft_list *list);
 void weft_list_note_blocking(struct weft_list *list, const struct weft_list_lane *lane,
                              int32_t n_before, int64_t from_ns);

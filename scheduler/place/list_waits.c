@@ -1,4 +1,4 @@
-/* What repairs read of a placement: why compute waited. */
+/* Records why compute waited. Repairs read it. */
 #include "scheduler/place/list.h"
 #include "scheduler/place/list_run.h"
 
@@ -13,7 +13,7 @@ void weft_list_begin_waits(struct weft_list *list)
         *wait_of(list, (enum weft_list_wait_kind)kind) = (struct weft_list_wait){.ahead = -1};
 }
 
-/* Names the block that is at that place on the lane. */
+/* Names the block at this position on the lane. */
 static void note_ahead(struct weft_list_wait *wait, const struct weft_list_lane *lane, int32_t at)
 {
     wait->ahead = lane->item[at];
@@ -30,8 +30,8 @@ void weft_list_note_blocking(struct weft_list *list, const struct weft_list_lane
     note_ahead(wait, lane, n_before - 1);
 }
 
-/* What gathers hold that were launched in the slot, the last of their window, though they might
- * have been before. */
+/* Bytes of gathers that were launched in the last slot of their window, although they could start
+ * earlier. */
 static int64_t launched_late(const struct weft_list *list, const struct weft_list_lane *lane)
 {
     int64_t bytes = 0;

@@ -5,7 +5,7 @@
 
 #include "base/pool.h"
 
-/* What repairs change of a rule. */
+/* The arrays of a rule that repairs change. */
 struct change {
     int32_t *launch;     /* [n_blocks] */
     int32_t *order;      /* [n_blocks] */
@@ -16,13 +16,13 @@ struct change {
 struct weft_repair {
     struct weft_pool pool;
     const struct weft_digest *table; /* borrowed */
-    /* The best so far: */
+    /* The best placement so far. */
     struct change kept;
     struct weft_list_wait *waits; /* [n_slots][WEFT_WAIT_KINDS] */
     struct weft_move *moves;      /* [n_blocks] */
     int32_t n_moves;
     int64_t step_ns;
-    /* One run: */
+    /* State of one run. */
     struct change trial;
     struct weft_move *trial_moves;
     int32_t n_trial_moves;
@@ -33,7 +33,7 @@ struct weft_repair {
     int32_t tries_left;
 };
 
-/* A wait, by its place among those of a placement. */
+/* A wait and its index among the waits of a placement. */
 struct wait_at {
     int64_t ns;
     int32_t at;
@@ -96,7 +96,7 @@ static const struct weft_item *item_of(const struct weft_repair *repair, int32_t
     return &repair->table->problem->items[item].item;
 }
 
-/* The longest wait behind another in order of length; of 0 ns when there is none. */
+/* Returns the next wait after `before`, ordered by falling length; its ns is 0 if there is none. */
 static struct wait_at next_wait(const struct weft_repair *repair,
                                 const struct weft_list_wait *waits, struct wait_at before)
 {
@@ -109,7 +109,7 @@ static struct wait_at next_wait(const struct weft_repair *repair,
     return next;
 }
 
-/* How many blocks of each item the trial launches in the slot or before it, into `launched`. */
+/* Counts, for each item, the blocks that the trial launches in the slot or before it. */
 static void count_launched(struct weft_repair *repair, int32_t slot)
 {
     memset(repair->launched, 0, (size_t)repair->table->n_items * sizeof *repair->launched);
@@ -117,7 +117,7 @@ static void count_launched(struct weft_repair *repair, int32_t slot)
         repair->launched[repair->trial_moves[k].item] += repair->trial_moves[k].slot <= slot;
 }
 
-/* The item's blocks from the nth on wait until `slot`; false when they did. */
+/* Postpones the item's blocks from the nth on until `slot`. Returns false if all waited already. */
 static bool put_off_blocks(struct weft_repair *repair, int32_t item, int32_t nth, int32_t slot)
 {
     int32_t *launch = repair->trial.launch + weft_list_first_blocks(repair->list)[item];
@@ -130,8 +130,8 @@ static bool put_off_blocks(struct weft_repair *repair, int32_t item, int32_t nth
     return any;
 }
 
-/* Gathers that the slot holds, of the latest deadlines first, wait until it is past, as many as
- * hold what it was short of. False when there are none. */
+/* Postpones gathers in the slot until it is past, latest deadlines first, until they free
+ * short_bytes. Returns false if there are none. */
 static bool put_off_gathers(struct weft_repair *repair, int32_t slot, int64_t short_bytes)
 {
     const struct weft_digest *table = repair->table;
@@ -150,7 +150,7 @@ static bool put_off_gathers(struct weft_repair *repair, int32_t slot, int64_t sh
     return any;
 }
 
-/* Puts off what made compute wait; false when there is nothing to put off. */
+/* Postpones the cause of a wait. Returns false if nothing can be postponed. */
 static bool put_off(struct weft_repair *repair, const struct weft_list_wait *waits, int32_t at)
 {
     const struct weft_list_wait *wait = &waits[at];
@@ -174,7 +174,7 @@ static bool put_off(struct weft_repair *repair, const struct weft_list_wait *wai
     return put_off_blocks(repair, wait->ahead, wait->nth, slot);
 }
 
-/* Places what the trial makes of the rule; true when it is the best, which is then kept. */
+/* Places the trial's rule. Keeps the placement and returns true if it is the best so far. */
 static bool place(struct weft_repair *repair)
 {
     const struct weft_digest *table = repair->table;
@@ -199,7 +199,7 @@ static bool place(struct weft_repair *repair)
     return true;
 }
 
-/* The trial begins with the best. */
+/* Copies the best placement into the trial. */
 static void begin_trial(struct weft_repair *repair)
 {
     copy_change(repair, &repair->kept, &repair->trial);
@@ -207,8 +207,8 @@ static void begin_trial(struct weft_repair *repair)
     memcpy(repair->trial_moves, repair->moves, (size_t)repair->n_moves * sizeof *repair->moves);
 }
 
-/* Puts off the cause of one wait of the best, then of what compute waits for instead, a few times;
- * true when that is faster. */
+/* Postpones the cause of one wait of the best placement, then of the longest new wait, a few
+ * times. Returns true once the result is faster. */
 static bool follow(struct weft_repair *repair, struct wait_at wait)
 {
     enum { DEPTH = 4 };
@@ -235,7 +235,7 @@ static void put_off_causes(struct weft_repair *repair)
     }
 }
 
-/* The first n of the item's blocks that wait do not; false when none does. */
+/* Releases the first n postponed blocks of the item. Returns false if none was postponed. */
 static bool release_blocks(struct weft_repair *repair, int32_t item, int32_t n)
 {
     int32_t *launch = repair->trial.launch + weft_list_first_blocks(repair->list)[item];
@@ -249,8 +249,8 @@ static bool release_blocks(struct weft_repair *repair, int32_t item, int32_t n)
     return any;
 }
 
-/* A cause of one wait may have been put off in vain: tries with one block of it less, and without
- * it. True when that is faster. */
+/* Undoes changes that no longer help: for each item one postponed block, then all, and each mark
+ * of a slot. Returns true if a try was faster. */
 static bool take_back(struct weft_repair *repair)
 {
     bool any = false;
@@ -275,7 +275,7 @@ static bool take_back(struct weft_repair *repair)
     return any;
 }
 
-/* Begins the trial with what the rule has. */
+/* Copies the arrays of the rule into the trial, with neutral values for missing ones. */
 static void begin_change(struct weft_repair *repair, struct weft_list_rule rule)
 {
     const struct weft_digest *table = repair->table;

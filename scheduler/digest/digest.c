@@ -80,8 +80,8 @@ static void fill_rows(struct weft_digest *table)
     weft_problem_add_lean(problem, table->lean);
 }
 
-/* The most that a tier can hold: the sum over decisions of the worst of their strategies. `stairs`
- * [n_strategies] is scratch. */
+/* Most bytes of a tier: for each decision its largest strategy, summed, in the fullest row.
+ * `stairs` [n_strategies] is scratch. */
 static int64_t most_of_tier(const struct weft_digest *table, int32_t tier, int64_t *stairs)
 {
     const struct weft_problem *problem = table->problem;
@@ -112,7 +112,7 @@ static int64_t most_of_tier(const struct weft_digest *table, int32_t tier, int64
     return most;
 }
 
-/* The most lane time: of each decision the strategy whose items take most. */
+/* Most lane time in ns: for each decision the strategy whose items take most. */
 static int64_t most_lane_time(const struct weft_digest *table, int64_t *lane_ns)
 {
     const struct weft_problem *problem = table->problem;
@@ -149,7 +149,7 @@ static enum weft_status fill_most(struct weft_digest *table, struct weft_error *
     return WEFT_OK;
 }
 
-/* Steps of a strategy's rows; how many. `steps` may be NULL. */
+/* Fills the steps of a strategy's rows and returns their number. `steps` may be NULL. */
 static int64_t find_steps(const int64_t *rows, int32_t n_rows, struct weft_row_step *steps)
 {
     int64_t n = 0, before = 0;

@@ -23,7 +23,7 @@ static void add_holds(const struct weft_hold *holds, int32_t n, int32_t tier, in
     }
 }
 
-/* What the leanest placement of the leanest strategies holds in a row, by category. */
+/* Bytes of a row by category, for the leanest placement of the leanest strategies. */
 static void lean_categories(const struct weft_digest *table, int32_t row,
                             int64_t bytes[WEFT_CATEGORY_COUNT])
 {
@@ -42,7 +42,7 @@ static void lean_categories(const struct weft_digest *table, int32_t row,
     }
 }
 
-/* What makes a category smaller. */
+/* The change of a config that makes a category smaller. */
 static const char *remedy(enum weft_category category)
 {
     switch (category) {
@@ -107,8 +107,8 @@ static void add_limit(struct weft_text *text, const struct weft_problem_tier *ti
     weft_text_add(text, ")");
 }
 
-/* The least limit of each tier, with the others as they are; the device's in pages, if they are
- * known. A tier for which no limit would do is told with the tier that is too small. */
+/* Adds the least limit of each tier while the others keep theirs; the device's in pages, if known.
+ * If no limit of a tier helps, the text names the tier that is too small. */
 static void add_tiers(struct weft_text *text, const struct weft_problem *problem,
                       int64_t paged_bytes)
 {
@@ -134,7 +134,7 @@ static void add_tiers(struct weft_text *text, const struct weft_problem *problem
     weft_text_add(text, ".");
 }
 
-/* The least limit, and how sure it is. */
+/* Adds the least limit, and whether it is proven. */
 static void add_least(struct weft_text *text, const struct weft_digest *table, int64_t paged_bytes)
 {
     if (paged_bytes > 0) {

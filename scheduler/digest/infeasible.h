@@ -1,12 +1,12 @@
-/* What to tell a person whose limit no plan meets: the least limit that works, what fills memory
- * where it is fullest, and what would change that. */
+/* The message for a limit that no plan meets: the least limit that works, the categories in the
+ * fullest slot, and the cures. */
 #ifndef WEFT_SCHEDULER_DIGEST_INFEASIBLE_H
 #define WEFT_SCHEDULER_DIGEST_INFEASIBLE_H
 
 #include "scheduler/digest/digest.h"
 
-/* Fails with WEFT_E_INFEASIBLE. `refusal`: the planner's own words, "" when no planner could help.
- * `paged_bytes`: what the leanest plan takes in pages, base included; 0 when unknown. */
+/* Fills *err and returns WEFT_E_INFEASIBLE. `refusal` has the planner's reason, or "".
+ * `paged_bytes` is the size of the leanest plan in pages with the base, or 0 if unknown. */
 enum weft_status weft_fail_infeasible(const struct weft_digest *table, const char *planner,
                                       const char *refusal, int64_t paged_bytes,
                                       struct weft_error *err);

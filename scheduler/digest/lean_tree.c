@@ -3,16 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers of rows that are looked at; deeper than this no tree comes to an end. */
+/* Most rows to compare, and the depth at which a branch is cut. */
 enum { MOST_WORK = 100000000, MOST_DEPTH = 256 };
 
 struct tree {
     struct weft_digest *table;
-    struct weft_problem problem; /* the table's, with limits one byte below the best */
+    struct weft_problem problem; /* the table's problem with limits one byte below the best */
     struct weft_box *box;
     uint64_t *allowed; /* [MOST_DEPTH][n_decisions] */
-    int64_t nodes;     /* that there is work left for */
-    bool cut;          /* not all was looked at */
+    int64_t nodes;     /* that the work still allows */
+    bool cut;          /* part of the tree was skipped */
 };
 
 static int32_t tightest_row(const struct weft_box *box)
@@ -49,7 +49,7 @@ static uint64_t *allowed_at(const struct tree *tree, int32_t depth)
     return tree->allowed + (size_t)depth * (size_t)tree->table->n_decisions;
 }
 
-/* Rows have to be one byte below the best's: limits of all tiers, as the table counts them. */
+/* Sets all tiers' limits so that only rows below the best peak fit. */
 static void set_limits(struct tree *tree)
 {
     const struct weft_problem *problem = tree->table->problem;
@@ -61,11 +61,11 @@ static void set_limits(struct tree *tree)
     }
 }
 
-/* The one plan that is left of a box holds less than the best. */
+/* Keeps the box's only plan if its peak is lower than the best. */
 static void take(struct tree *tree, const uint64_t *allowed)
 {
     struct weft_digest *table = tree->table;
-    int64_t *rows = tree->box->room; /* which the next restriction fills again */
+    int64_t *rows = tree->box->room; /* scratch: the next restriction fills it again */
     for (int32_t u = 0; u < table->n_decisions; u++)
         for (int32_t p = 0; p < weft_digest_count(table, u); p++)
             if (allowed[u] >> p & 1u) table->leanest[u] = p;

@@ -1,9 +1,8 @@
 /* The least limit: strategies whose lean rows have the lowest peak. No plan of given strategies
- * holds less in any slot than their lean rows, so it is a choice of one strategy a decision that
- * minimises a maximum over slots. Where one strategy is the leanest in every slot (fsdp, mostly)
- * taking it is exact; else a descent from there, and a tree from where that ends (lean_tree.h).
- * Where the tree is cut short, the sum of each decision's least bytes in each slot, maximum over
- * slots, says how far it can be from the least. */
+ * holds fewer bytes in a slot than their lean rows. So the problem is to choose one strategy for
+ * each decision and minimise the largest row. If one strategy is leanest in every slot (mostly
+ * fsdp), it is exact. Otherwise a descent starts there, and a tree (lean_tree.h) continues. If the
+ * tree is cut, the slotwise least of all decisions is the proven bound. */
 #include "scheduler/digest/digest.h"
 #include "scheduler/digest/lean_tree.h"
 
@@ -27,7 +26,7 @@ static void lean_swap(const struct weft_digest *table, int32_t decision, int32_t
         rows[r] += new[r] - old[r];
 }
 
-/* The strategy whose own lean row is lowest at its highest, then in sum. */
+/* Returns the strategy with the lowest peak of its own lean row, then with the lowest sum. */
 static int32_t leanest_alone(const struct weft_digest *table, int32_t decision)
 {
     int32_t best = -1;
@@ -46,7 +45,8 @@ static int32_t leanest_alone(const struct weft_digest *table, int32_t decision)
     return best;
 }
 
-/* What no plan can go below: in every row, each decision at its least there. */
+/* Fills table->slotwise_least: each decision at its least strategy in each row. Returns the
+ * largest row, a lower bound for every plan. */
 static int64_t slotwise_least(struct weft_digest *table)
 {
     int64_t most = 0, *sum = table->slotwise_least;
@@ -76,13 +76,13 @@ static void change(struct weft_digest *table, int32_t decision, int32_t to, int6
 
 /* A change of a decision's strategy, and the peak that it leads to. */
 struct choice {
-    int32_t decision; /* -1: none lowers the peak */
+    int32_t decision; /* -1: no change lowers the peak */
     int32_t strategy;
     int64_t peak;
 };
 
-/* The peak of the rows with another strategy of the decision, or something that is no lower than
- * `enough` where the peak is not: few changes lower the slot that was too high last. */
+/* Returns the peak with another strategy of the decision, or any row that reaches `enough`. It
+ * tries row *highest first, which usually decides. */
 static int64_t peak_with(const struct weft_digest *table, int32_t decision, int32_t to,
                          const int64_t *rows, int64_t enough, int32_t *highest)
 {
@@ -98,7 +98,7 @@ static int64_t peak_with(const struct weft_digest *table, int32_t decision, int3
     return peak;
 }
 
-/* The change of one decision behind `before` that leads to the lowest peak below `peak`. */
+/* Returns the change of a decision after `before` with the lowest peak below `peak`. */
 static struct choice best_change(const struct weft_digest *table, int32_t before, int64_t peak,
                                  const int64_t *rows)
 {
@@ -114,7 +114,7 @@ static struct choice best_change(const struct weft_digest *table, int32_t before
     return best;
 }
 
-/* The first pair of changes found that lowers the peak; it is kept. */
+/* Makes the first pair of changes that lowers the peak. Returns false if there is none. */
 static bool change_two(struct weft_digest *table, int64_t peak, int64_t *rows)
 {
     for (int32_t u = 0; u < table->n_decisions; u++) {
@@ -133,9 +133,8 @@ static bool change_two(struct weft_digest *table, int64_t peak, int64_t *rows)
     return false;
 }
 
-/* Changes of one decision's strategy that lower the peak, the one that lowers it most first; where
- * none does, of two. Where the decisions are so many that it would take long, fewer of the first
- * and none of the second. */
+/* Changes single decisions while this lowers the peak, the best first, then pairs. With many
+ * decisions it makes fewer single changes and no pairs. */
 static void descend(struct weft_digest *table, int64_t *rows)
 {
     enum { MOST_WORK = 100000000 };
@@ -171,7 +170,7 @@ enum weft_status weft_digest_find_least(struct weft_digest *table, struct weft_e
     return status;
 }
 
-/* What the tier's limit lacks at least for any plan to fit; 0: some fits; -1: memory runs out. */
+/* Bytes that the tier's limit lacks for any plan; 0 if one fits, -1 without memory. */
 static int64_t lacking_bytes(const struct weft_problem *problem, int32_t tier, int32_t *peak_slot)
 {
     struct weft_digest *table = NULL;
@@ -183,8 +182,8 @@ static int64_t lacking_bytes(const struct weft_problem *problem, int32_t tier, i
     return bytes > 0 ? bytes : 0;
 }
 
-/* With several tiers, what is lacking at a limit says how much more there has to be at least; then
- * others may no longer be what is exceeded. */
+/* With several tiers, the lacking bytes are a lower bound: at the raised limit another tier may
+ * exceed its own. So repeat. */
 int64_t weft_least_limit(const struct weft_problem *problem, int32_t tier, int32_t *peak_slot)
 {
     struct weft_problem trial = *problem;

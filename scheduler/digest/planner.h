@@ -1,5 +1,4 @@
-/* A planner decides strategies and placements of a problem: this is what it gets and what it gives.
- */
+/* The table of planners, with the options that a planner gets and the results that it returns. */
 #ifndef WEFT_SCHEDULER_DIGEST_PLANNER_H
 #define WEFT_SCHEDULER_DIGEST_PLANNER_H
 
@@ -12,7 +11,7 @@
 #include "plan/plan.h"
 #include "scheduler/solver/lp.h"
 
-/* One way to run a rule that has parameters: "25MiB". What the values mean is the planner's. */
+/* A setting of a rule with parameters, such as "25MiB". Each planner defines its values. */
 struct weft_setting {
     const char *name;
     int64_t values[3];
@@ -23,51 +22,51 @@ enum { WEFT_GREEDY_PART = 5 };
 struct weft_schedule_options {
     const char *planner; /* a name of spec/planner.h, or "name:setting"; NULL = "ilp" */
     const struct weft_setting *setting; /* set by weft_schedule; NULL = as published */
-    int64_t policy_limit_bytes; /* of "two-stage": of the choice of strategies; 0 = the limit */
-    uint64_t seed;              /* of "random" */
-    /* For all that ilp and greedy do; {0}: as much as it takes. A rule's plan that is asked for is
-     * made whole whatever that takes. */
+    int64_t policy_limit_bytes; /* for "two-stage": limit of the choice of strategies; 0 = the
+                                   problem's */
+    uint64_t seed;              /* for "random" */
+    /* Budget of ilp and greedy; {0}: no limit. A rule that the user asks for is always
+     * completed. */
     struct weft_budget budget;
-    /* Greedy has this of the budget, and ilp begins with its plan: so ilp is never slower by
-     * the same budget. 0: one part of WEFT_GREEDY_PART of what is left. */
+    /* Greedy's part of the budget. ilp begins with its plan, so with the same budget it is never
+     * slower. 0: one part of WEFT_GREEDY_PART of the rest. */
     int64_t greedy_units;
-    bool after_greedy; /* the first start is greedy's plan: ilp need not make it again */
+    bool after_greedy; /* the first start is greedy's plan, so ilp does not repeat it */
     double gap;
-    /* No proof is wanted: the plan has no bound and no certificate. ilp still bounds what it
-     * searches, but neither divides that nor asks the solver to, and fills nothing in the outcome.
-     */
+    /* The plan needs no proof: no bound, no certificate, and an empty outcome. ilp bounds its
+     * search, but neither branches nor asks the solver to. */
     bool draft;
-    int64_t enough_ns; /* of a draft by ilp: a step that needs no search; 0 = none is known */
+    int64_t enough_ns; /* for a draft by ilp: a step time that ends the search; 0 = none */
     const struct weft_plan *const
-        *starts; /* plans of other limits or planners, of the same decisions */
+        *starts; /* plans of the same decisions by other planners or for other limits */
     int32_t n_starts;
     struct weft_solver solver;
 };
 
-/* Strategies and moves in channel order: what a planner decides, before it is a plan. */
+/* A planner's decision before it is a plan: strategies, and moves in the order of lanes. */
 struct weft_candidate {
     int32_t *strategies;     /* [n_decisions] */
-    struct weft_move *moves; /* [n_moves], room for every block of every item */
+    struct weft_move *moves; /* [n_moves], room for each block of each item */
     int32_t n_moves;
 };
 
-/* What a planner proves and says beside its decision. */
+/* A planner's proof and reports. */
 struct weft_outcome {
     int64_t bound_ns;                    /* 0 = none */
     const char *bound_by;                /* static text */
     struct weft_certificate certificate; /* of the bound; empty = none */
-    struct weft_pool *pool;              /* for it; set by weft_schedule */
-    int64_t first_work; /* after which the planner had a plan that fits; 0 = not known */
-    bool cut_short;     /* by the budget: with more there may be a better plan or bound */
+    struct weft_pool *pool;              /* owns the certificate; set by weft_schedule */
+    int64_t first_work;                  /* work at the first plan that fits; 0 = unknown */
+    bool cut_short; /* the budget ended the search: more may give a better plan or bound */
     char solver_stop[256];
 };
 
-/* One row of the planner table. `decide` fills the candidate (its arrays are the caller's) such
- * that every memory row is within the problem's limit; WEFT_E_INFEASIBLE when it finds none. */
+/* One row of the planner table. `decide` fills the candidate, in the caller's arrays. Every memory
+ * row is then within the problem's limit. Returns WEFT_E_INFEASIBLE if it finds none. */
 struct weft_planner {
     const char *name;
     const char *text; /* one line: its rule */
-    bool literal;     /* the blocks lie exactly where it puts them: see weft_plan_relax */
+    bool literal;     /* blocks stay exactly as placed: see weft_plan_relax */
     enum weft_status (*decide)(const struct weft_problem *problem,
                                const struct weft_schedule_options *options,
                                struct weft_candidate *out, struct weft_outcome *outcome,

@@ -1,5 +1,5 @@
 /* Projected subgradients with deflection (Camerini, Fratta and Maffioli, 1975) and Polyak's step
- * towards a target: cheap enough to be repeated at every node, and without a solver. */
+ * towards a target. They need no solver and are cheap enough for each node. */
 #include "scheduler/relax/dual.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@ struct ascent {
     double *best, *direction; /* [n]: point and last direction, both scaled */
 };
 
-/* Sizes of mu and nu, excess and over, that go with lambda's and load's: a whole step counts less
- * than its bytes. */
+/* Scale of a coordinate, so that one step suits times (lambda) and bytes (mu, nu). A whole row
+ * with large steps counts fewer bytes. */
 static double scale_of(const struct ascent *a, int32_t i)
 {
     const struct weft_dual *dual = a->dual;
@@ -29,7 +29,7 @@ static double slope_of(const struct ascent *a, int32_t i)
     return a->dual->load[i] / scale_of(a, i);
 }
 
-/* Where the point is at its least and the slope leads out, there is nothing to be had. */
+/* True if the coordinate is at its bound and the slope leads out of it. */
 static bool is_stuck(const struct ascent *a, int32_t i)
 {
     double x = a->dual->lambda[i], g = a->dual->load[i];
@@ -37,7 +37,7 @@ static bool is_stuck(const struct ascent *a, int32_t i)
     return i < a->n_lambda && a->dual->n_moving == 1 && x >= 1 && g > 0;
 }
 
-/* Turns the last direction towards the slope; the square of its length. */
+/* Turns the last direction towards the slope. Returns the squared length. */
 static double turn(struct ascent *a)
 {
     double along = 0, last = 0, length = 0;
@@ -71,7 +71,7 @@ static void move(struct ascent *a, double step)
     }
 }
 
-/* The average of what the last evaluations chose is nearly a solution of the relaxation. */
+/* Averages the strategies of the evaluations. The average nearly solves the relaxation. */
 static void average(struct weft_dual *dual, double weight)
 {
     for (int32_t u = 0; u < dual->table->n_decisions; u++) {

@@ -81,7 +81,7 @@ enum weft_status weft_dual_create(const struct weft_digest *table, struct weft_d
     dual->bytes_per_ns = bytes_per_ns(table->problem);
     size_t n_lambda = (size_t)dual->n_moving * n_slots;
     dual->most_rows = table->n_rows + MORE_ROWS;
-    /* nu follows mu follows lambda, and over, excess and load alike, so that each is one vector. */
+    /* lambda, mu and nu are one vector, and so are load, excess and over. */
     size_t n_vector = n_lambda + n_memory + (size_t)dual->most_rows;
     dual->lambda = weft_pool_array(pool, n_vector, sizeof *dual->lambda);
     dual->load = weft_pool_array(pool, n_vector, sizeof *dual->load);
@@ -145,11 +145,12 @@ static double rate(int32_t rate)
     return (double)rate / WEFT_RATE_ONE;
 }
 
-/* What lanes that leave compute a rate are worth in a slot, beside it. */
+/* Price per time of the slot's lanes that leave compute at least this rate, while they run with
+ * compute. */
 static double worth_beside(const struct weft_dual *dual, int32_t compute_rate, int32_t slot)
 {
     const struct weft_problem *problem = dual->table->problem;
-    double worth = 0, alike = 0; /* lanes of one rate in sum, so that it is multiplied once */
+    double worth = 0, alike = 0; /* sum over lanes of one rate, multiplied once */
     int32_t own = 0;
     for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
         struct weft_rates rates = problem->lanes[lane].rates;
@@ -195,7 +196,7 @@ static double hold_mu(const struct weft_dual *dual, const struct weft_hold *hold
     return before[dual->n_slots] - before[hold->first] + before[hold->last + 1] - before[0];
 }
 
-/* What a block of every size pays for being held over the slots before each. */
+/* Fills held_cost: for each size of block, the price of its bytes over all slots before a slot. */
 static void price_sizes(struct weft_dual *dual)
 {
     for (int32_t z = 0; z < dual->n_sizes; z++) {
@@ -211,14 +212,15 @@ static void price_sizes(struct weft_dual *dual)
     }
 }
 
-/* The slot from which a gather is held that moves in slot s, or through which a reduction is. */
+/* For a gather that moves in slot s, the first slot that holds it. For a reduction, the last. */
 static int32_t held_at(const struct weft_item *item, const struct weft_span *span, int32_t s)
 {
     bool inside = is_gather(item) ? s > span->hold : s < span->hold;
     return inside ? span->hold : s;
 }
 
-/* What a block pays in a slot, held as the span says; `held` is what its size pays for that. */
+/* Price of a block that moves in slot s, with the memory that the span implies. `held` belongs to
+ * its size. */
 static double slot_cost(const struct weft_problem_item *of, const struct weft_span *span,
                         const double *lambda, const double *held, int32_t s)
 {
@@ -228,7 +230,7 @@ static double slot_cost(const struct weft_problem_item *of, const struct weft_sp
            (is_gather(item) ? held[item->last + 1] - held[at] : held[at + 1] - held[item->first]);
 }
 
-/* What being waited for costs in a slot, of a block's time. */
+/* Price of one ns of a block that blocks the slot. */
 static double blocking_cost(const struct weft_dual *dual, const double *lambda, int32_t slot)
 {
     double total = dual->total[slot], shared = 1 - 1.0 / dual->n_blocking[slot];
@@ -385,7 +387,7 @@ static void choose(struct weft_dual *dual, const struct weft_box *box)
     }
 }
 
-/* Work of an evaluation, and of the step to the next in an ascent. */
+/* Work units of an evaluation and of one step of ascent. */
 static int64_t evaluation_units(const struct weft_dual *dual)
 {
     const struct weft_digest *table = dual->table;
@@ -453,7 +455,7 @@ static int64_t to_price(double value, double most)
 
 void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices)
 {
-    /* So that the sum of all mu and nu stays below the most that a certificate may have. */
+    /* Clamp mu and nu so that their sum stays below the certificate's limit. */
     double most = ldexp((double)WEFT_PRICE_MOST_SUM, -WEFT_PRICE_SHIFT) /
                   ((double)dual->n_memory + dual->n_rows);
     double most_json = ldexp((double)WEFT_PROBLEM_MOST, -WEFT_PRICE_SHIFT);

@@ -1,6 +1,6 @@
-/* The dual function of the slot form: what proof/prices.h makes of prices, in doubles, with its
- * slope, for those who look for good prices. Whatever they find is rounded to integers and bounded
- * exactly there; nothing here has to be trusted. */
+/* The dual function of the slot form: the bound of proof/prices.h in doubles, with its slope, for
+ * searches of good prices. No result needs trust: prices are rounded to integers, and proof/
+ * computes the exact bound. */
 #ifndef WEFT_SCHEDULER_RELAX_DUAL_H
 #define WEFT_SCHEDULER_RELAX_DUAL_H
 
@@ -12,50 +12,50 @@ struct weft_dual {
     struct weft_pool pool;
     const struct weft_digest *table; /* borrowed */
     struct weft_work *work;          /* borrowed; NULL: nothing is counted */
-    int32_t n_slots, n_moving;       /* lanes but compute */
+    int32_t n_slots, n_moving;       /* lanes without compute */
     int32_t n_memory;                /* memory rows of all tiers */
-    double bytes_per_ns; /* of blocks that hold bytes: makes mu comparable with lambda */
-    /* The point: */
+    double bytes_per_ns;             /* over blocks with bytes: scales mu to lambda */
+    /* The point. */
     double *lambda; /* [n_moving][n_slots] */
     double *mu;     /* [n_memory], ns a byte */
-    double *nu;     /* [n_rows], ns a byte that counts */
-    double *pi;     /* [n_groups], ns a decision; ascent leaves them alone */
-    /* Whole rows of the certificate that may have a price, in the order in which they were added;
-     * at most most_rows. */
+    double *nu;     /* [n_rows], ns a counted byte */
+    double *pi;     /* [n_groups], ns a decision; ascent leaves them unchanged */
+    /* Whole rows of the certificate that may have a price, in the order of weft_dual_add_row; at
+     * most most_rows. */
     int32_t n_rows, most_rows;
     struct weft_whole_row *rows;
     const uint8_t **references; /* [n_decisions] of every row */
-    const uint8_t **uses;       /* [n_groups] of every row: on whose counts it relies */
+    const uint8_t **uses;       /* [n_groups] of every row: groups that its counts rely on */
     struct weft_usual *usual;   /* [n_decisions], scratch */
     bool *taken;                /* [n_decisions], scratch */
     int32_t n_groups;
     const struct weft_group *groups; /* borrowed */
-    int32_t *known;                  /* [n_groups]: how many decisions have it; -1: not known */
-    int32_t *relies;                 /* [n_groups], scratch */
-    /* What weft_dual_evaluate makes of it: */
+    int32_t *known;  /* [n_groups]: decisions that have the group's strategies; -1: unknown */
+    int32_t *relies; /* [n_groups], scratch */
+    /* Results of weft_dual_evaluate. */
     double value_ns;
     double *cost;        /* [n_strategies] */
     int32_t *strategies; /* [n_decisions]: the cheapest */
-    double *share;       /* [n_strategies]: of `strategies`, over an ascent */
-    double *load;        /* by lambda: lane time asked for, less what there is, ns */
-    double *excess;      /* by mu: bytes held above the limit */
-    double *over;        /* by nu: bytes that count above the room */
-    /* Scratch: */
+    double *share;       /* [n_strategies]: average of `strategies` over an ascent */
+    double *load;        /* by lambda: demand less capacity of lane time, ns */
+    double *excess;      /* by mu: bytes above the limit */
+    double *over;        /* by nu: counted bytes above the room */
+    /* Scratch. */
     int32_t *choice;     /* by span of the box: slot of its blocks; last + 1: blocking */
     double *before;      /* [n_memory + 1]: sum of mu */
     double *total;       /* [n_slots]: sum of lambda over lanes */
     double *factor;      /* [n_slots]: f(1) of proof/prices.h */
-    int32_t *slowest;    /* [n_slots]: lane k of its least; 0: it is 1 */
-    int32_t *n_blocking; /* [n_slots]: lanes on which items may block it */
+    int32_t *slowest;    /* [n_slots]: the lane that gives it; 0: f(1) is 1 */
+    int32_t *n_blocking; /* [n_slots]: lanes with items that may block the slot */
     double *item_cost;
-    int32_t *first_row, *next_row; /* [n_memory], [most_rows]: of a memory row; -1: none */
-    /* Blocks that hold the same bytes in the same tier cost the same to hold: */
+    int32_t *first_row, *next_row; /* [n_memory], [most_rows]: lists; -1: end */
+    /* Blocks with the same bytes in the same tier have the same cost of memory. */
     int32_t n_sizes, *size_of; /* [n_items] */
     int64_t *sizes;            /* [n_sizes] */
     int32_t *size_tiers;       /* [n_sizes] */
-    double *held_cost;         /* [n_sizes][n_slots + 1]: of a block, over the slots before */
-    /* By row: [n_sizes] of a block in it, then [(size_t)ilp->table->problem->n_strategies] of a
-     * strategy. */
+    double *held_cost;         /* [n_sizes][n_slots + 1]: price of a block over all slots before */
+    /* For each row: counts of each size of block [n_sizes], then of each strategy
+     * [n_strategies]. */
     double **counts;
 };
 
@@ -63,39 +63,39 @@ WEFT_MUST_USE enum weft_status weft_dual_create(const struct weft_digest *table,
                                                 struct weft_dual **out, struct weft_error *err);
 void weft_dual_destroy(struct weft_dual *dual); /* accepts NULL */
 
-/* Groups that may have a price, the same as the boxes'. WEFT_E_SYSTEM. */
+/* Sets the groups that may have a price; they equal the boxes' groups. Returns WEFT_E_SYSTEM
+ * without memory. */
 WEFT_MUST_USE enum weft_status weft_dual_set_groups(struct weft_dual *dual,
                                                     const struct weft_group *groups,
                                                     int32_t n_groups, struct weft_error *err);
 
-/* The whole row of a memory row, step, strategies of reference [n_decisions] and groups that it
- * relies on [n_groups] (NULL: none), of which copies are made, with a price of 0; or the one that
- * is there already; or -1 when there is no room for more. */
+/* Adds a whole row with price 0, for a memory row, a step, the strategies of a reference
+ * [n_decisions] and the groups that it relies on [n_groups] (NULL: none). Copies the arrays.
+ * Returns its index, the index of an equal row, or -1 if most_rows are there. */
 int32_t weft_dual_add_row(struct weft_dual *dual, int32_t row, int64_t step_bytes,
                           const uint8_t *reference, const uint8_t *uses);
 
-/* Takes from a box how many decisions of groups have their strategies, which whole rows rely on. */
+/* Takes from a box the known number of decisions in each group. */
 void weft_dual_know(struct weft_dual *dual, const struct weft_box *box);
 
-/* On which of these counts whole rows of the references can rely that rely on no other groups than
- * `uses` (NULL: on any): the count, by group, or -1. */
+/* Fills relies [n_groups] with the known counts that whole rows of the reference may use, or -1. A
+ * row uses only the groups of `uses` (NULL: all). */
 void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, const uint8_t *uses,
                     int32_t *relies);
 
-/* What decisions are compared with in a memory row's whole rows of the references, into usual
- * [n_decisions]; returns what the row has for blocks when each holds that. */
+/* Fills usual [n_decisions] with the amounts that whole rows of the reference compare each
+ * decision with. Returns the bytes that the memory row leaves for blocks. */
 int64_t weft_dual_compare(const struct weft_dual *dual, int32_t row, const uint8_t *reference,
                           const int32_t *relies, struct weft_usual *usual);
 
-/* [n_slots] of an item's lane. */
+/* Lambda of the item's lane, [n_slots]. */
 static inline const double *weft_dual_lambda(const struct weft_dual *dual, int32_t item)
 {
     const struct weft_problem *problem = dual->table->problem;
     return dual->lambda + weft_problem_lane_at(problem, problem->items[item].lane);
 }
 
-/* [n_slots + 1]: what a block of the item pays for being held over the slots before each, as
- * evaluated last. */
+/* Price of a block's memory over all slots before each, [n_slots + 1], from the last evaluation. */
 static inline const double *weft_dual_held(const struct weft_dual *dual, int32_t item)
 {
     return dual->held_cost + (size_t)dual->size_of[item] * ((size_t)dual->n_slots + 1);
@@ -110,13 +110,13 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box);
 int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, double target_ns,
                          double enough_ns, int32_t most_steps);
 
-/* The point as integer prices, whose arrays are the caller's (`whole` with room for n_rows, `pi`
- * for n_groups), and back. References are the dual's. */
+/* Converts the point to integer prices, and back. The caller owns the arrays (`whole` with room
+ * for n_rows, `pi` for n_groups). The dual owns the references. */
 void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices);
 void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices);
 
-/* Every lambda of one lane (WEFT_LANE_COMPUTE: of none) is 1, all else 0: what that lane needs
- * alone. */
+/* Sets every lambda of one lane to 1 (WEFT_LANE_COMPUTE: of none) and all other prices to 0. The
+ * bound is then the lane's own time. */
 void weft_dual_reset(struct weft_dual *dual, int32_t lane);
 
 #endif

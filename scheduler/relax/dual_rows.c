@@ -1,4 +1,4 @@
-/* Whole rows of the dual function: what blocks and strategies count in them (proof/prices.h). */
+/* Whole rows of the dual function: the counts of blocks and strategies in them (proof/prices.h). */
 #include <string.h>
 
 #include "scheduler/relax/dual.h"
@@ -46,7 +46,7 @@ int64_t weft_dual_compare(const struct weft_dual *dual, int32_t row, const uint8
     return room_bytes;
 }
 
-/* The whole row of the memory row and step, and what counts in it. */
+/* Fills row k for the memory row and step, with its counts. */
 static void count_row(struct weft_dual *dual, int32_t k, int32_t at, int64_t step_bytes)
 {
     const struct weft_digest *table = dual->table;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `meson install` leaves is enough: install.py BUILD_ROOT SOURCE_ROOT LIBWEFT WEFT SANITIZERS.
+"""The installed files suffice to use Weft: install.py BUILD_ROOT SOURCE_ROOT LIBWEFT WEFT SANITIZERS.
 TAP."""
 import json
 import os
@@ -173,8 +173,8 @@ def the_example_builds_with_the_static_library(weft):
 
 @case
 def a_program_without_shared_libraries_links(weft):
-    """In the order that pkg-config gives. Debian has no oneDNN for it: an archive stands in, which asks
-    those behind it for something of its own."""
+    """In the order that pkg-config gives. Debian has no oneDNN for it: an archive replaces it,
+    and needs a symbol of the libraries after it."""
     if SANITIZERS != "none":
         raise Skip("sanitizers are shared libraries")
     pc, root = installed()
@@ -198,7 +198,7 @@ def a_program_without_shared_libraries_links(weft):
 
 @case
 def the_header_is_clean(weft):
-    """As C and as C++, with nothing before it, in any standard that has its integers."""
+    """The header compiles alone as C and C++, in any standard with its integer types."""
     for compiler, language, standards in (("cc", "c", ("c99", "c11")),
                                           ("c++", "c++", ("c++11", "c++17"))):
         source = weft.write(f"header.{language}",

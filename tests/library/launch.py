@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The library's example as a person runs it: launch.py WEFT GATE EXAMPLES LIBRARY SANITIZERS.
+"""Runs the library's example like a user: launch.py WEFT GATE EXAMPLES LIBRARY SANITIZERS.
 TAP."""
 import json
 import os
@@ -113,7 +113,7 @@ def resumed_runs_have_the_same_bits(weft):
     whole = gate(weft, "whole")
     gate(weft, "parts", "train.steps=10")
     assert gate(weft, "parts") == whole
-    # What another number of ranks and another plan goes on from.
+    # Another number of ranks and another plan resume from this checkpoint.
     gate(weft, "more", "train.steps=10", ranks=2)
     assert gate(weft, "more", "plan.planner=all-fsdp", ranks=2) == gate(weft, "two", ranks=2)
 
@@ -160,7 +160,7 @@ def metrics_are_those_of_weft_train(weft):
     weft.expect(0, "train", config, "--run", "program", "-q")
     assert metrics(weft, "library") == metrics(weft, "program")
     assert len(metrics(weft, "library")) == 6 + 2 + 2, metrics(weft, "library")
-    # What was written behind the checkpoint is cut away, in whoever goes on.
+    # A resumed run cuts the lines that were written after the checkpoint.
     longer = weft.write("longer.json", tiny(train__steps=9, **changes))
     for run in ("library", "program"):
         with open(weft.path(f"{run}/metrics.jsonl"), "a", encoding="utf-8") as file:
@@ -190,7 +190,7 @@ def errors_are_said_once_with_their_exit_code(weft):
 
 @case
 def ranks_with_different_libraries_do_not_train(weft):
-    """One program file, and behind it two builds of libweft, of which one has a byte more."""
+    """One program file with two builds of libweft; one build is a byte longer."""
     for name, more in (("0", b""), ("1", b""), ("2", b"x")):
         directory = Path(weft.path(f"lib{name}"))
         directory.mkdir()

@@ -1,17 +1,16 @@
-/* Whole configs at random, from config to plan and, where they can be executed, to steps: what is
- * promised of all of them.
+/* Random whole configs, from config to plan and, if possible, to steps: checks all promises.
  *
- *   build/tests/library/test-library-random-configs [FROM TO]
+ * build/tests/library/test-library-random-configs [FROM TO]
  *
- * Seeds FROM to TO, as many as one has time for; without them a few of all shapes, which take some
- * seconds. A seed is a whole config (tests/program/random_config.h), and what is wrong with it is
- * seen again by its number: bench/planner/random_config NUMBER prints it.
+ * Seeds FROM to TO; the default is a few seeds of each shape, which take some seconds. A seed is a
+ * whole config (tests/program/random_config.h), so its number reproduces a failure:
+ * bench/planner/random_config NUMBER prints it.
  *
- * Planned within its limit, each has a plan that fits, layout included; its rows are its program's
- * lives; simulator and prediction agree; the file says the same when it is read back, and proves
- * the bound; no planner has a plan below the bound, nor, but for random ones, one that is faster
- * than ilp's and packed without loss; by equal work greedy is never faster; below the least limit
- * there is none. What is small enough is executed, under the virtual clock. */
+ * Within its limit each config has a plan that fits, with pages. The plan's rows equal its
+ * program's lives, and simulator and prediction agree. The plan's file reads back as the same text
+ * and proves the bound. No planner has a plan below the bound. No planner but `random` is faster
+ * than ilp if ilp's plan is packed without loss. With equal work greedy is never faster. Below the
+ * least limit there is no plan. Small configs are executed, under the virtual clock. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +46,7 @@ static void open_session(uint64_t seed, const char *override, struct weft_sessio
     OK(weft_session_stage(session, NULL, &err));
 }
 
-/* The text of a file, checked to be equal after it is read again. */
+/* Writes the plan, reads it again, and checks that both texts are equal. */
 static void check_file(struct weft_session *session)
 {
     struct weft_text text, again;
@@ -94,7 +93,7 @@ static void check_time(const struct weft_session *session)
     weft_trace_destroy(trace);
 }
 
-/* Holds for a plan of any planner. */
+/* Properties of a plan by any planner. */
 static void check_plan(struct weft_session *session, int64_t bound_ns)
 {
     const struct weft_plan *plan = session->plan;
@@ -112,7 +111,7 @@ static void check_plan(struct weft_session *session, int64_t bound_ns)
     check_file(session);
 }
 
-/* Small enough, with data to train on, on as many ranks as tests have. */
+/* True for small configs with data to train on and few enough ranks. */
 static bool can_execute(uint64_t seed, const struct weft_config *config)
 {
     struct weft_error why = {0};
@@ -132,7 +131,7 @@ static void execute(const struct weft_session *session)
     CHECK(ranks_run(ranks, same_trace, &job) == 0, "%s on %d ranks", session->plan->planner, ranks);
 }
 
-/* Some of the other planners, those of the next seed others. */
+/* Plans by some of the other planners; the seed chooses them. */
 static void check_rivals(uint64_t seed, struct weft_session *session, int64_t step_ns,
                          int64_t bound_ns)
 {
@@ -155,7 +154,7 @@ static void check_rivals(uint64_t seed, struct weft_session *session, int64_t st
     }
 }
 
-/* One byte less than the least rows of any of its periods. */
+/* A limit one byte below the least rows of every period is refused. */
 static void check_least(uint64_t seed)
 {
     struct weft_session session;
@@ -171,7 +170,7 @@ static void check_least(uint64_t seed)
     weft_session_close(&session);
 }
 
-/* With a budget that ends before greedy does, or not. */
+/* ilp and greedy with the same small budget. */
 static void check_equal_work(uint64_t seed)
 {
     static const char *const limits[] = {"plan.work_limit=1M", "plan.work_limit=3M",

@@ -33,7 +33,7 @@ static struct weft_session open_session(const char *override)
     return open_overridden(&override, override != NULL);
 }
 
-/* What a session without a solver decides is proven, and another session takes it. */
+/* A session without a solver proves its plan, and another session accepts it. */
 Test(session, plans_by_ascent_and_takes_its_own_plan)
 {
     struct weft_session session = open_session(NULL), other = open_session(NULL);
@@ -56,7 +56,7 @@ Test(session, plans_by_ascent_and_takes_its_own_plan)
     weft_session_close(&other);
 }
 
-/* Takes a plan that agrees with its config on a tier's limit: its rows' bytes, and a page less. */
+/* Accepts a plan at its need for one tier as limit, and refuses it at a page less. */
 static void takes_within(const char *tier, const char *state, const char *limit)
 {
     struct weft_error err = {0};
@@ -95,7 +95,7 @@ Test(session, takes_no_plan_above_the_limit_of_a_tier)
                  "plan.offload.state=[\"disk\"]", "cluster.disk.limit");
 }
 
-/* All periods that a config leaves open are proven beside the plan's own. */
+/* The plan also proves a bound for each other period that the config allows. */
 Test(session, proves_the_other_periods_too)
 {
     struct weft_session session = open_session("train.clip_norm=0");
@@ -127,7 +127,7 @@ Test(session, proves_the_other_periods_too)
     weft_session_close(&other);
 }
 
-/* A draft is the same plan of a rule, of the same period, and proves nothing of any. */
+/* A draft is the same plan of a rule in the same period, without any proof. */
 Test(session, drafts_without_a_proof)
 {
     for (int one_period = 0; one_period < 2; one_period++) {
@@ -167,7 +167,8 @@ Test(session, refuses_another_configs_plan)
     weft_session_close(&other);
 }
 
-/* A plan of one limit, taken with a config of another: `given` by an override, or in the file. */
+/* Takes a plan made for one limit with a config that has another: `given` by an override, or in
+ * the file. */
 static enum weft_status take_other_limit(const char *planned, const char *override, bool given,
                                          int64_t *limit_bytes, struct weft_error *err)
 {
@@ -232,7 +233,7 @@ Test(session, drops_a_plan_for_another)
     weft_session_close(&session);
 }
 
-/* What a watch has shown so far. */
+/* The figures that a watch showed last. */
 static struct {
     int64_t part, parts, best_ns, n_parts;
 } shown_state;

@@ -1,5 +1,5 @@
-/* The library as a program that has nothing but weft.h sees it, on one rank. A plain main: training
- * starts threads, which Criterion's sandbox does not go with. */
+/* The library as used by a program through weft.h alone, on one rank. It has a plain main:
+ * training starts threads, and Criterion's sandbox does not support them. */
 #include <weft.h>
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "check.h"
 
-/* Beside Weft's own relu, of which it must give the bits. */
+/* A copy of Weft's relu, which must give the same bits. */
 static enum weft_status twin_shape(void *context, const struct weft_layer_facts *facts,
                                    struct weft_layer_shape *out, struct weft_error *error)
 {
@@ -111,7 +111,7 @@ static struct weft_run_result train(const char *json, const char *override)
     return result;
 }
 
-/* A supplied layer is a layer: with the arithmetic of Weft's own it gives the same bits. */
+/* A supplied layer with the arithmetic of Weft's own gives the same bits. */
 static void bits_are_those_of_weft(void)
 {
     struct weft_run_result own = train(CONFIG("\"type\":\"relu\""), NULL);
@@ -123,7 +123,7 @@ static void bits_are_those_of_weft(void)
     CHECK(own.last_loss < own.first_loss, "%g to %g", own.first_loss, own.last_loss);
 }
 
-/* What callbacks fail with ends the run, with the layer's name; and the handle stays of use. */
+/* A failing callback ends the run with the layer's name, and the handle stays usable. */
 static void failures_of_layers_are_values(void)
 {
     struct weft *weft = open_run(CONFIG("\"type\":\"twin\",\"saves\":1"), NULL);
@@ -234,7 +234,7 @@ static enum weft_status count_questions(void *context, const char *question, siz
     return weft_fail(error, WEFT_E_HANG, "thinks for ever");
 }
 
-/* On four ranks that are not there. A solver that fails costs its proof and no plan. */
+/* Plans for four ranks that do not exist. A solver that fails costs the proof, not the plan. */
 static void solvers_are_asked(void)
 {
     static const char blocks[] =

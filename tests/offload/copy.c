@@ -1,4 +1,4 @@
-/* Copies in order, and the time that they take on an emulated link: exactly, on any machine. */
+/* Order of copies, and their exact time on an emulated link, independent of the machine. */
 #include "offload/copy.h"
 
 #include <criterion/criterion.h>
@@ -12,8 +12,8 @@ enum { COPY_BLOCK = 4096, MOST_SLEEPS = 64 };
 
 static const int64_t hour_ns = INT64_C(3600) * 1000000000;
 
-/* Whoever waits for the link sleeps until a time that follows from those at which copies began; in
- * tests that ask for it, that time is taken down and nobody sleeps. */
+/* A wait for the link sleeps until a computed time. Tests that ask for it record this time and do
+ * not sleep. */
 static bool sleeps_are_noted;
 static int64_t noted_ns[MOST_SLEEPS];
 static int n_noted;
@@ -50,8 +50,7 @@ static int64_t copy_block(struct weft_copier *copier, enum weft_copy_direction d
     return ticket;
 }
 
-/* A block goes down and up again as often as there are copies, each reading what the one before
- * wrote. */
+/* A block goes down and up again many times. Each copy reads the bytes of the one before. */
 Test(copy, copies_of_a_direction_are_in_order)
 {
     enum { COPIES = 100 };
@@ -73,7 +72,7 @@ Test(copy, an_emulated_link_takes_one_block_at_a_time)
     enum { COPIES = 10 };
     static unsigned char blocks[2][COPY_BLOCK];
     struct weft_error err = {0};
-    /* Slow enough for every copy to be early. A block: an hour, and an hour of alpha. */
+    /* The link is so slow that every copy ends early: an hour of alpha and an hour a block. */
     const struct weft_copy_link link = {
         .emulated = true, .alpha_ns = hour_ns, .bytes_per_s = COPY_BLOCK / 3600.0};
     struct weft_copier *copier = copier_of(link, COPIES);
@@ -136,7 +135,7 @@ Test(copy, sides_that_differ_are_refused)
     weft_copier_destroy(NULL);
 }
 
-/* A copy that is on a slow link when the time is over. */
+/* A copy that is still on a slow link at the timeout. */
 Test(copy, a_copy_that_hangs_is_named)
 {
     static unsigned char blocks[2][COPY_BLOCK];

@@ -1,4 +1,4 @@
-/* Every way to copy copies the bytes that it should, and no other. */
+/* Each way to copy writes exactly the bytes that it should. */
 #include "offload/copy_bytes.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-/* Files of a disk: where they may lie, and what is said where they may not. */
+/* Files of a disk: allowed places, and the errors for the others. */
 #include "offload/disk.h"
 
 #include <criterion/criterion.h>

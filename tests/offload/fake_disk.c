@@ -10,7 +10,7 @@
 
 enum { FD = 1000000, SECTOR_BYTES = 512, EXT4 = 0xEF53 };
 
-/* Counts the call; true, with errno, when it is to fail. */
+/* Counts the call. Returns true and sets errno if it must fail. */
 static bool is_to_fail(struct fake_disk *disk, enum fake_call kind)
 {
     const int64_t number = disk->all++;
@@ -116,7 +116,7 @@ static int fake_reserve(void *context, int fd, int64_t bytes)
     return end_call(disk, 0);
 }
 
-/* The bytes that this call may move, when the dice are thrown: perhaps none. */
+/* Bytes that this call may move: all, or a random part, perhaps none. */
 static int64_t roll_bytes(struct fake_disk *disk, int64_t wanted)
 {
     const uint64_t draw = (uint64_t)disk->all;
@@ -175,7 +175,7 @@ static int64_t move_well(struct fake_disk *disk, const struct iovec *pieces, int
     return bytes;
 }
 
-/* The system refuses it so: by sectors of the file and of memory. */
+/* Checks the alignment to sectors of file and memory, like the system does. */
 static bool is_misaligned(const struct fake_disk *disk, const struct iovec *pieces, int n,
                           int64_t at)
 {

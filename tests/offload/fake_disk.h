@@ -1,4 +1,4 @@
-/* A disk of memory, which fails, is late, or loses and mixes up what it is given, as it is told. */
+/* A disk in memory. On request it fails, is late, or loses and damages its data. */
 #ifndef WEFT_TESTS_OFFLOAD_FAKE_DISK_H
 #define WEFT_TESTS_OFFLOAD_FAKE_DISK_H
 
@@ -27,9 +27,9 @@ enum fake_damage {
     FAKE_NOTHING,
     FAKE_LOST,      /* a write does nothing */
     FAKE_TORN,      /* a write ends half way, in a sector */
-    FAKE_MISPLACED, /* a write goes to a block beside */
-    FAKE_FLIPPED,   /* a bit of what is read is another */
-    FAKE_ASTRAY,    /* a read is of a block beside */
+    FAKE_MISPLACED, /* a write goes to another block */
+    FAKE_FLIPPED,   /* a read returns one wrong bit */
+    FAKE_ASTRAY,    /* a read returns another block */
     FAKE_DAMAGES
 };
 
@@ -40,28 +40,28 @@ struct fake_disk {
     unsigned char *bytes;
     int64_t capacity, reserved;
 
-    /* Its kind; zero is ext4 with direct input and output, aligned to 512. */
+    /* Properties of the disk; zero is ext4 with direct I/O, aligned to 512. */
     uint64_t file_system;
-    int64_t alignment; /* 0: 512; -1: it does not say; -2: it has none */
-    bool no_unnamed;   /* it does not know O_TMPFILE */
+    int64_t alignment; /* 0: 512; -1: unknown; -2: none */
+    bool no_unnamed;   /* O_TMPFILE is not supported */
 
-    /* Call number fail_at (of all, from 0 on; -1: none) fails with fail_with, and `fails` calls of
-     * its kind behind it do too. */
+    /* Call number fail_at (over all calls, from 0; -1: none) fails with fail_with. So do the next
+     * `fails` calls of its kind. */
     int64_t fail_at;
     int fail_with, fails;
-    enum fake_call failed; /* the kind that it was */
+    enum fake_call failed; /* the kind of the call that failed */
 
-    bool direct; /* it was asked to go past the page cache: offsets and addresses must be aligned */
+    bool direct; /* direct I/O was requested: offsets and addresses must be aligned */
 
-    uint64_t dice; /* not 0: reads and writes are cut short or interrupted at random */
+    uint64_t dice; /* not 0: reads and writes are short or interrupted at random */
     enum fake_damage damage;
-    int64_t damage_at, damage_beside; /* number of the read or write; bytes to the block beside */
+    int64_t damage_at, damage_beside; /* number of the read or write; bytes to the wrong block */
     bool damaged;
 
-    bool hold; /* reads and writes do not return until it is false again */
+    bool hold; /* reads and writes wait while it is true */
     int holding;
 
-    int64_t made[FAKE_CALLS], all; /* calls */
+    int64_t made[FAKE_CALLS], all; /* counts of calls */
     int open_files, names;
 };
 

@@ -1,4 +1,4 @@
-/* Which memory node cores are near to, out of files as the system has them. */
+/* The memory node of a set of cores, read from files in the system's format. */
 #include "offload/node.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
-/* A store under load from several threads, for ThreadSanitizer: what requests write is plain
- * memory, and only tickets order it. Without the sanitizer it still checks what comes back. */
+/* A store under load from several threads, for ThreadSanitizer. Requests write plain memory, and
+ * only tickets order them. Without the sanitizer it still checks the bytes. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ enum { PAGE = 4096, USERS = 3, BLOCKS = 6, ROUNDS = 200 };
 
 static struct weft_store *store;
 
-/* Every user has blocks of its own, and one that all share: whatever is read of it is whole. */
+/* Each user has its own blocks. All share one, and every read of it must be consistent. */
 static void *use_store(void *argument)
 {
     const int user = *(int *)argument;
@@ -87,7 +87,7 @@ static void test_users(uint64_t dice)
     fake_disk_finish(&disk);
 }
 
-/* The end, while requests are queued and under way. */
+/* The store closes while requests are queued and in progress. */
 static void test_ends(void)
 {
     static unsigned char memory[BLOCKS * PAGE] __attribute__((aligned(4096)));
@@ -108,7 +108,7 @@ static void test_ends(void)
     }
 }
 
-/* Blocks go down and up again, each copy behind the one whose bytes it reads. */
+/* Blocks go down and up again. Each copy follows the one that wrote its source. */
 static void test_copies(void)
 {
     enum { SEATS = 3, COPIES = 300 };

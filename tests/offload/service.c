@@ -1,4 +1,4 @@
-/* Requests begin in order, end once, and fail as one. */
+/* Requests begin in order, end once, and fail together. */
 #include "offload/service.h"
 
 #include <criterion/criterion.h>
@@ -8,12 +8,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_SERVED = 1000, FREE_NUMBER = -7 /* is served at once, whatever is held */ };
+enum { MOST_SERVED = 1000, FREE_NUMBER = -7 /* is served at once, even during a hold */ };
 
 static struct served {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    int numbers[MOST_SERVED]; /* of lane 0, in the order in which they began */
+    int numbers[MOST_SERVED]; /* of lane 0, in order of their begin */
     int n, fail, released;
     bool hold;
 } served = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .fail = -1};
@@ -123,7 +123,7 @@ Test(service, a_request_that_hangs_is_named_and_left_behind)
     served.hold = true;
     cr_assert_eq(submit_number(service, 1, 41, &ticket, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(submit_number(service, 1, 42, &ticket, &err), WEFT_OK, "%s", err.text);
-    /* The lane is full: who submits is told too. */
+    /* The lane is full, so submit fails too. */
     cr_assert_eq(submit_number(service, 1, 43, &ticket, &err), WEFT_E_HANG);
     cr_assert_str_eq(err.text, "lane 1 hangs at 41");
     weft_service_destroy(service);
@@ -138,7 +138,7 @@ Test(service, a_request_that_hangs_is_named_and_left_behind)
 
 enum { MOST_FED = 30000 };
 
-/* Requests that end at once, for as long as nobody has been told of one that hangs. */
+/* Requests that end at once, until the hang is reported. */
 struct feeder {
     struct weft_service *service;
     atomic_bool told;
@@ -160,7 +160,7 @@ static void *feed(void *argument)
     return NULL;
 }
 
-/* Others that begin and end meanwhile make it no younger. */
+/* Other requests begin and end meanwhile, and its age still counts. */
 Test(service, the_oldest_request_is_watched)
 {
     struct weft_error err = {0};

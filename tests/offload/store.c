@@ -1,4 +1,4 @@
-/* A store gives back what was written, whatever the order and the disk's moods. */
+/* A store returns the written bytes, for any order of requests and any behaviour of the disk. */
 #include "offload/store.h"
 
 #include <criterion/criterion.h>
@@ -15,7 +15,7 @@
 
 enum { PAGE = 4096, BLOCKS = 12, MOST_PAGES = 6, SEATS = 8, SPANS = 4 };
 
-/* Blocks of random lengths, what each holds, and seats in memory whose pages are in disorder. */
+/* Blocks of random lengths with their expected bytes, and seats in memory with shuffled pages. */
 struct model {
     struct weft_store *store;
     struct weft_store_block blocks[BLOCKS];
@@ -28,7 +28,7 @@ struct seat {
     struct weft_memory_span spans[SPANS];
     int32_t n;
     int64_t block, ticket;
-    unsigned char *expected; /* of a read; NULL: a write, or free */
+    unsigned char *expected; /* of a read; NULL: a write or a free block */
     enum weft_store_direction direction;
     bool used;
 };
@@ -136,7 +136,7 @@ static void submit_one(struct model *m, struct seat *seat, int index)
         WEFT_OK, "%s", err.text);
 }
 
-/* What is read is what was written last, in the order of submission. */
+/* Each read returns the last write before it in the order of submission. */
 static void run_model(struct weft_store_options options, uint64_t seed, int operations)
 {
     struct model m;
@@ -161,7 +161,7 @@ Test(store, gives_back_what_was_written)
     }
 }
 
-/* Direct input and output goes on at a sector, everything else at any byte. */
+/* Direct I/O resumes at a sector, other I/O at any byte. */
 Test(store, short_and_interrupted_moves_are_invisible)
 {
     for (uint64_t seed = 1; seed < TEST_CASES(60, 12); seed++) {
@@ -256,7 +256,7 @@ Test(store, requests_that_are_not_of_the_block_are_refused, .init = set_up_small
     cr_assert_eq(seat[7], 5);
 }
 
-/* What a read is told when the disk gave it something else. */
+/* Expects a read to fail with this message because the disk returned other bytes. */
 static void read_fails(int64_t block, const char *says)
 {
     struct weft_error err;
@@ -373,7 +373,7 @@ Test(store, what_slows_it_is_warned_of, .init = set_up_small, .fini = tear_down_
               warnings);
 }
 
-/* The double says that half of every file is there. */
+/* The double reports that half of each file is in the page cache. */
 Test(store, a_file_in_the_page_cache_is_warned_of, .init = set_up_small, .fini = tear_down_small)
 {
     weft_log_set_sink(note_warning, NULL);

@@ -1,5 +1,4 @@
-/* Every error of the system at every call, and blocks that are lost, torn, misplaced and flipped.
- */
+/* Every error of the system at every call, and lost, torn, misplaced and flipped blocks. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,12 +15,12 @@ enum { FAULT_PAGE = 4096, FAULT_BLOCKS = 4, FAULT_STEPS = 2 };
 struct rig {
     struct fake_disk disk;
     unsigned char *memory; /* [FAULT_BLOCKS] */
-    int64_t wrong;         /* blocks that came back other than they were written, with no error */
+    int64_t wrong;         /* blocks that came back different without an error */
     int64_t read;
     uint64_t seed;
 };
 
-/* What a block holds behind a step: another thing each time. */
+/* Fills a block with bytes that depend on the block and the step. */
 static void fill_block(unsigned char *memory, uint64_t seed, int64_t block, int64_t step)
 {
     for (uint64_t i = 0; i < FAULT_PAGE / 8; i++) {
@@ -97,7 +96,7 @@ static void close_rig(struct rig *rig)
     free(rig->memory);
 }
 
-/* What an error of the system at a call is to a person. WEFT_OK: the store goes on. */
+/* The status for a system error at a call. WEFT_OK: the store continues. */
 static enum weft_status expected_of(enum fake_call call, int reason)
 {
     if (call == FAKE_NO_COPY || call == FAKE_ALIGNMENT || call == FAKE_DIRECT) return WEFT_OK;
@@ -121,7 +120,7 @@ static enum weft_status expected_of(enum fake_call call, int reason)
     case EOPNOTSUPP:
     case EISDIR:
     case EINVAL:
-        return WEFT_OK; /* without O_TMPFILE, by a name */
+        return WEFT_OK; /* falls back to a named file */
     default:
         return WEFT_E_CREATE;
     }
@@ -133,12 +132,12 @@ static void fail_call(int64_t number, int reason, bool no_unnamed)
     struct weft_error err = {0};
     open_rig(&rig, 3);
     rig.disk.no_unnamed = no_unnamed;
-    rig.disk.file_system = 0x9123683E; /* the one that is asked for no copies */
+    rig.disk.file_system = 0x9123683E; /* a file system that the store asks for no copies */
     rig.disk.fail_at = number;
     rig.disk.fail_with = reason;
     const enum weft_status status = run_rig(&rig, &err);
     enum weft_status expected = expected_of(rig.disk.failed, reason);
-    /* The name that stands in for O_TMPFILE is a second call of open. */
+    /* A named file instead of O_TMPFILE takes a second call of open. */
     if (no_unnamed && number == 1 && reason != EINTR && expected == WEFT_OK)
         expected = WEFT_E_CREATE;
     cr_assert_eq(status, expected, "call %lld (kind %d), %s: %d, not %d: %s", (long long)number,
@@ -175,7 +174,7 @@ Test(store_faults, every_error_at_every_call)
         fail_call(0, reasons[i], false);
 }
 
-/* A disk that never has room, or never moves, ends in an error too. */
+/* A disk that is always full, or never moves a byte, ends in an error too. */
 Test(store_faults, a_call_that_never_succeeds_is_given_up)
 {
     struct rig rig;

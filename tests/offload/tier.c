@@ -1,4 +1,4 @@
-/* A tier: where it lies, what it is refused for, and which pages it gives. */
+/* A tier: its memory, the reasons to refuse one, and the order in which it gives pages. */
 #ifndef _DEFAULT_SOURCE
 #define _DEFAULT_SOURCE /* madvise */
 #endif
@@ -17,7 +17,7 @@
 
 enum { TIER_PAGE = 4096 };
 
-static int64_t said_available_bytes; /* 0: what there is */
+static int64_t said_available_bytes; /* 0: the machine's own */
 
 int64_t __real_weft_memory_available(char *limit, size_t limit_bytes);
 int64_t __wrap_weft_memory_available(char *limit, size_t limit_bytes);
@@ -52,7 +52,7 @@ static void tier_is_refused(int64_t pages, int64_t page_bytes, enum weft_status 
     cr_assert(strstr(err.text, says), "%s", err.text);
 }
 
-/* A system call that reads the byte says whether it can be read, without a signal. */
+/* Tests with a system call whether the byte can be read, without a signal. */
 static bool byte_can_be_read(const unsigned char *byte)
 {
     int ends[2];
@@ -91,10 +91,10 @@ Test(tier, lies_between_pages_that_nobody_may_touch_and_is_there)
     lies_well(3, 2 << 20);
 }
 
-/* A page that the system has taken back is none. */
+/* A page that the system took back is not counted. */
 Test(tier, pages_that_are_in_memory_are_counted)
 {
-    enum { PAGES = 5000, GONE = 3 }; /* more than are asked about at once */
+    enum { PAGES = 5000, GONE = 3 }; /* more than one query covers */
     struct weft_tier *tier = tier_of(PAGES, TIER_PAGE);
     const struct weft_memory_span memory = weft_tier_memory(tier);
     cr_assert_eq(weft_tier_resident_bytes(tier), PAGES * TIER_PAGE);
@@ -157,7 +157,7 @@ static int64_t model_free(const struct page_model *m)
     return count;
 }
 
-/* What a take must give: the lowest free pages. Returns the stretches. */
+/* Models a take: the lowest free pages. Returns the number of stretches. */
 static int32_t model_take(struct page_model *m, int buffer, int64_t pages)
 {
     int32_t stretches = 0;
@@ -209,7 +209,7 @@ static void give_all(struct page_model *m, int buffer)
         if (m->owner[i] == buffer) m->owner[i] = -1;
     cr_assert_eq(weft_tier_give(m->tier, m->stretches[buffer], m->n[buffer], &err), WEFT_OK, "%s",
                  err.text);
-    /* Twice is refused, and changes nothing. */
+    /* The second give of the same pages is refused and changes nothing. */
     cr_assert_eq(weft_tier_give(m->tier, m->stretches[buffer], m->n[buffer], &err),
                  WEFT_E_INTERNAL);
     m->n[buffer] = 0;
@@ -250,7 +250,7 @@ Test(tier, a_list_with_one_page_too_many_gives_nothing)
     weft_tier_destroy(tier);
 }
 
-/* Byte k of a buffer is byte k of its pages, one behind the other. */
+/* Byte k of a buffer is byte k of its pages in order. */
 Test(tier, spans_are_the_bytes_of_the_stretches)
 {
     enum { SPANS = 4 };

@@ -51,7 +51,7 @@ Test(chain, a_circle_of_lane_orders_is_named)
     cr_assert_str_eq(err.text, expected);
 }
 
-/* How lanes are mixed means nothing; in the plan each stands behind what it comes after. */
+/* The plan ignores the mix of lanes and puts each block after its predecessor. */
 Test(chain, what_comes_after_stands_behind)
 {
     const struct weft_problem problem = chained_problem();

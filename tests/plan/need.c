@@ -28,7 +28,7 @@ Test(need, is_the_fullest_slot_of_a_plan_and_the_unit_that_holds_most_there)
     weft_plan_destroy(plan);
 }
 
-/* What another tier holds is no need of the device's. */
+/* Bytes in another tier do not count as the device's need. */
 Test(need, counts_what_the_device_holds_alone)
 {
     struct weft_problem problem = small_problem();

@@ -38,8 +38,8 @@ static void refused_placements(const struct weft_problem *problem,
     cr_assert(strstr(err.text, fault) != NULL, "%s", err.text);
 }
 
-/* An item that cannot block is launched in a slot before the one that uses it; and what stands
- * after a block that is launched where the own one is due never is in time. */
+/* An item that cannot block is launched in a slot before its use. A block that follows one
+ * launched in its own due slot is never in time. */
 Test(placement, what_cannot_block_is_launched_before_it_is_due)
 {
     struct weft_problem problem = small_problem();
@@ -54,7 +54,7 @@ Test(placement, what_cannot_block_is_launched_before_it_is_due)
     refused_placements(&problem, behind, 2, "is due before something ahead of it");
 }
 
-/* Any change of one number of one placement is found. */
+/* Every change of a number in a placement is found. */
 Test(placement, changes_are_found)
 {
     for (uint64_t seed = 0; seed < 40; seed++) {

@@ -54,8 +54,8 @@ Test(plan, normal_form)
     struct weft_problem problem = small_problem();
     struct weft_plan *plan = NULL;
     struct weft_error err;
-    /* The second gather of b says 2 but stands behind one of 3; b's first reduction says 7 but
-     * stands before one of 6. */
+    /* The second gather of b asks for slot 2 but follows one in 3. b's first reduction asks for 7
+     * but precedes one due in 6. */
     const struct weft_move moves[] = {{A_GATHER, 2, 0}, {A_GATHER, 1, 0}, {B_GATHER, 3, 0},
                                       {B_GATHER, 2, 0}, {B_REDUCE, 7, 0}, {B_REDUCE, 6, 0},
                                       {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
@@ -67,8 +67,8 @@ Test(plan, normal_form)
     weft_plan_destroy(plan);
 }
 
-/* b's second gather blocks in 4, and so does a's second, which stands behind one launched in 3. b's
- * reductions wait to be launched, and a's gather ahead of b's is due as ever. */
+/* b's second gather blocks in 4. a's second follows one launched in 3, so it blocks too. b's
+ * reductions wait to be launched, and a's gather before b's is due as usual. */
 Test(plan, blocking_gathers_and_late_launches)
 {
     struct weft_problem problem = small_problem();
@@ -184,7 +184,7 @@ Test(plan, wrong_moves_are_refused)
 
 Test(plan, order_that_cannot_be_in_time_is_refused)
 {
-    /* a's gathers, due in slot 3, stand behind one of b that is launched in 4. */
+    /* a's gathers, due in slot 3, follow one of b that is launched in 4. */
     const struct weft_move moves[] = {{B_GATHER, 4, 0}, {A_GATHER, 1, 0}, {A_GATHER, 2, 0},
                                       {B_GATHER, 4, 0}, {B_REDUCE, 6, 0}, {B_REDUCE, 7, 0},
                                       {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
@@ -216,8 +216,7 @@ Test(plan, predicts_by_hand)
     cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
     /* U 200 + 200. a's gathers begin at 200 and end at 1400: 1000 exposed before F:a (1400-2400).
      * b's end at 2600: 200 exposed before F:b (2600-3600). B:b 3600-5600, B:a 5600-7600. b's
-     * reductions run 5600-6800; a's 7600-8800, of which all is exposed. Norm 8800-8900, agree 50.
-     */
+     * reductions run 5600-6800; a's run 7600-8800, all exposed. Norm 8800-8900, agree 50. */
     cr_assert_eq(plan->prediction.exposed_ns, 1000 + 200 + 1200 + 50);
     cr_assert_eq(plan->prediction.compute_ns, 400 + 2000 + 4000 + 100);
     cr_assert_eq(plan->prediction.channel_ns, 8 * 600 + 50);

@@ -124,8 +124,8 @@ static char *plan_text(struct random_case *random, struct weft_plan **plan)
     return text.data;
 }
 
-/* Replaces the value behind the n-th `"key": ` by `value`; the caller frees. NULL when there is no
- * such key. */
+/* Replaces the value of the n-th `"key": ` by `value`; the caller frees. Returns NULL without such
+ * a key. */
 static char *replace(const char *text, const char *key, int n, const char *value)
 {
     char quoted[64];
@@ -283,7 +283,7 @@ Test(plan_json, every_field_corrupted_is_refused)
     random_case_finish(&random);
 }
 
-/* A decision that was changed is told, whether or not what it became is a plan as good. */
+/* A changed decision is reported, even if the result is an equally good plan. */
 Test(plan_json, changed_decision_is_told)
 {
     struct random_case random;
@@ -378,7 +378,7 @@ Test(plan_json, truncated_is_refused)
     random_case_finish(&random);
 }
 
-/* Whatever the bytes say: refused with a reason, or a plan that can be predicted, relaxed, lowered
+/* Mutated bytes are refused with a reason. Otherwise the plan can be predicted, relaxed, lowered
  * and verified without harm. */
 Test(plan_json, mutated_bytes_do_no_harm)
 {

@@ -47,8 +47,8 @@ Test(rows, by_hand)
     weft_plan_destroy(plan);
 }
 
-/* With 1700 bytes b's gathers may come in slot 2 (1200 to 1400) and its reductions, of which slot 7
- * would hold 1400 + 200, may end in it; a's gathers may come in slot 1. */
+/* With 1700 bytes b's gathers may start in slot 2 (1200 to 1400). Its reductions would add 200 to
+ * the 1400 of slot 7 and may end there. a's gathers may start in slot 1. */
 Test(rows, relax_uses_what_is_free)
 {
     struct weft_problem problem = small_problem();
@@ -81,7 +81,7 @@ Test(rows, relax_stays_within_the_limit)
     weft_plan_destroy(plan);
 }
 
-/* Each tier at exactly what it holds, and at a byte less. */
+/* The limit of each tier equal to its need, and a byte below. */
 Test(rows, every_tier_is_held_to_its_own_limit)
 {
     static const char *const names[] = {"device", "host", "disk"};

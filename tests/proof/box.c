@@ -36,8 +36,8 @@ static void check_spans(const struct weft_box *box, int32_t item, int32_t n,
     }
 }
 
-/* With sdp for both, whatever the blocks do, slots hold 1200, 1100, 1000, 1200, 1400, 1600, 1700,
- * 1400 and 1200 bytes. */
+/* With sdp for both units, wherever the blocks are, slots hold 1200, 1100, 1000, 1200, 1400, 1600,
+ * 1700, 1400 and 1200 bytes. */
 Test(box, without_a_limit_windows_are_whole)
 {
     struct weft_problem problem = small_problem();
@@ -158,8 +158,8 @@ Test(box, milestones_that_contradict_each_other_leave_nothing)
     weft_box_destroy(box);
 }
 
-/* Slot 2 has 700 of 1700 bytes left: with a's blocks of 350 held there, b's gather of 100 a block
- * has no room beside them, nor in slot 1, but in slot 3 it has. */
+/* Slot 2 has 700 of 1700 bytes left. With a's blocks of 350 there, b's gather of 100 a block has
+ * no room in slots 1 and 2, but has room in slot 3. */
 Test(box, milestones_take_room)
 {
     struct weft_problem problem = small_problem();

@@ -95,7 +95,7 @@ Test(certificate, what_is_wrong_is_refused)
     cr_assert_eq(check(&f, 0, &err), WEFT_OK);
 }
 
-/* Plans that launch a block of a's gather in slot 1 and those that do not are all plans. */
+/* The plans that launch a block of a's gather in slot 1 and their complement are all plans. */
 Test(certificate, a_tree_divides_at_milestones)
 {
     struct fixture f;
@@ -118,7 +118,7 @@ Test(certificate, a_tree_divides_at_milestones)
     cr_assert_not_null(strstr(err.text, "asks for 3 blocks of item 0 by slot 1"), "%s", err.text);
 }
 
-/* What a branch tells is forgotten behind it: under either policy of a, b may have both again. */
+/* The facts of a branch end with it: under either policy of a, b may have both again. */
 Test(certificate, a_branch_is_left_as_it_was_found)
 {
     struct fixture f;
@@ -194,7 +194,7 @@ Test(certificate, a_tree_divides_by_counts)
     cr_assert_eq(weft_certificate_check(&f.certificate, &f.problem, 6550, &proven_ns, &err),
                  WEFT_OK, "%s", err.text);
     cr_assert_eq(proven_ns, 6550, "without dp");
-    /* The second subtree, of fewer than one, split off once more leaves what has exactly one. */
+    /* The second subtree has fewer than one. Another split leaves exactly one. */
     f.nodes[0].count.n_decisions = 2;
     f.nodes[1].prices = 0;
     f.nodes[2] = (struct weft_certificate_node){.kind = WEFT_NODE_COUNT,

@@ -121,7 +121,7 @@ Test(certificate_json, round_trip)
     weft_pool_finish(&pool);
 }
 
-/* Each replaces the first occurrence of one text by another, and names what the refusal says. */
+/* Each case replaces the first occurrence of a text and names the words of the refusal. */
 Test(certificate_json, hostile_ones_are_refused)
 {
     static const struct {

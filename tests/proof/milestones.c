@@ -57,7 +57,7 @@ Test(milestones, say_at_least_and_at_most)
     weft_pool_finish(&pool);
 }
 
-/* Whatever is told and taken back, what is left says the same as if it alone had been told. */
+/* After any sequence of tell and take back, the remaining milestones answer like a fresh set. */
 Test(milestones, are_taken_back)
 {
     enum { MOST = 12 };

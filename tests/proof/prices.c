@@ -63,7 +63,7 @@ Test(prices, blocks_go_where_the_channel_is_cheap)
     /* A gather that is waited for costs all its time at most. */
     f.lambda[1] = f.lambda[2] = f.lambda[3] = WEFT_PRICE_ONE;
     f.mu[2] = WEFT_PRICE_ONE / 2;
-    f.problem.tiers[0].limit_bytes = 1700; /* in slot 2 700 more than what is held whatever moves */
+    f.problem.tiers[0].limit_bytes = 1700; /* slot 2 has 700 bytes above the fixed ones */
     cr_assert_eq(bound(&f, SDP, SDP),
                  50 + 200 + (1000 + 2000 + 1750 + 100) + 2 * 150 + 2 * 75 + 4 * 600 - 350);
 }
@@ -87,8 +87,8 @@ Test(prices, bytes_are_paid_where_they_are_held)
     cr_assert_eq(bound(&f, SDP | DP, SDP), bound(&f, DP, SDP));
 }
 
-/* What wraps round the period's end is paid for on both sides: of slot 0's 700 bytes a and b hold
- * 100 each since their reductions. */
+/* Memory across the period's end is paid on both sides: a and b hold 100 each of slot 0's 700
+ * bytes since their reductions. */
 Test(prices, what_wraps_is_paid_for)
 {
     struct fixture f;
@@ -124,15 +124,15 @@ Test(prices, lanes_share_the_price_of_time)
     weft_box_destroy(box);
 }
 
-/* A block of a's gather is 400 bytes: beside the 1000 of base and, in slot 1, 100 of b there is
- * room for one, where parts of blocks would find room for both. The other must block. */
+/* A block of a's gather is 400 bytes. Next to the base of 1000 and, in slot 1, 100 of b, one block
+ * fits. Parts of blocks would fit for both. The other block must block compute. */
 Test(prices, a_block_is_held_whole)
 {
     struct fixture f;
     init(&f);
     f.problem.tiers[0].limit_bytes = 1700;
     f.problem.items[A_GATHER].item.stair_bytes = 400;
-    f.lambda[3] = WEFT_PRICE_ONE; /* nothing computes beside what is gathered late */
+    f.lambda[3] = WEFT_PRICE_ONE; /* no compute runs next to late gathers */
     int64_t apart = bound(&f, SDP, SDP);
     f.problem.items[A_GATHER].item.stair_bytes = 300;
     cr_assert_eq(apart - bound(&f, SDP, SDP), 600);
@@ -156,12 +156,12 @@ Test(prices, whole_steps_count)
     row = weft_whole_row(3, 100, 200); /* without a rest, bytes are bytes */
     cr_assert_eq(row.room_bytes, 200);
     cr_assert_eq(weft_whole_count(&row, 123), 123);
-    row = weft_whole_row(3, 100, -30); /* what must be held is 30 too much */
+    row = weft_whole_row(3, 100, -30); /* the fixed bytes exceed the room by 30 */
     cr_assert_eq(row.rest_bytes, 70);
     cr_assert_eq(row.room_bytes, -30);
 }
 
-/* Whatever is held within the room: its counts are within the row's. */
+/* For any set of blocks within the room, the counts are within the row's. */
 Test(prices, whole_rows_hold_for_all_that_fits)
 {
     for (uint64_t trial = 0; trial < 20000; trial++) {
@@ -179,8 +179,8 @@ Test(prices, whole_rows_hold_for_all_that_fits)
     }
 }
 
-/* By hand: in slot 2 there is room for 800 bytes, so for two of the four blocks of 300, and where
- * else they may go nothing computes beside them: 600 each. Bytes alone prove no more than 800. */
+/* By hand: slot 2 has room for 800 bytes, so for two of the four blocks of 300. In other slots no
+ * compute runs next to them: 600 each. Bytes alone prove at most 800. */
 Test(prices, blocks_are_held_whole_together)
 {
     struct fixture f;
@@ -205,8 +205,8 @@ Test(prices, blocks_are_held_whole_together)
     cr_assert_eq(bound(&f, SDP, SDP), 6550 - 1000 + 4 * 600 - 3 * 200 - 800);
 }
 
-/* In slot 5 there are 700 bytes for what sdp holds, 200 of a and 400 of b: in steps of 150 these
- * count 50 and 100, and 200 may. */
+/* Slot 5 has 700 bytes for sdp, which needs 200 for a and 400 for b. In steps of 150 these count
+ * 50 and 100, and 200 may count. */
 Test(prices, policies_count_what_they_hold_together)
 {
     struct fixture f;
@@ -333,8 +333,8 @@ static struct weft_prices draw_random(const struct weft_plan *plan, uint64_t see
     return prices;
 }
 
-/* Whatever the prices, and whatever milestones and counts a plan keeps, what they prove of such
- * plans it does not beat. The limit is just what it needs. */
+/* For any prices, and any milestones and counts that a plan keeps, its step time is at least the
+ * bound. The limit equals the plan's need. */
 Test(prices, facts_of_a_plan_prove_no_more_than_it_takes, .timeout = 900)
 {
     enum { MOST = 48 };
@@ -466,9 +466,9 @@ Test(prices, counts_are_paid_for)
     weft_box_destroy(box);
 }
 
-/* In slot 5 sdp holds 200 of a and 400 of b, and dp nothing. Where one of the two is known to have
- * sdp, and a has it in the reference, 200 are usual for it, whoever has it: of 700 bytes 500 are
- * left, 300 may count in steps of 150, and b's sdp counts the 200 that it holds beyond. */
+/* In slot 5 sdp holds 200 of a and 400 of b, and dp holds none. One of the two is known to have
+ * sdp, and the reference gives it to a. Then 200 is the usual amount for either. Of 700 bytes 500
+ * are left, and 300 may count in steps of 150. b's sdp counts the 200 beyond. */
 Test(prices, units_of_a_group_may_change_places)
 {
     struct fixture f;
@@ -490,7 +490,7 @@ Test(prices, units_of_a_group_may_change_places)
         int32_t n_counts;
         uint8_t relies;
         uint64_t strategies[2];
-        int64_t counts; /* less what may */
+        int64_t counts; /* minus the allowed counts */
     } cases[] = {
         {2, 1, {SDP, DP}, 0 - 300},          {2, 1, {DP, SDP}, 100 - 300},
         {2, 0, {DP, SDP}, -150 + 250 - 300}, /* each unit against its own reference */

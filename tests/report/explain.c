@@ -10,7 +10,7 @@
 
 enum { CASES = 60 };
 
-/* Times of a plan, for one test at a time. */
+/* Times of a plan, valid until the next call. */
 static const struct weft_plan_times *times_of(const struct weft_plan *plan)
 {
     enum { MOST = 4096 };
@@ -36,7 +36,7 @@ static void expect_explain(int64_t limit_bytes, int32_t index, enum weft_hold_ba
     weft_plan_destroy(plan);
 }
 
-/* To the byte: one less than what fits is missing one. */
+/* To the byte: one byte below the need, one byte is missing. */
 Test(explain, memory_holds_by_what_is_missing)
 {
     expect_explain(1199, 0, WEFT_HELD_BY_MEMORY, 1, 1);
@@ -45,7 +45,7 @@ Test(explain, memory_holds_by_what_is_missing)
     expect_explain(1299, 2, WEFT_HELD_BY_MEMORY, 2, 1);
     expect_explain(1300, 2, WEFT_HELD_BY_CHOICE, 2, 0);
     expect_explain(1499, 5, WEFT_HELD_BY_MEMORY, 7, 1);
-    expect_explain(1500, 5, WEFT_HELD_BY_BUSY, 7, 0); /* the reduction before it is under way */
+    expect_explain(1500, 5, WEFT_HELD_BY_BUSY, 7, 0); /* the reduction before it is in progress */
 }
 
 Test(explain, order_holds_behind_and_ahead)
@@ -54,7 +54,7 @@ Test(explain, order_holds_behind_and_ahead)
     expect_explain(1700, 3, WEFT_HELD_BY_ORDER, 2, 0);
     expect_explain(1700, 4, WEFT_HELD_BY_ORDER, 7, 0);
     expect_explain(1199, 1, WEFT_HELD_BY_MEMORY, 1,
-                   1); /* neither room nor turn: room is said first */
+                   1); /* both room and order hold it: room comes first */
 }
 
 Test(explain, windows_hold_whatever_the_limit)
@@ -78,7 +78,8 @@ Test(explain, without_a_limit_memory_holds_nothing)
     }
 }
 
-/* Under dp the reduction's bytes are held all step: its row is over the limit wherever it ends. */
+/* Under dp the reduction's bytes are held for the whole step. Its row is over the limit in any
+ * slot. */
 Test(explain, memory_does_not_hold_what_holds_none)
 {
     struct weft_problem problem = small_problem();
@@ -104,8 +105,8 @@ static int64_t row_total(const int64_t *rows, int32_t slot)
     return total;
 }
 
-/* What happens when the block is really moved: out of its window, over the limit, back into its
- * place by normal form, or nothing. */
+/* Moves the block for real. The result may leave its window, exceed the limit, return by normal
+ * form, or be valid. */
 static struct weft_hold_reason move_it(struct weft_plan *plan, int32_t index, int64_t *rows,
                                        struct weft_placement *normal)
 {
@@ -140,7 +141,7 @@ static struct weft_hold_reason move_it(struct weft_plan *plan, int32_t index, in
     return reason;
 }
 
-/* True when the neighbour in the channel is of the other kind and does not hold it itself. */
+/* True if the neighbour on the channel is of the other kind and does not hold the block. */
 static bool holder_is_further(const struct weft_plan *plan, int32_t index)
 {
     const struct weft_placement *all = plan->placements;
@@ -149,9 +150,9 @@ static bool holder_is_further(const struct weft_plan *plan, int32_t index)
     return all[index + 1].deadline > all[index].deadline;
 }
 
-/* A block that neither window, memory nor order holds: launched a slot earlier, or due a slot
- * later, it starts when it did if the channel is said to be busy, right behind the other one; else
- * it starts with its slot. */
+/* For a block that neither window, memory nor order holds: moves it by one slot. If the reported
+ * reason is a busy channel, it still starts right after the other block. Otherwise it starts with
+ * its slot. */
 static void check_busy(struct weft_plan *plan, int32_t index, const struct weft_hold_reason *said)
 {
     struct weft_placement *at = &plan->placements[index], was = *at;
@@ -288,8 +289,7 @@ Test(explain, text_says_nothing_of_what_is_not_there)
     weft_plan_destroy(plan);
 }
 
-/* What a unit moves is what its policy needs: the larger blocks of another policy do not count, and
- * a unit of which nothing moves has no blocks. */
+/* Only the blocks of the chosen policy count. A unit that moves no bytes has no blocks. */
 Test(explain, units_show_what_their_policy_moves)
 {
     struct weft_problem problem = small_problem();
@@ -345,7 +345,7 @@ static void check_holder(const struct weft_json_value *holder, const char *unit,
     cr_assert_eq(number, block);
 }
 
-/* A block of 100 bytes less, as many, more; the first without a plan. */
+/* Limits a block of 100 bytes below the peak, at it and above it. The first has no plan. */
 static void check_stairs(const struct weft_json_value *root, int64_t peak_bytes)
 {
     const struct weft_json_value *stair = weft_json_first(weft_json_member(root, "stairs"));

@@ -4,7 +4,7 @@
 #include "report/explain.h"
 #include "tests/report/small_plan.h"
 
-/* What is said of the small problem, cut as `blocks` say. */
+/* Expects this text about the blocks of the small problem. */
 static void expect_explain_blocks(struct weft_problem_blocks blocks, const char *text)
 {
     struct weft_problem problem = small_problem();

@@ -5,7 +5,7 @@
 
 #include "tests/report/small_plan.h"
 
-/* As JSON it is the same price, in as many slots and once in sum. */
+/* The JSON has the same price, in as many slots, and its sum once. */
 static void expect_json(const struct weft_plan *plan, const char *price, int times)
 {
     const int64_t step_ns[WEFT_STAIRS] = {-1, -1, -1};

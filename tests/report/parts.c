@@ -26,7 +26,7 @@ Test(parts, as_many_as_there_is_room_for)
     expect_parts(parts, 3, "aaaa, cccc");
 }
 
-/* What is too long makes room for what matters less and is shorter. */
+/* A part that is too long makes room for a shorter one of lower rank. */
 Test(parts, one_that_has_no_room_stops_no_other)
 {
     struct weft_parts parts = {

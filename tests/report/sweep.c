@@ -11,11 +11,11 @@ Test(sweep, a_bound_for_more_memory_holds_for_less)
     cr_assert_float_eq(weft_sweep_gap(sweep, &small.best[0]), 0.5, 1e-12);
     cr_assert_float_eq(weft_sweep_gap(sweep, &small.best[2]), 0, 1e-12);
     cr_assert_lt(weft_sweep_gap(sweep, &small.slow[0]), 0, "what does not fit has no gap");
-    /* But not the other way round. */
+    /* The reverse does not hold. */
     small.best[0].bound_ns = 290000;
     cr_assert_eq(weft_sweep_bound(sweep, &small.best[0]), 290000);
     cr_assert_eq(weft_sweep_bound(sweep, &small.best[1]), 200000);
-    /* Nor from a point that has no plan. */
+    /* A point without a plan gives no bound. */
     small.best[2].fits = false;
     small.best[2].bound_ns = 500000;
     cr_assert_eq(weft_sweep_bound(sweep, &small.best[1]), 200000);
@@ -37,7 +37,7 @@ Test(sweep, table_has_a_column_a_limit)
                       "  (-: the planner has no plan that fits)\n");
 }
 
-/* Planners without any plan have no row of dashes, nor a mark in the picture. */
+/* A planner without any plan has neither a row of dashes nor a mark in the picture. */
 Test(sweep, who_has_no_plan_is_one_line)
 {
     struct small_sweep small;
@@ -72,7 +72,7 @@ Test(sweep, who_has_no_plan_is_one_line)
     weft_text_finish(&out);
 }
 
-/* In the colour of what is good; there may be several. */
+/* Green marks the fastest at a limit; several may tie. */
 Test(sweep, the_fastest_at_a_limit_is_painted)
 {
     struct small_sweep small;
@@ -118,7 +118,7 @@ Test(sweep, table_shows_what_was_measured_in_even_parts_where_lines_are_short)
                       "  gap of p            -        -        -        -\n");
 }
 
-/* Every measured time of an emulated link says so, under whichever form it is read. */
+/* Each time measured on an emulated link is marked so, in every format. */
 Test(sweep, measured_over_an_emulated_link_is_said)
 {
     struct small_sweep small;
@@ -286,7 +286,7 @@ Test(sweep, points_of_a_grid_say_both_limits)
     weft_text_finish(&out);
 }
 
-/* What was measured is drawn where it is, however far from what was predicted. */
+/* The axes include every measured time, however far from the prediction. */
 Test(sweep, axes_hold_all_that_was_measured)
 {
     struct small_sweep small;
@@ -298,7 +298,7 @@ Test(sweep, axes_hold_all_that_was_measured)
     cr_assert_eq(axes.low, 150000);
     cr_assert_eq(axes.high, 5000000);
     cr_assert_not(axes.cut);
-    /* The picture in the terminal has predictions alone. */
+    /* The picture in the terminal shows predictions only. */
     cr_assert(weft_sweep_axes(&small.sweep, false, &axes));
     cr_assert_eq(axes.low, 200000);
     cr_assert_eq(axes.high, 600000);

@@ -60,8 +60,8 @@ Test(sweep_chart, shows_nothing_where_nothing_fits)
     expect_text(&out, "");
 }
 
-/* The bound is the lowest, that with the most of the host's memory; where more of that gains
- * nothing, the mark is that of the least. */
+/* The bound is the lowest one, that of the largest host limit. If more host memory gains no time,
+ * the mark belongs to the least limit. */
 Test(sweep_chart, of_a_grid_has_a_mark_a_limit_of_the_host)
 {
     struct small_grid small;

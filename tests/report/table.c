@@ -116,7 +116,7 @@ static void expect_within(struct weft_table *table, int32_t columns, bool color,
     weft_text_finish(&out);
 }
 
-/* A limit's step, for nine limits: five and four, not eight and one. */
+/* Nine limits break into five and four columns, not eight and one. */
 Test(table, columns_without_room_stand_below_in_even_parts)
 {
     struct weft_table table;
@@ -169,7 +169,7 @@ Test(table, text_goes_on_below_itself)
                   "  1 of 2  F1  channel order: behind\n"
                   "              all_gather of h.0\n"
                   "  2 of 2  F2  window\n");
-    /* With less room than text needs it stands in a part of its own. */
+    /* If text does not fit, it gets a part of its own. */
     expect_within(&table, 29, false,
                   "  block   at\n"
                   "  1 of 2  F1\n"
@@ -205,7 +205,7 @@ Test(table, colours_stand_around_words_and_take_no_room)
     weft_table_finish(&table);
 }
 
-/* All columns there may be, and one fewer and one more than there may. */
+/* The number of columns at its limits, and one beyond each. */
 Test(table, columns_are_from_one_to_the_most)
 {
     static char align[WEFT_TABLE_COLUMNS + 2];

@@ -4,7 +4,7 @@
 #include "shard/shard.h"
 #include "tests/shard/models.h"
 
-/* What the layout of shard.h says of one element, computed the slow way. */
+/* Checks one element against the layout of shard.h, computed the slow way. */
 static void check_element(const struct weft_unit *unit, int64_t ranks, int64_t rank,
                           int64_t unit_element, int64_t owned_element)
 {

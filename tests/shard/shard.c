@@ -12,7 +12,7 @@ static struct weft_shards *shard(const struct weft_model *model, int64_t ranks,
     return shards;
 }
 
-/* One layer of `parameters`, cut by the rule: what a unit's blocks and slices come to. */
+/* One layer of `parameters`, cut by the rule, with its blocks and slices. */
 static struct weft_unit cut(int64_t parameters, int64_t ranks, struct weft_block_rule rule)
 {
     struct weft_layer layer = custom_layer("a", parameters, false);

@@ -61,10 +61,10 @@ Test(lanes, two_networks)
     expect_ends(&lanes, alone, 2);
 }
 
-/* A work is over at a whole ns; what it has progressed until then is kept exactly. */
-/* Lane 1 leaves compute 3/4 and lane 2 a half, and both go at their own rates beside it: 100 ns of
- * lane 2 take 200, in which compute does 100 of its 250 ns and lane 1 its 150 at full speed; then
- * compute is alone. Lane 3 is idle and slows nobody. */
+/* Work ends at a whole ns; its progress until then is kept exactly. */
+/* Lane 1 leaves compute 3/4 and lane 2 a half, and both run at their own rates next to it. Lane
+ * 2's 100 ns take 200. In them compute does 100 of its 250 ns, and lane 1 its 150 at full speed.
+ * Then compute runs alone. Lane 3 is idle and slows no lane. */
 Test(lanes, compute_goes_at_the_least_rate_of_busy_lanes)
 {
     const struct weft_lane rates[4] = {{0}, RATES(768, 1024), RATES(512, 512), RATES(64, 1024)};

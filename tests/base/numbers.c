@@ -46,8 +46,8 @@ Test(numbers, widening_is_the_definition_and_narrowing_its_inverse)
     }
 }
 
-/* Between neighbours a and b, of which a is even: below the middle it is a, above it b, and in the
- * middle a. */
+/* Between neighbours a and b, with a even: below the middle the result is a, above it b, and in
+ * the middle a. */
 Test(numbers, narrowing_goes_to_the_nearest_and_to_even)
 {
     for (int f = 0; f < 2; f++) {

@@ -35,7 +35,7 @@ static int wait_for(pid_t pid)
     return status;
 }
 
-/* What a program ends with when the signal comes between fork and exec. */
+/* The exit of a program that receives the signal between fork and exec. */
 static int outcome_of(int number, void (*action)(int))
 {
     char *argv[4];
@@ -59,7 +59,8 @@ Test(process, a_child_does_not_run_its_parents_handlers)
     }
 }
 
-/* Starts it with its stdout and stderr in a pipe; what it said, and that it ended well. */
+/* Starts the process with stdout and stderr in a pipe. Returns its output and checks that it
+ * succeeded. */
 static void hear(struct weft_process *process, char *said, size_t bytes)
 {
     struct weft_error err = {0};

@@ -89,7 +89,7 @@ Test(rng, below_is_the_upper_half_of_the_product)
         uint64_t raw = weft_rng_u64(1, 1, i);
         cr_assert_eq(weft_rng_below(1, 1, i, 1), 0);
         cr_assert_eq(weft_rng_below(1, 1, i, (uint64_t)1 << 63), raw >> 1);
-        /* raw * (2^64 - 1) = raw * 2^64 - raw, whose upper half is raw - 1 (for raw > 0). */
+        /* raw * (2^64 - 1) = raw * 2^64 - raw, and its upper half is raw - 1 (for raw > 0). */
         cr_assert_eq(weft_rng_below(1, 1, i, UINT64_MAX), raw - 1);
     }
 }

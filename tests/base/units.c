@@ -55,7 +55,7 @@ Test(units, bytes_are_exact_or_rounded_to_nearest)
     cr_assert_eq(bytes_of("0.6B"), 1);
     cr_assert_eq(bytes_of("0.4B"), 0);
     cr_assert_eq(bytes_of("0.499999999999999999B"), 0);
-    /* Beyond what a double holds. */
+    /* More digits than a double holds. */
     cr_assert_eq(bytes_of("9007199254740993B"), INT64_C(9007199254740993));
     cr_assert_eq(bytes_of("9007199.254740993GB"), INT64_C(9007199254740993));
     cr_assert_eq(bytes_of("8191.999PiB"), INT64_C(9223370910954868965));

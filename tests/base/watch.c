@@ -148,7 +148,7 @@ Test(watch, another_watch_is_followed)
     cr_assert_float_eq(weft_watch_share(&watch), 0.625, 1e-12);
 }
 
-/* A planner may end before its budget does: what is left of it is no time that is left. */
+/* A planner may end before its budget does, so the unspent budget is not the remaining time. */
 Test(watch, a_budget_tells_no_end)
 {
     struct weft_watch watch = new_watch();

@@ -94,7 +94,7 @@ Test(work, half_of_a_short_time_is_less_than_the_units)
     cr_assert_eq(weft_work_within(100, 100), 50);
 }
 
-/* Whoever counts for nobody passes NULL; what is too much is the most there is. */
+/* NULL counts no work, and a sum that is too large saturates. */
 Test(work, keeps_to_its_range)
 {
     struct weft_work work = {.spent = INT64_MAX - 5};
@@ -118,7 +118,7 @@ static void count_shown_work(struct weft_watch *watch)
     n_work_shown++;
 }
 
-/* As often as the clock is asked, also where there is none; and whenever there is news. */
+/* The watch is told each time the clock is read, also without a clock, and at each news. */
 Test(work, a_watch_is_told_what_part_is_spent)
 {
     struct weft_watch watch = {.look = count_shown_work, .now_ns = look_ns, .share = -1};

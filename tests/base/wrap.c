@@ -29,7 +29,7 @@ Test(wrap, prose_goes_on_two_columns_further_in)
 {
     expect_wrapped("one two three four", 10, "one two\n  three\n  four");
     expect_wrapped(" one two three four", 12, " one two\n   three\n   four");
-    /* What stands far in is what some label said. */
+    /* Deep indentation is kept: it aligns text with a label. */
     expect_wrapped("         one two three", 18, "         one two\n         three");
 }
 

@@ -1,5 +1,5 @@
-/* A kind that is added: all that a layer which is only planned takes is in this file, but for the
- * row in spec/kind.h, whose place a list of kinds beside Weft's own takes here. */
+/* An added kind. This file is all that a planned-only layer needs, except for the row in
+ * spec/kind.h. A list of kinds next to Weft's own replaces that row here. */
 #include <string.h>
 
 #include "layers/shared/keys.h"

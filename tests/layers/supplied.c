@@ -6,7 +6,7 @@
 
 #include "tests/spec/config_text.h"
 
-/* A kind whose answers the tests bend. */
+/* A kind with answers that tests change. */
 struct answers {
     struct weft_layer_shape shape;
     struct weft_layer_needs needs;
@@ -286,7 +286,7 @@ Test(supplied, incomplete_kinds_are_refused)
     expect_bad_kind(&kind, "without its fallback");
 }
 
-/* The loss is Weft's, and so is what reads the text. */
+/* The loss and the layer that reads the text are always Weft's. */
 Test(supplied, ends_of_a_model_are_not_supplied)
 {
     struct answers answers;

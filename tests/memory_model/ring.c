@@ -49,7 +49,7 @@ Test(ring, is_none_where_there_is_nothing_to_move)
     cr_assert_eq(weft_ring_bytes(&no_state), 0);
 }
 
-/* Whole pages, of which large ones round up a quarter at most. */
+/* Rings are whole pages, and rounding adds at most a quarter to large ones. */
 Test(ring, is_in_whole_pages)
 {
     for (int32_t seats = 1; seats < 40; seats++) {

@@ -285,7 +285,7 @@ Test(weigh, each_dtype_weighs_in_its_place)
 
 Test(weigh, an_optimizer_has_as_many_moments_as_it_says)
 {
-    static const int64_t elements = 2000; /* of unit b, of which a rank has half */
+    static const int64_t elements = 2000; /* of unit b; a rank has half of them */
     for (int32_t n = 0; n <= 2; n++) {
         struct weft_weigh_options options = single;
         options.n_moments = n;
@@ -360,8 +360,8 @@ Test(weigh, outputs_live_to_their_last_reader)
     finish(&stage);
 }
 
-/* With gathers at the same slots, zero1 keeps a full copy where sdp keeps a shard beside the full
- * copy that comes and goes. */
+/* With gathers at the same slots, zero1 keeps a full copy. sdp keeps a shard, next to a temporary
+ * full copy. */
 Test(weigh, zero1_saves_no_more_than_the_shard)
 {
     struct weft_layer layers[4];

@@ -36,7 +36,7 @@ Test(problem, scalars)
     problem = small_problem();
 }
 
-/* A memory of the host beside the device's. */
+/* The small problem with host memory as a second tier. */
 static struct weft_problem two_tiers(void)
 {
     struct weft_problem problem = small_problem();
@@ -157,7 +157,7 @@ Test(problem, what_comes_after_another)
     problem.items[A_REDUCE].after = A_ALL_REDUCE;
     refused_problem(&problem, "what it comes after is not there under all of its strategies");
     problem.items[A_REDUCE].after = A_GATHER;
-    for (int32_t n = 1; n <= 3; n += 2) { /* what it comes after has 2 */
+    for (int32_t n = 1; n <= 3; n += 2) { /* its predecessor has 2 */
         problem.items[A_REDUCE].item.n_blocks = n;
         refused_problem(&problem, "what it comes after has other blocks");
     }
@@ -223,7 +223,7 @@ static void refused_link(struct weft_problem *problem, const char *word)
     weft_pool_finish(&problem->pool);
 }
 
-/* A slot's time is what it takes under every strategy and what the chosen one adds. */
+/* A slot's time is its constant part plus the part of the chosen strategy. */
 Test(problem, links_slots_to_the_decisions_that_add_to_them)
 {
     struct weft_problem problem = small_problem();
@@ -430,7 +430,7 @@ Test(problem, needs)
     cr_assert(weft_problem_needs(&problem, strategies, B_ALL_REDUCE));
 }
 
-/* Hashes are told where nothing else differs, and numbers that look alike in full. */
+/* Hashes appear if nothing but them differs, and numbers that print alike appear in full. */
 Test(problem, compares_in_units)
 {
     struct weft_problem a = small_problem(), b = small_problem();

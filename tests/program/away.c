@@ -1,5 +1,5 @@
-/* Programs of plans whose units are away at random: they are what verify accepts, and it refuses
- * what would use state that is not there. */
+/* Programs of plans with randomly offloaded state. verify accepts them, and refuses a program that
+ * uses state before it is there. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +78,7 @@ Test(away, programs_are_accepted_and_their_state_does_not_persist)
     cr_assert_gt(n_seen, CASES / 4);
 }
 
-/* A change of a program, false where it cannot be made; and a word of what verify says of it. */
+/* A change of a program, false if it cannot be made, and a word of verify's refusal. */
 struct change {
     bool (*make)(struct weft_program *program);
     const char *says;
@@ -113,7 +113,7 @@ static bool forget_update(struct weft_program *program)
     const int32_t write = find_taking(program);
     struct weft_instruction *at = &program->instructions[write];
     const int32_t update = find_update(program, at->unit);
-    for (int32_t i = update; i < write; i++) /* whose lane waits in its stead */
+    for (int32_t i = update; i < write; i++) /* its lane waits there instead */
         if (program->instructions[i].lane == at->lane) return false;
     at->slot = program->instructions[update].slot;
     for (int32_t d = 0; d < at->n_dependencies; d++) {
@@ -126,7 +126,7 @@ static bool forget_update(struct weft_program *program)
     return true;
 }
 
-/* Nobody waits for what the lane does from where state goes last on. */
+/* Removes the waits for the last write of state. */
 static bool forget_write(struct weft_program *program)
 {
     int32_t write = program->n_instructions - 1;
@@ -163,7 +163,7 @@ static bool say_that_it_is_here(struct weft_program *program)
     return true;
 }
 
-/* As if its home were another. */
+/* Moves state of a unit from another location than planned. */
 static bool move_from_another_home(struct weft_program *program)
 {
     enum weft_keep *keep = &program->keeps[program->instructions[find_bringing(program)].unit];

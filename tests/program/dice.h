@@ -29,7 +29,7 @@ static inline bool chance(struct dice *dice, int64_t percent)
     return roll(dice, 1, 100) <= percent;
 }
 
-/* As likely between 1 and 10 as between 10 and 100. */
+/* Random on a logarithmic scale: 1 to 10 is as likely as 10 to 100. */
 static inline double roll_scale(struct dice *dice, double least, double most)
 {
     double share = (double)roll(dice, 0, 1 << 20) / (1 << 20);

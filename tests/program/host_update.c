@@ -1,5 +1,5 @@
-/* Programs of plans that update units on the host: verify accepts them, and refuses those whose
- * copies and updates do not wait for one another, or that update a unit in part. */
+/* Programs of plans that update units on the host. verify accepts them. It refuses programs in
+ * which copies and updates do not wait for each other, or that update only part of a unit. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static bool has_host_updates(const struct weft_program *program)
     return find_op(program, WEFT_OP_HOST_UPDATE, 0) >= 0;
 }
 
-/* What instruction i waits for, `what` excepted. */
+/* Removes the wait of instruction i for `what`. */
 static void forget(struct weft_program *program, int32_t i, int32_t what)
 {
     const struct weft_instruction *at = &program->instructions[i];

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* Slots: 0 and 1 gather and use, 2 reduces, 3 waits. One buffer each for what is gathered, made and
- * reduced; the last is read by the first instruction of the next period. */
+/* Slots: 0 and 1 gather and use, 2 reduces, 3 waits. There is one buffer each for gathered, made
+ * and reduced values. The next period's first instruction reads the last one. */
 enum { FULL, GRADIENT, REDUCED, N_BUFFERS };
 
 static struct weft_instruction instructions_lifetime[] = {

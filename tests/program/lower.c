@@ -9,7 +9,7 @@
 
 enum { LOWER_CASES = 150, LOWER_PLANS = 4 };
 
-/* Figure 1(a): what the planner counts in a slot is what is live in it by happens-before. */
+/* Figure 1(a): the planner's bytes of a slot equal the bytes live in it by happens-before. */
 static void check_rows_lower(const struct random_case *random, const struct weft_plan *plan,
                              const struct weft_program *program)
 {
@@ -45,8 +45,8 @@ Test(lower, rows_are_lives)
     }
 }
 
-/* A strategy depends on no other decision: what is live is what the chosen ones hold, whatever two
- * neighbours have, with the others at any of theirs. */
+/* A decision's bytes are independent of other decisions: for two neighbours, live bytes equal the
+ * held bytes under any of their strategies. */
 static int32_t check_neighbours(const struct random_case *random, int32_t u, int32_t *strategies)
 {
     const struct weft_problem *problem = random->stages.problem;

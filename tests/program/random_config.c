@@ -146,7 +146,7 @@ double random_whole_share(uint64_t seed)
     return (double)roll(&dice, 0, 1000) / 1000;
 }
 
-/* Layers behind the first, each with a comma before it. */
+/* Layers after the first, each with a comma before it. */
 static void add_block(struct weft_text *out, const char *type, int64_t hidden, int64_t ffn,
                       int64_t repeat, const char *name)
 {
@@ -285,7 +285,7 @@ static void embedding_layers(struct dice *dice, struct weft_text *out)
     add_head(out, vocab, hidden, tied, "");
 }
 
-/* One that can be executed; `language` is what its data are. */
+/* A config that can be executed; `language` chooses the type of its data. */
 static void tiny_layers(struct dice *dice, bool language, struct weft_text *out)
 {
     if (language)

@@ -7,12 +7,12 @@
 
 #include "base/text.h"
 
-/* A small one, whose layers all train. 1 to 8 layers and a head; f32 or bf16; 1 to 4 ranks; and
- * unless it is `plain`, one to three micro-steps under either cadence, with clipping or without,
- * adamw or lamb. No figures of a device or a network. */
+/* Writes a small config that trains all its layers: 1 to 8 layers and a head, f32 or bf16, 1 to 4
+ * ranks. Unless it is `plain`, it has one to three micro-steps under either cadence, with or
+ * without clipping, and adamw or lamb. It has no figures of a device or a network. */
 void random_config(uint64_t seed, bool plain, struct weft_text *out);
 
-/* What the layers of a whole config are like. */
+/* Shapes of the layers of a whole config. */
 enum random_shape {
     RANDOM_EVEN,      /* transformer blocks, all alike */
     RANDOM_UNEVEN,    /* layers of 2^10 to 2^26 parameters, nothing alike */
@@ -30,8 +30,8 @@ struct random_whole {
     int64_t limit_bytes; /* of memory; 0: none */
 };
 
-/* What is wanted of them: channel time over compute time when every unit is fsdp, 0.1 to 10; and
- * where the limit lies from the least (0) to ample (1). */
+/* Targets of whole configs: channel time over compute time with every unit fsdp, 0.1 to 10, and
+ * the position of the limit from the least (0) to ample (1). */
 double random_whole_ratio(uint64_t seed);
 double random_whole_share(uint64_t seed);
 

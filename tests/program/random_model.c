@@ -147,12 +147,12 @@ void random_case_finish(struct random_case *random)
     weft_config_destroy(random->config);
 }
 
-/* A move with the moment, within its flight, by which the channel is sorted: whatever stands ahead
- * of it was then launched before its deadline. */
+/* A move and a random moment within its flight. Moves sorted by moment launch before the deadline
+ * of every later move. */
 struct draw {
     struct weft_move move;
     int32_t moment;
-    int32_t depth; /* in its chain: what it comes after stands before it */
+    int32_t depth; /* position in its chain: predecessors come first */
     uint32_t tie;
 };
 
@@ -164,7 +164,7 @@ static int by_moment(const void *a, const void *b)
     return (x->tie > y->tie) - (x->tie < y->tie);
 }
 
-/* A block of an item whose moment is not before `least`, when what it comes after is over. */
+/* Draws a block of an item with a moment of at least `least`, the end of its predecessor. */
 static struct draw draw_block(struct dice *dice, const struct weft_item *item, int32_t i,
                               int32_t least)
 {

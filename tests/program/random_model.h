@@ -25,7 +25,7 @@ void random_case_init(struct random_case *random, uint64_t seed);
 void random_case_init_plain(struct random_case *random, uint64_t seed);
 /* The same for a config in a file, with its analytic profile. */
 void random_case_read(struct random_case *random, const char *path);
-/* The same with a disk beside the device, the host's memory, or both, where state may be. */
+/* The same with host memory, a disk or both as further tiers for state. */
 void random_case_init_tiers(struct random_case *random, uint64_t seed);
 void random_case_finish(struct random_case *random);
 
@@ -48,8 +48,8 @@ struct tiers_case {
 };
 void tiers_case_init(struct tiers_case *c, uint64_t seed);
 void tiers_case_finish(struct tiers_case *c);
-/* What is planned is what the program holds on the device, by category and slot, and the time that
- * it takes; else the test fails that runs. */
+/* Checks that the plan's bytes on the device, by category and slot, and its time equal the
+ * program's. Otherwise the running test fails. */
 void tiers_case_check(const struct tiers_case *c);
 
 #endif

@@ -1,5 +1,5 @@
-/* Programs of plans whose layers are away at random: they are what verify accepts, and it refuses
- * what would use what is not yet there, or no more. */
+/* Programs of plans with randomly offloaded saved activations. verify accepts them, and refuses a
+ * program that uses them before they arrive or after they are gone. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { SAVED_CASES = TEST_CASES(200, 60) };
 
-/* What layers have on the host is there in all slots. */
+/* Checks that the host's rows hold the layers' offloaded activations in all slots. */
 static void check_host_rows(const struct tiers_case *c)
 {
     const size_t n = (size_t)c->plan->problem->n_slots * WEFT_CATEGORY_COUNT;
@@ -40,7 +40,7 @@ Test(saved, what_is_planned_of_layers_is_what_the_program_holds_and_takes)
     cr_assert_gt(n_seen, SAVED_CASES / 15, "%d", n_seen);
 }
 
-/* A change of a program, false where it cannot be made; and a word of what verify says of it. */
+/* A change of a program, false if it cannot be made, and a word of verify's refusal. */
 struct saved_change {
     bool (*make)(struct weft_program *program);
     const char *says;
@@ -66,7 +66,7 @@ static int32_t find_backward(const struct weft_program *program, int32_t of)
     return i;
 }
 
-/* Nothing up to the instruction `end` waits for what the lane does from `from` on. */
+/* Removes all waits, up to the instruction `end`, for the lane's work from `from` on. */
 static void forget_lane(struct weft_program *program, int32_t from, int32_t end)
 {
     const struct weft_instruction *last = &program->instructions[end];

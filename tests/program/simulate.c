@@ -83,8 +83,8 @@ static int64_t block_ns(const struct weft_plan *plan, int32_t i)
     return plan->problem->items[plan->placements[i].item].block_ns;
 }
 
-/* Step time in the interval model: between two moments there is room for all blocks that are
- * launched and due within them, in whatever order. */
+/* Step time in the interval model. Between any two moments there is time for all blocks with
+ * launch and deadline within them, in any order. */
 static int64_t interval_ns(const struct weft_plan *plan)
 {
     int32_t n = 2 * plan->problem->n_slots;
@@ -105,8 +105,8 @@ static int64_t interval_ns(const struct weft_plan *plan)
     return step_ns;
 }
 
-/* Time of the blocks that stand in a stretch of the channel which the simulated step waits for, but
- * are launched before the stretch or due behind it: what the interval model can put elsewhere. */
+/* Time of blocks on the critical stretch of the channel that launch before it or are due after it.
+ * The interval model may place them elsewhere. */
 static int64_t out_of_turn_ns(const struct weft_plan *plan, int64_t *step_ns)
 {
     int32_t n = 2 * plan->problem->n_slots;
@@ -138,7 +138,7 @@ static int64_t out_of_turn_ns(const struct weft_plan *plan, int64_t *step_ns)
     return result;
 }
 
-/* docs/planning.md: interval model <= simulation <= interval model + what is out of turn. */
+/* docs/planning.md: interval model <= simulation <= interval model + time out of turn. */
 Test(simulate, differs_from_the_interval_model_by_what_is_out_of_turn)
 {
     int equal = 0, different = 0;

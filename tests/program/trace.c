@@ -7,8 +7,8 @@
 #include "program/program_text.h"
 #include "tests/program/random_model.h"
 
-/* A program without buffers: F of 10, a gather behind its mark, a mark that waits for it, F of 5.
- */
+/* A program without buffers: F of 10, a gather after its mark, a mark that waits for the gather, F
+ * of 5. */
 static struct weft_instruction instructions_trace[] = {
     {.op = WEFT_OP_MARK, .slot = 0, .layer = -1, .unit = -1, .block = -1, .item = -1},
     {.op = WEFT_OP_ALL_GATHER, .lane = 1, .slot = 0, .layer = -1, .ns = 25, .n_dependencies = 1},

@@ -42,7 +42,7 @@ static void accept(const struct subject *subject)
     cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)subject->random.seed, err.text);
 }
 
-/* Refused, in words one of which is `word`. */
+/* Expects a refusal with this word. */
 static void refuse(const struct subject *subject, const char *word)
 {
     struct weft_error err = {0};
@@ -53,7 +53,8 @@ static void refuse(const struct subject *subject, const char *word)
               (int)subject->random.seed, err.text, word);
 }
 
-/* Runs a spoiler over many programs; it undoes what it does and returns how often it refused. */
+/* Runs a spoiler over many programs. A spoiler restores the program and returns the number of
+ * refusals. */
 static void spoil_at_least(int least, int (*spoiler)(struct subject *subject))
 {
     int spoilt = 0;
@@ -241,7 +242,7 @@ static int launch_early(struct subject *subject)
         int32_t update = problem->decisions[at->unit].update_slot;
         int32_t early = gathers ? update : problem->items[at->item].item.first - 1;
         int32_t last = program->dependencies[at->first_dependency + at->n_dependencies - 1];
-        /* What is gathered once more in a rotated period stands before the update anyway. */
+        /* In a rotated period a second gather comes before the update in any case. */
         if (gathers && at->carried) early = -1;
         /* Norms of tensors may lie where it would gather to, and that would be found first. */
         if (gathers && program->period.agreed_updates) early = -1;
@@ -312,7 +313,7 @@ Test(verify, blocks_out_of_order)
     spoil_verify(swap_blocks);
 }
 
-/* The awaited gather changes places with one behind it that is due later. */
+/* Swaps the awaited gather with a later one that is due later. */
 static int swap_gathers(struct subject *subject)
 {
     struct weft_program *program = subject->program;
@@ -368,7 +369,7 @@ Test(verify, wrong_block)
     spoil_verify(repeat_block);
 }
 
-/* What forward makes becomes something that it only reads. */
+/* Turns a buffer that forward writes into one that it only reads. */
 static int forget_write(struct subject *subject)
 {
     struct weft_program *program = subject->program;
@@ -477,7 +478,7 @@ static struct weft_operand *operand_of(struct weft_program *program,
     return NULL;
 }
 
-/* The update reads something else instead of its gradient, which may be gone by then. */
+/* The update reads another buffer instead of its gradient, which may be gone by then. */
 static int forget_gradient(struct subject *subject)
 {
     struct weft_program *program = subject->program;
@@ -524,8 +525,8 @@ static void subject_init_policy(struct subject *subject, uint64_t seed, enum wef
     subject->program = random_program(&subject->random, subject->plan);
 }
 
-/* Lowers what no planner would decide, from windows or slots that are wrong. Everything is ordered
- * and laid out as it should be, so that only what a step means can tell. */
+/* Lowers a plan with wrong windows or slots. Order and layout follow them, so only the meaning of
+ * a step reveals the fault. */
 static void refuse_lowered(enum weft_policy policy, void (*spoiler)(struct subject *subject),
                            const char *word)
 {
@@ -596,8 +597,8 @@ Test(verify, parameters_are_updated_before_they_are_read)
     refuse_lowered(WEFT_POLICY_DP, forward_before_update, "not updated yet");
 }
 
-/* The one block of a gradient is not reduced, but touched on the compute stream: that of the last
- * placement, behind which nobody waits for others. */
+/* Replaces the reduction of a gradient's only block by a touch on the compute stream. It takes the
+ * last placement: no later one waits for others. */
 static int forget_block(struct subject *subject)
 {
     struct weft_program *program = subject->program;
@@ -704,8 +705,8 @@ Test(verify, updates_use_what_ranks_agree_on)
     spoil_verify(confuse_norms);
 }
 
-/* Where ranks agree on updates the channel is theirs until the last has ended: a gather that could
- * start right behind its own unit's update is refused. */
+/* If ranks agree on updates, the channel is busy with this until the last update ends. A gather
+ * right after its own unit's update is refused. */
 Test(verify, nothing_is_gathered_before_the_last_agreed_update)
 {
     int spoilt = 0;

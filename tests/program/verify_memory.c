@@ -1,7 +1,6 @@
-/* Programs whose memory verify accepts, run in random timings: whatever the timing, no two
- * instructions touch the same bytes at once when one of them writes, and every read finds what the
- * piece that it names was last filled with. Spoilt programs are run too when verify accepts them.
- */
+/* Runs programs that verify accepts in random timings. In every timing no two instructions touch
+ * the same bytes at once if one writes. Every read finds the last values of the piece that it
+ * names. Spoilt programs that verify accepts run too. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -48,7 +47,7 @@ static void run_once(const struct weft_program *program, struct dice *dice, stru
     }
 }
 
-/* Bytes of memory, and who uses them. */
+/* Bytes of memory and the runs that touch them. */
 struct touch {
     int32_t run;
     int32_t buffer, piece;
@@ -56,7 +55,7 @@ struct touch {
     int64_t begin_bytes, end_bytes;
 };
 
-/* The memory behind a piece's addresses, a touch for each mapping that it lies in. */
+/* Lists the memory at a piece's addresses, one touch for each mapping. */
 static int32_t list_touches(const struct weft_program *program, int32_t i, struct touch *touches)
 {
     const struct weft_instruction *at = &program->instructions[i % program->n_instructions];
@@ -90,14 +89,14 @@ static bool share(const struct touch *a, const struct touch *b)
     return a->begin_bytes < b->end_bytes && b->begin_bytes < a->end_bytes;
 }
 
-/* True when two touches race, or when `read` finds what another piece wrote. */
+/* True if two touches race, or if `read` finds another piece's values. */
 static bool clash(const struct run *runs, const struct touch *a, const struct touch *b)
 {
     if (a->run == b->run || !share(a, b) || (!a->writes && !b->writes)) return false;
     return runs[a->run].start < runs[b->run].end && runs[b->run].start < runs[a->run].end;
 }
 
-/* The piece whose write is the last over before a read begins must be the piece that is read. */
+/* True if the last write that ends before the read belongs to another piece. */
 static bool stale(const struct run *runs, const struct touch *touches, int32_t n,
                   const struct touch *read)
 {

@@ -73,7 +73,7 @@ static void set_stretch(struct paged_subject *subject, int32_t s, struct weft_pa
     subject->stretches[s] = subject->mappings[s].pages = to;
 }
 
-/* Every stretch of what comes and goes, on the first page of the residents. */
+/* Puts each stretch of a temporary buffer on the residents' first page. */
 static int onto_residents(struct paged_subject *subject)
 {
     int32_t n = subject->paging->n_stretches;
@@ -92,8 +92,8 @@ Test(verify_pages, a_page_of_residents_is_nobody_elses)
     spoil_paged(PAGED_PROGRAMS / 2, onto_residents);
 }
 
-/* A buffer that lives through the period's end, on the same pages in both tables: what it waits
- * for is still there when the next one begins. */
+/* A buffer that lives past the period's end has the same pages in both tables. Its last use is not
+ * over when the next one begins. */
 static int one_table_for_two(struct paged_subject *subject)
 {
     const struct weft_program *program = subject->program;

@@ -255,7 +255,7 @@ Test(config, hash_covers_what_a_plan_depends_on)
     }
 }
 
-/* As after `weft train` in its directory, with other ranks. */
+/* Like a run's written config, read again with other ranks. */
 Test(config, one_node_stays_one_when_it_is_written_and_has_more_ranks)
 {
     struct weft_config *config = must_parse(SMALL_CONFIG), *again = NULL;
@@ -292,7 +292,7 @@ Test(config, says_all_findings_at_once)
         "\"24GiB\" (25769803776 bytes) or \"24GB\" (24000000000 bytes)?");
 }
 
-/* As it was written, whatever overrides make of it; what an override gave has no place there. */
+/* Positions refer to the text as written. Values of overrides have none. */
 Test(config, findings_have_lines_and_columns)
 {
     static const char text[] = "{\"version\": 1,\n"

@@ -61,7 +61,7 @@ static inline const char *finding_with(const char *text, const char *const *over
     return error.text;
 }
 
-/* Without the lines and columns behind "run.json". */
+/* Removes the lines and columns after "run.json". */
 static inline const char *without_places(const char *findings)
 {
     static char out[WEFT_ERROR_TEXT_BYTES];

@@ -1,4 +1,4 @@
-/* What a config says of memory beside the device's. */
+/* Settings of a config for memory other than the device's. */
 #include "spec/tiers.h"
 
 #include "tests/spec/config_text.h"
@@ -148,7 +148,7 @@ Test(config_tiers, overrides_reach_their_keys)
     weft_config_destroy(config);
 }
 
-/* So that what the host's memory gains can be told from none of it. */
+/* Lets a sweep compare host memory with none. */
 Test(config_tiers, a_host_may_have_no_memory_to_give)
 {
     static const char *const overrides[] = {"cluster.host.memory_limit=0B", NULL};

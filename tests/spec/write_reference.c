@@ -1,5 +1,6 @@
-/* Prints docs/keys.md from the field tables. With `--check FILE` it compares them, and exit 1 names
- * the command that writes the file again. */
+/* Prints text generated from the field tables: `write_reference keys` makes docs/keys.md,
+ * `write_reference config|model|cluster` a schema. With `--check FILE` it compares instead; on
+ * exit 1 it prints the command that updates the file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 enum { PAGE_BYTES = 4096, PAGED_CASES = TEST_CASES(3000, 150), MOST_ARCS = 8 };
 
-/* Buffers and what their lives are written into. */
+/* Buffers, and the arrays for their lives. */
 struct paged_case {
     struct weft_pool pool;
     struct weft_paging_inputs inputs;
@@ -47,7 +47,7 @@ static struct weft_paging *page_case(const struct paged_case *in)
     return paging;
 }
 
-/* The physical page behind a virtual offset, -1 in a guard. */
+/* The physical page of a virtual offset, -1 in a guard. */
 static int32_t page_behind(const struct weft_paging *paging, int64_t at)
 {
     int32_t found = -1;
@@ -287,8 +287,8 @@ Test(paging, two_tables_take_the_row_where_one_cannot)
     weft_pool_finish(&in.pool);
 }
 
-/* Updates of three layers in slots 0 to 2, gathers from slot 0 on, backward in 9, 8 and 7: what
- * waits for its update crosses the end. */
+/* Updates of three layers in slots 0 to 2, gathers from slot 0 on, backward in 9, 8 and 7.
+ * Gradients that wait for their update cross the end. */
 Test(paging, reduced_gradients_leave_their_pages_to_gathers)
 {
     struct paged_case in = paged_case_of(11, 8);
@@ -309,9 +309,9 @@ Test(paging, reduced_gradients_leave_their_pages_to_gathers)
     weft_pool_finish(&in.pool);
 }
 
-/* A rotated period with three micro-steps: backward of the last in slots 0 and 1, updates and
- * forwards of the first in 2 to 5, then two micro-steps whole, of which the last forward is in 12
- * and 13; its activations cross the end. */
+/* A rotated period with three micro-steps. Backward of the last is in slots 0 and 1, updates and
+ * forwards of the first in 2 to 5. Two whole micro-steps follow, with the last forward in 12 and
+ * 13; its activations cross the end. */
 Test(paging, activations_of_a_rotated_period_cross_its_end)
 {
     struct paged_case in = paged_case_of(14, 8);

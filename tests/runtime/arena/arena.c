@@ -55,7 +55,7 @@ static void synchronise(void)
     cr_assert_eq(weft_stream_synchronise(stream, &err), WEFT_OK, "%s", err.text);
 }
 
-/* What lies there, by the device. */
+/* Compares the arena's bytes as the device reads them. */
 static void expect_bytes(int64_t offset, const void *wanted, int64_t bytes)
 {
     unsigned char read[32];
@@ -133,7 +133,7 @@ Test(arena, copies_and_fills_what_it_is_told_in_order)
     expect_bytes(99, "\0000!!34567..abcdef", 17);
 }
 
-/* Two buffers of three pages, of which the second page is one of memory. */
+/* Two buffers of three pages; they share memory for the second one. */
 Test(arena, knows_what_was_written_where_nobody_should)
 {
     struct weft_error err = {0};
@@ -158,7 +158,7 @@ Test(arena, knows_what_was_written_where_nobody_should)
     const unsigned char *memory;
     int32_t found = -1;
     int64_t bytes = -1;
-    /* Where the processor cannot look, pages are larger and nothing faults here. */
+    /* Without access by the processor, pages are larger and no access faults here. */
     if (weft_arena_memory(arena) == NULL) return;
     weft_arena_unmap(arena, true);
     cr_assert_eq(weft_arena_map(arena, &shape, &err), WEFT_OK, "%s", err.text);
@@ -167,7 +167,7 @@ Test(arena, knows_what_was_written_where_nobody_should)
     weft_arena_renew(arena, stream, &begin, &found);
     synchronise();
     cr_assert(can_read(memory) && !can_read(memory + 3 * PAGE) && !can_read(memory + 4 * PAGE));
-    /* What it leaves in its own bytes is nobody's fault, and is gone when it dies. */
+    /* A layer may leave any values in its own bytes. They vanish when the buffer dies. */
     weft_arena_write(arena, stream, at(PAGE), "x", 1);
     weft_arena_renew(arena, stream, &turn, &found);
     weft_arena_touched(arena, stream, &living, &bytes);
@@ -176,7 +176,7 @@ Test(arena, knows_what_was_written_where_nobody_should)
     cr_assert_eq(bytes, PAGE);
     cr_assert(!can_read(memory) && !can_read(memory + PAGE) && can_read(memory + 4 * PAGE));
     cr_assert_eq(memory[4 * PAGE], WEFT_ARENA_PATTERN);
-    /* A byte behind it is found, once. */
+    /* A byte after it is found, once. */
     for (int time = 0; time < 2; time++) {
         weft_arena_renew(arena, stream, &begin, &found);
         if (time == 0) weft_arena_write(arena, stream, at(PAGE + 100), "x", 1);

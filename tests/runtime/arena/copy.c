@@ -1,4 +1,4 @@
-/* Copies between an arena and a tier of the host's memory, whoever does them. */
+/* Copies between an arena and a tier of host memory, for each executor of copies. */
 #include "runtime/arena/copy.h"
 
 #include <criterion/criterion.h>
@@ -133,7 +133,7 @@ Test(arena_copy, waits_for_events_of_other_streams)
     expect_there(19);
 }
 
-/* As everything behind a failure. */
+/* Like all work after a failure. */
 Test(arena_copy, is_dropped_when_its_stream_is_stopped)
 {
     fill_pieces(stream, 3);

@@ -1,4 +1,4 @@
-/* Shapes: which addresses are of which pages, what is a guard, and what is said of the limits. */
+/* Shapes: the pages of each address, the guards, and messages about the limits. */
 #define _GNU_SOURCE /* RLIMIT_AS */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -156,8 +156,7 @@ static int64_t large_bytes(void)
     return sum;
 }
 
-/* Where the system makes large pages of an arena at all, stretches that lie alike modulo one have
- * them too. */
+/* If the system makes large pages of an arena, aligned stretches get them too. */
 Test(arena_view, large_stretches_keep_large_pages)
 {
     struct weft_error err = {0};

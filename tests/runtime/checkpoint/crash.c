@@ -49,8 +49,8 @@ static enum weft_status save(struct weft_saver *saver, int64_t step,
     return weft_saver_catch_up(saver, true, err);
 }
 
-/* Rank 0 fails at the sync behind the rename that commits step 2 and at that before what is left of
- * it would go, each other rank at one in steps 4 and 6. */
+/* Rank 0 fails at two syncs: the one after the rename that commits step 2, and the one before the
+ * rest of it would be removed. Each other rank fails once, in steps 4 and 6. */
 static const struct journal_faults faults[RANKS] = {{0, 7, 1}, {7, 0, 0}, {11, 0, 0}};
 
 static int give_places(void *context, const char *path, int64_t *bytes, int64_t *block_bytes)
@@ -98,7 +98,7 @@ static int save_all(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* What a run was told before the crash: committed steps that were not yet taken away again. */
+/* Steps that were committed and not yet removed before the crash. */
 static void committed_steps(const struct journal *journal, int32_t length, bool out[STEPS + 1])
 {
     bool renamed[STEPS + 1] = {false};

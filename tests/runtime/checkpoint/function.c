@@ -36,7 +36,7 @@ static struct weft_text function_of(const struct weft_layer *of, int32_t n)
     return text;
 }
 
-/* What is said of `n` layers beside those above. */
+/* Expects this text about `n` layers compared with those above. */
 static void differ(const struct weft_layer *of, int32_t n, int32_t wanted, const char *says)
 {
     struct weft_text now = function_of(of, n), before = function_of(layers, N), out;

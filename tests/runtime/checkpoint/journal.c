@@ -252,7 +252,7 @@ const struct journal_entry *journal_at(const struct journal *journal, int32_t i)
 
 struct draw {
     uint64_t seed, counter;
-    double share; /* of what was not synced that is there */
+    double share; /* share of unsynced data that survives */
 };
 
 static bool survives(struct draw *draw)

@@ -1,6 +1,6 @@
-/* A journal is a sink that does what the system's does and writes down, over all ranks, which call
- * came when. From it any state in which a power failure may leave the disk can be made: of what was
- * not synced, every 512 bytes and every change of a directory is there or not, independently. */
+/* A journal is a sink that works like the system's and records the calls of all ranks in order.
+ * From it tests build every disk state that a power failure may leave: each unsynced 512 bytes and
+ * each unsynced change of a directory survives or not, independently. */
 #ifndef WEFT_TESTS_RUNTIME_CHECKPOINT_JOURNAL_H
 #define WEFT_TESTS_RUNTIME_CHECKPOINT_JOURNAL_H
 
@@ -34,8 +34,8 @@ struct journal; /* in shared memory */
 
 /* `root` is the directory that everything happens in; it is there before, and lasts. */
 struct journal *journal_create(const char *root);
-/* The sink of one rank. A fault that is not 0: the so many-th sync of this rank fails with EIO, and
- * keeps nothing; of directories `more` behind it too. */
+/* The sink of one rank. A nonzero fault is the number of this rank's sync that fails with EIO and
+ * keeps no data. For directories the `more` syncs after it fail too. */
 struct journal_faults {
     int32_t sync, sync_directory, more;
 };
@@ -46,7 +46,7 @@ const struct journal_entry *journal_at(const struct journal *journal, int32_t i)
 
 struct journal_crash {
     int32_t length;        /* calls that were made before the power failed */
-    uint64_t seed;         /* which of what was not synced is there */
+    uint64_t seed;         /* chooses the unsynced data that survives */
     bool without_sync;     /* as if syncs of files did nothing: a check of the check */
     bool without_sync_dir; /* likewise of directories */
 };

@@ -1,5 +1,5 @@
-/* Damaged safetensors headers: whatever the bytes, the reader says yes or no in bounds, and what it
- * says yes to keeps every promise of the header file. Without arguments it tries a fixed set of
+/* Damaged safetensors headers. The reader stays in bounds for any bytes, and each header that it
+ * accepts keeps every promise of the header file. Without arguments it tries a fixed set of
  * mutations. With libFuzzer, by hand:
  *   clang -g -fsanitize=fuzzer,address,undefined -DWEFT_FUZZ -D_POSIX_C_SOURCE=200809L -I. \
  *     tests/runtime/checkpoint/safetensors_mutations.c runtime/checkpoint/safetensors*.c \
@@ -57,7 +57,7 @@ static bool try_bytes(const uint8_t *bytes, size_t length)
     return true;
 }
 
-/* A file of this header and `data_bytes` zeroes, whose length field says `field`. */
+/* Tries a file of this header and `data_bytes` zeroes. Its length field has the value `field`. */
 static bool try_header(const void *header, size_t header_bytes, size_t data_bytes, uint64_t field)
 {
     size_t length = 8 + header_bytes + data_bytes;
@@ -71,8 +71,8 @@ static bool try_header(const void *header, size_t header_bytes, size_t data_byte
     return accepted;
 }
 
-/* As a file, and, so that the fuzzer need not find out about lengths, as bytes of data and a header
- * whose length is right. */
+/* Tries the bytes as a file, and as data and a header with the right length, so that the fuzzer
+ * need not find lengths. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     try_bytes(data, size);

@@ -1,4 +1,4 @@
-/* What a save leaves to be found: CRCs of every chunk, and nothing where there is no room. */
+/* A save leaves the CRC of every chunk, and no file if there is no room. */
 #include "runtime/checkpoint/save.h"
 
 #include <errno.h>
@@ -26,11 +26,11 @@ struct dead_case {
 struct scene {
     struct site site;
     char root[64];
-    int64_t room_bytes;  /* that the disk says it has; 0: it is asked */
-    bool fails;          /* rank 1 cannot write, and rank 2 not read what is to be written */
-    int64_t damaged;     /* steps from which on what is written is not what was to be; 0: none */
-    int64_t first, last; /* steps that are saved */
-    int64_t writing;     /* likewise: under way */
+    int64_t room_bytes;      /* that the disk says it has; 0: it is asked */
+    bool fails;              /* rank 1 cannot write, and rank 2 cannot read its source */
+    int64_t damaged;         /* from this step on the written bytes are damaged; 0: none */
+    int64_t first, last;     /* steps that are saved */
+    int64_t writing;         /* likewise: under way */
     enum weft_status wanted; /* of the save */
     struct dead_case dead;   /* of the last rank */
     bool in_background;
@@ -183,7 +183,7 @@ static void expect_steps(const struct scene *scene, int32_t n, const int64_t *wa
     free(steps);
 }
 
-/* What a run goes on from stays until a newer one has been read back, and is what it should be. */
+/* The checkpoint that a run resumed from stays until a newer one was read back and is right. */
 static void test_precious(struct scene *scene)
 {
     enum { LAST = 5 };

@@ -18,7 +18,7 @@ void site_close(struct site *site);
 
 float site_value(int64_t step, int32_t tensor, enum weft_state state, int64_t element);
 
-/* What one rank owns at a step: every ranks-th run of some elements of each tensor. */
+/* A rank's elements at a step: every ranks-th run of some elements of each tensor. */
 struct site_source {
     const struct site *site;
     int64_t step;

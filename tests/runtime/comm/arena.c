@@ -1,4 +1,4 @@
-/* The arena: where it lies, what it costs, and what is said when there is not enough. */
+/* The arena: its memory, its cost, and the message if there is too little. */
 #define _GNU_SOURCE /* RLIMIT_AS */
 #include <stdio.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static int run_refused(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* What ranks see available, where it is not what there is. */
+/* Available memory as ranks see it, if it is not the machine's. */
 static int64_t said_bytes;
 
 int64_t __real_weft_memory_available(char *limit, size_t limit_bytes);
@@ -165,8 +165,8 @@ static int run_limited(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* Every second page is read of peers: they reach that and no more, at the same offsets, and nothing
- * else is reduced or gathered. */
+/* Peers may read every second page. They reach only these, at the same offsets, and no other page
+ * is reduced or gathered. */
 static int run_reads(int32_t rank, const struct ranks *ranks, void *argument)
 {
     enum { N = 16, PAGES = 8 };
@@ -208,7 +208,7 @@ static int run_reads(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* Ranks whose memory is the same and lies otherwise do not run the same plan. */
+/* Ranks with equal memory in different layouts do not run the same plan. */
 static int run_otherwise(int32_t rank, const struct ranks *ranks, void *argument)
 {
     (void)argument;

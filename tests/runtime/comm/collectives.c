@@ -14,7 +14,7 @@ enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
 
 static const float sentinel = -12345.0F;
 
-/* A value whose magnitude varies so much that the order of a sum shows in its bits. */
+/* A value of widely varying magnitude, so that the order of a sum shows in its bits. */
 static float value_of(int32_t rank, int64_t element)
 {
     double x = weft_rng_uniform(7, (uint64_t)rank, (uint64_t)element) - 0.5;
@@ -201,8 +201,8 @@ static void test_agree(struct site *s, int64_t words)
     }
 }
 
-/* Many collectives without a synchronise between them, each reading what the one before wrote: a
- * source that is reused too early or a slice that is read too early shows here. */
+/* Many collectives without a synchronise between them. Each reads the result of the one before. A
+ * source that is reused too early, or a slice that is read too early, shows here. */
 static void test_chain(struct site *s)
 {
     enum { N = 640, ROUNDS = 200 };

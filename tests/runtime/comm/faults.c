@@ -1,5 +1,5 @@
-/* Ranks that die, leave, hang, stop or do something else than the others. */
-#define _GNU_SOURCE /* SIGCONT and friends beside fork */
+/* Ranks that die, leave, hang, stop or call another operation than the others. */
+#define _GNU_SOURCE /* SIGCONT and other signals, next to fork */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -180,7 +180,7 @@ static int run_different(int32_t rank, const struct ranks *ranks, void *argument
     return 0;
 }
 
-/* The same call of as many elements, to somewhere else. */
+/* The same call with as many elements at another place. */
 static int run_elsewhere(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const bool *gathers = argument;

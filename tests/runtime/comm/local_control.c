@@ -1,6 +1,5 @@
-/* A rank that comes and then ends between two looks of one that waits for it has done its part:
- * nobody is lost. Its end is made to fall there, whatever the load: the look for it is interposed.
- */
+/* A rank that arrives and then ends between two looks of a waiting rank has done its part, so no
+ * rank is lost. The interposed look makes it end at that moment under any load. */
 #define _GNU_SOURCE /* syscall */
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
-/* Collectives under ThreadSanitizer: 2 and 3 ranks, as threads, write what they send right before
- * every collective and read what came right after it, with nothing but the collective's own coming
- * together to order that against the peers. Without the sanitizer it still checks the results. */
+/* Collectives under ThreadSanitizer, with 2 and 3 ranks as threads. They write their inputs right
+ * before each collective and read its results right after it. Only the collective orders these
+ * accesses against the peers. Without the sanitizer it still checks the results. */
 #include <stdio.h>
 
 #include "tests/runtime/comm/site.h"
@@ -101,7 +101,7 @@ static int work(int32_t rank, const struct ranks *ranks, void *argument)
     for (int32_t round = 0; round < ROUNDS; round++) {
         step_fn *step = steps[round % N_STEPS];
         step(&s, round);
-        step(&s, round + 1); /* what the first one read is written again at once */
+        step(&s, round + 1); /* writes the first one's source again at once */
     }
     site_close(&s);
     return 0;

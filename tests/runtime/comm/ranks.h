@@ -33,7 +33,7 @@ int ranks_wait(struct ranks *ranks);
 /* Both. */
 int ranks_run(int32_t n, rank_fn *function, void *argument);
 
-/* What a rank opens its communicator with. */
+/* Options with which a rank opens its communicator. */
 struct weft_comm_options ranks_options(int32_t rank, const struct ranks *ranks);
 
 /* A test, which a program of several is told to run by name, and which returns 0:

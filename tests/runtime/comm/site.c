@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What the launcher tells a rank, which chooses its GPU by it. */
+/* Sets the launcher's variable; the rank chooses its GPU by it. */
 static void tell_local_rank(int32_t rank)
 {
     char text[16];

@@ -16,7 +16,7 @@ enum {
     ALIGNMENT = 1 << 21
 };
 
-/* What has one address for all; it stays where it is when a rank unmaps it. */
+/* Memory with one address for all ranks. It keeps its address when a rank unmaps it. */
 static struct {
     pthread_mutex_t lock;
     int n;
@@ -26,7 +26,7 @@ static struct {
     int32_t pages[MOST_SHARED][MAPPED_PAGES];
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Where the view that this thread maps now would have its first byte. */
+/* Address at which the view that this thread maps would have its first byte. */
 static _Thread_local unsigned char *view_at;
 
 void *__real_mmap64(void *address, size_t bytes, int access, int flags, int fd, off_t offset);
@@ -42,7 +42,8 @@ static int find_fd(int fd)
     return i < shared.n ? i : -1;
 }
 
-/* A view's addresses, behind whose first page a view begins at a large page, and so just there. */
+/* Reserves a view's addresses. A view begins at a large page after its first page, so exactly
+ * there. */
 static void *reserve(size_t bytes, int flags)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = bytes + ALIGNMENT;
@@ -69,8 +70,8 @@ static bool is_mapped(int i, size_t place, size_t bytes, off_t offset)
     return mapped;
 }
 
-/* Stretches of pages lie where a view has them, but in the addresses that all ranks have for the
- * file; what asks for no address, from the file's first byte on. */
+/* Maps pages at the addresses that all ranks have for the file, in the view's order. A map without
+ * an address begins at the file's first byte. */
 void *__wrap_mmap64(void *address, size_t bytes, int access, int flags, int fd, off_t offset)
 {
     if (fd < 0 && (flags & MAP_NORESERVE) != 0) return reserve(bytes, flags);

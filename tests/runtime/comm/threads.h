@@ -1,14 +1,14 @@
-/* Ranks as threads of one process, for ThreadSanitizer: it sees addresses, and processes that map
- * the same memory at different ones hide every race from it. So mmap and munmap are wrapped (the
- * linker's --wrap): while ranks run, every descriptor has addresses of its own, and all ranks get
- * those. Buffers that share pages still have an address each, so what hands a page on too early is
- * not seen here: program/verify_pages and poison look for that. */
+/* Ranks as threads of one process, for ThreadSanitizer. It compares addresses, so processes that
+ * map the same memory at different addresses hide every race. The linker's --wrap replaces mmap
+ * and munmap: while ranks run, each descriptor has its own addresses, the same for all ranks.
+ * Buffers that share pages still have distinct addresses, so pages that are reused too early are
+ * not seen here. program/verify_pages and poison look for them. */
 #ifndef WEFT_TESTS_RUNTIME_COMM_THREADS_H
 #define WEFT_TESTS_RUNTIME_COMM_THREADS_H
 
 #include "tests/runtime/comm/ranks.h"
 
-/* As ranks_run: returns the number of ranks whose function did not return 0. */
+/* Returns the number of ranks with a nonzero result, like ranks_run. */
 int threads_run(int32_t n, rank_fn *function, void *argument);
 
 #endif

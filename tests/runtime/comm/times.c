@@ -56,9 +56,9 @@ static int run_virtual(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* The emulated link. Whoever waits for it sleeps until a time that follows from those at which
- * calls began; here that time is taken down and nobody sleeps, so that calls stand back to back on
- * the link, which is slow enough for any machine to be early, and times are exact. */
+/* The emulated link. A wait for it sleeps until a time that follows from the begin of calls. Here
+ * the time is recorded and no thread sleeps. So calls stand back to back on the link, which is
+ * slow enough for any machine to be early, and times are exact. */
 enum { MOST_SLEEPS = 64 };
 static int64_t sleeps_ns[MOST_SLEEPS];
 static int n_sleeps;

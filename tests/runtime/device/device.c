@@ -87,7 +87,7 @@ Test(device, close_and_destroy_accept_null)
     weft_event_destroy(NULL);
 }
 
-/* Appends its number to a log; the log shows order and what was dropped. */
+/* Appends its number to a log, which shows the order and the dropped work. */
 struct log {
     int count;
     int values[2000];
@@ -226,7 +226,7 @@ Test(device, a_wait_is_for_the_record_before_it_and_not_for_a_later_one)
     weft_device_close(device);
 }
 
-/* A record on another stream must not release those that wait for an earlier one. */
+/* A record on another stream does not release waiters of an earlier one. */
 Test(device, a_record_on_a_faster_stream_releases_nobody_else)
 {
     struct weft_device *device = open_device(WEFT_CLOCK_WALL);
@@ -271,9 +271,9 @@ Test(device, an_event_may_be_recorded_far_ahead_of_its_stream)
     weft_device_close(device);
 }
 
-/* As tests/base/lanes.c has it by hand, through two streams: b's 100 ns take 200 beside a's 200, of
- * which 150 are done by then; what b does next, once a is over, is at full speed. A task that
- * sleeps does not move virtual time. */
+/* The case that tests/base/lanes.c computes by hand, over two streams. b's 100 ns take 200 next to
+ * a's 200, which do 150 until then. Once a is over, b's next work runs at full speed. A sleeping
+ * task does not move virtual time. */
 Test(device, streams_that_contend_slow_each_other)
 {
     const struct weft_rates rates = {768, 512};

@@ -1,4 +1,4 @@
-/* A module that is not there, or is none, is refused by name, and nothing else of Weft needs it. */
+/* A missing or invalid module is refused by name, and only that back end needs it. */
 #include "runtime/device/module.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-/* Streams and events under load, for ThreadSanitizer: what runs on different streams shares plain
+/* Streams and events under load, for ThreadSanitizer. Work on different streams shares plain
  * memory, and only events order it. Without the sanitizer it still checks the results. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static void open_machine(struct machine *m, enum weft_clock clock)
 
 static void close_machine(struct machine *m)
 {
-    /* Events first: destroying them waits for what still refers to them. */
+    /* Events first: their destruction waits for the work that refers to them. */
     for (int i = 0; i < STREAMS; i++)
         weft_event_destroy(m->events[i]);
     for (int i = 0; i < STREAMS; i++)

@@ -1,5 +1,5 @@
-/* The strict device does what the CPU does, but as late as may be, and on memory that nobody
- * reaches by the addresses that work is given. */
+/* The strict device does the CPU's work as late as possible. No access reaches its memory by the
+ * addresses that work is given. */
 #include "runtime/device/strict.h"
 
 #include <criterion/criterion.h>
@@ -126,7 +126,7 @@ Test(strict, work_reaches_the_memory_behind_an_address)
     weft_arena_close(arena);
 }
 
-/* What ends a process that touches such an address: a sanitizer reports the first signal, and
+/* The signal of a process that touches such an address: a sanitizer reports the first signal and
  * aborts. */
 enum { DEADLY_SIGNAL = TEST_SANITIZED ? SIGABRT : SIGSEGV };
 

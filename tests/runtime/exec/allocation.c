@@ -1,6 +1,6 @@
-/* A step allocates nothing: malloc and its kin are replaced by ones that count the calls that this
- * program makes itself, on whatever thread. Libraries' own calls are theirs (what they hold is
- * measured, and part of base). */
+/* A step allocates no memory. Counting functions replace malloc and its kin for this program's own
+ * calls, on any thread. Calls within libraries are not counted: their memory is measured and
+ * belongs to the base. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
 #include <stdatomic.h>

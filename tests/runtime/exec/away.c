@@ -1,6 +1,6 @@
-/* Where state is changes no bit: with moments and masters elsewhere a run has the parameters and
- * the state of the run that has them in the arena. The arena is poisoned, so whoever reads state
- * that is away, or that has not arrived, ends with NaN. */
+/* Offloading state changes no bit: with moments and masters offloaded, a run has the same
+ * parameters and state as with all in the arena. The arena is poisoned, so a read of offloaded or
+ * late state gives NaN. */
 #include "runtime/exec/away.h"
 
 #include <stdio.h>
@@ -207,9 +207,9 @@ static int64_t planned_bytes(const struct weft_plan *plan, int32_t kind)
     return bytes;
 }
 
-/* What the tier holds is the plan's row there, and what each lane copies in a step is the plan's
- * blocks: state up once more when the run settles, and what an update makes not before there is
- * something to update. */
+/* Checks that the tier's bytes equal the plan's row, and that each lane copies the plan's blocks
+ * in a step. State comes up once more when the run settles. An update's result is copied only once
+ * there is an update. */
 static void check_bytes(const struct job *job, const struct outcome *outcome, const char *what)
 {
     const struct weft_plan *plan = job->plan;
@@ -237,7 +237,7 @@ static void check_bytes(const struct job *job, const struct outcome *outcome, co
               (long long)outcome->copied_bytes[d], (long long)planned[d]);
 }
 
-/* Where state may be; UPDATED_THERE is on the host, and updated there. */
+/* Locations of state; UPDATED_THERE is on the host and updated there. */
 enum homes { ON_DEVICE, ON_DISK, ON_HOST, UPDATED_THERE, ON_ALL, HOMES };
 
 static void open_job(struct job *job, enum homes homes, int32_t ranks, const char *first,
@@ -280,9 +280,8 @@ static void open_job(struct job *job, enum homes homes, int32_t ranks, const cha
     job_open(job, "configs/runs/gpt-odd.json", overrides);
 }
 
-/* Plans of one config, with its state here, with all of it away, and with some here, some in the
- * host's memory and some on a disk; and what was saved with one set of homes goes on with another.
- */
+/* Runs plans of one config with state on the device, offloaded, and mixed over device, host and
+ * disk. A checkpoint of one set of locations resumes with another. */
 static void check_homes(int32_t ranks, const char *first, const char *second,
                         struct outcome *outcomes)
 {
@@ -333,8 +332,8 @@ static double loss_of(struct job_rank *r)
     return loss;
 }
 
-/* Gradients of the first step are not finite, so nothing is updated, and what comes up from the
- * host is what was in the arena. */
+/* Gradients of the first step are not finite, so no unit is updated. The state that comes from the
+ * host equals the arena's before it. */
 static int train_bad(int32_t rank, const struct ranks *ranks, void *argument)
 {
     struct weft_error why = {0};

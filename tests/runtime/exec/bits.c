@@ -1,6 +1,5 @@
-/* A schedule never changes a result: the same number of ranks gives the same bits whatever the
- * policies, placements and blocks. The arena is poisoned, so that whoever reads what is dead ends
- * with NaN. */
+/* A schedule never changes a result: the same number of ranks gives the same bits for all
+ * policies, placements and blocks. The arena is poisoned, so a read of dead bytes gives NaN. */
 #include <math.h>
 #include <stdio.h>
 

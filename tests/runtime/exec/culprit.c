@@ -1,6 +1,6 @@
-/* Numbers that are not finite: without clipping a rank learns of another's before it updates
- * anything, so that every unit is as it was before the step, whatever its own gradient is. With
- * clipping the step is run again to find who was first. */
+/* Numbers that are not finite. Without clipping a rank learns of another's before any update, so
+ * each unit keeps its values of before the step, even with finite gradients. With clipping the
+ * step runs again to find the first rank. */
 #include <stdio.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ static void same(const struct outcome *before, const struct outcome *after, cons
           weft_hash_show(after->fingerprint, a), weft_hash_show(before->fingerprint, b));
 }
 
-/* Behind the last micro-step's backward of the layer; what follows it may have been reduced. */
+/* After the last micro-step's backward of the layer; later gradients may have been reduced. */
 static void check_layer(struct job *job, int32_t layer, const struct outcome *before,
                         struct outcome *outcomes)
 {
@@ -135,7 +135,7 @@ static void check_again(void)
     job_close(&job);
 }
 
-/* Where a NaN is written, and who it is found on. */
+/* The place of a written NaN, and the rank that is blamed. */
 struct place {
     const char *failpoint;
     int32_t rank, n_ranks, layer;

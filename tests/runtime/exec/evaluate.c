@@ -1,6 +1,6 @@
-/* What an evaluation gives is the loss: its differences are the gradient that a step applies, of
- * every tensor, a tied table among them, whose uses add up. And it leaves no trace: neither in the
- * steps behind it nor in what a rotated period remembers of numbers that are not finite. */
+/* An evaluation gives the loss. Its differences equal the gradient that a step applies, for every
+ * tensor, also for a tied table with several uses. It leaves no trace in later steps, nor in a
+ * rotated period's memory of numbers that are not finite. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { TOKEN = ' ', STEPS = 3, RANKS = 2 }; /* TOKEN: that every sample has */
 
-/* A rank, a way to its state, and what an evaluation says of a changed one. */
+/* A rank, access to its state, and the evaluation of changed state. */
 struct subject {
     struct job_rank r;
     struct weft_state_access *access;
@@ -53,7 +53,7 @@ static double loss_at(struct subject *s, const struct weft_state_piece *piece, i
     return loss;
 }
 
-/* A tensor: its values before a step, and what a step of sgd took from them, over its rate. */
+/* A tensor: its values before a step, and the change by a step of sgd, over its rate. */
 struct tensor {
     float *values, *gradient;
 };
@@ -86,7 +86,7 @@ static struct tensor read_tensor(struct subject *s, int32_t tensor)
     return out;
 }
 
-/* The gradient, from what the step has left; the tensor is as it was before. */
+/* Computes the gradient from the step's result and restores the tensor. */
 static void take_back(struct subject *s, int32_t tensor, struct tensor *of, double lr)
 {
     struct weft_state_piece piece = piece_of(s, tensor);
@@ -163,7 +163,7 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* A step that is good is nobody's fault, whatever was evaluated before it. */
+/* A good step blames no rank, also after a bad evaluation. */
 static int blame(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const struct job *job = argument;

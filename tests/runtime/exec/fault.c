@@ -46,7 +46,7 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* As many ranks as were started, and the plan is for three. */
+/* The plan is for three ranks, and another number was started. */
 static int refuse(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const struct job *job = argument;

@@ -92,8 +92,8 @@ static int32_t strategy_of(const struct weft_problem_decision *unit, enum weft_p
     return strategy >= 0 ? strategy : weft_decision_of_policy(unit, WEFT_POLICY_SDP);
 }
 
-/* A block, the slot that it is assigned, and the slot at which it stands in the channel; of those
- * at one slot, what comes after another in a chain stands behind it. */
+/* A block, its slot, and the slot of its position in the channel. At equal slots a block comes
+ * after its predecessors in a chain. */
 struct block {
     int32_t at, depth, order;
     struct weft_move move;
@@ -106,13 +106,13 @@ static int compare(const void *a, const void *b)
     return x->depth != y->depth ? x->depth - y->depth : x->order - y->order;
 }
 
-/* Chooses a block's slot and place: gathers are launched at or before the place, reductions are due
- * behind it, so that every order by place can be met. The place is not before `least`, which is
- * that of the block that it comes after. */
+/* Chooses a block's slot and position. Gathers launch at or before the position and reductions are
+ * due after it, so every order by position can be met. The position is at least `least`, its
+ * predecessor's. */
 typedef struct block choose_fn(const struct weft_item *item, int32_t index, int32_t least,
                                void *context);
 
-/* All blocks of the items, [first block of item + block]; those that come after others last. */
+/* Chooses all blocks of the items, [first block of item + block]; items with predecessors last. */
 static void choose_blocks(const struct job *job, const int32_t *strategies, const int32_t *first,
                           choose_fn *choose, void *context, struct block *blocks)
 {
@@ -196,7 +196,7 @@ static struct block choose_random(const struct weft_item *item, int32_t index, i
     if (item->acquires) {
         const int32_t first = item->first > least ? item->first : least;
         int32_t at =
-            draw(seed, counter, first, item->last + item->may_block); /* behind it: blocking */
+            draw(seed, counter, first, item->last + item->may_block); /* after it: blocking */
         int32_t slot = at > item->last ? at : draw(seed, counter + 1, item->first, at);
         return (struct block){.at = at, .move = {.slot = slot}};
     }

@@ -20,19 +20,19 @@ struct job {
     struct weft_lower_inputs inputs;
     struct weft_plan *plan;
     struct weft_program *program;
-    struct weft_paging *planned;     /* the program's own, while it has another; else NULL */
+    struct weft_paging *planned;     /* the program's own while another replaces it, or NULL */
     struct weft_failpoint failpoint; /* none, unless a test sets it */
 };
 
 /* `path` from the source root, which tests are run in; overrides end with NULL. Analytic profile.
  */
 void job_open(struct job *job, const char *path, const char *const *overrides);
-/* The same of what may have supplied layers. */
+/* The same for input that may have supplied layers. */
 void job_open_input(struct job *job, const struct weft_config_input *input);
 void job_close(struct job *job);
 
-/* Every unit under the policy, or, where it has none of it, sdp. Gathers as late and reductions as
- * early as can be when `lean`, else the other way round. */
+/* Gives every unit the policy, or sdp if it does not have it. With `lean`, gathers are as late and
+ * reductions as early as possible; otherwise the reverse. */
 void job_plan_policy(struct job *job, enum weft_policy policy, bool lean);
 /* Policies and placements at random. */
 void job_plan_random(struct job *job, uint64_t seed);
@@ -48,16 +48,16 @@ void job_page_in_line(struct job *job);
 /* And its own again. */
 void job_page_as_planned(struct job *job);
 
-/* The device that ranks train on: "cpu", or what WEFT_TEST_DEVICE says; and the communicator:
- * "local", or what WEFT_TEST_COMM says. */
+/* The device and the communicator of the ranks: "cpu" and "local", unless WEFT_TEST_DEVICE and
+ * WEFT_TEST_COMM name others. */
 const char *job_device(void);
 const char *job_comm(void);
 /* A directory for cluster.disk.path: this one, or if it is in memory /var/tmp. */
 const char *job_disk(void);
-/* One library, whatever is faster at the moment: another would give other bits. */
+/* Opens one fixed library, not the fastest at the moment: another would give other bits. */
 void job_open_kernels(const struct job *job, struct weft_nn **nn);
 
-/* What a rank trains with. */
+/* Objects that a rank trains with. */
 struct job_rank {
     const struct job *job;
     int32_t rank;
@@ -83,7 +83,7 @@ void job_rank_close(struct job_rank *r);
 void job_rank_unload(struct job_rank *r);
 void job_rank_load(struct job_rank *r);
 
-/* Where a buffer lies in this process's memory, in a first period. */
+/* Address of a buffer in this process, in a first period. */
 unsigned char *job_rank_buffer(const struct job_rank *r, int32_t buffer);
 /* CHECKs that every page of the arena was touched. */
 void job_check_touched(const struct job *job, int64_t touched_bytes, const char *what);

@@ -1,6 +1,6 @@
-/* LAMB as it runs, against the formula in double: parameters after one step, from gradients that a
- * step of plain SGD shows. On one rank, and on three with every policy, where each rank has slices
- * of the tensors whose lengths count. */
+/* LAMB against its formula in double: parameters after one step, from gradients that a step of
+ * plain SGD reveals. Runs on one rank, and on three with every policy. There each rank has slices
+ * of the tensors that have norms. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 /* A read waits for its stream, so an element at a time takes most of the test's time. */
 enum { MOST_ELEMENTS = 1 << 17, READ_AT_ONCE = 1024 };
-#define SGD_RATE 524288.0 /* a power of two, so large that parameters do not matter beside it */
+#define SGD_RATE 524288.0 /* a power of two, so large that parameters are negligible next to it */
 
 struct values {
     double at[MOST_ELEMENTS]; /* tensors one after the other */
@@ -30,7 +30,7 @@ static int64_t first_of(const struct weft_model *model, int32_t tensor)
     return first;
 }
 
-/* Every rank writes what it owns, which over all is every element once. */
+/* Each rank writes its own elements. Together they are all elements, once. */
 static int train(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const struct task *task = argument;

@@ -1,7 +1,7 @@
-/* Planned memory is the memory: every small run that is shipped, at 1 to 4 ranks, under every
- * policy with gathers and reductions as early and as late as can be. Dead ranges are poisoned, so
- * that a use of what is not live ends in NaN (in a build with AddressSanitizer, in its report), the
- * arena lies between guard pages, and every page of it is touched. */
+/* Planned memory is the real memory: every small shipped run, at 1 to 4 ranks, under every policy,
+ * with gathers and reductions as early and as late as possible. Dead ranges are poisoned: their
+ * use gives NaN, or a report of AddressSanitizer. The arena has guard pages, and all its pages are
+ * touched. */
 #include <stdio.h>
 
 #include "tests/effort.h"

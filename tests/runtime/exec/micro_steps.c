@@ -1,7 +1,6 @@
-/* Micro-steps and the period without clipping change nothing that they should not: within one
- * cadence the bits are the same under every policy, placement and block count and in either period;
- * losses of a step in several micro-steps are those of one to rounding. What lives in every slot
- * while a step runs is what the plan counts, and it takes the time that was simulated. */
+/* Within one cadence, bits are the same under every policy, placement and block count, and in
+ * either period. A step in several micro-steps has the losses of a step in one, up to rounding.
+ * Live bytes of every slot equal the plan's, and the time equals the simulated one. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

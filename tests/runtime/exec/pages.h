@@ -1,6 +1,5 @@
-/* A paging made for tests, as unlike a planned one as may be: every page at random among those that
- * nobody holds at the same time, in each table others, so that no two pages lie as they are seen.
- */
+/* A test's paging, as unlike a planned one as possible. Each page is a random one that is free at
+ * that time, and differs between the tables. So pages are never in the order of their addresses. */
 #ifndef WEFT_TESTS_RUNTIME_EXEC_PAGES_H
 #define WEFT_TESTS_RUNTIME_EXEC_PAGES_H
 

@@ -1,7 +1,6 @@
-/* Where buffers lie changes no bit: on pages at random, whose every page is another's in the other
- * table, parameters are those of a run in which no page is shared, whatever the policy, the number
- * of ranks, the size of pages; and whether it settled, evaluated or began anew on the way, after an
- * odd or an even number of periods. */
+/* Pages change no bit. On random pages, different in each table, parameters equal those of a run
+ * without shared pages. This holds for all policies, numbers of ranks and sizes of pages. It also
+ * holds if the run settles, evaluates or restarts after an odd or even number of periods. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 
 enum { STEPS = 5, PLANS = WEFT_POLICY_COUNT + 1 };
 
-/* What a run does behind which steps, a bit each. */
+/* The actions of a run after each step, one bit a step. */
 struct way {
     const char *name;
     unsigned settles, evaluates, resumes;
@@ -87,7 +86,7 @@ static int64_t count_stretches(void)
     return n;
 }
 
-/* What the program says that there will be. */
+/* Compares the mappings with the program's forecast. */
 static void check_mappings(const struct job_rank *r, int32_t n_ranks)
 {
     const struct weft_paging *paging = r->exec->places.paging;

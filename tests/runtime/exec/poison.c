@@ -1,5 +1,5 @@
-/* Poison works: when a buffer is said to die before its last reader, whoever reads its pages dies
- * of it. Without poison the same goes unnoticed. */
+/* Poison works: if a buffer is declared dead before its last reader, that reader fails. Without
+ * poison the same goes unnoticed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int step(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* What a block saves for its backward dies with its forward. */
+/* Ends the life of a block's saved activations with its forward. */
 static void shorten(struct job *job, struct weft_life *life)
 {
     int32_t buffer = weft_program_buffer(job->program, WEFT_BUFFER_SAVED, 1, 0);

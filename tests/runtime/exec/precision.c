@@ -1,5 +1,5 @@
-/* Training in 16 bits: near f32, with a loss scale whose failed attempts leave no trace, and
- * refused where it cannot be. */
+/* Training in 16 bits: close to f32, with a loss scale that leaves no trace of failed attempts,
+ * and refused if unsupported. */
 #include "runtime/exec/precision.h"
 
 #include <math.h>
@@ -101,7 +101,7 @@ static void check_scale_is_taken_out(struct outcome *shared)
           exact.last_loss);
 }
 
-/* What a rank holds before its first step, and the norm that it has. */
+/* A rank's values before its first step, and their norm. */
 struct start {
     int64_t n_rounded;
     double norm;
@@ -170,7 +170,7 @@ static void check_starts(void)
     CHECK(replicated.n_rounded > 20000, "%lld elements", (long long)replicated.n_rounded);
 }
 
-/* A run whose first attempts overflow, against one that begins with the scale that they led to. */
+/* Compares a run that overflows at first with one that begins at the resulting scale. */
 static void check_skips(struct outcome *shared)
 {
     static const char path[] = "configs/runs/gpt-odd.json";
@@ -186,7 +186,7 @@ static void check_skips(struct outcome *shared)
         run(path, "train.precision={\"compute\":\"f16\",\"reduce\":\"f16\"}", settled, shared);
     CHECK(low.skipped == 0, "%d attempts were skipped at a scale of %g", low.skipped,
           high.scale.scale);
-    if (high.scale.good_steps < STEPS) return; /* overflowed behind the first step: two scales */
+    if (high.scale.good_steps < STEPS) return; /* it overflowed after the first step: two scales */
     CHECK(weft_hash_equal(high.fingerprint, low.fingerprint) && high.last_loss == low.last_loss,
           "skipped attempts left a trace: loss %.17g, without them %.17g", high.last_loss,
           low.last_loss);

@@ -1,8 +1,8 @@
-/* The executor under ThreadSanitizer: ranks as threads, each with its streams, train a model whose
- * buffers take turns on the same memory, with its state there, in the host's memory and on a disk.
- * What events, the lanes' order and collectives leave unordered is a race here. Products are a
- * library's, which the sanitizer does not see; all else is ours. Without the sanitizer it still
- * checks that all plans give the same bits. */
+/* The executor under ThreadSanitizer: ranks as threads with their streams. The model's buffers
+ * take turns on the same memory, with state on the device, on the host and on a disk. Accesses
+ * that no event, lane or collective orders are a race here. The library of products is invisible
+ * to the sanitizer. Without the sanitizer the test still checks that all plans give the same
+ * bits. */
 #include <stdio.h>
 
 #include "tests/runtime/comm/threads.h"

@@ -1,5 +1,5 @@
-/* What ranks hold alike is compared in whole: a bit that flips in any buffer of one rank is found,
- * and the rank named. */
+/* Replicated buffers are compared in full: a flipped bit in any buffer of one rank is found, and
+ * the rank is named. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* One program, two executors: under the virtual clock a trace equals the simulator's, record by
- * record, and the bytes live in every slot are the same three ways (the plan's rows, the lifetimes,
- * what the executor counts). */
+/* One program in two executors. Under the virtual clock its trace equals the simulator's, record
+ * by record. The bytes live in each slot are equal in three ways: the plan's rows, the lifetimes,
+ * and the executor's count. */
 #ifndef WEFT_TESTS_RUNTIME_EXEC_SAME_TRACE_H
 #define WEFT_TESTS_RUNTIME_EXEC_SAME_TRACE_H
 

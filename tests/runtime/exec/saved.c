@@ -1,6 +1,6 @@
-/* Where what layers saved is until their backward changes no bit: with it in the host's memory a
- * run ends with the parameters of the run that has all in the arena, wherever state is. The arena
- * is poisoned, so a backward that reads what is away, or is not yet back, ends with NaN. */
+/* Offloading saved activations changes no bit: a run ends with the same parameters as with all in
+ * the arena, for every location of state. The arena is poisoned, so a backward that reads
+ * offloaded or late activations gives NaN. */
 #include <stdio.h>
 #include <string.h>
 
@@ -46,9 +46,8 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* What lanes copy is the plan's blocks: state comes up once more when the run settles, and nothing
- * that is updated goes anywhere before there is something to update. What the host has is the
- * plan's row of it. */
+/* Checks that lanes copy the plan's blocks. State comes up once more when the run settles, and
+ * goes down only once there is an update. The host's bytes equal the plan's row. */
 static void check_bytes(const struct job *job, const struct outcome *outcome, const char *what)
 {
     const struct weft_problem *problem = job->plan->problem;

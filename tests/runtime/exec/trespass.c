@@ -1,5 +1,6 @@
-/* A layer that leaves its buffers, or reads what is dead, is named with the buffer: by a handler of
- * its fault where that is a guard or closed, by the margin where the buffer does not end at one. */
+/* A layer that leaves its buffers, or reads dead bytes, is reported with the buffer. The fault
+ * handler does it at guards and closed pages; the margin does it if the buffer does not end at
+ * one. */
 #define _GNU_SOURCE /* siginfo_t */
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ enum {
     WEIGHTS = 2048
 };
 
-/* Where the layer strays to, in its second step. */
+/* Buffers that the layer leaves in its second step. */
 enum stray { NOWHERE, OUTPUT, SAVED, INPUT_GRADIENT, GRADIENT, STALE, SYSTEM };
 
 /* Each rank is a process with one of these. */
@@ -201,7 +202,7 @@ RANKS_TEST(trespass)
                         "step 3: forward of layer up touched byte 1 behind the output of layer up");
     expect_of_failpoint(&job, "update:at=1:step=2:do=stale",
                         "step 2: update of unit up touched byte 0 of the ");
-    /* What is not the arena's is the system's to say. */
+    /* A fault outside the arena is left to the system. */
     const int outcome = outcome_of(&job, SYSTEM);
     CHECK(WIFSIGNALED(outcome) && WTERMSIG(outcome) == SIGSEGV, "outcome %d", outcome);
     job_close(&job);

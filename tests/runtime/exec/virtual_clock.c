@@ -24,8 +24,8 @@ static bool takes(int32_t planner, int32_t variant)
 
 static void check_config(const char *path, const char *override, int32_t config, int32_t *checked)
 {
-    /* As shipped, where small layers share units, and with every layer a unit of three blocks;
-     * without contention and with. */
+    /* The shipped units, with small layers together, and one unit a layer with three blocks; each
+     * with and without contention. */
     for (int32_t variant = 0; variant < 6; variant++) {
         if (!TEST_CASES(true, is_of_first_half(variant))) continue;
         int32_t ranks = 1 + variant / 2;

@@ -1,5 +1,5 @@
-/* What the executor computes itself: the coefficient of clipping is min(1, clip_norm / (norm +
- * 1e-6)), and its epsilon counts; and what of a gradient belongs to no tensor is zero. */
+/* The executor's own arithmetic. The clipping coefficient is min(1, clip_norm / (norm + 1e-6)),
+ * and the epsilon matters. Parts of a gradient outside all tensors are zero. */
 #include <stdio.h>
 
 #include "runtime/exec/parts.h"
@@ -39,7 +39,7 @@ static struct weft_step_result first_step(double clip_norm, struct weft_step_res
     return results[0];
 }
 
-/* The arena was full of what is no number before the step. */
+/* The arena was full of NaN before the step. */
 static int look_at_padding(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const struct job *job = argument;

@@ -1,5 +1,5 @@
-/* The launcher and what becomes of its ranks. This program is its own rank: `launch rank NAME` does
- * what the behaviour NAME says. Every test says how the ranks behave and what must come of it. */
+/* The launcher and the fate of its ranks. This program is its own rank: `launch rank NAME` acts as
+ * the behaviour NAME. Each test names the behaviours and expects a result. */
 #define _GNU_SOURCE
 #include "runtime/launch/launch.h"
 
@@ -382,8 +382,8 @@ static void test_that_nothing_starts(int fd)
     CHECK(weft_launch(&options, NULL, &result.err) == WEFT_E_USAGE, "%s", result.err.text);
 }
 
-/* Tests in which the launcher itself gets signals: it is a process of its own, whose exit code is
- * the status's. `ranks_end` of the pipe closes when the last rank is gone. */
+/* Tests that send signals to the launcher. It runs as a process and exits with its status's code.
+ * The pipe's `ranks_end` closes when the last rank is gone. */
 
 struct launcher {
     pid_t pid;
@@ -458,7 +458,7 @@ static void test_orderly_stop(int signal_number)
     check_exit(&launcher, WEFT_E_STOPPED);
 }
 
-/* Saving takes six graces here: neither they nor what arrives in the first one end it. */
+/* Saving takes six grace periods here. Neither they nor requests during the first one end it. */
 static void test_request_that_is_repeated(void)
 {
     struct launcher launcher = start_launcher("saves", 2);

@@ -27,7 +27,7 @@ static int execute(int32_t rank, const struct ranks *ranks, void *argument)
     for (int64_t step = 1; step <= STEPS; step++)
         job_rank_step(&r, step);
     if (rank == 0) {
-        /* Under the virtual clock ranks are alike, and who is ready works. */
+        /* Under the virtual clock ranks are equal, and each ready one works. */
         weft_measure_read_channel(program, r.trace, ready_ns, over_ns);
         weft_measure_read_times(program, r.trace, ready_ns, over_ns, task->times);
         for (int32_t i = 0; i < n; i++) {
@@ -71,7 +71,7 @@ static void check_rates(const char *path, const char *compute, const char *chann
     int64_t together_ns;
     struct job job;
     job_open(&job, path, overrides);
-    /* As the rehearsal: what can overlap does. */
+    /* Like the rehearsal: all possible work overlaps. */
     job_plan_policy(&job, WEFT_POLICY_FSDP, false);
     struct weft_rates known = job.program->lanes[WEFT_LANE_FIRST].rates;
     struct measure_times beside = run(&job, &together_ns);
@@ -96,7 +96,7 @@ static struct weft_rates rates(int64_t compute_longer, int64_t channel_longer, i
     return weft_measure_rates(&total);
 }
 
-/* Whatever was measured, a problem takes it. */
+/* A problem accepts every measured value. */
 static void check_range(void)
 {
     struct weft_rates none = rates(0, 0, 0), faster = rates(-50, -1, 100);

@@ -6,7 +6,7 @@
 
 enum { LAYERS = 2, WAITS_NS = 5000 };
 
-/* A step that computes all layers beside communication and then waits for WAITS_NS. */
+/* A step that computes all layers next to communication and then waits for WAITS_NS. */
 static enum weft_status step(void *context, int64_t *step_ns, struct weft_error *err)
 {
     const struct weft_profile *profile = context;
@@ -58,7 +58,7 @@ RANKS_TEST(explain)
     const struct weft_rates none = {0}, half = {512, 1000}, nearly = {1000, 1000};
     check(WAITS_NS + 54000, none, 54000, 0);
     check(WAITS_NS + 50000, none, 50000, 0);
-    check(1 << 20, none, 60000, 0); /* what else makes a step longer is not the layers' */
+    check(1 << 20, none, 60000, 0); /* other time in a step is not the layers' */
     check(1, none, 48000, 0);
     check(WAITS_NS + 2 * 54000, half, 60000, 569); /* 60000 / 108000 */
     check(1 << 20, half, 60000, 512);

@@ -109,7 +109,7 @@ static int measure(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* Anonymous memory grows by what is touched, and shared memory is not part of it. */
+/* Anonymous memory grows by the touched pages, without shared memory. */
 static void counts_memory(void)
 {
     enum { MIB = 1 << 20, ALLOCATED = 32 * MIB };

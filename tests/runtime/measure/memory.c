@@ -1,4 +1,4 @@
-/* What a process holds outside the arena is counted: its own pages, and those of files. */
+/* A process's memory outside the arena is counted: its own pages, and those of files. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void touch(const char *pages)
         sum = (char)(sum + pages[at]);
 }
 
-/* As the pages of a library are. */
+/* Like the pages of a library. */
 static void pages_of_a_file_count(void)
 {
     FILE *file = tmpfile();

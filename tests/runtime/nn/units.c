@@ -1,4 +1,4 @@
-/* Work on units: that pieces are found where they lie, and that what must not be touched is not. */
+/* Work on units: pieces are found at their places, and all other bytes stay untouched. */
 #include "runtime/nn/units.h"
 
 #include <criterion/criterion.h>

@@ -26,7 +26,7 @@ static void write_file(const char *name, const void *bytes, size_t length)
     cr_assert_eq(fclose(file), 0);
 }
 
-/* Three texts in whose names' order byte i is TEXT_BYTE(i). */
+/* Three texts. In the order of their names byte i is TEXT_BYTE(i). */
 static void write_three(void)
 {
     unsigned char bytes[MOST];

@@ -1,4 +1,4 @@
-/* Who is named as slow, and that nobody is without reason. Ranks are processes. */
+/* Slow ranks are named, and no rank is named without reason. Ranks are processes. */
 #include "runtime/train/pace.h"
 
 #include "base/rng.h"
@@ -53,7 +53,7 @@ RANKS_TEST(pace)
         run(ranks, (struct task){.slow_rank = -1});
         run(ranks, (struct task){.slow_rank = -1, .noise = 5});
         run(ranks, (struct task){.slow_rank = 0, .times = 2});
-        /* At once and then ever more rarely: behind steps 32, 128 of what is left. */
+        /* At once and then ever more rarely: after steps 32 and 128 of the rest. */
         run(ranks, (struct task){.slow_rank = ranks - 1, .times = 10, .warnings = 2});
         run(ranks, (struct task){.slow_rank = 1, .times = 10, .from = 300, .warnings = 1});
     }

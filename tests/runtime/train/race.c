@@ -1,7 +1,7 @@
-/* All that runs beside a rank's steps, under ThreadSanitizer: ranks as threads, each with its two
- * streams, a reader that fills the next batch, a saver that writes and commits in the background,
- * evaluations between steps; and runs that end in the middle of it, by a failure, by numbers that
- * are not finite, by a signal. Without the sanitizer it still checks how they end. */
+/* All work next to a rank's steps, under ThreadSanitizer. Ranks are threads, each with two
+ * streams, a reader that fills the next batch, and a saver that writes and commits in the
+ * background. Evaluations run between steps. Runs also end in the middle: by a failure, by numbers
+ * that are not finite, by a signal. Without the sanitizer it still checks their ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ struct task {
     const struct job *job;
     const char *checkpoints, *resume;
     struct weft_failpoint failpoint;
-    int64_t stop_step; /* behind which rank 1 is told to stop; 0: not */
+    int64_t stop_step; /* rank 1 is told to stop after this step; 0: not */
     atomic_int stops[RANKS];
     enum weft_status status[RANKS];
     struct weft_train_result results[RANKS];
@@ -93,7 +93,7 @@ static void remove_run(const char *directory)
     CHECK(weft_sink_system.remove_directory(NULL, directory) == 0, "%s is not empty", directory);
 }
 
-/* A run of 12 steps that saves behind every third, gone on with from where others have ended. */
+/* A run of 12 steps that saves after every third, resumed from earlier runs' ends. */
 static void check_ends(const struct job *job, const char *directory)
 {
     static const struct {

@@ -66,8 +66,7 @@ static int64_t take_and_compare(struct weft_reader *reader, struct weft_data *ot
     return wait_ns;
 }
 
-/* The reader's thread says so to whoever waits when it has read a batch, and holds the mutex then.
- */
+/* The reader's thread signals each batch that it has read, while it holds the mutex. */
 static atomic_int batches_read;
 static pthread_t main_thread;
 

@@ -47,7 +47,7 @@ static inline const char *write_bytes(char path[32], const void *bytes, size_t l
     return path;
 }
 
-/* A file whose byte i is TEXT_BYTE(i), so that a sample tells its place. A text has no NUL. */
+/* A file with TEXT_BYTE(i) as byte i, so that a sample reveals its place. A text has no NUL. */
 #define TEXT_BYTE(i) (1 + (i) % 251)
 
 static inline const char *write_text(char path[32], size_t length)
@@ -61,7 +61,7 @@ static inline const char *write_text(char path[32], size_t length)
     return path;
 }
 
-/* A token file whose token i is i modulo `below`. */
+/* A token file with i modulo `below` as token i. */
 static inline const char *write_tokens(char path[32], size_t n, int32_t below)
 {
     unsigned char *bytes = calloc(1, 1024 + 2 * n);

@@ -1,4 +1,4 @@
-/* Shapes on a GPU: pages that several addresses are of, guards, cells, and what is refused. */
+/* Shapes on a GPU: pages at several addresses, guards, cells, and refusals. */
 #include "tests/runtime/device/cuda/site.h"
 
 #include <sys/resource.h>
@@ -232,7 +232,7 @@ Test(cuda_arena, says_what_would_help_where_memory_is_not_pinned)
     weft_tier_destroy(tier);
 }
 
-/* Its stream fails, says so, and drops what is behind. */
+/* The stream fails with the reason and drops all later work. */
 Test(cuda_arena, that_cannot_copy_fails_the_stream)
 {
     const struct weft_arena_shape whole = weft_arena_whole(PAGE);

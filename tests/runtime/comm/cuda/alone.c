@@ -1,4 +1,5 @@
-/* Collectives of one rank on a GPU: bytes go where they belong, sums of one are what they were. */
+/* Collectives of one rank on a GPU: bytes reach their place, and sums of one rank keep its
+ * values. */
 #include <criterion/criterion.h>
 #include <string.h>
 

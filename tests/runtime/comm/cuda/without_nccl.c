@@ -1,4 +1,4 @@
-/* A build that found no NCCL says so, and what would work. */
+/* A build without NCCL reports this and names the cure. */
 #include <criterion/criterion.h>
 #include <string.h>
 

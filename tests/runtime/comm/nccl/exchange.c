@@ -96,7 +96,7 @@ static int32_t rank_of(int32_t rank, const struct weft_nccl_step *step, int32_t 
     return -1;
 }
 
-/* What all others send to this rank; its own piece does not move. */
+/* Receives the pieces of all other ranks; its own piece does not move. */
 static void receive(int32_t rank, const struct weft_nccl_step *step, int at)
 {
     const int64_t bytes = step->elements * weft_dtype_bytes(step->dtype);

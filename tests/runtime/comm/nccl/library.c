@@ -1,5 +1,5 @@
-/* The order of calls, over functions of NCCL that say what they are told to; they are in this file
- * and no library of NCCL's is linked. */
+/* The order of calls, over doubles of NCCL's functions that return prescribed results. The doubles
+ * are in this file, and no NCCL is linked. */
 #include "runtime/comm/nccl/library.h"
 
 #include <criterion/criterion.h>
@@ -323,7 +323,7 @@ Test(nccl_library, somebody_who_gave_up_ends_the_wait)
     cr_assert_eq(weft_nccl_issue(link, &gather, &places, NULL, &err), WEFT_E_LOST);
     check_called("gather(64 to 128, 5) busy abort");
     check_broken(link, WEFT_E_LOST, "rank 1 has given up");
-    /* And by who issues, between two calls. */
+    /* The issuing thread notices it too, between two calls. */
     atomic_store(&given, 0);
     link = open_link(&options);
     weft_nccl_link_abort(link, WEFT_E_HANG, "operation 4 is overdue");

@@ -69,7 +69,7 @@ Test(recorder, keeps_the_last_operations_with_their_times)
         cr_assert_eq(seen.done_ns, i < n ? 10 * i + 2 : 0);
     }
     cr_assert_not(weft_nccl_recorded(&rings.of[0], 0, &seen));
-    /* What is forgotten is not written over a later one. */
+    /* A forgotten operation does not overwrite a later one. */
     weft_nccl_record_done(&rings.of[0], 7, 99);
     cr_assert(weft_nccl_recorded(&rings.of[0], n, &seen) && seen.done_ns == 0);
 }

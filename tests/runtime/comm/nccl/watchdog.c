@@ -1,6 +1,6 @@
-/* What ends ranks on GPUs that are not together any more, over the doubles of CUDA and NCCL: each
- * ends with the right status, and names the first rank and operation that is not as the others'.
- * Nothing here waits for a time but what the ranks themselves wait. */
+/* The end of GPU ranks that are out of step, over the doubles of CUDA and NCCL. Each rank ends
+ * with the right status and names the first rank and operation that differ. The only waits are
+ * those of the ranks. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, setenv */
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 enum { RANKS = 3, ODD = 1, N = 64, FROM = 1024, TO = 4096, ARENA_BYTES = 1 << 16 };
 static const int64_t second_ns = INT64_C(1000000000);
 
-/* What ranks of a test share. */
+/* State that the ranks of a test share. */
 struct shared {
     _Atomic int32_t ended; /* ranks that have learned of it */
     enum weft_status status[RANKS];
@@ -48,7 +48,7 @@ static void open_site(struct site *s, int32_t rank, const struct ranks *ranks)
     CHECK(weft_comm_exchange(s->comm, NULL, 0, NULL, &err) == WEFT_OK, "%s", err.text);
 }
 
-/* The rank ends as one whose step has failed. */
+/* Ends the rank like one with a failed step. */
 static void end_site(struct site *s, struct shared *shared)
 {
     struct weft_error err = {.status = WEFT_OK};
@@ -137,7 +137,7 @@ static void *cancel(void *comm)
     return NULL;
 }
 
-/* As the executor does when compute fails: by another thread. */
+/* Another thread cancels, like the executor does when compute fails. */
 static int cancelling_rank(int32_t rank, const struct ranks *ranks, void *argument)
 {
     struct site s;

@@ -1,4 +1,5 @@
-/* What doctor says of a GPU, and what memory of it is this process's; over doubles, of NVML too. */
+/* The doctor's report about a GPU, and this process's part of its memory; over doubles, also of
+ * NVML. */
 #include <stdio.h>
 
 #include "tests/runtime/device/cuda/site.h"
@@ -66,7 +67,8 @@ Test(cuda_doctor, tells_of_mps_and_of_launches_that_block)
     cr_expect(strstr(text, "MPS is there") == NULL, "%s", text);
 }
 
-/* As NVML is, how exact the memory is, and how much others have of what is told. */
+/* Expects the measured memory to be exact or not for this behaviour of NVML, and checks the part
+ * of other processes. */
 static void expect_memory(const char *nvml, bool wanted_exact)
 {
     struct weft_device *device = open_gpu();

@@ -1,5 +1,5 @@
-/* Every call of CUDA that a short run makes fails once: the run ends with an error that names CUDA,
- * in time, and leaves nothing behind, which the double looks for. */
+/* Every CUDA call of a short run fails once. The run ends in time with an error that names CUDA,
+ * and the double finds no leak. */
 #include "tests/runtime/device/cuda/site.h"
 
 enum { MOST_CALLS = 400 };

@@ -1,4 +1,4 @@
-/* What is sent comes back, however much and in however many letters. */
+/* Sent bytes come back, for any size and number of letters. */
 #include "tests/runtime/device/cuda/site.h"
 
 enum { BYTES = 11 * WEFT_CUDA_PIECE_BYTES / 2 + 13, WORDS = 1000 };

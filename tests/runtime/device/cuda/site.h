@@ -1,4 +1,4 @@
-/* What these tests begin with: a GPU, of the double, and a stream. */
+/* Common setup of these tests: a GPU, of the double, and a stream. */
 #ifndef WEFT_TESTS_RUNTIME_DEVICE_CUDA_SITE_H
 #define WEFT_TESTS_RUNTIME_DEVICE_CUDA_SITE_H
 

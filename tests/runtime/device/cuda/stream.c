@@ -1,4 +1,4 @@
-/* Stamps, failures of CUDA and the deadline: what the tests of all devices do not ask. */
+/* Stamps, failures of CUDA and the deadline: tests beyond those of all devices. */
 #include "tests/runtime/device/cuda/site.h"
 
 #include "base/clock.h"
@@ -47,7 +47,7 @@ Test(cuda_stream, stamps_are_on_the_hosts_clock_in_the_order_of_work)
     weft_stream_record(stream, event);
     weft_stream_wait(other, event);
     weft_stream_stamp(other, &third);
-    await_stream(other); /* which tells those that it waited for */
+    await_stream(other); /* it releases the streams that it waited for */
     cr_assert(before_ns <= first && first <= second && second <= third, "%ld %ld %ld %ld",
               before_ns, first, second, third);
     cr_assert(third <= weft_clock_now_ns());

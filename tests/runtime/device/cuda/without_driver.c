@@ -1,5 +1,5 @@
-/* The module with NVIDIA's own libcudart: where there is no driver it says so, and what would work.
- * Skipped (77) where there is one. */
+/* The module with NVIDIA's own libcudart reports a missing driver and names the cure. Skipped (77)
+ * if there is a driver. */
 #include <stdio.h>
 #include <string.h>
 

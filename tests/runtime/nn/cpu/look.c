@@ -3,7 +3,7 @@
 
 #include "runtime/nn/cpu/units.h"
 
-/* As many numbers as are said to add up do so in the dtype. */
+/* The declared count of numbers adds up exactly in the dtype. */
 Test(look, numbers_add_up_as_often_as_is_said)
 {
     for (int64_t terms = 1; terms <= 70; terms++) {

@@ -225,7 +225,7 @@ Test(optimizer, lamb_is_the_formula)
     }
 }
 
-/* As ranks do it, each with its slices; in 16 bits beside a master. */
+/* In parts like ranks do, each with its slices; in 16 bits with a master. */
 Test(optimizer, lamb_in_parts_has_the_bits_of_the_whole)
 {
     enum { RANKS = 3, SLICE = 901 };

@@ -1,5 +1,5 @@
-/* f32 products that are made of bf16 tiles: how near they come, beside those of a library, and what
- * they make of numbers at the ends of the range. Skipped where there are no such tiles. */
+/* f32 products from bf16 tiles: their precision compared with a library's, and their results at
+ * the ends of the range. Skipped without such tiles. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
@@ -34,8 +34,8 @@ static void run_gemm_amx(const struct weft_gemm *gemm, const struct weft_product
     cr_assert_eq(weft_gemm_run(gemm, product, &err), WEFT_OK, "%s", err.text);
 }
 
-/* Numbers of one size, of both signs or one; of sizes from 2^-20 to 2^20; and such that each
- * sum's second half takes back what its first half came to, but for a thousandth. */
+/* Numbers of one size with both signs or one; of sizes from 2^-20 to 2^20; and such that the
+ * second half of each sum cancels the first, up to a thousandth. */
 enum number_kind { NORMAL, POSITIVE, WIDE, CANCELLING, KINDS };
 static const char *const kind_names[] = {"normal", "positive", "wide", "cancelling"};
 
@@ -287,7 +287,7 @@ Test(gemm_amx, two_threads_give_the_bits_of_one)
     weft_gemm_close(two);
 }
 
-/* Thin products are the library's, whose bits they have. */
+/* The library computes thin products, so its bits are expected. */
 Test(gemm_amx, thin_f32_products_are_left_to_the_library)
 {
     static const int64_t sizes[][3] = {{31, 64, 64}, {64, 31, 64}, {64, 64, 31}, {32, 32, 32}};

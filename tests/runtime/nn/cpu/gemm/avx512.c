@@ -1,5 +1,5 @@
-/* f32 products of our own by AVX-512: how near they come, beside those of a library, at every edge
- * of blocks, and what they read. Skipped where there is no AVX-512. */
+/* Weft's f32 products by AVX-512: their precision compared with a library's, at every edge of
+ * blocks, and the range that they read. Skipped without AVX-512. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
@@ -27,7 +27,7 @@ static void run_gemm_avx512(const struct weft_gemm *gemm, const struct weft_prod
     cr_assert_eq(weft_gemm_run(gemm, product, &err), WEFT_OK, "%s", err.text);
 }
 
-/* Operands and c end where memory does, or begin there: what is beyond may not be touched. */
+/* Operands and c begin or end at the edge of mapped memory: bytes beyond it must not be touched. */
 struct gemm_avx512_matrices {
     struct weft_product product;
     float *a, *b, *c;
@@ -258,7 +258,7 @@ Test(gemm_avx512, threads_give_the_bits_of_one)
     weft_gemm_close(one);
 }
 
-/* Numbers at which GELU's formula changes, or that it has to pass on, and what lies between. */
+/* Numbers at which GELU's formula changes, special values, and numbers between them. */
 static void fill_for_gelu(int64_t n, float *x)
 {
     static const float special[] = {
@@ -309,7 +309,7 @@ Test(gemm_avx512, gelu_and_its_slope_have_the_bits_of_kernels)
     weft_gemm_close(gemm);
 }
 
-/* Thin products are the library's, whose bits they have. */
+/* The library computes thin products, so its bits are expected. */
 Test(gemm_avx512, thin_products_are_left_to_the_library)
 {
     static const int64_t sizes[][3] = {{31, 64, 999}, {64, 31, 999}, {64, 64, 15}, {64, 64, 999}};

@@ -9,16 +9,16 @@
 
 enum fault {
     RIGHT,
-    OF_BF16,       /* of what is asked for in f32, as fast modes of libraries do */
-    ONE_ELEMENT,   /* is that beside it */
-    NOT_ADDED,     /* what accumulates does not */
-    BEFORE_ADDED,  /* what does not accumulate does */
+    OF_BF16,       /* uses bf16 for f32, like fast modes of libraries */
+    ONE_ELEMENT,   /* the element next to it is wrong */
+    NOT_ADDED,     /* an accumulating product overwrites */
+    BEFORE_ADDED,  /* a plain product accumulates */
     LAST_LEFT_OUT, /* of every sum, and be it one of 531 */
-    WHOLE,         /* what is beyond a triangle is read */
+    WHOLE,         /* reads elements outside the triangle */
     NO_BIAS,
     NO_RESIDUAL,
     NO_SLOPE,
-    NEXT_SLOPE, /* is that beside it */
+    NEXT_SLOPE, /* the slope next to it is used */
     NO_GELU,
     GELU_WITHOUT_BIAS,
     NO_SUMS,
@@ -43,7 +43,7 @@ static double element(enum weft_dtype dtype, const void *x, bool transposed, int
     return (double)value;
 }
 
-/* Rounded to c's dtype; returns what is then there. */
+/* Stores the value rounded to c's dtype. Returns the stored value. */
 static double store(const struct weft_product *p, void *to, int64_t at, double value)
 {
     float rounded = (float)value;
@@ -59,7 +59,7 @@ static double gate(double x)
     return (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))) / 2;
 }
 
-/* By differences, so that it is no copy of what is checked. */
+/* By differences, so independent of the checked formula. */
 static double slope(double x)
 {
     const double step = 1e-6;

@@ -1,5 +1,5 @@
-/* Triangular products, and what becomes of products on their way to c: every way to multiply,
- * against sums in fp64. */
+/* Triangular products, and the finishing work on products: every way to multiply, against sums in
+ * fp64. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -144,7 +144,7 @@ static void check_finish(struct weft_gemm *gemm, enum weft_dtype dtype, int with
                   weft_gemm_describe(gemm), with, ta, tb, (long long)m, (long long)n, (long long)k,
                   (long long)i, (double)c.wide[i], value);
     }
-    /* GELU of what is stored, so to the last bit. */
+    /* GELU of the stored values, so exact to the last bit. */
     const struct weft_layer_kernels *kernels = weft_kernels_best()->layers[dtype];
     if (with & GELU) {
         kernels->gelu(m * n, c.x, expected.x);
@@ -196,7 +196,7 @@ Test(gemm_finish, is_what_the_kernels_make_of_the_product)
     cr_assert_gt(found, 0);
 }
 
-/* c is a triangle: what belongs to it is as it should be, and nothing beside the matrix changed. */
+/* c is a triangle: its elements are right, and no byte next to the matrix changed. */
 static void check_lower_c(struct weft_gemm *gemm, enum weft_dtype dtype, bool accumulate, int64_t m,
                           int64_t diagonal, int64_t k)
 {

@@ -171,7 +171,7 @@ Test(gemm, is_the_formula_where_operands_are_turned)
     }
 }
 
-/* Numbers of 16 bits; sums in fp32, so that what is not rounded to 16 bits is nearly exact. */
+/* Numbers of 16 bits with sums in fp32. Values that are not rounded to 16 bits are nearly exact. */
 static void check_narrow(const struct weft_gemm *gemm, enum weft_dtype dtype,
                          enum weft_dtype c_dtype, bool ta, bool tb, bool accumulate, int64_t m,
                          int64_t n, int64_t k)
@@ -245,7 +245,7 @@ Test(gemm, of_16_bits_rounds_once)
     cr_assert_gt(opened, 0);
 }
 
-/* Sizes of several blocks in every direction, of which the formula would take too long. */
+/* Sizes of several blocks in every direction, for which the formula would take too long. */
 Test(gemm, tiles_agree_with_the_emulation_and_with_themselves_on_two_threads)
 {
     enum { M = 1100, N = 700, K = 1090 };

@@ -84,7 +84,7 @@ static double dot(int64_t n, const float *a, const float *b)
     return sum;
 }
 
-/* What a row of queries, at `row`, adds to output and gradients, by the formula and in doubles. */
+/* Adds the part of a row of queries at `row` to output and gradients, by the formula in doubles. */
 static void add_row(const struct attention_subject *s, int64_t row, double *output, double *d_qkv)
 {
     const struct weft_head *h = &s->head;
@@ -163,15 +163,15 @@ static float fill_stack(int at)
     return x[at];
 }
 
-/* Leaves the stack below the caller's full of what is not a number. */
+/* Fills the stack below the caller with NaN. */
 static void spoil_stack(void)
 {
     float (*volatile fill)(int) = fill_stack; /* not inlined */
     cr_assert(isnan(fill(3)));
 }
 
-/* Half of a tile of the diagonal is not multiplied, and what the stack held there is to have no
- * part in anything. */
+/* Half of a tile of the diagonal is not multiplied, and old values of the stack must not reach the
+ * result. */
 Test(kernels_attention, what_causality_forbids_is_zero)
 {
     enum { ROWS = 128, TILE = WEFT_HEAD_SIDE * WEFT_HEAD_SIDE };

@@ -240,14 +240,15 @@ static double *widened(enum weft_dtype dtype, const void *x, int64_t n)
     return y;
 }
 
-/* Half the distance of 1 from the next number: what one rounding may change, relative. */
+/* Half the distance of 1 from the next number: the relative error of one rounding. */
 static double rounding(enum weft_dtype dtype)
 {
     return dtype == WEFT_BF16 ? 0x1p-9 : dtype == WEFT_F16 ? 0x1p-12 : 0x1p-25;
 }
 
-/* What several roundings of what flows may change, of the largest magnitude. A block has twelve in
- * a row, each of numbers that grew since; the least of 16 bits is a part of the noise in f16. */
+/* Tolerance for several roundings of values in flow, relative to the largest magnitude. A block
+ * has twelve in a row, each of numbers that grew since. The least number of 16 bits is a part of
+ * the noise in f16. */
 static double tolerance(const struct subject *subject, double in_f32)
 {
     const enum weft_dtype dtype = subject->call.batch.compute;
@@ -264,7 +265,8 @@ static double magnitude(const double *x, int64_t n)
     return most;
 }
 
-/* What the gradient is of: loss_scale times the loss, or the output against output_gradient. */
+/* The function of the gradient: loss_scale times the loss, or the output against
+ * output_gradient. */
 static double objective(const struct subject *subject, const struct reference *reference,
                         double *output)
 {
@@ -411,7 +413,7 @@ static void check_bits(struct weft_nn *nn, const struct subject *plain)
     struct weft_nn_cpu *cpu = (struct weft_nn_cpu *)(void *)nn;
     const struct weft_kernels *level;
     for (int32_t i = 0; (level = weft_kernels_level(i)) != NULL; i++) {
-        /* Whole heads are products, whose bits are their own: every level gets the best one's. */
+        /* Whole heads are products, with bits of their own: every level gets the best one's. */
         struct weft_kernels mixed = *level;
         mixed.attend = weft_kernels_best()->attend;
         mixed.attend_backward = weft_kernels_best()->attend_backward;

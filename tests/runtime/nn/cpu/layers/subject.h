@@ -14,7 +14,7 @@ enum { SUBJECT_BUFFERS = 2 * WEFT_LAYER_TENSORS + 8 };
 struct subject {
     struct weft_layer layer;
     struct weft_layer_work work;
-    struct weft_nn_call call; /* batch.compute and gradient_dtype say what the buffers hold */
+    struct weft_nn_call call; /* batch.compute and gradient_dtype are the buffers' dtypes */
     int64_t elements[WEFT_LAYER_TENSORS];
     int64_t n_inputs, n_outputs; /* elements; outputs: logits for loss layers */
     double loss;
@@ -31,7 +31,7 @@ struct weft_layer subject_linear(int64_t inputs, int64_t outputs, bool bias);
 struct weft_layer subject_head(const struct weft_kind *type, int64_t hidden, int64_t classes,
                                bool bias);
 
-/* Every buffer begins offset_bytes after what malloc gives. Free with subject_finish. */
+/* Each buffer begins offset_bytes after malloc's address. Free with subject_finish. */
 void subject_init(struct subject *subject, struct weft_layer layer, int64_t samples,
                   int64_t seq_len, size_t offset_bytes);
 /* The same in other dtypes; subject_init is in f32. */

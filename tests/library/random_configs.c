@@ -8,9 +8,9 @@
  *
  * Within its limit each config has a plan that fits, with pages. The plan's rows equal its
  * program's lives, and simulator and prediction agree. The plan's file reads back as the same text
- * and proves the bound. No planner has a plan below the bound. No planner but `random` is faster
- * than ilp if ilp's plan is packed without loss. With equal work greedy is never faster. Below the
- * least limit there is no plan. Small configs are executed, under the virtual clock. */
+ * and proves the bound. No planner has a plan below the bound. Except for random plans, no plan
+ * that is packed without loss is faster than ilp's. With equal work greedy is never faster. Below
+ * the least limit there is no plan. Small configs are executed, under the virtual clock. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

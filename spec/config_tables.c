@@ -16,7 +16,7 @@
 #define MOST_RATE  1e18
 
 static const char *const dtypes[] = {"f32=fp32=float32", "bf16=bfloat16", "f16=fp16=float16", NULL};
-static const char *const devices[] = {"cpu", "strict", "cuda", NULL};
+static const char *const devices[] = {"cpu", "cuda", NULL};
 static const char *const optimizers[] = {"adamw", "sgd", "lamb", NULL};
 static const char *const schedules[] = {"constant", "cosine", "linear", "wsd=warmup-stable-decay",
                                         NULL};
@@ -74,8 +74,7 @@ static const struct weft_field device_fields[] = {
     {"efficiency", WEFT_FIELD_NUMBER, AT(weft_device_spec, efficiency), "0.5", 0.001, 1, NULL, NULL,
      "share of the peak that layers reach"},
     {"type", WEFT_FIELD_CHOICE, AT(weft_device_spec, type), "\"cpu\"", 0, 0, devices, NULL,
-     "the device of a rank; `strict` is a CPU for tests of Weft that works as late as possible; "
-     "`cuda` is a GPU and needs the module weft_cuda.so (docs/gpu.md)"},
+     "the device of each rank; `cuda` is a GPU and needs the module weft_cuda.so (docs/gpu.md)"},
 };
 static const struct weft_field_table device_table = {
     "device",

@@ -1,15 +1,13 @@
-/* A device is the hardware of one rank: its back end in runtime/, and its figures for the analytic
- * profile. */
+/* The device of each rank: its back end in runtime/, and its figures for the analytic profile. */
 #ifndef WEFT_SPEC_DEVICE_H
 #define WEFT_SPEC_DEVICE_H
 
 enum weft_device_type {
     WEFT_DEVICE_CPU,
-    WEFT_DEVICE_STRICT, /* for tests of Weft: runtime/device/strict.h */
-    WEFT_DEVICE_CUDA,   /* a module: runtime/device/module.h */
+    WEFT_DEVICE_CUDA, /* a module: runtime/device/module.h */
     WEFT_DEVICE_COUNT
 };
-/* The name in runtime/device: "cpu", "strict", "cuda". */
+/* Its name in runtime/device: "cpu" or "cuda". */
 const char *weft_device_name(enum weft_device_type type);
 
 struct weft_device_spec {

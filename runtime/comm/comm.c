@@ -7,10 +7,9 @@
 #include "base/text.h"
 #include "runtime/comm/backend.h"
 #include "runtime/comm/local.h"
-#include "runtime/comm/unruly.h"
 #include "runtime/device/module.h"
 
-static const struct weft_comm_ops *const backends[] = {&weft_comm_local, &weft_comm_unruly};
+static const struct weft_comm_ops *const backends[] = {&weft_comm_local};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
 size_t weft_comm_control_bytes(int32_t ranks)

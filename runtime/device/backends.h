@@ -4,7 +4,7 @@
 #ifndef WEFT_RUNTIME_DEVICE_BACKENDS_H
 #define WEFT_RUNTIME_DEVICE_BACKENDS_H
 
-#define WEFT_DEVICES(X) X(cpu) X(strict)
+#define WEFT_DEVICES(X) X(cpu)
 /* Devices with their three tables in a module of the same name (module.h). */
 #define WEFT_MODULES(X) X(cuda)
 

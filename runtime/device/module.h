@@ -16,7 +16,7 @@ bool weft_module_has(const char *device);
  * is no file, if a library is missing, or if the version differs. */
 WEFT_MUST_USE enum weft_status weft_module_find(const char *kind, const char *device,
                                                 const void **out, struct weft_error *err);
-/* Appends all names of devices, as `"cpu", "strict", "cuda"`, those of modules last. */
+/* Appends all names of devices, as `"cpu", "cuda"`, those of modules last. */
 void weft_module_add_names(struct weft_text *out);
 
 #endif

@@ -55,7 +55,7 @@ Test(device, unknown_name_is_refused_with_the_known_ones)
     cr_assert(weft_device_open("abacus", WEFT_CLOCK_WALL, &device, &error) == WEFT_E_ENVIRONMENT);
     cr_assert(device == NULL);
     cr_assert_str_eq(error.text, "no device \"abacus\" in this build: it has \"cpu\", "
-                                 "\"strict\", \"cuda\"");
+                                 "\"cuda\"");
 }
 
 Test(device, a_limit_of_memory_that_refuses_a_thread_is_named)

@@ -1,14 +1,14 @@
-/* The strict device does the CPU's work as late as possible. No access reaches its memory by the
- * addresses that work is given. */
-#include "runtime/device/strict.h"
-
+/* The strict device does the work of the CPU as late as it may. Only work reaches the memory of its
+ * addresses. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include "runtime/arena/arena.h"
+#include "runtime/device/device.h"
 #include "tests/effort.h"
+#include "tests/runtime/parts/strict.h"
 
 enum { QUEUE = 8, BYTES = 1 << 16 };
 

@@ -1,14 +1,13 @@
-#include "runtime/device/strict.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/device/backend.h"
+#include "tests/runtime/parts/strict.h"
 
 enum command_kind { COMMAND_TASK, COMMAND_RECORD, COMMAND_WAIT, COMMAND_STAMP, COMMAND_ADVANCE };
 
-/* A command for a stream of the wrapped device. */
+/* A command that waits for its release to a stream of the CPU. */
 struct command {
     enum command_kind kind;
     struct weft_stream *on;
@@ -22,10 +21,10 @@ struct command {
     unsigned char argument[WEFT_TASK_BYTES];
 };
 
-/* Commands of all streams, in the order of issue. Several threads may issue. */
+/* Commands of all streams, in the order in which they came: several threads may issue. */
 struct strict_device {
     struct weft_device device; /* first */
-    struct weft_device *behind;
+    struct weft_device *cpu;
     pthread_mutex_t lock;
     struct command *commands; /* [n_most] */
     int32_t n_commands, n_most;
@@ -34,16 +33,18 @@ struct strict_device {
 
 struct strict_stream {
     struct weft_stream stream; /* first */
-    struct weft_stream *behind;
+    struct weft_stream *cpu;
     int32_t queue;
-    int32_t waiting; /* its commands held back in this generation */
+    int32_t waiting; /* commands held back in this generation */
     int32_t generation;
 };
 
 struct strict_event {
     struct weft_event event; /* first */
-    struct weft_event *behind;
+    struct weft_event *cpu;
 };
+
+static const struct weft_device_ops strict_ops;
 
 static struct strict_device *device_of(const struct weft_device *device)
 {
@@ -55,7 +56,7 @@ static struct strict_stream *stream_of(const struct weft_stream *stream)
     return (struct strict_stream *)stream;
 }
 
-/* Releases all commands that are held back. The caller holds the lock. */
+/* Gives all commands to the CPU. The caller holds the lock. */
 static void release_all(struct strict_device *d)
 {
     for (int32_t i = 0; i < d->n_commands; i++) {
@@ -104,7 +105,7 @@ static void hold_back(struct weft_stream *stream, const struct command *command,
     s->waiting++;
     struct command *to = &d->commands[d->n_commands++];
     *to = *command;
-    to->on = s->behind;
+    to->on = s->cpu;
     if (argument != NULL) memcpy(to->argument, argument, command->bytes);
     pthread_mutex_unlock(&d->lock);
 }
@@ -119,14 +120,14 @@ static void strict_push(struct weft_stream *stream, weft_task_fn *task, const vo
 static void strict_record(struct weft_stream *stream, struct weft_event *event)
 {
     const struct command command = {.kind = COMMAND_RECORD,
-                                    .u.event = ((struct strict_event *)event)->behind};
+                                    .u.event = ((struct strict_event *)event)->cpu};
     hold_back(stream, &command, NULL);
 }
 
 static void strict_wait(struct weft_stream *stream, struct weft_event *event)
 {
     const struct command command = {.kind = COMMAND_WAIT,
-                                    .u.event = ((struct strict_event *)event)->behind};
+                                    .u.event = ((struct strict_event *)event)->cpu};
     hold_back(stream, &command, NULL);
 }
 
@@ -145,50 +146,50 @@ static void strict_advance(struct weft_stream *stream, int64_t ns)
 static enum weft_status strict_synchronise(struct weft_stream *stream, struct weft_error *err)
 {
     flush_device(device_of(stream->device));
-    return weft_stream_synchronise(stream_of(stream)->behind, err);
+    return weft_stream_synchronise(stream_of(stream)->cpu, err);
 }
 
 static void strict_on_failure(struct weft_stream *stream, weft_failure_fn *function, void *context)
 {
-    weft_stream_on_failure(stream_of(stream)->behind, function, context);
+    weft_stream_on_failure(stream_of(stream)->cpu, function, context);
 }
 
 static void strict_stop(struct weft_stream *stream)
 {
-    weft_stream_stop(stream_of(stream)->behind);
+    weft_stream_stop(stream_of(stream)->cpu);
 }
 
 static enum weft_status strict_contend(struct weft_stream *stream, int lane,
                                        struct weft_rates rates, struct weft_error *err)
 {
-    return weft_stream_contend(stream_of(stream)->behind, lane, rates, err);
+    return weft_stream_contend(stream_of(stream)->cpu, lane, rates, err);
 }
 
 static bool strict_is_here(const struct weft_stream *stream)
 {
-    return weft_stream_is_here(stream_of(stream)->behind);
+    return weft_stream_is_here(stream_of(stream)->cpu);
 }
 
-/* Tasks get the wrapped stream, so these serve callers that ask about an idle stream. */
+/* Tasks get the CPU's stream, so callers ask these functions about an idle stream only. */
 static int64_t strict_now(const struct weft_stream *stream)
 {
-    return weft_stream_now(stream_of(stream)->behind);
+    return weft_stream_now(stream_of(stream)->cpu);
 }
 
 static void strict_set_now(struct weft_stream *stream, int64_t ns)
 {
-    weft_stream_set_now(stream_of(stream)->behind, ns);
+    weft_stream_set_now(stream_of(stream)->cpu, ns);
 }
 
 static void strict_run(struct weft_stream *stream, int64_t start_ns, int64_t ns)
 {
-    weft_stream_run(stream_of(stream)->behind, start_ns, ns);
+    weft_stream_run(stream_of(stream)->cpu, start_ns, ns);
 }
 
 static void strict_close(struct weft_device *device)
 {
     struct strict_device *d = device_of(device);
-    weft_device_close(d->behind);
+    weft_device_close(d->cpu);
     pthread_mutex_destroy(&d->lock);
     free(d->commands);
     free(d);
@@ -199,10 +200,10 @@ static enum weft_status strict_open(enum weft_clock clock, struct weft_device **
 {
     struct strict_device *d = calloc(1, sizeof *d);
     if (d == NULL) return weft_fail_memory(err, "a device");
-    d->device.ops = &weft_device_strict;
+    d->device.ops = &strict_ops;
     d->device.clock = clock;
     pthread_mutex_init(&d->lock, NULL);
-    enum weft_status status = weft_device_cpu.open(clock, &d->behind, err);
+    enum weft_status status = weft_device_cpu.open(clock, &d->cpu, err);
     if (status != WEFT_OK) {
         strict_close(&d->device);
         return status;
@@ -211,7 +212,7 @@ static enum weft_status strict_open(enum weft_clock clock, struct weft_device **
     return WEFT_OK;
 }
 
-/* Makes room for the commands that one more stream may hold back. */
+/* Makes room for `queue` more commands. */
 static enum weft_status make_room(struct strict_device *d, int32_t queue, struct weft_error *err)
 {
     pthread_mutex_lock(&d->lock);
@@ -235,7 +236,7 @@ static enum weft_status strict_stream_create(struct weft_device *device, const c
     s->queue = queue;
     enum weft_status status = make_room(device_of(device), queue, err);
     if (status == WEFT_OK)
-        status = weft_stream_create(device_of(device)->behind, name, queue, &s->behind, err);
+        status = weft_stream_create(device_of(device)->cpu, name, queue, &s->cpu, err);
     if (status != WEFT_OK) {
         free(s);
         return status;
@@ -247,7 +248,7 @@ static enum weft_status strict_stream_create(struct weft_device *device, const c
 static void strict_stream_destroy(struct weft_stream *stream)
 {
     flush_device(device_of(stream->device));
-    weft_stream_destroy(stream_of(stream)->behind);
+    weft_stream_destroy(stream_of(stream)->cpu);
     free(stream);
 }
 
@@ -257,7 +258,7 @@ static enum weft_status strict_event_create(struct weft_device *device, struct w
     struct strict_event *e = calloc(1, sizeof *e);
     if (e == NULL) return weft_fail_memory(err, "an event");
     e->event.device = device;
-    enum weft_status status = weft_event_create(device_of(device)->behind, &e->behind, err);
+    enum weft_status status = weft_event_create(device_of(device)->cpu, &e->cpu, err);
     if (status != WEFT_OK) {
         free(e);
         return status;
@@ -269,11 +270,11 @@ static enum weft_status strict_event_create(struct weft_device *device, struct w
 static void strict_event_destroy(struct weft_event *event)
 {
     flush_device(device_of(event->device));
-    weft_event_destroy(((struct strict_event *)event)->behind);
+    weft_event_destroy(((struct strict_event *)event)->cpu);
     free(event);
 }
 
-const struct weft_device_ops weft_device_strict = {
+static const struct weft_device_ops strict_ops = {
     .name = "strict",
     .open = strict_open,
     .close = strict_close,
@@ -295,3 +296,14 @@ const struct weft_device_ops weft_device_strict = {
     .contend = strict_contend,
     .is_here = strict_is_here,
 };
+
+enum weft_status __real_weft_device_open(const char *name, enum weft_clock clock,
+                                         struct weft_device **out, struct weft_error *err);
+enum weft_status __wrap_weft_device_open(const char *name, enum weft_clock clock,
+                                         struct weft_device **out, struct weft_error *err);
+enum weft_status __wrap_weft_device_open(const char *name, enum weft_clock clock,
+                                         struct weft_device **out, struct weft_error *err)
+{
+    if (strcmp(name, "strict") == 0) return strict_open(clock, out, err);
+    return __real_weft_device_open(name, clock, out, err);
+}

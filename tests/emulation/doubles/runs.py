@@ -168,11 +168,16 @@ def a_killed_rank_ends_all(weft):
 
 @case
 def a_stopped_rank_is_named_after_the_time(weft):
-    process, pids = started(weft, 3, timeout="2s")
-    os.kill(pids[1], signal.SIGSTOP)
-    since = time.monotonic()
-    code, err = ended(process, pids)
-    assert code == 80 and "rank 1" in err and "cluster.timeout" in err, (code, err)
+    """A stop in the middle of an operation that all ranks have started tells nobody apart."""
+    for _ in range(5):
+        process, pids = started(weft, 3, timeout="2s")
+        os.kill(pids[1], signal.SIGSTOP)
+        since = time.monotonic()
+        code, err = ended(process, pids)
+        assert code == 80 and "cluster.timeout" in err, (code, err)
+        if "ends on no rank" not in err:
+            break
+    assert "rank 1" in err, err
     print(f"# ended {time.monotonic() - since:.1f} s after a rank was stopped, with a timeout of 2 s")
 
 

@@ -1,19 +1,20 @@
 #!/bin/sh
 # Usage: check.sh [all]. Builds and runs the tests: plain, under ASan+UBSan, and the races under TSan. It also builds the
 # product without a GPU part, by clang if there is one. Suite `plain` never runs under sanitizers, because it compares
-# text or bits. `all` adds suite `repeats` under sanitizers and suite `thorough` to the plain tests: other tests cover
-# the same code. The end lists the slowest tests, failures, skipped tests with reasons, and one line that counts.
+# text or bits. `all` adds suites `repeats` and `race` under ASan, suite `thorough` to the plain tests, and all cases
+# of the longest tests: other tests and cases cover the same code. The end lists the slowest tests, failures, skipped tests with reasons, and one line that counts.
 # After a green run build-check/passed holds the tested commit.
 set -u
 cd "$(dirname "$0")/.."
 rm -f build-check/passed
 usual="--no-suite thorough"
-sanitized_too="--no-suite style --no-suite plain --no-suite repeats"
+sanitized_too="--no-suite style --no-suite plain --no-suite repeats --no-suite race"
 kernels_for="-Dgpu_code=90"
 if [ "${1:-}" = all ]; then
     usual=""
     sanitized_too="--no-suite style --no-suite plain"
     kernels_for=""
+    export WEFT_TEST_ALL=1
 fi
 logs=""
 broken=""

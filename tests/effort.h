@@ -1,8 +1,10 @@
-/* How many cases of a long test a build runs. A sanitizer makes each several times slower and finds
- * what a case does wrong, not which case differs: it gets a part of the cases, every kind among
- * them; the plain build runs all. */
+/* Cases of a long test. A sanitizer makes each several times slower and finds faults that most
+ * cases share, so it runs a part of the cases, with every kind among them. The longest tests of the
+ * plain build run half of their cases, and all of them in `make check-all`. */
 #ifndef WEFT_TESTS_EFFORT_H
 #define WEFT_TESTS_EFFORT_H
+
+#include <stdlib.h>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -18,5 +20,8 @@
 
 /* A constant: `all` in a plain build, `part` in a sanitized one. */
 #define TEST_CASES(all, part) (TEST_SANITIZED ? (part) : (all))
+/* An int64_t, no constant: `all` only where WEFT_TEST_ALL is set (scripts/check.sh all). */
+#define TEST_CASES_OF(all, usual, part)                                                            \
+    (getenv("WEFT_TEST_ALL") != NULL ? (all) : TEST_CASES(usual, part))
 
 #endif

@@ -32,6 +32,10 @@ class Weft:
     def path(self, name):
         return str(self.directory / name)
 
+    def is_sanitized(self):
+        compiler = json.loads(self.run("doctor", "--json")[1])["compiler"]["text"]
+        return not compiler.endswith("sanitizers none")
+
     def fresh(self, name):
         """Removes a run's directory, since no run may start over another. Returns the name."""
         shutil.rmtree(self.path(name), ignore_errors=True)

@@ -90,7 +90,7 @@ static void disk_case(uint64_t seed, struct random_case *out)
 Test(disk, plans_are_the_best_of_all_and_proven, .timeout = 900)
 {
     int32_t n_slower = 0, n_away = 0, n_host = 0, n_there = 0;
-    for (int seed = 1; seed <= TEST_CASES(180, 40); seed++) {
+    for (int seed = 1; seed <= TEST_CASES_OF(180, 90, 20); seed++) {
         struct random_case random;
         disk_case((uint64_t)seed, &random);
         against_set_limits(random.stages.problem, (uint64_t)seed);
@@ -102,9 +102,9 @@ Test(disk, plans_are_the_best_of_all_and_proven, .timeout = 900)
         random_case_finish(&random);
     }
     cr_assert_eq(n_slower, 0, "%d plans are slower than the best", n_slower);
-    cr_assert_gt(n_away, TEST_CASES(30, 4), "chosen %d times", n_away);
-    cr_assert_gt(n_host, TEST_CASES(7, 1), "chosen %d times", n_host);
-    cr_assert_gt(n_there, TEST_CASES(7, 1), "chosen %d times", n_there);
+    cr_assert_gt(n_away, TEST_CASES_OF(30, 12, 1), "chosen %d times", n_away);
+    cr_assert_gt(n_host, TEST_CASES_OF(7, 2, 0), "chosen %d times", n_host);
+    cr_assert_gt(n_there, TEST_CASES_OF(7, 2, 0), "chosen %d times", n_there);
 }
 
 Test(disk, no_number_can_be_changed_to_prove_what_is_false, .timeout = 900)

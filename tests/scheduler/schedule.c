@@ -89,7 +89,7 @@ static void check_planners(const struct weft_problem *problem)
 
 Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 900)
 {
-    for (uint64_t seed = 1; seed <= TEST_CASES(16, 8); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES_OF(16, 10, 5); seed++) {
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 4),
                                    .most_blocks = 3,
                                    .policies = 15,
@@ -102,7 +102,8 @@ Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 900)
         weft_problem_destroy(problem);
     }
     if (!test_solver_exists()) return;
-    cr_assert_gt(n_nodes[WEFT_NODE_STRATEGIES], 5, "%d", n_nodes[WEFT_NODE_STRATEGIES]);
+    cr_assert_gt(n_nodes[WEFT_NODE_STRATEGIES], TEST_CASES(5, 0), "%d",
+                 n_nodes[WEFT_NODE_STRATEGIES]);
     if (TEST_CASES(false, true)) return; /* too few cases: most milestones are trimmed */
     cr_assert_gt(n_nodes[WEFT_NODE_MILESTONE], 0, "%d", n_nodes[WEFT_NODE_MILESTONE]);
 }
@@ -113,7 +114,7 @@ Test(schedule, the_plan_is_the_best_of_all_by_enumeration, .timeout = 900)
 {
     int n_closed = 0, n = 0;
     double gaps = 0;
-    for (uint64_t seed = 1; seed <= TEST_CASES(520, 130); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES_OF(520, 260, 60); seed++) {
         struct weft_problem *problem = tiny_problem_of(seed, 1 + (int32_t)(seed & 1));
         int64_t best_ns = enumerate_best(problem, problem->tiers[0].limit_bytes, NULL);
         struct weft_schedule_options options = options_of("ilp");
@@ -418,7 +419,7 @@ static void check_model(struct random_case *random, int64_t limit_bytes, const c
 
 Test(schedule, models_fit_in_pages_and_verify, .timeout = 900)
 {
-    for (uint64_t seed = 1; seed <= TEST_CASES(7, 2); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES_OF(7, 4, 2); seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         int32_t peak_slot = -1;
@@ -456,7 +457,7 @@ Test(schedule, no_rule_is_faster_in_no_work, .timeout = 900)
 {
     static const char *const rules[] = {"all-fsdp", "all-sdp", "all-zero1", "all-dp"};
     int n_compared = 0;
-    for (uint64_t seed = 1; seed <= TEST_CASES(60, 30); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES_OF(60, 40, 15); seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;
@@ -488,7 +489,7 @@ Test(schedule, no_rule_is_faster_in_no_work, .timeout = 900)
 Test(schedule, the_work_goes_on_where_the_first_plan_fits, .timeout = 900)
 {
     int n_open = 0, n_better = 0;
-    for (uint64_t seed = 1; seed <= TEST_CASES(40, 20); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES_OF(40, 30, 10); seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;
@@ -522,7 +523,7 @@ Test(schedule, the_work_goes_on_where_the_first_plan_fits, .timeout = 900)
 Test(schedule, no_rule_is_faster_in_lower_rows, .timeout = 900)
 {
     int n_again = 0;
-    for (uint64_t seed = 15; seed <= TEST_CASES(45, 25); seed++) {
+    for (uint64_t seed = 15; seed <= TEST_CASES_OF(45, 35, 20); seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;

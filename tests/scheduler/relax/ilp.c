@@ -11,6 +11,7 @@
 #include "scheduler/relax/ilp_keeper.h"
 #include "scheduler/schedule.h"
 #include "scheduler/tree/proof.h"
+#include "tests/effort.h"
 #include "tests/program/random_model.h"
 #include "tests/scheduler/enumerate.h"
 #include "tests/scheduler/ilp_point.h"
@@ -295,7 +296,7 @@ Test(ilp, every_coarseness_bounds_all_plans, .timeout = 900)
     struct weft_solver solver = test_solver();
     double ratio_sum = 0, lp_sum[N_SIZES] = {0};
     int n = 0;
-    for (uint64_t seed = 1; seed <= 40; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(40, 15); seed++) {
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 2),
                                    .most_blocks = 1,
                                    .policies = seed % 2 ? 12 : 15,

@@ -14,7 +14,7 @@
 #include "tests/scheduler/enumerate.h"
 #include "tests/scheduler/tiny.h"
 
-enum { SEEDS = TEST_CASES(200, 40), ROUNDS = 150, SOUNDNESS_NODES = 63, MOST_PRICES = 8 };
+enum { SEEDS = TEST_CASES(100, 20), ROUNDS = 150, SOUNDNESS_NODES = 63, MOST_PRICES = 8 };
 
 struct draws {
     uint64_t seed, n;

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "scheduler/schedule.h"
+#include "tests/effort.h"
 #include "tests/scheduler/enumerate.h"
 #include "tests/scheduler/rigs.h"
 #include "tests/scheduler/tiny.h"
@@ -99,7 +100,7 @@ Test(proof, ascent_climbs_and_stays_below_the_best_plan, .timeout = 900)
 {
     double sum = 0;
     int n = 0;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(60, 20); seed++) {
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 2),
                                    .most_blocks = 1,
                                    .policies = seed % 2 ? 12 : 15,

@@ -110,7 +110,7 @@ static int64_t proves_trim(const struct trim_fixture *f, int32_t *n_nodes)
 Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 900)
 {
     int64_t n_before = 0, n_after = 0;
-    for (uint64_t seed = 1; seed <= TEST_CASES(60, 21); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(60, 12); seed++) {
         int64_t best_ns = -1;
         for (int64_t boxes = 0; boxes <= 1000000; boxes = boxes * 3 + 1) {
             struct trim_fixture f;
@@ -144,7 +144,7 @@ Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 900)
 Test(trim, is_worth_some_boxes_when_late, .timeout = 900)
 {
     int64_t n_before = 0, n_after = 0;
-    for (uint64_t seed = 1; seed <= TEST_CASES(60, 21); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(60, 12); seed++) {
         struct trim_fixture f;
         int32_t before, after;
         init_trim(&f, seed);
@@ -168,7 +168,7 @@ Test(trim, is_worth_some_boxes_when_late, .timeout = 900)
 Test(trim, what_is_left_is_needed, .timeout = 900)
 {
     int n_splits = 0;
-    for (uint64_t seed = 1; seed <= TEST_CASES(400, 150); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(400, 90); seed++) {
         struct trim_fixture f;
         init_trim(&f, seed);
         grow_trim(&f, seed);
@@ -189,5 +189,5 @@ Test(trim, what_is_left_is_needed, .timeout = 900)
         }
         proof_rig_end(&f.rig);
     }
-    cr_assert_gt(n_splits, TEST_CASES(30, 10), "%d", n_splits);
+    cr_assert_gt(n_splits, TEST_CASES(30, 5), "%d", n_splits);
 }

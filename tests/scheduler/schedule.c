@@ -89,7 +89,7 @@ static void check_planners(const struct weft_problem *problem)
 
 Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 900)
 {
-    for (uint64_t seed = 1; seed <= TEST_CASES_OF(16, 10, 5); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(16, 5); seed++) {
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 4),
                                    .most_blocks = 3,
                                    .policies = 15,

@@ -221,7 +221,7 @@ Test(config, hash_covers_what_a_plan_depends_on)
         "cluster.ranks=4",
         "cluster.ranks_per_node=1",
         "cluster.memory_limit=1GiB",
-        "cluster.device.type=strict",
+        "cluster.device.type=cuda",
         "train.micro_batch=3",
         "train.seq_len=32",
         "train.precision.reduce=bf16",

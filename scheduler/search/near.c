@@ -1,6 +1,6 @@
-/* Choices are sets of changes from the cheapest strategies. A heap gives sets by their cost: behind
- * a set whose dearest change is the k-th come the one with the k + 1st instead, and the one with
- * the k + 1st as well (Lawler, 1972). Sets with two changes of one decision are passed over. */
+/* A choice is a set of changes from the cheapest strategies. A heap gives the sets by their cost. A
+ * set with k as its dearest change has two successors: one with k + 1 in place of k, and one with
+ * k + 1 added (Lawler, 1972). A set with two changes of one decision is skipped. */
 #include "scheduler/search/near.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 
-/* Sets looked at for each that is tried: most of the cheapest exceed the limit. */
+/* Sets per try. Most of the cheapest sets exceed the limit. */
 enum { SETS_A_TRY = 20, MET = 1 << 14 };
 
 struct change {
@@ -19,7 +19,7 @@ struct change {
 
 struct set {
     double cost;
-    int32_t change, parent; /* the dearest, and the set of the others: -1 for none */
+    int32_t change, parent; /* the dearest change; the set of all others, -1: none */
 };
 
 struct near {
@@ -29,7 +29,7 @@ struct near {
     int32_t n_sets, most_sets;
     int32_t *heap; /* of sets */
     int32_t n_heap;
-    struct change *all; /* every strategy, the cheapest too */
+    struct change *all; /* all strategies, with the cheapest */
     int32_t n_all;
     const double *cost;    /* the dual's */
     struct weft_hash *met; /* [MET] */
@@ -43,7 +43,7 @@ static int compare_changes(const void *a, const void *b)
     return x->strategy < y->strategy ? -1 : x->strategy > y->strategy;
 }
 
-/* What every strategy costs, and those that are not the cheapest more than that. */
+/* Lists the cost of each strategy, and the extra cost of each change from the cheapest. */
 static void list_changes(struct near *near, const struct weft_dual *dual, const uint64_t *allowed)
 {
     for (int32_t u = 0; u < dual->table->n_decisions; u++) {
@@ -72,7 +72,7 @@ static void swap(struct near *near, int32_t a, int32_t b)
     near->heap[b] = set;
 }
 
-/* The set of the parent's changes and one more. */
+/* Adds the set of the parent's changes and one more. */
 static void push(struct near *near, int32_t parent, int32_t change)
 {
     if (change == near->n_changes || near->n_sets == near->most_sets) return;
@@ -84,7 +84,7 @@ static void push(struct near *near, int32_t parent, int32_t change)
         swap(near, at, (at - 1) / 2);
 }
 
-/* The cheapest set that is left; -1 when there is none. */
+/* Removes the cheapest set and adds its successors. -1: none is left. */
 static int32_t pop(struct near *near)
 {
     if (near->n_heap == 0) return -1;
@@ -103,7 +103,7 @@ static int32_t pop(struct near *near)
     return set;
 }
 
-/* Makes the set's changes; false when two are of one decision. */
+/* Makes the set's changes. False if two are of one decision. */
 static bool apply(const struct near *near, int32_t set, const int32_t *cheapest,
                   int32_t *strategies)
 {
@@ -115,8 +115,8 @@ static bool apply(const struct near *near, int32_t set, const int32_t *cheapest,
     return true;
 }
 
-/* The change that frees bytes in the memory row at the least cost a byte of those that are too
- * many. */
+/* The change with the least cost per byte freed in the memory row. Bytes beyond the row's excess do
+ * not count. -1: no change frees bytes. */
 static int32_t best_retreat(const struct near *near, const struct weft_search *search, int32_t row,
                             const int32_t *strategies)
 {
@@ -139,7 +139,7 @@ static int32_t best_retreat(const struct near *near, const struct weft_search *s
     return best;
 }
 
-/* Makes the strategies fit, from the fullest row on. False when that fails. */
+/* Makes the strategies fit, the fullest row first. False if no change helps. */
 static bool retreat(const struct near *near, struct weft_search *search, int32_t *strategies)
 {
     for (int32_t left = 2 * search->table->n_decisions; left > 0; left--) {
@@ -154,7 +154,7 @@ static bool retreat(const struct near *near, struct weft_search *search, int32_t
     return false;
 }
 
-/* True when the strategies were met before, as far as is remembered. */
+/* True if the table remembers these strategies. */
 static bool was_met(struct near *near, const int32_t *strategies, size_t n_decisions)
 {
     struct weft_hash hash = weft_hash_bytes(strategies, n_decisions * sizeof *strategies);

@@ -123,7 +123,7 @@ static bool offer(struct weft_search *search, const int32_t *strategies,
     return true;
 }
 
-/* What repairs made of a rule is the best's. */
+/* The best takes the arrays of the repaired rule. */
 static void keep_rule(struct weft_search *search)
 {
     const struct weft_digest *table = search->table;
@@ -140,7 +140,7 @@ static void keep_rule(struct weft_search *search)
     search->has_rule = true;
 }
 
-/* Placements that repairs of one choice of strategies may take, by the size of one. */
+/* Most placements that repair one choice of strategies; fewer for larger problems. */
 static int32_t repair_tries(const struct weft_search *search)
 {
     int32_t n = 20000 / (search->table->n_slots + search->table->n_blocks + 1);
@@ -166,7 +166,7 @@ int64_t weft_search_try(struct weft_search *search, const int32_t *strategies)
     search->n_tried++;
     for (int32_t i = 0; i < WEFT_LIST_RULES; i++) {
         int32_t n_moves = 0;
-        /* Where all of them fit, gathers need no bytes kept free. */
+        /* If all fit, gathers need no bytes kept free. */
         if (!weft_list_rules[i].stages &&
             weft_digest_limit_bytes(search->table) >= search->table->most_bytes)
             break;
@@ -211,7 +211,7 @@ enum weft_status weft_search_try_moves(struct weft_search *search, const int32_t
     return WEFT_OK;
 }
 
-/* The move that a placement came from. */
+/* The move of a placement. */
 static struct weft_move move_of(const struct weft_problem *problem, const struct weft_placement *at)
 {
     bool gathers = problem->items[at->item].item.acquires;
@@ -231,7 +231,7 @@ static bool same_decisions(const struct weft_problem *a, const struct weft_probl
     return true;
 }
 
-/* The strategies of a plan from elsewhere, by name. False when the problem has not got them. */
+/* Finds a given plan's strategies by name. False if the problem lacks one. */
 static bool take_strategies(const struct weft_problem *problem, const struct weft_plan *plan,
                             int32_t *strategies)
 {
@@ -303,11 +303,11 @@ static int compare_choices(const void *a, const void *b)
     return x->strategy < y->strategy ? -1 : x->strategy > y->strategy;
 }
 
-/* Placements of one pass of greedy changes, by the size of what one costs. */
+/* Work units of one pass of greedy changes. */
 enum { PASS_WORK = 30000000, MOST_BULK_TRIES = 200 };
 
-/* One decision of how many is timed, so that a pass stays within its work: about an eighth of a
- * pass that tries each change goes into timing them all. */
+/* Decisions per timed decision, so that a pass stays within its work. Timing of all changes takes
+ * about an eighth of a pass that tries each. */
 static int32_t greedy_stride(const struct weft_search *search)
 {
     const struct weft_digest *table = search->table;
@@ -316,8 +316,8 @@ static int32_t greedy_stride(const struct weft_search *search)
     return stride < table->n_decisions ? (int32_t)stride : table->n_decisions;
 }
 
-/* What each single change of every stride-th decision from `other` gains, and counts as gained by
- * the decisions up to the next; sorted. How many changes they are. */
+/* Lists the gain of each single change from `other` of every stride-th decision, sorted. The
+ * decisions up to the next timed one get the same gain. Returns the number of changes. */
 static int32_t list_gains(struct weft_search *search, int32_t stride, int64_t now_ns)
 {
     const struct weft_digest *table = search->table;
@@ -344,8 +344,8 @@ static int32_t list_gains(struct weft_search *search, int32_t stride, int64_t no
     return n;
 }
 
-/* Takes changes first .. first + n - 1 of the list, all together, and leaves in the list what was
- * there before. Backwards, so that of two changes of one decision the better one stands. */
+/* Makes changes first .. first + n - 1 of the list together, and stores the old strategies in the
+ * list. It goes backwards, so the better of two changes of one decision stays. */
 static int32_t swap_choices(struct weft_search *search, int32_t first, int32_t n)
 {
     int32_t n_changed = 0;
@@ -370,8 +370,8 @@ static void swap_back(struct weft_search *search, int32_t first, int32_t n)
     }
 }
 
-/* Tries the listed changes `most` at a time and keeps those that fit and help; half as many after
- * some that do not, twice as many after some that do. True when any was kept. */
+/* Tries the listed changes `most` at a time and keeps changes that fit and help. It halves the
+ * number after a failure and doubles it after a success. True if any was kept. */
 static bool take_gains(struct weft_search *search, int32_t n, int32_t most, int64_t *now_ns)
 {
     bool changed = false;
@@ -440,8 +440,8 @@ static void make_pattern(struct weft_search *search, enum pattern pattern, int32
     }
 }
 
-/* The most decisions of n, at the kind of strategy in the pattern, that fit: of all numbers, or
- * found by halving where they are many. */
+/* The most decisions of n that fit at the pattern's kind of strategy. It tries all numbers, or
+ * halves if they are many. */
 static int32_t most_that_fit(struct weft_search *search, enum pattern pattern, int32_t kind,
                              int32_t n)
 {
@@ -470,7 +470,7 @@ void weft_search_patterns(struct weft_search *search)
             n += p >= 0 && p != table->leanest[u];
         }
         for (int pattern = 0; pattern < PATTERN_COUNT && n > 0; pattern++) {
-            /* The most that fits, then fewer at growing distance. */
+            /* First the most that fits, then fewer at growing distances. */
             int32_t most = most_that_fit(search, (enum pattern)pattern, kind, n);
             for (int32_t less = 0; less < most; less = less < 4 ? less + 1 : 2 * less) {
                 if (weft_search_is_spent(search)) return;
@@ -481,7 +481,7 @@ void weft_search_patterns(struct weft_search *search)
     }
 }
 
-/* Makes `trial` fit: decisions whose strategy the solution likes least go back to their leanest. */
+/* Makes `trial` fit: decisions with the least share go back to their leanest strategy. */
 static void retreat(struct weft_search *search, const double *share)
 {
     const struct weft_digest *table = search->table;
@@ -499,8 +499,7 @@ static void retreat(struct weft_search *search, const double *share)
     }
 }
 
-/* Goes through the decisions and takes for each the strategy that the solution's shares so far have
- * been cheated of most. */
+/* Takes for each decision in turn the strategy with the largest rounding debt so far. */
 static void diffuse(struct weft_search *search, const double *share, bool backwards)
 {
     const struct weft_digest *table = search->table;
@@ -561,7 +560,7 @@ void weft_search_round(struct weft_search *search, const double *share)
     weft_search_try(search, search->trial);
 }
 
-/* Tries `trial`, which differs from the best; true when it became the best in time. */
+/* Tries `trial`, different from the best. True if it became the best by time. */
 static bool improves(struct weft_search *search)
 {
     int64_t before = search->step_ns;

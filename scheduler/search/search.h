@@ -1,6 +1,6 @@
-/* A search keeps the best plan found so far and tries others: strategies, placed by list
- * scheduling, or moves from elsewhere, timed by the simulator. It makes the incumbents that a
- * solver lacks. What it tries depends on the problem and its budget alone. */
+/* A search keeps the best plan found so far and tries others. It places strategies by list
+ * scheduling, and times moves of other plans in the simulator. The sequence of tries depends on the
+ * problem and the budget alone. */
 #ifndef WEFT_SCHEDULER_SEARCH_SEARCH_H
 #define WEFT_SCHEDULER_SEARCH_SEARCH_H
 
@@ -18,16 +18,16 @@ struct weft_search {
     struct weft_move *moves; /* [n_blocks] */
     int32_t n_moves;
     int64_t step_ns, peak_bytes;
-    bool has_rule; /* it was placed by `rule`, whose arrays are the next four */
+    bool has_rule; /* `rule` placed it; the next four are its arrays */
     struct weft_list_rule rule;
     int32_t *launch, *order; /* [n_blocks] */
     bool *clear;             /* [n_slots] */
     int64_t *late_bytes;     /* [n_slots] */
     int64_t n_tried;
     struct weft_budget budget;
-    int64_t begun, whole; /* what was spent when it began, and the budget's units then */
-    int64_t first_work;   /* after which there was a plan that fits */
-    bool is_shown;        /* the best is told to who watches the work */
+    int64_t begun, whole; /* units spent, and units of the budget, at begin */
+    int64_t first_work;   /* units spent when the first plan fitted */
+    bool is_shown;        /* watchers of the work were told the best */
     /* Scratch: */
     int32_t *trial, *other;
     struct weft_move *trial_moves;
@@ -41,61 +41,61 @@ WEFT_MUST_USE enum weft_status weft_search_create(const struct weft_digest *tabl
                                                   struct weft_search **out, struct weft_error *err);
 void weft_search_destroy(struct weft_search *search); /* accepts NULL */
 
-/* Begins to spend the budget; before, nothing is counted. */
+/* Begins to spend the budget. Earlier tries cost nothing. */
 void weft_search_begin(struct weft_search *search, struct weft_budget budget);
 
-/* True when the budget is used up: what searches then tries nothing more. */
+/* True if the budget is spent: the search makes no more tries. */
 bool weft_search_is_spent(const struct weft_search *search);
 
-/* True when the strategies' lean rows are within the limit. */
+/* True if the strategies' lean rows are within the limit. */
 bool weft_search_fits(struct weft_search *search, const int32_t *strategies);
 
-/* Places the strategies by every rule, and as the best so far was; repairs the best of them when it
- * is not far from the best so far, and keeps the best: faster, or as fast with a lower peak. Its
- * step time; -1 when they do not fit. */
+/* Places the strategies by each rule, and as the best so far was placed. Repairs the best of these
+ * if it is near the best so far. Keeps it if it is faster, or as fast with a lower peak. Returns
+ * the step time in ns; -1 if the strategies do not fit. */
 int64_t weft_search_try(struct weft_search *search, const int32_t *strategies);
 
-/* Places the strategies by the rule, repairs that, and keeps the best as above. Its step time; -1
- * when they do not fit. */
+/* Places the strategies by one rule, repairs the placement and keeps it as above. Returns the step
+ * time in ns; -1 if the strategies do not fit. */
 int64_t weft_search_try_rule(struct weft_search *search, const int32_t *strategies,
                              struct weft_list_rule rule);
 
-/* Simulates moves as they are, when they fit. */
+/* Simulates moves unchanged, if they fit. */
 WEFT_MUST_USE enum weft_status weft_search_try_moves(struct weft_search *search,
                                                      const int32_t *strategies,
                                                      const struct weft_move *moves, int32_t n_moves,
                                                      struct weft_error *err);
 
-/* The moves of a plan from elsewhere, of which there are plan->n_placements, no more than this
- * problem has blocks. False, moves untouched, when its items are not this problem's or a decision
- * may not have its strategy. */
+/* Writes plan->n_placements moves of a plan of another problem, at most this problem's blocks.
+ * False with moves untouched if an item is not this problem's or a strategy is not allowed. */
 bool weft_search_moves_of(const struct weft_problem *problem, const struct weft_plan *plan,
                           struct weft_move *moves);
 
-/* Tries a plan from elsewhere: its placements as they are when it fits, and its strategies. One of
- * other decisions or strategies than this problem's is left out. */
+/* Tries a given plan: its placements unchanged if they fit, then its strategies. Ignores a plan
+ * with decisions or strategies that this problem lacks. */
 WEFT_MUST_USE enum weft_status weft_search_start(struct weft_search *search,
                                                  const struct weft_plan *plan,
                                                  struct weft_error *err);
 
-/* From the leanest strategies upwards, decisions in order of what a change gains, while it fits.
- * Where single changes are too many to time each, only those of some decisions are, spread evenly,
- * and their neighbours count as alike; and changes are taken many at a time. */
+/* Begins at the leanest strategies and makes changes that fit, in order of their gain. If changes
+ * are too many to time each, it times those of evenly spread decisions, counts their neighbours as
+ * equal, and takes many changes at a time. */
 void weft_search_greedy(struct weft_search *search);
 
-/* The first, the last or every n-th k decisions at one strategy, the rest at their leanest, for the
- * greatest k that fits (found by halving where decisions are many) and fewer. */
+/* Tries k decisions at one strategy, the first, the last or evenly spread, and all others at their
+ * leanest. It takes the greatest k that fits (by halving if decisions are many), then smaller ones.
+ */
 void weft_search_patterns(struct weft_search *search);
 
-/* Strategies of a solution of the relaxation, share [n_strategies], rounded by sorting
- * and by error diffusion. */
+/* Tries strategies rounded from a solution of the relaxation, share [n_strategies], by sorting and
+ * by error diffusion. */
 void weft_search_round(struct weft_search *search, const double *share);
 
-/* Changes of one decision, then exchanges between two, as long as they help; at most most_tries,
- * and not beyond enough_ns. */
+/* Tries changes of one decision, then exchanges between two, as long as they help. Stops after
+ * most_tries, or at a step time of enough_ns. */
 void weft_search_improve(struct weft_search *search, int64_t most_tries, int64_t enough_ns);
 
-/* Copies the best to a planner's candidate. */
+/* Copies the best to the candidate of a planner. */
 void weft_search_result(const struct weft_search *search, struct weft_candidate *out);
 
 #endif

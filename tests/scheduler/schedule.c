@@ -102,8 +102,7 @@ Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 900)
         weft_problem_destroy(problem);
     }
     if (!test_solver_exists()) return;
-    cr_assert_gt(n_nodes[WEFT_NODE_STRATEGIES], 5, "%d",
-                 n_nodes[WEFT_NODE_STRATEGIES]);
+    cr_assert_gt(n_nodes[WEFT_NODE_STRATEGIES], 5, "%d", n_nodes[WEFT_NODE_STRATEGIES]);
     if (TEST_CASES(false, true)) return; /* too few cases: most milestones are trimmed */
     cr_assert_gt(n_nodes[WEFT_NODE_MILESTONE], 0, "%d", n_nodes[WEFT_NODE_MILESTONE]);
 }

@@ -97,7 +97,7 @@ static void check_files(const struct weft_problem *problem)
 Test(toy_strategy, is_planned_proven_and_written_as_any_other, .timeout = 900)
 {
     int32_t n_chosen = 0, n_faster = 0;
-    for (uint64_t seed = 1; seed <= TEST_CASES_OF(120, 60, 15); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES_OF(120, 60, 30); seed++) {
         struct weft_problem *problem = tiny_problem_of(seed, 1);
         int64_t without_ns = enumerate_best(problem, problem->tiers[0].limit_bytes, NULL);
         add_toys(problem);

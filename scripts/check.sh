@@ -2,7 +2,8 @@
 # Usage: check.sh [all]. Builds and runs the tests: plain, under ASan+UBSan, and the races under TSan. It also builds the
 # product without a GPU part, by clang if there is one. Suite `plain` never runs under sanitizers, because it compares
 # text or bits. `all` adds suites `repeats` and `race` under ASan, suite `thorough` to the plain tests, and all cases
-# of the longest tests: other tests and cases cover the same code. The end lists the slowest tests, failures, skipped tests with reasons, and one line that counts.
+# of the longest tests: other tests and cases cover the same code. The end lists the slowest tests, failures, skipped
+# tests with reasons, and one line that counts.
 # After a green run build-check/passed holds the tested commit.
 set -u
 cd "$(dirname "$0")/.."
@@ -54,8 +55,7 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
     fi
 }
 
-# The kernels need nvcc. They are built for one GPU architecture, or for all six with `all`: ptxas takes minutes for
-# six.
+# The kernels need nvcc. They are built for one GPU architecture; with `all`, for six, which takes ptxas minutes.
 gpu="-Dgpu=auto"
 if cuda=$(sh scripts/find_cuda.sh) && [ -x "$cuda/bin/nvcc" ]; then gpu="-Dgpu=enabled $kernels_for"; fi
 # shellcheck disable=SC2086

@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "base/watch.h"
 #include "cli/terminal.h"
-#include "report/estimate.h"
+#include "report/study/needs.h"
 
 enum weft_status weft_estimate_at(const struct weft_cli *cli, const char *const *settings,
                                   int32_t n, uint32_t asked, struct weft_estimate *out,

@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "base/watch.h"
 #include "cli/verbs/estimate.h"
-#include "report/estimate.h"
+#include "report/study/needs.h"
 #include "report/table.h"
 #include "spec/field.h"
 

@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "base/watch.h"
 #include "cli/verbs/estimate.h"
-#include "report/estimate.h"
+#include "report/study/needs.h"
 #include "report/table.h"
 
 enum { MOST_VALUES = 64, SETTING_BYTES = 256 };

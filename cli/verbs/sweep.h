@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/process/kept.h"
 #include "library/session.h"
-#include "report/sweep.h"
+#include "report/study/sweep.h"
 
 enum { WEFT_SWEEP_CURVES = 64, WEFT_SWEEP_POINTS = 1000, WEFT_SWEEP_NAME_BYTES = 96 };
 

@@ -1,7 +1,7 @@
 /* Ticks of an axis: multiples of 1, 2 or 5 times a power of ten of a whole unit, so that a label is
  * a whole number. */
-#ifndef WEFT_REPORT_TICKS_H
-#define WEFT_REPORT_TICKS_H
+#ifndef WEFT_REPORT_STUDY_TICKS_H
+#define WEFT_REPORT_STUDY_TICKS_H
 
 #include <stdint.h>
 

@@ -1,10 +1,10 @@
 /* The lines of a sweep's figure. A plan holds from its limit up, so the step over memory is a
  * staircase. */
-#ifndef WEFT_REPORT_SWEEP_STAIRS_H
-#define WEFT_REPORT_SWEEP_STAIRS_H
+#ifndef WEFT_REPORT_STUDY_STAIRS_H
+#define WEFT_REPORT_STUDY_STAIRS_H
 
 #include "base/pool.h"
-#include "report/sweep.h"
+#include "report/study/sweep.h"
 
 /* The step from these bytes on, up to the next corner. */
 struct weft_sweep_corner {

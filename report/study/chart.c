@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "report/sweep.h"
+#include "report/study/sweep.h"
 
 /* GUTTER is the width of the times on the left. */
 enum { ROWS = 18, GUTTER = 10, LEAST_COLUMNS = 24, BOUND = 255, JOINT_MARKS = 11 };

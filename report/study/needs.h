@@ -1,7 +1,7 @@
 /* Reports on the memory that policies need, as text and JSON: one row for each policy and way of
  * placing its blocks, and the bytes by category. */
-#ifndef WEFT_REPORT_ESTIMATE_H
-#define WEFT_REPORT_ESTIMATE_H
+#ifndef WEFT_REPORT_STUDY_NEEDS_H
+#define WEFT_REPORT_STUDY_NEEDS_H
 
 #include "base/json/json.h"
 #include "base/text.h"

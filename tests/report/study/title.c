@@ -1,4 +1,4 @@
-#include "tests/report/small_sweep.h"
+#include "tests/report/study/small_sweep.h"
 
 #define LAYERS                                                                                     \
     "[{\"name\":\"wte\",\"type\":\"embedding\",\"vocab\":256,\"hidden\":64},"                      \

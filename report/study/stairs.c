@@ -1,4 +1,4 @@
-#include "report/sweep_stairs.h"
+#include "report/study/stairs.h"
 
 #include <stdlib.h>
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "report/svg.h"
-#include "report/sweep.h"
-#include "report/sweep_stairs.h"
-#include "report/ticks.h"
+#include "report/study/stairs.h"
+#include "report/study/svg.h"
+#include "report/study/sweep.h"
+#include "report/study/ticks.h"
 
 /* Tenths of a millimetre at the width of a column, 85 mm. FONT is 6.5 pt there, and no text is
  * smaller. The document is drawn at SCALE times that width. */

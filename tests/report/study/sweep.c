@@ -1,6 +1,6 @@
-#include "report/sweep.h"
+#include "report/study/sweep.h"
 
-#include "tests/report/small_sweep.h"
+#include "tests/report/study/small_sweep.h"
 
 Test(sweep, a_bound_for_more_memory_holds_for_less)
 {

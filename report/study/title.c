@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "report/sweep.h"
+#include "report/study/sweep.h"
 
 /* The file's name without folder and ".json": shipped configs go by it. */
 static void add_name(const char *path, struct weft_text *out)

@@ -1,4 +1,4 @@
-#include "report/svg.h"
+#include "report/study/svg.h"
 
 #include <string.h>
 

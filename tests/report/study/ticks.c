@@ -1,4 +1,4 @@
-#include "report/ticks.h"
+#include "report/study/ticks.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

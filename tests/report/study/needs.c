@@ -1,4 +1,4 @@
-#include "report/estimate.h"
+#include "report/study/needs.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "report/sweep.h"
+#include "report/study/sweep.h"
 
 #include <string.h>
 

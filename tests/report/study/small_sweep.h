@@ -1,13 +1,13 @@
 /* The sweeps that the tests of their pictures look at: `best` under three limits, `slow` that does
  * not fit the first and is off the scale in the second; and a grid of a planner without any of the
  * host's memory, which does not fit the first limit either, and with some. */
-#ifndef WEFT_TESTS_REPORT_SMALL_SWEEP_H
-#define WEFT_TESTS_REPORT_SMALL_SWEEP_H
+#ifndef WEFT_TESTS_REPORT_STUDY_SMALL_SWEEP_H
+#define WEFT_TESTS_REPORT_STUDY_SMALL_SWEEP_H
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "report/sweep.h"
+#include "report/study/sweep.h"
 
 struct small_sweep {
     struct weft_sweep_point best[3], slow[3];

@@ -1,4 +1,4 @@
-#include "tests/report/small_sweep.h"
+#include "tests/report/study/small_sweep.h"
 
 static void show(const struct weft_sweep *sweep, bool unicode, struct weft_text *out)
 {

@@ -1,4 +1,4 @@
-#include "report/estimate.h"
+#include "report/study/needs.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-#include "report/sweep_stairs.h"
+#include "report/study/stairs.h"
 
 #include "base/rng.h"
-#include "tests/report/small_sweep.h"
+#include "tests/report/study/small_sweep.h"
 
 static void expect_stairs(const struct weft_sweep *sweep, int32_t first, int32_t end, int32_t n,
                           const struct weft_sweep_corner *corners)

@@ -2,8 +2,8 @@
  * limit and chooses policies within a part of it. A grid plans by one planner within each memory
  * limit of the device and of the host. Reports are a table, JSON, CSV, a picture in the terminal
  * and an SVG. */
-#ifndef WEFT_REPORT_SWEEP_H
-#define WEFT_REPORT_SWEEP_H
+#ifndef WEFT_REPORT_STUDY_SWEEP_H
+#define WEFT_REPORT_STUDY_SWEEP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "tests/report/small_sweep.h"
+#include "tests/report/study/small_sweep.h"
 
 static int count(const char *text, const char *part)
 {

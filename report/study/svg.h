@@ -1,6 +1,6 @@
 /* Parts of an SVG document: text that is safe in it, and lines of text no wider than a page. */
-#ifndef WEFT_REPORT_SVG_H
-#define WEFT_REPORT_SVG_H
+#ifndef WEFT_REPORT_STUDY_SVG_H
+#define WEFT_REPORT_STUDY_SVG_H
 
 #include "base/text.h"
 

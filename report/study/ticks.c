@@ -1,4 +1,4 @@
-#include "report/ticks.h"
+#include "report/study/ticks.h"
 
 #include <stddef.h>
 

@@ -124,6 +124,7 @@ enum weft_status weft_estimate_create(struct weft_session *session, uint32_t ask
         const struct weft_problem *problem = session->stages.problem;
         *out = (struct weft_estimate){
             .ranks = problem->ranks,
+            .ranks_per_node = session->config->cluster.ranks_per_node,
             .limit_bytes = session->config->cluster.memory_limit_bytes,
             .base_bytes = session->profile->base_bytes,
             .block_bytes = problem->blocks.least_bytes,

@@ -18,7 +18,7 @@ struct weft_estimate {
     struct weft_pool pool;
     struct weft_estimate_home homes[WEFT_HOME_COUNT];
     struct weft_need rows[WEFT_ESTIMATE_ROWS]; /* names are in the pool */
-    int64_t ranks;
+    int64_t ranks, ranks_per_node;
     int64_t limit_bytes; /* of the config; 0: none */
     int64_t base_bytes;  /* part of every need */
     int64_t block_bytes; /* least size of a unit's blocks */

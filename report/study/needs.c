@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "report/table.h"
 
-const char *weft_need_way_text(const struct weft_need *need)
+static const char *show_way(const struct weft_need *need)
 {
     static const char *const texts[WEFT_NEED_WAYS] = {
         [WEFT_NEED_JUST_IN_TIME] = "just in time",
@@ -30,16 +30,19 @@ void weft_need_show_fit(const struct weft_need *need, int64_t limit_bytes,
         snprintf(out, WEFT_UNITS_TEXT_BYTES + 8, "+%s", weft_units_show_bytes(over, bytes));
 }
 
-static void add_head(struct weft_table *table, int64_t limit_bytes)
+void weft_need_add_name(const struct weft_need *row, const struct weft_need *before,
+                        struct weft_table *table)
 {
-    char limit[WEFT_UNITS_TEXT_BYTES];
-    weft_table_cell(table, "policy");
-    weft_table_cell(table, "way");
-    weft_table_cell(table, "needs");
-    if (limit_bytes > 0) weft_table_cell(table, "of %s", weft_units_show_bytes(limit_bytes, limit));
-    weft_table_cell(table, "step");
-    weft_table_cell(table, "peak slot");
-    weft_table_cell(table, "most by");
+    const bool same = before && before->policy == row->policy;
+    weft_table_cell(table, "%s", same ? "" : weft_policy_name(row->policy));
+    weft_table_cell(table, "%s", show_way(row));
+}
+
+void weft_need_put_name(const struct weft_need *row, struct weft_json_writer *writer)
+{
+    weft_json_put_string(writer, "policy", weft_policy_name(row->policy));
+    weft_json_put_string(writer, "way", row->rule ? "published" : show_way(row));
+    if (row->rule) weft_json_put_string(writer, "rule", row->rule);
 }
 
 /* A long name keeps its end, which tells layers apart. */
@@ -60,13 +63,18 @@ void weft_report_needs(const struct weft_need *rows, int32_t n, int64_t limit_by
     char shown[WEFT_UNITS_TEXT_BYTES + 8];
     const struct weft_need *before = NULL;
     weft_table_init(&table, limit_bytes > 0 ? "llrrrll" : "llrrll");
-    add_head(&table, limit_bytes);
+    weft_table_cell(&table, "policy");
+    weft_table_cell(&table, "way");
+    weft_table_cell(&table, "needs");
+    if (limit_bytes > 0)
+        weft_table_cell(&table, "of %s", weft_units_show_bytes(limit_bytes, shown));
+    weft_table_cell(&table, "step");
+    weft_table_cell(&table, "peak slot");
+    weft_table_cell(&table, "most by");
     for (int32_t i = 0; i < n; i++) {
         const struct weft_need *row = &rows[i];
         if (!row->applies) continue;
-        bool same = before && before->policy == row->policy;
-        weft_table_cell(&table, "%s", same ? "" : weft_policy_name(row->policy));
-        weft_table_cell(&table, "%s", weft_need_way_text(row));
+        weft_need_add_name(row, before, &table);
         weft_table_cell(&table, "%s", weft_units_show_bytes(row->bytes, shown));
         weft_need_show_fit(row, limit_bytes, shown);
         if (limit_bytes > 0)
@@ -82,61 +90,42 @@ void weft_report_needs(const struct weft_need *rows, int32_t n, int64_t limit_by
     weft_table_finish(&table);
 }
 
-/* Whether the row is a published rule that applies. */
-static bool is_shown(const struct weft_need *row)
-{
-    return row->applies && row->way == WEFT_NEED_PUBLISHED;
-}
-
-/* Whether one of them holds a ring. */
-static bool is_staged(const struct weft_need *rows, int32_t n)
-{
-    bool staged = false;
-    for (int32_t i = 0; i < n; i++)
-        staged |= is_shown(&rows[i]) && rows[i].categories[WEFT_CATEGORY_STAGING] > 0;
-    return staged;
-}
-
 void weft_report_needs_memory(const struct weft_need *rows, int32_t n, struct weft_text *out)
 {
+    enum { MOST_RULES = 14 };
+    const struct weft_need *rules[MOST_RULES];
     struct weft_table table;
-    char align[16] = "l", shown[WEFT_UNITS_TEXT_BYTES];
-    size_t n_columns = 1;
-    for (int32_t i = 0; i < n && n_columns + 1 < sizeof align; i++)
-        if (is_shown(&rows[i])) align[n_columns++] = 'r';
-    if (n_columns == 1) return;
+    char align[MOST_RULES + 2] = "l", shown[WEFT_UNITS_TEXT_BYTES];
+    int32_t n_rules = 0;
+    bool staged = false; /* some rule holds a ring */
+    for (int32_t i = 0; i < n && n_rules < MOST_RULES; i++) {
+        if (!rows[i].applies || rows[i].way != WEFT_NEED_PUBLISHED) continue;
+        staged |= rows[i].categories[WEFT_CATEGORY_STAGING] > 0;
+        rules[n_rules++] = &rows[i];
+        align[n_rules] = 'r';
+    }
+    if (n_rules == 0) return;
     weft_table_init(&table, align);
     weft_table_cell(&table, "at the peak of");
-    for (int32_t i = 0; i < n; i++)
-        if (is_shown(&rows[i])) weft_table_cell(&table, "%s", rows[i].rule);
+    for (int32_t i = 0; i < n_rules; i++)
+        weft_table_cell(&table, "%s", rules[i]->rule);
     for (int c = 0; c < WEFT_CATEGORY_COUNT; c++) {
-        if (c == WEFT_CATEGORY_STAGING && !is_staged(rows, n)) continue;
+        if (c == WEFT_CATEGORY_STAGING && !staged) continue;
         weft_table_cell(&table, "%s", weft_category_text((enum weft_category)c));
-        for (int32_t i = 0; i < n; i++)
-            if (is_shown(&rows[i]))
-                weft_table_cell(&table, "%s", weft_units_show_bytes(rows[i].categories[c], shown));
+        for (int32_t i = 0; i < n_rules; i++)
+            weft_table_cell(&table, "%s", weft_units_show_bytes(rules[i]->categories[c], shown));
     }
     weft_table_render(&table, 0, out);
     weft_table_finish(&table);
 }
 
-static void put_ns(struct weft_json_writer *writer, const char *name, int64_t ns, bool timed)
-{
-    if (timed) {
-        weft_json_put_integer(writer, name, ns);
-        return;
-    }
-    weft_json_key(writer, name);
-    weft_json_add_null(writer);
-}
-
 static void put_need(const struct weft_need *row, int64_t limit_bytes, bool timed,
                      struct weft_json_writer *writer)
 {
+    static const char *const names[] = {"step_ns", "exposed_ns", "communication_ns"};
+    const int64_t times_ns[] = {row->step_ns, row->exposed_ns, row->channel_ns};
     weft_json_begin_object(writer);
-    weft_json_put_string(writer, "policy", weft_policy_name(row->policy));
-    weft_json_put_string(writer, "way", row->rule ? "published" : weft_need_way_text(row));
-    if (row->rule) weft_json_put_string(writer, "rule", row->rule);
+    weft_need_put_name(row, writer);
     weft_json_put_integer(writer, "needs_bytes", row->bytes);
     if (limit_bytes > 0) weft_json_put_bool(writer, "fits", row->bytes <= limit_bytes);
     weft_json_put_string(writer, "peak_slot", row->slot_name);
@@ -148,9 +137,13 @@ static void put_need(const struct weft_need *row, int64_t limit_bytes, bool time
     weft_json_end_object(writer);
     weft_json_put_string(writer, "reduce", weft_cadence_name(row->period.cadence));
     weft_json_put_integer(writer, "update_ahead", row->period.update_ahead);
-    put_ns(writer, "step_ns", row->step_ns, timed);
-    put_ns(writer, "exposed_ns", row->exposed_ns, timed);
-    put_ns(writer, "communication_ns", row->channel_ns, timed);
+    for (int i = 0; i < 3; i++) {
+        weft_json_key(writer, names[i]);
+        if (timed)
+            weft_json_add_integer(writer, times_ns[i]);
+        else
+            weft_json_add_null(writer);
+    }
     weft_json_end_object(writer);
 }
 

@@ -7,9 +7,14 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/need.h"
+#include "report/table.h"
 
-/* "just in time", the rule's name, "fastest", "earliest". */
-const char *weft_need_way_text(const struct weft_need *need);
+/* Adds the row's cells of policy and way. The policy is "" if it is that of the row before (NULL:
+ * none). */
+void weft_need_add_name(const struct weft_need *row, const struct weft_need *before,
+                        struct weft_table *table);
+/* Puts the members "policy", "way" and "rule". */
+void weft_need_put_name(const struct weft_need *row, struct weft_json_writer *writer);
 
 /* "fits", or the excess, like "+8.53 GiB"; "" without a limit (0). */
 void weft_need_show_fit(const struct weft_need *need, int64_t limit_bytes,

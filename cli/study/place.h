@@ -1,0 +1,42 @@
+/* A place of a study is the config of the command line with further settings, such as a value of a
+ * key or a limit. Lists "a,b,c" of flags name places. */
+#ifndef WEFT_CLI_STUDY_PLACE_H
+#define WEFT_CLI_STUDY_PLACE_H
+
+#include "cli/command.h"
+#include "library/estimate.h"
+
+enum { WEFT_PLACE_SETTINGS = 6, WEFT_PLACE_BYTES = 512, WEFT_LIST_BYTES = 256 };
+
+/* Settings in order, each "path.key=value". */
+struct weft_place {
+    int32_t n;
+    char settings[WEFT_PLACE_SETTINGS][WEFT_PLACE_BYTES];
+};
+
+/* Adds a setting of at most WEFT_PLACE_BYTES, with its NUL. */
+void weft_place_add(struct weft_place *place, const char *format, ...) WEFT_PRINTF(2, 3);
+
+/* weft_cli_read_config at a place. A setting also replaces the flag for its key. */
+WEFT_MUST_USE enum weft_status weft_place_open(const struct weft_cli *cli,
+                                               const struct weft_place *place,
+                                               struct weft_session *session,
+                                               struct weft_error *err);
+
+/* weft_estimate_create at a place. The caller finishes *out, also after a failure. */
+WEFT_MUST_USE enum weft_status weft_place_estimate(const struct weft_cli *cli,
+                                                   const struct weft_place *place, uint32_t asked,
+                                                   struct weft_estimate *out,
+                                                   struct weft_error *err);
+
+/* A list while it is read; `rest` begins as all of it. */
+struct weft_list {
+    const char *rest;
+    char item[WEFT_LIST_BYTES]; /* the current item; cut if it is longer, and `cut` is true */
+    bool cut;
+};
+
+/* Reads the next item, which may be empty; false after the last one. */
+bool weft_list_next(struct weft_list *list);
+
+#endif

@@ -209,13 +209,6 @@ static enum weft_status find_leanest(struct weft_session *session,
                              : weft_session_stage_period(session, &variants[*leanest], err);
 }
 
-enum weft_status weft_session_stage_leanest(struct weft_session *session, struct weft_error *err)
-{
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
-    int32_t leanest, n = weft_stages_variants(session->config, variants);
-    return n == 1 ? WEFT_OK : find_leanest(session, variants, n, &leanest, err);
-}
-
 /* The error if no period has a plan. It is the leanest period's, unless the planner does not apply
  * there. It is the first period's if the planner applies to none. */
 static enum weft_status refuse_all(struct weft_session *session,

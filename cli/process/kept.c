@@ -109,6 +109,32 @@ void weft_kept_add(struct weft_kept *kept, struct weft_hash key, int code,
     kept->folder[0] = '\0';
 }
 
+int32_t weft_kept_find_numbers(struct weft_kept *kept, struct weft_hash key, int32_t most,
+                               int64_t *numbers)
+{
+    struct weft_text text;
+    int code = 0;
+    int32_t n = 0;
+    weft_text_init(&text);
+    (void)weft_kept_find(kept, key, &code, &text);
+    char *end;
+    for (const char *at = weft_text_chars(&text); *at != '\0' && n < most; at = end + 1)
+        numbers[n++] = strtoll(at, &end, 10);
+    weft_text_finish(&text);
+    return n;
+}
+
+void weft_kept_add_numbers(struct weft_kept *kept, struct weft_hash key, int32_t n,
+                           const int64_t *numbers)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    for (int32_t i = 0; i < n; i++)
+        weft_text_addf(&text, "%lld\n", (long long)numbers[i]);
+    if (weft_text_ok(&text)) weft_kept_add(kept, key, 0, &text);
+    weft_text_finish(&text);
+}
+
 static bool is_row(const char *name)
 {
     struct weft_hash hash;

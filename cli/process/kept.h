@@ -35,6 +35,12 @@ bool weft_kept_find(struct weft_kept *kept, struct weft_hash key, int *code, str
 void weft_kept_add(struct weft_kept *kept, struct weft_hash key, int code,
                    const struct weft_text *text);
 
+/* The same for a result of numbers. Returns their number, at most `most`; 0 if there is none. */
+int32_t weft_kept_find_numbers(struct weft_kept *kept, struct weft_hash key, int32_t most,
+                               int64_t *numbers);
+void weft_kept_add_numbers(struct weft_kept *kept, struct weft_hash key, int32_t n,
+                           const int64_t *numbers);
+
 /* Removes the results, of other keys too, and the folder if it is then empty. */
 void weft_kept_remove(struct weft_kept *kept);
 

@@ -1,0 +1,221 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/machine/cores.h"
+#include "base/units.h"
+#include "cli/process/children.h"
+#include "cli/study/sweep.h"
+#include "scheduler/planners/table.h"
+
+enum { DEFAULT_POINTS = 9 };
+
+/* Reads a flag's number from 1 on; without the flag *out stays. */
+static enum weft_status read_number(const char *flag, const char *text, int32_t most, int32_t *out,
+                                    struct weft_error *err)
+{
+    char *end;
+    if (text == NULL) return WEFT_OK;
+    long value = strtol(text, &end, 10);
+    if (*text == '\0' || *end != '\0' || value < 1 || value > most)
+        return weft_fail(err, WEFT_E_USAGE, "%s %s: a number from 1 to %d", flag, text, most);
+    *out = (int32_t)value;
+    return WEFT_OK;
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Reads the sizes of a list: sorted, without duplicates. */
+static enum weft_status read_sizes(const char *flag, const char *text, int64_t least_bytes,
+                                   int32_t most, int64_t *sizes, int32_t *n, struct weft_error *err)
+{
+    struct weft_list list = {.rest = text};
+    struct weft_error wrong = {0};
+    int32_t n_read = 0;
+    while (weft_list_next(&list)) {
+        if (n_read == most) return weft_fail(err, WEFT_E_USAGE, "%s: at most %d", flag, most);
+        if (weft_units_bytes(list.item, &sizes[n_read], &wrong) != WEFT_OK)
+            return weft_fail(err, WEFT_E_USAGE, "%s: %s", flag, wrong.text);
+        if (sizes[n_read++] < least_bytes)
+            return weft_fail(err, WEFT_E_USAGE, "%s: \"%s\" is no memory at all", flag, list.item);
+    }
+    qsort(sizes, (size_t)n_read, sizeof *sizes, compare_sizes);
+    *n = 0;
+    for (int32_t i = 0; i < n_read; i++)
+        if (i == 0 || sizes[i] != sizes[*n - 1]) sizes[(*n)++] = sizes[i];
+    return WEFT_OK;
+}
+
+/* The default is all planners but `random`, which is only one draw of many. */
+static enum weft_status read_planners(const char *text, struct weft_study *study,
+                                      struct weft_error *err)
+{
+    struct weft_list list = {.rest = text};
+    for (const struct weft_planner *planner = weft_planners(); !text && planner->name; planner++)
+        if (strcmp(planner->name, "random") != 0)
+            study->planners[study->n_planners++] = planner->name;
+    while (weft_list_next(&list)) {
+        if (study->n_planners == WEFT_SWEEP_CURVES || list.cut)
+            return weft_fail(err, WEFT_E_USAGE, "--planners: too many, or a name that is too long");
+        for (int32_t i = 0; i < study->n_planners; i++)
+            if (strcmp(study->planners[i], list.item) == 0)
+                return weft_fail(err, WEFT_E_USAGE, "--planners: %s is there twice", list.item);
+        WEFT_TRY(weft_planner_need(list.item, err));
+        const char *name = weft_pool_string(&study->pool, list.item);
+        if (name == NULL) return weft_fail_memory(err, "a sweep");
+        study->planners[study->n_planners++] = name;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_end(const struct weft_cli *cli, bool *to_all, struct weft_error *err)
+{
+    if (!cli->to) return WEFT_OK;
+    *to_all = strcmp(cli->to, "all") == 0;
+    if (!*to_all && strcmp(cli->to, "gain") != 0)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--to %s: gain (where more memory shortens no step) or all (where every "
+                         "planner has a plan)",
+                         cli->to);
+    if (cli->limits || cli->split)
+        return weft_fail(err, WEFT_E_USAGE, "--to: the limits are given by %s already",
+                         cli->limits ? "--limits" : "--split");
+    return WEFT_OK;
+}
+
+/* A grid has one planner, by default ilp. */
+static enum weft_status read_grid(struct weft_study *study, struct weft_error *err)
+{
+    const struct weft_cli *cli = study->cli;
+    const char *flag = cli->host_points ? "--host-points" : "--host-limits";
+    if (!cli->host_points && !cli->host_limits) return WEFT_OK;
+    if (cli->host_points && cli->host_limits)
+        return weft_fail(err, WEFT_E_USAGE, "--host-points and --host-limits: give one of them");
+    if (cli->split)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "%s: --split keeps the limits that there are; leave one of them out",
+                         flag);
+    if (study->n_planners > 1)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "%s: a sweep over two limits is of one planner, and --planners names %d",
+                         flag, study->n_planners);
+    study->hosts_given = cli->host_limits != NULL;
+    if (study->hosts_given)
+        return read_sizes(flag, cli->host_limits, 0, WEFT_SWEEP_CURVES, study->hosts,
+                          &study->n_hosts, err);
+    return read_number(flag, cli->host_points, WEFT_SWEEP_CURVES, &study->n_hosts, err);
+}
+
+static void drop_planners(const struct weft_config *config, struct weft_study *study)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < study->n_planners; i++) {
+        const int homes = weft_planner_homes(weft_planner_find(study->planners[i], NULL));
+        if (homes == 0 || (homes & weft_config_state_homes(config)) != 0)
+            study->planners[n++] = study->planners[i];
+    }
+    study->n_planners = n;
+}
+
+enum weft_status weft_study_check_planners(struct weft_study *study, struct weft_error *err)
+{
+    const struct weft_config *config = study->session.config;
+    const struct weft_cli *cli = study->cli;
+    const char *flag = study->hosts_given ? "--host-limits" : "--host-points";
+    const char *planner = study->planners[0];
+    if (study->n_hosts == 0) {
+        if (!cli->planners && !cli->split) drop_planners(config, study);
+        return WEFT_OK;
+    }
+    if (!config->cluster.host.given)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "%s: the cluster has no memory of the host to limit: give cluster.host",
+                         flag);
+    if (!weft_config_uses_host(config))
+        return weft_fail(err, WEFT_E_USAGE, "%s: plan.offload lets nothing be in the host's memory",
+                         flag);
+    if (!weft_planner_uses(weft_planner_find(planner, NULL), WEFT_HOME_HOST))
+        return weft_fail(err, WEFT_E_USAGE,
+                         "%s: planner %s keeps nothing in the host's memory: name another with "
+                         "--planners, such as ilp or offload-stream",
+                         flag, planner);
+    return WEFT_OK;
+}
+
+bool weft_study_is_stdout(const char *path)
+{
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
+/* Checks that the folder of an output file is writable, since the file is written after all the
+ * work. */
+static enum weft_status check_folder(const char *flag, const char *path, struct weft_error *err)
+{
+    char folder[4096];
+    if (!path || weft_study_is_stdout(path)) return WEFT_OK;
+    const char *slash = strrchr(path, '/');
+    const size_t length = slash ? (size_t)(slash - path) : 0;
+    if (length >= sizeof folder)
+        return weft_fail(err, WEFT_E_USAGE, "%s: the path is too long", flag);
+    snprintf(folder, sizeof folder, "%.*s", (int)length, path);
+    if (access(!slash ? "." : length > 0 ? folder : "/", W_OK) == 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_CREATE, "%s %s: cannot be written there: %s", flag, path,
+                     strerror(errno));
+}
+
+/* Refuses flags that contradict one another. */
+static enum weft_status check_flags(const struct weft_cli *cli, struct weft_error *err)
+{
+    if (strcmp(cli->operands[0], "-") == 0)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "sweep reads its config once a plan: give a file, not -");
+    if (cli->memory_limit && !cli->split)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--memory-limit: a sweep goes over limits; name them with --limits, or "
+                         "keep one and divide it with --split");
+    if (cli->points && cli->limits)
+        return weft_fail(err, WEFT_E_USAGE, "--points and --limits: give one of them");
+    if (cli->planners && cli->split)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--split compares two-stage and ilp: leave out --planners");
+    if (cli->n_overrides + WEFT_PLACE_SETTINGS > WEFT_CLI_OVERRIDES)
+        return weft_fail(err, WEFT_E_USAGE, "--set: too many overrides for `weft sweep`");
+    return WEFT_OK;
+}
+
+enum weft_status weft_study_read_options(struct weft_study *study, struct weft_error *err)
+{
+    const struct weft_cli *cli = study->cli;
+    const int32_t cores = weft_cores();
+    study->n_limits = DEFAULT_POINTS;
+    study->jobs = cores < WEFT_CHILDREN_MOST ? cores : WEFT_CHILDREN_MOST;
+    WEFT_TRY(check_flags(cli, err));
+    WEFT_TRY(read_number("--points", cli->points, WEFT_SWEEP_POINTS, &study->n_limits, err));
+    WEFT_TRY(read_number("--jobs", cli->jobs, WEFT_CHILDREN_MOST, &study->jobs, err));
+    if (cli->json && (weft_study_is_stdout(cli->csv) || weft_study_is_stdout(cli->svg)))
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--json has standard output for itself: give --csv or --svg a file");
+    if (cli->csv && cli->svg && strcmp(cli->csv, cli->svg) == 0)
+        return weft_fail(err, WEFT_E_USAGE, "--csv and --svg: both are %s", cli->csv);
+    WEFT_TRY(check_folder("--csv", cli->csv, err));
+    WEFT_TRY(check_folder("--svg", cli->svg, err));
+    WEFT_TRY(check_folder("-o", cli->output, err));
+    WEFT_TRY(read_end(cli, &study->to_all, err));
+    const bool grid = cli->host_points || cli->host_limits;
+    WEFT_TRY(read_planners(cli->split               ? "two-stage,ilp"
+                           : grid && !cli->planners ? "ilp"
+                                                    : cli->planners,
+                           study, err));
+    WEFT_TRY(read_grid(study, err));
+    if (cli->split && cli->limits)
+        return weft_fail(err, WEFT_E_USAGE, "--split divides one limit: leave --limits out");
+    if (!cli->limits) return WEFT_OK;
+    return read_sizes("--limits", cli->limits, 1, WEFT_SWEEP_POINTS, study->limits,
+                      &study->n_limits, err);
+}

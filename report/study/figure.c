@@ -6,7 +6,6 @@
 #include "base/units.h"
 #include "report/study/stairs.h"
 #include "report/study/svg.h"
-#include "report/study/sweep.h"
 #include "report/study/ticks.h"
 
 /* Tenths of a millimetre at the width of a column, 85 mm. FONT is 6.5 pt there, and no text is
@@ -47,18 +46,13 @@ struct figure {
     struct weft_sweep_stairs best;    /* of all curves; of a grid, the last one's */
 };
 
-struct colour {
-    char text[32]; /* "#0072b2" */
-};
+enum { COLOUR_BYTES = 32 };
 
-static struct colour colour_of(const struct figure *figure, int32_t which)
+/* Returns a curve's colour, such as "#0072b2". */
+static const char *show_colour(const struct figure *figure, int32_t which, char text[COLOUR_BYTES])
 {
     const int32_t n = figure->sweep->n_curves;
-    struct colour colour;
-    if (!figure->sweep->grid) {
-        snprintf(colour.text, sizeof colour.text, "%s", colours[which % N_COLOURS]);
-        return colour;
-    }
+    if (!figure->sweep->grid) return colours[which % N_COLOURS];
     double place = n > 1 ? (double)which / (n - 1) * (N_ORDER - 1) : 0;
     int from = place < N_ORDER - 1 ? (int)place : N_ORDER - 2;
     unsigned rgb[3];
@@ -66,8 +60,8 @@ static struct colour colour_of(const struct figure *figure, int32_t which)
         rgb[i] = (unsigned)(order[from][i] +
                             (place - from) * (order[from + 1][i] - order[from][i]) + 0.5) &
                  255;
-    snprintf(colour.text, sizeof colour.text, "#%02x%02x%02x", rgb[0], rgb[1], rgb[2]);
-    return colour;
+    snprintf(text, COLOUR_BYTES, "#%02x%02x%02x", rgb[0], rgb[1], rgb[2]);
+    return text;
 }
 
 static double x_of(const struct figure *figure, int64_t bytes)
@@ -154,27 +148,13 @@ static void add_axes(const struct figure *figure)
     weft_text_add(out, "</text>\n");
 }
 
-/* Bounds of a curve's plans over memory: corner i holds up to its bytes. */
-static bool list_bounds(struct figure *figure, int32_t which, struct weft_sweep_stairs *out)
+/* The bound for a curve's plans within a limit; 0: none is proven. A split has one limit. */
+static int64_t bound_within(const struct figure *figure, int32_t which, int64_t bytes)
 {
-    const struct weft_sweep *sweep = figure->sweep;
-    const struct weft_sweep_curve *curve = &sweep->curves[which];
-    *out = (struct weft_sweep_stairs){
-        .n = sweep->split ? 1 : curve->n_points,
-        .corners = weft_pool_array(&figure->pool, (size_t)curve->n_points, sizeof *out->corners)};
-    if (!out->corners) return false;
-    for (int32_t i = 0; i < out->n; i++)
-        out->corners[i] =
-            (struct weft_sweep_corner){sweep->split ? figure->right : curve->points[i].limit_bytes,
-                                       weft_sweep_bound(sweep, &curve->points[i])};
-    return true;
-}
-
-/* The bound for plans within a limit; 0: none is proven. */
-static int64_t bound_within(const struct weft_sweep_stairs *bounds, int64_t bytes)
-{
-    for (int32_t i = 0; i < bounds->n; i++)
-        if (bounds->corners[i].bytes >= bytes) return bounds->corners[i].ns;
+    const struct weft_sweep_curve *curve = &figure->sweep->curves[which];
+    for (int32_t i = 0; i < curve->n_points; i++)
+        if (figure->sweep->split || curve->points[i].limit_bytes >= bytes)
+            return weft_sweep_bound(figure->sweep, &curve->points[i]);
     return 0;
 }
 
@@ -187,22 +167,33 @@ static int64_t step_within(const struct weft_sweep_stairs *stairs, int64_t bytes
     return ns;
 }
 
-/* Shades the part where no plan can be: less memory than any plan takes, and steps below the bound
- * of the best curve. */
-static void add_infeasible(const struct figure *figure, const struct weft_sweep_stairs *bounds)
+/* The next memory at which a curve's bound or the stairs (NULL: none) change, or the right end. */
+static int64_t find_corner(const struct figure *figure, int32_t which,
+                           const struct weft_sweep_stairs *stairs, int64_t from)
+{
+    const struct weft_sweep_curve *curve = &figure->sweep->curves[which];
+    int64_t to = figure->right;
+    for (int32_t i = 0; i < curve->n_points && !figure->sweep->split; i++)
+        if (curve->points[i].limit_bytes > from && curve->points[i].limit_bytes < to)
+            to = curve->points[i].limit_bytes;
+    for (int32_t i = 0; stairs && i < stairs->n; i++)
+        if (stairs->corners[i].bytes > from && stairs->corners[i].bytes < to)
+            to = stairs->corners[i].bytes;
+    return to;
+}
+
+/* Shades the part where no plan can be: less memory than any plan takes, and steps below the
+ * curve's bound. */
+static void add_infeasible(const struct figure *figure, int32_t which)
 {
     struct weft_text *out = figure->out;
     const double x = x_of(figure, figure->infeasible);
     weft_text_addf(out, "<path d=\"M%d %.2fH%.2f", LEFT, figure->top, x);
-    for (int64_t from = figure->infeasible; from < figure->right;) {
-        int64_t to = figure->right;
-        for (int32_t i = bounds->n - 1; i >= 0; i--)
-            if (bounds->corners[i].bytes > from && bounds->corners[i].bytes < to)
-                to = bounds->corners[i].bytes;
-        const int64_t ns = bound_within(bounds, to);
+    for (int64_t from = figure->infeasible, to; from < figure->right; from = to) {
+        to = find_corner(figure, which, NULL, from);
+        const int64_t ns = bound_within(figure, which, to);
         weft_text_addf(out, "V%.2fH%.2f", ns > 0 ? y_of(figure, ns) : figure->bottom,
                        x_of(figure, to));
-        from = to;
     }
     weft_text_addf(out, "V%.2fH%dZ\" fill=\"#e4e4e4\" data-infeasible-bytes=\"%lld\"/>\n",
                    figure->bottom, LEFT, (long long)figure->infeasible);
@@ -215,45 +206,25 @@ static void add_infeasible(const struct figure *figure, const struct weft_sweep_
                    (x + LEFT) / 2 + 8, middle, (x + LEFT) / 2 + 8, middle);
 }
 
-static int compare_bytes(const void *left, const void *right)
-{
-    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
-/* A dotted line where the bound can be told from the plan above it. Returns the y at which it ends
- * at the right edge; negative where it ends before. */
-static double add_bound(struct figure *figure, const struct weft_sweep_stairs *bounds,
+/* Adds a dotted line where the curve's bound can be told from the stairs above it. Returns the y at
+ * which it ends at the right edge; negative if it ends before. */
+static double add_bound(struct figure *figure, int32_t which,
                         const struct weft_sweep_stairs *stairs)
 {
     static const double told_apart = 4;
     struct weft_text *out = figure->out;
     double ends = -1;
-    int64_t before = -1;
-    int32_t n = 0;
-    int64_t *at =
-        weft_pool_array(&figure->pool, (size_t)bounds->n + (size_t)stairs->n + 1, sizeof *at);
-    if (!at) {
-        out->failed = true;
-        return ends;
-    }
-    for (int32_t i = 0; i < stairs->n; i++)
-        at[n++] = stairs->corners[i].bytes;
-    for (int32_t i = 0; i < bounds->n; i++)
-        if (bounds->corners[i].bytes < figure->right) at[n++] = bounds->corners[i].bytes;
-    at[n++] = figure->right;
-    qsort(at, (size_t)n, sizeof *at, compare_bytes);
-    for (int32_t i = 0; i + 1 < n; i++) {
-        const int64_t step_ns = step_within(stairs, at[i]);
-        const int64_t bound_ns = bound_within(bounds, at[i + 1]);
-        if (step_ns == 0 || bound_ns == 0 || at[i] == at[i + 1]) continue;
+    int64_t before = -1, from = stairs->n > 0 ? stairs->corners[0].bytes : figure->right;
+    for (int64_t to; from < figure->right; from = to) {
+        to = find_corner(figure, which, stairs, from);
+        const int64_t bound_ns = bound_within(figure, which, to);
         const double y = y_of(figure, bound_ns);
-        if (y - y_of(figure, step_ns) < told_apart) continue;
+        if (bound_ns == 0 || y - y_of(figure, step_within(stairs, from)) < told_apart) continue;
         if (before < 0) weft_text_add(out, "<path d=\"");
-        if (before != at[i]) weft_text_addf(out, "M%.2f ", x_of(figure, at[i]));
-        weft_text_addf(out, "%s%.2fH%.2f", before == at[i] ? "V" : "", y, x_of(figure, at[i + 1]));
-        before = at[i + 1];
-        if (before == figure->right) ends = y;
+        if (before != from) weft_text_addf(out, "M%.2f ", x_of(figure, from));
+        weft_text_addf(out, "%s%.2fH%.2f", before == from ? "V" : "", y, x_of(figure, to));
+        before = to;
+        if (to == figure->right) ends = y;
     }
     if (before >= 0) weft_text_add(out, "\" " BOUND_STYLE " data-bound=\"1\"/>\n");
     figure->apart |= before >= 0;
@@ -263,27 +234,13 @@ static double add_bound(struct figure *figure, const struct weft_sweep_stairs *b
 /* The shape of a curve's marks, and their fill. */
 static void add_mark(const struct figure *figure, int32_t which, double x, double y)
 {
-    const struct colour colour = colour_of(figure, which);
+    char text[COLOUR_BYTES];
+    const char *colour = show_colour(figure, which, text);
     weft_text_addf(figure->out,
                    "<path transform=\"translate(%.2f %.2f)\" d=\"%s\" fill=\"%s\" stroke=\"%s\" "
                    "stroke-width=\"2\"",
-                   x, y, marks[which % N_MARKS], which / N_MARKS % 2 == 1 ? "#fff" : colour.text,
-                   colour.text);
-}
-
-/* Names the element's point of the CSV. */
-static void add_data(const struct figure *figure, int32_t which,
-                     const struct weft_sweep_point *point)
-{
-    struct weft_text *out = figure->out;
-    weft_text_add(out, " data-planner=\"");
-    weft_svg_add_escaped(out, figure->sweep->curves[which].planner);
-    weft_text_addf(out, "\" data-memory-limit-bytes=\"%lld\"", (long long)point->limit_bytes);
-    if (point->policy_limit_bytes > 0)
-        weft_text_addf(out, " data-policy-limit-bytes=\"%lld\"",
-                       (long long)point->policy_limit_bytes);
-    if (figure->sweep->grid)
-        weft_text_addf(out, " data-host-limit-bytes=\"%lld\"", (long long)point->host_limit_bytes);
+                   x, y, marks[which % N_MARKS], which / N_MARKS % 2 == 1 ? "#fff" : colour,
+                   colour);
 }
 
 /* The curve's mark, or an arrow at the top of the axes if the step lies above. A ring has a small
@@ -291,30 +248,30 @@ static void add_data(const struct figure *figure, int32_t which,
 static void add_point(struct figure *figure, int32_t which, const struct weft_sweep_point *point)
 {
     struct weft_text *out = figure->out;
-    const struct colour colour = colour_of(figure, which);
+    char text[COLOUR_BYTES];
+    const char *colour = show_colour(figure, which, text);
     const double x = x_of(figure, weft_sweep_x(figure->sweep, point));
     const bool above = point->step_ns > figure->high;
     if (above)
         weft_text_addf(out,
                        "<path transform=\"translate(%.2f %.2f)\" d=\"m-7 14l7-12l7 12m-7-12v22\" "
                        "fill=\"none\" stroke=\"%s\" stroke-width=\"2\" data-above=\"1\"",
-                       x, figure->top, colour.text);
+                       x, figure->top, colour);
     else
         add_mark(figure, which, x, y_of(figure, point->step_ns));
-    add_data(figure, which, point);
-    weft_text_addf(out, " data-step-ns=\"%lld\"/>\n", (long long)point->step_ns);
+    weft_sweep_add_data(figure->sweep, which, point, "step_ns", out);
+    weft_text_add(out, "/>\n");
     figure->above |= above;
     if (point->measured_ns == 0) return;
     weft_text_addf(out,
                    "<path transform=\"translate(%.2f %.2f)\" d=\"m-11 0a11 11 0 1 0 22 0a11 11 0 1 "
                    "0-22 0z\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"",
-                   x, y_of(figure, point->measured_ns), colour.text);
-    add_data(figure, which, point);
+                   x, y_of(figure, point->measured_ns), colour);
+    weft_sweep_add_data(figure->sweep, which, point, "measured_step_ns", out);
     weft_text_addf(out,
-                   " data-measured-step-ns=\"%lld\"/><path transform=\"translate(%.2f %.2f) "
-                   "scale(0.6)\" d=\"%s\" fill=\"%s\"/>\n",
-                   (long long)point->measured_ns, x, y_of(figure, point->measured_ns),
-                   marks[which % N_MARKS], colour.text);
+                   "/><path transform=\"translate(%.2f %.2f) scale(0.6)\" d=\"%s\" "
+                   "fill=\"%s\"/>\n",
+                   x, y_of(figure, point->measured_ns), marks[which % N_MARKS], colour);
     figure->measured = true;
 }
 
@@ -323,6 +280,7 @@ static void add_stairs(const struct figure *figure, int32_t which)
 {
     const struct weft_sweep_stairs *stairs = &figure->stairs[which];
     struct weft_text *out = figure->out;
+    char colour[COLOUR_BYTES];
     int32_t first = 0;
     while (first < stairs->n && stairs->corners[first].ns > figure->high)
         first++;
@@ -334,7 +292,7 @@ static void add_stairs(const struct figure *figure, int32_t which)
         if (i > 0) weft_text_addf(out, "V%.2f", y_of(figure, stairs->corners[i].ns));
     }
     weft_text_addf(out, "H%.2f\" fill=\"none\" stroke=\"%s\" stroke-width=\"%d\"", figure->end,
-                   colour_of(figure, which).text, which == 0 ? 5 : 3);
+                   show_colour(figure, which, colour), which == 0 ? 5 : 3);
     if (dashes[which % N_DASHES][0])
         weft_text_addf(out, " stroke-dasharray=\"%s\"", dashes[which % N_DASHES]);
     weft_text_add(out, " data-curve=\"");
@@ -451,22 +409,13 @@ static void write_notes(const struct figure *figure, struct weft_text *notes)
 static void add_figure(struct figure *figure)
 {
     const struct weft_sweep *sweep = figure->sweep;
-    struct weft_sweep_stairs bounds;
     const int32_t judged = sweep->grid ? sweep->n_curves - 1 : 0;
     double bound_y = -1;
-    if (!list_bounds(figure, judged, &bounds)) {
-        figure->out->failed = true;
-        return;
-    }
-    add_infeasible(figure, &bounds);
+    add_infeasible(figure, judged);
     add_axes(figure);
-    for (int32_t c = sweep->grid ? 0 : judged; c <= judged; c++) {
+    for (int32_t c = 0; c <= judged; c++) {
         const struct weft_sweep_stairs *plans = sweep->grid ? &figure->stairs[c] : &figure->best;
-        if (!list_bounds(figure, c, &bounds)) {
-            figure->out->failed = true;
-            return;
-        }
-        bound_y = fmax(bound_y, add_bound(figure, &bounds, plans));
+        bound_y = fmax(bound_y, add_bound(figure, c, plans));
     }
     for (int32_t c = sweep->n_curves - 1; c >= 0; c--)
         add_stairs(figure, c);

@@ -77,26 +77,13 @@ bool weft_sweep_axes(const struct weft_sweep *sweep, bool measured, struct weft_
     return true;
 }
 
-static const char *link_of(const struct weft_sweep *sweep)
+/* The first curve with a point for every column. */
+static const struct weft_sweep_curve *find_longest(const struct weft_sweep *sweep)
 {
-    return sweep->emulated ? "emulated" : "local";
-}
-
-static int32_t most_points(const struct weft_sweep *sweep)
-{
-    int32_t most = 0;
-    for (int32_t c = 0; c < sweep->n_curves; c++)
-        if (sweep->curves[c].n_points > most) most = sweep->curves[c].n_points;
-    return most;
-}
-
-/* The curve with a point for every column. */
-static const struct weft_sweep_curve *longest(const struct weft_sweep *sweep)
-{
-    int32_t most = most_points(sweep);
-    for (int32_t c = 0; c < sweep->n_curves; c++)
-        if (sweep->curves[c].n_points == most) return &sweep->curves[c];
-    return NULL;
+    const struct weft_sweep_curve *longest = &sweep->curves[0];
+    for (int32_t c = 1; c < sweep->n_curves; c++)
+        if (sweep->curves[c].n_points > longest->n_points) longest = &sweep->curves[c];
+    return longest;
 }
 
 /* The fastest step of any planner at a column's limit. */
@@ -136,7 +123,7 @@ static void add_steps(const struct weft_sweep *sweep, int32_t which, int32_t n_c
     for (int32_t i = 0; i < n_columns; i++) {
         /* The joint plan of a split is one point, in the last column. */
         int32_t at = curve->n_points == 1 ? i - (n_columns - 1) : i;
-        if (at >= 0 && at < curve->n_points)
+        if (at >= 0)
             add_step(sweep, &curve->points[at], measured, table);
         else
             weft_table_cell(table, "%s", "");
@@ -159,30 +146,11 @@ static int32_t count_measured(const struct weft_sweep_curve *curve)
     return n;
 }
 
-static bool any_measured(const struct weft_sweep *sweep)
-{
-    for (int32_t c = 0; c < sweep->n_curves; c++)
-        if (count_measured(&sweep->curves[c]) > 0) return true;
-    return false;
-}
-
-/* Names planners without any plan, which have no row. A grid has all rows. */
-static void add_absent(const struct weft_sweep *sweep, struct weft_text *out)
-{
-    int32_t n = 0;
-    if (sweep->grid) return;
-    for (int32_t c = 0; c < sweep->n_curves; c++) {
-        if (weft_sweep_count_fits(&sweep->curves[c]) > 0) continue;
-        weft_text_addf(out, "%s%s", n++ == 0 ? "  no plan within any of these limits: " : ", ",
-                       sweep->curves[c].planner);
-    }
-    if (n > 0) weft_text_add(out, "\n");
-}
-
 static void add_gaps(const struct weft_sweep *sweep, int32_t which, struct weft_table *table)
 {
     const struct weft_sweep_curve *curve = &sweep->curves[which];
     char name[WEFT_UNITS_TEXT_BYTES];
+    if (weft_sweep_count_fits(curve) == 0) return;
     weft_table_cell(table, "gap %s %s", sweep->grid ? "at" : "of",
                     weft_sweep_name(sweep, which, name));
     for (int32_t i = 0; i < curve->n_points; i++) {
@@ -198,17 +166,11 @@ static void add_bounds(const struct weft_sweep *sweep, const struct weft_sweep_c
                        struct weft_table *table)
 {
     char text[WEFT_UNITS_TEXT_BYTES];
-    const struct weft_sweep_curve *judged = &sweep->curves[0];
-    for (int32_t c = 0; sweep->grid && c < sweep->n_curves; c++)
-        if (weft_sweep_count_fits(&sweep->curves[c]) > 0) add_gaps(sweep, c, table);
-    if (sweep->grid) return;
     weft_table_cell(table, "proven bound");
     for (int32_t i = 0; i < columns->n_points; i++) {
         int64_t bound_ns = weft_sweep_bound(sweep, &columns->points[i]);
         weft_table_cell(table, "%s", bound_ns > 0 ? weft_units_show_ns(bound_ns, text) : "-");
     }
-    if (judged->n_points == columns->n_points && weft_sweep_count_fits(judged) > 0)
-        add_gaps(sweep, 0, table);
 }
 
 static void add_title(const struct weft_sweep *sweep, struct weft_text *out)
@@ -225,12 +187,25 @@ static void add_title(const struct weft_sweep *sweep, struct weft_text *out)
                    sweep->times);
 }
 
+/* Names planners without any plan, which have no row. A grid has all rows. */
+static void add_absent(const struct weft_sweep *sweep, struct weft_text *out)
+{
+    int32_t n = 0;
+    for (int32_t c = 0; c < sweep->n_curves && !sweep->grid; c++)
+        if (weft_sweep_count_fits(&sweep->curves[c]) == 0)
+            weft_text_addf(out, "%s%s", n++ == 0 ? "  no plan within any of these limits: " : ", ",
+                           sweep->curves[c].planner);
+    if (n > 0) weft_text_add(out, "\n");
+}
+
 void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out)
 {
-    const struct weft_sweep_curve *columns = longest(sweep);
+    const struct weft_sweep_curve *columns = find_longest(sweep);
+    const int32_t n = columns->n_points;
     char text[WEFT_UNITS_TEXT_BYTES], align[WEFT_TABLE_COLUMNS + 1];
-    int32_t n = columns ? columns->n_points : 0;
     struct weft_table table;
+    int32_t n_missing = 0;
+    bool measured = false;
     add_title(sweep, out);
     memset(align, 'r', sizeof align);
     align[0] = 'l';
@@ -243,123 +218,22 @@ void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out)
     for (int32_t i = 0; i < n; i++)
         weft_table_cell(&table, "%s",
                         weft_units_show_bytes(weft_sweep_x(sweep, &columns->points[i]), text));
-    int32_t n_missing = 0;
     for (int32_t c = 0; c < sweep->n_curves; c++) {
-        const struct weft_sweep_curve *curve = &sweep->curves[c];
-        if (weft_sweep_count_fits(curve) == 0 && !sweep->grid) continue;
-        n_missing += curve->n_points - weft_sweep_count_fits(curve);
+        const int32_t fits = weft_sweep_count_fits(&sweep->curves[c]);
+        const int32_t runs = count_measured(&sweep->curves[c]);
+        if (fits == 0 && !sweep->grid) continue;
         add_steps(sweep, c, n, false, &table);
-        if (count_measured(curve) == 0) continue;
-        add_steps(sweep, c, n, true, &table);
-        n_missing += weft_sweep_count_fits(curve) - count_measured(curve);
+        if (runs > 0) add_steps(sweep, c, n, true, &table);
+        n_missing += sweep->curves[c].n_points - (runs > 0 ? runs : fits);
+        measured |= runs > 0;
     }
-    if (columns) add_bounds(sweep, columns, &table);
+    if (!sweep->grid) add_bounds(sweep, columns, &table);
+    for (int32_t c = 0; c < (sweep->grid ? sweep->n_curves : 1); c++)
+        if (sweep->curves[c].n_points == n) add_gaps(sweep, c, &table);
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);
     if (n_missing > 0)
         weft_text_addf(out, "  (-: the planner has no plan that fits%s)\n",
-                       any_measured(sweep) ? ", or it was not measured" : "");
+                       measured ? ", or it was not measured" : "");
     add_absent(sweep, out);
-}
-
-/* Adds a cell, empty if the figure is not known. */
-static void add_cell(struct weft_text *out, bool known, int64_t value)
-{
-    weft_text_add(out, ",");
-    if (known) weft_text_addf(out, "%lld", (long long)value);
-}
-
-static void add_quoted(struct weft_text *out, const char *text)
-{
-    weft_text_add(out, ",\"");
-    for (; *text; text++)
-        weft_text_append(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
-    weft_text_add(out, "\"");
-}
-
-void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out)
-{
-    const char *link = link_of(sweep);
-    weft_text_add(
-        out,
-        "planner,memory_limit_bytes,policy_limit_bytes,host_limit_bytes,fits,step_ns,exposed_ns,"
-        "compute_ns,channel_ns,total_bytes,bound_ns,measured_step_ns,"
-        "measured_exposed_ns,measured_bytes,times,link\n");
-    for (int32_t c = 0; c < sweep->n_curves; c++) {
-        for (int32_t i = 0; i < sweep->curves[c].n_points; i++) {
-            const struct weft_sweep_point *p = &sweep->curves[c].points[i];
-            int64_t bound_ns = weft_sweep_bound(sweep, p);
-            bool measured = p->measured_ns > 0;
-            weft_text_add(out, sweep->curves[c].planner);
-            add_cell(out, true, p->limit_bytes);
-            add_cell(out, p->policy_limit_bytes > 0, p->policy_limit_bytes);
-            add_cell(out, sweep->grid, p->host_limit_bytes);
-            add_cell(out, true, p->fits);
-            add_cell(out, p->fits, p->step_ns);
-            add_cell(out, p->fits, p->exposed_ns);
-            add_cell(out, p->fits, p->compute_ns);
-            add_cell(out, p->fits, p->channel_ns);
-            add_cell(out, p->fits, p->total_bytes);
-            add_cell(out, bound_ns > 0, bound_ns);
-            add_cell(out, measured, p->measured_ns);
-            add_cell(out, measured, p->measured_exposed_ns);
-            add_cell(out, measured, p->measured_bytes);
-            add_quoted(out, sweep->times);
-            weft_text_addf(out, ",%s\n", measured ? link : "");
-        }
-    }
-}
-
-static void point_json(const struct weft_sweep *sweep, const struct weft_sweep_point *point,
-                       struct weft_json_writer *writer)
-{
-    int64_t bound_ns = weft_sweep_bound(sweep, point);
-    weft_json_begin_object(writer);
-    weft_json_flat(writer);
-    weft_json_put_integer(writer, "memory_limit_bytes", point->limit_bytes);
-    if (point->policy_limit_bytes > 0)
-        weft_json_put_integer(writer, "policy_limit_bytes", point->policy_limit_bytes);
-    if (sweep->grid) weft_json_put_integer(writer, "host_limit_bytes", point->host_limit_bytes);
-    weft_json_put_bool(writer, "fits", point->fits);
-    if (point->fits) {
-        weft_json_put_integer(writer, "step_ns", point->step_ns);
-        weft_json_put_integer(writer, "exposed_ns", point->exposed_ns);
-        weft_json_put_integer(writer, "compute_ns", point->compute_ns);
-        weft_json_put_integer(writer, "channel_ns", point->channel_ns);
-        weft_json_put_integer(writer, "total_bytes", point->total_bytes);
-    }
-    if (bound_ns > 0) weft_json_put_integer(writer, "bound_ns", bound_ns);
-    if (bound_ns > 0 && point->fits)
-        weft_json_put_number(writer, "gap", weft_sweep_gap(sweep, point));
-    if (point->measured_ns > 0) {
-        weft_json_put_integer(writer, "measured_step_ns", point->measured_ns);
-        weft_json_put_integer(writer, "measured_exposed_ns", point->measured_exposed_ns);
-        weft_json_put_integer(writer, "measured_bytes", point->measured_bytes);
-        weft_json_put_string(writer, "link", link_of(sweep));
-    }
-    weft_json_end_object(writer);
-}
-
-void weft_sweep_json(const struct weft_sweep *sweep, struct weft_json_writer *writer)
-{
-    weft_json_begin_object(writer);
-    weft_json_put_string(writer, "config", sweep->config);
-    weft_json_put_integer(writer, "ranks", sweep->ranks);
-    weft_json_put_string(writer, "times", sweep->times);
-    weft_json_put_bool(writer, "split", sweep->split);
-    weft_json_put_bool(writer, "grid", sweep->grid);
-    weft_json_key(writer, "curves");
-    weft_json_begin_array(writer);
-    for (int32_t c = 0; c < sweep->n_curves; c++) {
-        weft_json_begin_object(writer);
-        weft_json_put_string(writer, "planner", sweep->curves[c].planner);
-        weft_json_key(writer, "points");
-        weft_json_begin_array(writer);
-        for (int32_t i = 0; i < sweep->curves[c].n_points; i++)
-            point_json(sweep, &sweep->curves[c].points[i], writer);
-        weft_json_end_array(writer);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
-    weft_json_end_object(writer);
 }

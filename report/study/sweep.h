@@ -70,6 +70,11 @@ void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out);
 void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out);
 /* Writes one object. */
 void weft_sweep_json(const struct weft_sweep *sweep, struct weft_json_writer *writer);
+/* Adds data attributes of an SVG element: planner, limits, and the value of one more column of the
+ * CSV, under the names of the CSV with "-" in place of "_". */
+void weft_sweep_add_data(const struct weft_sweep *sweep, int32_t curve,
+                         const struct weft_sweep_point *point, const char *name,
+                         struct weft_text *out);
 /* Draws a picture of letters, or with `unicode` of marks, `columns` wide (at least 24). Nothing if
  * no point fits. */
 void weft_sweep_chart(const struct weft_sweep *sweep, int32_t columns, bool unicode,

@@ -2,8 +2,8 @@
 # Usage: check.sh [all]. Builds and runs the tests: plain, under ASan+UBSan, and the races under TSan. It also builds the
 # product without a GPU part, by clang if there is one. Suite `plain` never runs under sanitizers, because it compares
 # text or bits. `all` adds suites `repeats` and `race` under ASan, suite `thorough` to the plain tests, and all cases
-# of the longest tests: other tests and cases cover the same code. The end lists the slowest tests, failures, skipped
-# tests with reasons, and one line that counts.
+# of the longest tests: other tests and cases cover the same code. The end lists the slowest tests, skipped tests
+# with reasons, failures, and one line that counts.
 # After a green run build-check/passed holds the tested commit.
 set -u
 cd "$(dirname "$0")/.."

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Adds up the tests of stages: count_tests.py BROKEN NAME=BUILD... [skipped=NAME:REASON]...
 
-Prints the ten slowest tests, then the failed and the skipped ones with name and reason, and last 'N passed, N
-failed, N skipped'. A test is a case. In a TAP report (Criterion's programs and the Python ones) each line is a case;
+Prints the ten slowest tests, the skipped ones with the reason, the failed ones, and last 'N passed, N failed, N
+skipped'. The failures come late because a CI system may show only the end of a log. A test is a case. In a TAP report (Criterion's programs and the Python ones) each line is a case;
 a plain program is one case.
 
 Each of these is one failure: a program without a report, with fewer cases than announced, or with a bad exit code
@@ -102,10 +102,10 @@ def main():
             count.stage(stage, Path(value), protocols_of(Path(value)))
     for seconds, name in sorted(count.took, reverse=True)[:10]:
         print(f"slow {seconds:.0f} s {name}")
-    for line in count.failed:
-        print("failed", line)
     for line in count.skipped:
         print("skipped", line)
+    for line in count.failed:
+        print("failed", line)
     print(f"{count.passed} passed, {len(count.failed)} failed, {len(count.skipped)} skipped")
     sys.exit(1 if count.failed or count.passed == 0 else 0)
 

@@ -19,6 +19,7 @@ if [ "${1:-}" = all ]; then
 fi
 logs=""
 broken=""
+took=""
 # Many tests wait for processes and clocks more than they compute.
 at_once=$(($(nproc) * 2))
 begun=$(date +%s)
@@ -38,6 +39,7 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
     targets=$3
     shift 3
     echo "== $name"
+    started=$(date +%s)
     # $targets is a list of words.
     # shellcheck disable=SC2086
     if ! ninja -C "$directory" $targets >"$directory.log" 2>&1; then
@@ -45,9 +47,11 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
         broken="$broken $name(build)"
         return
     fi
+    built=$(date +%s)
     rm -f "$directory/meson-logs/testlog.json"
     meson test -C "$directory" --no-rebuild --list "$@" >"$directory/tests-expected"
     meson test -C "$directory" --no-rebuild --num-processes "$at_once" --print-errorlogs "$@" || true
+    took="$took $name $((built - started))+$(($(date +%s) - built)),"
     if [ -f "$directory/meson-logs/testlog.json" ]; then
         logs="$logs $name=$directory"
     else
@@ -82,6 +86,6 @@ CC=$compiler configure build-no-gpu --buildtype=release -Dwerror=true -Dgpu=disa
     broken="$broken no-gpu(configure)"
 run_suites no-gpu build-no-gpu "program library/libweft.a library/libweft.so.0.1.0" --suite style
 [ "${compiler##*/}" = clang ] || logs="$logs skipped=clang:not-installed"
-echo "$(($(date +%s) - begun)) s in all"
+echo "$(($(date +%s) - begun)) s in all; seconds of build+tests:${took%,}"
 python3 scripts/count_tests.py "$broken" $logs || exit 1
 git rev-parse HEAD >build-check/passed 2>/dev/null || rm -f build-check/passed

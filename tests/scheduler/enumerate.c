@@ -10,6 +10,7 @@ struct placed {
 struct state {
     const struct weft_problem *problem;
     int64_t limit_bytes, best_ns, best_peak;
+    bool wants_peak;
     int32_t strategies[ENUMERATE_MOST_UNITS], best_policies[ENUMERATE_MOST_UNITS];
     struct placed placed[ENUMERATE_MOST_MOVES];
     int32_t n_placed;
@@ -139,10 +140,17 @@ static int64_t n_agreements(const struct weft_problem *problem)
     return n;
 }
 
-/* Event by event: a collective starts when its lane is free and its launch slot has begun. */
+static bool is_no_faster(const struct state *state, int64_t ns)
+{
+    return state->best_ns >= 0 && ns >= state->best_ns;
+}
+
+/* Event by event: a collective starts when its lane is free and its launch slot has begun. The
+ * clock stops early when the candidate is no faster than the best so far. */
 static int64_t step_time(const struct state *state)
 {
-    struct clock clock = {.slot = -1};
+    int64_t agreements = n_agreements(state->problem) * state->problem->agree_ns;
+    struct clock clock = {.now = agreements, .slot = -1};
     for (int32_t s = 0; s < state->problem->n_slots; s++) {
         while (waits(state, &clock, s, false))
             tick(state, &clock);
@@ -152,22 +160,40 @@ static int64_t step_time(const struct state *state)
         clock.left[0] = 1024 * slot_time(state, s);
         while (clock.left[0] > 0)
             tick(state, &clock);
+        if (is_no_faster(state, clock.now)) break;
     }
-    return clock.now + n_agreements(state->problem) * state->problem->agree_ns;
+    return clock.now;
+}
+
+/* A further placement only adds bytes, so no completion of a partial plan mends a row. */
+static bool is_hopeless(const struct state *state, int32_t tier, int32_t first, int32_t last)
+{
+    int64_t most = state->problem->tiers[tier].limit_bytes;
+    if (tier == 0) most = state->wants_peak ? state->best_peak - 1 : state->limit_bytes;
+    if (tier == 0 && state->wants_peak && state->best_peak < 0) return false;
+    for (int32_t s = first; s <= last; s++)
+        if (state->rows[tier][s] > most) return true;
+    return false;
+}
+
+static bool is_hopeless_anywhere(const struct state *state)
+{
+    for (int32_t tier = 0; tier < state->problem->n_tiers; tier++)
+        if (is_hopeless(state, tier, 0, state->problem->n_slots - 1)) return true;
+    return false;
 }
 
 static void leaf(struct state *state)
 {
-    int64_t peak = 0;
-    for (int32_t s = 0; s < state->problem->n_slots; s++) {
-        if (state->rows[0][s] > peak) peak = state->rows[0][s];
-        for (int32_t tier = 1; tier < state->problem->n_tiers; tier++)
-            if (state->rows[tier][s] > state->problem->tiers[tier].limit_bytes) return;
+    if (state->wants_peak) {
+        int64_t peak = 0;
+        for (int32_t s = 0; s < state->problem->n_slots; s++)
+            if (state->rows[0][s] > peak) peak = state->rows[0][s];
+        if (state->best_peak < 0 || peak < state->best_peak) state->best_peak = peak;
+        return;
     }
-    if (state->best_peak < 0 || peak < state->best_peak) state->best_peak = peak;
-    if (peak > state->limit_bytes) return;
     int64_t ns = step_time(state);
-    if (state->best_ns >= 0 && ns >= state->best_ns) return;
+    if (is_no_faster(state, ns)) return;
     state->best_ns = ns;
     memcpy(state->best_policies, state->strategies, sizeof state->strategies);
 }
@@ -180,7 +206,7 @@ static void add_stair(struct state *state, int32_t tier, int32_t first, int32_t 
 
 static void extend(struct state *state, int32_t lane, int32_t launch, int32_t deadline);
 
-/* Places a block behind the others, and all that are left behind it. */
+/* Places a block after the others, then all remaining blocks. */
 static void place(struct state *state, struct placed placed, int32_t due)
 {
     const struct weft_problem_item *of = &state->problem->items[placed.item];
@@ -191,8 +217,9 @@ static void place(struct state *state, struct placed placed, int32_t due)
     state->placed[state->n_placed++] = placed;
     state->left[placed.item]--;
     state->n_left--;
-    /* A gather's deadline binds only those before it that are reductions. */
-    extend(state, of->lane, placed.launch, gathers ? due : placed.deadline);
+    /* A gather's deadline binds only the reductions before it. */
+    if (!is_hopeless(state, of->item.stair_tier, first, last))
+        extend(state, of->lane, placed.launch, gathers ? due : placed.deadline);
     state->n_left++;
     state->left[placed.item]++;
     state->n_placed--;
@@ -233,6 +260,15 @@ static void extend(struct state *state, int32_t lane, int32_t launch, int32_t de
     }
 }
 
+/* No plan of these strategies takes less than their compute. */
+static int64_t least_time(const struct state *state)
+{
+    int64_t ns = n_agreements(state->problem) * state->problem->agree_ns;
+    for (int32_t s = 0; s < state->problem->n_slots && !state->wants_peak; s++)
+        ns += slot_time(state, s);
+    return ns;
+}
+
 static void with_strategies(struct state *state)
 {
     const struct weft_problem *problem = state->problem;
@@ -252,6 +288,7 @@ static void with_strategies(struct state *state)
         state->n_left += state->left[i];
     }
     cr_assert_leq(state->n_left, ENUMERATE_MOST_MOVES);
+    if (is_hopeless_anywhere(state) || is_no_faster(state, least_time(state))) return;
     extend(state, 0, 0, 0);
 }
 
@@ -268,10 +305,13 @@ static void choose(struct state *state, int32_t unit)
     }
 }
 
-static struct state run(const struct weft_problem *problem, int64_t limit_bytes)
+static struct state run(const struct weft_problem *problem, int64_t limit_bytes, bool wants_peak)
 {
-    struct state state = {
-        .problem = problem, .limit_bytes = limit_bytes, .best_ns = -1, .best_peak = -1};
+    struct state state = {.problem = problem,
+                          .limit_bytes = limit_bytes,
+                          .best_ns = -1,
+                          .best_peak = -1,
+                          .wants_peak = wants_peak};
     cr_assert_leq(problem->n_slots, ENUMERATE_MOST_SLOTS);
     cr_assert_leq(problem->n_decisions, ENUMERATE_MOST_UNITS);
     cr_assert_leq(problem->n_tiers, ENUMERATE_MOST_TIERS);
@@ -281,7 +321,7 @@ static struct state run(const struct weft_problem *problem, int64_t limit_bytes)
 
 int64_t enumerate_best(const struct weft_problem *problem, int64_t limit_bytes, int32_t *strategies)
 {
-    struct state state = run(problem, limit_bytes);
+    struct state state = run(problem, limit_bytes, false);
     if (strategies)
         memcpy(strategies, state.best_policies, (size_t)problem->n_decisions * sizeof *strategies);
     return state.best_ns;
@@ -289,5 +329,5 @@ int64_t enumerate_best(const struct weft_problem *problem, int64_t limit_bytes, 
 
 int64_t enumerate_least_limit(const struct weft_problem *problem)
 {
-    return run(problem, 0).best_peak;
+    return run(problem, 0, true).best_peak;
 }

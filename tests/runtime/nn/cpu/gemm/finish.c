@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "runtime/nn/cpu/gemm/gemm.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
+#include "tests/effort.h"
 
 static const struct {
     const char *name;
@@ -185,6 +186,7 @@ Test(gemm_finish, is_what_the_kernels_make_of_the_product)
             if (!gemm) continue;
             found++;
             for (int i = 0; i < 4 * N_WITH; i++) {
+                if ((i + way + threads) % TEST_CASES(1, 3) != 0) continue;
                 const int64_t *size = sizes[i / N_WITH];
                 const int kind = i + i / N_WITH; /* another for each size */
                 check_finish(gemm, ways[way].dtype, with[i % N_WITH], kind % 3 == 0, kind % 2 == 0,
@@ -299,6 +301,7 @@ Test(gemm_finish, triangles_are_the_part_that_they_say)
             if (!gemm) continue;
             found++;
             for (int i = 0; i < 8; i++) {
+                if ((i + way + threads) % TEST_CASES(1, 2) != 0) continue;
                 const enum weft_dtype dtype = ways[way].dtype;
                 check_lower_c(gemm, dtype, i % 2, sizes[i][0], sizes[i][1], sizes[i][2]);
                 check_lower_a(gemm, dtype, false, sizes[i][0], sizes[i][1], sizes[i][2]);

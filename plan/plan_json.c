@@ -9,7 +9,7 @@
 #include "plan/plan.h"
 
 static const char format_name[] = "weft-plan";
-enum { FORMAT_VERSION = 10, PLACE_BYTES = 256 };
+enum { FORMAT_VERSION = 11, PLACE_BYTES = 256 };
 
 static void write_prediction(const struct weft_plan *plan, struct weft_json_writer *writer)
 {

@@ -166,22 +166,6 @@ int32_t weft_problem_depth(const struct weft_problem *problem, int32_t item)
     return depth;
 }
 
-void weft_problem_blocking(const struct weft_problem *problem, int32_t *n_lanes)
-{
-    for (int32_t s = 0; s < problem->n_slots; s++)
-        n_lanes[s] = 0; /* first a bit for each lane */
-    for (int32_t i = 0; i < problem->n_items; i++) {
-        const struct weft_problem_item *of = &problem->items[i];
-        if (of->item.may_block) n_lanes[of->item.last + 1] |= 1 << of->lane;
-    }
-    for (int32_t s = 0; s < problem->n_slots; s++) {
-        int32_t n = 0;
-        for (int32_t left = n_lanes[s]; left != 0; left &= left - 1)
-            n++;
-        n_lanes[s] = n;
-    }
-}
-
 bool weft_problem_contends(const struct weft_problem *problem)
 {
     bool contends = false;

@@ -118,8 +118,6 @@ int32_t weft_problem_agree_lane(const struct weft_problem *problem);
 bool weft_problem_chains(const struct weft_problem *problem);
 /* Number of items before it in its chain. */
 int32_t weft_problem_depth(const struct weft_problem *problem, int32_t item);
-/* For each slot, the number of lanes with items that may block it, into n_lanes [n_slots]. */
-void weft_problem_blocking(const struct weft_problem *problem, int32_t *n_lanes);
 
 /* True when compute and some lane slow each other. */
 bool weft_problem_contends(const struct weft_problem *problem);

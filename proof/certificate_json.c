@@ -28,6 +28,37 @@ static void write_array(struct weft_json_writer *writer, const char *name, const
     weft_json_end_array(writer);
 }
 
+static void write_waits(struct weft_json_writer *writer, const struct weft_prices *prices)
+{
+    if (prices->n_waits == 0) return;
+    weft_json_key(writer, "waits");
+    weft_json_begin_array(writer);
+    for (int32_t k = 0; k < prices->n_waits; k++) {
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_integer(writer, "slot", prices->waits[k].slot);
+        weft_json_put_integer(writer, "lane", prices->waits[k].lane);
+        weft_json_put_integer(writer, "kappa", prices->waits[k].kappa);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+static void write_chains(struct weft_json_writer *writer, const struct weft_prices *prices)
+{
+    if (prices->n_chains == 0) return;
+    weft_json_key(writer, "chains");
+    weft_json_begin_array(writer);
+    for (int32_t k = 0; k < prices->n_chains; k++) {
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_integer(writer, "item", prices->chains[k].item);
+        weft_json_put_integer(writer, "rho", prices->chains[k].rho);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
 static void write_whole(struct weft_json_writer *writer, const struct weft_problem *problem,
                         const struct weft_prices *prices, int32_t n_groups)
 {
@@ -123,6 +154,8 @@ void weft_certificate_write(const struct weft_certificate *certificate,
     for (int32_t i = 0; i < certificate->n_prices; i++) {
         weft_json_begin_object(writer);
         write_array(writer, "lambda", certificate->prices[i].lambda, n_lambda(problem));
+        write_waits(writer, &certificate->prices[i]);
+        write_chains(writer, &certificate->prices[i]);
         write_array(writer, "mu", certificate->prices[i].mu, n_mu(problem));
         write_array(writer, "pi", certificate->prices[i].pi, (size_t)certificate->n_groups);
         write_whole(writer, problem, &certificate->prices[i], certificate->n_groups);
@@ -154,10 +187,26 @@ static const struct weft_key_table whole_table = WEFT_KEY_TABLE(
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "reference", NULL, "strategy of each decision"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "relies", NULL, "1 or 0 by group"));
 
+/* The certificate's check refuses negative prices and other lanes, because it names the slot. */
+static const struct weft_key_table wait_table = WEFT_KEY_TABLE(
+    "The price of a slot's wait for blocks on a lane.",
+    WEFT_KEY_RANGE(weft_wait_price, slot, 0, INT32_MAX, "that several lanes may block"),
+    WEFT_KEY_RANGE(weft_wait_price, lane, 0, INT32_MAX, "one of them"),
+    WEFT_KEY_RANGE(weft_wait_price, kappa, -WEFT_KEY_MOST, WEFT_KEY_MOST, "2^-40, from 0 to 1"));
+
+static const struct weft_key_table chain_table = WEFT_KEY_TABLE(
+    "The price of a chain of items.",
+    WEFT_KEY_RANGE(weft_chain_price, item, 0, INT32_MAX, "the last of the chain"),
+    WEFT_KEY_RANGE(weft_chain_price, rho, -WEFT_KEY_MOST, WEFT_KEY_MOST, "2^-40, from 0 to 1"));
+
 static const struct weft_key_table prices_table =
     WEFT_KEY_TABLE("Prices of a leaf.",
                    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "lambda", NULL,
                                     "by lane except compute, and slot, 2^-40"),
+                   WEFT_KEY_PART_AS(WEFT_KEY_LIST | WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "waits",
+                                    &wait_table, "by slot, then lane; others are 0"),
+                   WEFT_KEY_PART_AS(WEFT_KEY_LIST | WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "chains",
+                                    &chain_table, "by item; others are 0"),
                    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "mu", NULL,
                                     "of a byte by tier and slot, 2^-40 ns"),
                    WEFT_KEY_PART_RANGE(WEFT_KEY_INT64, "pi", WEFT_KEY_LIST, -WEFT_KEY_MOST,
@@ -246,6 +295,46 @@ static enum weft_status read_bytes(struct reader *reader, const struct weft_json
         bytes[i] = (uint8_t)numbers[i];
     }
     *out = bytes;
+    return WEFT_OK;
+}
+
+static enum weft_status read_waits(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where, struct weft_prices *out)
+{
+    const struct weft_json_value *array;
+    char place[PLACE_BYTES + 32];
+    if (weft_json_member(object, "waits") == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need(object, where, "waits", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n > INT32_MAX) return weft_fail(reader->err, WEFT_E_DATA, "%s: too many waits", where);
+    out->waits = weft_pool_array(reader->pool, n, sizeof *out->waits);
+    if (out->waits == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it)) {
+        struct weft_wait_price *wait = &out->waits[out->n_waits];
+        snprintf(place, sizeof place, "%s: waits[%d]", where, out->n_waits++);
+        WEFT_TRY(weft_keys_read(&wait_table, it, place, reader->pool, wait, reader->err));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_chains(struct reader *reader, const struct weft_json_value *object,
+                                    const char *where, struct weft_prices *out)
+{
+    const struct weft_json_value *array;
+    char place[PLACE_BYTES + 32];
+    if (weft_json_member(object, "chains") == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need(object, where, "chains", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n > INT32_MAX) return weft_fail(reader->err, WEFT_E_DATA, "%s: too many chains", where);
+    out->chains = weft_pool_array(reader->pool, n, sizeof *out->chains);
+    if (out->chains == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it)) {
+        struct weft_chain_price *chain = &out->chains[out->n_chains];
+        snprintf(place, sizeof place, "%s: chains[%d]", where, out->n_chains++);
+        WEFT_TRY(weft_keys_read(&chain_table, it, place, reader->pool, chain, reader->err));
+    }
     return WEFT_OK;
 }
 
@@ -344,6 +433,8 @@ static enum weft_status read_prices(struct reader *reader, const struct weft_jso
         WEFT_TRY(weft_keys_read(&prices_table, it, where, reader->pool, NULL, reader->err));
         WEFT_TRY(
             read_array(reader, it, where, "lambda", n_lambda(reader->problem), 0, &prices->lambda));
+        WEFT_TRY(read_waits(reader, it, where, prices));
+        WEFT_TRY(read_chains(reader, it, where, prices));
         WEFT_TRY(read_array(reader, it, where, "mu", n_mu(reader->problem), 0, &prices->mu));
         WEFT_TRY(read_array(reader, it, where, "pi", (size_t)out->n_groups, -WEFT_PROBLEM_MOST,
                             &prices->pi));
@@ -481,6 +572,22 @@ static int64_t *copy_array(struct weft_pool *pool, const int64_t *from, size_t n
     return to;
 }
 
+static struct weft_wait_price *copy_waits(struct weft_pool *pool, const struct weft_prices *from)
+{
+    size_t n = (size_t)from->n_waits;
+    struct weft_wait_price *to = weft_pool_array(pool, n, sizeof *to);
+    if (to != NULL && n > 0) memcpy(to, from->waits, n * sizeof *to);
+    return to;
+}
+
+static struct weft_chain_price *copy_chains(struct weft_pool *pool, const struct weft_prices *from)
+{
+    size_t n = (size_t)from->n_chains;
+    struct weft_chain_price *to = weft_pool_array(pool, n, sizeof *to);
+    if (to != NULL && n > 0) memcpy(to, from->chains, n * sizeof *to);
+    return to;
+}
+
 static const int32_t *copy_decisions(struct weft_pool *pool, const struct weft_group *group)
 {
     size_t n = (size_t)group->n_decisions;
@@ -514,12 +621,17 @@ enum weft_status weft_certificate_copy(const struct weft_certificate *from,
     copy.groups = groups;
     for (int32_t i = 0; i < from->n_prices; i++) {
         copy.prices[i].lambda = copy_array(pool, from->prices[i].lambda, n_lambda(problem));
+        copy.prices[i].n_waits = from->prices[i].n_waits;
+        copy.prices[i].waits = copy_waits(pool, &from->prices[i]);
+        copy.prices[i].n_chains = from->prices[i].n_chains;
+        copy.prices[i].chains = copy_chains(pool, &from->prices[i]);
         copy.prices[i].mu = copy_array(pool, from->prices[i].mu, n_mu(problem));
         copy.prices[i].pi = copy_array(pool, from->prices[i].pi, (size_t)from->n_groups);
         size_t n_whole = (size_t)from->prices[i].n_whole;
         copy.prices[i].n_whole = from->prices[i].n_whole;
         copy.prices[i].whole = weft_pool_array(pool, n_whole, sizeof *copy.prices[i].whole);
-        if (copy.prices[i].lambda == NULL || copy.prices[i].mu == NULL ||
+        if (copy.prices[i].lambda == NULL || copy.prices[i].waits == NULL ||
+            copy.prices[i].chains == NULL || copy.prices[i].mu == NULL ||
             copy.prices[i].pi == NULL || copy.prices[i].whole == NULL)
             return weft_fail_memory(err, "certificate");
         for (size_t k = 0; k < n_whole; k++) {

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "problem/waits.h"
+
 /* Scalars of the problem and sums of the prices, while they are applied. */
 struct pricing {
     const struct weft_box *box;
@@ -9,9 +11,11 @@ struct pricing {
     const struct weft_prices *prices;
     int32_t n_slots, n_rows;
     struct weft_pool pool;
-    int64_t *total;      /* [n_slots]: lambda summed over lanes */
-    int32_t *n_blocking; /* [n_slots]: lanes on which items may block it */
-    int64_t *before;     /* [n_rows + 1]: sum of mu of earlier rows */
+    int64_t *total;   /* [n_slots]: lambda and rho in sum */
+    int64_t *covered; /* [n_slots]: rho of chains that compute pays for too */
+    int64_t *before;  /* [n_rows + 1]: sum of mu of earlier rows */
+    struct weft_waits waits;
+    int64_t *kappa; /* [waits.n] */
     weft_int128
         *stair; /* [n_slots]: of a block held between a slot and the far end of its window */
     /* Whole rows; NULL if none has a price. */
@@ -33,19 +37,84 @@ static const int64_t *lambda_of(const struct pricing *p, int32_t lane)
     return p->prices->lambda + weft_problem_lane_at(p->problem, lane);
 }
 
+static enum weft_status add_rho(struct pricing *p, int32_t slot, int64_t rho,
+                                struct weft_error *err)
+{
+    if (rho > WEFT_PRICE_ONE - p->total[slot])
+        return fail_price("rho", slot, "above 1 in sum over chains", err);
+    p->total[slot] += rho;
+    return WEFT_OK;
+}
+
+/* Adds the prices of chains to their slots. */
+static enum weft_status take_chains(struct pricing *p, struct weft_error *err)
+{
+    for (int32_t k = 0; k < p->prices->n_chains; k++) {
+        const struct weft_chain_price *price = &p->prices->chains[k];
+        if (price->item < 0 || price->item >= p->problem->n_items ||
+            (k > 0 && price->item <= price[-1].item))
+            return weft_fail(err, WEFT_E_DATA,
+                             "certificate: chains do not name items in increasing order");
+        const struct weft_chain chain = weft_problem_chain(p->problem, price->item);
+        if (price->rho < 0) return fail_price("rho", chain.last, "negative", err);
+        for (int32_t s = chain.first; s <= chain.last; s++) {
+            WEFT_TRY(add_rho(p, s, price->rho, err));
+            p->covered[s] += price->rho;
+        }
+        if (chain.may_block) WEFT_TRY(add_rho(p, chain.last + 1, price->rho, err));
+    }
+    return WEFT_OK;
+}
+
+/* Checks the prices of time of a slot, and adds up lambda. */
+static enum weft_status sum_slot(struct pricing *p, int32_t s, struct weft_error *err)
+{
+    for (int32_t lane = WEFT_LANE_FIRST; lane < p->problem->n_lanes; lane++) {
+        int64_t lambda = lambda_of(p, lane)[s];
+        if (lambda < 0) return fail_price("lambda", s, "negative", err);
+        if (lambda > WEFT_PRICE_ONE - p->total[s])
+            return fail_price("lambda", s, "above 1 in sum over lanes and with rho", err);
+        p->total[s] += lambda;
+    }
+    int64_t left = WEFT_PRICE_ONE - p->total[s];
+    for (int32_t k = p->waits.first[s]; k < p->waits.first[s + 1]; k++) {
+        if (p->kappa[k] < 0) return fail_price("kappa", s, "negative", err);
+        if (p->kappa[k] > left)
+            return fail_price("kappa", s, "above 1 in sum with lambda and rho", err);
+        left -= p->kappa[k];
+    }
+    return WEFT_OK;
+}
+
+/* Fills kappa. */
+static enum weft_status take_waits(struct pricing *p, struct weft_error *err)
+{
+    WEFT_TRY(weft_problem_waits(p->problem, &p->pool, &p->waits, err));
+    p->kappa = weft_pool_array(&p->pool, (size_t)p->waits.n, sizeof *p->kappa);
+    if (p->kappa == NULL) return weft_fail_memory(err, "prices");
+    for (int32_t i = 0, least = 0; i < p->prices->n_waits; i++) {
+        const struct weft_wait_price *wait = &p->prices->waits[i];
+        if (wait->slot < 0 || wait->slot >= p->n_slots)
+            return fail_price("kappa", wait->slot, "of no slot that there is", err);
+        int32_t at = weft_waits_at(&p->waits, wait->slot, wait->lane);
+        if (at < 0)
+            return weft_fail(err, WEFT_E_DATA,
+                             "certificate: kappa of slot %d is of lane %d, which does not share "
+                             "the slot's wait with another lane",
+                             wait->slot, wait->lane);
+        if (at < least)
+            return fail_price("kappa", wait->slot, "not in order of slot and lane", err);
+        p->kappa[at] = wait->kappa;
+        least = at + 1;
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status sum_prices(struct pricing *p, struct weft_error *err)
 {
     int64_t room = WEFT_PRICE_MOST_SUM;
-    for (int32_t s = 0; s < p->n_slots; s++) {
-        p->total[s] = 0;
-        for (int32_t lane = WEFT_LANE_FIRST; lane < p->problem->n_lanes; lane++) {
-            int64_t lambda = lambda_of(p, lane)[s];
-            if (lambda < 0) return fail_price("lambda", s, "negative", err);
-            if (lambda > WEFT_PRICE_ONE - p->total[s])
-                return fail_price("lambda", s, "above 1 in sum over lanes", err);
-            p->total[s] += lambda;
-        }
-    }
+    for (int32_t s = 0; s < p->n_slots; s++)
+        WEFT_TRY(sum_slot(p, s, err));
     for (int32_t r = 0; r < p->n_rows; r++) {
         int64_t mu = p->prices->mu[r];
         if (mu < 0) return fail_price("mu", r % p->n_slots, "negative", err);
@@ -212,10 +281,11 @@ static weft_int128 strategy_cost(const struct pricing *p, int32_t row, int32_t d
 /* f(T) of prices.h in 2^-40 ns, rounded down. */
 static weft_int128 compute_cost(const struct pricing *p, int64_t ns, int32_t slot)
 {
-    weft_int128 whole = (weft_int128)ns << WEFT_PRICE_SHIFT, paid = whole;
+    const int64_t part = WEFT_PRICE_ONE - p->covered[slot];
+    weft_int128 whole = (weft_int128)ns * part, paid = whole;
     for (int32_t k = WEFT_LANE_FIRST; k < p->problem->n_lanes; k++) {
         int32_t rate = p->problem->lanes[k].rates.compute;
-        weft_int128 gain = (weft_int128)(WEFT_RATE_ONE - rate) << WEFT_PRICE_SHIFT;
+        weft_int128 gain = (weft_int128)(WEFT_RATE_ONE - rate) * part;
         for (int32_t j = WEFT_LANE_FIRST; j < p->problem->n_lanes; j++)
             if (p->problem->lanes[j].rates.compute >= rate)
                 gain -= (weft_int128)p->problem->lanes[j].rates.own * lambda_of(p, j)[slot];
@@ -253,8 +323,9 @@ static void price_stair(const struct pricing *p, const struct weft_item *item)
 static weft_int128 blocking_cost(const struct pricing *p, const struct weft_problem_item *of)
 {
     int32_t use = of->item.last + 1;
-    int64_t rest = (WEFT_PRICE_ONE - p->total[use]) / p->n_blocking[use];
-    return (weft_int128)(lambda_of(p, of->lane)[use] + rest) * of->block_ns;
+    int32_t shared = weft_waits_at(&p->waits, use, of->lane);
+    int64_t kappa = shared < 0 ? WEFT_PRICE_ONE - p->total[use] : p->kappa[shared];
+    return (weft_int128)(lambda_of(p, of->lane)[use] + kappa) * of->block_ns;
 }
 
 /* The least cost of all blocks of an item. Spans with equal holding widen away from a common end,
@@ -285,6 +356,19 @@ static weft_int128 item_cost(const struct pricing *p, int32_t i)
         sum += least * span->n_blocks;
     }
     return sum;
+}
+
+/* Adds the prices of chains to the strategies that have them. */
+static void price_chains(const struct pricing *p, struct weft_priced *out)
+{
+    for (int32_t k = 0; k < p->prices->n_chains; k++) {
+        const struct weft_chain_price *price = &p->prices->chains[k];
+        const struct weft_item *end = &p->problem->items[price->item].item;
+        weft_int128 cost = (weft_int128)price->rho * weft_problem_chain(p->problem, price->item).ns;
+        weft_int128 *costs = out->cost + weft_strategy_at(p->problem, end->decision, 0);
+        for (int32_t q = 0; q < p->problem->decisions[end->decision].n_strategies; q++)
+            if (end->strategies >> q & 1u && costs[q] != WEFT_PRICED_OUT) costs[q] += cost;
+    }
 }
 
 /* Prices the count of a group: `pi` for each decision above the most, or below the least. */
@@ -343,6 +427,7 @@ static void apply(const struct pricing *p, struct weft_priced *out)
             if (strategies >> q & 1u)
                 out->cost[weft_strategy_at(p->problem, item->decision, q)] += cost;
     }
+    price_chains(p, out);
     for (int32_t g = 0; g < p->box->n_groups; g++)
         price_group(p, g, out);
 }
@@ -354,17 +439,18 @@ enum weft_status weft_prices_apply(const struct weft_box *box, const struct weft
     struct pricing p = {
         .box = box, .problem = problem, .prices = prices, .n_slots = problem->n_slots};
     p.n_rows = weft_problem_n_rows(problem);
-    p.total =
-        weft_pool_array(&p.pool, (size_t)problem->n_slots + (size_t)p.n_rows + 1, sizeof *p.total);
+    p.total = weft_pool_array(&p.pool, 2 * (size_t)problem->n_slots + (size_t)p.n_rows + 1,
+                              sizeof *p.total);
     p.stair = weft_pool_array(&p.pool, (size_t)problem->n_slots, sizeof *p.stair);
-    p.n_blocking = weft_pool_array(&p.pool, (size_t)problem->n_slots, sizeof *p.n_blocking);
-    if (p.total == NULL || p.stair == NULL || p.n_blocking == NULL) {
+    if (p.total == NULL || p.stair == NULL) {
         weft_pool_finish(&p.pool);
         return weft_fail_memory(err, "prices");
     }
-    p.before = p.total + problem->n_slots;
-    weft_problem_blocking(problem, p.n_blocking);
-    enum weft_status status = sum_prices(&p, err);
+    p.covered = p.total + problem->n_slots;
+    p.before = p.covered + problem->n_slots;
+    enum weft_status status = take_waits(&p, err);
+    if (status == WEFT_OK) status = take_chains(&p, err);
+    if (status == WEFT_OK) status = sum_prices(&p, err);
     if (status == WEFT_OK) status = make_rows(&p, err);
     if (status == WEFT_OK) apply(&p, out);
     weft_pool_finish(&p.pool);

@@ -4,37 +4,45 @@
  * something.
  *
  * They bound the plans of a box, with narrower windows because blocks are whole (proof/box.h).
- * There are lambda[lane][slot] >= 0 of lane time, with a sum of at most 1 over lanes;
- * mu[tier][slot] >= 0 in ns a byte; and nu[row] >= 0 of whole rows, below. The bound is
+ * There are lambda[lane][slot] >= 0 of lane time; kappa[lane][slot] >= 0 of time that the slot
+ * waits for blocks on the lane; rho[chain] >= 0 of the time in which a chain of items is under way;
+ * mu[tier][slot] >= 0 in ns a byte; and nu[row] >= 0 of whole rows, below. In a slot these add up
+ * to at most 1: lambda and kappa of all lanes, R, the sum of rho over the chains (struct
+ * weft_chain) with the slot among first to last, and rho of the chains that may block it. The bound
+ * is
  *
  *     sum over slots s but updates of f_s(T_s)  +  agree
  *   - sum over tiers and slots of mu (limit - common), of the tier in the slot
  *   + sum over decisions of the least, over the strategies that the box allows, of
  *         f_s(time that it adds to slot s)  +  sum over holds of bytes x its tier's mu over its
  *         slots
+ *       + sum over its chains of rho ns
  *       + sum over blocks of its items of the least of
  *             over slots s of its window: lambda_s block_ns + stair_bytes x mu of the tier that
  *             holds it, over the slots held
- *             for a gather also, if it blocks: block_ns (lambda of its lane + (1 - L) / n)
+ *             for a gather also, if it blocks: block_ns (lambda + kappa of its lane)
  *
- * L is the sum of lambda over lanes, and n the number of lanes with items that may block in the
- * slot. A gather may block only if milestones allow it. If milestones state that a block is held in
- * a slot, it pays for that slot wherever it moves.
+ * Prices state kappa only of slots that several lanes may block (struct weft_waits). A lane that
+ * alone may block a slot has all that lambda and rho leave there. A gather may block only if
+ * milestones allow it. If milestones state that a block is held in a slot, it pays for that slot
+ * wherever it moves.
  *
  * If the box knows how many decisions of a group have some strategies, pi[group], in whole ns of
  * such a strategy, is added. For pi > 0 it is paid for each decision above the most, for pi < 0 for
  * each one below the least. Otherwise pi is 0. With c and r the rates of compute and of a lane
  * while both run,
  *
- *     f(T) = T min(1, least over lanes k of (1 - sum over lanes j with c_j >= c_k of r_j lambda_j)
- *                                           / c_k)
+ *     f(T) = T min(1 - R, least over lanes k of (1 - R - sum over lanes j with c_j >= c_k of
+ *                                                r_j lambda_j) / c_k)
  *
  * Every schedule pays at least this. Cut it at the starts of its slots. While the slot computes and
  * some lanes are busy, compute goes at the least of their rates, c_k, and no lane with a lower one
  * is busy. So each ns of compute takes 1 / c_k, and lane j moves r_j / c_k at most. While the slot
- * waits for I ns, a lane moves I at most. I is at least the blocking time of any one lane, so also
- * their mean over the n lanes. So the slot's time covers part of the blocking time, and I (1 - L) +
- * sum of lambda_j (blocking time on j) is no less than the blocks pay above.
+ * waits for I ns, a lane moves I at most, so I pays for the sum of lambda_j (time that j moves).
+ * Blocks that block the slot are launched at its start and are complete before it computes. So I is
+ * at least the blocking time B_j of each lane, and what lambda leaves of I pays for the sum of
+ * kappa_j B_j. A chain is under way in its slots, and while the slot that it blocks waits, for its
+ * ns at least. So it takes rho of each of its slots, computing and waiting, and of that wait.
  *
  * A whole row is a memory row that knows that blocks and strategies are held whole or not at all.
  * If every decision has its strategy of reference, a slot of a tier has this room for blocks:
@@ -82,10 +90,26 @@ struct weft_whole_price {
     const uint8_t *relies;    /* [n_groups]: 1: relies on the group's count; NULL: relies on none */
 };
 
+/* The price of a slot's wait for blocks on a lane, if several lanes may block the slot. */
+struct weft_wait_price {
+    int32_t slot, lane;
+    int64_t kappa;
+};
+
+/* The price of the chain that ends with an item. */
+struct weft_chain_price {
+    int32_t item;
+    int64_t rho;
+};
+
 struct weft_prices {
     int64_t *lambda; /* [n_moving][n_slots] */
-    int64_t *mu;     /* [n_tiers][n_slots] */
-    int64_t *pi;     /* [n_groups]: whole ns */
+    int32_t n_waits;
+    struct weft_wait_price *waits; /* by slot, then lane; others are 0 */
+    int32_t n_chains;
+    struct weft_chain_price *chains; /* by item; others are 0 */
+    int64_t *mu;                     /* [n_tiers][n_slots] */
+    int64_t *pi;                     /* [n_groups]: whole ns */
     int32_t n_whole;
     struct weft_whole_price *whole; /* in any order; a row may come several times */
 };

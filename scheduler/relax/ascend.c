@@ -8,18 +8,18 @@
 
 struct ascent {
     struct weft_dual *dual;
-    int32_t n, n_lambda;
+    int32_t n, n_times, n_lambda;
     double *best, *direction; /* [n]: point and last direction, both scaled */
 };
 
-/* Scale of a coordinate, so that one step suits times (lambda) and bytes (mu, nu). A whole row
- * with large steps counts fewer bytes. */
+/* Scale of a coordinate, so that one step suits times (lambda, waits) and bytes (mu, nu). A whole
+ * row with large steps counts fewer bytes. */
 static double scale_of(const struct ascent *a, int32_t i)
 {
     const struct weft_dual *dual = a->dual;
-    if (i < a->n_lambda) return 1;
-    if (i < a->n_lambda + dual->n_memory) return dual->bytes_per_ns;
-    const struct weft_whole_row *row = &dual->rows[i - a->n_lambda - dual->n_memory];
+    if (i < a->n_times) return 1;
+    if (i < a->n_times + dual->n_memory) return dual->bytes_per_ns;
+    const struct weft_whole_row *row = &dual->rows[i - a->n_times - dual->n_memory];
     double share = (double)(row->step_bytes - row->rest_bytes) / (double)row->step_bytes;
     return dual->bytes_per_ns * share;
 }
@@ -34,7 +34,7 @@ static bool is_stuck(const struct ascent *a, int32_t i)
 {
     double x = a->dual->lambda[i], g = a->dual->load[i];
     if (x <= 0 && g < 0) return true;
-    return i < a->n_lambda && a->dual->n_moving == 1 && x >= 1 && g > 0;
+    return i < a->n_lambda && a->dual->n_moving == 1 && x >= a->dual->room[i] && g > 0;
 }
 
 /* Turns the last direction towards the slope. Returns the squared length. */
@@ -66,8 +66,10 @@ static void move(struct ascent *a, double step)
         double total = 0;
         for (int32_t k = 0; k < dual->n_moving; k++)
             total += dual->lambda[k * dual->n_slots + s];
-        for (int32_t k = 0; total > 1 && k < dual->n_moving; k++)
-            dual->lambda[k * dual->n_slots + s] /= total;
+        const double room = dual->room[s];
+        for (int32_t k = 0; total > room && k < dual->n_moving; k++)
+            dual->lambda[k * dual->n_slots + s] *= room / total;
+        weft_dual_share_wait(dual, s);
     }
 }
 
@@ -86,7 +88,8 @@ int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, dou
 {
     enum { PATIENCE = 30 };
     struct ascent a = {.dual = dual, .n_lambda = dual->n_moving * dual->n_slots};
-    a.n = a.n_lambda + dual->n_memory + dual->n_rows;
+    a.n_times = a.n_lambda + dual->waits.n;
+    a.n = a.n_times + dual->n_memory + dual->n_rows;
     a.best = calloc(2 * (size_t)a.n, sizeof *a.best);
     weft_dual_evaluate(dual, box);
     if (!a.best) return 1;

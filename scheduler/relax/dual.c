@@ -66,6 +66,37 @@ static enum weft_status make_rows(struct weft_dual *dual, struct weft_error *err
     return dual->held_cost ? WEFT_OK : weft_fail_memory(err, "a dual function");
 }
 
+static void forget_chains(struct weft_dual *dual)
+{
+    memset(dual->rho, 0, (size_t)dual->table->n_items * sizeof *dual->rho);
+    for (int32_t s = 0; s < dual->n_slots; s++) {
+        dual->covered[s] = 0;
+        dual->room[s] = 1;
+    }
+}
+
+void weft_dual_set_rho(struct weft_dual *dual, int32_t item, double rho)
+{
+    const struct weft_chain *chain = &dual->chains[item];
+    const int32_t last = chain->may_block ? chain->last + 1 : chain->last;
+    for (int32_t s = chain->first; s <= last; s++)
+        if (rho > dual->room[s]) rho = dual->room[s];
+    if (rho <= 0) return;
+    dual->rho[item] += rho;
+    for (int32_t s = chain->first; s <= last; s++) {
+        dual->room[s] -= rho;
+        if (s <= chain->last) dual->covered[s] += rho;
+    }
+}
+
+int32_t weft_dual_count_chains(const struct weft_dual *dual)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < dual->table->n_items; i++)
+        n += dual->rho[i] > 0;
+    return n;
+}
+
 enum weft_status weft_dual_create(const struct weft_digest *table, struct weft_dual **out,
                                   struct weft_error *err)
 {
@@ -81,8 +112,14 @@ enum weft_status weft_dual_create(const struct weft_digest *table, struct weft_d
     dual->bytes_per_ns = bytes_per_ns(table->problem);
     size_t n_lambda = (size_t)dual->n_moving * n_slots;
     dual->most_rows = table->n_rows + MORE_ROWS;
-    /* lambda, mu and nu are one vector, and so are load, excess and over. */
-    size_t n_vector = n_lambda + n_memory + (size_t)dual->most_rows;
+    enum weft_status status = weft_problem_waits(table->problem, pool, &dual->waits, err);
+    if (status != WEFT_OK) {
+        weft_dual_destroy(dual);
+        return status;
+    }
+    const size_t n_waits = (size_t)dual->waits.n;
+    /* lambda, wait_share, mu and nu are one vector, and so are load, waited, excess and over. */
+    size_t n_vector = n_lambda + n_waits + n_memory + (size_t)dual->most_rows;
     dual->lambda = weft_pool_array(pool, n_vector, sizeof *dual->lambda);
     dual->load = weft_pool_array(pool, n_vector, sizeof *dual->load);
     dual->cost =
@@ -95,22 +132,32 @@ enum weft_status weft_dual_create(const struct weft_digest *table, struct weft_d
     dual->choice = weft_pool_array(pool, weft_box_most_spans(table->problem), sizeof *dual->choice);
     dual->item_cost = weft_pool_array(pool, n_items, sizeof *dual->item_cost);
     dual->before = weft_pool_array(pool, n_memory + 1, sizeof *dual->before);
-    dual->total = weft_pool_array(pool, 2 * n_slots, sizeof *dual->total);
-    dual->slowest = weft_pool_array(pool, 2 * n_slots, sizeof *dual->slowest);
+    dual->total = weft_pool_array(pool, 4 * n_slots, sizeof *dual->total);
+    dual->rho = weft_pool_array(pool, n_items, sizeof *dual->rho);
+    dual->chains = weft_pool_array(pool, n_items, sizeof *dual->chains);
+    dual->left = weft_pool_array(pool, n_slots, sizeof *dual->left);
+    dual->slowest = weft_pool_array(pool, n_slots, sizeof *dual->slowest);
     if (!dual->lambda || !dual->load || !dual->cost || !dual->share || !dual->strategies ||
         !dual->usual || !dual->taken || !dual->choice || !dual->item_cost || !dual->before ||
-        !dual->total || !dual->slowest) {
+        !dual->total || !dual->rho || !dual->chains || !dual->left || !dual->slowest) {
         weft_dual_destroy(dual);
         return weft_fail_memory(err, "a dual function");
     }
     dual->factor = dual->total + n_slots;
-    dual->n_blocking = dual->slowest + n_slots;
-    weft_problem_blocking(table->problem, dual->n_blocking);
-    dual->mu = dual->lambda + n_lambda;
+    dual->covered = dual->factor + n_slots;
+    dual->room = dual->covered + n_slots;
+    for (int32_t i = 0; i < table->n_items; i++)
+        dual->chains[i] = weft_problem_chain(table->problem, i);
+    forget_chains(dual);
+    dual->wait_share = dual->lambda + n_lambda;
+    dual->mu = dual->wait_share + n_waits;
     dual->nu = dual->mu + n_memory;
-    dual->excess = dual->load + n_lambda;
+    dual->waited = dual->load + n_lambda;
+    dual->excess = dual->waited + n_waits;
     dual->over = dual->excess + n_memory;
-    enum weft_status status = make_rows(dual, err);
+    for (int32_t s = 0; s < dual->n_slots; s++)
+        weft_dual_share_wait(dual, s);
+    status = make_rows(dual, err);
     if (status != WEFT_OK) {
         weft_dual_destroy(dual);
         return status;
@@ -169,14 +216,15 @@ static double worth_beside(const struct weft_dual *dual, int32_t compute_rate, i
 static void price_compute(struct weft_dual *dual, int32_t slot)
 {
     const struct weft_problem *problem = dual->table->problem;
-    dual->factor[slot] = 1;
+    const double part = 1 - dual->covered[slot];
+    dual->factor[slot] = part;
     dual->slowest[slot] = WEFT_LANE_COMPUTE;
     for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
         int32_t compute_rate = problem->lanes[lane].rates.compute;
         double compute = rate(compute_rate);
-        double gain = 1 - compute - worth_beside(dual, compute_rate, slot);
+        double gain = (1 - compute) * part - worth_beside(dual, compute_rate, slot);
         if (gain > 0) continue;
-        double factor = 1 + gain / compute;
+        double factor = part + gain / compute;
         if (dual->slowest[slot] != WEFT_LANE_COMPUTE && factor >= dual->factor[slot]) continue;
         dual->factor[slot] = factor;
         dual->slowest[slot] = lane;
@@ -230,11 +278,12 @@ static double slot_cost(const struct weft_problem_item *of, const struct weft_sp
            (is_gather(item) ? held[item->last + 1] - held[at] : held[at + 1] - held[item->first]);
 }
 
-/* Price of one ns of a block that blocks the slot. */
-static double blocking_cost(const struct weft_dual *dual, const double *lambda, int32_t slot)
+double weft_dual_blocking(const struct weft_dual *dual, int32_t lane, int32_t slot)
 {
-    double total = dual->total[slot], shared = 1 - 1.0 / dual->n_blocking[slot];
-    return 1 - (total - lambda[slot]) - shared * (1 - total);
+    const double *lambda = dual->lambda + weft_problem_lane_at(dual->table->problem, lane);
+    int32_t shared = weft_waits_at(&dual->waits, slot, lane);
+    if (shared < 0) return dual->room[slot] - (dual->total[slot] - lambda[slot]);
+    return lambda[slot] + dual->wait_share[shared] * (dual->room[slot] - dual->total[slot]);
 }
 
 static void price_item(struct weft_dual *dual, const struct weft_box *box, int32_t i)
@@ -254,7 +303,7 @@ static void price_item(struct weft_dual *dual, const struct weft_box *box, int32
             least = INFINITY;
             choice = item->last + 1;
             if (gathers && span->hold == choice)
-                least = blocking_cost(dual, lambda, choice) * (double)of->block_ns;
+                least = weft_dual_blocking(dual, of->lane, choice) * (double)of->block_ns;
         }
         for (; at >= span->first && at <= span->last; at += step) {
             double cost = slot_cost(of, span, lambda, held, at);
@@ -304,6 +353,7 @@ static void price_decisions(struct weft_dual *dual, const struct weft_box *box)
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         price_item(dual, box, i);
+        dual->item_cost[i] += dual->rho[i] * (double)dual->chains[i].ns;
         for (int32_t p = 0; p < weft_digest_count(dual->table, item->decision); p++)
             if (item->strategies >> p & 1u)
                 dual->cost[weft_digest_at(dual->table, item->decision, p)] += dual->item_cost[i];
@@ -342,10 +392,15 @@ static void add_blocks(struct weft_dual *dual, int32_t i, const struct weft_span
     double ns = (double)of->block_ns * span->n_blocks;
     double bytes = (double)item->stair_bytes * span->n_blocks;
     if (is_gather(item) && s > item->last) {
-        double mean_ns = ns / dual->n_blocking[s];
+        int32_t shared = weft_waits_at(&dual->waits, s, of->lane);
+        if (shared >= 0) {
+            dual->waited[shared] += ns;
+            load[s] += ns;
+            return;
+        }
         for (int32_t k = 0; k < dual->n_moving; k++) {
             double *other = dual->load + k * dual->n_slots;
-            other[s] -= other == load ? mean_ns - ns : mean_ns;
+            if (other != load) other[s] -= ns;
         }
         return;
     }
@@ -387,12 +442,32 @@ static void choose(struct weft_dual *dual, const struct weft_box *box)
     }
 }
 
+/* Turns the time of blocks that block a slot into the slopes of its shares. Every lambda of the
+ * slot leaves less of its wait for them. */
+static void slope_of_shares(struct weft_dual *dual, int32_t slot)
+{
+    double paid = 0;
+    int32_t first = dual->waits.first[slot], end = dual->waits.first[slot + 1];
+    for (int32_t k = first; k < end; k++)
+        paid += dual->wait_share[k] * dual->waited[k];
+    for (int32_t k = first; k < end; k++)
+        dual->waited[k] = (dual->room[slot] - dual->total[slot]) * (dual->waited[k] - paid);
+    for (int32_t k = 0; k < dual->n_moving && paid != 0; k++)
+        dual->load[k * dual->n_slots + slot] -= paid;
+}
+
 /* Work units of an evaluation and of one step of ascent. */
 static int64_t evaluation_units(const struct weft_dual *dual)
 {
     const struct weft_digest *table = dual->table;
     return 100 * (int64_t)table->n_items + (40 + 2 * (int64_t)dual->n_sizes) * dual->n_slots +
            2 * (int64_t)dual->n_rows * table->n_decisions;
+}
+
+/* Coordinates of lane time, waits and memory. */
+static size_t n_times_and_bytes(const struct weft_dual *dual)
+{
+    return (size_t)(dual->mu - dual->lambda) + (size_t)dual->n_memory;
 }
 
 void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
@@ -402,9 +477,7 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
     const struct weft_problem *problem = dual->table->problem;
     dual->before[0] = 0;
     dual->value_ns = (double)weft_problem_agreements_ns(problem);
-    memset(dual->load, 0,
-           ((size_t)dual->n_moving * (size_t)dual->n_slots + (size_t)dual->n_memory) *
-               sizeof *dual->load);
+    memset(dual->load, 0, n_times_and_bytes(dual) * sizeof *dual->load);
     for (int32_t k = 0; k < dual->n_rows; k++) {
         dual->over[k] = -(double)dual->rows[k].room_bytes;
         dual->value_ns -= dual->nu[k] * (double)dual->rows[k].room_bytes;
@@ -423,6 +496,8 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
     price_decisions(dual, box);
     price_groups(dual, box);
     choose(dual, box);
+    for (int32_t s = 0; s < dual->n_slots && dual->waits.n > 0; s++)
+        slope_of_shares(dual, s);
     const int64_t limit_bytes = weft_digest_limit_bytes(dual->table);
     for (int32_t tier = 0, r = 0; tier < problem->n_tiers; tier++) {
         double held = 0;
@@ -434,11 +509,22 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
     }
 }
 
+void weft_dual_share_wait(struct weft_dual *dual, int32_t slot)
+{
+    double total = 0;
+    int32_t first = dual->waits.first[slot], end = dual->waits.first[slot + 1];
+    for (int32_t k = first; k < end; k++)
+        total += dual->wait_share[k];
+    for (int32_t k = first; k < end; k++)
+        dual->wait_share[k] = total > 0 ? dual->wait_share[k] / total : 1.0 / (end - first);
+}
+
 void weft_dual_reset(struct weft_dual *dual, int32_t lane)
 {
-    memset(dual->lambda, 0,
-           ((size_t)dual->n_moving * (size_t)dual->n_slots + (size_t)dual->n_memory) *
-               sizeof *dual->lambda);
+    memset(dual->lambda, 0, n_times_and_bytes(dual) * sizeof *dual->lambda);
+    for (int32_t s = 0; s < dual->n_slots; s++)
+        weft_dual_share_wait(dual, s);
+    forget_chains(dual);
     memset(dual->nu, 0, (size_t)dual->n_rows * sizeof *dual->nu);
     for (int32_t g = 0; g < dual->n_groups; g++)
         dual->pi[g] = 0;
@@ -453,6 +539,43 @@ static int64_t to_price(double value, double most)
     return (int64_t)scaled;
 }
 
+/* Rounds rho, and fills `left`. */
+static void round_chains(const struct weft_dual *dual, struct weft_prices *prices)
+{
+    prices->n_chains = 0;
+    for (int32_t s = 0; s < dual->n_slots; s++)
+        dual->left[s] = WEFT_PRICE_ONE;
+    for (int32_t i = 0; i < dual->table->n_items; i++) {
+        const struct weft_chain *chain = &dual->chains[i];
+        const int64_t rho = to_price(dual->rho[i], 1);
+        if (rho == 0) continue;
+        prices->chains[prices->n_chains++] = (struct weft_chain_price){.item = i, .rho = rho};
+        for (int32_t s = chain->first; s <= chain->last + chain->may_block; s++)
+            dual->left[s] -= rho;
+    }
+}
+
+/* Rounds the prices of lane time and of waits in a slot, within what chains leave there. */
+static void round_slot(const struct weft_dual *dual, int32_t slot, struct weft_prices *prices)
+{
+    int64_t room = dual->left[slot];
+    for (int32_t k = 0; k < dual->n_moving; k++) {
+        int32_t at = k * dual->n_slots + slot;
+        int64_t lambda = to_price(dual->lambda[at], 1);
+        prices->lambda[at] = lambda < room ? lambda : room;
+        room -= prices->lambda[at];
+    }
+    double left = ldexp((double)room, -WEFT_PRICE_SHIFT);
+    for (int32_t k = dual->waits.first[slot]; k < dual->waits.first[slot + 1]; k++) {
+        int64_t kappa = to_price(dual->wait_share[k] * left, 1);
+        if (kappa > room) kappa = room;
+        room -= kappa;
+        if (kappa == 0) continue;
+        prices->waits[prices->n_waits++] =
+            (struct weft_wait_price){.slot = slot, .lane = dual->waits.lanes[k], .kappa = kappa};
+    }
+}
+
 void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices)
 {
     /* Clamp mu and nu so that their sum stays below the certificate's limit. */
@@ -460,15 +583,10 @@ void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices)
                   ((double)dual->n_memory + dual->n_rows);
     double most_json = ldexp((double)WEFT_PROBLEM_MOST, -WEFT_PRICE_SHIFT);
     if (most > most_json) most = most_json;
-    for (int32_t s = 0; s < dual->n_slots; s++) {
-        int64_t room = WEFT_PRICE_ONE;
-        for (int32_t k = 0; k < dual->n_moving; k++) {
-            int32_t at = k * dual->n_slots + s;
-            int64_t lambda = to_price(dual->lambda[at], 1);
-            prices->lambda[at] = lambda < room ? lambda : room;
-            room -= prices->lambda[at];
-        }
-    }
+    prices->n_waits = 0;
+    round_chains(dual, prices);
+    for (int32_t s = 0; s < dual->n_slots; s++)
+        round_slot(dual, s, prices);
     for (int32_t r = 0; r < dual->n_memory; r++)
         prices->mu[r] = to_price(dual->mu[r], most);
     for (int32_t g = 0; g < dual->n_groups; g++) {
@@ -492,6 +610,18 @@ void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices)
 {
     for (int32_t i = 0; i < dual->n_moving * dual->n_slots; i++)
         dual->lambda[i] = ldexp((double)prices->lambda[i], -WEFT_PRICE_SHIFT);
+    memset(dual->wait_share, 0, (size_t)dual->waits.n * sizeof *dual->wait_share);
+    for (int32_t i = 0; i < prices->n_waits; i++) {
+        const struct weft_wait_price *wait = &prices->waits[i];
+        int32_t at = weft_waits_at(&dual->waits, wait->slot, wait->lane);
+        dual->wait_share[at] = ldexp((double)wait->kappa, -WEFT_PRICE_SHIFT);
+    }
+    for (int32_t s = 0; s < dual->n_slots; s++)
+        weft_dual_share_wait(dual, s);
+    forget_chains(dual);
+    for (int32_t k = 0; k < prices->n_chains; k++)
+        weft_dual_set_rho(dual, prices->chains[k].item,
+                          ldexp((double)prices->chains[k].rho, -WEFT_PRICE_SHIFT));
     for (int32_t r = 0; r < dual->n_memory; r++)
         dual->mu[r] = ldexp((double)prices->mu[r], -WEFT_PRICE_SHIFT);
     for (int32_t g = 0; g < dual->n_groups; g++)

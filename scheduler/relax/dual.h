@@ -5,6 +5,7 @@
 #define WEFT_SCHEDULER_RELAX_DUAL_H
 
 #include "base/work.h"
+#include "problem/waits.h"
 #include "proof/certificate.h"
 #include "scheduler/digest/digest.h"
 
@@ -17,9 +18,13 @@ struct weft_dual {
     double bytes_per_ns;             /* over blocks with bytes: scales mu to lambda */
     /* The point. */
     double *lambda; /* [n_moving][n_slots] */
-    double *mu;     /* [n_memory], ns a byte */
-    double *nu;     /* [n_rows], ns a counted byte */
-    double *pi;     /* [n_groups], ns a decision; ascent leaves them unchanged */
+    /* [waits.n]: kappa as a part of what lambda and rho leave of the slot's wait; each slot's add
+     * up to 1 */
+    double *wait_share;
+    double *mu;  /* [n_memory], ns a byte */
+    double *nu;  /* [n_rows], ns a counted byte */
+    double *pi;  /* [n_groups], ns a decision; ascent leaves pi and rho unchanged */
+    double *rho; /* [n_items]: of the chain that ends with the item */
     /* Whole rows of the certificate that may have a price, in the order of weft_dual_add_row; at
      * most most_rows. */
     int32_t n_rows, most_rows;
@@ -38,15 +43,20 @@ struct weft_dual {
     int32_t *strategies; /* [n_decisions]: the cheapest */
     double *share;       /* [n_strategies]: average of `strategies` over an ascent */
     double *load;        /* by lambda: demand less capacity of lane time, ns */
+    double *waited;      /* by wait_share: slope */
     double *excess;      /* by mu: bytes above the limit */
     double *over;        /* by nu: counted bytes above the room */
     /* Scratch. */
-    int32_t *choice;     /* by span of the box: slot of its blocks; last + 1: blocking */
-    double *before;      /* [n_memory + 1]: sum of mu */
-    double *total;       /* [n_slots]: sum of lambda over lanes */
-    double *factor;      /* [n_slots]: f(1) of proof/prices.h */
-    int32_t *slowest;    /* [n_slots]: the lane that gives it; 0: f(1) is 1 */
-    int32_t *n_blocking; /* [n_slots]: lanes with items that may block the slot */
+    int32_t *choice;  /* by span of the box: slot of its blocks; last + 1: blocking */
+    double *before;   /* [n_memory + 1]: sum of mu */
+    double *total;    /* [n_slots]: sum of lambda over lanes */
+    double *factor;   /* [n_slots]: f(1) of proof/prices.h */
+    double *covered;  /* [n_slots]: sum of rho that compute pays for too */
+    double *room;     /* [n_slots]: what rho leaves of 1 for lambda and waits */
+    int64_t *left;    /* [n_slots], scratch of rounding: the same of whole prices */
+    int32_t *slowest; /* [n_slots]: the lane that gives it; 0: f(1) is 1 */
+    struct weft_waits waits;
+    struct weft_chain *chains; /* [n_items] */
     double *item_cost;
     int32_t *first_row, *next_row; /* [n_memory], [most_rows]: lists; -1: end */
     /* Blocks with the same bytes in the same tier have the same cost of memory. */
@@ -95,6 +105,9 @@ static inline const double *weft_dual_lambda(const struct weft_dual *dual, int32
     return dual->lambda + weft_problem_lane_at(problem, problem->items[item].lane);
 }
 
+/* Price of one ns of a block on the lane that blocks the slot, from the last evaluation. */
+double weft_dual_blocking(const struct weft_dual *dual, int32_t lane, int32_t slot);
+
 /* Price of a block's memory over all slots before each, [n_slots + 1], from the last evaluation. */
 static inline const double *weft_dual_held(const struct weft_dual *dual, int32_t item)
 {
@@ -110,13 +123,24 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box);
 int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, double target_ns,
                          double enough_ns, int32_t most_steps);
 
-/* Converts the point to integer prices, and back. The caller owns the arrays (`whole` with room
- * for n_rows, `pi` for n_groups). The dual owns the references. */
+/* Converts the point to integer prices, and back. The caller owns the arrays (`waits` with room
+ * for waits.n, `chains` for those that have a price, `whole` for n_rows, `pi` for n_groups). The
+ * dual owns the references. */
 void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices);
 void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices);
 
-/* Sets every lambda of one lane to 1 (WEFT_LANE_COMPUTE: of none) and all other prices to 0. The
- * bound is then the lane's own time. */
+/* Sets every lambda of one lane to 1 (WEFT_LANE_COMPUTE: of none) and all other prices to 0, with
+ * equal shares of waits. The bound is then the lane's own time. */
 void weft_dual_reset(struct weft_dual *dual, int32_t lane);
+
+/* Sets rho of the chain that ends with the item, or as much of it as other chains leave, and takes
+ * it off the room of its slots. */
+void weft_dual_set_rho(struct weft_dual *dual, int32_t item, double rho);
+
+/* Chains that have a price. */
+int32_t weft_dual_count_chains(const struct weft_dual *dual);
+
+/* Scales the shares of a slot's wait to a sum of 1. Equal shares replace shares that are all 0. */
+void weft_dual_share_wait(struct weft_dual *dual, int32_t slot);
 
 #endif

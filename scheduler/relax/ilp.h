@@ -8,8 +8,11 @@
  *              ones of reductions (at most A). Only for items with a class of their own
  *     q[c,s]   blocks of a class of gathers that block in slot s + 1: they hold nothing and cost
  *              their lane time
- *     w[s]     time that the compute stream waits at the end of slot s
+ *     w[s]     time that the compute stream waits at the end of slot s. Waits for blocks that block
+ *              the slot are in it if several lanes may block it, and added to it otherwise
  *     x[c,s]   time in which slot s computes at rate c, next to the lanes that cause it
+ *     t[s]     time of slots up to s, without what they compute under all strategies, if chains of
+ *              items may take longer than their slots compute
  *     H[t,s]   bytes that the strategies hold of tier t in slot s, chained so that rows stay sparse
  *
  * A class is a set of items whose blocks are interchangeable: alone in it every item has counts of
@@ -24,6 +27,7 @@
 #ifndef WEFT_SCHEDULER_RELAX_ILP_H
 #define WEFT_SCHEDULER_RELAX_ILP_H
 
+#include "problem/waits.h"
 #include "scheduler/digest/digest.h"
 #include "scheduler/relax/dual.h"
 #include "scheduler/solver/lp.h"
@@ -61,9 +65,12 @@ struct weft_ilp {
     int32_t *z; /* [n_strategies]; -1: not a choice */
     int32_t n_classes;
     struct weft_ilp_class *classes;
-    int32_t *n_blocking; /* [n_slots]: lanes on which items may block it */
-    int32_t *wait;       /* [n_slots]; -1: nothing can be on a lane */
-    int32_t n_rates;     /* of compute next to busy lanes, least first; 0 without contention */
+    int32_t *wait;     /* [n_slots]; -1: nothing can be on a lane, or block it */
+    int32_t *wait_row; /* [waits.n]: the slot waits for blocks that block it; -1: none */
+    struct weft_waits waits;
+    int32_t *chain_row; /* [n_items]: slots last as long as the chain that ends so; -1: none */
+    int32_t *lasted;    /* [n_slots] of t; -1: no chain covers it */
+    int32_t n_rates;    /* of compute next to busy lanes, least first; 0 without contention */
     int32_t rates[WEFT_MOST_LANES];
     int32_t *beside;                /* [n_rates][n_slots] of x; -1: the same */
     int32_t *hold;                  /* [n_tiers][n_slots]; -1: every plan fits */

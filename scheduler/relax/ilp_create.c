@@ -28,8 +28,9 @@ static void chain_prefix(struct weft_ilp_build *build, struct weft_ilp_class *of
         int32_t column = weft_ilp_add_column(build, 0, 0, of->most);
         weft_ilp_add_entry(build, column, 1);
         if (may_block) {
-            double mean = of->unit_time / build->ilp->n_blocking[prefix->slots[k] + 1];
-            prefix->blocking[k] = weft_ilp_add_column(build, mean, 0, of->most);
+            bool shared = weft_waits_at(&build->ilp->waits, prefix->slots[k] + 1, of->lane) >= 0;
+            double cost = shared ? 0 : of->unit_time;
+            prefix->blocking[k] = weft_ilp_add_column(build, cost, 0, of->most);
             weft_ilp_add_entry(build, prefix->blocking[k], 1);
         }
         if (k > 0) weft_ilp_add_entry(build, prefix->columns[k - 1], -1);
@@ -151,18 +152,57 @@ static void build_beside(struct weft_ilp_build *build, int32_t slot, double most
     weft_ilp_end_row(build, -INFINITY, add_compute(build, slot, 1));
 }
 
-/* What the class's blocks that the slot waits for leave a lane of the time for which it waits,
- * which is at least the mean over lanes that have such blocks; its own are not in what it is given.
- */
-static void add_blocking(struct weft_ilp_build *build, const struct weft_ilp_class *of,
-                         int32_t slot, int32_t lane)
+/* Adds factor * (time of the class's blocks that block the slot) to the open row. False if it has
+ * none. */
+static bool add_blocking(struct weft_ilp_build *build, const struct weft_ilp_class *of,
+                         int32_t slot, double factor)
 {
     for (int32_t k = 0; of->may_block && k < of->due.n; k++) {
         if (of->due.slots[k] + 1 != slot) continue;
-        double mean = of->unit_time / build->ilp->n_blocking[slot];
-        double more = of->lane == lane ? mean - of->unit_time : mean;
-        if (more != 0) weft_ilp_add_entry(build, of->due.blocking[k], -more);
+        weft_ilp_add_entry(build, of->due.blocking[k], factor * of->unit_time);
+        return true;
     }
+    return false;
+}
+
+/* Adds to a lane's row the blocks that block the slot: its own are more to move, and a lane has the
+ * time that the slot waits for another. If several lanes may block the slot, its wait has that
+ * time. */
+static void add_waits(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t slot,
+                      int32_t lane)
+{
+    bool shared = weft_waits_at(&build->ilp->waits, slot, of->lane) >= 0;
+    if (shared && of->lane == lane) (void)add_blocking(build, of, slot, 1);
+    if (!shared && of->lane != lane) (void)add_blocking(build, of, slot, -1);
+}
+
+/* A slot waits at least for the blocks of each lane that block it. */
+static void build_waits(struct weft_ilp_build *build, int32_t slot)
+{
+    struct weft_ilp *ilp = build->ilp;
+    for (int32_t k = ilp->waits.first[slot]; k < ilp->waits.first[slot + 1]; k++) {
+        bool any = false;
+        for (int32_t c = 0; c < ilp->n_classes; c++)
+            if (ilp->classes[c].lane == ilp->waits.lanes[k])
+                any |= add_blocking(build, &ilp->classes[c], slot, 1);
+        ilp->wait_row[k] = any ? build->n_rows : -1;
+        if (!any) continue;
+        weft_ilp_add_entry(build, ilp->wait[slot], -1);
+        weft_ilp_end_row(build, -INFINITY, 0);
+    }
+}
+
+/* True if some class moves blocks in the slot, or has blocks that share its wait. */
+static bool may_wait(const struct weft_ilp *ilp, int32_t slot, bool used[WEFT_MOST_LANES])
+{
+    bool any = false;
+    for (int32_t c = 0; c < ilp->n_classes; c++) {
+        const struct weft_ilp_class *of = &ilp->classes[c];
+        if (slot >= of->first && slot <= of->last) used[of->lane] = any = true;
+        any |= of->may_block && slot == of->last + 1 &&
+               weft_waits_at(&ilp->waits, slot, of->lane) >= 0;
+    }
+    return any;
 }
 
 /* What a lane is given in a slot fits into the time that it has: beside compute, at its rate, where
@@ -176,7 +216,7 @@ static void build_load(struct weft_ilp_build *build, int32_t slot, int32_t lane)
     double room = 0;
     for (int32_t c = 0; c < ilp->n_classes; c++) {
         const struct weft_ilp_class *of = &ilp->classes[c];
-        add_blocking(build, of, slot, lane);
+        add_waits(build, of, slot, lane);
         if (of->lane != lane || slot < of->first || slot > of->last) continue;
         weft_ilp_add_placed(build, of, slot, of->unit_time);
         weft_ilp_add_placed(build, of, slot - 1, -of->unit_time);
@@ -187,6 +227,97 @@ static void build_load(struct weft_ilp_build *build, int32_t slot, int32_t lane)
         weft_ilp_add_entry(build, ilp->beside[k * problem->n_slots + slot],
                            -(double)rates.own / WEFT_RATE_ONE);
     weft_ilp_end_row(build, -INFINITY, room);
+}
+
+/* The most that the chain's slots may have to last beyond what they compute under any strategies.
+ */
+static int64_t most_missing_ns(const struct weft_problem *problem, const struct weft_chain *chain)
+{
+    int64_t ns = chain->ns;
+    for (int32_t s = chain->first; s <= chain->last; s++) {
+        int32_t u = problem->slot_decisions[s];
+        int64_t least_ns = u < 0 ? 0 : INT64_MAX;
+        for (int32_t p = 0; u >= 0 && p < problem->decisions[u].n_strategies; p++) {
+            int64_t chosen_ns = weft_strategy_ns(&problem->decisions[u].strategies[p], s);
+            if (chosen_ns < least_ns) least_ns = chosen_ns;
+        }
+        ns -= problem->slot_ns[s] + least_ns;
+    }
+    return ns;
+}
+
+/* True if the item ends a chain that may take longer than its slots compute. */
+static bool may_last(const struct weft_ilp *ilp, int32_t item, struct weft_chain *chain)
+{
+    *chain = weft_problem_chain(ilp->table->problem, item);
+    return ilp->table->problem->items[item].after >= 0 && weft_ilp_strategy_mask(ilp, item) != 0 &&
+           most_missing_ns(ilp->table->problem, chain) > 0;
+}
+
+/* Adds factor * (time that the slot waits). */
+static void add_waiting(struct weft_ilp_build *build, int32_t slot, double factor)
+{
+    const struct weft_ilp *ilp = build->ilp;
+    for (int32_t c = 0; c < ilp->n_classes; c++)
+        if (weft_waits_at(&ilp->waits, slot, ilp->classes[c].lane) < 0)
+            (void)add_blocking(build, &ilp->classes[c], slot, factor);
+    if (ilp->wait[slot] >= 0) weft_ilp_add_entry(build, ilp->wait[slot], factor);
+}
+
+/* The time of slots up to this one, without what they compute under all strategies. */
+static void build_lasted(struct weft_ilp_build *build, int32_t slot)
+{
+    struct weft_ilp *ilp = build->ilp;
+    ilp->lasted[slot] = weft_ilp_add_column(build, 0, 0, INFINITY);
+    weft_ilp_add_entry(build, ilp->lasted[slot], 1);
+    if (slot > 0 && ilp->lasted[slot - 1] >= 0)
+        weft_ilp_add_entry(build, ilp->lasted[slot - 1], -1);
+    add_waiting(build, slot, -1);
+    for (int32_t k = 0; k < ilp->n_rates && ilp->wait[slot] >= 0; k++)
+        weft_ilp_add_entry(build, ilp->beside[k * ilp->table->n_slots + slot],
+                           (double)ilp->rates[k] / WEFT_RATE_ONE - 1);
+    (void)add_compute(build, slot, 1);
+    weft_ilp_end_row(build, 0, 0);
+}
+
+/* A chain's slots last as long as the chain takes. */
+static void build_chain(struct weft_ilp_build *build, int32_t item, const struct weft_chain *chain)
+{
+    struct weft_ilp *ilp = build->ilp;
+    int32_t decision = ilp->table->problem->items[item].item.decision;
+    uint64_t mask = weft_ilp_strategy_mask(ilp, item);
+    int64_t compute_ns = 0;
+    for (int32_t s = chain->first; s <= chain->last; s++)
+        compute_ns += ilp->table->problem->slot_ns[s];
+    weft_ilp_add_entry(build, ilp->lasted[chain->last], 1);
+    if (chain->first > 0 && ilp->lasted[chain->first - 1] >= 0)
+        weft_ilp_add_entry(build, ilp->lasted[chain->first - 1], -1);
+    if (chain->may_block) add_waiting(build, chain->last + 1, 1);
+    for (int32_t p = 0; p < weft_digest_count(ilp->table, decision); p++)
+        if (mask >> p & 1u)
+            weft_ilp_add_entry(build, ilp->z[weft_digest_at(ilp->table, decision, p)],
+                               -weft_ilp_time_units(ilp, chain->ns));
+    ilp->chain_row[item] = build->n_rows;
+    weft_ilp_end_row(build, -weft_ilp_time_units(ilp, compute_ns), INFINITY);
+}
+
+static void build_chains(struct weft_ilp_build *build)
+{
+    struct weft_ilp *ilp = build->ilp;
+    int32_t first = INT32_MAX, last = -1;
+    struct weft_chain chain;
+    for (int32_t i = 0; i < ilp->table->n_items; i++) {
+        ilp->chain_row[i] = -1;
+        if (!may_last(ilp, i, &chain)) continue;
+        if (chain.first < first) first = chain.first;
+        if (chain.last > last) last = chain.last;
+    }
+    for (int32_t s = 0; s < ilp->table->n_slots; s++)
+        ilp->lasted[s] = -1;
+    for (int32_t s = first; s <= last; s++)
+        build_lasted(build, s);
+    for (int32_t i = 0; i < ilp->table->n_items; i++)
+        if (may_last(ilp, i, &chain)) build_chain(build, i, &chain);
 }
 
 /* The rates of compute beside some lane, the least first. */
@@ -226,14 +357,9 @@ static void build_loads(struct weft_ilp_build *build)
     for (int32_t i = 0; i < n_moving * n_slots; i++)
         ilp->load_row[i] = ilp->beside[i] = -1;
     for (int32_t s = 0; s < n_slots; s++) {
-        bool used[WEFT_MOST_LANES] = {false}, any = false;
-        for (int32_t c = 0; c < ilp->n_classes; c++) {
-            const struct weft_ilp_class *of = &ilp->classes[c];
-            if (s < of->first || s > of->last) continue;
-            used[of->lane] = any = true;
-        }
+        bool used[WEFT_MOST_LANES] = {false};
         ilp->wait[s] = -1;
-        if (!any) continue;
+        if (!may_wait(ilp, s, used)) continue;
         ilp->wait[s] = weft_ilp_add_column(build, 1, 0, most_wait);
         build_beside(build, s, most_beside(ilp, most_wait));
         for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
@@ -241,7 +367,9 @@ static void build_loads(struct weft_ilp_build *build)
             ilp->load_row[weft_problem_lane_at(problem, lane) + (size_t)s] = build->n_rows;
             build_load(build, s, lane);
         }
+        build_waits(build, s);
     }
+    build_chains(build);
 }
 
 /* What the strategies hold in a memory row, into its column, which a room bounds. */
@@ -342,6 +470,21 @@ static enum weft_status build_all(struct weft_ilp *ilp, int32_t most_columns,
     return status;
 }
 
+static enum weft_status find_waits(struct weft_ilp *ilp, struct weft_error *err)
+{
+    WEFT_TRY(weft_problem_waits(ilp->table->problem, &ilp->pool, &ilp->waits, err));
+    size_t n_waits = (size_t)ilp->waits.n;
+    ilp->wait_row = weft_pool_array(&ilp->pool, n_waits, sizeof *ilp->wait_row);
+    ilp->chain_row =
+        weft_pool_array(&ilp->pool, (size_t)ilp->table->n_items, sizeof *ilp->chain_row);
+    ilp->lasted = weft_pool_array(&ilp->pool, (size_t)ilp->table->n_slots, sizeof *ilp->lasted);
+    if (!ilp->wait_row || !ilp->chain_row || !ilp->lasted)
+        return weft_fail_memory(err, "an integer program");
+    for (size_t k = 0; k < n_waits; k++)
+        ilp->wait_row[k] = -1;
+    return WEFT_OK;
+}
+
 enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_columns,
                                  struct weft_ilp **out, struct weft_error *err)
 {
@@ -360,7 +503,6 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_c
     choose_units(ilp);
     size_t n_slots = (size_t)table->n_slots, n_rows = (size_t)table->n_rows;
     ilp->z = weft_pool_array(&ilp->pool, (size_t)table->problem->n_strategies, sizeof *ilp->z);
-    ilp->n_blocking = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->n_blocking);
     ilp->wait = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->wait);
     size_t n_loads = weft_problem_lane_at(table->problem, table->problem->n_lanes);
     ilp->beside = weft_pool_array(&ilp->pool, n_loads, sizeof *ilp->beside);
@@ -372,10 +514,10 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_c
     ilp->references = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->references);
     ilp->uses = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->uses);
     enum weft_status status = WEFT_OK;
-    if (!ilp->z || !ilp->n_blocking || !ilp->wait || !ilp->beside || !ilp->hold || !ilp->load_row ||
-        !ilp->memory_row || !ilp->whole || !ilp->references || !ilp->uses)
+    if (!ilp->z || !ilp->wait || !ilp->beside || !ilp->hold || !ilp->load_row || !ilp->memory_row ||
+        !ilp->whole || !ilp->references || !ilp->uses)
         status = weft_fail_memory(err, "an integer program");
-    if (status == WEFT_OK) weft_problem_blocking(table->problem, ilp->n_blocking);
+    if (status == WEFT_OK) status = find_waits(ilp, err);
     if (status == WEFT_OK) status = build_all(ilp, most_columns, err);
     if (status != WEFT_OK) {
         weft_ilp_destroy(ilp);

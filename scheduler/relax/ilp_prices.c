@@ -29,14 +29,20 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
     subtract_rows(&ilp->lp, row_duals, reduced);
     weft_dual_reset(dual, WEFT_LANE_COMPUTE);
     int32_t n_slots = ilp->table->n_slots;
+    for (int32_t i = 0; i < ilp->table->n_items; i++)
+        if (ilp->chain_row[i] >= 0)
+            weft_dual_set_rho(dual, i, positive(row_duals[ilp->chain_row[i]]));
     for (int32_t s = 0; s < n_slots; s++) {
-        double room = 1; /* a share of all lanes' time cannot cost more than the time */
+        double room = dual->room[s]; /* a share of all lanes' time cannot cost more than the time */
         for (int32_t k = 0; k < dual->n_moving; k++) {
             int32_t load = ilp->load_row[k * n_slots + s];
             double lambda = load < 0 ? 0 : positive(-row_duals[load]);
             dual->lambda[k * n_slots + s] = lambda < room ? lambda : room;
             room -= dual->lambda[k * n_slots + s];
         }
+        for (int32_t k = ilp->waits.first[s]; k < ilp->waits.first[s + 1]; k++)
+            dual->wait_share[k] = ilp->wait_row[k] < 0 ? 0 : positive(-row_duals[ilp->wait_row[k]]);
+        weft_dual_share_wait(dual, s);
     }
     for (int32_t r = 0; r < ilp->table->n_rows; r++) {
         int32_t memory = ilp->memory_row[r], hold = ilp->hold[r];

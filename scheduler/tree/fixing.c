@@ -68,7 +68,7 @@ static double price_gather(struct fixing *f, const struct weft_problem_item *of,
 {
     int32_t first = of->item.first, last = of->item.last;
     double ns = (double)of->block_ns, cheapest = INFINITY, later = INFINITY, upto = INFINITY;
-    if (span->hold > last) later = (1 - (f->dual->total[last + 1] - lambda[last + 1])) * ns;
+    if (span->hold > last) later = weft_dual_blocking(f->dual, of->lane, last + 1) * ns;
     for (int32_t s = last; s >= first; s--) {
         f->behind[s] = s < span->hold ? later : INFINITY;
         f->by[s] = held[last + 1] - held[s] + ns * cheapest; /* held from s on, moved behind it */

@@ -137,11 +137,15 @@ static enum weft_status make_prices(struct weft_proof *proof, const struct weft_
     size_t n_lambda = (size_t)dual->n_moving * (size_t)dual->n_slots;
     size_t n_costs = (size_t)proof->problem->n_strategies;
     prices->lambda = weft_pool_array(&proof->pool, n_lambda, sizeof *prices->lambda);
+    prices->waits = weft_pool_array(&proof->pool, (size_t)dual->waits.n, sizeof *prices->waits);
+    prices->chains =
+        weft_pool_array(&proof->pool, (size_t)weft_dual_count_chains(dual), sizeof *prices->chains);
     prices->mu = weft_pool_array(&proof->pool, (size_t)dual->n_memory, sizeof *prices->mu);
     priced->cost = weft_pool_array(&proof->pool, 2 * n_costs, sizeof *priced->cost);
     prices->whole = weft_pool_array(&proof->pool, (size_t)dual->n_rows, sizeof *prices->whole);
     prices->pi = weft_pool_array(&proof->pool, (size_t)proof->n_groups, sizeof *prices->pi);
-    if (!prices->lambda || !prices->mu || !prices->pi || !prices->whole || !priced->cost)
+    if (!prices->lambda || !prices->waits || !prices->chains || !prices->mu || !prices->pi ||
+        !prices->whole || !priced->cost)
         return weft_fail_memory(err, "prices");
     common->cost = priced->cost + n_costs;
     weft_dual_round(dual, prices);

@@ -471,31 +471,35 @@ class Bounds:
                 self.lean[item["decision"]][k][item["row"] + slot] += (
                     item["blocks"] * item["held_bytes"])
         blocking = {(item["last"] + 1, item["lane"]) for item in problem.items
-                    if item["may_block"]}
-        self.n_blocking = [sum(slot == s for slot, _ in blocking) for s in range(problem.n_slots)]
+                    if item["may_block"] and item["block_ns"] > 0}
+        self.shared = {(slot, lane) for slot, lane in blocking
+                       if any(s == slot and other != lane for s, other in blocking)}
         self.groups = []
         for group in certificate["groups"]:
             names = [of["name"] for of in problem.decisions[group["decisions"][0]]["strategies"]]
             self.groups.append({**group, "of": {names.index(name) for name in group["strategies"]}})
 
-    def compute(self, ns, slot, lam):
-        paid = ns * ONE
+    def compute(self, ns, slot, lam, part):
+        paid = ns * part[slot]
         for lane in self.problem.lanes[1:]:
             rate = lane["compute_rate"]
-            gain = (RATE - rate) * ONE - sum(
+            gain = (RATE - rate) * part[slot] - sum(
                 other["rate"] * lam[j][slot] for j, other in enumerate(self.problem.lanes[1:])
                 if other["compute_rate"] >= rate)
             if gain < 0:
-                paid = min(paid, ns * ONE - -(gain * ns // rate))
+                paid = min(paid, ns * part[slot] - -(gain * ns // rate))
         return paid
 
     def leaf(self, facts, prices):
         problem, n_slots = self.problem, self.problem.n_slots
         n_lanes, mu = len(problem.lanes) - 1, prices["mu"]
         lam = [prices["lambda"][j * n_slots:(j + 1) * n_slots] for j in range(n_lanes)]
-        total = [sum(of[s] for of in lam) for s in range(n_slots)]
+        chains = [self.chain(at) for at in prices.get("chains", [])]
+        covered, total = self.covered(prices.get("chains", []), chains)
+        total = [rho + sum(of[s] for of in lam) for s, rho in enumerate(total)]
         need(min(prices["lambda"] + mu) >= 0 and max(total) <= ONE, "prices are out of range")
         need(all(of["nu"] >= 0 for of in prices["whole"]), "prices are out of range")
+        kappa = self.waits(prices.get("waits", []), total)
         box = Box(problem, self.groups, self.lean, self.common, facts)
         if box.empty:
             return NEVER << 64
@@ -506,15 +510,20 @@ class Bounds:
             whole.setdefault(row.row, []).append(row)
             rest -= row.nu * row.room
         rest -= sum(price * (problem.room(r) - self.common[r]) for r, price in enumerate(mu))
-        rest += sum(self.compute(ns, s, lam) for s, ns in enumerate(problem.slot_ns))
-        cost = [{k: self.strategy(u, k, mu, lam, whole) for k in left}
+        part = [ONE - rho for rho in covered]
+        rest += sum(self.compute(ns, s, lam, part) for s, ns in enumerate(problem.slot_ns))
+        cost = [{k: self.strategy(u, k, mu, lam, part, whole) for k in left}
                 for u, left in enumerate(box.allowed)]
         for i, item in enumerate(problem.items):
             left = box.allowed[item["decision"]] & item["of"]
-            paid = sum(self.block(item, span, lam, total, mu, whole)
+            paid = sum(self.block(item, span, lam, kappa, mu, whole)
                        for span in box.spans.get(i, ())) if left else 0
             for k in left:
                 cost[item["decision"]][k] += paid
+        for said, (*_, ns) in zip(prices.get("chains", []), chains):
+            item = problem.items[said["item"]]
+            for k in box.allowed[item["decision"]] & item["of"]:
+                cost[item["decision"]][k] += said["rho"] * ns
         for g, group in enumerate(self.groups):
             pi = prices["pi"][g] * ONE
             count = box.most_count[g] if pi > 0 else box.least_count[g]
@@ -524,16 +533,54 @@ class Bounds:
                     cost[u][k] += pi
         return max(0, -(-(rest + sum(min(of.values()) for of in cost)) // ONE))
 
-    def strategy(self, u, k, mu, lam, whole):
+    def chain(self, said):
+        """Returns the slots of a chain, the slot that it may block or None, and its time."""
+        end = at = self.problem.items[said["item"]]
+        times = [at["block_ns"]]
+        while at["after"] >= 0:
+            at = self.problem.items[at["after"]]
+            times.append(at["block_ns"])
+        blocks = end["last"] + 1 if end["may_block"] else None
+        return (range(at["first"], end["last"] + 1), blocks,
+                sum(times) + (end["blocks"] - 1) * max(times))
+
+    def covered(self, said, chains):
+        """Returns rho by slot: of the chains that pass it, and of these and the chains that may block it."""
+        items = [at["item"] for at in said]
+        need(items == sorted(set(items)) and all(at["rho"] >= 0 for at in said),
+             "prices are out of range")
+        passed, total = [0] * self.problem.n_slots, [0] * self.problem.n_slots
+        for at, (slots, blocks, _) in zip(said, chains):
+            for slot in slots:
+                passed[slot] += at["rho"]
+                total[slot] += at["rho"]
+            if blocks is not None:
+                total[blocks] += at["rho"]
+        return passed, total
+
+    def strategy(self, u, k, mu, lam, part, whole):
         of = self.problem.decisions[u]["strategies"][k]
         cost = sum(mu[row] * size for row, size in enumerate(self.fixed[u][k]) if size)
-        cost += sum(self.compute(at["time_ns"], at["slot"], lam) for at in of["times"])
+        cost += sum(self.compute(at["time_ns"], at["slot"], lam, part) for at in of["times"])
         for row, rows in whole.items():
             cost += sum(at.nu * at.count(self.fixed[u][k][row] - at.usual_bytes(u, k))
                         for at in rows)
         return cost
 
-    def block(self, item, span, lam, total, mu, whole):
+    def waits(self, said, total):
+        """Returns kappa by slot and lane, of all that may block a slot."""
+        places = [(at["slot"], at["lane"]) for at in said]
+        need(places == sorted(set(places)) and set(places) <= self.shared, "a wait of no slot")
+        need(all(at["kappa"] >= 0 for at in said), "prices are out of range")
+        left = [ONE - of for of in total]
+        for at in said:
+            left[at["slot"]] -= at["kappa"]
+        need(min(left) >= 0, "prices are out of range")
+        found = {place: 0 for place in self.shared}
+        found.update((place, at["kappa"]) for place, at in zip(places, said))
+        return lambda slot, lane: found.get((slot, lane), ONE - total[slot])
+
+    def block(self, item, span, lam, kappa, mu, whole):
         first, last, hold = span
         own, size = lam[item["lane"] - 1], item["held_bytes"]
         gathers, at = item["acquires"], item["row"]
@@ -547,8 +594,7 @@ class Bounds:
                  for s in range(first, last + 1)]
         if gathers and hold > item["last"]:
             use = item["last"] + 1
-            rest = (ONE - total[use]) // self.n_blocking[use]
-            costs.append((own[use] + rest) * item["block_ns"])
+            costs.append((own[use] + kappa(use, item["lane"])) * item["block_ns"])
         return min(costs)
 
     def walk(self, facts, at):
@@ -597,7 +643,7 @@ def check_bound(said, certificate, bound_ns):
 
 def check(plan):
     """Raises Wrong if a claim of the plan is false."""
-    need((plan["format"], plan["version"]) == ("weft-plan", 10), "no plan of this version")
+    need((plan["format"], plan["version"]) == ("weft-plan", 11), "no plan of this version")
     problem = Problem(json.loads(json.dumps(plan["problem"])))
     chosen = [[of["name"] for of in decision["strategies"]].index(name)
               for decision, name in zip(problem.decisions, plan["strategies"])]

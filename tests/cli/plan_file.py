@@ -13,6 +13,8 @@ from plan_checker import Wrong, check, hash_of_decisions, hash_of_problem, Probl
 from tap import case, main
 
 SHAPES = 9
+LINK = {"alpha": "10us", "bandwidth": "1GB/s"}
+HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
 
 
 def shape(number):
@@ -33,7 +35,7 @@ def shape(number):
 def plan_of(weft, config, factor):
     """Returns a plan at `factor` times the least limit, which it sets in the config."""
     _, _, err = weft.run("plan", weft.write("run.json", config), "--memory-limit", "1KiB")
-    least = int(re.search(r"least limit that fits is .*?\((\d+) bytes\)", err).group(1))
+    least = int(re.search(r"(?:least limit that fits is|at least) .*?\((\d+) bytes\)", err).group(1))
     config["cluster"]["memory_limit"] = f"{int(least * factor)}B"
     weft.expect(0, "plan", weft.write("run.json", config), "-o", "plan.json", "-q")
     with open(weft.path("plan.json"), encoding="utf-8") as file:
@@ -68,6 +70,40 @@ def several_periods_are_right_by_the_page(weft):
     plan = plan_of(weft, tiny(train__clip_norm=0), 1.2)
     assert plan["other_periods"]
     check(plan)
+
+
+def offloaded():
+    """Returns a config whose slots wait for gathers and for copies from the host."""
+    return tiny(cluster__host=HOST, plan={"planner": "ilp", "fuse": False, "blocks": 2, "gap": 0,
+                                          "work_limit": "100M"})
+
+
+def priced(plan, key):
+    """Returns the plan's first prices that have such rows; None without a solver."""
+    found = [prices for prices in plan["certificate"]["prices"] if key in prices]
+    assert found or plan["solver"]["stop"].startswith("no solver"), key
+    return found[0] if found else None
+
+
+@case
+def waits_that_lanes_share_are_right_by_the_page(weft):
+    """Their prices are refused, with the slot, if they cannot be."""
+    plan = plan_of(weft, offloaded(), 1.1)
+    check(plan)
+    if priced(plan, "waits") is None:
+        return
+    slot = priced(plan, "waits")["waits"][0]["slot"]
+    for key, number, says in (("kappa", -1, f"kappa of slot {slot} is negative"),
+                              ("kappa", 1 << 41, f"kappa of slot {slot} is above 1 in sum"),
+                              ("lane", 0, f"kappa of slot {slot} is of lane 0, which does not"),
+                              ("slot", 1 << 20, f"kappa of slot {1 << 20} is of no slot")):
+        edited = copy.deepcopy(plan)
+        priced(edited, "waits")["waits"][0][key] = number
+        weft.expect(65, "verify", weft.write("edited.json", edited), says=says)
+        assert not is_right(edited), (key, number)
+    edited = copy.deepcopy(plan)
+    edited["version"] = 10
+    weft.expect(65, "verify", weft.write("edited.json", edited), says=["version 10", "plan again"])
 
 
 def places_of_numbers(value, path=()):

@@ -53,6 +53,15 @@ static void make(const struct weft_problem *problem, struct weft_pool *pool,
         out->prices[i].pi = weft_pool_array(pool, 1, sizeof(int64_t));
         cr_assert_not_null(out->prices[i].pi);
         out->prices[i].pi[0] = i ? -WEFT_PRICE_MOST_PI : 12345;
+        out->prices[i].n_waits = 2 * i;
+        out->prices[i].waits = weft_pool_array(pool, 2, sizeof *out->prices[i].waits);
+        cr_assert_not_null(out->prices[i].waits);
+        out->prices[i].waits[0] = (struct weft_wait_price){3, 1, 67890};
+        out->prices[i].waits[1] = (struct weft_wait_price){4, 1, WEFT_PRICE_ONE};
+        out->prices[i].n_chains = i;
+        out->prices[i].chains = weft_pool_array(pool, 1, sizeof *out->prices[i].chains);
+        cr_assert_not_null(out->prices[i].chains);
+        out->prices[i].chains[0] = (struct weft_chain_price){B_REDUCE, 24680};
         out->prices[i].n_whole = i;
         out->prices[i].whole = weft_pool_array(pool, 1, sizeof *out->prices[i].whole);
         cr_assert(out->prices[i].whole);
@@ -107,6 +116,17 @@ Test(certificate_json, round_trip)
     cr_assert_arr_eq(back.groups[0].decisions, made.groups[0].decisions, 2 * sizeof(int32_t));
     cr_assert_eq(back.prices[0].pi[0], 12345);
     cr_assert_eq(back.prices[1].pi[0], -WEFT_PRICE_MOST_PI);
+    cr_assert_eq(back.prices[0].n_waits, 0);
+    cr_assert_eq(back.prices[1].n_waits, 2);
+    cr_assert_eq(back.prices[1].waits[0].slot, 3);
+    cr_assert_eq(back.prices[1].waits[0].lane, 1);
+    cr_assert_eq(back.prices[1].waits[0].kappa, 67890);
+    cr_assert_eq(back.prices[1].waits[1].slot, 4);
+    cr_assert_eq(back.prices[1].waits[1].kappa, WEFT_PRICE_ONE);
+    cr_assert_eq(back.prices[0].n_chains, 0);
+    cr_assert_eq(back.prices[1].n_chains, 1);
+    cr_assert_eq(back.prices[1].chains[0].item, B_REDUCE);
+    cr_assert_eq(back.prices[1].chains[0].rho, 24680);
     cr_assert_eq(back.prices[0].n_whole, 0);
     cr_assert_eq(back.prices[1].n_whole, 1);
     cr_assert_eq(back.prices[1].whole[0].row, 3);
@@ -131,6 +151,15 @@ Test(certificate_json, hostile_ones_are_refused)
         {"\"lambda\": [1099511627776, ", "\"lambda\": [", "has 8 numbers; expected 9"},
         {"\"lambda\": [1099511627776, ", "\"lambda\": [-1, ", "lambda[0] is no whole number"},
         {"\"lambda\": [1099511627776, ", "\"lambda\": [0.5, ", "lambda[0] is no whole number"},
+        {"\"lane\": 1", "\"lane\": -1", "waits[0]"},
+        {"\"lane\": 1", "\"lane\": 1.5", "waits[0]"},
+        {"\"kappa\": 67890", "\"kappa\": \"1\"", "waits[0]"},
+        {"\"kappa\": 67890", "\"kappa\": 0.5", "waits[0]"},
+        {"\"waits\": [{\"slot\": 3", "\"waits\": [{\"slot\": -3", "waits[0]"},
+        {"\"waits\":", "\"wait\":", "wait"},
+        {"\"rho\": 24680", "\"rho\": 0.5", "chains[0]"},
+        {"\"chains\": [{\"item\": ", "\"chains\": [{\"item\": -", "chains[0]"},
+        {"\"chains\":", "\"chain\":", "chain"},
         {"\"mu\":", "\"my\":", "my"},
         {"\"whole\": [{\"slot\": 3", "\"whole\": [{\"slot\": 9", "whole[0]"},
         {"\"step_bytes\": 1000", "\"step_bytes\": 0", "step_bytes"},
@@ -148,8 +177,8 @@ Test(certificate_json, hostile_ones_are_refused)
         {"\"blocks\": 2", "\"blocks\": 3", "tree[2]: 3 blocks by slot 1"},
         {"\"blocks\": 2", "\"blocks\": 0", "tree[2]"},
         {"\"blocks\": 2, \"slot\": 1", "\"blocks\": 2, \"slot\": 3", "tree[2]"},
-        {"\"item\": ", "\"item\": 99", "tree[2]"},
-        {"\"item\": ", "\"reached\": 1, \"item\": ", "reached"},
+        {"\"item\": 0, ", "\"item\": 990, ", "tree[2]"},
+        {"\"item\": 0, ", "\"reached\": 1, \"item\": 0, ", "reached"},
         {"\"pi\": [12345]", "\"pi\": []", "pi has 0"},
         {"\"pi\": [12345]", "\"pi\": [0.5]", "pi[0] is no whole number"},
         {"\"decisions\": [0, 1]", "\"decisions\": [0, 2]",

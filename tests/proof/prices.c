@@ -124,6 +124,228 @@ Test(prices, lanes_share_the_price_of_time)
     weft_box_destroy(box);
 }
 
+/* Both gathers are on a lane of their own and block slot 3: 1200 ns each. */
+static void block_on_two_lanes(struct fixture *f, int64_t lambda[2 * N_SMALL_SLOTS])
+{
+    init(f);
+    f->problem.n_lanes = 3;
+    f->problem.items[B_GATHER].item.last = 2;
+    f->problem.items[B_GATHER].lane = 2;
+    f->prices.lambda = lambda;
+}
+
+static enum weft_status apply_blocked(struct fixture *f, int64_t *bound_ns, struct weft_error *err)
+{
+    const uint64_t allowed[2] = {SDP, SDP};
+    const struct weft_milestone blocks[2] = {{A_GATHER, 1, 2, false, WEFT_PLACED},
+                                             {B_GATHER, 1, 2, false, WEFT_PLACED}};
+    const struct weft_facts facts = {.allowed = allowed, .milestones = blocks, .n_milestones = 2};
+    struct weft_box *box = NULL;
+    *err = (struct weft_error){0};
+    cr_assert_eq(weft_box_create(&f->problem, &box, err), WEFT_OK, "%s", err->text);
+    weft_box_restrict(box, &facts);
+    enum weft_status status = weft_prices_apply(box, &f->prices, &f->priced, err);
+    *bound_ns = weft_priced_bound_ns(&f->problem, &f->priced, box->allowed);
+    weft_box_destroy(box);
+    return status;
+}
+
+Test(prices, lanes_share_a_wait_by_price)
+{
+    static const struct {
+        int64_t lambda, first, second; /* of slot 3 in quarters: on the second lane, and kappas */
+        int64_t bound_ns;
+    } cases[] = {
+        {0, 0, 0, 6550},
+        {0, 4, 0, 6550 + 1200},
+        {0, 1, 3, 6550 + 300 + 900},
+        {1, 3, 0, 6550 - 250 + 300 + 900},
+        {2, 1, 1, 6550 - 500 + 600 + 300 + 300},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        struct fixture f;
+        struct weft_error err;
+        int64_t lambda[2 * N_SMALL_SLOTS] = {0}, bound_ns;
+        struct weft_wait_price waits[2] = {{3, 1, cases[k].first * (WEFT_PRICE_ONE / 4)},
+                                           {3, 2, cases[k].second * (WEFT_PRICE_ONE / 4)}};
+        block_on_two_lanes(&f, lambda);
+        lambda[N_SMALL_SLOTS + 3] = cases[k].lambda * (WEFT_PRICE_ONE / 4);
+        f.prices.waits = waits;
+        f.prices.n_waits = 2;
+        cr_assert_eq(apply_blocked(&f, &bound_ns, &err), WEFT_OK, "%s", err.text);
+        cr_assert_eq(bound_ns, cases[k].bound_ns, "case %zu: %lld", k, (long long)bound_ns);
+    }
+}
+
+/* Blocks of 0 ns pay nothing, and leave the wait to the other lane. */
+Test(prices, blocks_of_no_time_share_no_wait)
+{
+    struct fixture f;
+    struct weft_error err;
+    int64_t lambda[2 * N_SMALL_SLOTS] = {0}, bound_ns;
+    struct weft_wait_price wait = {3, 2, 0};
+    block_on_two_lanes(&f, lambda);
+    f.problem.items[B_GATHER].block_ns = 0;
+    cr_assert_eq(apply_blocked(&f, &bound_ns, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(bound_ns, 6550 + 1200);
+    f.problem.items[A_GATHER].block_ns = 0;
+    cr_assert_eq(apply_blocked(&f, &bound_ns, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(bound_ns, 6550);
+    f.prices.waits = &wait;
+    f.prices.n_waits = 1;
+    cr_assert_eq(apply_blocked(&f, &bound_ns, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "kappa of slot 3 is of lane 2, which does not share"), "%s",
+                       err.text);
+}
+
+Test(prices, waits_that_cannot_be_are_refused)
+{
+    static const struct {
+        struct weft_wait_price waits[2];
+        int64_t lambda;
+        const char *says;
+    } cases[] = {
+        {{{3, 1, -1}, {3, 2, 0}}, 0, "kappa of slot 3 is negative"},
+        {{{3, 1, 1}, {3, 2, WEFT_PRICE_ONE}}, 0, "kappa of slot 3 is above 1 in sum with lambda"},
+        {{{3, 1, 0}, {3, 2, 1}}, WEFT_PRICE_ONE, "kappa of slot 3 is above 1 in sum with lambda"},
+        {{{3, 2, 1}, {3, 1, 1}}, 0, "kappa of slot 3 is not in order"},
+        {{{3, 1, 1}, {3, 1, 1}}, 0, "kappa of slot 3 is not in order"},
+        {{{3, 1, 1}, {4, 1, 1}}, 0, "kappa of slot 4 is of lane 1, which does not share"},
+        {{{3, 0, 1}, {3, 1, 1}}, 0, "kappa of slot 3 is of lane 0, which does not share"},
+        {{{3, 1, 1}, {N_SMALL_SLOTS, 1, 1}}, 0, "kappa of slot 9 is of no slot"},
+        {{{-1, 1, 1}, {3, 1, 1}}, 0, "kappa of slot -1 is of no slot"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        struct fixture f;
+        struct weft_error err;
+        int64_t lambda[2 * N_SMALL_SLOTS] = {0}, bound_ns;
+        struct weft_wait_price waits[2] = {cases[k].waits[0], cases[k].waits[1]};
+        block_on_two_lanes(&f, lambda);
+        lambda[3] = cases[k].lambda;
+        f.prices.waits = waits;
+        f.prices.n_waits = 2;
+        cr_assert_eq(apply_blocked(&f, &bound_ns, &err), WEFT_E_DATA, "case %zu", k);
+        cr_assert_not_null(strstr(err.text, cases[k].says), "%s", err.text);
+    }
+}
+
+/* a's reduction of slot 7 takes two blocks of 600, then b's goes on after it: 600 + 600 + 600. */
+static void chain_reductions(struct fixture *f, struct weft_chain_price *chain)
+{
+    init(f);
+    f->problem.items[A_REDUCE].item.first = 6;
+    f->problem.items[B_REDUCE].after = A_REDUCE;
+    *chain = (struct weft_chain_price){B_REDUCE, WEFT_PRICE_ONE};
+    f->prices.chains = chain;
+    f->prices.n_chains = 1;
+}
+
+static enum weft_status apply_plain(struct fixture *f, int64_t *bound_ns, struct weft_error *err)
+{
+    struct weft_box *box = NULL;
+    const uint64_t allowed[2] = {SDP, SDP};
+    *err = (struct weft_error){0};
+    cr_assert_eq(weft_box_create(&f->problem, &box, err), WEFT_OK, "%s", err->text);
+    weft_box_restrict(box, &(struct weft_facts){.allowed = allowed});
+    enum weft_status status = weft_prices_apply(box, &f->prices, &f->priced, err);
+    *bound_ns = weft_priced_bound_ns(&f->problem, &f->priced, box->allowed);
+    weft_box_destroy(box);
+    return status;
+}
+
+/* Slots 6 and 7 compute 2000 and 0. Their compute pays less by rho, and the chain pays 1800. */
+Test(prices, a_chain_pays_for_its_slots)
+{
+    struct fixture f;
+    struct weft_chain_price chain;
+    struct weft_error err;
+    int64_t bound_ns;
+    chain_reductions(&f, &chain);
+    cr_assert_eq(apply_plain(&f, &bound_ns, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(bound_ns, 6550 - 2000 + 1800, "%lld", (long long)bound_ns);
+    chain.rho = WEFT_PRICE_ONE / 4;
+    f.lambda[7] = WEFT_PRICE_ONE / 4 * 3;
+    cr_assert_eq(apply_plain(&f, &bound_ns, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(bound_ns, 6550 - 500 + 450, "all go before: %lld", (long long)bound_ns);
+    f.problem.items[A_REDUCE].block_ns = 900; /* the slowest has the second block too */
+    cr_assert_eq(apply_plain(&f, &bound_ns, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(bound_ns, 6550 - 500 + 600, "%lld", (long long)bound_ns);
+}
+
+/* Compute that lanes slow down pays for chains too, at its rate. */
+Test(prices, a_chain_takes_its_part_of_slowed_compute)
+{
+    struct fixture f;
+    struct weft_chain_price chain;
+    struct weft_error err;
+    struct weft_lane lanes[2];
+    int64_t bound_ns;
+    chain_reductions(&f, &chain);
+    memcpy(lanes, f.problem.lanes, sizeof lanes);
+    lanes[1].rates = (struct weft_rates){WEFT_RATE_ONE / 2, WEFT_RATE_ONE};
+    f.problem.lanes = lanes;
+    chain.rho = WEFT_PRICE_ONE / 4;
+    f.lambda[6] = WEFT_PRICE_ONE / 2; /* f(2000) is 2000 (1 - 1/4 - 1/2) / (1/2), not 1500 */
+    cr_assert_eq(apply_plain(&f, &bound_ns, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(bound_ns, 6550 - 1000 + 450, "%lld", (long long)bound_ns);
+}
+
+/* The chain ends with a's gather, which may block slot 3. b's update in slot 1 takes 200. */
+Test(prices, a_chain_takes_its_part_of_the_wait_that_it_ends_in)
+{
+    struct fixture f;
+    struct weft_chain_price chain = {A_GATHER, WEFT_PRICE_ONE / 4};
+    struct weft_error err;
+    int64_t lambda[2 * N_SMALL_SLOTS] = {0}, bound_ns;
+    block_on_two_lanes(&f, lambda);
+    struct weft_wait_price wait = {3, 1, WEFT_PRICE_ONE / 4 * 3 + 1};
+    f.prices.chains = &chain;
+    f.prices.n_chains = 1;
+    f.prices.waits = &wait;
+    f.prices.n_waits = 1;
+    cr_assert_eq(apply_blocked(&f, &bound_ns, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "kappa of slot 3 is above 1 in sum with lambda and rho"),
+                       "%s", err.text);
+    wait.kappa--;
+    cr_assert_eq(apply_blocked(&f, &bound_ns, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(bound_ns, 6550 - 50 + 300 + 900, "%lld", (long long)bound_ns);
+    /* A lane that alone may block the slot has the rest. */
+    f.prices.n_waits = 0;
+    f.problem.items[B_GATHER].block_ns = 0;
+    cr_assert_eq(apply_blocked(&f, &bound_ns, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(bound_ns, 6550 - 50 + 300 + 900, "%lld", (long long)bound_ns);
+}
+
+Test(prices, chains_that_cannot_be_are_refused)
+{
+    static const struct {
+        struct weft_chain_price chains[2];
+        int64_t lambda; /* of slot 6 */
+        const char *says;
+    } cases[] = {
+        {{{B_REDUCE, -1}, {B_ALL_REDUCE, 0}}, 0, "rho of slot 7 is negative"},
+        {{{A_REDUCE, 1}, {B_REDUCE, WEFT_PRICE_ONE}}, 0, "rho of slot 7 is above 1 in sum over"},
+        {{{A_GATHER, 0}, {B_REDUCE, 1}}, WEFT_PRICE_ONE, "lambda of slot 6 is above 1 in sum"},
+        {{{B_REDUCE, 0}, {B_REDUCE, 0}}, 0, "chains do not name items in increasing order"},
+        {{{B_REDUCE, 0}, {N_SMALL_ITEMS, 0}}, 0, "chains do not name items"},
+        {{{-1, 0}, {B_REDUCE, 0}}, 0, "chains do not name items"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        struct fixture f;
+        struct weft_error err;
+        struct weft_chain_price chains[2] = {cases[k].chains[0], cases[k].chains[1]};
+        int64_t bound_ns;
+        chain_reductions(&f, chains);
+        chains[0] = cases[k].chains[0];
+        f.prices.n_chains = 2;
+        f.problem.items[A_REDUCE].item.first = 7;
+        f.problem.items[B_REDUCE].after = -1;
+        f.lambda[6] = cases[k].lambda;
+        cr_assert_eq(apply_plain(&f, &bound_ns, &err), WEFT_E_DATA, "case %zu", k);
+        cr_assert_not_null(strstr(err.text, cases[k].says), "case %zu: %s", k, err.text);
+    }
+}
+
 /* A block of a's gather is 400 bytes. Next to the base of 1000 and, in slot 1, 100 of b, one block
  * fits. Parts of blocks would fit for both. The other block must block compute. */
 Test(prices, a_block_is_held_whole)

@@ -4,10 +4,13 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "problem/waits.h"
 #include "program/predict.h"
 #include "scheduler/digest/digest.h"
 #include "scheduler/schedule.h"
 #include "tests/scheduler/enumerate.h"
+
+enum { MOST_REDRAWN = 128 };
 
 void against_set_limits(struct weft_problem *problem, uint64_t seed)
 {
@@ -101,6 +104,71 @@ static void *mutable(const void *constant)
     return out;
 }
 
+/* Random parts of what is left of every slot, often all of it. */
+static int64_t draw_part(int64_t room, uint64_t seed, uint64_t k, uint64_t n)
+{
+    uint64_t all = weft_rng_below(seed, 20, 1000 * k + n, 3);
+    int64_t part = (int64_t)weft_rng_below(seed, 21, 1000 * k + n, (uint64_t)room + 1);
+    return all == 0 ? room : all == 1 ? 0 : part;
+}
+
+/* Draws prices of chains, and takes them off the room of their slots. */
+static void redraw_chains(const struct weft_problem *problem, struct weft_prices *prices,
+                          uint64_t seed, uint64_t k, int64_t *room)
+{
+    static struct weft_chain_price chains[MOST_REDRAWN];
+    int32_t n = 0;
+    cr_assert_leq(problem->n_items, MOST_REDRAWN);
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_chain chain = weft_problem_chain(problem, i);
+        const int32_t last = chain.last + chain.may_block;
+        int64_t left = WEFT_PRICE_ONE;
+        for (int32_t s = chain.first; s <= last; s++)
+            if (room[s] < left) left = room[s];
+        if (problem->items[i].after < 0 && weft_rng_below(seed, 22, 1000 * k + (uint64_t)i, 4) > 0)
+            continue;
+        chains[n] = (struct weft_chain_price){i, draw_part(left, seed, k, 500 + (uint64_t)i)};
+        for (int32_t s = chain.first; s <= last; s++)
+            room[s] -= chains[n].rho;
+        n++;
+    }
+    prices->chains = chains;
+    prices->n_chains = n;
+}
+
+/* Draws prices of waits and, if asked, of chains. Lane time keeps its share of the rest. */
+static void redraw_times(const struct weft_problem *problem, struct weft_prices *prices,
+                         uint64_t seed, uint64_t k, bool with_chains)
+{
+    static struct weft_wait_price waits[MOST_REDRAWN];
+    static int64_t room[MOST_REDRAWN];
+    struct weft_pool pool = {0};
+    struct weft_waits at;
+    uint64_t n = 0;
+    cr_assert_eq(weft_problem_waits(problem, &pool, &at, NULL), WEFT_OK);
+    cr_assert(at.n <= MOST_REDRAWN && problem->n_slots <= MOST_REDRAWN);
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        room[s] = WEFT_PRICE_ONE;
+    prices->n_chains = 0;
+    if (with_chains) redraw_chains(problem, prices, seed, k, room);
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        const double part = (double)room[s] / (double)WEFT_PRICE_ONE;
+        for (int32_t lane = 0; lane < weft_problem_n_moving(problem); lane++) {
+            int64_t *lambda = &prices->lambda[lane * problem->n_slots + s];
+            int64_t left = (int64_t)((double)*lambda * part);
+            *lambda = left > room[s] ? room[s] : left;
+            room[s] -= *lambda;
+        }
+        for (int32_t i = at.first[s]; i < at.first[s + 1]; i++, n++) {
+            waits[n] = (struct weft_wait_price){s, at.lanes[i], draw_part(room[s], seed, k, n)};
+            room[s] -= waits[n].kappa;
+        }
+    }
+    prices->waits = waits;
+    prices->n_waits = (int32_t)n;
+    weft_pool_finish(&pool);
+}
+
 /* Another number somewhere in the certificate; false when there is none to change. */
 static bool mutate(const struct weft_problem *problem, struct weft_certificate *certificate,
                    uint64_t seed, uint64_t k)
@@ -111,7 +179,8 @@ static bool mutate(const struct weft_problem *problem, struct weft_certificate *
     if (weft_rng_below(seed, 4, k, 2) > 0) by = -by;
     uint64_t n_rows = (uint64_t)weft_problem_n_rows(problem);
     uint64_t n_lambda = (uint64_t)weft_problem_n_moving(problem) * (uint64_t)problem->n_slots;
-    switch (weft_rng_below(seed, 5, k, 4)) {
+    struct weft_wait_price *wait = NULL;
+    switch (weft_rng_below(seed, 5, k, 7)) {
     case 0:
         prices->mu[weft_rng_below(seed, 6, k, n_rows)] += by;
         return true;
@@ -121,6 +190,21 @@ static bool mutate(const struct weft_problem *problem, struct weft_certificate *
     case 2:
         if (prices->n_whole == 0) return false;
         prices->whole[0].nu += by;
+        return true;
+    case 3:
+        if (prices->n_waits == 0) return false;
+        wait = &prices->waits[weft_rng_below(seed, 6, k, (uint64_t)prices->n_waits)];
+        if (weft_rng_below(seed, 7, k, 4) == 0)
+            wait->lane = (int32_t)weft_rng_below(seed, 8, k, (uint64_t)problem->n_lanes);
+        else
+            wait->kappa += by;
+        return true;
+    case 4:
+        if (prices->n_chains == 0) return false;
+        prices->chains[weft_rng_below(seed, 6, k, (uint64_t)prices->n_chains)].rho += by;
+        return true;
+    case 5:
+        redraw_times(problem, prices, seed, k, weft_rng_below(seed, 9, k, 3) > 0);
         return true;
     default:
         if (prices->n_whole == 0) return false;

@@ -91,9 +91,12 @@ static void fill_times(const struct weft_ilp *ilp, const struct loads *loads, in
     double slot = ldexp((double)slot_ns, -ilp->time_shift), beside = slot, least_rate = 1;
     double waited = 0, need = 0, wait = 0;
     if (ilp->wait[s] < 0) return;
-    for (int32_t k = 0; k < problem->n_lanes - WEFT_LANE_FIRST; k++)
-        waited += loads->blocked[k * problem->n_slots + s];
-    if (ilp->n_blocking[s] > 1) waited /= ilp->n_blocking[s];
+    bool shared = ilp->waits.first[s + 1] > ilp->waits.first[s];
+    for (int32_t k = 0; k < problem->n_lanes - WEFT_LANE_FIRST; k++) {
+        double blocked = loads->blocked[k * problem->n_slots + s];
+        if (!shared) waited += blocked;
+        if (shared && blocked > wait) wait = blocked; /* a part of the wait */
+    }
     for (int32_t k = 0; k < problem->n_lanes - WEFT_LANE_FIRST; k++) {
         double rate = own_rate(problem, k), load = load_of(problem, loads, k, s, waited);
         if (load / rate > need) need = load / rate;

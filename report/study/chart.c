@@ -51,47 +51,41 @@ static void draw(struct canvas *canvas, int64_t bytes, int64_t ns, unsigned char
     if (*cell == 0 || *cell == BOUND) *cell = what;
 }
 
-/* Draws the bound between two points, one dot per column. */
-static void draw_bound(struct canvas *canvas, const struct weft_sweep_point *a,
-                       const struct weft_sweep_point *b)
+/* Draws a line of n + 1 marks. */
+static void draw_line(struct canvas *canvas, int64_t x0, int64_t y0, int64_t x1, int64_t y1,
+                      int32_t n, unsigned char what)
 {
-    const struct weft_sweep *sweep = canvas->sweep;
-    int64_t x0 = weft_sweep_x(sweep, a), x1 = weft_sweep_x(sweep, b);
-    int64_t y0 = weft_sweep_bound(sweep, a), y1 = weft_sweep_bound(sweep, b);
-    if (y0 <= 0 || y1 <= 0) return;
-    for (int32_t i = 0; i <= canvas->columns; i++) {
-        double share = (double)i / canvas->columns;
-        draw(canvas, x0 + (int64_t)(share * (double)(x1 - x0)),
-             y0 + (int64_t)(share * (double)(y1 - y0)), BOUND);
-    }
-}
-
-/* The joint plan of a split is for the whole limit, so it crosses the picture. */
-static void draw_joint(struct canvas *canvas, int64_t ns, unsigned char what)
-{
-    const struct weft_sweep_axes *axes = &canvas->axes;
-    for (int32_t i = 0; i <= JOINT_MARKS; i++)
-        draw(canvas, axes->left + (int64_t)((double)(axes->right - axes->left) * i / JOINT_MARKS),
-             ns, what);
+    for (int32_t i = 0; i <= n; i++)
+        draw(canvas, x0 + (int64_t)((double)(x1 - x0) * i / n),
+             y0 + (int64_t)((double)(y1 - y0) * i / n), what);
 }
 
 static void draw_all(struct canvas *canvas)
 {
     const struct weft_sweep *sweep = canvas->sweep;
+    const struct weft_sweep_axes *axes = &canvas->axes;
     for (int32_t c = 0; c < sweep->n_curves; c++) {
-        const struct weft_sweep_curve *curve = &sweep->curves[c];
-        bool joint = sweep->split && curve->n_points == 1;
-        if (joint && curve->points[0].fits)
-            draw_joint(canvas, curve->points[0].step_ns, (unsigned char)(1 + c % 250));
-        for (int32_t i = 0; !joint && i < curve->n_points; i++)
-            if (curve->points[i].fits)
-                draw(canvas, weft_sweep_x(sweep, &curve->points[i]), curve->points[i].step_ns,
-                     (unsigned char)(1 + c % 250));
+        const unsigned char what = (unsigned char)(1 + c % 250);
+        for (int32_t i = 0; i < sweep->curves[c].n_points; i++) {
+            const struct weft_sweep_point *point = &sweep->curves[c].points[i];
+            const int64_t ns = point->step_ns;
+            if (!point->fits) continue;
+            if (sweep->split && sweep->curves[c].n_points == 1) /* it is for the whole limit */
+                draw_line(canvas, axes->left, ns, axes->right, ns, JOINT_MARKS, what);
+            else
+                draw(canvas, weft_sweep_x(sweep, point), ns, what);
+        }
     }
     /* A grid shows its lowest bound, which holds at every host limit. */
-    const struct weft_sweep_curve *bound = &sweep->curves[sweep->grid ? sweep->n_curves - 1 : 0];
-    for (int32_t i = 0; i + 1 < bound->n_points; i++)
-        draw_bound(canvas, &bound->points[i], &bound->points[i + 1]);
+    const struct weft_sweep_curve *curve = &sweep->curves[sweep->grid ? sweep->n_curves - 1 : 0];
+    int64_t x0 = 0, y0 = 0;
+    for (int32_t i = 0; i < curve->n_points; i++) {
+        const int64_t x = weft_sweep_x(sweep, &curve->points[i]);
+        const int64_t y = weft_sweep_bound(sweep, &curve->points[i]);
+        if (y0 > 0 && y > 0) draw_line(canvas, x0, y0, x, y, canvas->columns, BOUND);
+        x0 = x;
+        y0 = y;
+    }
 }
 
 static void add_row(const struct canvas *canvas, int32_t row, struct weft_text *out)

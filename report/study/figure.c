@@ -328,17 +328,6 @@ static double width_of_labels(const struct weft_sweep *sweep)
     return width < WIDTH * 0.4 ? width : WIDTH * 0.4;
 }
 
-/* Cut at the end where it has no room. */
-static void add_label_text(const struct figure *figure, const char *name, double x)
-{
-    char shown[128];
-    snprintf(shown, sizeof shown, "%s", name);
-    for (size_t length = strlen(shown); length > 2 && x + weft_svg_width(shown, font_size) > WIDTH;
-         length--)
-        memcpy(shown + length - 3, "..", 3);
-    weft_svg_add_escaped(figure->out, shown);
-}
-
 /* Names at the ends of the lines, apart from one another, each after its mark. */
 static void add_labels(struct figure *figure, double bound_y)
 {
@@ -378,8 +367,8 @@ static void add_labels(struct figure *figure, double bound_y)
                            2 * SIGN);
         }
         weft_text_addf(out, "<text x=\"%.2f\" y=\"%.2f\">", text_x, places[i] + 8);
-        add_label_text(figure, c < sweep->n_curves ? weft_sweep_name(sweep, c, name) : bound_name,
-                       text_x);
+        weft_svg_add_cut(out, c < sweep->n_curves ? weft_sweep_name(sweep, c, name) : bound_name,
+                         font_size, WIDTH - text_x);
         weft_text_add(out, "</text>\n");
     }
 }

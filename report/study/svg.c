@@ -1,5 +1,6 @@
 #include "report/study/svg.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Shares of the font's size, in a wide font such as DejaVu Sans. */
@@ -31,6 +32,15 @@ double weft_svg_width(const char *text, double font)
     for (; *text; text++)
         letters += ((unsigned char)*text & 0xc0) != 0x80; /* not the rest of a UTF-8 letter */
     return (double)letters * font * letter_width;
+}
+
+void weft_svg_add_cut(struct weft_text *out, const char *text, double font, double width)
+{
+    char shown[128];
+    snprintf(shown, sizeof shown, "%s", text);
+    for (size_t n = strlen(shown); n > 2 && weft_svg_width(shown, font) > width; n--)
+        memcpy(shown + n - 3, "..", 3);
+    weft_svg_add_escaped(out, shown);
 }
 
 void weft_svg_add_lines(struct weft_text *out, const char *text, double font, double width,

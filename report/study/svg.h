@@ -10,6 +10,9 @@ void weft_svg_add_escaped(struct weft_text *out, const char *text);
 /* About the width of a word in a sans-serif font of this size, rather too much. */
 double weft_svg_width(const char *text, double font);
 
+/* Appends a word of ASCII, cut at its end with ".." if it is wider. */
+void weft_svg_add_cut(struct weft_text *out, const char *text, double font, double width);
+
 /* Appends text elements at (x, *y), `attributes` in each, and moves *y by `line` for each. Text is
  * broken after a space, before it is wider than `width`. */
 void weft_svg_add_lines(struct weft_text *out, const char *text, double font, double width,

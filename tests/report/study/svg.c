@@ -32,3 +32,14 @@ Test(svg, a_letter_of_several_bytes_is_one)
 {
     cr_assert_float_eq(weft_svg_width("\u00d7\u00d7", 10), weft_svg_width("xx", 10), 1e-9);
 }
+
+/* Eight letters have room. */
+Test(svg, a_word_that_is_too_wide_is_cut)
+{
+    struct weft_text out;
+    weft_text_init(&out);
+    weft_svg_add_cut(&out, "abcdefghij", 10, 50);
+    weft_svg_add_cut(&out, "abcdefgh", 10, 50);
+    cr_assert_str_eq(weft_text_chars(&out), "abcdef..abcdefgh");
+    weft_text_finish(&out);
+}

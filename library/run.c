@@ -68,7 +68,7 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
     if (settings->on_step == NULL) return WEFT_OK;
     enum weft_status status = settings->on_step(settings->context, &step, err);
     if (status == WEFT_OK) return WEFT_OK;
-    return weft_fail(err, status, "ended by the caller behind step %lld", (long long)line->step);
+    return weft_fail(err, status, "ended by the caller after step %lld", (long long)line->step);
 }
 
 /* The place of a run. Rank 0 has the directory, its lock and its metrics. It decides for all ranks

@@ -195,7 +195,7 @@ static enum weft_status check_resume(const char *path, const struct weft_config 
     if (status == WEFT_OK) *step = checkpoint->manifest->progress.step;
     if (status == WEFT_OK && *step > config->train.steps)
         status = weft_fail(err, WEFT_E_DATA,
-                           "%s: is behind train.steps, which is %lld: set it to the last step of "
+                           "%s: is after train.steps, which is %lld: set it to the last step of "
                            "all, those that are done included",
                            path, (long long)config->train.steps);
     weft_checkpoint_close(checkpoint);

@@ -224,7 +224,7 @@ static enum weft_status refuse_all(struct weft_session *session,
     /* If any period may offload state, the first one may. */
     const bool more = variants[0].away && !variants[told].away;
     return weft_fail(err, refusals[told].status, "%s%s%s", refusals[told].text,
-                     more ? " If state is away: " : "", more ? refusals[0].text : "");
+                     more ? " With state offloaded: " : "", more ? refusals[0].text : "");
 }
 
 /* Finds the periods with plans that can fit, by rows, and counts them. */

@@ -124,7 +124,7 @@ static struct away away_of(const struct weft_plan *plan, int32_t decision)
 
 void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out)
 {
-    static const char *const head[] = {"away", "in", "frees", "moved in", "a ms"};
+    static const char *const head[] = {"offloaded", "to", "frees", "moved in", "a ms"};
     char bytes[WEFT_UNITS_TEXT_BYTES], ns[WEFT_UNITS_TEXT_BYTES], rate[WEFT_UNITS_TEXT_BYTES];
     struct weft_table table;
     int32_t n = 0;
@@ -147,7 +147,8 @@ void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct w
                         away.bytes < 0 ? "-" : weft_units_show_bytes((int64_t)a_ms, rate));
     }
     if (n > 0) {
-        weft_text_add(out, "what is away, and the device's memory that it frees for its time\n");
+        weft_text_add(out,
+                      "offloaded: the device's memory that it frees, and the time of its moves\n");
         weft_table_render(&table, 2, out);
         if (n > most_rows) weft_text_addf(out, "  %d more, --all\n", n - most_rows);
         weft_text_add(out, "\n");

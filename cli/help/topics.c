@@ -73,9 +73,9 @@ static void list_policies(add_fn *add, struct weft_text *out)
         weft_text_finish(&text);
     }
     add(out, "...+host",
-        "with state in the host's memory, copied up for its update and down behind");
+        "with state in the host's memory, copied up for its update and down after it");
     add(out, "...+host-update", "with state in the host's memory, updated there");
-    add(out, "...+disk", "with state on a disk, read for its update and written behind it");
+    add(out, "...+disk", "with state on a disk, read for its update and written after it");
 }
 
 struct key_list {

@@ -116,7 +116,7 @@ void weft_job_evaluation_line(const struct weft_evaluation_line *line, struct we
     char time[WEFT_UNITS_TEXT_BYTES];
     const double loss = weft_units_unsigned_nan(line->loss);
     weft_text_addf(out,
-                   "validation behind step %lld  loss %.4f, %.4f bits a %s  %lld samples, %s%s\n",
+                   "validation after step %lld  loss %.4f, %.4f bits a %s  %lld samples, %s%s\n",
                    (long long)line->step, loss, loss / log(2), weft_metrics_loss_of(line->of),
                    (long long)line->samples, weft_units_show_ns(line->ns, time),
                    line->run.emulated ? " emulated" : "");

@@ -292,7 +292,7 @@ static enum weft_status answer_rows(struct search *search, struct weft_table *ta
 static enum weft_status answer(struct search *search, struct weft_text *out,
                                struct weft_json_writer *writer, struct weft_error *err)
 {
-    const char *const head[] = {"policy", "way", search->named, "needs", "step", "bounded by"};
+    const char *const head[] = {"policy", "schedule", search->named, "needs", "step", "bounded by"};
     struct weft_table table;
     char limit[WEFT_UNITS_TEXT_BYTES];
     bool has_none = false;

@@ -60,7 +60,7 @@ const struct weft_command weft_command_launch = {
     .details =
         "Starts PROGRAM N times (-n N), each as a rank that finds the others (weft_open in "
         "weft.h), and\n"
-        "waits for all. Everything behind PROGRAM is its own. Ranks read nothing from standard\n"
+        "waits for all. Everything after PROGRAM is its own. Ranks read nothing from standard\n"
         "input. The exit code is that of the rank that failed first, which is named; the others\n"
         "are ended then. SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGINT and SIGHUP go to all ranks, "
         "each "

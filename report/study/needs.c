@@ -64,7 +64,7 @@ void weft_report_needs(const struct weft_need *rows, int32_t n, int64_t limit_by
     const struct weft_need *before = NULL;
     weft_table_init(&table, limit_bytes > 0 ? "llrrrll" : "llrrll");
     weft_table_cell(&table, "policy");
-    weft_table_cell(&table, "way");
+    weft_table_cell(&table, "schedule");
     weft_table_cell(&table, "needs");
     if (limit_bytes > 0)
         weft_table_cell(&table, "of %s", weft_units_show_bytes(limit_bytes, shown));

@@ -52,7 +52,7 @@ static enum weft_status take_part(struct weft_data *data, const struct weft_trai
     if (data->length > data->sample_tokens) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
                      "%s has %" PRId64 " %s%s, but one sample takes %" PRId64
-                     " (the sequence and the one behind it): use a longer file%s or a smaller "
+                     " (the sequence and the token after it): use a longer file%s or a smaller "
                      "train.seq_len",
                      data->corpora.path, data->length, data->corpora.text ? "bytes" : "tokens",
                      held == 0      ? ""

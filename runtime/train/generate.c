@@ -277,7 +277,7 @@ enum weft_status weft_generator_next(struct weft_generator *g, const int32_t *to
         double p = (double)d_logits[i] + (i == 0);
         if (!isfinite(p)) {
             return weft_fail(err, WEFT_E_NUMERIC,
-                             "token %" PRId64 " behind %" PRId64 " others has a probability that "
+                             "token %" PRId64 " after %" PRId64 " others has a probability that "
                              "is no number: the checkpoint of step %" PRId64 " has diverged. "
                              "Generate from an earlier one",
                              i, n, g->step);

@@ -87,7 +87,7 @@ def plans_say_where_state_is(weft):
     told = " ".join(weft.expect(0, "verify", "plan.json", "--config", path).split())
     assert "safe in every timing" in told, told
     weft.expect(78, "plan", config(weft, limit // 2, cluster__disk={**DISK, "limit": "4KiB"}),
-                says=["least limit that fits is", "If state is away:", "tier device", "tier disk",
+                says=["least limit that fits is", "With state offloaded:", "tier device", "tier disk",
                       "would have to have at least"])
 
 
@@ -146,7 +146,7 @@ def plans_say_what_it_costs(weft):
     assert " binds, and no step of these strategies is below " in told, told
     steps = 1e12 / (said["ranks"] * disk["written_bytes"])
     assert f"its endurance of 1 TB is spent in {steps:.0f} steps" in told, told
-    table = weft.expect(0, "explain", "plan.json", "--all").split("what is away")[1].split("\n\n")[0]
+    table = weft.expect(0, "explain", "plan.json", "--all").split("offloaded: the device's memory")[1].split("\n\n")[0]
     away = [unit for unit, strategy in said["policies"].items() if strategy.endswith("+disk")]
     assert [line.split()[:2] for line in table.splitlines()[2:]] == [[u, "disk"] for u in away], table
     plain = weft.expect(0, "plan", config(weft, 1 << 30))
@@ -251,7 +251,7 @@ def what_is_updated_on_the_host_is_told(weft):
     assert said["lanes"]["host"] > 0 and said["peak_memory_bytes"]["optimizer_state"] == 0, said
     told = " ".join(weft.expect(0, "plan", path).split())
     assert f"{host['units']} of them are updated there: a step copies" in told, told
-    table = weft.expect(0, "explain", "plan.json", "--all").split("what is away")[1].split("\n\n")[0]
+    table = weft.expect(0, "explain", "plan.json", "--all").split("offloaded: the device's memory")[1].split("\n\n")[0]
     rows = table.splitlines()[2:]
     assert len(rows) == host["units"] and all("host, updated there" in row for row in rows), table
     assert all(" - " in row for row in rows), "what may not stay frees nothing that is known"
@@ -259,7 +259,7 @@ def what_is_updated_on_the_host_is_told(weft):
     assert "safe in every timing" in told, told
     may_stay = {"cluster__host": HOST, "plan__offload": {**HERE, "update": ["host"]}}
     plan(weft, config(weft, (least(weft, **may_stay) + least(weft)) // 2, **may_stay))
-    table = weft.expect(0, "explain", "plan.json", "--all").split("what is away")[1].split("\n\n")[0]
+    table = weft.expect(0, "explain", "plan.json", "--all").split("offloaded: the device's memory")[1].split("\n\n")[0]
     rows = [row for row in table.splitlines()[2:] if "updated there" in row]
     assert rows and not any(" - " in row or " 0 B " in row for row in rows), table
     code, _, err = weft.run("plan", config(weft, 1 << 30, cluster__host=HOST, plan__policies="dp",

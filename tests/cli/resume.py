@@ -130,7 +130,7 @@ def says_what_resume_needs(weft):
     weft.expect(0, "train", config, "--run", "run", "-q", "--resume=if-any")
     assert steps(weft, "run") == ["step-6", "step-8"]
     weft.expect(65, "train", config, "--run", "run", "--resume", "--set", "train.steps=7",
-                says="behind train.steps")
+                says="after train.steps")
     weft.expect(73, "train", config, "--run", "run", "--resume=run/checkpoints/step-6",
                 says=["has saved run/checkpoints/step-8 since", "move the later"])
     weft.expect(0, "train", config, "--run", "run", "-q", "--resume=run/checkpoints/step-8/")

@@ -274,11 +274,11 @@ def a_loss_that_is_no_number_is_nan_and_null(weft):
 def a_share_is_held_out(weft):
     config = weft.write("run.json", tiny(train__validation={"share": 0.1}))
     out = weft.expect(0, "train", config, "--run", weft.fresh("run"))
-    assert "validation behind step 3" in out and "bits a byte" in out, out
+    assert "validation after step 3" in out and "bits a byte" in out, out
     out = weft.expect(0, "train", config, "--run", weft.fresh("run"), "-q")
     with open(weft.path("run/result.json"), encoding="utf-8") as file:
         loss = json.load(file)["validation_loss"]
-    assert f"\nvalidated loss {loss:.4f} " in out and "validation behind" not in out, out
+    assert f"\nvalidated loss {loss:.4f} " in out and "validation after" not in out, out
     out = weft.expect(0, "train", config, "--run", weft.fresh("run"), "-q", "--set",
                       "train.validation.share=0")
     assert "validated" not in out, out
@@ -387,7 +387,7 @@ def every_time_of_an_emulated_link_says_so(weft):
     assert "over an emulated link" in " ".join(weft.expect(0, "verify", plan).split())
     out = weft.expect(0, "train", config, "--plan", plan, "--run", weft.fresh("run"))
     said = " ".join(out.split())
-    lines = re.findall(r"(?:step \d+/|validation behind).*?(?=step \d+/| validation|$)", said)
+    lines = re.findall(r"(?:step \d+/|validation after).*?(?=step \d+/| validation|$)", said)
     assert len(lines) == 4 and all("s emulated" in line for line in lines), lines
     assert len(re.findall(r"[mu]?s measured over an emulated link, ", said)) == 2, out
     metrics = lines_of(open(weft.path("run/metrics.jsonl"), encoding="utf-8").read())

@@ -45,12 +45,12 @@ static void expect_needs(int64_t limit_bytes, const char *text)
 Test(estimate, says_of_every_way_what_it_needs_and_by_how_much_it_does_not_fit)
 {
     expect_needs(4 * GIB,
-                 "policy  way              needs  of 4.00 GiB     step  peak slot       most by\n"
+                 "policy  schedule         needs  of 4.00 GiB     step  peak slot       most by\n"
                  "dp      ddp           5.00 GiB    +1.00 GiB  1.50 ms  B:h.0           wte\n"
                  "fsdp    just in time  2.00 GiB         fits  2.50 ms  ..er.layers.17  "
                  "...17+norm\n"
                  "        fastest       4.00 GiB         fits        -  drain           -\n");
-    expect_needs(0, "policy  way              needs     step  peak slot       most by\n"
+    expect_needs(0, "policy  schedule         needs     step  peak slot       most by\n"
                     "dp      ddp           5.00 GiB  1.50 ms  B:h.0           wte\n"
                     "fsdp    just in time  2.00 GiB  2.50 ms  ..er.layers.17  ...17+norm\n"
                     "        fastest       4.00 GiB        -  drain           -\n");

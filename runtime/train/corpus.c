@@ -204,7 +204,7 @@ enum weft_status weft_corpus_reopen(struct weft_corpus *corpus, const char *key,
                               status.st_size != length)) {
         result = weft_fail(err, WEFT_E_DATA,
                            "%s is another file than when the run began, or has another length "
-                           "(%" PRId64 " bytes, not %" PRId64 "). Put it back and start again",
+                           "(%" PRId64 " bytes, not %" PRId64 "). Put it back",
                            corpus->path, (int64_t)status.st_size, length);
     }
     if (result != WEFT_OK) weft_corpus_close(corpus);

@@ -88,6 +88,17 @@ static enum weft_status fill_batch(const struct weft_evaluation *e, int64_t firs
     return WEFT_OK;
 }
 
+/* Fills a batch that counts nothing: this rank's data cannot be read, and its peers evaluate. */
+static void fill_nothing(const struct weft_evaluation *e)
+{
+    const struct weft_batch batch = weft_config_batch(e->config);
+    const struct weft_model *model = e->config->model;
+    const int64_t n_targets = weft_model_targets(model, &batch);
+    memset(e->input, 0, (size_t)weft_model_host_input_bytes(model, &batch));
+    for (int64_t i = 0; i < n_targets; i++)
+        e->targets[i] = WEFT_NO_TARGET;
+}
+
 /* Whether a stop has waited too long. *since_ns is the time it was first seen, or 0. */
 static bool is_impatient(const atomic_int *stop, int64_t *since_ns)
 {
@@ -98,10 +109,10 @@ static bool is_impatient(const atomic_int *stop, int64_t *since_ns)
 }
 
 /* Sums the losses in order of samples, so that any number of ranks gives the same sum. *whole is
- * false if some rank gave up; then all do. */
+ * false if some rank gave up, or has *unread; then all do. */
 static enum weft_status sum_losses(const struct weft_evaluation *e, struct weft_exec *exec,
                                    const atomic_int *stop, double *sum, bool *whole,
-                                   struct weft_error *err)
+                                   struct weft_error *unread, struct weft_error *err)
 {
     const struct weft_train *train = &e->config->train;
     int64_t ranks = weft_comm_ranks(e->comm), rank = weft_comm_rank(e->comm), since_ns = 0;
@@ -111,9 +122,10 @@ static enum weft_status sum_losses(const struct weft_evaluation *e, struct weft_
          first += ranks * train->micro_batch) {
         struct share mine;
         memset(&mine, 0, sizeof mine); /* the exchange sends padding too */
-        WEFT_TRY(fill_batch(e, first + rank * train->micro_batch, err));
+        bool read = fill_batch(e, first + rank * train->micro_batch, unread) == WEFT_OK;
+        if (!read) fill_nothing(e);
         WEFT_TRY(weft_exec_evaluate(exec, e->input, e->targets, &mine.loss, err));
-        mine.gives_up = is_impatient(stop, &since_ns);
+        mine.gives_up = !read || is_impatient(stop, &since_ns);
         WEFT_TRY(weft_comm_exchange(e->comm, &mine, sizeof mine, e->shares, err));
         for (int64_t r = 0; r < ranks; r++) {
             *sum += e->shares[r].loss;
@@ -126,7 +138,7 @@ static enum weft_status sum_losses(const struct weft_evaluation *e, struct weft_
 enum weft_status weft_evaluation_run(struct weft_evaluation *e, struct weft_exec *exec,
                                      int64_t step, const atomic_int *stop,
                                      struct weft_evaluation_line *out, bool *whole,
-                                     struct weft_error *err)
+                                     struct weft_error *unread, struct weft_error *err)
 {
     const struct weft_model *model = e->config->model;
     const struct weft_train *train = &e->config->train;
@@ -134,7 +146,7 @@ enum weft_status weft_evaluation_run(struct weft_evaluation *e, struct weft_exec
     int64_t start_ns = weft_clock_now_ns();
     double sum = 0;
     WEFT_TRY(weft_exec_settle(exec, err));
-    WEFT_TRY(sum_losses(e, exec, stop, &sum, whole, err));
+    WEFT_TRY(sum_losses(e, exec, stop, &sum, whole, unread, err));
     if (!*whole) return WEFT_OK;
     int64_t samples = train->validation.samples;
     *out = (struct weft_evaluation_line){

@@ -26,11 +26,13 @@ bool weft_evaluation_is_due(const struct weft_train *train, int64_t step);
 
 /* Collective. Settles, then evaluates; `step` is for the line. A loss that is not finite is a
  * normal result. If *stop has been set for over a second on some rank, all ranks give up: *whole is
- * false and `out` untouched. `stop` may be NULL. */
+ * false and `out` untouched. `stop` may be NULL. They give up too if some rank cannot read its
+ * samples. That rank has the reason in *unread, an empty error before. */
 WEFT_MUST_USE enum weft_status weft_evaluation_run(struct weft_evaluation *evaluation,
                                                    struct weft_exec *exec, int64_t step,
                                                    const atomic_int *stop,
                                                    struct weft_evaluation_line *out, bool *whole,
+                                                   struct weft_error *unread,
                                                    struct weft_error *err);
 
 #endif

@@ -9,7 +9,8 @@
 #include "base/clock.h"
 #include "base/machine/mappings.h"
 
-enum { BATCHES = 2 };
+/* The caller's batch, the next one, and the one being read. */
+enum { BATCHES = WEFT_READER_AHEAD + 1 };
 
 struct batch {
     int64_t step; /* that fills it, or will; 0: none */
@@ -20,35 +21,60 @@ struct batch {
 
 struct weft_reader {
     struct weft_reader_options options;
-    struct batch batches[BATCHES];
+    struct batch batches[BATCHES]; /* step s has batch s % BATCHES */
     pthread_t thread;
     bool started;
     pthread_mutex_t mutex; /* guards the members below, and step and ready */
     pthread_cond_t changed;
-    struct batch *wanted; /* to be filled; NULL: the thread is idle */
+    int64_t next, upto; /* the thread reads these steps, in order */
+    int64_t reading;    /* step in progress; 0: the thread is idle */
     bool leaves;
-    struct weft_error error; /* of the first batch that failed */
+    struct weft_error error; /* of the first batch that failed; none is read after it */
 };
+
+static struct batch *batch_of(struct weft_reader *r, int64_t step)
+{
+    return &r->batches[step % BATCHES];
+}
+
+static bool is_ready(struct weft_reader *r, int64_t step)
+{
+    return batch_of(r, step)->step == step && batch_of(r, step)->ready;
+}
+
+static bool has_work(const struct weft_reader *r)
+{
+    return r->next <= r->upto && r->error.status == WEFT_OK;
+}
+
+/* Reads the next step's batch. The mutex must be held; it is free while the data are read. */
+static void read_next(struct weft_reader *r)
+{
+    const struct weft_reader_options *o = &r->options;
+    struct weft_error err = {0};
+    struct batch *batch = batch_of(r, r->next);
+    *batch = (struct batch){.step = r->next, .input = batch->input, .targets = batch->targets};
+    r->reading = r->next;
+    pthread_mutex_unlock(&r->mutex);
+    enum weft_status status = weft_data_fill(o->data, batch->step, o->first_sample, o->count,
+                                             batch->input, batch->targets, &err);
+    pthread_mutex_lock(&r->mutex);
+    if (status != WEFT_OK) r->error = err;
+    batch->ready = status == WEFT_OK;
+    r->reading = 0;
+    r->next++;
+    pthread_cond_broadcast(&r->changed);
+}
 
 static void *run(void *argument)
 {
     struct weft_reader *r = argument;
-    const struct weft_reader_options *o = &r->options;
     pthread_mutex_lock(&r->mutex);
-    for (;;) {
-        while (r->wanted == NULL && !r->leaves)
+    while (!r->leaves) {
+        if (has_work(r))
+            read_next(r);
+        else
             pthread_cond_wait(&r->changed, &r->mutex);
-        if (r->leaves) break;
-        struct batch *batch = r->wanted;
-        struct weft_error err = {0};
-        pthread_mutex_unlock(&r->mutex);
-        enum weft_status status = weft_data_fill(o->data, batch->step, o->first_sample, o->count,
-                                                 batch->input, batch->targets, &err);
-        pthread_mutex_lock(&r->mutex);
-        if (status != WEFT_OK) r->error = err;
-        batch->ready = status == WEFT_OK;
-        r->wanted = NULL;
-        pthread_cond_broadcast(&r->changed);
     }
     pthread_mutex_unlock(&r->mutex);
     return NULL;
@@ -69,12 +95,11 @@ static enum weft_status start(struct weft_reader *r, struct weft_error *err)
     return weft_fail(err, WEFT_E_SYSTEM, "cannot start a thread that reads the data: %s", reason);
 }
 
-/* The mutex must be held. */
-static void want(struct weft_reader *r, struct batch *batch, int64_t step)
+/* Wants the step's batch and those after it. The mutex must be held. */
+static void want(struct weft_reader *r, int64_t step)
 {
-    batch->step = step;
-    batch->ready = false;
-    r->wanted = batch;
+    const int64_t ahead = step + WEFT_READER_AHEAD, last = r->options.last_step;
+    r->upto = ahead <= last ? ahead : step < last ? last : step;
     pthread_cond_broadcast(&r->changed);
 }
 
@@ -99,7 +124,8 @@ enum weft_status weft_reader_create(const struct weft_reader_options *options,
         return status;
     }
     pthread_mutex_lock(&r->mutex);
-    want(r, &r->batches[0], options->first_step);
+    r->next = options->first_step;
+    want(r, options->first_step);
     pthread_mutex_unlock(&r->mutex);
     *out = r;
     return WEFT_OK;
@@ -122,20 +148,21 @@ void weft_reader_destroy(struct weft_reader *r)
     free(r);
 }
 
-static struct batch *find(struct weft_reader *r, int64_t step)
+/* Makes `step` the next to be read. The mutex must be held. */
+static void seek(struct weft_reader *r, int64_t step)
 {
-    for (int i = 0; i < BATCHES; i++) {
-        if (r->batches[i].step == step) return &r->batches[i];
-    }
-    return NULL;
+    r->upto = 0;
+    while (r->reading != 0)
+        pthread_cond_wait(&r->changed, &r->mutex);
+    r->next = step;
 }
 
-/* Waits until the thread is idle and returns the time. The mutex must be held. */
-static int64_t wait_until_idle(struct weft_reader *r)
+/* Waits until the batch is read, or cannot be. Returns the time. The mutex must be held. */
+static int64_t wait_for(struct weft_reader *r, int64_t step)
 {
-    if (r->wanted == NULL) return 0;
-    int64_t start_ns = weft_clock_now_ns();
-    while (r->wanted != NULL)
+    if (is_ready(r, step)) return 0;
+    const int64_t start_ns = weft_clock_now_ns();
+    while (!is_ready(r, step) && r->error.status == WEFT_OK)
         pthread_cond_wait(&r->changed, &r->mutex);
     return weft_clock_now_ns() - start_ns;
 }
@@ -145,22 +172,28 @@ enum weft_status weft_reader_take(struct weft_reader *r, int64_t step, const voi
 {
     enum weft_status status = WEFT_OK;
     pthread_mutex_lock(&r->mutex);
-    struct batch *batch = find(r, step);
-    *wait_ns = batch != NULL && batch->ready ? 0 : wait_until_idle(r);
-    if (r->error.status == WEFT_OK && batch == NULL) {
-        batch = &r->batches[0];
-        want(r, batch, step);
-        *wait_ns += wait_until_idle(r);
-    }
-    if (batch == NULL || !batch->ready) {
-        status = weft_fail(err, r->error.status, "%s", r->error.text);
+    if (r->next != step && !(r->next > step && is_ready(r, step))) seek(r, step);
+    want(r, step);
+    *wait_ns = wait_for(r, step);
+    if (is_ready(r, step)) {
+        *input = batch_of(r, step)->input;
+        *targets = batch_of(r, step)->targets;
     } else {
-        struct batch *other = &r->batches[batch == &r->batches[0]];
-        if (other->step != step + 1 && step < r->options.last_step && r->wanted == NULL)
-            want(r, other, step + 1);
-        *input = batch->input;
-        *targets = batch->targets;
+        status = weft_fail(err, r->error.status, "%s", r->error.text);
     }
+    pthread_mutex_unlock(&r->mutex);
+    return status;
+}
+
+enum weft_status weft_reader_look_ahead(struct weft_reader *r, int64_t step, int64_t *wait_ns,
+                                        struct weft_error *err)
+{
+    enum weft_status status = WEFT_OK;
+    *wait_ns = 0;
+    if (step >= r->options.last_step) return WEFT_OK;
+    pthread_mutex_lock(&r->mutex);
+    *wait_ns = wait_for(r, step + 1);
+    if (!is_ready(r, step + 1)) status = weft_fail(err, r->error.status, "%s", r->error.text);
     pthread_mutex_unlock(&r->mutex);
     return status;
 }

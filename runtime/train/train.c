@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "runtime/comm/outcome.h"
 #include "runtime/exec/exec.h"
 #include "runtime/measure/measure.h"
 #include "runtime/train/data.h"
@@ -35,6 +36,7 @@ struct run {
     struct weft_evaluation *evaluation; /* NULL: no data are held out */
     struct weft_saving *saving;
     struct weft_pace pace;
+    struct weft_error *unread; /* data of the next step, or held out, that this rank cannot read */
     struct weft_arena *arena;
     struct weft_exec *exec;
     struct weft_trace *trace;
@@ -163,7 +165,9 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
 {
     const struct weft_train_options *o = run->options;
     run->times = malloc(sizeof *run->times);
-    if (run->times == NULL) return weft_fail_memory(err, "the times of steps");
+    run->unread = calloc(1, sizeof *run->unread);
+    if (run->times == NULL || run->unread == NULL)
+        return weft_fail_memory(err, "the times of steps");
     WEFT_TRY(open_data(run, err));
     WEFT_TRY(weft_trace_create(o->program, trace_source(run), &run->trace, err));
     WEFT_TRY(weft_identity_compare(o, err));
@@ -201,6 +205,7 @@ static void close_run(struct run *run)
     weft_evaluation_destroy(run->evaluation);
     weft_reader_destroy(run->reader);
     weft_data_close(run->data);
+    free(run->unread);
     free(run->times);
 }
 
@@ -306,7 +311,8 @@ static enum weft_status look_after(struct run *run, int64_t step, int64_t comput
     if (run->evaluation == NULL || !weft_evaluation_is_due(run->train, step)) return WEFT_OK;
     struct weft_evaluation_line line;
     bool whole = true;
-    WEFT_TRY(weft_evaluation_run(run->evaluation, run->exec, step, o->stop, &line, &whole, err));
+    WEFT_TRY(weft_evaluation_run(run->evaluation, run->exec, step, o->stop, &line, &whole,
+                                 run->unread, err));
     if (!whole) {
         run->result.stopped = step < run->train->steps;
         return WEFT_OK;
@@ -316,21 +322,47 @@ static enum weft_status look_after(struct run *run, int64_t step, int64_t comput
     return o->on_evaluation == NULL ? WEFT_OK : o->on_evaluation(o->context, &line, err);
 }
 
+/* Takes the step's batch. If the next one cannot be read, this step is the last: the ranks agree on
+ * that as on a stop, so its state is whole and can be saved. */
+static enum weft_status take_inputs(struct run *run, int64_t step, struct weft_step_inputs *out,
+                                    int64_t *wait_ns, struct weft_error *err)
+{
+    const atomic_int *stop = run->options->stop;
+    int64_t next_wait_ns = 0;
+    *out = (struct weft_step_inputs){.step = step, .lr = weft_train_lr(run->train, step)};
+    WEFT_TRY(weft_reader_take(run->reader, step, &out->input, &out->targets, wait_ns, err));
+    bool goes_on = weft_reader_look_ahead(run->reader, step, &next_wait_ns, run->unread) == WEFT_OK;
+    out->stop = !goes_on || (stop != NULL && atomic_load(stop) != 0);
+    *wait_ns += next_wait_ns;
+    return WEFT_OK;
+}
+
+/* All ranks fail with the first rank that could not read its data. */
+static enum weft_status share_unread(struct run *run, struct weft_error *err)
+{
+    const struct weft_train_result *result = &run->result;
+    struct weft_error *first = calloc(1, sizeof *first);
+    if (first == NULL) return weft_fail_memory(err, "an error");
+    enum weft_status status =
+        run->ranks == 1
+            ? weft_fail_again(first, run->unread, "%s", run->unread->text)
+            : weft_comm_share_outcome(run->options->comm, run->unread->status, run->unread, first);
+    if (status != WEFT_OK)
+        weft_fail_again(err, first, "%s. Training stopped after step %" PRId64 ", which is %s",
+                        first->text, result->steps_done,
+                        result->saved_step == result->steps_done
+                            ? "saved: mend the data and go on with --resume"
+                            : "not saved");
+    free(first);
+    return status;
+}
+
 static enum weft_status do_step(struct run *run, int64_t step, struct weft_error *err)
 {
     const struct weft_train_options *o = run->options;
-    const void *input = NULL;
-    const int32_t *targets = NULL;
     int64_t wait_ns = 0;
-    WEFT_TRY(weft_reader_take(run->reader, step, &input, &targets, &wait_ns, err));
-    double lr = weft_train_lr(run->train, step);
-    struct weft_step_inputs inputs = {
-        .input = input,
-        .targets = targets,
-        .step = step,
-        .lr = lr,
-        .stop = o->stop != NULL && atomic_load(o->stop) != 0,
-    };
+    struct weft_step_inputs inputs;
+    WEFT_TRY(take_inputs(run, step, &inputs, &wait_ns, err));
     struct weft_step_result result;
     /* A step that overflowed in f16 runs again with a smaller loss scale. It does not advance the
      * schedule, the step or its random numbers. */
@@ -368,7 +400,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
         .norm = result.norm,
         .clip = result.clip,
         .loss_scale = result.loss_scale,
-        .lr = lr,
+        .lr = inputs.lr,
         .step_ns = summary.step_ns,
         .exposed_ns = summary.exposed_ns,
         .overlapped_ns = summary.overlapped_ns,
@@ -413,7 +445,8 @@ static enum weft_status run_steps(struct run *run, struct weft_error *err)
     run->result.outside = run->memory.outside;
     run->result.ring_bytes = weft_exec_ring_bytes(run->exec);
     WEFT_TRY(weft_exec_touched_bytes(run->exec, &run->result.touched_bytes, err));
-    return weft_exec_fingerprint(run->exec, &run->result.fingerprint, err);
+    WEFT_TRY(weft_exec_fingerprint(run->exec, &run->result.fingerprint, err));
+    return share_unread(run, err);
 }
 
 enum weft_status weft_train_run(const struct weft_train_options *options,

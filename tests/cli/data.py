@@ -7,6 +7,7 @@ import resource
 import shutil
 import struct
 import sys
+import time
 
 from configs import tiny
 from tap import case, main
@@ -183,6 +184,67 @@ def a_token_outside_the_vocabulary_is_named_when_it_is_read(weft):
         file.write(b"\xff\xff")
     weft.expect(65, "train", config, "--run", "no", says=f"token {piece * pieces - 1} is 65535")
     assert not os.path.exists(weft.path("no"))
+
+
+def spoil(path, first, count):
+    """Writes tokens outside every vocabulary to a token file."""
+    with open(path, "r+b") as file:
+        file.seek(1024 + 2 * first)
+        file.write(b"\xff\xff" * count)
+
+
+def steps_of(weft, run):
+    with open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file if line.endswith("\n")]
+    return [line["step"] for line in lines if line["kind"] == "step"]
+
+
+@case
+def data_that_cannot_be_read_end_a_run_after_a_save(weft):
+    """The file changes while the run goes on. The look at the data before the first step passes."""
+    tokens = 1 << 16
+    for ranks in (1, 3):
+        path, run = token_file(weft, "tokens.bin", tokens), f"run-{ranks}"
+        config = weft.write("run.json", tiny(
+            train__data=path, train__steps=1000000, train__checkpoint={"at_end": True},
+            plan__planner="greedy"))
+        with weft.start("train", config, "--run", run, "-n", str(ranks), "-q") as process:
+            while process.poll() is None and not os.path.exists(weft.path(f"{run}/metrics.jsonl")):
+                time.sleep(0.01)
+            while process.poll() is None and len(steps_of(weft, run)) < 3:
+                time.sleep(0.01)
+            spoil(path, tokens * 4 // 5, tokens // 5)
+            _, err = process.communicate(timeout=120)
+        assert process.returncode == 65 and "is 65535, at byte" in err, err
+        found = re.search(r"Training stopped after step (\d+), which is saved: mend the data", err)
+        assert found, err
+        step = int(found[1])
+        assert step >= 3 and os.path.exists(weft.path(f"{run}/checkpoints/step-{step}")), err
+        assert not os.path.exists(weft.path(f"{run}/result.json"))
+        token_file(weft, "tokens.bin", tokens)
+        weft.expect(0, "train", "--resume", "--run", run, "-q", "--set", f"train.steps={step + 2}")
+        assert steps_of(weft, run) == list(range(1, step + 3)), run
+
+
+@case
+def held_out_data_that_cannot_be_read_end_a_run_after_a_save(weft):
+    """One of 9 held-out samples is bad, in a piece that is not looked at before the first step. Ranks with good
+    samples give up with the one that cannot read.
+    """
+    piece, pieces, samples = 8192, 4096, 9
+    held = token_file(weft, "held.bin", piece * pieces)
+    looked_at = {i * (pieces - 1) // 1023 for i in range(1024)}
+    places = [(piece * pieces - 17) * i // (samples - 1) for i in range(1, samples - 1)]
+    spoil(held, next(place for place in places if not {place // piece, place // piece + 1} & looked_at) + 2, 9)
+    for ranks, at_end, said in ((3, True, "saved: mend"), (1, False, "not saved")):
+        config = weft.write("run.json", tiny(
+            train__data=token_file(weft, "tokens.bin", 1 << 16), train__steps=9,
+            train__checkpoint={"at_end": at_end}, plan__planner="greedy",
+            train__validation={"data": held, "every": 4, "samples": samples}))
+        weft.expect(65, "train", config, "--run", f"run-{ranks}", "-n", str(ranks), "-q",
+                    says=["held.bin: token", f"Training stopped after step 4, which is {said}"])
+        assert steps_of(weft, f"run-{ranks}") == [1, 2, 3, 4]
+    assert os.path.exists(weft.path("run-3/checkpoints/step-4"))
 
 
 @case

@@ -125,6 +125,44 @@ static void fails_when_the_file_does(struct weft_data *data, const char *path)
     weft_reader_destroy(reader);
 }
 
+/* The seed makes the first steps read no sample of the file's missing end. */
+static void a_failure_is_known_one_step_early(void)
+{
+    char path[32], setting[64];
+    struct weft_config *config = NULL;
+    struct weft_data *data = NULL;
+    const void *input;
+    const int32_t *targets;
+    int64_t wait_ns = -1, failed = 0;
+    make_file(path);
+    snprintf(setting, sizeof setting, "train.data=%s", path);
+    const char *overrides[] = {setting};
+    OK(weft_config_parse(run_text, strlen(run_text), "run", ".", overrides, 1, &config, &err));
+    OK(weft_data_open(config, WEFT_DATA_TRAINING, &data, &err));
+    CHECK(truncate(path, BYTES * 19 / 20) == 0, "not cut");
+    struct weft_reader *reader = open_reader(data, 1);
+    for (int64_t step = 1; step <= STEPS && failed == 0; step++) {
+        struct weft_error err = {0};
+        if (weft_reader_take(reader, step, &input, &targets, &wait_ns, &err) != WEFT_OK) {
+            CHECK(step == 1, "step %lld failed, and look_ahead had not told", (long long)step);
+            failed = step;
+            continue;
+        }
+        if (weft_reader_look_ahead(reader, step, &wait_ns, &err) == WEFT_OK) continue;
+        CHECK(err.status == WEFT_E_DATA && strstr(err.text, path) != NULL, "%s", err.text);
+        CHECK(wait_ns >= 0, "waited %lld ns", (long long)wait_ns);
+        struct weft_error why = {0};
+        failed = step + 1;
+        CHECK(weft_reader_take(reader, failed, &input, &targets, &wait_ns, &why) == WEFT_E_DATA,
+              "step %lld can be read", (long long)failed);
+    }
+    CHECK(failed > 2, "step %lld failed", (long long)failed);
+    weft_reader_destroy(reader);
+    weft_data_close(data);
+    weft_config_destroy(config);
+    unlink(path);
+}
+
 int main(void)
 {
     main_thread = pthread_self();
@@ -140,6 +178,7 @@ int main(void)
     in_order(data, other);
     out_of_order(data, other);
     fails_when_the_file_does(data, path);
+    a_failure_is_known_one_step_early();
     weft_reader_destroy(NULL);
     weft_data_close(data);
     weft_data_close(other);

@@ -7,34 +7,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(sizeof(cpu_set_t) == sizeof((struct weft_binding *)NULL)->before, "a set of cores");
+enum { MOST_CORES = 64 * WEFT_BIND_WORDS };
 
-static enum weft_status allowed(cpu_set_t *out, struct weft_error *err)
+/* cpu_set_t has 1,024 cores; the system refuses a set with fewer cores than its own. */
+struct core_set {
+    uint64_t words[WEFT_BIND_WORDS];
+};
+
+static cpu_set_t *cpus_of(struct core_set *set)
 {
-    if (sched_getaffinity(0, sizeof *out, out) == 0) return WEFT_OK;
-    return weft_fail(err, WEFT_E_SYSTEM,
-                     "cluster.bind: the cores that this process may use cannot be read: %s%s",
-                     strerror(errno),
-                     errno == EINVAL ? ". Weft knows of 1024; leave cluster.bind out" : "");
+    return (cpu_set_t *)set;
 }
 
-static enum weft_status check(const cpu_set_t *set, int32_t ranks, int64_t threads,
+static enum weft_status allowed(struct core_set *out, struct weft_error *err)
+{
+    memset(out, 0, sizeof *out);
+    if (sched_getaffinity(0, sizeof *out, cpus_of(out)) == 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_SYSTEM,
+                     "cluster.bind: the cores that this process may use cannot be read: %s%s",
+                     strerror(errno), errno == EINVAL ? ". Leave cluster.bind out" : "");
+}
+
+static enum weft_status check(struct core_set *set, int32_t ranks, int64_t threads,
                               struct weft_error *err)
 {
-    int64_t each = threads > 0 ? threads : 1;
-    if (CPU_COUNT(set) / ranks >= each) return WEFT_OK;
+    const int64_t each = threads > 0 ? threads : 1;
+    const int n = CPU_COUNT_S(sizeof *set, cpus_of(set));
+    if (n / ranks >= each) return WEFT_OK;
     return weft_fail(
         err, WEFT_E_ENVIRONMENT,
         "cluster.bind gives each rank cores of its own: %d rank%s of %lld thread%s "
         "need %lld and this process may use %d (affinity, cpuset of the cgroup). Start "
         "fewer ranks or threads, allow more cores, or leave cluster.bind out",
         ranks, ranks == 1 ? "" : "s", (long long)each, each == 1 ? "" : "s",
-        (long long)(ranks * each), CPU_COUNT(set));
+        (long long)(ranks * each), n);
 }
 
 enum weft_status weft_bind_check(int32_t ranks, int64_t threads, struct weft_error *err)
 {
-    cpu_set_t set;
+    struct core_set set;
     WEFT_TRY(allowed(&set, err));
     return check(&set, ranks, threads, err);
 }
@@ -67,37 +78,46 @@ static int32_t read_place(int number, const char *name)
     return value;
 }
 
-enum weft_status weft_bind(int32_t rank, int32_t ranks, int64_t threads, struct weft_binding *out,
-                           struct weft_error *err)
+static enum weft_status find_own(struct core_set *set, int32_t rank, int32_t ranks,
+                                 struct core_set *own, struct weft_error *err)
 {
-    cpu_set_t set, own_set;
-    struct weft_core cores[CPU_SETSIZE];
+    struct weft_core *cores = calloc(MOST_CORES, sizeof *cores);
     int32_t n = 0, n_own;
-    WEFT_TRY(allowed(&set, err));
-    WEFT_TRY(check(&set, ranks, threads, err));
-    for (int i = 0; i < CPU_SETSIZE; i++) {
-        if (CPU_ISSET(i, &set))
+    if (cores == NULL) return weft_fail_memory(err, "a list of cores");
+    for (int i = 0; i < MOST_CORES; i++) {
+        if (CPU_ISSET_S(i, sizeof *set, cpus_of(set)))
             cores[n++] = (struct weft_core){read_place(i, "physical_package_id"),
                                             read_place(i, "core_id"), i};
     }
-    const struct weft_core *own = weft_bind_share(cores, n, rank, ranks, &n_own);
-    CPU_ZERO(&own_set);
+    const struct weft_core *share = weft_bind_share(cores, n, rank, ranks, &n_own);
+    memset(own, 0, sizeof *own);
     for (int32_t i = 0; i < n_own; i++)
-        CPU_SET(own[i].number, &own_set);
-    if (sched_setaffinity(0, sizeof own_set, &own_set) != 0)
+        CPU_SET_S(share[i].number, sizeof *own, cpus_of(own));
+    free(cores);
+    return WEFT_OK;
+}
+
+enum weft_status weft_bind(int32_t rank, int32_t ranks, int64_t threads, struct weft_binding *out,
+                           struct weft_error *err)
+{
+    struct core_set set, own;
+    WEFT_TRY(allowed(&set, err));
+    WEFT_TRY(check(&set, ranks, threads, err));
+    WEFT_TRY(find_own(&set, rank, ranks, &own, err));
+    if (sched_setaffinity(0, sizeof own, cpus_of(&own)) != 0)
         return weft_fail(err, WEFT_E_SYSTEM, "cluster.bind: rank %d cannot be bound: %s", rank,
                          strerror(errno));
     out->bound = true;
-    memcpy(out->before, &set, sizeof out->before);
+    memcpy(out->before, set.words, sizeof out->before);
     return WEFT_OK;
 }
 
 void weft_unbind(struct weft_binding *binding)
 {
-    cpu_set_t set;
+    struct core_set set;
     if (!binding->bound) return;
-    memcpy(&set, binding->before, sizeof set);
+    memcpy(set.words, binding->before, sizeof set.words);
     /* It may fail only if the cpuset has changed meanwhile. Then the new cpuset decides. */
-    (void)sched_setaffinity(0, sizeof set, &set);
+    (void)sched_setaffinity(0, sizeof set, cpus_of(&set));
     binding->bound = false;
 }

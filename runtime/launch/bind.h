@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 
-enum { WEFT_BIND_WORDS = 16 }; /* of 64 cores each: sched_setaffinity's default set */
+enum { WEFT_BIND_WORDS = 128 }; /* of 64 cores each: 8,192, the most of any Linux kernel */
 
 /* Cores that a thread could use before it was bound. */
 struct weft_binding {

@@ -1,6 +1,7 @@
 #include "runtime/launch/bind.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -71,6 +72,53 @@ Test(bind, ranks_have_different_cores_and_their_threads_too)
         cr_assert(CPU_EQUAL(&after, &before), "rank %d is still bound", rank);
     }
     cr_assert(CPU_EQUAL(&together, &before));
+}
+
+/* A machine of more cores than cpu_set_t has, of which this process may use the last ones. */
+enum { FIRST_WIDE = 2000, WIDE_CORES = 2064 };
+static bool is_wide;
+static cpu_set_t *wide_bound;
+static size_t wide_bytes;
+
+int __real_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set);
+int __wrap_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set);
+int __wrap_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
+{
+    if (!is_wide) return __real_sched_getaffinity(pid, bytes, set);
+    if (8 * bytes < WIDE_CORES) {
+        errno = EINVAL;
+        return -1;
+    }
+    CPU_ZERO_S(bytes, set);
+    for (int i = FIRST_WIDE; i < WIDE_CORES; i++)
+        CPU_SET_S(i, bytes, set);
+    return 0;
+}
+
+int __real_sched_setaffinity(pid_t pid, size_t bytes, const cpu_set_t *set);
+int __wrap_sched_setaffinity(pid_t pid, size_t bytes, const cpu_set_t *set);
+int __wrap_sched_setaffinity(pid_t pid, size_t bytes, const cpu_set_t *set)
+{
+    if (!is_wide) return __real_sched_setaffinity(pid, bytes, set);
+    memcpy(wide_bound, set, bytes < wide_bytes ? bytes : wide_bytes);
+    return 0;
+}
+
+Test(bind, a_machine_of_2064_cores)
+{
+    struct weft_binding binding = {0};
+    wide_bound = CPU_ALLOC(WIDE_CORES);
+    wide_bytes = CPU_ALLOC_SIZE(WIDE_CORES);
+    is_wide = true;
+    cr_assert(weft_bind_check(4, 16, &error) == WEFT_OK, "%s", error.text);
+    cr_assert(weft_bind_check(4, 17, NULL) == WEFT_E_ENVIRONMENT);
+    CPU_ZERO_S(wide_bytes, wide_bound);
+    cr_assert(weft_bind(3, 4, 16, &binding, &error) == WEFT_OK, "%s", error.text);
+    cr_assert(CPU_COUNT_S(wide_bytes, wide_bound) == 16);
+    cr_assert(CPU_ISSET_S(WIDE_CORES - 1, wide_bytes, wide_bound));
+    weft_unbind(&binding);
+    cr_assert(CPU_COUNT_S(wide_bytes, wide_bound) == WIDE_CORES - FIRST_WIDE);
+    CPU_FREE(wide_bound);
 }
 
 Test(bind, too_few_cores_are_refused_and_nothing_changes)

@@ -217,22 +217,6 @@ void weft_checkpoint_close(struct weft_checkpoint *checkpoint)
 
 /* Comparing with a model */
 
-static void put_shape(const int64_t *dims, int32_t n_dims, struct weft_text *out)
-{
-    weft_text_add(out, "[");
-    for (int32_t d = 0; d < n_dims; d++)
-        weft_text_addf(out, "%s%" PRId64, d == 0 ? "" : ", ", dims[d]);
-    weft_text_add(out, "]");
-}
-
-static bool same_shape(const struct weft_safetensors_tensor *a, const struct weft_tensor *b)
-{
-    bool same = a->n_dims == b->n_dims;
-    for (int32_t d = 0; same && d < a->n_dims; d++)
-        same = a->dims[d] == b->dims[d];
-    return same;
-}
-
 /* Counts one more difference. Returns true, after a separator, while the text has room for it. */
 static bool is_told(int32_t *n, struct weft_text *out)
 {
@@ -249,12 +233,10 @@ static void compare_entry(const struct weft_safetensors *file, const struct weft
     if (found == NULL) {
         if (entry->state == WEFT_STATE_PARAMETER && is_told(n, out))
             weft_text_addf(out, "%s is missing", entry->name);
-    } else if (!same_shape(found, wanted)) {
+    } else if (!weft_safetensors_has_shape(found, wanted->dims, wanted->n_dims)) {
         if (!is_told(n, out)) return;
-        weft_text_addf(out, "%s is ", entry->name);
-        put_shape(found->dims, found->n_dims, out);
-        weft_text_add(out, ", the model's ");
-        put_shape(wanted->dims, wanted->n_dims, out);
+        weft_text_add(out, entry->name);
+        weft_safetensors_put_shapes(found, wanted->dims, wanted->n_dims, out);
     } else if (found->type != WEFT_TENSOR_F32) {
         if (is_told(n, out))
             weft_text_addf(out, "%s is of %s, not F32", entry->name,

@@ -95,35 +95,15 @@ static struct weft_text *add_name(struct differences *of, const char *name)
     return of->text.length < MOST_BYTES ? &of->text : NULL;
 }
 
-static void put_shape(const int64_t *dims, int32_t n_dims, struct weft_text *out)
-{
-    weft_text_add(out, "[");
-    for (int32_t d = 0; d < n_dims; d++)
-        weft_text_addf(out, "%s%" PRId64, d == 0 ? "" : ", ", dims[d]);
-    weft_text_add(out, "]");
-}
-
-static bool has_shape(const struct weft_safetensors_tensor *found, const struct weft_tensor *wanted)
-{
-    bool same = found->n_dims == wanted->n_dims;
-    for (int32_t d = 0; same && d < found->n_dims; d++)
-        same = found->dims[d] == wanted->dims[d];
-    return same;
-}
-
 static void compare_tensor(const struct weft_tensor *wanted,
                            const struct weft_safetensors_tensor *found,
                            struct differences all[KINDS])
 {
     if (found == NULL) {
         (void)add_name(&all[MISSING], wanted->name);
-    } else if (!has_shape(found, wanted)) {
+    } else if (!weft_safetensors_has_shape(found, wanted->dims, wanted->n_dims)) {
         struct weft_text *out = add_name(&all[OF_SHAPE], wanted->name);
-        if (out == NULL) return;
-        weft_text_add(out, " is ");
-        put_shape(found->dims, found->n_dims, out);
-        weft_text_add(out, ", the model's ");
-        put_shape(wanted->dims, wanted->n_dims, out);
+        if (out != NULL) weft_safetensors_put_shapes(found, wanted->dims, wanted->n_dims, out);
     } else if (found->type != WEFT_TENSOR_F32 && found->type != WEFT_TENSOR_F16 &&
                found->type != WEFT_TENSOR_BF16) {
         struct weft_text *out = add_name(&all[OF_TYPE], wanted->name);

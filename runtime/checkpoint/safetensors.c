@@ -253,6 +253,32 @@ const struct weft_safetensors_tensor *weft_safetensors_find(const struct weft_sa
     return NULL;
 }
 
+bool weft_safetensors_has_shape(const struct weft_safetensors_tensor *tensor, const int64_t *dims,
+                                int32_t n_dims)
+{
+    bool same = tensor->n_dims == n_dims;
+    for (int32_t d = 0; same && d < n_dims; d++)
+        same = tensor->dims[d] == dims[d];
+    return same;
+}
+
+static void put_shape(const int64_t *dims, int32_t n_dims, struct weft_text *out)
+{
+    weft_text_add(out, "[");
+    for (int32_t d = 0; d < n_dims; d++)
+        weft_text_addf(out, "%s%" PRId64, d == 0 ? "" : ", ", dims[d]);
+    weft_text_add(out, "]");
+}
+
+void weft_safetensors_put_shapes(const struct weft_safetensors_tensor *tensor, const int64_t *dims,
+                                 int32_t n_dims, struct weft_text *out)
+{
+    weft_text_add(out, " is ");
+    put_shape(tensor->dims, tensor->n_dims, out);
+    weft_text_add(out, ", the model's ");
+    put_shape(dims, n_dims, out);
+}
+
 enum weft_status weft_safetensors_read(const struct weft_safetensors *file,
                                        const struct weft_safetensors_tensor *tensor, int64_t first,
                                        int64_t count, void *out, struct weft_error *err)

@@ -4,11 +4,13 @@
 #ifndef WEFT_RUNTIME_CHECKPOINT_SAFETENSORS_H
 #define WEFT_RUNTIME_CHECKPOINT_SAFETENSORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/pool.h"
 #include "base/status.h"
+#include "base/text.h"
 
 /* X(enumerator, name in files, bytes per element). */
 #define WEFT_TENSOR_TYPE_MAP(X)                                                                    \
@@ -91,6 +93,12 @@ void weft_safetensors_destroy(struct weft_safetensors *file);
 /* Finds a tensor in logarithmic time; NULL if there is none of that name. */
 const struct weft_safetensors_tensor *weft_safetensors_find(const struct weft_safetensors *file,
                                                             const char *name);
+
+bool weft_safetensors_has_shape(const struct weft_safetensors_tensor *tensor, const int64_t *dims,
+                                int32_t n_dims);
+/* Appends the two shapes: " is [2, 3], the model's [3]". */
+void weft_safetensors_put_shapes(const struct weft_safetensors_tensor *tensor, const int64_t *dims,
+                                 int32_t n_dims, struct weft_text *out);
 
 /* Reads `count` elements from element `first` on. WEFT_E_DATA if the file has become shorter since
  * it was opened; WEFT_E_IO. */

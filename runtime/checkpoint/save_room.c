@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/checked.h"
 #include "base/log.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
@@ -30,9 +31,12 @@ bool weft_save_read_back(const struct weft_saver *saver, int64_t step)
     return status == WEFT_OK;
 }
 
-static int64_t round_up(int64_t bytes, int64_t block_bytes)
+/* Bytes of whole blocks. */
+static int64_t on_disk(int64_t bytes, int64_t block_bytes)
 {
-    return (bytes + block_bytes - 1) / block_bytes * block_bytes;
+    int64_t rounded = bytes;
+    (void)weft_checked_round_up(bytes, block_bytes, &rounded); /* otherwise near INT64_MAX */
+    return rounded;
 }
 
 /* Bytes on the disk that removal of a checkpoint's file frees: 0 for a missing file, a link, or a
@@ -46,7 +50,7 @@ static int64_t bytes_freed_by(const char *checkpoint, const char *name, int64_t 
     bool frees = weft_text_ok(&path) && lstat(weft_text_chars(&path), &about) == 0 &&
                  S_ISREG(about.st_mode) && about.st_nlink == 1;
     weft_text_finish(&path);
-    return frees ? round_up(about.st_size, block_bytes) : 0;
+    return frees ? on_disk(about.st_size, block_bytes) : 0;
 }
 
 /* The same of a checkpoint; it may have another layout. */
@@ -78,11 +82,11 @@ static int64_t bytes_needed(const struct weft_saver *saver, int64_t block_bytes)
     weft_save_add_manifest(saver, &manifest);
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
         const struct weft_layout_file *file = &saver->options.layout->files[f];
-        bytes += round_up(file->bytes, block_bytes);
+        bytes += on_disk(file->bytes, block_bytes);
         digits += MORE_DIGITS * file->n_chunks;
     }
     bytes = weft_text_ok(&manifest)
-                ? bytes + round_up((int64_t)manifest.length + digits, block_bytes)
+                ? bytes + on_disk((int64_t)manifest.length + digits, block_bytes)
                 : -1;
     weft_text_finish(&manifest);
     return bytes;

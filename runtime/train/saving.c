@@ -137,10 +137,12 @@ static void tell_data(const struct weft_saving *saving, struct weft_hash data)
              saving->checkpoint->path, saving->train->data);
 }
 
-/* AdamW and LAMB have the same moments. */
-static bool has_adams(const char *type)
+/* Optimizers have moments of their own, but for AdamW and LAMB, which have the same. */
+static bool share_moments(const char *a, const char *b)
 {
-    return strcmp(type, "adamw") == 0 || strcmp(type, "lamb") == 0;
+    const bool a_adams = strcmp(a, "adamw") == 0 || strcmp(a, "lamb") == 0;
+    const bool b_adams = strcmp(b, "adamw") == 0 || strcmp(b, "lamb") == 0;
+    return strcmp(a, b) == 0 || (a_adams && b_adams);
 }
 
 /* With another optimizer all moments start at 0, and bias correction counts from here. */
@@ -149,7 +151,7 @@ static void compare_optimizers(struct weft_saving *saving)
     char now[WEFT_MANIFEST_TYPE_BYTES], before[WEFT_MANIFEST_TYPE_BYTES];
     weft_manifest_optimizer(saving->settings, now);
     weft_manifest_optimizer(saving->checkpoint->manifest->settings, before);
-    saving->fresh = has_adams(now) != has_adams(before);
+    saving->fresh = !share_moments(now, before);
     if (!saving->fresh) return;
     saving->progress.moments_began = saving->progress.step;
     if (saving->rank == 0)

@@ -265,6 +265,15 @@ def another_optimizer_begins_its_moments_and_their_correction(weft):
 
 
 @case
+def moments_of_an_unknown_optimizer_are_not_taken(weft):
+    sgd = {"type": "sgd", "lr": 0.01, "momentum": 0.9}
+    saved_run(weft, train__optimizer=sgd)
+    rewrite(weft.path("run/checkpoints/step-8/manifest.json"), '"type": "sgd"', '"type": "lion"')
+    err = resume(weft, weft.write("more.json", saving(train__steps=9, train__optimizer=sgd)), "more")
+    assert "all moments start at 0: those of the checkpoint are lion's" in err, err
+
+
+@case
 def a_model_with_everything_frozen_is_refused_alike(weft):
     """The error comes before planning or measuring."""
     layers = [{**layer, "frozen": True} for layer in saving()["model"]["layers"]]

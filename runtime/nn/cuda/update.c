@@ -61,8 +61,18 @@ static enum weft_status issue_update(struct weft_stream *stream, struct CUstream
         const struct weft_nn_piece *piece = &a->unit->renew[i];
         const struct weft_update what = update_of(a->unit, piece);
         const float decay = decay_of(a->rule, piece);
-        if (a->rule->type == WEFT_ADAMW) code = weft_cuda_adamw(a->step, decay, &what, on);
-        if (a->rule->type == WEFT_SGD) code = weft_cuda_sgd(a->step, decay, &what, on);
+        switch (a->rule->type) {
+        case WEFT_ADAMW:
+            code = weft_cuda_adamw(a->step, decay, &what, on);
+            break;
+        case WEFT_SGD:
+            code = weft_cuda_sgd(a->step, decay, &what, on);
+            break;
+        case WEFT_LAMB:
+        case WEFT_OPTIMIZER_COUNT:
+            return weft_fail(err, WEFT_E_INTERNAL, "an update of one part: optimizer %d has none",
+                             (int)a->rule->type);
+        }
     }
     return weft_nn_cuda_status(a->cuda, code, "an update", err);
 }

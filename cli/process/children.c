@@ -34,10 +34,16 @@ void weft_children_begin(void)
     }
 }
 
-void weft_children_end(void)
+static enum weft_status fail_stopped(struct weft_error *err)
+{
+    return weft_fail(err, WEFT_E_STOPPED, "stopped by signal %d", (int)stop_signal);
+}
+
+enum weft_status weft_children_end(enum weft_status status, struct weft_error *err)
 {
     for (int i = 0; i < WEFT_STOP_SIGNALS; i++)
         sigaction(weft_stop_signals[i], &before[i], NULL);
+    return status == WEFT_OK && stop_signal ? fail_stopped(err) : status;
 }
 
 enum weft_status weft_child_start(struct weft_child *child, const char *const *argv,
@@ -114,7 +120,7 @@ enum weft_status weft_children_wait(struct weft_child *children, int32_t n, int3
 {
     for (; !stop_signal; weft_watch_look(watch))
         if (look(children, n, ended)) return WEFT_OK;
-    return weft_fail(err, WEFT_E_STOPPED, "stopped by signal %d", (int)stop_signal);
+    return fail_stopped(err);
 }
 
 const char *weft_child_error(const struct weft_child *child)

@@ -20,9 +20,11 @@ struct weft_child {
     int exit_code;          /* of an ended child; 128 + N if signal N ended it */
 };
 
-/* Between begin and end a signal of runtime/launch/stop.h makes weft_children_wait fail. */
+/* Between begin and end a signal of runtime/launch/stop.h makes weft_children_wait fail. If it came
+ * too late for that, end fails with WEFT_E_STOPPED, unless `status` is a failure already, which it
+ * returns. */
 void weft_children_begin(void);
-void weft_children_end(void);
+WEFT_MUST_USE enum weft_status weft_children_end(enum weft_status status, struct weft_error *err);
 
 /* Starts this program with the arguments {"weft", VERB, ..., NULL}. The caller finishes the child.
  * WEFT_E_SYSTEM. */

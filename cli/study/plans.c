@@ -235,7 +235,7 @@ enum weft_status weft_study_plan(struct weft_study *study, struct weft_error *er
     if (status == WEFT_OK) status = plan_again(&planning, err);
     for (int32_t c = 0; c < study->jobs; c++)
         weft_child_finish(&planning.children[c]);
-    weft_children_end();
+    status = weft_children_end(status, err);
     weft_watch_end(study->cli->watch);
     return status;
 }

@@ -167,9 +167,17 @@ def strace(weft, inject, *arguments, paths=(), expected=None, env=None):
                "-e", f"inject={inject}"]
     for path in paths:
         command += ["-P", path, "-P", weft.path(path)]
-    done = subprocess.run(command + [weft.program, *arguments], cwd=weft.directory,
-                          env={**os.environ, **without_leak_checks(), **(env or {})},
-                          capture_output=True, text=True, timeout=120, check=False)
+    process = subprocess.Popen(command + [weft.program, *arguments], cwd=weft.directory,
+                               env={**os.environ, **without_leak_checks(), **(env or {})},
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        # A killed strace lets its tracees go on.
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    done = subprocess.CompletedProcess(command, process.returncode, out, err)
     if "strace:" in done.stderr and "ptrace" in done.stderr:
         raise Skip("strace may not trace here")
     assert expected is None or done.returncode == expected, (done.returncode, done.stderr)

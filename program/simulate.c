@@ -93,6 +93,7 @@ struct replay {
     int32_t next[WEFT_MOST_LANES]; /* placement at the head of the lane */
     int32_t over[WEFT_MOST_LANES]; /* last complete placement; -1: none */
     bool begun[WEFT_MOST_LANES];
+    bool has_one_lane;             /* one moving lane without chains */
     int64_t channel_ns;            /* of the network's lanes */
     struct weft_plan_times *times; /* or NULL */
 };
@@ -103,6 +104,15 @@ static bool may_follow(const struct replay *replay, const struct weft_placement 
     const struct weft_plan *plan = replay->plan;
     if (at->after < 0) return true;
     return replay->over[plan->problem->items[plan->placements[at->after].item].lane] >= at->after;
+}
+
+static void begin(struct replay *replay, int32_t lane, int32_t placement)
+{
+    const struct weft_plan *plan = replay->plan;
+    const struct weft_problem_item *item = &plan->problem->items[plan->placements[placement].item];
+    weft_lanes_start(&replay->lanes, lane, item->block_ns);
+    if (weft_item_is_collective(&item->item)) replay->channel_ns += item->block_ns;
+    if (replay->times) replay->times->start_ns[placement] = replay->lanes.now_ns;
 }
 
 /* Completes and begins blocks of a lane at the present time. Returns whether any was completed. */
@@ -119,11 +129,7 @@ static bool serve(struct replay *replay, int32_t lane)
             continue;
         }
         if (!begun && (at->launch > replay->slot || !may_follow(replay, at))) break;
-        if (!begun) {
-            weft_lanes_start(&replay->lanes, lane, item->block_ns);
-            if (weft_item_is_collective(&item->item)) replay->channel_ns += item->block_ns;
-            if (replay->times) replay->times->start_ns[*next] = replay->lanes.now_ns;
-        }
+        if (!begun) begin(replay, lane, *next);
         replay->begun[lane] = weft_lanes_busy(&replay->lanes, lane);
         if (replay->begun[lane]) break;
         if (replay->times) replay->times->end_ns[*next] = replay->lanes.now_ns;
@@ -147,9 +153,28 @@ static void pass(struct replay *replay)
     serve_all(replay);
 }
 
-/* Advances until the placement is complete. Everything before it was launched, so time goes on. */
+/* Ends the only moving lane's blocks up to the placement, one after another. */
+static void drain(struct replay *replay, int32_t lane, int64_t placement)
+{
+    struct weft_lanes *lanes = &replay->lanes;
+    for (int32_t *next = &replay->next[lane]; *next <= placement; ++*next) {
+        if (!replay->begun[lane]) begin(replay, lane, *next);
+        if (lanes->left[lane] > 0) lanes->now_ns += (lanes->left[lane] - 1) / WEFT_RATE_ONE + 1;
+        lanes->left[lane] = 0;
+        if (replay->times) replay->times->end_ns[*next] = lanes->now_ns;
+        replay->begun[lane] = false;
+        replay->over[lane] = *next;
+    }
+    serve_all(replay);
+}
+
+/* Advances until the placement is complete. Everything before it was launched, so time goes on.
+ * While a lane moves blocks alone, they need no event loop. */
 static void wait_for(struct replay *replay, int32_t lane, int64_t placement)
 {
+    if (replay->has_one_lane && replay->over[lane] < placement &&
+        !weft_lanes_busy(&replay->lanes, WEFT_LANE_COMPUTE))
+        drain(replay, lane, placement);
     while (replay->over[lane] < placement)
         pass(replay);
 }
@@ -186,6 +211,7 @@ static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
         .lanes = weft_problem_lanes(problem),
         .due = scratch,
         .blocking = scratch + weft_problem_lane_at(problem, problem->n_lanes),
+        .has_one_lane = problem->n_lanes == WEFT_LANE_FIRST + 1 && !weft_problem_chains(problem),
         .times = times,
     };
     for (int32_t lane = 0; lane < problem->n_lanes; lane++)

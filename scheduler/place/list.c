@@ -20,23 +20,39 @@ static struct weft_list_lane *lane_of(struct weft_list *list, int32_t item)
     return &list->moving[weft_list_item(list, item)->lane];
 }
 
-/* Puts a block of the item on its lane. Returns the index of its move, or -1 if the caller wants
- * no moves. */
-static int32_t put(struct weft_list *list, int32_t item)
+/* Adds the item's next blocks to the lane's last run, or as a new one. */
+static void add_run(struct weft_list *list, struct weft_list_lane *lane, int32_t item)
+{
+    const struct weft_item *it = &weft_list_item(list, item)->item;
+    const struct weft_list_run *last = lane->n_runs > 0 ? &lane->runs[lane->n_runs - 1] : NULL;
+    const int32_t ahead = last ? last->furthest : -1, nth = it->n_blocks - list->left[item];
+    /* An item's blocks are put in order, so those of its run continue it. */
+    if (last && last->item == item) return;
+    lane->runs[lane->n_runs++] =
+        (struct weft_list_run){.begin = lane->n_put,
+                               .item = item,
+                               .nth = nth,
+                               .furthest = it->last > ahead ? it->last : ahead};
+}
+
+/* Puts the item's next n blocks on its lane. Returns the index of their first move, or -1 if the
+ * caller wants no moves. */
+static int32_t put(struct weft_list *list, int32_t item, int32_t n)
 {
     struct weft_list_lane *lane = lane_of(list, item);
-    const struct weft_item *it = &weft_list_item(list, item)->item;
-    const int32_t at = lane->n_put++, ahead = at > 0 ? lane->furthest[at - 1] : -1;
-    lane->item[at] = item;
-    lane->nth[at] = it->n_blocks - list->left[item];
-    lane->furthest[at] = it->last > ahead ? it->last : ahead;
-    lane->upto[it->last] = lane->n_put;
-    list->left[item]--;
+    const int32_t move = list->n_moves;
+    add_run(list, lane, item);
+    lane->n_put += n;
+    lane->upto[weft_list_item(list, item)->item.last] = lane->n_put;
+    list->left[item] -= n;
     if (!list->moves) return -1;
-    list->moves[list->n_moves] = (struct weft_move){.item = item, .slot = list->slot};
-    /* Keeps a postponed block from an earlier launch. */
-    if (list->puts_off || list->has_chains) list->moves[list->n_moves].launch = list->slot;
-    return list->n_moves++;
+    /* A launch keeps a postponed block from an earlier one. */
+    const bool launches = list->puts_off || list->has_chains;
+    for (int32_t b = 0; b < n; b++)
+        list->moves[move + b] = (struct weft_move){
+            .item = item, .slot = list->slot, .launch = launches ? list->slot : 0};
+    list->n_moves += n;
+    return move;
 }
 
 static bool is_reserved(const struct weft_list *list, const struct weft_item *it)
@@ -66,29 +82,68 @@ static void put_gather(struct weft_list *list, int32_t item)
     if (it->last > list->slot || !reserved) tier->row += it->stair_bytes;
     if (it->last > list->slot + 1 || (it->last == list->slot + 1 && !reserved))
         tier->next_row += it->stair_bytes;
-    put(list, item);
+    put(list, item, 1);
+}
+
+/* Launches all blocks of an item in the last slot of its window, as far as reserved bytes reach,
+ * and at least one. Equal to put_gather for each. */
+static void put_reserved(struct weft_list *list, int32_t item)
+{
+    const struct weft_item *it = &weft_list_item(list, item)->item;
+    const int32_t last = weft_list_stair_at(list, it) + it->last;
+    const int64_t kept = it->may_block ? list->kept_bytes[last] : 0, bytes = it->stair_bytes;
+    const int64_t most = bytes > 0 ? (list->reserved_bytes[last] - kept) / bytes : INT32_MAX;
+    const int32_t n = most < list->left[item] ? (int32_t)most : list->left[item];
+    if (list->launch || it->last != list->slot || n < 1) {
+        put_gather(list, item);
+        return;
+    }
+    list->reserved_bytes[last] -= n * bytes;
+    if (!it->may_block) list->kept_bytes[last] -= n * bytes;
+    list->launched_bytes[last] += n * bytes;
+    list->tiers[it->stair_tier].held += n * bytes;
+    put(list, item, n);
+}
+
+static void put_reductions(struct weft_list *list, int32_t item, int32_t n)
+{
+    struct weft_list_lane *lane = lane_of(list, item);
+    const struct weft_item *it = &weft_list_item(list, item)->item;
+    const int32_t begin = lane->n_put, move = put(list, item, n);
+    lane->flights[lane->flight_end++] = (struct weft_list_flight){
+        .move = move, .begin = begin, .n = n, .bytes = it->stair_bytes, .tier = it->stair_tier};
 }
 
 static void put_reduction(struct weft_list *list, int32_t item)
 {
-    struct weft_list_lane *lane = lane_of(list, item);
-    int32_t move = put(list, item);
-    const struct weft_item *it = &weft_list_item(list, item)->item;
-    lane->flights[lane->flight_end++] = (struct weft_list_flight){
-        .move = move, .put = lane->n_put, .bytes = it->stair_bytes, .tier = it->stair_tier};
+    put_reductions(list, item, 1);
 }
 
 /* Removes completed reductions of a lane from the next row. They still count in this slot. */
 static void land(struct weft_list *list, struct weft_list_lane *lane)
 {
-    while (lane->flight_begin < lane->flight_end &&
-           lane->flights[lane->flight_begin].put <= lane->n_done) {
-        const struct weft_list_flight *flight = &lane->flights[lane->flight_begin++];
-        list->tiers[flight->tier].next_row -= flight->bytes;
-        list->tiers[flight->tier].pending -= flight->bytes;
-        list->pending -= flight->bytes;
-        if (flight->move >= 0) list->moves[flight->move].slot = list->slot;
+    while (lane->flight_begin < lane->flight_end) {
+        struct weft_list_flight *flight = &lane->flights[lane->flight_begin];
+        const int32_t over = lane->n_done - flight->begin, n = over < flight->n ? over : flight->n;
+        if (n <= 0) return;
+        list->tiers[flight->tier].next_row -= n * flight->bytes;
+        list->tiers[flight->tier].pending -= n * flight->bytes;
+        list->pending -= n * flight->bytes;
+        for (int32_t b = 0; flight->move >= 0 && b < n; b++)
+            list->moves[flight->move++].slot = list->slot;
+        flight->begin += n;
+        flight->n -= n;
+        if (flight->n > 0) return;
+        lane->flight_begin++;
     }
+}
+
+/* The item of the lane's first incomplete block. */
+static int32_t head_item(struct weft_list_lane *lane)
+{
+    while (lane->head + 1 < lane->n_runs && lane->runs[lane->head + 1].begin <= lane->n_done)
+        lane->head++;
+    return lane->runs[lane->head].item;
 }
 
 /* True if a block that begins now ends before the next slot that must begin clear. */
@@ -182,7 +237,7 @@ static bool serve_lane(struct weft_list *list, int32_t k)
     struct weft_list_lane *lane = &list->moving[k];
     int32_t before = lane->n_done;
     for (; lane->n_done < lane->n_put; lane->n_done++) {
-        int32_t item = lane->item[lane->n_done], after = weft_list_item(list, item)->after;
+        int32_t item = head_item(lane), after = weft_list_item(list, item)->after;
         if (!lane->begun && after >= 0 && list->done[after] <= list->done[item]) break;
         if (!lane->begun) weft_lanes_start(&list->lanes, k, weft_list_item(list, item)->block_ns);
         lane->begun = weft_lanes_busy(&list->lanes, k);
@@ -419,21 +474,29 @@ static bool is_alone(const struct weft_list *list)
            !weft_lanes_busy(&list->lanes, WEFT_LANE_COMPUTE);
 }
 
-/* Ends blocks until n_done are complete, without the event loop. With many small blocks this loop
- * takes most of the time. */
+/* Ends the block in progress, if any. */
+static void end_block(struct weft_list *list, int32_t k)
+{
+    struct weft_list_lane *lane = &list->moving[k];
+    int64_t *left = &list->lanes.left[k];
+    if (!lane->begun) return;
+    if (*left > 0) list->lanes.now_ns += (*left - 1) / WEFT_RATE_ONE + 1;
+    *left = 0;
+    lane->begun = false;
+    lane->n_done++;
+}
+
+/* Ends blocks until n_done are complete, without the event loop. An item's blocks take equal times,
+ * so those of a run end together. Without chains nobody reads list->done. */
 static void drain(struct weft_list *list, int32_t k, int32_t n_done)
 {
     struct weft_list_lane *lane = &list->moving[k];
+    if (lane->n_done < n_done) end_block(list, k);
     while (lane->n_done < n_done) {
-        const int32_t item = lane->item[lane->n_done];
-        if (!lane->begun) weft_lanes_start(&list->lanes, k, weft_list_item(list, item)->block_ns);
-        const int64_t left = list->lanes.left[k];
-        if (left > 0) list->lanes.now_ns += (left - 1) / WEFT_RATE_ONE + 1;
-        list->lanes.left[k] = 0;
-        lane->begun = false;
-        lane->n_done++;
-        list->done[item]++;
-        list->done_ns[item] = list->lanes.now_ns;
+        const int32_t item = head_item(lane), end = weft_list_run_end(lane, lane->head);
+        const int32_t n = (end < n_done ? end : n_done) - lane->n_done;
+        list->lanes.now_ns += n * weft_list_item(list, item)->block_ns;
+        lane->n_done += n;
     }
     serve(list);
 }
@@ -493,7 +556,7 @@ static void put_blocking(struct weft_list *list)
 {
     int32_t item;
     while ((item = due_gather(list, list->slot - 1)) >= 0)
-        put(list, item);
+        put(list, item, list->left[item]);
     int32_t upto[WEFT_MOST_LANES];
     bool several = list->n_lanes > WEFT_LANE_FIRST + 1;
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
@@ -518,7 +581,7 @@ static void put_kept(struct weft_list *list)
         const struct weft_item *it = &weft_list_item(list, table->gathers[i])->item;
         if (it->last > list->slot) return;
         while (!it->may_block && list->left[table->gathers[i]] > 0)
-            put_gather(list, table->gathers[i]);
+            put_reserved(list, table->gathers[i]);
     }
 }
 
@@ -529,8 +592,7 @@ static void put_due_reductions(struct weft_list *list)
         int32_t item = table->reductions[i];
         if (weft_list_item(list, item)->item.first > list->slot) return;
         if (weft_list_item(list, item)->item.last != list->slot) continue;
-        while (list->left[item] > 0)
-            put_reduction(list, item);
+        if (list->left[item] > 0) put_reductions(list, item, list->left[item]);
     }
 }
 
@@ -585,7 +647,7 @@ static bool end_slot(struct weft_list *list)
     int32_t item;
     while ((item = due_gather(list, list->slot)) >= 0 && !is_to_block(list, item) &&
            is_reserved(list, &weft_list_item(list, item)->item))
-        put_gather(list, item);
+        put_reserved(list, item);
     put_kept(list);
     put_due_reductions(list);
     serve(list);

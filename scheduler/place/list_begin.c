@@ -29,12 +29,10 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     list->n_lanes = table->problem->n_lanes;
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         struct weft_list_lane *lane = &list->moving[k];
-        lane->item = calloc((size_t)table->n_blocks + 1, sizeof *lane->item);
-        lane->nth = calloc((size_t)table->n_blocks + 1, sizeof *lane->nth);
-        lane->furthest = calloc((size_t)table->n_blocks + 1, sizeof *lane->furthest);
+        lane->runs = calloc((size_t)table->n_blocks + 1, sizeof *lane->runs);
         lane->upto = calloc(n_slots, sizeof *lane->upto);
         lane->flights = calloc((size_t)table->n_blocks + 1, sizeof *lane->flights);
-        ok = ok && lane->item && lane->nth && lane->furthest && lane->upto && lane->flights;
+        ok = ok && lane->runs && lane->upto && lane->flights;
     }
     if (!ok) {
         weft_list_destroy(list);
@@ -61,9 +59,7 @@ void weft_list_destroy(struct weft_list *list)
 {
     if (!list) return;
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
-        free(list->moving[k].item);
-        free(list->moving[k].nth);
-        free(list->moving[k].furthest);
+        free(list->moving[k].runs);
         free(list->moving[k].upto);
         free(list->moving[k].flights);
     }
@@ -175,6 +171,7 @@ void weft_list_begin(struct weft_list *list, const int32_t *strategies, struct w
         struct weft_list_lane *lane = &list->moving[k];
         memset(lane->upto, 0, n_slots * sizeof *lane->upto);
         lane->n_put = lane->n_done = lane->flight_begin = lane->flight_end = 0;
+        lane->n_runs = lane->head = 0;
         lane->begun = false;
     }
     list->lanes = weft_problem_lanes(list->table->problem);

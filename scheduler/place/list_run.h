@@ -6,11 +6,20 @@
 #include "scheduler/digest/digest.h"
 #include "scheduler/place/list_rule.h"
 
-/* A reduction on its lane that may be incomplete. */
+/* Blocks of an item that follow one another on a lane. Units may have thousands of equal blocks, so
+ * a lane keeps runs of them. */
+struct weft_list_run {
+    int32_t begin; /* position of the first on the lane; the run ends where the next begins */
+    int32_t item;
+    int32_t nth;      /* number of the first within its item, from 0 */
+    int32_t furthest; /* last slot of any window up to these blocks */
+};
+
+/* Reductions of one item that follow one another on their lane and may be incomplete. */
 struct weft_list_flight {
-    int32_t move; /* index of its move, or -1 without moves */
-    int32_t put;  /* blocks on the lane up to this one */
-    int64_t bytes;
+    int32_t move;     /* index of the first one's move, or -1 without moves */
+    int32_t begin, n; /* position of the first on the lane; number */
+    int64_t bytes;    /* of each */
     int32_t tier;
 };
 
@@ -23,9 +32,8 @@ struct weft_list_tier {
 
 /* Blocks put on a lane, in order. The first incomplete block is in progress. */
 struct weft_list_lane {
-    int32_t *item;                    /* [n_blocks] */
-    int32_t *nth;                     /* [n_blocks]: number within its item, from 0 */
-    int32_t *furthest;                /* [n_blocks]: last slot of any window up to this block */
+    struct weft_list_run *runs;       /* [n_blocks] */
+    int32_t n_runs, head;             /* head: of block n_done, or the last */
     int32_t *upto;                    /* [n_slots + 1]: blocks up to the last one due in the slot */
     int32_t n_put, n_done, n_before;  /* n_before: put before the slot */
     bool begun;                       /* block n_done has begun */
@@ -80,6 +88,26 @@ static inline const struct weft_problem_item *weft_list_item(const struct weft_l
                                                              int32_t item)
 {
     return &list->table->problem->items[item];
+}
+
+/* Index of the run of the block at this position, which was put. */
+static inline int32_t weft_list_run_at(const struct weft_list_lane *lane, int32_t at)
+{
+    int32_t low = 0, high = lane->n_runs;
+    while (high - low > 1) {
+        const int32_t middle = low + (high - low) / 2;
+        if (lane->runs[middle].begin <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Position after the run's last block. */
+static inline int32_t weft_list_run_end(const struct weft_list_lane *lane, int32_t run)
+{
+    return run + 1 < lane->n_runs ? lane->runs[run + 1].begin : lane->n_put;
 }
 
 /* True if the bytes are within the limit. Raises `used`. */

@@ -16,9 +16,10 @@ void weft_list_begin_waits(struct weft_list *list)
 /* Names the block at this position on the lane. */
 static void note_ahead(struct weft_list_wait *wait, const struct weft_list_lane *lane, int32_t at)
 {
-    wait->ahead = lane->item[at];
+    const struct weft_list_run *run = &lane->runs[weft_list_run_at(lane, at)];
+    wait->ahead = run->item;
     wait->straddles = at < lane->n_before;
-    wait->nth = lane->nth[at];
+    wait->nth = run->nth + at - run->begin;
 }
 
 void weft_list_note_blocking(struct weft_list *list, const struct weft_list_lane *lane,
@@ -35,10 +36,12 @@ void weft_list_note_blocking(struct weft_list *list, const struct weft_list_lane
 static int64_t launched_late(const struct weft_list *list, const struct weft_list_lane *lane)
 {
     int64_t bytes = 0;
-    for (int32_t k = lane->n_before; k < lane->n_put; k++) {
-        const struct weft_item *it = &weft_list_item(list, lane->item[k])->item;
+    for (int32_t r = lane->n_runs - 1; r >= 0; r--) {
+        const struct weft_item *it = &weft_list_item(list, lane->runs[r].item)->item;
+        const int32_t begin = lane->runs[r].begin, end = weft_list_run_end(lane, r);
+        if (end <= lane->n_before) break;
         if (it->acquires && it->last == list->slot && it->first < list->slot)
-            bytes += it->stair_bytes;
+            bytes += (end - (begin > lane->n_before ? begin : lane->n_before)) * it->stair_bytes;
     }
     return bytes;
 }
@@ -52,9 +55,11 @@ void weft_list_note_due(struct weft_list *list, const struct weft_list_lane *lan
     wait->ns += list->lanes.now_ns - from_ns;
     room->short_bytes += launched_late(list, lane);
     if (room->short_bytes > 0) room->ns = wait->ns;
-    if (--at < 0 || lane->furthest[at] <= list->slot) return;
-    while (weft_list_item(list, lane->item[at])->item.last <= list->slot)
-        at--;
+    if (--at < 0) return;
+    int32_t run = weft_list_run_at(lane, at);
+    if (lane->runs[run].furthest <= list->slot) return;
+    while (weft_list_item(list, lane->runs[run].item)->item.last <= list->slot)
+        at = lane->runs[run--].begin - 1;
     note_ahead(wait, lane, at);
 }
 

@@ -1,6 +1,7 @@
 #include "problem/extremes.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -130,42 +131,36 @@ static bool is_mostly_norm(const struct weft_link *down, const struct weft_probl
     return it->item.kind == WEFT_GRADIENT_DOWN && copy_ns < 0.5 * (double)it->block_ns;
 }
 
+/* The config's link of a lane between tiers. */
+static const struct {
+    const char *key;
+    size_t offset;
+} links[WEFT_LANE_KIND_COUNT] = {
+    [WEFT_LANE_KIND_DOWN] = {"cluster.host.down", offsetof(struct weft_cluster, host.down)},
+    [WEFT_LANE_KIND_UP] = {"cluster.host.up", offsetof(struct weft_cluster, host.up)},
+    [WEFT_LANE_KIND_READ] = {"cluster.disk.read", offsetof(struct weft_cluster, disk.read)},
+    [WEFT_LANE_KIND_WRITE] = {"cluster.disk.write", offsetof(struct weft_cluster, disk.write)},
+};
+
 static void describe_move(const struct weft_config *config, const struct weft_problem *problem,
                           const struct weft_problem_item *it, char out[TEXT_BYTES])
 {
     const struct weft_cluster *cluster = &config->cluster;
+    const enum weft_lane_kind kind = problem->lanes[it->lane].kind;
     const char *unit = problem->decisions[it->item.decision].name;
+    const void *link = (const char *)cluster + links[kind].offset;
     const double bytes = (double)it->item.block_bytes;
     const bool across = cluster->ranks > cluster->ranks_per_node &&
                         (cluster->ranks_per_node == 1 ||
                          cluster->link.inter.bytes_per_s < cluster->link.intra.bytes_per_s);
-    switch (problem->lanes[it->lane].kind) {
-    case WEFT_LANE_KIND_DOWN:
-        if (is_mostly_norm(&cluster->host.down, it))
-            describe_update(config, out);
-        else
-            describe_link("cluster.host.down", &cluster->host.down, bytes, unit, out);
-        return;
-    case WEFT_LANE_KIND_UP:
-        describe_link("cluster.host.up", &cluster->host.up, bytes, unit, out);
-        return;
-    case WEFT_LANE_KIND_READ:
-        describe_link("cluster.disk.read", &cluster->disk.read, bytes, unit, out);
-        return;
-    case WEFT_LANE_KIND_WRITE:
-        describe_link("cluster.disk.write", &cluster->disk.write, bytes, unit, out);
-        return;
-    case WEFT_LANE_KIND_HOST:
+    if (kind == WEFT_LANE_KIND_HOST)
         snprintf(out, TEXT_BYTES, "the update of unit %.64s: raise cluster.host.update, %.3g B/s",
                  unit, cluster->host.update_bytes_per_s);
-        return;
-    case WEFT_LANE_KIND_COMPUTE:
-    case WEFT_LANE_KIND_NETWORK:
-    case WEFT_LANE_KIND_ACROSS:
-    case WEFT_LANE_KIND_COUNT:
-        break;
-    }
-    if (across)
+    else if (kind == WEFT_LANE_KIND_DOWN && is_mostly_norm(&cluster->host.down, it))
+        describe_update(config, out);
+    else if (links[kind].key != NULL)
+        describe_link(links[kind].key, link, bytes, unit, out);
+    else if (across)
         describe_link("cluster.link.inter", &cluster->link.inter, bytes, unit, out);
     else
         describe_link("cluster.link.intra", &cluster->link.intra, bytes, unit, out);

@@ -113,6 +113,28 @@ def a_sweep_hands_them_to_its_processes(weft):
 
 
 @case
+def a_measured_sweep_trains_with_them(weft):
+    own = config_of(weft, "scale", cluster__base="256MiB", train__steps=2)
+    build(weft, "scale.so")
+    out = weft.expect(0, "sweep", own, "--layers", "scale.so", "--planners", "greedy", "--limits", "1GiB",
+                      "--measure", "--json", "-q")
+    points = json.loads(out)["curves"][0]["points"]
+    assert [point.get("measured_step_ns", 0) > 0 for point in points] == [True], points
+
+
+@case
+def generate_computes_with_them(weft):
+    """A layer with a gain of 1 changes no token, and generate needs its file."""
+    build(weft, "scale.so")
+    own = config_of(weft, "scale", train__steps=2, train__checkpoint={"at_end": True})
+    weft.expect(0, "train", own, "--layers", "scale.so", "--run", "run", "-q")
+    prompt = ["--prompt", "The", "--tokens", "5", "--temperature", "0"]
+    weft.expect(65, "generate", "run", *prompt, says=["scale", "--layers FILE"])
+    out = weft.expect(0, "generate", "run", *prompt, "--layers", "scale.so")
+    assert out.startswith("The") and len(out) > 3, out
+
+
+@case
 def ranks_train_and_resume_with_them(weft):
     """Kinds come from several files; the run resumes from another directory."""
     build(weft, "scale.so")

@@ -585,6 +585,22 @@ def what_decides_a_row_decides_what_is_kept(weft):
 
 
 @case
+def other_points_are_not_those_of_a_stopped_sweep(weft):
+    """The limits of points that no --limits names are kept too, for this number of points and these planners."""
+    config, part = config_of(weft), weft.path("part.csv")
+    flags = ("--planners", "ilp,greedy", "--jobs", "1")
+    stop_after(weft, part + ".sweep", 3, signal.SIGKILL, "sweep", config, *flags, "--points", "5", "--csv", part)
+    kept = shutil.copytree(part + ".sweep", weft.path("kept"))
+    for other in (("--points", "3"), ("--points", "5", "--to", "all")):
+        shutil.rmtree(part + ".sweep", ignore_errors=True)
+        shutil.copytree(kept, part + ".sweep")
+        whole = weft.path("whole.csv")
+        weft.expect(0, "sweep", config, *flags, *other, "--csv", whole, "-q")
+        weft.expect(0, "sweep", config, *flags, *other, "--csv", part, "-q")
+        assert open(part, encoding="utf-8").read() == open(whole, encoding="utf-8").read(), other
+
+
+@case
 def runs_of_a_stopped_sweep_are_kept_too(weft):
     config, part = config_of(weft, cluster__base="256MiB"), weft.path("part.csv")
     flags = ("--planners", "greedy,all-fsdp", "--limits", "1GiB,2GiB,3GiB", "--jobs", "1",

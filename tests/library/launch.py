@@ -100,6 +100,20 @@ def a_run_that_is_done_says_so(weft):
 
 
 @case
+def a_run_that_is_done_and_saved_nothing_is_refused(weft):
+    """Its parameters are gone, so no result can be given. All ranks end with the same error."""
+    settings = ("train.steps=2", "train.checkpoint.at_end=false")
+    for ranks in (None, 2):
+        run = f"run-{ranks}"
+        gate(weft, run, *settings, ranks=ranks)
+        before = {path: path.read_bytes() for path in Path(weft.path(run)).rglob("*") if path.is_file()}
+        gate(weft, run, *settings, ranks=ranks, code=73,
+             says=[f"{run}: all 2 steps were done before", "give another directory"])
+        after = {path: path.read_bytes() for path in Path(weft.path(run)).rglob("*") if path.is_file()}
+        assert after == before, "a file was touched"
+
+
+@case
 def a_directory_of_others_is_left_alone(weft):
     """All ranks end with the same error."""
     Path(weft.path("mine")).mkdir()

@@ -1,7 +1,9 @@
 /* The library as used by a program through weft.h alone, on one rank. It has a plain main:
  * training starts threads, and Criterion's sandbox does not support them. */
+#define _XOPEN_SOURCE 700 /* mkdtemp and nftw */
 #include <weft.h>
 
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,6 +227,53 @@ static void runs_are_watched_and_stopped(void)
     weft_close(weft);
 }
 
+static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *place)
+{
+    (void)about, (void)type, (void)place;
+    return remove(path);
+}
+
+static enum weft_status run_with(const char *override, struct weft_run_settings settings,
+                                 struct weft_run_result *result, struct weft_error *error)
+{
+    struct weft *weft = open_run(CONFIG("\"type\":\"relu\""), override);
+    enum weft_status status = weft_run(weft, &settings, result, error);
+    weft_close(weft);
+    return status;
+}
+
+/* With a rate of 0 a run keeps the parameters that it begins with. */
+static void runs_begin_with_the_parameters_of_another(void)
+{
+    static const char still[] = "train.optimizer.lr=0";
+    char folder[] = "/tmp/weft-from-XXXXXX", first[64], other[64], step[96];
+    struct weft_run_result begun = {0}, result = {0};
+    struct weft_error error;
+    CHECK(mkdtemp(folder) != NULL, "%s", folder);
+    snprintf(first, sizeof first, "%s/first", folder);
+    snprintf(other, sizeof other, "%s/other", folder);
+    snprintf(step, sizeof step, "%s/checkpoints/step-4", first);
+    CHECK(run_with(NULL, (struct weft_run_settings){.directory = first}, &begun, &error) == WEFT_OK,
+          "%s", error.text);
+    const struct weft_run_settings begins[] = {
+        {.from = first}, {.from = step}, {.from = first, .directory = other}};
+    for (int i = 0; i < 3; i++) {
+        result = (struct weft_run_result){0};
+        CHECK(run_with(still, begins[i], &result, &error) == WEFT_OK, "%s", error.text);
+        CHECK(result.steps_done == 4 && strcmp(result.fingerprint, begun.fingerprint) == 0,
+              "%d: %d steps, %s, not %s", i, (int)result.steps_done, result.fingerprint,
+              begun.fingerprint);
+    }
+    const struct weft_run_settings both[] = {{.from = first, .resume = step},
+                                             {.from = first, .resume = step, .directory = other}};
+    for (int i = 0; i < 2; i++)
+        CHECK(run_with(still, both[i], NULL, &error) == WEFT_E_USAGE, "%s", error.text);
+    CHECK(run_with(still, (struct weft_run_settings){.from = "/no/such"}, NULL, &error) ==
+              WEFT_E_NO_INPUT,
+          "%s", error.text);
+    (void)nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 static enum weft_status count_questions(void *context, const char *question, size_t length,
                                         char **answer, struct weft_error *error)
 {
@@ -272,6 +321,7 @@ int main(void)
     plans_are_json_in_and_out();
     calls_out_of_order_are_refused();
     runs_are_watched_and_stopped();
+    runs_begin_with_the_parameters_of_another();
     solvers_are_asked();
     if (failures > 0) fprintf(stderr, "%d checks failed\n", failures);
     return failures > 0;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "runtime/arena/cpu.h"
+#include "runtime/arena/pattern.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ARENA_ASAN 1
@@ -16,7 +17,6 @@
 
 #ifdef ARENA_ASAN
 #include <sanitizer/asan_interface.h>
-#define ARENA_UNCHECKED __attribute__((no_sanitize("address", "undefined")))
 static void close_bytes(const void *begin, int64_t bytes)
 {
     __asan_poison_memory_region(begin, (size_t)bytes);
@@ -26,7 +26,6 @@ static void open_bytes(const void *begin, int64_t bytes)
     __asan_unpoison_memory_region(begin, (size_t)bytes);
 }
 #else
-#define ARENA_UNCHECKED
 static void close_bytes(const void *begin, int64_t bytes)
 {
     (void)begin;
@@ -65,25 +64,6 @@ static int64_t page_of(const struct weft_arena_shape *shape, int64_t at)
     return shape->mappings[low].first_page + (at - shape->mappings[low].at) / shape->page_bytes;
 }
 
-/* Whole blocks first: a loop that does not leave in its middle becomes vector instructions. The
- * loop is open code because ASan's memcmp refuses closed bytes. */
-ARENA_UNCHECKED static bool holds_pattern(const struct weft_arena_of_cpu *a, int64_t begin,
-                                          int64_t end)
-{
-    enum { BLOCK_BYTES = 256 };
-    int64_t at = begin;
-    for (; end - at >= BLOCK_BYTES; at += BLOCK_BYTES) {
-        unsigned char differences = 0;
-        for (int64_t k = 0; k < BLOCK_BYTES; k++)
-            differences |= (unsigned char)((unsigned char)a->view.at[at + k] ^ WEFT_ARENA_PATTERN);
-        if (differences != 0) return false;
-    }
-    for (; at < end; at++) {
-        if (a->view.at[at] != WEFT_ARENA_PATTERN) return false;
-    }
-    return true;
-}
-
 /* Marks pages with anything but the pattern. */
 static void look_through(struct weft_arena_of_cpu *a, const struct weft_range *range)
 {
@@ -92,7 +72,7 @@ static void look_through(struct weft_arena_of_cpu *a, const struct weft_range *r
         bool *touched = &a->touched[page_of(&a->shape, at)];
         end = (at / page_bytes + 1) * page_bytes;
         if (end > range->end) end = range->end;
-        if (!*touched) *touched = !holds_pattern(a, at, end);
+        if (!*touched) *touched = !weft_arena_is_pattern(a->view.at + at, end - at);
     }
 }
 
@@ -119,9 +99,11 @@ static enum weft_status run_renew(struct weft_stream *stream, const void *argume
     struct weft_arena_of_cpu *a = r->arena;
     protect_pages(a, &turn->dead_pages, PROT_READ | PROT_WRITE);
     for (int32_t i = turn->n_margins - 1; i >= 0; i--) {
-        if (holds_pattern(a, turn->margins[i].begin, turn->margins[i].end)) continue;
+        const struct weft_range *margin = &turn->margins[i];
+        if (weft_arena_is_pattern(a->view.at + margin->begin, margin->end - margin->begin))
+            continue;
         *r->margin = i;
-        fill_pattern(a, &turn->margins[i]);
+        fill_pattern(a, margin);
     }
     for (int32_t i = 0; i < turn->dead.n; i++) {
         const struct weft_range *range = &turn->dead.ranges[i];

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "runtime/arena/backend.h"
 #include "runtime/arena/cuda/cells.h"
+#include "runtime/arena/pattern.h"
 #include "runtime/device/cuda/stream.h"
 
 enum { LINE_BYTES = 160 };
@@ -149,6 +150,7 @@ static void look_through_piece(void *context, const void *from, const void *piec
     struct cuda_arena *a = context;
     const unsigned char *at = piece;
     const int64_t begin = (int64_t)((uintptr_t)from - a->cells.at);
+    if (weft_arena_is_pattern(piece, bytes)) return;
     for (int64_t i = 0; i < bytes; i++) {
         if (at[i] != WEFT_ARENA_PATTERN) a->touched[page_of(&a->shape, begin + i)] = true;
     }
@@ -163,12 +165,9 @@ struct margin_look {
 static void look_at_margin(void *context, const void *from, const void *piece, int64_t bytes)
 {
     const struct margin_look *look = context;
-    const unsigned char *at = piece;
     (void)from;
-    for (int64_t i = 0; i < bytes; i++) {
-        if (at[i] == WEFT_ARENA_PATTERN) continue;
-        if (*look->margin < 0 || look->index < *look->margin) *look->margin = look->index;
-    }
+    if (weft_arena_is_pattern(piece, bytes)) return;
+    if (*look->margin < 0 || look->index < *look->margin) *look->margin = look->index;
 }
 
 /* Writes the next mapped part of the range to *part. Returns NULL if nothing is mapped from *i

@@ -18,10 +18,10 @@
 
 enum {
     MOST_RANKS = 16,
-    MOST_NAPS = 250000,
+    MOST_NAPS = 50000,
     SIGNATURE_BYTES = 1024,
     MOST_SENDS = 256,
-    NAP_US = 20,
+    NAP_US = 100,
     LATE_US = 300
 };
 static const size_t payload_bytes = (size_t)16 << 20; /* per rank; pages are allocated on use */

@@ -23,17 +23,17 @@ static void show_path(const struct weft_kept *kept, struct weft_hash key,
              suffix_text);
 }
 
-void weft_kept_open(struct weft_kept *kept, const char *beside, const struct weft_text *base)
+void weft_kept_open(struct weft_kept *kept, const char *file, const struct weft_text *base)
 {
     struct weft_text text;
     *kept = (struct weft_kept){0};
-    if (beside == NULL || strlen(beside) > 4000) return;
+    if (file == NULL || strlen(file) > 4000) return;
     weft_text_init(&text);
     weft_text_addf(&text, "%s %s\n", WEFT_VERSION, WEFT_BUILD_COMMIT);
     weft_text_append(&text, weft_text_chars(base), base->length);
     if (weft_text_ok(&text) && weft_text_ok(base)) {
         kept->base = weft_hash_bytes(weft_text_chars(&text), text.length);
-        snprintf(kept->folder, sizeof kept->folder, "%.4000s.sweep", beside);
+        snprintf(kept->folder, sizeof kept->folder, "%.4000s.sweep", file);
     }
     weft_text_finish(&text);
 }
@@ -104,8 +104,7 @@ void weft_kept_add(struct weft_kept *kept, struct weft_hash key, int code,
         kept->n_added++;
         return;
     }
-    weft_log(WEFT_LOG_WARNING, "%s: what is done from now on is lost if the sweep is stopped",
-             err.text);
+    weft_log(WEFT_LOG_WARNING, "%s: later results are lost if the sweep is stopped", err.text);
     kept->folder[0] = '\0';
 }
 

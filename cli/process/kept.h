@@ -19,10 +19,10 @@ struct weft_kept {
     int32_t n_found, n_added;
 };
 
-/* Keeps results in the folder `beside` + ".sweep", which is made for the first result. NULL:
+/* Keeps results in the folder `file` + ".sweep", which is made for the first result. NULL:
  * nothing is kept. `base` are the inputs that all results share; the program's version and commit
  * are added. */
-void weft_kept_open(struct weft_kept *kept, const char *beside, const struct weft_text *base);
+void weft_kept_open(struct weft_kept *kept, const char *file, const struct weft_text *base);
 
 /* Returns the key of a result: the hash of `base` and this text. */
 struct weft_hash weft_kept_key(const struct weft_kept *kept, const char *format, ...)

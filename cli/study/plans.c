@@ -19,7 +19,7 @@ struct planning {
     struct weft_study_row *rows[WEFT_CHILDREN_MOST]; /* row of each child */
 };
 
-/* Hashes the row's inputs, except those that all rows share. */
+/* Hashes the row's inputs, except the inputs of all rows. */
 static struct weft_hash hash_inputs(const struct planning *planning,
                                     const struct weft_study_row *row)
 {

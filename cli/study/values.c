@@ -220,7 +220,7 @@ static enum weft_status read_limits(struct search *search, struct weft_error *er
     WEFT_TRY(status);
     if (search->limit_bytes > 0) return WEFT_OK;
     return weft_fail(err, WEFT_E_USAGE,
-                     "--%s asks what fits: give --memory-limit, or cluster.memory_limit",
+                     "--%s needs a limit: give --memory-limit, or cluster.memory_limit",
                      search->least ? "least" : "largest");
 }
 

@@ -187,7 +187,7 @@ static enum weft_status add_place(struct answer *answer, const struct weft_place
     if (status == WEFT_OK && place->n == 2 && estimate.limit_bytes == 0)
         status =
             weft_fail(err, WEFT_E_USAGE,
-                      "--sweep twice asks what fits: give --memory-limit, or cluster.memory_limit");
+                      "--sweep twice needs a limit: give --memory-limit, or cluster.memory_limit");
     if (status == WEFT_OK) {
         answer->limit_bytes = estimate.limit_bytes;
         put_all(&estimate, place, &answer->writer);

@@ -52,7 +52,7 @@ static enum weft_status lay_out_split(struct weft_study *study, struct weft_erro
                          "--split divides a memory limit: give cluster.memory_limit or "
                          "--memory-limit");
     WEFT_TRY(weft_study_find_least(study, &least_bytes, err));
-    if (least_bytes > limit_bytes) least_bytes = limit_bytes; /* the plans will say what fits */
+    if (least_bytes > limit_bytes) least_bytes = limit_bytes; /* no plan fits then */
     for (int32_t i = 0; i < n; i++)
         study->limits[i] = limit_bytes;
     add_curve(study, study->planners[0], n);
@@ -258,12 +258,12 @@ static void tell_stop(const struct weft_kept *kept, const struct weft_error *why
                       struct weft_error *err)
 {
     if (kept->folder[0] == '\0')
-        weft_fail(err, WEFT_E_STOPPED, "%s; with --csv FILE what is done would be kept", why->text);
+        weft_fail(err, WEFT_E_STOPPED, "%s; --csv FILE would keep the results so far", why->text);
     else if (kept->n_found + kept->n_added == 0)
         weft_fail(err, WEFT_E_STOPPED, "%s, before anything was done", why->text);
     else
         weft_fail(err, WEFT_E_STOPPED,
-                  "%s; what is done is kept in %s: the same command goes on from there", why->text,
+                  "%s; results are kept in %s: the same command goes on from there", why->text,
                   kept->folder);
 }
 

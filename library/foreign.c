@@ -22,7 +22,7 @@ struct weft_foreign weft_session_compare_origin(const struct weft_session *sessi
     const struct weft_profile_origin *origin = &session->profile->origin;
     struct weft_foreign foreign = {.ranks = origin->ranks > 0};
     char machine[WEFT_MACHINE_NAME_BYTES];
-    /* A GPU's name is known only where it is open. */
+    /* A GPU's name is known only where it is open: weft_machine_go_on compares it. */
     if (config->cluster.device.type == WEFT_DEVICE_CPU) {
         weft_measure_name_cpu(machine);
         foreign.machine = weft_profile_origin_differs(origin, machine, 0);

@@ -334,6 +334,21 @@ static enum weft_status change_library(const struct weft_rendezvous *meeting,
     return status;
 }
 
+/* The launcher compares CPUs, and cannot name a GPU without opening it. */
+static void tell_hardware(const struct weft_machine *machine, const struct weft_config *config,
+                          const struct weft_profile *profile)
+{
+    const char *ours = weft_device_hardware(machine->device);
+    const char *path = config->cluster.profile;
+    char theirs[WEFT_SHOWN_BYTES];
+    if (!weft_profile_origin_differs(&profile->origin, ours, 0)) return;
+    weft_log(WEFT_LOG_WARNING,
+             "%s: times measured on %s, and this GPU is %s: steps will take another time. Measure "
+             "with `weft profile`",
+             path != NULL ? path : "the run's profile", weft_shown(profile->origin.machine, theirs),
+             ours);
+}
+
 enum weft_status weft_machine_go_on(const struct weft_rendezvous *meeting,
                                     const struct weft_config *config,
                                     const struct weft_profile *profile, const char *resume,
@@ -342,6 +357,7 @@ enum weft_status weft_machine_go_on(const struct weft_rendezvous *meeting,
     struct weft_nn *nn = NULL;
     struct weft_text earlier;
     weft_text_init(&earlier);
+    if (meeting->rank == 0) tell_hardware(machine, config, profile);
     if (meeting->rank == 0 && resume != NULL) {
         nn = open_saved(machine, config, resume, &earlier);
     } else if (meeting->rank == 0) {

@@ -34,7 +34,7 @@ WEFT_MUST_USE enum weft_status weft_machine_open(const struct weft_rendezvous *m
  * Products are then computed by the checkpoint's library, which gives the same bits. Without a
  * checkpoint the profile's library is used, since the plan counts its times and memory. WEFT_GEMM
  * overrides both. A profile's library that is not available gives a warning here; a checkpoint's
- * does when it is read. */
+ * does when it is read. Rank 0 warns of a profile of another GPU. */
 WEFT_MUST_USE enum weft_status weft_machine_go_on(const struct weft_rendezvous *meeting,
                                                   const struct weft_config *config,
                                                   const struct weft_profile *profile,

@@ -15,6 +15,7 @@ struct weft_device_ops {
                              struct weft_error *err);
     void (*close)(struct weft_device *device);
     void (*describe)(const struct weft_device *device, struct weft_text *out);     /* or NULL */
+    const char *(*hardware)(const struct weft_device *device);                     /* or NULL */
     bool (*memory)(const struct weft_device *device, int64_t *bytes, bool *exact); /* or NULL */
     enum weft_status (*stream_create)(struct weft_device *device, const char *name, int32_t queue,
                                       struct weft_stream **out, struct weft_error *err);

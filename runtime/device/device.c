@@ -40,6 +40,11 @@ void weft_device_describe(const struct weft_device *device, struct weft_text *ou
     if (device->ops->describe != NULL) device->ops->describe(device, out);
 }
 
+const char *weft_device_hardware(const struct weft_device *device)
+{
+    return device->ops->hardware != NULL ? device->ops->hardware(device) : NULL;
+}
+
 bool weft_device_memory(const struct weft_device *device, int64_t *bytes, bool *exact)
 {
     return device->ops->memory != NULL && device->ops->memory(device, bytes, exact);

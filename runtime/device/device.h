@@ -32,6 +32,9 @@ WEFT_MUST_USE enum weft_status weft_device_open(const char *name, enum weft_cloc
 void weft_device_close(struct weft_device *device);
 /* Appends facts about the device and its libraries. A CPU adds nothing. */
 void weft_device_describe(const struct weft_device *device, struct weft_text *out);
+/* The name of the hardware that decides times, as "NVIDIA H100 80GB HBM3"; equal in all processes
+ * and at all times. NULL: it has no name here, as a CPU. The device owns it. */
+const char *weft_device_hardware(const struct weft_device *device);
 /* Bytes of device memory held by this process, with its arenas and its libraries. *exact is false
  * if other processes' bytes may be included. Returns false if the device has no memory of its own,
  * as a CPU. */

@@ -212,19 +212,12 @@ static enum weft_status name_origin(struct weft_measuring *m, struct weft_error 
 {
     const struct weft_measure_options *options = &m->options;
     struct weft_profile_origin *origin = &m->profile.origin;
-    char name[WEFT_MACHINE_NAME_BYTES];
-    struct weft_text gpu;
-    weft_text_init(&gpu);
+    const char *gpu = weft_device_hardware(options->device);
+    char cpu[WEFT_MACHINE_NAME_BYTES];
     *origin = weft_profile_origin_unsaid;
     origin->threads = options->threads;
-    if (options->config->cluster.device.type == WEFT_DEVICE_CPU) {
-        weft_measure_name_cpu(name);
-        origin->machine = weft_pool_string(&m->profile.pool, name);
-    } else {
-        weft_device_describe(options->device, &gpu);
-        origin->machine = weft_pool_string(&m->profile.pool, weft_text_chars(&gpu));
-    }
-    weft_text_finish(&gpu);
+    weft_measure_name_cpu(cpu);
+    origin->machine = weft_pool_string(&m->profile.pool, gpu != NULL ? gpu : cpu);
     return origin->machine != NULL ? WEFT_OK : weft_fail_memory(err, "a profile");
 }
 

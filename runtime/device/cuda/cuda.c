@@ -162,6 +162,12 @@ static enum weft_status cuda_open(enum weft_clock clock, struct weft_device **ou
     return WEFT_OK;
 }
 
+static const char *cuda_hardware(const struct weft_device *device)
+{
+    const struct weft_cuda_gpu *gpu = (const struct weft_cuda_gpu *)device;
+    return gpu->name;
+}
+
 static void cuda_set_now(struct weft_stream *stream, int64_t ns)
 {
     (void)stream;
@@ -173,6 +179,7 @@ const struct weft_device_ops weft_device_cuda = {
     .open = cuda_open,
     .close = cuda_close,
     .describe = weft_cuda_describe,
+    .hardware = cuda_hardware,
     .memory = weft_cuda_memory,
     .stream_create = weft_cuda_stream_create,
     .stream_destroy = weft_cuda_stream_destroy,

@@ -76,6 +76,21 @@ def so_with_other_optimizers_and_cadences(weft):
 
 
 @case
+def a_profile_of_another_gpu_is_told(weft):
+    """The free memory of the GPU differs at each look, and is no part of its name."""
+    config = weft.write("config.json", config_of(weft, "cuda", planner="all-dp"))
+    there, here = environment_of("cuda"), {**environment_of("cuda"), "WEFT_DOUBLE_GPU": "sm_86"}
+    weft.expect(0, "profile", config, "-o", weft.path("profile.json"), env=there)
+    with open(weft.path("profile.json"), encoding="utf-8") as file:
+        assert json.load(file)["measured_on"]["machine"] == "a double of sm_80"
+    for name, env, is_told in (("same", there, False), ("other", here, True)):
+        code, _, err = weft.run("train", config, "--profile", "profile.json", "--run", name, "-q", env=env)
+        assert code == 0, err
+        assert ("profile.json: times measured on a double of sm_80, and this GPU is a double of sm_86" in err) \
+            == is_told, err
+
+
+@case
 def delays_of_streams_change_no_bit(weft):
     for seed in (2, 3, 4) if ALL else (2,):
         same_as_the_cpu(weft, seed=seed, planner="all-sdp")

@@ -168,7 +168,12 @@ int64_t weft_plan_least_bound_ns(const struct weft_plan *plan)
 
 enum weft_status weft_plan_check_bounds(const struct weft_plan *plan, struct weft_error *err)
 {
+    struct weft_error fault = {0};
     WEFT_TRY(weft_certificate_check(&plan->certificate, plan->problem, plan->bound_ns, NULL, err));
+    enum weft_status of_pages =
+        weft_certificate_check_in_pages(&plan->paged_certificate, plan->problem,
+                                        plan->pages.page_bytes, plan->paged_bound_ns, NULL, &fault);
+    if (of_pages != WEFT_OK) return weft_fail(err, of_pages, "in pages: %s", fault.text);
     for (int32_t i = 0; i < plan->n_others; i++) {
         const struct weft_plan_variant *other = &plan->others[i];
         struct weft_error why = {0};
@@ -180,10 +185,20 @@ enum weft_status weft_plan_check_bounds(const struct weft_plan *plan, struct wef
     return WEFT_OK;
 }
 
+static double gap_to(const struct weft_plan *plan, int64_t bound_ns)
+{
+    if (bound_ns <= 0) return 0;
+    return (double)(plan->prediction.step_ns - bound_ns) / (double)bound_ns;
+}
+
 double weft_plan_gap(const struct weft_plan *plan)
 {
-    if (plan->bound_ns <= 0) return 0;
-    return (double)(plan->prediction.step_ns - plan->bound_ns) / (double)plan->bound_ns;
+    return gap_to(plan, plan->bound_ns);
+}
+
+double weft_plan_paged_gap(const struct weft_plan *plan)
+{
+    return gap_to(plan, plan->paged_bound_ns);
 }
 
 struct weft_hash weft_plan_hash(const struct weft_plan *plan)

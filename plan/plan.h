@@ -50,6 +50,10 @@ struct weft_plan {
     int64_t bound_ns;     /* proven: no plan of this problem is faster; 0: not computed */
     const char *bound_by; /* "lp relaxation, weak duality", "compute" ... */
     struct weft_certificate certificate; /* of bound_ns; empty if bound_ns is 0 */
+    /* Proven: no plan of this problem in pages of this size is faster. Above bound_ns; 0: not
+     * computed, or no higher. */
+    int64_t paged_bound_ns;
+    struct weft_certificate paged_certificate; /* of paged_bound_ns (problem/pages.h) */
     /* The other planned periods, fewer than WEFT_MOST_VARIANTS. This plan's period has the fastest
      * plan found. */
     int32_t n_others;
@@ -125,13 +129,14 @@ struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan);
 /* The least bound of the plan's period and all others: no plan is faster; 0: none. */
 int64_t weft_plan_least_bound_ns(const struct weft_plan *plan);
 
-/* WEFT_OK when the certificates prove the bounds of the plan and of all other periods; otherwise
- * WEFT_E_DATA names the one that does not, with the reason. */
+/* WEFT_OK when the certificates prove both bounds of the plan and those of all other periods;
+ * otherwise WEFT_E_DATA names the one that does not, with the reason. */
 WEFT_MUST_USE enum weft_status weft_plan_check_bounds(const struct weft_plan *plan,
                                                       struct weft_error *err);
 
-/* (step - bound) / bound; 0 without a bound. */
+/* (step - bound) / bound; 0 without a bound. _paged_gap: of the bound in pages, if there is one. */
 double weft_plan_gap(const struct weft_plan *plan);
+double weft_plan_paged_gap(const struct weft_plan *plan);
 
 extern const struct weft_key_table weft_plan_keys;
 /* JSON document, `format` "weft-plan", with a version; a plan read back is equal. Reading

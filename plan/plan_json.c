@@ -33,9 +33,12 @@ static void write_bound(const struct weft_plan *plan, struct weft_json_writer *w
     weft_json_begin_object(writer);
     weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
     weft_json_put_string(writer, "by", plan->bound_by);
+    weft_json_put_integer(writer, "paged_bound_ns", plan->paged_bound_ns);
     weft_json_end_object(writer);
     weft_json_key(writer, "certificate");
     weft_certificate_write(&plan->certificate, plan->problem, writer);
+    weft_json_key(writer, "paged_certificate");
+    weft_certificate_write(&plan->paged_certificate, plan->problem, writer);
     weft_json_key(writer, "solver");
     weft_json_begin_object(writer);
     weft_json_key(writer, "gap"); /* required by earlier versions of weft */
@@ -139,7 +142,9 @@ static const struct weft_key_table prediction_table = WEFT_KEY_TABLE(
 static const struct weft_key_table bound_table = WEFT_KEY_TABLE(
     "The proven bound.",
     WEFT_KEY_COUNT(weft_plan, bound_ns, "no plan is faster; 0: nothing is proven"),
-    WEFT_KEY_VALUE_AS(WEFT_KEY_OR_NULL, "by", WEFT_KEY_SHOWN, weft_plan, bound_by, "for people"));
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OR_NULL, "by", WEFT_KEY_SHOWN, weft_plan, bound_by, "for people"),
+    WEFT_KEY_COUNT(weft_plan, paged_bound_ns,
+                   "no plan in pages of this size is faster; 0: nothing more is proven"));
 
 static const struct weft_key_table solver_table =
     WEFT_KEY_TABLE("The planner's own words.",
@@ -181,6 +186,8 @@ const struct weft_key_table weft_plan_keys = WEFT_KEY_TABLE(
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "bound", &bound_table, "of this period"),
     WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "certificate", &weft_certificate_keys,
                      "of that bound"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "paged_certificate", &weft_certificate_keys,
+                     "of the bound in pages"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "solver", &solver_table, "as it ended"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_TEXT, "strategies", NULL, "one for each decision"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "placements", &placement_table,
@@ -258,6 +265,10 @@ static enum weft_status read_bound(struct reader *reader, const struct weft_json
     WEFT_TRY(weft_certificate_read(weft_json_member(root, "certificate"), where,
                                    reader->plan->problem, &reader->plan->pool,
                                    &reader->plan->certificate, reader->err));
+    snprintf(where, sizeof where, "%s: paged_certificate", reader->source);
+    WEFT_TRY(weft_certificate_read(weft_json_member(root, "paged_certificate"), where,
+                                   reader->plan->problem, &reader->plan->pool,
+                                   &reader->plan->paged_certificate, reader->err));
     snprintf(where, sizeof where, "%s: solver", reader->source);
     WEFT_TRY(
         weft_json_need(root, reader->source, "solver", WEFT_JSON_OBJECT, &solver, reader->err));
@@ -443,7 +454,10 @@ static enum weft_status read_pages(struct reader *reader, const struct weft_json
     }
     pages->ends = ends;
     pages->stretches = stretches;
-    return WEFT_OK;
+    if (is_page || reader->plan->paged_certificate.n_nodes == 0) return WEFT_OK;
+    return weft_fail(reader->err, WEFT_E_DATA,
+                     "%s: a bound in pages of %" PRId64 " bytes: no page has that size", where,
+                     pages->page_bytes);
 }
 
 static enum weft_status read_hash(struct reader *reader, const struct weft_json_value *root)

@@ -60,9 +60,11 @@ enum weft_status weft_plan_check_prediction(const struct weft_plan *plan, struct
                          ": plan again",
                          figures[i].name, figures[i].said, figures[i].found);
     }
-    if (plan->bound_ns <= found.step_ns) return check_decision(plan, err);
+    const int64_t bound_ns =
+        plan->bound_ns > plan->paged_bound_ns ? plan->bound_ns : plan->paged_bound_ns;
+    if (bound_ns <= found.step_ns) return check_decision(plan, err);
     return weft_fail(err, WEFT_E_DATA,
                      "the plan says that no step is below %" PRId64 " ns, its own takes %" PRId64
                      ": plan again",
-                     plan->bound_ns, found.step_ns);
+                     bound_ns, found.step_ns);
 }

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "problem/pages.h"
+
 /* A walk over the tree: the known facts at a node, and the results so far. */
 struct walk {
     const struct weft_certificate *certificate;
@@ -189,21 +191,11 @@ static enum weft_status start_walk(struct walk *walk, struct weft_pool *pool,
                                err);
 }
 
-enum weft_status weft_certificate_check(const struct weft_certificate *certificate,
-                                        const struct weft_problem *problem, int64_t bound_ns,
-                                        int64_t *proven_ns, struct weft_error *err)
+/* Walks the tree over the problem, which may be another form of the one that was hashed. */
+static enum weft_status check_tree(const struct weft_certificate *certificate,
+                                   const struct weft_problem *problem, int64_t bound_ns,
+                                   int64_t *proven_ns, struct weft_error *err)
 {
-    if (certificate->n_nodes == 0) {
-        if (proven_ns != NULL) *proven_ns = 0;
-        if (bound_ns == 0) return WEFT_OK;
-        return weft_fail(err, WEFT_E_DATA,
-                         "the plan claims a bound of %" PRId64 " ns and has no certificate for it",
-                         bound_ns);
-    }
-    if (!weft_hash_equal(certificate->problem, weft_problem_hash(problem)))
-        return weft_fail(err, WEFT_E_DATA,
-                         "the problem in the plan is not the one that its certificate was made "
-                         "for: a time, a size or a name in it was changed; plan again");
     struct walk walk = {.certificate = certificate, .problem = problem, .least_leaf = -1};
     struct weft_pool pool = {0};
     enum weft_status status = start_walk(&walk, &pool, err);
@@ -217,6 +209,52 @@ enum weft_status weft_certificate_check(const struct weft_certificate *certifica
                      "the plan claims that no step is below %" PRId64
                      " ns; its certificate proves %" PRId64 " ns (leaf %d)",
                      bound_ns, walk.least_ns, walk.least_leaf);
+}
+
+/* *none: there is no certificate, and no claim. */
+static enum weft_status check_claim(const struct weft_certificate *certificate,
+                                    const struct weft_problem *problem, int64_t bound_ns,
+                                    bool *none, struct weft_error *err)
+{
+    *none = certificate->n_nodes == 0;
+    if (*none) {
+        if (bound_ns == 0) return WEFT_OK;
+        return weft_fail(err, WEFT_E_DATA,
+                         "the plan claims a bound of %" PRId64 " ns and has no certificate for it",
+                         bound_ns);
+    }
+    if (!weft_hash_equal(certificate->problem, weft_problem_hash(problem)))
+        return weft_fail(err, WEFT_E_DATA,
+                         "the problem in the plan is not the one that its certificate was made "
+                         "for: a time, a size or a name in it was changed; plan again");
+    return WEFT_OK;
+}
+
+enum weft_status weft_certificate_check(const struct weft_certificate *certificate,
+                                        const struct weft_problem *problem, int64_t bound_ns,
+                                        int64_t *proven_ns, struct weft_error *err)
+{
+    bool none;
+    WEFT_TRY(check_claim(certificate, problem, bound_ns, &none, err));
+    if (!none) return check_tree(certificate, problem, bound_ns, proven_ns, err);
+    if (proven_ns != NULL) *proven_ns = 0;
+    return WEFT_OK;
+}
+
+enum weft_status weft_certificate_check_in_pages(const struct weft_certificate *certificate,
+                                                 const struct weft_problem *problem,
+                                                 int64_t page_bytes, int64_t bound_ns,
+                                                 int64_t *proven_ns, struct weft_error *err)
+{
+    bool none;
+    struct weft_problem *paged = NULL;
+    WEFT_TRY(check_claim(certificate, problem, bound_ns, &none, err));
+    if (none && proven_ns != NULL) *proven_ns = 0;
+    if (none) return WEFT_OK;
+    WEFT_TRY(weft_problem_in_pages(problem, page_bytes, WEFT_PAGES_LEAST, &paged, err));
+    enum weft_status status = check_tree(certificate, paged, bound_ns, proven_ns, err);
+    weft_problem_destroy(paged);
+    return status;
 }
 
 struct weft_hash weft_problem_hash(const struct weft_problem *problem)

@@ -59,6 +59,12 @@ WEFT_MUST_USE enum weft_status weft_certificate_check(const struct weft_certific
                                                       int64_t bound_ns, int64_t *proven_ns,
                                                       struct weft_error *err);
 
+/* The same for plans in pages of page_bytes: the certificate's prices and statements are of the
+ * problem in its least pages (problem/pages.h). It names the problem itself. */
+WEFT_MUST_USE enum weft_status weft_certificate_check_in_pages(
+    const struct weft_certificate *certificate, const struct weft_problem *problem,
+    int64_t page_bytes, int64_t bound_ns, int64_t *proven_ns, struct weft_error *err);
+
 extern const struct weft_key_table weft_certificate_keys;
 /* Writes a JSON value, null for none, and reads it back into the pool. Reading checks form and
  * ranges. */

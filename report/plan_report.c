@@ -319,6 +319,11 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
         weft_text_addf(out, "proven    no plan is faster than %s (%s): gap %.3f %%\n",
                        weft_units_show_ns(plan->bound_ns, a), plan->bound_by,
                        100.0 * weft_plan_gap(plan));
+    if (plan->paged_bound_ns > 0)
+        weft_text_addf(out, "          in pages of %s, none is faster than %s: gap %.3f %%\n",
+                       weft_units_show_bytes(plan->pages.page_bytes, a),
+                       weft_units_show_ns(plan->paged_bound_ns, b),
+                       100.0 * weft_plan_paged_gap(plan));
     if (plan->n_others > 0 && plan->bound_ns > 0) report_least_bound(plan, out);
     if (plan->solver_stop && plan->solver_stop[0])
         weft_text_addf(out, "solver    %s\n", plan->solver_stop);
@@ -393,6 +398,11 @@ static void put_bound(const struct weft_plan *plan, struct weft_json_writer *wri
     weft_json_put_string(writer, "bound_by", plan->bound_by ? plan->bound_by : "");
     weft_json_put_integer(writer, "least_bound_ns", weft_plan_least_bound_ns(plan));
     weft_json_put_number(writer, "gap", weft_plan_gap(plan));
+    if (plan->paged_bound_ns > 0) {
+        weft_json_put_integer(writer, "page_bytes", plan->pages.page_bytes);
+        weft_json_put_integer(writer, "paged_bound_ns", plan->paged_bound_ns);
+        weft_json_put_number(writer, "paged_gap", weft_plan_paged_gap(plan));
+    }
     weft_json_put_string(writer, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
 }
 

@@ -6,7 +6,7 @@ OLD and NEW are programs (BUILD/cli/weft), each with its weft-solve beside it. E
 ships, and N random configs (`PROGRAM NUMBER` prints one, by default NEW's bench/planner/random_config),
 are planned by both: plans with their predictions, bounds and certificates, the instructions that they
 are lowered to, and refusals must be the same to the byte, but for the version of weft and hashes. A plan of versions 6 to 10 is compared as
-what it is in version 11: channels are lanes of the network, its limit is that of its one tier. What limits
+what it is in version 11: channels are lanes of the network, its limit is that of its one tier, and it has no bound in pages. What limits
 planning is a count of work, so neither load nor --jobs changes a plan; an alarm that rings would, and
 is set to a day. Says each config that differs and where; exit 1 when one does."""
 import argparse
@@ -69,6 +69,10 @@ def comparable(plan):
             part["problem"] = tiers(part["problem"])
         if part["certificate"]:
             part["certificate"].pop("problem", None)
+    if plan["version"] <= 10:
+        plan["bound"]["paged_bound_ns"], plan["paged_certificate"] = 0, None
+    if plan["paged_certificate"]:
+        plan["paged_certificate"].pop("problem", None)
     plan["version"] = max(plan["version"], 11)
     return plan
 

@@ -101,6 +101,13 @@ static void tell_bound(const struct weft_plan *plan, int32_t n_open, struct weft
                    weft_units_show_ns(plan->bound_ns, bound), leaves,
                    leaves == 1 ? "leaf" : "leaves");
     if (plan->n_others > 0 || n_open > 1) weft_text_add(out, " for its period");
+    if (plan->paged_bound_ns > 0) {
+        const int32_t paged_leaves = n_leaves(&plan->paged_certificate);
+        char page[WEFT_UNITS_TEXT_BYTES];
+        weft_text_addf(out, ", and in pages of %s than %s, by %d",
+                       weft_units_show_bytes(plan->pages.page_bytes, page),
+                       weft_units_show_ns(plan->paged_bound_ns, bound), paged_leaves);
+    }
     for (int32_t i = 0; i < plan->n_others; i++)
         leaves += n_leaves(&plan->others[i].certificate);
     if (plan->n_others > 0)
@@ -140,6 +147,8 @@ static void put_json(const struct weft_cli *cli, const struct weft_plan *plan, i
     weft_json_put_integer(&writer, "step_ns", plan->prediction.step_ns);
     weft_json_put_bool(&writer, "emulated", weft_problem_emulates(plan->problem));
     weft_json_put_integer(&writer, "bound_ns", weft_plan_least_bound_ns(plan));
+    if (plan->paged_bound_ns > 0)
+        weft_json_put_integer(&writer, "paged_bound_ns", plan->paged_bound_ns);
     put_proven(plan, &writer);
     weft_json_put_bool(&writer, "config_checked", cli->config != NULL);
     if (cli->config) weft_json_put_integer(&writer, "periods_open", n_open);

@@ -633,11 +633,43 @@ class Bounds:
         return least
 
 
-def check_bound(said, certificate, bound_ns):
+def in_pages(said, page):
+    """Returns the problem with the rows that plans in pages of this size have at least."""
+    said = json.loads(json.dumps(said))
+    n_slots, device = len(said["slots"]), said["tiers"][0]
+
+    def on_device(value):
+        return value.get("tier", device["name"]) == device["name"]
+
+    def outside(hold):
+        return hold["category"] in ("base", "staging")
+
+    def whole(size):
+        return -(-size // page) * page
+
+    for hold in said["common"] + [hold for decision in said["decisions"]
+                                  for of in decision["strategies"] for hold in of["holds"]]:
+        lasts = (hold["last"] - hold["first"]) % n_slots + 1
+        if on_device(hold) and not outside(hold) and lasts < n_slots and hold["bytes"] >= page:
+            hold["bytes"] = whole(hold["bytes"])
+    for item in said["items"]:
+        size, n = item["held_bytes"], item["blocks"]
+        if on_device(item) and size > 0 and n * size >= page:
+            item["held_bytes"] = min(whole(k * size) // k for k in range(1, n + 1))
+    kept = [hold["bytes"] for hold in said["common"] if on_device(hold) and outside(hold)]
+    limit = device["limit_bytes"]
+    if limit is not None and limit >= sum(kept):
+        room = limit - sum(kept) + 255 * len(kept)
+        device["limit_bytes"] = sum(kept) + room // page * page
+    return said
+
+
+def check_bound(said, certificate, bound_ns, page=None):
     if bound_ns == 0:
         return
     need(certificate["problem"] == hash_of_problem(said), "the certificate is of another problem")
-    proven_ns = Bounds(Problem(json.loads(json.dumps(said))), certificate).proven_ns()
+    rows = json.loads(json.dumps(said)) if page is None else in_pages(said, page)
+    proven_ns = Bounds(Problem(rows), certificate).proven_ns()
     need(bound_ns <= proven_ns, f"says {bound_ns}, proven is {proven_ns}")
 
 
@@ -660,7 +692,11 @@ def check(plan):
     need(prediction["total_bytes"] <= problem.room(0), "more than the limit")
     need(prediction["step_ns"] == sum(prediction[f"{part}_ns"] for part in
                                       ("compute", "slowdown", "exposed")), "another step")
-    check_bound(plan["problem"], plan["certificate"], plan["bound"]["bound_ns"])
+    bound = plan["bound"]
+    check_bound(plan["problem"], plan["certificate"], bound["bound_ns"])
+    check_bound(plan["problem"], plan["paged_certificate"], bound["paged_bound_ns"],
+                plan["pages"]["page_bytes"])
     for other in plan["other_periods"]:
         check_bound(other["problem"], other["certificate"], other["bound_ns"])
-    need(plan["bound"]["bound_ns"] <= prediction["step_ns"], "faster than is possible")
+    need(max(bound["bound_ns"], bound["paged_bound_ns"]) <= prediction["step_ns"],
+         "faster than is possible")

@@ -11,6 +11,7 @@ struct state {
     const struct weft_problem *problem;
     int64_t limit_bytes, best_ns, best_peak;
     bool wants_peak;
+    int64_t page_bytes; /* 0: rows count bytes */
     int32_t strategies[ENUMERATE_MOST_UNITS], best_policies[ENUMERATE_MOST_UNITS];
     struct placed placed[ENUMERATE_MOST_MOVES];
     int32_t n_placed;
@@ -183,15 +184,98 @@ static bool is_hopeless_anywhere(const struct state *state)
     return false;
 }
 
+/* The pages of one slot: of large buffers, and the bytes of those that may share pages. */
+struct slot_pages {
+    int64_t whole, loose_bytes;
+};
+
+static void add_buffer(const struct state *state, struct slot_pages *to, int64_t held_bytes,
+                       int64_t all_bytes)
+{
+    if (all_bytes < state->page_bytes)
+        to->loose_bytes += held_bytes;
+    else
+        to->whole += (held_bytes + state->page_bytes - 1) / state->page_bytes;
+}
+
+static bool lives_in(const struct state *state, const struct weft_hold *hold, int32_t slot)
+{
+    const int32_t n = state->problem->n_slots;
+    return (slot - hold->first + n) % n <= (hold->last - hold->first + n) % n;
+}
+
+static void add_holds_in(const struct state *state, const struct weft_hold *holds, int32_t n_holds,
+                         int32_t slot, struct slot_pages *to, int64_t *outside_bytes)
+{
+    const int32_t n = state->problem->n_slots;
+    for (int32_t i = 0; i < n_holds; i++) {
+        const struct weft_hold *hold = &holds[i];
+        if (hold->tier != 0 || !lives_in(state, hold, slot)) continue;
+        if (weft_category_is_outside(hold->category))
+            *outside_bytes += hold->bytes - 255; /* a buffer is rounded up to 256 */
+        else if ((hold->last + 1 - hold->first + n) % n == 0)
+            to->loose_bytes += hold->bytes;
+        else
+            add_buffer(state, to, hold->bytes, hold->bytes);
+    }
+}
+
+/* The blocks of an item that the slot holds. */
+static int32_t held_blocks(const struct state *state, int32_t i, int32_t slot)
+{
+    const struct weft_item *item = &state->problem->items[i].item;
+    int32_t held = 0;
+    for (int32_t k = 0; k < state->n_placed; k++) {
+        const struct placed *at = &state->placed[k];
+        int32_t first = item->acquires ? at->launch : item->first;
+        int32_t last = item->acquires ? item->last : at->deadline - 1;
+        held += at->item == i && slot >= first && slot <= last;
+    }
+    return held;
+}
+
+/* The fewest bytes that any paging takes, where small buffers and those of all slots share pages.
+ */
+static int64_t paged_peak(const struct state *state)
+{
+    const struct weft_problem *problem = state->problem;
+    int64_t peak = 0;
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        struct slot_pages in = {0};
+        int64_t outside_bytes = 0;
+        add_holds_in(state, problem->common, problem->n_common, s, &in, &outside_bytes);
+        for (int32_t u = 0; u < problem->n_decisions; u++) {
+            const struct weft_problem_strategy *of =
+                weft_problem_chosen(problem, state->strategies, u);
+            add_holds_in(state, of->holds, of->n_holds, s, &in, &outside_bytes);
+        }
+        for (int32_t i = 0; i < problem->n_items; i++) {
+            const struct weft_item *item = &problem->items[i].item;
+            if (item->stair_tier == 0)
+                add_buffer(state, &in, held_blocks(state, i, s) * item->stair_bytes,
+                           item->n_blocks * item->stair_bytes);
+        }
+        int64_t pages = in.whole + (in.loose_bytes + state->page_bytes - 1) / state->page_bytes;
+        if (outside_bytes + pages * state->page_bytes > peak)
+            peak = outside_bytes + pages * state->page_bytes;
+    }
+    return peak;
+}
+
 static void leaf(struct state *state)
 {
     if (state->wants_peak) {
         int64_t peak = 0;
         for (int32_t s = 0; s < state->problem->n_slots; s++)
             if (state->rows[0][s] > peak) peak = state->rows[0][s];
+        if (state->page_bytes > 0) {
+            const int64_t in_pages = paged_peak(state);
+            if (in_pages > peak) peak = in_pages;
+        }
         if (state->best_peak < 0 || peak < state->best_peak) state->best_peak = peak;
         return;
     }
+    if (state->page_bytes > 0 && paged_peak(state) > state->limit_bytes) return;
     int64_t ns = step_time(state);
     if (is_no_faster(state, ns)) return;
     state->best_ns = ns;
@@ -305,13 +389,15 @@ static void choose(struct state *state, int32_t unit)
     }
 }
 
-static struct state run(const struct weft_problem *problem, int64_t limit_bytes, bool wants_peak)
+static struct state run(const struct weft_problem *problem, int64_t page_bytes, int64_t limit_bytes,
+                        bool wants_peak)
 {
     struct state state = {.problem = problem,
                           .limit_bytes = limit_bytes,
                           .best_ns = -1,
                           .best_peak = -1,
-                          .wants_peak = wants_peak};
+                          .wants_peak = wants_peak,
+                          .page_bytes = page_bytes};
     cr_assert_leq(problem->n_slots, ENUMERATE_MOST_SLOTS);
     cr_assert_leq(problem->n_decisions, ENUMERATE_MOST_UNITS);
     cr_assert_leq(problem->n_tiers, ENUMERATE_MOST_TIERS);
@@ -321,7 +407,7 @@ static struct state run(const struct weft_problem *problem, int64_t limit_bytes,
 
 int64_t enumerate_best(const struct weft_problem *problem, int64_t limit_bytes, int32_t *strategies)
 {
-    struct state state = run(problem, limit_bytes, false);
+    struct state state = run(problem, 0, limit_bytes, false);
     if (strategies)
         memcpy(strategies, state.best_policies, (size_t)problem->n_decisions * sizeof *strategies);
     return state.best_ns;
@@ -329,5 +415,16 @@ int64_t enumerate_best(const struct weft_problem *problem, int64_t limit_bytes, 
 
 int64_t enumerate_least_limit(const struct weft_problem *problem)
 {
-    return run(problem, 0, true).best_peak;
+    return run(problem, 0, 0, true).best_peak;
+}
+
+int64_t enumerate_best_in_pages(const struct weft_problem *problem, int64_t page_bytes,
+                                int64_t limit_bytes)
+{
+    return run(problem, page_bytes, limit_bytes, false).best_ns;
+}
+
+int64_t enumerate_least_limit_in_pages(const struct weft_problem *problem, int64_t page_bytes)
+{
+    return run(problem, page_bytes, 0, true).best_peak;
 }

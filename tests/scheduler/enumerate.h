@@ -22,4 +22,10 @@ int64_t enumerate_best(const struct weft_problem *problem, int64_t limit_bytes,
  * -1 when there is none. */
 int64_t enumerate_least_limit(const struct weft_problem *problem);
 
+/* The same if the device's bytes lie in pages. A buffer of a page or more has its own pages, and
+ * its blocks share them. Smaller buffers share pages as well as any paging could. */
+int64_t enumerate_best_in_pages(const struct weft_problem *problem, int64_t page_bytes,
+                                int64_t limit_bytes);
+int64_t enumerate_least_limit_in_pages(const struct weft_problem *problem, int64_t page_bytes);
+
 #endif

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "program/predict.h"
+#include "scheduler/paged_rows.h"
 #include "scheduler/planners/fixed.h"
 #include "scheduler/planners/planners.h"
 #include "scheduler/planners/table.h"
@@ -37,179 +38,26 @@ int64_t weft_page_of_least(const struct weft_digest *table)
     return page_bytes;
 }
 
-int64_t weft_paged_total_bytes(const struct weft_paged *run)
-{
-    return run->plan->prediction.total_bytes;
-}
-
 /* True when the budget is over and there is a plan that fits: another may not be begun. */
 static bool is_enough(const struct weft_paged *run)
 {
     return run->has_other && weft_budget_is_over(run->budget);
 }
 
-static bool is_within_limit(const struct weft_paged *run)
+static bool has_rung(const struct weft_paged *run)
 {
-    return run->plan && weft_paged_total_bytes(run) <= run->problem->tiers[0].limit_bytes;
-}
-
-static void keep_plan(struct weft_paged *run, struct weft_plan *plan, struct weft_program *program)
-{
-    weft_plan_destroy(run->plan);
-    weft_program_destroy(run->program);
-    run->plan = plan;
-    run->program = program;
-}
-
-/* The candidate's plan, its blocks moved apart as far as rows stay within `rows_bytes`; as it is
- * where that is 0. */
-static enum weft_status measure(const struct weft_paged *run, int64_t rows_bytes,
-                                struct weft_plan **out, struct weft_error *err)
-{
-    const struct weft_candidate *candidate = &run->candidate;
-    struct weft_plan *plan = NULL;
-    enum weft_status status;
-    const int64_t passes = rows_bytes > 0 ? 4 : 1; /* moving apart looks at all blocks some times */
-    weft_work_spend(run->budget.work, passes * (100 * (int64_t)candidate->n_moves +
-                                                300 * (int64_t)run->problem->n_slots));
-    WEFT_TRY(weft_plan_create(run->problem, run->options->planner, candidate->strategies,
-                              candidate->moves, candidate->n_moves, &plan, err));
-    if (rows_bytes > 0) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, rows_bytes, err));
-    WEFT_TRY_GOTO(fail, weft_plan_predict(plan, err));
-    *out = plan;
-    return WEFT_OK;
-fail:
-    weft_plan_destroy(plan);
-    return status;
-}
-
-/* The same where moving blocks apart may cost time: then they stay. */
-static enum weft_status measure_faster(const struct weft_paged *run, int64_t rows_bytes,
-                                       struct weft_plan **out, struct weft_error *err)
-{
-    struct weft_plan *relaxed = NULL, *plain = NULL;
-    WEFT_TRY(measure(run, rows_bytes, &relaxed, err));
-    *out = relaxed;
-    if (rows_bytes == 0 || !weft_problem_relaxing_may_slow(run->problem)) return WEFT_OK;
-    enum weft_status status = measure(run, 0, &plain, err);
-    if (status == WEFT_OK && plain->prediction.step_ns < relaxed->prediction.step_ns) {
-        *out = plain;
-        plain = relaxed;
-    }
-    weft_plan_destroy(plain);
-    if (status != WEFT_OK) weft_plan_destroy(relaxed);
-    return status;
-}
-
-/* Lowers the candidate's plan, and keeps it if it takes less than the one kept before. One that is
- * not below run->below_ns is dropped. */
-static enum weft_status lower(struct weft_paged *run, int64_t rows_bytes, struct weft_error *err)
-{
-    struct weft_plan *plan = NULL;
-    struct weft_program *program = NULL;
-    WEFT_TRY(measure_faster(run, rows_bytes, &plan, err));
-    if (run->below_ns > 0 && plan->prediction.step_ns >= run->below_ns) {
-        weft_plan_destroy(plan);
-        return WEFT_OK;
-    }
-    plan->prediction.total_bytes = plan->prediction.peak_bytes;
-    if (run->inputs) {
-        weft_work_spend(run->budget.work,
-                        1000 * (int64_t)run->problem->n_slots + 60 * (int64_t)plan->n_placements);
-        enum weft_status status = weft_program_lower(plan, run->inputs, &program, err);
-        if (status != WEFT_OK) {
-            weft_plan_destroy(plan);
-            return status;
-        }
-        plan->prediction.arena_bytes = program->arena_bytes;
-        plan->prediction.total_bytes = weft_program_outside_bytes(program) + program->arena_bytes;
-    }
-    if (!run->plan || plan->prediction.total_bytes < weft_paged_total_bytes(run)) {
-        keep_plan(run, plan, program);
-    } else {
-        weft_plan_destroy(plan);
-        weft_program_destroy(program);
-    }
-    return WEFT_OK;
-}
-
-/* Blocks are moved apart as far as rows allow, then as far as they do without what was too much,
- * then not at all, and never those of a literal candidate. */
-static enum weft_status page_candidate(struct weft_paged *run, int64_t rows_bytes, bool literal,
-                                       struct weft_error *err)
-{
-    for (int i = 0; i < 2 && !literal && rows_bytes > 0; i++) {
-        WEFT_TRY(lower(run, rows_bytes, err));
-        if (!run->plan || is_within_limit(run)) return WEFT_OK;
-        rows_bytes -= weft_paged_total_bytes(run) - run->problem->tiers[0].limit_bytes;
-    }
-    return lower(run, 0, err);
-}
-
-/* A plan that is put aside while another is tried. */
-struct aside {
-    struct weft_plan *plan;
-    struct weft_program *program;
-};
-
-static struct aside put_aside(struct weft_paged *run)
-{
-    struct aside aside = {run->plan, run->program};
-    run->plan = NULL;
-    run->program = NULL;
-    return aside;
-}
-
-static void drop_aside(struct aside aside)
-{
-    weft_plan_destroy(aside.plan);
-    weft_program_destroy(aside.program);
-}
-
-/* The run's plan, if it fits and is faster than the one aside; else that one. */
-static void keep_faster(struct weft_paged *run, struct aside aside)
-{
-    bool better =
-        is_within_limit(run) && run->plan->prediction.step_ns < aside.plan->prediction.step_ns;
-    if (better)
-        drop_aside(aside);
-    else
-        keep_plan(run, aside.plan, aside.program);
-}
-
-/* The planner decides in rows within `rows_bytes`, from `start` (NULL: none) and, if it is ilp, the
- * caller's plans; what it decides gets pages. */
-static enum weft_status plan_from(struct weft_paged *run, int64_t rows_bytes, double part,
-                                  bool draft, const struct weft_plan *start,
-                                  struct weft_outcome *outcome, struct weft_error *err)
-{
-    struct weft_schedule_options options = *run->options;
-    struct weft_problem rows = *run->problem;
-    if (run->planner->decide != weft_planner_ilp) options.n_starts = 0;
-    const struct weft_plan **starts = calloc((size_t)options.n_starts + 1, sizeof *starts);
-    if (!starts) return weft_fail_memory(err, "plans to start from");
-    if (start) starts[0] = start;
-    for (int32_t i = 0; i < options.n_starts; i++)
-        starts[(start != NULL) + i] = options.starts[i];
-    options.n_starts += start != NULL;
-    options.starts = starts;
-    rows.tiers[0].limit_bytes = rows_bytes;
-    options.budget = weft_budget_part(run->budget, run->inputs ? part : 1);
-    options.draft = options.draft || draft;
-    *outcome = (struct weft_outcome){.pool = &run->pool};
-    keep_plan(run, NULL, NULL);
-    enum weft_status status = run->planner->decide(&rows, &options, &run->candidate, outcome, err);
-    free(starts);
-    return status == WEFT_OK ? page_candidate(run, rows_bytes, run->planner->literal, err) : status;
+    return run->budget.work && run->budget.work->rang;
 }
 
 /* The same in lower rows; it proves nothing. */
 static enum weft_status plan_lower(struct weft_paged *run, int64_t rows_bytes,
                                    const struct weft_plan *start, struct weft_error *err)
 {
+    const struct weft_paged_question question = {
+        .rows_bytes = rows_bytes, .part = part_again, .draft = true, .start = start};
     struct weft_outcome outcome;
     run->n_again++;
-    return plan_from(run, rows_bytes, part_again, true, start, &outcome, err);
+    return weft_paged_ask(run, &question, &outcome, err);
 }
 
 static enum weft_status refuse_pages(const struct weft_paged *run, int64_t over_bytes,
@@ -233,20 +81,14 @@ static enum weft_status plan_again(struct weft_paged *run, struct weft_error *er
         if (rows_bytes < 1 || rows_bytes < run->table->least_proven_bytes) break;
         if (is_enough(run)) break;
         run->lower_bytes = limit_bytes - rows_bytes;
-        struct aside over = put_aside(run);
+        struct weft_paged_aside over = weft_paged_put_aside(run);
         enum weft_status status = plan_lower(run, rows_bytes, over.plan, err);
-        drop_aside(over);
+        weft_paged_drop_aside(over);
         WEFT_TRY(status);
         if (!run->plan) return WEFT_OK; /* and is not wanted */
         over_bytes = weft_paged_total_bytes(run) - limit_bytes;
     }
     return over_bytes > 0 ? refuse_pages(run, over_bytes, err) : WEFT_OK;
-}
-
-static bool is_gap_open(const struct weft_paged *run)
-{
-    double gap = run->options->gap > 1e-4 ? run->options->gap : 1e-4;
-    return (double)run->plan->prediction.step_ns > (double)run->outcome.bound_ns * (1 + gap);
 }
 
 /* The caller's plans that fit: what is planned is no slower. */
@@ -261,9 +103,9 @@ static enum weft_status page_starts(struct weft_paged *run, struct weft_error *e
         memcpy(to->strategies, start->strategies,
                (size_t)run->table->n_decisions * sizeof *to->strategies);
         to->n_moves = start->n_placements;
-        struct aside aside = put_aside(run);
-        enum weft_status status = page_candidate(run, 0, true, err);
-        keep_faster(run, aside);
+        struct weft_paged_aside aside = weft_paged_put_aside(run);
+        enum weft_status status = weft_paged_candidate(run, 0, true, err);
+        weft_paged_keep_faster(run, aside);
         WEFT_TRY(status);
     }
     return WEFT_OK;
@@ -275,21 +117,21 @@ static enum weft_status plan_between(struct weft_paged *run, struct weft_error *
 {
     enum { MOST_BETWEEN = 3, FINEST_PART = 512 };
     int64_t low_bytes = run->lower_bytes, high_bytes = 0;
-    for (int i = 0; i < MOST_BETWEEN && is_gap_open(run); i++) {
+    for (int i = 0; i < MOST_BETWEEN && weft_paged_is_open(run); i++) {
         struct weft_error refusal = {0};
         int64_t less_bytes = high_bytes + (low_bytes - high_bytes) / 2;
         if (low_bytes - high_bytes < run->problem->tiers[0].limit_bytes / FINEST_PART ||
             weft_budget_is_over(run->budget))
             break;
-        struct aside aside = put_aside(run);
+        struct weft_paged_aside aside = weft_paged_put_aside(run);
         enum weft_status status =
             plan_lower(run, run->problem->tiers[0].limit_bytes - less_bytes, aside.plan, &refusal);
-        if (is_within_limit(run)) {
+        if (weft_paged_fits(run)) {
             low_bytes = less_bytes;
         } else {
             high_bytes = less_bytes;
         }
-        keep_faster(run, aside);
+        weft_paged_keep_faster(run, aside);
         if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
             return weft_fail(err, status, "%s", refusal.text);
     }
@@ -300,7 +142,7 @@ static enum weft_status plan_between(struct weft_paged *run, struct weft_error *
 static enum weft_status retreat(struct weft_paged *run, struct weft_error *err)
 {
     WEFT_TRY(weft_paged_leanest(run, err));
-    if (!is_within_limit(run)) return WEFT_OK;
+    if (!weft_paged_fits(run)) return WEFT_OK;
     run->leanest_ns = run->plan->prediction.step_ns;
     run->lower_bytes = run->problem->tiers[0].limit_bytes - run->table->least_bytes;
     return plan_between(run, err);
@@ -316,26 +158,22 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     struct weft_schedule_options own = *options;
     struct weft_outcome outcome;
     struct weft_error refusal = {0};
-    struct aside aside = put_aside(run);
+    struct weft_paged_aside aside = weft_paged_put_aside(run);
     own.setting = setting;
     run->options = &own;
     run->planner = rule;
     run->below_ns = aside.plan->prediction.step_ns;
     weft_work_spend(run->budget.work, weft_planner_rule_units(run->table));
-    enum weft_status status = plan_from(run, run->problem->tiers[0].limit_bytes, first_part, true,
-                                        NULL, &outcome, &refusal);
-    if (status == WEFT_OK && run->plan && !is_within_limit(run)) status = plan_again(run, &refusal);
+    const struct weft_paged_question question = {
+        .rows_bytes = run->problem->tiers[0].limit_bytes, .part = first_part, .draft = true};
+    enum weft_status status = weft_paged_ask(run, &question, &outcome, &refusal);
+    if (status == WEFT_OK && run->plan && !weft_paged_fits(run)) status = plan_again(run, &refusal);
     run->options = options;
     run->planner = asked;
     run->below_ns = 0;
-    keep_faster(run, aside);
+    weft_paged_keep_faster(run, aside);
     if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
     return weft_fail(err, status, "%s", refusal.text);
-}
-
-static bool has_rung(const struct weft_paged *run)
-{
-    return run->budget.work && run->budget.work->rang;
 }
 
 /* Where ilp has not closed the gap, rules may be faster in pages: as published even where the
@@ -350,7 +188,7 @@ static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error 
         const struct weft_setting *setting = weft_planner_settings(rule);
         if (!weft_planner_is_rule_for(rule, run->problem)) continue;
         do {
-            if (!is_gap_open(run) || has_rung(run)) break;
+            if (!weft_paged_is_open(run) || has_rung(run)) break;
             WEFT_TRY(plan_by_rule(run, rule, setting, err));
         } while (!weft_budget_is_over(run->budget) && setting && (++setting)->name);
     }
@@ -373,6 +211,38 @@ static void tell_again(struct weft_paged *run)
         weft_units_show_bytes(run->lower_bytes, bytes));
 }
 
+/* Copies the run's plan, which exceeds the limit, to tell about it in the end. */
+static enum weft_status remember_over(struct weft_paged *run, struct weft_error *err)
+{
+    const struct weft_plan *plan = run->plan;
+    struct weft_candidate *scratch = &run->candidate;
+    if (run->over || !weft_search_moves_of(run->problem, plan, scratch->moves)) return WEFT_OK;
+    WEFT_TRY(weft_plan_create(run->problem, plan->planner, plan->strategies, scratch->moves,
+                              plan->n_placements, &run->over, err));
+    return weft_plan_predict(run->over, err);
+}
+
+/* Tells how much more memory allows a faster plan: the one that exceeded the limit in pages. */
+static enum weft_status tell_more(const struct weft_paged *run, struct weft_error *err)
+{
+    struct weft_lower_inputs inputs = run->counted;
+    struct weft_program *program = NULL;
+    char more[WEFT_UNITS_TEXT_BYTES], step[WEFT_UNITS_TEXT_BYTES];
+    if (!run->over || has_rung(run) ||
+        run->over->prediction.step_ns >= run->plan->prediction.step_ns)
+        return WEFT_OK;
+    inputs.most_bytes = 0;
+    WEFT_TRY(weft_program_lower(run->over, &inputs, &program, err));
+    const int64_t more_bytes = weft_program_outside_bytes(program) + program->arena_bytes -
+                               run->problem->tiers[0].limit_bytes;
+    weft_program_destroy(program);
+    if (more_bytes > 0)
+        weft_log(WEFT_LOG_INFO, "planner %s: %s more memory would allow a step of %s",
+                 run->planner->name, weft_units_show_bytes(more_bytes, more),
+                 weft_units_show_ns(run->over->prediction.step_ns, step));
+    return WEFT_OK;
+}
+
 /* The planner's own plan, from `start` (NULL: none) and the caller's; in lower rows where its pages
  * end above the limit. */
 static enum weft_status plan_by_planner(struct weft_paged *run, const struct weft_plan *start,
@@ -380,9 +250,13 @@ static enum weft_status plan_by_planner(struct weft_paged *run, const struct wef
 {
     struct weft_error refusal = {0};
     const bool may_retreat = weft_may_retreat(run->planner);
-    WEFT_TRY(plan_from(run, run->problem->tiers[0].limit_bytes, first_part, false, start,
-                       &run->outcome, err));
-    if (is_within_limit(run)) return WEFT_OK;
+    const struct weft_paged_question question = {
+        .rows_bytes = run->problem->tiers[0].limit_bytes, .part = first_part, .start = start};
+    WEFT_TRY(weft_paged_ask(run, &question, &run->outcome, err));
+    run->is_over = !weft_paged_fits(run);
+    if (!run->is_over) return WEFT_OK;
+    if (run->planner->decide == weft_planner_ilp && !run->options->draft)
+        WEFT_TRY(remember_over(run, err));
     enum weft_status status = plan_again(run, &refusal);
     if (status == WEFT_E_INFEASIBLE && may_retreat && !is_enough(run)) return retreat(run, err);
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
@@ -409,56 +283,66 @@ static enum weft_status begin_by_greedy(struct weft_paged *run, struct weft_erro
     run->planner = asked;
     run->budget = budget;
     run->n_again = 0;
+    run->is_over = false;
     run->outcome = (struct weft_outcome){.pool = &run->pool};
-    if (!is_within_limit(run)) keep_plan(run, NULL, NULL);
+    if (!weft_paged_fits(run)) weft_paged_keep(run, NULL, NULL);
     run->has_other = run->plan != NULL;
     if (run->has_other && budget.work) run->first_work = budget.work->spent - begun;
     if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
     return weft_fail(err, status, "%s", refusal.text);
 }
 
-/* The planner's plan, if there is none that is faster among greedy's and rules'. */
+/* The planner's plan, if there is none that is faster among greedy's and those in rows of pages. */
 static enum weft_status plan_beside_greedy(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_error refusal = {0};
-    struct weft_schedule_options own = *run->options;
-    const struct weft_schedule_options *options = run->options;
-    struct aside greedy = put_aside(run);
-    own.after_greedy = greedy.plan != NULL;
-    run->options = &own;
+    struct weft_paged_aside greedy = weft_paged_put_aside(run);
     enum weft_status status = plan_by_planner(run, greedy.plan, &refusal);
-    run->options = options;
-    if (!greedy.plan) {
-        if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
-    } else if (!is_within_limit(run) ||
-               run->plan->prediction.step_ns > greedy.plan->prediction.step_ns) {
-        keep_plan(run, greedy.plan, greedy.program);
+    const bool fits = status == WEFT_OK && weft_paged_fits(run);
+    if (!fits || (greedy.plan && run->plan->prediction.step_ns > greedy.plan->prediction.step_ns)) {
+        weft_paged_keep(run, greedy.plan, greedy.program);
     } else {
-        drop_aside(greedy);
+        weft_paged_drop_aside(greedy);
     }
-    if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
-    return weft_fail(err, status, "%s", refusal.text);
+    if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
+        return weft_fail(err, status, "%s", refusal.text);
+    if (run->is_over) WEFT_TRY(weft_paged_plan_rows(run, err));
+    return run->plan ? WEFT_OK : weft_fail(err, WEFT_E_INFEASIBLE, "%s", refusal.text);
 }
 
-/* Greedy's plan comes first, then ilp's from it, then rules'. Where the budget is over by then,
- * greedy's it is. */
-static enum weft_status plan_by_ilp(struct weft_paged *run, struct weft_error *err)
+/* All that follows greedy's plan. Where the budget is over by then, greedy's it is. */
+static enum weft_status plan_after_greedy(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_outcome *outcome = &run->outcome;
-    WEFT_TRY(begin_by_greedy(run, err));
     if (is_enough(run)) {
         snprintf(outcome->solver_stop, sizeof outcome->solver_stop, "%s",
                  run->budget.work->rang ? "time limit" : "work limit");
     } else {
         WEFT_TRY(plan_beside_greedy(run, err));
+        if (run->is_over) WEFT_TRY(weft_paged_bound(run, err));
         if (run->n_again > 0) tell_again(run);
     }
     WEFT_TRY(plan_by_rules(run, err));
+    if (run->is_over) WEFT_TRY(weft_paged_spend(run, err));
     if (run->first_work > 0) outcome->first_work = run->first_work;
     if (run->plan->prediction.step_ns == run->leanest_ns)
         snprintf(outcome->solver_stop, sizeof outcome->solver_stop,
                  "pages: only a plan of the leanest strategies is within the limit");
-    return page_starts(run, err);
+    WEFT_TRY(page_starts(run, err));
+    return tell_more(run, err);
+}
+
+/* Greedy's plan comes first, then ilp's from it, then rules'. */
+static enum weft_status plan_by_ilp(struct weft_paged *run, struct weft_error *err)
+{
+    const struct weft_schedule_options *options = run->options;
+    struct weft_schedule_options own = *options;
+    WEFT_TRY(begin_by_greedy(run, err));
+    own.after_greedy = run->plan != NULL;
+    run->options = &own;
+    enum weft_status status = plan_after_greedy(run, err);
+    run->options = options;
+    return status;
 }
 
 enum weft_status weft_plan_in_pages(struct weft_paged *run, struct weft_error *err)
@@ -478,6 +362,6 @@ enum weft_status weft_paged_leanest(struct weft_paged *run, struct weft_error *e
     memcpy(out->strategies, run->table->leanest,
            (size_t)run->table->n_decisions * sizeof *out->strategies);
     weft_fixed_place(run->problem, WEFT_GATHER_BLOCKING, out);
-    keep_plan(run, NULL, NULL);
-    return page_candidate(run, 0, true, err);
+    weft_paged_keep(run, NULL, NULL);
+    return weft_paged_candidate(run, 0, true, err);
 }

@@ -8,8 +8,24 @@
 #include "base/units.h"
 #include "scheduler/digest/infeasible.h"
 #include "scheduler/paged.h"
+#include "scheduler/planners/planners.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/tree/proof.h"
+
+/* The bound in pages, if it is of the plan's pages and higher than the other. */
+static enum weft_status take_paged_bound(struct weft_paged *run, struct weft_error *err)
+{
+    const struct weft_outcome *outcome = &run->paged_outcome;
+    struct weft_plan *plan = run->plan;
+    if (outcome->bound_ns <= plan->bound_ns || !run->program ||
+        run->program->paging->page_bytes != run->bound_page_bytes)
+        return WEFT_OK;
+    plan->paged_bound_ns = outcome->bound_ns;
+    WEFT_TRY(weft_certificate_copy(&outcome->certificate, run->problem, &plan->pool,
+                                   &plan->paged_certificate, err));
+    plan->paged_certificate.problem = weft_problem_hash(run->problem);
+    return WEFT_OK;
+}
 
 static enum weft_status finish(struct weft_paged *run, struct weft_error *err)
 {
@@ -22,6 +38,7 @@ static enum weft_status finish(struct weft_paged *run, struct weft_error *err)
     plan->first_work = outcome->first_work;
     WEFT_TRY(weft_certificate_copy(&outcome->certificate, run->problem, &plan->pool,
                                    &plan->certificate, err));
+    WEFT_TRY(take_paged_bound(run, err));
     plan->solver_stop = weft_pool_string(&plan->pool, outcome->solver_stop);
     if (!plan->solver_stop) return weft_fail_memory(err, "a plan");
     if (!run->program) return WEFT_OK;
@@ -43,13 +60,81 @@ static enum weft_status prepare(struct weft_paged *run, struct weft_error *err)
     if (!run->inputs) return WEFT_OK;
     run->counted = *run->inputs;
     run->counted.work = run->budget.work;
-    if (run->counted.page_bytes == 0) run->counted.page_bytes = weft_page_of_least(run->table);
+    run->page_is_open = run->counted.page_bytes == 0;
+    if (run->page_is_open) run->counted.page_bytes = weft_page_of_least(run->table);
     run->inputs = &run->counted;
     return WEFT_OK;
 }
 
-/* The least limit that the leanest plan fits in pages. Rows count a base of any size rounded up, so
- * that base + arena may be less. */
+static void free_candidate(struct weft_candidate *candidate)
+{
+    free(candidate->strategies);
+    free(candidate->moves);
+}
+
+static void finish_run(struct weft_paged *run)
+{
+    weft_plan_destroy(run->plan);
+    weft_plan_destroy(run->over);
+    weft_program_destroy(run->program);
+    free_candidate(&run->candidate);
+    weft_pool_finish(&run->pool);
+    weft_digest_destroy(run->table);
+}
+
+/* Plans by greedy within another limit, in the run's pages and with fixed work. So a refusal and
+ * the limit that it names agree. Without a plan *plan is NULL. */
+static enum weft_status probe_limit(const struct weft_paged *run, int64_t limit_bytes,
+                                    struct weft_plan **plan, struct weft_program **program,
+                                    struct weft_error *err)
+{
+    enum { PROBE_UNITS = 100000000 };
+    struct weft_work work = {0};
+    struct weft_problem trial = *run->problem;
+    struct weft_error refusal = {0};
+    const struct weft_schedule_options options = {
+        .planner = run->options->planner, .draft = true, .greedy_units = PROBE_UNITS};
+    struct weft_paged probe = {.problem = &trial, .inputs = run->inputs, .options = &options};
+    *plan = NULL;
+    *program = NULL;
+    if (limit_bytes < 1) return WEFT_OK;
+    trial.tiers[0].limit_bytes = limit_bytes;
+    probe.planner = weft_planner_find("greedy", NULL);
+    probe.budget = weft_budget_of(&work, PROBE_UNITS);
+    enum weft_status status = prepare(&probe, &refusal);
+    if (status == WEFT_OK && probe.table->least_bytes <= weft_digest_limit_bytes(probe.table))
+        status = weft_plan_in_pages(&probe, &refusal);
+    if (status == WEFT_OK && probe.plan && weft_paged_total_bytes(&probe) <= limit_bytes) {
+        *plan = probe.plan;
+        *program = probe.program;
+        (*plan)->problem = run->problem;
+        probe.plan = NULL;
+        probe.program = NULL;
+    }
+    finish_run(&probe);
+    if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    return weft_fail(err, status, "%s", refusal.text);
+}
+
+/* Lowers *bytes, a limit with a plan, by a few pages as long as there still is one. */
+static enum weft_status probe_less(const struct weft_paged *run, int64_t *bytes,
+                                   struct weft_error *err)
+{
+    enum { MOST_PAGES = 4 };
+    for (int32_t pages = MOST_PAGES; pages > 0; pages /= 2) {
+        struct weft_plan *plan;
+        struct weft_program *program;
+        int64_t less_bytes = *bytes - pages * run->counted.page_bytes;
+        WEFT_TRY(probe_limit(run, less_bytes, &plan, &program, err));
+        if (plan) *bytes = less_bytes;
+        weft_plan_destroy(plan);
+        weft_program_destroy(program);
+    }
+    return WEFT_OK;
+}
+
+/* The least limit that the leanest plan fits in pages, or a plan of nearly the same rows. Rows
+ * count a base of any size rounded up, so that base + arena may be less. */
 static enum weft_status find_least_paged(struct weft_paged *run, int64_t *bytes,
                                          struct weft_error *err)
 {
@@ -57,6 +142,7 @@ static enum weft_status find_least_paged(struct weft_paged *run, int64_t *bytes,
     run->counted.most_bytes = 0;
     WEFT_TRY(weft_paged_leanest(run, err));
     *bytes = weft_paged_total_bytes(run);
+    if (run->inputs) WEFT_TRY(probe_less(run, bytes, err));
     if (*bytes < least_bytes) *bytes = least_bytes;
     return WEFT_OK;
 }
@@ -86,33 +172,30 @@ static enum weft_status refuse(struct weft_paged *run, const char *refusal, stru
                                 err);
 }
 
+/* The plan that a refusal would name the limit of, where a planner that chooses found none. */
+static enum weft_status probe_own_limit(struct weft_paged *run, struct weft_error *err)
+{
+    struct weft_plan *plan;
+    struct weft_program *program;
+    if (!run->inputs || run->planner->decide != weft_planner_ilp) return WEFT_OK;
+    WEFT_TRY(probe_limit(run, run->problem->tiers[0].limit_bytes, &plan, &program, err));
+    if (!plan) return WEFT_OK;
+    weft_paged_keep(run, plan, program);
+    return WEFT_OK;
+}
+
 static enum weft_status schedule(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_error refusal = {0};
-    int64_t limit_bytes = run->problem->tiers[0].limit_bytes;
     run->budget = run->options->budget;
     WEFT_TRY(prepare(run, err));
     if (run->table->least_bytes > weft_digest_limit_bytes(run->table)) return refuse(run, "", err);
     enum weft_status status = weft_plan_in_pages(run, &refusal);
-    if (status == WEFT_E_INFEASIBLE) return refuse(run, refusal.text, err);
-    if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
-    if (weft_paged_total_bytes(run) > limit_bytes) return refuse(run, "", err);
+    if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
+        return weft_fail(err, status, "%s", refusal.text);
+    if (!weft_paged_fits(run)) WEFT_TRY(probe_own_limit(run, err));
+    if (!weft_paged_fits(run)) return refuse(run, refusal.text, err);
     return finish(run, err);
-}
-
-static void free_candidate(struct weft_candidate *candidate)
-{
-    free(candidate->strategies);
-    free(candidate->moves);
-}
-
-static void finish_run(struct weft_paged *run)
-{
-    weft_plan_destroy(run->plan);
-    weft_program_destroy(run->program);
-    free_candidate(&run->candidate);
-    weft_pool_finish(&run->pool);
-    weft_digest_destroy(run->table);
 }
 
 enum weft_status weft_least_paged_limit(const struct weft_problem *problem,

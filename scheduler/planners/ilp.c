@@ -318,7 +318,7 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem,
     WEFT_TRY_GOTO(done, weft_search_create(table, &run.search, err));
     weft_search_begin(run.search, options->budget);
     run.budget = run.search->budget;
-    run.search->is_shown = !options->draft;
+    run.search->is_shown = !options->draft && !options->hidden;
     if (run.search->is_shown) show_nothing(run.budget.work);
     WEFT_TRY_GOTO(done, decide(&run, err));
     weft_search_result(run.search, out);

@@ -106,6 +106,56 @@ def waits_that_lanes_share_are_right_by_the_page(weft):
     weft.expect(65, "verify", weft.write("edited.json", edited), says=["version 10", "plan again"])
 
 
+def coarse():
+    """Returns a config in pages of 1 MiB, which round up much of its buffers."""
+    sizes = [1300003, 2700001, 900007, 3100019, 1700033, 2300003]
+    layers = [{"name": f"l.{i}", "type": "custom", "hidden": 1, "parameters": size, "output": "1MB",
+               "saved": "3MB", "forward_flops": str(150 * size), "backward_flops": str(300 * size)}
+              for i, size in enumerate(sizes)]
+    return {"version": 1, "model": {"layers": layers}, "plan": {"work_limit": "500M"},
+            "cluster": {"ranks": 2, "base": "100B", "page": "1MiB",
+                        "device": {"flops": {"f32": "10T", "bf16": "10T"}, "memory_bandwidth": "1TB/s",
+                                   "efficiency": 0.5},
+                        "link": {"intra": {"alpha": "5us", "bandwidth": "20GB/s"}}},
+            "train": {"micro_batch": 1, "seq_len": 1, "clip_norm": 1, "reduce": "micro_step",
+                      "optimizer": {"type": "adamw"}}}
+
+
+@case
+def a_bound_in_pages_is_right_by_the_page(weft):
+    plan = plan_of(weft, coarse(), 1.02)
+    check(plan)
+    bound = plan["bound"]
+    assert bound["bound_ns"] < bound["paged_bound_ns"] <= plan["prediction"]["step_ns"], bound
+    _, out, _ = weft.run("verify", "plan.json")
+    assert ", and in pages of 1.00 MiB than " in " ".join(out.split()), out
+    dice, refused = random.Random(3), 0
+    places = places_of_numbers(plan["paged_certificate"], ("paged_certificate",))
+    places = [path for path in places if path[1] != "tree"]
+    for edit in range(24):
+        edited = copy.deepcopy(plan)
+        if edit == 0:
+            edited["bound"]["paged_bound_ns"] += 1 + bound["paged_bound_ns"] // 50
+        elif edit == 1:  # proven for a larger page only
+            edited["pages"]["page_bytes"] //= 4
+            edited["prediction"]["arena_bytes"] //= 4
+            edited["prediction"]["total_bytes"] -= 3 * edited["prediction"]["arena_bytes"]
+            edited["decision_hash"] = hash_of_decisions(edited, Problem(
+                copy.deepcopy(edited["problem"])))
+        else:
+            path = dice.choice(places)
+            at = plan
+            for key in path:
+                at = at[key]
+            edited = with_number(plan, path, another_number(dice, at))
+        code, _, err = weft.run("verify", weft.write("edited.json", edited))
+        assert code in (0, 65), (edit, code, err)
+        assert code == 65 or is_right(edited), (edit, err)
+        assert code == 65 or edit > 1, (edit, err)
+        refused += code == 65
+    assert refused > 5, refused
+
+
 def places_of_numbers(value, path=()):
     if isinstance(value, bool) or isinstance(value, str) or value is None:
         return

@@ -95,7 +95,7 @@ def more_memory_is_never_slower(weft):
     than the limit before.
     """
     slow = {"cluster__link": {"intra": {"alpha": "20us", "bandwidth": "200MB/s"}}}
-    said = [sweep(weft, "--points", "9", "--planners", "ilp,greedy", "--gap", "0.5", "--jobs", jobs,
+    said = [sweep(weft, "--points", "17", "--planners", "ilp,greedy", "--gap", "0.5", "--jobs", jobs,
                   **slow)
             for jobs in ("1", "3")]
     assert said[0] == said[1], "the same whatever runs beside each other"

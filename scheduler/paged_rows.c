@@ -1,0 +1,99 @@
+#include "scheduler/paged_rows.h"
+
+#include "problem/pages.h"
+#include "program/mappings.h"
+
+/* Rounding differs from plan to plan, so lower rows of pages may be too high again, by less. */
+enum { MOST_LOWER = 3 };
+
+/* Half of the mappings that Linux lets a process have, as a rule. A rank that needs more would plan
+ * again in larger pages. */
+enum { MOST_MAPPINGS = 65530 / 2 };
+
+/* True if the budget is over and another plan fits, or the plan is good enough. */
+static bool is_done(const struct weft_paged *run)
+{
+    return run->plan && (weft_budget_is_over(run->budget) || !weft_paged_is_open(run));
+}
+
+static enum weft_status drop_if_scattered(struct weft_paged *run, struct weft_error *err)
+{
+    struct weft_mappings count;
+    if (!weft_paged_fits(run) || !run->program) return WEFT_OK;
+    WEFT_TRY(weft_program_count_mappings(run->program, run->program->paging, run->problem->ranks,
+                                         &count, err));
+    if (count.all > MOST_MAPPINGS) weft_paged_keep(run, NULL, NULL);
+    return WEFT_OK;
+}
+
+/* Asks in the run's rows, then in lower ones while the plan's pages exceed the limit. */
+static enum weft_status ask_lower(struct weft_paged *run, struct weft_paged_question question,
+                                  int32_t most, struct weft_outcome *outcome,
+                                  struct weft_error *err)
+{
+    struct weft_outcome none;
+    for (int32_t i = 0; i <= most && question.rows_bytes > 0; i++) {
+        run->n_again++;
+        WEFT_TRY(weft_paged_ask(run, &question, i == 0 ? outcome : &none, err));
+        if (!run->plan || weft_paged_fits(run) || weft_budget_is_over(run->budget)) break;
+        question.rows_bytes -= weft_paged_total_bytes(run) - run->problem->tiers[0].limit_bytes;
+    }
+    return WEFT_OK;
+}
+
+/* Plans in rows of such pages. Keeps the plan if it fits and is faster than the run's. */
+static enum weft_status plan_in_rows(struct weft_paged *run, int64_t page_bytes,
+                                     enum weft_page_rows rows, struct weft_paged_question question,
+                                     struct weft_outcome *outcome, struct weft_error *err)
+{
+    const int64_t own_bytes = run->counted.page_bytes;
+    const int32_t most = rows == WEFT_PAGES_USUAL ? MOST_LOWER : 0;
+    struct weft_problem *problem = NULL;
+    struct weft_error refusal = {0};
+    WEFT_TRY(weft_problem_in_pages(run->problem, page_bytes, rows, &problem, err));
+    struct weft_paged_aside aside = weft_paged_put_aside(run);
+    run->rows = problem;
+    run->counted.page_bytes = page_bytes;
+    run->below_ns = aside.plan ? aside.plan->prediction.step_ns : 0;
+    question.rows_bytes = problem->tiers[0].limit_bytes;
+    question.start = aside.plan;
+    enum weft_status status = ask_lower(run, question, most, outcome, &refusal);
+    if (status == WEFT_OK && page_bytes < own_bytes) status = drop_if_scattered(run, &refusal);
+    run->rows = NULL;
+    run->counted.page_bytes = own_bytes;
+    run->below_ns = 0;
+    weft_problem_destroy(problem);
+    weft_paged_keep_faster(run, aside);
+    if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    return weft_fail(err, status, "%s", refusal.text);
+}
+
+enum weft_status weft_paged_plan_rows(struct weft_paged *run, struct weft_error *err)
+{
+    const struct weft_paged_question draft = {.part = 0.5, .draft = true};
+    struct weft_outcome none;
+    const int64_t sizes[] = {run->counted.page_bytes, WEFT_PAGE_LEAST_BYTES};
+    const int n_sizes = run->page_is_open && sizes[0] > sizes[1] ? 2 : 1;
+    if (!run->inputs) return WEFT_OK;
+    for (int i = 0; i < n_sizes && !is_done(run); i++)
+        WEFT_TRY(plan_in_rows(run, sizes[i], WEFT_PAGES_USUAL, draft, &none, err));
+    return WEFT_OK;
+}
+
+enum weft_status weft_paged_bound(struct weft_paged *run, struct weft_error *err)
+{
+    const struct weft_paged_question question = {.part = 0.5, .hidden = true};
+    if (!run->program || is_done(run)) return WEFT_OK;
+    run->bound_page_bytes = run->program->paging->page_bytes;
+    return plan_in_rows(run, run->bound_page_bytes, WEFT_PAGES_LEAST, question, &run->paged_outcome,
+                        err);
+}
+
+enum weft_status weft_paged_spend(struct weft_paged *run, struct weft_error *err)
+{
+    const struct weft_paged_question question = {.part = 1, .hidden = true};
+    struct weft_outcome none;
+    if (!run->program || is_done(run)) return WEFT_OK;
+    return plan_in_rows(run, run->program->paging->page_bytes, WEFT_PAGES_USUAL, question, &none,
+                        err);
+}

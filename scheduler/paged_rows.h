@@ -1,0 +1,20 @@
+/* Tries in rows of whole pages (problem/pages.h), for runs of ilp with a plan that exceeded the
+ * limit in pages. Usual pages give plans. Least pages give a bound, and at times a plan. Private to
+ * scheduler/. */
+#ifndef WEFT_SCHEDULER_PAGED_ROWS_H
+#define WEFT_SCHEDULER_PAGED_ROWS_H
+
+#include "scheduler/paged_try.h"
+
+/* Plans in usual pages while the gap is open: of the run's size, then of the least size if the
+ * config leaves the size open. Keeps the fastest plan that fits; run->plan may be NULL. */
+WEFT_MUST_USE enum weft_status weft_paged_plan_rows(struct weft_paged *run, struct weft_error *err);
+
+/* Bounds plans in pages of the plan's size, while its gap is open: run->paged_outcome. Keeps a
+ * faster plan that is found on the way. */
+WEFT_MUST_USE enum weft_status weft_paged_bound(struct weft_paged *run, struct weft_error *err);
+
+/* Spends the rest of the budget on plans in usual pages, while the gap is open. */
+WEFT_MUST_USE enum weft_status weft_paged_spend(struct weft_paged *run, struct weft_error *err);
+
+#endif

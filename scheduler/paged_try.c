@@ -1,0 +1,175 @@
+#include "scheduler/paged_try.h"
+
+#include <stdlib.h>
+
+#include "program/predict.h"
+#include "scheduler/planners/planners.h"
+
+int64_t weft_paged_total_bytes(const struct weft_paged *run)
+{
+    return run->plan->prediction.total_bytes;
+}
+
+bool weft_paged_fits(const struct weft_paged *run)
+{
+    return run->plan && weft_paged_total_bytes(run) <= run->problem->tiers[0].limit_bytes;
+}
+
+bool weft_paged_is_open(const struct weft_paged *run)
+{
+    double gap = run->options->gap > 1e-4 ? run->options->gap : 1e-4;
+    int64_t bound_ns = run->outcome.bound_ns;
+    const bool same_pages =
+        run->program && run->program->paging->page_bytes == run->bound_page_bytes;
+    if (same_pages && run->paged_outcome.bound_ns > bound_ns)
+        bound_ns = run->paged_outcome.bound_ns;
+    return (double)run->plan->prediction.step_ns > (double)bound_ns * (1 + gap);
+}
+
+void weft_paged_keep(struct weft_paged *run, struct weft_plan *plan, struct weft_program *program)
+{
+    weft_plan_destroy(run->plan);
+    weft_program_destroy(run->program);
+    run->plan = plan;
+    run->program = program;
+}
+
+struct weft_paged_aside weft_paged_put_aside(struct weft_paged *run)
+{
+    struct weft_paged_aside aside = {run->plan, run->program};
+    run->plan = NULL;
+    run->program = NULL;
+    return aside;
+}
+
+void weft_paged_drop_aside(struct weft_paged_aside aside)
+{
+    weft_plan_destroy(aside.plan);
+    weft_program_destroy(aside.program);
+}
+
+void weft_paged_keep_faster(struct weft_paged *run, struct weft_paged_aside aside)
+{
+    bool better = weft_paged_fits(run) &&
+                  (!aside.plan || run->plan->prediction.step_ns < aside.plan->prediction.step_ns);
+    if (better)
+        weft_paged_drop_aside(aside);
+    else
+        weft_paged_keep(run, aside.plan, aside.program);
+}
+
+/* The problem that has the rows in which planners decide. */
+static const struct weft_problem *rows_of(const struct weft_paged *run)
+{
+    return run->rows ? run->rows : run->problem;
+}
+
+/* The candidate's plan, its blocks moved apart as far as rows stay within `rows_bytes`; as it is
+ * where that is 0. */
+static enum weft_status measure(const struct weft_paged *run, int64_t rows_bytes,
+                                struct weft_plan **out, struct weft_error *err)
+{
+    const struct weft_candidate *candidate = &run->candidate;
+    struct weft_plan *plan = NULL;
+    enum weft_status status;
+    const int64_t passes = rows_bytes > 0 ? 4 : 1; /* moving apart looks at all blocks some times */
+    weft_work_spend(run->budget.work, passes * (100 * (int64_t)candidate->n_moves +
+                                                300 * (int64_t)run->problem->n_slots));
+    WEFT_TRY(weft_plan_create(rows_of(run), run->options->planner, candidate->strategies,
+                              candidate->moves, candidate->n_moves, &plan, err));
+    if (rows_bytes > 0) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, rows_bytes, err));
+    plan->problem = run->problem; /* it has the same decisions and items */
+    WEFT_TRY_GOTO(fail, weft_plan_predict(plan, err));
+    *out = plan;
+    return WEFT_OK;
+fail:
+    weft_plan_destroy(plan);
+    return status;
+}
+
+/* The same where moving blocks apart may cost time: then they stay. */
+static enum weft_status measure_faster(const struct weft_paged *run, int64_t rows_bytes,
+                                       struct weft_plan **out, struct weft_error *err)
+{
+    struct weft_plan *relaxed = NULL, *plain = NULL;
+    WEFT_TRY(measure(run, rows_bytes, &relaxed, err));
+    *out = relaxed;
+    if (rows_bytes == 0 || !weft_problem_relaxing_may_slow(run->problem)) return WEFT_OK;
+    enum weft_status status = measure(run, 0, &plain, err);
+    if (status == WEFT_OK && plain->prediction.step_ns < relaxed->prediction.step_ns) {
+        *out = plain;
+        plain = relaxed;
+    }
+    weft_plan_destroy(plain);
+    if (status != WEFT_OK) weft_plan_destroy(relaxed);
+    return status;
+}
+
+/* Lowers the candidate's plan, and keeps it if it takes less than the one kept before. One that is
+ * not below run->below_ns is dropped. */
+static enum weft_status lower(struct weft_paged *run, int64_t rows_bytes, struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    struct weft_program *program = NULL;
+    WEFT_TRY(measure_faster(run, rows_bytes, &plan, err));
+    if (run->below_ns > 0 && plan->prediction.step_ns >= run->below_ns) {
+        weft_plan_destroy(plan);
+        return WEFT_OK;
+    }
+    plan->prediction.total_bytes = plan->prediction.peak_bytes;
+    if (run->inputs) {
+        weft_work_spend(run->budget.work,
+                        1000 * (int64_t)run->problem->n_slots + 60 * (int64_t)plan->n_placements);
+        enum weft_status status = weft_program_lower(plan, run->inputs, &program, err);
+        if (status != WEFT_OK) {
+            weft_plan_destroy(plan);
+            return status;
+        }
+        plan->prediction.arena_bytes = program->arena_bytes;
+        plan->prediction.total_bytes = weft_program_outside_bytes(program) + program->arena_bytes;
+    }
+    if (!run->plan || plan->prediction.total_bytes < weft_paged_total_bytes(run)) {
+        weft_paged_keep(run, plan, program);
+    } else {
+        weft_plan_destroy(plan);
+        weft_program_destroy(program);
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_paged_candidate(struct weft_paged *run, int64_t rows_bytes, bool literal,
+                                      struct weft_error *err)
+{
+    for (int i = 0; i < 2 && !literal && rows_bytes > 0; i++) {
+        WEFT_TRY(lower(run, rows_bytes, err));
+        if (!run->plan || weft_paged_fits(run)) return WEFT_OK;
+        rows_bytes -= weft_paged_total_bytes(run) - run->problem->tiers[0].limit_bytes;
+    }
+    return lower(run, 0, err);
+}
+
+enum weft_status weft_paged_ask(struct weft_paged *run, const struct weft_paged_question *question,
+                                struct weft_outcome *outcome, struct weft_error *err)
+{
+    struct weft_schedule_options options = *run->options;
+    struct weft_problem rows = *rows_of(run);
+    const bool has_start = question->start != NULL;
+    if (run->planner->decide != weft_planner_ilp) options.n_starts = 0;
+    const struct weft_plan **starts = calloc((size_t)options.n_starts + 1, sizeof *starts);
+    if (!starts) return weft_fail_memory(err, "plans to start from");
+    if (has_start) starts[0] = question->start;
+    for (int32_t i = 0; i < options.n_starts; i++)
+        starts[has_start + i] = options.starts[i];
+    options.n_starts += has_start;
+    options.starts = starts;
+    rows.tiers[0].limit_bytes = question->rows_bytes;
+    options.budget = weft_budget_part(run->budget, run->inputs ? question->part : 1);
+    options.draft = options.draft || question->draft;
+    options.hidden = options.hidden || question->hidden;
+    *outcome = (struct weft_outcome){.pool = &run->pool};
+    weft_paged_keep(run, NULL, NULL);
+    enum weft_status status = run->planner->decide(&rows, &options, &run->candidate, outcome, err);
+    free(starts);
+    if (status != WEFT_OK) return status;
+    return weft_paged_candidate(run, question->rows_bytes, run->planner->literal, err);
+}

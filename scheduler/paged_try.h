@@ -1,0 +1,85 @@
+/* One try for a plan in pages: a planner decides in some rows, and the decision gets pages. A run
+ * keeps one plan and its program. */
+#ifndef WEFT_SCHEDULER_PAGED_TRY_H
+#define WEFT_SCHEDULER_PAGED_TRY_H
+
+#include "program/program.h"
+#include "scheduler/digest/digest.h"
+#include "scheduler/digest/planner.h"
+
+/* One call of weft_schedule. */
+struct weft_paged {
+    const struct weft_problem *problem;
+    const struct weft_lower_inputs *inputs; /* NULL: no pages; else: */
+    struct weft_lower_inputs counted;       /* with a page size, the limit, and colouring counted */
+    const struct weft_schedule_options *options;
+    const struct weft_planner *planner;
+    struct weft_digest *table;
+    struct weft_candidate candidate;
+    struct weft_outcome outcome;       /* of the limit's own rows */
+    const struct weft_problem *rows;   /* in which the planner decides; NULL: the problem's own */
+    bool page_is_open;                 /* the config leaves the page size to the planner */
+    bool is_over;                      /* the planner's first plan exceeded the limit in pages */
+    struct weft_outcome paged_outcome; /* its bound is of plans in pages of bound_page_bytes */
+    int64_t bound_page_bytes;
+    struct weft_pool pool; /* of certificates */
+    struct weft_budget budget;
+    struct weft_plan *plan; /* the candidate's that takes least */
+    struct weft_program *program;
+    struct weft_plan *over; /* the first plan of ilp, if it exceeded the limit in pages */
+    int32_t n_again;        /* plans in lower rows */
+    int64_t lower_bytes;    /* by which rows were lower in the end */
+    int64_t below_ns;       /* plans that take as long or longer get no pages; 0: all do */
+    bool has_other;         /* a plan that fits is put aside, for the case that none is better */
+    int64_t first_work;     /* after which there was one; 0: there was none */
+    int64_t leanest_ns;     /* the step of the leanest plan, where it had to be tried; else 0 */
+};
+
+/* A plan that is put aside while another is tried. */
+struct weft_paged_aside {
+    struct weft_plan *plan;
+    struct weft_program *program;
+};
+
+/* A question to the run's planner. */
+struct weft_paged_question {
+    int64_t rows_bytes;            /* the device's limit of rows */
+    double part;                   /* of the remaining budget */
+    bool draft;                    /* the decision needs no proof */
+    bool hidden;                   /* progress does not show its best and bound */
+    const struct weft_plan *start; /* NULL: none */
+};
+
+/* Bytes of run->plan, which there must be. */
+int64_t weft_paged_total_bytes(const struct weft_paged *run);
+
+/* True if the run has a plan that fits the limit in pages. */
+bool weft_paged_fits(const struct weft_paged *run);
+
+/* True while the run's plan is further than the wanted gap from its best bound. */
+bool weft_paged_is_open(const struct weft_paged *run);
+
+/* Replaces the run's plan and program, which may be NULL. */
+void weft_paged_keep(struct weft_paged *run, struct weft_plan *plan, struct weft_program *program);
+
+/* Takes the run's plan out of it. */
+struct weft_paged_aside weft_paged_put_aside(struct weft_paged *run);
+void weft_paged_drop_aside(struct weft_paged_aside aside);
+
+/* Keeps the run's plan if it fits and is faster than the one aside, or if there is none aside.
+ * Otherwise keeps that one. */
+void weft_paged_keep_faster(struct weft_paged *run, struct weft_paged_aside aside);
+
+/* The run's candidate gets pages, and the plan that takes least is kept. Blocks are moved apart as
+ * far as rows_bytes allow, then as far as they do without the excess, then not at all. A literal
+ * candidate's are never moved. */
+WEFT_MUST_USE enum weft_status weft_paged_candidate(struct weft_paged *run, int64_t rows_bytes,
+                                                    bool literal, struct weft_error *err);
+
+/* The planner decides in the run's rows, from the question's start and, if it is ilp, the caller's
+ * plans. The decision gets pages. Drops the run's plan before. */
+WEFT_MUST_USE enum weft_status weft_paged_ask(struct weft_paged *run,
+                                              const struct weft_paged_question *question,
+                                              struct weft_outcome *outcome, struct weft_error *err);
+
+#endif

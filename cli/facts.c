@@ -210,9 +210,8 @@ extern char **environ;
 
 static void tell_environment(struct weft_text *out)
 {
-    static const char *const prefixes[] = {"WEFT_",     "OMP_",          "GOMP_",   "KMP_",
-                                           "OPENBLAS_", "DNNL_",         "ONEDNN_", "LD_",
-                                           "MALLOC_",   "GLIBC_TUNABLES"};
+    static const char *const prefixes[] = {"WEFT_",   "OMP_", "GOMP_",   "KMP_",          "DNNL_",
+                                           "ONEDNN_", "LD_",  "MALLOC_", "GLIBC_TUNABLES"};
     for (char **at = environ; *at != NULL; at++)
         for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
             if (strncmp(*at, prefixes[i], strlen(prefixes[i])) == 0)

@@ -101,14 +101,13 @@ static void list_environment(add_fn *add, struct weft_text *out)
         {"WEFT_SOLVE", "Path of weft-solve. Otherwise it is looked for beside weft, in "
                        "libexec/weft, and in PATH."},
         {"WEFT_GEMM",
-         "Way to compute products: onednn, openblas; of 16 bits also onednn-emulated, of bf16 amx, "
-         "its tiles; of f32 amx-bf16x3, the same tiles with every number in three parts of bf16, "
-         "as exact as f32 but at the ends of its range, and avx512, loops of Weft's own; and "
-         "plain, chains of fmaf in order, slow, for comparing bits; on a GPU cublaslt, own and "
-         "plain. Otherwise "
-         "that of the checkpoint that a run goes on from, or of the profile that it is planned "
-         "with, or the fastest by measurement. Another "
-         "way gives other bits; avx512, onednn and openblas are native f32."},
+         "Way to compute products. On a CPU: onednn; for 16 bits also onednn-emulated; for bf16 "
+         "amx, "
+         "on its tiles; for f32 avx512, which is Weft's own, and amx-bf16x3, on tiles with each "
+         "number in three parts of bf16, as exact as f32 except at the ends of its range; plain, "
+         "slow chains of fmaf in order, for comparing bits. On a GPU: cublaslt, own, plain. "
+         "Without it, a run uses the products of the checkpoint that it resumes, or of the profile "
+         "that it is planned with, or the fastest by measurement. Another way gives other bits."},
         {"NO_COLOR", "Set and not empty: no colour in messages."},
         {"RANK, WORLD_SIZE, LOCAL_RANK",
          "Set for each rank that is started; with more than one rank of another launcher (srun's "

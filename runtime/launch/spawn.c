@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-enum { SETTINGS = 10 };
+enum { SETTINGS = 9 };
 
 /* Ranks get the first one with the value "false", and the others not at all. */
 const char *const weft_binding_variables[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
@@ -71,7 +71,6 @@ static bool make_settings(const struct weft_spawn *spawn, int32_t rank, struct w
         weft_pool_format(pool, WEFT_CONTROL_FD_NAME "=%d", spawn->control_fd),
         show_fds(spawn, pool),
         weft_pool_format(pool, "OMP_NUM_THREADS=%d", spawn->threads),
-        weft_pool_format(pool, "OPENBLAS_NUM_THREADS=%d", spawn->threads),
         "OMP_WAIT_POLICY=passive",
         "OMP_PROC_BIND=false",
         "OMP_DYNAMIC=false",

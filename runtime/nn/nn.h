@@ -28,10 +28,10 @@ struct weft_nn_options {
 WEFT_MUST_USE enum weft_status weft_nn_open(const char *name, const struct weft_nn_options *options,
                                             struct weft_nn **out, struct weft_error *err);
 void weft_nn_close(struct weft_nn *nn);
-/* Describes products and kernels, as "oneDNN 2.6.3 (231 GFLOP/s; OpenBLAS 121), avx512 kernels".
+/* Describes products and kernels, as "oneDNN 2.6.3 (70 GFLOP/s a thread), avx2 kernels".
  * The text lives as long as nn. */
 const char *weft_nn_describe(const struct weft_nn *nn);
-/* The chosen library, as "onednn" or "openblas". Another library gives other bits. So a comparison
+/* The chosen library, as "onednn" or "avx512". Another library gives other bits. So a comparison
  * of runs, or a start of several ranks, chooses once and then opens by this name. */
 const char *weft_nn_gemm_name(const struct weft_nn *nn);
 

@@ -265,14 +265,11 @@ const char *job_disk(void)
 
 void job_open_kernels(const struct job *job, struct weft_nn **nn)
 {
-    struct weft_error none = {0};
-    struct weft_nn_options options = {
+    const struct weft_nn_options options = {
         .threads = 1,
         .compute = (enum weft_dtype)job->config->train.precision.compute,
         .gemm = "onednn",
     };
-    if (weft_nn_open(job_device(), &options, nn, &none) == WEFT_OK) return;
-    options.gemm = "openblas";
     OK(weft_nn_open(job_device(), &options, nn, &err));
 }
 

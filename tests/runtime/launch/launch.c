@@ -80,7 +80,6 @@ static int works(const struct weft_rendezvous *me)
     CHECK(read(STDIN_FILENO, &byte, 1) == 0, "stdin is not empty");
     CHECK(getsid(0) == getpid(), "no session of its own");
     CHECK(strcmp(getenv("OMP_NUM_THREADS"), "3") == 0, "OMP_NUM_THREADS");
-    CHECK(strcmp(getenv("OPENBLAS_NUM_THREADS"), "3") == 0, "OPENBLAS_NUM_THREADS");
     CHECK(strcmp(getenv("WEFT_TEST_SETTING"), "a=b") == 0, "the caller's setting");
     CHECK(atoi(getenv("LOCAL_RANK")) == me->rank, "LOCAL_RANK");
     CHECK(write(atoi(getenv("WEFT_TEST_FD")), "x", 1) == 1, "the caller's descriptor");

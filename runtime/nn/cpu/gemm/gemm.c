@@ -13,8 +13,8 @@
 
 enum { MOST_LINKS = 6 };
 
-/* A way to multiply: a list of multipliers that ends with a library. The emulation is inserted
- * before the library: always, or if the library lacks products of 16 bits. */
+/* A way to multiply: a list of multipliers that ends with oneDNN or "plain". The emulation is
+ * inserted before the last one: always, or if it lacks products of 16 bits. */
 enum emulation { NOT_EMULATED, EMULATED_IF_NEEDED, EMULATED };
 struct way {
     const char *name, *title;
@@ -33,38 +33,30 @@ struct weft_gemm {
 
 #define TRIANGLE &weft_multiplier_triangle
 #define FINISH   &weft_multiplier_finish
-#if WEFT_HAVE_ONEDNN
-#define BESIDE(title) title " beside oneDNN"
-#define LIBRARY       &weft_multiplier_onednn
-#else
-#define BESIDE(title) title " beside OpenBLAS"
-#define LIBRARY       &weft_multiplier_openblas
-#endif
+#define ONEDNN   &weft_multiplier_onednn
 
 /* In order of preference. A later way must be faster by PREFERENCE. So noise does not change the
  * way, and with it the bits, between runs. A CPU's bf16 instructions may be slower than its fp32
  * ones. */
 static const struct way ways[] = {
 #if WEFT_HAVE_AMX
-    {"amx", BESIDE("AMX tiles"), NOT_EMULATED, {&weft_multiplier_amx, TRIANGLE, FINISH, LIBRARY}},
-    {"amx-bf16x3",
-     BESIDE("AMX tiles (f32 as bf16x3)"),
+    {"amx",
+     "AMX tiles beside oneDNN",
      NOT_EMULATED,
-     {&weft_multiplier_amx_in_parts, TRIANGLE, FINISH, LIBRARY}},
+     {&weft_multiplier_amx, TRIANGLE, FINISH, ONEDNN}},
+    {"amx-bf16x3",
+     "AMX tiles (f32 as bf16x3) beside oneDNN",
+     NOT_EMULATED,
+     {&weft_multiplier_amx_in_parts, TRIANGLE, FINISH, ONEDNN}},
 #endif
 #if WEFT_HAVE_X86_LEVELS
     {"avx512",
-     BESIDE("AVX-512"),
+     "AVX-512 beside oneDNN",
      NOT_EMULATED,
-     {TRIANGLE, &weft_multiplier_avx512, FINISH, LIBRARY}},
+     {TRIANGLE, &weft_multiplier_avx512, FINISH, ONEDNN}},
 #endif
-#if WEFT_HAVE_ONEDNN
-    {"onednn", "oneDNN", EMULATED_IF_NEEDED, {TRIANGLE, FINISH, &weft_multiplier_onednn}},
-    {"onednn-emulated", "oneDNN emulating", EMULATED, {TRIANGLE, FINISH, &weft_multiplier_onednn}},
-#endif
-#if WEFT_HAVE_OPENBLAS
-    {"openblas", "OpenBLAS", EMULATED_IF_NEEDED, {TRIANGLE, FINISH, &weft_multiplier_openblas}},
-#endif
+    {"onednn", "oneDNN", EMULATED_IF_NEEDED, {TRIANGLE, FINISH, ONEDNN}},
+    {"onednn-emulated", "oneDNN emulating", EMULATED, {TRIANGLE, FINISH, ONEDNN}},
     {"plain", "plain products", NOT_EMULATED, {TRIANGLE, FINISH, &weft_multiplier_plain}},
 };
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
@@ -295,13 +287,13 @@ static bool is_preferred(const struct weft_gemm *best, double *best_rate,
 }
 
 /* Tries every way and keeps the best. Ways that cannot be opened or measured are listed. It fails
- * only if none works. */
+ * only if none works, with the reason of the last way, which every machine should have. */
 static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct weft_error *err)
 {
     double best = 0;
     char losers[160] = "", reason[224];
     size_t used = 0;
-    struct weft_error first = {0};
+    struct weft_error last = {0};
 
     for (size_t i = 0; i < N_WAYS; i++) {
         /* Skip a way that emulates anyway if the best one does too. */
@@ -311,7 +303,7 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
         struct weft_error reported = {0};
         double rate = 0;
         if (try_way(&ways[i], threads, &candidate, &rate, &reported) != WEFT_OK) {
-            if (first.status == WEFT_OK) first = reported;
+            last = reported;
             close_way(&candidate);
             used += (size_t)snprintf(losers + used, sizeof(losers) - used, "; %s not usable",
                                      ways[i].title);
@@ -331,7 +323,7 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
         }
         if (used >= sizeof(losers)) used = sizeof(losers) - 1;
     }
-    if (!gemm->way) return weft_fail(err, first.status, "%s", first.text);
+    if (!gemm->way) return weft_fail(err, last.status, "%s", last.text);
     if (threads > 1) {
         const struct way *way = gemm->way;
         close_way(gemm);
@@ -361,8 +353,7 @@ static enum weft_status check_room(int32_t threads, struct weft_error *err)
 /* True for names that other builds may have. */
 static bool is_known(const char *name)
 {
-    static const char *const names[] = {"onednn", "openblas",   "onednn-emulated",
-                                        "amx",    "amx-bf16x3", "avx512"};
+    static const char *const names[] = {"amx", "amx-bf16x3", "avx512"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         if (strcmp(names[i], name) == 0) return true;
     }
@@ -424,24 +415,7 @@ const char *weft_gemm_describe(const struct weft_gemm *gemm)
 
 void weft_gemm_add_libraries(struct weft_text *out)
 {
-    static const struct weft_multiplier *const libraries[] = {
-#if WEFT_HAVE_ONEDNN
-        &weft_multiplier_onednn,
-#endif
-#if WEFT_HAVE_OPENBLAS
-        &weft_multiplier_openblas,
-#endif
-    };
-    struct weft_error why = {0};
-    const bool room = check_room(1, &why) == WEFT_OK;
-    for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++) {
-        const struct weft_multiplier *library = libraries[i];
-        char version[64] = "that cannot be loaded";
-        void *state = NULL;
-        if (room && library->open(1, WEFT_F32, &state, &why) == WEFT_OK) {
-            library->version(state, version, sizeof(version));
-            library->close(state);
-        }
-        weft_text_addf(out, ", %s %s", library->title, version);
-    }
+    char version[64];
+    weft_multiplier_onednn.version(NULL, version, sizeof(version));
+    weft_text_addf(out, ", %s %s", weft_multiplier_onednn.title, version);
 }

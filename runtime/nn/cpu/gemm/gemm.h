@@ -4,8 +4,7 @@
  *
  * A way is a list of multipliers (multiplier.h), and each does the products that it covers. Our own
  * are for AMX tiles (amx.c: bf16, and f32 split into three bf16 parts) and for AVX-512 (avx512.c:
- * f32). The last one is a library, oneDNN or OpenBLAS, if the build has it. Products of 16 bits
- * that the library lacks are emulated.
+ * f32). The last one is oneDNN. Products of 16 bits that it lacks are emulated.
  *
  * "auto" measures the ways on one thread, by that thread's clock, and keeps the fastest. A later
  * way must be 1.3 times as fast. For one way, number of threads and kind of CPU, the same numbers
@@ -24,9 +23,9 @@
 struct weft_gemm;
 
 /* Opens a gemm for products of f32 and of `dtype`; "auto" measures in `dtype`. Names are "onednn",
- * "openblas", "onednn-emulated" (16 bits by its fp32 products), "amx" (bf16), "amx-bf16x3" and
- * "avx512" (f32), "plain" (chains of fmaf in order; slow, for proofs), and "auto" (takes about 50
- * ms, in 16 bits 150, and never chooses "plain").
+ * "onednn-emulated" (16 bits by its fp32 products), "amx" (bf16), "amx-bf16x3" and "avx512" (f32),
+ * "plain" (chains of fmaf in order; slow, for proofs), and "auto" (takes about 50 ms, in 16 bits
+ * 150, and never chooses "plain").
  *
  * WEFT_E_USAGE for another name or threads < 1. WEFT_E_ENVIRONMENT if this build or machine lacks
  * the library, or if its products are wrong (check.h); "auto" warns of wrong products and takes
@@ -39,7 +38,7 @@ void weft_gemm_close(struct weft_gemm *gemm);
 const char *weft_gemm_name(const struct weft_gemm *gemm);     /* a name to open, such as "onednn" */
 const char *weft_gemm_describe(const struct weft_gemm *gemm); /* with the reason of the choice */
 
-/* Appends ", oneDNN 2.6.3" for each library of this build, with its version if it can be loaded. */
+/* Appends ", oneDNN 2.6.3". */
 void weft_gemm_add_libraries(struct weft_text *out);
 
 /* Does a product before it returns; one thread at a time may call it. WEFT_E_SYSTEM if the library

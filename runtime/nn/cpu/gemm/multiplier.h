@@ -28,7 +28,8 @@ struct weft_multiplier {
     enum weft_status (*open)(int32_t threads, enum weft_dtype dtype, void **state,
                              struct weft_error *err);
     void (*close)(void *state);
-    void (*version)(const void *state, char *text, size_t bytes); /* of a library; or NULL */
+    void (*version)(const void *state, char *text,
+                    size_t bytes); /* of a library; `state` may be NULL */
     bool (*covers)(const void *state, const struct weft_product *product);
     enum weft_status (*run)(void *state, const struct weft_multiplier_link *next,
                             const struct weft_product *product, struct weft_error *err);
@@ -40,7 +41,6 @@ extern const struct weft_multiplier weft_multiplier_amx;          /* amx.c: bf16
 extern const struct weft_multiplier weft_multiplier_amx_in_parts; /* amx.c: large f32 */
 extern const struct weft_multiplier weft_multiplier_avx512;       /* avx512.c: large f32 */
 extern const struct weft_multiplier weft_multiplier_onednn;       /* no triangle, no finish */
-extern const struct weft_multiplier weft_multiplier_openblas;     /* the same, f32 only */
 
 extern const struct weft_multiplier weft_multiplier_plain; /* no triangle, no finish */
 

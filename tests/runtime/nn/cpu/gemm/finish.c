@@ -13,9 +13,8 @@
 static const struct {
     const char *name;
     enum weft_dtype dtype;
-} ways[] = {{"onednn", WEFT_F32}, {"openblas", WEFT_F32}, {"amx-bf16x3", WEFT_F32},
-            {"avx512", WEFT_F32}, {"onednn", WEFT_BF16},  {"onednn-emulated", WEFT_F16},
-            {"amx", WEFT_BF16}};
+} ways[] = {{"onednn", WEFT_F32},  {"amx-bf16x3", WEFT_F32},      {"avx512", WEFT_F32},
+            {"onednn", WEFT_BF16}, {"onednn-emulated", WEFT_F16}, {"amx", WEFT_BF16}};
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
 
 static struct weft_gemm *opened(int way, int32_t threads)

@@ -13,9 +13,9 @@
 #include "runtime/nn/cpu/kernels/kernels.h"
 #include "tests/effort.h"
 
-static const char *const names[] = {"onednn", "openblas", "amx-bf16x3", "avx512", "plain"};
+static const char *const names[] = {"onednn", "amx-bf16x3", "avx512", "plain"};
 enum { N_NAMES = sizeof(names) / sizeof(names[0]) };
-static const char *const narrow_names[] = {"onednn", "openblas", "onednn-emulated", "amx", "plain"};
+static const char *const narrow_names[] = {"onednn", "onednn-emulated", "amx", "plain"};
 
 struct gemm_matrices {
     float *a, *b, *c;
@@ -111,8 +111,8 @@ static void check_product(const struct weft_gemm *gemm, bool ta, bool tb, int64_
 /* One that is wrong is not opened, and tests of it are skipped as where there is none. */
 Test(gemm, no_way_that_there_is_is_wrong)
 {
-    static const char *const all[] = {"onednn", "openblas", "onednn-emulated", "amx", "amx-bf16x3",
-                                      "avx512", "plain"};
+    static const char *const all[] = {"onednn",     "onednn-emulated", "amx",
+                                      "amx-bf16x3", "avx512",          "plain"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
             for (int32_t threads = 1; threads <= 2; threads++) {

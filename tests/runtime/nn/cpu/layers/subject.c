@@ -444,7 +444,7 @@ enum { N_DTYPES = sizeof(dtypes) / sizeof(dtypes[0]) };
 static void check_layer(struct weft_layer layer, int64_t samples, int64_t seq_len, int64_t probes,
                         int n_dtypes)
 {
-    static const char *const libraries[] = {"onednn", "openblas", "amx", "amx-bf16x3", "avx512"};
+    static const char *const libraries[] = {"onednn", "amx", "amx-bf16x3", "avx512"};
     enum { N_LIBRARIES = sizeof(libraries) / sizeof(libraries[0]) };
     int opened = 0;
     for (int i = 0; i < N_LIBRARIES * n_dtypes; i++) {

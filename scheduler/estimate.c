@@ -71,7 +71,7 @@ static enum weft_status place_published(struct run *run, const char *name, struc
     struct weft_schedule_options options = {.planner = name, .draft = true};
     struct weft_outcome outcome = {.pool = &run->pool};
     const struct weft_planner *planner = weft_planner_find(name, &options.setting);
-    return planner->decide(&run->problem, &options, &run->candidate, &outcome, err);
+    return weft_planner_decide(planner, &run->problem, &options, &run->candidate, &outcome, err);
 }
 
 /* The step time of a rule is the same with any limit of a stretch. */

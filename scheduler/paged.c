@@ -22,7 +22,7 @@ static const double first_part = 0.6, part_again = 0.5;
 
 bool weft_may_retreat(const struct weft_planner *planner)
 {
-    return !weft_planner_is_rule(planner);
+    return planner->searches;
 }
 
 int64_t weft_page_of_least(const struct weft_digest *table)
@@ -185,7 +185,7 @@ static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error 
     if (!run->inputs) return WEFT_OK;
     run->has_other = true;
     for (const struct weft_planner *rule = weft_planners(); rule->name; rule++) {
-        const struct weft_setting *setting = weft_planner_settings(rule);
+        const struct weft_setting *setting = rule->settings;
         if (!weft_planner_is_rule_for(rule, run->problem)) continue;
         do {
             if (!weft_paged_is_open(run) || has_rung(run)) break;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "program/predict.h"
-#include "scheduler/planners/planners.h"
+#include "scheduler/planners/table.h"
 
 int64_t weft_paged_total_bytes(const struct weft_paged *run)
 {
@@ -168,7 +168,8 @@ enum weft_status weft_paged_ask(struct weft_paged *run, const struct weft_paged_
     options.hidden = options.hidden || question->hidden;
     *outcome = (struct weft_outcome){.pool = &run->pool};
     weft_paged_keep(run, NULL, NULL);
-    enum weft_status status = run->planner->decide(&rows, &options, &run->candidate, outcome, err);
+    enum weft_status status =
+        weft_planner_decide(run->planner, &rows, &options, &run->candidate, outcome, err);
     free(starts);
     if (status != WEFT_OK) return status;
     return weft_paged_candidate(run, question->rows_bytes, run->planner->literal, err);

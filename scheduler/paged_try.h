@@ -7,6 +7,8 @@
 #include "scheduler/digest/digest.h"
 #include "scheduler/digest/planner.h"
 
+struct weft_planner;
+
 /* One call of weft_schedule. */
 struct weft_paged {
     const struct weft_problem *problem;

@@ -153,11 +153,11 @@ static enum weft_status check_rule_applies(struct weft_paged *run, struct weft_e
 {
     struct weft_error refusal = {0};
     struct weft_outcome outcome = {.pool = &run->pool};
-    if (!weft_planner_is_rule(run->planner)) return WEFT_OK;
+    if (run->planner->searches) return WEFT_OK;
     struct weft_problem ample = *run->problem;
     ample.tiers[0].limit_bytes = INT64_MAX;
-    enum weft_status status =
-        run->planner->decide(&ample, run->options, &run->candidate, &outcome, &refusal);
+    enum weft_status status = weft_planner_decide(run->planner, &ample, run->options,
+                                                  &run->candidate, &outcome, &refusal);
     if (status == WEFT_E_INFEASIBLE) status = WEFT_E_DATA;
     return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
 }

@@ -226,7 +226,7 @@ static enum weft_status plan_settings(struct bench *b, const char *planner, int6
                                       struct found *best, struct weft_error *err)
 {
     const struct weft_setting *setting =
-        b->settings ? weft_planner_settings(weft_planner_find(planner, NULL)) : NULL;
+        b->settings ? weft_planner_find(planner, NULL)->settings : NULL;
     WEFT_TRY(plan_variants(b, planner, limit_bytes, best, err));
     for (; setting && setting->name; setting++) {
         char name[128];

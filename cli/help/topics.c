@@ -44,7 +44,7 @@ static void list_flags(add_fn *add, struct weft_text *out)
 static void list_planners(add_fn *add, struct weft_text *out)
 {
     for (const struct weft_planner *planner = weft_planners(); planner->name; planner++) {
-        const struct weft_setting *setting = weft_planner_settings(planner);
+        const struct weft_setting *setting = planner->settings;
         struct weft_text text;
         weft_text_init(&text);
         weft_text_add(&text, planner->text);

@@ -216,7 +216,7 @@ static enum weft_status raise_to_all(struct weft_study *study, int64_t *high,
         int64_t begun_ns = weft_clock_now_ns();
         before_bytes = *high;
         for (int32_t i = 0; i < study->n_planners && status == WEFT_OK; i++) {
-            if (!weft_planner_is_rule(weft_planner_find(study->planners[i], NULL))) continue;
+            if (weft_planner_find(study->planners[i], NULL)->searches) continue;
             weft_watch_part(session->watch, "sweep", "planner", i, study->n_planners, begun_ns);
             status = raise_to_rule(session, study->planners[i], high, err);
         }
@@ -248,7 +248,7 @@ static enum weft_status find_most_host(struct weft_study *study, int64_t *most_b
                                        struct weft_error *err)
 {
     const int64_t least_bytes = *most_bytes;
-    const bool searches = !weft_planner_is_rule(weft_planner_find(study->planners[0], NULL));
+    const bool searches = weft_planner_find(study->planners[0], NULL)->searches;
     const char *planner = searches ? "greedy" : study->planners[0];
     for (int32_t i = 0; i < study->n_limits; i++) {
         struct draft least, most;

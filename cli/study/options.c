@@ -116,7 +116,7 @@ static void drop_planners(const struct weft_config *config, struct weft_study *s
 {
     int32_t n = 0;
     for (int32_t i = 0; i < study->n_planners; i++) {
-        const int homes = weft_planner_homes(weft_planner_find(study->planners[i], NULL));
+        const int homes = weft_planner_find(study->planners[i], NULL)->homes;
         if (homes == 0 || (homes & weft_config_state_homes(config)) != 0)
             study->planners[n++] = study->planners[i];
     }

@@ -1,4 +1,4 @@
-/* The table of planners, with the options that a planner gets and the results that it returns. */
+/* The options that a planner gets, and the results that it returns. */
 #ifndef WEFT_SCHEDULER_DIGEST_PLANNER_H
 #define WEFT_SCHEDULER_DIGEST_PLANNER_H
 
@@ -60,18 +60,6 @@ struct weft_outcome {
     int64_t first_work;                  /* work at the first plan that fits; 0 = unknown */
     bool cut_short; /* the budget ended the search: more may give a better plan or bound */
     char solver_stop[256];
-};
-
-/* One row of the planner table. `decide` fills the candidate, in the caller's arrays. Every memory
- * row is then within the problem's limit. Returns WEFT_E_INFEASIBLE if it finds none. */
-struct weft_planner {
-    const char *name;
-    const char *text; /* one line: its rule */
-    bool literal;     /* blocks stay exactly as placed: see weft_plan_relax */
-    enum weft_status (*decide)(const struct weft_problem *problem,
-                               const struct weft_schedule_options *options,
-                               struct weft_candidate *out, struct weft_outcome *outcome,
-                               struct weft_error *err);
 };
 
 #endif

@@ -1,5 +1,7 @@
 #include "scheduler/planners/ahead.h"
 
+#include "scheduler/planners/planners.h"
+
 const struct weft_setting weft_ahead_settings[] = {
     {"1", {1}},
     {"2", {2}},
@@ -84,4 +86,36 @@ void weft_ahead_place(struct weft_draft *draft, int32_t depth)
     weft_draft_take(draft);
     weft_ahead_gather(draft, depth);
     weft_ahead_reduce(draft);
+}
+
+/* fsdp2 with the last k units that could be resharded kept after forward. */
+static enum weft_status place_kept(struct weft_draft *draft, int32_t k, int32_t depth,
+                                   struct weft_error *err)
+{
+    static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
+    WEFT_TRY(weft_ahead_choose(draft, err));
+    for (int32_t u = draft->problem->n_decisions - 1; u >= 0 && k > 0; u--) {
+        if (weft_draft_policy(draft, u) != WEFT_POLICY_FSDP) continue;
+        WEFT_TRY(weft_draft_choose(draft, u, kept, err));
+        k--;
+    }
+    weft_ahead_place(draft, depth);
+    return WEFT_OK;
+}
+
+/* k is as large as the limit allows. One unit more never holds less in any slot, so k is halved. */
+enum weft_status weft_rule_fsdp2_mix(struct weft_draft *draft, const int64_t *values,
+                                     struct weft_error *err)
+{
+    const int32_t depth = (int32_t)values[0];
+    int32_t fits = 0, too_many = draft->problem->n_decisions + 1;
+    while (too_many - fits > 1) {
+        const int32_t k = fits + (too_many - fits) / 2;
+        WEFT_TRY(place_kept(draft, k, depth, err));
+        if (weft_draft_peak(draft, NULL) <= draft->problem->tiers[0].limit_bytes)
+            fits = k;
+        else
+            too_many = k;
+    }
+    return place_kept(draft, fits, depth, err);
 }

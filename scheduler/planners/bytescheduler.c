@@ -1,10 +1,7 @@
 /* ByteScheduler over AllReduce: gradients in blocks, of those that are ready the one whose layer is
  * needed first goes first, and so many elements may be on their way at once (the credit) that the
  * channel never idles. What is on its way cannot be overtaken. */
-#include "scheduler/planners/bytescheduler.h"
-
 #include "scheduler/planners/planners.h"
-#include "scheduler/planners/rule.h"
 
 const struct weft_setting weft_bytescheduler_settings[] = {
     {"16e6", {16000000}},
@@ -87,8 +84,7 @@ static void walk(struct run *run)
     }
 }
 
-static enum weft_status prepare(struct run *run, const struct weft_schedule_options *options,
-                                struct weft_error *err)
+static enum weft_status prepare(struct run *run, struct weft_error *err)
 {
     struct weft_draft *draft = run->draft;
     size_t n_blocks = 0;
@@ -99,27 +95,17 @@ static enum weft_status prepare(struct run *run, const struct weft_schedule_opti
         n_blocks += (size_t)run->left[i];
     }
     run->flights = weft_pool_array(&draft->pool, n_blocks, sizeof *run->flights);
-    run->credit = weft_draft_values(options, weft_bytescheduler_settings)[0];
     return run->flights ? WEFT_OK : weft_fail_memory(err, "reductions");
 }
 
-enum weft_status weft_planner_bytescheduler(const struct weft_problem *problem,
-                                            const struct weft_schedule_options *options,
-                                            struct weft_candidate *out,
-                                            struct weft_outcome *outcome, struct weft_error *err)
+enum weft_status weft_rule_bytescheduler(struct weft_draft *draft, const int64_t *values,
+                                         struct weft_error *err)
 {
     static const enum weft_policy policies[] = {WEFT_POLICY_DP, WEFT_POLICY_COUNT};
-    struct weft_draft draft;
-    struct run run = {.draft = &draft};
-    enum weft_status status;
-    (void)outcome;
-    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "bytescheduler", problem, out, err));
-    WEFT_TRY_GOTO(done, weft_draft_choose_all(&draft, policies, err));
-    weft_draft_take(&draft);
-    WEFT_TRY_GOTO(done, prepare(&run, options, err));
+    struct run run = {.draft = draft, .credit = values[0]};
+    WEFT_TRY(weft_draft_choose_all(draft, policies, err));
+    weft_draft_take(draft);
+    WEFT_TRY(prepare(&run, err));
     walk(&run);
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
-done:
-    weft_draft_finish(&draft);
-    return status;
+    return WEFT_OK;
 }

@@ -1,7 +1,6 @@
 /* DeAR: a gradient's AllReduce is cut in two. Its ReduceScatter goes in backward; behind a barrier
  * its AllGather (here of the updated parameters: as many bytes) goes one group of layers ahead in
  * the next forward. */
-#include "scheduler/planners/bucket.h"
 #include "scheduler/planners/planners.h"
 
 /* Groups of neighbouring units: by unit, and of each group the slot that enters it. */
@@ -58,27 +57,19 @@ static void reduce(struct groups *groups)
     }
 }
 
-enum weft_status weft_planner_dear(const struct weft_problem *problem,
-                                   const struct weft_schedule_options *options,
-                                   struct weft_candidate *out, struct weft_outcome *outcome,
-                                   struct weft_error *err)
+enum weft_status weft_rule_dear(struct weft_draft *draft, const int64_t *values,
+                                struct weft_error *err)
 {
-    struct weft_draft draft;
-    struct groups groups = {.draft = &draft};
-    enum weft_status status;
-    (void)outcome;
-    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "dear", problem, out, err));
-    for (int32_t u = 0; u < problem->n_decisions; u++)
-        WEFT_TRY_GOTO(done, weft_draft_choose_resident(&draft, u, err));
-    groups.of = weft_pool_array(&draft.pool, (size_t)problem->n_decisions, sizeof *groups.of);
-    groups.entered = weft_pool_array(&draft.pool, (size_t)problem->n_decisions, sizeof *groups.of);
-    if (!groups.of || !groups.entered) WEFT_TRY_GOTO(done, weft_fail_memory(err, "groups"));
-    weft_draft_take(&draft);
-    group(&groups, weft_draft_values(options, weft_bucket_settings)[0]);
+    const size_t n_units = (size_t)draft->problem->n_decisions;
+    struct groups groups = {.draft = draft};
+    for (int32_t u = 0; u < draft->problem->n_decisions; u++)
+        WEFT_TRY(weft_draft_choose_resident(draft, u, err));
+    groups.of = weft_pool_array(&draft->pool, n_units, sizeof *groups.of);
+    groups.entered = weft_pool_array(&draft->pool, n_units, sizeof *groups.entered);
+    if (!groups.of || !groups.entered) return weft_fail_memory(err, "groups");
+    weft_draft_take(draft);
+    group(&groups, values[0]);
     gather(&groups);
     reduce(&groups);
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
-done:
-    weft_draft_finish(&draft);
-    return status;
+    return WEFT_OK;
 }

@@ -200,24 +200,13 @@ enum weft_status weft_deepcompile_init(struct weft_draft *draft, int64_t percent
     return WEFT_OK;
 }
 
-enum weft_status weft_planner_deepcompile(const struct weft_problem *problem,
-                                          const struct weft_schedule_options *options,
-                                          struct weft_candidate *out, struct weft_outcome *outcome,
-                                          struct weft_error *err)
+enum weft_status weft_rule_deepcompile(struct weft_draft *draft, const int64_t *values,
+                                       struct weft_error *err)
 {
-    struct weft_draft draft;
     struct weft_deepcompile run;
-    const int64_t *values = weft_draft_values(options, weft_deepcompile_settings);
-    enum weft_status status;
-    (void)outcome;
-    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "deepcompile", problem, out, err));
-    WEFT_TRY_GOTO(done, weft_deepcompile_init(&draft, values[0], &run, err));
-    WEFT_TRY_GOTO(done, weft_draft_choose_all(&draft, weft_draft_sharded, err));
+    WEFT_TRY(weft_deepcompile_init(draft, values[0], &run, err));
+    WEFT_TRY(weft_draft_choose_all(draft, weft_draft_sharded, err));
     weft_deepcompile_on_demand(&run);
     if (values[1] != 0) weft_deepcompile_prefetch(&run);
-    if (values[2] != 0) WEFT_TRY_GOTO(done, keep(&run, err));
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
-done:
-    weft_draft_finish(&draft);
-    return status;
+    return values[2] != 0 ? keep(&run, err) : WEFT_OK;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "scheduler/planners/bucket.h"
+#include "scheduler/planners/homes.h"
 #include "scheduler/planners/planners.h"
 
 enum { PERSISTENT_ELEMENTS = 100000, BUCKET_ELEMENTS = 500000000 };
@@ -174,22 +175,28 @@ void weft_deepspeed_place(struct weft_deepspeed *deepspeed)
     weft_bucket_reduce(deepspeed->draft, &bucket);
 }
 
-enum weft_status weft_planner_deepspeed(const struct weft_problem *problem,
-                                        const struct weft_schedule_options *options,
-                                        struct weft_candidate *out, struct weft_outcome *outcome,
-                                        struct weft_error *err)
+/* Applies the rule with all state in that tier. */
+static enum weft_status draft_deepspeed(struct weft_draft *draft, const int64_t *values,
+                                        enum weft_home home, struct weft_error *err)
 {
-    struct weft_draft draft;
     struct weft_deepspeed run;
-    enum weft_status status;
-    (void)outcome;
-    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "deepspeed", problem, out, err));
-    WEFT_TRY_GOTO(done,
-                  weft_deepspeed_choose(&draft, weft_draft_values(options, weft_deepspeed_settings),
-                                        &run, err));
+    WEFT_TRY(weft_deepspeed_choose(draft, values, &run, err));
+    if (home != WEFT_HOME_DEVICE) WEFT_TRY(weft_homes_move_all(draft, home, err));
     weft_deepspeed_place(&run);
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
-done:
-    weft_draft_finish(&draft);
-    return status;
+    if (home != WEFT_HOME_DEVICE) weft_homes_stream(draft);
+    return WEFT_OK;
+}
+
+enum weft_status weft_rule_deepspeed(struct weft_draft *draft, const int64_t *values,
+                                     struct weft_error *err)
+{
+    return draft_deepspeed(draft, values, WEFT_HOME_DEVICE, err);
+}
+
+/* Updates come after backward. During a unit's update the next one's state is read, and the last
+ * one's is written. */
+enum weft_status weft_rule_zero_infinity(struct weft_draft *draft, const int64_t *values,
+                                         struct weft_error *err)
+{
+    return draft_deepspeed(draft, values, WEFT_HOME_DISK, err);
 }

@@ -275,26 +275,19 @@ static enum weft_status prepare(struct run *run, struct weft_error *err)
                      (long long)run->limit_bytes);
 }
 
-enum weft_status weft_planner_fsdp_milp(const struct weft_problem *problem,
-                                        const struct weft_schedule_options *options,
-                                        struct weft_candidate *out, struct weft_outcome *outcome,
-                                        struct weft_error *err)
+enum weft_status weft_rule_fsdp_milp(struct weft_draft *draft, const int64_t *values,
+                                     struct weft_error *err)
 {
-    struct weft_draft draft;
-    struct run run = {.draft = &draft, .limit_bytes = problem->tiers[0].limit_bytes, .exact = true};
-    enum weft_status status;
-    (void)options;
-    (void)outcome;
-    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "fsdp-milp", problem, out, err));
-    WEFT_TRY_GOTO(done, weft_ahead_choose(&draft, err));
-    WEFT_TRY_GOTO(done, prepare(&run, err));
-    WEFT_TRY_GOTO(done, solve(&run, err));
-    if (!run.exact) weft_log(WEFT_LOG_INFO, "planner fsdp-milp: its choice was thinned out");
-    WEFT_TRY_GOTO(done, weft_ahead_choose(&draft, err));
-    weft_ahead_place(&draft, 1);
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
-done:
+    struct run run = {
+        .draft = draft, .limit_bytes = draft->problem->tiers[0].limit_bytes, .exact = true};
+    (void)values;
+    WEFT_TRY(weft_ahead_choose(draft, err));
+    enum weft_status status = prepare(&run, err);
+    if (status == WEFT_OK) status = solve(&run, err);
     free(run.labels);
-    weft_draft_finish(&draft);
-    return status;
+    if (status != WEFT_OK) return status;
+    if (!run.exact) weft_log(WEFT_LOG_INFO, "planner fsdp-milp: its choice was thinned out");
+    WEFT_TRY(weft_ahead_choose(draft, err));
+    weft_ahead_place(draft, 1);
+    return WEFT_OK;
 }

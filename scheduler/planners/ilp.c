@@ -113,7 +113,8 @@ static enum weft_status start_from_rule(struct run *run, const struct weft_plann
     struct weft_plan *plan = NULL;
     options.setting = setting;
     weft_work_spend(search->budget.work, weft_planner_rule_units(run->table));
-    enum weft_status status = rule->decide(problem, &options, &candidate, &outcome, &refusal);
+    enum weft_status status =
+        weft_planner_decide(rule, problem, &options, &candidate, &outcome, &refusal);
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
     status = weft_plan_create(problem, rule->name, candidate.strategies, candidate.moves,
@@ -132,7 +133,7 @@ static enum weft_status start_from_rule(struct run *run, const struct weft_plann
 static enum weft_status start_from_rules(struct run *run, struct weft_error *err)
 {
     for (const struct weft_planner *rule = weft_planners(); rule->name; rule++) {
-        const struct weft_setting *setting = weft_planner_settings(rule);
+        const struct weft_setting *setting = rule->settings;
         if (!weft_planner_is_rule_for(rule, run->table->problem)) continue;
         do {
             if (weft_search_is_spent(run->search)) return WEFT_OK;

@@ -1,7 +1,6 @@
 /* MG-WFBP: AllReduces of neighbouring layers are merged where that costs less than it saves, by the
  * line a + b * bytes through their times. */
 #include "scheduler/planners/planners.h"
-#include "scheduler/planners/rule.h"
 
 /* A layer's gradient, in the order in which they get ready. */
 struct gradient {
@@ -62,33 +61,24 @@ static void merge(const struct weft_draft *draft, struct gradient *gradients)
     }
 }
 
-enum weft_status weft_planner_mg_wfbp(const struct weft_problem *problem,
-                                      const struct weft_schedule_options *options,
-                                      struct weft_candidate *out, struct weft_outcome *outcome,
-                                      struct weft_error *err)
+enum weft_status weft_rule_mg_wfbp(struct weft_draft *draft, const int64_t *values,
+                                   struct weft_error *err)
 {
     static const enum weft_policy policies[] = {WEFT_POLICY_DP, WEFT_POLICY_COUNT};
-    struct weft_draft draft;
-    enum weft_status status;
-    (void)options;
-    (void)outcome;
-    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "mg-wfbp", problem, out, err));
-    WEFT_TRY_GOTO(done, weft_draft_choose_all(&draft, policies, err));
-    weft_draft_take(&draft);
+    (void)values;
+    WEFT_TRY(weft_draft_choose_all(draft, policies, err));
+    weft_draft_take(draft);
     struct gradient *gradients =
-        weft_pool_array(&draft.pool, (size_t)draft.n_reductions, sizeof *gradients);
-    if (!gradients) WEFT_TRY_GOTO(done, weft_fail_memory(err, "gradients"));
-    merge(&draft, gradients);
-    for (int32_t i = 0; i < draft.n_reductions; i++) {
+        weft_pool_array(&draft->pool, (size_t)draft->n_reductions, sizeof *gradients);
+    if (!gradients) return weft_fail_memory(err, "gradients");
+    merge(draft, gradients);
+    for (int32_t i = 0; i < draft->n_reductions; i++) {
         int32_t last = i;
         while (gradients[last].merged)
             last++;
-        weft_draft_reduce_all(&draft, draft.reductions[i],
-                              weft_draft_item(&draft, draft.reductions[last])->first,
+        weft_draft_reduce_all(draft, draft->reductions[i],
+                              weft_draft_item(draft, draft->reductions[last])->first,
                               WEFT_DRAFT_NOT_WAITED_FOR);
     }
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
-done:
-    weft_draft_finish(&draft);
-    return status;
+    return WEFT_OK;
 }

@@ -84,20 +84,11 @@ static enum weft_status decide(struct weft_draft *draft, struct weft_error *err)
     return WEFT_OK;
 }
 
-enum weft_status weft_planner_osdp(const struct weft_problem *problem,
-                                   const struct weft_schedule_options *options,
-                                   struct weft_candidate *out, struct weft_outcome *outcome,
-                                   struct weft_error *err)
+enum weft_status weft_rule_osdp(struct weft_draft *draft, const int64_t *values,
+                                struct weft_error *err)
 {
-    struct weft_draft draft;
-    enum weft_status status;
-    (void)options;
-    (void)outcome;
-    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "osdp", problem, out, err));
-    WEFT_TRY_GOTO(done, decide(&draft, err));
-    weft_ahead_place(&draft, 1);
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
-done:
-    weft_draft_finish(&draft);
-    return status;
+    (void)values;
+    WEFT_TRY(decide(draft, err));
+    weft_ahead_place(draft, 1);
+    return WEFT_OK;
 }

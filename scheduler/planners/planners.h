@@ -1,19 +1,32 @@
-/* The planners' functions, one a file or a row of plain.c; the table of them is in table.c. */
+/* The functions of planners; table.c has the planners. */
 #ifndef WEFT_SCHEDULER_PLANNERS_PLANNERS_H
 #define WEFT_SCHEDULER_PLANNERS_PLANNERS_H
 
 #include "scheduler/digest/digest.h"
 #include "scheduler/digest/planner.h"
-#include "spec/planner.h"
+#include "scheduler/planners/rule.h"
 
-#define WEFT_PLANNER_DECLARE(identifier, name, literal, text)                                      \
-    enum weft_status weft_planner_##identifier(                                                    \
-        const struct weft_problem *problem, const struct weft_schedule_options *options,           \
-        struct weft_candidate *out, struct weft_outcome *outcome, struct weft_error *err);
+/* Fills the candidate, in the caller's arrays. Every memory row is then within the problem's limit.
+ * Returns WEFT_E_INFEASIBLE if it finds none. */
+typedef enum weft_status weft_decide_fn(const struct weft_problem *problem,
+                                        const struct weft_schedule_options *options,
+                                        struct weft_candidate *out, struct weft_outcome *outcome,
+                                        struct weft_error *err);
+weft_decide_fn weft_planner_ilp, weft_planner_greedy, weft_planner_random, weft_planner_two_stage,
+    weft_planner_twin_flow;
 
-WEFT_PLANNER_MAP(WEFT_PLANNER_DECLARE)
+/* Chooses the policies of a new draft and places its blocks. `values` are those of the wanted
+ * setting; NULL if the planner has none. Returns WEFT_E_INFEASIBLE if the rule cannot be applied.
+ */
+typedef enum weft_status weft_draft_fn(struct weft_draft *draft, const int64_t *values,
+                                       struct weft_error *err);
+weft_draft_fn weft_rule_fsdp2_mix, weft_rule_deepspeed, weft_rule_zero_infinity,
+    weft_rule_deepcompile, weft_rule_bytescheduler, weft_rule_mg_wfbp, weft_rule_dear,
+    weft_rule_osdp, weft_rule_fsdp_milp, weft_rule_offload_greedy, weft_rule_deepcompile_offload,
+    weft_rule_zero_offload;
 
-#undef WEFT_PLANNER_DECLARE
+/* Settings, the published one first. ByteScheduler's values[0]: credit in elements. */
+extern const struct weft_setting weft_bytescheduler_settings[];
 
 /* Units of work that a rule takes to decide, about. */
 static inline int64_t weft_planner_rule_units(const struct weft_digest *table)

@@ -628,5 +628,6 @@ struct weft_draft_line weft_draft_line_of(const struct weft_problem *problem,
 const int64_t *weft_draft_values(const struct weft_schedule_options *options,
                                  const struct weft_setting *settings)
 {
-    return options->setting ? options->setting->values : settings->values;
+    if (options->setting) return options->setting->values;
+    return settings ? settings->values : NULL;
 }

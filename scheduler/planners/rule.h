@@ -125,7 +125,7 @@ struct weft_draft_line {
 struct weft_draft_line weft_draft_line_of(const struct weft_problem *problem,
                                           enum weft_collective kind);
 
-/* The values of the wanted setting, of the first one when none is. */
+/* The values of the wanted setting; without one, of the first; NULL if there are no settings. */
 const int64_t *weft_draft_values(const struct weft_schedule_options *options,
                                  const struct weft_setting *settings);
 

@@ -5,93 +5,148 @@
 
 #include "scheduler/planners/ahead.h"
 #include "scheduler/planners/bucket.h"
-#include "scheduler/planners/bytescheduler.h"
 #include "scheduler/planners/deepcompile.h"
 #include "scheduler/planners/deepspeed.h"
-#include "scheduler/planners/plain.h"
-#include "scheduler/planners/planners.h"
 #include "spec/field.h"
+#include "spec/planner.h"
 
-#define PLANNER_LITERAL(identifier, name, literal, text) name,
+enum { DISK = 1 << WEFT_HOME_DISK, HOST = 1 << WEFT_HOME_HOST };
 
 static const struct weft_planner planners[] = {
-#define ROW(identifier, name, literal, text) {name, text, literal, weft_planner_##identifier},
-    WEFT_PLANNER_MAP(ROW)
-#undef ROW
-        {NULL, NULL, false, NULL},
+    {"ilp", "the fastest plan that fits, with a proven bound", .searches = true, .all_homes = true,
+     .decide = weft_planner_ilp},
+    {"greedy", "from the leanest policies upwards, by gain; no solver", .searches = true,
+     .all_homes = true, .decide = weft_planner_greedy},
+    {"all-fsdp", "every unit fsdp, gathered one use ahead, reduced at once",
+     .fixed = &weft_fixed_rules[WEFT_POLICY_FSDP]},
+    {"all-sdp", "every unit sdp, gathered once updated, reduced at once",
+     .fixed = &weft_fixed_rules[WEFT_POLICY_SDP]},
+    {"all-zero1", "every unit zero1, gathered once updated, reduced at once",
+     .fixed = &weft_fixed_rules[WEFT_POLICY_ZERO1]},
+    {"all-dp", "every unit dp, reduced at once", .fixed = &weft_fixed_rules[WEFT_POLICY_DP]},
+    {"random", "random policies and slots that fit, from a seed", .all_homes = true,
+     .decide = weft_planner_random},
+    /* DistributedDataParallel shards nothing: an AllReduce when a bucket is full. */
+    {"ddp", "PyTorch DDP: every unit dp, AllReduce in buckets", .literal = true,
+     .settings = weft_bucket_settings,
+     .plain = {.choice = WEFT_PLAIN_DP,
+               .gathering = WEFT_PLAIN_NEVER,
+               .reducing = WEFT_PLAIN_IN_BUCKETS}},
+    /* ddp's buckets as ReduceScatters, then one AllGather of all parameters that nothing overlaps.
+     */
+    {"zero1", "ZeRO 1: reduced in buckets, gathered all after the update", .literal = true,
+     .settings = weft_bucket_settings,
+     .plain = {.choice = WEFT_PLAIN_RESIDENT,
+               .gathering = WEFT_PLAIN_AFTER_UPDATES,
+               .reducing = WEFT_PLAIN_IN_BUCKETS}},
+    {"zero2", "ZeRO 2: reduced at once, gathered all after the update", .literal = true,
+     .plain = {.choice = WEFT_PLAIN_SDP,
+               .gathering = WEFT_PLAIN_AFTER_UPDATES,
+               .reducing = WEFT_PLAIN_AT_ONCE}},
+    {"fairscale", "FairScale FSDP: gathered on demand, reduced in buckets", .literal = true,
+     .settings = weft_bucket_settings,
+     .plain = {.choice = WEFT_PLAIN_ROOT,
+               .gathering = WEFT_PLAIN_ON_DEMAND,
+               .reducing = WEFT_PLAIN_BEFORE_OVERFLOW}},
+    {"fsdp2", "PyTorch FSDP2: one unit ahead, one reduction at a time", .literal = true,
+     .settings = weft_fsdp2_settings,
+     .plain = {.choice = WEFT_PLAIN_AS_SET,
+               .gathering = WEFT_PLAIN_AHEAD,
+               .reducing = WEFT_PLAIN_ONE_AT_A_TIME}},
+    {"fsdp2-mix", "fsdp2, the last units kept after forward while they fit", .literal = true,
+     .settings = weft_ahead_settings, .draft = weft_rule_fsdp2_mix},
+    {"deepspeed", "DeepSpeed ZeRO 3: prefetched by elements, small units whole", .literal = true,
+     .settings = weft_deepspeed_settings, .draft = weft_rule_deepspeed},
+    {"deepcompile", "DeepCompile: prefetched by profiled memory, then kept", .literal = true,
+     .settings = weft_deepcompile_settings, .draft = weft_rule_deepcompile},
+    {"bytescheduler", "ByteScheduler: AllReduces by priority and credit", .literal = true,
+     .settings = weft_bytescheduler_settings, .draft = weft_rule_bytescheduler},
+    {"mg-wfbp", "MG-WFBP: AllReduces merged by a cost line", .literal = true,
+     .draft = weft_rule_mg_wfbp},
+    {"dear", "DeAR: reduced in backward, gathered a group ahead in forward", .literal = true,
+     .settings = weft_bucket_settings, .draft = weft_rule_dear},
+    {"osdp", "OSDP: dp or fsdp by a knapsack without overlap, then fsdp2", .literal = true,
+     .draft = weft_rule_osdp},
+    {"fsdp-milp", "PyTorch fsdp_milp: units by exposed time, then fsdp2", .literal = true,
+     .draft = weft_rule_fsdp_milp},
+    {"zero-infinity", "ZeRO-Infinity: deepspeed, with all state on a disk", .literal = true,
+     .homes = DISK, .settings = weft_deepspeed_settings, .draft = weft_rule_zero_infinity},
+    {"offload-stream", "fsdp2, with all state in the host's memory", .literal = true, .homes = HOST,
+     .settings = weft_ahead_settings,
+     .plain = {.choice = WEFT_PLAIN_ROOT,
+               .gathering = WEFT_PLAIN_AHEAD,
+               .reducing = WEFT_PLAIN_ONE_AT_A_TIME,
+               .streams_from_host = true}},
+    {"offload-greedy", "fsdp2, state offloaded by bytes freed a second", .literal = true,
+     .homes = HOST | DISK, .draft = weft_rule_offload_greedy},
+    {"deepcompile-offload", "DeepCompile: on demand, state on the host while forward has no room",
+     .literal = true, .homes = HOST, .settings = weft_deepcompile_offload_settings,
+     .draft = weft_rule_deepcompile_offload},
+    {"zero-offload", "ZeRO-Offload: all state on the host, updated there", .literal = true,
+     .homes = HOST, .settings = weft_zero_offload_settings, .draft = weft_rule_zero_offload},
+    {"twin-flow", "Twin-Flow: of zero-offload the best share of 16, from an end", .literal = true,
+     .homes = HOST, .settings = weft_twin_flow_settings, .decide = weft_planner_twin_flow},
+    /* CPUOffloadPolicy: the host updates while nothing else runs. The product has the shards of
+     * parameters on the host too, and copies them up before each of their gathers. Here shards are
+     * always on the device, so a plan copies them up once a step, after their update. */
+    {"fsdp2-cpu-offload", "fsdp2, with all state updated on the host", .literal = true,
+     .homes = HOST, .settings = weft_ahead_settings,
+     .plain = {.choice = WEFT_PLAIN_ROOT,
+               .gathering = WEFT_PLAIN_AHEAD,
+               .reducing = WEFT_PLAIN_ONE_AT_A_TIME,
+               .updated_on_host = true}},
+    {"two-stage", "policies by a knapsack without overlap, then blocks placed", .all_homes = true,
+     .decide = weft_planner_two_stage},
+    {.name = NULL},
 };
+enum { N_PLANNERS = sizeof planners / sizeof *planners - 1 };
 
 const struct weft_planner *weft_planners(void)
 {
     return planners;
 }
 
-bool weft_planner_is_rule(const struct weft_planner *planner)
+static enum weft_status decide_draft(const struct weft_planner *planner,
+                                     const struct weft_problem *problem,
+                                     const struct weft_schedule_options *options,
+                                     struct weft_candidate *out, struct weft_error *err)
 {
-    return planner->decide != weft_planner_ilp && planner->decide != weft_planner_greedy;
+    const int64_t *values = weft_draft_values(options, planner->settings);
+    struct weft_draft draft;
+    enum weft_status status;
+    WEFT_TRY_GOTO(done, weft_draft_init(&draft, planner->name, problem, out, err));
+    WEFT_TRY_GOTO(done, planner->draft != NULL
+                            ? planner->draft(&draft, values, err)
+                            : weft_plain_draft(&planner->plain, &draft, values, err));
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
+done:
+    weft_draft_finish(&draft);
+    return status;
 }
 
-int weft_planner_homes(const struct weft_planner *planner)
+enum weft_status weft_planner_decide(const struct weft_planner *planner,
+                                     const struct weft_problem *problem,
+                                     const struct weft_schedule_options *options,
+                                     struct weft_candidate *out, struct weft_outcome *outcome,
+                                     struct weft_error *err)
 {
-    static const struct {
-        const char *planner;
-        int homes;
-    } all[] = {
-        {"zero-infinity", 1 << WEFT_HOME_DISK},
-        {"offload-stream", 1 << WEFT_HOME_HOST},
-        {"offload-greedy", 1 << WEFT_HOME_HOST | 1 << WEFT_HOME_DISK},
-        {"deepcompile-offload", 1 << WEFT_HOME_HOST},
-        {"zero-offload", 1 << WEFT_HOME_HOST},
-        {"twin-flow", 1 << WEFT_HOME_HOST},
-        {"fsdp2-cpu-offload", 1 << WEFT_HOME_HOST},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (strcmp(all[i].planner, planner->name) == 0) return all[i].homes;
-    return 0;
+    if (planner->decide != NULL) return planner->decide(problem, options, out, outcome, err);
+    if (planner->fixed != NULL) return weft_fixed_decide(planner->fixed, problem, out, err);
+    return decide_draft(planner, problem, options, out, err);
 }
 
 bool weft_planner_uses(const struct weft_planner *planner, enum weft_home home)
 {
-    return !weft_planner_is_rule(planner) || planner->decide == weft_planner_two_stage ||
-           planner->decide == weft_planner_random || home == WEFT_HOME_DEVICE ||
-           (weft_planner_homes(planner) >> home & 1) != 0;
+    return planner->all_homes || home == WEFT_HOME_DEVICE || (planner->homes >> home & 1) != 0;
 }
 
 bool weft_planner_is_rule_for(const struct weft_planner *planner,
                               const struct weft_problem *problem)
 {
-    const int homes = weft_planner_homes(planner);
-    bool has = homes == 0;
+    bool has = planner->homes == 0;
     for (int32_t t = 1; t < problem->n_tiers; t++)
-        has |= (homes >> problem->tiers[t].kind & 1) != 0;
-    return weft_planner_is_rule(planner) && has;
-}
-
-const struct weft_setting *weft_planner_settings(const struct weft_planner *planner)
-{
-    static const struct {
-        const char *planner;
-        const struct weft_setting *settings;
-    } all[] = {
-        {"ddp", weft_bucket_settings},
-        {"zero1", weft_bucket_settings},
-        {"fairscale", weft_bucket_settings},
-        {"fsdp2", weft_fsdp2_settings},
-        {"fsdp2-mix", weft_ahead_settings},
-        {"deepspeed", weft_deepspeed_settings},
-        {"zero-infinity", weft_deepspeed_settings},
-        {"offload-stream", weft_ahead_settings},
-        {"deepcompile", weft_deepcompile_settings},
-        {"deepcompile-offload", weft_deepcompile_offload_settings},
-        {"zero-offload", weft_zero_offload_settings},
-        {"twin-flow", weft_twin_flow_settings},
-        {"fsdp2-cpu-offload", weft_ahead_settings},
-        {"bytescheduler", weft_bytescheduler_settings},
-        {"dear", weft_bucket_settings},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (strcmp(all[i].planner, planner->name) == 0) return all[i].settings;
-    return NULL;
+        has |= (planner->homes >> problem->tiers[t].kind & 1) != 0;
+    return !planner->searches && has;
 }
 
 static const struct weft_setting *find_setting(const struct weft_setting *settings,
@@ -109,7 +164,7 @@ const struct weft_planner *weft_planner_find(const char *name, const struct weft
         const struct weft_setting *found = NULL;
         if (strlen(planner->name) != length || memcmp(planner->name, name, length) != 0) continue;
         if (name[length] != '\0') {
-            found = find_setting(weft_planner_settings(planner), name + length + 1);
+            found = find_setting(planner->settings, name + length + 1);
             if (!found) return NULL;
         }
         if (setting) *setting = found;
@@ -121,15 +176,17 @@ const struct weft_planner *weft_planner_find(const char *name, const struct weft
 /* A name that is a policy's, or near that of a planner; else all there are. */
 static enum weft_status refuse_planner(const char *name, struct weft_error *err)
 {
-    const char *names[] = {WEFT_PLANNER_MAP(PLANNER_LITERAL)};
+    const char *names[N_PLANNERS];
     enum weft_policy policy;
+    for (int i = 0; i < N_PLANNERS; i++)
+        names[i] = planners[i].name;
     if (weft_policy_read(name, &policy))
         return weft_fail(err, WEFT_E_USAGE,
                          "no planner \"%s\": it is a policy. Planner all-%s gives it to every "
                          "unit; plan.policies says which ones ilp may choose from (--set "
                          "plan.policies=%s)",
                          name, weft_policy_name(policy), weft_policy_name(policy));
-    const char *near = weft_field_nearest(name, names, sizeof names / sizeof *names);
+    const char *near = weft_field_nearest(name, names, N_PLANNERS);
     if (near)
         return weft_fail(err, WEFT_E_USAGE,
                          "no planner \"%s\"; did you mean %s? `weft help plan` tells of all", name,
@@ -144,7 +201,7 @@ enum weft_status weft_planner_need(const char *name, struct weft_error *err)
     snprintf(meant, sizeof meant, "%.*s", (int)strcspn(name, ":"), name);
     const struct weft_planner *planner = weft_planner_find(meant, NULL);
     if (!planner) return refuse_planner(meant, err);
-    const struct weft_setting *setting = weft_planner_settings(planner);
+    const struct weft_setting *setting = planner->settings;
     if (!setting)
         return weft_fail(err, WEFT_E_USAGE, "planner %s has no settings; write \"%s\"", meant,
                          meant);

@@ -1,11 +1,30 @@
-/* The table of all planners, and what people call them. */
+/* The table of all planners. */
 #ifndef WEFT_SCHEDULER_PLANNERS_TABLE_H
 #define WEFT_SCHEDULER_PLANNERS_TABLE_H
 
 #include <stdbool.h>
 
 #include "base/status.h"
-#include "scheduler/digest/planner.h"
+#include "scheduler/planners/fixed.h"
+#include "scheduler/planners/plain.h"
+#include "scheduler/planners/planners.h"
+
+struct weft_planner {
+    const char *name;
+    const char *text; /* one line: its rule */
+    bool literal;     /* blocks stay exactly as placed (weft_plan_relax). Otherwise they may move
+                         apart in the same order, as far as memory allows */
+    bool searches;    /* ilp and greedy; the others do as their rule says */
+    bool all_homes;   /* state may be in every tier that the problem has */
+    int homes;        /* to which the rule moves state: bits of enum weft_home; 0: none */
+    const struct weft_setting
+        *settings; /* end with a NULL name, the published one first; or NULL */
+    /* One of these decides; `plain`, if the others are NULL. */
+    weft_decide_fn *decide;
+    weft_draft_fn *draft;
+    const struct weft_fixed_rule *fixed;
+    struct weft_plain_rule plain;
+};
 
 /* NULL-name-terminated table of all planners, and one by "name" or "name:setting" (NULL when there
  * is none); *setting is NULL when none was named. `setting` may be NULL. */
@@ -16,21 +35,19 @@ const struct weft_planner *weft_planner_find(const char *name, const struct weft
  * nearest planner, what a policy's name is for, or the planner's settings. */
 WEFT_MUST_USE enum weft_status weft_planner_need(const char *name, struct weft_error *err);
 
-/* True for a planner that does as its rule says; false for ilp and greedy, which search. */
-bool weft_planner_is_rule(const struct weft_planner *planner);
+/* Decides as weft_decide_fn says. */
+WEFT_MUST_USE enum weft_status weft_planner_decide(const struct weft_planner *planner,
+                                                   const struct weft_problem *problem,
+                                                   const struct weft_schedule_options *options,
+                                                   struct weft_candidate *out,
+                                                   struct weft_outcome *outcome,
+                                                   struct weft_error *err);
 
-/* Homes of which its rule gives state one (bits of enum weft_home); 0 if it knows the device's. */
-int weft_planner_homes(const struct weft_planner *planner);
-
-/* Whether some plan of the planner keeps something in the home, where the problem allows it. */
+/* True if some plan of the planner keeps something in the home, where the problem allows it. */
 bool weft_planner_uses(const struct weft_planner *planner, enum weft_home home);
 
-/* True for a rule that may apply to the problem: what keeps state away needs a tier for it. */
+/* True for a rule that may apply to the problem: one that moves state needs a tier for it. */
 bool weft_planner_is_rule_for(const struct weft_planner *planner,
                               const struct weft_problem *problem);
-
-/* The settings of a planner of the table, NULL-name-terminated, the published one first; NULL when
- * its rule has no parameters. */
-const struct weft_setting *weft_planner_settings(const struct weft_planner *planner);
 
 #endif

@@ -441,7 +441,7 @@ struct chain_plan chain_plan(const struct weft_problem *problem, const char *pla
     cr_assert_not_null(found, "%s", planner);
     struct weft_problem limited = *problem;
     limited.tiers[0].limit_bytes = limit_bytes;
-    out.status = found->decide(&limited, &options, &candidate, &outcome, &out.err);
+    out.status = weft_planner_decide(found, &limited, &options, &candidate, &outcome, &out.err);
     if (out.status != WEFT_OK) return out;
     for (int32_t u = 0; u < problem->n_decisions; u++)
         add_text(out.policies, sizeof out.policies,

@@ -8,6 +8,7 @@
 #include "scheduler/digest/digest.h"
 #include "scheduler/digest/infeasible.h"
 #include "scheduler/planners/table.h"
+#include "spec/planner.h"
 #include "tests/effort.h"
 #include "tests/program/random_model.h"
 #include "tests/scheduler/enumerate.h"
@@ -76,7 +77,7 @@ static void check_planners(const struct weft_problem *problem)
     cr_assert_gt(best->bound_ns, 0);
     cr_assert_leq(best->bound_ns, best->prediction.step_ns);
     for (const struct weft_planner *planner = weft_planners() + 1; planner->name; planner++) {
-        const struct weft_setting *setting = weft_planner_settings(planner);
+        const struct weft_setting *setting = planner->settings;
         check_against(best, planner->name);
         for (; setting && setting->name; setting++) {
             char name[64];
@@ -372,7 +373,19 @@ Test(schedule, an_unknown_planner_is_a_usage_error_that_lists_them)
     weft_problem_destroy(problem);
 }
 
-Test(schedule, a_setting_is_named_behind_a_colon)
+Test(schedule, the_list_of_names_is_the_table_s)
+{
+    char names[sizeof WEFT_PLANNER_NAMES] = "";
+    size_t used = 0;
+    for (const struct weft_planner *planner = weft_planners(); planner->name; planner++) {
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                 planner->name);
+        cr_assert_lt(used, sizeof names, "%s", planner->name);
+    }
+    cr_assert_str_eq(names, WEFT_PLANNER_NAMES);
+}
+
+Test(schedule, a_setting_is_named_after_a_colon)
 {
     struct tiny_shape shape = {.n_units = 2, .most_blocks = 1, .policies = 15, .load = 0.5};
     struct weft_problem *problem = tiny_problem(&shape, 1);

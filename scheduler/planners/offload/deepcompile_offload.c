@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "scheduler/planners/deepcompile.h"
-#include "scheduler/planners/offload/homes.h"
+#include "scheduler/planners/homes.h"
 #include "scheduler/planners/planners.h"
 
 const struct weft_setting weft_deepcompile_offload_settings[] = {
@@ -172,25 +172,14 @@ static void decide_state(struct offload *run, struct weft_deepcompile *gathers)
     place_state(run);
 }
 
-enum weft_status weft_planner_deepcompile_offload(const struct weft_problem *problem,
-                                                  const struct weft_schedule_options *options,
-                                                  struct weft_candidate *out,
-                                                  struct weft_outcome *outcome,
-                                                  struct weft_error *err)
+enum weft_status weft_rule_deepcompile_offload(struct weft_draft *draft, const int64_t *values,
+                                               struct weft_error *err)
 {
-    struct weft_draft draft;
     struct weft_deepcompile gathers;
-    struct offload run = {.draft = &draft,
-                          .values = weft_draft_values(options, weft_deepcompile_offload_settings)};
-    enum weft_status status;
-    (void)outcome;
-    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "deepcompile-offload", problem, out, err));
-    WEFT_TRY_GOTO(done, weft_deepcompile_init(&draft, run.values[1], &gathers, err));
-    WEFT_TRY_GOTO(done, begin(&run, err));
-    WEFT_TRY_GOTO(done, weft_draft_choose_all(&draft, weft_draft_sharded, err));
+    struct offload run = {.draft = draft, .values = values};
+    WEFT_TRY(weft_deepcompile_init(draft, values[1], &gathers, err));
+    WEFT_TRY(begin(&run, err));
+    WEFT_TRY(weft_draft_choose_all(draft, weft_draft_sharded, err));
     decide_state(&run, &gathers);
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
-done:
-    weft_draft_finish(&draft);
-    return status;
+    return WEFT_OK;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "scheduler/planners/ahead.h"
-#include "scheduler/planners/offload/homes.h"
+#include "scheduler/planners/homes.h"
 #include "scheduler/planners/planners.h"
 
 /* A home that a unit's state may have: bytes of the device that it frees for its time. */
@@ -95,23 +95,14 @@ static void move_until_it_fits(struct weft_draft *draft, const struct freed *fre
     (void)does_fit(draft, &others);
 }
 
-enum weft_status weft_planner_offload_greedy(const struct weft_problem *problem,
-                                             const struct weft_schedule_options *options,
-                                             struct weft_candidate *out,
-                                             struct weft_outcome *outcome, struct weft_error *err)
+enum weft_status weft_rule_offload_greedy(struct weft_draft *draft, const int64_t *values,
+                                          struct weft_error *err)
 {
-    const size_t most = (size_t)problem->n_decisions * WEFT_HOME_COUNT;
-    struct weft_draft draft;
-    enum weft_status status;
-    (void)options;
-    (void)outcome;
-    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "offload-greedy", problem, out, err));
-    struct freed *freed = weft_pool_array(&draft.pool, most, sizeof *freed);
-    if (freed == NULL) WEFT_TRY_GOTO(done, weft_fail_memory(err, "units"));
-    WEFT_TRY_GOTO(done, weft_ahead_choose(&draft, err));
-    move_until_it_fits(&draft, freed, rank_homes(&draft, freed));
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
-done:
-    weft_draft_finish(&draft);
-    return status;
+    const size_t most = (size_t)draft->problem->n_decisions * WEFT_HOME_COUNT;
+    struct freed *freed = weft_pool_array(&draft->pool, most, sizeof *freed);
+    (void)values;
+    if (freed == NULL) return weft_fail_memory(err, "units");
+    WEFT_TRY(weft_ahead_choose(draft, err));
+    move_until_it_fits(draft, freed, rank_homes(draft, freed));
+    return WEFT_OK;
 }

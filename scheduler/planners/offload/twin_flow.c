@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "program/trace.h"
-#include "scheduler/planners/offload/homes.h"
+#include "scheduler/planners/homes.h"
 #include "scheduler/planners/offload/zero_offload.h"
 #include "scheduler/planners/planners.h"
 

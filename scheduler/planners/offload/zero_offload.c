@@ -3,7 +3,7 @@
  * behind that, and forward begins when all are back. */
 #include "scheduler/planners/offload/zero_offload.h"
 
-#include "scheduler/planners/offload/homes.h"
+#include "scheduler/planners/homes.h"
 #include "scheduler/planners/planners.h"
 
 const struct weft_setting weft_zero_offload_settings[] = {
@@ -50,22 +50,12 @@ void weft_zero_offload_place(struct weft_zero_offload *run)
     weft_homes_update(draft);
 }
 
-enum weft_status weft_planner_zero_offload(const struct weft_problem *problem,
-                                           const struct weft_schedule_options *options,
-                                           struct weft_candidate *out, struct weft_outcome *outcome,
-                                           struct weft_error *err)
+enum weft_status weft_rule_zero_offload(struct weft_draft *draft, const int64_t *values,
+                                        struct weft_error *err)
 {
-    const int64_t stage = weft_draft_values(options, weft_zero_offload_settings)[0];
-    struct weft_draft draft;
     struct weft_zero_offload run;
-    enum weft_status status;
-    (void)outcome;
-    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "zero-offload", problem, out, err));
-    WEFT_TRY_GOTO(done, weft_zero_offload_choose(&draft, stage, &run, err));
-    WEFT_TRY_GOTO(done, weft_homes_update_all(&draft, err));
+    WEFT_TRY(weft_zero_offload_choose(draft, values[0], &run, err));
+    WEFT_TRY(weft_homes_update_all(draft, err));
     weft_zero_offload_place(&run);
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
-done:
-    weft_draft_finish(&draft);
-    return status;
+    return WEFT_OK;
 }

@@ -23,8 +23,8 @@ static enum weft_status decide(struct decision *d, const char *planner, uint32_t
     d->problem = tiny_problem(&shape, 9);
     d->problem->tiers[0].limit_bytes = limit_bytes;
     d->candidate = (struct weft_candidate){.strategies = d->strategies, .moves = d->moves};
-    return weft_planner_find(planner, NULL)
-        ->decide(d->problem, &options, &d->candidate, &outcome, err);
+    return weft_planner_decide(weft_planner_find(planner, NULL), d->problem, &options,
+                               &d->candidate, &outcome, err);
 }
 
 static enum weft_policy policy_of(const struct decision *d, int32_t unit)

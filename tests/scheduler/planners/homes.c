@@ -59,11 +59,11 @@ Test(homes, what_rules_plan_is_what_a_program_does, .timeout = 300)
 {
     for (const struct weft_planner *rule = weft_planners(); rule->name; rule++) {
         int n = 0;
-        if (weft_planner_homes(rule) == 0) continue;
+        if (rule->homes == 0) continue;
         for (uint64_t seed = 1; seed <= TEST_CASES(60, 20); seed++) {
             struct tiers_case c = {0};
             random_case_init_tiers(&c.random, seed);
-            const struct weft_setting *setting = weft_planner_settings(rule);
+            const struct weft_setting *setting = rule->settings;
             do {
                 char name[64];
                 snprintf(name, sizeof name, "%s%s%s", rule->name, setting ? ":" : "",

@@ -1,4 +1,4 @@
-#include "scheduler/planners/offload/homes.h"
+#include "scheduler/planners/homes.h"
 
 static bool choose_home(struct weft_draft *draft, int32_t unit, enum weft_home home, bool there)
 {

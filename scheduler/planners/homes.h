@@ -1,7 +1,7 @@
 /* Rules that keep the state of units away from the device, in a home of their choice: it streams
  * through the device's memory for its update, or the host updates it where it is. */
-#ifndef WEFT_SCHEDULER_PLANNERS_OFFLOAD_HOMES_H
-#define WEFT_SCHEDULER_PLANNERS_OFFLOAD_HOMES_H
+#ifndef WEFT_SCHEDULER_PLANNERS_HOMES_H
+#define WEFT_SCHEDULER_PLANNERS_HOMES_H
 
 #include "scheduler/planners/rule.h"
 

@@ -11,10 +11,9 @@ enum { ALIGNMENT = 64, LEAST_CHUNK_BYTES = 4096, MOST_CHUNK_BYTES = 1 << 20 };
 
 struct weft_pool_chunk {
     struct weft_pool_chunk *next;
-    char *start;         /* first aligned byte after this header */
-    size_t capacity;     /* bytes from start */
-    size_t used;         /* a multiple of ALIGNMENT */
-    size_t system_bytes; /* bytes allocated with calloc */
+    char *start;     /* first aligned byte after this header */
+    size_t capacity; /* bytes from start */
+    size_t used;     /* a multiple of ALIGNMENT */
 };
 
 void weft_pool_init(struct weft_pool *pool)
@@ -42,7 +41,6 @@ static struct weft_pool_chunk *make_chunk(size_t capacity)
     size_t gap = (ALIGNMENT - behind % ALIGNMENT) % ALIGNMENT;
     chunk->start = (char *)(chunk + 1) + gap;
     chunk->capacity = capacity;
-    chunk->system_bytes = overhead + capacity;
     return chunk;
 }
 
@@ -97,13 +95,4 @@ char *weft_pool_format(struct weft_pool *pool, const char *format, ...)
     vsnprintf(string, (size_t)length + 1, format, arguments);
     va_end(arguments);
     return string;
-}
-
-size_t weft_pool_bytes(const struct weft_pool *pool)
-{
-    size_t bytes = 0;
-    for (const struct weft_pool_chunk *chunk = pool->chunks; chunk != NULL; chunk = chunk->next) {
-        bytes += chunk->system_bytes;
-    }
-    return bytes;
 }

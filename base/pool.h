@@ -31,7 +31,4 @@ WEFT_MUST_USE char *weft_pool_string(struct weft_pool *pool, const char *string)
 WEFT_MUST_USE char *weft_pool_format(struct weft_pool *pool, const char *format, ...)
     WEFT_PRINTF(2, 3);
 
-/* Bytes allocated by the system for the pool, for memory reports. */
-size_t weft_pool_bytes(const struct weft_pool *pool);
-
 #endif

@@ -1,5 +1,4 @@
-/* A span is contiguous memory. A stretch is consecutive pages of a tier (tier.h makes spans of
- * stretches). Scattered memory is a list of spans, in order. */
+/* A span is contiguous memory. Scattered memory is a list of spans, in order. */
 #ifndef WEFT_OFFLOAD_SPAN_H
 #define WEFT_OFFLOAD_SPAN_H
 
@@ -8,10 +7,6 @@
 struct weft_memory_span {
     unsigned char *at;
     int64_t bytes;
-};
-
-struct weft_stretch {
-    int64_t first, count; /* pages */
 };
 
 /* Sum of the bytes of all spans. */

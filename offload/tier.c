@@ -16,7 +16,7 @@
 #include "base/units.h"
 #include "offload/node.h"
 
-enum { LARGE_PAGE_BYTES = 2 << 20, LINE_BYTES = 512, WORD_BITS = 64 };
+enum { LARGE_PAGE_BYTES = 2 << 20, LINE_BYTES = 512 };
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
@@ -24,12 +24,11 @@ enum { LARGE_PAGE_BYTES = 2 << 20, LINE_BYTES = 512, WORD_BITS = 64 };
 
 struct weft_tier {
     const char *name;
-    int64_t page_bytes, pages, free_pages;
+    int64_t page_bytes, pages, taken_pages;
     int64_t bytes;
     void *reservation; /* with guards and alignment */
     size_t reservation_bytes;
     unsigned char *memory;
-    uint64_t *taken; /* one bit per page */
 };
 
 static int64_t system_page_bytes(void)
@@ -123,16 +122,9 @@ enum weft_status weft_tier_create(const struct weft_tier_options *options, struc
                          (long long)o->pages, (long long)o->page_bytes);
     struct weft_tier *tier = calloc(1, sizeof *tier);
     if (tier == NULL) return weft_fail_memory(err, "a tier");
-    *tier = (struct weft_tier){.name = o->name,
-                               .page_bytes = o->page_bytes,
-                               .pages = o->pages,
-                               .free_pages = o->pages,
-                               .bytes = bytes};
+    *tier = (struct weft_tier){
+        .name = o->name, .page_bytes = o->page_bytes, .pages = o->pages, .bytes = bytes};
     enum weft_status status = map_tier(tier, o, err);
-    if (status == WEFT_OK) {
-        tier->taken = calloc((size_t)(o->pages / WORD_BITS + 1), sizeof *tier->taken);
-        if (tier->taken == NULL) status = weft_fail_memory(err, "the pages of a tier");
-    }
     if (status != WEFT_OK) {
         weft_tier_destroy(tier);
         return status;
@@ -145,7 +137,6 @@ void weft_tier_destroy(struct weft_tier *tier)
 {
     if (tier == NULL) return;
     if (tier->reservation != NULL) munmap(tier->reservation, tier->reservation_bytes);
-    free(tier->taken);
     free(tier);
 }
 
@@ -154,135 +145,17 @@ struct weft_memory_span weft_tier_memory(const struct weft_tier *tier)
     return (struct weft_memory_span){tier->memory, tier->bytes};
 }
 
-int64_t weft_tier_free_pages(const struct weft_tier *tier)
+enum weft_status weft_tier_take(struct weft_tier *tier, int64_t bytes, struct weft_memory_span *out,
+                                struct weft_error *err)
 {
-    return tier->free_pages;
-}
-
-static bool is_taken(const struct weft_tier *tier, int64_t page)
-{
-    return (tier->taken[page / WORD_BITS] >> (page % WORD_BITS) & 1) != 0;
-}
-
-static void mark_stretch(struct weft_tier *tier, struct weft_stretch stretch, bool taken)
-{
-    for (int64_t page = stretch.first; page < stretch.first + stretch.count; page++) {
-        const uint64_t bit = UINT64_C(1) << (page % WORD_BITS);
-        if (taken)
-            tier->taken[page / WORD_BITS] |= bit;
-        else
-            tier->taken[page / WORD_BITS] &= ~bit;
-    }
-    tier->free_pages += taken ? -stretch.count : stretch.count;
-}
-
-/* The first free page from `page` on; there must be one. */
-static int64_t next_free(const struct weft_tier *tier, int64_t page)
-{
-    while (page % WORD_BITS != 0 && is_taken(tier, page))
-        page++;
-    if (page % WORD_BITS != 0) return page;
-    while (tier->taken[page / WORD_BITS] == UINT64_MAX)
-        page += WORD_BITS;
-    while (is_taken(tier, page))
-        page++;
-    return page;
-}
-
-enum weft_status weft_tier_take(struct weft_tier *tier, int64_t pages, struct weft_stretch *out,
-                                int32_t most, int32_t *n, struct weft_error *err)
-{
-    int32_t count = 0;
-    int64_t left = pages, page = 0;
-    if (pages <= 0 || pages > tier->free_pages)
-        return weft_fail(err, WEFT_E_INTERNAL, "the tier \"%s\" has %lld free pages, not %lld",
-                         tier->name, (long long)tier->free_pages, (long long)pages);
-    for (; left > 0 && count < most; count++) {
-        const int64_t first = page = next_free(tier, page);
-        while (page < tier->pages && left > 0 && !is_taken(tier, page)) {
-            page++;
-            left--;
-        }
-        out[count] = (struct weft_stretch){first, page - first};
-    }
-    if (left > 0)
+    const int64_t left = tier->pages - tier->taken_pages;
+    const int64_t pages = bytes > 0 ? (bytes - 1) / tier->page_bytes + 1 : 0;
+    if (pages == 0 || pages > left)
         return weft_fail(err, WEFT_E_INTERNAL,
-                         "%lld pages of the tier \"%s\" are in more than %d stretches",
-                         (long long)pages, tier->name, (int)most);
-    for (int32_t i = 0; i < count; i++)
-        mark_stretch(tier, out[i], true);
-    *n = count;
-    return WEFT_OK;
-}
-
-static bool is_of_tier(const struct weft_tier *tier, struct weft_stretch s)
-{
-    return s.first >= 0 && s.count > 0 && s.count <= tier->pages &&
-           s.first <= tier->pages - s.count;
-}
-
-static enum weft_status fail_stretch(const struct weft_tier *tier, struct weft_stretch s,
-                                     const char *what, struct weft_error *err)
-{
-    return weft_fail(err, WEFT_E_INTERNAL, "%lld pages from %lld on of the tier \"%s\" %s",
-                     (long long)s.count, (long long)s.first, tier->name, what);
-}
-
-enum weft_status weft_tier_give(struct weft_tier *tier, const struct weft_stretch *stretches,
-                                int32_t n, struct weft_error *err)
-{
-    int32_t given = 0;
-    enum weft_status status = WEFT_OK;
-    for (; given < n && status == WEFT_OK; given++) {
-        const struct weft_stretch s = stretches[given];
-        bool taken = is_of_tier(tier, s);
-        for (int64_t page = s.first; taken && page < s.first + s.count; page++)
-            taken = is_taken(tier, page);
-        if (!taken) {
-            status = fail_stretch(tier, s, "are given back, and are not taken", err);
-            break;
-        }
-        /* Marks at once, so that a page listed twice is found. */
-        mark_stretch(tier, s, false);
-    }
-    for (int32_t i = 0; i < given && status != WEFT_OK; i++)
-        mark_stretch(tier, stretches[i], true);
-    return status;
-}
-
-enum weft_status weft_tier_spans(const struct weft_tier *tier, const struct weft_stretch *stretches,
-                                 int32_t n_stretches, int64_t from, int64_t bytes,
-                                 struct weft_memory_span *out, int32_t most, int32_t *n,
-                                 struct weft_error *err)
-{
-    int32_t count = 0;
-    int64_t skipped = from, left = bytes;
-    if (from < 0 || bytes < 0)
-        return weft_fail(err, WEFT_E_INTERNAL, "bytes %lld from %lld on of a buffer",
-                         (long long)bytes, (long long)from);
-    for (int32_t i = 0; i < n_stretches && left > 0; i++) {
-        if (!is_of_tier(tier, stretches[i]))
-            return fail_stretch(tier, stretches[i], "are none of it", err);
-        const int64_t length = stretches[i].count * tier->page_bytes;
-        if (skipped >= length) {
-            skipped -= length;
-            continue;
-        }
-        const int64_t part = left < length - skipped ? left : length - skipped;
-        if (count == most)
-            return weft_fail(err, WEFT_E_INTERNAL,
-                             "%lld bytes of the tier \"%s\" are in more than "
-                             "%d spans",
-                             (long long)bytes, tier->name, (int)most);
-        out[count++] = (struct weft_memory_span){
-            tier->memory + stretches[i].first * tier->page_bytes + skipped, part};
-        skipped = 0;
-        left -= part;
-    }
-    if (left > 0)
-        return weft_fail(err, WEFT_E_INTERNAL, "a buffer of the tier \"%s\" ends %lld bytes early",
-                         tier->name, (long long)left);
-    *n = count;
+                         "the tier \"%s\" has %lld pages left, and %lld bytes are asked of it",
+                         tier->name, (long long)left, (long long)bytes);
+    *out = (struct weft_memory_span){tier->memory + tier->taken_pages * tier->page_bytes, bytes};
+    tier->taken_pages += pages;
     return WEFT_OK;
 }
 

@@ -1,9 +1,8 @@
 /* A tier is memory for offloaded state, gradients and saved activations: private memory of this
  * process. It is reserved once, between guard pages, and every page is resident before the first
- * step. It is given out in pages. A buffer is a list of stretches, so nothing needs contiguous
- * addresses. The address of a page never changes.
+ * step. It is given out in pages, in order. The address of a page never changes.
  *
- * One thread at a time takes and gives pages. */
+ * One thread at a time takes pages. */
 #ifndef WEFT_OFFLOAD_TIER_H
 #define WEFT_OFFLOAD_TIER_H
 
@@ -31,28 +30,11 @@ void weft_tier_destroy(struct weft_tier *tier); /* accepts NULL */
 
 /* The whole tier, for pinning. */
 struct weft_memory_span weft_tier_memory(const struct weft_tier *tier);
-int64_t weft_tier_free_pages(const struct weft_tier *tier);
 
-/* Takes the lowest free pages. Writes them to `out` as at most `most` stretches, in order and not
- * adjacent. WEFT_E_INTERNAL if fewer pages are free or they need more stretches; then nothing is
- * taken. */
-WEFT_MUST_USE enum weft_status weft_tier_take(struct weft_tier *tier, int64_t pages,
-                                              struct weft_stretch *out, int32_t most, int32_t *n,
-                                              struct weft_error *err);
-/* Gives pages back; their bytes are undefined from then on. WEFT_E_INTERNAL if a page is not taken;
- * then nothing is given back. */
-WEFT_MUST_USE enum weft_status weft_tier_give(struct weft_tier *tier,
-                                              const struct weft_stretch *stretches, int32_t n,
-                                              struct weft_error *err);
-
-/* Addresses of bytes [from, from + bytes) of the buffer made of these stretches, as at most `most`
- * spans. WEFT_E_INTERNAL if the buffer is shorter, a page is not of the tier, or more spans are
- * needed. */
-WEFT_MUST_USE enum weft_status weft_tier_spans(const struct weft_tier *tier,
-                                               const struct weft_stretch *stretches,
-                                               int32_t n_stretches, int64_t from, int64_t bytes,
-                                               struct weft_memory_span *out, int32_t most,
-                                               int32_t *n, struct weft_error *err);
+/* Takes the next pages for that many bytes, until the tier is destroyed. WEFT_E_INTERNAL if fewer
+ * are left. */
+WEFT_MUST_USE enum weft_status weft_tier_take(struct weft_tier *tier, int64_t bytes,
+                                              struct weft_memory_span *out, struct weft_error *err);
 
 /* Bytes of the tier that are in memory now. Takes no memory. */
 int64_t weft_tier_resident_bytes(const struct weft_tier *tier);

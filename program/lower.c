@@ -156,7 +156,9 @@ static int32_t first_item(const struct weft_problem *problem, int32_t unit)
     return low;
 }
 
-int32_t weft_lower_residency(const struct weft_plan *plan, int32_t unit, int32_t slot)
+/* Number of the residency of a unit's gathered parameters in a slot. It is the last gather with a
+ * window before the slot; without one, the last of the period. 0 for a unit without gathers. */
+static int32_t find_residency(const struct weft_plan *plan, int32_t unit, int32_t slot)
 {
     const struct weft_problem *problem = plan->problem;
     int32_t residency = 0, latest = -1;
@@ -197,7 +199,7 @@ static void read_parameters(struct emitter *e, int32_t layer, int32_t slot, bool
          i++) {
         const struct weft_layer_unit *use = &lowering->layer_units[i];
         if (backward && !use->in_backward) continue;
-        int32_t residency = weft_lower_residency(lowering->plan, use->unit, slot);
+        int32_t residency = find_residency(lowering->plan, use->unit, slot);
         touch_piece(e, WEFT_BUFFER_FULL, use->unit, residency, -1, READ);
     }
 }

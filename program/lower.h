@@ -37,10 +37,6 @@ WEFT_MUST_USE enum weft_status weft_lower_prepare(struct weft_lowering *lowering
 WEFT_MUST_USE enum weft_status weft_lower_buffers(struct weft_lowering *lowering,
                                                   struct weft_error *err);
 
-/* Number of the residency of a unit's gathered parameters in a slot. It is the last gather with a
- * window before the slot; without one, the last of the period. 0 for a unit without gathers. */
-int32_t weft_lower_residency(const struct weft_plan *plan, int32_t unit, int32_t slot);
-
 /* Number of residencies of a unit in a period, and of buffers for them. */
 int32_t weft_lower_residencies(const struct weft_plan *plan, int32_t unit);
 

@@ -36,10 +36,6 @@ struct weft_turn {
     int32_t over[WEFT_MOST_LANES]; /* by lane: instructions until its end */
 };
 
-/* Whether a's turn is over before b's turn begins, `periods` later, in any timing. */
-bool weft_turn_before(const struct weft_order *order, const struct weft_turn *a,
-                      const struct weft_turn *b, int32_t periods);
-
 /* 4. Ranges are apart with a guard after each. Each is mapped once, and its buffers are inside it
  * and apart. Pieces on one page take turns, over two periods and their two tables. */
 WEFT_MUST_USE enum weft_status weft_verify_pages(const struct weft_program *program,

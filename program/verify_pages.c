@@ -233,13 +233,23 @@ static void leave(struct page_checker *checker, int32_t page)
     checker->n_there = n;
 }
 
+/* True if a's turn is over before b's turn begins, `periods` later, in any timing. */
+static bool is_turn_before(const struct weft_order *order, const struct weft_turn *a,
+                           const struct weft_turn *b, int32_t periods)
+{
+    const int32_t *over = weft_order_over(order, b->first + periods * order->n_instructions);
+    for (int32_t s = 0; s < order->n_lanes; s++)
+        if (a->over[s] > over[s]) return false;
+    return true;
+}
+
 /* Checks that a is over before b begins, in the tables' distance or two periods later. */
 static enum weft_status check_turns(const struct page_checker *checker, const struct tenancy *a,
                                     const struct tenancy *b, bool next_two)
 {
     const struct weft_turn *one = &checker->turns[a->turn], *other = &checker->turns[b->turn];
     int32_t periods = b->table - a->table + (next_two ? WEFT_PAGE_TABLES : 0);
-    if (!one->persists && !other->persists && weft_turn_before(checker->order, one, other, periods))
+    if (!one->persists && !other->persists && is_turn_before(checker->order, one, other, periods))
         return WEFT_OK;
     char name[WEFT_PROGRAM_NAME_BYTES], behind[WEFT_PROGRAM_NAME_BYTES];
     return weft_fail(checker->err, WEFT_E_DATA,
@@ -313,15 +323,6 @@ static enum weft_status check_paging(struct page_checker *checker)
     list_tenancies(checker);
     qsort(checker->tenancies, n - 1, sizeof *checker->tenancies, compare_tenancies);
     return check_tenancies(checker);
-}
-
-bool weft_turn_before(const struct weft_order *order, const struct weft_turn *a,
-                      const struct weft_turn *b, int32_t periods)
-{
-    const int32_t *over = weft_order_over(order, b->first + periods * order->n_instructions);
-    for (int32_t s = 0; s < order->n_lanes; s++)
-        if (a->over[s] > over[s]) return false;
-    return true;
 }
 
 enum weft_status weft_verify_pages(const struct weft_program *program,

@@ -36,7 +36,9 @@ void weft_report_policies(const struct weft_plan *plan, struct weft_text *out)
     report_strategies(plan, 0, weft_problem_n_units(plan->problem), out);
 }
 
-void weft_report_saved(const struct weft_plan *plan, struct weft_text *out)
+/* Locations of layers' saved activations until their backward: "h.0..h.3 host, h.4 device". Nothing
+ * if the plan decides none. */
+static void report_saved(const struct weft_plan *plan, struct weft_text *out)
 {
     report_strategies(plan, weft_problem_n_units(plan->problem), plan->problem->n_decisions, out);
 }
@@ -304,7 +306,7 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
                    (long long)plan->problem->ranks, plan->problem->profile_source);
     report_period(plan, out);
     report_list(plan, "policies", weft_report_policies, out);
-    report_list(plan, "saved", weft_report_saved, out);
+    report_list(plan, "saved", report_saved, out);
     weft_text_addf(out, "step      %s predicted; compute %s, ", weft_units_show_ns(p->step_ns, a),
                    weft_units_show_ns(p->compute_ns, b));
     const bool away = plan->problem->n_tiers > 1;

@@ -23,10 +23,6 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
 /* Policies on one line with equal neighbours folded: "h.0..h.3 fsdp, h.4 sdp". */
 void weft_report_policies(const struct weft_plan *plan, struct weft_text *out);
 
-/* Locations of layers' saved activations until their backward: "h.0..h.3 host, h.4 device". Nothing
- * if the plan decides none. */
-void weft_report_saved(const struct weft_plan *plan, struct weft_text *out);
-
 /* A table of bytes by category in one slot of the plan. */
 void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_text *out);
 

@@ -4,7 +4,9 @@
 
 #include "spec/config_parts.h"
 
-char *weft_path_join(struct weft_pool *pool, const char *directory, const char *path)
+/* `path` relative to `directory` ("" or ".": the working directory). The pool owns it; NULL without
+ * memory. */
+static char *join_path(struct weft_pool *pool, const char *directory, const char *path)
 {
     while (strncmp(path, "./", 2) == 0)
         path += 2;
@@ -20,11 +22,11 @@ char *weft_path_absolute(struct weft_pool *pool, const char *directory, const ch
 {
     enum { PATH_BYTES = 4096 };
     char working[PATH_BYTES];
-    char *joined = weft_path_join(pool, directory, path);
+    char *joined = join_path(pool, directory, path);
     if (joined == NULL || joined[0] == '/') return joined;
     /* If the working directory has no name, the relative path remains. */
     if (getcwd(working, sizeof working) == NULL) return joined;
-    return weft_path_join(pool, working, joined);
+    return join_path(pool, working, joined);
 }
 
 /* Finds the section's object: in a file that the run names, or in the run. */
@@ -39,7 +41,7 @@ static enum weft_status load_section(const struct weft_config_input *input, cons
     if (out->path == NULL) return weft_fail_memory(err, "a config");
     if (!weft_json_string(value, &file)) return WEFT_OK;
     struct weft_error error = {0};
-    char *path = weft_path_join(pool, input->directory, file);
+    char *path = join_path(pool, input->directory, file);
     if (path == NULL) return weft_fail_memory(err, "a config");
     enum weft_status status = weft_json_read(path, &out->written, &error);
     if (status != WEFT_OK)

@@ -36,9 +36,10 @@ static enum weft_status read_text(const struct weft_json_value *object, const ch
     return *out == NULL ? weft_fail_memory(err, where) : WEFT_OK;
 }
 
-enum weft_status weft_keys_shown(const struct weft_json_value *object, const char *where,
-                                 const char *name, struct weft_pool *pool, const char **out,
-                                 struct weft_error *err)
+/* The text must have no control characters. */
+static enum weft_status read_shown(const struct weft_json_value *object, const char *where,
+                                   const char *name, struct weft_pool *pool, const char **out,
+                                   struct weft_error *err)
 {
     const char *text;
     WEFT_TRY(weft_json_need_string(object, where, name, &text, err));
@@ -91,7 +92,7 @@ static enum weft_status read_key(const struct weft_file_key *key,
     case WEFT_KEY_TEXT:
         return read_text(object, where, key->name, pool, out, err);
     case WEFT_KEY_SHOWN:
-        return weft_keys_shown(object, where, key->name, pool, out, err);
+        return read_shown(object, where, key->name, pool, out, err);
     case WEFT_KEY_HASH:
         return weft_keys_hash(object, where, key->name, out, err);
     case WEFT_KEY_CONST:

@@ -109,11 +109,6 @@ WEFT_MUST_USE enum weft_status weft_keys_read(const struct weft_key_table *table
                                               const char *where, struct weft_pool *pool,
                                               void *target, struct weft_error *err);
 
-/* A string member without control characters, copied to the pool. WEFT_E_DATA. */
-WEFT_MUST_USE enum weft_status weft_keys_shown(const struct weft_json_value *object,
-                                               const char *where, const char *name,
-                                               struct weft_pool *pool, const char **out,
-                                               struct weft_error *err);
 /* A member of 32 hexadecimal digits. WEFT_E_DATA. */
 WEFT_MUST_USE enum weft_status weft_keys_hash(const struct weft_json_value *object,
                                               const char *where, const char *name,

@@ -63,13 +63,8 @@ static enum weft_status open_flow(const struct bench *b, enum weft_store_directi
     *out = (struct flow){.direction = direction, .first = first, .n = n, .seats = seats};
     const struct weft_tier_options options = {
         .name = "bench", .page_bytes = PAGE_BYTES, .pages = (bytes + PAGE_BYTES - 1) / PAGE_BYTES};
-    struct weft_stretch all;
-    struct weft_memory_span span;
-    int32_t count;
     WEFT_TRY(weft_tier_create(&options, &out->tier, err));
-    WEFT_TRY(weft_tier_take(out->tier, options.pages, &all, 1, &count, err));
-    WEFT_TRY(weft_tier_spans(out->tier, &all, 1, 0, bytes, &span, 1, &count, err));
-    out->memory = span.at;
+    out->memory = weft_tier_memory(out->tier).at;
     for (int64_t i = 0; i < bytes; i += 8) {
         const uint64_t word = weft_rng_u64(1, (uint64_t)direction, (uint64_t)i);
         memcpy(out->memory + i, &word, 8);

@@ -95,8 +95,8 @@ static enum weft_status local_open(const struct weft_comm_options *options, stru
     return WEFT_OK;
 }
 
-enum weft_status weft_local_exchange(struct weft_comm *comm, const void *mine, size_t bytes,
-                                     void *all, struct weft_error *err)
+static enum weft_status local_exchange(struct weft_comm *comm, const void *mine, size_t bytes,
+                                       void *all, struct weft_error *err)
 {
     struct weft_local_comm *c = weft_local_comm_of(comm);
     const struct weft_local_call call = {.kind = WEFT_LOCAL_CALL_EXCHANGE, .count = (int64_t)bytes};
@@ -124,7 +124,7 @@ const struct weft_comm_ops weft_comm_local = {
     .reduce_scatter = weft_local_reduce_scatter,
     .all_reduce = weft_local_all_reduce,
     .agree = weft_local_agree,
-    .exchange = weft_local_exchange,
+    .exchange = local_exchange,
     .carry = local_carry,
     .cancel = weft_local_cancel,
 };

@@ -166,7 +166,4 @@ void weft_local_agree(struct weft_comm *comm, struct weft_stream *channel, int64
 
 extern const struct weft_comm_ops weft_comm_local;
 
-enum weft_status weft_local_exchange(struct weft_comm *comm, const void *mine, size_t bytes,
-                                     void *all, struct weft_error *err);
-
 #endif

@@ -36,7 +36,6 @@ struct weft_device_ops {
                                 struct weft_error *err);
     enum weft_status (*synchronise)(struct weft_stream *stream, struct weft_error *err);
     int64_t (*now)(const struct weft_stream *stream);
-    void (*set_now)(struct weft_stream *stream, int64_t ns);
     void (*run)(struct weft_stream *stream, int64_t start_ns, int64_t ns);
     bool (*is_here)(const struct weft_stream *stream); /* NULL: streams have no thread */
 };

@@ -370,12 +370,6 @@ static int64_t cpu_now(const struct weft_stream *stream)
     return is_virtual(s) ? s->now : weft_clock_now_ns();
 }
 
-static void cpu_set_now(struct weft_stream *stream, int64_t ns)
-{
-    struct cpu_stream *s = cpu_stream_of(stream);
-    if (is_virtual(s)) s->now = ns;
-}
-
 static void cpu_run(struct weft_stream *stream, int64_t start_ns, int64_t ns)
 {
     struct cpu_stream *s = cpu_stream_of(stream);
@@ -515,7 +509,6 @@ const struct weft_device_ops weft_device_cpu = {
     .advance = cpu_advance,
     .synchronise = cpu_synchronise,
     .now = cpu_now,
-    .set_now = cpu_set_now,
     .run = cpu_run,
     .contend = cpu_contend,
     .is_here = cpu_is_here,

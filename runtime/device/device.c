@@ -167,8 +167,3 @@ int64_t weft_stream_now(const struct weft_stream *stream)
 {
     return stream->device->ops->now(stream);
 }
-
-void weft_stream_set_now(struct weft_stream *stream, int64_t ns)
-{
-    stream->device->ops->set_now(stream, ns);
-}

@@ -98,9 +98,8 @@ WEFT_MUST_USE enum weft_status weft_stream_synchronise(struct weft_stream *strea
 int64_t weft_stream_now(const struct weft_stream *stream);
 /* True in the thread that does the stream's work. Signal handlers may call it. */
 bool weft_stream_is_here(const struct weft_stream *stream);
-/* For tasks, under the virtual clock: set_now sets the stream's time, and run works for ns from
- * start_ns on. A collective uses run, because it begins when the last rank arrives. */
-void weft_stream_set_now(struct weft_stream *stream, int64_t ns);
+/* For tasks, under the virtual clock: works for ns from start_ns on. A collective begins when the
+ * last rank arrives. */
 void weft_stream_run(struct weft_stream *stream, int64_t start_ns, int64_t ns);
 
 #endif

@@ -96,14 +96,10 @@ static enum weft_status open_rings(struct exec_away *away, struct weft_error *er
     const int64_t bytes = weft_ring_bytes(ring), page_bytes = weft_ring_page_bytes(ring);
     const struct weft_tier_options options = {
         .name = "ring of the disk", .page_bytes = page_bytes, .pages = bytes / page_bytes};
-    struct weft_stretch all;
-    struct weft_memory_span span;
-    int32_t n;
     WEFT_TRY(weft_tier_create(&options, &away->tier, err));
-    WEFT_TRY(weft_tier_take(away->tier, options.pages, &all, 1, &n, err));
-    WEFT_TRY(weft_tier_spans(away->tier, &all, 1, 0, bytes, &span, 1, &n, err));
+    unsigned char *memory = weft_tier_memory(away->tier).at;
     for (int r = 0; r < ring->lanes; r++) {
-        away->rings[r].memory = (unsigned char *)span.at + r * ring->seats * ring->block_bytes;
+        away->rings[r].memory = memory + r * ring->seats * ring->block_bytes;
         away->rings[r].tickets = calloc((size_t)ring->seats, sizeof *away->rings[r].tickets);
         if (away->rings[r].tickets == NULL) return weft_fail_memory(err, "the ring of a disk");
     }

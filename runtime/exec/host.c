@@ -43,24 +43,16 @@ static enum weft_status take_pages(struct exec_host *host, const struct exec_uni
                                    struct weft_error *err)
 {
     const int64_t bytes = bytes_there(unit, part);
-    struct weft_stretch stretch;
-    int32_t n;
     if (bytes == 0) return WEFT_OK;
-    WEFT_TRY(weft_tier_take(host->tier, pages_of(bytes), &stretch, 1, &n, err));
-    return weft_tier_spans(host->tier, &stretch, 1, 0, bytes, &host->units[unit->index][part], 1,
-                           &n, err);
+    return weft_tier_take(host->tier, bytes, &host->units[unit->index][part], err);
 }
 
-/* Nothing was taken before the saved activations, so they are one stretch. */
 static enum weft_status take_saved(struct exec_host *host, struct weft_error *err)
 {
     const int64_t bytes = host->exec->options.program->host_bytes;
-    struct weft_stretch stretch;
     struct weft_memory_span span;
-    int32_t n;
     if (bytes == 0) return WEFT_OK;
-    WEFT_TRY(weft_tier_take(host->tier, pages_of(bytes), &stretch, 1, &n, err));
-    WEFT_TRY(weft_tier_spans(host->tier, &stretch, 1, 0, bytes, &span, 1, &n, err));
+    WEFT_TRY(weft_tier_take(host->tier, bytes, &span, err));
     host->saved = span.at;
     return WEFT_OK;
 }

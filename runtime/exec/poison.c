@@ -263,7 +263,7 @@ void weft_exec_poison_destroy(struct weft_exec *exec)
     weft_arena_open_all(exec->arena, exec->streams[WEFT_STREAM_COMPUTE]);
 }
 
-void weft_exec_describe_buffer(const struct weft_exec *exec, int32_t b, struct weft_text *out)
+static void describe_buffer(const struct weft_exec *exec, int32_t b, struct weft_text *out)
 {
     const struct weft_buffer_name name = weft_exec_name_buffer(exec, b);
     weft_text_add(out, name.kind);
@@ -278,7 +278,7 @@ enum weft_status weft_exec_poison_check(struct weft_exec *exec, struct weft_erro
         if (deaths->margin < 0) continue;
         struct weft_text what;
         weft_text_init(&what);
-        weft_exec_describe_buffer(exec, deaths->owners[deaths->margin], &what);
+        describe_buffer(exec, deaths->owners[deaths->margin], &what);
         deaths->margin = -1;
         enum weft_status status =
             weft_fail(err, WEFT_E_INTERNAL,

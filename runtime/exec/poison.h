@@ -35,7 +35,6 @@ struct weft_buffer_name {
     const char *kind, *of, *owner; /* owner: NULL if no layer or unit owns it */
 };
 struct weft_buffer_name weft_exec_name_buffer(const struct weft_exec *exec, int32_t b);
-void weft_exec_describe_buffer(const struct weft_exec *exec, int32_t b, struct weft_text *out);
 /* Opens the whole arena again. Call it before the streams are destroyed. */
 void weft_exec_poison_destroy(struct weft_exec *exec);
 

@@ -279,14 +279,9 @@ static enum weft_status open_rings(struct disk_bench *bench, struct weft_error *
     }
     const struct weft_tier_options options = {
         .name = "ring", .page_bytes = page, .pages = bytes / page};
-    struct weft_stretch all;
-    struct weft_memory_span span;
-    int32_t n;
     WEFT_TRY(weft_tier_create(&options, &bench->tier, err));
-    WEFT_TRY(weft_tier_take(bench->tier, options.pages, &all, 1, &n, err));
-    WEFT_TRY(weft_tier_spans(bench->tier, &all, 1, 0, bytes, &span, 1, &n, err));
-    bench->rings[WEFT_STORE_READ] = span.at;
-    bench->rings[WEFT_STORE_WRITE] = span.at + bench->ring_bytes;
+    bench->rings[WEFT_STORE_READ] = weft_tier_memory(bench->tier).at;
+    bench->rings[WEFT_STORE_WRITE] = bench->rings[WEFT_STORE_READ] + bench->ring_bytes;
     return WEFT_OK;
 }
 

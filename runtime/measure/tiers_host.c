@@ -217,13 +217,8 @@ static enum weft_status open_tier(struct host_bench *bench, struct weft_error *e
     bench->bytes = bytes - bytes % (PARTS * page);
     const struct weft_tier_options options = {
         .name = "host", .page_bytes = page, .pages = bench->bytes / page};
-    struct weft_stretch all;
-    struct weft_memory_span span;
-    int32_t n;
     WEFT_TRY(weft_tier_create(&options, &bench->tier, err));
-    WEFT_TRY(weft_tier_take(bench->tier, options.pages, &all, 1, &n, err));
-    WEFT_TRY(weft_tier_spans(bench->tier, &all, 1, 0, bench->bytes, &span, 1, &n, err));
-    bench->host = span.at;
+    bench->host = weft_tier_memory(bench->tier).at;
     return WEFT_OK;
 }
 

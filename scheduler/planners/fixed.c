@@ -22,7 +22,9 @@ const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT] = {
                           .gather = WEFT_GATHER_ONE_AHEAD},
 };
 
-void weft_moves_sort(const struct weft_problem *problem, struct weft_move *moves, int32_t n_moves)
+/* Sorts moves into channel order by launch slot, then blocking gathers before reductions before
+ * other gathers, then by deadline. */
+static void sort_moves(const struct weft_problem *problem, struct weft_move *moves, int32_t n_moves)
 {
     struct weft_move_run *runs = calloc((size_t)n_moves + 1, sizeof *runs);
     struct weft_move *sorted = malloc(((size_t)n_moves + 1) * sizeof *sorted);
@@ -97,7 +99,7 @@ void weft_fixed_place(const struct weft_problem *problem, enum weft_fixed_gather
         for (int32_t b = 0; b < item->n_blocks; b++)
             out->moves[out->n_moves++] = (struct weft_move){.item = i, .slot = slot};
     }
-    weft_moves_sort(problem, out->moves, out->n_moves);
+    sort_moves(problem, out->moves, out->n_moves);
 }
 
 enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,

@@ -32,8 +32,4 @@ WEFT_MUST_USE enum weft_status weft_fixed_decide(const struct weft_fixed_rule *r
 void weft_fixed_place(const struct weft_problem *problem, enum weft_fixed_gather gather,
                       struct weft_candidate *out);
 
-/* Sorts moves into channel order by launch slot, then blocking gathers before reductions before
- * other gathers, then by deadline. */
-void weft_moves_sort(const struct weft_problem *problem, struct weft_move *moves, int32_t n_moves);
-
 #endif

@@ -24,7 +24,7 @@ Test(pool, memory_is_zeroed_aligned_and_disjoint)
             cr_assert_eq(arrays[i][j], i % 255 + 1);
     }
     weft_pool_finish(&pool);
-    cr_assert_eq(weft_pool_bytes(&pool), 0);
+    cr_assert_null(pool.chunks);
 }
 
 Test(pool, an_array_of_nothing_has_an_address)
@@ -45,7 +45,7 @@ Test(pool, an_overflowing_product_is_refused_and_harmless)
     cr_assert_null(weft_pool_array(&pool, SIZE_MAX / 2, 3));
     cr_assert_null(weft_pool_array(&pool, SIZE_MAX, 1));
     cr_assert_null(weft_pool_array(&pool, SIZE_MAX - 64, 1));
-    cr_assert_eq(weft_pool_bytes(&pool), 0);
+    cr_assert_null(pool.chunks);
     cr_assert_not_null(weft_pool_array(&pool, 1, 1));
     weft_pool_finish(&pool);
 }
@@ -59,8 +59,6 @@ Test(pool, large_arrays_do_not_waste_the_chunk_in_use)
     cr_assert_not_null(large);
     large[(1 << 22) - 1] = 1;
     cr_assert_eq(after, before + 64);
-    cr_assert_lt(weft_pool_bytes(&pool), ((size_t)1 << 22) + 8192);
-    cr_assert_geq(weft_pool_bytes(&pool), (size_t)1 << 22);
     weft_pool_finish(&pool);
 }
 

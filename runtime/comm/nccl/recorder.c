@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-const char *weft_nccl_kind_name(enum weft_nccl_kind kind)
+static const char *name_kind(enum weft_nccl_kind kind)
 {
     static const char *const names[WEFT_NCCL_KIND_COUNT] = {
 #define WEFT_NCCL_KIND_NAME(name, text) text,
@@ -208,9 +208,8 @@ static void show_call(const struct weft_nccl_ring *ring, uint64_t sequence, stru
 {
     struct weft_nccl_seen seen;
     if (!weft_nccl_recorded(ring, sequence, &seen)) return;
-    weft_text_addf(out, "%s of %lld bytes from offset %lld to %lld",
-                   weft_nccl_kind_name(seen.call.kind), (long long)seen.call.bytes,
-                   (long long)seen.call.from, (long long)seen.call.to);
+    weft_text_addf(out, "%s of %lld bytes from offset %lld to %lld", name_kind(seen.call.kind),
+                   (long long)seen.call.bytes, (long long)seen.call.from, (long long)seen.call.to);
 }
 
 void weft_nccl_show_finding(const struct weft_nccl_finding *finding,

@@ -28,8 +28,6 @@ enum weft_nccl_kind {
         WEFT_NCCL_KIND_COUNT
 };
 
-const char *weft_nccl_kind_name(enum weft_nccl_kind kind);
-
 /* A call. All ranks must issue it with equal values. */
 struct weft_nccl_call {
     enum weft_nccl_kind kind;

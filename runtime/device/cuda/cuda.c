@@ -168,12 +168,6 @@ static const char *cuda_hardware(const struct weft_device *device)
     return gpu->name;
 }
 
-static void cuda_set_now(struct weft_stream *stream, int64_t ns)
-{
-    (void)stream;
-    (void)ns;
-}
-
 const struct weft_device_ops weft_device_cuda = {
     .name = "cuda",
     .open = cuda_open,
@@ -194,7 +188,6 @@ const struct weft_device_ops weft_device_cuda = {
     .advance = cuda_advance,
     .synchronise = weft_cuda_stream_synchronise,
     .now = cuda_now,
-    .set_now = cuda_set_now,
     .run = cuda_run,
     .contend = cuda_contend,
 };

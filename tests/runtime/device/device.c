@@ -385,7 +385,7 @@ static enum weft_status jump(struct weft_stream *stream, const void *argument,
     (void)err;
     int64_t ns;
     memcpy(&ns, argument, sizeof ns);
-    weft_stream_set_now(stream, weft_stream_now(stream) + ns);
+    weft_stream_run(stream, weft_stream_now(stream), ns);
     return WEFT_OK;
 }
 
@@ -420,7 +420,7 @@ Test(device, the_virtual_clock_advances_by_what_is_declared)
     weft_device_close(device);
 }
 
-Test(device, the_wall_clock_heeds_neither_advance_nor_set_now)
+Test(device, the_wall_clock_heeds_neither_advance_nor_run)
 {
     struct weft_device *device = open_device(WEFT_CLOCK_WALL);
     struct weft_stream *stream = open_stream(device, "a");

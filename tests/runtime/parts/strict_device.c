@@ -176,11 +176,6 @@ static int64_t strict_now(const struct weft_stream *stream)
     return weft_stream_now(stream_of(stream)->cpu);
 }
 
-static void strict_set_now(struct weft_stream *stream, int64_t ns)
-{
-    weft_stream_set_now(stream_of(stream)->cpu, ns);
-}
-
 static void strict_run(struct weft_stream *stream, int64_t start_ns, int64_t ns)
 {
     weft_stream_run(stream_of(stream)->cpu, start_ns, ns);
@@ -291,7 +286,6 @@ static const struct weft_device_ops strict_ops = {
     .advance = strict_advance,
     .synchronise = strict_synchronise,
     .now = strict_now,
-    .set_now = strict_set_now,
     .run = strict_run,
     .contend = strict_contend,
     .is_here = strict_is_here,

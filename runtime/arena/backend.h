@@ -3,9 +3,20 @@
 #ifndef WEFT_RUNTIME_ARENA_BACKEND_H
 #define WEFT_RUNTIME_ARENA_BACKEND_H
 
-#include "runtime/arena/arena.h"
-#include "runtime/arena/copy.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "offload/span.h"
 #include "runtime/device/backends.h"
+
+struct weft_arena;
+struct weft_arena_copy; /* copy.h */
+struct weft_arena_shape;
+struct weft_arena_turn;
+struct weft_range;
+struct weft_ranges;
+struct weft_stream;
 
 struct weft_arena_ops {
     const char *name;

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "runtime/arena/arena.h"
 #include "runtime/arena/backend.h"
 #include "runtime/arena/view.h"
 

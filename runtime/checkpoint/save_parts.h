@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
-#include "runtime/checkpoint/save.h"
+#include "runtime/checkpoint/save_options.h"
 
 enum { SAVE_VERDICT_TEXT_BYTES = 1000, SAVE_BUFFER_ELEMENTS = 1 << 16 };
 

@@ -4,7 +4,18 @@
 #ifndef WEFT_RUNTIME_COMM_BACKEND_H
 #define WEFT_RUNTIME_COMM_BACKEND_H
 
-#include "runtime/comm/comm.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct weft_arena;
+struct weft_arena_shape;
+struct weft_comm;
+struct weft_comm_block;
+struct weft_comm_options;
+struct weft_ranges;
+struct weft_stream;
 
 struct weft_comm_ops {
     const char *name;
@@ -28,6 +39,8 @@ struct weft_comm_ops {
     void (*carry)(struct weft_comm *comm, int64_t flag_offset);
     void (*cancel)(struct weft_comm *comm);
 };
+
+extern const struct weft_comm_ops weft_comm_local;
 
 enum { WEFT_COMM_DESCRIPTION_BYTES = 128 };
 

@@ -1,24 +1,13 @@
-#define _GNU_SOURCE /* sysconf's page size */
 #include "runtime/comm/comm.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "runtime/comm/backend.h"
-#include "runtime/comm/local.h"
 #include "runtime/device/module.h"
 
 static const struct weft_comm_ops *const backends[] = {&weft_comm_local};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
-
-size_t weft_comm_control_bytes(int32_t ranks)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t bytes =
-        sizeof(struct weft_local_control) + (size_t)ranks * sizeof(struct weft_local_rank);
-    return (bytes + page - 1) / page * page;
-}
 
 static enum weft_status check_options(const struct weft_comm_options *options,
                                       struct weft_error *err)

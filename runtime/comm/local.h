@@ -18,6 +18,7 @@
 
 #include "runtime/arena/view.h"
 #include "runtime/comm/backend.h"
+#include "runtime/comm/comm.h"
 
 /* X(enumerator, name): the kinds of calls. */
 #define WEFT_LOCAL_CALL_MAP(X)                                                                     \
@@ -161,9 +162,5 @@ void weft_local_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
                            const struct weft_comm_block *block);
 void weft_local_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
                       int64_t to_offset, int64_t words, int64_t ns);
-
-/* local.c */
-
-extern const struct weft_comm_ops weft_comm_local;
 
 #endif

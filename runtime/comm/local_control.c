@@ -24,6 +24,14 @@ enum {
     SPIN_NS = 100000
 };
 
+size_t weft_comm_control_bytes(int32_t ranks)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes =
+        sizeof(struct weft_local_control) + (size_t)ranks * sizeof(struct weft_local_rank);
+    return (bytes + page - 1) / page * page;
+}
+
 static const char *call_name(uint32_t kind)
 {
     static const char *const names[WEFT_LOCAL_CALL_COUNT] = {

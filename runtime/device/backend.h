@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "runtime/device/backends.h"
-#include "runtime/device/device.h"
+#include "runtime/device/task.h"
 #include "runtime/device/timeline.h"
 
 struct weft_device_ops {

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/machine/cores.h"
 #include "base/machine/mappings.h"
+#include "runtime/device/device.h"
 #include "runtime/device/futex.h"
 
 enum {

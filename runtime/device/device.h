@@ -16,12 +16,7 @@
 #include "base/lanes.h"
 #include "base/status.h"
 #include "base/text.h"
-
-enum weft_clock { WEFT_CLOCK_WALL, WEFT_CLOCK_VIRTUAL, WEFT_CLOCK_COUNT };
-
-struct weft_device;
-struct weft_stream;
-struct weft_event;
+#include "runtime/device/task.h"
 
 /* Opens the device `name` of runtime/device/backends.h: "cpu", "strict" or "cuda".
  * WEFT_E_ENVIRONMENT if there is no such device (the message lists all), or if something that it
@@ -59,14 +54,11 @@ void weft_event_destroy(struct weft_event *event);
  * status other than WEFT_OK fails the stream: later tasks are dropped, events still fire, so
  * nothing hangs, and synchronise returns the first error. Call it from one issuing thread. */
 enum { WEFT_TASK_BYTES = 512 };
-typedef enum weft_status weft_task_fn(struct weft_stream *stream, const void *argument,
-                                      struct weft_error *err);
 void weft_stream_push(struct weft_stream *stream, weft_task_fn *task, const void *argument,
                       size_t bytes);
 
 /* Sets a function that the stream calls once, when its first task fails. The call comes before
  * later events fire. Set it before any push. */
-typedef void weft_failure_fn(void *context);
 void weft_stream_on_failure(struct weft_stream *stream, weft_failure_fn *function, void *context);
 /* Drops tasks that have not begun, as after a failure, but synchronise reports none. Any thread may
  * call it. Use it for work that is useless because another stream failed. */

@@ -392,26 +392,14 @@ enum weft_status weft_exec_away_clear(struct exec_away *away, struct weft_error 
     return status;
 }
 
-int64_t weft_exec_ring_bytes(const struct weft_exec *exec)
+int64_t weft_exec_away_ring_bytes(const struct exec_away *away)
 {
-    return exec->away == NULL ? 0 : weft_tier_resident_bytes(exec->away->tier);
+    return away == NULL ? 0 : weft_tier_resident_bytes(away->tier);
 }
 
-int64_t weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home)
+int64_t weft_exec_away_file_bytes(const struct exec_away *away)
 {
-    const bool ring_on_device = exec->options.program->staging_bytes > 0;
-    switch (home) {
-    case WEFT_HOME_DEVICE:
-        return ring_on_device ? weft_exec_ring_bytes(exec) : 0;
-    case WEFT_HOME_HOST:
-        return weft_exec_host_resident_bytes(exec->host) +
-               (ring_on_device ? 0 : weft_exec_ring_bytes(exec));
-    case WEFT_HOME_DISK:
-        return exec->away == NULL ? 0 : weft_store_bytes(exec->away->store);
-    case WEFT_HOME_COUNT:
-        break;
-    }
-    return 0;
+    return away == NULL ? 0 : weft_store_bytes(away->store);
 }
 
 void weft_exec_away_warn(struct exec_away *away)

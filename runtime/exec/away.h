@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "program/program.h"
 #include "runtime/exec/units.h"
-#include "runtime/exec/window.h"
 
 struct weft_exec;
 struct exec_away;
@@ -49,6 +48,9 @@ WEFT_MUST_USE enum weft_status weft_exec_disk_window_move(struct exec_disk_windo
 WEFT_MUST_USE enum weft_status weft_exec_disk_window_leave(struct exec_disk_window *window,
                                                            struct weft_error *err);
 
+/* Bytes of the ring that are in memory now, and of the file; 0 for NULL. */
+int64_t weft_exec_away_ring_bytes(const struct exec_away *away);
+int64_t weft_exec_away_file_bytes(const struct exec_away *away);
 /* Writes zeros to every block of the file. */
 WEFT_MUST_USE enum weft_status weft_exec_away_clear(struct exec_away *away, struct weft_error *err);
 /* Warns once if the file is kept in memory or the ring is swapped out. Call it after the first

@@ -1,4 +1,6 @@
+#include "runtime/exec/host_update.h"
 #include "runtime/exec/parts.h"
+#include "runtime/exec/units.h"
 
 /* The instruction to bind, and the parity of its period. */
 struct binding {

@@ -8,7 +8,9 @@
  * (weft_comm_carry). */
 #include <stdlib.h>
 
+#include "runtime/exec/exec.h"
 #include "runtime/exec/parts.h"
+#include "runtime/exec/units.h"
 
 #define NOBODY INT64_MAX
 

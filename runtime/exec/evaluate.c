@@ -1,6 +1,7 @@
 /* An evaluation is a forward alone: the program up to the first micro-step's backward, without
  * updates and carried work. Every instruction keeps its place in the order, so the addresses
  * hold. */
+#include "runtime/exec/exec.h"
 #include "runtime/exec/parts.h"
 
 /* Index after the last forward of the first pass. A backward before the first forward does not end

@@ -1,6 +1,12 @@
 #include <stdlib.h>
 
+#include "runtime/exec/away.h"
+#include "runtime/exec/exec.h"
+#include "runtime/exec/host.h"
+#include "runtime/exec/host_update.h"
 #include "runtime/exec/parts.h"
+#include "runtime/exec/poison.h"
+#include "runtime/exec/units.h"
 
 /* Creates an event for each instruction that another stream waits for. */
 static enum weft_status create_events(struct weft_exec *exec, struct weft_error *err)
@@ -445,4 +451,37 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
     weft_exec_push_own(exec); /* after all collectives */
     WEFT_TRY(weft_exec_synchronise(exec, err));
     return weft_exec_is_bad(exec, exec->mailbox.stop) ? fail_settling(exec, err) : WEFT_OK;
+}
+
+int64_t weft_exec_ring_bytes(const struct weft_exec *exec)
+{
+    return weft_exec_away_ring_bytes(exec->away);
+}
+
+int64_t weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home)
+{
+    const bool ring_on_device = exec->options.program->staging_bytes > 0;
+    switch (home) {
+    case WEFT_HOME_DEVICE:
+        return ring_on_device ? weft_exec_ring_bytes(exec) : 0;
+    case WEFT_HOME_HOST:
+        return weft_exec_host_resident_bytes(exec->host) +
+               (ring_on_device ? 0 : weft_exec_ring_bytes(exec));
+    case WEFT_HOME_DISK:
+        return weft_exec_away_file_bytes(exec->away);
+    case WEFT_HOME_COUNT:
+        break;
+    }
+    return 0;
+}
+
+enum weft_status weft_exec_touched_bytes(struct weft_exec *exec, int64_t *bytes,
+                                         struct weft_error *err)
+{
+    const struct weft_paging *paging = exec->places.paging;
+    *bytes = paging->n_pages * paging->page_bytes;
+    if (exec->deaths[0] == NULL) return WEFT_OK;
+    weft_exec_poison_begin(exec);
+    weft_arena_touched(exec->arena, exec->streams[WEFT_STREAM_COMPUTE], &exec->residents, bytes);
+    return weft_exec_synchronise(exec, err);
 }

@@ -1,6 +1,9 @@
 #include <stdlib.h>
 
+#include "runtime/exec/exec.h"
 #include "runtime/exec/parts.h"
+#include "runtime/exec/units.h"
+#include "runtime/exec/window.h"
 
 /* Hashes a chunk of an offloaded master in the buffer of the record's sum. */
 static enum weft_status hash_chunk(struct weft_exec *exec, const struct exec_chunk *chunk,

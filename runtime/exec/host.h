@@ -9,7 +9,6 @@
 #include "base/status.h"
 #include "runtime/arena/copy.h"
 #include "runtime/exec/units.h"
-#include "runtime/exec/window.h"
 
 struct weft_exec;
 struct exec_host;
@@ -39,13 +38,8 @@ void weft_exec_host_destroy(struct exec_host *host); /* streams must be idle; ac
 void weft_exec_push_copy(struct weft_exec *exec, struct weft_stream *stream,
                          enum weft_copy_direction direction, const struct exec_unit *unit);
 
-/* A layer's saved activations in the arena. weft_exec_push_saved queues their copy to or from the
- * layer's place on the host. */
-struct exec_saved {
-    unsigned char *at;
-    int64_t bytes;
-    int32_t layer;
-};
+struct exec_saved;
+/* Queues the copy of a layer's saved activations to or from the layer's place on the host. */
 void weft_exec_push_saved(struct weft_exec *exec, struct weft_stream *stream,
                           enum weft_copy_direction direction, const struct exec_saved *saved);
 

@@ -4,6 +4,7 @@
 
 #include "base/machine/cores.h"
 #include "offload/service.h"
+#include "runtime/exec/host.h"
 #include "runtime/exec/parts.h"
 
 enum { MOST_THREADS = 64 };

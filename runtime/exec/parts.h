@@ -4,13 +4,20 @@
 #ifndef WEFT_RUNTIME_EXEC_PARTS_H
 #define WEFT_RUNTIME_EXEC_PARTS_H
 
-#include "runtime/exec/away.h"
-#include "runtime/exec/exec.h"
-#include "runtime/exec/host.h"
-#include "runtime/exec/host_update.h"
+#include "program/trace.h"
+#include "runtime/arena/arena.h"
+#include "runtime/exec/options.h"
 #include "runtime/exec/place.h"
-#include "runtime/exec/poison.h"
+#include "runtime/exec/precision.h"
 #include "runtime/exec/record.h"
+
+struct exec_away;   /* away.h */
+struct exec_deaths; /* poison.h */
+struct exec_host;   /* host.h */
+struct exec_there;  /* host_update.h; so is the next */
+struct exec_updater;
+struct exec_unit;    /* units.h */
+struct weft_culprit; /* exec.h */
 
 /* Destination of a micro-batch. */
 struct exec_batch {
@@ -21,6 +28,13 @@ struct exec_batch {
 /* Words of the arena that ranks sum. */
 struct exec_agreement {
     int64_t from_offset, to_offset, words;
+};
+
+/* A layer's saved activations in the arena. */
+struct exec_saved {
+    unsigned char *at;
+    int64_t bytes;
+    int32_t layer;
 };
 
 struct exec_bound {
@@ -113,9 +127,6 @@ static inline enum weft_dtype exec_reduce(const struct weft_exec *exec)
 {
     return (enum weft_dtype)exec->options.config->train.precision.reduce;
 }
-
-/* units.c: fills pieces, pointers and gaps of every unit. */
-WEFT_MUST_USE enum weft_status weft_exec_units_fill(struct weft_exec *exec, struct weft_error *err);
 
 /* bind.c: fills exec->tables; events must exist. */
 WEFT_MUST_USE enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err);

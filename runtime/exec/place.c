@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "program/mappings.h"
-#include "runtime/exec/exec.h"
+#include "runtime/exec/options.h"
 
 static enum weft_status fill_offsets(const struct weft_program *program, bool at_end,
                                      struct exec_places *out, struct weft_error *err)

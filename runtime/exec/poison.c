@@ -6,6 +6,7 @@
 
 #include "program/lifetime.h"
 #include "runtime/exec/parts.h"
+#include "runtime/exec/poison.h"
 
 /* Whether a piece lives in a slot of a period of this parity; *table is its table. */
 static bool lives_in(const struct exec_places *places, int32_t b, int32_t p, int parity,
@@ -289,15 +290,4 @@ enum weft_status weft_exec_poison_check(struct weft_exec *exec, struct weft_erro
         return status;
     }
     return WEFT_OK;
-}
-
-enum weft_status weft_exec_touched_bytes(struct weft_exec *exec, int64_t *bytes,
-                                         struct weft_error *err)
-{
-    const struct weft_paging *paging = exec->places.paging;
-    *bytes = paging->n_pages * paging->page_bytes;
-    if (exec->deaths[0] == NULL) return WEFT_OK;
-    weft_exec_poison_begin(exec);
-    weft_arena_touched(exec->arena, exec->streams[WEFT_STREAM_COMPUTE], &exec->residents, bytes);
-    return weft_exec_synchronise(exec, err);
 }

@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "runtime/exec/exec.h"
 #include "runtime/exec/parts.h"
+#include "runtime/exec/units.h"
+#include "runtime/exec/window.h"
 
 enum { HASHES = 256 }; /* later units share the last */
 

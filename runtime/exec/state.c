@@ -4,7 +4,11 @@
 
 #include "base/hash.h"
 #include "base/numbers.h"
+#include "runtime/exec/away.h"
+#include "runtime/exec/host.h"
+#include "runtime/exec/host_update.h"
 #include "runtime/exec/parts.h"
+#include "runtime/exec/window.h"
 
 /* Elements of 16 bits that are copied at once. */
 enum { NARROW_ELEMENTS = 1 << 14 };

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "program/lifetime.h"
+#include "runtime/exec/exec.h"
 #include "runtime/exec/parts.h"
+#include "runtime/exec/poison.h"
 
 enum { NOT_YET_NS = -1, NUMBER_CHARS = 20 };
 

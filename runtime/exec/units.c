@@ -1,3 +1,4 @@
+#include "runtime/exec/units.h"
 #include "runtime/exec/parts.h"
 
 static void *buffer_of(const struct weft_exec *exec, enum weft_buffer_kind kind, int32_t unit)
@@ -138,4 +139,19 @@ bool weft_exec_has_home(const struct weft_exec *exec, enum weft_home home)
     for (int32_t u = 0; u < exec->options.program->n_units; u++)
         if (weft_program_home(exec->options.program, u) == home) return true;
     return false;
+}
+
+unsigned char *weft_exec_state_at(const struct weft_nn_unit *unit, enum weft_state state)
+{
+    switch (state) {
+    case WEFT_STATE_PARAMETER:
+        return unit->master;
+    case WEFT_STATE_MOMENT1:
+        return unit->moment1;
+    case WEFT_STATE_MOMENT2:
+        return unit->moment2;
+    case WEFT_STATE_COUNT:
+        break;
+    }
+    return NULL;
 }

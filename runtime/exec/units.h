@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/status.h"
 #include "runtime/arena/arena.h"
 #include "runtime/nn/units.h"
 #include "spec/model.h"
@@ -31,5 +32,19 @@ struct exec_unit {
 struct weft_exec;
 /* Whether some unit's state has that location. */
 bool weft_exec_has_home(const struct weft_exec *exec, enum weft_home home);
+
+/* Elements [from, from + n) of a unit's state. */
+struct exec_elements {
+    int32_t unit;
+    enum weft_state state;
+    int64_t from, n;
+};
+
+struct weft_exec;
+/* Fills pieces, pointers and gaps of every unit. */
+WEFT_MUST_USE enum weft_status weft_exec_units_fill(struct weft_exec *exec, struct weft_error *err);
+
+/* Address of a state in the arena; NULL if the unit has none. */
+unsigned char *weft_exec_state_at(const struct weft_nn_unit *unit, enum weft_state state);
 
 #endif

@@ -2,27 +2,14 @@
 
 #include <stdlib.h>
 
+#include "runtime/exec/away.h"
+#include "runtime/exec/host.h"
 #include "runtime/exec/parts.h"
 
 struct exec_window {
     const struct weft_exec *exec;
     struct exec_disk_window *disk; /* NULL: no state is on a disk */
 };
-
-unsigned char *weft_exec_state_at(const struct weft_nn_unit *unit, enum weft_state state)
-{
-    switch (state) {
-    case WEFT_STATE_PARAMETER:
-        return unit->master;
-    case WEFT_STATE_MOMENT1:
-        return unit->moment1;
-    case WEFT_STATE_MOMENT2:
-        return unit->moment2;
-    case WEFT_STATE_COUNT:
-        break;
-    }
-    return NULL;
-}
 
 enum weft_status weft_exec_window_open(const struct weft_exec *exec, struct exec_window **out,
                                        struct weft_error *err)

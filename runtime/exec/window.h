@@ -13,13 +13,6 @@
 
 struct weft_exec;
 
-/* Elements [from, from + n) of a unit's state. */
-struct exec_elements {
-    int32_t unit;
-    enum weft_state state;
-    int64_t from, n;
-};
-
 /* Two may be open at once. One thread opens, uses and closes them. A window stores its writes when
  * it leaves a block: if other elements are asked for, or if told to. It must leave before a step is
  * issued, because it does not see changes by steps. */
@@ -55,8 +48,5 @@ WEFT_MUST_USE enum weft_status weft_exec_window_walk(struct weft_exec *exec,
                                                      enum weft_state state, bool renewed,
                                                      exec_chunk_fn *function,
                                                      struct weft_error *err);
-
-/* Address of a state in the arena; NULL if the unit has none. */
-unsigned char *weft_exec_state_at(const struct weft_nn_unit *unit, enum weft_state state);
 
 #endif

@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "runtime/exec/parts.h"
+#include "runtime/exec/units.h"
 
 static struct weft_stream *compute_of(const struct weft_exec *exec)
 {

@@ -8,8 +8,8 @@
 
 #include "base/machine/cores.h"
 #include "base/machine/proc.h"
-#include "runtime/launch/launch.h"
-#include "runtime/launch/spawn.h"
+#include "runtime/launch/options.h"
+#include "runtime/launch/rendezvous.h"
 
 /* Variables of other launchers. The first complete pair with more than one rank decides. Flux and
  * jsrun come first, because they also set variables of the MPI launchers under them. In a Slurm

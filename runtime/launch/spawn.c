@@ -11,6 +11,7 @@
 #include "base/pool.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "runtime/launch/rendezvous.h"
 
 extern char **environ;
 

@@ -5,14 +5,8 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include "runtime/launch/launch.h"
-
-/* Variables that the launcher sets and the rendezvous reads. */
-#define WEFT_RANK_NAME       "RANK"
-#define WEFT_WORLD_SIZE_NAME "WORLD_SIZE"
-#define WEFT_LOCAL_RANK_NAME "LOCAL_RANK"
-#define WEFT_CONTROL_FD_NAME "WEFT_CONTROL_FD"
-#define WEFT_ARENA_FDS_NAME  "WEFT_ARENA_FDS"
+#include "base/status.h"
+#include "runtime/launch/options.h"
 
 struct weft_spawn {
     const struct weft_launch_options *options;

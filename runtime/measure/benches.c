@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/measure/measure.h"
 #include "runtime/measure/parts.h"
 #include "runtime/nn/units.h"
 #include "shard/shard.h"

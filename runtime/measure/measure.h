@@ -9,26 +9,11 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "base/watch.h"
 #include "runtime/arena/arena.h"
-#include "runtime/comm/comm.h"
-#include "runtime/device/device.h"
-#include "runtime/nn/nn.h"
-#include "spec/config.h"
+#include "runtime/measure/options.h"
 #include "spec/profile/profile.h"
 
 struct weft_exec; /* runtime/exec/exec.h */
-
-struct weft_measure_options {
-    const struct weft_config *config;
-    struct weft_device *device; /* wall clock */
-    struct weft_comm *comm;     /* without an arena: measuring maps its own */
-    struct weft_nn *nn;
-    int32_t threads;          /* of a rank, as given to `nn`; 0: unknown */
-    int32_t rounds;           /* medians are taken over rounds; 0: default */
-    bool contention;          /* also measure rates of compute and communication while both run */
-    struct weft_watch *watch; /* or NULL */
-};
 
 /* Measures a profile; every rank must call it and gets the same one. Values are medians of the
  * slowest rank's times. It takes a few seconds for a small model.

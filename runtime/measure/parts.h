@@ -7,7 +7,7 @@
 #include "base/pool.h"
 #include "program/program.h"
 #include "program/trace.h"
-#include "runtime/measure/measure.h"
+#include "runtime/measure/options.h"
 #include "spec/profile/profile.h"
 
 /* Points of a measured curve. */

@@ -7,6 +7,7 @@
 #include "problem/stages.h"
 #include "program/trace.h"
 #include "runtime/exec/exec.h"
+#include "runtime/measure/measure.h"
 #include "runtime/measure/parts.h"
 
 enum { WARM_STEPS = 2, SETTLE_STEPS = 6, DEFAULT_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_ROUNDS = 64 };

@@ -1,4 +1,5 @@
 /* A median of few times is good if they are similar. If they vary, more are taken. */
+#include "runtime/measure/measure.h"
 #include "runtime/measure/parts.h"
 
 enum { STEADY_THOUSANDTHS = 100 };

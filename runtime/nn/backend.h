@@ -6,8 +6,14 @@
 #define WEFT_RUNTIME_NN_BACKEND_H
 
 #include "runtime/device/backends.h"
-#include "runtime/nn/nn.h"
 #include "runtime/nn/units.h"
+
+struct weft_batch;
+struct weft_layer;
+struct weft_nn_call; /* nn.h; so is the next */
+struct weft_nn_needs;
+struct weft_nn_options;
+struct weft_text;
 
 typedef void weft_nn_update_fn(struct weft_nn *nn, struct weft_stream *stream,
                                const struct weft_nn_unit *unit, const struct weft_nn_rule *rule,

@@ -5,9 +5,12 @@
 #ifndef WEFT_RUNTIME_NN_UNITS_H
 #define WEFT_RUNTIME_NN_UNITS_H
 
-#include "runtime/nn/nn.h"
+#include "base/status.h"
 #include "runtime/nn/optimizer.h"
 #include "runtime/nn/record.h"
+
+struct weft_nn;
+struct weft_stream;
 
 /* Consecutive elements of one tensor in a unit. */
 struct weft_nn_piece {

@@ -10,7 +10,7 @@
 
 #include "runtime/exec/exec.h"
 #include "runtime/train/data.h"
-#include "runtime/train/train.h"
+#include "runtime/train/options.h"
 
 struct weft_evaluation;
 

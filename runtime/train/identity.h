@@ -3,7 +3,7 @@
 #ifndef WEFT_RUNTIME_TRAIN_IDENTITY_H
 #define WEFT_RUNTIME_TRAIN_IDENTITY_H
 
-#include "runtime/train/train.h"
+#include "runtime/train/options.h"
 
 /* Collective, before the first step. WEFT_E_DISAGREE names the ranks that differ from rank 0, and
  * the part that differs. */

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "runtime/exec/exec.h"
 #include "runtime/train/data.h"
-#include "runtime/train/train.h"
+#include "runtime/train/options.h"
 
 struct weft_saving;
 

@@ -2,6 +2,7 @@
 #include "problem/stages.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LAYERS                                                                                     \

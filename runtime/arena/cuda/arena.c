@@ -6,7 +6,9 @@
 #include <sys/resource.h>
 
 #include "base/units.h"
+#include "runtime/arena/arena.h"
 #include "runtime/arena/backend.h"
+#include "runtime/arena/copy.h"
 #include "runtime/arena/cuda/cells.h"
 #include "runtime/arena/pattern.h"
 #include "runtime/device/cuda/stream.h"

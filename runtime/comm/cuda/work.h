@@ -3,6 +3,7 @@
 #define WEFT_RUNTIME_COMM_CUDA_WORK_H
 
 #include "runtime/comm/backend.h"
+#include "runtime/comm/comm.h"
 #include "runtime/device/cuda/stream.h"
 
 struct weft_cuda_span {

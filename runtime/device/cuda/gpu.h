@@ -9,6 +9,7 @@
 #include "runtime/device/backend.h"
 #include "runtime/device/cuda/nvml.h"
 #include "runtime/device/cuda/toolkit.h"
+#include "runtime/device/device.h"
 
 struct weft_cuda_stream;
 

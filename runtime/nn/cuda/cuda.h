@@ -13,6 +13,7 @@
 #include "runtime/nn/backend.h"
 #include "runtime/nn/cuda/layers.h"
 #include "runtime/nn/cuda/machine.h"
+#include "runtime/nn/nn.h"
 #include "runtime/nn/product.h"
 
 /* A finding of kernels in a layer's input, in memory shared with the host: the first row out of

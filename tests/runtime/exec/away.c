@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "runtime/exec/host.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/state.h"
 #include "tests/runtime/exec/job.h"

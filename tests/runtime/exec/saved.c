@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/exec/host.h"
 #include "runtime/exec/parts.h"
 #include "tests/runtime/exec/job.h"
 #include "tests/runtime/exec/same_trace.h"

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "runtime/exec/parts.h"
+#include "runtime/exec/units.h"
 #include "tests/runtime/exec/job.h"
 
 enum { RANKS = 2 };

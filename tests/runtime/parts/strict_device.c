@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/device/backend.h"
+#include "runtime/device/device.h"
 #include "tests/runtime/parts/strict.h"
 
 enum command_kind { COMMAND_TASK, COMMAND_RECORD, COMMAND_WAIT, COMMAND_STAMP, COMMAND_ADVANCE };

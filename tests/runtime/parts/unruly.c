@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "runtime/comm/backend.h"
+#include "runtime/comm/comm.h"
 
 /* Each rank draws its own waits. All ranks cut the same blocks at the same places. */
 enum { MOST_WAIT_NS = 200000, WAITS = 1, CUTS = 2, ORDERS = 3 };

@@ -6,7 +6,9 @@
 
 #include "base/rng.h"
 #include "offload/tier.h"
+#include "runtime/arena/arena.h"
 #include "runtime/arena/backend.h"
+#include "runtime/arena/copy.h"
 
 extern const struct weft_arena_ops weft_arena_cuda;
 

@@ -1,0 +1,72 @@
+/* The options of an executor, and the inputs and the result of a step. */
+#ifndef WEFT_RUNTIME_EXEC_OPTIONS_H
+#define WEFT_RUNTIME_EXEC_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/failpoint.h"
+#include "base/status.h"
+#include "program/program.h"
+#include "runtime/comm/comm.h"
+#include "runtime/device/device.h"
+#include "runtime/nn/nn.h"
+#include "shard/shard.h"
+#include "spec/config.h"
+
+struct weft_exec;
+
+struct weft_exec_options {
+    /* All must outlive the executor. */
+    const struct weft_config *config;
+    const struct weft_shards *shards;
+    const struct weft_plan *plan;
+    const struct weft_program *program;
+    struct weft_device *device;
+    struct weft_comm *comm; /* has mapped `arena` by weft_exec_map_arena */
+    struct weft_nn *nn;
+    struct weft_arena *arena;
+    /* Fill dead bytes with a pattern (0xFF: NaN), so that a read of them shows. ASan builds poison
+     * these ranges too. */
+    bool poison;
+    const struct weft_failpoint *failpoint; /* its places are ops and "replica"; may be NULL */
+};
+
+/* Collective. Maps the arena of a program by its paging, and the peers' buffers that collectives
+ * read. `poison` is the executor's option. Errors are those of weft_comm_map_arena. Unmap the arena
+ * with weft_comm_unmap_arena. */
+WEFT_MUST_USE enum weft_status weft_exec_map_arena(struct weft_comm *comm,
+                                                   const struct weft_program *program, bool poison,
+                                                   struct weft_arena **out, struct weft_error *err);
+
+/* Threads that update on the host: cluster.host.threads, or the cores that compute and copies
+ * leave; at least 1. */
+int32_t weft_exec_update_threads(const struct weft_config *config);
+
+struct weft_step_inputs {
+    const void *input;      /* tokens, or fp32 that LOAD rounds to compute; by micro-batch */
+    const int32_t *targets; /* by micro-batch */
+    int64_t step;           /* of these inputs: 1, 2, ... */
+    double lr;              /* learning rate of these gradients' update, at the next step's start */
+    bool stop;              /* this rank was told to stop */
+};
+
+struct weft_step_result {
+    double loss; /* mean over all rows of all ranks */
+    double norm; /* of the whole gradient before clipping; negative if not computed */
+    double clip; /* coefficient used; 1: not clipped */
+    bool stop;   /* some rank was told to stop; the same on all ranks */
+    bool finite; /* false: no rank may update; the same on all ranks */
+    /* The gradients of the step before are not finite, or their sum over ranks is not. This happens
+     * in a rotated period only. No rank has updated with them. */
+    bool earlier;
+    /* f16 overflowed: nothing is updated, and the loss scale is smaller. Run the same step again
+     * with the same inputs. `finite` is then true. */
+    bool skipped;
+    double loss_scale; /* of these gradients */
+    /* Unit nearest to the loss with a gradient that is not finite; -1: none. Backward begins at the
+     * loss, so this unit went wrong first. */
+    int32_t suspect;
+};
+
+#endif

@@ -1,0 +1,85 @@
+/* The options of a training run, and the lines that it reports to its caller. */
+#ifndef WEFT_RUNTIME_TRAIN_OPTIONS_H
+#define WEFT_RUNTIME_TRAIN_OPTIONS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "plan/plan.h"
+#include "program/program.h"
+#include "program/trace.h"
+#include "runtime/comm/comm.h"
+#include "runtime/device/device.h"
+#include "runtime/nn/nn.h"
+
+struct weft_exec; /* in runtime/exec/exec.h */
+
+struct weft_run_facts {        /* as of the latest step; part of every line */
+    double tokens_per_s;       /* unmeasured before the first step */
+    int64_t held_bytes;        /* memory of this rank at the last look; unmeasured before */
+    int64_t predicted_step_ns; /* by the plan */
+    bool emulated;             /* the link; times depend on it */
+};
+
+struct weft_step_line { /* result of a step; times differ by rank */
+    int64_t step, steps;
+    double loss, norm, clip, lr;
+    double loss_scale;                          /* 1 unless f16 */
+    int64_t step_ns, exposed_ns, overlapped_ns; /* from this rank's trace */
+    int64_t data_wait_ns;                       /* waited for data before the step */
+    int64_t tokens;                             /* of all ranks in this step */
+    struct weft_run_facts run;
+};
+
+/* Unit of a mean loss. */
+enum weft_loss_of { WEFT_LOSS_OF_BYTE, WEFT_LOSS_OF_TOKEN, WEFT_LOSS_OF_SAMPLE };
+
+struct weft_evaluation_line { /* the time differs by rank */
+    int64_t step, samples;
+    double loss; /* natural logarithm */
+    enum weft_loss_of of;
+    int64_t ns;
+    struct weft_run_facts run;
+};
+
+struct weft_save_line { /* a committed checkpoint */
+    int64_t step, bytes;
+    int64_t ns;            /* that training stood still for it */
+    const char *directory; /* of all checkpoints */
+    struct weft_run_facts run;
+};
+
+struct weft_train_options {
+    const struct weft_config *config;
+    const struct weft_plan *plan; /* made for this config; the caller checks */
+    const struct weft_program *program;
+    const struct weft_shards *shards;
+    struct weft_device *device;
+    struct weft_comm *comm;
+    struct weft_nn *nn;
+    bool poison;
+    const struct weft_failpoint *failpoint; /* for tests; may be NULL */
+    /* Called with the executor once it exists, and with NULL before it is destroyed. For fault
+     * handlers (weft_exec_tell_trespass). May be NULL. */
+    void (*on_exec)(void *context, const struct weft_exec *exec);
+    /* Called after every step on every rank; may be NULL. A failure ends the run. */
+    enum weft_status (*on_step)(void *context, const struct weft_step_line *line,
+                                const struct weft_trace *trace, struct weft_error *err);
+    /* Called after every evaluation, before on_step; may be NULL. */
+    enum weft_status (*on_evaluation)(void *context, const struct weft_evaluation_line *line,
+                                      struct weft_error *err);
+    /* Called after every committed checkpoint; may be NULL. */
+    enum weft_status (*on_save)(void *context, const struct weft_save_line *line,
+                                struct weft_error *err);
+    void *context;
+    const char *checkpoints; /* directory for train.checkpoint; NULL: does not save */
+    const char *resume;      /* checkpoint to resume; NULL: none */
+    /* Path from weft_origin_find with the first parameters of a run without `resume`. NULL: initial
+     * values. */
+    const char *from;
+    const atomic_int *stop; /* set by a signal: finish the step, settle, return; may be NULL */
+};
+
+#endif

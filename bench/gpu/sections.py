@@ -175,7 +175,7 @@ def fingerprints(machine, notes):
             notes.fail(f"run {name}: nothing is stored of it", "")
             continue
         if what.get("ranks", 1) > notes.gpus:
-            notes.skip(f"{what['ranks']} ranks over NCCL", f"there are {notes.gpus} GPUs")
+            notes.skip(f"{what['ranks']} ranks over NCCL, each on its own GPU", f"GPUs here: {notes.gpus}")
             continue
         got = machine.train(steps=STEPS, **what)
         found = differences(got, stored[name])
@@ -209,8 +209,9 @@ def memory(machine, notes):
         notes.fail("a run whose dead memory is poisoned has other bits",
                    f"{poisoned['fingerprint']}, not {plain['fingerprint']}")
     result = plain["result"]
-    notes.skip("bytes of this process on the GPU beside those planned", "the run does not tell them yet")
     return {"arena touched": result["touched_bytes"], "planned": result["planned_bytes"],
+            "measured outside the arena": result["outside_measured_bytes"],
+            "planned outside the arena": result["outside_planned_bytes"],
             "poisoned has the same bits": poisoned["fingerprint"] == plain["fingerprint"]}
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the program says is what it said when someone last looked.
+"""The program's output equals the stored output.
 
     python3 tests/golden/golden.py BUILD/cli/weft             compares with files/
     python3 tests/golden/golden.py BUILD/cli/weft --update    rewrites files/; read the diff
 
-Only what is decided by integers is here: plans by rules, their text, and help. Numbers that
+Only output that integers decide is here: plans by rules, their text, and help. Numbers that
 training gives differ from machine to machine, and plans by the solver with the solver; they are
 held by properties in the other suites. A plan too large to read stands as its SHA-256."""
 import difflib

@@ -47,7 +47,7 @@ OF_GPU = re.compile(r"emulation(-|$)")  # not in a build without CUDA
 
 
 class Wrong(Exception):
-    """What is wrong with the list, not with a test."""
+    """A fault of the list, not of a test."""
 
 
 class Mutant:
@@ -129,7 +129,7 @@ def tests_of(build):
 
 
 def copy_tree(tree):
-    """Makes the copy what the tree is now. What has not changed keeps its time, for ninja."""
+    """Makes the copy equal to the tree. Unchanged files keep their times, for ninja."""
     listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-zco", "--exclude-standard"],
                             check=True, capture_output=True, text=True).stdout.split("\0")
     wanted = {name for name in listed if name and (ROOT / name).is_file()}
@@ -151,7 +151,7 @@ def has_nvcc():
 
 
 class Bench:
-    """The copy of the tree, its build, and what is known of its tests."""
+    """The copy of the tree, its build, and the results of its tests."""
 
     def __init__(self, work, jobs):
         self.tree, self.build, self.jobs = work, work / BUILD, jobs
@@ -171,7 +171,7 @@ class Bench:
         self.usual = {}  # by test and cases: seconds unchanged, None where it cannot be run
 
     def make(self, test):
-        """Builds what a test runs; what went wrong, or None."""
+        """Builds the programs of a test. Returns the failure, or None."""
         depends = [name for target in test["depends"] for name in self.targets.get(target, [])]
         names = {os.path.relpath(os.path.join(self.build, name), self.build)
                  for name in [*test["cmd"], *depends]}

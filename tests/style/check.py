@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The house rules of ARCHITECTURE.md as a test: style/check.py RULE SOURCE_ROOT [BUILD_ROOT].
 
-Rules: layers (who may include whom; no circles of files, of modules or of folders; no clock in
+Rules: layers (which folder may include which; no circles of files, of modules or of folders; no clock in
 planning, one includer of each foreign header, C++ only where CUDA is), sizes (files, functions,
 headers, sources in a folder), words (nothing unfinished,
 nothing of one machine), mirror (a test file has the path of its source, and its folder's meson.build
@@ -58,7 +58,7 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented")
 SUBJECT_LAST = re.compile(r"^\s*(?:/\*|//|#|\*)\s+Of \w+")
 LOCAL = re.compile(r"/(?:home|root)/\w|/tmp/(?:b-|brief)")
 LIMITS = {"header": 200, "public": 300, "file": 800, "function": 100, "folder": 20}
-# What is left: folders that go in circles together, full folders. The lists may only get shorter.
+# Exceptions: folders that go in circles together, full folders. The lists may only get shorter.
 TOGETHER = []
 FULL = set()
 
@@ -139,7 +139,7 @@ def joined(graph, part_of):
 
 
 def misplaced(root):
-    """Weft is C; C++ is for kernels and for what tests them."""
+    """Weft is C; C++ is for kernels and their tests."""
     bad = []
     for path in sources(root, *CPP):
         relative = str(path.relative_to(root))
@@ -312,7 +312,8 @@ def check_symbols(root, build):
     tool = shutil.which("nm")
     libraries = sorted(build.glob("**/libweft-*.a"))
     if not tool or not libraries:
-        print("skipped: no nm, or no libraries built")
+        print("skipped: no nm (Debian: binutils)" if not tool
+              else f"skipped: no libraries in {build}: run `ninja -C {build}` first")
         sys.exit(77)
     bad = []
     for library in libraries:
@@ -329,7 +330,7 @@ def check_imports(tool, build):
     bad = []
     shared = {path.resolve() for path in build.glob("library/libweft.so*") if path.is_file()}
     if not shared:
-        bad.append("there is no shared libweft to look at")
+        bad.append(f"{build}/library has no libweft.so: run `ninja -C {build}` first")
     for library in shared:
         listed = subprocess.run([tool, "-D", "--undefined-only", str(library)],
                                 capture_output=True, text=True).stdout

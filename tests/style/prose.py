@@ -41,8 +41,10 @@ def folder_of(path):
 
 
 def comments_of_c(text):
-    """Comments without their signs; consecutive `//` lines are one."""
-    found = re.findall(r"/\*.*?\*/|(?:^[ \t]*//.*\n?)+|//.*", text, re.S | re.M)
+    """Comments without their signs; consecutive `//` lines are one. A string or character is no comment."""
+    literal = r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+    comment = r"(/\*.*?\*/|(?:^[ \t]*//[^\n]*\n?)+|//[^\n]*)"
+    found = [match[1] for match in re.finditer(f"{literal}|{comment}", text, re.S | re.M) if match[1]]
     return [re.sub(r"(?m)^\s*(?:/\*+|\*/|\*|//)|\*/$", " ", comment) for comment in found]
 
 

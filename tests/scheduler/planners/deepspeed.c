@@ -41,7 +41,7 @@ Test(deepspeed, prefetches_by_elements)
     weft_problem_destroy(problem);
 }
 
-/* A prefetch of 10 stops at one block; what is then missing is waited for. */
+/* A prefetch of 10 stops at one block; its layer waits for the missing blocks. */
 Test(deepspeed, waits_for_what_is_missing)
 {
     struct weft_problem *problem = chain_problem(&deepspeed_chain);

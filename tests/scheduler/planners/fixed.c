@@ -118,8 +118,7 @@ Test(fixed, refuses_one_byte_below_what_it_needs)
     weft_problem_destroy(d.problem);
 }
 
-/* What is gathered by the slot that waits for it holds nothing before: the least of these policies.
- */
+/* A blocking gather holds nothing before its slot: the least of these policies. */
 Test(fixed, blocking_gathers_hold_the_least)
 {
     struct decision d = {0};

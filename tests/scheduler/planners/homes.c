@@ -1,5 +1,4 @@
-/* Rules that keep state away, over random models in whole: what they plan is what a program does.
- */
+/* Rules that offload state, over random whole models: the program does as they plan. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@ static struct weft_plan *plan_away(const struct weft_problem *problem, const cha
     return plan;
 }
 
-/* What its program holds and takes is what is planned. */
+/* The program holds the planned bytes and takes the planned time. */
 static void check_program(struct tiers_case *c)
 {
     struct weft_error err = {0};
@@ -37,7 +36,7 @@ static void check_program(struct tiers_case *c)
     weft_program_destroy(c->program);
 }
 
-/* With all that fits, and in what that holds at most and a little less. */
+/* Without a limit, then at the peak of that plan, then a little below. */
 static int check_rule(struct tiers_case *c, const char *name)
 {
     struct weft_problem *problem = c->random.stages.problem;

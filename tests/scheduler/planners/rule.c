@@ -49,7 +49,7 @@ static struct weft_plan *waiting_for_nothing(const struct weft_plan *plan)
     return late;
 }
 
-/* As where nothing is known of times. */
+/* Sets all times to 0. */
 static void forget_times(struct weft_problem *problem)
 {
     memset(problem->slot_ns, 0, (size_t)problem->n_slots * sizeof *problem->slot_ns);
@@ -91,8 +91,8 @@ Test(rule, reductions_that_nothing_waits_for_hold_what_they_must_and_cost_no_tim
     cr_assert_gt(n_less, 0);
 }
 
-/* What stands behind a reduction in its channel may have it complete before the slot in which its
- * rule waits for it: it is not held until then. */
+/* A reduction may be complete before the slot in which its rule waits for it, because of later work
+ * in its channel. Then it is not held until that slot. */
 Test(rule, what_a_rule_holds_is_all_that_it_needs)
 {
     static const char *const all[] = {"ddp",   "zero1",     "zero2",      "dear",   "fairscale",

@@ -37,7 +37,7 @@ static int64_t time_of(const struct weft_problem *problem, const int32_t *strate
     return ns;
 }
 
-/* The least time of policies whose lean rows fit, of all there are. */
+/* The least time of all policies with lean rows that fit. */
 static int64_t enumerate_two_stage(const struct weft_problem *problem,
                                    const struct weft_digest *table, int64_t limit_bytes)
 {
@@ -57,7 +57,7 @@ static int64_t enumerate_two_stage(const struct weft_problem *problem,
     return best_ns;
 }
 
-/* Where more than two slots matter the rule is on the safe side of its limit, seldom. */
+/* If more than two slots matter, the rule may use less than its limit, which is rare. */
 Test(two_stage, chooses_as_enumeration_does)
 {
     int n = 0, n_equal = 0;

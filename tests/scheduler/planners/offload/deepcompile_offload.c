@@ -12,7 +12,7 @@ static const struct chain deepcompile_offload_chain = {.n_layers = 4,
                                                        .activation_bytes = 2000,
                                                        .host_ns = {30, 30, 30, 30}};
 
-/* 0.8 * 18750 = 15000 is what F3 has with all moments. */
+/* F3 has 0.8 * 18750 = 15000 with all moments. */
 Test(deepcompile_offload, keeps_state_that_has_room)
 {
     struct weft_problem *problem = chain_problem(&deepcompile_offload_chain);

@@ -3,7 +3,7 @@
 
 #include "tests/scheduler/chain.h"
 
-/* The chain's second tier is a disk, which is not what this rule asks for. */
+/* The chain's second tier is a disk, and this rule asks for the host. */
 Test(offload_stream, needs_the_hosts_memory)
 {
     static const struct chain disk = {.n_layers = 2,

@@ -87,11 +87,33 @@ static enum weft_status check_program(const struct weft_session *session, struct
                                err);
 }
 
-/* The best plan so far with its program's stages, and the bounds of the other periods. */
-struct best {
+/* A plan with its stages and its program, which move together. */
+struct staged {
     struct weft_stages stages;
     struct weft_plan *plan;
     struct weft_program *program;
+};
+
+/* Exchanges the session's staged plan with another one. */
+static void swap_staged(struct weft_session *session, struct staged *other)
+{
+    const struct staged own = {session->stages, session->plan, session->program};
+    session->stages = other->stages;
+    session->plan = other->plan;
+    session->program = other->program;
+    *other = own;
+}
+
+static void drop_staged(struct staged *staged)
+{
+    weft_program_destroy(staged->program);
+    weft_plan_destroy(staged->plan);
+    weft_stages_finish(&staged->stages);
+}
+
+/* The best plan so far, and the bounds of the other periods. */
+struct best {
+    struct staged staged;
     struct weft_pool pool; /* of the others' certificates */
     int32_t n_others;
     struct weft_plan_variant others[WEFT_MOST_VARIANTS];
@@ -133,24 +155,16 @@ static bool is_preferred(const struct weft_plan *plan, const struct weft_plan *t
 static enum weft_status keep_faster(struct weft_session *session, struct best *best,
                                     struct weft_error *err)
 {
+    const struct weft_plan *kept = best->staged.plan;
     const bool faster =
-        session->plan != NULL && (best->plan == NULL || is_preferred(session->plan, best->plan));
-    if (faster) {
-        struct best old = *best;
-        best->stages = session->stages;
-        best->plan = session->plan;
-        best->program = session->program;
-        session->stages = old.stages;
-        session->plan = old.plan;
-        session->program = old.program;
-    }
+        session->plan != NULL && (kept == NULL || is_preferred(session->plan, kept));
+    if (faster) swap_staged(session, &best->staged);
     return session->stages.problem == NULL ? WEFT_OK : put_aside(session, best, err);
 }
 
 /* Moves the bounds of the other periods into the best plan. */
-static enum weft_status hand_over(struct best *best, struct weft_error *err)
+static enum weft_status hand_over(struct best *best, struct weft_plan *plan, struct weft_error *err)
 {
-    struct weft_plan *plan = best->plan;
     plan->others = weft_pool_array(&plan->pool, (size_t)best->n_others, sizeof *plan->others);
     if (plan->others == NULL) return weft_fail_memory(err, "a plan");
     for (; plan->n_others < best->n_others; plan->n_others++) {
@@ -181,7 +195,7 @@ static enum weft_status plan_variant(struct weft_session *session,
     WEFT_TRY(weft_session_stage_period(session, rule, err));
     /* After the alarm the best plan so far is enough. */
     const struct weft_work *work = options->budget.work;
-    if (work && work->rang && best->plan) return keep_faster(session, best, err);
+    if (work && work->rang && best->staged.plan) return keep_faster(session, best, err);
     enum weft_status status = weft_schedule(session->stages.problem, &session->inputs, options,
                                             &session->plan, &session->program, refusal);
     /* A plan that does not fit or apply here may do so in another period. */
@@ -279,17 +293,15 @@ static enum weft_status plan_variants(struct weft_session *session,
         status = plan_variant(session, &own, &variants[v], &best, &refusals[v], err);
     }
     if (shows_periods) watch_period(watch, 0, 0, begun_ns);
-    if (best.plan != NULL) {
-        weft_session_drop_plan(session);
-        weft_stages_finish(&session->stages);
-        session->stages = best.stages;
-        session->plan = best.plan;
-        session->program = best.program;
+    const bool found = best.staged.plan != NULL;
+    if (found) {
+        swap_staged(session, &best.staged);
+        drop_staged(&best.staged);
         session->inputs = weft_lower_inputs_of(session->config, session->profile, &session->stages);
-        if (status == WEFT_OK) status = hand_over(&best, err);
+        if (status == WEFT_OK) status = hand_over(&best, session->plan, err);
     }
     drop_others(&best);
-    if (status != WEFT_OK || best.plan != NULL) return status;
+    if (status != WEFT_OK || found) return status;
     return refuse_all(session, variants, refusals, n, err);
 }
 

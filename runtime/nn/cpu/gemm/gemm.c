@@ -334,15 +334,15 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
     return WEFT_OK;
 }
 
-/* Without memory for buffers one library may hang and another may end the process. So this checks
- * first that the limits of the process leave enough. */
+/* OpenMP ends the process if it cannot start a thread. So this checks first that the limits of the
+ * process leave enough for stacks and buffers. */
 static enum weft_status check_room(int32_t threads, struct weft_error *err)
 {
-    enum { LIBRARIES = 2 }; /* with own threads, both open while measured */
+    enum { POOLS = 2 }; /* OpenMP has threads of their own for each thread that calls it */
     static const int64_t mapped_bytes = INT64_C(84) << 20;  /* of libraries' files */
     static const int64_t data_bytes = INT64_C(32) << 20;    /* of libraries, besides buffers */
     static const int64_t buffer_bytes = INT64_C(128) << 20; /* of a thread, the largest */
-    const int64_t thread_bytes = buffer_bytes + LIBRARIES * weft_thread_stack_bytes();
+    const int64_t thread_bytes = buffer_bytes + POOLS * weft_thread_stack_bytes();
     const int64_t bytes = data_bytes + threads * thread_bytes;
     char want[WEFT_UNITS_TEXT_BYTES], limit[WEFT_REFUSAL_BYTES];
     if (!weft_map_refuses(bytes, mapped_bytes, limit, sizeof limit)) return WEFT_OK;

@@ -98,7 +98,7 @@ static void list_keys(add_fn *add, struct weft_text *out)
 static void list_environment(add_fn *add, struct weft_text *out)
 {
     static const char *const rows[][2] = {
-        {"WEFT_SOLVE", "Path of weft-solve. Otherwise it is looked for beside weft, in "
+        {"WEFT_SOLVE", "Path of weft-solve. Otherwise it is looked for next to weft, in "
                        "libexec/weft, and in PATH."},
         {"WEFT_GEMM",
          "Way to compute products. On a CPU: onednn; for 16 bits also onednn-emulated; for bf16 "

@@ -140,7 +140,7 @@ const struct weft_topic weft_topics[] = {
      list_exit_codes},
     {"flags", "every flag, and the verbs that take it", true, list_flags},
     {"keys", "every key of a config; of a section: `weft help train.`", true, list_keys},
-    {"planners", "the planners: --planner, or plan.planner", false, list_planners},
+    {"planners", "names for --planner and plan.planner", false, list_planners},
     {"policies", "what a unit of parameters shards: plan.policies", false, list_policies},
     {"environment", "variables that the program heeds", true, list_environment},
     {"files", "what the program reads and writes", true, list_files},

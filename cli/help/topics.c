@@ -136,14 +136,13 @@ static void list_files(add_fn *add, struct weft_text *out)
 }
 
 const struct weft_topic weft_topics[] = {
-    {"exit-codes", "what the program ends with, as sysexits.h where that has it", false,
-     list_exit_codes},
+    {"exit-codes", "exit codes of the program, as in sysexits.h", false, list_exit_codes},
     {"flags", "every flag, and the verbs that take it", true, list_flags},
     {"keys", "every key of a config; of a section: `weft help train.`", true, list_keys},
     {"planners", "names for --planner and plan.planner", false, list_planners},
-    {"policies", "what a unit of parameters shards: plan.policies", false, list_policies},
+    {"policies", "shards of a unit of parameters: plan.policies", false, list_policies},
     {"environment", "variables that the program heeds", true, list_environment},
-    {"files", "what the program reads and writes", true, list_files},
+    {"files", "files that the program reads and writes", true, list_files},
     {NULL, NULL, false, NULL},
 };
 

@@ -78,7 +78,7 @@ def comparable(plan):
 
 
 def planned(program, config, settings, directory):
-    """What one build makes of a config: exit status, words, plan, program."""
+    """The output of one build for a config: exit status, words, plan, program."""
     out = os.path.join(directory, "plan.json")
     flags = [flag for setting in settings for flag in ("--set", setting)]
     done = subprocess.run(
@@ -94,7 +94,7 @@ def planned(program, config, settings, directory):
 
 
 def differences(old, new, where=""):
-    """Paths at which two documents differ, with what is there."""
+    """Paths at which two documents differ, with both values."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
             yield from differences(old.get(key), new.get(key), f"{where}.{key}")

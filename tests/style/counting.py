@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/count_tests.py counts what ran and passed, and nothing else: counting.py COUNT_TESTS."""
+"""scripts/count_tests.py counts tests that ran and passed, and nothing else: counting.py COUNT_TESTS."""
 import json
 import subprocess
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Results are data: RESULTS.md is what bench/results.py makes of them, and it refuses what is no result:
+"""Results are data: bench/results.py makes RESULTS.md of them, and refuses other files:
 results.py RESULTS_PY."""
 import copy
 import importlib.util
@@ -19,7 +19,7 @@ SPEC.loader.exec_module(results)
 
 
 def mistakes_with(change):
-    """What is said of the executor's results behind a change of their first table."""
+    """Mistakes that are found in the executor's results after a change of their first table."""
     changed = {"executor": copy.deepcopy(results.read(ROOT)["executor"])}
     change(changed["executor"]["tables"][0])
     return results.mistakes(ROOT, changed)

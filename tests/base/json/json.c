@@ -419,7 +419,7 @@ static int64_t most_resident_bytes(void)
     return INT64_C(1024) * usage.ru_maxrss;
 }
 
-/* Each in a process of its own, because what was the most stays the most. */
+/* Each in a process of its own, because the most stays the most. */
 static void takes_at_most_8_bytes_a_byte(size_t (*fill)(char *text, size_t length))
 {
     enum { BYTES = 24000000, SLACK = 1 << 20 };

@@ -10,7 +10,7 @@
 #include "tests/program/random_model.h"
 #include "tests/scheduler/enumerate.h"
 
-/* What enumeration has time for. */
+/* Sizes that enumeration has time for. */
 enum { MOST_MOVES = 5 };
 
 /* Problems seen so far. */

@@ -538,6 +538,29 @@ Test(weigh, an_update_on_the_host_has_master_moments_and_gradient_there)
     check_host_update(WEFT_BF16, 1, 6, 2);
 }
 
+/* dp reduces once a step, so it has no place in a period that reduces every micro-step. */
+Test(weigh, dp_is_left_out_where_every_micro_step_reduces)
+{
+    static const enum weft_cadence cadences[] = {WEFT_CADENCE_STEP, WEFT_CADENCE_MICRO_STEP};
+    for (int32_t i = 0; i < 2; i++) {
+        struct weft_layer layers[] = {custom_layer("a", 6000, false),
+                                      custom_layer("b", 500, false)};
+        struct weft_period_rule rule = {.n_micro = 2, .cadence = cadences[i]};
+        struct stage stage = {.model = make_model(layers, 2)};
+        bool has_dp = false;
+        cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
+        weft_period_destroy(stage.period);
+        cr_assert_eq(weft_period_create(stage.model, stage.shards, &rule, &stage.period, NULL),
+                     WEFT_OK);
+        weigh(&stage, &single);
+        const struct weft_weighed_unit *unit = &stage.weights->units[0];
+        for (int32_t k = 0; k < unit->n_strategies; k++)
+            has_dp = has_dp || unit->strategies[k].policy == WEFT_POLICY_DP;
+        cr_assert_eq(has_dp, cadences[i] == WEFT_CADENCE_STEP, "cadence %d", (int)i);
+        finish(&stage);
+    }
+}
+
 /* Reduced every micro-step, gradients are added up on the device before they go down. */
 Test(weigh, an_update_on_the_host_takes_gradients_of_all_micro_steps)
 {

@@ -160,6 +160,25 @@ static void *feed(void *argument)
     return NULL;
 }
 
+Test(service, a_request_is_waited_for_without_older_ones)
+{
+    struct weft_error err = {0};
+    struct weft_service *service = numbers_service(2, 4, INT64_C(20000000000));
+    int64_t held = -1, free_one = -1;
+    served.hold = true;
+    cr_assert_eq(submit_number(service, 0, 41, &held, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(submit_number(service, 0, FREE_NUMBER, &free_one, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_service_wait(service, 0, free_one, &err), WEFT_OK, "%s", err.text);
+    cr_assert(weft_service_is_done(service, 0, free_one));
+    cr_assert_not(weft_service_is_done(service, 0, held));
+    pthread_mutex_lock(&served.mutex);
+    served.hold = false;
+    pthread_cond_broadcast(&served.changed);
+    pthread_mutex_unlock(&served.mutex);
+    cr_assert_eq(weft_service_wait(service, 0, held, &err), WEFT_OK, "%s", err.text);
+    weft_service_destroy(service);
+}
+
 /* Other requests begin and end meanwhile, and its age still counts. */
 Test(service, the_oldest_request_is_watched)
 {

@@ -107,6 +107,9 @@ Test(rows, every_tier_is_held_to_its_own_limit)
         cr_assert(t == 0 || strstr(err.text, names[t]) != NULL, "%s", err.text);
         problem.tiers[t].limit_bytes = INT64_MAX;
     }
+    int32_t slot = -1;
+    (void)weft_plan_peak(plan, 1, &slot);
+    cr_assert_eq(slot, 4, "slots 4 and 5 hold as much, and the first is named: %d", slot);
     weft_plan_destroy(plan);
 }
 

@@ -118,13 +118,13 @@ enum weft_status weft_reader_create(const struct weft_reader_options *options,
         if (r->batches[i].input == NULL || r->batches[i].targets == NULL)
             status = weft_fail_memory(err, "a batch");
     }
+    r->next = options->first_step; /* above `upto`, so the thread begins idle */
     if (status == WEFT_OK) status = start(r, err);
     if (status != WEFT_OK) {
         weft_reader_destroy(r);
         return status;
     }
     pthread_mutex_lock(&r->mutex);
-    r->next = options->first_step;
     want(r, options->first_step);
     pthread_mutex_unlock(&r->mutex);
     *out = r;

@@ -111,13 +111,16 @@ static void fails_when_the_file_does(struct weft_data *data, const char *path)
 {
     const void *input;
     const int32_t *targets;
+    const int64_t most = 2 + WEFT_READER_AHEAD;
     int64_t wait_ns, step = 1;
     struct weft_error err = {0};
     struct weft_reader *reader = open_reader(data, 1);
     CHECK(truncate(path, 10) == 0, "not cut");
-    while (step <= 3 && weft_reader_take(reader, step, &input, &targets, &wait_ns, &err) == WEFT_OK)
+    /* The steps ahead may have been read before the cut. */
+    while (step <= most &&
+           weft_reader_take(reader, step, &input, &targets, &wait_ns, &err) == WEFT_OK)
         step++;
-    CHECK(step <= 3, "a file cut short was read on");
+    CHECK(step <= most, "a file cut short was read on");
     CHECK(err.status == WEFT_E_DATA && strstr(err.text, path) != NULL, "%s", err.text);
     struct weft_error again = {0};
     CHECK(weft_reader_take(reader, step, &input, &targets, &wait_ns, &again) == WEFT_E_DATA,

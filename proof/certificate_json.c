@@ -298,43 +298,44 @@ static enum weft_status read_bytes(struct reader *reader, const struct weft_json
     return WEFT_OK;
 }
 
-static enum weft_status read_waits(struct reader *reader, const struct weft_json_value *object,
-                                   const char *where, struct weft_prices *out)
+/* Reads a list of objects into an array of the pool, with `bytes` a member. An absent list is
+ * empty.
+ */
+static enum weft_status read_objects(struct reader *reader, const struct weft_json_value *object,
+                                     const char *where, const char *name,
+                                     const struct weft_key_table *table, size_t bytes, void **out,
+                                     int32_t *n_out)
 {
     const struct weft_json_value *array;
     char place[PLACE_BYTES + 32];
-    if (weft_json_member(object, "waits") == NULL) return WEFT_OK;
-    WEFT_TRY(weft_json_need(object, where, "waits", WEFT_JSON_ARRAY, &array, reader->err));
+    if (weft_json_member(object, name) == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need(object, where, name, WEFT_JSON_ARRAY, &array, reader->err));
     size_t n = weft_json_count(array);
-    if (n > INT32_MAX) return weft_fail(reader->err, WEFT_E_DATA, "%s: too many waits", where);
-    out->waits = weft_pool_array(reader->pool, n, sizeof *out->waits);
-    if (out->waits == NULL) return weft_fail_memory(reader->err, "certificate");
+    if (n > INT32_MAX) return weft_fail(reader->err, WEFT_E_DATA, "%s: too many %s", where, name);
+    char *members = weft_pool_array(reader->pool, n, bytes);
+    if (members == NULL) return weft_fail_memory(reader->err, "certificate");
+    int32_t i = 0;
     for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
-         it = weft_json_next(it)) {
-        struct weft_wait_price *wait = &out->waits[out->n_waits];
-        snprintf(place, sizeof place, "%s: waits[%d]", where, out->n_waits++);
-        WEFT_TRY(weft_keys_read(&wait_table, it, place, reader->pool, wait, reader->err));
+         it = weft_json_next(it), i++) {
+        snprintf(place, sizeof place, "%s: %s[%d]", where, name, i);
+        WEFT_TRY(weft_keys_read(table, it, place, reader->pool, members + (size_t)i * bytes,
+                                reader->err));
     }
+    *out = members;
+    *n_out = i;
     return WEFT_OK;
 }
 
-static enum weft_status read_chains(struct reader *reader, const struct weft_json_value *object,
-                                    const char *where, struct weft_prices *out)
+static enum weft_status read_waits(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where, struct weft_prices *out)
 {
-    const struct weft_json_value *array;
-    char place[PLACE_BYTES + 32];
-    if (weft_json_member(object, "chains") == NULL) return WEFT_OK;
-    WEFT_TRY(weft_json_need(object, where, "chains", WEFT_JSON_ARRAY, &array, reader->err));
-    size_t n = weft_json_count(array);
-    if (n > INT32_MAX) return weft_fail(reader->err, WEFT_E_DATA, "%s: too many chains", where);
-    out->chains = weft_pool_array(reader->pool, n, sizeof *out->chains);
-    if (out->chains == NULL) return weft_fail_memory(reader->err, "certificate");
-    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
-         it = weft_json_next(it)) {
-        struct weft_chain_price *chain = &out->chains[out->n_chains];
-        snprintf(place, sizeof place, "%s: chains[%d]", where, out->n_chains++);
-        WEFT_TRY(weft_keys_read(&chain_table, it, place, reader->pool, chain, reader->err));
-    }
+    void *waits = NULL, *chains = NULL;
+    WEFT_TRY(read_objects(reader, object, where, "waits", &wait_table, sizeof *out->waits, &waits,
+                          &out->n_waits));
+    WEFT_TRY(read_objects(reader, object, where, "chains", &chain_table, sizeof *out->chains,
+                          &chains, &out->n_chains));
+    out->waits = waits;
+    out->chains = chains;
     return WEFT_OK;
 }
 
@@ -434,7 +435,6 @@ static enum weft_status read_prices(struct reader *reader, const struct weft_jso
         WEFT_TRY(
             read_array(reader, it, where, "lambda", n_lambda(reader->problem), 0, &prices->lambda));
         WEFT_TRY(read_waits(reader, it, where, prices));
-        WEFT_TRY(read_chains(reader, it, where, prices));
         WEFT_TRY(read_array(reader, it, where, "mu", n_mu(reader->problem), 0, &prices->mu));
         WEFT_TRY(read_array(reader, it, where, "pi", (size_t)out->n_groups, -WEFT_PROBLEM_MOST,
                             &prices->pi));
@@ -565,41 +565,10 @@ enum weft_status weft_certificate_read(const struct weft_json_value *value, cons
     return WEFT_OK;
 }
 
-static int64_t *copy_array(struct weft_pool *pool, const int64_t *from, size_t n)
+static void *copy_array(struct weft_pool *pool, const void *from, size_t n, size_t bytes)
 {
-    int64_t *to = weft_pool_array(pool, n, sizeof *to);
-    if (to != NULL && n > 0) memcpy(to, from, n * sizeof *to);
-    return to;
-}
-
-static struct weft_wait_price *copy_waits(struct weft_pool *pool, const struct weft_prices *from)
-{
-    size_t n = (size_t)from->n_waits;
-    struct weft_wait_price *to = weft_pool_array(pool, n, sizeof *to);
-    if (to != NULL && n > 0) memcpy(to, from->waits, n * sizeof *to);
-    return to;
-}
-
-static struct weft_chain_price *copy_chains(struct weft_pool *pool, const struct weft_prices *from)
-{
-    size_t n = (size_t)from->n_chains;
-    struct weft_chain_price *to = weft_pool_array(pool, n, sizeof *to);
-    if (to != NULL && n > 0) memcpy(to, from->chains, n * sizeof *to);
-    return to;
-}
-
-static const int32_t *copy_decisions(struct weft_pool *pool, const struct weft_group *group)
-{
-    size_t n = (size_t)group->n_decisions;
-    int32_t *to = weft_pool_array(pool, n, sizeof *to);
-    if (to != NULL) memcpy(to, group->decisions, n * sizeof *to);
-    return to;
-}
-
-static const uint8_t *copy_bytes(struct weft_pool *pool, const uint8_t *from, size_t n)
-{
-    uint8_t *to = weft_pool_array(pool, n, sizeof *to);
-    if (to != NULL && n > 0) memcpy(to, from, n * sizeof *to);
+    void *to = weft_pool_array(pool, n, bytes);
+    if (to != NULL && n > 0) memcpy(to, from, n * bytes);
     return to;
 }
 
@@ -615,18 +584,27 @@ enum weft_status weft_certificate_copy(const struct weft_certificate *from,
         return weft_fail_memory(err, "certificate");
     for (int32_t g = 0; g < from->n_groups; g++) {
         groups[g] = from->groups[g];
-        groups[g].decisions = copy_decisions(pool, &from->groups[g]);
+        groups[g].decisions =
+            copy_array(pool, from->groups[g].decisions, (size_t)from->groups[g].n_decisions,
+                       sizeof *groups[g].decisions);
         if (groups[g].decisions == NULL) return weft_fail_memory(err, "certificate");
     }
     copy.groups = groups;
     for (int32_t i = 0; i < from->n_prices; i++) {
-        copy.prices[i].lambda = copy_array(pool, from->prices[i].lambda, n_lambda(problem));
+        copy.prices[i].lambda = copy_array(pool, from->prices[i].lambda, n_lambda(problem),
+                                           sizeof *copy.prices[i].lambda);
         copy.prices[i].n_waits = from->prices[i].n_waits;
-        copy.prices[i].waits = copy_waits(pool, &from->prices[i]);
+        copy.prices[i].waits =
+            copy_array(pool, from->prices[i].waits, (size_t)from->prices[i].n_waits,
+                       sizeof *copy.prices[i].waits);
         copy.prices[i].n_chains = from->prices[i].n_chains;
-        copy.prices[i].chains = copy_chains(pool, &from->prices[i]);
-        copy.prices[i].mu = copy_array(pool, from->prices[i].mu, n_mu(problem));
-        copy.prices[i].pi = copy_array(pool, from->prices[i].pi, (size_t)from->n_groups);
+        copy.prices[i].chains =
+            copy_array(pool, from->prices[i].chains, (size_t)from->prices[i].n_chains,
+                       sizeof *copy.prices[i].chains);
+        copy.prices[i].mu =
+            copy_array(pool, from->prices[i].mu, n_mu(problem), sizeof *copy.prices[i].mu);
+        copy.prices[i].pi =
+            copy_array(pool, from->prices[i].pi, (size_t)from->n_groups, sizeof *copy.prices[i].pi);
         size_t n_whole = (size_t)from->prices[i].n_whole;
         copy.prices[i].n_whole = from->prices[i].n_whole;
         copy.prices[i].whole = weft_pool_array(pool, n_whole, sizeof *copy.prices[i].whole);
@@ -637,10 +615,12 @@ enum weft_status weft_certificate_copy(const struct weft_certificate *from,
         for (size_t k = 0; k < n_whole; k++) {
             struct weft_whole_price *whole = &copy.prices[i].whole[k];
             *whole = from->prices[i].whole[k];
-            whole->reference = copy_bytes(pool, whole->reference, (size_t)problem->n_decisions);
+            whole->reference = copy_array(pool, whole->reference, (size_t)problem->n_decisions,
+                                          sizeof *whole->reference);
             if (whole->reference == NULL) return weft_fail_memory(err, "certificate");
             if (whole->relies == NULL) continue;
-            whole->relies = copy_bytes(pool, whole->relies, (size_t)from->n_groups);
+            whole->relies =
+                copy_array(pool, whole->relies, (size_t)from->n_groups, sizeof *whole->relies);
             if (whole->relies == NULL) return weft_fail_memory(err, "certificate");
         }
     }

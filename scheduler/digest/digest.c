@@ -112,7 +112,7 @@ static int64_t most_of_tier(const struct weft_digest *table, int32_t tier, int64
     return most;
 }
 
-/* Most lane time in ns: for each decision the strategy whose items take most. */
+/* Most lane time in ns: for each decision the strategy with the most time of its items. */
 static int64_t most_lane_time(const struct weft_digest *table, int64_t *lane_ns)
 {
     const struct weft_problem *problem = table->problem;

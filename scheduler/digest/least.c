@@ -1,8 +1,8 @@
-/* The least limit: strategies whose lean rows have the lowest peak. No plan of given strategies
- * holds fewer bytes in a slot than their lean rows. So the problem is to choose one strategy for
- * each decision and minimise the largest row. If one strategy is leanest in every slot (mostly
- * fsdp), it is exact. Otherwise a descent starts there, and a tree (lean_tree.h) continues. If the
- * tree is cut, the slotwise least of all decisions is the proven bound. */
+/* The least limit: the choice of strategies with the lowest peak of lean rows. No plan of given
+ * strategies holds fewer bytes in a slot than their lean rows. So the problem is to choose one
+ * strategy for each decision and minimise the largest row. If one strategy is leanest in every slot
+ * (mostly fsdp), it is exact. Otherwise a descent starts there, and a tree (lean_tree.h) continues.
+ * If the tree is cut, the slotwise least of all decisions is the proven bound. */
 #include "scheduler/digest/digest.h"
 #include "scheduler/digest/lean_tree.h"
 

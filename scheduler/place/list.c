@@ -1,7 +1,7 @@
-/* The invariant: for a slot r after the current slot s, `least[r]` counts the bytes of a tier if
- * reductions complete at once and gathers launch in the last slot of their window, in reserved
- * bytes, or block. Each choice keeps `least` within the limit, so the schedule can always go on.
- * The tier's `row` holds the bytes of slot s. */
+/* The invariant: for a slot r after the current slot s, `least[r]` counts the least bytes of a
+ * tier. There reductions complete at once. Gathers launch in the last slot of their window, in
+ * reserved bytes, or block. Each choice keeps `least` within the limit, so the schedule can always
+ * go on. The tier's `row` holds the bytes of slot s. */
 #include "scheduler/place/list.h"
 
 #include <limits.h>

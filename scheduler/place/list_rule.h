@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /* Choice between ready blocks. If a gather and a reduction are ready, the gather goes first when
- * its deadline is within `gather_within` slots. A rule that stages reserves bytes in the last slot
- * of each gather's window, as far as they are free, so the gather can launch there. Without
- * staging any block may take them, and gathers without room block. */
+ * its deadline is within `gather_within` slots. A rule that stages reserves free bytes in the last
+ * slot of each gather's window, so the gather can launch there. Without staging any block may take
+ * them, and gathers without room block. */
 struct weft_list_rule {
     int32_t gather_within;
     bool stages;

@@ -555,7 +555,7 @@ static void round_chains(const struct weft_dual *dual, struct weft_prices *price
     }
 }
 
-/* Rounds the prices of lane time and of waits in a slot, within what chains leave there. */
+/* Rounds a slot's prices of lane time and of waits, within the room that chains leave there. */
 static void round_slot(const struct weft_dual *dual, int32_t slot, struct weft_prices *prices)
 {
     int64_t room = dual->left[slot];

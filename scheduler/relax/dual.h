@@ -18,8 +18,8 @@ struct weft_dual {
     double bytes_per_ns;             /* over blocks with bytes: scales mu to lambda */
     /* The point. */
     double *lambda; /* [n_moving][n_slots] */
-    /* [waits.n]: kappa as a part of what lambda and rho leave of the slot's wait; each slot's add
-     * up to 1 */
+    /* [waits.n]: kappa as a part of the slot's wait that lambda and rho leave. The parts of each
+     * slot add up to 1 */
     double *wait_share;
     double *mu;  /* [n_memory], ns a byte */
     double *nu;  /* [n_rows], ns a counted byte */
@@ -52,8 +52,8 @@ struct weft_dual {
     double *total;    /* [n_slots]: sum of lambda over lanes */
     double *factor;   /* [n_slots]: f(1) of proof/prices.h */
     double *covered;  /* [n_slots]: sum of rho that compute pays for too */
-    double *room;     /* [n_slots]: what rho leaves of 1 for lambda and waits */
-    int64_t *left;    /* [n_slots], scratch of rounding: the same of whole prices */
+    double *room;     /* [n_slots]: 1 less the sum of rho: room for lambda and waits */
+    int64_t *left;    /* [n_slots], scratch of rounding: the room in whole prices */
     int32_t *slowest; /* [n_slots]: the lane that gives it; 0: f(1) is 1 */
     struct weft_waits waits;
     struct weft_chain *chains; /* [n_items] */
@@ -79,8 +79,8 @@ WEFT_MUST_USE enum weft_status weft_dual_set_groups(struct weft_dual *dual,
                                                     const struct weft_group *groups,
                                                     int32_t n_groups, struct weft_error *err);
 
-/* Adds a whole row with price 0, for a memory row, a step, the strategies of a reference
- * [n_decisions] and the groups that it relies on [n_groups] (NULL: none). Copies the arrays.
+/* Adds a whole row with price 0 for a memory row and a step. `reference` [n_decisions] gives its
+ * strategies, and `uses` [n_groups] the groups that it relies on (NULL: none). Copies the arrays.
  * Returns its index, the index of an equal row, or -1 if most_rows are there. */
 int32_t weft_dual_add_row(struct weft_dual *dual, int32_t row, int64_t step_bytes,
                           const uint8_t *reference, const uint8_t *uses);
@@ -123,9 +123,9 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box);
 int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, double target_ns,
                          double enough_ns, int32_t most_steps);
 
-/* Converts the point to integer prices, and back. The caller owns the arrays (`waits` with room
- * for waits.n, `chains` for those that have a price, `whole` for n_rows, `pi` for n_groups). The
- * dual owns the references. */
+/* Converts the point to integer prices, and back. The caller owns the arrays: `waits` with room for
+ * waits.n, `chains` for weft_dual_count_chains, `whole` for n_rows, `pi` for n_groups. The dual
+ * owns the references. */
 void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices);
 void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices);
 
@@ -133,8 +133,8 @@ void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices);
  * equal shares of waits. The bound is then the lane's own time. */
 void weft_dual_reset(struct weft_dual *dual, int32_t lane);
 
-/* Sets rho of the chain that ends with the item, or as much of it as other chains leave, and takes
- * it off the room of its slots. */
+/* Sets rho of the chain that ends with the item, at most the room that other chains leave. Takes it
+ * off the room of the chain's slots. */
 void weft_dual_set_rho(struct weft_dual *dual, int32_t item, double rho);
 
 /* Chains that have a price. */

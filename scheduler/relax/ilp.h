@@ -11,15 +11,15 @@
  *     w[s]     time that the compute stream waits at the end of slot s. Waits for blocks that block
  *              the slot are in it if several lanes may block it, and added to it otherwise
  *     x[c,s]   time in which slot s computes at rate c, next to the lanes that cause it
- *     t[s]     time of slots up to s, without what they compute under all strategies, if chains of
- *              items may take longer than their slots compute
- *     H[t,s]   bytes that the strategies hold of tier t in slot s, chained so that rows stay sparse
+ *     t[s]     time of slots up to s, without the compute that no strategy changes. Only if chains
+ * of items may take longer than their slots compute H[t,s]   bytes that the strategies hold of tier
+ * t in slot s, chained so that rows stay sparse
  *
- * A class is a set of items whose blocks are interchangeable: alone in it every item has counts of
- * its own; items with equal blocks share counts and go in order of deadline; items whose blocks
- * hold about the same bytes a nanosecond share lane time, if that saves most columns for the bytes
- * that are lost. Every coarser model is a relaxation of the finer one (its rows are
- * sums of theirs), so its LP bound is as valid, and much faster.
+ * A class is a set of items with interchangeable blocks. An item alone in its class has counts of
+ * its own. Items with equal blocks share counts and go in order of deadline. Items with about the
+ * same bytes a nanosecond in their blocks share lane time, if that saves most columns for the bytes
+ * that are lost. The rows of a coarser model are sums of the finer one's rows. So it is a
+ * relaxation of the finer one, its LP bound is as valid, and it is much faster.
  *
  * Times are in units of 2^time_shift ns and sizes in units of 2^bytes_shift bytes: every
  * coefficient is the problem's integer exactly, or rounded to the side that keeps the bound

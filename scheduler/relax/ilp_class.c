@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Classes of one kind whose blocks hold about the same bytes a nanosecond may become one, which
- * holds for each of its blocks what the least of them does. */
+/* A class, perhaps of several merged ones. Classes of one kind may merge if their blocks hold about
+ * the same bytes a nanosecond. The merged class holds the least of these for each block. */
 struct merged {
-    int32_t id;          /* its class; those of the classes that it took are no longer any */
+    int32_t id;          /* its class; the ids of classes that it took are unused */
     int32_t first, last; /* slots */
-    double ratio;        /* bytes a nanosecond, at least */
+    double ratio;        /* least bytes a nanosecond of its blocks */
     double work_ns;      /* of all its items */
     const struct weft_problem_item *item; /* the first of them */
 };
@@ -63,8 +63,8 @@ static void find_window(const struct weft_ilp *ilp, const int32_t *class_of, int
     }
 }
 
-/* Fills class_of[n_items] (-1: no class) and classes[]: every item alone, or those with equal
- * blocks together. Returns the number of classes and of columns of A. */
+/* Fills class_of[n_items] (-1: no class) and classes[]: one for each item (`alone`), or one for
+ * items with equal blocks. Returns the number of classes; *n_columns: columns of A. */
 static int32_t group(const struct weft_ilp *ilp, bool alone, int32_t *class_of, int32_t *leader,
                      struct merged *classes, int64_t *n_columns)
 {
@@ -88,7 +88,8 @@ static int32_t group(const struct weft_ilp *ilp, bool alone, int32_t *class_of, 
     return n_classes;
 }
 
-/* What is moved and held alike but for how much. */
+/* Orders items by everything except sizes: the kind of move, its lane, and the tier that holds the
+ * blocks. 0: the classes may merge. */
 static int compare_kinds(const struct weft_problem_item *a, const struct weft_problem_item *b)
 {
     bool held_a = a->item.stair_bytes > 0, held_b = b->item.stair_bytes > 0;
@@ -111,8 +112,8 @@ static int compare_merged(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* What the relaxation no longer sees of bytes for each column that is saved when a class takes the
- * next one, whose ratio is no less; those that save none come last, and infinite is never. */
+/* Bytes that the relaxation loses for each column saved when a class takes the next one, with a
+ * ratio no less. A merger that saves no column comes last; an infinite loss forbids it. */
 static double loss_of(const struct merged *of, const struct merged *next)
 {
     if (compare_kinds(of->item, next->item) != 0) return INFINITY;
@@ -124,9 +125,8 @@ static double loss_of(const struct merged *of, const struct merged *next)
     return (next->ratio - of->ratio) * next->work_ns / saved;
 }
 
-/* Makes classes one, those first by which least is lost, until their columns are few enough or
- * there is one of each kind; returns how many are left. id[c] is then the class that took class c,
- * or c. */
+/* Merges classes, the least loss first, until their columns are few enough or one of each kind is
+ * left. Returns the number left. id[c] is then the class that took class c, or c. */
 static int32_t merge(struct merged *classes, int32_t n, int64_t n_columns, int32_t most_columns,
                      int32_t *id)
 {
@@ -240,7 +240,7 @@ static bool fill_class(struct weft_ilp *ilp, struct weft_ilp_class *of)
     return fill_prefix(ilp, of, false, &of->released) && fill_prefix(ilp, of, true, &of->due);
 }
 
-/* Members in the order in which list scheduling takes them. */
+/* Fills the members of each class in the order of list scheduling. */
 static void fill_members(struct weft_ilp *ilp, const int32_t *class_of)
 {
     const struct weft_digest *table = ilp->table;
@@ -265,7 +265,8 @@ enum weft_status weft_ilp_classify(struct weft_ilp *ilp, int32_t most_columns,
     struct merged *merged = weft_pool_array(&ilp->pool, n_items, sizeof *merged);
     if (!class_of || !leader || !id || !merged) return weft_fail_memory(err, "classes of items");
     int64_t n_columns;
-    /* Merging loses something: what it would bring to most_columns may have a third more. */
+    /* Merging loses bytes, so a program that it would bring to most_columns may have a third
+     * more. */
     int64_t unmerged = (int64_t)most_columns + most_columns / 3;
     ilp->n_classes = group(ilp, true, class_of, leader, merged, &n_columns);
     if (n_columns > unmerged)

@@ -1,4 +1,4 @@
-/* Classes of the integer program: which items share their columns. Internal to relax/.
+/* Classes of the integer program: sets of items that share columns. Internal to relax/.
  *
  * RESULTS.md: planner-ideas/merged-classes. */
 #ifndef WEFT_SCHEDULER_RELAX_ILP_CLASS_H
@@ -6,8 +6,8 @@
 
 #include "scheduler/relax/ilp.h"
 
-/* Puts all items that exist under a strategy with a column in ilp->z into classes, as fine as
- * most_columns allows, and fills all of them but their columns. */
+/* Puts items into classes as fine as most_columns allows, and fills the classes except for their
+ * columns. An item has a class if it exists under a strategy with a column in ilp->z. */
 WEFT_MUST_USE enum weft_status weft_ilp_classify(struct weft_ilp *ilp, int32_t most_columns,
                                                  struct weft_error *err);
 

@@ -16,8 +16,8 @@ static int shift_to(int64_t value, int bits)
     return exponent - bits;
 }
 
-/* A prefix of more than one item is a column, defined by the one before it; so is what is due of
- * gathers that may block, which is less by those that do. */
+/* A prefix of several items is a column, defined by the column before it. Due blocks of gathers
+ * that may block have a column too: it excludes the blocks that do. */
 static void chain_prefix(struct weft_ilp_build *build, struct weft_ilp_class *of,
                          struct weft_ilp_prefix *prefix)
 {
@@ -44,7 +44,7 @@ static void chain_prefix(struct weft_ilp_build *build, struct weft_ilp_class *of
     }
 }
 
-/* Launched before placed, placed before complete. */
+/* Gathers are launched before they are placed, reductions are placed before they are complete. */
 static void build_held(struct weft_ilp_build *build, struct weft_ilp_class *of)
 {
     of->held = of->column;
@@ -60,7 +60,7 @@ static void build_held(struct weft_ilp_build *build, struct weft_ilp_class *of)
     }
 }
 
-/* Released before placed, placed before due, nothing taken back. */
+/* Blocks are released before they are placed and placed before they are due; none is taken back. */
 static void build_class(struct weft_ilp_build *build, struct weft_ilp_class *of)
 {
     chain_prefix(build, of, &of->released);
@@ -76,7 +76,7 @@ static void build_class(struct weft_ilp_build *build, struct weft_ilp_class *of)
         weft_ilp_end_row(build, 0, INFINITY);
     }
     for (int32_t k = 0; k + 1 < of->released.n; k++) {
-        /* What is placed before the next release is of those before it. */
+        /* Blocks placed before the next release were released earlier. */
         int32_t s = of->released.slots[k + 1] - 1;
         if (s >= of->last) break;
         weft_ilp_add_placed(build, of, s, 1);
@@ -135,8 +135,8 @@ static double add_compute(struct weft_ilp_build *build, int32_t slot, double fac
     return factor * weft_ilp_time_units(ilp, problem->slot_ns[slot]);
 }
 
-/* The times beside lanes: in each the slot computes at its rate, together no more than there is to
- * compute. What is lost to that is their cost. */
+/* Adds the times next to lanes. In each the slot computes at its rate, and all together compute no
+ * more than the slot has. Their cost is the compute time that contention loses. */
 static void build_beside(struct weft_ilp_build *build, int32_t slot, double most)
 {
     struct weft_ilp *ilp = build->ilp;
@@ -165,9 +165,9 @@ static bool add_blocking(struct weft_ilp_build *build, const struct weft_ilp_cla
     return false;
 }
 
-/* Adds to a lane's row the blocks that block the slot: its own are more to move, and a lane has the
- * time that the slot waits for another. If several lanes may block the slot, its wait has that
- * time. */
+/* Adds to a lane's row the blocks that block the slot. Blocks of the lane itself are more to move.
+ * Time that the slot waits for another lane's blocks is free for this lane. If several lanes may
+ * block the slot, its wait has that time. */
 static void add_waits(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t slot,
                       int32_t lane)
 {
@@ -205,9 +205,9 @@ static bool may_wait(const struct weft_ilp *ilp, int32_t slot, bool used[WEFT_MO
     return any;
 }
 
-/* What a lane is given in a slot fits into the time that it has: beside compute, at its rate, where
- * compute is no faster than the lane leaves it; while the slot waits; and while it waits for what
- * blocks it. */
+/* A lane's work in a slot fits into the lane's time. That is the slot's wait, its wait for blocks
+ * that block it, and the time next to compute. Next to compute the lane runs at its own rate, where
+ * compute is no faster than the lane leaves it. */
 static void build_load(struct weft_ilp_build *build, int32_t slot, int32_t lane)
 {
     struct weft_ilp *ilp = build->ilp;
@@ -229,8 +229,7 @@ static void build_load(struct weft_ilp_build *build, int32_t slot, int32_t lane)
     weft_ilp_end_row(build, -INFINITY, room);
 }
 
-/* The most that the chain's slots may have to last beyond what they compute under any strategies.
- */
+/* The most time that the chain takes beyond the least compute of its slots under any strategies. */
 static int64_t most_missing_ns(const struct weft_problem *problem, const struct weft_chain *chain)
 {
     int64_t ns = chain->ns;
@@ -264,7 +263,7 @@ static void add_waiting(struct weft_ilp_build *build, int32_t slot, double facto
     if (ilp->wait[slot] >= 0) weft_ilp_add_entry(build, ilp->wait[slot], factor);
 }
 
-/* The time of slots up to this one, without what they compute under all strategies. */
+/* Adds the time of slots up to this one, without their compute that no strategy changes. */
 static void build_lasted(struct weft_ilp_build *build, int32_t slot)
 {
     struct weft_ilp *ilp = build->ilp;
@@ -280,7 +279,7 @@ static void build_lasted(struct weft_ilp_build *build, int32_t slot)
     weft_ilp_end_row(build, 0, 0);
 }
 
-/* A chain's slots last as long as the chain takes. */
+/* Adds a row: a chain's slots last at least as long as the chain takes. */
 static void build_chain(struct weft_ilp_build *build, int32_t item, const struct weft_chain *chain)
 {
     struct weft_ilp *ilp = build->ilp;
@@ -320,7 +319,7 @@ static void build_chains(struct weft_ilp_build *build)
         if (may_last(ilp, i, &chain)) build_chain(build, i, &chain);
 }
 
-/* The rates of compute beside some lane, the least first. */
+/* Finds the rates of compute next to busy lanes, the least first. */
 static void find_rates(struct weft_ilp *ilp)
 {
     const struct weft_problem *problem = ilp->table->problem;
@@ -336,7 +335,7 @@ static void find_rates(struct weft_ilp *ilp)
     }
 }
 
-/* The most that a slot may compute beside lanes: while one is busy, at its rate. */
+/* The most that a slot may compute next to lanes: while one is busy, at its rate. */
 static double most_beside(const struct weft_ilp *ilp, double most_wait)
 {
     const struct weft_problem *problem = ilp->table->problem;
@@ -351,7 +350,7 @@ static void build_loads(struct weft_ilp_build *build)
     struct weft_ilp *ilp = build->ilp;
     const struct weft_problem *problem = ilp->table->problem;
     int32_t n_moving = weft_problem_n_moving(problem), n_slots = problem->n_slots;
-    /* A wait of the compute stream is for a lane, which is busy in it. */
+    /* The compute stream waits for a lane, which is busy meanwhile. */
     double most_wait = weft_ilp_time_units(ilp, ilp->table->most_lane_ns);
     find_rates(ilp);
     for (int32_t i = 0; i < n_moving * n_slots; i++)
@@ -372,7 +371,7 @@ static void build_loads(struct weft_ilp_build *build)
     build_chains(build);
 }
 
-/* What the strategies hold in a memory row, into its column, which a room bounds. */
+/* Adds the column of the bytes that strategies hold in a memory row, bounded by a room. */
 static void build_hold(struct weft_ilp_build *build, int32_t row, double room)
 {
     struct weft_ilp *ilp = build->ilp;
@@ -393,7 +392,7 @@ static void build_hold(struct weft_ilp_build *build, int32_t row, double room)
     weft_ilp_end_row(build, 0, 0);
 }
 
-/* What it and blocks hold together in the row of a tier's slot. */
+/* Adds the row of a tier's slot: the bytes that strategies and blocks hold together. */
 static void build_row(struct weft_ilp_build *build, int32_t tier, int32_t s, double room)
 {
     struct weft_ilp *ilp = build->ilp;

@@ -1,8 +1,8 @@
 #include "scheduler/relax/ilp_keeper.h"
 
-/* The item of `other` that moves the same blocks as item `i` does under its own strategy, in a
- * window that is no narrower, with the end that memory depends on in the same place and tier; -1
- * when none does. */
+/* The item of strategy `other` that moves the same blocks as item `i`; -1 if there is none. Its
+ * window is no narrower, and its blocks take no longer. The window's end that memory depends on has
+ * the same slot and tier. */
 static int32_t counterpart(const struct weft_problem *problem, int32_t i, int32_t other)
 {
     const struct weft_item *a = &problem->items[i].item;
@@ -19,7 +19,7 @@ static int32_t counterpart(const struct weft_problem *problem, int32_t i, int32_
     return -1;
 }
 
-/* What the other's blocks hold more than those of item `i`, all of them together. */
+/* Bytes that the blocks of `match` hold beyond the blocks of item `i`, all of them together. */
 static int64_t more_bytes(const struct weft_problem *problem, int32_t i, int32_t match)
 {
     const struct weft_item *item = &problem->items[i].item;
@@ -27,8 +27,8 @@ static int64_t more_bytes(const struct weft_problem *problem, int32_t i, int32_t
     return more > 0 ? item->n_blocks * more : 0;
 }
 
-/* Where the other's blocks hold more in a tier, what the strategy holds anyway must make up for it:
- * in every slot of a window for the blocks of all windows, because they may be held together. */
+/* True if the other's fixed bytes make up for its larger blocks in a tier. They must in every slot
+ * of a window, for the blocks of all windows: these may be held together. */
 static bool makes_up(const struct weft_digest *table, int32_t decision, int32_t strategy,
                      int32_t other, int32_t tier)
 {

@@ -1,11 +1,11 @@
-/* Where a point of the relaxation moves blocks as no lane does: two under way at once, or
- * others through a slot in which one is under way. */
+/* Finds blocks that a point of the relaxation moves as no lane does. Two are under way at once, or
+ * others move through a slot in which one is under way. */
 #include <math.h>
 
 #include "scheduler/relax/ilp.h"
 
 enum { MOST_DOUBTS = 16 };
-/* Parts that are less than this are none. */
+/* Parts below this count as none. */
 static const double WHOLE = 1e-4;
 
 struct orders {
@@ -16,7 +16,7 @@ struct orders {
     enum weft_ilp_gain gain;
     int32_t n, most;
     struct weft_doubt *out; /* the most valuable first */
-    int32_t *slots;         /* [most]: at whose ends they are */
+    int32_t *slots;         /* [most]: each doubt arises at the end of its slot */
 };
 
 static bool is_counted(const struct weft_ilp_class *of)
@@ -24,7 +24,7 @@ static bool is_counted(const struct weft_ilp_class *of)
     return of->n_items == 1 && of->counts;
 }
 
-/* What has moved of the class at the end of a slot. */
+/* Blocks of the class that have moved by the end of a slot. */
 static double moved(const struct orders *o, const struct weft_ilp_class *of, int32_t slot)
 {
     if (slot < of->first) return 0;
@@ -53,7 +53,7 @@ static bool is_open(const struct orders *o, enum weft_moment moment, int32_t ite
            weft_milestones_behind(known, moment, item, block) < slot;
 }
 
-/* The least value that is of interest at a slot. */
+/* A doubt at the slot must exceed this value to be kept. */
 static double least_value(const struct orders *o, int32_t slot)
 {
     for (int32_t k = 0; k < o->n; k++)
@@ -61,7 +61,7 @@ static double least_value(const struct orders *o, int32_t slot)
     return o->n < o->most ? 1 : o->out[o->n - 1].value;
 }
 
-/* Puts it in place of the one of the same slot, or of the last where there is no room. */
+/* Inserts the doubt. It replaces the one of the same slot, or the last one if there is no room. */
 static void keep(struct orders *o, int32_t slot, const struct weft_doubt *doubt)
 {
     int32_t at = 0;
@@ -77,8 +77,9 @@ static void keep(struct orders *o, int32_t slot, const struct weft_doubt *doubt)
     o->slots[at] = slot;
 }
 
-/* Offers to ask whether a block has begun by `slot`, and if it has, whether it has ended by
- * `until`, and if it has not, whether another one that moves there has ended by `slot`. */
+/* Offers a doubt: a block has begun by `slot`. If the box decides that, the doubt is that the block
+ * has ended by `until`. If it decides both, the doubt is that a block of `other` has ended by
+ * `slot`. */
 static void offer(struct orders *o, const struct weft_ilp_class *of, int32_t slot, int32_t until,
                   const struct weft_ilp_class *other, double ns)
 {

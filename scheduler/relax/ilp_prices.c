@@ -3,7 +3,8 @@
 
 #include "scheduler/relax/ilp_build.h"
 
-/* What one unit of a column's bound is worth: its cost less the multipliers of its rows. */
+/* Fills the reduced costs: the worth of one unit of a column's bound. It is the column's cost less
+ * the multipliers of its rows. */
 static void subtract_rows(const struct weft_lp *lp, const double *row_duals, double *reduced)
 {
     for (int32_t j = 0; j < lp->n_columns; j++)
@@ -54,8 +55,8 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
     for (int32_t g = 0; g < ilp->n_groups; g++) {
         double y = row_duals[ilp->group_row + g];
         dual->pi[g] = isfinite(y) ? ldexp(-y, ilp->time_shift) : 0;
-        /* Counts that go without saying have no price, or what a smaller box makes of it would
-         * be another. */
+        /* A limit that the group's size implies has no price: the price would mean something
+         * different in a smaller box. */
         bool most = ilp->lp.row_upper[ilp->group_row + g] >= ilp->groups[g].n_decisions;
         if (dual->pi[g] > 0 ? most : ilp->lp.row_lower[ilp->group_row + g] <= 0) dual->pi[g] = 0;
     }
@@ -71,8 +72,8 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
     return WEFT_OK;
 }
 
-/* Blocks of a class's one item, by a slot, at least and at most: that are held for or no longer
- * (M), and that have moved (A). */
+/* Least and most blocks of a class's only item by a slot. M counts blocks that hold memory from
+ * then on, or no longer; A counts blocks that have moved. */
 struct progress {
     int32_t least_held, most_held, least_moved, most_moved;
 };
@@ -102,7 +103,8 @@ static struct progress progress_by(const struct weft_box *box, const struct weft
     return by;
 }
 
-/* The column of what has moved of the class's one item by a slot; -1 when there is none. */
+/* The column of M of the class's only item at a slot; at its last slot, the column of due blocks.
+ * -1: none. */
 static int32_t held_column(const struct weft_ilp_class *of, int32_t slot)
 {
     if (slot < of->last) return of->held + slot - of->first;
@@ -125,7 +127,7 @@ static void restrict_class(struct weft_ilp *ilp, const struct weft_box *box,
     }
 }
 
-/* Rows that rely on other counts than are known bound nothing. */
+/* Frees whole rows that rely on counts other than the known ones: they bound nothing. */
 static void restrict_whole(struct weft_ilp *ilp, struct weft_dual *dual)
 {
     for (int32_t k = 0; k < ilp->n_whole; k++) {
@@ -198,7 +200,7 @@ bool weft_ilp_count(const struct weft_ilp *ilp, const struct weft_dual *dual, co
             sum += x[lp->column[k]];
             parts += undecided(x[lp->column[k]]);
         }
-        /* A whole count is still worth knowing where decisions change places: whole rows rely on
+        /* A whole count is still worth knowing if decisions are undecided: whole rows rely on
          * it. */
         double value = undecided(sum);
         bool whole = value <= 1e-3, known = dual->known[g] >= 0;

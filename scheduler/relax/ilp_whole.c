@@ -1,13 +1,13 @@
-/* Whole rows of the integer program: memory rows that count what is held in whole steps
- * (proof/prices.h). In the relaxation blocks are held in part, and so fill what is left of a
- * slot to the byte; these rows take that from them where it matters. */
+/* Whole rows of the integer program: memory rows that count bytes in whole steps (proof/prices.h).
+ * The relaxation holds parts of blocks and so fills a slot's room to the byte. These rows prevent
+ * that if it matters. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "scheduler/relax/ilp_build.h"
 
-/* Steps that are tried in a slot; those of the largest blocks first. */
+/* Steps that are tried in a slot; the largest first. */
 enum { MOST_STEPS = 64 };
 
 /* A search for whole rows that a point exceeds. */
@@ -17,14 +17,14 @@ struct separation {
     const double *x;
     const uint8_t *reference; /* [n_decisions] */
     const int32_t *relies;    /* [n_groups]: counts that rows of the reference rely on, or -1 */
-    const uint8_t *uses;      /* [n_groups]: on which */
-    struct weft_usual *usual; /* [n_decisions]: what decisions are compared with in the slot */
-    int64_t *steps;           /* [n_items + n_strategies]: that a slot suggests */
+    const uint8_t *uses;      /* [n_groups]: true if rows rely on the group's count */
+    struct weft_usual *usual; /* [n_decisions]: the amount that each decision is compared with */
+    int64_t *steps;           /* [n_items + n_strategies]: sizes that a slot suggests */
     int32_t n_added;
 };
 
-/* What a unit of the class's A counts: of a class whose items share channel time, no more than
- * that of any of them. */
+/* The count of a unit of the class's A. If items share channel time, it is the least of their
+ * counts. */
 static double unit_count(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
                          const struct weft_whole_row *row)
 {
@@ -39,7 +39,7 @@ static double unit_count(const struct weft_ilp *ilp, const struct weft_ilp_class
     return least;
 }
 
-/* What a strategy of a decision holds in the memory row more than is usual. */
+/* Bytes that a strategy of a decision holds in the memory row beyond the usual amount. */
 static int64_t more_bytes(const struct separation *of, int32_t decision, int32_t strategy,
                           int32_t row)
 {
@@ -48,7 +48,7 @@ static int64_t more_bytes(const struct separation *of, int32_t decision, int32_t
            weft_usual_bytes(&of->usual[decision], strategy);
 }
 
-/* Sums the row up in `build`: what is held in it, as it counts. */
+/* Sums the row in `build`: bytes held in it, as the row counts them. */
 static void sum_row(struct separation *of, const struct weft_whole_row *row)
 {
     struct weft_ilp_build *build = &of->build;
@@ -108,7 +108,8 @@ static int32_t add_step(int64_t *steps, int32_t n, int64_t bytes)
     return n + 1;
 }
 
-/* Sizes of what may be held in the memory row in whole. */
+/* Lists the sizes of blocks and strategies' bytes that the memory row may hold whole, the largest
+ * first. Returns their number. */
 static int32_t list_steps(struct separation *of, int32_t row)
 {
     const struct weft_ilp *ilp = of->build.ilp;
@@ -131,9 +132,9 @@ static int32_t list_steps(struct separation *of, int32_t row)
     return n < MOST_STEPS ? n : MOST_STEPS;
 }
 
-/* The whole row of the memory row that x exceeds most, in units of its length; false when it
- * exceeds none. What is held as it is tells at once which steps it can exceed: those that it fills
- * more wholes of than there are. */
+/* Finds the whole row of the memory row that x exceeds most, in units of its length; false if it
+ * exceeds none. Plain held bytes rule out steps at once: they must exceed the room's whole
+ * steps. */
 static bool find_row(struct separation *of, int32_t at, struct weft_whole_row *out)
 {
     const struct weft_ilp *ilp = of->build.ilp;
@@ -169,8 +170,8 @@ static bool has_row(const struct separation *of, const struct weft_whole_row *ro
     return false;
 }
 
-/* What x gives of a decision to the strategies, and the one of them that has most; -1: none may be.
- */
+/* Share of a decision that x gives to the strategies. *most: the one with the greatest share, -1 if
+ * none may be chosen. */
 static double share_of(const struct weft_ilp *ilp, const double *x, int32_t decision,
                        uint64_t strategies, int *most)
 {
@@ -187,8 +188,8 @@ static double share_of(const struct weft_ilp *ilp, const double *x, int32_t deci
     return sum;
 }
 
-/* Gives a group's strategies to as many of its decisions as are known to have them: those of which
- * x gives most to them. */
+/* Gives a group's strategies to `n` of its decisions, the number known to have them. Decisions with
+ * the greatest share of them in x come first. */
 static void keep_count(const struct weft_ilp *ilp, const double *x, const struct weft_group *group,
                        int32_t n, uint8_t *reference)
 {
@@ -235,7 +236,7 @@ static void separate(struct separation *of, const uint8_t *reference, int32_t *r
     }
 }
 
-/* A program that rows are added to. */
+/* Opens the program to add rows. */
 static struct weft_ilp_build open_program(struct weft_ilp *ilp, struct weft_pool *pool)
 {
     const struct weft_lp *lp = &ilp->lp;

@@ -78,8 +78,8 @@ WEFT_MUST_USE enum weft_status weft_search_start(struct weft_search *search,
                                                  struct weft_error *err);
 
 /* Begins at the leanest strategies and makes changes that fit, in order of their gain. If changes
- * are too many to time each, it times those of evenly spread decisions, counts their neighbours as
- * equal, and takes many changes at a time. */
+ * are too many to time each, it times some evenly spread decisions and counts their neighbours as
+ * equal. Then it takes many changes at a time. */
 void weft_search_greedy(struct weft_search *search);
 
 /* Tries k decisions at one strategy, the first, the last or evenly spread, and all others at their

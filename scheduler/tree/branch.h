@@ -7,12 +7,12 @@
 #include "scheduler/tree/exact.h"
 #include "scheduler/tree/proof.h"
 
-/* Decisions with a strategy that a node could be divided at. */
+/* Choices of a decision and a strategy that a node keeps as ways to divide it. */
 enum { WEFT_BRANCH_CHOICES = 6 };
 /* Nodes in a row that pressure may fail to help (scheduler/tree/press.h). */
 enum { WEFT_BRANCH_PRESSES = 8 };
 
-/* How a node could be divided, as its relaxation suggests: by a count, at a milestone, at a
+/* Ways to divide a node, suggested by its relaxation: by a count, at a milestone, or at a
  * decision's strategy. */
 struct weft_branch_split {
     bool chosen;     /* false: the node has no relaxation of its own yet */
@@ -34,23 +34,23 @@ struct weft_branch {
     struct weft_search *search;
     struct weft_ilp *ilp; /* NULL without a solver */
     struct weft_exact *exact;
-    int64_t exact_left; /* steps of it */
+    int64_t exact_left; /* steps left for exact placement */
     int64_t leaf_steps; /* for one choice of strategies */
     bool exhausted;     /* all placements of all closed leaves have been tried */
     struct weft_dual *dual;
     struct weft_proof *proof;
-    int32_t nodes_left;              /* that may still be solved */
-    int32_t milestones_left;         /* that may still be branched on */
-    int32_t presses_left;            /* that may still be in vain */
+    int32_t nodes_left;              /* nodes that may still be solved */
+    int32_t milestones_left;         /* milestones that may still be branched on */
+    int32_t presses_left;            /* presses that may still fail */
     double *share;                   /* [n_strategies]: strategies of the node's relaxation */
-    struct weft_milestone milestone; /* that it is most undecided about; n_blocks 0: none */
-    struct weft_count count;         /* that it is undecided about; n_decisions 0: none */
+    struct weft_milestone milestone; /* the relaxation's least decided one; n_blocks 0: none */
+    struct weft_count count;         /* an undecided one; n_decisions 0: none */
     int32_t n_groups;
     struct weft_group *groups; /* of alike decisions, by strategy */
     bool *grouped;             /* [n_decisions]: in a group */
     double *weight;            /* [n_decisions]: its channel time */
-    /* Worth of milestones on placed bytes and on the channel's order, halved for each that raised
-     * no bound. */
+    /* Factors on the value of milestones, of placed bytes and of the channel's order. A division
+     * that fails to raise both bounds halves its factor. */
     double *worth, *order_worth;      /* [n_items], [n_slots] */
     struct weft_branch_split *splits; /* by node: ways to divide its relaxation */
     uint8_t *keeper;                  /* [n_strategies]: the strategy that is nowhere worse */
@@ -82,11 +82,11 @@ bool weft_branch_has_enough(const struct weft_branch *branch);
 /* True if it does, or if the search's budget is used up. */
 bool weft_branch_is_over(const struct weft_branch *branch);
 
-/* Solves the relaxation within a box, in at most `iterations` (0: a limit by its size) and within
- * the search's budget, and spends the answer's work. True if it was solved to optimality. A failure
- * of the solver is named in `failure`. Until its first answer the solver gets three quarters of the
- * budget and of the time until the alarm, so that ascent can prove a bound without it. Result
- * arrays belong to the pool. */
+/* Solves the relaxation within a box and the search's budget, in at most `iterations` (0: a limit
+ * by its size). Spends the answer's work. True if it was solved to optimality. `failure` names a
+ * failure of the solver. Until its first answer the solver gets three quarters of the budget and of
+ * the time until the alarm. The rest lets ascent prove a bound without it. Result arrays belong to
+ * the pool. */
 bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
                        struct weft_pool *pool, struct weft_lp_result *result);
 

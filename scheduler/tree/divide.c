@@ -5,22 +5,24 @@
 #include "scheduler/tree/groups.h"
 #include "scheduler/tree/press.h"
 
-/* What a decision that is like no other counts more than one that others can stand in for. */
+/* Factor on the indecision of a decision without a group. Alike decisions can take each other's
+ * strategies, so a branch on one of them raises little. */
 static const double ALONE_FIRST = 100;
-/* A share that is this near to a whole one is decided. */
+/* A decision is decided if its weighted indecision is at most this. */
 static const double DECIDED = 1e-6;
-/* Iterations of the simplex method: some, and one for so many rows of the program. What they come
- * to is a bound too. */
+/* Simplex iterations of a trial: SOME_ITERATIONS, and one for each ROWS_PER_ITERATION rows of the
+ * program. An unfinished trial also gives a bound. */
 enum { SOME_ITERATIONS = 20, ROWS_PER_ITERATION = 20 };
-/* Ways that may be tried in vain, one after another. */
+/* Ways tried in a row without a better score, at most. */
 enum { MOST_IN_VAIN = 5 };
-/* A gain below this part of what is missing is as good as none. */
+/* Least gain of a child, as a part of the missing time. A pressed way with a lower score was in
+ * vain. */
 static const double LEAST_GAIN = 1e-3;
-/* Below the first a way is as good as none: its children are a hundredth of the way, or one of them
- * a tenth. From the second on no other is looked for under pressure. */
+/* A score below POOR_SCORE counts as none, and pressure is tried. There both children gain a
+ * hundredth, or one of them a tenth. A score of GOOD_SCORE ends the trials under pressure. */
 static const double POOR_SCORE = 1e-4, GOOD_SCORE = 0.1;
 
-/* How undecided the node's relaxation is on a decision: 0 when one strategy has all. */
+/* Share of a decision outside its greatest strategy, *best; 0 if one strategy has all. */
 static double indecision(const struct weft_branch *branch, int32_t decision, int *best)
 {
     double most = -1, sum = 0;
@@ -46,7 +48,7 @@ int weft_divide_strategies_left(const struct weft_branch *branch, int32_t decisi
     return n;
 }
 
-/* Keeps the choice among the best of them. */
+/* Inserts the choice, greatest value first, if it is among the WEFT_BRANCH_CHOICES best. */
 static void add_choice(struct weft_branch_split *split, int32_t decision, int32_t strategy,
                        double value)
 {
@@ -78,8 +80,8 @@ void weft_divide_suggest(struct weft_branch *branch, int32_t node)
     split->decided = split->n_choices == 0 || split->choices[0].value <= DECIDED;
 }
 
-/* A way to divide a node: two kinds of child, of which the first has `strategies`, or reaches. That
- * one is asked `next` then, when it is of some blocks. */
+/* A way to divide a node. The first child has `strategies`, or reaches the milestone or count; the
+ * second does not. If `next` has blocks, a trial may divide the first child at it. */
 struct way {
     struct weft_proof_node child;
     struct weft_milestone next;
@@ -87,8 +89,8 @@ struct way {
 };
 enum { MOST_WAYS = WEFT_BRANCH_CHOICES + 2 };
 
-/* All ways, in the order in which they are taken when none raises anything: counts first, then
- * strategies, but milestones where these are decided. */
+/* Lists all ways, the best first if no trial raises a bound: the count, then strategies. The
+ * milestone precedes the strategies if they are decided, and follows them otherwise. */
 static int list_ways(const struct weft_branch *branch, int32_t node, struct way *ways)
 {
     const struct weft_branch_split *split = &branch->splits[node];
@@ -113,15 +115,15 @@ static int list_ways(const struct weft_branch *branch, int32_t node, struct way 
     return n;
 }
 
-/* What ways are tried by: how much further than a node's value their children's are, as a part of
- * what is missing, both under the same pressure (scheduler/tree/press.h). */
+/* Measures of a trial. A gain is the rise of a child's value above the node's, as a part of the
+ * missing time. Both values are under the same pressure (scheduler/tree/press.h). */
 struct trial {
     double pressure, from_ns, missing_ns;
-    double enough; /* a score with which no other way is tried */
-    int in_vain;   /* ways that may be tried after the best so far */
+    double enough; /* a score that ends the trials */
+    int in_vain;   /* ways tried after the best so far, at most */
 };
 
-/* How much further a descendant's relaxation is, at most 1. */
+/* Gain of a descendant's relaxation, at most 1; 1 if its box is empty. */
 static double gain_of(struct weft_branch *branch, int32_t node, const struct trial *trial,
                       const struct weft_proof_node *path, int32_t n_path)
 {
@@ -142,7 +144,8 @@ static double gain_of(struct weft_branch *branch, int32_t node, const struct tri
     return gain < 1 ? gain : 1;
 }
 
-/* What raises one child alone leaves the other to be divided again. */
+/* Raises a gain to LEAST_GAIN: a way that helps one child alone leaves the other to be divided
+ * again. */
 static double at_least(double gain)
 {
     return gain > LEAST_GAIN ? gain : LEAST_GAIN;
@@ -214,14 +217,14 @@ static bool best_pressed(struct weft_branch *branch, int32_t node, struct way *o
     return press.n_doubts > 0;
 }
 
-/* How to divide a node; false when there is nothing to divide it by. */
+/* Chooses how to divide a node; false if there is no way. */
 static bool choose_way(struct weft_branch *branch, int32_t node, struct weft_proof_node *child)
 {
     struct way ways[MOST_WAYS] = {0}, pressed = {0};
     double bound_ns = (double)branch->proof->nodes[node].bound_ns;
     struct trial trial = {0, bound_ns, (double)branch->search->step_ns - bound_ns, 1, MOST_IN_VAIN};
     int n = list_ways(branch, node, ways), best = 0;
-    /* One that keeps nothing from one question to the next would begin anew for each trial. */
+    /* A solver without `release` keeps nothing between calls: each trial would start anew. */
     bool tries = branch->ilp && branch->options->solver.release && trial.missing_ns > 0;
     bool presses = tries && branch->milestones_left > 0 && branch->presses_left > 0;
     if (presses || (tries && n > 1)) best = best_way(branch, node, &trial, ways, n);

@@ -6,12 +6,12 @@
 #include "base/hash.h"
 #include "base/lanes.h"
 
-enum { MEMORY_SLOTS = 1 << 16 };                                /* of states met; a power of 2 */
+enum { MEMORY_SLOTS = 1 << 16 };                                /* states met; a power of 2 */
 enum { STEPS_A_LOOK = 4096 };                                   /* at the budget */
-enum { KEY_WORDS = 8 + 2 * WEFT_MOST_LANES + WEFT_MOST_TIERS }; /* of a state, beside its items */
-enum { MOST_EVENTS = 1000 }; /* slots and blocks: what a stack has room for */
+enum { KEY_WORDS = 8 + 2 * WEFT_MOST_LANES + WEFT_MOST_TIERS }; /* of a state, less its items */
+enum { MOST_EVENTS = 1000 }; /* slots and blocks, as many as the stack has room for */
 
-/* Where a schedule stands. What gathers hold from now on follows from how many were put. */
+/* A partial schedule. Bytes that gathers hold from now on follow from the number of blocks put. */
 struct state {
     struct weft_lanes lanes;
     int32_t slot;
@@ -20,7 +20,7 @@ struct state {
     int32_t move[WEFT_MOST_LANES];
     bool rests[WEFT_MOST_LANES]; /* nothing more in this slot */
     bool waits;                  /* compute is over, and the next slot is put off */
-    bool stays; /* what it waited for is not due: only a plan that waits for more waits here */
+    bool stays; /* the last block to complete ends no wait: the next slot is not entered yet */
     int64_t late_bytes[WEFT_MOST_TIERS]; /* held in the slot by reductions released before it */
 };
 
@@ -32,7 +32,7 @@ struct met {
 struct weft_exact {
     struct weft_search *search;
     const struct weft_problem *problem;
-    int64_t *rows;    /* [n_rows]: strategies, gathers put, and what reductions must hold */
+    int64_t *rows;    /* [n_rows]: bytes of strategies, gathers put, and least of reductions */
     int64_t *rest_ns; /* [n_slots + 1]: compute from the start of a slot to the end */
     int64_t *key;     /* scratch of one state's key */
     int32_t *left;    /* [n_items]: blocks not put */
@@ -101,8 +101,8 @@ static int64_t slot_ns(const struct weft_exact *exact, int32_t slot)
     return weft_problem_slot_ns(exact->search->table->problem, exact->strategies, slot);
 }
 
-/* What reductions hold of every tier in the slot at hand beyond what `rows` has: those that could
- * have been complete before it. */
+/* Sums the bytes that late reductions hold of each tier in the slot. Their blocks could have
+ * completed before it, so `rows` does not contain them. */
 static void sum_late(const struct weft_exact *exact, int32_t slot,
                      int64_t late_bytes[WEFT_MOST_TIERS])
 {
@@ -115,7 +115,7 @@ static void sum_late(const struct weft_exact *exact, int32_t slot,
     }
 }
 
-/* The slot's rows are within the limit. */
+/* True if the slot's rows are within the limit. */
 static bool fits_slot(const struct weft_exact *exact, const struct state *at, int32_t slot)
 {
     const struct weft_digest *table = exact->search->table;
@@ -126,7 +126,7 @@ static bool fits_slot(const struct weft_exact *exact, const struct state *at, in
     return true;
 }
 
-/* No way from here beats the best known. */
+/* True if no continuation can beat the best known step. */
 static bool is_hopeless(const struct weft_exact *exact, const struct state *at)
 {
     const struct weft_problem *problem = exact->problem;
@@ -142,7 +142,7 @@ static bool is_hopeless(const struct weft_exact *exact, const struct state *at)
     return false;
 }
 
-/* True when the state was met before, no later. */
+/* True if the state was met before, at the same time or earlier. */
 static bool was_met(struct weft_exact *exact, const struct state *at)
 {
     size_t n = 0;
@@ -162,13 +162,13 @@ static bool was_met(struct weft_exact *exact, const struct state *at)
     return false;
 }
 
-/* Most of a step is its state's key. */
+/* Work units of a step. Its state's key takes most of them. */
 static int64_t step_units(const struct weft_exact *exact)
 {
     return 60 + 2 * (int64_t)exact->search->table->n_items;
 }
 
-/* The search is as deep as a step has events. */
+/* Recurses as deep as a step has events; MOST_EVENTS limits them. */
 static void explore(struct weft_exact *exact, struct state at);
 
 static void offer(struct weft_exact *exact)
@@ -178,7 +178,7 @@ static void offer(struct weft_exact *exact)
     if (status != WEFT_OK && exact->status == WEFT_OK) exact->status = status;
 }
 
-/* A block that cannot block was not put before the slot that uses it. */
+/* True if a gather has blocks left in its last slot and compute may not wait for them. */
 static bool lacks_kept(const struct weft_exact *exact, const struct state *at)
 {
     for (int32_t i = 0; i < exact->search->table->n_gathers; i++) {
@@ -189,20 +189,22 @@ static bool lacks_kept(const struct weft_exact *exact, const struct state *at)
     return false;
 }
 
-/* What the item's next block comes after is over. */
+/* True if the block that precedes the item's next block is complete. */
 static bool may_follow(const struct weft_exact *exact, int32_t item)
 {
     int32_t after = exact->problem->items[item].after;
     return after < 0 || exact->undone[after] < exact->left[item];
 }
 
-/* The last slot in which a block takes room that its rows do not have in any case. */
+/* The last slot in which a put block adds bytes to the rows. Rows already hold the last slot of a
+ * block that compute may not wait for. */
 static int32_t last_of(const struct weft_item *it)
 {
     return it->may_block ? it->last : it->last - 1;
 }
 
-/* Into the next slot, if its rows allow it and nothing that is due before it is missing. */
+/* Enters the next slot if its rows fit and no block that is due is missing. Offers the plan after
+ * the last slot. */
 static void enter_next(struct weft_exact *exact, struct state at)
 {
     int32_t next = at.slot + 1;
@@ -225,7 +227,7 @@ static void enter_next(struct weft_exact *exact, struct state at)
     explore(exact, at);
 }
 
-/* A gather that was not put before the slot that uses it: compute waits for it. */
+/* True if compute must wait for a gather that is due and not complete. */
 static bool must_block(const struct weft_exact *exact, const struct state *at)
 {
     for (int32_t i = 0; i < exact->search->table->n_gathers; i++) {
@@ -276,7 +278,7 @@ static void put(struct weft_exact *exact, struct state at, int32_t item)
     exact->n_moves--;
 }
 
-/* An idle lane: every block that it may carry, or rest until the next slot. */
+/* Tries each block that the idle lane may carry, and rest until the next slot. */
 static void choose(struct weft_exact *exact, struct state at, int32_t lane)
 {
     for (int32_t i = 0; i < exact->search->table->n_items; i++)
@@ -285,7 +287,8 @@ static void choose(struct weft_exact *exact, struct state at, int32_t lane)
     explore(exact, at);
 }
 
-/* On to `next_ns`, by when a lane is done. */
+/* Explores from `next_ns`, the end of a lane's block. Completes the blocks that are done, and
+ * restores them afterwards. */
 static void advance(struct weft_exact *exact, struct state at, int64_t next_ns)
 {
     int32_t done[WEFT_MOST_LANES];

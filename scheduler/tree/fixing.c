@@ -5,8 +5,8 @@
 
 #include "scheduler/tree/groups.h"
 
-/* Plans that the prices make needless: of a decision with these strategies, or on one side of a
- * milestone. */
+/* A set of plans that need no more work at the prices. A decision has one of `strategies`, or the
+ * plan is on one side of `milestone`. */
 struct fact {
     enum weft_node_kind kind;
     int32_t decision;
@@ -15,12 +15,13 @@ struct fact {
 };
 
 struct fixing {
-    const struct weft_dual *dual; /* evaluated in: */
+    const struct weft_dual *dual; /* evaluated in `box` */
     const struct weft_box *box;
     const uint8_t *keeper;
     double enough_ns;
-    /* [n_slots]: what a block of a span pays that has moved by a slot, or moves behind it; summed
-     * up over blocks above what they pay now; and scratch. */
+    /* [n_slots] each. The least payment of a span's block that moves by a slot, and of one that
+     * moves after it. `more`: their sum over blocks, less the blocks' present payment. `least`:
+     * scratch. */
     double *by, *behind, *more, *least;
     struct fact *facts;
     int32_t n_facts, most_facts;
@@ -42,7 +43,7 @@ static double least_cost(const struct fixing *f, int32_t decision, uint64_t stra
     return least;
 }
 
-/* What more the plans of a decision with these strategies would have to pay to be needless. */
+/* The further payment at which plans with these strategies of the decision need no more work. */
 static double slack(const struct fixing *f, int32_t decision, uint64_t strategies)
 {
     double now = least_cost(f, decision, UINT64_MAX);
@@ -61,8 +62,8 @@ static void find_strategies(struct fixing *f, int32_t decision)
     }
 }
 
-/* What a block of a gather pays that is launched by each slot of its window, or behind it. Returns
- * what it pays when neither is said. */
+/* Prices a gather's block that is launched by each slot of its window, and one that is launched
+ * after it. Returns the price without either condition. */
 static double price_gather(struct fixing *f, const struct weft_problem_item *of,
                            const struct weft_span *span, const double *lambda, const double *held)
 {
@@ -71,7 +72,7 @@ static double price_gather(struct fixing *f, const struct weft_problem_item *of,
     if (span->hold > last) later = weft_dual_blocking(f->dual, of->lane, last + 1) * ns;
     for (int32_t s = last; s >= first; s--) {
         f->behind[s] = s < span->hold ? later : INFINITY;
-        f->by[s] = held[last + 1] - held[s] + ns * cheapest; /* held from s on, moved behind it */
+        f->by[s] = held[last + 1] - held[s] + ns * cheapest; /* held from s on, moved after it */
         if (s < span->first || s > span->last) continue;
         int32_t at = s < span->hold ? s : span->hold;
         double cost = ns * lambda[s] + held[last + 1] - held[at];
@@ -91,7 +92,7 @@ static double price_gather(struct fixing *f, const struct weft_problem_item *of,
     return later;
 }
 
-/* The same of a reduction, which is complete at the end of a slot, or is not. */
+/* The same for a reduction's block, which completes by the end of a slot, or after it. */
 static double price_reduction(struct fixing *f, const struct weft_problem_item *of,
                               const struct weft_span *span, const double *lambda,
                               const double *held)
@@ -127,8 +128,8 @@ static double price_span(struct fixing *f, int32_t i, const struct weft_span *sp
                    : price_reduction(f, of, span, lambda, held);
 }
 
-/* The last slot by which k blocks of an item cannot have moved, from k = 1 on, where that is news:
- * `needed` is what they would have to pay more. */
+/* Finds, from k = 1 on, the last slot by which k blocks of an item cannot have moved. They would
+ * pay at least `needed` more. A slot no later than for fewer blocks is no new fact. */
 static void find_not_by(struct fixing *f, int32_t i, double needed)
 {
     const struct weft_item *item = &f->dual->table->problem->items[i].item;
@@ -155,7 +156,7 @@ static void find_not_by(struct fixing *f, int32_t i, double needed)
     }
 }
 
-/* The first slot by which k blocks must have moved, from the last k on. */
+/* Finds, from the item's last k on, the first slot by which k blocks must have moved. */
 static void find_by(struct fixing *f, int32_t i, double needed)
 {
     const struct weft_item *item = &f->dual->table->problem->items[i].item;
@@ -187,7 +188,7 @@ static void find_milestones(struct fixing *f, int32_t i)
     enum { MARGIN_NS = 1 }; /* the certificate rounds prices down */
     const struct weft_item *item = &f->dual->table->problem->items[i].item;
     double needed = slack(f, item->decision, item->strategies);
-    if (!(needed > 0) || isinf(needed)) return; /* no strategy with it is left, or worth having */
+    if (!(needed > 0) || isinf(needed)) return; /* no strategy with it is left, or can help */
     find_not_by(f, i, needed + MARGIN_NS);
     if (slack(f, item->decision, ~item->strategies) <= 0) find_by(f, i, needed + MARGIN_NS);
 }

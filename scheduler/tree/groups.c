@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The same but for the slots. */
+/* True if the strategies differ in slots at most. */
 static bool same_strategy(const struct weft_problem_strategy *a,
                           const struct weft_problem_strategy *b)
 {
@@ -23,7 +23,8 @@ static bool same_blocks(const struct weft_problem_item *a, const struct weft_pro
            a->item.stair_bytes == b->item.stair_bytes && a->block_ns == b->block_ns;
 }
 
-/* Items stand in order of decision, so those of alike decisions stand in the same order. */
+/* True if the decisions' items are alike. Items are in order of decision, and alike decisions have
+ * them in the same order. */
 static bool same_items(const struct weft_digest *table, const int32_t *first_item, int32_t u,
                        int32_t v)
 {
@@ -50,7 +51,7 @@ static bool alike(const struct weft_digest *table, const int32_t *first_item, co
     return same_items(table, first_item, u, v);
 }
 
-/* The class of each decision: the first decision that it is alike. */
+/* Sets the class of each decision: the first decision that is alike. */
 static bool classify(const struct weft_digest *table, const uint8_t *keeper, int32_t *class_of)
 {
     int32_t *first_item = calloc((size_t)table->n_decisions + 1, sizeof *first_item);

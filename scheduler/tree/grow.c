@@ -7,12 +7,13 @@
 #include "scheduler/tree/divide.h"
 #include "scheduler/tree/fixing.h"
 
-/* Steps of ascent, and choices near the root's prices, are these divided by what one costs. */
+/* Steps of ascent, and choices near the root's prices: these divided by the cost of one. */
 enum { ASCENT_WORK = 20000000, NEAR_WORK = 50000, MOST_NEAR = 5000 };
-/* Rounds of fixing and relaxing again, as long as one closes this part of what is open. */
+/* Rounds of fixing and relaxing again, while one closes FIXING_GAIN of the open gap. */
 enum { FIXING_ROUNDS = 3 };
 static const double FIXING_GAIN = 0.1;
-/* How much more the order on the channel is to be worth than what memory holds. */
+/* A milestone of the channel's order is taken if its value exceeds this multiple of the value of
+ * one of memory. */
 static const double ORDER_FIRST = 20;
 /* Rounds of whole rows: at the root, and at other nodes. */
 enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
@@ -26,14 +27,14 @@ static enum weft_status offer(struct weft_branch *branch, int32_t node, const ch
     return WEFT_OK;
 }
 
-/* The step time below which prices of a node make it unnecessary. */
+/* Ascent aims at the best step time known. */
 static double target_ns(const struct weft_branch *branch)
 {
     return (double)branch->search->step_ns;
 }
 
-/* The bound at which a node needs no more work: the gap is closed when all have it; where some have
- * more it is to be shown that there is nothing better. */
+/* The bound at which a node needs no more work. The gap is closed if all nodes have it. A node that
+ * has it must reach the best step time, to show that no plan is better. */
 static int64_t goal_of(const struct weft_branch *branch, int32_t node)
 {
     int64_t step_ns = branch->search->step_ns;
@@ -43,7 +44,7 @@ static int64_t goal_of(const struct weft_branch *branch, int32_t node)
     return branch->proof->nodes[node].bound_ns < goal ? goal : step_ns;
 }
 
-/* Finds milestones of memory or of the channel's order, whichever the point owes more to. */
+/* Finds the milestone of memory or of the channel's order, by the value of each at the point. */
 static void find_milestones(struct weft_branch *branch, const double *x)
 {
     struct weft_doubt order = {0};
@@ -54,11 +55,11 @@ static void find_milestones(struct weft_branch *branch, const double *x)
     if (value == 0 && order.value == 0) branch->milestone.n_blocks = 0;
     if (order.value > ORDER_FIRST * value) branch->milestone = order.milestone;
     if (!weft_milestone_is_of(&branch->milestone, branch->table->problem))
-        branch->milestone.n_blocks = 0; /* nothing that a solver says is trusted */
+        branch->milestone.n_blocks = 0; /* a solver's answer is not trusted */
 }
 
-/* The relaxation within the proof's box; *solved is false when there is no answer. With `n_added`
- * it then adds the whole rows that the answer exceeds. */
+/* Solves the relaxation within the proof's box; *solved is false without an answer. If `n_added` is
+ * not NULL, adds the whole rows that the answer exceeds. */
 static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t *n_added,
                               struct weft_error *err)
 {
@@ -95,8 +96,8 @@ static int32_t ascent_steps(const struct weft_branch *branch, int32_t least, int
     return steps < least ? least : steps > most ? most : (int32_t)steps;
 }
 
-/* Solves the relaxation again with the whole rows that its solution exceeds, as long as that raises
- * the bound by a part of the gap. */
+/* Solves the relaxation. Repeats it with the whole rows that its solution exceeds, while that
+ * raises the bound by a part of the gap. */
 static enum weft_status relax_in_rounds(struct weft_branch *branch, int32_t node, bool *solved,
                                         struct weft_error *err)
 {
@@ -117,8 +118,8 @@ static enum weft_status relax_in_rounds(struct weft_branch *branch, int32_t node
     return WEFT_OK;
 }
 
-/* The best prices for a node: of the relaxation; at the root, and without one, uphill from there or
- * from its parent's. */
+/* Bounds a node by the relaxation's prices. Ascent improves them at the root. Without a solution it
+ * improves the node's present prices, at first its parent's. */
 static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int64_t goal_ns,
                                    struct weft_error *err)
 {
@@ -132,7 +133,7 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int
     if (solved) weft_divide_suggest(branch, node);
     if (weft_search_is_spent(branch->search) || proof->nodes[node].bound_ns >= goal_ns)
         return WEFT_OK;
-    if (solved && node > 0) return WEFT_OK; /* it gains less than it costs: the tree grows faster */
+    if (solved && node > 0) return WEFT_OK; /* the tree gains more for the same cost */
     weft_dual_take(branch->dual, &proof->prices[proof->nodes[node].prices]);
     int32_t steps = solved ? ascent_steps(branch, 20, 200) : ascent_steps(branch, 100, 4000);
     weft_dual_ascend(branch->dual, box, target_ns(branch), (double)goal_ns, steps);
@@ -143,8 +144,8 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int
     return offer(branch, node, "dual ascent, weak duality", err);
 }
 
-/* Takes what a leaf's prices say, *node is then what is left of it, and bounds that anew, as long
- * as it is worth it. */
+/* Fixes by a leaf's prices, sets *node to the rest and bounds it anew, while a round gains
+ * enough. */
 static enum weft_status fix_and_bound(struct weft_branch *branch, int32_t *node, int64_t goal_ns,
                                       struct weft_error *err)
 {
@@ -220,11 +221,11 @@ enum weft_status weft_branch_polish(struct weft_branch *branch, struct weft_erro
     memcpy(strategies, branch->search->strategies,
            (size_t)branch->table->n_decisions * sizeof *strategies);
     enum weft_status status = place_exactly(branch, strategies, err);
-    branch->exhausted = exhausted; /* which is about leaves */
+    branch->exhausted = exhausted; /* it describes leaves alone */
     return status;
 }
 
-/* A box with one choice of strategies: every placement of it. */
+/* Closes a leaf, a box with one choice of strategies, by trying every placement of it. */
 static enum weft_status close_leaf(struct weft_branch *branch, int32_t node, struct weft_error *err)
 {
     int32_t *strategies = branch->search->other;
@@ -238,7 +239,7 @@ static enum weft_status close_leaf(struct weft_branch *branch, int32_t node, str
     return place_exactly(branch, strategies, err);
 }
 
-/* Every decision has one strategy left, but for those that are nowhere better. */
+/* True if each decision has one strategy left that is its own keeper. */
 static bool is_leaf(const struct weft_branch *branch)
 {
     for (int32_t u = 0; u < branch->table->n_decisions; u++)
@@ -246,7 +247,8 @@ static bool is_leaf(const struct weft_branch *branch)
     return true;
 }
 
-/* Learns from a node that was divided at a milestone what those of its item are good for. */
+/* Halves the worth of an item's or slot's milestones if one of them divided the node and failed to
+ * raise both bounds. */
 static void learn(struct weft_branch *branch, int32_t node)
 {
     const struct weft_proof_node *at = &branch->proof->nodes[node];
@@ -256,8 +258,7 @@ static void learn(struct weft_branch *branch, int32_t node)
     if (children[0].bound_ns > at->bound_ns && children[1].bound_ns > at->bound_ns) return;
     if (milestone->moment == WEFT_PLACED)
         branch->worth[milestone->item] /= 2;
-    else if (milestone->moment ==
-             WEFT_ENDED) /* that it has begun is the first half of a question */
+    else if (milestone->moment == WEFT_ENDED) /* a beginning is the first half of a division */
         branch->order_worth[milestone->slot] /= 2;
 }
 

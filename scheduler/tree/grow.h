@@ -1,7 +1,7 @@
 /* Branch and bound on counts, on the decisions' strategies and on milestones, best bound first.
- * Nodes are bounded by prices: from the multipliers of the relaxation within the node's box when
- * there is a solver, improved by dual ascent, or by that alone. What they round to becomes
- * incumbents of the search; the tree is the proof. What ends it is the search's budget.
+ * Prices bound a node. With a solver they are the multipliers of the relaxation within the node's
+ * box, and ascent improves them at the root. Without one they come from dual ascent alone. Rounded
+ * solutions become incumbents of the search; the tree is the proof. The search's budget ends it.
  *
  * RESULTS.md: planner-gap/gap. */
 #ifndef WEFT_SCHEDULER_TREE_GROW_H
@@ -12,15 +12,16 @@
 #include "base/status.h"
 #include "scheduler/tree/branch.h"
 
-/* Bounds the root: trivial prices, strategies that cannot fit put aside, the relaxation, ascent. */
+/* Bounds the root by trivial prices, then the relaxation and ascent, without strategies that cannot
+ * fit. */
 WEFT_MUST_USE enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error *err);
 
-/* Tries choices of strategies in order of what they cost at least at the root's prices. */
+/* Tries choices of strategies, by their least cost at the root's prices, the cheapest first. */
 WEFT_MUST_USE enum weft_status weft_branch_try_near(struct weft_branch *branch,
                                                     struct weft_error *err);
 
-/* Grows the tree until the gap is closed, or nothing is left to branch on, or a limit is met, which
- * `n_nodes` that are solved are one of; says which in `stop`. */
+/* Grows the tree until the gap is closed, nothing is left to branch on, or a limit is met.
+ * `n_nodes` limits the nodes that this call solves. `stop` names the reason. */
 WEFT_MUST_USE enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
                                                 struct weft_error *err);
 

@@ -8,12 +8,13 @@
 #include "base/pool.h"
 #include "scheduler/search/near.h"
 
-/* Relaxations near the bound by their size and at most, how many of them may bring nothing, and how
- * many choices of strategies are remembered. */
+/* Relaxations near the bound: NEAR_WORK divided by the size of one, at most MOST_NEAR. MET entries
+ * remember choices of strategies. */
 enum { NEAR_WORK = 140000, MOST_NEAR = 100, MET = 1 << 10 };
 
-/* What is made of a relaxation: a gather's block waits until that part of it has moved there, less
- * some slots; and reductions may hold what they hold there, that and a block more, or anything. */
+/* Placements tried for a relaxation. A gather's block is launched when one of PARTS of it has moved
+ * in the relaxation, less EARLIER slots. Reductions may hold the bytes of the relaxation, a block
+ * more, or any. */
 static const double PARTS[] = {0.01, 0.5, 0.99};
 static const int32_t EARLIER[] = {0, 1, 2, 4};
 enum slack { SLACK_NONE, SLACK_BLOCK, SLACK_ANY, SLACK_COUNT };
@@ -21,17 +22,17 @@ enum { N_PARTS = sizeof PARTS / sizeof *PARTS, N_EARLIER = sizeof EARLIER / size
 
 struct weft_guide {
     struct weft_pool pool;
-    struct weft_branch *branch;       /* borrowed */
-    const struct weft_digest *table;  /* borrowed */
-    bool idle;                        /* there is nothing to try */
-    int32_t *strategies;              /* [n_decisions] */
-    uint64_t *allowed;                /* [n_decisions] */
-    struct weft_box *box;             /* of these */
-    int32_t *order;                   /* [n_blocks] */
-    int32_t *launch, *earlier;        /* [n_blocks], as the relaxation has it, and to be tried */
+    struct weft_branch *branch;      /* borrowed */
+    const struct weft_digest *table; /* borrowed */
+    bool idle;                       /* there is nothing to try */
+    int32_t *strategies;             /* [n_decisions] */
+    uint64_t *allowed;               /* [n_decisions] */
+    struct weft_box *box;            /* of `allowed` */
+    int32_t *order;                  /* [n_blocks] */
+    int32_t *launch, *earlier; /* [n_blocks]: of the relaxation, and of the placement to try */
     int64_t *late_bytes, *most_bytes; /* [n_slots], the same */
     struct weft_hash *met;            /* [MET] */
-    int32_t in_vain_left;             /* choices near the bound that may bring nothing */
+    int32_t in_vain_left;             /* choices near the bound that may still fail */
 };
 
 enum weft_status weft_guide_create(struct weft_branch *branch, struct weft_guide **out,
@@ -84,7 +85,7 @@ static bool is_over(const struct weft_guide *guide)
     return guide->idle || guide->branch->failure[0] || weft_branch_is_over(guide->branch);
 }
 
-/* What the largest block of the strategies holds. */
+/* Bytes of the largest block under the strategies. */
 static int64_t largest_block(const struct weft_guide *guide)
 {
     const struct weft_problem *problem = guide->table->problem;
@@ -97,7 +98,7 @@ static int64_t largest_block(const struct weft_guide *guide)
     return most;
 }
 
-/* Places the strategies after the relaxation, that many slots earlier, with that slack. */
+/* Places the strategies as in the relaxation, `slots` earlier, with that slack for reductions. */
 static void place(struct weft_guide *guide, int32_t slots, enum slack slack, int64_t block_bytes)
 {
     struct weft_list_rule rule = weft_list_rules[0];
@@ -125,8 +126,8 @@ static void place_all(struct weft_guide *guide, const double *x)
     }
 }
 
-/* The relaxation's solution with the strategies in `allowed`; NULL when it is not below the
- * search's best, or there is none. */
+/* Returns the relaxation's solution with the strategies in `allowed`. NULL if there is none, or its
+ * value is not below the search's best. */
 static const double *relax(struct weft_guide *guide, struct weft_pool *pool)
 {
     struct weft_branch *branch = guide->branch;
@@ -137,8 +138,8 @@ static const double *relax(struct weft_guide *guide, struct weft_pool *pool)
     return result.value < most ? result.x : NULL;
 }
 
-/* Takes the strategies, each as the one that is nowhere worse and has a column. False when they do
- * not fit or were met before. */
+/* Takes the keeper of each strategy, which has a column. False if they do not fit or were met
+ * before. */
 static bool take(struct weft_guide *guide, const int32_t *strategies)
 {
     size_t n_decisions = (size_t)guide->table->n_decisions;
@@ -166,7 +167,7 @@ bool weft_guide_try(struct weft_guide *guide, const int32_t *strategies)
     return true;
 }
 
-/* Every strategy of the root that has a column. */
+/* Allows every strategy of the root that has a column. */
 static void allow_all(struct weft_guide *guide)
 {
     struct weft_proof *proof = guide->branch->proof;
@@ -188,7 +189,7 @@ static bool is_decided(const struct weft_guide *guide, int32_t decision)
     return (guide->allowed[decision] & (guide->allowed[decision] - 1)) == 0;
 }
 
-/* The undecided decision one of whose strategies has the greatest share, and that strategy; -1 when
+/* Returns the undecided decision with the greatest share of one strategy, and that strategy; -1 if
  * all are decided. */
 static int32_t surest(const struct weft_guide *guide, const double *x, int *strategy, double *share)
 {
@@ -207,8 +208,8 @@ static int32_t surest(const struct weft_guide *guide, const double *x, int *stra
     return decision;
 }
 
-/* Takes the decisions of which one strategy has nearly all, and a quarter of those left at least.
- * True when none is left. */
+/* Decides each decision with nearly all its share on one strategy, and at least a quarter of the
+ * undecided ones. True if none is left. */
 static bool decide_some(struct weft_guide *guide, const double *x)
 {
     double share;
@@ -241,8 +242,7 @@ void weft_guide_dive(struct weft_guide *guide)
     }
 }
 
-/* Stops at the first that brings something, and after some that do not: then the time is better
- * spent elsewhere. */
+/* Stops at the first better plan, and after some tries without one: other work then gains more. */
 static enum weft_near_answer try_near(void *context, const int32_t *strategies)
 {
     struct weft_guide *guide = context;

@@ -2,15 +2,15 @@
 
 #include <math.h>
 
-/* Newton's steps to the pressure; the value is convex in it, so they come from above. */
+/* Newton steps to the pressure. The value is convex in the pressure, so they come from above. */
 enum { MOST_STEPS = 6 };
-/* From where they come without a pressure of a node above. */
+/* The first pressure if no node above has one. */
 static const double FIRST_PRESSURE = 0.5;
-/* A step that is less than this part of the pressure is the last; less pressure than LEAST is none.
- */
+/* A step below LAST_STEP of the pressure is the last. A pressure below LEAST_PRESSURE counts as
+ * none. */
 static const double LAST_STEP = 0.01, LEAST_PRESSURE = 1e-5;
 
-/* What the lanes' time that slots compute is worth at the dual's prices. */
+/* Worth, at the dual's prices, of the lane time that full pressure would take. */
 static double worth_of_time(const struct weft_branch *branch)
 {
     const struct weft_problem *problem = branch->table->problem;
@@ -22,7 +22,7 @@ static double worth_of_time(const struct weft_branch *branch)
     return worth_ns;
 }
 
-/* What the point interrupts, and the milestone of memory that it is most undecided about. */
+/* Suggests doubts: blocks that the point interrupts, and its least decided milestone of memory. */
 static void suggest(struct weft_branch *branch, const double *x, struct weft_press *out)
 {
     struct weft_milestone held;
@@ -34,8 +34,8 @@ static void suggest(struct weft_branch *branch, const double *x, struct weft_pre
         out->doubts[out->n_doubts++] = (struct weft_doubt){.milestone = held, .value = value};
 }
 
-/* One step: the relaxation under the pressure, and the pressure at which its prices are worth the
- * goal. */
+/* Solves the relaxation under the pressure. *next: the pressure at which its prices would give the
+ * goal. False without an answer. */
 static bool step(struct weft_branch *branch, int64_t goal_ns, struct weft_press *out, double *next)
 {
     struct weft_pool pool = {0};
@@ -56,7 +56,7 @@ static bool step(struct weft_branch *branch, int64_t goal_ns, struct weft_press 
     return worth_ns > 0;
 }
 
-/* Where compute contends with communication no slot's time can be pressed. */
+/* True if some slot's time can be pressed. None can if compute contends with communication. */
 static bool may_press(const struct weft_branch *branch)
 {
     const struct weft_problem *problem = branch->table->problem;

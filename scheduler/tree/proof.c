@@ -64,7 +64,8 @@ void weft_proof_destroy(struct weft_proof *proof)
     free(proof);
 }
 
-/* What a box takes, and prices in one. */
+/* Spends the work of restricting a box; the next function spends the work of applying prices in
+ * one. */
 static void spend_box(const struct weft_proof *proof)
 {
     const struct weft_problem *problem = proof->problem;
@@ -79,7 +80,7 @@ static void spend_prices(const struct weft_proof *proof, int32_t n_whole)
                                      40 * (int64_t)problem->n_decisions * n_whole);
 }
 
-/* What is known of a child's plans beyond its parent's. */
+/* Adds the fact that distinguishes a child's plans from its parent's. */
 static void add_fact(struct weft_proof *proof, const struct weft_proof_node *child)
 {
     if (child->kind == WEFT_NODE_STRATEGIES) proof->allowed[child->decision] &= child->strategies;
@@ -88,7 +89,7 @@ static void add_fact(struct weft_proof *proof, const struct weft_proof_node *chi
     if (child->kind == WEFT_NODE_COUNT) proof->counts[proof->n_counts++] = child->count;
 }
 
-/* What is known of a node's plans by its branches alone. */
+/* Collects the facts of a node's branches. */
 static void find_allowed(struct weft_proof *proof, int32_t node)
 {
     for (int32_t u = 0; u < proof->problem->n_decisions; u++)
@@ -99,7 +100,7 @@ static void find_allowed(struct weft_proof *proof, int32_t node)
             &proof->nodes[proof->nodes[proof->nodes[at].parent].children];
         if (proof->nodes[at].whole) continue;
         if (first->kind == WEFT_NODE_STRATEGIES && first != &proof->nodes[at])
-            proof->allowed[first->decision] &= ~first->strategies; /* all that the first has not */
+            proof->allowed[first->decision] &= ~first->strategies; /* all others than the first's */
         else
             add_fact(proof, &proof->nodes[at]);
     }
@@ -154,8 +155,9 @@ static enum weft_status make_prices(struct weft_proof *proof, const struct weft_
     return weft_prices_apply(proof->box, prices, priced, err);
 }
 
-/* Prices that no leaf has any more make room for others when all room is taken: other nodes may
- * still find them useful. */
+/* Returns the index for new prices of a node, or most_prices without room. They replace the node's
+ * own prices only if all room is taken and no other leaf has them. Until then other nodes may find
+ * them useful. */
 static int32_t free_prices(struct weft_proof *proof, int32_t node)
 {
     int32_t own = proof->nodes[node].prices;
@@ -188,8 +190,8 @@ enum weft_status weft_proof_offer(struct weft_proof *proof, int32_t node,
     return WEFT_OK;
 }
 
-/* The prices that bound the entered leaf best in the box of all, of those that it was not offered;
- * -1: none proves more than it has. */
+/* Finds the prices with the best bound for the entered leaf, by their costs in the root's box.
+ * Looks at prices that the leaf was not offered. -1: none proves more than its bound. */
 static int32_t best_known(const struct weft_proof *proof, const struct weft_proof_node *leaf)
 {
     int64_t most_ns = leaf->bound_ns;
@@ -206,7 +208,7 @@ static int32_t best_known(const struct weft_proof *proof, const struct weft_proo
     return best;
 }
 
-/* What prices prove in the box that was entered last. */
+/* Computes the bound of the prices in the box entered last. */
 static enum weft_status bound_by(struct weft_proof *proof, int32_t prices, int64_t *bound_ns,
                                  struct weft_error *err)
 {
@@ -221,7 +223,7 @@ static enum weft_status bound_by(struct weft_proof *proof, int32_t prices, int64
     return status;
 }
 
-/* Some whole row of the prices relies on the group's count. */
+/* True if some whole row of the prices relies on the group's count. */
 static bool rely_on(const struct weft_prices *prices, int32_t g)
 {
     for (int32_t k = 0; k < prices->n_whole; k++)
@@ -229,15 +231,15 @@ static bool rely_on(const struct weft_prices *prices, int32_t g)
     return false;
 }
 
-/* The entered box has been told of a count what the group's price is of. */
+/* True if the group has no price, or the entered box limits its count on the price's side. */
 static bool is_priced(const struct weft_proof *proof, const struct weft_prices *prices, int32_t g)
 {
     if (prices->pi[g] > 0) return proof->box->most_count[g] < proof->box->groups[g].n_decisions;
     return prices->pi[g] == 0 || proof->box->least_count[g] > 0;
 }
 
-/* Every count that they rely on is known in the entered box, so that they mean the same in every
- * smaller one. */
+/* True if the entered box knows every count that the prices rely on. Then they mean the same in
+ * every smaller box. */
 static bool is_meant(const struct weft_proof *proof, const struct weft_prices *prices)
 {
     for (int32_t g = 0; g < proof->n_groups; g++) {
@@ -304,7 +306,7 @@ enum weft_status weft_proof_offer_trivial(struct weft_proof *proof, struct weft_
     return WEFT_OK;
 }
 
-/* What a node's prices prove of plans with the strategies `allowed`, which are some of its own. */
+/* Bound by a node's prices of plans with the strategies `allowed`, a part of its own. */
 static int64_t bound_part(const struct weft_proof *proof, int32_t node, const uint64_t *allowed)
 {
     int32_t prices = proof->nodes[node].prices, at = node;
@@ -315,7 +317,7 @@ static int64_t bound_part(const struct weft_proof *proof, int32_t node, const ui
     return ns > proof->nodes[node].bound_ns ? ns : proof->nodes[node].bound_ns;
 }
 
-/* Adds the child that differs from its parent in what `child` says. */
+/* Adds a child with its parent's prices. */
 static void add_child(struct weft_proof *proof, int32_t parent, struct weft_proof_node child)
 {
     child.parent = parent;
@@ -344,7 +346,7 @@ bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t decision,
     return true;
 }
 
-/* Two children of a leaf, of which the first reaches what the second does not. */
+/* Divides a leaf. The first child reaches the milestone or count, the second does not. */
 static bool divide(struct weft_proof *proof, int32_t node, struct weft_proof_node child)
 {
     if (proof->n_nodes + 2 > proof->most_nodes || proof->nodes[node].children != 0) return false;
@@ -395,7 +397,8 @@ int64_t weft_proof_bound_ns(const struct weft_proof *proof)
     return proof->nodes[weft_proof_least(proof)].bound_ns;
 }
 
-/* Prices that leaves have, numbered anew in the order in which they are met. */
+/* Returns the number of a leaf's prices in the certificate. Adds them there when they are first
+ * met. */
 static int32_t number_prices(const struct weft_proof *proof, int32_t prices, int32_t *numbers,
                              struct weft_certificate *out)
 {
@@ -408,7 +411,7 @@ static int32_t number_prices(const struct weft_proof *proof, int32_t prices, int
     return numbers[prices] - 1;
 }
 
-/* The first child's kind and facts say how the node is divided. */
+/* Describes how a node is divided, by its first child's kind and facts. */
 static struct weft_certificate_node split_of(const struct weft_proof_node *first)
 {
     return (struct weft_certificate_node){.kind = first->kind,
@@ -418,7 +421,7 @@ static struct weft_certificate_node split_of(const struct weft_proof_node *first
                                           .count = first->count};
 }
 
-/* The tree in preorder, with a stack of at least as many nodes as the proof has. */
+/* Writes the tree in preorder. The stack has room for at least as many nodes as the proof has. */
 static void write_tree(const struct weft_proof *proof, int32_t *stack, int32_t *numbers,
                        struct weft_certificate *out)
 {
@@ -463,8 +466,8 @@ enum weft_status weft_proof_certificate(const struct weft_proof *proof, struct w
     return status;
 }
 
-/* A plan that is too large in one slot under some strategies and in another under others: the
- * root's box does not see it, so decisions are divided until every leaf's box is empty. */
+/* Divides decisions until every leaf's box is empty. A plan may be too large in one slot under some
+ * strategies and in another under others; the root's box does not show that. */
 static enum weft_status prove_nothing_fits(struct weft_proof *proof, struct weft_dual *dual,
                                            struct weft_error *err)
 {

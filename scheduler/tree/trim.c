@@ -6,16 +6,15 @@ struct trim {
     struct weft_proof *proof;
     const struct weft_search *search;
     int64_t bound_ns, boxes_left, boxes_free;
-    int32_t *links, n_links; /* of a chain: the children that hold the rest, downwards */
-    bool *kept;              /* [n_links]: something needs the split */
+    int32_t *links, n_links; /* of a chain: the children with the rest, downwards */
+    bool *kept;              /* [n_links]: the split is needed */
     int32_t *stack;          /* scratch */
-    int32_t failed;          /* the leaf that a trial failed at last; 0: none */
+    int32_t failed;          /* the leaf that failed the last trial; 0: none */
     struct weft_error *err;
 };
 
-/* Who checks the certificate looks at a box for each of its leaves, which is half of the nodes: an
- * eighth of these boxes is worth looking at when the budget is used up, for often one makes a leaf
- * of the root. */
+/* A check of the certificate computes a box for each leaf, half of the nodes. When the budget is
+ * used up, trimming may still compute an eighth of them: often one makes the root a leaf. */
 enum { FREE_PART = 16 };
 
 static bool is_over(const struct trim *trim)
@@ -40,7 +39,7 @@ static bool is_leaf(const struct trim *trim, int32_t node)
     return trim->proof->nodes[node].children == 0;
 }
 
-/* The node's own prices reach the bound in its box; not that there was time to see. */
+/* True if the node's own prices reach the bound in its box; false if no time is left to look. */
 static enum weft_status reaches(struct trim *trim, int32_t node, bool *yes)
 {
     *yes = false;
@@ -49,7 +48,7 @@ static enum weft_status reaches(struct trim *trim, int32_t node, bool *yes)
     return weft_proof_reaches(trim->proof, node, trim->bound_ns, yes, trim->err);
 }
 
-/* All leaves below a node reach the bound; the one that failed last is asked first. */
+/* True if all leaves below a node reach the bound. The leaf that failed last is tried first. */
 static enum weft_status all_reach(struct trim *trim, int32_t node, bool *yes)
 {
     const struct weft_proof_node *nodes = trim->proof->nodes;
@@ -72,8 +71,8 @@ static enum weft_status all_reach(struct trim *trim, int32_t node, bool *yes)
     return WEFT_OK;
 }
 
-/* The chain of splits from a node down that put leaves aside, one a split, as far as it goes; of
- * two leaves the weaker one is the rest. */
+/* Finds the chain of splits from a node down in which each has a leaf aside. Of two leaves the
+ * weaker one is the rest. */
 static void find_links(struct trim *trim, int32_t node)
 {
     const struct weft_proof_node *nodes = trim->proof->nodes;
@@ -98,8 +97,8 @@ static void set_whole(struct trim *trim, int32_t from, int32_t to, bool whole)
         if (!trim->kept[k]) trim->proof->nodes[trim->links[k]].whole = whole;
 }
 
-/* Takes away as many splits of the chain's part as the node does without, in halves, but those that
- * are kept already. */
+/* Takes away as many splits of the chain's part as the node can do without, by halving. Splits that
+ * are kept already stay. */
 static enum weft_status drop(struct trim *trim, int32_t from, int32_t to, int32_t node)
 {
     bool yes;
@@ -116,7 +115,7 @@ static enum weft_status drop(struct trim *trim, int32_t from, int32_t to, int32_
     return drop(trim, middle, to, node);
 }
 
-/* Keeps those splits above the link that a node below needs. */
+/* Keeps the splits above the link that a node below needs. */
 static enum weft_status keep_needed(struct trim *trim, int32_t link, int32_t node)
 {
     set_whole(trim, 0, link, false);
@@ -126,8 +125,8 @@ static enum weft_status keep_needed(struct trim *trim, int32_t link, int32_t nod
     return WEFT_OK;
 }
 
-/* Upwards from the rest, which needs some of the links' splits; what these put aside needs others
- * above them. */
+/* Keeps the splits that the rest needs, then from the bottom up the splits above that each leaf
+ * aside needs. */
 static enum weft_status trim_links(struct trim *trim, int32_t rest)
 {
     memset(trim->kept, 0, (size_t)trim->n_links);
@@ -138,7 +137,7 @@ static enum weft_status trim_links(struct trim *trim, int32_t rest)
     return WEFT_OK;
 }
 
-/* Where a leaf that was put aside can stand for the rest too, the chain ends with it. */
+/* Trims the chain at a node. If a leaf aside can stand for the rest too, the chain ends with it. */
 static enum weft_status trim_chain(struct trim *trim, int32_t node)
 {
     find_links(trim, node);
@@ -158,7 +157,7 @@ static enum weft_status trim_chain(struct trim *trim, int32_t node)
     return WEFT_OK;
 }
 
-/* Its parent does not go on to it in a chain. */
+/* True if no chain continues from the parent to the node. */
 static bool is_top(const struct trim *trim, int32_t node)
 {
     return node == 0 || !is_leaf(trim, sibling_of(trim->proof, node));
@@ -169,7 +168,7 @@ static bool is_lost(const struct weft_proof *proof, int32_t node)
     return proof->nodes[node].bound_ns == INT64_MAX;
 }
 
-/* What the tree has lost says nothing of the bound. */
+/* Excludes a node that is no longer part of the tree from the bound. */
 static void bury_if_lost(struct weft_proof *proof, int32_t node)
 {
     int32_t parent = proof->nodes[node].parent;
@@ -181,7 +180,7 @@ static void bury_if_lost(struct weft_proof *proof, int32_t node)
     proof->nodes[node].closed = true;
 }
 
-/* Nodes whose own prices reach the bound need no children. */
+/* Makes a node a leaf if its own prices reach the bound. */
 static enum weft_status collapse(struct trim *trim)
 {
     struct weft_proof_node *nodes = trim->proof->nodes;
@@ -195,8 +194,8 @@ static enum weft_status collapse(struct trim *trim)
     return WEFT_OK;
 }
 
-/* Bounds the weakest leaf in its own box, where children may have no more than their parent's bound
- * yet, until another is the weakest and so on. */
+/* Bounds the weakest leaf in its own box: children may have no more than their parent's bound yet.
+ * Repeats this until the bound of the weakest stays. */
 static enum weft_status tighten(struct trim *trim)
 {
     struct weft_proof *proof = trim->proof;

@@ -1,5 +1,5 @@
-/* Time that slots last at least beyond what they compute: chains of items are under way, and blocks
- * of several lanes make one slot wait. */
+/* The least time that slots last beyond their compute. Chains of items are under way, and blocks of
+ * several lanes make one slot wait. */
 #ifndef WEFT_PROBLEM_WAITS_H
 #define WEFT_PROBLEM_WAITS_H
 

@@ -359,7 +359,8 @@ static bool narrow_all(struct weft_box *box)
     return whole;
 }
 
-/* Counts the decisions of a group that must have its strategies, and those that may. */
+/* Counts the decisions of a group that must have its strategies, and the decisions that may have
+ * them. */
 static void count_decisions(const struct weft_box *box, int32_t g, int32_t *must, int32_t *may)
 {
     const struct weft_group *group = &box->groups[g];

@@ -1,15 +1,14 @@
 /* Prices prove a bound. They are the cost of a share of a lane's time and of a byte, in every slot.
- * By weak duality, at any prices, the least total of a plan's time and of the resources that it
- * uses, less the available resources, does not exceed the least step time. So any prices prove
- * something.
+ * Take the least total of a plan's time and of the price of its resources, less the price of the
+ * available resources. By weak duality it does not exceed the least step time, at any prices. So
+ * any prices prove something.
  *
  * They bound the plans of a box, with narrower windows because blocks are whole (proof/box.h).
  * There are lambda[lane][slot] >= 0 of lane time; kappa[lane][slot] >= 0 of time that the slot
  * waits for blocks on the lane; rho[chain] >= 0 of the time in which a chain of items is under way;
  * mu[tier][slot] >= 0 in ns a byte; and nu[row] >= 0 of whole rows, below. In a slot these add up
- * to at most 1: lambda and kappa of all lanes, R, the sum of rho over the chains (struct
- * weft_chain) with the slot among first to last, and rho of the chains that may block it. The bound
- * is
+ * to at most 1: lambda and kappa of all lanes, R, and rho of the chains that may block it. R is the
+ * sum of rho over the chains (struct weft_chain) with the slot among first to last. The bound is
  *
  *     sum over slots s but updates of f_s(T_s)  +  agree
  *   - sum over tiers and slots of mu (limit - common), of the tier in the slot
@@ -36,11 +35,11 @@
  *                                                r_j lambda_j) / c_k)
  *
  * Every schedule pays at least this. Cut it at the starts of its slots. While the slot computes and
- * some lanes are busy, compute goes at the least of their rates, c_k, and no lane with a lower one
- * is busy. So each ns of compute takes 1 / c_k, and lane j moves r_j / c_k at most. While the slot
+ * some lanes are busy, compute goes at the least of their rates, c_k. No lane with a lower rate is
+ * busy. So each ns of compute takes 1 / c_k, and lane j moves r_j / c_k at most. While the slot
  * waits for I ns, a lane moves I at most, so I pays for the sum of lambda_j (time that j moves).
  * Blocks that block the slot are launched at its start and are complete before it computes. So I is
- * at least the blocking time B_j of each lane, and what lambda leaves of I pays for the sum of
+ * at least the blocking time B_j of each lane. The part of I that lambda leaves pays for the sum of
  * kappa_j B_j. A chain is under way in its slots, and while the slot that it blocks waits, for its
  * ns at least. So it takes rho of each of its slots, computing and waiting, and of that wait.
  *
@@ -50,8 +49,8 @@
  *     room = limit - common_s - sum over decisions of the reference's bytes there
  *          = k step + rest,   k whole, 0 <= rest < step
  *
- * Blocks of a whole step use only k steps of it. So b = j step + t bytes that are held together, j
- * whole, 0 <= t < step, count j (step - rest) + max(0, t - rest), and all counts together are at
+ * Blocks of a whole step use only k steps of it. So bytes that are held together, j step + t with j
+ * whole and 0 <= t < step, count j (step - rest) + max(0, t - rest). All counts together are at
  * most k (step - rest) (mixed-integer rounding; Nemhauser and Wolsey, 1990). nu_row prices the
  * count of each block in the slot, and of each strategy's bytes above its decision's reference,
  * which may be negative. The row holds for all plans, and is tightest near its reference.

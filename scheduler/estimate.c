@@ -7,11 +7,11 @@
 #include "scheduler/planners/fixed.h"
 #include "scheduler/planners/table.h"
 
-/* A step that is longer than the shortest by less than this share is as short. */
+/* A step that is longer than the shortest by less than this share counts as equally short. */
 static const double MATTERS = 5e-4;
 
-/* A policy is read in two ways: every unit has it, or those have it to which its first published
- * rule gives it: FSDP keeps the root. */
+/* A policy has two readings. Every unit has it, or the units to which its first published rule
+ * gives it. For example, FSDP keeps the root gathered. */
 enum { READINGS = 2 };
 
 struct run {
@@ -20,7 +20,7 @@ struct run {
     int32_t *readings[READINGS]; /* [n_units] each, of the policy at hand */
     struct weft_pool pool;
     struct weft_candidate candidate;
-    struct weft_digest *table; /* of those that place by lists; NULL before the first */
+    struct weft_digest *table; /* for placing by lists; NULL before the first */
     struct weft_list *list;
 };
 
@@ -74,7 +74,7 @@ static enum weft_status place_published(struct run *run, const char *name, struc
     return weft_planner_decide(planner, &run->problem, &options, &run->candidate, &outcome, err);
 }
 
-/* The step time of a rule is the same with any limit of a stretch. */
+/* A stretch of limits, from low to high, with the same step time of a rule. */
 struct stretch {
     int64_t low, high, ns;
 };
@@ -82,7 +82,7 @@ enum { MOST_STRETCHES = 32 };
 
 /* Stretches of each rule under one reading. */
 struct stretches {
-    int32_t n_rules; /* that differ: without gathers all are the first */
+    int32_t n_rules; /* rules that differ; without gathers all are like the first */
     int32_t n[WEFT_LIST_RULES];
     struct stretch of[WEFT_LIST_RULES][MOST_STRETCHES];
 };
@@ -110,7 +110,7 @@ static bool is_known(const struct stretches *stretches, int32_t rule, int64_t li
     return false;
 }
 
-/* The step time by one rule within a limit; -1 where nothing fits. */
+/* The step time by one rule within a limit; -1 if nothing fits. */
 static int64_t step_within(struct run *run, struct stretches *stretches, const int32_t *strategies,
                            int32_t rule, int64_t limit_bytes)
 {
@@ -124,7 +124,7 @@ static int64_t step_within(struct run *run, struct stretches *stretches, const i
     return ns;
 }
 
-/* The step time by the best rule, the first of those that are as fast. */
+/* The step time by the fastest rule, the first of equally fast ones; -1 if nothing fits. */
 static int64_t best_within(struct run *run, struct stretches *stretches, const int32_t *strategies,
                            int64_t limit_bytes, int32_t *rule)
 {
@@ -138,7 +138,8 @@ static int64_t best_within(struct run *run, struct stretches *stretches, const i
     return best_ns;
 }
 
-/* Any rule is as fast as that within the limit; rules that need no placement are asked first. */
+/* True if some rule takes at most `enough_ns` within the limit. Rules that need no placement are
+ * asked first. */
 static bool is_fast_within(struct run *run, struct stretches *stretches, const int32_t *strategies,
                            int64_t limit_bytes, int64_t enough_ns)
 {
@@ -153,8 +154,8 @@ static bool is_fast_within(struct run *run, struct stretches *stretches, const i
     return false;
 }
 
-/* The least limit, to a thousandth, within which lists place the policies as fast as with any; the
- * step there in *ns and by which rule. */
+/* The least limit, to a thousandth, at which lists place the policies as fast as with any memory.
+ * *ns is the step time with any memory, *rule the fastest rule at the returned limit. */
 static int64_t enough_memory(struct run *run, const int32_t *strategies, int64_t *ns, int32_t *rule)
 {
     struct stretches stretches;
@@ -194,7 +195,8 @@ static enum weft_status place_fastest(struct run *run, struct weft_error *err)
     return ns[0] >= 0 ? WEFT_OK : weft_fail(err, WEFT_E_INTERNAL, "an estimate: nothing fits");
 }
 
-/* Without times nothing is faster than anything. */
+/* Places a row. Without times no placement is the fastest, so gathers are launched as early as they
+ * may be. */
 static enum weft_status place(struct run *run, const struct weft_need *need, struct weft_error *err)
 {
     if (need->way == WEFT_NEED_PUBLISHED) return place_published(run, need->rule, err);
@@ -212,7 +214,7 @@ static bool has_reading(const struct run *run, int reading)
                   (size_t)run->problem.n_decisions * sizeof *run->candidate.strategies) == 0;
 }
 
-/* The need of the candidate. */
+/* Fills the need of the candidate. */
 static enum weft_status predict(struct run *run, struct weft_need *need, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
@@ -225,7 +227,8 @@ static enum weft_status predict(struct run *run, struct weft_need *need, struct 
     return status;
 }
 
-/* *same: it is a reading of its policy; a rule may mix others in. */
+/* Fills a row. Sets *same if its strategies are a reading of the policy: a rule may mix other
+ * policies in. */
 static enum weft_status fill(struct run *run, struct weft_need *need, bool *same,
                              struct weft_error *err)
 {
@@ -246,7 +249,7 @@ static enum weft_status fill(struct run *run, struct weft_need *need, bool *same
     return WEFT_OK;
 }
 
-/* Where another way is as fast as the fastest and needs less, or is faster, it is the fastest. */
+/* Takes another way as the fastest if it is faster, or as fast and leaner. */
 static void take_faster(struct weft_need *fastest, const struct weft_need *other)
 {
     double ns = (double)other->step_ns, best_ns = (double)fastest->step_ns;
@@ -257,7 +260,7 @@ static void take_faster(struct weft_need *fastest, const struct weft_need *other
     fastest->rule = NULL;
 }
 
-/* The readings of a policy; false where it cannot be applied. */
+/* Fills the readings of a policy. *applies: the policy can be applied. */
 static enum weft_status read_policy(struct run *run, const struct weft_need *rows, int n,
                                     bool *applies, struct weft_error *err)
 {
@@ -279,7 +282,7 @@ static enum weft_status read_policy(struct run *run, const struct weft_need *row
     return WEFT_OK;
 }
 
-/* The rows of one policy that are asked for. */
+/* Fills the rows of one policy that are asked for. */
 static enum weft_status fill_policy(struct run *run, uint32_t asked, struct weft_need *rows, int n,
                                     struct weft_error *err)
 {

@@ -16,8 +16,8 @@
 /* Rounding differs from plan to plan, so lower rows may be too high again, by less. */
 enum { MOST_AGAIN = 4 };
 
-/* The first plan, which proves the bound, has this part of the budget; one in lower rows, which
- * proves nothing, half of what is left. */
+/* Parts of the remaining budget: for the first plan, which proves the bound, and for a plan in
+ * lower rows, which proves nothing. */
 static const double first_part = 0.6, part_again = 0.5;
 
 bool weft_may_retreat(const struct weft_planner *planner)
@@ -27,7 +27,7 @@ bool weft_may_retreat(const struct weft_planner *planner)
 
 int64_t weft_page_of_least(const struct weft_digest *table)
 {
-    enum { PAGES = 65536 }; /* so that what is rounded up is no matter */
+    enum { PAGES = 65536 }; /* so that the rounding does not matter */
     int64_t arena_bytes = table->least_bytes, page_bytes = WEFT_PAGE_LEAST_BYTES;
     for (int32_t i = 0; i < table->problem->n_common; i++)
         if (weft_category_is_outside(table->problem->common[i].category) &&
@@ -38,7 +38,7 @@ int64_t weft_page_of_least(const struct weft_digest *table)
     return page_bytes;
 }
 
-/* True when the budget is over and there is a plan that fits: another may not be begun. */
+/* True if the budget is over and a plan fits, so that no other plan is begun. */
 static bool is_enough(const struct weft_paged *run)
 {
     return run->has_other && weft_budget_is_over(run->budget);
@@ -49,7 +49,7 @@ static bool has_rung(const struct weft_paged *run)
     return run->budget.work && run->budget.work->rang;
 }
 
-/* The same in lower rows; it proves nothing. */
+/* Plans in lower rows, without a proof. */
 static enum weft_status plan_lower(struct weft_paged *run, int64_t rows_bytes,
                                    const struct weft_plan *start, struct weft_error *err)
 {
@@ -70,8 +70,8 @@ static enum weft_status refuse_pages(const struct weft_paged *run, int64_t over_
                      (long long)over_bytes);
 }
 
-/* In rows lower by what was too much, until the plan's pages are within the limit, or it is not
- * below run->below_ns. WEFT_E_INFEASIBLE where rows are as low as they can be. */
+/* Plans in rows lower by the excess, until the plan's pages are within the limit. Stops at a plan
+ * that is not below run->below_ns. WEFT_E_INFEASIBLE if the last pages exceed the limit. */
 static enum weft_status plan_again(struct weft_paged *run, struct weft_error *err)
 {
     int64_t limit_bytes = run->problem->tiers[0].limit_bytes, rows_bytes = limit_bytes;
@@ -85,13 +85,13 @@ static enum weft_status plan_again(struct weft_paged *run, struct weft_error *er
         enum weft_status status = plan_lower(run, rows_bytes, over.plan, err);
         weft_paged_drop_aside(over);
         WEFT_TRY(status);
-        if (!run->plan) return WEFT_OK; /* and is not wanted */
+        if (!run->plan) return WEFT_OK; /* it is not below run->below_ns */
         over_bytes = weft_paged_total_bytes(run) - limit_bytes;
     }
     return over_bytes > 0 ? refuse_pages(run, over_bytes, err) : WEFT_OK;
 }
 
-/* The caller's plans that fit: what is planned is no slower. */
+/* Gives pages to the caller's faster plans, so that the result is no slower than one that fits. */
 static enum weft_status page_starts(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_candidate *to = &run->candidate;
@@ -111,8 +111,8 @@ static enum weft_status page_starts(struct weft_paged *run, struct weft_error *e
     return WEFT_OK;
 }
 
-/* Rounding differs from plan to plan, so rows between those that were too high and those that were
- * not may do as well. */
+/* Tries rows between the highest that fit and the lowest that did not. They may fit too, because
+ * rounding differs from plan to plan. */
 static enum weft_status plan_between(struct weft_paged *run, struct weft_error *err)
 {
     enum { MOST_BETWEEN = 3, FINEST_PART = 512 };
@@ -138,7 +138,8 @@ static enum weft_status plan_between(struct weft_paged *run, struct weft_error *
     return WEFT_OK;
 }
 
-/* The leanest plan, unless rows between its own and the limit's have a faster one in pages. */
+/* Takes the leanest plan, unless rows between its own and the limit's give a faster one in
+ * pages. */
 static enum weft_status retreat(struct weft_paged *run, struct weft_error *err)
 {
     WEFT_TRY(weft_paged_leanest(run, err));
@@ -148,8 +149,8 @@ static enum weft_status retreat(struct weft_paged *run, struct weft_error *err)
     return plan_between(run, err);
 }
 
-/* A rule as it would be planned if it were asked for, but that its blocks may be moved apart. What
- * is no faster than the plan so far takes no time to give pages to. */
+/* Plans by a rule as if the caller had asked for it. A plan that is no faster than the present one
+ * gets no pages, which saves time. */
 static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_planner *rule,
                                      const struct weft_setting *setting, struct weft_error *err)
 {
@@ -176,8 +177,8 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     return weft_fail(err, status, "%s", refusal.text);
 }
 
-/* Where ilp has not closed the gap, rules may be faster in pages: as published even where the
- * budget is over, for that takes little, in all settings and in lower rows until then. */
+/* Rules may be faster in pages while ilp's gap is open. Each is tried as published even if the
+ * budget is over, because that takes little. Other settings and lower rows are tried until then. */
 static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error *err)
 {
     const int32_t n_again = run->n_again;
@@ -243,8 +244,8 @@ static enum weft_status tell_more(const struct weft_paged *run, struct weft_erro
     return WEFT_OK;
 }
 
-/* The planner's own plan, from `start` (NULL: none) and the caller's; in lower rows where its pages
- * end above the limit. */
+/* Plans by the run's planner, from `start` (NULL: none) and the caller's plans. Plans in lower rows
+ * if its pages exceed the limit. */
 static enum weft_status plan_by_planner(struct weft_paged *run, const struct weft_plan *start,
                                         struct weft_error *err)
 {
@@ -270,7 +271,8 @@ static struct weft_budget greedy_budget(const struct weft_paged *run)
     return weft_budget_of(run->budget.work, units > 0 ? units : left / WEFT_GREEDY_PART + 1);
 }
 
-/* Greedy's plan as it would be if greedy were asked for. None where greedy finds none. */
+/* Plans by greedy as if the caller had asked for it. Leaves no plan if greedy finds none that
+ * fits. */
 static enum weft_status begin_by_greedy(struct weft_paged *run, struct weft_error *err)
 {
     const struct weft_planner *asked = run->planner;
@@ -292,7 +294,8 @@ static enum weft_status begin_by_greedy(struct weft_paged *run, struct weft_erro
     return weft_fail(err, status, "%s", refusal.text);
 }
 
-/* The planner's plan, if there is none that is faster among greedy's and those in rows of pages. */
+/* Plans by the run's planner, and in rows of pages if its pages exceed the limit. Keeps the fastest
+ * of these plans and greedy's. */
 static enum weft_status plan_beside_greedy(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_error refusal = {0};
@@ -310,7 +313,8 @@ static enum weft_status plan_beside_greedy(struct weft_paged *run, struct weft_e
     return run->plan ? WEFT_OK : weft_fail(err, WEFT_E_INFEASIBLE, "%s", refusal.text);
 }
 
-/* All that follows greedy's plan. Where the budget is over by then, greedy's it is. */
+/* Does the rest after greedy's plan. If the budget is over by then, the planner itself is not
+ * asked. */
 static enum weft_status plan_after_greedy(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_outcome *outcome = &run->outcome;

@@ -1,25 +1,25 @@
-/* A plan with pages. Rows within the limit are the memory that a program takes but for what is
- * rounded up to whole pages, and for pages that colouring takes beyond its fullest slot. Where that
- * ends above the limit, the planner decides again in rows that are lower by as much. ilp begins
- * with greedy's plan, and rules may take what is left of its budget. */
+/* A plan with pages. A program's memory is its plan's rows, the rounding to whole pages, and pages
+ * that colouring needs beyond the fullest slot. If that exceeds the limit, the planner decides
+ * again in rows lower by the excess. ilp begins with greedy's plan, and rules may use the rest of
+ * its budget. */
 #ifndef WEFT_SCHEDULER_PAGED_H
 #define WEFT_SCHEDULER_PAGED_H
 
 #include "scheduler/paged_try.h"
 
-/* True for planners that choose, and so may choose what is leaner; rules have nothing to fall back
- * on. */
+/* True for planners that choose, because they may choose a leaner plan. A rule has only one. */
 bool weft_may_retreat(const struct weft_planner *planner);
 
-/* The page size that a problem's least limit asks for: the largest power of two from 4 KiB to 2 MiB
- * that is at most 1/65536 of its arena. */
+/* The page size for a problem's least limit: the largest power of two from 4 KiB to 2 MiB that is
+ * at most 1/65536 of its arena. */
 int64_t weft_page_of_least(const struct weft_digest *table);
 
-/* run->plan and run->outcome; WEFT_E_INFEASIBLE when no plan of the planner has rows or pages
+/* Fills run->plan and run->outcome. WEFT_E_INFEASIBLE if no plan of the planner has rows and pages
  * within the limit. */
 WEFT_MUST_USE enum weft_status weft_plan_in_pages(struct weft_paged *run, struct weft_error *err);
 
-/* Nothing is gathered ahead of its use: no plan takes less. run->plan, whatever it takes. */
+/* Fills run->plan with the leanest plan, even if it exceeds the limit. No plan takes less, because
+ * nothing is gathered ahead of its use. */
 WEFT_MUST_USE enum weft_status weft_paged_leanest(struct weft_paged *run, struct weft_error *err);
 
 #endif

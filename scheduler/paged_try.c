@@ -58,21 +58,21 @@ void weft_paged_keep_faster(struct weft_paged *run, struct weft_paged_aside asid
         weft_paged_keep(run, aside.plan, aside.program);
 }
 
-/* The problem that has the rows in which planners decide. */
+/* The problem with the rows for planners' decisions. */
 static const struct weft_problem *rows_of(const struct weft_paged *run)
 {
     return run->rows ? run->rows : run->problem;
 }
 
-/* The candidate's plan, its blocks moved apart as far as rows stay within `rows_bytes`; as it is
- * where that is 0. */
+/* Makes the candidate's plan. Moves its blocks apart as far as rows stay within `rows_bytes`; 0:
+ * leaves them. */
 static enum weft_status measure(const struct weft_paged *run, int64_t rows_bytes,
                                 struct weft_plan **out, struct weft_error *err)
 {
     const struct weft_candidate *candidate = &run->candidate;
     struct weft_plan *plan = NULL;
     enum weft_status status;
-    const int64_t passes = rows_bytes > 0 ? 4 : 1; /* moving apart looks at all blocks some times */
+    const int64_t passes = rows_bytes > 0 ? 4 : 1; /* moving apart takes several passes */
     weft_work_spend(run->budget.work, passes * (100 * (int64_t)candidate->n_moves +
                                                 300 * (int64_t)run->problem->n_slots));
     WEFT_TRY(weft_plan_create(rows_of(run), run->options->planner, candidate->strategies,
@@ -87,7 +87,7 @@ fail:
     return status;
 }
 
-/* The same where moving blocks apart may cost time: then they stay. */
+/* The same, but leaves the blocks if moving them apart makes the step longer. */
 static enum weft_status measure_faster(const struct weft_paged *run, int64_t rows_bytes,
                                        struct weft_plan **out, struct weft_error *err)
 {
@@ -105,8 +105,8 @@ static enum weft_status measure_faster(const struct weft_paged *run, int64_t row
     return status;
 }
 
-/* Lowers the candidate's plan, and keeps it if it takes less than the one kept before. One that is
- * not below run->below_ns is dropped. */
+/* Lowers the candidate's plan, and keeps it if it takes less than the one kept before. Drops a plan
+ * that is not below run->below_ns. */
 static enum weft_status lower(struct weft_paged *run, int64_t rows_bytes, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;

@@ -12,29 +12,29 @@ struct weft_planner;
 /* One call of weft_schedule. */
 struct weft_paged {
     const struct weft_problem *problem;
-    const struct weft_lower_inputs *inputs; /* NULL: no pages; else: */
+    const struct weft_lower_inputs *inputs; /* NULL: no pages; otherwise: */
     struct weft_lower_inputs counted;       /* with a page size, the limit, and colouring counted */
     const struct weft_schedule_options *options;
     const struct weft_planner *planner;
     struct weft_digest *table;
     struct weft_candidate candidate;
-    struct weft_outcome outcome;       /* of the limit's own rows */
-    const struct weft_problem *rows;   /* in which the planner decides; NULL: the problem's own */
-    bool page_is_open;                 /* the config leaves the page size to the planner */
-    bool is_over;                      /* the planner's first plan exceeded the limit in pages */
+    struct weft_outcome outcome;     /* of the limit's own rows */
+    const struct weft_problem *rows; /* rows for the planner's decision; NULL: the problem's own */
+    bool page_is_open;               /* the config leaves the page size to the planner */
+    bool is_over;                    /* the planner's first plan exceeded the limit in pages */
     struct weft_outcome paged_outcome; /* its bound is of plans in pages of bound_page_bytes */
     int64_t bound_page_bytes;
     struct weft_pool pool; /* of certificates */
     struct weft_budget budget;
-    struct weft_plan *plan; /* the candidate's that takes least */
+    struct weft_plan *plan; /* the candidate's plan that takes least */
     struct weft_program *program;
     struct weft_plan *over; /* the first plan of ilp, if it exceeded the limit in pages */
     int32_t n_again;        /* plans in lower rows */
-    int64_t lower_bytes;    /* by which rows were lower in the end */
+    int64_t lower_bytes;    /* difference of the limit and the last lower rows */
     int64_t below_ns;       /* plans that take as long or longer get no pages; 0: all do */
     bool has_other;         /* a plan that fits is put aside, for the case that none is better */
-    int64_t first_work;     /* after which there was one; 0: there was none */
-    int64_t leanest_ns;     /* the step of the leanest plan, where it had to be tried; else 0 */
+    int64_t first_work;     /* work before that plan; 0: there was none */
+    int64_t leanest_ns;     /* the step of the leanest plan if it had to be tried; otherwise 0 */
 };
 
 /* A plan that is put aside while another is tried. */

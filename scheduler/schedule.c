@@ -12,7 +12,7 @@
 #include "scheduler/planners/table.h"
 #include "scheduler/tree/proof.h"
 
-/* The bound in pages, if it is of the plan's pages and higher than the other. */
+/* Takes the bound in pages if it is for the plan's page size, and higher than the other bound. */
 static enum weft_status take_paged_bound(struct weft_paged *run, struct weft_error *err)
 {
     const struct weft_outcome *outcome = &run->paged_outcome;
@@ -52,7 +52,7 @@ static bool make_candidate(const struct weft_digest *table, struct weft_candidat
     return candidate->strategies && candidate->moves;
 }
 
-/* What colouring does is work, and pages have a size. */
+/* Prepares a run. Colouring spends the run's work, and an open page size is chosen. */
 static enum weft_status prepare(struct weft_paged *run, struct weft_error *err)
 {
     WEFT_TRY(weft_digest_create(run->problem, &run->table, err));
@@ -133,8 +133,9 @@ static enum weft_status probe_less(const struct weft_paged *run, int64_t *bytes,
     return WEFT_OK;
 }
 
-/* The least limit that the leanest plan fits in pages, or a plan of nearly the same rows. Rows
- * count a base of any size rounded up, so that base + arena may be less. */
+/* The least limit at which the leanest plan fits in pages, or a plan of greedy a few pages below.
+ * It is at least the leanest plan's largest row. Rows count a base of any size rounded up, so base
+ * + arena may be less. */
 static enum weft_status find_least_paged(struct weft_paged *run, int64_t *bytes,
                                          struct weft_error *err)
 {
@@ -147,8 +148,8 @@ static enum weft_status find_least_paged(struct weft_paged *run, int64_t *bytes,
     return WEFT_OK;
 }
 
-/* A rule that decides nothing even where memory is no matter cannot be applied to this problem:
- * WEFT_E_DATA with its reason, for no limit would help. */
+/* WEFT_E_DATA, with the rule's reason, if a rule refuses the problem even without a limit. No limit
+ * would help then. */
 static enum weft_status check_rule_applies(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_error refusal = {0};
@@ -162,7 +163,8 @@ static enum weft_status check_rule_applies(struct weft_paged *run, struct weft_e
     return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
 }
 
-/* Refuses, with the limit at which the leanest plan does fit, if it is the limit's fault. */
+/* Refuses the limit, and names the one at which the leanest plan fits. Reports first if a rule does
+ * not apply. */
 static enum weft_status refuse(struct weft_paged *run, const char *refusal, struct weft_error *err)
 {
     int64_t bytes;
@@ -172,7 +174,8 @@ static enum weft_status refuse(struct weft_paged *run, const char *refusal, stru
                                 err);
 }
 
-/* The plan that a refusal would name the limit of, where a planner that chooses found none. */
+/* Probes the limit by greedy if ilp found no plan. So ilp has a plan at every limit that a refusal
+ * names. */
 static enum weft_status probe_own_limit(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_plan *plan;
@@ -206,7 +209,7 @@ enum weft_status weft_least_paged_limit(const struct weft_problem *problem,
     struct weft_problem least = *problem;
     struct weft_paged run = {.problem = &least, .inputs = inputs, .options = &options};
     if (problem->n_tiers > 1) {
-        /* Which strategies are leanest hangs on how near each tier is to its limit. */
+        /* The leanest strategies depend on how near each tier is to its limit. */
         const int64_t least_bytes = weft_least_limit(problem, 0, NULL);
         if (least_bytes < 0) return weft_fail_memory(err, "the least limit");
         if (least_bytes < INT64_MAX) least.tiers[0].limit_bytes = least_bytes;

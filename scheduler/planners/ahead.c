@@ -37,7 +37,7 @@ static int32_t entered(const struct weft_draft *draft, int32_t slot)
 
 void weft_ahead_gather(struct weft_draft *draft, int32_t depth)
 {
-    /* What the first layer waits for stands last. */
+    /* The first layer's gather comes last, so that it waits for all gathers of the root. */
     for (int32_t i = draft->n_gathers - 1; i >= 0; i--) {
         const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
         if (draft->root[item->decision])
@@ -52,7 +52,8 @@ void weft_ahead_gather(struct weft_draft *draft, int32_t depth)
     }
 }
 
-/* When a reduction is launched: the root's when the last gradient of the root is ready. */
+/* The launch slot of a reduction. All reductions of the root are launched when its last gradient is
+ * ready. */
 static int32_t launch_of(const struct weft_draft *draft, const struct weft_item *item)
 {
     int32_t launch = item->first;
@@ -88,7 +89,7 @@ void weft_ahead_place(struct weft_draft *draft, int32_t depth)
     weft_ahead_reduce(draft);
 }
 
-/* fsdp2 with the last k units that could be resharded kept after forward. */
+/* Places fsdp2 with the last k units of policy fsdp kept gathered after forward. */
 static enum weft_status place_kept(struct weft_draft *draft, int32_t k, int32_t depth,
                                    struct weft_error *err)
 {
@@ -103,7 +104,8 @@ static enum weft_status place_kept(struct weft_draft *draft, int32_t k, int32_t 
     return WEFT_OK;
 }
 
-/* k is as large as the limit allows. One unit more never holds less in any slot, so k is halved. */
+/* Finds the largest k that the limit allows, by bisection: one more unit never holds less in any
+ * slot. */
 enum weft_status weft_rule_fsdp2_mix(struct weft_draft *draft, const int64_t *values,
                                      struct weft_error *err)
 {

@@ -1,5 +1,5 @@
-/* FSDP's schedule, whatever chose the policies: one unit gathered ahead of its use, one reduction
- * at a time, and a root unit that is gathered before and reduced behind all others. */
+/* FSDP's schedule, for any choice of policies. One unit is gathered ahead of its use, and one
+ * reduction runs at a time. Root units are gathered before all others and reduced after them. */
 #ifndef WEFT_SCHEDULER_PLANNERS_AHEAD_H
 #define WEFT_SCHEDULER_PLANNERS_AHEAD_H
 
@@ -7,19 +7,19 @@
 
 /* Policies of FSDP: the root stays gathered (sdp), all others are sharded. */
 WEFT_MUST_USE enum weft_status weft_ahead_choose(struct weft_draft *draft, struct weft_error *err);
-/* All stay gathered behind forward: `reshard_after_forward=False`. */
+/* All units stay gathered after forward: `reshard_after_forward=False`. */
 WEFT_MUST_USE enum weft_status weft_ahead_keep(struct weft_draft *draft, struct weft_error *err);
 
-/* Takes the items that the policies need and places them. A reduction is launched when the gradient
- * is ready, and waited for when the next one is. */
+/* Takes the items that the policies need, and places them. A reduction is launched when its
+ * gradient is ready. It is waited for when the next gradient is ready. */
 void weft_ahead_place(struct weft_draft *draft, int32_t depth);
 
-/* The gathers alone: launched when the `depth`-th unit before their own is entered; with none
- * before, and with depth 0, on demand. The root's are launched when the first layer is, which waits
- * for all of them. */
+/* Places gathers alone. A gather is launched when the `depth`-th unit before its own is entered. It
+ * is on demand if there is none, or if depth is 0. Gathers of the root are launched when the first
+ * layer is entered, which waits for all of them. */
 void weft_ahead_gather(struct weft_draft *draft, int32_t depth);
 
-/* The reductions alone. */
+/* Places reductions alone. */
 void weft_ahead_reduce(struct weft_draft *draft);
 
 /* values[0]: depth. */

@@ -5,11 +5,11 @@ const struct weft_setting weft_bucket_settings[] = {
     {"100MiB", {100 << 20}}, {"400MiB", {400 << 20}}, {NULL, {0}},
 };
 
-/* What waits: from one block of the list of reductions to another. */
+/* The waiting blocks, up to the newest gradient. */
 struct bucket {
     struct weft_draft *draft;
     const struct weft_bucket_rule *rule;
-    int32_t item, block; /* the first that waits: position in the list, and block of it */
+    int32_t item, block; /* the first waiting block: position in the list, and block of it */
     int64_t held;
 };
 
@@ -19,7 +19,7 @@ static int64_t size_of(const struct bucket *bucket, int32_t item)
     return weft_draft_item(bucket->draft, item)->block_bytes;
 }
 
-/* A unit that is larger than a bucket does not go through one. */
+/* True if the unit is larger than a bucket and does not go through one. */
 static bool is_apart(const struct bucket *bucket, int32_t item)
 {
     return bucket->rule->before_overflow &&
@@ -27,7 +27,7 @@ static bool is_apart(const struct bucket *bucket, int32_t item)
                bucket->rule->size;
 }
 
-/* Launches what waits, up to block `block` of item `end` in the list, in slot `launch`. */
+/* Launches the waiting blocks before block `block` of item `end` in the list, in slot `slot`. */
 static void launch(struct bucket *bucket, int32_t end, int32_t block, int32_t slot)
 {
     struct weft_draft *draft = bucket->draft;

@@ -1,6 +1,6 @@
-/* ByteScheduler over AllReduce: gradients in blocks, of those that are ready the one whose layer is
- * needed first goes first, and so many elements may be on their way at once (the credit) that the
- * channel never idles. What is on its way cannot be overtaken. */
+/* ByteScheduler over AllReduce: gradients move in blocks. Of the ready ones, the gradient of the
+ * layer that is needed first goes first. The credit is the number of elements that may be on their
+ * way at once, so that the channel never idles. A block on its way cannot be overtaken. */
 #include "scheduler/planners/planners.h"
 
 const struct weft_setting weft_bytescheduler_settings[] = {
@@ -23,8 +23,8 @@ struct run {
     int64_t credit, channel_ns;
 };
 
-/* The reduction that is ready by `slot` and has the first layer; -1 when there is none. Units are
- * numbered in order of first use. */
+/* The reduction of the first unit among the ones ready by `slot`; -1: none. Units are numbered in
+ * order of first use. */
 static int32_t urgent(const struct run *run, int32_t slot)
 {
     int32_t best = -1;
@@ -38,7 +38,7 @@ static int32_t urgent(const struct run *run, int32_t slot)
     return best;
 }
 
-/* Sends blocks from `now_ns` on, as the credit allows, before `until_ns`. */
+/* Sends blocks from `now_ns` to `until_ns`, as the credit allows. */
 static void send(struct run *run, int32_t slot, int64_t now_ns, int64_t until_ns)
 {
     for (int32_t best; (best = urgent(run, slot)) >= 0;) {
@@ -59,7 +59,7 @@ static void send(struct run *run, int32_t slot, int64_t now_ns, int64_t until_ns
     }
 }
 
-/* True while something is not sent that must be complete before the next slot. */
+/* True if blocks that must be complete before the next slot are not sent. */
 static bool is_due(const struct run *run, int32_t slot)
 {
     for (int32_t i = 0; i < run->draft->n_reductions; i++)

@@ -1,16 +1,17 @@
-/* DeAR: a gradient's AllReduce is cut in two. Its ReduceScatter goes in backward; behind a barrier
- * its AllGather (here of the updated parameters: as many bytes) goes one group of layers ahead in
- * the next forward. */
+/* DeAR cuts a gradient's AllReduce in two. Its ReduceScatter runs in backward. After a barrier, its
+ * AllGather runs one group of layers ahead in the next forward. Here it gathers the updated
+ * parameters, which are as many bytes. */
 #include "scheduler/planners/planners.h"
 
-/* Groups of neighbouring units: by unit, and of each group the slot that enters it. */
+/* Groups of neighbouring units: the group of each unit, and the slot that enters each group. */
 struct groups {
     struct weft_draft *draft;
     int32_t *of, *entered;
     int32_t n;
 };
 
-/* In forward order; a group ends before what would make it reach `most_bytes`. */
+/* Forms groups in forward order. A group ends before the unit with which it would reach
+ * `most_bytes`. */
 static void group(struct groups *groups, int64_t most_bytes)
 {
     struct weft_draft *draft = groups->draft;
@@ -34,12 +35,12 @@ static void gather(struct groups *groups)
     for (int32_t i = 0; i < draft->n_gathers; i++) {
         const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
         int32_t own = groups->of[item->decision];
-        /* The first group's at once: 0 is moved up to behind its own update. */
+        /* The first group is gathered at once: slot 0 is clamped to the slot after the update. */
         weft_draft_gather_all(draft, draft->gathers[i], own > 0 ? groups->entered[own - 1] : 0);
     }
 }
 
-/* A group's gradients are reduced together, when the last of them is ready. */
+/* Reduces a group's gradients together, when the last of them is ready. */
 static void reduce(struct groups *groups)
 {
     struct weft_draft *draft = groups->draft;

@@ -1,6 +1,6 @@
-/* DeepCompile over ZeRO 3: in forward and in backward, from the last slot to the first, gathers are
- * moved ahead of their uses as far as a profile of the memory allows; then what is left of memory
- * keeps units gathered between forward and backward. */
+/* DeepCompile over ZeRO 3. In forward and in backward, from the last slot to the first, gathers are
+ * moved ahead of their uses as far as a memory profile allows. The rest of memory then keeps units
+ * gathered between forward and backward. */
 #include "scheduler/planners/deepcompile.h"
 
 #include <string.h>
@@ -30,7 +30,8 @@ static double predicted_ns(const struct weft_deepcompile *run, int64_t bytes)
     return bytes > 0 ? run->line.fixed_ns + run->line.ns_per_byte * (double)bytes : 0;
 }
 
-/* Into the newest group, when together they are not much slower than the slower alone. */
+/* Adds a gather to the newest group if together they are not much slower than the slower alone.
+ * Otherwise begins a group. */
 static void hold(struct weft_deepcompile *run, int32_t item)
 {
     int64_t bytes = bytes_of(run, item), together = run->group_bytes + bytes;
@@ -48,7 +49,7 @@ static void hold(struct weft_deepcompile *run, int32_t item)
     run->held_bytes += bytes;
 }
 
-/* The oldest group is launched in `slot`. */
+/* Launches the oldest group in `slot`. */
 static void launch_group(struct weft_deepcompile *run, int32_t slot)
 {
     int32_t group = run->group[run->first_held];
@@ -60,8 +61,8 @@ static void launch_group(struct weft_deepcompile *run, int32_t slot)
     if (run->first_held == run->n_held) run->group_bytes = 0;
 }
 
-/* From the last slot of one forward or backward to its first. Across a slot may be held what fits
- * beside its profile. */
+/* Moves gathers ahead, from the last slot of a forward or backward to its first. Gathers may be
+ * held across a slot if they fit next to its profile. */
 static void move_ahead(struct weft_deepcompile *run, int32_t first, int32_t last)
 {
     const struct weft_draft *draft = run->draft;
@@ -94,7 +95,7 @@ static void move_all_ahead(struct weft_deepcompile *run)
     }
 }
 
-/* Places what was moved ahead where it may be, all else on demand. */
+/* Places gathers in the slots chosen for them, and reductions at once. */
 static void place(struct weft_deepcompile *run)
 {
     struct weft_draft *draft = run->draft;
@@ -122,7 +123,7 @@ void weft_deepcompile_prefetch(struct weft_deepcompile *run)
     place(run);
 }
 
-/* Time of all gathers of a unit, and the bytes of one. */
+/* The time of all gathers of a unit, and the bytes of one. */
 static void gather_cost(const struct weft_draft *draft, int32_t unit, double *ns, double *bytes)
 {
     *ns = *bytes = 0;
@@ -134,7 +135,8 @@ static void gather_cost(const struct weft_draft *draft, int32_t unit, double *ns
     }
 }
 
-/* Sharded units, most time a byte first, into `units`; equal ones in order. */
+/* Fills `units` with the sharded units, most time a byte first, equal ones in order. Returns their
+ * number. */
 static int32_t sort_units(const struct weft_draft *draft, int32_t *units)
 {
     int32_t n = 0;
@@ -154,7 +156,8 @@ static int32_t sort_units(const struct weft_draft *draft, int32_t *units)
     return n;
 }
 
-/* In that order until the first that does not fit. What was moved ahead stays where it is. */
+/* Keeps units gathered in that order, up to the first that does not fit. Gathers that were moved
+ * ahead stay there. */
 static enum weft_status keep(struct weft_deepcompile *run, struct weft_error *err)
 {
     static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};

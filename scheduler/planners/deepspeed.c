@@ -1,6 +1,6 @@
-/* DeepSpeed's ZeRO 3: on entering a layer what is missing is gathered and waited for, then what
- * comes next is prefetched, by elements. What is used again soon is kept, small units stay whole.
- */
+/* DeepSpeed's ZeRO 3. Entering a layer gathers its missing parameters and waits for them. Then it
+ * prefetches the next parameters, by elements. Parameters used again soon are kept, and small units
+ * stay whole. */
 #include "scheduler/planners/deepspeed.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ const struct weft_setting weft_deepspeed_settings[] = {
     {NULL, {0}},
 };
 
-/* A slot that enters a layer which reads the unit. */
+/* A slot that enters a layer with the unit. */
 struct weft_deepspeed_use {
     int32_t slot, unit;
 };
@@ -37,7 +37,7 @@ static int compare_uses(const void *a, const void *b)
     return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* Each use once: by fsdp's gathers, for a unit that has none by sdp's. */
+/* Lists each use once: by the gathers of fsdp, or of sdp for a unit without these. */
 static void trace(struct weft_deepspeed *run)
 {
     const struct weft_problem *problem = run->draft->problem;
@@ -59,8 +59,8 @@ static void trace(struct weft_deepspeed *run)
     qsort(run->uses, (size_t)run->n_uses, sizeof *run->uses, compare_uses);
 }
 
-/* True when, after each use of its micro-step but the last, the next one is near: fewer elements
- * than the distance of reuse lie between. */
+/* True if the next use in the micro-step is near after each use. Near means that uses of fewer
+ * elements than the distance of reuse lie between. */
 static bool is_kept(const struct weft_deepspeed *run, int32_t unit)
 {
     int64_t between = -1; /* none yet */
@@ -93,7 +93,7 @@ static enum weft_status choose(struct weft_deepspeed *run, struct weft_error *er
     return WEFT_OK;
 }
 
-/* Elements gathered that slot `slot` or a later one still reads. */
+/* Gathered elements that slot `slot` or a later one still reads. */
 static int64_t live_elements(const struct weft_deepspeed *run, int32_t slot)
 {
     int64_t live = 0;
@@ -106,7 +106,8 @@ static int64_t live_elements(const struct weft_deepspeed *run, int32_t slot)
     return live;
 }
 
-/* Blocks in order of use, until the prefetch is full; what is still in use is passed over. */
+/* Prefetches blocks in order of use until the prefetch is full. Skips gathers of units that are
+ * still in use. */
 static void prefetch(struct weft_deepspeed *run, int32_t slot)
 {
     int64_t room = run->values[1] - live_elements(run, slot);

@@ -1,28 +1,30 @@
-/* DeepSpeed's rule for parameters and gradients, which others go on from. */
+/* DeepSpeed's rule for parameters and gradients. Other rules build on it. */
 #ifndef WEFT_SCHEDULER_PLANNERS_DEEPSPEED_H
 #define WEFT_SCHEDULER_PLANNERS_DEEPSPEED_H
 
 #include "scheduler/planners/rule.h"
 
-/* In elements: values[0] a prefetch, values[1] live at most, values[2] distance of reuse. */
+/* In elements: values[0] is a prefetch, values[1] the most live ones, values[2] the distance of
+ * reuse. */
 extern const struct weft_setting weft_deepspeed_settings[];
-/* zero-offload's, and twin-flow's, which is published for stage 3. values[0]: the stage of ZeRO, 2
- * or 3, of which they have parameters and gradients. */
+/* Settings of zero-offload, and of twin-flow, which is published for stage 3. values[0]: the stage
+ * of ZeRO, 2 or 3, that places parameters and gradients. */
 extern const struct weft_setting weft_zero_offload_settings[], weft_twin_flow_settings[];
 
 struct weft_deepspeed_use;
 
-/* A rule at work, of which the draft owns the memory. */
+/* A rule at work. The draft owns its memory. */
 struct weft_deepspeed {
     struct weft_draft *draft;
     const int64_t *values;
     struct weft_deepspeed_use *uses;
     int32_t n_uses;
     int32_t *left; /* by position in the list of gathers: blocks not yet launched */
-    int32_t ahead; /* item of a gather, of which a block is launched in fill; -1: none */
+    int32_t ahead; /* item of a gather with a block that is launched in the fill; -1: none */
 };
 
-/* Policies; then, once they are chosen, gathers and reductions. */
+/* weft_deepspeed_choose chooses policies. Afterwards weft_deepspeed_place places gathers and
+ * reductions. */
 WEFT_MUST_USE enum weft_status weft_deepspeed_choose(struct weft_draft *draft,
                                                      const int64_t *values,
                                                      struct weft_deepspeed *out,

@@ -59,7 +59,8 @@ static enum weft_status choose(const struct weft_fixed_rule *rule,
     return WEFT_OK;
 }
 
-/* As weft_digest_move_rows, without a digest, which has rows of all strategies. */
+/* Sums a candidate's rows like weft_digest_move_rows, but without a digest, which has rows of all
+ * strategies. */
 static void sum_rows(const struct weft_problem *problem, const struct weft_candidate *candidate,
                      int64_t *rows)
 {

@@ -1,8 +1,8 @@
-/* PyTorch's fsdp_milp: which layers are units of their own and which belong to the root, such that
- * the exposed time of a schedule that prefetches one unit is least and max_m + 2 max_p is within
- * the limit; then FSDP2's schedule. Instead of a solver: all choices from the first layer to the
- * last of which none is beaten, in time and in both sizes of the root, by one with the same last
- * two units. */
+/* PyTorch's fsdp_milp decides which layers are units of their own. The others belong to the root.
+ * It minimises the exposed time of a schedule that prefetches one unit, with max_m + 2 max_p within
+ * the limit. Placement follows FSDP2. Instead of calling a solver, this rule lists choices from the
+ * first layer to the last. It drops a choice if another with the same last two units beats it in
+ * time and in both sizes of the root. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 enum { MOST_LABELS = 1 << 14 };
 
-/* What the rule knows of a layer that may be a unit. */
+/* The rule's figures of a layer that may be a unit. */
 struct layer {
     int32_t unit;
     int64_t parameters_bytes, gradient_bytes;
@@ -52,7 +52,7 @@ static int64_t need_bytes(const struct run *run, const struct label *label)
     return run->layer_bytes + label->parameters_bytes + label->gradient_bytes + 2 * largest;
 }
 
-/* The exposed time of a complete choice: the root's own gather and reduction are. */
+/* The exposed time of a complete choice. The root's own gather and reduction are exposed. */
 static double total_ns(const struct run *run, const struct label *label)
 {
     double ns = label->exposed_ns + time_of(run->gather, label->parameters_bytes) +
@@ -63,7 +63,8 @@ static double total_ns(const struct run *run, const struct label *label)
     return late_ns > 0 ? ns + late_ns : ns;
 }
 
-/* Bytes of the first items of a unit that shards its parameters. */
+/* The bytes of a unit's first gather or first reduction under policies that shard its
+ * parameters. */
 static int64_t moved_bytes(const struct weft_draft *draft, int32_t unit, bool gathers)
 {
     const uint32_t sharded = 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP;
@@ -100,7 +101,7 @@ static struct layer layer_of(const struct run *run, int32_t unit)
     return layer;
 }
 
-/* A layer becomes a unit: while the unit before it computes it is gathered, and reduced. */
+/* Makes a layer a unit. It is gathered and reduced while the unit before it computes. */
 static struct label wrap(const struct run *run, const struct label *from, int32_t index)
 {
     const struct layer *layer = &run->layers[index];
@@ -121,7 +122,7 @@ static struct label wrap(const struct run *run, const struct label *from, int32_
     return label;
 }
 
-/* By the last two units, then time, then sizes. */
+/* Orders labels by their last two units, then by time, then by sizes. */
 static int compare_labels(const void *a, const void *b)
 {
     const struct label *x = a, *y = b;
@@ -188,8 +189,8 @@ static enum weft_status extend(struct run *run, int32_t index, size_t begin, siz
     return WEFT_OK;
 }
 
-/* Marks as root what the best choice leaves to it. All layers units is the least memory, and its
- * time is one to beat. */
+/* Marks the layers that the best choice leaves to the root. The choice with all layers as units
+ * needs the least memory, and its time is the one to beat. */
 static enum weft_status solve(struct run *run, struct weft_error *err)
 {
     struct label all = run->labels[0];
@@ -200,7 +201,7 @@ static enum weft_status solve(struct run *run, struct weft_error *err)
     for (int32_t i = 0; i < run->n_layers; i++) {
         size_t end = run->n_labels;
         WEFT_TRY(extend(run, i, begin, end, enough_ns, err));
-        if (run->n_labels == end) { /* only what was thinned out */
+        if (run->n_labels == end) { /* thinning removed all choices that fit */
             run->exact = false;
             return WEFT_OK;
         }
@@ -216,7 +217,7 @@ static enum weft_status solve(struct run *run, struct weft_error *err)
     return WEFT_OK;
 }
 
-/* max_m without the root's parameters and gradients: what fsdp holds while a unit computes. */
+/* max_m without the root's parameters and gradients: the most bytes that fsdp holds in a slot. */
 static int64_t most_held(const struct run *run)
 {
     struct weft_draft *draft = run->draft;

@@ -1,4 +1,4 @@
-/* Upwards from the leanest policies, without a solver. */
+/* Climbs from the leanest policies, without a solver. */
 #include "scheduler/planners/planners.h"
 #include "scheduler/search/search.h"
 

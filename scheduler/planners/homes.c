@@ -44,7 +44,7 @@ enum weft_status weft_homes_update_all(struct weft_draft *draft, struct weft_err
     return choose_home_of_all(draft, WEFT_HOME_HOST, true, err);
 }
 
-/* The slot of the nearest update before a slot, or behind it; -1: there is none. */
+/* The slot of the nearest update before a slot, or after it; -1: none. */
 static int32_t nearest_update(const struct weft_problem *problem, int32_t slot, bool before)
 {
     int32_t nearest = -1;

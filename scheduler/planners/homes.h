@@ -1,30 +1,31 @@
-/* Rules that keep the state of units away from the device, in a home of their choice: it streams
- * through the device's memory for its update, or the host updates it where it is. */
+/* Rules that offload the state of units to a home of their choice. State streams through the
+ * device's memory for its update, or the host updates it in place. */
 #ifndef WEFT_SCHEDULER_PLANNERS_HOMES_H
 #define WEFT_SCHEDULER_PLANNERS_HOMES_H
 
 #include "scheduler/planners/rule.h"
 
-/* Gives a unit the strategy of its policy whose state has that home and is updated on the device;
- * false when it has none. */
+/* Gives a unit the strategy of its policy with state in that home and updates on the device. False
+ * if there is none. */
 bool weft_homes_move(struct weft_draft *draft, int32_t unit, enum weft_home home);
 
-/* The same for all that have state. WEFT_E_INFEASIBLE when no unit's state may be there. */
+/* The same for all units with state. WEFT_E_INFEASIBLE if no unit's state may be there. */
 WEFT_MUST_USE enum weft_status weft_homes_move_all(struct weft_draft *draft, enum weft_home home,
                                                    struct weft_error *err);
 
-/* Gives all that may have it the strategy of their policy whose state is in the host's memory and
- * is updated there. WEFT_E_INFEASIBLE when no unit's may. */
+/* Gives units the strategy of their policy with state and updates in the host's memory, if there is
+ * one. WEFT_E_INFEASIBLE if no unit has one. */
 WEFT_MUST_USE enum weft_status weft_homes_update_all(struct weft_draft *draft,
                                                      struct weft_error *err);
 
-/* Places what moves state: it is read when the update before its own begins, and what that update
- * wrote is gone when its own ends. So two units' state is on the device beside what is updated. */
+/* Places the items that move state. State is read from the beginning of the update before its own,
+ * and is written by the end of the update after it. So the device holds the state of two units next
+ * to the updated one. */
 void weft_homes_stream(struct weft_draft *draft);
 
-/* Places updates on the host, and the copies of their parameters up, as early as they may be. What
- * is used first stands last: its use waits for all that the host updates. Gathers are known
- * (weft_draft_take). */
+/* Places updates on the host, and copies of their parameters up, as early as they may be.
+ * Parameters used first come last, so that their use waits for all updates on the host. Needs the
+ * list of gathers (weft_draft_take). */
 void weft_homes_update(struct weft_draft *draft);
 
 #endif

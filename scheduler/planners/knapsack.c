@@ -11,9 +11,9 @@ struct label {
 struct run {
     const struct weft_knapsack_option *options;
     int32_t n_options;
-    struct label *labels; /* of all groups, one behind the other */
+    struct label *labels; /* of all groups, one after another */
     size_t n_labels, room;
-    int64_t (*stairs)[WEFT_KNAPSACK_WEIGHTS]; /* the first increases, the second decreases */
+    int64_t (*stairs)[WEFT_KNAPSACK_WEIGHTS]; /* the first weight increases, the second decreases */
     bool exact;
 };
 
@@ -27,7 +27,8 @@ static int compare_labels(const void *a, const void *b)
     return x->choice < y->choice ? -1 : x->choice > y->choice;
 }
 
-/* Adds a label to the stairs of those that cost no more; false when one of them weighs no more. */
+/* Adds a label to the stairs of labels that cost no more. False if one of these weighs no more in
+ * both weights. */
 static bool climb(struct run *run, size_t *n, const struct label *label)
 {
     size_t low = 0, high = *n;
@@ -51,7 +52,7 @@ static bool climb(struct run *run, size_t *n, const struct label *label)
     return true;
 }
 
-/* Keeps those of the labels from `begin` on that none beats, the cheapest first. */
+/* Keeps the labels from `begin` on that no other beats, the cheapest first. */
 static void prune(struct run *run, size_t begin)
 {
     size_t n_stairs = 0, kept = begin;
@@ -69,8 +70,8 @@ static void prune(struct run *run, size_t begin)
     }
 }
 
-/* Every label from `begin` to `end` with every option of the group, where `rest`, the least that
- * the groups behind weigh, still fits. */
+/* Combines every label from `begin` to `end` with every option of the group, if it still fits with
+ * `rest`, the least weights of later groups. */
 static enum weft_status extend(struct run *run, int32_t group, size_t begin, size_t end,
                                const int64_t *capacity, const int64_t *rest, struct weft_error *err)
 {
@@ -99,7 +100,7 @@ static enum weft_status extend(struct run *run, int32_t group, size_t begin, siz
     return WEFT_OK;
 }
 
-/* rest[g][r]: the least that groups g and behind weigh. */
+/* Fills rest[g][r]: the least weight of group g and all later groups. */
 static void fill_rest(const struct run *run, int32_t n_groups,
                       int64_t (*rest)[WEFT_KNAPSACK_WEIGHTS])
 {

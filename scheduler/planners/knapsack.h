@@ -1,7 +1,7 @@
-/* A choice of one option for every group, of the least sum of costs, with the sums of two weights
- * each within a capacity: by lists of all partial choices that no other beats in cost and both
- * weights. Exact as long as no list is longer than WEFT_KNAPSACK_MOST_LABELS; then every other
- * label is dropped, and what is found still fits but may not be the best. */
+/* A knapsack chooses one option for every group with the least sum of costs. The sums of two
+ * weights are each within a capacity. It lists all partial choices that no other beats in cost and
+ * both weights. The result is exact if no list is longer than WEFT_KNAPSACK_MOST_LABELS. Otherwise
+ * every other label of the list is dropped: the result still fits, but may not be the best. */
 #ifndef WEFT_SCHEDULER_PLANNERS_KNAPSACK_H
 #define WEFT_SCHEDULER_PLANNERS_KNAPSACK_H
 
@@ -17,8 +17,8 @@ struct weft_knapsack_option {
     int64_t cost, weight[WEFT_KNAPSACK_WEIGHTS]; /* weights may be negative */
 };
 
-/* options[n_groups * n_options]; writes choice[n_groups]. *exact may be NULL. WEFT_E_INFEASIBLE,
- * without a message, when nothing fits. */
+/* Fills choice[n_groups] from options[n_groups * n_options]. Sets *exact, which may be NULL.
+ * WEFT_E_INFEASIBLE, without a message, if nothing fits. */
 WEFT_MUST_USE enum weft_status weft_knapsack(const struct weft_knapsack_option *options,
                                              int32_t n_groups, int32_t n_options,
                                              const int64_t capacity[WEFT_KNAPSACK_WEIGHTS],

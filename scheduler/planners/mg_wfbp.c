@@ -1,15 +1,15 @@
-/* MG-WFBP: AllReduces of neighbouring layers are merged where that costs less than it saves, by the
- * line a + b * bytes through their times. */
+/* MG-WFBP merges AllReduces of neighbouring layers if that costs less than it saves. It compares by
+ * the line a + b * bytes through their times. */
 #include "scheduler/planners/planners.h"
 
-/* A layer's gradient, in the order in which they get ready. */
+/* A layer's gradient. Gradients are in the order in which they get ready. */
 struct gradient {
     double ready_ns, start_ns, reduce_ns; /* when and for how long its AllReduce would run */
-    double bytes;                         /* with those that were merged into it */
+    double bytes;                         /* including the gradients merged into it */
     bool merged;                          /* into the next */
 };
 
-/* Compute alone: when each slot starts. */
+/* The time at which a slot starts, by compute alone. */
 static double start_of(const struct weft_draft *draft, int32_t slot)
 {
     const struct weft_problem *problem = draft->problem;
@@ -19,7 +19,7 @@ static double start_of(const struct weft_draft *draft, int32_t slot)
     return ns;
 }
 
-/* From gradient `from` on. */
+/* Computes the starts of AllReduces from gradient `from` on. */
 static void time_reductions(struct gradient *gradients, int32_t n, int32_t from)
 {
     for (int32_t i = from; i < n; i++) {
@@ -28,8 +28,8 @@ static void time_reductions(struct gradient *gradients, int32_t n, int32_t from)
     }
 }
 
-/* True when the next gradient is ready before this one's AllReduce ends, and either that has not
- * started by then or waiting for it costs less than the fixed part of an AllReduce. */
+/* True if merging pays. The next gradient is ready before this AllReduce ends. By then the
+ * AllReduce has not started, or waiting costs less than its fixed part. */
 static bool merges(const struct gradient *at, double fixed_ns)
 {
     double next_ns = at[1].ready_ns;

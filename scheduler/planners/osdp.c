@@ -1,5 +1,5 @@
-/* OSDP: of every unit whether it is replicated or sharded, such that the sum of all layers' times,
- * nothing overlapping, is least within the limit; then FSDP2's schedule. */
+/* OSDP replicates or shards each unit, so that the sum of all layers' times without overlap is
+ * least within the limit. Placement follows FSDP2. */
 #include <string.h>
 
 #include "base/log.h"
@@ -19,7 +19,7 @@ static enum weft_status choose(struct weft_draft *draft, int32_t unit, int32_t c
     return weft_draft_choose(draft, unit, choice == REPLICATED ? replicated : sharded, err);
 }
 
-/* Time of everything that a unit does under the strategy that it has in the draft. */
+/* The time of all work of a unit under its strategy in the draft. */
 static int64_t time_of(const struct weft_draft *draft, int32_t unit)
 {
     const int32_t *strategies = draft->out->strategies;
@@ -35,7 +35,7 @@ static int64_t time_of(const struct weft_draft *draft, int32_t unit)
     return ns;
 }
 
-/* Options of all units under one choice for all that may have it. */
+/* Fills one option of every unit, with that choice for all units that may have it. */
 static void weigh(struct weft_draft *draft, int32_t choice, int64_t *sharded_rows, int64_t *rows,
                   struct weft_knapsack_option *options)
 {
@@ -74,7 +74,7 @@ static enum weft_status decide(struct weft_draft *draft, struct weft_error *err)
     int64_t capacity[WEFT_KNAPSACK_WEIGHTS] = {
         problem->tiers[0].limit_bytes - weft_draft_peak(draft, NULL), 0};
     weigh(draft, REPLICATED, rows, rows + n_units * n_rows, options);
-    /* When not even all sharded fits, that is what is refused. */
+    /* If not even all units sharded fit, that plan is the one refused. */
     if (capacity[0] < 0) capacity[0] = 0;
     WEFT_TRY(
         weft_knapsack(options, problem->n_decisions, N_CHOICES, capacity, choice, &exact, err));

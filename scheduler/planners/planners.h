@@ -28,7 +28,7 @@ weft_draft_fn weft_rule_fsdp2_mix, weft_rule_deepspeed, weft_rule_zero_infinity,
 /* Settings, the published one first. ByteScheduler's values[0]: credit in elements. */
 extern const struct weft_setting weft_bytescheduler_settings[];
 
-/* Units of work that a rule takes to decide, about. */
+/* Approximate units of work that a rule needs to decide. */
 static inline int64_t weft_planner_rule_units(const struct weft_digest *table)
 {
     return 1000 * (int64_t)table->n_slots + 50 * (int64_t)table->n_blocks;

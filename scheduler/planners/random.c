@@ -1,5 +1,5 @@
-/* A random plan that fits, for tests: strategies and slots are drawn, then what does not fit goes
- * back towards the leanest plan. The same seed gives the same plan everywhere. */
+/* A random plan that fits, for tests. Strategies and slots are drawn. Decisions and blocks that do
+ * not fit return to the leanest plan. The same seed gives the same plan everywhere. */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -31,7 +31,8 @@ static void draw_strategies(struct draw *draw, const struct weft_digest *table, 
     }
 }
 
-/* Where the block would hold more than its least: [*first, *last], empty for the least. */
+/* Finds the slots in which the block holds more than its least: [*first, *last], empty for the
+ * least. */
 static void extra(const struct weft_item *item, int32_t slot, int32_t *first, int32_t *last)
 {
     bool gathers = item->acquires;
@@ -54,7 +55,7 @@ static int32_t draw_slot(struct draw *draw, const struct weft_item *item, int64_
     return slot;
 }
 
-/* A place in the channel order: (slot in which it is issued, lot). */
+/* A place in the channel order: by the slot of issue, then by lot. */
 struct place {
     int32_t slot;
     uint64_t lot;
@@ -69,7 +70,8 @@ static int compare(const void *a, const void *b)
     return x->move.item < y->move.item ? -1 : x->move.item > y->move.item;
 }
 
-/* The places of an item's blocks, in the order of items; NULL when it is not needed. */
+/* Finds the places of an item's blocks in an array by item; NULL if the strategies do not need the
+ * item. */
 static struct place *places_of(const struct weft_digest *table, const int32_t *strategies,
                                struct place *places, int32_t item)
 {
@@ -80,9 +82,9 @@ static struct place *places_of(const struct weft_digest *table, const int32_t *s
     return weft_item_active(&table->problem->items[item].item, strategies) ? places : NULL;
 }
 
-/* Blocks stand on their lane in the order in which they are issued, so none is issued before the
- * one that it comes after: what acquires is launched later, what releases is issued earlier. True
- * when that changed something. */
+/* Blocks stand on their lane in order of issue, so none may be issued before the block that it
+ * follows. An acquiring block is launched later. A releasing block is not moved: the block before
+ * it is issued earlier. True if anything changed. */
 static bool follow(const struct weft_problem_item *of, struct place *places, struct place *after)
 {
     bool changed = false;

@@ -33,8 +33,9 @@ static int compare_integers(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Whatever is chosen, uses begin where the gathers of some strategy end. Where plan.policies leaves
- * fsdp out, no strategy gathers for backward, and its uses are not known. */
+/* A use begins in the slot after the window of some strategy's gather, for any chosen policies. If
+ * plan.policies leaves fsdp out, no strategy gathers for backward, so uses in backward are
+ * unknown. */
 static void list_uses(struct weft_draft *draft)
 {
     int32_t n = 0;
@@ -169,7 +170,8 @@ enum weft_status weft_draft_choose_resident(struct weft_draft *draft, int32_t un
     return weft_draft_choose(draft, unit, is_frozen ? frozen : trained, err);
 }
 
-/* Insertion sorts: a few hundred items that are nearly in order. */
+/* Inserts an item in order. Insertion sort suffices, because a few hundred items are nearly in
+ * order. */
 static void insert(const struct weft_draft *draft, int32_t *items, int32_t n, int32_t item)
 {
     const struct weft_item *it = weft_draft_item(draft, item);
@@ -265,8 +267,8 @@ int32_t weft_draft_copy_up(const struct weft_draft *draft, int32_t gather)
     return after >= 0 && weft_draft_item(draft, after)->kind == WEFT_PARAMETERS_UP ? after : -1;
 }
 
-/* The slot behind a gather's update: of what the host updates that from which forward begins, where
- * all may be updated before. */
+/* The slot after a gather's update. After an update on the host it is the fill, in which forward
+ * begins, unless the period is rotated. */
 static int32_t behind_update(const struct weft_draft *draft, int32_t gather)
 {
     const struct weft_problem *problem = draft->problem;
@@ -285,8 +287,8 @@ void weft_draft_gather_after_updates(struct weft_draft *draft, uint32_t policies
         const int32_t behind = behind_update(draft, draft->gathers[i]);
         if (is_of(draft, item, policies) && behind > updated) updated = behind;
     }
-    /* The channel is in order, so what is used first stands last. Where the device updates between
-     * forwards, what the host updates does not wait for that. */
+    /* The channel is in order. Parameters used first come last, so that their use waits for all.
+     * Gathers after updates on the host do not wait for updates on the device. */
     for (int32_t i = draft->n_gathers - 1; i >= 0; i--) {
         const int32_t gather = draft->gathers[i];
         const bool there =
@@ -378,14 +380,14 @@ int64_t weft_draft_peak(struct weft_draft *draft, int32_t *peak_slot)
     return draft->rows[peak];
 }
 
-/* Where no rule waits, the drain that ends the backward does. */
+/* True if the reduction may be due a slot later. The drain that ends its backward waits for it. */
 static bool may_wait(const struct weft_draft *draft, const struct weft_draft_move *at)
 {
     return !at->waited_for && at->move.slot < weft_draft_item(draft, at->move.item)->last &&
            draft->problem->slots[at->move.slot].kind != WEFT_SLOT_DRAIN;
 }
 
-/* What the tier of an item may hold where the device may hold so much. */
+/* The limit of an item's tier if the device's is `limit_bytes`. INT64_MAX: no tier has a limit. */
 static int64_t limit_of(const struct weft_draft *draft, const struct weft_item *item,
                         int64_t limit_bytes)
 {
@@ -393,8 +395,8 @@ static int64_t limit_of(const struct weft_draft *draft, const struct weft_item *
     return draft->problem->tiers[item->stair_tier].limit_bytes;
 }
 
-/* All that are not waited for a slot later, as often as memory lets. In one round the last in the
- * channel goes first: none is ever due behind one behind it. */
+/* Makes reductions that nothing waits for due a slot later, as often as memory allows. Each round
+ * begins at the channel's end, so that none is due after a later one. */
 static void defer(struct weft_draft *draft, int64_t limit_bytes)
 {
     bool deferred = true;
@@ -423,7 +425,7 @@ static void write_moves(struct weft_draft *draft)
     draft->out->n_moves = draft->n_moves;
 }
 
-/* The slot in which it happens to be complete, not before that of its launch. */
+/* The slot in which a reduction happens to be complete, at the earliest its launch slot. */
 static int32_t completion(const struct weft_draft *draft, const struct weft_draft_move *at,
                           const int64_t *slot_start_ns, int64_t end_ns)
 {
@@ -434,8 +436,8 @@ static int32_t completion(const struct weft_draft *draft, const struct weft_draf
     return slot;
 }
 
-/* Reductions that are not waited for are due in the slot in which they are complete when nothing
- * ever waits for them: it makes none of them wait, and holds what a product does. */
+/* Makes reductions that nothing waits for due in the slot in which they are complete without any
+ * wait. So none of these deadlines makes a slot wait, and memory is the product's. */
 static enum weft_status end_when_complete(struct weft_draft *draft, struct weft_error *err)
 {
     const struct weft_problem *problem = draft->problem;
@@ -461,9 +463,8 @@ static enum weft_status end_when_complete(struct weft_draft *draft, struct weft_
     return WEFT_OK;
 }
 
-/* Where there is room for all that a product holds, no more is held: beyond that, reductions are
- * due later only where the highest row stays what it is. Else they are due as late as the limit
- * lets. */
+/* If the memory that a product holds fits, reductions are due later only if the highest row stays
+ * the same. Otherwise they are due as late as the limit allows. */
 static enum weft_status defer_within(struct weft_draft *draft, int64_t limit_bytes,
                                      struct weft_error *err)
 {
@@ -507,7 +508,7 @@ static enum weft_status sort_moves(struct weft_draft *draft, struct weft_error *
     return n == draft->n_moves ? WEFT_OK : weft_fail_memory(err, "a rule's moves");
 }
 
-/* No reduction is due later than what stands behind it on its lane, as the plan will have it
+/* Makes no reduction due later than the next moves on its lane allow, as in the plan
  * (plan/placement.h). */
 static void clamp_reductions(struct weft_draft *draft)
 {
@@ -544,7 +545,7 @@ enum weft_status weft_rule_check_rows(const struct weft_problem *problem, const 
                      weft_units_show_bytes(limit_bytes, limit), (long long)limit_bytes);
 }
 
-/* The item of the reduction's unit that goes down behind it; -1: none. */
+/* The item that copies the reduction's gradient down after it; -1: none. */
 static int32_t find_down(const struct weft_draft *draft, int32_t reduction)
 {
     const struct weft_problem *problem = draft->problem;
@@ -559,8 +560,8 @@ static int32_t find_down(const struct weft_draft *draft, int32_t reduction)
     return -1;
 }
 
-/* Gradients go down block by block, each launched with its reduction: so the order of both lanes is
- * the same. */
+/* Copies gradients down block by block, each launched with its reduction, so that both lanes have
+ * the same order. */
 static void move_gradients(struct weft_draft *draft)
 {
     const int32_t n_moves = draft->n_moves;
@@ -571,7 +572,7 @@ static void move_gradients(struct weft_draft *draft)
     }
 }
 
-/* Whether the rule has placed it itself. */
+/* True if the item is already placed. */
 static bool is_placed(const struct weft_draft *draft, const struct weft_item *item)
 {
     return weft_item_is_collective(item) || item->kind == WEFT_GRADIENT_DOWN ||
@@ -579,10 +580,10 @@ static bool is_placed(const struct weft_draft *draft, const struct weft_item *it
            (draft->updates_there && weft_item_updates_there(item));
 }
 
-/* Most rules know no other tier: state on a disk is read in the slot before its update, and written
- * when memory has it; what a layer saved, where it may not stay, is moved likewise. What the host
- * updates holds nothing, and so does the copy of its parameters: they begin as early as they may.
- */
+/* Places items of other tiers, which most rules do not know. State on a disk is read in the slot
+ * before its update, and is written when memory needs its room. Saved activations that may not stay
+ * are moved likewise. Updates on the host and copies of their parameters hold nothing, so they
+ * begin as early as they may. */
 static void move_between_tiers(struct weft_draft *draft)
 {
     move_gradients(draft);

@@ -1,5 +1,5 @@
-/* A run is moves of equal keys that stand one after another, as blocks of one item do. Moves are
- * sorted run by run: there are few of them, however many blocks a unit has. */
+/* A run is moves of equal keys, one after another, like the blocks of one item. Moves are sorted
+ * run by run, because there are few runs for any number of blocks. */
 #ifndef WEFT_SCHEDULER_PLANNERS_RUNS_H
 #define WEFT_SCHEDULER_PLANNERS_RUNS_H
 

@@ -26,14 +26,14 @@ static const struct weft_planner planners[] = {
     {"all-dp", "every unit dp, reduced at once", .fixed = &weft_fixed_rules[WEFT_POLICY_DP]},
     {"random", "random policies and slots that fit, from a seed", .all_homes = true,
      .decide = weft_planner_random},
-    /* DistributedDataParallel shards nothing: an AllReduce when a bucket is full. */
+    /* DistributedDataParallel shards nothing. A full bucket launches an AllReduce. */
     {"ddp", "PyTorch DDP: every unit dp, AllReduce in buckets", .literal = true,
      .settings = weft_bucket_settings,
      .plain = {.choice = WEFT_PLAIN_DP,
                .gathering = WEFT_PLAIN_NEVER,
                .reducing = WEFT_PLAIN_IN_BUCKETS}},
-    /* ddp's buckets as ReduceScatters, then one AllGather of all parameters that nothing overlaps.
-     */
+    /* Its buckets are like ddp's, but ReduceScatters. One AllGather of all parameters follows, and
+     * nothing overlaps it. */
     {"zero1", "ZeRO 1: reduced in buckets, gathered all after the update", .literal = true,
      .settings = weft_bucket_settings,
      .plain = {.choice = WEFT_PLAIN_RESIDENT,
@@ -86,7 +86,7 @@ static const struct weft_planner planners[] = {
      .homes = HOST, .settings = weft_zero_offload_settings, .draft = weft_rule_zero_offload},
     {"twin-flow", "Twin-Flow: of zero-offload the best share of 16, from an end", .literal = true,
      .homes = HOST, .settings = weft_twin_flow_settings, .decide = weft_planner_twin_flow},
-    /* CPUOffloadPolicy: the host updates while nothing else runs. The product has the shards of
+    /* CPUOffloadPolicy: the host updates, and nothing runs meanwhile. The product has the shards of
      * parameters on the host too, and copies them up before each of their gathers. Here shards are
      * always on the device, so a plan copies them up once a step, after their update. */
     {"fsdp2-cpu-offload", "fsdp2, with all state updated on the host", .literal = true,
@@ -173,7 +173,8 @@ const struct weft_planner *weft_planner_find(const char *name, const struct weft
     return NULL;
 }
 
-/* A name that is a policy's, or near that of a planner; else all there are. */
+/* Refuses a name. The message explains a policy's name, suggests a planner with a similar name, or
+ * lists all planners. */
 static enum weft_status refuse_planner(const char *name, struct weft_error *err)
 {
     const char *names[N_PLANNERS];

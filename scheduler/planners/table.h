@@ -14,9 +14,9 @@ struct weft_planner {
     const char *text; /* one line: its rule */
     bool literal;     /* blocks stay exactly as placed (weft_plan_relax). Otherwise they may move
                          apart in the same order, as far as memory allows */
-    bool searches;    /* ilp and greedy; the others do as their rule says */
+    bool searches;    /* ilp and greedy; other planners follow a rule */
     bool all_homes;   /* state may be in every tier that the problem has */
-    int homes;        /* to which the rule moves state: bits of enum weft_home; 0: none */
+    int homes;        /* the homes to which the rule moves state: bits of enum weft_home */
     const struct weft_setting
         *settings; /* end with a NULL name, the published one first; or NULL */
     /* One of these decides; `plain`, if the others are NULL. */
@@ -26,16 +26,17 @@ struct weft_planner {
     struct weft_plain_rule plain;
 };
 
-/* NULL-name-terminated table of all planners, and one by "name" or "name:setting" (NULL when there
- * is none); *setting is NULL when none was named. `setting` may be NULL. */
+/* weft_planners returns all planners; the last has a NULL name. weft_planner_find returns one by
+ * "name" or "name:setting", or NULL. It sets *setting, if not NULL, to the named setting or
+ * NULL. */
 const struct weft_planner *weft_planners(void);
 const struct weft_planner *weft_planner_find(const char *name, const struct weft_setting **setting);
 
-/* WEFT_E_USAGE for a name that weft_planner_find does not know, with what may have been meant: the
- * nearest planner, what a policy's name is for, or the planner's settings. */
+/* WEFT_E_USAGE for a name that weft_planner_find does not know. The message names the nearest
+ * planner, explains a policy's name, or lists the planner's settings. */
 WEFT_MUST_USE enum weft_status weft_planner_need(const char *name, struct weft_error *err);
 
-/* Decides as weft_decide_fn says. */
+/* Decides by the planner, with the contract of weft_decide_fn. */
 WEFT_MUST_USE enum weft_status weft_planner_decide(const struct weft_planner *planner,
                                                    const struct weft_problem *problem,
                                                    const struct weft_schedule_options *options,

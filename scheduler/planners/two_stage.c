@@ -1,6 +1,6 @@
-/* Policy first, placement second, as plans are made elsewhere: policies of the least sum of times,
- * nothing overlapping, whose leanest placement is within a limit of their own, then blocks placed
- * by list scheduling within the whole limit. Shows what deciding both together is worth. */
+/* Policies first, placement second, as other systems plan. Policies have the least sum of times
+ * without overlap, and their leanest placement is within a limit of their own. List scheduling then
+ * places blocks within the whole limit. The result shows the worth of deciding both together. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,13 +10,13 @@
 #include "scheduler/planners/knapsack.h"
 #include "scheduler/planners/planners.h"
 
-/* One weight is the bytes in the slot where the leanest plan has its peak, the other the most in
- * any slot that turned out to matter beside it. */
+/* The first weight is the bytes in the slot with the leanest plan's peak. The second is the most
+ * bytes in any other slot that exceeded the limit so far. */
 struct run {
     const struct weft_digest *table;
     const struct weft_problem *problem;   /* of the choice of policies */
     struct weft_knapsack_option *options; /* [n_decisions][n_options] */
-    int32_t n_options;                    /* the most strategies that one has */
+    int32_t n_options;                    /* the most strategies of a decision */
     int32_t *choice;
     int32_t *strategies;
     int64_t *rows, *least; /* [n_tiers][n_slots]: of the choice, of the leanest policies */
@@ -56,7 +56,8 @@ static void fill_costs(struct run *run)
     }
 }
 
-/* From now on the memory row counts: in the first weight alone, or in the second with others. */
+/* Makes the memory row count from now on: alone in the first weight, or with others in the
+ * second. */
 static void watch(struct run *run, int weight, int32_t row)
 {
     int64_t room = weft_digest_limit_bytes(run->table) - run->least[row];
@@ -71,7 +72,7 @@ static void watch(struct run *run, int weight, int32_t row)
     }
 }
 
-/* Each round watches a row more, in which what was chosen exceeds the limit. */
+/* Each round watches one more row, in which the last choice exceeded the limit. */
 static enum weft_status choose(struct run *run, struct weft_error *err)
 {
     int32_t peak = 0;
@@ -147,7 +148,7 @@ enum weft_status weft_planner_two_stage(const struct weft_problem *problem,
     WEFT_TRY_GOTO(done, prepare(&run, &pool, err));
     WEFT_TRY_GOTO(done, choose(&run, err));
     if (first.tiers[0].limit_bytes < problem->tiers[0].limit_bytes) {
-        /* What is chosen is placed within the whole limit. */
+        /* The placement may use the whole limit. */
         weft_digest_destroy(table);
         table = NULL;
         WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));

@@ -1,7 +1,8 @@
-/* DeepCompile with the optimizer's state away as far as a profile asks. When forward begins, the
- * state of as many units as the forward will have no room for is copied to the host, the first
- * unit's first, and each is gone before the layer that has no room for it. It is back before the
- * first update: in a rotated period from where the rest of backward has room for it. */
+/* DeepCompile with optimizer state offloaded as far as a profile asks. When forward begins, state
+ * is copied to the host, the first unit's first. It is the state of as many units as forward will
+ * have no room for. Each copy is complete before the layer that needs its room. State is back
+ * before the first update. In a rotated period it comes back as soon as the rest of backward has
+ * room for it. */
 #include <string.h>
 
 #include "scheduler/planners/deepcompile.h"
@@ -16,25 +17,25 @@ const struct weft_setting weft_deepcompile_offload_settings[] = {
     {NULL, {0}},
 };
 
-/* What is decided of a unit's state. */
+/* The decision on a unit's state. */
 struct stay {
     int64_t bytes; /* 0: it cannot move */
     bool away;
-    int32_t gone; /* slot by whose end it is on the host */
-    int32_t back; /* slot at whose start it is launched back */
+    int32_t gone; /* slot; the state is on the host by its end */
+    int32_t back; /* slot; the copy back is launched at its start */
 };
 
 struct offload {
     struct weft_draft *draft;
     const int64_t *values;
     int64_t budget_bytes;
-    int64_t left_bytes; /* of all state that is not away */
-    int64_t *rows;      /* [n_slots]: of the device, with all state away and gathers on demand */
+    int64_t left_bytes; /* of all state that is not offloaded */
+    int64_t *rows; /* [n_slots]: of the device, with all state offloaded and gathers on demand */
     struct stay *stays; /* by unit */
     int32_t fill;
 };
 
-/* Sends all state to the host, with what then is on the device when it is not there. */
+/* Offloads all state to the host. Adds up the bytes of units' state while it is on the device. */
 static void send_all_away(struct offload *run)
 {
     const struct weft_problem *problem = run->draft->problem;
@@ -51,8 +52,8 @@ static void send_all_away(struct offload *run)
     }
 }
 
-/* Sends as many away, the first unit first, as leave room for such a row; gone by the end of a
- * slot. */
+/* Offloads the state of more units, the first unit first, until such a row has room. The state is
+ * gone by the end of slot `gone`. */
 static void make_room(struct offload *run, int64_t row_bytes, int32_t gone, int32_t *next)
 {
     for (; *next < run->draft->problem->n_decisions &&
@@ -63,7 +64,7 @@ static void make_room(struct offload *run, int64_t row_bytes, int32_t gone, int3
     }
 }
 
-/* Whether a slot asks for room: forward's do, and as set those of backward. */
+/* True if a slot asks for room: a slot of forward, or of backward if the setting says so. */
 static bool does_ask(const struct offload *run, int32_t slot)
 {
     const enum weft_slot_kind kind = run->draft->problem->slots[slot].kind;
@@ -71,8 +72,8 @@ static bool does_ask(const struct offload *run, int32_t slot)
     return kind == WEFT_SLOT_FORWARD || (is_backward && run->values[2] != 0);
 }
 
-/* In the order of a step, which in a rotated period ends in its first slots. What was sent away
- * stays there. Other state stays on the device, if it may be there. */
+/* Chooses the units with offloaded state. It follows the order of a step, which in a rotated period
+ * ends in the period's first slots. Other state stays on the device, if it may be there. */
 static void choose_away(struct offload *run)
 {
     const struct weft_problem *problem = run->draft->problem;
@@ -93,7 +94,7 @@ static void choose_away(struct offload *run)
     }
 }
 
-/* Slots of the backward that a rotated period begins with; 0 in others. */
+/* The number of slots of the backward that begins a rotated period; 0 in other periods. */
 static int32_t backward_end(const struct weft_problem *problem)
 {
     int32_t end = 0;
@@ -102,8 +103,9 @@ static int32_t backward_end(const struct weft_problem *problem)
     return end;
 }
 
-/* Behind each slot of that backward comes back what the rest of it has room for; behind the last
- * one all that is left. What is updated first stands last, so that it waits for all. */
+/* After each slot of that backward, state comes back if the rest of backward has room for it. After
+ * the last one all other state comes back. State that is updated first comes last, so that its
+ * update waits for all. */
 static void choose_back(struct offload *run)
 {
     const int32_t end = backward_end(run->draft->problem);
@@ -125,7 +127,7 @@ static void choose_back(struct offload *run)
 static void place_state(struct offload *run)
 {
     struct weft_draft *draft = run->draft;
-    /* The list is in order of units. */
+    /* Items are in order of units, so the first unit's state goes first. */
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
         if (!weft_item_moves_state(item) || item->acquires ||

@@ -1,12 +1,13 @@
-/* State away as far as the limit asks: the unit first whose state frees most bytes of the device
- * for the time that moving it takes, until all fits. Policies and the rest are fsdp2's. */
+/* Offloads state as far as the limit asks, until all fits. The unit that frees the most device
+ * bytes for the time of moving its state goes first. Policies and placement are fsdp2's. */
 #include <stdlib.h>
 
 #include "scheduler/planners/ahead.h"
 #include "scheduler/planners/homes.h"
 #include "scheduler/planners/planners.h"
 
-/* A home that a unit's state may have: bytes of the device that it frees for its time. */
+/* A home that a unit's state may have, with the device bytes that it frees for the time of
+ * moving. */
 struct freed {
     int32_t unit;
     enum weft_home home;
@@ -26,7 +27,7 @@ static double moving_ns(const struct weft_draft *draft, int32_t unit)
     return ns;
 }
 
-/* Bytes of its state on the device in the period's last slot, where no unit is updated. */
+/* The bytes of a unit's state that the device holds in all slots. */
 static int64_t state_bytes(const struct weft_draft *draft, int32_t unit)
 {
     const struct weft_problem_strategy *of =
@@ -48,7 +49,8 @@ static int compare_freed(const void *a, const void *b)
     return x->unit != y->unit ? (x->unit < y->unit ? -1 : 1) : (int)x->home - (int)y->home;
 }
 
-/* All that may move, in the order in which it does; how many. */
+/* Fills `freed` with all homes that state may move to, in the order of moving. Returns their
+ * number. */
 static int32_t rank_homes(struct weft_draft *draft, struct freed *freed)
 {
     int32_t n = 0;
@@ -66,7 +68,7 @@ static int32_t rank_homes(struct weft_draft *draft, struct freed *freed)
     return n;
 }
 
-/* Places all; whether that fits into the device's memory, and into all others. */
+/* Places all items. True if they fit the device's memory; *others: if they fit all other tiers. */
 static bool does_fit(struct weft_draft *draft, bool *others)
 {
     const struct weft_problem *problem = draft->problem;
@@ -79,7 +81,7 @@ static bool does_fit(struct weft_draft *draft, bool *others)
     return peak_bytes <= problem->tiers[0].limit_bytes;
 }
 
-/* What its tier has no room for stays. */
+/* State stays on the device if its tier has no room for it. */
 static void move_until_it_fits(struct weft_draft *draft, const struct freed *freed, int32_t n)
 {
     bool others;

@@ -1,6 +1,6 @@
-/* Twin-Flow: a share of the elements, from one end of the model, is ZeRO-Offload's; the state of
- * the rest stays on the device and is updated there. Of 16 shares from either end, the fastest that
- * fits. */
+/* Twin-Flow offloads a share of the elements, from one end of the model, like ZeRO-Offload. The
+ * state of the rest stays on the device and is updated there. Of 16 shares from either end, it
+ * takes the fastest that fits. */
 #include <stdlib.h>
 
 #include "program/trace.h"
@@ -16,7 +16,7 @@ const struct weft_setting weft_twin_flow_settings[] = {
     {NULL, {0}},
 };
 
-/* How many of SHARES are on the host, from the model's end or its beginning. */
+/* The number of SHARES on the host, from the model's end or its beginning. */
 struct share {
     int32_t n;
     bool from_end;
@@ -27,7 +27,7 @@ static bool is_there(const struct weft_draft *draft, int32_t unit)
     return weft_problem_chosen(draft->problem, draft->out->strategies, unit)->updates_there;
 }
 
-/* Takes back to the device what is beyond the share. */
+/* Takes the state beyond the share back to the device. */
 static void take_back(struct weft_draft *draft, struct share share)
 {
     const int32_t n = draft->problem->n_decisions;
@@ -62,7 +62,7 @@ done:
     return status;
 }
 
-/* The step of what was decided. */
+/* Simulates the step of a decided share. */
 static enum weft_status time_share(const struct weft_problem *problem,
                                    const struct weft_candidate *candidate, int64_t *scratch,
                                    int64_t *step_ns, struct weft_error *err)
@@ -77,7 +77,7 @@ static enum weft_status time_share(const struct weft_problem *problem,
     return WEFT_OK;
 }
 
-/* The best share of all; none: all of it, of which is said why it does not fit. */
+/* Finds the fastest share that fits. If none fits it is the whole, and its refusal says why. */
 static enum weft_status find_share(const struct weft_problem *problem, int64_t stage,
                                    struct weft_candidate *out, int64_t *scratch, struct share *best,
                                    struct weft_error *err)

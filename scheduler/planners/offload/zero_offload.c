@@ -1,6 +1,6 @@
-/* ZeRO-Offload: the state of every unit is in the host's memory and is updated there. Gradients go
- * down as they are reduced; when all are there the host updates unit by unit, parameters come up
- * behind that, and forward begins when all are back. */
+/* ZeRO-Offload keeps the state of every unit in the host's memory, and the host updates it.
+ * Gradients are copied down as they are reduced. When all are there, the host updates unit by unit.
+ * Parameters are copied up after their update. Forward begins when all are back. */
 #include "scheduler/planners/offload/zero_offload.h"
 
 #include "scheduler/planners/homes.h"
@@ -21,9 +21,9 @@ enum weft_status weft_zero_offload_choose(struct weft_draft *draft, int64_t stag
     return weft_deepspeed_choose(draft, weft_deepspeed_settings->values, &out->deepspeed, err);
 }
 
-/* Where the device updates what is used first, nothing makes forward wait for the host. So of what
- * the host updates and forward uses first, which comes up last, a block is gathered ahead of all.
- */
+/* Finds the gather with a block that is launched ahead of all, so that forward waits for the host;
+ * -1: none. It is needed if the device updates the unit used first. The gather is of the unit that
+ * forward uses first among the ones updated on the host. Its parameters are copied up last. */
 static int32_t find_ahead(const struct weft_draft *draft)
 {
     for (int32_t i = 0; i < draft->n_gathers && !draft->problem->period.rotated; i++) {

@@ -327,6 +327,50 @@ Test(weigh, a_tied_unit_is_released_once)
     finish(&stage);
 }
 
+/* A rotated period of layers of so many parameters; small ones are fused. */
+static struct stage rotated_stage(const int64_t *parameters, int32_t n_layers)
+{
+    struct weft_layer layers[3];
+    struct weft_period_rule rule = {
+        .n_micro = 1, .cadence = WEFT_CADENCE_STEP, .rotated = true, .update_ahead = 1};
+    static const char *const names[] = {"a", "b", "c"};
+    for (int32_t l = 0; l < n_layers; l++)
+        layers[l] = custom_layer(names[l], parameters[l], false);
+    struct stage stage = {.model = make_model(layers, n_layers)};
+    cut(&stage, 2,
+        &(struct weft_block_rule){.block_bytes = 1024, .element_bytes = 4, .fuse = true});
+    weft_period_destroy(stage.period);
+    cr_assert_eq(weft_period_create(stage.model, stage.shards, &rule, &stage.period, NULL),
+                 WEFT_OK);
+    weigh(&stage, &single);
+    return stage;
+}
+
+/* In a rotated period the last layer's backward is next to its forward, round the period's end. */
+Test(weigh, norm_releases_nothing)
+{
+    struct stage stage = rotated_stage((const int64_t[]){1000, 500}, 2);
+    const struct weft_period *period = stage.period;
+    cr_assert_eq(period->uses[1][0], period->norm - 1);
+    cr_assert_eq(period->uses[1][1], 0);
+    cr_assert_not_null(strategy_of(&stage.weights->units[0], WEFT_POLICY_FSDP));
+    cr_assert_null(strategy_of(&stage.weights->units[1], WEFT_POLICY_FSDP));
+    finish(&stage);
+}
+
+/* c's update stands between the forwards of a and b, a unit together. */
+Test(weigh, another_unit_s_update_releases_nothing)
+{
+    struct stage stage = rotated_stage((const int64_t[]){200, 200, 1000}, 3);
+    const int32_t *uses = stage.period->uses[0], update = stage.period->update[1];
+    cr_assert_eq(stage.shards->n_units, 2);
+    cr_assert(uses[0] + 1 == update && update + 1 == uses[1]);
+    cr_assert_gt(
+        unit_bytes(stage.weights, 0, WEFT_POLICY_FSDP, WEFT_CATEGORY_GATHERED_PARAMETERS, update),
+        0);
+    finish(&stage);
+}
+
 /* A loss layer has no output, and relu's backward reads its own. */
 Test(weigh, outputs_live_to_their_last_reader)
 {

@@ -81,6 +81,34 @@ Test(rows, relax_stays_within_the_limit)
     weft_plan_destroy(plan);
 }
 
+/* b's reduction fills slot 5 while a's gather blocks there. Launched earlier, a's gather makes the
+ * reduction due a slot sooner, and b's gather takes the bytes that it held. */
+Test(rows, relax_uses_what_its_own_moves_free)
+{
+    static const int32_t strategies[] = {IS_SDP, IS_SDP};
+    static const struct weft_move moves[] = {
+        {B_REDUCE, 5, 0}, {A_GATHER, 5, 0}, {B_GATHER, 6, 0}, {A_REDUCE, 7, 0}};
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    problem.items[A_GATHER] = small_item(0, WEFT_ALL_GATHER, SDP, 1, 4, 100);
+    problem.items[B_GATHER] = small_item(1, WEFT_ALL_GATHER, SDP, 2, 6, 100);
+    problem.items[B_REDUCE] = small_item(1, WEFT_REDUCE_SCATTER, SDP, 4, 7, 100);
+    for (int i = 0; i < 4; i++)
+        problem.items[moves[i].item].item.n_blocks = 1;
+    cr_assert_eq(weft_plan_create(&problem, "test", strategies, moves, 4, &plan, &err), WEFT_OK,
+                 "%s", err.text);
+    cr_assert(weft_placement_blocks(&plan->placements[1]));
+    cr_assert_eq(plan->placements[0].deadline, 6);
+    cr_assert_eq(weft_plan_peak(plan, 0, NULL), 1700);
+    cr_assert_eq(weft_plan_relax(plan, 1700, &err), WEFT_OK);
+    cr_assert_eq(plan->placements[0].deadline, 5);
+    cr_assert_eq(plan->placements[1].launch, 4);
+    cr_assert_eq(plan->placements[2].launch, 4, "slots 4 and 5 have room for it");
+    cr_assert_eq(weft_plan_peak(plan, 0, NULL), 1700);
+    weft_plan_destroy(plan);
+}
+
 /* The limit of each tier equal to its need, and a byte below. */
 Test(rows, every_tier_is_held_to_its_own_limit)
 {

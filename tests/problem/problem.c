@@ -169,6 +169,25 @@ Test(problem, what_comes_after_another)
     refused_problem(&problem, "what releases cannot block");
 }
 
+/* Two reductions of a, the second after the first. */
+Test(problem, what_comes_after_another_does_not_begin_before_it)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_item *first = &problem.items[A_REDUCE].item;
+    struct weft_item *second = &problem.items[A_ALL_REDUCE].item;
+    struct weft_error err = {0};
+    problem.items[A_ALL_REDUCE].after = A_REDUCE;
+    second->strategies = SDP;
+    first->first = second->first = 5;
+    first->last = second->last = 6;
+    cr_assert_eq(weft_problem_check(&problem, "here", &err), WEFT_OK, "%s", err.text);
+    first->first = 6;
+    refused_problem(&problem, "its window begins or ends before that of what it comes after");
+    first->first = 5;
+    first->last = 7;
+    refused_problem(&problem, "its window begins or ends before that of what it comes after");
+}
+
 Test(problem, slots_make_a_period)
 {
     struct weft_problem problem = small_problem();

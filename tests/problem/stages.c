@@ -151,22 +151,39 @@ static void check_moved(struct weft_problem *problem, int32_t kind, int32_t firs
     *item = good;
 }
 
+/* The stages of a config for state on the host. */
+struct hosted {
+    struct weft_config *config;
+    struct weft_profile *profile;
+    struct weft_stages stages;
+};
+
+static void open_hosted(struct hosted *it, const char *const *settings, int n_settings)
+{
+    struct weft_error err = {0};
+    *it = (struct hosted){0};
+    enum weft_status status = weft_config_parse(updated_there, sizeof updated_there - 1, "it", "/",
+                                                settings, n_settings, &it->config, &err);
+    if (status == WEFT_OK) status = weft_profile_resolve(it->config, &it->profile, &err);
+    if (status == WEFT_OK) status = weft_stages_create(it->config, it->profile, &it->stages, &err);
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+}
+
+static void close_hosted(struct hosted *it)
+{
+    weft_stages_finish(&it->stages);
+    weft_profile_destroy(it->profile);
+    weft_config_destroy(it->config);
+}
+
 /* In both periods a gradient is down before its update on the host, which begins after that. */
 Test(stages, windows_of_updates_on_the_host_are_on_their_side_of_them)
 {
     enum { AS_IT_IS = INT32_MIN };
     for (int rotated = 0; rotated < 2; rotated++) {
-        struct weft_config *config = NULL;
-        struct weft_profile *profile = NULL;
-        struct weft_stages stages = {0};
-        struct weft_error err = {0};
-        const char *clip = rotated ? "train.clip_norm=0" : "train.clip_norm=1";
-        enum weft_status status = weft_config_parse(updated_there, sizeof updated_there - 1, "it",
-                                                    "/", &clip, 1, &config, &err);
-        if (status == WEFT_OK) status = weft_profile_resolve(config, &profile, &err);
-        if (status == WEFT_OK) status = weft_stages_create(config, profile, &stages, &err);
-        cr_assert_eq(status, WEFT_OK, "%s", err.text);
-        struct weft_problem *problem = stages.problem;
+        struct hosted it;
+        open_hosted(&it, &(const char *){rotated ? "train.clip_norm=0" : "train.clip_norm=1"}, 1);
+        struct weft_problem *problem = it.stages.problem;
         cr_assert_eq(problem->period.rotated, rotated == 1);
         check_moved(problem, WEFT_GRADIENT_DOWN, AS_IT_IS, AS_IT_IS, NULL);
         if (rotated) {
@@ -175,8 +192,47 @@ Test(stages, windows_of_updates_on_the_host_are_on_their_side_of_them)
         } else {
             check_moved(problem, WEFT_GRADIENT_DOWN, 0, AS_IT_IS, "goes down before the update");
         }
-        weft_stages_finish(&stages);
-        weft_profile_destroy(profile);
-        weft_config_destroy(config);
+        close_hosted(&it);
     }
+}
+
+/* State that arrives earlier would lie on the device for longer than its hold says. */
+Test(stages, state_comes_until_the_slot_before_its_update)
+{
+    static const char *const settings[] = {"train.clip_norm=0", "plan.offload.update=[\"device\"]"};
+    struct hosted it;
+    open_hosted(&it, settings, 2);
+    check_moved(it.stages.problem, WEFT_STATE_UP, -3, -1, NULL);
+    check_moved(it.stages.problem, WEFT_STATE_UP, -3, -2, "no update of its unit is in the slot");
+    check_moved(it.stages.problem, WEFT_STATE_UP, -3, 0, "no update of its unit is in the slot");
+    close_hosted(&it);
+}
+
+/* Copies of one micro-step's activations in the windows of another's. */
+Test(stages, saved_activations_move_in_their_own_micro_step)
+{
+    static const char *const settings[] = {"train.grad_accum=2",
+                                           "plan.offload.activations=[\"host\"]"};
+    static const int32_t kinds[] = {WEFT_SAVED_DOWN, WEFT_SAVED_UP};
+    struct hosted it;
+    open_hosted(&it, settings, 2);
+    struct weft_problem *problem = it.stages.problem;
+    for (int k = 0; k < 2; k++) {
+        struct weft_error err = {0};
+        int32_t i = 0;
+        while (problem->items[i].item.kind != kinds[k])
+            cr_assert_lt(++i, problem->n_items);
+        struct weft_item *first = &problem->items[i].item, *second = first;
+        while ((second = &problem->items[++i].item)->gather != 1)
+            cr_assert_lt(i, problem->n_items);
+        cr_assert(second->kind == kinds[k] && second->decision == first->decision);
+        const struct weft_item good = *first;
+        cr_assert_eq(weft_problem_check(problem, "it", &err), WEFT_OK, "%s", err.text);
+        first->first = second->first;
+        first->last = second->last;
+        cr_assert_eq(weft_problem_check(problem, "it", &err), WEFT_E_DATA, "kind %d", kinds[k]);
+        cr_assert(strstr(err.text, "its layer's forward or backward") != NULL, "%s", err.text);
+        *first = good;
+    }
+    close_hosted(&it);
 }

@@ -328,8 +328,7 @@ static const char *saved_fault(const struct weft_problem *problem, const struct 
         beside->index != decision->layer || beside->micro != item->gather)
         return "it is not beside its layer's forward or backward";
     for (int32_t s = item->first; s <= item->last; s++)
-        if (problem->slots[s].micro == item->gather &&
-            problem->slots[s].kind == (up ? WEFT_SLOT_FORWARD : WEFT_SLOT_BACKWARD))
+        if (problem->slots[s].kind == (up ? WEFT_SLOT_FORWARD : WEFT_SLOT_BACKWARD))
             return "its window is on both sides of its micro-step's turning point";
     return NULL;
 }

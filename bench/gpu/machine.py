@@ -1,6 +1,7 @@
 """Runs programs for bench/gpu/run: holds the build, an environment that finds CUDA's libraries, and a scratch folder. A
 failing program raises Failure. The bench notes it and goes on.
 """
+import importlib.util
 import json
 import os
 import re
@@ -25,6 +26,13 @@ class Failure(Exception):
         self.log = log[-LOG_CHARS:]
 
 
+def pip_folders():
+    """Returns the folders of NVIDIA's libraries that pip installed for this python3."""
+    spec = importlib.util.find_spec("nvidia")
+    return [str(folder) for place in (spec.submodule_search_locations if spec else [])
+            for folder in sorted(Path(place).glob("*/lib"))]
+
+
 class Machine:
     def __init__(self, build, scratch, emulated):
         self.build, self.scratch, self.emulated = Path(build).resolve(), Path(scratch), emulated
@@ -32,7 +40,8 @@ class Machine:
         self.env = dict(os.environ)
         home = subprocess.run([ROOT / "scripts/find_cuda.sh"], capture_output=True, text=True).stdout.strip()
         folders = [str(self.build / "tests/emulation/doubles")] if emulated else []
-        folders += [self.env.get("LD_LIBRARY_PATH", ""), f"{home}/lib64" if home else ""]
+        folders += [self.env.get("LD_LIBRARY_PATH", ""), f"{home}/lib64" if home else "", *pip_folders()]
+        folders += [str(ROOT / "lib")] if (ROOT / "lib").exists() else []  # bench/gpu/pack
         self.env["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
         self.env.setdefault("WEFT_CUDA_MODULE", str(self.build / "runtime/weft_cuda.so"))
         if emulated:

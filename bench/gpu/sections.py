@@ -10,8 +10,7 @@ from pathlib import Path
 
 from machine import DOUBLE, ROOT, Failure, tap
 from models import LAYERS, MAPS
-
-KERNELS = [path.stem for path in sorted((ROOT / "runtime/nn/cuda").glob("*.cu"))]
+from training import training
 
 # bits/runs.json stores the fingerprints, losses and norms of 20 steps in f32 with plain products.
 STEPS = 20
@@ -51,11 +50,19 @@ def doctor(machine, notes):
     return {"cuda": notes.gpu}
 
 
+def kernel_programs(machine, notes):
+    """Returns the programs with nvcc's kernels by name; each set of stored bits has one."""
+    folder = machine.build / "tests/emulation/nn"
+    found = {path.stem: folder / f"gpu-{path.stem}" for path in sorted((ROOT / "bench/gpu/bits").glob("*.txt"))}
+    for kernel in [kernel for kernel, path in found.items() if not path.exists()]:
+        notes.fail(f"kernels of {kernel}: no program {found.pop(kernel)}", "")
+    return found
+
+
 def kernels(machine, notes):
     """Runs the emulated tests' cases with nvcc's kernels."""
     figures = {"against stored bits": 0, "against numbers alone": 0}
-    for kernel in KERNELS:
-        program = machine.build / "tests/emulation/nn" / f"gpu-{kernel}"
+    for kernel, program in kernel_programs(machine, notes).items():
         began = time.monotonic()
         code, out, err = machine.run(program, "--bits", notes.bits / f"{kernel}.txt")
         good, failed = tap(out)
@@ -85,16 +92,16 @@ def sanitized(machine, notes):
                    "compute-sanitizer was not found" if tool is None else "--quick")
         return {}
     figures = {}
+    programs = kernel_programs(machine, notes)
     for check in SANITIZERS:
         clean = 0
-        for kernel in KERNELS:
-            program = machine.build / "tests/emulation/nn" / f"gpu-{kernel}"
+        for kernel, program in programs.items():
             code, out, err = machine.run(tool, "--tool", check, "--error-exitcode", FOUND, program, timeout=600)
             clean += code == 0
             if code != 0:
                 what = f"{check} finds something" if code == FOUND else f"exit code {code} under {check}"
                 notes.fail(f"kernels of {kernel}: {what}", out + err)
-        figures[check] = f"{clean} of {len(KERNELS)} programs clean"
+        figures[check] = f"{clean} of {len(programs)} programs clean"
     return figures
 
 
@@ -278,12 +285,12 @@ def faults(machine, notes):
 
 SECTIONS = {"doctor": doctor, "kernels": kernels, "sanitizer": sanitized, "products": products,
             "fingerprints": fingerprints, "determinism": determinism, "one GPU": one_gpu, "faults": faults,
-            "memory": memory, "times": times}
+            "memory": memory, "times": times, "training": training}
 
 # Checks that no section makes on any machine.
 NEVER = {
     "peer access and NVLink": "no section looks at them yet",
     "loopback": "there is no communicator of virtual ranks yet",
     "tiers": "plans for a GPU use no tier yet",
-    "speed of whole runs beside PyTorch and llm.c": "products and kernels are timed, and no training of a full model",
+    "speed of whole runs next to llm.c": "no section runs it",
 }

@@ -10,8 +10,7 @@ thread and one batch of 8 x 256:
     f32   eager and compiled
     bf16  autocast with f32 parameters, and bf16 parameters with f32 masters; eager and compiled
 
-Attention is PyTorch's fused one. Model, sizes and optimizer are those of Weft, written as a PyTorch user writes
-them. Weights are random, because time does not depend on them.
+gpt.py has the model. Sizes and optimizer are Weft's.
 """
 import json
 import os
@@ -22,45 +21,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch  # noqa: E402  (after the number of threads is set)
 from torch import nn  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
+from gpt import Gpt, Sizes  # noqa: E402
 
-SAMPLES, SEQ_LEN, VOCAB, HIDDEN, HEADS, BLOCKS = 8, 256, 256, 384, 6, 6
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.ln1, self.ln2 = nn.LayerNorm(HIDDEN), nn.LayerNorm(HIDDEN)
-        self.qkv, self.proj = nn.Linear(HIDDEN, 3 * HIDDEN), nn.Linear(HIDDEN, HIDDEN)
-        self.fc, self.mlp_proj = nn.Linear(HIDDEN, 4 * HIDDEN), nn.Linear(4 * HIDDEN, HIDDEN)
-
-    def forward(self, x):
-        samples, seq_len, _ = x.shape
-        q, k, v = (part.view(samples, seq_len, HEADS, -1).transpose(1, 2)
-                   for part in self.qkv(self.ln1(x)).split(HIDDEN, dim=2))
-        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.proj(attended.transpose(1, 2).reshape(samples, seq_len, HIDDEN))
-        return x + self.mlp_proj(F.gelu(self.fc(self.ln2(x)), approximate="tanh"))
-
-
-class Gpt(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.tokens, self.positions = nn.Embedding(VOCAB, HIDDEN), nn.Embedding(SEQ_LEN, HIDDEN)
-        self.blocks = nn.ModuleList(Block() for _ in range(BLOCKS))
-        self.ln_f = nn.LayerNorm(HIDDEN)
-        self.head = nn.Linear(HIDDEN, VOCAB, bias=False)
-        self.head.weight = self.tokens.weight
-        for parameter in self.parameters():
-            if parameter.dim() > 1:
-                nn.init.normal_(parameter, std=0.02)
-
-    def forward(self, tokens, targets):
-        x = self.tokens(tokens) + self.positions.weight
-        for block in self.blocks:
-            x = block(x)
-        logits = self.head(self.ln_f(x))
-        return F.cross_entropy(logits.view(-1, VOCAB).float(), targets.view(-1))
+SIZES, SAMPLES = Sizes(vocab=256, seq_len=256, hidden=384, heads=6, blocks=6), 8
 
 
 class Way:
@@ -68,7 +31,7 @@ class Way:
 
     def __init__(self, name, batch, compiled, autocast=False, masters=False):
         self.name, self.batch, self.autocast = name, batch, autocast
-        self.model = Gpt()
+        self.model = Gpt(SIZES)
         self.parameters = list(self.model.parameters())
         self.masters = [p.detach().clone() for p in self.parameters] if masters else None
         if masters:
@@ -110,7 +73,7 @@ def main():
     precision = sys.argv[1]
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    batch = (torch.randint(VOCAB, (SAMPLES, SEQ_LEN)), torch.randint(VOCAB, (SAMPLES, SEQ_LEN)))
+    batch = [torch.randint(SIZES.vocab, (SAMPLES, SIZES.seq_len)) for _ in range(2)]
     kinds = {"f32": [("", {})], "bf16": [("autocast ", {"autocast": True}),
                                          ("f32 masters ", {"masters": True})]}[precision]
     ways = [Way(name + ("compiled" if compiled else "eager"), batch, compiled, **settings)

@@ -27,7 +27,7 @@ def all_is_as_promised_and_said_to_be_emulated(weft):
     assert code == 0 and not report["failures"], f"{report['failures']}{err}"
     assert report["emulated"] is True and "EMULATED" in page, page
     wanted = ["doctor", "kernels", "sanitizer", "products", "fingerprints", "determinism", "one GPU", "faults", "memory",
-              "times"]
+              "times", "training"]
     assert [name for name, section in report["sections"].items() if section["ok"]] == wanted, report["sections"]
     kernels = report["sections"]["kernels"]["figures"]
     assert kernels["against stored bits"] >= 59 and kernels["against numbers alone"] >= 14, kernels
@@ -42,6 +42,8 @@ def all_is_as_promised_and_said_to_be_emulated(weft):
     assert abs(gelu["bound us"] - 2 * (24 * 48 + 48 * 192 + 2 * 24 * 192) / 1555.2e3) < 1e-3, gelu
     times = report["sections"]["times"]["figures"]
     assert len(times) == 19 and abs(times["copy"]["bound us"] - 8 * 8192 / 1555.2e3) < 1e-3, times
+    tiny = report["sections"]["training"]["figures"]["tiny"]
+    assert tiny["ms"] > 0 and tiny["seconds to step 1"] > 0 and tiny["share of the peak"] == "-", tiny
     assert report["sections"]["one GPU"]["figures"]["all-dp"]["as stored"], report["sections"]["one GPU"]
     unseen = [one["what"] for one in report["not_exercised"]]
     assert any("NVLink" in what for what in unseen) and any("sanitizer" in what for what in unseen), unseen
@@ -100,6 +102,26 @@ def without_a_gpu_it_says_what_is_missing(weft):
     assert list(report["sections"]) == ["doctor"] and not report["emulated"], report["sections"]
     skipped = [one["what"] for one in report["not_exercised"]]
     assert "section kernels" in skipped, skipped
+
+
+@case
+def a_packed_build_runs_from_its_own_folder(weft):
+    """The packed run has its programs, libraries, bits and commit. A program that is not there is a failure."""
+    to = Path(weft.path("packed"))
+    pack = [Path(RUN).with_name("pack"), to, "--build", BUILD]
+    done = subprocess.run(pack, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "MiB" in done.stdout, done.stderr
+    again = subprocess.run(pack, capture_output=True, text=True, check=False)
+    assert again.returncode == 1 and "exists" in again.stderr, again.stderr
+    doubles = to / "build/tests/emulation/doubles"
+    doubles.symlink_to(Path(BUILD) / "tests/emulation/doubles")
+    (to / "build/tests/emulation/nn/gpu-attention").unlink()
+    done = subprocess.run([to / "bench/gpu/run", "--quick", "--emulated", "-o", weft.path("out"), "--only", "kernels,memory"],
+                          capture_output=True, text=True, check=False)
+    report = json.loads(Path(weft.path("out.json")).read_text())
+    assert done.returncode == 70 and "kernels of attention: no program" in done.stdout, done.stdout + done.stderr
+    assert len(report["failures"]) == 1 and report["sections"]["kernels"]["figures"]["pool"]["cases"] > 0, report
+    assert report["commit"] == (to / "build/packed").read_text().strip(), report["commit"]
 
 
 main(sys.argv[1])

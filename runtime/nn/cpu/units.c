@@ -32,27 +32,37 @@ struct initial_argument {
     struct weft_nn_initial initial;
 };
 
+/* Elements that a thread draws at once. */
+enum { DRAWN_ELEMENTS = 4096 };
+
+/* Draws one part, from element `at` of the argument on. */
+static void draw_part(const struct initial_argument *a, int64_t at)
+{
+    const int64_t left = a->initial.n - at;
+    const enum weft_dtype dtype = a->initial.dtype;
+    struct weft_nn_initial part = a->initial;
+    float values[DRAWN_ELEMENTS];
+    void *to = weft_nn_cpu_element(a->cpu, part.to, at, weft_dtype_bytes(dtype));
+    part.first += at;
+    part.n = left < DRAWN_ELEMENTS ? left : DRAWN_ELEMENTS;
+    weft_nn_initial_values(&part, dtype == WEFT_F32 ? to : values);
+    if (dtype != WEFT_F32) a->cpu->kernels->narrow(dtype, part.n, values, to);
+}
+
+/* All of a rank's cores draw. A value depends on its place alone, so their number changes no
+ * bit. */
 static enum weft_status initialise(struct weft_stream *stream, const void *argument,
                                    struct weft_error *err)
 {
     (void)stream;
     (void)err;
-    enum { PIECE = 1024 };
     const struct initial_argument *a = argument;
-    const struct weft_nn_initial *all = &a->initial;
-    struct weft_nn_initial piece = *all;
-    float values[PIECE];
-    if (all->dtype == WEFT_F32) {
-        weft_nn_initial_values(all, weft_nn_cpu_reach(a->cpu, all->to));
-        return WEFT_OK;
-    }
-    for (int64_t at = 0; at < all->n; at += PIECE) {
-        piece.first = all->first + at;
-        piece.n = all->n - at < PIECE ? all->n - at : PIECE;
-        weft_nn_initial_values(&piece, values);
-        a->cpu->kernels->narrow(
-            all->dtype, piece.n, values,
-            weft_nn_cpu_element(a->cpu, all->to, at, weft_dtype_bytes(all->dtype)));
+    const int64_t n = a->initial.n;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(a->cpu->threads) schedule(static) if (n > DRAWN_ELEMENTS)
+#endif
+    for (int64_t at = 0; at < n; at += DRAWN_ELEMENTS) {
+        draw_part(a, at);
     }
     return WEFT_OK;
 }

@@ -199,6 +199,37 @@ Test(units, initial_values_are_functions_of_their_place)
     cr_assert_eq(all[3], (float)(weft_rng_normal(3, 9, 3) * 0.5));
 }
 
+/* Several threads draw parts of a large tensor. */
+Test(units, initial_values_do_not_depend_on_the_number_of_threads)
+{
+    enum { MANY = 50001 };
+    static uint16_t drawn[MANY];
+    static float values[MANY];
+    const struct weft_nn_options options = {.threads = 3, .gemm = "auto"};
+    struct weft_nn_initial initial = {
+        .init = WEFT_INIT_NORMAL, .std = 0.02, .seed = 4, .name = 9, .first = 7, .n = MANY};
+    struct weft_nn *several = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_nn_open("cpu", &options, &several, &err), WEFT_OK, "%s", err.text);
+    for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
+        initial.dtype = (enum weft_dtype)dtype;
+        initial.to = dtype == WEFT_F32 ? (void *)values : (void *)drawn;
+        memset(initial.to, 0xff, (size_t)MANY * (size_t)weft_dtype_bytes(initial.dtype));
+        weft_nn_initialise(several, stream, &initial);
+        synchronise();
+        for (int i = 0; i < MANY; i++) {
+            const float x = (float)(weft_rng_normal(4, 9, (uint64_t)i + 7) * 0.02);
+            if (dtype == WEFT_F32)
+                cr_assert_eq(values[i], x, "element %d", i);
+            else
+                cr_assert_eq(drawn[i],
+                             dtype == WEFT_BF16 ? weft_bf16_narrow(x) : weft_f16_narrow(x),
+                             "element %d", i);
+        }
+    }
+    weft_nn_close(several);
+}
+
 Test(units, hashes_are_of_own_elements_and_their_places)
 {
     struct weft_nn_piece moved[PIECES] = {pieces[0], pieces[1]};

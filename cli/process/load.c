@@ -9,6 +9,8 @@
 #include "base/clock.h"
 
 static const double least_cores_to_tell = 0.1;
+/* The system counts in ticks of 10 ms a core, too coarse for less. */
+static const double least_s_to_tell = 1;
 
 bool weft_load_parse(const char *line, double ticks, struct weft_load *out)
 {
@@ -87,8 +89,10 @@ double weft_load_stolen(const struct weft_load *spent)
 void weft_load_add(const struct weft_load *spent, struct weft_text *out)
 {
     double others = weft_load_of_others(spent), stolen = weft_load_stolen(spent);
+    if (spent->passed_s < least_s_to_tell) return;
     if (others >= least_cores_to_tell)
-        weft_text_addf(out, "other programs used %.1f of %d cores: measured times are theirs too\n",
+        weft_text_addf(out,
+                       "other programs used %.1f of %d cores: measured times are longer by that\n",
                        others, (int)spent->cores);
     if (stolen >= least_cores_to_tell)
         weft_text_addf(out,

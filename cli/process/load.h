@@ -28,7 +28,7 @@ double weft_load_of_others(const struct weft_load *spent);
 double weft_load_stolen(const struct weft_load *spent);
 
 /* Appends a line about other programs and one about the host, each only for at least a tenth of a
- * core. */
+ * core during at least a second. */
 void weft_load_add(const struct weft_load *spent, struct weft_text *out);
 
 /* Reads busy_s and stolen_s from the first line of /proc/stat, "cpu 1 2 3 ...", in units of

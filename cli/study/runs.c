@@ -92,7 +92,7 @@ struct weft_place weft_study_place(const struct weft_study *study,
     return place;
 }
 
-static enum weft_status train_plan(const struct weft_study *study, const struct weft_study_row *row,
+static enum weft_status train_plan(struct weft_study *study, const struct weft_study_row *row,
                                    struct weft_train_result *result, struct weft_error *err)
 {
     const struct weft_place place = weft_study_place(study, row->point);
@@ -113,7 +113,10 @@ static enum weft_status train_plan(const struct weft_study *study, const struct 
                                .profile = session.profile,
                                .plan = session.plan,
                                .watch = study->cli->watch};
+        struct weft_load before;
+        weft_load_read(&before);
         status = weft_job_run(&job, &text, err);
+        weft_load_spend(&before, &study->load);
     }
     if (status == WEFT_OK) status = weft_job_read_result(&text, result, err);
     if (status == WEFT_OK && result->stopped)

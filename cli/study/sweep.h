@@ -4,6 +4,7 @@
 #define WEFT_CLI_STUDY_SWEEP_H
 
 #include "cli/process/kept.h"
+#include "cli/process/load.h"
 #include "cli/study/place.h"
 #include "report/study/sweep.h"
 
@@ -43,6 +44,7 @@ struct weft_study {
     int32_t n_rows;
     struct weft_study_row *rows;
     struct weft_kept kept; /* of an earlier, stopped sweep */
+    struct weft_load load; /* of the machine during all runs */
 };
 
 /* Reads the flags with defaults, before any work. WEFT_E_USAGE; WEFT_E_CREATE if an output cannot

@@ -132,9 +132,10 @@ static enum weft_status write_file(const char *path, const struct weft_sweep *sw
     return status;
 }
 
-static enum weft_status print_report(const struct weft_cli *cli, const struct weft_sweep *sweep,
-                                     struct weft_error *err)
+static enum weft_status print_report(const struct weft_study *study, struct weft_error *err)
 {
+    const struct weft_cli *cli = study->cli;
+    const struct weft_sweep *sweep = &study->sweep;
     struct weft_text out;
     weft_cli_report_init(cli, cli->output, &out);
     if (cli->json) {
@@ -144,6 +145,7 @@ static enum weft_status print_report(const struct weft_cli *cli, const struct we
         weft_text_add(&out, "\n");
     } else {
         weft_sweep_table(sweep, &out);
+        weft_load_add(&study->load, &out);
         weft_text_add(&out, "\n");
         weft_sweep_chart(sweep, out.columns, shows_unicode(cli), &out);
     }
@@ -154,13 +156,14 @@ static enum weft_status print_report(const struct weft_cli *cli, const struct we
 
 /* Results are many plans and runs, so they are printed before any file is written. A failure keeps
  * no other file from being written; the first one is told. */
-static enum weft_status write_results(const struct weft_cli *cli, const struct weft_sweep *sweep,
-                                      struct weft_error *err)
+static enum weft_status write_results(const struct weft_study *study, struct weft_error *err)
 {
+    const struct weft_cli *cli = study->cli;
+    const struct weft_sweep *sweep = &study->sweep;
     struct weft_error later = {0};
     enum weft_status status = WEFT_OK, failure;
     if (!weft_study_is_stdout(cli->csv) && !weft_study_is_stdout(cli->svg))
-        status = print_report(cli, sweep, err);
+        status = print_report(study, err);
     failure = write_file(cli->csv, sweep, weft_sweep_csv, status == WEFT_OK ? err : &later);
     if (status == WEFT_OK) status = failure;
     failure = write_file(cli->svg, sweep, weft_sweep_svg, status == WEFT_OK ? err : &later);
@@ -247,7 +250,7 @@ static enum weft_status make_sweep(struct weft_study *study, struct weft_text *t
     WEFT_TRY(describe_sweep(study, title, err));
     WEFT_TRY(weft_study_plan(study, err));
     if (cli->measure) WEFT_TRY(weft_study_run(study, err));
-    WEFT_TRY(write_results(cli, &study->sweep, err));
+    WEFT_TRY(write_results(study, err));
     weft_kept_remove(&study->kept);
     for (int32_t i = 0; i < study->n_rows; i++)
         if (study->rows[i].point->fits) return WEFT_OK;

@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/job/job.h"
 #include "cli/job/resume.h"
+#include "cli/process/load.h"
 #include "cli/terminal.h"
 #include "library/foreign.h"
 #include "library/mappings.h"
@@ -214,16 +215,20 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
     };
     struct weft_text text, out;
     struct weft_train_result result = {0};
+    struct weft_load before, load = {0};
     WEFT_TRY(weft_metrics_prepare(run, metrics, err));
     weft_text_init(&text);
     weft_cli_report_init(cli, cli->output, &out);
     ranks_ran = 1;
+    weft_load_read(&before);
     enum weft_status status = weft_job_run(&job, &text, &why);
+    weft_load_spend(&before, &load);
     if (status == WEFT_OK) status = weft_job_read_result(&text, &result, &why);
     if (status == WEFT_OK) status = weft_run_directory_write(run, "result.json", &text, &why);
     bool left = status == WEFT_OK;
     if (left && !cli->json) {
         put_summary(session, &result, &out);
+        if (!job.virtual_clock) weft_load_add(&load, &out);
         weft_text_addf(&out, "run       %s\n", directory);
         status = weft_cli_emit(cli, &out, &why);
     } else if (left) {

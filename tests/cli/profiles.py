@@ -2,8 +2,10 @@
 """Sources of times: figures, a profile by --profile, this machine. Missing figures are listed together."""
 import json
 import os
+import re
 import subprocess
 import sys
+from contextlib import contextmanager
 
 from configs import tiny
 from tap import case, main
@@ -115,16 +117,38 @@ def measured(weft, name="measured.json", **origin):
     return path
 
 
-@case
-def a_profile_notes_and_says_the_load_of_other_programs(weft):
-    quick = ("profile", bare(weft), "-o", weft.path("busy.json"))
+@contextmanager
+def busy_machine():
     spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
     try:
-        out = weft.expect(0, *quick)
+        yield
     finally:
         for process in spinning:
             process.kill()
             process.wait()
+
+
+@case
+def runs_say_the_load_of_other_programs(weft):
+    """Steps take 20 ms at least. A clock of its own does not depend on the load."""
+    config = weft.write("run.json", tiny(train__steps=80, cluster__emulate=True, cluster__base="256MiB",
+                                         cluster__link={"intra": {"alpha": "1ms", "bandwidth": "1GB/s"}}))
+    said = re.compile(r"^other programs used \d+\.\d of \d+ cores: measured times are longer", re.M)
+    with busy_machine():
+        for verb in (("train", config, "--run", "run", "-q"),
+                     ("sweep", config, "--measure", "--limits", "1GiB", "--planners", "greedy", "-q")):
+            out = weft.expect(0, *verb)
+            assert said.search(out), (verb, out)
+        for silent in (("train", config, "--run", "virtual", "--clock", "virtual", "-q"),
+                       ("sweep", config, "--limits", "1GiB", "--planners", "greedy", "-q")):
+            out = weft.expect(0, *silent)
+            assert not said.search(out), (silent, out)
+
+
+@case
+def a_profile_notes_and_says_the_load_of_other_programs(weft):
+    with busy_machine():
+        out = weft.expect(0, "profile", bare(weft), "-o", weft.path("busy.json"))
     with open(weft.path("busy.json"), encoding="utf-8") as file:
         busy = json.load(file)["measured_on"]["busy_millicores"]
     assert busy >= 100 and "other programs or the host used" in out, (busy, out)

@@ -37,14 +37,17 @@ Test(load, what_others_used_is_said_in_cores)
 {
     struct weft_load spent = {
         .known = true, .passed_s = 10, .busy_s = 30, .own_s = 17, .stolen_s = 0.9, .cores = 4};
-    cr_assert_str_eq(says(&spent), "other programs used 1.3 of 4 cores: measured times are theirs "
-                                   "too\n");
+    cr_assert_str_eq(says(&spent), "other programs used 1.3 of 4 cores: measured times are longer "
+                                   "by that\n");
     spent.stolen_s = 5;
     spent.own_s = 29.5;
     cr_assert_str_eq(says(&spent), "the host of this virtual machine took 0.5 of 4 cores: measured "
                                    "times are longer by that\n");
     spent.busy_s = 1000;
     cr_assert(is_near(weft_load_of_others(&spent), 4), "no more than there are");
+    spent.passed_s = 0.9;
+    cr_assert_str_eq(says(&spent), "");
+    spent.passed_s = 10;
     spent.known = false;
     cr_assert_str_eq(says(&spent), "");
     cr_assert_str_eq(says(&(struct weft_load){0}), "");

@@ -3,10 +3,11 @@
 import json
 import os
 import re
+import resource
 import sys
 
 from configs import tiny
-from tap import case, main
+from tap import Skip, case, main
 
 RUNS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs", "runs")
 POLICIES = ("dp", "zero1", "sdp", "fsdp")
@@ -78,6 +79,15 @@ def it_is_told_whether_each_way_fits_and_by_how_much_not(weft):
     assert " fits " in out and " +" in out, out
     said, rows = needs(weft, config_of(weft, cluster__memory_limit=None))
     assert "memory_limit_bytes" not in said and "fits" not in rows["ddp"]
+
+
+@case
+def equal_blocks_are_placed_at_once(weft):
+    """One by one, the blocks of 259 placements take many times this CPU time on any machine."""
+    if weft.is_sanitized():
+        raise Skip("a sanitizer makes it several times as slow")
+    weft.expect(0, "estimate", "gpt-tiny", "--set", "plan.blocks=65535",
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (15, 15)))
 
 
 @case

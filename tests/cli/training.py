@@ -269,6 +269,16 @@ def a_loss_that_is_no_number_is_nan_and_null(weft):
 
 
 @case
+def a_rate_that_never_falls_is_told(weft):
+    """check and train warn before anything starts; the run is not refused."""
+    for schedule, says in (({"type": "cosine", "warmup_steps": 5}, "longer than the run of 3 steps"),
+                           ({"type": "wsd"}, "a tenth of 3 steps is no step")):
+        config = weft.write("run.json", tiny(train__lr_schedule=schedule))
+        for verb in (("check", config), ("train", config, "--run", weft.fresh("run"), "-q")):
+            weft.expect(0, *verb, says=["warning: train.lr_schedule.", says])
+
+
+@case
 def a_share_is_held_out(weft):
     config = weft.write("run.json", tiny(train__validation={"share": 0.1}))
     out = weft.expect(0, "train", config, "--run", weft.fresh("run"))

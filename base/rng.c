@@ -1,27 +1,13 @@
 #include "base/rng.h"
 
-#include <math.h>
-
-enum { PHILOX_ROUNDS = 10 };
+#include "base/normal.h"
 
 void weft_rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-    uint32_t k0 = key[0], k1 = key[1];
-    for (int round = 0; round < PHILOX_ROUNDS; round++) {
-        uint64_t even = (uint64_t)0xD2511F53U * c0;
-        uint64_t odd = (uint64_t)0xCD9E8D57U * c2;
-        c0 = (uint32_t)(odd >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)odd;
-        c2 = (uint32_t)(even >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)even;
-        k0 += 0x9E3779B9U;
-        k1 += 0xBB67AE85U;
-    }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
+    struct weft_philox words;
+    memcpy(words.word, counter, sizeof(words));
+    words = weft_philox_of(words, key[0], key[1]);
+    memcpy(out, words.word, sizeof(words));
 }
 
 /* Makes one draw: 128 bits as two halves. */
@@ -55,13 +41,7 @@ double weft_rng_uniform(uint64_t seed, uint64_t stream, uint64_t counter)
 
 double weft_rng_normal(uint64_t seed, uint64_t stream, uint64_t counter)
 {
-    static const double two_pi = 6.283185307179586476925286766559;
-    uint64_t halves[2];
-    draw(seed, stream, counter, halves);
-    /* In (0, 1], so that the logarithm is finite: at least 2^-53, hence radius <= 8.58. */
-    double first = 1.0 - to_unit_interval(halves[0]);
-    double second = to_unit_interval(halves[1]);
-    return sqrt(-2.0 * log(first)) * cos(two_pi * second);
+    return weft_normal_of(seed, stream, counter);
 }
 
 /* The upper 64 bits of the 128-bit product, in portable C. */

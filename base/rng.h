@@ -15,7 +15,8 @@ uint64_t weft_rng_u64(uint64_t seed, uint64_t stream, uint64_t counter);
 /* Uniform in [0, 1), 53 bits. */
 double weft_rng_uniform(uint64_t seed, uint64_t stream, uint64_t counter);
 
-/* Standard normal by Box-Muller on the two halves of one draw's pair; |result| < 9. */
+/* Standard normal by Box-Muller on the two halves of one draw's pair (base/normal.h); |result| < 9.
+ */
 double weft_rng_normal(uint64_t seed, uint64_t stream, uint64_t counter);
 
 /* Uniform in [0, below), below > 0, by a 128-bit multiplication; its bias is negligible. */

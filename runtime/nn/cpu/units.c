@@ -1,7 +1,5 @@
 #include "runtime/nn/cpu/units.h"
 
-#include "runtime/nn/initial.h"
-
 struct load_argument {
     const struct weft_nn_cpu *cpu;
     enum weft_dtype dtype;
@@ -35,18 +33,34 @@ struct initial_argument {
 /* Elements that a thread draws at once. */
 enum { DRAWN_ELEMENTS = 4096 };
 
+static void draw_values(const struct initial_argument *a, int64_t first, int64_t n, float *out)
+{
+    const struct weft_nn_initial *initial = &a->initial;
+    const struct weft_normal law = {initial->seed, initial->name, initial->std};
+    switch (initial->init) {
+    case WEFT_INIT_ZERO:
+    case WEFT_INIT_ONE:
+        for (int64_t i = 0; i < n; i++) {
+            out[i] = initial->init == WEFT_INIT_ONE ? 1.0f : 0.0f;
+        }
+        return;
+    case WEFT_INIT_NORMAL:
+        a->cpu->kernels->normal(&law, first, n, out);
+        return;
+    case WEFT_INIT_COUNT:
+        return;
+    }
+}
+
 /* Draws one part, from element `at` of the argument on. */
 static void draw_part(const struct initial_argument *a, int64_t at)
 {
-    const int64_t left = a->initial.n - at;
+    const int64_t left = a->initial.n - at, n = left < DRAWN_ELEMENTS ? left : DRAWN_ELEMENTS;
     const enum weft_dtype dtype = a->initial.dtype;
-    struct weft_nn_initial part = a->initial;
     float values[DRAWN_ELEMENTS];
-    void *to = weft_nn_cpu_element(a->cpu, part.to, at, weft_dtype_bytes(dtype));
-    part.first += at;
-    part.n = left < DRAWN_ELEMENTS ? left : DRAWN_ELEMENTS;
-    weft_nn_initial_values(&part, dtype == WEFT_F32 ? to : values);
-    if (dtype != WEFT_F32) a->cpu->kernels->narrow(dtype, part.n, values, to);
+    void *to = weft_nn_cpu_element(a->cpu, a->initial.to, at, weft_dtype_bytes(dtype));
+    draw_values(a, a->initial.first + at, n, dtype == WEFT_F32 ? to : values);
+    if (dtype != WEFT_F32) a->cpu->kernels->narrow(dtype, n, values, to);
 }
 
 /* All of a rank's cores draw. A value depends on its place alone, so their number changes no

@@ -1,7 +1,7 @@
 /* Parameters of units: loads from the host, initial values, rounded copies, hashes. */
 #include "runtime/nn/cuda/cuda.h"
+#include "runtime/nn/cuda/initial.h"
 #include "runtime/nn/cuda/record.h"
-#include "runtime/nn/initial.h"
 
 struct load_argument {
     struct weft_nn_cuda *cuda;
@@ -41,37 +41,28 @@ struct initial_argument {
     struct weft_nn_initial initial;
 };
 
-/* Rounds the host's fp32 numbers to 16 bits, through the workspace. */
-static int send_narrow(const struct initial_argument *a, const float *host, int64_t n, void *to,
-                       struct weft_stream *stream, struct CUstream_st *on)
+static int draw_values(const struct weft_nn_initial *initial, struct CUstream_st *on)
 {
-    float *wide = (float *)(void *)a->cuda->workspace;
-    int code = a->cuda->machine->send(stream, on, wide, host, n * (int64_t)sizeof *host);
-    return code == 0 ? weft_cuda_narrow(a->initial.dtype, n, wide, to, on) : code;
+    const struct weft_normal law = {initial->seed, initial->name, initial->std};
+    switch (initial->init) {
+    case WEFT_INIT_ZERO:
+        return weft_cuda_set(initial->dtype, initial->n, 0, initial->to, on);
+    case WEFT_INIT_ONE:
+        return weft_cuda_set(initial->dtype, initial->n, 1, initial->to, on);
+    case WEFT_INIT_NORMAL:
+        return weft_cuda_normal(&law, initial->first, initial->dtype, initial->n, initial->to, on);
+    case WEFT_INIT_COUNT:
+        break;
+    }
+    return 0;
 }
 
-/* The host makes the values, in pieces on the stack, because a GPU's logarithms and cosines have
- * other bits. */
 static enum weft_status issue_initialise(struct weft_stream *stream, struct CUstream_st *on,
                                          const void *argument, struct weft_error *err)
 {
-    enum { PIECE = 4096 };
+    (void)stream;
     const struct initial_argument *a = argument;
-    const enum weft_dtype dtype = a->initial.dtype;
-    struct weft_nn_initial piece = a->initial;
-    float host[PIECE];
-    int code = 0;
-    WEFT_TRY(weft_nn_cuda_reserve(a->cuda, dtype == WEFT_F32 ? 0 : WEFT_CUDA_UNIT_BYTES, err));
-    for (int64_t at = 0; at < a->initial.n && code == 0; at += PIECE) {
-        piece.first = a->initial.first + at;
-        piece.n = a->initial.n - at < PIECE ? a->initial.n - at : PIECE;
-        weft_nn_initial_values(&piece, host);
-        void *to = weft_nn_cuda_element(a->initial.to, at, weft_dtype_bytes(dtype));
-        code = dtype == WEFT_F32
-                   ? a->cuda->machine->send(stream, on, to, host, piece.n * (int64_t)sizeof *host)
-                   : send_narrow(a, host, piece.n, to, stream, on);
-    }
-    return weft_nn_cuda_status(a->cuda, code, "initial values", err);
+    return weft_nn_cuda_status(a->cuda, draw_values(&a->initial, on), "initial values", err);
 }
 
 void weft_nn_cuda_initialise(struct weft_nn *nn, struct weft_stream *stream,

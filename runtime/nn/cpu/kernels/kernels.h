@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/normal.h"
 #include "runtime/nn/optimizer.h"
 
 /* Loops over elements of one dtype, passed as void *. Statistics and sums are fp32. Inputs are
@@ -89,6 +90,9 @@ struct weft_kernels {
     /* Convert between fp32 and a dtype; f32 is copied. */
     void (*widen)(enum weft_dtype dtype, int64_t n, const void *x, float *y);
     void (*narrow)(enum weft_dtype dtype, int64_t n, const float *x, void *y);
+
+    /* Numbers first, first + 1, ... of a law. */
+    void (*normal)(const struct weft_normal *law, int64_t first, int64_t n, float *x);
 
     void (*adamw)(const struct weft_adamw *adamw, int64_t n, float *parameters,
                   const float *gradients, float *moment1, float *moment2);

@@ -50,6 +50,14 @@ static void narrow(enum weft_dtype dtype, int64_t n, const float *restrict x, vo
     }
 }
 
+static void draw_normal(const struct weft_normal *law, int64_t first, int64_t n, float *restrict x)
+{
+    const struct weft_normal l = *law;
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = weft_normal_at(l, (uint64_t)(first + i));
+    }
+}
+
 static void adamw_update(const struct weft_adamw *adamw, int64_t n, float *restrict parameters,
                          const float *restrict gradients, float *restrict moment1,
                          float *restrict moment2)
@@ -181,6 +189,7 @@ const struct weft_kernels WEFT_KERNELS_TABLE = {
                [WEFT_F16] = &WEFT_KERNELS_F16},
     .widen = widen,
     .narrow = narrow,
+    .normal = draw_normal,
     .adamw = adamw_update,
     .adam_moments = adam_moments,
     .adam_steps = adam_steps,

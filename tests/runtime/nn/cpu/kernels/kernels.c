@@ -52,6 +52,7 @@ Test(kernels, exponential_has_ends)
 Test(kernels, every_level_gives_the_bits_of_the_plain_one)
 {
     static const float special[] = {0, -0.0f, 1e-40f, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, 40};
+    static const struct weft_normal law = {1, 2, 0.5};
     const struct weft_kernels *plain = weft_kernels_level(0), *level;
     random_numbers_kernels(in, MANY, 5, 0);
     memcpy(in + 1000, special, sizeof(special));
@@ -59,6 +60,9 @@ Test(kernels, every_level_gives_the_bits_of_the_plain_one)
         plain->exponential(MANY, in, out);
         level->exponential(MANY, in, other);
         cr_assert_eq(memcmp(out, other, sizeof(out)), 0, "exponential, %s", level->level);
+        plain->normal(&law, 5, MANY, out);
+        level->normal(&law, 5, MANY, other);
+        cr_assert_eq(memcmp(out, other, sizeof(out)), 0, "normal numbers, %s", level->level);
         plain->layers[WEFT_F32]->gelu(MANY, in, out);
         level->layers[WEFT_F32]->gelu(MANY, in, other);
         cr_assert_eq(memcmp(out, other, sizeof(out)), 0, "gelu, %s", level->level);

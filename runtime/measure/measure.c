@@ -46,10 +46,16 @@ enum weft_status weft_measure_most(struct weft_comm *comm, int64_t *values, int3
     return combine(comm, values, n, false, err);
 }
 
+enum weft_status weft_measure_sum(struct weft_comm *comm, int64_t *values, int32_t n,
+                                  struct weft_error *err)
+{
+    return combine(comm, values, n, true, err);
+}
+
 enum weft_status weft_measure_mean(struct weft_comm *comm, int64_t *values, int32_t n,
                                    struct weft_error *err)
 {
-    WEFT_TRY(combine(comm, values, n, true, err));
+    WEFT_TRY(weft_measure_sum(comm, values, n, err));
     for (int32_t i = 0; i < n; i++)
         values[i] /= weft_comm_ranks(comm);
     return WEFT_OK;

@@ -59,6 +59,10 @@ struct measure_rehearsal {
 WEFT_MUST_USE enum weft_status weft_measure_most(struct weft_comm *comm, int64_t *values, int32_t n,
                                                  struct weft_error *err);
 
+/* Replaces each value by the sum over ranks; every rank must call it. */
+WEFT_MUST_USE enum weft_status weft_measure_sum(struct weft_comm *comm, int64_t *values, int32_t n,
+                                                struct weft_error *err);
+
 /* Replaces each value by the mean over ranks; every rank must call it. */
 WEFT_MUST_USE enum weft_status weft_measure_mean(struct weft_comm *comm, int64_t *values, int32_t n,
                                                  struct weft_error *err);

@@ -436,13 +436,13 @@ struct measure_rehearsals {
     int32_t turns;
 };
 
-static int64_t median_slowing(const struct measure_slowing *turns, int32_t n, int32_t stream,
-                              bool longer)
+/* Writes the median over turns of one value of each turn; values [n][stride]. */
+static int64_t median_of_turns(const int64_t *values, int32_t n, int32_t stride)
 {
-    int64_t values[MOST_ROUNDS];
+    int64_t turns[MOST_ROUNDS];
     for (int32_t t = 0; t < n; t++)
-        values[t] = longer ? turns[t].longer_ns[stream] : turns[t].beside_ns[stream];
-    return weft_measure_median(values, n);
+        turns[t] = values[t * stride];
+    return weft_measure_median(turns, n);
 }
 
 /* Computes the rates: slowing is summed over ranks in each turn, and medians are taken over
@@ -450,26 +450,23 @@ static int64_t median_slowing(const struct measure_slowing *turns, int32_t n, in
 static enum weft_status find_rates(const struct measure_rehearsals *both, struct weft_rates *out,
                                    struct weft_error *err)
 {
-    struct weft_comm *comm = both->alone.options->comm;
-    struct measure_slowing total[MOST_ROUNDS] = {0}, median;
-    size_t bytes = (size_t)both->turns * sizeof *both->slowing;
-    struct measure_slowing *all = calloc((size_t)weft_comm_ranks(comm), bytes);
-    if (all == NULL) return weft_fail_memory(err, "the ranks' measurements");
-    enum weft_status status = weft_comm_exchange(comm, both->slowing, bytes, all, err);
-    for (int32_t i = 0; i < weft_comm_ranks(comm) * both->turns; i++) {
-        struct measure_slowing *turn = &total[i % both->turns];
+    enum { VALUES = 2 * WEFT_STREAM_COUNT };
+    int64_t values[MOST_ROUNDS][VALUES];
+    struct measure_slowing median;
+    const int32_t n = both->turns;
+    for (int32_t t = 0; t < n; t++) {
         for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
-            turn->longer_ns[s] += all[i].longer_ns[s];
-            turn->beside_ns[s] += all[i].beside_ns[s];
+            values[t][2 * s] = both->slowing[t].longer_ns[s];
+            values[t][2 * s + 1] = both->slowing[t].beside_ns[s];
         }
     }
-    free(all);
+    WEFT_TRY(weft_measure_sum(both->alone.options->comm, values[0], n * VALUES, err));
     for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
-        median.longer_ns[s] = median_slowing(total, both->turns, s, true);
-        median.beside_ns[s] = median_slowing(total, both->turns, s, false);
+        median.longer_ns[s] = median_of_turns(&values[0][2 * s], n, VALUES);
+        median.beside_ns[s] = median_of_turns(&values[0][2 * s + 1], n, VALUES);
     }
     *out = weft_measure_rates(&median);
-    return status;
+    return WEFT_OK;
 }
 
 /* First runs some more steps, because memory of the process grows in the first few. */

@@ -8,66 +8,7 @@
 
 #include "tests/runtime/exec/job.h"
 
-enum { RANKS = 2, ROUNDS = 3, BLOCKS = 17 };
-
-/* Something that is done with a block when it is waited for, or when it is asked the third time. */
-struct slow {
-    int64_t submitted, waited, asked, ended;
-    int64_t in_seat[MEASURE_SEATS]; /* the block that a seat holds, 1 more; 0: none */
-    bool reused_early;
-};
-
-static enum weft_status submit_slowly(void *context, int64_t number, int32_t seat, int64_t *ticket,
-                                      struct weft_error *err)
-{
-    struct slow *slow = context;
-    (void)err;
-    slow->reused_early |= slow->in_seat[seat] > slow->ended;
-    slow->in_seat[seat] = number + 1;
-    slow->submitted++;
-    *ticket = number;
-    return WEFT_OK;
-}
-
-static bool slow_is_done(void *context, int64_t ticket)
-{
-    struct slow *slow = context;
-    if (++slow->asked % 3 == 0 && slow->ended < slow->submitted) slow->ended++;
-    return ticket < slow->ended;
-}
-
-static enum weft_status wait_for_slow(void *context, int64_t ticket, struct weft_error *err)
-{
-    struct slow *slow = context;
-    (void)err;
-    slow->waited++;
-    if (slow->ended <= ticket) slow->ended = ticket + 1;
-    return WEFT_OK;
-}
-
-static void seats_are_taken_when_they_are_free(void)
-{
-    struct slow slow[2] = {{0}, {0}};
-    struct measure_flow flows[2], *list[2];
-    for (int i = 0; i < 2; i++) {
-        flows[i] = (struct measure_flow){.context = &slow[i],
-                                         .submit = submit_slowly,
-                                         .is_done = slow_is_done,
-                                         .wait = wait_for_slow,
-                                         .seats = 2 + i,
-                                         .least = BLOCKS};
-        list[i] = &flows[i];
-    }
-    OK(weft_measure_flows(list, 2, 0, &err));
-    for (int i = 0; i < 2; i++) {
-        CHECK(!slow[i].reused_early, "a seat was taken that was not free");
-        CHECK(flows[i].blocks >= BLOCKS && slow[i].submitted == flows[i].blocks &&
-                  slow[i].ended == flows[i].blocks,
-              "%lld blocks, %lld submitted, %lld ended", (long long)flows[i].blocks,
-              (long long)slow[i].submitted, (long long)slow[i].ended);
-        CHECK(weft_measure_block_ns(&flows[i]) >= 1, "a block takes time");
-    }
-}
+enum { RANKS = 2, ROUNDS = 3 };
 
 static void shares_are_of_the_speed_alone(void)
 {
@@ -158,7 +99,6 @@ static int measure(int32_t rank, const struct ranks *ranks, void *argument)
 
 RANKS_TEST(tiers)
 {
-    seats_are_taken_when_they_are_free();
     shares_are_of_the_speed_alone();
     char path[64];
     snprintf(path, sizeof path, "cluster.disk.path=%s", job_disk());

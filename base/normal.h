@@ -1,7 +1,7 @@
-/* Normal random numbers, shared by loops of the CPU and kernels of a GPU. Each operation is rounded
- * as in IEEE 754 and none is contracted, so all devices give the same bits. Of mathematical
- * libraries only sqrt is used, which is exact everywhere. There are no branches, so loops
- * vectorise. */
+/* Uniform and normal random numbers, shared by loops of the CPU and kernels of a GPU. Each
+ * operation is rounded as in IEEE 754 and none is contracted, so all devices give the same bits. Of
+ * mathematical libraries only sqrt is used, which is exact everywhere. There are no branches, so
+ * loops vectorise. */
 #ifndef WEFT_BASE_NORMAL_H
 #define WEFT_BASE_NORMAL_H
 
@@ -57,6 +57,21 @@ WEFT_ALWAYS_INLINE double weft_double_of_integer(uint64_t x)
 WEFT_ALWAYS_INLINE double weft_unit_of(uint32_t low, uint32_t high)
 {
     return weft_double_of_integer(high) * 0x1p-32 + weft_double_of_integer(low >> 11) * 0x1p-53;
+}
+
+/* The four words of a draw. */
+WEFT_ALWAYS_INLINE struct weft_philox weft_draw_of(uint64_t seed, uint64_t stream, uint64_t counter)
+{
+    const struct weft_philox c = {
+        {(uint32_t)counter, (uint32_t)(counter >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)}};
+    return weft_philox_of(c, (uint32_t)seed, (uint32_t)(seed >> 32));
+}
+
+/* A number of weft_rng_uniform. */
+WEFT_ALWAYS_INLINE double weft_uniform_of(uint64_t seed, uint64_t stream, uint64_t counter)
+{
+    const struct weft_philox c = weft_draw_of(seed, stream, counter);
+    return weft_unit_of(c.word[0], c.word[1]);
 }
 
 /* ln x of a positive x that is not denormal, within 1 ulp. x = 2^n (1 + f) with 1 + f from
@@ -131,9 +146,7 @@ struct weft_normal {
 WEFT_ALWAYS_INLINE double weft_normal_of(uint64_t seed, uint64_t stream, uint64_t counter)
 {
     const double two_pi = 6.283185307179586476925286766559;
-    struct weft_philox c = {
-        {(uint32_t)counter, (uint32_t)(counter >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)}};
-    c = weft_philox_of(c, (uint32_t)seed, (uint32_t)(seed >> 32));
+    const struct weft_philox c = weft_draw_of(seed, stream, counter);
     const double first = 1.0 - weft_unit_of(c.word[0], c.word[1]);
     const double second = weft_unit_of(c.word[2], c.word[3]);
     return sqrt(-2.0 * weft_logarithm(first)) * weft_cosine(two_pi * second);

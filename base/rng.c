@@ -10,33 +10,15 @@ void weft_rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t 
     memcpy(out, words.word, sizeof(words));
 }
 
-/* Makes one draw: 128 bits as two halves. */
-static void draw(uint64_t seed, uint64_t stream, uint64_t counter, uint64_t halves[2])
-{
-    const uint32_t words[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), (uint32_t)stream,
-                               (uint32_t)(stream >> 32)};
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    uint32_t out[4];
-    weft_rng_philox(words, key, out);
-    halves[0] = out[0] | (uint64_t)out[1] << 32;
-    halves[1] = out[2] | (uint64_t)out[3] << 32;
-}
-
-static double to_unit_interval(uint64_t bits)
-{
-    return (double)(bits >> 11) * 0x1p-53;
-}
-
 uint64_t weft_rng_u64(uint64_t seed, uint64_t stream, uint64_t counter)
 {
-    uint64_t halves[2];
-    draw(seed, stream, counter, halves);
-    return halves[0];
+    const struct weft_philox draw = weft_draw_of(seed, stream, counter);
+    return draw.word[0] | (uint64_t)draw.word[1] << 32;
 }
 
 double weft_rng_uniform(uint64_t seed, uint64_t stream, uint64_t counter)
 {
-    return to_unit_interval(weft_rng_u64(seed, stream, counter));
+    return weft_uniform_of(seed, stream, counter);
 }
 
 double weft_rng_normal(uint64_t seed, uint64_t stream, uint64_t counter)

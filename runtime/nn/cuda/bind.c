@@ -93,6 +93,7 @@ void weft_nn_cuda_close(struct weft_nn *nn)
     if (cuda->found != NULL) cuda->machine->unshare(cuda->found);
     if (cuda->library != NULL) cuda->ops->close(cuda->library);
     free(cuda->choices);
+    free(cuda->proved);
     free(cuda->choices_text);
     free(cuda->outgrown);
     free(cuda);

@@ -299,18 +299,29 @@ enum weft_status weft_nn_cuda_choose(struct weft_nn *nn, const struct weft_layer
     if (status == WEFT_OK) tell_own(cuda, &choices, warnings);
     if (status == WEFT_OK && !weft_text_ok(out))
         status = weft_fail_memory(err, "choices of products");
-    free(choices.all);
     free(before.all);
+    free(cuda->proved);
+    cuda->proved = choices.all;
+    cuda->n_proved = status == WEFT_OK ? choices.n : 0;
     return status;
 }
 
 /* Binding */
 
+/* Rank 0 proved the library's ways as it chose them. */
+static bool was_proved(const struct weft_nn_cuda *cuda, const struct weft_cuda_choice *choice)
+{
+    const struct weft_cuda_choice *own =
+        weft_cuda_find_choice(cuda->proved, cuda->n_proved, &choice->key);
+    return choice->way != WEFT_CUDA_BY_OWN && own != NULL && own->way == choice->way &&
+           memcmp(&own->algorithm, &choice->algorithm, sizeof own->algorithm) == 0;
+}
+
 static enum weft_status check_choice(const struct weft_nn_cuda *cuda,
                                      const struct weft_cuda_choice *choice, struct weft_error *err)
 {
     const char *why = refusal_of(cuda, choice);
-    if (why == NULL) return weft_cuda_prove(cuda, choice, err);
+    if (why == NULL) return was_proved(cuda, choice) ? WEFT_OK : weft_cuda_prove(cuda, choice, err);
     struct weft_text text;
     weft_text_init(&text);
     weft_cuda_key_show(&choice->key, &text);

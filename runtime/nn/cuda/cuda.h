@@ -33,8 +33,10 @@ struct weft_nn_cuda {
     struct weft_cuda_library *library;       /* NULL: products are our own */
     struct weft_cuda_choice *choices;        /* [n_choices], multiply.h */
     int32_t n_choices;
-    char *choices_text; /* NULL: nothing is bound */
-    char *workspace;    /* GPU memory; begins with the library's part */
+    char *choices_text;              /* NULL: nothing is bound */
+    struct weft_cuda_choice *proved; /* [n_proved] choices that this object made */
+    int32_t n_proved;
+    char *workspace; /* GPU memory; begins with the library's part */
     int64_t workspace_bytes;
     void **outgrown; /* [n_outgrown] workspaces that pending work may use */
     int32_t n_outgrown;

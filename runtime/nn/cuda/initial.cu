@@ -1,4 +1,4 @@
-/* Initial values of parameters. */
+/* Numbers that depend on their place alone. */
 #include "runtime/nn/cuda/initial.h"
 
 #include "runtime/nn/cuda/each.h"
@@ -44,6 +44,26 @@ template <typename T> struct normal_op {
     }
 };
 
+template <typename T> struct uniform_op {
+    enum { GROUP = 4 };
+    uint64_t name;
+    T *to;
+
+    template <int N> GPU void at(int64_t i) const
+    {
+        float values[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            values[j] = (float)(2 * weft_uniform_of(1, name, (uint64_t)(i + j)) - 1);
+        }
+        store<N>(values, to + i);
+    }
+    bool is_aligned(int64_t i) const
+    {
+        return group_begins(to, GROUP, i);
+    }
+};
+
 int weft_cuda_set(enum weft_dtype dtype, int64_t n, float value, void *to,
                   struct CUstream_st *stream)
 {
@@ -59,5 +79,14 @@ int weft_cuda_normal(const struct weft_normal *law, int64_t first, enum weft_dty
     return with_dtype(dtype, [&](auto of) {
         using T = decltype(of);
         return launch_each(normal_op<T>{*law, first, (T *)to}, n, stream);
+    });
+}
+
+int weft_cuda_uniform(uint64_t name, enum weft_dtype dtype, int64_t n, void *to,
+                      struct CUstream_st *stream)
+{
+    return with_dtype(dtype, [&](auto of) {
+        using T = decltype(of);
+        return launch_each(uniform_op<T>{name, (T *)to}, n, stream);
     });
 }

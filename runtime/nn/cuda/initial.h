@@ -1,4 +1,5 @@
-/* Initial values of parameters. The rules of kernels.h apply; the CPU's bits. */
+/* Initial values of parameters, and operands of proofs. The rules of kernels.h apply; the CPU's
+ * bits. */
 #ifndef WEFT_RUNTIME_NN_CUDA_INITIAL_H
 #define WEFT_RUNTIME_NN_CUDA_INITIAL_H
 
@@ -16,6 +17,11 @@ int weft_cuda_set(enum weft_dtype dtype, int64_t n, float value, void *to,
 /* Writes numbers first, first + 1, ... of a law, rounded to fp32 and then to the dtype. */
 int weft_cuda_normal(const struct weft_normal *law, int64_t first, enum weft_dtype dtype, int64_t n,
                      void *to, struct CUstream_st *stream);
+
+/* Writes numbers 0, 1, ... of stream `name`, uniform in [-1, 1): 2 weft_rng_uniform - 1 with seed
+ * 1, rounded to fp32 and then to the dtype. */
+int weft_cuda_uniform(uint64_t name, enum weft_dtype dtype, int64_t n, void *to,
+                      struct CUstream_st *stream);
 
 #ifdef __cplusplus
 }

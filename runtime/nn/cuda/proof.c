@@ -2,11 +2,12 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/numbers.h"
-#include "base/rng.h"
 #include "base/text.h"
+#include "runtime/nn/cuda/initial.h"
 
 enum { REST = 128, MOST_K = 1024, LOOKS = 12 };
 
@@ -95,28 +96,19 @@ static double number_at(const struct proof *p, enum operand operand, int64_t i)
     return (double)(dtype == WEFT_BF16 ? weft_bf16_widen(narrow) : weft_f16_widen(narrow));
 }
 
-/* Uniform in [-1, 1). */
-static void draw(const struct proof *p, enum operand operand)
-{
-    const enum weft_dtype dtype = dtype_of(p, operand);
-    const int64_t n = elements_of(p, operand), bytes = weft_dtype_bytes(dtype);
-    for (int64_t i = 0; i < n; i++) {
-        const float x = (float)(2 * weft_rng_uniform(1, (uint64_t)operand, (uint64_t)i) - 1);
-        const uint16_t narrow = dtype == WEFT_BF16 ? weft_bf16_narrow(x) : weft_f16_narrow(x);
-        memcpy(p->memory + p->at[operand] + i * bytes,
-               dtype == WEFT_F32 ? (const void *)&x : (const void *)&narrow, (size_t)bytes);
-    }
-}
-
-/* Outputs begin as NaN. */
-static void fill_operands(const struct proof *p)
+/* The GPU draws the operands, uniform in [-1, 1). Outputs begin as NaN. */
+static int fill_operands(const struct proof *p, struct CUstream_st *on)
 {
     const float times = 0.75f;
-    memset(p->memory, 0xff, (size_t)p->bytes);
-    for (int i = 0; i < OF_C; i++) {
-        draw(p, (enum operand)i);
-    }
+    int code = 0;
+    memset(p->memory + p->at[OF_C], 0xff, (size_t)(p->bytes - p->at[OF_C]));
     if (has(p, WEFT_CUDA_TIMES)) memcpy(p->memory + p->at[OF_TIMES], &times, sizeof times);
+    for (int i = 0; i < OF_C && code == 0; i++) {
+        const enum operand of = (enum operand)i;
+        code = weft_cuda_uniform((uint64_t)i, dtype_of(p, of), elements_of(p, of),
+                                 p->memory + p->at[i], on);
+    }
+    return code;
 }
 
 static void give_operands(struct proof *p)
@@ -176,20 +168,57 @@ static enum weft_status fail_element(const struct proof *p, const char *what, in
     return WEFT_E_ENVIRONMENT;
 }
 
-/* The sum of an element's products. *size is the sum of their magnitudes. */
-static double sum_up(const struct proof *p, int64_t i, int64_t j, double *size)
+/* Sums of a tile's elements in fp64: some rows, and neighbouring columns. */
+enum { TILE = 64, CHUNK = 256 };
+struct tile {
+    int64_t rows, i[LOOKS]; /* looked at */
+    int64_t j, columns;
+    double a[LOOKS][CHUNK], b[CHUNK][TILE];     /* a part of k, widened once */
+    double sum[LOOKS][TILE], size[LOOKS][TILE]; /* of products, and of their magnitudes */
+};
+
+static void widen_chunk(const struct proof *p, int64_t from, int64_t n, struct tile *t)
 {
     const struct weft_product *product = &p->asked.product;
-    double sum = 0;
-    *size = 0;
-    for (int64_t l = 0; l < product->k; l++) {
-        const int64_t a = product->transpose_a ? l * product->m + i : i * product->k + l,
-                      b = product->transpose_b ? j * product->k + l : l * product->n + j;
-        const double term = number_at(p, OF_A, a) * number_at(p, OF_B, b);
-        sum += term;
-        *size += fabs(term);
+    for (int64_t l = 0; l < n; l++) {
+        const int64_t k = from + l;
+        for (int64_t r = 0; r < t->rows; r++) {
+            const int64_t i = t->i[r];
+            t->a[r][l] =
+                number_at(p, OF_A, product->transpose_a ? k * product->m + i : i * product->k + k);
+        }
+        for (int64_t c = 0; c < t->columns; c++) {
+            const int64_t j = t->j + c;
+            t->b[l][c] =
+                number_at(p, OF_B, product->transpose_b ? j * product->k + k : k * product->n + j);
+        }
     }
-    return sum;
+}
+
+static void add_chunk(int64_t n, struct tile *t)
+{
+    for (int64_t r = 0; r < t->rows; r++) {
+        double *sum = t->sum[r], *size = t->size[r];
+        for (int64_t l = 0; l < n; l++) {
+            const double a = t->a[r][l];
+            for (int c = 0; c < TILE; c++) {
+                sum[c] += a * t->b[l][c];
+                size[c] += fabs(a * t->b[l][c]);
+            }
+        }
+    }
+}
+
+static void sum_up(const struct proof *p, struct tile *t)
+{
+    const int64_t k = p->asked.product.k;
+    memset(t->sum, 0, sizeof t->sum);
+    memset(t->size, 0, sizeof t->size);
+    for (int64_t from = 0; from < k; from += CHUNK) {
+        const int64_t n = k - from < CHUNK ? k - from : CHUNK;
+        widen_chunk(p, from, n, t);
+        add_chunk(n, t);
+    }
 }
 
 /* GELU's input may be any number that rounds to the stored c. */
@@ -204,13 +233,13 @@ static enum weft_status compare_gelu(const struct proof *p, int64_t i, int64_t j
     return fail_element(p, "GELU of element", i, j, got, expected, err);
 }
 
-static enum weft_status compare_element(const struct proof *p, int64_t i, int64_t j,
-                                        struct weft_error *err)
+/* `sum` and `size` are of the element's products. */
+static enum weft_status compare_element(const struct proof *p, int64_t i, int64_t j, double sum,
+                                        double size, struct weft_error *err)
 {
     const struct weft_product *product = &p->asked.product;
     const int64_t at = i * product->n + j;
-    double size, added = 0;
-    double sum = sum_up(p, i, j, &size);
+    double added = 0;
     if (has(p, WEFT_CUDA_TIMES)) {
         sum *= number_at(p, OF_TIMES, 0);
         size *= fabs(number_at(p, OF_TIMES, 0));
@@ -231,23 +260,43 @@ static enum weft_status compare_element(const struct proof *p, int64_t i, int64_
     return has(p, WEFT_CUDA_GELU) ? compare_gelu(p, i, j, got, err) : WEFT_OK;
 }
 
-static enum weft_status compare(const struct proof *p, struct weft_error *err)
+static enum weft_status compare_tile(const struct proof *p, const struct tile *t,
+                                     struct weft_error *err)
 {
-    const int64_t m = p->choice.key.m, looks = m < LOOKS ? m : LOOKS;
-    for (int64_t look = 0; look < looks; look++) {
-        const int64_t i = looks > 1 ? look * (m - 1) / (looks - 1) : 0;
-        for (int64_t j = 0; j < p->choice.key.n; j++)
-            WEFT_TRY(compare_element(p, i, j, err));
+    for (int64_t r = 0; r < t->rows; r++) {
+        for (int64_t c = 0; c < t->columns; c++) {
+            WEFT_TRY(compare_element(p, t->i[r], t->j + c, t->sum[r][c], t->size[r][c], err));
+        }
     }
     return WEFT_OK;
 }
 
+static enum weft_status compare(const struct proof *p, struct weft_error *err)
+{
+    const int64_t m = p->choice.key.m, n = p->choice.key.n;
+    struct tile *t = calloc(1, sizeof *t);
+    enum weft_status status = WEFT_OK;
+    if (t == NULL) return weft_fail_memory(err, "sums of a product");
+    t->rows = m < LOOKS ? m : LOOKS;
+    for (int64_t r = 0; r < t->rows; r++) {
+        t->i[r] = t->rows > 1 ? r * (m - 1) / (t->rows - 1) : 0;
+    }
+    for (t->j = 0; t->j < n && status == WEFT_OK; t->j += TILE) {
+        t->columns = n - t->j < TILE ? n - t->j : TILE;
+        sum_up(p, t);
+        status = compare_tile(p, t, err);
+    }
+    free(t);
+    return status;
+}
+
 static enum weft_status run_and_compare(struct proof *p, struct weft_error *err)
 {
-    give_operands(p);
-    fill_operands(p);
     const struct weft_cuda_library_ops *ops = p->cuda->ops;
-    int code = weft_cuda_run_choice(p->cuda, &p->choice, &p->asked, ops->stream(p->cuda->library));
+    struct CUstream_st *on = ops->stream(p->cuda->library);
+    give_operands(p);
+    int code = fill_operands(p, on);
+    if (code == 0) code = weft_cuda_run_choice(p->cuda, &p->choice, &p->asked, on);
     if (code == 0) code = ops->await(p->cuda->library);
     WEFT_TRY(weft_nn_cuda_status(p->cuda, code, "a product that is tried", err));
     return compare(p, err);

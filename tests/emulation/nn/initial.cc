@@ -53,11 +53,30 @@ static void many_normal_numbers_are_the_cpus(void)
     compare_normal(law, 1, WEFT_F32, emu_thorough() ? 1 << 20 : 1 << 15, 0);
 }
 
+static void uniform_numbers_are_the_cpus(void)
+{
+    for (int64_t n : some_sizes()) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            elements to("to", EMU_WRITE, dtype, n, n % 3);
+            std::vector<float> wide((size_t)n + 1);
+            std::vector<unsigned char> wanted(to.bytes() + 1);
+            emu_expect(weft_cuda_uniform(3, dtype, n, to.data, NULL) == 0, "launched");
+            for (int64_t i = 0; i < n; i++) {
+                wide[(size_t)i] = (float)(2 * weft_uniform_of(1, 3, (uint64_t)i) - 1);
+            }
+            cpu()->narrow(dtype, n, wide.data(), wanted.data());
+            same_bytes("uniform", to.data, wanted.data(), to.n);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     emu_begin(argc, argv);
     emu_case("set: every element", sets_every_element);
     emu_case("normal: the CPU's bits", normal_numbers_are_the_cpus);
     emu_case("normal: many numbers", many_normal_numbers_are_the_cpus);
-    return emu_end({"each", "set_op<float>", "set_op<bf16>", "normal_op<float>", "normal_op<f16>"});
+    emu_case("uniform: the CPU's bits", uniform_numbers_are_the_cpus);
+    return emu_end({"each", "uniform_op<bf16>", "set_op<float>", "set_op<bf16>", "normal_op<float>",
+                    "normal_op<f16>"});
 }

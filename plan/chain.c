@@ -87,7 +87,7 @@ static enum weft_status fail_circle(const struct chain *chain, const char *where
         lane = lane_of(chain, before);
     }
     enum weft_status status =
-        weft_fail(err, refusal, "%s: placements wait for one another: %s, behind the first", where,
+        weft_fail(err, refusal, "%s: placements wait for one another: %s, after the first", where,
                   weft_text_chars(&text));
     weft_text_finish(&text);
     return status;

@@ -130,17 +130,16 @@ enum weft_status weft_placements_check(const struct weft_problem *problem,
         for (size_t i = 0; fault == NULL && i < n; i++) {
             at = (int32_t)i;
             if (normal[i].launch != placements[i].launch) {
-                fault = "its launch is before one ahead of it on its lane or in its chain";
+                fault = "its launch is before that of an earlier one on its lane or in its chain";
             } else if (normal[i].deadline != placements[i].deadline) {
-                fault = "its deadline is behind one behind it on its lane or in its chain";
+                fault = "its deadline is after that of a later one on its lane or in its chain";
             }
         }
     }
     if (fault == NULL) {
         at = weft_placements_stuck(problem, placements, n_placements, scratch);
         if (at >= 0)
-            fault =
-                "it is due before something ahead of it on its lane or in its chain is launched";
+            fault = "it is due before an earlier one on its lane or in its chain is launched";
     }
     free(blocks);
     free(normal);

@@ -108,8 +108,8 @@ static enum weft_status build(struct weft_plan *plan, const char *planner,
     free(scratch);
     if (stuck < 0) return WEFT_OK;
     return weft_fail(err, weft_problem_chains(problem) ? WEFT_E_INFEASIBLE : WEFT_E_INTERNAL,
-                     "planner %s: move %d (item %d) is due by slot %d and stands behind a block "
-                     "that is launched too late for it",
+                     "planner %s: move %d (item %d) is due by slot %d, and a block before it "
+                     "is launched too late for that",
                      plan->planner, stuck, plan->placements[stuck].item,
                      plan->placements[stuck].deadline);
 }

@@ -35,7 +35,7 @@ static enum weft_status link_times(struct weft_problem *problem, int32_t decisio
                                  "%s: decisions[%d] (%s): %s: a time of slot %d, which %s", where,
                                  decision, it->name, it->strategies[k].name, slot,
                                  !inside    ? "is not in the period"
-                                 : !follows ? "is not behind the one before it"
+                                 : !follows ? "does not follow the one before it"
                                             : "another decision adds to");
             *of = decision;
         }

@@ -282,11 +282,11 @@ static const char *state_fault(const struct weft_problem *problem, const struct 
     const bool comes = item->kind == WEFT_STATE_READ || item->kind == WEFT_STATE_UP;
     int32_t update = problem->decisions[item->decision].update_slot;
     if (comes != item->acquires)
-        return "state is acquired by what brings it, and released by what takes it away";
+        return "a copy to the device acquires state, a copy away releases it";
     if (update < 0) return "a frozen unit has no state";
     if (problem->period.agreed_updates) return "its update is in two parts, which ranks agree on";
     if (comes && item->last + 1 != update)
-        return "no update of its unit is in the slot behind its window";
+        return "no update of its unit is in the slot after its window";
     if (!comes && item->first <= update)
         return "its window begins before the unit's update has ended";
     return NULL;
@@ -300,7 +300,7 @@ static const char *host_update_fault(const struct weft_problem *problem,
 {
     const bool down = item->kind == WEFT_GRADIENT_DOWN;
     const int32_t update = problem->decisions[item->decision].update_slot;
-    if (down == item->acquires) return "a gradient that goes down is released, all else acquired";
+    if (down == item->acquires) return "a gradient that goes down is released, others are acquired";
     if (update < 0) return "a frozen unit is not updated";
     if (problem->period.agreed_updates) return "its update is in two parts, which ranks agree on";
     if (!problem->period.rotated) {
@@ -311,7 +311,7 @@ static const char *host_update_fault(const struct weft_problem *problem,
     if (down) return NULL;
     return problem->slots[item->last + 1].kind == WEFT_SLOT_FORWARD
                ? NULL
-               : "no forward runs in the slot behind its window";
+               : "no forward runs in the slot after its window";
 }
 
 /* Saved activations go down after their forward, before any backward of the micro-step. They come
@@ -321,12 +321,13 @@ static const char *saved_fault(const struct weft_problem *problem, const struct 
     const struct weft_problem_decision *decision = &problem->decisions[item->decision];
     const bool up = item->kind == WEFT_SAVED_UP;
     if (!decision->is_of_layer) return "a unit saves nothing for its backward";
-    if (up != item->acquires) return "what a layer saved is acquired up, and released down";
+    if (up != item->acquires)
+        return "a copy up acquires saved activations, a copy down releases them";
     if (item->first == 0 && !up) return "no layer runs in the slot before its window";
-    const struct weft_slot *beside = &problem->slots[up ? item->last + 1 : item->first - 1];
-    if (beside->kind != (up ? WEFT_SLOT_BACKWARD : WEFT_SLOT_FORWARD) ||
-        beside->index != decision->layer || beside->micro != item->gather)
-        return "it is not beside its layer's forward or backward";
+    const struct weft_slot *next = &problem->slots[up ? item->last + 1 : item->first - 1];
+    if (next->kind != (up ? WEFT_SLOT_BACKWARD : WEFT_SLOT_FORWARD) ||
+        next->index != decision->layer || next->micro != item->gather)
+        return "it is not next to its layer's forward or backward";
     for (int32_t s = item->first; s <= item->last; s++)
         if (problem->slots[s].kind == (up ? WEFT_SLOT_FORWARD : WEFT_SLOT_BACKWARD))
             return "its window is on both sides of its micro-step's turning point";
@@ -362,13 +363,13 @@ static const char *window_fault(const struct weft_problem *problem, int32_t i)
     /* Compute waits for a blocking gather, so its slot must compute. */
     enum weft_slot_kind use = problem->slots[item->last + 1].kind;
     if (gathers && use != WEFT_SLOT_FORWARD && use != WEFT_SLOT_BACKWARD) {
-        return "no layer runs in the slot behind its window";
+        return "no layer runs in the slot after its window";
     }
     bool before = problem->period.rotated && item->last < update;
     if (item->first <= update && !before && !follows_host_update(problem, i))
         return "its window begins before the unit's update has ended";
     if (problem->period.agreed_updates && problem->slots[item->first].kind == WEFT_SLOT_UPDATE)
-        return "its window begins before the last update, whose agreement would wait for it";
+        return "its window begins before the last update, and that agreement would wait for it";
     return NULL;
 }
 
@@ -382,7 +383,7 @@ static const char *item_fault(const struct weft_problem *problem, int32_t i)
     int32_t reductions =
         item->kind >= WEFT_ALL_REDUCE ? 1 : weft_period_reductions(&problem->period);
     if (weft_item_moves_saved(item)) reductions = problem->period.n_micro;
-    if (item->may_block && !item->acquires) return "what releases cannot block";
+    if (item->may_block && !item->acquires) return "an item that releases cannot block";
     if (item->gather < 0 ||
         ((!gathers || weft_item_moves_saved(item)) && item->gather >= reductions))
         return "gather is out of range";
@@ -407,16 +408,16 @@ static const char *after_fault(const struct weft_problem *problem, int32_t i)
         if (at == i || ++steps > problem->n_items) return "it comes after itself, round a circle";
     before = &problem->items[after].item;
     if (before->decision != item->decision || (item->strategies & ~before->strategies) != 0)
-        return "what it comes after is not there under all of its strategies";
-    if (before->n_blocks != item->n_blocks) return "what it comes after has other blocks";
+        return "its predecessor is not there under all of its strategies";
+    if (before->n_blocks != item->n_blocks) return "its predecessor has another number of blocks";
     if (before->acquires && !item->acquires && item->first <= before->last)
-        return "it releases before the use of what it comes after";
+        return "it releases before the use of its predecessor";
     if (before->first > item->first ||
         (before->acquires || !item->acquires ? before->last > item->last
                                              : before->last >= item->last))
-        return "its window begins or ends before that of what it comes after";
+        return "its window begins or ends before that of its predecessor";
     if (before->may_block && item->acquires && !item->may_block && before->last == item->last)
-        return "it cannot wait for what may block";
+        return "it cannot wait for an item that may block";
     return NULL;
 }
 
@@ -441,7 +442,7 @@ static enum weft_status check_items(struct checker *checker)
         if (order > 0 || (taken & item->strategies) != 0) {
             return weft_fail(
                 checker->err, WEFT_E_DATA,
-                "%s: items[%d] is not behind items[%d] in order of decision, kind, gather",
+                "%s: items[%d] does not follow items[%d] in order of decision, kind, gather",
                 checker->where, i, i - 1);
         }
         taken |= item->strategies;

@@ -133,7 +133,7 @@ static const char *dependency_fault(const struct weft_program *program, int32_t 
     bool marked = !moves_block(at->op), follows = at->after == 0;
     for (int32_t d = 0; d < at->n_dependencies; d++) {
         int32_t before = program->dependencies[at->first_dependency + d];
-        if (before < 0 || before >= index) return "it depends on itself or on what is behind it";
+        if (before < 0 || before >= index) return "it depends on itself or on a later instruction";
         const struct weft_instruction *other = &program->instructions[before];
         marked |= other->op == WEFT_OP_MARK && other->slot == at->slot;
         follows |= before == at->after;
@@ -151,10 +151,10 @@ static const char *instruction_fault(const struct weft_program *program, int32_t
     if (at->lane < 0 || at->lane >= program->n_lanes || !serves(program, at))
         return "it is on a lane that does not do it";
     if (at->n_dependencies < 0 || at->first_dependency != walk->n_dependencies) {
-        return "its dependencies are not behind those of the instruction before it";
+        return "its dependencies do not follow those of the instruction before it";
     }
     if (at->n_operands < 0 || at->first_operand != walk->n_operands) {
-        return "its operands are not behind those of the instruction before it";
+        return "its operands do not follow those of the instruction before it";
     }
     if (at->n_dependencies > INT32_MAX - walk->n_dependencies ||
         at->n_operands > INT32_MAX - walk->n_operands) {

@@ -76,7 +76,7 @@ static enum weft_status check_ranges(const struct page_checker *checker)
             if (at < free_from || at % paging->page_bytes != 0 || range->n_pages < 0 ||
                 !weft_checked_mul(range->n_pages + INT64_C(1), paging->page_bytes, &bytes) ||
                 !weft_checked_add(at, bytes, &free_from) || free_from > paging->span_bytes)
-                return refuse_range(checker, r, "does not lie apart, with a guard behind it");
+                return refuse_range(checker, r, "does not lie apart, with a guard after it");
             WEFT_TRY(check_range(checker, r, t, &mapping));
         }
         if (!two && (range->first_stretch[0] != range->first_stretch[1] ||

@@ -241,7 +241,7 @@ static enum weft_status check_update(struct step *step, int32_t index)
     if (step->layers > (program->period.update_ahead > 0 ? step->n_layers : 0) &&
         !program->period.rotated) {
         return fault(step, index,
-                     "it stands behind a forward, whose parameters are not updated yet");
+                     "it comes after a forward with parameters that are not updated yet");
     }
     step->updates[at->unit] = index;
     if (weft_program_is_away(program, at->unit) &&
@@ -519,7 +519,7 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
     if (step->agree >= 0 && at->op != WEFT_OP_FINISH && !at->carried) {
-        return fault(step, index, "it stands behind the sum over ranks");
+        return fault(step, index, "it comes after the sum over ranks");
     }
     switch (at->op) {
     case WEFT_OP_MOMENTS:

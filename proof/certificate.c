@@ -152,7 +152,7 @@ static enum weft_status visit_all(struct walk *walk, struct weft_error *err)
     }
     if (!more && at == certificate->n_nodes) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA, "certificate: %s, so that its leaves do not cover all plans",
-                     more ? "a leaf is missing" : "nodes stand behind its last leaf");
+                     more ? "a leaf is missing" : "nodes come after its last leaf");
 }
 
 /* Checks that groups name existing decisions, each once, and some of a decision's strategies. */

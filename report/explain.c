@@ -102,14 +102,14 @@ static void add_holder(const struct weft_plan *plan, int32_t index,
     const struct weft_placement *holder = &plan->placements[reason->holder];
     const struct weft_item *item = &plan->problem->items[holder->item].item;
     const char *where = reason->by == WEFT_HELD_BY_BUSY ? "the channel is busy with"
-                        : reason->holder < index        ? "channel order: behind"
-                                                        : "channel order: ahead of";
+                        : reason->holder < index        ? "channel order: after"
+                                                        : "channel order: before";
     const char *name = weft_item_kind_name(item->kind);
     char name_text[WEFT_NAMES_BYTES];
     const char *unit = weft_problem_show_name(plan->problem, item->decision, name_text);
     if (is_neighbour(plan, index, reason->holder))
-        weft_table_cell(table, "%s the block %s", where,
-                        reason->holder < index ? "before" : "after");
+        weft_table_cell(table, "%s the %s block", where,
+                        reason->holder < index ? "previous" : "next");
     else if (item->n_blocks == 1)
         weft_table_cell(table, "%s %s of %s", where, name, unit);
     else

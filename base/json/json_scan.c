@@ -222,7 +222,7 @@ static enum weft_status scan_unicode_escape(struct scan *scan, struct weft_text 
                       scan->bytes[scan->at + 1] == 'u';
         int low = escape ? hex_quad(scan, scan->at + 2) : -1;
         if (low < 0xDC00 || low > 0xDFFF) {
-            return fail_at(scan, start, "a high surrogate stands without a low one behind it");
+            return fail_at(scan, start, "a high surrogate stands without a low one after it");
         }
         scan->at += 6;
         code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);

@@ -47,7 +47,7 @@ static enum weft_status find(struct weft_solver_process *process, struct weft_er
     return named ? weft_fail(err, WEFT_E_ENVIRONMENT,
                              "missing (WEFT_SOLVE=%s is not an executable file)", named)
                  : weft_fail(err, WEFT_E_ENVIRONMENT,
-                             "missing (no weft-solve beside weft or in PATH; build with "
+                             "missing (no weft-solve next to weft or in PATH; build with "
                              "GLPK: libglpk-dev)");
 }
 

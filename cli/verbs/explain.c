@@ -206,7 +206,7 @@ const struct weft_command weft_command_explain = {
     .details =
         "For every unit its policy, blocks and channel time; for every block in channel order its\n"
         "launch, its deadline and what keeps it from moving: its window, memory (which slot would\n"
-        "overflow, by how much), the channel's order (behind or ahead of which block), the "
+        "overflow, by how much), the channel's order (after or before which block), the "
         "channel\n"
         "being busy (with which block), or nothing. And what a block of memory more or less does "
         "to\n"

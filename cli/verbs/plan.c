@@ -106,7 +106,7 @@ const struct weft_command weft_command_plan = {
         "the solver's word. Exit 78 when no plan fits, naming the least limit that does.\n"
         "--work-limit (30G) counts what is done, so that the same config gives the same plan\n"
         "wherever and whenever; a unit is about a nanosecond. --time-limit (10min) is an alarm\n"
-        "beside it, and says when it rang.\n"
+        "next to it, and says when it rang.\n"
         "With --start, ilp is never slower than that plan, where it fits.\n"
         "A config of one node with neither a profile (--profile) nor figures of the device is\n"
         "planned with this machine, which is measured first; -o plan.json then keeps the times in\n"

@@ -65,7 +65,7 @@ static enum weft_status check_length(const unsigned char *bytes, int64_t file_by
     if ((int64_t)length > file_bytes - LENGTH_BYTES)
         return weft_fail(err, WEFT_E_DATA,
                          "%s: says that its header has %" PRIu64 " bytes, but has only %" PRId64
-                         " behind the length",
+                         " after the length",
                          path, length, file_bytes - LENGTH_BYTES);
     *out = (int64_t)length;
     return WEFT_OK;

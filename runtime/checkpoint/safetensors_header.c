@@ -376,7 +376,7 @@ static enum weft_status read_all(struct reader *r)
         WEFT_TRY(need(r, '}', "a comma or the end of the header is wanted"));
     }
     skip_blanks(r);
-    return r->at == r->end ? WEFT_OK : fail(r, "something stands behind the end of the header");
+    return r->at == r->end ? WEFT_OK : fail(r, "something stands after the end of the header");
 }
 
 enum weft_status weft_safetensors_header(const char *bytes, size_t length,

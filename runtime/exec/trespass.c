@@ -178,7 +178,7 @@ static void add_place(const struct weft_exec *exec, struct nearest nearest, int6
     add_number(to, nearest.distance == 0 ? at - nearest.begin : nearest.distance);
     add_word(to, nearest.distance == 0 ? " of the "
                  : at < nearest.begin  ? " in front of the "
-                                       : " behind the ");
+                                       : " after the ");
     add_word(to, name.kind);
     add_owner(to, name.of, name.owner);
 }

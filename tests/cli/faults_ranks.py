@@ -59,7 +59,7 @@ def a_layer_that_leaves_its_buffers_is_named(weft):
     asan = os.environ.get("ASAN_OPTIONS", "") + ":allow_user_poisoning=0"
     wide = {"cluster__memory_limit": "64MiB", "train__seq_len": 16, "train__micro_batch": 4}
     config = weft.write("run.json", tiny(**wide))
-    for do, says in (("overrun", "touched byte 1 behind the output of layer h.1"),
+    for do, says in (("overrun", "touched byte 1 after the output of layer h.1"),
                      ("stale", "which was dead")):
         start = time.monotonic()
         weft.expect(70, "train", config, "--run", weft.fresh("run"), "-q", "--poison", "--planner", "all-fsdp",

@@ -46,7 +46,7 @@ Test(chain, a_circle_of_lane_orders_is_named)
     snprintf(expected, sizeof expected,
              "here: placements wait for one another: items[%d] block 0 on lane network comes after "
              "items[%d] block 0, ahead of which items[%d] block 0 on lane network 2 comes after "
-             "items[%d] block 0, behind the first",
+             "items[%d] block 0, after the first",
              A_REDUCE, A_GATHER, B_REDUCE, B_GATHER);
     cr_assert_str_eq(err.text, expected);
 }

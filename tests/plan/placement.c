@@ -51,7 +51,7 @@ Test(placement, what_cannot_block_is_launched_before_it_is_due)
     refused_placements(&problem, late, 2, "launch is outside the item's window");
     items[B_GATHER].item.last = 6;
     const struct weft_placement behind[] = {{B_GATHER, 0, 7, 7, -1}, {B_REDUCE, 0, 6, 7, -1}};
-    refused_placements(&problem, behind, 2, "is due before something ahead of it");
+    refused_placements(&problem, behind, 2, "is due before an earlier one");
 }
 
 /* Every change of a number in a placement is found. */

@@ -153,20 +153,20 @@ Test(problem, what_comes_after_another)
     problem.items[A_REDUCE].after = N_SMALL_ITEMS;
     refused_problem(&problem, "there is no item that it comes after");
     problem.items[A_REDUCE].after = B_GATHER;
-    refused_problem(&problem, "what it comes after is not there under all of its strategies");
+    refused_problem(&problem, "its predecessor is not there under all of its strategies");
     problem.items[A_REDUCE].after = A_ALL_REDUCE;
-    refused_problem(&problem, "what it comes after is not there under all of its strategies");
+    refused_problem(&problem, "its predecessor is not there under all of its strategies");
     problem.items[A_REDUCE].after = A_GATHER;
     for (int32_t n = 1; n <= 3; n += 2) { /* its predecessor has 2 */
         problem.items[A_REDUCE].item.n_blocks = n;
-        refused_problem(&problem, "what it comes after has other blocks");
+        refused_problem(&problem, "its predecessor has another number of blocks");
     }
     problem = small_problem();
     problem.items[A_GATHER].after = A_REDUCE;
-    refused_problem(&problem, "its window begins or ends before that of what it comes after");
+    refused_problem(&problem, "its window begins or ends before that of its predecessor");
     problem = small_problem();
     problem.items[A_REDUCE].item.may_block = true;
-    refused_problem(&problem, "what releases cannot block");
+    refused_problem(&problem, "an item that releases cannot block");
 }
 
 /* Two reductions of a, the second after the first. */
@@ -182,10 +182,10 @@ Test(problem, what_comes_after_another_does_not_begin_before_it)
     first->last = second->last = 6;
     cr_assert_eq(weft_problem_check(&problem, "here", &err), WEFT_OK, "%s", err.text);
     first->first = 6;
-    refused_problem(&problem, "its window begins or ends before that of what it comes after");
+    refused_problem(&problem, "its window begins or ends before that of its predecessor");
     first->first = 5;
     first->last = 7;
-    refused_problem(&problem, "its window begins or ends before that of what it comes after");
+    refused_problem(&problem, "its window begins or ends before that of its predecessor");
 }
 
 Test(problem, slots_make_a_period)
@@ -275,7 +275,7 @@ Test(problem, links_refuse_what_is_not_one_decision_s)
     struct weft_slot_time twice[] = {{1, 400}, {1, 1}};
     strategy->times = twice;
     strategy->n_times = 2;
-    refused_link(&problem, "which is not behind the one before it");
+    refused_link(&problem, "which does not follow the one before it");
     strategy->n_times = 1;
     problem.decisions[1].n_strategies = 0;
     refused_link(&problem, "decisions[1] (b) has 0 strategies");
@@ -315,10 +315,10 @@ Test(problem, items_that_move_state)
     *item = read;
     cr_assert_eq(weft_problem_check(&problem, "here", NULL), WEFT_OK);
     item->last = update;
-    refused_problem(&problem, "no update of its unit is in the slot behind its window");
+    refused_problem(&problem, "no update of its unit is in the slot after its window");
     *item = read;
     item->acquires = item->may_block = false;
-    refused_problem(&problem, "state is acquired by what brings it");
+    refused_problem(&problem, "a copy to the device acquires state");
     *item = write;
     cr_assert_eq(weft_problem_check(&problem, "here", NULL), WEFT_OK);
     item->first = update;
@@ -330,7 +330,7 @@ Test(problem, items_that_move_state)
     problem.period.agreed_updates = false;
     *item = write;
     item->acquires = true;
-    refused_problem(&problem, "state is acquired by what brings it");
+    refused_problem(&problem, "a copy to the device acquires state");
     weft_pool_finish(&problem.pool);
 }
 
@@ -367,13 +367,13 @@ Test(problem, items_that_move_saved_activations)
     refused_problem(&problem, "on both sides of its micro-step's turning point");
     *item = down;
     item->first = item->last = 5;
-    refused_problem(&problem, "not beside its layer's forward or backward");
+    refused_problem(&problem, "not next to its layer's forward or backward");
     *item = down;
     item->first = item->last = 0;
     refused_problem(&problem, "no layer runs in the slot before its window");
     *item = down;
     item->acquires = true;
-    refused_problem(&problem, "acquired up, and released down");
+    refused_problem(&problem, "a copy up acquires saved activations");
     *item = up;
     cr_assert_eq(weft_problem_check(&problem, "here", &err), WEFT_OK, "%s", err.text);
     item->first = 4;
@@ -381,13 +381,13 @@ Test(problem, items_that_move_saved_activations)
     *item = up;
     item->last = 4;
     item->first = 4;
-    refused_problem(&problem, "not beside its layer's forward or backward");
+    refused_problem(&problem, "not next to its layer's forward or backward");
     *item = up;
     item->gather = 1;
     refused_problem(&problem, "gather is out of range");
     decisions[2].layer = 1;
     *item = up;
-    refused_problem(&problem, "not beside its layer's forward or backward");
+    refused_problem(&problem, "not next to its layer's forward or backward");
 }
 
 Test(problem, items)
@@ -427,7 +427,7 @@ Test(problem, items)
     refused_problem(&problem, "sum is out of range");
     *item = good;
     item->decision = 0;
-    refused_problem(&problem, "not behind items[2]");
+    refused_problem(&problem, "items[3] does not follow items[2]");
     *item = good;
     problem.items[B_REDUCE].item.gather = 1;
     refused_problem(&problem, "items[4]: gather");
@@ -436,7 +436,7 @@ Test(problem, items)
                                  &problem.items[2].item};
     *items[1] = *items[2] = *items[0];
     items[1]->strategies = DP;
-    refused_problem(&problem, "items[2] is not behind items[1]");
+    refused_problem(&problem, "items[2] does not follow items[1]");
 }
 
 Test(problem, needs)

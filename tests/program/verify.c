@@ -409,7 +409,7 @@ static int break_indices(struct subject *subject)
     struct weft_instruction *finish = &program->instructions[last];
     int32_t *dependency = &program->dependencies[finish->first_dependency], agree = *dependency;
     *dependency = last;
-    refuse(subject, "what is behind it");
+    refuse(subject, "on a later instruction");
     *dependency = 0;
     refuse(subject, "do not follow each other");
     *dependency = agree;

@@ -35,7 +35,7 @@ Test(certificate, a_tree_proves_the_least_of_its_leaves)
     f.certificate.n_nodes = 6;
     f.nodes[5] = f.nodes[1];
     cr_assert_eq(check(&f, 6550, &err), WEFT_E_DATA);
-    cr_assert_not_null(strstr(err.text, "behind its last leaf"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "after its last leaf"), "%s", err.text);
     f.certificate.n_nodes = 5;
     f.nodes[2].decision = 0;
     cr_assert_eq(check(&f, 6550, &err), WEFT_E_DATA);

@@ -161,10 +161,10 @@ static void check_refusals(uint64_t seed)
     }
     cr_assert(up != NULL && down != NULL);
     down->first++;
-    expect_refused(problem, down->first > down->last ? "window" : "beside its layer's");
+    expect_refused(problem, down->first > down->last ? "window" : "next to its layer's");
     down->first--;
     up->last--;
-    expect_refused(problem, up->first > up->last ? "window" : "beside its layer's");
+    expect_refused(problem, up->first > up->last ? "window" : "next to its layer's");
     up->last++;
     up->kind = WEFT_ALL_GATHER;
     expect_refused(problem, "no parameters to gather");

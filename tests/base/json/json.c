@@ -213,9 +213,9 @@ Test(json, bad_strings_are_refused)
     refuse_json("\"\\u00g0\"", "t:1:2: \\u is not followed by four hexadecimal digits");
     refuse_json("\"\\u0000\"", "t:1:2: \\u0000 is not allowed in a string");
     refuse_json("\"\\uDC00\"", "t:1:2: a low surrogate stands without a high one before it");
-    refuse_json("\"\\uD800\"", "t:1:2: a high surrogate stands without a low one behind it");
-    refuse_json("\"\\uD800\\u0041\"", "t:1:2: a high surrogate stands without a low one behind it");
-    refuse_json("\"\\uD800\\uD800\"", "t:1:2: a high surrogate stands without a low one behind it");
+    refuse_json("\"\\uD800\"", "t:1:2: a high surrogate stands without a low one after it");
+    refuse_json("\"\\uD800\\u0041\"", "t:1:2: a high surrogate stands without a low one after it");
+    refuse_json("\"\\uD800\\uD800\"", "t:1:2: a high surrogate stands without a low one after it");
 }
 
 Test(json, strings_are_valid_utf8)

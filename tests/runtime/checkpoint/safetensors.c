@@ -119,14 +119,14 @@ Test(safetensors, refuses_lengths)
     } wrong[] = {
         {0, "header has 0 bytes"},
         {1, "header has 1 bytes"},
-        {7, "something stands behind"}, /* {} and five bytes of data */
+        {7, "something stands after"}, /* {} and five bytes of data */
         {UINT64_C(1) << 63, "header has 9223372036854775808 bytes"},
         {UINT64_MAX, "header has 18446744073709551615 bytes"},
         {100000001, "header has 100000001 bytes"},
         {UINT64_MAX - 7, "header has 18446744073709551608 bytes"},
-        {100, "but has only 32 behind"},
-        {33, "but has only 32 behind"},
-        {32, "something stands behind"},
+        {100, "but has only 32 after"},
+        {33, "but has only 32 after"},
+        {32, "something stands after"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct weft_text file;
@@ -151,8 +151,8 @@ Test(safetensors, refuses_text)
     refuse_safetensors("  {}", 0, "begins with {");
     refuse_safetensors("[]", 0, "begins with {");
     refuse_safetensors("\xEF\xBB\xBF{}", 0, "begins with {");
-    refuse_safetensors("{}x", 0, "behind the end");
-    refuse_bytes("{}\0 ", 4, 0, "behind the end");
+    refuse_safetensors("{}x", 0, "after the end");
+    refuse_bytes("{}\0 ", 4, 0, "after the end");
     refuse_safetensors("{ ", 0, "a tensor's name is wanted");
     refuse_safetensors("{\"a\xFF\":1}", 0, "not UTF-8");
     refuse_safetensors("{\"a\xC0\xAF\":1}", 0, "not UTF-8");

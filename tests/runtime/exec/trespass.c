@@ -190,16 +190,16 @@ RANKS_TEST(trespass)
     open_job(&job, SAVED_BYTES);
     CHECK(outcome_of(&job, NOWHERE) == 0, "%s", state.told->text);
     expect_told(&job, OUTPUT,
-                "step 2: forward of layer act touched byte 1 behind the output of layer act");
-    expect_told(&job, SAVED, "forward of layer act touched byte 1 behind the saved of layer act");
-    expect_told(&job, INPUT_GRADIENT, "byte 1 behind the output_gradient of layer up");
+                "step 2: forward of layer act touched byte 1 after the output of layer act");
+    expect_told(&job, SAVED, "forward of layer act touched byte 1 after the saved of layer act");
+    expect_told(&job, INPUT_GRADIENT, "byte 1 after the output_gradient of layer up");
     expect_told(&job, GRADIENT,
-                "backward of layer act touched byte 1 behind the gradient of unit act");
+                "backward of layer act touched byte 1 after the gradient of unit act");
     expect_told(&job, STALE,
                 "forward of layer act touched byte 0 of the backward_temporary of layer act, which "
                 "was dead");
     expect_of_failpoint(&job, "forward:at=1:step=3:do=overrun",
-                        "step 3: forward of layer up touched byte 1 behind the output of layer up");
+                        "step 3: forward of layer up touched byte 1 after the output of layer up");
     expect_of_failpoint(&job, "update:at=1:step=2:do=stale",
                         "step 2: update of unit up touched byte 0 of the ");
     /* A fault outside the arena is left to the system. */

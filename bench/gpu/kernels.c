@@ -5,10 +5,13 @@
  *
  * Arrays have 64 Mi elements. Rows are those of GPT-2 124M with 16 sequences of 1,024 tokens. With
  * --small there are a few thousand. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "bench/gpu/timing.h"
+#include "runtime/device/cuda/gpu.h"
 #include "runtime/nn/cuda/layers.h"
 
 enum { ROUNDS = 20, RANKS = 8, ARRAYS = 6 };
@@ -82,7 +85,13 @@ static int run_sgd(void *context, cudaStream_t on)
 static int run_norm(void *context, cudaStream_t on)
 {
     const struct work *w = context;
-    return weft_cuda_norm_add(w->small, w->x[0], w->n, on);
+    return weft_cuda_norm_add(w->small, WEFT_F32, w->x[0], w->n, on);
+}
+
+static int run_norm_half(void *context, cudaStream_t on)
+{
+    const struct work *w = context;
+    return weft_cuda_norm_add(w->small, WEFT_BF16, w->x[1], w->n, on);
 }
 
 static int run_hash(void *context, cudaStream_t on)
@@ -167,32 +176,39 @@ static int run_attention_backward(void *context, cudaStream_t on)
 
 /* The unit of a kernel's bytes and flops. */
 enum counted { BY_ELEMENT, BY_ROWS, BY_SCORES, BY_ATTENTION };
+/* Numbers in x[0], and in x[1] as bf16, if a kernel's time depends on them: normal ones, some with
+ * random factors between 2^-40 and 1, and none finite. */
+enum numbers { ANY_NUMBERS, NORMAL, SPREAD, NOT_FINITE };
 static const struct kernel {
     const char *name;
     timing_fn *run;
     enum counted counted;
     double bytes, flops;
+    enum numbers numbers;
 } kernels[] = {
-    {"fill", run_fill, BY_ELEMENT, 4, 0},
-    {"copy", run_copy, BY_ELEMENT, 8, 0},
-    {"widen bf16", run_widen, BY_ELEMENT, 6, 0},
-    {"narrow bf16", run_narrow, BY_ELEMENT, 6, 0},
-    {"look bf16", run_look, BY_ELEMENT, 2, 0},
-    {"adamw, bf16 with master", run_adamw, BY_ELEMENT, 28, 0},
-    {"sgd, bf16 with master", run_sgd, BY_ELEMENT, 20, 0},
-    {"norm", run_norm, BY_ELEMENT, 4, 0},
-    {"hash", run_hash, BY_ELEMENT, 4, 0},
-    {"sum over 8 ranks, bf16", run_sum_ranks, BY_ELEMENT, 2 + 2.0 / RANKS, 0},
-    {"gelu bf16", run_gelu, BY_ELEMENT, 4, 0},
-    {"gelu backward bf16", run_gelu_backward, BY_ELEMENT, 6, 0},
-    {"layer norm bf16", run_layer_norm, BY_ROWS, 4, 0},
-    {"layer norm backward bf16", run_layer_norm_backward, BY_ROWS, 8, 0},
-    {"column sums bf16", run_column_sums, BY_ROWS, 2, 0},
-    {"cross-entropy bf16", run_cross_entropy, BY_SCORES, 4, 0},
+    {"fill", run_fill, BY_ELEMENT, 4, 0, ANY_NUMBERS},
+    {"copy", run_copy, BY_ELEMENT, 8, 0, ANY_NUMBERS},
+    {"widen bf16", run_widen, BY_ELEMENT, 6, 0, ANY_NUMBERS},
+    {"narrow bf16", run_narrow, BY_ELEMENT, 6, 0, ANY_NUMBERS},
+    {"look bf16", run_look, BY_ELEMENT, 2, 0, ANY_NUMBERS},
+    {"adamw, bf16 with master", run_adamw, BY_ELEMENT, 28, 0, ANY_NUMBERS},
+    {"sgd, bf16 with master", run_sgd, BY_ELEMENT, 20, 0, ANY_NUMBERS},
+    {"norm", run_norm, BY_ELEMENT, 4, 0, NORMAL},
+    {"norm bf16", run_norm_half, BY_ELEMENT, 2, 0, NORMAL},
+    {"norm of a wide range", run_norm, BY_ELEMENT, 4, 0, SPREAD},
+    {"norm of NaN", run_norm, BY_ELEMENT, 4, 0, NOT_FINITE},
+    {"hash", run_hash, BY_ELEMENT, 4, 0, ANY_NUMBERS},
+    {"sum over 8 ranks, bf16", run_sum_ranks, BY_ELEMENT, 2 + 2.0 / RANKS, 0, ANY_NUMBERS},
+    {"gelu bf16", run_gelu, BY_ELEMENT, 4, 0, ANY_NUMBERS},
+    {"gelu backward bf16", run_gelu_backward, BY_ELEMENT, 6, 0, ANY_NUMBERS},
+    {"layer norm bf16", run_layer_norm, BY_ROWS, 4, 0, ANY_NUMBERS},
+    {"layer norm backward bf16", run_layer_norm_backward, BY_ROWS, 8, 0, ANY_NUMBERS},
+    {"column sums bf16", run_column_sums, BY_ROWS, 2, 0, ANY_NUMBERS},
+    {"cross-entropy bf16", run_cross_entropy, BY_SCORES, 4, 0, ANY_NUMBERS},
     /* Moves qkv and the output. Computes the causal half of two products, or of five in the
      * backward pass. */
-    {"attention bf16", run_attention, BY_ATTENTION, 8, 2},
-    {"attention backward bf16", run_attention_backward, BY_ATTENTION, 16, 5},
+    {"attention bf16", run_attention, BY_ATTENTION, 8, 2, ANY_NUMBERS},
+    {"attention backward bf16", run_attention_backward, BY_ATTENTION, 16, 5, ANY_NUMBERS},
 };
 
 static double count_of(const struct work *w, enum counted counted)
@@ -225,6 +241,44 @@ static void prepare(struct timing *t, struct work *w, bool small)
                                                 w->heads,  w->width,   w->x[0]};
 }
 
+static float number_of(enum numbers kind, uint64_t i)
+{
+    const double normal = weft_rng_normal(1, 0, i);
+    switch (kind) {
+    case ANY_NUMBERS:
+    case NORMAL:
+        break;
+    case SPREAD:
+        return (float)(normal * exp2(-40 * weft_rng_uniform(1, 1, i)));
+    case NOT_FINITE:
+        return NAN;
+    }
+    return (float)normal;
+}
+
+/* Draws some numbers and repeats them. */
+static void draw(struct timing *t, const struct work *w, enum numbers kind)
+{
+    enum { MOST = 1 << 18 };
+    const int64_t n = w->n < MOST ? w->n : MOST;
+    float *host = NULL;
+    timing_must((int)cudaHostAlloc((void **)&host, (size_t)n * sizeof *host, 0), "pin memory");
+    for (int64_t i = 0; i < n; i++) {
+        host[i] = number_of(kind, (uint64_t)i);
+    }
+    timing_must((int)cudaMemcpyAsync(w->x[0], host, (size_t)n * sizeof *host,
+                                     cudaMemcpyHostToDevice, t->stream),
+                "copy numbers");
+    for (int64_t at = n; at < w->n; at *= 2) {
+        timing_must(weft_cuda_copy((float *)w->x[0] + at, w->x[0],
+                                   4 * (w->n - at < at ? w->n - at : at), t->stream),
+                    "copy numbers");
+    }
+    timing_must(weft_cuda_narrow(WEFT_BF16, w->n, w->x[0], w->x[1], t->stream), "round numbers");
+    timing_must((int)weft_cuda_await(NULL, t->stream), "await the GPU");
+    cudaFreeHost(host);
+}
+
 static void tell(struct timing *t, const struct work *w, const struct kernel *kernel)
 {
     struct timing_result got;
@@ -233,6 +287,8 @@ static void tell(struct timing *t, const struct work *w, const struct kernel *ke
     const double flops = kernel->flops * n * (double)w->seq_len;
     /* Targets must be valid class numbers. */
     timing_must(weft_cuda_fill(w->x[1], 0, 4 * w->n, t->stream), "fill memory");
+    timing_must(weft_cuda_fill(w->x[0], TIMING_SMALL, 4 * w->n, t->stream), "fill memory");
+    if (kernel->numbers != ANY_NUMBERS) draw(t, w, kernel->numbers);
     timing_must(timing_run(t, kernel->run, (void *)(uintptr_t)w, &got), kernel->name);
     const double bound = timing_bound_us(t, kernel->bytes * n, flops, WEFT_BF16);
     printf("{\"kernel\": \"%s\", \"us\": %.2f, \"best us\": %.2f, \"bound us\": %.3f, "

@@ -68,10 +68,9 @@ void timing_close(struct timing *timing)
 
 void *timing_allocate(struct timing *timing, int64_t bytes)
 {
-    enum { SMALL = 0x2c }; /* 2e-12 as f32 and bf16, 0.065 as f16 */
     void *memory = NULL;
     timing_must((int)cudaMalloc(&memory, (size_t)bytes), "take memory of the GPU");
-    timing_must(weft_cuda_fill(memory, SMALL, bytes, timing->stream), "fill memory");
+    timing_must(weft_cuda_fill(memory, TIMING_SMALL, bytes, timing->stream), "fill memory");
     return memory;
 }
 

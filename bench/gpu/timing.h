@@ -22,6 +22,8 @@ void timing_close(struct timing *timing);
 
 /* Exits with code 1 and a message unless CUDA's code is 0. */
 void timing_must(int code, const char *what);
+/* A byte of numbers that are 2e-12 as f32 and bf16, and 0.065 as f16. */
+enum { TIMING_SMALL = 0x2c };
 /* Allocates GPU memory and fills it with small numbers of any dtype. Free it with cudaFree. */
 void *timing_allocate(struct timing *timing, int64_t bytes);
 

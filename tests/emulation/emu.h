@@ -88,6 +88,7 @@ static inline int __popc(unsigned x)
     return __builtin_popcount(x);
 }
 unsigned __ballot_sync(unsigned mask, int predicate, EMU_SITE);
+unsigned __reduce_add_sync(unsigned mask, unsigned value, EMU_SITE);
 unsigned __reduce_max_sync(unsigned mask, unsigned value, EMU_SITE);
 
 /* Atomics exist for integers only: a sum of floats would depend on the order of threads. */

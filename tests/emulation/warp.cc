@@ -64,6 +64,23 @@ unsigned __reduce_max_sync(unsigned mask, unsigned value, const char *file, int 
     return value;
 }
 
+static void work_sum(void *const brought[EMU_WARP], unsigned mask)
+{
+    unsigned sum = 0;
+    for (int lane = 0; lane < EMU_WARP; lane++) {
+        if ((mask >> lane & 1) != 0) sum += *(const unsigned *)brought[lane];
+    }
+    for (int lane = 0; lane < EMU_WARP; lane++) {
+        if ((mask >> lane & 1) != 0) *(unsigned *)brought[lane] = sum;
+    }
+}
+
+unsigned __reduce_add_sync(unsigned mask, unsigned value, const char *file, int line)
+{
+    emu_meet("__reduce_add_sync", mask, &value, work_sum, file, line);
+    return value;
+}
+
 /* Atomics need no locks, because threads run one at a time. */
 
 template <typename T> static void before_atomic(const T *to)

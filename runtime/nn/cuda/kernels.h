@@ -64,7 +64,8 @@ int weft_cuda_lamb_apply(const struct weft_cuda_step *step, float decay, const f
 
 /* Adds the exact squares of n numbers to bins [WEFT_NORM_WORDS], which the caller has zeroed
  * first. */
-int weft_cuda_norm_add(uint64_t *bins, const float *x, int64_t n, struct CUstream_st *stream);
+int weft_cuda_norm_add(uint64_t *bins, enum weft_dtype dtype, const void *x, int64_t n,
+                       struct CUstream_st *stream);
 /* Packs the sum into words [WEFT_NORM_PACKED_WORDS] that ranks add as integers. The CPU's bits
  * (weft_norm_pack). */
 int weft_cuda_norm_pack(const uint64_t *bins, uint64_t *words, struct CUstream_st *stream);

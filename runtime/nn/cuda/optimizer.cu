@@ -134,6 +134,7 @@ GPU float lamb_step(const struct weft_adamw &a, float parameter, float moment1, 
 
 struct lamb_steps {
     enum { ARRAYS = 3 };
+    typedef float element;
     const struct weft_cuda_step *step;
     float decay;
     const float *arrays[ARRAYS]; /* parameters and moments */
@@ -150,9 +151,9 @@ struct lamb_steps {
     }
     bool is_aligned(int64_t i) const
     {
-        return group_begins(arrays[0], SQUARES_GROUP, i) &&
-               group_begins(arrays[1], SQUARES_GROUP, i) &&
-               group_begins(arrays[2], SQUARES_GROUP, i);
+        enum { GROUP = squares_of<lamb_steps>::GROUP };
+        return group_begins(arrays[0], GROUP, i) && group_begins(arrays[1], GROUP, i) &&
+               group_begins(arrays[2], GROUP, i);
     }
 };
 

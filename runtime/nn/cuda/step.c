@@ -8,24 +8,8 @@ struct norm_argument {
     uint64_t *bins, *bad;
 };
 
-/* The workspace: the bins' former words for infinities and NaNs, then PIECE widened numbers of 16
- * bits. */
-enum { BEFORE_BYTES = 16, PIECE = WEFT_CUDA_WIDE_PIECE };
-
-static int add_squares(const struct norm_argument *a, const void *gradient, int64_t n, float *wide,
-                       struct CUstream_st *on)
-{
-    const enum weft_dtype dtype = a->unit->gradient_dtype;
-    if (dtype == WEFT_F32) return weft_cuda_norm_add(a->bins, (const float *)gradient, n, on);
-    int code = 0;
-    for (int64_t at = 0; at < n && code == 0; at += PIECE) {
-        const int64_t count = n - at < PIECE ? n - at : PIECE;
-        const void *from = weft_nn_cuda_element(gradient, at, weft_dtype_bytes(dtype));
-        code = weft_cuda_widen(dtype, count, from, wide, on);
-        if (code == 0) code = weft_cuda_norm_add(a->bins, wide, count, on);
-    }
-    return code;
-}
+/* The workspace has the bins' former words for infinities and NaNs. */
+enum { BEFORE_BYTES = 16 };
 
 static enum weft_status issue_norm(struct weft_stream *stream, struct CUstream_st *on,
                                    const void *argument, struct weft_error *err)
@@ -35,14 +19,14 @@ static enum weft_status issue_norm(struct weft_stream *stream, struct CUstream_s
     const struct weft_nn_unit *unit = a->unit;
     WEFT_TRY(weft_nn_cuda_reserve(a->cuda, WEFT_CUDA_UNIT_BYTES, err));
     uint64_t *before = (uint64_t *)(void *)a->cuda->workspace;
-    float *wide = (float *)(void *)(a->cuda->workspace + BEFORE_BYTES);
     int code = weft_cuda_copy(before, a->bins + WEFT_NORM_WORDS - 2, BEFORE_BYTES, on);
     for (int64_t i = 0; i < unit->n_own && code == 0; i++) {
         const struct weft_nn_piece *piece = &unit->own[i];
-        code = add_squares(a,
-                           weft_nn_cuda_element(unit->gradient, piece->state_at,
-                                                weft_dtype_bytes(unit->gradient_dtype)),
-                           piece->count, wide, on);
+        const enum weft_dtype dtype = unit->gradient_dtype;
+        code = weft_cuda_norm_add(
+            a->bins, dtype,
+            weft_nn_cuda_element(unit->gradient, piece->state_at, weft_dtype_bytes(dtype)),
+            piece->count, on);
     }
     if (code == 0) code = weft_cuda_norm_bad(a->bins, before, a->bad, on);
     return weft_nn_cuda_status(a->cuda, code, "the norm", err);

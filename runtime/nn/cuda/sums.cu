@@ -73,11 +73,12 @@ int weft_cuda_sum_ranks(const struct weft_cuda_sum *sum, struct CUstream_st *str
 }
 
 /* Sums of squares */
-struct numbers {
+template <typename T> struct numbers {
     enum { ARRAYS = 1 };
-    const float *x;
+    typedef T element;
+    const T *x;
 
-    GPU const float *array(int) const
+    GPU const T *array(int) const
     {
         return x;
     }
@@ -87,13 +88,17 @@ struct numbers {
     }
     bool is_aligned(int64_t i) const
     {
-        return group_begins(x, SQUARES_GROUP, i);
+        return group_begins(x, squares_of<numbers>::GROUP, i);
     }
 };
 
-int weft_cuda_norm_add(uint64_t *bins, const float *x, int64_t n, struct CUstream_st *stream)
+int weft_cuda_norm_add(uint64_t *bins, enum weft_dtype dtype, const void *x, int64_t n,
+                       struct CUstream_st *stream)
 {
-    return launch_squares(numbers{x}, n, bins, stream);
+    return with_dtype(dtype, [&](auto type) {
+        typedef decltype(type) T;
+        return launch_squares(numbers<T>{(const T *)x}, n, bins, stream);
+    });
 }
 
 enum { PACK_BITS = 32, PACK_WORDS = WEFT_NORM_PACKED_WORDS - 1, PACK_VALUES = 2 * NORM_EXPONENTS };
@@ -137,7 +142,8 @@ int weft_cuda_norm_pack(const uint64_t *bins, uint64_t *words, struct CUstream_s
     return launch(norm_pack, grid, stream, bins, words);
 }
 
-/* Sums of hashes */
+/* Sums of hashes. Integer instructions bound their time: the nine shifts and exclusive ors of 64
+ * bits alone are 36 an element, 0.2 ms for 64 Mi elements on an H100. */
 enum { HASH_THREADS = 256, HASH_MOST_BLOCKS = 512 };
 
 __global__ void __launch_bounds__(HASH_THREADS)

@@ -90,7 +90,7 @@ static int count_tensor(const struct update_argument *a, const struct weft_nn_pi
     int code = weft_cuda_fill(bins, 0, sizeof *bins, on);
     for (int64_t i = 0; i < n && code == 0 && adapts(a->rule, pieces); i++) {
         const struct weft_update what = update_of(a->unit, &pieces[i]);
-        code = weft_cuda_norm_add(bins->parameters, what.parameters, what.n, on);
+        code = weft_cuda_norm_add(bins->parameters, WEFT_F32, what.parameters, what.n, on);
         if (code == 0)
             code =
                 weft_cuda_lamb_squares(a->step, decay_of(a->rule, pieces), &what, bins->steps, on);

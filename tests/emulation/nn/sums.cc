@@ -82,17 +82,26 @@ static void a_sum_may_take_the_place_of_an_operand(void)
 
 /* Sums of squares */
 
-static void expect_norm(const emu_buffer<float> &x, const char *what)
+/* The norm of x as a dtype, in two calls. */
+static void expect_norm_of(enum weft_dtype dtype, const emu_buffer<float> &numbers, int64_t shift,
+                           const char *what)
 {
+    elements x("x", EMU_READ, dtype, numbers.n, shift);
+    std::vector<float> wide((size_t)numbers.n);
     emu_buffer<uint64_t> bins("bins", EMU_BOTH, WEFT_NORM_WORDS),
         words("words", EMU_WRITE, WEFT_NORM_PACKED_WORDS);
     uint64_t cpu_bins[WEFT_NORM_WORDS] = {0}, wanted[WEFT_NORM_PACKED_WORDS];
+    for (int64_t i = 0; i < numbers.n; i++) {
+        x.set(i, numbers[i]);
+        wide[(size_t)i] = x.get(i);
+    }
     memset(bins.data, 0, bins.bytes());
-    const int64_t half = x.n / 3;
-    weft_cuda_norm_add(bins.data, x.data, half, NULL);
-    weft_cuda_norm_add(bins.data, x.data + half, x.n - half, NULL);
+    const int64_t half = x.count / 3;
+    weft_cuda_norm_add(bins.data, dtype, x.data, half, NULL);
+    weft_cuda_norm_add(bins.data, dtype, x.data + half * element_bytes(dtype), x.count - half,
+                       NULL);
     weft_cuda_norm_pack(bins.data, words.data, NULL);
-    weft_norm_add(cpu_bins, x.data, x.n);
+    weft_norm_add(cpu_bins, wide.data(), numbers.n);
     weft_norm_pack(cpu_bins, wanted);
     emu_same_bits(what, WEFT_NORM_PACKED_WORDS, words.data, wanted);
     int finite, cpu_finite;
@@ -102,13 +111,22 @@ static void expect_norm(const emu_buffer<float> &x, const char *what)
                norm, cpu_norm);
 }
 
+static void expect_norm(const emu_buffer<float> &x, const char *what)
+{
+    for (enum weft_dtype dtype : all_dtypes) {
+        expect_norm_of(dtype, x, x.n % 4, what);
+    }
+}
+
 static void the_norm_is_the_cpus(void)
 {
     for (int64_t n : some_sizes()) {
         for (int64_t shift : some_shifts()) {
-            emu_buffer<float> x("x", EMU_READ, n, shift);
+            emu_buffer<float> x("x", EMU_READ, n);
             fill_normal(x, ldexp(1, (int)emu_below(200) - 100));
-            expect_norm(x, "normal numbers");
+            expect_norm_of(WEFT_F32, x, shift, "normal numbers");
+            fill_normal(x, 1);
+            expect_norm_of(shift % 2 == 0 ? WEFT_BF16 : WEFT_F16, x, shift, "of 16 bits");
         }
     }
 }
@@ -134,6 +152,17 @@ static void the_norm_takes_all_exponents(void)
     }
 }
 
+/* Most gradients of an embedding are 0. */
+static void the_norm_takes_zeros(void)
+{
+    emu_buffer<float> x("x", EMU_READ, 4099);
+    for (int64_t i = 0; i < x.n; i++) {
+        const bool used = i > 1500 && emu_below(8) == 0;
+        x[i] = used ? (float)emu_normal() : i % 2 == 0 ? 0.0f : -0.0f;
+    }
+    expect_norm(x, "zeros");
+}
+
 static void the_norm_of_what_is_not_finite_is_not(void)
 {
     for (float bad : {INFINITY, -INFINITY, NAN}) {
@@ -144,15 +173,23 @@ static void the_norm_of_what_is_not_finite_is_not(void)
     }
 }
 
-/* The largest sum of a warp: 512 squares of the greatest mantissa at the window's upper end. */
+/* The largest sums of a lane and of a warp: equal numbers at the upper end of a window whose lower
+ * end has a number too. The rests below 2^48 units are the largest of one sign, or of the other. */
 static void the_norm_of_equal_numbers_does_not_overflow(void)
 {
     emu_buffer<float> x("x", EMU_READ, 4096);
-    for (int64_t i = 0; i < x.n; i++) {
-        x[i] = weft_float_of((100u << 23) | 0x7fffffu);
+    for (uint32_t exponent : {25u, 100u, 231u, 253u, 254u}) {
+        for (uint32_t mantissa : {0x7fffffu, 0x000fffu, 0x7ff000u, 0x0b504fu, 0x000800u, 0u}) {
+            for (int64_t i = 0; i < x.n; i++) {
+                x[i] = weft_float_of(exponent << 23 | mantissa);
+            }
+            expect_norm_of(WEFT_F32, x, 0, "equal numbers");
+            x[2047] = weft_float_of((exponent - 23) << 23 | mantissa);
+            expect_norm_of(WEFT_F32, x, 0, "equal numbers and the window's least");
+            x[2046] = weft_float_of((exponent - 24) << 23 | mantissa);
+            expect_norm_of(WEFT_F32, x, 0, "equal numbers and one below the window");
+        }
     }
-    x[1024] = weft_float_of(85u << 23);
-    expect_norm(x, "equal numbers");
 }
 
 /* Sums of hashes. */
@@ -261,6 +298,7 @@ int main(int argc, char **argv)
     emu_case("a sum may take the place of an operand", a_sum_may_take_the_place_of_an_operand);
     emu_case("norm: the CPU's bits", the_norm_is_the_cpus);
     emu_case("norm: all exponents", the_norm_takes_all_exponents);
+    emu_case("norm: zeros", the_norm_takes_zeros);
     emu_case("norm: what is not finite", the_norm_of_what_is_not_finite_is_not);
     emu_case("norm: equal numbers do not overflow", the_norm_of_equal_numbers_does_not_overflow);
     emu_case("hash: the fingerprint's", hashes_are_the_fingerprints);
@@ -269,8 +307,8 @@ int main(int argc, char **argv)
              without_a_workspace_columns_are_the_cpus);
     emu_case("a column has the same bits beside others", a_column_has_the_same_bits_beside_others);
     emu_case("no byte too many", moves_no_byte_too_many);
-    return emu_end({"each<sum_op<bf16, bf16", "each<sum_op<f16, float", "squares<numbers>",
-                    "norm_pack", "hash_sum", "column_stripe<matrix<f16>, 4>",
-                    "column_stripe<matrix<float>, 1>", "column_total",
-                    "column_chain<matrix<bf16>"});
+    return emu_end({"each<sum_op<bf16, bf16", "each<sum_op<f16, float", "squares<numbers<float>",
+                    "squares<numbers<bf16>", "squares<numbers<f16>", "norm_pack", "hash_sum",
+                    "column_stripe<matrix<f16>, 4>", "column_stripe<matrix<float>, 1>",
+                    "column_total", "column_chain<matrix<bf16>"});
 }

@@ -297,7 +297,9 @@ static enum weft_status run_and_compare(struct proof *p, struct weft_error *err)
     give_operands(p);
     int code = fill_operands(p, on);
     if (code == 0) code = weft_cuda_run_choice(p->cuda, &p->choice, &p->asked, on);
-    if (code == 0) code = ops->await(p->cuda->library);
+    /* Drawing may go on after a failed launch, and the memory is freed next. */
+    const int awaited = ops->await(p->cuda->library);
+    if (code == 0) code = awaited;
     WEFT_TRY(weft_nn_cuda_status(p->cuda, code, "a product that is tried", err));
     return compare(p, err);
 }

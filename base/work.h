@@ -69,6 +69,12 @@ struct weft_budget weft_budget_part(struct weft_budget budget, double part);
 /* Units left, at least 0; INT64_MAX without an end. */
 int64_t weft_budget_left(struct weft_budget budget);
 
+/* True once the alarm rang. From then on only the work that a valid plan needs is done. */
+static inline bool weft_budget_has_rung(struct weft_budget budget)
+{
+    return budget.work && budget.work->rang;
+}
+
 static inline bool weft_budget_is_over(struct weft_budget budget)
 {
     const struct weft_work *work = budget.work;

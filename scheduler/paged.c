@@ -20,11 +20,6 @@ enum { MOST_AGAIN = 4 };
  * lower rows, which proves nothing. */
 static const double first_part = 0.6, part_again = 0.5;
 
-bool weft_may_retreat(const struct weft_planner *planner)
-{
-    return planner->searches;
-}
-
 int64_t weft_page_of_least(const struct weft_digest *table)
 {
     enum { PAGES = 65536 }; /* so that the rounding does not matter */
@@ -42,11 +37,6 @@ int64_t weft_page_of_least(const struct weft_digest *table)
 static bool is_enough(const struct weft_paged *run)
 {
     return run->has_other && weft_budget_is_over(run->budget);
-}
-
-static bool has_rung(const struct weft_paged *run)
-{
-    return run->budget.work && run->budget.work->rang;
 }
 
 /* Plans in lower rows, without a proof. */
@@ -70,6 +60,21 @@ static enum weft_status refuse_pages(const struct weft_paged *run, int64_t over_
                      (long long)over_bytes);
 }
 
+/* After the alarm, replaces a plan that exceeds the limit by the leanest one, if that fits. */
+static enum weft_status hurry(struct weft_paged *run, struct weft_error *err)
+{
+    if (!weft_budget_has_rung(run->budget) || !run->planner->searches) return WEFT_OK;
+    struct weft_paged_aside over = weft_paged_put_aside(run);
+    enum weft_status status = weft_paged_leanest(run, err);
+    if (status == WEFT_OK && weft_paged_fits(run)) {
+        run->leanest_ns = run->plan->prediction.step_ns;
+        weft_paged_drop_aside(over);
+    } else {
+        weft_paged_keep(run, over.plan, over.program);
+    }
+    return status;
+}
+
 /* Plans in rows lower by the excess, until the plan's pages are within the limit. Stops at a plan
  * that is not below run->below_ns. WEFT_E_INFEASIBLE if the last pages exceed the limit. */
 static enum weft_status plan_again(struct weft_paged *run, struct weft_error *err)
@@ -80,6 +85,8 @@ static enum weft_status plan_again(struct weft_paged *run, struct weft_error *er
         rows_bytes -= over_bytes;
         if (rows_bytes < 1 || rows_bytes < run->table->least_proven_bytes) break;
         if (is_enough(run)) break;
+        WEFT_TRY(hurry(run, err));
+        if (weft_paged_fits(run)) return WEFT_OK;
         run->lower_bytes = limit_bytes - rows_bytes;
         struct weft_paged_aside over = weft_paged_put_aside(run);
         enum weft_status status = plan_lower(run, rows_bytes, over.plan, err);
@@ -189,7 +196,7 @@ static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error 
         const struct weft_setting *setting = rule->settings;
         if (!weft_planner_is_rule_for(rule, run->problem)) continue;
         do {
-            if (!weft_paged_is_open(run) || has_rung(run)) break;
+            if (!weft_paged_is_open(run) || weft_budget_has_rung(run->budget)) break;
             WEFT_TRY(plan_by_rule(run, rule, setting, err));
         } while (!weft_budget_is_over(run->budget) && setting && (++setting)->name);
     }
@@ -229,7 +236,7 @@ static enum weft_status tell_more(const struct weft_paged *run, struct weft_erro
     struct weft_lower_inputs inputs = run->counted;
     struct weft_program *program = NULL;
     char more[WEFT_UNITS_TEXT_BYTES], step[WEFT_UNITS_TEXT_BYTES];
-    if (!run->over || has_rung(run) ||
+    if (!run->over || weft_budget_has_rung(run->budget) ||
         run->over->prediction.step_ns >= run->plan->prediction.step_ns)
         return WEFT_OK;
     inputs.most_bytes = 0;
@@ -250,7 +257,8 @@ static enum weft_status plan_by_planner(struct weft_paged *run, const struct wef
                                         struct weft_error *err)
 {
     struct weft_error refusal = {0};
-    const bool may_retreat = weft_may_retreat(run->planner);
+    /* Planners that search may choose a leaner plan. A rule has only one. */
+    const bool may_retreat = run->planner->searches;
     const struct weft_paged_question question = {
         .rows_bytes = run->problem->tiers[0].limit_bytes, .part = first_part, .start = start};
     WEFT_TRY(weft_paged_ask(run, &question, &run->outcome, err));
@@ -320,7 +328,7 @@ static enum weft_status plan_after_greedy(struct weft_paged *run, struct weft_er
     struct weft_outcome *outcome = &run->outcome;
     if (is_enough(run)) {
         snprintf(outcome->solver_stop, sizeof outcome->solver_stop, "%s",
-                 run->budget.work->rang ? "time limit" : "work limit");
+                 weft_budget_has_rung(run->budget) ? "time limit" : "work limit");
     } else {
         WEFT_TRY(plan_beside_greedy(run, err));
         if (run->is_over) WEFT_TRY(weft_paged_bound(run, err));

@@ -7,9 +7,6 @@
 
 #include "scheduler/paged_try.h"
 
-/* True for planners that choose, because they may choose a leaner plan. A rule has only one. */
-bool weft_may_retreat(const struct weft_planner *planner);
-
 /* The page size for a problem's least limit: the largest power of two from 4 KiB to 2 MiB that is
  * at most 1/65536 of its arena. */
 int64_t weft_page_of_least(const struct weft_digest *table);

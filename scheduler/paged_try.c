@@ -141,6 +141,7 @@ enum weft_status weft_paged_candidate(struct weft_paged *run, int64_t rows_bytes
                                       struct weft_error *err)
 {
     for (int i = 0; i < 2 && !literal && rows_bytes > 0; i++) {
+        if (weft_budget_has_rung(run->budget)) break;
         WEFT_TRY(lower(run, rows_bytes, err));
         if (!run->plan || weft_paged_fits(run)) return WEFT_OK;
         rows_bytes -= weft_paged_total_bytes(run) - run->problem->tiers[0].limit_bytes;
@@ -165,6 +166,7 @@ enum weft_status weft_paged_ask(struct weft_paged *run, const struct weft_paged_
     rows.tiers[0].limit_bytes = question->rows_bytes;
     options.budget = weft_budget_part(run->budget, run->inputs ? question->part : 1);
     options.draft = options.draft || question->draft;
+    options.table = run->table;
     options.hidden = options.hidden || question->hidden;
     *outcome = (struct weft_outcome){.pool = &run->pool};
     weft_paged_keep(run, NULL, NULL);

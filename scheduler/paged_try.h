@@ -73,8 +73,8 @@ void weft_paged_drop_aside(struct weft_paged_aside aside);
 void weft_paged_keep_faster(struct weft_paged *run, struct weft_paged_aside aside);
 
 /* The run's candidate gets pages, and the plan that takes least is kept. Blocks are moved apart as
- * far as rows_bytes allow, then as far as they do without the excess, then not at all. A literal
- * candidate's are never moved. */
+ * far as rows_bytes allow, then as far as they do without the excess, then not at all. Those of a
+ * literal candidate are never moved, and none are after the alarm. */
 WEFT_MUST_USE enum weft_status weft_paged_candidate(struct weft_paged *run, int64_t rows_bytes,
                                                     bool literal, struct weft_error *err);
 

@@ -32,17 +32,15 @@ static void sort_items(const struct weft_problem *problem, int32_t *items, int32
 static enum weft_status make_arrays(struct weft_digest *table, struct weft_error *err)
 {
     size_t n_rows = (size_t)table->n_rows, n_decisions = (size_t)table->n_decisions;
-    size_t rows = (size_t)table->problem->n_strategies * n_rows;
     table->common = weft_pool_array(&table->pool, n_rows, sizeof *table->common);
-    table->fixed = weft_pool_array(&table->pool, rows, sizeof *table->fixed);
-    table->lean = weft_pool_array(&table->pool, rows, sizeof *table->lean);
+    table->first_item = weft_pool_array(&table->pool, n_decisions + 1, sizeof *table->first_item);
     table->gathers = weft_pool_array(&table->pool, (size_t)table->n_items, sizeof *table->gathers);
     table->reductions =
         weft_pool_array(&table->pool, (size_t)table->n_items, sizeof *table->reductions);
     table->leanest = weft_pool_array(&table->pool, n_decisions, sizeof *table->leanest);
     table->slotwise_least = weft_pool_array(&table->pool, n_rows, sizeof *table->slotwise_least);
-    bool ok = table->slotwise_least && table->common && table->fixed && table->lean &&
-              table->gathers && table->reductions && table->leanest;
+    bool ok = table->slotwise_least && table->common && table->first_item && table->gathers &&
+              table->reductions && table->leanest;
     return ok ? WEFT_OK : weft_fail_memory(err, "a scheduler's table");
 }
 
@@ -52,20 +50,23 @@ static void fill_items(struct weft_digest *table)
     table->n_blocks = weft_problem_count_blocks(problem);
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
+        table->first_item[item->decision + 1] = i + 1;
         if (is_gather(item)) {
             table->gathers[table->n_gathers++] = i;
         } else {
             table->reductions[table->n_reductions++] = i;
         }
     }
+    for (int32_t u = 0; u < table->n_decisions; u++) /* some have no items */
+        if (table->first_item[u + 1] < table->first_item[u])
+            table->first_item[u + 1] = table->first_item[u];
     sort_items(problem, table->gathers, table->n_gathers, true);
     sort_items(problem, table->reductions, table->n_reductions, false);
 }
 
-static void fill_rows(struct weft_digest *table)
+static void fill_common(struct weft_digest *table)
 {
     const struct weft_problem *problem = table->problem;
-    size_t n = (size_t)table->problem->n_strategies * (size_t)table->n_rows;
     for (int32_t i = 0; i < problem->n_common; i++)
         weft_hold_add(&problem->common[i], table->n_slots, table->common);
     for (int32_t tier = 1; tier < problem->n_tiers; tier++) {
@@ -75,9 +76,19 @@ static void fill_rows(struct weft_digest *table)
         for (int32_t s = 0; s < table->n_slots; s++)
             rows[s] += weft_digest_limit_bytes(table) - limit_bytes;
     }
-    weft_problem_fixed_rows(problem, table->fixed);
-    memcpy(table->lean, table->fixed, n * sizeof *table->lean);
-    weft_problem_add_lean(problem, table->lean);
+}
+
+/* Most fixed bytes of a strategy in the tier with this first row. */
+static int64_t most_of_rows(const struct weft_digest *table, size_t strategy, int32_t first)
+{
+    const struct weft_row_steps *of = &table->fixed;
+    int64_t most = weft_row_steps_at(of, strategy, first);
+    for (int64_t k = of->start[strategy]; k < of->start[strategy + 1]; k++) {
+        const struct weft_row_step *step = &of->steps[k];
+        if (step->row >= first && step->row < first + table->n_slots && step->bytes > most)
+            most = step->bytes;
+    }
+    return most;
 }
 
 /* Most bytes of a tier: for each decision its largest strategy, summed, in the fullest row.
@@ -100,10 +111,7 @@ static int64_t most_of_tier(const struct weft_digest *table, int32_t tier, int64
     for (int32_t u = 0; u < table->n_decisions; u++) {
         int64_t most_bytes = 0;
         for (int32_t p = 0; p < weft_digest_count(table, u); p++) {
-            const int64_t *row = &table->fixed[weft_digest_row(table, u, p) + (size_t)first];
-            int64_t bytes = 0;
-            for (int32_t s = 0; s < table->n_slots; s++)
-                if (row[s] > bytes) bytes = row[s];
+            int64_t bytes = most_of_rows(table, weft_digest_at(table, u, p), first);
             bytes += stairs[weft_digest_at(table, u, p)];
             if (bytes > most_bytes) most_bytes = bytes;
         }
@@ -149,34 +157,6 @@ static enum weft_status fill_most(struct weft_digest *table, struct weft_error *
     return WEFT_OK;
 }
 
-/* Fills the steps of a strategy's rows and returns their number. `steps` may be NULL. */
-static int64_t find_steps(const int64_t *rows, int32_t n_rows, struct weft_row_step *steps)
-{
-    int64_t n = 0, before = 0;
-    for (int32_t r = 0; r < n_rows; r++) {
-        if (rows[r] == before) continue;
-        if (steps) steps[n] = (struct weft_row_step){.bytes = rows[r] - before, .row = r};
-        before = rows[r];
-        n++;
-    }
-    return n;
-}
-
-static enum weft_status make_steps(struct weft_digest *table, const int64_t *of,
-                                   struct weft_row_steps *out, struct weft_error *err)
-{
-    size_t n = (size_t)table->problem->n_strategies, n_rows = (size_t)table->n_rows;
-    out->start = weft_pool_array(&table->pool, n + 1, sizeof *out->start);
-    if (!out->start) return weft_fail_memory(err, "a scheduler's table");
-    for (size_t k = 0; k < n; k++)
-        out->start[k + 1] = out->start[k] + find_steps(&of[k * n_rows], table->n_rows, NULL);
-    out->steps = weft_pool_array(&table->pool, (size_t)out->start[n] + 1, sizeof *out->steps);
-    if (!out->steps) return weft_fail_memory(err, "a scheduler's table");
-    for (size_t k = 0; k < n; k++)
-        find_steps(&of[k * n_rows], table->n_rows, &out->steps[out->start[k]]);
-    return WEFT_OK;
-}
-
 enum weft_status weft_digest_create(const struct weft_problem *problem, struct weft_digest **out,
                                     struct weft_error *err)
 {
@@ -189,17 +169,39 @@ enum weft_status weft_digest_create(const struct weft_problem *problem, struct w
     table->n_decisions = problem->n_decisions;
     table->n_items = problem->n_items;
     WEFT_TRY_GOTO(fail, make_arrays(table, err));
-    fill_rows(table);
+    WEFT_TRY_GOTO(fail,
+                  weft_row_steps_make(problem, &table->pool, &table->fixed, &table->lean, err));
+    fill_common(table);
     fill_items(table);
     WEFT_TRY_GOTO(fail, fill_most(table, err));
-    WEFT_TRY_GOTO(fail, make_steps(table, table->fixed, &table->fixed_steps, err));
-    WEFT_TRY_GOTO(fail, make_steps(table, table->lean, &table->lean_steps, err));
     WEFT_TRY_GOTO(fail, weft_digest_find_least(table, err));
     *out = table;
     return WEFT_OK;
 fail:
     weft_digest_destroy(table);
     return status;
+}
+
+/* True if the problems differ at most in their only limit, which no array depends on. */
+static bool differ_by_limit(const struct weft_problem *a, const struct weft_problem *b)
+{
+    return a->n_tiers == 1 && b->n_tiers == 1 && a->decisions == b->decisions &&
+           a->items == b->items && a->common == b->common;
+}
+
+enum weft_status weft_digest_create_like(const struct weft_digest *like,
+                                         const struct weft_problem *problem,
+                                         struct weft_digest **out, struct weft_error *err)
+{
+    if (!like || !differ_by_limit(like->problem, problem))
+        return weft_digest_create(problem, out, err);
+    struct weft_digest *table = malloc(sizeof *table);
+    if (!table) return weft_fail_memory(err, "a scheduler's table");
+    *table = *like;
+    table->pool = (struct weft_pool){0};
+    table->problem = problem;
+    *out = table;
+    return WEFT_OK;
 }
 
 void weft_digest_destroy(struct weft_digest *table)
@@ -216,8 +218,11 @@ static void sum_rows(const struct weft_digest *table, const int32_t *strategies,
     memset(rows, 0, (size_t)table->n_rows * sizeof *rows);
     for (int32_t u = 0; u < table->n_decisions; u++) {
         size_t row = weft_digest_at(table, u, strategies[u]);
-        for (int64_t k = of->start[row]; k < of->start[row + 1]; k++)
-            rows[of->steps[k].row] += of->steps[k].bytes;
+        int64_t before = 0;
+        for (int64_t k = of->start[row]; k < of->start[row + 1]; k++) {
+            rows[of->steps[k].row] += of->steps[k].bytes - before;
+            before = of->steps[k].bytes;
+        }
     }
     for (int32_t r = 0; r < table->n_rows; r++) {
         held += rows[r];
@@ -229,7 +234,7 @@ int64_t weft_digest_lean_rows(const struct weft_digest *table, const int32_t *st
                               int64_t *rows, int32_t *peak)
 {
     int32_t most = 0;
-    sum_rows(table, strategies, &table->lean_steps, rows);
+    sum_rows(table, strategies, &table->lean, rows);
     for (int32_t r = 1; r < table->n_rows; r++)
         if (rows[r] > rows[most]) most = r;
     if (peak) *peak = most;
@@ -239,7 +244,7 @@ int64_t weft_digest_lean_rows(const struct weft_digest *table, const int32_t *st
 void weft_digest_fixed_rows(const struct weft_digest *table, const int32_t *strategies,
                             int64_t *rows)
 {
-    sum_rows(table, strategies, &table->fixed_steps, rows);
+    sum_rows(table, strategies, &table->fixed, rows);
 }
 
 void weft_moves_add_rows(const struct weft_problem *problem, const struct weft_move *moves,
@@ -258,6 +263,6 @@ void weft_moves_add_rows(const struct weft_problem *problem, const struct weft_m
 void weft_digest_move_rows(const struct weft_digest *table, const int32_t *strategies,
                            const struct weft_move *moves, int32_t n_moves, int64_t *rows)
 {
-    sum_rows(table, strategies, &table->fixed_steps, rows);
+    sum_rows(table, strategies, &table->fixed, rows);
     weft_moves_add_rows(table->problem, moves, n_moves, rows);
 }

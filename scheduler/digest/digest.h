@@ -13,29 +13,17 @@
 #include "plan/plan.h"
 #include "problem/problem.h"
 #include "proof/box.h"
-
-/* The change of bytes from the row before to `row`. */
-struct weft_row_step {
-    int64_t bytes;
-    int32_t row;
-};
-
-/* Rows of all strategies as steps. Strategy r has steps[start[r] .. start[r + 1] - 1], in rising
- * order of rows. */
-struct weft_row_steps {
-    int64_t *start; /* [n_strategies + 1] */
-    struct weft_row_step *steps;
-};
+#include "scheduler/digest/steps.h"
 
 struct weft_digest {
     struct weft_pool pool;
     const struct weft_problem *problem; /* borrowed */
     int32_t n_slots, n_decisions, n_items;
-    int32_t n_rows;                                /* memory rows: weft_problem_n_rows */
-    int64_t *common;                               /* [n_rows] */
-    int64_t *fixed, *lean;                         /* [n_strategies][n_rows]; see weft_digest_row */
-    struct weft_row_steps fixed_steps, lean_steps; /* the same rows as steps, faster to sum */
-    int32_t *gathers; /* items that acquire, by last slot, first slot, index */
+    int32_t n_rows;                    /* memory rows: weft_problem_n_rows */
+    int64_t *common;                   /* [n_rows] */
+    struct weft_row_steps fixed, lean; /* rows of all strategies */
+    int32_t *first_item; /* [n_decisions + 1]: the items of a decision follow one another */
+    int32_t *gathers;    /* items that acquire, by last slot, first slot, index */
     int32_t n_gathers;
     int32_t *reductions; /* other items by first slot, index */
     int32_t n_reductions;
@@ -53,6 +41,13 @@ struct weft_digest {
 WEFT_MUST_USE enum weft_status weft_digest_create(const struct weft_problem *problem,
                                                   struct weft_digest **out, struct weft_error *err);
 void weft_digest_destroy(struct weft_digest *table); /* accepts NULL */
+
+/* The same as weft_digest_create. Borrows the arrays of `like`, if not NULL, which must outlive the
+ * table, when the two problems differ in the limit of one tier alone. */
+WEFT_MUST_USE enum weft_status weft_digest_create_like(const struct weft_digest *like,
+                                                       const struct weft_problem *problem,
+                                                       struct weft_digest **out,
+                                                       struct weft_error *err);
 
 /* No row reaches this limit. Larger limits are treated as this one. */
 #define WEFT_DIGEST_MOST_LIMIT (2 * WEFT_PROBLEM_MOST)
@@ -83,11 +78,17 @@ static inline size_t weft_digest_at(const struct weft_digest *table, int32_t dec
     return weft_strategy_at(table->problem, decision, strategy);
 }
 
-/* Index of the first row of a decision's strategy in `fixed` and `lean`. */
-static inline size_t weft_digest_row(const struct weft_digest *table, int32_t decision,
-                                     int32_t strategy)
+/* Bytes of a decision's strategy in a row. */
+static inline int64_t weft_digest_fixed(const struct weft_digest *table, int32_t decision,
+                                        int32_t strategy, int32_t row)
 {
-    return weft_digest_at(table, decision, strategy) * (size_t)table->n_rows;
+    return weft_row_steps_at(&table->fixed, weft_digest_at(table, decision, strategy), row);
+}
+
+static inline int64_t weft_digest_lean(const struct weft_digest *table, int32_t decision,
+                                       int32_t strategy, int32_t row)
+{
+    return weft_row_steps_at(&table->lean, weft_digest_at(table, decision, strategy), row);
 }
 
 /* Sums common and lean (or fixed) rows into rows[n_rows]. Returns the largest sum and sets *peak,

@@ -20,10 +20,9 @@ static int64_t peak_of(const int64_t *rows, int32_t n_rows)
 static void lean_swap(const struct weft_digest *table, int32_t decision, int32_t from, int32_t to,
                       int64_t *rows)
 {
-    const int64_t *old = &table->lean[weft_digest_row(table, decision, from)];
-    const int64_t *new = &table->lean[weft_digest_row(table, decision, to)];
-    for (int32_t r = 0; r < table->n_rows; r++)
-        rows[r] += new[r] - old[r];
+    const struct weft_row_steps *lean = &table->lean;
+    weft_row_steps_add(lean, weft_digest_at(table, decision, from), -1, table->n_rows, rows);
+    weft_row_steps_add(lean, weft_digest_at(table, decision, to), 1, table->n_rows, rows);
 }
 
 /* Returns the strategy with the lowest peak of its own lean row, then with the lowest sum. */
@@ -32,10 +31,15 @@ static int32_t leanest_alone(const struct weft_digest *table, int32_t decision)
     int32_t best = -1;
     int64_t best_peak = 0, best_sum = 0;
     for (int32_t p = weft_digest_count(table, decision) - 1; p >= 0; p--) {
-        const int64_t *row = &table->lean[weft_digest_row(table, decision, p)];
-        int64_t sum = 0, peak = peak_of(row, table->n_rows);
-        for (int32_t r = 0; r < table->n_rows; r++)
-            sum += row[r];
+        struct weft_row_walk walk =
+            weft_row_walk_begin(&table->lean, weft_digest_at(table, decision, p));
+        int64_t sum = 0, peak = 0;
+        for (; walk.next < walk.end; walk.next++) {
+            const struct weft_row_step *step = walk.next;
+            const int32_t end = step + 1 < walk.end ? step[1].row : table->n_rows;
+            sum += (end - step->row) * step->bytes;
+            if (step->bytes > peak) peak = step->bytes;
+        }
         if (best < 0 || peak < best_peak || (peak == best_peak && sum < best_sum)) {
             best = p;
             best_peak = peak;
@@ -52,15 +56,21 @@ static int64_t slotwise_least(struct weft_digest *table)
     int64_t most = 0, *sum = table->slotwise_least;
     memcpy(sum, table->common, (size_t)table->n_rows * sizeof *sum);
     for (int32_t u = 0; u < table->n_decisions; u++) {
-        const int64_t *rows[WEFT_MOST_STRATEGIES];
+        struct weft_row_walk walks[WEFT_MOST_STRATEGIES];
         int32_t n = weft_digest_count(table, u);
         for (int32_t p = 0; p < n; p++)
-            rows[p] = &table->lean[weft_digest_row(table, u, p)];
-        for (int32_t r = 0; r < table->n_rows; r++) {
+            walks[p] = weft_row_walk_begin(&table->lean, weft_digest_at(table, u, p));
+        for (int32_t r = 0, end; r < table->n_rows; r = end) {
             int64_t least = INT64_MAX;
-            for (int32_t k = 0; k < n; k++)
-                if (rows[k][r] < least) least = rows[k][r];
-            sum[r] += least;
+            end = table->n_rows;
+            for (int32_t p = 0; p < n; p++) {
+                const int64_t bytes = weft_row_walk_to(&walks[p], r);
+                if (bytes < least) least = bytes;
+                if (walks[p].next < walks[p].end && walks[p].next->row < end)
+                    end = walks[p].next->row;
+            }
+            for (; least != 0 && r < end; r++)
+                sum[r] += least;
         }
     }
     for (int32_t r = 0; r < table->n_rows; r++)
@@ -86,11 +96,15 @@ struct choice {
 static int64_t peak_with(const struct weft_digest *table, int32_t decision, int32_t to,
                          const int64_t *rows, int64_t enough, int32_t *highest)
 {
-    const int64_t *old = &table->lean[weft_digest_row(table, decision, table->leanest[decision])];
-    const int64_t *new = &table->lean[weft_digest_row(table, decision, to)];
-    int64_t peak = rows[*highest] + new[*highest] - old[*highest];
+    const int32_t from = table->leanest[decision];
+    int64_t peak = rows[*highest] + weft_digest_lean(table, decision, to, *highest) -
+                   weft_digest_lean(table, decision, from, *highest);
+    struct weft_row_walk old =
+        weft_row_walk_begin(&table->lean, weft_digest_at(table, decision, from));
+    struct weft_row_walk new =
+        weft_row_walk_begin(&table->lean, weft_digest_at(table, decision, to));
     for (int32_t r = 0; r < table->n_rows && peak < enough; r++) {
-        int64_t bytes = rows[r] + new[r] - old[r];
+        int64_t bytes = rows[r] + weft_row_walk_to(&new, r) - weft_row_walk_to(&old, r);
         if (bytes <= peak) continue;
         peak = bytes;
         *highest = r;

@@ -11,6 +11,8 @@
 #include "plan/plan.h"
 #include "scheduler/solver/lp.h"
 
+struct weft_digest;
+
 /* A setting of a rule with parameters, such as "25MiB". Each planner defines its values. */
 struct weft_setting {
     const char *name;
@@ -42,6 +44,7 @@ struct weft_schedule_options {
         *starts; /* plans of the same decisions by other planners or for other limits */
     int32_t n_starts;
     struct weft_solver solver;
+    const struct weft_digest *table; /* of the problem, at some limit; NULL: planners make one */
 };
 
 /* A planner's decision before it is a plan: strategies, and moves in the order of lanes. */

@@ -11,7 +11,7 @@ enum weft_status weft_planner_greedy(const struct weft_problem *problem,
     struct weft_search *search = NULL;
     enum weft_status status;
     (void)outcome;
-    WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
+    WEFT_TRY_GOTO(done, weft_digest_create_like(options->table, problem, &table, err));
     WEFT_TRY_GOTO(done, weft_search_create(table, &search, err));
     weft_search_begin(search, options->budget);
     for (int32_t i = 0; i < options->n_starts; i++)

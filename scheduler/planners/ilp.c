@@ -289,6 +289,13 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
     if (search->step_ns < 0)
         return weft_fail(err, WEFT_E_INFEASIBLE, "planner ilp: not even the leanest plan fits");
     if (is_enough(run)) return WEFT_OK;
+    if (weft_budget_has_rung(search->budget)) {
+        /* The caller proves the trivial bound, which takes less than a tree. */
+        run->outcome->cut_short = true;
+        run->outcome->first_work = search->first_work;
+        set_stop(run->outcome, "time limit", "");
+        return WEFT_OK;
+    }
     WEFT_TRY(weft_branch_create(table, run->options, search, &run->branch, err));
     WEFT_TRY(weft_branch_root(run->branch, err));
     WEFT_TRY(reserve(run, err));
@@ -314,7 +321,7 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem,
     struct weft_digest *table = NULL;
     struct run run = {.options = options, .outcome = outcome};
     enum weft_status status;
-    WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
+    WEFT_TRY_GOTO(done, weft_digest_create_like(options->table, problem, &table, err));
     run.table = table;
     WEFT_TRY_GOTO(done, weft_search_create(table, &run.search, err));
     weft_search_begin(run.search, options->budget);

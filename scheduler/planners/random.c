@@ -155,7 +155,7 @@ enum weft_status weft_planner_random(const struct weft_problem *problem,
     enum weft_status status = WEFT_OK;
     (void)outcome;
     if (!rows) return weft_fail_memory(err, "memory rows");
-    WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
+    WEFT_TRY_GOTO(done, weft_digest_create_like(options->table, problem, &table, err));
     places = calloc((size_t)table->n_blocks + 1, sizeof *places);
     if (!places) WEFT_TRY_GOTO(done, weft_fail_memory(err, "a random plan"));
     draw_strategies(&draw, table, out->strategies, rows);

@@ -32,8 +32,8 @@ static struct weft_knapsack_option *option_of(struct run *run, int32_t unit, int
 static int64_t more_than_leanest(const struct run *run, int32_t unit, int32_t strategy, int32_t row)
 {
     const struct weft_digest *table = run->table;
-    return table->lean[weft_digest_row(table, unit, strategy) + (size_t)row] -
-           table->lean[weft_digest_row(table, unit, table->leanest[unit]) + (size_t)row];
+    return weft_digest_lean(table, unit, strategy, row) -
+           weft_digest_lean(table, unit, table->leanest[unit], row);
 }
 
 static void fill_costs(struct run *run)
@@ -134,7 +134,7 @@ enum weft_status weft_planner_two_stage(const struct weft_problem *problem,
     enum weft_status status;
     (void)outcome;
     if (own > 0 && own < first.tiers[0].limit_bytes) first.tiers[0].limit_bytes = own;
-    WEFT_TRY_GOTO(done, weft_digest_create(&first, &table, err));
+    WEFT_TRY_GOTO(done, weft_digest_create_like(options->table, &first, &table, err));
     run.table = table;
     if (table->least_bytes > weft_digest_limit_bytes(table)) {
         char least[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
@@ -151,7 +151,7 @@ enum weft_status weft_planner_two_stage(const struct weft_problem *problem,
         /* The placement may use the whole limit. */
         weft_digest_destroy(table);
         table = NULL;
-        WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
+        WEFT_TRY_GOTO(done, weft_digest_create_like(options->table, problem, &table, err));
         run.table = table;
     }
     WEFT_TRY_GOTO(done, place(&run, out, err));

@@ -3,12 +3,6 @@
 
 #include "scheduler/relax/dual.h"
 
-static int64_t held_in(const struct weft_dual *dual, int32_t decision, int32_t strategy,
-                       int32_t row)
-{
-    return dual->table->fixed[weft_digest_row(dual->table, decision, strategy) + (size_t)row];
-}
-
 void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, const uint8_t *uses,
                     int32_t *relies)
 {
@@ -36,7 +30,7 @@ int64_t weft_dual_compare(const struct weft_dual *dual, int32_t row, const uint8
     const struct weft_digest *table = dual->table;
     int64_t room_bytes = weft_digest_limit_bytes(table) - table->common[row];
     for (int32_t u = 0; u < table->n_decisions; u++) {
-        int64_t bytes = held_in(dual, u, reference[u], row);
+        int64_t bytes = weft_digest_fixed(table, u, reference[u], row);
         usual[u] = (struct weft_usual){0, bytes, bytes};
     }
     for (int32_t g = 0; g < dual->n_groups; g++)
@@ -59,7 +53,8 @@ static void count_row(struct weft_dual *dual, int32_t k, int32_t at, int64_t ste
         counts[n] = (double)weft_whole_count(&row, dual->sizes[n]);
     for (int32_t u = 0; u < table->n_decisions; u++) {
         for (int32_t p = 0; p < weft_digest_count(dual->table, u); p++) {
-            int64_t more = held_in(dual, u, p, at) - weft_usual_bytes(&dual->usual[u], p);
+            int64_t more =
+                weft_digest_fixed(table, u, p, at) - weft_usual_bytes(&dual->usual[u], p);
             counts[dual->n_sizes + weft_digest_at(dual->table, u, p)] =
                 (double)weft_whole_count(&row, more);
         }

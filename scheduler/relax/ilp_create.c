@@ -383,8 +383,8 @@ static void build_hold(struct weft_ilp_build *build, int32_t row, double room)
     for (int32_t u = 0; u < table->n_decisions; u++) {
         for (int32_t p = 0; p < weft_digest_count(ilp->table, u); p++) {
             int32_t z = ilp->z[weft_digest_at(ilp->table, u, p)];
-            const int64_t *held = &table->fixed[weft_digest_row(table, u, p)];
-            int64_t change = first ? held[row] : held[row] - held[row - 1];
+            int64_t change = weft_digest_fixed(table, u, p, row);
+            if (!first) change -= weft_digest_fixed(table, u, p, row - 1);
             if (z >= 0 && change != 0)
                 weft_ilp_add_entry(build, z, -weft_ilp_bytes_units(ilp, change));
         }

@@ -44,7 +44,7 @@ static int64_t more_bytes(const struct separation *of, int32_t decision, int32_t
                           int32_t row)
 {
     const struct weft_digest *table = of->build.ilp->table;
-    return table->fixed[weft_digest_row(table, decision, strategy) + (size_t)row] -
+    return weft_digest_fixed(table, decision, strategy, row) -
            weft_usual_bytes(&of->usual[decision], strategy);
 }
 

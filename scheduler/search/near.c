@@ -128,9 +128,8 @@ static int32_t best_retreat(const struct near *near, const struct weft_search *s
     for (int32_t k = 0; k < near->n_all; k++) {
         const struct change *to = &near->all[k];
         int32_t now = strategies[to->decision];
-        double freed =
-            (double)(table->lean[weft_digest_row(table, to->decision, now) + (size_t)row] -
-                     table->lean[weft_digest_row(table, to->decision, to->strategy) + (size_t)row]);
+        double freed = (double)(weft_digest_lean(table, to->decision, now, row) -
+                                weft_digest_lean(table, to->decision, to->strategy, row));
         if (freed <= 0) continue;
         double cost = to->cost - near->cost[weft_digest_at(table, to->decision, now)];
         double value = cost / (freed < excess ? freed : excess);

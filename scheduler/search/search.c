@@ -181,6 +181,7 @@ int64_t weft_search_try(struct weft_search *search, const int32_t *strategies)
             best_rule = i;
         }
     }
+    if (weft_budget_has_rung(search->budget)) return best_ns;
     if (best_ns < 0 || (double)best_ns > 1.1 * (double)search->step_ns) return best_ns;
     struct weft_list_rule rule = weft_list_rules[best_rule];
     if (search->has_rule) {

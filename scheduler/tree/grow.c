@@ -313,7 +313,8 @@ enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
         if (weft_branch_has_enough(branch)) {
             branch->stop = "gap closed";
         } else if (weft_search_is_spent(branch->search)) {
-            branch->stop = branch->search->budget.work->rang ? "time limit" : "work limit";
+            branch->stop =
+                weft_budget_has_rung(branch->search->budget) ? "time limit" : "work limit";
         } else if (node < 0 || branch->proof->nodes[node].bound_ns >= branch->search->step_ns) {
             branch->stop = branch->exhausted && node < 0 ? "exhausted: the best there is"
                                                          : "strategies exhausted";

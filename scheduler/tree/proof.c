@@ -35,7 +35,7 @@ enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t m
         return weft_fail_memory(err, "a proof");
     }
     enum weft_status status = weft_box_create(problem, &proof->box, err);
-    if (status == WEFT_OK) status = weft_box_create(problem, &proof->all, err);
+    if (status == WEFT_OK && most_nodes > 1) status = weft_box_create(problem, &proof->all, err);
     if (status != WEFT_OK) {
         weft_proof_destroy(proof);
         return status;
@@ -52,7 +52,7 @@ enum weft_status weft_proof_set_groups(struct weft_proof *proof, const struct we
     proof->groups = groups;
     proof->n_groups = n_groups;
     WEFT_TRY(weft_box_set_groups(proof->box, groups, n_groups, err));
-    return weft_box_set_groups(proof->all, groups, n_groups, err);
+    return proof->all ? weft_box_set_groups(proof->all, groups, n_groups, err) : WEFT_OK;
 }
 
 void weft_proof_destroy(struct weft_proof *proof)
@@ -151,7 +151,7 @@ static enum weft_status make_prices(struct weft_proof *proof, const struct weft_
     common->cost = priced->cost + n_costs;
     weft_dual_round(dual, prices);
     spend_prices(proof, 2 * prices->n_whole);
-    WEFT_TRY(weft_prices_apply(proof->all, prices, common, err));
+    WEFT_TRY(weft_prices_apply(proof->all ? proof->all : proof->box, prices, common, err));
     return weft_prices_apply(proof->box, prices, priced, err);
 }
 

@@ -39,7 +39,7 @@ struct weft_proof {
     int32_t n_groups;
     const struct weft_group *groups; /* borrowed */
     struct weft_box *box;            /* of the node that weft_proof_enter was called with last */
-    struct weft_box *all;            /* of the root */
+    struct weft_box *all;            /* of the root; NULL if there is no other node */
 };
 
 /* Creates a proof with room for `most_nodes` nodes. Its root has no prices, and the bound 0. */

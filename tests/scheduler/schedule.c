@@ -595,6 +595,50 @@ Test(schedule, the_least_limit_named_is_true, .timeout = 900)
     }
 }
 
+/* Rings at the first look. */
+static int64_t clock_of_alarm(void)
+{
+    static int64_t now_ns;
+    return now_ns += 10;
+}
+
+/* After the alarm, a plan may take the work of a few placements and of two plans in pages. */
+static int64_t work_after_alarm(const struct weft_problem *problem)
+{
+    const int64_t n_slots = problem->n_slots, n_blocks = weft_problem_count_blocks(problem);
+    return 4 * (80 * n_slots + 12 * n_blocks) + 2 * (2000 * n_slots + 400 * n_blocks);
+}
+
+Test(schedule, after_the_alarm_the_cheapest_plan_is_made)
+{
+    int32_t n_lower = 0;
+    for (uint64_t number = 1; number <= 60; number++) {
+        struct random_case random;
+        random_case_init(&random, number);
+        struct weft_problem *problem = random.stages.problem;
+        struct weft_work work = weft_work_begin(clock_of_alarm, 1);
+        const struct weft_schedule_options options = {.planner = "ilp",
+                                                      .budget = weft_budget_of(&work, 10000000000)};
+        struct weft_plan *plan = NULL;
+        struct weft_error err = {0};
+        int64_t least_bytes = 0;
+        cr_assert_eq(weft_least_paged_limit(problem, &random.inputs, &least_bytes, &err), WEFT_OK);
+        problem->tiers[0].limit_bytes = least_bytes + least_bytes / 1000;
+        weft_work_look(&work);
+        cr_assert(work.rang);
+        cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err), WEFT_OK,
+                     "%s", err.text);
+        cr_assert_leq(plan->prediction.total_bytes, problem->tiers[0].limit_bytes);
+        /* Pages of the leanest plan may exceed a limit at which another plan fits. */
+        if (strstr(plan->solver_stop, ", before pages") == NULL)
+            cr_assert_leq(work.spent, work_after_alarm(problem), "random case %d", (int)number);
+        n_lower += strncmp(plan->solver_stop, "pages: ", 7) == 0;
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+    cr_assert_gt(n_lower, 0, "the test means nothing without a plan that exceeds its pages");
+}
+
 Test(schedule, a_refusal_names_slot_categories_and_remedies)
 {
     struct random_case random;

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "tests/problem/small_problem.h"
 
 enum { PAGE = 128 };
@@ -107,4 +108,53 @@ Test(problem_pages, usual_pages_round_all_holds_and_share_small_common_ones)
     cr_assert_eq(paged->common[2].first, 8);
     cr_assert_eq(paged->common[2].last, 1);
     weft_problem_destroy(paged);
+}
+
+static bool lives_in(const struct weft_hold *hold, int32_t slot)
+{
+    return hold->first <= hold->last ? hold->first <= slot && slot <= hold->last
+                                     : slot >= hold->first || slot <= hold->last;
+}
+
+static int64_t row_bytes(const struct weft_problem *problem, int32_t slot, int32_t tier)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < problem->n_common; i++)
+        if (problem->common[i].tier == tier && lives_in(&problem->common[i], slot))
+            bytes += problem->common[i].bytes;
+    return bytes;
+}
+
+/* Random common holds, some round the period's end. Slot by slot, pages have room for all bytes,
+ * and there is at most one page for each small buffer. */
+Test(problem_pages, usual_pages_hold_all_bytes_of_every_slot)
+{
+    enum { MOST_HOLDS = 12, CASES = 500 };
+    for (uint64_t seed = 0; seed < CASES; seed++) {
+        struct weft_hold holds[MOST_HOLDS];
+        struct weft_problem problem = small_problem();
+        problem.n_common = 1 + (int32_t)weft_rng_below(seed, 1, 0, MOST_HOLDS);
+        problem.common = holds;
+        for (int32_t i = 0; i < problem.n_common; i++) {
+            const uint64_t at = 8 * (uint64_t)i;
+            holds[i] = (struct weft_hold){
+                .category = WEFT_CATEGORY_ACTIVATIONS,
+                .first = (int32_t)weft_rng_below(seed, 2, at, N_SMALL_SLOTS),
+                .last = (int32_t)weft_rng_below(seed, 2, at + 1, N_SMALL_SLOTS),
+                .bytes = 1 + (int64_t)weft_rng_below(seed, 2, at + 2, i % 3 == 0 ? 4 * PAGE : PAGE),
+            };
+        }
+        struct weft_problem *paged = paged_problem(&problem, WEFT_PAGES_USUAL);
+        for (int32_t s = 0; s < N_SMALL_SLOTS; s++) {
+            cr_assert(row_bytes(paged, s, 0) >= row_bytes(&problem, s, 0), "case %llu, slot %d",
+                      (unsigned long long)seed, s);
+        }
+        cr_assert(paged->n_common <= problem.n_common, "case %llu", (unsigned long long)seed);
+        for (int32_t i = 0; i < paged->n_common; i++) {
+            const struct weft_hold *hold = &paged->common[i];
+            cr_assert(hold->first >= 0 && hold->first < N_SMALL_SLOTS && hold->last >= 0 &&
+                      hold->last < N_SMALL_SLOTS);
+        }
+        weft_problem_destroy(paged);
+    }
 }

@@ -1,0 +1,166 @@
+/* Names of strategies, sets of them, and sets in files. */
+#include "problem/decision.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/problem/small_problem.h"
+
+Test(decision, a_policy_is_a_whole_name_or_stands_before_a_suffix)
+{
+    static const struct {
+        const char *name;
+        int policy; /* -1: none */
+        enum weft_keep keep;
+    } cases[] = {
+        {"dp", WEFT_POLICY_DP, WEFT_KEEP_DEVICE},
+        {"zero1", WEFT_POLICY_ZERO1, WEFT_KEEP_DEVICE},
+        {"sdp", WEFT_POLICY_SDP, WEFT_KEEP_DEVICE},
+        {"fsdp", WEFT_POLICY_FSDP, WEFT_KEEP_DEVICE},
+        {"fsdp+host", WEFT_POLICY_FSDP, WEFT_KEEP_HOST},
+        {"dp+disk", WEFT_POLICY_DP, WEFT_KEEP_DISK},
+        {"sdp+host-update", WEFT_POLICY_SDP, WEFT_KEEP_HOST_UPDATE},
+        {"sdp+other", WEFT_POLICY_SDP, WEFT_KEEP_DEVICE},
+        {"sdp+device", WEFT_POLICY_SDP, WEFT_KEEP_DEVICE},
+        {"sdp+", -1, WEFT_KEEP_DEVICE},
+        {"sd", -1, WEFT_KEEP_DEVICE},
+        {"sdpx", -1, WEFT_KEEP_DEVICE},
+        {"xsdp", -1, WEFT_KEEP_DEVICE},
+        {"", -1, WEFT_KEEP_DEVICE},
+        {"+host", -1, WEFT_KEEP_HOST},
+        {"SDP", -1, WEFT_KEEP_DEVICE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        enum weft_policy policy = WEFT_POLICY_COUNT;
+        const bool is = weft_strategy_policy(cases[i].name, &policy);
+        cr_assert_eq(is, cases[i].policy >= 0, "\"%s\"", cases[i].name);
+        if (is) cr_assert_eq((int)policy, cases[i].policy, "\"%s\"", cases[i].name);
+        cr_assert_eq(weft_strategy_keep(cases[i].name), cases[i].keep, "\"%s\"", cases[i].name);
+    }
+}
+
+Test(decision, a_layer_s_strategy_is_a_location)
+{
+    for (int home = 0; home < WEFT_HOME_COUNT; home++) {
+        enum weft_home found = WEFT_HOME_COUNT;
+        cr_assert(weft_strategy_saved_home(weft_home_names[home], &found));
+        cr_assert_eq((int)found, home);
+    }
+    enum weft_home kept = WEFT_HOME_DISK;
+    cr_assert_not(weft_strategy_saved_home("hos", &kept));
+    cr_assert_not(weft_strategy_saved_home("hostx", &kept));
+    cr_assert_not(weft_strategy_saved_home("", &kept));
+    cr_assert_eq(kept, WEFT_HOME_DISK, "untouched on failure");
+}
+
+/* Strategies of four policies, two of them twice, of kinds 10, 11 ... */
+enum { N = 6 };
+static struct weft_problem_strategy strategies[N] = {
+    {.name = "fsdp", .kind = 10, .policy = WEFT_POLICY_FSDP},
+    {.name = "sdp", .kind = 11, .policy = WEFT_POLICY_SDP},
+    {.name = "dp", .kind = 12, .policy = WEFT_POLICY_DP},
+    {.name = "fsdp+host", .kind = 13, .policy = WEFT_POLICY_FSDP},
+    {.name = "sdp+host", .kind = 14, .policy = WEFT_POLICY_SDP},
+    {.name = "zero1", .kind = 15, .policy = WEFT_POLICY_ZERO1},
+};
+static const struct weft_problem_decision six = {
+    .name = "u", .n_strategies = N, .strategies = strategies};
+
+Test(decision, the_first_strategy_of_a_kind_policy_or_name_is_found)
+{
+    for (int32_t k = 0; k < N; k++) {
+        cr_assert_eq(weft_decision_of_kind(&six, 10 + k), k);
+        cr_assert_eq(weft_decision_of_name(&six, strategies[k].name), k);
+    }
+    cr_assert_eq(weft_decision_of_kind(&six, 9), -1);
+    cr_assert_eq(weft_decision_of_kind(&six, 10 + N), -1);
+    cr_assert_eq(weft_decision_of_name(&six, "fsdp+"), -1);
+    cr_assert_eq(weft_decision_of_policy(&six, WEFT_POLICY_FSDP), 0);
+    cr_assert_eq(weft_decision_of_policy(&six, WEFT_POLICY_ZERO1), N - 1);
+    const struct weft_problem_decision two = {.n_strategies = 2, .strategies = strategies};
+    cr_assert_eq(weft_decision_of_policy(&two, WEFT_POLICY_DP), -1);
+    cr_assert_eq(weft_decision_of_name(&two, "dp"), -1);
+}
+
+/* For every set of policies, by the definition. */
+Test(decision, sets_of_policies_are_sets_of_strategies)
+{
+    for (uint32_t policies = 0; policies < 1u << WEFT_POLICY_COUNT; policies++) {
+        const uint64_t found = weft_decision_policies(&six, policies);
+        for (int32_t k = 0; k < N; k++)
+            cr_assert_eq(found >> k & 1, policies >> strategies[k].policy & 1, "policies %x: %d",
+                         policies, k);
+        cr_assert_eq(found >> N, 0);
+    }
+    for (int32_t n = 1; n <= WEFT_MOST_STRATEGIES; n++) {
+        const struct weft_problem_decision some = {.n_strategies = n};
+        cr_assert_eq(weft_decision_all(&some) >> (n - 1), 1, "%d strategies", n);
+        cr_assert_eq(weft_decision_all(&some) & 1, 1, "%d strategies", n);
+    }
+}
+
+/* Writes a set as a file does, and reads it back. */
+static enum weft_status read_text(const char *text, uint64_t *out, struct weft_error *err)
+{
+    struct weft_json *json;
+    WEFT_TRY(weft_json_parse(text, strlen(text), "here", &json, err));
+    const enum weft_status status =
+        weft_strategies_read(&six, weft_json_root(json), "here", out, err);
+    weft_json_destroy(json);
+    return status;
+}
+
+Test(decision, every_set_of_strategies_is_read_back)
+{
+    for (uint64_t set = 1; set < UINT64_C(1) << N; set++) {
+        struct weft_text text;
+        struct weft_json_writer writer;
+        struct weft_error err = {0};
+        uint64_t found = 0;
+        weft_text_init(&text);
+        weft_json_writer_init(&writer, &text, 0);
+        weft_json_begin_object(&writer);
+        weft_strategies_write(&six, set, &writer);
+        weft_json_end_object(&writer);
+        cr_assert_eq(read_text(weft_text_chars(&text), &found, &err), WEFT_OK, "%s", err.text);
+        cr_assert_eq(found, set, "%s", weft_text_chars(&text));
+        weft_text_finish(&text);
+    }
+}
+
+Test(decision, lists_of_no_strategy_are_refused)
+{
+    static const char *const cases[][2] = {
+        {"{\"strategies\": []}", "here: strategies names none of u"},
+        {"{\"strategies\": [\"dp\", \"nothing\"]}", "here: \"nothing\" is no strategy of u"},
+        {"{\"strategies\": [3]}", "here: \"\" is no strategy of u"},
+        {"{\"strategies\": \"dp\"}", "strategies"},
+        {"{}", "strategies"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weft_error err = {0};
+        uint64_t found = 77;
+        cr_assert_eq(read_text(cases[i][0], &found, &err), WEFT_E_DATA, "%s", cases[i][0]);
+        cr_assert_not_null(strstr(err.text, cases[i][1]), "%s: %s", cases[i][0], err.text);
+        cr_assert_eq(found, 77, "untouched on failure");
+    }
+}
+
+Test(decision, a_strategy_s_time_is_of_its_slots_alone)
+{
+    struct weft_slot_time times[] = {{2, 30}, {5, 0}, {7, 11}};
+    const struct weft_problem_strategy strategy = {.n_times = 3, .times = times};
+    const int64_t known[] = {0, 0, 30, 0, 0, 0, 0, 11, 0};
+    for (int32_t s = 0; s < 9; s++)
+        cr_assert_eq(weft_strategy_ns(&strategy, s), known[s], "slot %d", s);
+}
+
+Test(decision, the_way_to_keep_state_is_the_location_or_an_update_there)
+{
+    struct weft_problem_strategy strategy = {.home = WEFT_HOME_DISK};
+    cr_assert_eq(weft_strategy_keeps(&strategy), WEFT_KEEP_DISK);
+    strategy.home = WEFT_HOME_HOST;
+    cr_assert_eq(weft_strategy_keeps(&strategy), WEFT_KEEP_HOST);
+    strategy.updates_there = true;
+    cr_assert_eq(weft_strategy_keeps(&strategy), WEFT_KEEP_HOST_UPDATE);
+}

@@ -308,9 +308,10 @@ void weft_store_warn(struct weft_store *store)
     if (!store->file.disk.facts.direct) return; /* the warning was given at opening */
     if (weft_store_resident(store, &resident_bytes, &bytes, &unsaid) != WEFT_OK) return;
     if (resident_bytes <= bytes / 100 * MOST_PERCENT) return;
-    weft_log(WEFT_LOG_WARNING,
-             "%s: %s of a file of %s lie in the page cache, though it was opened past it: %s takes "
-             "O_DIRECT and does not keep it, so memory of the machine is used beside the limits",
-             store->directory, weft_units_show_bytes(resident_bytes, cached),
-             weft_units_show_bytes(bytes, all), store->file.disk.facts.file_system);
+    weft_log(
+        WEFT_LOG_WARNING,
+        "%s: %s of a file of %s lie in the page cache, though it was opened past it: %s takes "
+        "O_DIRECT and does not keep it, so the machine's memory is used in addition to the limits",
+        store->directory, weft_units_show_bytes(resident_bytes, cached),
+        weft_units_show_bytes(bytes, all), store->file.disk.facts.file_system);
 }

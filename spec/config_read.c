@@ -58,8 +58,8 @@ static void check_cluster(const struct weft_section *section, struct weft_config
         char path[32];
         snprintf(path, sizeof path, "%s.contention", section->path);
         weft_findings_add(findings, section->source, path,
-                          "compute and communication lose %g and %g of their speed beside each "
-                          "other: one after the other they would be faster; the two must not add "
+                          "compute and communication lose %g and %g of their speed at the same "
+                          "time: one after the other they would be faster; the two must not add "
                           "up to more than 1",
                           cluster->contention.compute, cluster->contention.channel);
     }

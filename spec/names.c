@@ -66,7 +66,7 @@ static enum weft_status fail_alike(const struct weft_model *model, int32_t tenso
                      "layer \"%s\" (%s): its tensor %s has the name of %s of layer \"%s\" (%s), "
                      "and values are saved, read and drawn by name: rename one of the layers",
                      layer->name, weft_layer_type_of(layer), mine->name,
-                     suffix[0] == '\0' ? "one" : "what is saved beside one", owner->name,
+                     suffix[0] == '\0' ? "one" : "the state of one", owner->name,
                      weft_layer_type_of(owner));
 }
 

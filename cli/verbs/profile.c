@@ -85,7 +85,7 @@ static void show_tiers(const struct weft_profile *profile, struct weft_text *out
     weft_table_finish(&table);
     if (host->given)
         weft_text_addf(out,
-                       "updates on the host: %.3f GB/s by %lld thread%s, %.3f beside copies both "
+                       "updates on the host: %.3f GB/s by %lld thread%s, %.3f during copies both "
                        "ways\n",
                        1e-9 * (double)host->update_bytes_per_s, (long long)host->threads,
                        host->threads == 1 ? "" : "s",
@@ -116,7 +116,7 @@ static void show(const struct weft_profile *profile, struct weft_text *out)
     show_tiers(profile, out);
     if (profile->rates.compute > 0) {
         weft_text_addf(out,
-                       "alone; beside each other compute goes on at %.3f and communication at %.3f "
+                       "alone; at the same time compute goes on at %.3f and communication at %.3f "
                        "of its speed\n",
                        (double)profile->rates.compute / WEFT_RATE_ONE,
                        (double)profile->rates.own / WEFT_RATE_ONE);
@@ -153,8 +153,8 @@ const struct weft_command weft_command_profile = {
         "Starts the ranks of the config here and measures on all of them at once, so that\n"
         "what they share is in the figures. Name the file in cluster.profile to plan with it.\n"
         "\n"
-        "Layer times hold what communication beside them costs. With --contention they do not:\n"
-        "the same steps run twice, overlapped and one work after the other, and the profile gets\n"
+        "Layer times include the cost of communication at the same time. With --contention they\n"
+        "do not: the same steps run twice, overlapped and in turns, and the profile gets\n"
         "the speed at which compute and communication go on while both run.\n"
         "\n"
         "Where the config may keep something in the host's memory or on a disk (cluster.host,\n"

@@ -283,8 +283,8 @@ enum weft_status weft_exec_poison_check(struct weft_exec *exec, struct weft_erro
         deaths->margin = -1;
         enum weft_status status =
             weft_fail(err, WEFT_E_INTERNAL,
-                      "step %lld: bytes beside the %s were written, by whoever works on it: the "
-                      "kernel of a layer leaves its buffer",
+                      "step %lld: bytes next to the %s were written: the kernel of a layer that "
+                      "works on it leaves its buffer",
                       (long long)exec->last_step, weft_text_chars(&what));
         weft_text_finish(&what);
         return status;

@@ -28,7 +28,7 @@ enum weft_status weft_precision_check(const struct weft_config *config, struct w
     if (compute == WEFT_F16 && !(train->clip_norm > 0) && train->optimizer.type != WEFT_LAMB)
         return weft_fail(err, WEFT_E_DATA,
                          "train.precision.compute is f16 and train.clip_norm is 0: whether a step "
-                         "overflowed is known only behind the last reduction, so updates must wait "
+                         "overflowed is known only after the last reduction, so updates must wait "
                          "for it. Set clip_norm (1e12 clips nothing), or compute in \"bf16\"");
     return WEFT_OK;
 }

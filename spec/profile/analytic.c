@@ -428,8 +428,8 @@ static enum weft_status check_contention(const struct weft_config *config,
         config->cluster.contention.compute > 0 || config->cluster.contention.channel > 0;
     if (!contends || measured->n_layers == 0 || measured->rates.compute > 0) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
-                     "%s: has no `contention`, so its layers were timed beside communication and "
-                     "hold what that costs; cluster.contention of %s would count it twice: leave "
+                     "%s: has no `contention`, so its layers were timed during communication and "
+                     "include its cost; cluster.contention of %s would count it twice: leave "
                      "it out, or measure both with `weft profile --contention`",
                      path, config->source);
 }

@@ -215,7 +215,7 @@ Test(supplied, wrong_answers_are_refused)
     w->name = NULL;
     expect_refusal(text, &kind, NULL, "a tensor's name must be of letters");
     w->name = "b.moment2";
-    expect_refusal(text, &kind, NULL, "has the name of what is saved beside one of layer \"m.0\"");
+    expect_refusal(text, &kind, NULL, "has the name of the state of one of layer \"m.0\"");
     make_kind(&answers);
     w->rows = 0;
     expect_refusal(text, &kind, NULL, "a tensor's rows must be from 1");

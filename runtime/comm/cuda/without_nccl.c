@@ -7,7 +7,7 @@ enum weft_status weft_cuda_several_open(const struct weft_comm_options *options,
     (void)out;
     return weft_fail(err, WEFT_E_ENVIRONMENT,
                      "%d ranks on GPUs need NCCL, which was not there when Weft was built: install "
-                     "it beside CUDA and build again (docs/gpu.md), run one GPU (-n 1), or train "
+                     "it next to CUDA and build again (docs/gpu.md), run one GPU (-n 1), or train "
                      "with cluster.device.type \"cpu\"",
                      options->ranks);
 }

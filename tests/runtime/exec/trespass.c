@@ -208,7 +208,7 @@ RANKS_TEST(trespass)
     job_close(&job);
     open_job(&job, SAVED_BYTES + 1);
     CHECK(outcome_of(&job, NOWHERE) == 0, "%s", state.told->text);
-    expect_told(&job, SAVED, "step 2: bytes beside the saved of layer act were written");
+    expect_told(&job, SAVED, "step 2: bytes next to the saved of layer act were written");
     job_close(&job);
     return 0;
 }

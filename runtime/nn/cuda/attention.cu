@@ -37,97 +37,142 @@ template <typename T> GPU int64_t first_row(const attend_call<T> &c)
 }
 
 /* Later tiles have more work and start first. */
-GPU int64_t tile_of_block(void)
+GPU int64_t tile_of_block(int rows)
 {
-    return (int64_t)(gridDim.x - 1 - blockIdx.x) * ATTEND_ROWS;
+    return (int64_t)(gridDim.x - 1 - blockIdx.x) * rows;
 }
 
-template <typename T, int SIZE> struct forward_tiles {
-    attend_tile<T, ATTEND_ROWS, SIZE> query, key[2], value[2];
-};
-
-/* A warp's state of its 16 rows; [0] is for rows of the upper half. */
-template <int SIZE> struct forward_state {
-    float greatest[2], sum[2], output[SIZE / 8][4];
-};
-
-/* Turns scores of keys from `first` on into powers, and rescales earlier results to the new
- * maximum. */
-template <int SIZE>
-GPU void take_powers(float (&scores)[ATTEND_ROWS / 8][4], float scale, int64_t first, int64_t row,
-                     forward_state<SIZE> *s)
+/* Sets x of pairs with a key after the query. The lane's first row has number `row`, and the first
+ * column `other`. Rows are queries and columns keys, or the other way round where `turned`. */
+template <int BANDS, int OTHERS>
+GPU void hide_later_keys(float (&x)[BANDS][OTHERS / 8][4], int64_t row, int64_t other, bool turned,
+                         float to)
 {
-    const int lane = (int)(threadIdx.x % WARP);
+    const int distance = (int)(row - other), lane = (int)(threadIdx.x % WARP);
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        float most = s->greatest[half], sum = 0;
+    for (int band = 0; band < BANDS; band++) {
 #pragma unroll
-        for (int i = 0; i < ATTEND_ROWS / 8; i++) {
+        for (int i = 0; i < OTHERS / 8; i++) {
 #pragma unroll
-            for (int j = 2 * half; j < 2 * half + 2; j++) {
-                const int64_t key = first + i * 8 + lane % 4 * 2 + j % 2;
-                scores[i][j] = key <= row + half * 8 ? scores[i][j] * scale : -INFINITY;
-                most = fmaxf(most, scores[i][j]);
+            for (int j = 0; j < 4; j++) {
+                const int mine = distance + band * ATTEND_BAND + j / 2 * 8;
+                const int column = i * 8 + lane % 4 * 2 + j % 2;
+                if (turned ? column < mine : column > mine) x[band][i][j] = to;
             }
         }
-        most = maximum_of_row(most);
-        const float by = power_of_two_near(s->greatest[half] - most);
+    }
+}
+
+enum { FORWARD_KEYS = 64 };
+
+template <typename T, int SIZE, int BANDS> struct forward_tiles {
+    attend_tile<T, attend_rows<BANDS>::OF_BLOCK, SIZE> query;
+    attend_tile<T, FORWARD_KEYS, SIZE> key[2], value[2];
+};
+
+/* A warp's state of its rows; [band][0] is for rows of the upper half of a band. */
+template <int SIZE, int BANDS> struct forward_state {
+    float greatest[BANDS][2], sum[BANDS][2], output[BANDS][SIZE / 8][4];
+};
+
+/* Turns scores into powers of two of scale x score, less the row's maximum, and rescales earlier
+ * results to the new maximum. */
+template <int SIZE, int BANDS>
+GPU void take_powers(float (&scores)[BANDS][FORWARD_KEYS / 8][4], float scale,
+                     forward_state<SIZE, BANDS> *s)
+{
 #pragma unroll
-        for (int i = 0; i < ATTEND_ROWS / 8; i++) {
+    for (int row = 0; row < 2 * BANDS; row++) {
+        const int band = row / 2, half = row % 2;
+        float most = s->greatest[band][half], sum = 0;
+#pragma unroll
+        for (int i = 0; i < FORWARD_KEYS / 8; i++) {
+            const float(&x)[4] = scores[band][i];
+            most = fmaxf(most, fmaxf(x[2 * half], x[2 * half + 1]));
+        }
+        most = maximum_of_row(most);
+        const float scaled = most * scale;
+        const float by = power_of_two_near(s->greatest[band][half] * scale - scaled);
+#pragma unroll
+        for (int i = 0; i < FORWARD_KEYS / 8; i++) {
 #pragma unroll
             for (int j = 2 * half; j < 2 * half + 2; j++) {
-                scores[i][j] = power_of_two_near(scores[i][j] - most);
-                sum += scores[i][j];
+                scores[band][i][j] = power_of_two_near(fmaf(scores[band][i][j], scale, -scaled));
+                sum += scores[band][i][j];
             }
         }
 #pragma unroll
         for (int i = 0; i < SIZE / 8; i++) {
-            s->output[i][2 * half] *= by;
-            s->output[i][2 * half + 1] *= by;
+            s->output[band][i][2 * half] *= by;
+            s->output[band][i][2 * half + 1] *= by;
         }
-        s->greatest[half] = most;
-        s->sum[half] = s->sum[half] * by + sum;
+        s->greatest[band][half] = most;
+        s->sum[band][half] = s->sum[band][half] * by + sum;
     }
 }
 
-template <typename T, int SIZE>
+/* Writes statistics and the output, divided by the sums of powers. */
+template <typename T, int SIZE, int BANDS>
+GPU void end_forward(const attend_call<T> &c, const forward_state<SIZE, BANDS> &s, float scale,
+                     int64_t first, int64_t row, forward_tiles<T, SIZE, BANDS> *tiles)
+{
+    float by[BANDS][2];
+#pragma unroll
+    for (int band = 0; band < BANDS; band++) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int64_t mine = row + band * ATTEND_BAND + half * 8;
+            const float sum = sum_of_row(s.sum[band][half]);
+            by[band][half] = 1.0f / sum;
+            if (threadIdx.x % 4 == 0 && mine < c.seq_len) {
+                c.statistics[first_row(c) + mine] =
+                    s.greatest[band][half] * scale + logarithm_near(sum);
+            }
+        }
+    }
+    store_rows(s.output, by, &tiles->query, output_rows(c, c.to), first);
+}
+
+template <typename T, int SIZE, int BANDS>
 __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_forward(attend_call<T> c)
 {
-    forward_tiles<T, SIZE> *tiles = shared_memory<forward_tiles<T, SIZE>>();
+    typedef attend_rows<BANDS> rows;
+    forward_tiles<T, SIZE, BANDS> *tiles = shared_memory<forward_tiles<T, SIZE, BANDS>>();
     const head_rows<const T> keys = qkv_rows(c, c.qkv, KEY), values = qkv_rows(c, c.qkv, VALUE);
-    const int64_t first = tile_of_block();
-    const int lane = (int)(threadIdx.x % WARP);
-    const int warp_row = (int)(threadIdx.x / WARP) * ATTEND_WARP_ROWS;
-    const int64_t row = first + warp_row + lane / 4;
-    forward_state<SIZE> s = {{-INFINITY, -INFINITY}, {0, 0}, {}};
+    const int64_t first = tile_of_block(rows::OF_BLOCK);
+    const int64_t end = first + rows::OF_BLOCK < c.seq_len ? first + rows::OF_BLOCK : c.seq_len;
+    const int warp_row = (int)(threadIdx.x / WARP) * rows::OF_WARP;
+    const int64_t warp_first = first + warp_row, row = warp_first + threadIdx.x % WARP / 4;
+    const float scale = c.scale * ATTEND_LOG2_E;
+    forward_state<SIZE, BANDS> s = {};
+#pragma unroll
+    for (int i = 0; i < 2 * BANDS; i++) {
+        s.greatest[i / 2][i % 2] = -INFINITY;
+    }
     start_rows(qkv_rows(c, c.qkv, QUERY), first, &tiles->query);
     start_rows(keys, 0, &tiles->key[0]);
     start_rows(values, 0, &tiles->value[0]);
     commit_copies();
-    for (int64_t at = 0, stage = 0; at <= first; at += ATTEND_ROWS, stage = 1 - stage) {
-        float scores[ATTEND_ROWS / 8][4];
-        if (at < first) {
-            start_rows(keys, at + ATTEND_ROWS, &tiles->key[1 - stage]);
-            start_rows(values, at + ATTEND_ROWS, &tiles->value[1 - stage]);
+    for (int64_t at = 0, stage = 0; at < end; at += FORWARD_KEYS, stage = 1 - stage) {
+        if (at + FORWARD_KEYS < end) {
+            start_rows(keys, at + FORWARD_KEYS, &tiles->key[1 - stage]);
+            start_rows(values, at + FORWARD_KEYS, &tiles->value[1 - stage]);
         }
         commit_copies();
         wait_for_copies<1>();
         __syncthreads();
-        multiply_rows(&tiles->query, warp_row, &tiles->key[stage], scores);
-        take_powers(scores, c.scale * ATTEND_LOG2_E, at, row, &s);
-        weigh_rows(scores, &tiles->value[stage], s.output);
+        if (at < warp_first + rows::OF_WARP) {
+            float scores[BANDS][FORWARD_KEYS / 8][4];
+            multiply_rows(&tiles->query, warp_row, &tiles->key[stage], scores);
+            if (at + FORWARD_KEYS > warp_first) {
+                hide_later_keys<BANDS, FORWARD_KEYS>(scores, row, at, false, -INFINITY);
+            }
+            take_powers(scores, scale, &s);
+            weigh_rows<T, BANDS, FORWARD_KEYS>(scores, &tiles->value[stage], s.output);
+        }
         __syncthreads();
     }
-    float by[2];
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const float sum = sum_of_row(s.sum[half]);
-        by[half] = 1.0f / sum;
-        if (lane % 4 == 0 && row + half * 8 < c.seq_len) {
-            c.statistics[first_row(c) + row + half * 8] = s.greatest[half] + logarithm_near(sum);
-        }
-    }
-    store_rows(s.output, by, &tiles->query, output_rows(c, c.to), first);
+    end_forward(c, s, scale, first, row, tiles);
 }
 
 /* Computes the sum of probabilities times their gradients in each row. It equals the sum of the
@@ -158,98 +203,113 @@ __global__ void __launch_bounds__(ATTEND_THREADS) attend_dots(attend_call<T> c)
 }
 
 /* Turns scores and gradients of probabilities into probabilities and gradients of scores. */
-GPU void take_gradients(bool there, float scale, float statistic, float dot, float *score, float *d)
+GPU void take_gradient(float scale, float statistic, float dot, float *score, float *d)
 {
-    const float p = there ? power_of_two_near(*score * scale - statistic) : 0.0f;
-    *d = there ? p * (*d - dot) : 0.0f;
-    *score = p;
+    *score = power_of_two_near(fmaf(*score, scale, -statistic));
+    *d = *score * (*d - dot);
 }
 
 /* By keys. A block has a tile of keys and walks the queries that see them, OTHERS at a time. Scores
  * lie transposed, keys by queries. */
-template <typename T, int SIZE, int OTHERS> struct keys_tiles {
-    attend_tile<T, ATTEND_ROWS, SIZE> key, value;
+template <typename T, int SIZE, int BANDS, int OTHERS> struct keys_tiles {
+    attend_tile<T, attend_rows<BANDS>::OF_BLOCK, SIZE> key, value;
     attend_tile<T, OTHERS, SIZE> query[2], d_output[2];
     float statistics[2][OTHERS], dots[2][OTHERS];
 };
 
-template <typename T, int SIZE, int OTHERS>
+/* A query after the last has probabilities of 0. */
+template <typename T, int SIZE, int BANDS, int OTHERS>
 GPU void start_queries(const attend_call<T> &c, int64_t first, int64_t stage,
-                       keys_tiles<T, SIZE, OTHERS> *tiles)
+                       keys_tiles<T, SIZE, BANDS, OTHERS> *tiles)
 {
     start_rows(qkv_rows(c, c.qkv, QUERY), first, &tiles->query[stage]);
     start_rows(output_rows(c, c.d_output), first, &tiles->d_output[stage]);
     if (threadIdx.x < OTHERS) {
         const int64_t row = first + threadIdx.x;
         const bool there = row < c.seq_len;
-        tiles->statistics[stage][threadIdx.x] = there ? c.statistics[first_row(c) + row] : 0.0f;
+        tiles->statistics[stage][threadIdx.x] = there ? c.statistics[first_row(c) + row] : INFINITY;
         tiles->dots[stage][threadIdx.x] = there ? c.dots[first_row(c) + row] : 0.0f;
     }
 }
 
-template <typename T, int SIZE, int OTHERS>
+template <typename T, int SIZE, int BANDS, int OTHERS>
 __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_keys(attend_call<T> c)
 {
-    keys_tiles<T, SIZE, OTHERS> *tiles = shared_memory<keys_tiles<T, SIZE, OTHERS>>();
-    const int64_t first = (int64_t)blockIdx.x * ATTEND_ROWS;
+    typedef attend_rows<BANDS> rows;
+    keys_tiles<T, SIZE, BANDS, OTHERS> *tiles = shared_memory<keys_tiles<T, SIZE, BANDS, OTHERS>>();
+    const int64_t first = (int64_t)blockIdx.x * rows::OF_BLOCK;
     const int lane = (int)(threadIdx.x % WARP);
-    const int warp_row = (int)(threadIdx.x / WARP) * ATTEND_WARP_ROWS;
-    const int64_t key = first + warp_row + lane / 4;
-    float d_key[SIZE / 8][4] = {}, d_value[SIZE / 8][4] = {};
+    const int warp_row = (int)(threadIdx.x / WARP) * rows::OF_WARP;
+    const int64_t warp_first = first + warp_row, key = warp_first + lane / 4;
+    const float scale = c.scale * ATTEND_LOG2_E;
+    float d_key[BANDS][SIZE / 8][4] = {}, d_value[BANDS][SIZE / 8][4] = {};
     start_rows(qkv_rows(c, c.qkv, KEY), first, &tiles->key);
     start_rows(qkv_rows(c, c.qkv, VALUE), first, &tiles->value);
     start_queries(c, first, 0, tiles);
     commit_copies();
     for (int64_t at = first, stage = 0; at < c.seq_len; at += OTHERS, stage = 1 - stage) {
-        float scores[OTHERS / 8][4], d[OTHERS / 8][4];
         if (at + OTHERS < c.seq_len) start_queries(c, at + OTHERS, 1 - stage, tiles);
         commit_copies();
         wait_for_copies<1>();
         __syncthreads();
-        multiply_rows(&tiles->key, warp_row, &tiles->query[stage], scores);
-        multiply_rows(&tiles->value, warp_row, &tiles->d_output[stage], d);
+        if (at + OTHERS > warp_first) {
+            float scores[BANDS][OTHERS / 8][4], d[BANDS][OTHERS / 8][4];
+            multiply_rows(&tiles->key, warp_row, &tiles->query[stage], scores);
+            multiply_rows(&tiles->value, warp_row, &tiles->d_output[stage], d);
 #pragma unroll
-        for (int i = 0; i < OTHERS / 8; i++) {
+            for (int i = 0; i < OTHERS / 8; i++) {
 #pragma unroll
-            for (int j = 0; j < 4; j++) {
-                const int other = i * 8 + lane % 4 * 2 + j % 2;
-                const int64_t query = at + other;
-                take_gradients(query >= key + j / 2 * 8 && query < c.seq_len,
-                               c.scale * ATTEND_LOG2_E, tiles->statistics[stage][other],
-                               tiles->dots[stage][other], &scores[i][j], &d[i][j]);
+                for (int j = 0; j < 4 * BANDS; j++) {
+                    const int other = i * 8 + lane % 4 * 2 + j % 2;
+                    take_gradient(scale, tiles->statistics[stage][other], tiles->dots[stage][other],
+                                  &scores[j / 4][i][j % 4], &d[j / 4][i][j % 4]);
+                }
             }
+            if (at < warp_first + rows::OF_WARP - 1) {
+                hide_later_keys<BANDS, OTHERS>(scores, key, at, true, 0);
+                hide_later_keys<BANDS, OTHERS>(d, key, at, true, 0);
+            }
+            weigh_rows<T, BANDS, OTHERS>(scores, &tiles->d_output[stage], d_value);
+            weigh_rows<T, BANDS, OTHERS>(d, &tiles->query[stage], d_key);
         }
-        weigh_rows(scores, &tiles->d_output[stage], d_value);
-        weigh_rows(d, &tiles->query[stage], d_key);
         __syncthreads();
     }
-    const float scaled[2] = {c.scale, c.scale}, as_it_is[2] = {1, 1};
+    float scaled[BANDS][2], as_it_is[BANDS][2];
+#pragma unroll
+    for (int i = 0; i < 2 * BANDS; i++) {
+        scaled[i / 2][i % 2] = c.scale;
+        as_it_is[i / 2][i % 2] = 1;
+    }
     store_rows(d_key, scaled, &tiles->key, qkv_rows(c, c.to, KEY), first);
     store_rows(d_value, as_it_is, &tiles->value, qkv_rows(c, c.to, VALUE), first);
 }
 
 /* By queries. A block has a tile of queries and walks the keys that they see. */
-template <typename T, int SIZE, int OTHERS> struct queries_tiles {
-    attend_tile<T, ATTEND_ROWS, SIZE> query, d_output;
+template <typename T, int SIZE, int BANDS, int OTHERS> struct queries_tiles {
+    attend_tile<T, attend_rows<BANDS>::OF_BLOCK, SIZE> query, d_output;
     attend_tile<T, OTHERS, SIZE> key[2], value[2];
 };
 
-template <typename T, int SIZE, int OTHERS>
+template <typename T, int SIZE, int BANDS, int OTHERS>
 __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<T> c)
 {
-    queries_tiles<T, SIZE, OTHERS> *tiles = shared_memory<queries_tiles<T, SIZE, OTHERS>>();
+    typedef attend_rows<BANDS> rows;
+    queries_tiles<T, SIZE, BANDS, OTHERS> *tiles =
+        shared_memory<queries_tiles<T, SIZE, BANDS, OTHERS>>();
     const head_rows<const T> keys = qkv_rows(c, c.qkv, KEY), values = qkv_rows(c, c.qkv, VALUE);
-    const int64_t first = tile_of_block();
-    const int64_t end = first + ATTEND_ROWS < c.seq_len ? first + ATTEND_ROWS : c.seq_len;
-    const int lane = (int)(threadIdx.x % WARP);
-    const int warp_row = (int)(threadIdx.x / WARP) * ATTEND_WARP_ROWS;
-    const int64_t row = first + warp_row + lane / 4;
-    float d_query[SIZE / 8][4] = {}, statistics[2] = {}, dots[2] = {};
+    const int64_t first = tile_of_block(rows::OF_BLOCK);
+    const int64_t end = first + rows::OF_BLOCK < c.seq_len ? first + rows::OF_BLOCK : c.seq_len;
+    const int warp_row = (int)(threadIdx.x / WARP) * rows::OF_WARP;
+    const int64_t warp_first = first + warp_row, row = warp_first + threadIdx.x % WARP / 4;
+    const float scale = c.scale * ATTEND_LOG2_E;
+    float d_query[BANDS][SIZE / 8][4] = {}, statistics[BANDS][2], dots[BANDS][2], scaled[BANDS][2];
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        if (row + half * 8 >= c.seq_len) continue;
-        statistics[half] = c.statistics[first_row(c) + row + half * 8];
-        dots[half] = c.dots[first_row(c) + row + half * 8];
+    for (int i = 0; i < 2 * BANDS; i++) {
+        const int64_t mine = row + i * 8;
+        const bool there = mine < c.seq_len;
+        statistics[i / 2][i % 2] = there ? c.statistics[first_row(c) + mine] : INFINITY;
+        dots[i / 2][i % 2] = there ? c.dots[first_row(c) + mine] : 0;
+        scaled[i / 2][i % 2] = c.scale;
     }
     start_rows(qkv_rows(c, c.qkv, QUERY), first, &tiles->query);
     start_rows(output_rows(c, c.d_output), first, &tiles->d_output);
@@ -257,7 +317,6 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<
     start_rows(values, 0, &tiles->value[0]);
     commit_copies();
     for (int64_t at = 0, stage = 0; at < end; at += OTHERS, stage = 1 - stage) {
-        float scores[OTHERS / 8][4], d[OTHERS / 8][4];
         if (at + OTHERS < end) {
             start_rows(keys, at + OTHERS, &tiles->key[1 - stage]);
             start_rows(values, at + OTHERS, &tiles->value[1 - stage]);
@@ -265,21 +324,24 @@ __global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<
         commit_copies();
         wait_for_copies<1>();
         __syncthreads();
-        multiply_rows(&tiles->query, warp_row, &tiles->key[stage], scores);
-        multiply_rows(&tiles->d_output, warp_row, &tiles->value[stage], d);
+        if (at < warp_first + rows::OF_WARP) {
+            float scores[BANDS][OTHERS / 8][4], d[BANDS][OTHERS / 8][4];
+            multiply_rows(&tiles->query, warp_row, &tiles->key[stage], scores);
+            multiply_rows(&tiles->d_output, warp_row, &tiles->value[stage], d);
 #pragma unroll
-        for (int i = 0; i < OTHERS / 8; i++) {
+            for (int i = 0; i < OTHERS / 8; i++) {
 #pragma unroll
-            for (int j = 0; j < 4; j++) {
-                const int64_t key = at + i * 8 + lane % 4 * 2 + j % 2;
-                take_gradients(key <= row + j / 2 * 8, c.scale * ATTEND_LOG2_E, statistics[j / 2],
-                               dots[j / 2], &scores[i][j], &d[i][j]);
+                for (int j = 0; j < 4 * BANDS; j++) {
+                    const int band = j / 4, half = j % 4 / 2;
+                    take_gradient(scale, statistics[band][half], dots[band][half],
+                                  &scores[band][i][j % 4], &d[band][i][j % 4]);
+                }
             }
+            if (at + OTHERS > warp_first) hide_later_keys<BANDS, OTHERS>(d, row, at, false, 0);
+            weigh_rows<T, BANDS, OTHERS>(d, &tiles->key[stage], d_query);
         }
-        weigh_rows(d, &tiles->key[stage], d_query);
         __syncthreads();
     }
-    const float scaled[2] = {c.scale, c.scale};
     store_rows(d_query, scaled, &tiles->query, qkv_rows(c, c.to, QUERY), first);
 }
 
@@ -323,10 +385,10 @@ template <typename F> static int with_size(int32_t size, F fn)
 template <typename T> static int run_forward(const attend_call<T> &c, cudaStream_t stream)
 {
     return with_size(c.size, [&](auto of) {
-        constexpr int SIZE = decltype(of)::value;
-        struct weft_grid grid = grid_of(c, ATTEND_ROWS);
-        grid.shared_bytes = sizeof(forward_tiles<T, SIZE>);
-        return launch(attend_forward<T, SIZE>, grid, stream, c);
+        constexpr int SIZE = decltype(of)::value, BANDS = SIZE <= 64 ? 2 : 1;
+        struct weft_grid grid = grid_of(c, attend_rows<BANDS>::OF_BLOCK);
+        grid.shared_bytes = sizeof(forward_tiles<T, SIZE, BANDS>);
+        return launch(attend_forward<T, SIZE, BANDS>, grid, stream, c);
     });
 }
 
@@ -336,13 +398,13 @@ template <typename T> static int run_backward(const attend_call<T> &c, cudaStrea
     if (error != 0) return error;
     return with_size(c.size, [&](auto of) {
         /* as many as leave registers for a key's two gradients */
-        constexpr int SIZE = decltype(of)::value, OTHERS = SIZE <= 64 ? 64 : 32;
-        struct weft_grid grid = grid_of(c, ATTEND_ROWS);
-        grid.shared_bytes = sizeof(keys_tiles<T, SIZE, OTHERS>);
-        const int failed = launch(attend_keys<T, SIZE, OTHERS>, grid, stream, c);
+        constexpr int SIZE = decltype(of)::value, BANDS = SIZE <= 64 ? 2 : 1, OTHERS = 32;
+        struct weft_grid grid = grid_of(c, attend_rows<BANDS>::OF_BLOCK);
+        grid.shared_bytes = sizeof(keys_tiles<T, SIZE, BANDS, OTHERS>);
+        const int failed = launch(attend_keys<T, SIZE, BANDS, OTHERS>, grid, stream, c);
         if (failed != 0) return failed;
-        grid.shared_bytes = sizeof(queries_tiles<T, SIZE, OTHERS>);
-        return launch(attend_queries<T, SIZE, OTHERS>, grid, stream, c);
+        grid.shared_bytes = sizeof(queries_tiles<T, SIZE, BANDS, OTHERS>);
+        return launch(attend_queries<T, SIZE, BANDS, OTHERS>, grid, stream, c);
     });
 }
 

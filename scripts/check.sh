@@ -17,6 +17,9 @@ if [ "${1:-}" = all ]; then
     kernels_for=""
     export WEFT_TEST_ALL=1
 fi
+# Tests that draw their cases draw new ones for each content of the tree, and the same ones when it is checked again.
+: "${WEFT_TEST_SEED:=$((0x$(git rev-parse "HEAD^{tree}" 2>/dev/null | cut -c1-7 || true)0))}"
+export WEFT_TEST_SEED
 logs=""
 broken=""
 took=""

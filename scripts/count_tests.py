@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Adds up the tests of stages: count_tests.py BROKEN NAME=BUILD... [skipped=NAME:REASON]...
 
-Prints the ten slowest tests, the skipped ones with the reason, the failed ones, and last 'N passed, N failed, N
-skipped'. The failures come late because a CI system may show only the end of a log. A test is a case. In a TAP report (Criterion's programs and the Python ones) each line is a case;
-a plain program is one case.
+Prints the ten slowest tests, the skipped ones with the reason, the failed ones with the last line before them, and last
+'N passed, N failed, N skipped'. The failures come late because a CI system may show only the end of a log. A test is a
+case. In a TAP report (Criterion's programs and the Python ones) each line is a case; a plain program is one case.
 
 Each of these is one failure: a program without a report, with fewer cases than announced, or with a bad exit code
 after a good report; a test that BUILD/tests-expected (`meson test --list`) names and meson's log lacks; a skip
@@ -17,6 +17,7 @@ from pathlib import Path
 POINT = re.compile(r"(not )?ok\b(?: \d+)?(?: -)? *(.*?)(?: *# *(SKIP)\b *(.*))?$", re.I)
 PLAN = re.compile(r"1\.\.(\d+)")
 TIMES = re.compile(r" +\(\d+\.\d+s\)$")
+SAID = 300  # characters of a failed case's last line
 GOOD = ("OK", "EXPECTEDFAIL")
 
 
@@ -40,7 +41,7 @@ class Count:
 
     def report(self, name, test, output):
         """Counts the cases of a TAP report, and fails a report with fewer or more cases than announced."""
-        announced, points, bad = None, 0, 0
+        announced, points, bad, said = None, 0, 0, ""
         for line in output:
             plan, point = PLAN.match(line), POINT.match(line)
             if plan:
@@ -52,15 +53,16 @@ class Count:
                     self.skip(what, point.group(4))
                 elif point.group(1):
                     bad += 1
-                    self.failed.append(what)
+                    self.failed.append(f"{what}: {said}" if said else what)
                 else:
                     self.passed += 1
+            said = line.lstrip("# ")[:SAID] if line.startswith("#") else ""
         if points == 0 or points != announced:
             self.failed.append(f"{name}: {points} of {announced or 'an unknown number of'} cases "
                                f"reported; {test['result']}, exit {test['returncode']}")
         elif test["result"] not in (*GOOD, "SKIP") and bad == 0:
             self.failed.append(f"{name}: {test['result']}, exit {test['returncode']}, "
-                               "behind a good report")
+                               "after a good report")
 
     def stage(self, stage, build, protocols):
         expected = (build / "tests-expected").read_text(encoding="utf-8").splitlines()

@@ -53,6 +53,12 @@ def a_case_that_fails_is_named(weft):
 
 
 @case
+def a_failed_case_has_its_last_line(weft):
+    code, lines = one(weft, "tap", "FAIL", 1, GOOD.replace("ok - a::c  (0.00s)", "# AssertionError: 3 is not 4\nnot ok - a::c"))
+    assert code == 1 and lines[-2] == "failed plain: base: a::c: AssertionError: 3 is not 4", lines
+
+
+@case
 def a_program_that_dies_half_way_has_failed(weft):
     code, lines = one(weft, "tap", "ERROR", 137, "\n".join(GOOD.splitlines()[:4]))
     assert code == 1 and "1 of 3 cases reported; ERROR, exit 137" in lines[-2], lines
@@ -68,7 +74,7 @@ def a_program_that_says_nothing_has_failed(weft):
 @case
 def a_good_report_does_not_hide_a_bad_end(weft):
     code, lines = one(weft, "tap", "ERROR", -6, GOOD)
-    assert code == 1 and "behind a good report" in lines[-2], lines
+    assert code == 1 and "after a good report" in lines[-2], lines
     assert lines[-1] == "2 passed, 1 failed, 1 skipped", lines
 
 

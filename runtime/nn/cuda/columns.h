@@ -10,7 +10,8 @@ enum {
     COLUMNS_ROWS = 8, /* processed at once by a block */
     COLUMNS_THREADS = COLUMNS_LANES * COLUMNS_ROWS,
     COLUMNS_STRIPE = 128, /* rows summed by a block */
-    COLUMNS_GROUP = 4     /* columns of a thread */
+    COLUMNS_GROUP = 4,    /* columns of a thread */
+    COLUMNS_AT_ONCE = 64  /* stripes loaded together */
 };
 
 static inline int64_t column_stripes(int64_t rows)
@@ -64,21 +65,34 @@ __global__ void __launch_bounds__(COLUMNS_THREADS)
     }
 }
 
-/* sums [n, width] of partial [n, stripes, width]. */
+/* sums [n, width] of partial [n, stripes, width]. A block has COLUMNS_LANES sums. All its threads
+ * load stripes, so that many loads are in flight, and one warp adds them in order. */
 template <typename Source>
 __global__ void __launch_bounds__(COLUMNS_THREADS)
     column_total(const float *partial, int64_t stripes, int64_t width, int64_t elements,
                  float *sums)
 {
-    const int64_t i = (int64_t)blockIdx.x * COLUMNS_THREADS + threadIdx.x;
-    if (i >= elements) return;
-    const float *from = partial + i / width * stripes * width + i % width;
+    float *terms = shared_memory<float>(); /* [COLUMNS_AT_ONCE, COLUMNS_LANES] */
+    const int64_t i = (int64_t)blockIdx.x * COLUMNS_LANES + threadIdx.x;
+    const float *from = i < elements ? partial + i / width * stripes * width + i % width : NULL;
     float sum = 0;
-#pragma unroll 8
-    for (int64_t stripe = 0; stripe < stripes; stripe++) {
-        sum += from[stripe * width];
+    for (int64_t first = 0; first < stripes; first += COLUMNS_AT_ONCE) {
+#pragma unroll
+        for (int at = 0; at < COLUMNS_AT_ONCE; at += COLUMNS_ROWS) {
+            const int64_t stripe = first + at + threadIdx.y;
+            const bool there = from != NULL && stripe < stripes;
+            terms[(at + (int)threadIdx.y) * COLUMNS_LANES + (int)threadIdx.x] =
+                there ? from[stripe * width] : 0.0f;
+        }
+        __syncthreads();
+        const int64_t left = stripes - first;
+        const int n = left < COLUMNS_AT_ONCE ? (int)left : COLUMNS_AT_ONCE;
+        for (int at = 0; threadIdx.y == 0 && at < n; at++) {
+            sum += terms[at * COLUMNS_LANES + (int)threadIdx.x];
+        }
+        __syncthreads();
     }
-    sums[i] = sum;
+    if (threadIdx.y == 0 && from != NULL) sums[i] = sum;
 }
 
 /* Sums in row order, one thread a column. */
@@ -116,8 +130,9 @@ static inline int launch_columns(Source source, int64_t rows, int64_t width, flo
     const struct weft_grid grid = {dim3((unsigned)tiles, (unsigned)stripes),
                                    dim3(COLUMNS_LANES, COLUMNS_ROWS),
                                    Source::SUMS * COLUMNS_THREADS * (size_t)group * sizeof(float)};
-    const struct weft_grid flat = {dim3((unsigned)divide_up(elements, COLUMNS_THREADS)),
-                                   dim3(COLUMNS_THREADS), 0};
+    const struct weft_grid flat = {dim3((unsigned)divide_up(elements, COLUMNS_LANES)),
+                                   dim3(COLUMNS_LANES, COLUMNS_ROWS),
+                                   COLUMNS_AT_ONCE * COLUMNS_LANES * sizeof(float)};
     const struct weft_grid threads = {dim3((unsigned)divide_up(width, COLUMNS_THREADS)),
                                       dim3(COLUMNS_THREADS), 0};
     int error = 0;

@@ -1,19 +1,20 @@
 /* Rows with sums that have the CPU's bits (runtime/nn/cpu/kernels/kernels.h). A sum runs in 16
  * lanes, element i in lane i mod 16, and lanes are added as a fixed tree. A team of threads does a
- * row. Each thread has as many consecutive lanes as one wide access holds elements. */
+ * row. Each thread has consecutive lanes, as many as one access holds elements. A wider access
+ * would leave fewer threads, and too few loads in flight. */
 #ifndef WEFT_RUNTIME_NN_CUDA_ROWS_H
 #define WEFT_RUNTIME_NN_CUDA_ROWS_H
 
 #include "runtime/nn/cuda/access.h"
 
 /* A multiprocessor has registers for ROW_BLOCKS blocks. */
-enum { ROW_LANES = 16, ROW_THREADS = 128, ROW_BLOCKS = 6 };
+enum { ROW_LANES = 16, ROW_THREADS = 128, ROW_BLOCKS = 6, ROW_ACCESS_BYTES = 8 };
 
 template <typename T> struct team {
     enum {
-        EACH = 16 / (int)sizeof(T), /* lanes of a thread */
-        SIZE = ROW_LANES / EACH,    /* threads of a row */
-        ROWS = ROW_THREADS / SIZE   /* rows of a block */
+        EACH = ROW_ACCESS_BYTES / (int)sizeof(T), /* lanes of a thread */
+        SIZE = ROW_LANES / EACH,                  /* threads of a row */
+        ROWS = ROW_THREADS / SIZE                 /* rows of a block */
     };
 };
 

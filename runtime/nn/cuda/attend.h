@@ -197,16 +197,4 @@ GPU void store_rows(const float (&sums)[BANDS][SIZE / 8][4], const float (&by)[B
     }
 }
 
-/* Four lanes share a row of sums. */
-GPU float sum_of_row(float x)
-{
-    x += __shfl_xor_sync(ALL_LANES, x, 1);
-    return x + __shfl_xor_sync(ALL_LANES, x, 2);
-}
-GPU float maximum_of_row(float x)
-{
-    x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 1));
-    return fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 2));
-}
-
 #endif

@@ -63,6 +63,18 @@ GPU void hide_later_keys(float (&x)[BANDS][OTHERS / 8][4], int64_t row, int64_t 
     }
 }
 
+/* Four lanes share a row of sums. */
+GPU float sum_of_row(float x)
+{
+    x += __shfl_xor_sync(ALL_LANES, x, 1);
+    return x + __shfl_xor_sync(ALL_LANES, x, 2);
+}
+GPU float maximum_of_row(float x)
+{
+    x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 1));
+    return fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 2));
+}
+
 enum { FORWARD_KEYS = 64 };
 
 template <typename T, int SIZE, int BANDS> struct forward_tiles {

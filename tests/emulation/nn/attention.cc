@@ -125,7 +125,8 @@ int main(int argc, char **argv)
     emu_case_without_bits("what it cannot do is refused", what_it_cannot_do_is_refused);
     emu_case_without_bits("asks for whole sectors and all banks",
                           asks_for_whole_sectors_and_all_banks);
-    return emu_end({"attend_forward<bf16, 32, 2>", "attend_forward<f16, 128, 1>", "attend_dots<f16>",
-                    "attend_keys<bf16, 96, 1, 32>", "attend_keys<f16, 64, 2, 32>",
-                    "attend_queries<bf16, 128, 1, 32>", "attend_queries<f16, 32, 2, 32>"});
+    return emu_end({"attend_forward<bf16, 32, 2>", "attend_forward<f16, 128, 1>",
+                    "attend_dots<f16>", "attend_keys<bf16, 96, 1, 32>",
+                    "attend_keys<f16, 64, 2, 32>", "attend_queries<bf16, 128, 1, 32>",
+                    "attend_queries<f16, 32, 2, 32>"});
 }

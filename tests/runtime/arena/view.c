@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/rng.h"
 #include "runtime/arena/arena.h"
+#include "runtime/arena/view.h"
 #include "tests/effort.h"
 
 enum { MOST_MAPPINGS = 24, MOST_STRETCH = 6, SHAPES = TEST_CASES(60, 20) };
@@ -118,6 +120,62 @@ Test(arena_view, addresses_are_of_the_pages_that_the_shape_says)
         cr_assert_eq(weft_arena_resident_bytes(arena), shape.n_pages * shape.page_bytes);
         weft_arena_unmap(arena, true);
         cr_assert_eq(weft_arena_mappings(arena), 0);
+    }
+}
+
+static bool is_read(const struct weft_ranges *reads, int64_t begin, int64_t end)
+{
+    for (int32_t i = 0; i < reads->n; i++)
+        if (reads->ranges[i].begin < end && reads->ranges[i].end > begin) return true;
+    return false;
+}
+
+static int64_t round_to_page(int64_t bytes)
+{
+    return (bytes + system_page - 1) / system_page * system_page;
+}
+
+/* A peer's view: pages with bytes that it reads, and no others; below it, addresses stay free. */
+Test(arena_view, a_view_has_the_pages_that_are_read)
+{
+    enum { MOST_READS = 8 };
+    struct weft_arena_mapping mappings[MOST_MAPPINGS];
+    for (uint64_t seed = 100; seed < 100 + SHAPES; seed++) {
+        struct weft_error err = {0};
+        struct weft_range ranges[MOST_READS];
+        struct weft_ranges reads = {ranges, 0};
+        struct weft_arena_view view = {0};
+        const struct weft_arena_shape shape = random_shape(seed, system_page, mappings);
+        const int fd = memfd_create("test", MFD_CLOEXEC);
+        uint64_t counter = 1000;
+        int64_t at = 0;
+        cr_assert(fd >= 0 && ftruncate(fd, shape.n_pages * system_page) == 0);
+        for (int64_t p = 0; p < shape.n_pages; p++) {
+            const unsigned char number = (unsigned char)(p + 1);
+            cr_assert_eq(pwrite(fd, &number, 1, p * system_page), 1);
+        }
+        while (reads.n < MOST_READS && at < shape.span_bytes) {
+            int64_t begin = at + draw(seed, &counter, 0, 3 * system_page);
+            if (draw(seed, &counter, 0, 1) == 0) begin = round_to_page(begin);
+            at = begin + draw(seed, &counter, 1, 2 * system_page);
+            if (draw(seed, &counter, 0, 1) == 0) at = round_to_page(at);
+            ranges[reads.n++] = (struct weft_range){begin, at};
+        }
+        const struct weft_arena_view_options options = {
+            .fd = fd, .shape = &shape, .below_bytes = 3 * system_page, .reads = &reads};
+        cr_assert_eq(weft_arena_view_map(&view, &options, &err), WEFT_OK, "%s", err.text);
+        for (int64_t p = 0; p < shape.span_bytes / system_page && view.at != NULL; p++) {
+            const unsigned char *address = view.at + p * system_page;
+            const bool there =
+                page_of(&shape, p) >= 0 && is_read(&reads, p * system_page, (p + 1) * system_page);
+            cr_assert_eq(can_read(address), there, "shape %d, page %d", (int)seed, (int)p);
+            if (there) cr_assert_eq(*address, page_of(&shape, p) + 1);
+        }
+        for (int p = 1; p <= 4 && view.at != NULL; p++)
+            cr_assert_not(can_read(view.at - p * system_page));
+        weft_arena_view_unmap(&view);
+        cr_assert(view.reservation == NULL && view.at == NULL && view.n_mappings == 0);
+        close(fd);
     }
 }
 

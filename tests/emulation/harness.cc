@@ -3,6 +3,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct block {
     unsigned char *memory; /* guard, operand, guard */
     size_t data_at, bytes, all_bytes;
     enum emu_mode mode;
+    enum emu_type type;
 };
 
 static struct emu_options options;
@@ -133,7 +135,68 @@ int64_t emu_below(int64_t below)
     return (int64_t)weft_rng_below(seed, 2, draws++, (uint64_t)below);
 }
 
-void *emu_allocate(const char *name, size_t bytes, size_t shift_bytes, enum emu_mode mode)
+static size_t size_of_type(enum emu_type type)
+{
+    switch (type) {
+    case EMU_BYTES:
+        break;
+    case EMU_F32:
+        return 4;
+    case EMU_F64:
+        return 8;
+    case EMU_BF16:
+    case EMU_F16:
+        return 2;
+    }
+    return 1;
+}
+
+/* An exponent of ones and a mantissa that is not 0. */
+static bool is_nan(enum emu_type type, const void *element)
+{
+    uint64_t bits = 0, infinity = UINT64_MAX;
+    switch (type) {
+    case EMU_BYTES:
+        return false;
+    case EMU_F32:
+        infinity = UINT64_C(0x7f800000);
+        break;
+    case EMU_F64:
+        infinity = UINT64_C(0x7ff0000000000000);
+        break;
+    case EMU_BF16:
+        infinity = 0x7f80;
+        break;
+    case EMU_F16:
+        infinity = 0x7c00;
+        break;
+    }
+    memcpy(&bits, element, size_of_type(type)); /* processors here are little-endian */
+    const uint64_t sign = UINT64_C(1) << (8 * size_of_type(type) - 1);
+    return (bits & ~sign) > infinity;
+}
+
+bool emu_same_elements(enum emu_type type, size_t bytes, const void *a, const void *b)
+{
+    const size_t each = size_of_type(type);
+    for (size_t i = 0; i < bytes; i += each) {
+        const char *x = (const char *)a + i, *y = (const char *)b + i;
+        if (memcmp(x, y, each) != 0 && !(is_nan(type, x) && is_nan(type, y))) return false;
+    }
+    return true;
+}
+
+enum emu_type emu_type_at(const void *address)
+{
+    const auto next = memory_blocks->upper_bound(address);
+    if (next == memory_blocks->begin()) return EMU_BYTES;
+    const auto block = std::prev(next);
+    const bool inside = (const char *)address < (const char *)block->first + block->second.bytes;
+    return inside ? block->second.type : EMU_BYTES;
+}
+
+void *emu_allocate(const char *name, size_t bytes, size_t shift_bytes, enum emu_mode mode,
+                   enum emu_type type)
 {
     const size_t data_at = GUARD_BYTES + shift_bytes;
     const size_t all =
@@ -142,7 +205,7 @@ void *emu_allocate(const char *name, size_t bytes, size_t shift_bytes, enum emu_
     if (memory == NULL) abort();
     memset(memory, GUARD, all);
     memset(memory + data_at, EMPTY, bytes);
-    (*memory_blocks)[memory + data_at] = {memory, data_at, bytes, all, mode};
+    (*memory_blocks)[memory + data_at] = {memory, data_at, bytes, all, mode, type};
     ASAN_POISON_MEMORY_REGION(memory, data_at);
     ASAN_POISON_MEMORY_REGION(memory + data_at + bytes, all - data_at - bytes);
     emu_watch_operand(name, memory + data_at, bytes, mode);
@@ -161,13 +224,27 @@ bool emu_guards_hold(const void *data)
     return hold;
 }
 
+/* All NaNs have one hash. */
+struct weft_hash emu_hash(const void *data)
+{
+    enum { ALL_ONES = 0xff };
+    const struct block block = memory_blocks->at(data);
+    const size_t each = size_of_type(block.type);
+    std::vector<unsigned char> bytes((const unsigned char *)data,
+                                     (const unsigned char *)data + block.bytes);
+    for (size_t i = 0; i < block.bytes; i += each) {
+        if (is_nan(block.type, &bytes[i])) memset(&bytes[i], ALL_ONES, each);
+    }
+    return weft_hash_bytes(bytes.data(), block.bytes);
+}
+
 /* Hashes operands from the last to the first. Random operands use the C library's logarithm and
  * cosine, so another library may change them. */
 static void hash_operand(const void *data, const struct block *block)
 {
     if (!hashes || block->mode == EMU_SCRATCH) return;
     struct weft_hash *to = block->mode == EMU_READ ? &hashed_operands : &hashed;
-    const struct weft_hash two[] = {*to, weft_hash_bytes(data, block->bytes)};
+    const struct weft_hash two[] = {*to, emu_hash(data)};
     *to = weft_hash_bytes(two, sizeof(two));
 }
 

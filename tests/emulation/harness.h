@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
+#include <type_traits>
 
 #include "tests/emulation/emulator.h"
 #include "tests/emulation/watch.h"
@@ -20,7 +21,7 @@ void emu_begin(int argc, char **argv);
 typedef void emu_case_fn(void);
 void emu_case(const char *name, emu_case_fn *fn);
 /* A case with other bits on a GPU. It has sums on tensor cores, approximate powers, the library's
- * logarithm, or results that are no numbers. */
+ * logarithm. */
 void emu_case_without_bits(const char *name, emu_case_fn *fn);
 /* Fails unless each word is in the name of a launched kernel. Returns the exit code. */
 int emu_end(std::initializer_list<const char *> kernels);
@@ -40,8 +41,24 @@ double emu_uniform(void); /* in [0, 1) */
 double emu_normal(void);
 int64_t emu_below(int64_t below);
 
+/* The type of an operand's elements. NaNs of a float type are equal in every comparison and hash,
+ * because their signs and payloads differ between processors. Other elements are bytes. */
+enum emu_type { EMU_BYTES, EMU_F32, EMU_F64, EMU_BF16, EMU_F16 };
+template <typename T> constexpr enum emu_type emu_type_of(void)
+{
+    return std::is_same<T, float>::value    ? EMU_F32
+           : std::is_same<T, double>::value ? EMU_F64
+                                            : EMU_BYTES;
+}
+/* True if elements have the same bits, or are both NaN. The number of bytes fits the type. */
+bool emu_same_elements(enum emu_type type, size_t bytes, const void *a, const void *b);
+
 /* Allocates memory between guards, `shift_bytes` after a multiple of 256 bytes. */
-void *emu_allocate(const char *name, size_t bytes, size_t shift_bytes, enum emu_mode mode);
+void *emu_allocate(const char *name, size_t bytes, size_t shift_bytes, enum emu_mode mode,
+                   enum emu_type type);
+/* The type of the operand that has this address; EMU_BYTES if there is none. */
+enum emu_type emu_type_at(const void *address);
+struct weft_hash emu_hash(const void *data);
 bool emu_guards_hold(const void *data);
 void emu_release(void *data); /* fails the case if its guards changed */
 
@@ -50,9 +67,10 @@ template <typename T> struct emu_buffer {
     T *data;
     int64_t n;
 
-    emu_buffer(const char *name, enum emu_mode mode, int64_t elements, int64_t shift = 0)
+    emu_buffer(const char *name, enum emu_mode mode, int64_t elements, int64_t shift = 0,
+               enum emu_type type = emu_type_of<T>())
         : data((T *)emu_allocate(name, (size_t)elements * sizeof(T), (size_t)shift * sizeof(T),
-                                 mode)),
+                                 mode, type)),
           n(elements)
     {
     }
@@ -72,11 +90,11 @@ template <typename T> struct emu_buffer {
     }
 };
 
-/* Fails at the first difference. True if there is none. */
+/* Fails at the first difference. True if there is none. NaNs are equal. */
 template <typename T> bool emu_same_bits(const char *what, int64_t n, const T *is, const T *wanted)
 {
     for (int64_t i = 0; i < n; i++) {
-        if (memcmp(is + i, wanted + i, sizeof(T)) == 0) continue;
+        if (emu_same_elements(emu_type_of<T>(), sizeof(T), is + i, wanted + i)) continue;
         return emu_expect(false, "%s: element %lld of %lld has other bits: %.9g, not %.9g", what,
                           (long long)i, (long long)n, (double)is[i], (double)wanted[i]);
     }

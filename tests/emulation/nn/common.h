@@ -58,8 +58,11 @@ struct elements : emu_bytes {
 
     elements(const char *name, enum emu_mode mode, enum weft_dtype of, int64_t size,
              int64_t shift = 0)
-        : emu_bytes(name, mode, size * element_bytes(of), shift * element_bytes(of)), dtype(of),
-          count(size)
+        : emu_bytes(name, mode, size * element_bytes(of), shift * element_bytes(of),
+                    of == WEFT_F32    ? EMU_F32
+                    : of == WEFT_BF16 ? EMU_BF16
+                                      : EMU_F16),
+          dtype(of), count(size)
     {
     }
     float get(int64_t i) const
@@ -107,9 +110,11 @@ static inline std::vector<int64_t> some_shifts(void)
                           : std::vector<int64_t>{0, 1, 4, 6};
 }
 
+/* Compares elements of the type of the operand at `is`. */
 static inline bool same_bytes(const std::string &what, const void *is, const void *wanted,
                               int64_t bytes)
 {
+    if (emu_same_elements(emu_type_at(is), (size_t)bytes, is, wanted)) return true;
     return emu_same_bits(what.c_str(), bytes, (const unsigned char *)is,
                          (const unsigned char *)wanted);
 }

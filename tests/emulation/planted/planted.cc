@@ -1,8 +1,12 @@
 /* Only its own check finds each planted mistake, and none finds the kernel without the mistake.
  * Without watched kernels only the emulator's own checks run. */
-#include "tests/emulation/planted/planted.h"
-
 #include <cstdio>
+
+extern "C" {
+#include "base/hash.h"
+}
+
+#include "tests/emulation/planted/planted.h"
 
 static const struct planted *now_planted;
 static bool found_check[EMU_CHECK_COUNT];
@@ -71,6 +75,42 @@ static void guards_show_what_was_written_beside_an_operand(void)
     x[-1] = was;
 }
 
+/* A GPU makes 0x7fffffff of inf - inf, and x86 makes 0xffc00000. */
+__global__ static void planted_makes_nans(uint32_t f32, uint16_t half, float *x, uint16_t *y,
+                                          uint32_t *words)
+{
+    words[threadIdx.x] = f32;
+    memcpy(x + threadIdx.x, &f32, sizeof(f32));
+    y[threadIdx.x] = half;
+}
+
+static void all_nans_are_equal(void)
+{
+    enum { N = 4, BYTES = 2 * N };
+    emu_buffer<float> x("x", EMU_BOTH, N), y("y", EMU_BOTH, N);
+    emu_buffer<uint16_t> a("a", EMU_BOTH, N, 0, EMU_BF16), b("b", EMU_BOTH, N, 0, EMU_BF16);
+    emu_buffer<uint32_t> v("v", EMU_BOTH, N), w("w", EMU_BOTH, N);
+    planted_launch(planted_makes_nans, 1, N, 0, NULL, 0x7fffffffu, (uint16_t)0x7fff, x.data, a.data,
+                   v.data);
+    planted_launch(planted_makes_nans, 1, N, 0, NULL, 0xffc00000u, (uint16_t)0xffc0, y.data, b.data,
+                   w.data);
+    const auto same_hash = [](const void *one, const void *other) {
+        return weft_hash_equal(emu_hash(one), emu_hash(other));
+    };
+    emu_same_bits("fp32", N, x.data, y.data);
+    emu_expect(same_hash(x.data, y.data) && same_hash(a.data, b.data), "their hashes");
+    emu_expect(emu_type_at(b.data + 1) == EMU_BF16 &&
+                   emu_same_elements(EMU_BF16, BYTES, a.data, b.data) &&
+                   emu_type_at(b.data + N) == EMU_BYTES,
+               "bf16");
+    emu_expect(!same_hash(v.data, w.data) && !emu_same_elements(EMU_BYTES, BYTES, v.data, w.data),
+               "words are no numbers");
+    x[2] = INFINITY;
+    emu_expect(!same_hash(x.data, y.data) && !emu_same_elements(EMU_F32, 4, &x[2], &y[2]) &&
+                   !emu_same_elements(EMU_F32, 4, &y[2], &x[2]),
+               "infinity is a number");
+}
+
 int main(int argc, char **argv)
 {
     emu_begin(argc, argv);
@@ -79,6 +119,7 @@ int main(int argc, char **argv)
     run_planted(planted_threads, planted_threads_count);
     run_planted(planted_traffic, planted_traffic_count);
     emu_case("shared memory begins as NaN", shared_memory_begins_as_nan);
+    emu_case("NaNs of a GPU and of a CPU are equal", all_nans_are_equal);
     emu_case("guards show what was written beside an operand",
              guards_show_what_was_written_beside_an_operand);
     emu_case("every check has found something", every_check_has_found_something);

@@ -290,6 +290,15 @@ static enum weft_status compare(const struct proof *p, struct weft_error *err)
     return status;
 }
 
+/* Drawing may go on after a failed launch. The memory is freed next, so a failed wait is tried
+ * again. */
+static int await_all(const struct proof *p)
+{
+    const int code = p->cuda->ops->await(p->cuda->library);
+    if (code != 0) (void)p->cuda->ops->await(p->cuda->library);
+    return code;
+}
+
 static enum weft_status run_and_compare(struct proof *p, struct weft_error *err)
 {
     const struct weft_cuda_library_ops *ops = p->cuda->ops;
@@ -297,8 +306,7 @@ static enum weft_status run_and_compare(struct proof *p, struct weft_error *err)
     give_operands(p);
     int code = fill_operands(p, on);
     if (code == 0) code = weft_cuda_run_choice(p->cuda, &p->choice, &p->asked, on);
-    /* Drawing may go on after a failed launch, and the memory is freed next. */
-    const int awaited = ops->await(p->cuda->library);
+    const int awaited = await_all(p);
     if (code == 0) code = awaited;
     WEFT_TRY(weft_nn_cuda_status(p->cuda, code, "a product that is tried", err));
     return compare(p, err);

@@ -5,6 +5,7 @@
  *     gpu-products [--small] [f32|bf16|f16]...
  *
  * The layers are those of GPT-2 124M with a sequence of 1,024 tokens, or of width 48 with --small.
+ * A second head has the odd vocabulary of GPT-2's tokens, 50,257, instead of 50,304.
  * Exit code 70: a number is wrong or a repetition has other bits. Exit code 1: there is no GPU or
  * no library. */
 #include <inttypes.h>
@@ -197,10 +198,11 @@ static void choose(struct weft_nn *nn, const struct weft_layer *layers, int32_t 
 
 static void try_dtype(struct products *p, enum weft_dtype dtype, bool small)
 {
-    const int64_t width = small ? 48 : 768, vocab = small ? 120 : 50304;
+    const int64_t width = small ? 48 : 768, vocab = small ? 120 : 50304, odd = small ? 61 : 50257;
     struct weft_layer layers[] = {
         {.name = "h", .kind = &weft_kind_transformer_block, .hidden = width, .outputs = width},
-        {.name = "head", .kind = &weft_kind_lm_head, .hidden = width, .vocab = vocab}};
+        {.name = "head", .kind = &weft_kind_lm_head, .hidden = width, .vocab = vocab},
+        {.name = "odd", .kind = &weft_kind_lm_head, .hidden = width, .vocab = odd}};
     layers[0].keys[WEFT_BLOCK_HEADS].integer = layers[0].keys[WEFT_BLOCK_KV_HEADS].integer =
         small ? 3 : 12;
     layers[0].keys[WEFT_BLOCK_FFN].integer = 4 * width;

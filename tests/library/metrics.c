@@ -1,6 +1,7 @@
 #include "library/metrics.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,4 +76,89 @@ Test(metrics, has_whole_lines_behind_a_full_disk)
     free(bytes);
     unlink(path);
     rmdir(directory);
+}
+
+/* A line without its time, which differs. */
+static void expect_line(const struct weft_text *line, const char *kind, const char *rest)
+{
+    char known[1600], *time_end;
+    const char *text = weft_text_chars(line);
+    const int n = snprintf(known, sizeof known, "{\"kind\":\"%s\",%s\"unix_ms\":", kind,
+                           strcmp(kind, "result") == 0 ? "\"weft\":\"" WEFT_VERSION "\"," : "");
+    char packed[1600], *to = packed;
+    for (const char *at = text; *at != '\0' && to < packed + sizeof packed - 1; at++)
+        if (*at != ' ') *to++ = *at;
+    *to = '\0';
+    cr_assert_eq(strncmp(packed, known, (size_t)n), 0, "%s", packed);
+    cr_assert_gt(strtoll(packed + n, &time_end, 10), 1600000000000);
+    cr_assert_str_eq(time_end, rest);
+}
+
+/* Each value is another, so that no two are mistaken for one another. */
+Test(metrics, lines_have_their_values)
+{
+    struct weft_text out;
+    const struct weft_run_facts early = {NAN, WEFT_UNMEASURED, 7, true};
+    const struct weft_run_facts facts = {1.5, 2048, 31, false};
+    struct weft_step_line step = {.step = 3,
+                                  .steps = 9,
+                                  .loss = 2.5,
+                                  .norm = 0.25,
+                                  .clip = 0.5,
+                                  .lr = 0.125,
+                                  .loss_scale = 4,
+                                  .step_ns = 11,
+                                  .exposed_ns = 12,
+                                  .overlapped_ns = 13,
+                                  .data_wait_ns = 14,
+                                  .tokens = 15,
+                                  .run = facts};
+    weft_text_init(&out);
+    weft_metrics_step(&step, &out);
+    expect_line(&out, "step",
+                ",\"step\":3,\"tokens_per_s\":1.5,\"held_bytes\":2048,\"predicted_step_ns\":31,"
+                "\"emulated\":false,\"loss\":2.5,\"norm\":0.25,\"clip\":0.5,\"lr\":0.125,"
+                "\"loss_scale\":4,\"step_ns\":11,\"exposed_ns\":12,\"overlapped_ns\":13,"
+                "\"data_wait_ns\":14,\"tokens\":15}\n");
+    weft_text_finish(&out);
+    weft_text_init(&out);
+    step.norm = WEFT_UNMEASURED; /* not computed */
+    step.loss = NAN;
+    step.run = early;
+    weft_metrics_step(&step, &out);
+    cr_assert_null(strstr(weft_text_chars(&out), "norm"), "%s", weft_text_chars(&out));
+    cr_assert_not_null(strstr(weft_text_chars(&out), "null"), "%s", weft_text_chars(&out));
+    weft_text_finish(&out);
+    weft_text_init(&out);
+    const struct weft_save_line save = {.step = 4, .bytes = 5, .ns = 6, .run = early};
+    weft_metrics_save(&save, &out);
+    expect_line(&out, "checkpoint",
+                ",\"step\":4,\"tokens_per_s\":null,\"held_bytes\":null,\"predicted_step_ns\":7,"
+                "\"emulated\":true,\"saved_bytes\":5,\"save_ns\":6}\n");
+    weft_text_finish(&out);
+}
+
+Test(metrics, a_loss_is_shown_in_bits_of_its_unit)
+{
+    static const char *const names[] = {"byte", "token", "sample"};
+    for (int of = WEFT_LOSS_OF_BYTE; of <= WEFT_LOSS_OF_SAMPLE; of++) {
+        struct weft_text out;
+        char known[200];
+        const struct weft_evaluation_line line = {.step = 8,
+                                                  .samples = 32,
+                                                  .loss = 2 * 0.69314718055994530942,
+                                                  .of = (enum weft_loss_of)of,
+                                                  .ns = 99,
+                                                  .run = {1, 2, 3, true}};
+        cr_assert_str_eq(weft_metrics_loss_of(line.of), names[of]);
+        weft_text_init(&out);
+        weft_metrics_evaluation(&line, &out);
+        snprintf(known, sizeof known,
+                 ",\"step\":8,\"tokens_per_s\":1,\"held_bytes\":2,\"predicted_step_ns\":3,"
+                 "\"emulated\":true,\"validation_loss\":1.3862943611198906,\"bits_per_%s\":2,"
+                 "\"samples\":32,\"validation_ns\":99}\n",
+                 names[of]);
+        expect_line(&out, "validation", known);
+        weft_text_finish(&out);
+    }
 }

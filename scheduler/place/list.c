@@ -35,6 +35,41 @@ static void add_run(struct weft_list *list, struct weft_list_lane *lane, int32_t
                                .furthest = it->last > ahead ? it->last : ahead};
 }
 
+static void open_gather(struct weft_list *list, int32_t position)
+{
+    list->open[position / 64] |= UINT64_C(1) << position % 64;
+}
+
+static void close_gather(struct weft_list *list, int32_t position)
+{
+    list->open[position / 64] &= ~(UINT64_C(1) << position % 64);
+}
+
+/* Opens the gathers with a window that begins in the slot. */
+static void open_gathers(struct weft_list *list)
+{
+    const struct weft_digest *table = list->table;
+    for (; list->n_opened < table->n_gathers; list->n_opened++) {
+        const int32_t position = list->opening[list->n_opened], item = table->gathers[position];
+        if (weft_list_item(list, item)->item.first > list->slot) return;
+        if (list->left[item] > 0) open_gather(list, position);
+    }
+}
+
+/* Position of the first open gather from `at` on, or -1. */
+static int32_t next_open(const struct weft_list *list, int32_t at)
+{
+    const int32_t n_words = list->table->n_gathers / 64 + 1;
+    int32_t w = at / 64;
+    uint64_t word = list->open[w] & (UINT64_MAX << at % 64);
+    while (word == 0 && ++w < n_words)
+        word = list->open[w];
+    if (word == 0) return -1;
+    for (at = w * 64; (word & 1) == 0; at++)
+        word >>= 1;
+    return at;
+}
+
 /* Puts the item's next n blocks on its lane. Returns the index of their first move, or -1 if the
  * caller wants no moves. */
 static int32_t put(struct weft_list *list, int32_t item, int32_t n)
@@ -45,6 +80,8 @@ static int32_t put(struct weft_list *list, int32_t item, int32_t n)
     lane->n_put += n;
     lane->upto[weft_list_item(list, item)->item.last] = lane->n_put;
     list->left[item] -= n;
+    if (list->left[item] == 0 && weft_list_item(list, item)->item.acquires)
+        close_gather(list, list->position[item]);
     if (!list->moves) return -1;
     /* A launch keeps a postponed block from an earlier one. */
     const bool launches = list->puts_off || list->has_chains;
@@ -69,13 +106,11 @@ static void put_gather(struct weft_list *list, int32_t item)
     bool reserved = is_reserved(list, it);
     struct weft_list_tier *tier = &list->tiers[it->stair_tier];
     int32_t at = weft_list_stair_at(list, it), last = at + it->last;
-    for (int32_t r = at + list->slot + 1; r < last; r++)
-        list->least[r] += it->stair_bytes;
+    weft_list_add_least(list, it->stair_tier, list->slot + 1, it->last + !reserved,
+                        it->stair_bytes);
     if (reserved) {
         list->reserved_bytes[last] -= it->stair_bytes;
         if (!it->may_block) list->kept_bytes[last] -= it->stair_bytes;
-    } else {
-        list->least[last] += it->stair_bytes;
     }
     list->launched_bytes[last] += it->stair_bytes;
     tier->held += it->stair_bytes;
@@ -306,6 +341,24 @@ static int32_t due_gather(struct weft_list *list, int32_t slot)
     return weft_list_item(list, item)->item.last == slot ? item : -1;
 }
 
+/* The last row of a tier after this slot and before `end` without room for the bytes; -1: none. */
+static int32_t full_row(struct weft_list *list, int32_t tier, int32_t end, int64_t bytes)
+{
+    const int64_t *least = list->least + weft_list_tier_at(list, tier);
+    const int64_t *highest = list->highest + (size_t)tier * (size_t)list->n_stretches;
+    for (int32_t r = end - 1; r > list->slot;) {
+        const int32_t stretch = r / WEFT_LIST_STRETCH, first = stretch * WEFT_LIST_STRETCH;
+        const bool whole = (r + 1) % WEFT_LIST_STRETCH == 0 && first > list->slot;
+        if (whole && weft_list_holds(list, highest[stretch] + bytes)) {
+            r = first - 1;
+            continue;
+        }
+        for (; r > list->slot && r >= first; r--)
+            if (!weft_list_holds(list, least[r] + bytes)) return r;
+    }
+    return -1;
+}
+
 /* True if a block fits when launched now: in this slot, in the next, and in every slot up to its
  * deadline. A later slot without room sets `blocked`, since `least` never falls: no retry can
  * succeed before that slot is past. */
@@ -313,17 +366,15 @@ static bool gather_fits(struct weft_list *list, int32_t item)
 {
     const struct weft_item *it = &weft_list_item(list, item)->item;
     const struct weft_list_tier *tier = &list->tiers[it->stair_tier];
-    const int64_t *least = list->least + weft_list_stair_at(list, it);
     const int64_t bytes = it->stair_bytes;
     bool reserved = is_reserved(list, it);
     if (bytes == 0) return true;
     if (it->last == list->slot) return reserved || weft_list_holds(list, tier->row + bytes);
     if (list->blocked[item] > list->slot) return false;
-    for (int32_t r = reserved ? it->last - 1 : it->last; r > list->slot; r--) {
-        if (!weft_list_holds(list, least[r] + bytes)) {
-            list->blocked[item] = r < it->last ? r + 1 : r;
-            return false;
-        }
+    const int32_t full = full_row(list, it->stair_tier, it->last + !reserved, bytes);
+    if (full > list->slot) {
+        list->blocked[item] = full < it->last ? full + 1 : full;
+        return false;
     }
     if (!weft_list_holds(list, tier->row + bytes)) return false;
     /* The next slot already counts its reserved bytes, whether the block is launched now or
@@ -339,11 +390,10 @@ static int32_t early_gather(struct weft_list *list, int32_t lane)
     const struct weft_digest *table = list->table;
     bool free_only = false;
     list->moving[lane].is_full = false;
-    for (int32_t i = list->gather_at; i < table->n_gathers; i++) {
+    for (int32_t i = next_open(list, list->gather_at); i >= 0; i = next_open(list, i + 1)) {
         int32_t item = table->gathers[i];
         const struct weft_item *it = &weft_list_item(list, item)->item;
-        if (list->left[item] == 0 || weft_list_item(list, item)->lane != lane) continue;
-        if (it->first > list->slot || is_put_off(list, item)) continue;
+        if (weft_list_item(list, item)->lane != lane || is_put_off(list, item)) continue;
         if (blocks_ahead(list, item) <= 0) continue;
         if (free_only && it->stair_bytes > 0) continue;
         if (gather_fits(list, item)) return item;
@@ -425,10 +475,10 @@ static bool put_fresh(struct weft_list *list, int32_t lane)
 {
     const struct weft_digest *table = list->table;
     bool must = !may_begin_next(list);
-    for (int32_t i = list->gather_at; i < table->n_gathers && list->has_chains; i++) {
+    const int32_t first = list->has_chains ? next_open(list, list->gather_at) : -1;
+    for (int32_t i = first; i >= 0; i = next_open(list, i + 1)) {
         int32_t item = table->gathers[i];
-        if (list->left[item] == 0 || weft_list_item(list, item)->lane != lane) continue;
-        if (weft_list_item(list, item)->item.first > list->slot || !is_fresh(list, item)) continue;
+        if (weft_list_item(list, item)->lane != lane || !is_fresh(list, item)) continue;
         bool due = weft_list_item(list, item)->item.last == list->slot;
         if ((!due && is_put_off(list, item)) || !gather_fits(list, item)) continue;
         put_gather(list, item);
@@ -536,6 +586,7 @@ static void compute(struct weft_list *list, int64_t slot_ns)
 static void begin_slot(struct weft_list *list)
 {
     int32_t s = list->slot;
+    open_gathers(list);
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         list->moving[k].n_before = list->moving[k].n_put;
         list->moving[k].idle = false;

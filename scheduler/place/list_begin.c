@@ -12,6 +12,22 @@ static void find_eager(struct weft_list *list)
         list->moving[weft_list_item(list, list->table->gathers[i])->lane].is_eager = false;
 }
 
+/* Sorts the positions of gathers by the first slots of their windows. `ends` [n_slots + 1] is
+ * scratch: the number of gathers up to each slot. */
+static void order_openings(struct weft_list *list, int32_t *ends)
+{
+    const struct weft_digest *table = list->table;
+    memset(ends, 0, ((size_t)table->n_slots + 1) * sizeof *ends);
+    for (int32_t i = 0; i < table->n_gathers; i++) {
+        list->position[table->gathers[i]] = i;
+        ends[weft_list_item(list, table->gathers[i])->item.first]++;
+    }
+    for (int32_t s = 1; s < table->n_slots; s++)
+        ends[s] += ends[s - 1];
+    for (int32_t i = table->n_gathers - 1; i >= 0; i--)
+        list->opening[--ends[weft_list_item(list, table->gathers[i])->item.first]] = i;
+}
+
 enum weft_status weft_list_create(const struct weft_digest *table, struct weft_list **out,
                                   struct weft_error *err)
 {
@@ -25,7 +41,13 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     list->left = calloc(4 * n_items, sizeof *list->left);
     list->done_ns = calloc(n_items, sizeof *list->done_ns);
     list->waits = calloc(n_slots * WEFT_WAIT_KINDS, sizeof *list->waits);
-    bool ok = list->fixed && list->left && list->done_ns && list->waits;
+    list->n_stretches = table->n_slots / WEFT_LIST_STRETCH + 1;
+    list->highest =
+        calloc((size_t)list->n_tiers * (size_t)list->n_stretches, sizeof *list->highest);
+    list->open = calloc((size_t)table->n_gathers / 64 + 1, sizeof *list->open);
+    list->position = calloc(n_items + (size_t)table->n_gathers, sizeof *list->position);
+    bool ok = list->fixed && list->left && list->done_ns && list->waits && list->highest &&
+              list->open && list->position;
     list->n_lanes = table->problem->n_lanes;
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         struct weft_list_lane *lane = &list->moving[k];
@@ -49,6 +71,8 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     list->done = list->first_block + n_items;
     list->has_chains = weft_problem_chains(table->problem);
     find_eager(list);
+    list->opening = list->position + n_items;
+    order_openings(list, list->moving[WEFT_LANE_FIRST].upto);
     for (int32_t i = 0; i < table->n_items; i++)
         list->first_block[i + 1] = list->first_block[i] + weft_list_item(list, i)->item.n_blocks;
     *out = list;
@@ -67,6 +91,9 @@ void weft_list_destroy(struct weft_list *list)
     free(list->left);
     free(list->done_ns);
     free(list->waits);
+    free(list->highest);
+    free(list->open);
+    free(list->position);
     free(list);
 }
 
@@ -78,6 +105,32 @@ void weft_list_count(struct weft_list *list, struct weft_work *work)
 const int32_t *weft_list_first_blocks(const struct weft_list *list)
 {
     return list->first_block;
+}
+
+/* Sums up the rows of a stretch. */
+static void raise_stretch(struct weft_list *list, int32_t tier, int32_t stretch)
+{
+    const int64_t *least = list->least + weft_list_tier_at(list, tier);
+    const int32_t n_rows = list->table->n_slots + 1, end = (stretch + 1) * WEFT_LIST_STRETCH;
+    int64_t most = INT64_MIN;
+    for (int32_t r = stretch * WEFT_LIST_STRETCH; r < end && r < n_rows; r++)
+        if (least[r] > most) most = least[r];
+    list->highest[(size_t)tier * (size_t)list->n_stretches + (size_t)stretch] = most;
+}
+
+void weft_list_add_least(struct weft_list *list, int32_t tier, int32_t first, int32_t end,
+                         int64_t bytes)
+{
+    int64_t *least = list->least + weft_list_tier_at(list, tier);
+    int64_t *highest = list->highest + (size_t)tier * (size_t)list->n_stretches;
+    if (first >= end || bytes == 0) return;
+    const int32_t from = first / WEFT_LIST_STRETCH, to = (end - 1) / WEFT_LIST_STRETCH;
+    for (int32_t r = first; r < end; r++)
+        least[r] += bytes;
+    raise_stretch(list, tier, from);
+    for (int32_t stretch = from + 1; stretch < to; stretch++)
+        highest[stretch] += bytes;
+    if (to > from) raise_stretch(list, tier, to);
 }
 
 /* Reserves room for the blocks of a gather, for as many as fit. Gathers that cannot block have
@@ -137,6 +190,9 @@ static void begin_rows(struct weft_list *list, bool stages)
     }
     for (int32_t i = 0; stages && i < table->n_gathers; i++)
         if (list->left[table->gathers[i]] > 0) reserve(list, table->gathers[i]);
+    for (int32_t tier = 0; tier < list->n_tiers; tier++)
+        for (int32_t stretch = 0; stretch < list->n_stretches; stretch++)
+            raise_stretch(list, tier, stretch);
 }
 
 /* Fills clear_ns for is_clear. */
@@ -178,7 +234,8 @@ void weft_list_begin(struct weft_list *list, const int32_t *strategies, struct w
     memset(list->tiers, 0, sizeof list->tiers);
     list->pending = 0;
     list->n_moves = 0;
-    list->gather_at = list->reduction_at = 0;
+    list->gather_at = list->reduction_at = list->n_opened = 0;
+    memset(list->open, 0, ((size_t)list->table->n_gathers / 64 + 1) * sizeof *list->open);
     begin_rows(list, rule.stages);
     begin_clear(list, rule.clear);
 }

@@ -47,11 +47,16 @@ struct weft_list_lane {
     int64_t idle_ns; /* begin of the idle time */
 };
 
+/* Rows that `highest` sums up. Windows of a thousand slots are checked and filled often. */
+enum { WEFT_LIST_STRETCH = 32 };
+
 struct weft_list {
     const struct weft_digest *table;
     struct weft_work *work; /* borrowed; NULL: no work is counted */
     /* Rows [n_tiers][n_slots + 1]; the last slot is an empty one after the period. */
     int64_t *fixed, *least;
+    int64_t *highest; /* [n_tiers][n_stretches]: the most of `least` in WEFT_LIST_STRETCH rows */
+    int32_t n_stretches;
     int64_t *reserved_bytes, *launched_bytes; /* of gathers, by last slot */
     int64_t *kept_bytes;                      /* of reserved_bytes: for items that cannot block */
     int64_t *release_bytes;                   /* of reductions, by first slot */
@@ -74,6 +79,12 @@ struct weft_list {
     int32_t n_tiers;
     int64_t pending; /* in all tiers, by incomplete reductions */
     int32_t slot, n_moves;
+    /* Gathers with an open window and blocks left, one bit for each position in the table's order,
+     * and the order in which windows open. */
+    uint64_t *open;
+    int32_t *position; /* [n_items] */
+    int32_t *opening;  /* [n_gathers]: positions by first slot */
+    int32_t n_opened;
     int32_t gather_at, reduction_at; /* positions in the table's orders */
     bool has_free_gathers;           /* gathers of zero bytes */
     int32_t gather_within;           /* of the rule */
@@ -117,6 +128,10 @@ static inline bool weft_list_holds(struct weft_list *list, int64_t bytes)
     if (bytes > list->used) list->used = bytes;
     return true;
 }
+
+/* Adds bytes to rows first .. end - 1 of a tier's `least`. */
+void weft_list_add_least(struct weft_list *list, int32_t tier, int32_t first, int32_t end,
+                         int64_t bytes);
 
 /* Index of a tier's rows, and of the rows of an item's tier. */
 static inline int32_t weft_list_tier_at(const struct weft_list *list, int32_t tier)

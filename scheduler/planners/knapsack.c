@@ -13,6 +13,9 @@ struct run {
     int32_t n_options;
     struct label *labels; /* of all groups, one after another */
     size_t n_labels, room;
+    struct label *merged; /* [merged_room]: scratch */
+    size_t merged_room;
+    size_t *ends; /* [n_options]: ends of the sorted runs of the group's new labels */
     int64_t (*stairs)[WEFT_KNAPSACK_WEIGHTS]; /* the first weight increases, the second decreases */
     bool exact;
 };
@@ -52,11 +55,37 @@ static bool climb(struct run *run, size_t *n, const struct label *label)
     return true;
 }
 
+/* Merges the sorted labels begin .. middle - 1 and middle .. end - 1. */
+static void merge_two(struct run *run, size_t begin, size_t middle, size_t end)
+{
+    struct label *labels = run->labels, *merged = run->merged;
+    size_t a = begin, b = middle, n = 0;
+    while (a < middle && b < end)
+        merged[n++] = compare_labels(&labels[a], &labels[b]) < 0 ? labels[a++] : labels[b++];
+    /* The rest of the second part is in place. */
+    while (a < middle)
+        merged[n++] = labels[a++];
+    memcpy(labels + begin, merged, n * sizeof *labels);
+}
+
+/* Sorts the labels from `begin` on. Those of each option are sorted: the labels they extend are. */
+static void merge_options(struct run *run, size_t begin)
+{
+    for (int32_t n = run->n_options; n > 1; n = (n + 1) / 2) {
+        size_t from = begin;
+        for (int32_t k = 0; k < n; k += 2) {
+            const size_t end = run->ends[k + 1 < n ? k + 1 : k];
+            if (k + 1 < n) merge_two(run, from, run->ends[k], end);
+            run->ends[k / 2] = from = end;
+        }
+    }
+}
+
 /* Keeps the labels from `begin` on that no other beats, the cheapest first. */
 static void prune(struct run *run, size_t begin)
 {
     size_t n_stairs = 0, kept = begin;
-    qsort(run->labels + begin, run->n_labels - begin, sizeof *run->labels, compare_labels);
+    merge_options(run, begin);
     for (size_t i = begin; i < run->n_labels; i++)
         if (climb(run, &n_stairs, &run->labels[i])) run->labels[kept++] = run->labels[i];
     run->n_labels = kept;
@@ -82,10 +111,16 @@ static enum weft_status extend(struct run *run, int32_t group, size_t begin, siz
         run->labels = labels;
         run->room = 2 * most;
     }
-    for (size_t i = begin; i < end; i++) {
-        for (int32_t o = 0; o < run->n_options; o++) {
-            const struct weft_knapsack_option *option =
-                &run->options[(size_t)group * (size_t)run->n_options + (size_t)o];
+    if (most - end > run->merged_room) {
+        struct label *merged = realloc(run->merged, 2 * (most - end) * sizeof *merged);
+        if (!merged) return weft_fail_memory(err, "a knapsack");
+        run->merged = merged;
+        run->merged_room = 2 * (most - end);
+    }
+    for (int32_t o = 0; o < run->n_options; o++) {
+        const struct weft_knapsack_option *option =
+            &run->options[(size_t)group * (size_t)run->n_options + (size_t)o];
+        for (size_t i = begin; i < end; i++) {
             struct label label = {
                 .cost = run->labels[i].cost + option->cost, .parent = (int32_t)i, .choice = o};
             bool fits = option->allowed;
@@ -95,6 +130,7 @@ static enum weft_status extend(struct run *run, int32_t group, size_t begin, siz
             }
             if (fits) run->labels[run->n_labels++] = label;
         }
+        run->ends[o] = run->n_labels;
     }
     prune(run, end);
     return WEFT_OK;
@@ -148,12 +184,15 @@ enum weft_status weft_knapsack(const struct weft_knapsack_option *options, int32
     int64_t(*rest)[WEFT_KNAPSACK_WEIGHTS] = calloc((size_t)n_groups + 1, sizeof *rest);
     run.labels = malloc(run.room * sizeof *run.labels);
     run.stairs = malloc(n_stairs * sizeof *run.stairs);
-    enum weft_status status = rest && run.labels && run.stairs
+    run.ends = calloc((size_t)n_options + 1, sizeof *run.ends);
+    enum weft_status status = rest && run.labels && run.stairs && run.ends
                                   ? solve(&run, n_groups, capacity, rest, choice, err)
                                   : weft_fail_memory(err, "a knapsack");
     if (exact) *exact = run.exact;
     free(rest);
     free(run.labels);
     free(run.stairs);
+    free(run.merged);
+    free(run.ends);
     return status;
 }

@@ -47,9 +47,75 @@ static void pages_of_its_own_count(void)
     munmap(own, BYTES);
 }
 
+/* A device, an arena and a host tier with known bytes: the linker gives calls of the three to this
+ * test. */
+static struct {
+    bool replaced, has_memory, exact;
+    int64_t device_bytes, arena_bytes, host_bytes;
+} known;
+
+bool __real_weft_device_memory(const struct weft_device *device, int64_t *bytes, bool *exact);
+bool __wrap_weft_device_memory(const struct weft_device *device, int64_t *bytes, bool *exact);
+bool __wrap_weft_device_memory(const struct weft_device *device, int64_t *bytes, bool *exact)
+{
+    if (!known.replaced) return __real_weft_device_memory(device, bytes, exact);
+    if (!known.has_memory) return false;
+    *bytes = known.device_bytes;
+    *exact = known.exact;
+    return true;
+}
+
+int64_t __real_weft_arena_resident_bytes(const struct weft_arena *arena);
+int64_t __wrap_weft_arena_resident_bytes(const struct weft_arena *arena);
+int64_t __wrap_weft_arena_resident_bytes(const struct weft_arena *arena)
+{
+    return known.replaced ? known.arena_bytes : __real_weft_arena_resident_bytes(arena);
+}
+
+int64_t __real_weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home);
+int64_t __wrap_weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home);
+int64_t __wrap_weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home)
+{
+    if (!known.replaced) return __real_weft_exec_tier_bytes(exec, home);
+    return home == WEFT_HOME_HOST ? known.host_bytes : 0;
+}
+
+static int64_t outside_bytes(bool *exact)
+{
+    return weft_measure_outside_bytes(NULL, NULL, NULL, exact);
+}
+
+/* The device's own figure without the arena, or the process's without the host tier. */
+static void bytes_outside_are_without_arena_and_tier(void)
+{
+    enum { MIB = 1 << 20 };
+    bool exact = false;
+    known.replaced = known.has_memory = known.exact = true;
+    known.device_bytes = 700;
+    known.arena_bytes = 300;
+    known.host_bytes = 50;
+    CHECK(outside_bytes(&exact) == 400 && exact, "%lld", (long long)outside_bytes(&exact));
+    known.exact = false;
+    CHECK(outside_bytes(&exact) == 400 && !exact, "bytes of others may be there");
+    known.arena_bytes = 701;
+    CHECK(outside_bytes(&exact) == 0, "never below 0");
+    known.has_memory = false;
+    known.host_bytes = 0;
+    const int64_t own_bytes = outside_bytes(&exact);
+    CHECK(own_bytes > MIB && exact, "%lld bytes of this process", (long long)own_bytes);
+    known.host_bytes = MIB;
+    const int64_t less_bytes = own_bytes - outside_bytes(&exact);
+    CHECK(less_bytes > MIB / 2 && less_bytes < MIB + MIB / 2, "%lld bytes less",
+          (long long)less_bytes);
+    known.host_bytes = INT64_C(1) << 50;
+    CHECK(outside_bytes(&exact) == 0, "never below 0");
+    known.replaced = false;
+}
+
 RANKS_TEST(memory)
 {
     pages_of_a_file_count();
     pages_of_its_own_count();
+    bytes_outside_are_without_arena_and_tier();
     return 0;
 }

@@ -16,14 +16,14 @@ struct bracket {
 };
 
 /* The integer below the point where the line through two points reaches the limit. */
-static int64_t reach(struct point a, struct point b, int64_t limit, int64_t most)
+static int64_t reach_limit(struct point a, struct point b, int64_t limit, int64_t most)
 {
     double slope = ((double)b.need - (double)a.need) / (double)(b.value - a.value);
     double value = (double)a.value + ((double)limit - (double)a.need) / slope;
     return slope > 0 && value < (double)most ? (int64_t)value : most;
 }
 
-static int64_t clamp(int64_t value, int64_t least, int64_t most)
+static int64_t clamp_value(int64_t value, int64_t least, int64_t most)
 {
     value = value < least ? least : value;
     return value > most ? most : value;
@@ -36,8 +36,9 @@ static int64_t guess_beyond(const struct bracket *at, int64_t limit)
     int64_t yes = at->yes.value, most = at->no.value - 1;
     int64_t farthest = yes < most / MOST_GROWTH ? yes * MOST_GROWTH : most;
     if (at->before.value == 0) return yes < most / 2 ? yes * 2 : most;
-    int64_t guess = reach(at->before, at->yes, limit, most);
-    return clamp(guess < most ? guess + 1 : most, yes + 1 + yes / LEAST_GROWTH_PART, farthest);
+    int64_t guess = reach_limit(at->before, at->yes, limit, most);
+    return clamp_value(guess < most ? guess + 1 : most, yes + 1 + yes / LEAST_GROWTH_PART,
+                       farthest);
 }
 
 /* Guesses by the line, and at times by halving, for needs that are not linear. */
@@ -46,11 +47,11 @@ static int64_t guess_within(struct bracket *at, int64_t limit)
     int64_t yes = at->yes.value, no = at->no.value;
     if (at->no.need == INT64_MAX || ++at->n_lines % LINES_A_HALVING == 0)
         return yes + (no - yes) / 2;
-    return clamp(reach(at->yes, at->no, limit, no), yes + 1, no - 1);
+    return clamp_value(reach_limit(at->yes, at->no, limit, no), yes + 1, no - 1);
 }
 
-static enum weft_status ask(const struct weft_boundary *boundary, int64_t value, struct bracket *at,
-                            struct weft_error *err)
+static enum weft_status ask_need(const struct weft_boundary *boundary, int64_t value,
+                                 struct bracket *at, struct weft_error *err)
 {
     struct point point = {value, 0};
     WEFT_TRY(boundary->ask(boundary->context, value, &point.need, err));
@@ -69,11 +70,11 @@ enum weft_status weft_boundary_find(const struct weft_boundary *boundary, int64_
 {
     struct bracket at = {.no = {.value = boundary->most + 1}};
     int64_t limit = boundary->limit;
-    WEFT_TRY(ask(boundary, boundary->guess, &at, err));
-    if (at.yes.value == 0 && boundary->guess > 1) WEFT_TRY(ask(boundary, 1, &at, err));
+    WEFT_TRY(ask_need(boundary, boundary->guess, &at, err));
+    if (at.yes.value == 0 && boundary->guess > 1) WEFT_TRY(ask_need(boundary, 1, &at, err));
     while (at.yes.value > 0 && at.no.value - at.yes.value > 1) {
         int64_t next = at.has_no ? guess_within(&at, limit) : guess_beyond(&at, limit);
-        WEFT_TRY(ask(boundary, next, &at, err));
+        WEFT_TRY(ask_need(boundary, next, &at, err));
     }
     *value = at.yes.value;
     return WEFT_OK;

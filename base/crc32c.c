@@ -40,7 +40,7 @@ static void fill_slices(uint32_t table[SLICES][256])
     }
 }
 
-static uint32_t word(const unsigned char *at)
+static uint32_t load_word(const unsigned char *at)
 {
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
@@ -51,7 +51,7 @@ static uint32_t by_slices(uint32_t state, const unsigned char *at, size_t length
     if (length < TABLE_LEAST_BYTES) return by_nibbles(state, at, length);
     fill_slices(table);
     for (; length >= 8; at += 8, length -= 8) {
-        uint32_t low = state ^ word(at), high = word(at + 4);
+        uint32_t low = state ^ load_word(at), high = load_word(at + 4);
         state = table[7][low & 255] ^ table[6][low >> 8 & 255] ^ table[5][low >> 16 & 255] ^
                 table[4][low >> 24] ^ table[3][high & 255] ^ table[2][high >> 8 & 255] ^
                 table[1][high >> 16 & 255] ^ table[0][high >> 24];
@@ -60,7 +60,7 @@ static uint32_t by_slices(uint32_t state, const unsigned char *at, size_t length
 }
 
 /* Product of two polynomials modulo the CRC's, in its reflected order: bit 31 is x^0. */
-static uint32_t multiply(uint32_t a, uint32_t b)
+static uint32_t multiply_polynomials(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
     for (; b != 0; b <<= 1) {
@@ -71,12 +71,12 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 }
 
 /* The remainder after `zeros` more zero bytes: times x^(8 zeros), by squaring. */
-static uint32_t shift(uint32_t state, int64_t zeros)
+static uint32_t shift_zeros(uint32_t state, int64_t zeros)
 {
     uint32_t power = 0x00800000u; /* x^8 */
     for (; zeros > 0; zeros >>= 1) {
-        if ((zeros & 1) != 0) state = multiply(state, power);
-        power = multiply(power, power);
+        if ((zeros & 1) != 0) state = multiply_polynomials(state, power);
+        power = multiply_polynomials(power, power);
     }
     return state;
 }
@@ -115,8 +115,8 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t state,
         second = _mm_crc32_u64(second, words[1]);
         third = _mm_crc32_u64(third, words[2]);
     }
-    const uint32_t two = shift((uint32_t)first, (int64_t)part) ^ (uint32_t)second;
-    const uint32_t three = shift(two, (int64_t)part) ^ (uint32_t)third;
+    const uint32_t two = shift_zeros((uint32_t)first, (int64_t)part) ^ (uint32_t)second;
+    const uint32_t three = shift_zeros(two, (int64_t)part) ^ (uint32_t)third;
     return in_one_row(three, at + 3 * part, length - 3 * part);
 }
 
@@ -154,10 +154,10 @@ uint32_t weft_crc32c_table(uint32_t crc, const void *bytes, size_t length)
 
 uint32_t weft_crc32c_share(const void *bytes, size_t length, int64_t behind)
 {
-    return shift(remainder_of(0, bytes, length), behind);
+    return shift_zeros(remainder_of(0, bytes, length), behind);
 }
 
 uint32_t weft_crc32c_frame(int64_t length)
 {
-    return ~shift(0xFFFFFFFFu, length);
+    return ~shift_zeros(0xFFFFFFFFu, length);
 }

@@ -19,7 +19,7 @@
 enum { REASON_BYTES = 128, FIRST_READ_BYTES = 65536, MOST_TEMPORARY_NAMES = 1000 };
 
 /* The system's message for an errno. */
-static const char *reason(int error, char out[REASON_BYTES])
+static const char *error_reason(int error, char out[REASON_BYTES])
 {
     if (strerror_r(error, out, REASON_BYTES) != 0) snprintf(out, REASON_BYTES, "error %d", error);
     return out;
@@ -36,7 +36,7 @@ static enum weft_status fail_read(const char *path, int error, struct weft_error
     enum weft_status status = WEFT_E_IO;
     if (error == ENOENT || error == ENOTDIR) status = WEFT_E_NO_INPUT;
     if (error == EACCES || error == EPERM) status = WEFT_E_PERMISSION;
-    return weft_fail(err, status, "cannot read %s: %s", path, reason(error, why));
+    return weft_fail(err, status, "cannot read %s: %s", path, error_reason(error, why));
 }
 
 static ssize_t read_some(int descriptor, char *bytes, size_t length)
@@ -123,14 +123,15 @@ static int write_all(int descriptor, const char *bytes, size_t length)
 static enum weft_status fail_write(const char *path, int error, struct weft_error *err)
 {
     char why[REASON_BYTES];
-    return weft_fail(err, WEFT_E_IO, "cannot write %s: %s", path, reason(error, why));
+    return weft_fail(err, WEFT_E_IO, "cannot write %s: %s", path, error_reason(error, why));
 }
 
 static enum weft_status fail_create(const char *path, int error, struct weft_error *err)
 {
     char why[REASON_BYTES];
     const char *hint = error == ENOENT ? " (its directory is missing)" : "";
-    return weft_fail(err, WEFT_E_CREATE, "cannot create %s: %s%s", path, reason(error, why), hint);
+    return weft_fail(err, WEFT_E_CREATE, "cannot create %s: %s%s", path, error_reason(error, why),
+                     hint);
 }
 
 /* Bytes of the directory part of `path`, with its slash; 0: none. */
@@ -212,8 +213,8 @@ static int sync_directory(const char *path)
 }
 
 /* `about` describes the replaced file; NULL: there is none. */
-static enum weft_status replace(const char *path, const struct stat *about, const char *bytes,
-                                size_t length, struct weft_error *err)
+static enum weft_status replace_file(const char *path, const struct stat *about, const char *bytes,
+                                     size_t length, struct weft_error *err)
 {
     enum weft_status status = WEFT_OK;
     struct weft_text name;
@@ -273,7 +274,7 @@ enum weft_status weft_file_write(const char *path, const char *bytes, size_t len
     char *real = is_link ? realpath(path, NULL) : NULL;
     if (is_link && real == NULL) return fail_create(path, errno, err);
     enum weft_status status =
-        replace(real != NULL ? real : path, exists ? &about : NULL, bytes, length, err);
+        replace_file(real != NULL ? real : path, exists ? &about : NULL, bytes, length, err);
     free(real);
     return status;
 }

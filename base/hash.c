@@ -9,13 +9,13 @@
 static const uint64_t factor_1 = 0x87c37b91114253d5U;
 static const uint64_t factor_2 = 0x4cf5ad432745937fU;
 
-static uint64_t rotate(uint64_t x, int bits)
+static uint64_t rotate_left(uint64_t x, int bits)
 {
     return x << bits | x >> (64 - bits);
 }
 
 /* Up to eight bytes, the first one lowest. */
-static uint64_t load(const unsigned char *bytes, size_t count)
+static uint64_t load_bytes(const unsigned char *bytes, size_t count)
 {
     uint64_t word = 0;
     for (size_t i = 0; i < count; i++)
@@ -25,15 +25,15 @@ static uint64_t load(const unsigned char *bytes, size_t count)
 
 static uint64_t scramble_1(uint64_t k)
 {
-    return rotate(k * factor_1, 31) * factor_2;
+    return rotate_left(k * factor_1, 31) * factor_2;
 }
 
 static uint64_t scramble_2(uint64_t k)
 {
-    return rotate(k * factor_2, 33) * factor_1;
+    return rotate_left(k * factor_2, 33) * factor_1;
 }
 
-static uint64_t finish(uint64_t k)
+static uint64_t mix_hash(uint64_t k)
 {
     k = (k ^ k >> 33) * 0xff51afd7ed558ccdU;
     k = (k ^ k >> 33) * 0xc4ceb9fe1a85ec53U;
@@ -46,19 +46,19 @@ struct weft_hash weft_hash_bytes(const void *bytes, size_t length)
     uint64_t h1 = 0, h2 = 0;
     size_t left = length;
     for (; left >= 16; at += 16, left -= 16) {
-        h1 ^= scramble_1(load(at, 8));
-        h1 = (rotate(h1, 27) + h2) * 5 + 0x52dce729U;
-        h2 ^= scramble_2(load(at + 8, 8));
-        h2 = (rotate(h2, 31) + h1) * 5 + 0x38495ab5U;
+        h1 ^= scramble_1(load_bytes(at, 8));
+        h1 = (rotate_left(h1, 27) + h2) * 5 + 0x52dce729U;
+        h2 ^= scramble_2(load_bytes(at + 8, 8));
+        h2 = (rotate_left(h2, 31) + h1) * 5 + 0x38495ab5U;
     }
-    if (left > 8) h2 ^= scramble_2(load(at + 8, left - 8));
-    if (left > 0) h1 ^= scramble_1(load(at, left > 8 ? 8 : left));
+    if (left > 8) h2 ^= scramble_2(load_bytes(at + 8, left - 8));
+    if (left > 0) h1 ^= scramble_1(load_bytes(at, left > 8 ? 8 : left));
     h1 ^= length;
     h2 ^= length;
     h1 += h2;
     h2 += h1;
-    h1 = finish(h1);
-    h2 = finish(h2);
+    h1 = mix_hash(h1);
+    h2 = mix_hash(h2);
     h1 += h2;
     h2 += h1;
     return (struct weft_hash){.high = h1, .low = h2};

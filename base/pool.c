@@ -46,7 +46,7 @@ static struct weft_pool_chunk *make_chunk(size_t capacity)
 
 /* Adds a chunk of at least `bytes` to the pool. A large chunk goes after the newest, which keeps
  * serving small requests. */
-static struct weft_pool_chunk *grow(struct weft_pool *pool, size_t bytes)
+static struct weft_pool_chunk *grow_pool(struct weft_pool *pool, size_t bytes)
 {
     struct weft_pool_chunk *newest = pool->chunks;
     size_t usual = newest == NULL ? LEAST_CHUNK_BYTES : 2 * newest->capacity;
@@ -67,7 +67,7 @@ void *weft_pool_array(struct weft_pool *pool, size_t count, size_t size)
     /* An empty array also gets its own address. */
     if (bytes == 0) bytes = ALIGNMENT;
     struct weft_pool_chunk *chunk = pool->chunks;
-    if (chunk == NULL || chunk->capacity - chunk->used < bytes) chunk = grow(pool, bytes);
+    if (chunk == NULL || chunk->capacity - chunk->used < bytes) chunk = grow_pool(pool, bytes);
     if (chunk == NULL) return NULL;
     void *array = chunk->start + chunk->used;
     chunk->used += bytes;

@@ -17,19 +17,19 @@ static const struct {
 #undef STATUS_ROW
 };
 
-static enum weft_status known(enum weft_status status)
+static enum weft_status known_status(enum weft_status status)
 {
     return (unsigned)status < WEFT_STATUS_COUNT ? status : WEFT_E_INTERNAL;
 }
 
 int weft_status_exit_code(enum weft_status status)
 {
-    return statuses[known(status)].exit_code;
+    return statuses[known_status(status)].exit_code;
 }
 
 const char *weft_status_text(enum weft_status status)
 {
-    return statuses[known(status)].text;
+    return statuses[known_status(status)].text;
 }
 
 enum weft_status weft_status_of_exit_code(int code)
@@ -41,7 +41,7 @@ enum weft_status weft_status_of_exit_code(int code)
 }
 
 /* Escapes a message, since it may quote untrusted text. */
-static void show(char text[WEFT_ERROR_TEXT_BYTES])
+static void escape_message(char text[WEFT_ERROR_TEXT_BYTES])
 {
     size_t length = strlen(text);
     if (weft_shown_is_plain(text, length, WEFT_SHOWN_LINES)) return;
@@ -64,7 +64,7 @@ static void fill_error(struct weft_error *err, enum weft_status status, int of_r
     } else if ((size_t)length >= sizeof err->text) {
         memcpy(err->text + sizeof err->text - sizeof ellipsis, ellipsis, sizeof ellipsis);
     }
-    show(err->text);
+    escape_message(err->text);
 }
 
 enum weft_status weft_fail(struct weft_error *err, enum weft_status status, const char *format, ...)

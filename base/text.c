@@ -18,7 +18,7 @@ void weft_text_finish(struct weft_text *text)
 }
 
 /* Makes room for `more` characters and the NUL. */
-static bool reserve(struct weft_text *text, size_t more)
+static bool reserve_bytes(struct weft_text *text, size_t more)
 {
     if (text->failed) return false;
     if (text->capacity - text->length > more) return true;
@@ -34,9 +34,9 @@ static bool reserve(struct weft_text *text, size_t more)
     return true;
 }
 
-static void append(struct weft_text *text, const char *bytes, size_t length)
+static void append_bytes(struct weft_text *text, const char *bytes, size_t length)
 {
-    if (length == 0 || !reserve(text, length)) return;
+    if (length == 0 || !reserve_bytes(text, length)) return;
     memcpy(text->data + text->length, bytes, length);
     text->length += length;
     text->data[text->length] = '\0';
@@ -50,7 +50,7 @@ static bool is_shown_as_it_is(const struct weft_text *text, const char *bytes, s
 void weft_text_append(struct weft_text *text, const char *bytes, size_t length)
 {
     if (is_shown_as_it_is(text, bytes, length))
-        append(text, bytes, length);
+        append_bytes(text, bytes, length);
     else
         weft_text_add_shown(text, bytes, length, WEFT_SHOWN_LINES);
 }
@@ -62,7 +62,7 @@ void weft_text_add(struct weft_text *text, const char *string)
 
 void weft_text_add_escape(struct weft_text *text, const char *sequence)
 {
-    append(text, sequence, strlen(sequence));
+    append_bytes(text, sequence, strlen(sequence));
 }
 
 /* Escapes the formatted text from `start` on. */
@@ -88,7 +88,7 @@ void weft_text_addf(struct weft_text *text, const char *format, ...)
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
     if (length < 0) text->failed = true;
-    if (length <= 0 || !reserve(text, (size_t)length)) return;
+    if (length <= 0 || !reserve_bytes(text, (size_t)length)) return;
     va_start(arguments, format);
     vsnprintf(text->data + text->length, (size_t)length + 1, format, arguments);
     va_end(arguments);

@@ -128,7 +128,7 @@ static double to_double(const struct quantity *quantity, int64_t multiple)
     return (double)quantity->digits * (double)multiple / scale;
 }
 
-static int lower(int c)
+static int lower_case(int c)
 {
     return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
@@ -145,7 +145,7 @@ static void list_units(struct weft_text *text, const struct unit *units)
     }
 }
 
-static const char *describe(const struct quantity *quantity)
+static const char *describe_unit(const struct quantity *quantity)
 {
     return quantity->suffix[0] == '\0' ? "has no unit" : "has an unknown unit";
 }
@@ -166,7 +166,7 @@ static enum weft_status fail_large(const char *string, struct weft_error *err)
 static bool prefix_of(const char *suffix, char *decimal, char *binary)
 {
     static const char known[] = "kmgtp";
-    char letter = (char)lower(suffix[0]);
+    char letter = (char)lower_case(suffix[0]);
     if (letter == '\0' || strchr(known, letter) == NULL) return false;
     *binary = (char)(letter - 'a' + 'A');
     *decimal = letter == 'k' ? 'k' : *binary;
@@ -197,7 +197,7 @@ static enum weft_status fail_bytes(const char *string, const struct quantity *qu
         list_units(&help, byte_units);
     }
     enum weft_status status = weft_fail(err, WEFT_E_DATA, "\"%s\" %s of bytes: %s", string,
-                                        describe(quantity), weft_text_chars(&help));
+                                        describe_unit(quantity), weft_text_chars(&help));
     weft_text_finish(&help);
     return status;
 }
@@ -211,7 +211,7 @@ static enum weft_status fail_unit(const char *string, const struct quantity *qua
     weft_text_init(&help);
     list_units(&help, units);
     enum weft_status status = weft_fail(err, WEFT_E_DATA, "\"%s\" %s of %s: use %s", string,
-                                        describe(quantity), measure, weft_text_chars(&help));
+                                        describe_unit(quantity), measure, weft_text_chars(&help));
     weft_text_finish(&help);
     return status;
 }
@@ -230,7 +230,7 @@ static enum weft_status fail_rate(const char *string, const struct quantity *qua
     return weft_fail(
         err, WEFT_E_DATA,
         "\"%s\" %s of rate: did you mean \"%.*s%s\" (%.9g bytes/s) or \"%.*s%s\" (%.9g bytes/s)?",
-        string, describe(quantity), quantity->number_length, string, bits,
+        string, describe_unit(quantity), quantity->number_length, string, bits,
         to_double(quantity, find_unit(rate_units, bits)->multiple) / 8, quantity->number_length,
         string, bytes, to_double(quantity, find_unit(rate_units, bytes)->multiple) / 8);
 }
@@ -279,7 +279,7 @@ enum weft_status weft_units_count(const char *string, double *count, struct weft
 }
 
 /* Formats three significant digits and a unit. */
-static const char *show(double value, const char *unit, char out[WEFT_UNITS_TEXT_BYTES])
+static const char *show_quantity(double value, const char *unit, char out[WEFT_UNITS_TEXT_BYTES])
 {
     double size = fabs(value);
     int decimals = size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
@@ -327,7 +327,7 @@ const char *weft_units_show_bytes(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES]
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double value = (double)bytes;
     int steps = scale_down(&value, 1024, 6);
-    if (steps > 0) return show(value, names[steps], out);
+    if (steps > 0) return show_quantity(value, names[steps], out);
     snprintf(out, WEFT_UNITS_TEXT_BYTES, "%" PRId64 " B", bytes);
     return out;
 }
@@ -343,10 +343,11 @@ const char *weft_units_show_ns(int64_t ns, char out[WEFT_UNITS_TEXT_BYTES])
     }
     if (steps < 3 || fabs((double)ns) < 120e9) {
         value = (double)ns / pow(1000, steps);
-        return show(value, names[steps], out);
+        return show_quantity(value, names[steps], out);
     }
     double minutes = (double)ns / 60e9;
-    return fabs(minutes) < 120 ? show(minutes, "min", out) : show(minutes / 60, "h", out);
+    return fabs(minutes) < 120 ? show_quantity(minutes, "min", out)
+                               : show_quantity(minutes / 60, "h", out);
 }
 
 const char *weft_units_show_rate(double bytes_per_s, char out[WEFT_UNITS_TEXT_BYTES])
@@ -359,7 +360,7 @@ const char *weft_units_show_rate(double bytes_per_s, char out[WEFT_UNITS_TEXT_BY
         snprintf(out, WEFT_UNITS_TEXT_BYTES, "%.3g %s", value, names[steps]);
         return out;
     }
-    return show(value, names[steps], out);
+    return show_quantity(value, names[steps], out);
 }
 
 double weft_units_unsigned_nan(double number)

@@ -16,7 +16,7 @@ struct weft_work weft_work_begin(int64_t (*now_ns)(void), int64_t time_ns)
     return work;
 }
 
-static void show(const struct weft_work *work, int64_t best_ns, int64_t bound_ns)
+static void show_work(const struct weft_work *work, int64_t best_ns, int64_t bound_ns)
 {
     double share = work->whole > 0 ? (double)work->spent / (double)work->whole : -1;
     weft_watch_plan(work->watch, best_ns, bound_ns, share);
@@ -26,7 +26,7 @@ void weft_work_look(struct weft_work *work)
 {
     if (!work || (!work->now_ns && !work->watch)) return;
     if (work->now_ns) work->rang = work->rang || work->now_ns() >= work->alarm_ns;
-    if (work->watch) show(work, work->watch->best_ns, work->watch->bound_ns);
+    if (work->watch) show_work(work, work->watch->best_ns, work->watch->bound_ns);
     work->look_at = work->spent < INT64_MAX - LOOK_UNITS ? work->spent + LOOK_UNITS : INT64_MAX;
 }
 
@@ -46,12 +46,12 @@ void weft_work_be_watched(struct weft_work *work, struct weft_watch *watch, int6
 
 void weft_work_show_best(struct weft_work *work, int64_t step_ns)
 {
-    if (work && work->watch) show(work, step_ns, work->watch->bound_ns);
+    if (work && work->watch) show_work(work, step_ns, work->watch->bound_ns);
 }
 
 void weft_work_show_bound(struct weft_work *work, int64_t bound_ns)
 {
-    if (work && work->watch) show(work, work->watch->best_ns, bound_ns);
+    if (work && work->watch) show_work(work, work->watch->best_ns, bound_ns);
 }
 
 int64_t weft_work_alarm_left_ns(struct weft_work *work)

@@ -29,7 +29,8 @@ enum paint { PLAIN, YELLOW = 33, RED = 31 };
 
 /* Prints a message to stderr. It is wrapped on a terminal; otherwise it stays one line, so that a
  * search finds it. */
-static void say(const struct weft_cli *cli, enum paint paint, const char *what, const char *text)
+static void say_message(const struct weft_cli *cli, enum paint paint, const char *what,
+                        const char *text)
 {
     bool paints = paint != PLAIN && weft_terminal_paints(cli, STDERR_FILENO);
     struct weft_text line, lines;
@@ -55,9 +56,9 @@ static void log_to_stderr(void *context, enum weft_log_level level, const char *
     if (level == WEFT_LOG_INFO && (cli->quiet || cli->progress_choice == WEFT_PROGRESS_NONE))
         return;
     if (level == WEFT_LOG_WARNING)
-        say(cli, YELLOW, "warning: ", text);
+        say_message(cli, YELLOW, "warning: ", text);
     else
-        say(cli, PLAIN, "", text);
+        say_message(cli, PLAIN, "", text);
 }
 
 /* With --json stdout gets one document even if there is no result. */
@@ -79,8 +80,8 @@ static void say_as_json(enum weft_status status, const char *message)
     weft_text_finish(&text);
 }
 
-static int finish(const struct weft_cli *cli, enum weft_status status, bool told_elsewhere,
-                  const struct weft_error *err)
+static int finish_run(const struct weft_cli *cli, enum weft_status status, bool told_elsewhere,
+                      const struct weft_error *err)
 {
     const char *message = err->text[0] ? err->text : weft_status_text(status);
     if (status != WEFT_OK && cli->json && !*cli->emitted) say_as_json(status, message);
@@ -89,7 +90,7 @@ static int finish(const struct weft_cli *cli, enum weft_status status, bool told
         status = WEFT_E_IO;
         message = "cannot write to standard output";
     }
-    if (status != WEFT_OK && !told_elsewhere) say(cli, RED, "", message);
+    if (status != WEFT_OK && !told_elsewhere) say_message(cli, RED, "", message);
     return status != WEFT_OK && err->status == status ? err->exit_code
                                                       : weft_status_exit_code(status);
 }
@@ -113,8 +114,8 @@ static enum weft_status open_layers(struct weft_layer_files *layers, struct weft
     return WEFT_OK;
 }
 
-static enum weft_status start(const struct weft_cli *cli, const struct weft_command *command,
-                              struct weft_error *err)
+static enum weft_status start_command(const struct weft_cli *cli,
+                                      const struct weft_command *command, struct weft_error *err)
 {
     bool starts_ranks = command->starts_ranks || cli->measure;
     if (starts_ranks) WEFT_TRY(weft_rendezvous_need_proc(err));
@@ -143,10 +144,10 @@ int main(int argc, char **argv)
         solver.watch = cli.watch;
         weft_log_set_sink(log_to_stderr, &cli);
         status = open_layers(&layers, &cli, &err);
-        if (status == WEFT_OK) status = start(&cli, command, &err);
+        if (status == WEFT_OK) status = start_command(&cli, command, &err);
     }
     weft_layer_files_close(&layers);
     weft_cli_progress_clear(&cli);
     bool told_elsewhere = command && command->told_elsewhere && getenv("WEFT_ERROR_FD");
-    return finish(&cli, status, told_elsewhere, &err);
+    return finish_run(&cli, status, told_elsewhere, &err);
 }

@@ -186,8 +186,8 @@ static enum weft_status fail_operands(const struct weft_command *command, struct
     return status;
 }
 
-static enum weft_status parse(int argc, char **argv, struct weft_cli *cli,
-                              const struct weft_command **out, struct weft_error *err)
+static enum weft_status parse_arguments(int argc, char **argv, struct weft_cli *cli,
+                                        const struct weft_command **out, struct weft_error *err)
 {
     const struct weft_command *command = NULL;
     WEFT_TRY(find_verb(argc, argv, &command, err));
@@ -223,7 +223,7 @@ static enum weft_status parse(int argc, char **argv, struct weft_cli *cli,
 enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
                                 const struct weft_command **out, struct weft_error *err)
 {
-    enum weft_status status = parse(argc, argv, cli, out, err);
+    enum weft_status status = parse_arguments(argc, argv, cli, out, err);
     for (int i = 1; status != WEFT_OK && i < argc; i++)
         cli->json = cli->json || strcmp(argv[i], "--json") == 0;
     return status;

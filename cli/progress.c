@@ -23,13 +23,13 @@ static void write_line(const struct weft_cli_progress *shown, const char *bytes,
     (void)written;
 }
 
-static void erase(struct weft_cli_progress *shown)
+static void erase_line(struct weft_cli_progress *shown)
 {
     if (shown->is_drawn) write_line(shown, eraser, sizeof eraser - 1);
     shown->is_drawn = false;
 }
 
-static void show(struct weft_cli_progress *shown)
+static void show_line(struct weft_cli_progress *shown)
 {
     static const char name[] = "weft: ";
     bool redrawn = shown->mode == WEFT_PROGRESS_AUTO;
@@ -57,12 +57,12 @@ static bool is_due(const struct weft_cli_progress *shown, int64_t now_ns, double
     return since_ns >= PLAIN_NS || (far && since_ns >= SOONER_NS);
 }
 
-static void look(struct weft_watch *watch)
+static void look_at_watch(struct weft_watch *watch)
 {
     struct weft_cli_progress *shown = (struct weft_cli_progress *)watch;
     if (shown->mode == WEFT_PROGRESS_NONE) return;
     if (watch->what == NULL) {
-        erase(shown);
+        erase_line(shown);
         return;
     }
     int64_t now_ns = watch->now_ns();
@@ -73,7 +73,7 @@ static void look(struct weft_watch *watch)
         shown->shown_share = 0;
     }
     if (!is_due(shown, now_ns, share)) return;
-    show(shown);
+    show_line(shown);
     shown->shown_ns = now_ns;
     shown->shown_share = share;
 }
@@ -88,7 +88,7 @@ static bool is_redrawn_there(void)
 void weft_cli_progress_open(struct weft_cli_progress *progress, struct weft_cli *cli)
 {
     *progress = (struct weft_cli_progress){
-        .watch = {.look = look, .now_ns = weft_clock_now_ns, .share = -1},
+        .watch = {.look = look_at_watch, .now_ns = weft_clock_now_ns, .share = -1},
         .mode = cli->progress_choice,
         .fd = STDERR_FILENO,
     };
@@ -100,7 +100,7 @@ void weft_cli_progress_open(struct weft_cli_progress *progress, struct weft_cli 
 
 void weft_cli_progress_clear(const struct weft_cli *cli)
 {
-    if (cli->watch) erase((struct weft_cli_progress *)cli->watch);
+    if (cli->watch) erase_line((struct weft_cli_progress *)cli->watch);
 }
 
 void weft_cli_progress_leave(const struct weft_cli *cli)

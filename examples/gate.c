@@ -44,7 +44,7 @@ static enum weft_status gate_needs(void *context, const struct weft_layer_facts 
     return WEFT_OK;
 }
 
-static float sigmoid(float x)
+static float sigmoid_of(float x)
 {
     return 1 / (1 + expf(-x));
 }
@@ -59,13 +59,14 @@ static enum weft_status gate_forward(void *context, const struct weft_layer_call
     (void)error;
     for (int64_t i = 0; i < call->rows * hidden; i++) {
         int64_t g = i % hidden / group;
-        y[i] = x[i] * sigmoid(gain[g] * x[i] + bias[g]);
+        y[i] = x[i] * sigmoid_of(gain[g] * x[i] + bias[g]);
     }
     return WEFT_OK;
 }
 
 /* Writes the gradients of parameters, or adds them to those of earlier micro-steps. */
-static void give(const struct weft_layer_call *call, int tensor, int64_t n, const double *sums)
+static void give_gradient(const struct weft_layer_call *call, int tensor, int64_t n,
+                          const double *sums)
 {
     float *gradient = call->gradients[tensor];
     for (int64_t g = 0; gradient != NULL && g < n; g++)
@@ -85,13 +86,13 @@ static enum weft_status gate_backward(void *context, const struct weft_layer_cal
     memset(d_gain, 0, 2 * (size_t)groups * sizeof *d_gain);
     for (int64_t i = 0; i < call->rows * hidden; i++) {
         int64_t g = i % hidden / group;
-        float s = sigmoid(gain[g] * x[i] + bias[g]), slope = dy[i] * x[i] * s * (1 - s);
+        float s = sigmoid_of(gain[g] * x[i] + bias[g]), slope = dy[i] * x[i] * s * (1 - s);
         dx[i] = dy[i] * s + slope * gain[g];
         d_gain[g] += slope * x[i];
         d_bias[g] += slope;
     }
-    give(call, 0, groups, d_gain);
-    give(call, 1, groups, d_bias);
+    give_gradient(call, 0, groups, d_gain);
+    give_gradient(call, 1, groups, d_bias);
     return WEFT_OK;
 }
 
@@ -111,7 +112,8 @@ static const struct weft_layer_kind *const kinds[] = {&gate};
 const struct weft_layers weft_layers = {WEFT_LAYERS_ABI, 1, kinds};
 
 #ifndef LAYERS_ONLY
-static enum weft_status show(void *context, const struct weft_step *step, struct weft_error *error)
+static enum weft_status show_step(void *context, const struct weft_step *step,
+                                  struct weft_error *error)
 {
     (void)error;
     if (weft_rank(context) == 0)
@@ -123,7 +125,7 @@ static enum weft_status show(void *context, const struct weft_step *step, struct
 static struct weft *weft;
 
 /* The run ends after its step, with a checkpoint. Further signals are the same request. */
-static void stop(int number)
+static void stop_run(int number)
 {
     (void)number;
     weft_stop(weft);
@@ -132,7 +134,7 @@ static void stop(int number)
 int main(int argc, char **argv)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
-    const struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESTART};
+    const struct sigaction action = {.sa_handler = stop_run, .sa_flags = SA_RESTART};
     struct weft_error error = {0};
     struct weft_run_result result = {0};
     if (argc < 3) {
@@ -145,7 +147,7 @@ int main(int argc, char **argv)
         status = weft_read_config(weft, argv[1], (const char *const *)argv + 3, argc - 3, &error);
     if (status == WEFT_OK) status = weft_make_plan(weft, &error);
     const struct weft_run_settings settings = {
-        .directory = argv[2], .on_step = show, .context = weft};
+        .directory = argv[2], .on_step = show_step, .context = weft};
     for (int i = 0; i < 5 && status == WEFT_OK; i++)
         sigaction(numbers[i], &action, NULL);
     if (status == WEFT_OK) status = weft_run(weft, &settings, &result, &error);

@@ -18,7 +18,7 @@ static const struct weft_field bottleneck_keys[] = {
 };
 
 /* True if input and output differ in shape, so that the shortcut needs a product. */
-static bool projects(const struct weft_layer *layer)
+static bool has_projection(const struct weft_layer *layer)
 {
     return weft_image_key(layer, WEFT_IMAGE_STRIDE) != 1 ||
            weft_image_key(layer, WEFT_IMAGE_CHANNELS) != weft_image_key(layer, WEFT_IMAGE_FILTERS);
@@ -37,7 +37,7 @@ static enum weft_status bottleneck_shape(const struct weft_layer *layer, double 
     weft_image_add_norm(out, "norm2.weight", "norm2.bias", w);
     weft_image_add_filters(out, "conv3.weight", f, w);
     weft_image_add_norm(out, "norm3.weight", "norm3.bias", f);
-    if (!projects(layer)) return WEFT_OK;
+    if (!has_projection(layer)) return WEFT_OK;
     weft_image_add_filters(out, "shortcut.weight", f, c);
     weft_image_add_norm(out, "shortcut.norm.weight", "shortcut.norm.bias", f);
     return WEFT_OK;
@@ -52,7 +52,7 @@ static enum weft_status bottleneck_needs(struct weft_subject *subject, struct we
     int64_t in = weft_image_key(layer, WEFT_IMAGE_SIDE), out = weft_image_side(layer);
     int64_t w = weft_image_key(layer, WEFT_IMAGE_WIDTH);
     int64_t f = weft_image_key(layer, WEFT_IMAGE_FILTERS);
-    bool projected = projects(layer);
+    bool projected = has_projection(layer);
     double c = (double)weft_image_key(layer, WEFT_IMAGE_CHANNELS), width = (double)w;
     double filters = (double)f;
     double products = weft_image_convolution(subject, c * width, in) +

@@ -20,7 +20,7 @@ static const struct weft_field custom_keys[] = {
      NULL, NULL, "work space of either pass, a sample of seq_len tokens"},
 };
 
-static int64_t figure(const struct weft_layer *layer, int key)
+static int64_t integer_of(const struct weft_layer *layer, int key)
 {
     return layer->keys[key].integer;
 }
@@ -34,7 +34,7 @@ static enum weft_status custom_shape(const struct weft_layer *layer, double resi
                                      struct weft_layer_shape *out, struct weft_error *err)
 {
     (void)residual_std, (void)err;
-    const int64_t parameters = figure(layer, WEFT_CUSTOM_PARAMETERS);
+    const int64_t parameters = integer_of(layer, WEFT_CUSTOM_PARAMETERS);
     if (parameters > 0) weft_add_vector(out, "parameters", parameters, WEFT_INIT_ZERO);
     return WEFT_OK;
 }
@@ -46,15 +46,15 @@ static enum weft_status custom_needs(struct weft_subject *subject, struct weft_l
     const struct weft_layer *layer = subject->layer;
     struct weft_sizes *sizes = &subject->sizes;
     int64_t samples = subject->batch->samples;
-    work->output_bytes = weft_times(sizes, samples, figure(layer, WEFT_CUSTOM_OUTPUT));
-    work->saved_bytes = weft_times(sizes, samples, figure(layer, WEFT_CUSTOM_SAVED));
+    work->output_bytes = weft_times(sizes, samples, integer_of(layer, WEFT_CUSTOM_OUTPUT));
+    work->saved_bytes = weft_times(sizes, samples, integer_of(layer, WEFT_CUSTOM_SAVED));
     work->forward_temporary_bytes =
-        weft_times(sizes, samples, figure(layer, WEFT_CUSTOM_TEMPORARY));
+        weft_times(sizes, samples, integer_of(layer, WEFT_CUSTOM_TEMPORARY));
     work->backward_temporary_bytes = work->forward_temporary_bytes;
     work->backward_reads_input = true; /* unknown, so assumed */
     work->forward_flops = (double)samples * layer->keys[WEFT_CUSTOM_FORWARD_FLOPS].number;
     work->backward_flops = (double)samples * layer->keys[WEFT_CUSTOM_BACKWARD_FLOPS].number;
-    subject->weights = (double)figure(layer, WEFT_CUSTOM_PARAMETERS);
+    subject->weights = (double)integer_of(layer, WEFT_CUSTOM_PARAMETERS);
     return WEFT_OK;
 }
 
@@ -63,9 +63,9 @@ static void custom_sizes(const struct weft_layer *layer, struct weft_text *out)
     weft_text_addf(out, " flops=%.17g,%.17g hidden=%lld parameters=%lld output=%lld saved=%lld",
                    layer->keys[WEFT_CUSTOM_FORWARD_FLOPS].number,
                    layer->keys[WEFT_CUSTOM_BACKWARD_FLOPS].number, (long long)layer->hidden,
-                   (long long)figure(layer, WEFT_CUSTOM_PARAMETERS),
-                   (long long)figure(layer, WEFT_CUSTOM_OUTPUT),
-                   (long long)figure(layer, WEFT_CUSTOM_SAVED));
+                   (long long)integer_of(layer, WEFT_CUSTOM_PARAMETERS),
+                   (long long)integer_of(layer, WEFT_CUSTOM_OUTPUT),
+                   (long long)integer_of(layer, WEFT_CUSTOM_SAVED));
 }
 
 const struct weft_kind weft_kind_custom = {

@@ -44,12 +44,12 @@ struct check {
     struct buffer first_gradients[WEFT_LAYER_TENSORS];
 };
 
-static float *floats(const struct buffer *buffer)
+static float *floats_of(const struct buffer *buffer)
 {
     return (float *)(void *)buffer->bytes;
 }
 
-static enum weft_status make(struct buffer *buffer, int64_t n_bytes, struct weft_error *err)
+static enum weft_status make_buffer(struct buffer *buffer, int64_t n_bytes, struct weft_error *err)
 {
     int64_t whole = (n_bytes + GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES + 2 * GUARD_BYTES;
     buffer->n_bytes = n_bytes;
@@ -73,7 +73,7 @@ static bool is_guarded(const struct buffer *buffer)
 static void fill_normal(const struct buffer *buffer, uint64_t stream, double std)
 {
     for (int64_t i = 0; i < buffer->n_bytes / (int64_t)sizeof(float); i++)
-        floats(buffer)[i] = (float)(std * weft_rng_normal(SEED, stream, (uint64_t)i));
+        floats_of(buffer)[i] = (float)(std * weft_rng_normal(SEED, stream, (uint64_t)i));
 }
 
 /* Fills with numbers around the initial values. Those may be 0, which would hide their factors. */
@@ -82,7 +82,7 @@ static void fill_parameter(const struct buffer *buffer, const struct weft_tensor
 {
     fill_normal(buffer, stream, tensor->init == WEFT_INIT_NORMAL ? tensor->init_std : 0.25);
     for (int64_t i = 0; tensor->init == WEFT_INIT_ONE && i < tensor->elements; i++)
-        floats(buffer)[i] += 1;
+        floats_of(buffer)[i] += 1;
 }
 
 static const struct weft_tensor *tensor_of(const struct check *check, int32_t t)
@@ -97,19 +97,19 @@ static enum weft_status make_buffers(struct check *check, struct weft_error *err
     int64_t temporary = work->forward_temporary_bytes > work->backward_temporary_bytes
                             ? work->forward_temporary_bytes
                             : work->backward_temporary_bytes;
-    WEFT_TRY(make(&check->input, check->inputs * size, err));
-    WEFT_TRY(make(&check->output, check->outputs * size, err));
-    WEFT_TRY(make(&check->first_output, check->outputs * size, err));
-    WEFT_TRY(make(&check->low_output, check->outputs * size, err));
-    WEFT_TRY(make(&check->output_gradient, check->outputs * size, err));
-    WEFT_TRY(make(&check->input_gradient, check->inputs * size, err));
-    WEFT_TRY(make(&check->saved, work->saved_bytes, err));
-    WEFT_TRY(make(&check->temporary, temporary, err));
+    WEFT_TRY(make_buffer(&check->input, check->inputs * size, err));
+    WEFT_TRY(make_buffer(&check->output, check->outputs * size, err));
+    WEFT_TRY(make_buffer(&check->first_output, check->outputs * size, err));
+    WEFT_TRY(make_buffer(&check->low_output, check->outputs * size, err));
+    WEFT_TRY(make_buffer(&check->output_gradient, check->outputs * size, err));
+    WEFT_TRY(make_buffer(&check->input_gradient, check->inputs * size, err));
+    WEFT_TRY(make_buffer(&check->saved, work->saved_bytes, err));
+    WEFT_TRY(make_buffer(&check->temporary, temporary, err));
     for (int32_t t = 0; t < check->layer->n_tensors; t++) {
         const struct weft_tensor *tensor = tensor_of(check, t);
-        WEFT_TRY(make(&check->parameters[t], tensor->elements * size, err));
-        WEFT_TRY(make(&check->gradients[t], tensor->elements * size, err));
-        WEFT_TRY(make(&check->first_gradients[t], tensor->elements * size, err));
+        WEFT_TRY(make_buffer(&check->parameters[t], tensor->elements * size, err));
+        WEFT_TRY(make_buffer(&check->gradients[t], tensor->elements * size, err));
+        WEFT_TRY(make_buffer(&check->first_gradients[t], tensor->elements * size, err));
         fill_parameter(&check->parameters[t], tensor, (uint64_t)t + 2);
     }
     fill_normal(&check->input, 0, 1);
@@ -117,25 +117,25 @@ static enum weft_status make_buffers(struct check *check, struct weft_error *err
     return WEFT_OK;
 }
 
-static void drop(struct buffer *buffer)
+static void drop_buffer(struct buffer *buffer)
 {
     free(buffer->block);
 }
 
 static void close_check(struct check *check)
 {
-    drop(&check->input);
-    drop(&check->output);
-    drop(&check->first_output);
-    drop(&check->low_output);
-    drop(&check->output_gradient);
-    drop(&check->input_gradient);
-    drop(&check->saved);
-    drop(&check->temporary);
+    drop_buffer(&check->input);
+    drop_buffer(&check->output);
+    drop_buffer(&check->first_output);
+    drop_buffer(&check->low_output);
+    drop_buffer(&check->output_gradient);
+    drop_buffer(&check->input_gradient);
+    drop_buffer(&check->saved);
+    drop_buffer(&check->temporary);
     for (int t = 0; t < WEFT_LAYER_TENSORS; t++) {
-        drop(&check->parameters[t]);
-        drop(&check->gradients[t]);
-        drop(&check->first_gradients[t]);
+        drop_buffer(&check->parameters[t]);
+        drop_buffer(&check->gradients[t]);
+        drop_buffer(&check->first_gradients[t]);
     }
 }
 
@@ -224,8 +224,9 @@ struct difference {
 /* low_output has the outputs at x - step, output those at x + step. */
 static struct difference compare_outputs(const struct check *check, double step)
 {
-    const float *low = floats(&check->low_output), *high = floats(&check->output);
-    const float *middle = floats(&check->first_output), *weight = floats(&check->output_gradient);
+    const float *low = floats_of(&check->low_output), *high = floats_of(&check->output);
+    const float *middle = floats_of(&check->first_output),
+                *weight = floats_of(&check->output_gradient);
     double left = 0, right = 0, square = 0;
     for (int64_t i = 0; i < check->outputs; i++) {
         double of = (double)weight[i], y = (double)middle[i], rounding = of * y * FLT_EPSILON;
@@ -238,8 +239,8 @@ static struct difference compare_outputs(const struct check *check, double step)
                                .noise = 4 * sqrt(square) / step};
 }
 
-static enum weft_status differentiate(struct check *check, float *at, double step,
-                                      struct difference *out, struct weft_error *err)
+static enum weft_status differentiate_output(struct check *check, float *at, double step,
+                                             struct difference *out, struct weft_error *err)
 {
     const float x = *at;
     *at = (float)((double)x - step);
@@ -263,13 +264,13 @@ static enum weft_status check_element(struct check *check, const struct buffer *
                                       int64_t element, double scale, struct worst *worst,
                                       struct weft_error *err)
 {
-    float *at = floats(values) + element;
-    double gradient = (double)floats(gradient_of(check, t))[element];
+    float *at = floats_of(values) + element;
+    double gradient = (double)floats_of(gradient_of(check, t))[element];
     /* A power of two makes x + step exact in f32 except for its last bits. */
     double step = STEP * exp2(ceil(log2(fmax(1, fabs((double)*at)))));
     struct difference far, near;
-    WEFT_TRY(differentiate(check, at, step, &far, err));
-    WEFT_TRY(differentiate(check, at, step / 2, &near, err));
+    WEFT_TRY(differentiate_output(check, at, step, &far, err));
+    WEFT_TRY(differentiate_output(check, at, step / 2, &near, err));
     double best = (4 * near.slope - far.slope) / 3;
     double allowed = TOLERANCE * fmax(fabs(gradient), fabs(best)) + TOLERANCE * 0.1 * scale +
                      2 * fabs(near.slope - far.slope) + near.bend + near.noise + far.noise;
@@ -291,7 +292,7 @@ static enum weft_status check_tensor(struct check *check, int32_t t, struct weft
     const struct buffer *values = t == INPUT ? &check->input : &check->parameters[t];
     int64_t elements = values->n_bytes / (int64_t)sizeof(float);
     int64_t n = elements < MOST_ELEMENTS ? elements : MOST_ELEMENTS;
-    double scale = root_mean_square(floats(gradient_of(check, t)), elements);
+    double scale = root_mean_square(floats_of(gradient_of(check, t)), elements);
     struct worst worst = {.excess = 0};
     for (int64_t i = 0; i < n; i++) {
         uint64_t stream = (uint64_t)(STREAM_OF_CHOICE + t);
@@ -312,7 +313,7 @@ static enum weft_status check_tensor(struct check *check, int32_t t, struct weft
 static enum weft_status check_written(const struct check *check, const struct buffer *buffer,
                                       const char *what, const char *of, struct weft_error *err)
 {
-    const float *x = floats(buffer);
+    const float *x = floats_of(buffer);
     for (int64_t i = 0; i < buffer->n_bytes / (int64_t)sizeof(float); i++) {
         if (isfinite(x[i])) continue;
         return weft_fail(err, WEFT_E_NUMERIC, "layer \"%s\" (%s): %s%s: element %lld is %s",
@@ -330,8 +331,8 @@ static enum weft_status check_accumulation(struct check *check, struct weft_erro
                (size_t)check->gradients[t].n_bytes);
     WEFT_TRY(run_backward(check, true, err));
     for (int32_t t = 0; t < check->layer->n_tensors; t++) {
-        const float *once = floats(&check->first_gradients[t]),
-                    *twice = floats(&check->gradients[t]);
+        const float *once = floats_of(&check->first_gradients[t]),
+                    *twice = floats_of(&check->gradients[t]);
         int64_t elements = tensor_of(check, t)->elements;
         double scale = root_mean_square(once, elements);
         for (int64_t i = 0; i < elements; i++) {

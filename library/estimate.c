@@ -14,8 +14,9 @@ static bool is_better(const struct weft_need *a, const struct weft_need *b)
 }
 
 /* Keeps the better rows of one more period, with its own copies of names. */
-static enum weft_status merge(struct weft_estimate *estimate, const struct weft_problem *problem,
-                              const struct weft_need *rows, struct weft_error *err)
+static enum weft_status merge_rows(struct weft_estimate *estimate,
+                                   const struct weft_problem *problem, const struct weft_need *rows,
+                                   struct weft_error *err)
 {
     for (int i = 0; i < WEFT_ESTIMATE_ROWS; i++) {
         struct weft_need *row = &estimate->rows[i];
@@ -46,7 +47,7 @@ static enum weft_status estimate_periods(struct weft_session *session, uint32_t 
         weft_estimate_init(rows);
         WEFT_TRY(
             weft_estimate_fill(session->stages.problem, out->times[0] != '\0', asked, rows, err));
-        WEFT_TRY(merge(out, session->stages.problem, rows, err));
+        WEFT_TRY(merge_rows(out, session->stages.problem, rows, err));
     }
     return WEFT_OK;
 }

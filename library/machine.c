@@ -176,8 +176,8 @@ static enum weft_status share_bytes(const struct weft_machine *machine, char *by
     return status;
 }
 
-static enum weft_status announce(const struct weft_machine *machine, struct announcement *out,
-                                 struct weft_error *err)
+static enum weft_status share_announcement(const struct weft_machine *machine,
+                                           struct announcement *out, struct weft_error *err)
 {
     size_t ranks = (size_t)weft_comm_ranks(machine->comm);
     struct announcement *all = calloc(ranks, sizeof *all);
@@ -189,11 +189,11 @@ static enum weft_status announce(const struct weft_machine *machine, struct anno
 }
 
 /* The other ranks receive the text, or the message of a failure. */
-static enum weft_status receive(const struct weft_machine *machine, struct weft_text *text,
-                                struct weft_error *err)
+static enum weft_status receive_text(const struct weft_machine *machine, struct weft_text *text,
+                                     struct weft_error *err)
 {
     struct announcement said = {0};
-    WEFT_TRY(announce(machine, &said, err));
+    WEFT_TRY(share_announcement(machine, &said, err));
     char *bytes = malloc((size_t)said.length + 1);
     if (!bytes) return weft_fail_memory(err, "what ranks share");
     enum weft_status status = share_bytes(machine, bytes, said.length, err);
@@ -214,11 +214,11 @@ enum weft_status weft_machine_share(const struct weft_machine *machine, struct w
     if (status == WEFT_OK && !weft_text_ok(text))
         status = weft_fail_memory(err, "what ranks share");
     if (weft_comm_ranks(machine->comm) == 1) return status;
-    if (weft_comm_rank(machine->comm) != 0) return receive(machine, text, err);
+    if (weft_comm_rank(machine->comm) != 0) return receive_text(machine, text, err);
     /* Rank 0's own failure matters more than a failure to share it. */
     const char *bytes = status == WEFT_OK ? weft_text_chars(text) : err->text;
     struct announcement said = {(int64_t)strlen(bytes), status};
-    enum weft_status sent = announce(machine, &said, &shared);
+    enum weft_status sent = share_announcement(machine, &said, &shared);
     if (sent == WEFT_OK)
         sent = share_bytes(machine, (char *)bytes, (int64_t)strlen(bytes), &shared);
     if (status != WEFT_OK || sent == WEFT_OK) return status;
@@ -232,8 +232,8 @@ struct outcome {
 };
 
 /* All ranks fail with the first rank that failed. */
-static enum weft_status agree(const struct weft_machine *machine, enum weft_status status,
-                              struct weft_error *err)
+static enum weft_status agree_on_status(const struct weft_machine *machine, enum weft_status status,
+                                        struct weft_error *err)
 {
     const int32_t ranks = weft_comm_ranks(machine->comm), own = weft_comm_rank(machine->comm);
     struct outcome *all = calloc((size_t)ranks + 1, sizeof *all), *mine = all + ranks;
@@ -256,7 +256,7 @@ static enum weft_status agree(const struct weft_machine *machine, enum weft_stat
     return status;
 }
 
-static void warn(const struct weft_text *lines)
+static void warn_of_lines(const struct weft_text *lines)
 {
     for (const char *line = weft_text_chars(lines); *line != '\0';) {
         const size_t length = strcspn(line, "\n");
@@ -281,14 +281,14 @@ static enum weft_status bind_products(const struct weft_machine *machine,
         weft_text_init(&warnings);
         status = weft_nn_choose(machine->nn, model->layers, model->n_layers, &batch, earlier,
                                 &choices, &warnings, err);
-        warn(&warnings);
+        warn_of_lines(&warnings);
         weft_text_finish(&warnings);
     }
     status = weft_machine_share(machine, &choices, status, err);
     if (status == WEFT_OK) {
         status = weft_nn_bind(machine->nn, model->layers, model->n_layers, &batch,
                               weft_text_chars(&choices), err);
-        status = agree(machine, status, err);
+        status = agree_on_status(machine, status, err);
     }
     weft_text_finish(&choices);
     return status;

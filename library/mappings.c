@@ -26,9 +26,9 @@ static enum weft_status count_mappings(const struct weft_session *session,
                                        out, err);
 }
 
-static enum weft_status refuse(const struct weft_mappings *count, int64_t page_bytes,
-                               const struct weft_map_limits *limits, bool may_plan,
-                               struct weft_error *err)
+static enum weft_status refuse_mappings(const struct weft_mappings *count, int64_t page_bytes,
+                                        const struct weft_map_limits *limits, bool may_plan,
+                                        struct weft_error *err)
 {
     char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES];
     if (count->all_bytes > limits->address_bytes) {
@@ -93,5 +93,5 @@ enum weft_status weft_session_fit_mappings(struct weft_session *session, bool ma
                  count.all, limits.mappings);
         return WEFT_OK;
     }
-    return refuse(&count, page_bytes, &limits, may_plan, err);
+    return refuse_mappings(&count, page_bytes, &limits, may_plan, err);
 }

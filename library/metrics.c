@@ -23,7 +23,7 @@ struct weft_metrics {
     int64_t lost_lines; /* since the last line that was written */
 };
 
-static enum weft_status begin(const char *path, struct weft_error *err)
+static enum weft_status begin_metrics(const char *path, struct weft_error *err)
 {
     if (unlink(path) == 0 || errno == ENOENT) return WEFT_OK;
     return weft_fail(err, WEFT_E_CREATE, "%s: cannot be replaced: %s", path, strerror(errno));
@@ -44,7 +44,7 @@ static bool is_kept(const char *line, size_t length, int64_t step)
     return known && of <= step;
 }
 
-static enum weft_status cut(const char *path, int64_t step, struct weft_error *err)
+static enum weft_status cut_metrics(const char *path, int64_t step, struct weft_error *err)
 {
     const int64_t most_bytes = INT64_C(1) << 40;
     char *bytes = NULL;
@@ -73,11 +73,11 @@ enum weft_status weft_metrics_prepare(const struct weft_run_directory *run,
 {
     struct weft_checkpoint *checkpoint = NULL;
     snprintf(path, WEFT_METRICS_PATH_BYTES, "%s/metrics.jsonl", run->path);
-    if (!run->own) return begin(path, err);
+    if (!run->own) return begin_metrics(path, err);
     WEFT_TRY(weft_checkpoint_open(run->resume, &checkpoint, err));
     int64_t step = checkpoint->manifest->progress.step;
     weft_checkpoint_close(checkpoint);
-    return cut(path, step, err);
+    return cut_metrics(path, step, err);
 }
 
 enum weft_status weft_metrics_open(const char *path, struct weft_metrics **out,

@@ -13,8 +13,8 @@ struct audience {
 };
 
 /* Adds the line to the metrics and frees it. */
-static enum weft_status note(const struct audience *audience, struct weft_text *line,
-                             struct weft_error *err)
+static enum weft_status note_line(const struct audience *audience, struct weft_text *line,
+                                  struct weft_error *err)
 {
     enum weft_status status = weft_metrics_add(audience->metrics, line, err);
     weft_text_finish(line);
@@ -29,7 +29,7 @@ static enum weft_status on_evaluation(void *context, const struct weft_evaluatio
     if (audience->metrics == NULL) return WEFT_OK;
     weft_text_init(&text);
     weft_metrics_evaluation(line, &text);
-    return note(audience, &text, err);
+    return note_line(audience, &text, err);
 }
 
 static enum weft_status on_save(void *context, const struct weft_save_line *line,
@@ -40,7 +40,7 @@ static enum weft_status on_save(void *context, const struct weft_save_line *line
     if (audience->metrics == NULL) return WEFT_OK;
     weft_text_init(&text);
     weft_metrics_save(line, &text);
-    return note(audience, &text, err);
+    return note_line(audience, &text, err);
 }
 
 static enum weft_status on_step(void *context, const struct weft_step_line *line,
@@ -63,7 +63,7 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
     if (audience->metrics != NULL) {
         weft_text_init(&text);
         weft_metrics_step(line, &text);
-        WEFT_TRY(note(audience, &text, err));
+        WEFT_TRY(note_line(audience, &text, err));
     }
     if (settings->on_step == NULL) return WEFT_OK;
     enum weft_status status = settings->on_step(settings->context, &step, err);
@@ -133,11 +133,11 @@ static void close_place(struct place *place)
     weft_text_finish(&place->from);
 }
 
-static enum weft_status train(const struct weft_run_of *of,
-                              const struct weft_run_settings *settings,
-                              struct weft_metrics *metrics, const char *checkpoints,
-                              const char *resume, const char *from, struct weft_train_result *out,
-                              struct weft_error *err)
+static enum weft_status train_steps(const struct weft_run_of *of,
+                                    const struct weft_run_settings *settings,
+                                    struct weft_metrics *metrics, const char *checkpoints,
+                                    const char *resume, const char *from,
+                                    struct weft_train_result *out, struct weft_error *err)
 {
     const struct weft_session *session = of->session;
     struct audience audience = {settings, metrics};
@@ -187,10 +187,10 @@ static enum weft_status run_in(const struct weft_run_of *of,
     enum weft_status status = open_place(of, settings, &place, err);
     bool saves = weft_run_saves(&of->session->config->train);
     if (status == WEFT_OK)
-        status =
-            train(of, settings, place.metrics, saves ? weft_text_chars(&place.checkpoints) : NULL,
-                  place.resume.length > 0 ? weft_text_chars(&place.resume) : NULL,
-                  place.from.length > 0 ? weft_text_chars(&place.from) : NULL, out, err);
+        status = train_steps(of, settings, place.metrics,
+                             saves ? weft_text_chars(&place.checkpoints) : NULL,
+                             place.resume.length > 0 ? weft_text_chars(&place.resume) : NULL,
+                             place.from.length > 0 ? weft_text_chars(&place.from) : NULL, out, err);
     if (status == WEFT_OK && of->meeting->rank == 0 && !place.finished)
         status = write_result(&place.directory, out, err);
     close_place(&place);
@@ -208,8 +208,8 @@ static enum weft_status run_without(const struct weft_run_of *of,
                          "settings.from begins a run, and settings.resume goes on with one: give "
                          "one of them");
     if (settings->from != NULL) WEFT_TRY(weft_origin_find(settings->from, from, err));
-    return train(of, settings, NULL, NULL, settings->resume, from[0] != '\0' ? from : NULL, out,
-                 err);
+    return train_steps(of, settings, NULL, NULL, settings->resume, from[0] != '\0' ? from : NULL,
+                       out, err);
 }
 
 enum weft_status weft_run_check(const struct weft_run_of *of,

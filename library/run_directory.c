@@ -142,8 +142,9 @@ static enum weft_status check_begin(const struct weft_run_directory *directory, 
 
 /* The directory's own latest checkpoint comes first, so that the same command resumes after every
  * interruption. */
-static enum weft_status choose(const struct weft_run_request *request,
-                               struct weft_run_directory *directory, struct weft_error *err)
+static enum weft_status choose_checkpoint(const struct weft_run_request *request,
+                                          struct weft_run_directory *directory,
+                                          struct weft_error *err)
 {
     const char *resume = request->resume;
     char *latest = NULL;
@@ -224,14 +225,14 @@ static bool is_finished(const struct weft_run_directory *directory, const struct
 }
 
 /* Touches no file. *marked: a run has begun there. */
-static enum weft_status look(const struct weft_run_request *request,
-                             struct weft_run_directory *directory, bool *marked,
-                             struct weft_error *err)
+static enum weft_status look_at_directory(const struct weft_run_request *request,
+                                          struct weft_run_directory *directory, bool *marked,
+                                          struct weft_error *err)
 {
     WEFT_TRY(weft_run_mark_look(directory->path, marked, err));
     free(directory->resume);
     directory->resume = NULL;
-    return choose(request, directory, err);
+    return choose_checkpoint(request, directory, err);
 }
 
 static enum weft_status look_and_check(const struct weft_run_request *request,
@@ -244,7 +245,7 @@ static enum weft_status look_and_check(const struct weft_run_request *request,
     if (request->directory != NULL) {
         snprintf(directory->path, sizeof directory->path, "%s", request->directory);
         name_checkpoints(directory);
-        WEFT_TRY(look(request, directory, &marked, err));
+        WEFT_TRY(look_at_directory(request, directory, &marked, err));
     } else if (request->resume != NULL) {
         directory->resume = strdup(request->resume);
         if (directory->resume == NULL) return weft_fail_memory(err, "a path");
@@ -323,7 +324,7 @@ enum weft_status weft_run_directory_open(const struct weft_run_request *request,
     if (request->directory != NULL) {
         snprintf(out->path, sizeof out->path, "%s", request->directory);
         name_checkpoints(out);
-        WEFT_TRY(look(request, out, &marked, err)); /* before it leaves a lock there */
+        WEFT_TRY(look_at_directory(request, out, &marked, err)); /* before it leaves a lock there */
         WEFT_TRY(weft_file_make_directory(out->path, err));
     } else {
         WEFT_TRY(make_new(request->config, out, err));
@@ -331,7 +332,7 @@ enum weft_status weft_run_directory_open(const struct weft_run_request *request,
     }
     WEFT_TRY(weft_checkpoint_lock(out->path, &out->lock_fd, err));
     /* Another run may have ended while this one planned or waited for the lock. */
-    WEFT_TRY(look(request, out, &marked, err));
+    WEFT_TRY(look_at_directory(request, out, &marked, err));
     WEFT_TRY(check_resume(out->resume, config, &step, err));
     out->finished = marked && request->resume != NULL && is_finished(out, &config->train, step);
     if (out->finished) return WEFT_OK;

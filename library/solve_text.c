@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum weft_status solve(void *context, const struct weft_lp *lp,
-                              const struct weft_lp_limits *limits, struct weft_pool *pool,
-                              struct weft_lp_result *result, struct weft_error *err)
+static enum weft_status solve_as_text(void *context, const struct weft_lp *lp,
+                                      const struct weft_lp_limits *limits, struct weft_pool *pool,
+                                      struct weft_lp_result *result, struct weft_error *err)
 {
     const struct weft_text_solver *solver = context;
     struct weft_text question;
@@ -28,5 +28,6 @@ static enum weft_status solve(void *context, const struct weft_lp *lp,
 
 struct weft_solver weft_solver_of_text(struct weft_text_solver *solver)
 {
-    return (struct weft_solver){.solve = solver->solve == NULL ? NULL : solve, .context = solver};
+    return (struct weft_solver){.solve = solver->solve == NULL ? NULL : solve_as_text,
+                                .context = solver};
 }

@@ -41,7 +41,7 @@ const char *weft_version(void)
 }
 
 /* Clears the caller's error, so that each function sets its own. */
-static struct weft_error *fresh(struct weft_error *error, struct weft_error *unwanted)
+static struct weft_error *clear_error(struct weft_error *error, struct weft_error *unwanted)
 {
     struct weft_error *err = error != NULL ? error : unwanted;
     err->status = WEFT_OK;
@@ -52,7 +52,7 @@ static struct weft_error *fresh(struct weft_error *error, struct weft_error *unw
 
 enum weft_status weft_open(struct weft **out, struct weft_error *error)
 {
-    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    struct weft_error unwanted, *err = clear_error(error, &unwanted);
     struct weft *weft = calloc(1, sizeof *weft);
     if (weft == NULL) return weft_fail_memory(err, "a run");
     enum weft_status status = weft_stack_check(err);
@@ -99,7 +99,7 @@ int32_t weft_ranks(const struct weft *weft)
 enum weft_status weft_add_kind(struct weft *weft, const struct weft_layer_kind *kind,
                                struct weft_error *error)
 {
-    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    struct weft_error unwanted, *err = clear_error(error, &unwanted);
     if (weft->known.n == MOST_KINDS)
         return weft_fail(err, WEFT_E_USAGE, "more than %d layer kinds", MOST_KINDS);
     WEFT_TRY(weft_supplied_check(kind, &weft->known, err));
@@ -115,8 +115,8 @@ void weft_set_solver(struct weft *weft, weft_solve_text_fn *solve, void *context
     weft->solver = (struct weft_text_solver){solve, context};
 }
 
-static enum weft_status load(struct weft *weft, struct weft_config_input *input,
-                             struct weft_error *err)
+static enum weft_status load_config(struct weft *weft, struct weft_config_input *input,
+                                    struct weft_error *err)
 {
     const char *overrides[MOST_OVERRIDES + 1];
     struct weft_config *config = NULL;
@@ -148,22 +148,22 @@ static enum weft_status load(struct weft *weft, struct weft_config_input *input,
 enum weft_status weft_read_config(struct weft *weft, const char *path, const char *const *overrides,
                                   int32_t n, struct weft_error *error)
 {
-    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    struct weft_error unwanted, *err = clear_error(error, &unwanted);
     struct weft_config_input input = {.source = path, .overrides = overrides, .n_overrides = n};
-    return load(weft, &input, err);
+    return load_config(weft, &input, err);
 }
 
 enum weft_status weft_take_config(struct weft *weft, const char *json, const char *directory,
                                   const char *const *overrides, int32_t n, struct weft_error *error)
 {
-    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    struct weft_error unwanted, *err = clear_error(error, &unwanted);
     struct weft_config_input input = {.bytes = json,
                                       .length = strlen(json),
                                       .source = "config",
                                       .directory = directory == NULL ? "." : directory,
                                       .overrides = overrides,
                                       .n_overrides = n};
-    return load(weft, &input, err);
+    return load_config(weft, &input, err);
 }
 
 static enum weft_status need_config(const struct weft *weft, struct weft_error *err)
@@ -175,13 +175,13 @@ static enum weft_status need_config(const struct weft *weft, struct weft_error *
 
 enum weft_status weft_check_layers(struct weft *weft, struct weft_error *error)
 {
-    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    struct weft_error unwanted, *err = clear_error(error, &unwanted);
     WEFT_TRY(need_config(weft, err));
     return weft_config_check_layers(weft->session.config, err);
 }
 
 /* Opens the machine; collective the first time. */
-static enum weft_status work(struct weft *weft, struct weft_error *err)
+static enum weft_status open_machine(struct weft *weft, struct weft_error *err)
 {
     const struct weft_config *config = weft->session.config;
     if (weft->working) return WEFT_OK;
@@ -198,10 +198,10 @@ static enum weft_status work(struct weft *weft, struct weft_error *err)
 }
 
 /* Measures everything, or only the parts that the config's profile lacks. */
-static enum weft_status measure(struct weft *weft, bool all, struct weft_error *err)
+static enum weft_status measure_profile(struct weft *weft, bool all, struct weft_error *err)
 {
     struct weft_profile *profile = NULL;
-    WEFT_TRY(work(weft, err));
+    WEFT_TRY(open_machine(weft, err));
     const struct weft_cluster *cluster = &weft->session.config->cluster;
     const bool contends = cluster->contention.compute > 0 || cluster->contention.channel > 0;
     WEFT_TRY(weft_machine_measure(&weft->machine, weft->session.config,
@@ -213,17 +213,17 @@ static enum weft_status measure(struct weft *weft, bool all, struct weft_error *
 
 enum weft_status weft_measure_machine(struct weft *weft, struct weft_error *error)
 {
-    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    struct weft_error unwanted, *err = clear_error(error, &unwanted);
     WEFT_TRY(need_config(weft, err));
-    return measure(weft, true, err);
+    return measure_profile(weft, true, err);
 }
 
-static enum weft_status stage(struct weft *weft, struct weft_error *err)
+static enum weft_status stage_session(struct weft *weft, struct weft_error *err)
 {
     if (weft->session.stages.problem != NULL) return WEFT_OK;
     if (weft_session_must_measure(&weft->session)) {
         WEFT_TRY(weft_planner_need(weft->session.config->plan.planner, err));
-        return measure(weft, false, err);
+        return measure_profile(weft, false, err);
     }
     return weft_session_stage(&weft->session, NULL, err);
 }
@@ -242,10 +242,10 @@ static enum weft_status make_plan(struct weft *weft, struct weft_error *err)
 {
     struct weft_session *session = &weft->session;
     enum weft_status status = WEFT_OK;
-    WEFT_TRY(stage(weft, err));
+    WEFT_TRY(stage_session(weft, err));
     session->solver = weft_solver_of_text(&weft->solver);
     if (weft->meeting.ranks == 1) return plan_to_run(weft, err);
-    WEFT_TRY(work(weft, err));
+    WEFT_TRY(open_machine(weft, err));
     struct weft_text text;
     weft_text_init(&text);
     if (weft->meeting.rank == 0) {
@@ -262,7 +262,7 @@ static enum weft_status make_plan(struct weft *weft, struct weft_error *err)
 
 enum weft_status weft_make_plan(struct weft *weft, struct weft_error *error)
 {
-    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    struct weft_error unwanted, *err = clear_error(error, &unwanted);
     WEFT_TRY(need_config(weft, err));
     enum weft_status status = make_plan(weft, err);
     if (status != WEFT_OK) weft_session_drop_plan(&weft->session);
@@ -271,20 +271,20 @@ enum weft_status weft_make_plan(struct weft *weft, struct weft_error *error)
 
 enum weft_status weft_take_plan(struct weft *weft, const char *json, struct weft_error *error)
 {
-    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    struct weft_error unwanted, *err = clear_error(error, &unwanted);
     WEFT_TRY(need_config(weft, err));
-    WEFT_TRY(stage(weft, err));
+    WEFT_TRY(stage_session(weft, err));
     enum weft_status status = weft_session_take(&weft->session, json, strlen(json), "plan", err);
     if (status != WEFT_OK) weft_session_drop_plan(&weft->session);
     return status;
 }
 
-static const char *show(struct weft *weft)
+static const char *shown_text(struct weft *weft)
 {
     return weft_text_ok(&weft->shown) ? weft_text_chars(&weft->shown) : NULL;
 }
 
-static void clear(struct weft *weft)
+static void clear_shown(struct weft *weft)
 {
     weft_text_finish(&weft->shown);
     weft_text_init(&weft->shown);
@@ -293,25 +293,25 @@ static void clear(struct weft *weft)
 const char *weft_config_json(struct weft *weft)
 {
     if (weft->session.config == NULL) return NULL;
-    clear(weft);
+    clear_shown(weft);
     weft_config_write(weft->session.config, &weft->shown);
-    return show(weft);
+    return shown_text(weft);
 }
 
 const char *weft_profile_json(struct weft *weft)
 {
     if (weft->session.profile == NULL) return NULL;
-    clear(weft);
+    clear_shown(weft);
     weft_profile_write(weft->session.profile, &weft->shown);
-    return show(weft);
+    return shown_text(weft);
 }
 
 const char *weft_plan_json(struct weft *weft)
 {
     if (weft->session.plan == NULL) return NULL;
-    clear(weft);
+    clear_shown(weft);
     weft_plan_write(weft->session.plan, &weft->shown);
-    return show(weft);
+    return shown_text(weft);
 }
 
 static void fill_result(const struct weft *weft, const struct weft_train_result *from,
@@ -337,12 +337,12 @@ enum weft_status weft_run(struct weft *weft, const struct weft_run_settings *set
                           struct weft_run_result *out, struct weft_error *error)
 {
     static const struct weft_run_settings usual;
-    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    struct weft_error unwanted, *err = clear_error(error, &unwanted);
     struct weft_train_result result = {0};
     if (settings == NULL) settings = &usual;
     WEFT_TRY(need_config(weft, err));
     WEFT_TRY(weft_train_check(weft->session.config, err));
-    WEFT_TRY(work(weft, err));
+    WEFT_TRY(open_machine(weft, err));
     const struct weft_run_of of = {&weft->meeting, &weft->session, &weft->machine, &weft->stop};
     WEFT_TRY(weft_run_check(&of, settings, err));
     if (weft->session.plan == NULL) WEFT_TRY(make_plan(weft, err));

@@ -62,7 +62,7 @@ bool weft_period_takes_update(const struct weft_period_rule *rule, int32_t n_lay
     return at >= first && at <= (rule->update_ahead > 0 ? first + n_layers : first);
 }
 
-static int32_t append(struct draft *draft, struct weft_slot slot)
+static int32_t append_slot(struct draft *draft, struct weft_slot slot)
 {
     draft->slots[draft->n_slots] = slot;
     return draft->n_slots++;
@@ -86,10 +86,10 @@ static void append_all(struct draft *draft)
             bool trainable = shards->units[u].trainable;
             if (trainable && update_before(draft, &shards->units[u]) > at) break;
             draft->update[u] =
-                trainable ? append(draft, (struct weft_slot){WEFT_SLOT_UPDATE, u, 0}) : -1;
+                trainable ? append_slot(draft, (struct weft_slot){WEFT_SLOT_UPDATE, u, 0}) : -1;
         }
         struct weft_slot slot = weft_period_form(draft->rule, draft->n_layers, at);
-        int32_t s = append(draft, slot);
+        int32_t s = append_slot(draft, slot);
         if (slot.kind == WEFT_SLOT_FILL) draft->fill = s;
         if (slot.kind == WEFT_SLOT_DRAIN) draft->drain = s;
         if (slot.kind == WEFT_SLOT_NORM) draft->norm = s;
@@ -125,8 +125,8 @@ static enum weft_status list_uses(struct draft *draft, int32_t u, struct weft_er
     return WEFT_OK;
 }
 
-static enum weft_status fill(struct weft_period *period, const struct weft_shards *shards,
-                             size_t most_slots, struct weft_error *err)
+static enum weft_status fill_period(struct weft_period *period, const struct weft_shards *shards,
+                                    size_t most_slots, struct weft_error *err)
 {
     size_t n_units = (size_t)shards->n_units, n_micro = (size_t)period->rule.n_micro;
     size_t n_layers = (size_t)period->n_layers;
@@ -199,7 +199,7 @@ enum weft_status weft_period_create(const struct weft_model *model,
     if (period == NULL) return weft_fail_memory(err, "the period");
     period->rule = *rule;
     period->n_layers = model->n_layers;
-    enum weft_status status = fill(period, shards, (size_t)most_slots, err);
+    enum weft_status status = fill_period(period, shards, (size_t)most_slots, err);
     if (status != WEFT_OK) {
         weft_period_destroy(period);
         return status;

@@ -105,8 +105,8 @@ static void count_bytes(struct weigher *w, int64_t bytes)
 }
 
 /* Adds a buffer that lives from slot `first` to slot `last`, unless it is empty. */
-static void hold(struct weigher *w, struct weft_hold *holds, int32_t *n,
-                 enum weft_category category, int32_t first, int32_t last, int64_t bytes)
+static void hold_buffer(struct weigher *w, struct weft_hold *holds, int32_t *n,
+                        enum weft_category category, int32_t first, int32_t last, int64_t bytes)
 {
     int64_t rounded = 0;
     if (bytes == 0) return;
@@ -137,10 +137,10 @@ static int32_t weigh_micro_step(struct weigher *w, const struct weft_layer_work 
     int32_t n_layers = w->model->n_layers, n = 0;
     const int32_t *forward = w->period->forward + micro * n_layers;
     const int32_t *backward = w->period->backward + micro * n_layers;
-    hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[0], backward[0],
-         weft_model_input_bytes(w->model, &w->options->batch));
-    hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[0], backward[n_layers - 1],
-         weft_model_target_bytes(w->model, &w->options->batch));
+    hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[0], backward[0],
+                weft_model_input_bytes(w->model, &w->options->batch));
+    hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[0], backward[n_layers - 1],
+                weft_model_target_bytes(w->model, &w->options->batch));
     for (int32_t l = 0; l < n_layers; l++) {
         int32_t last_read = forward[l];
         if (works[l].backward_reads_output) {
@@ -148,19 +148,20 @@ static int32_t weigh_micro_step(struct weigher *w, const struct weft_layer_work 
         } else if (l + 1 < n_layers) {
             last_read = works[l + 1].backward_reads_input ? backward[l + 1] : forward[l + 1];
         }
-        hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], last_read, works[l].output_bytes);
+        hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], last_read,
+                    works[l].output_bytes);
         if (l + 1 < n_layers) {
             /* The last layer's output is the loss, or nothing reads it. */
-            hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward[l + 1], backward[l],
-                 works[l].output_bytes);
+            hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward[l + 1], backward[l],
+                        works[l].output_bytes);
         }
         if (!is_decided(w, l, works[l].saved_bytes))
-            hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], backward[l],
-                 works[l].saved_bytes);
-        hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, forward[l], forward[l],
-             works[l].forward_temporary_bytes);
-        hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, backward[l], backward[l],
-             works[l].backward_temporary_bytes);
+            hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], backward[l],
+                        works[l].saved_bytes);
+        hold_buffer(w, holds, &n, WEFT_CATEGORY_TEMPORARY, forward[l], forward[l],
+                    works[l].forward_temporary_bytes);
+        hold_buffer(w, holds, &n, WEFT_CATEGORY_TEMPORARY, backward[l], backward[l],
+                    works[l].backward_temporary_bytes);
     }
     return n;
 }
@@ -175,12 +176,13 @@ static int32_t weigh_saved(struct weigher *w, const struct weft_weighed_layer *l
         const int32_t at = micro * w->model->n_layers + layer->layer;
         const int32_t forward = w->period->forward[at], backward = w->period->backward[at];
         const bool away = home != WEFT_HOME_DEVICE;
-        hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward, away ? forward : backward, bytes);
-        if (away) hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward, backward, bytes);
+        hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward, away ? forward : backward,
+                    bytes);
+        if (away) hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward, backward, bytes);
     }
     if (home == WEFT_HOME_DEVICE) return n;
     w->overflow |= !weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes);
-    hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, 0, w->period->n_slots - 1, bytes);
+    hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, 0, w->period->n_slots - 1, bytes);
     holds[n - 1].tier = weft_weigh_tier(w->options, home);
     return n;
 }
@@ -230,13 +232,13 @@ static enum weft_status weigh_common(struct weigher *w, struct weft_error *err)
     for (int32_t l = 0; l < n_layers; l++)
         WEFT_TRY(weft_layer_work(&w->model->layers[l], &w->options->batch, &works[l], err));
     int32_t n = 0;
-    hold(w, holds, &n, WEFT_CATEGORY_BASE, 0, end, w->options->base_bytes);
+    hold_buffer(w, holds, &n, WEFT_CATEGORY_BASE, 0, end, w->options->base_bytes);
     const struct weft_ring ring = weft_weigh_ring(w->options, w->shards);
-    hold(w, holds, &n, WEFT_CATEGORY_STAGING, 0, end, weft_ring_bytes(&ring));
+    hold_buffer(w, holds, &n, WEFT_CATEGORY_STAGING, 0, end, weft_ring_bytes(&ring));
     if (ring.lanes > 0) holds[n - 1].tier = weft_weigh_staging_tier(w->options);
     /* One record to send, one to receive. */
-    hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
-    hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
+    hold_buffer(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
+    hold_buffer(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
     for (int32_t micro = 0; micro < w->period->rule.n_micro; micro++)
         n += weigh_micro_step(w, works, micro, holds + n);
     w->weights->common = holds;
@@ -288,13 +290,15 @@ static int32_t weigh_parameters(struct weigher *w, int32_t u, enum weft_policy p
     enum weft_dtype compute = w->options->batch.compute;
     int64_t full_bytes = elements_bytes(w, unit->padded_elements, compute);
     if (policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1) {
-        hold(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, 0, end, full_bytes);
+        hold_buffer(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, 0, end, full_bytes);
         return n;
     }
-    hold(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end, full_bytes / w->shards->ranks);
+    hold_buffer(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end,
+                full_bytes / w->shards->ranks);
     for (int32_t i = 0, next; i < n_uses; i = next) {
         next = policy == WEFT_POLICY_SDP ? n_uses : residency_end(w->period, u, i);
-        hold(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, uses[i], uses[next - 1], full_bytes);
+        hold_buffer(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, uses[i], uses[next - 1],
+                    full_bytes);
     }
     return n;
 }
@@ -333,11 +337,12 @@ static int32_t weigh_host_update(struct weigher *w, int32_t u, struct weft_hold 
     int64_t state = host_bytes(w, slice, WEFT_F32);
     int32_t n = 0;
     w->overflow |= !weft_checked_mul(state, w->options->n_moments + 1, &state);
-    hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, state);
-    hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS, 0, end,
-         host_bytes(w, slice, w->options->accumulate));
+    hold_buffer(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, state);
+    hold_buffer(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS, 0, end,
+                host_bytes(w, slice, w->options->accumulate));
     if (compute != WEFT_F32)
-        hold(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end, host_bytes(w, slice, compute));
+        hold_buffer(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end,
+                    host_bytes(w, slice, compute));
     for (int32_t i = 0; i < n; i++)
         holds[i].tier = weft_weigh_tier(w->options, WEFT_HOME_HOST);
     return n;
@@ -353,12 +358,12 @@ static int32_t weigh_state(struct weigher *w, int32_t u,
     if (strategy->keep == WEFT_KEEP_HOST_UPDATE) return weigh_host_update(w, u, holds);
     int64_t bytes = elements_bytes(w, owned_elements(w, u, strategy->policy), WEFT_F32);
     for (int32_t i = 0; i < count_states(w->options); i++)
-        hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, away ? update : 0, away ? update : end,
-             bytes);
+        hold_buffer(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, away ? update : 0,
+                    away ? update : end, bytes);
     if (!away) return n;
-    hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end,
-         state_bytes(w, u, strategy->policy,
-                     home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES : WEFT_HOST_PAGE_BYTES));
+    hold_buffer(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end,
+                state_bytes(w, u, strategy->policy,
+                            home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES : WEFT_HOST_PAGE_BYTES));
     holds[n - 1].tier = weft_weigh_tier(w->options, home);
     return n;
 }
@@ -374,8 +379,8 @@ static int32_t weigh_training(struct weigher *w, int32_t u,
     int64_t owned = owned_elements(w, u, strategy->policy);
     /* One record of its tensors' norms to send, and one to receive. */
     for (int32_t i = 0; period->rule.agreed_updates && i < 2; i++)
-        hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, period->update[u], period->update[u],
-             (int64_t)unit->n_tensors * WEFT_TENSOR_NORMS_BYTES);
+        hold_buffer(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, period->update[u], period->update[u],
+                    (int64_t)unit->n_tensors * WEFT_TENSOR_NORMS_BYTES);
     /* Gradients of a step are added up in one buffer, or each micro-step has its own. */
     int32_t reductions = weft_period_reductions(&period->rule),
             last_micro = period->rule.n_micro - 1;
@@ -383,9 +388,9 @@ static int32_t weigh_training(struct weigher *w, int32_t u,
     for (int32_t r = 0; r < reductions; r++) {
         int32_t last =
             period->last_gradient[(reductions > 1 ? r : last_micro) * w->period->n_units + u];
-        hold(w, holds, &n, WEFT_CATEGORY_FULL_GRADIENTS,
-             period->first_gradient[r * period->n_units + u], all ? period->update[u] : last,
-             gradient_bytes);
+        hold_buffer(w, holds, &n, WEFT_CATEGORY_FULL_GRADIENTS,
+                    period->first_gradient[r * period->n_units + u], all ? period->update[u] : last,
+                    gradient_bytes);
     }
     const int32_t first_reduced = reductions > 1 ? 0 : last_micro;
     const bool there = strategy->keep == WEFT_KEEP_HOST_UPDATE;
@@ -393,9 +398,9 @@ static int32_t weigh_training(struct weigher *w, int32_t u,
     const int32_t end =
         there ? period->last_gradient[last_micro * period->n_units + u] : period->update[u];
     if (!all && !(there && reductions == 1))
-        hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS,
-             period->last_gradient[first_reduced * period->n_units + u] + 1, end,
-             elements_bytes(w, owned, w->options->accumulate));
+        hold_buffer(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS,
+                    period->last_gradient[first_reduced * period->n_units + u] + 1, end,
+                    elements_bytes(w, owned, w->options->accumulate));
     return n;
 }
 
@@ -692,7 +697,7 @@ static enum weft_status weigh_items(struct weigher *w, struct weft_error *err)
     return WEFT_OK;
 }
 
-static enum weft_status fill(struct weigher *w, struct weft_error *err)
+static enum weft_status fill_weights(struct weigher *w, struct weft_error *err)
 {
     struct weft_weights *weights = w->weights;
     weights->n_slots = w->period->n_slots;
@@ -727,7 +732,7 @@ enum weft_status weft_weights_create(const struct weft_model *model,
     if (weights == NULL) return weft_fail_memory(err, "weights");
     struct weigher weigher = {
         .model = model, .shards = shards, .period = period, .options = options, .weights = weights};
-    enum weft_status status = fill(&weigher, err);
+    enum weft_status status = fill_weights(&weigher, err);
     if (status != WEFT_OK) {
         weft_weights_destroy(weights);
         return status;

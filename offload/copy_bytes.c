@@ -9,7 +9,7 @@
 /* A smaller copy stays in the caches anyway. */
 enum { PAST_CACHES_LEAST_BYTES = 256 << 10, LINE_BYTES = 64 };
 
-static bool always(void)
+static bool is_always_there(void)
 {
     return true;
 }
@@ -84,9 +84,9 @@ static bool has_avx512(void)
 
 /* From plain to widest. */
 const struct weft_copy_way weft_copy_ways[] = {
-    {"plain", always, copy_plain},
+    {"plain", is_always_there, copy_plain},
 #if defined(__x86_64__)
-    {"sse2", always, copy_sse2},
+    {"sse2", is_always_there, copy_sse2},
     {"avx2", has_avx2, copy_avx2},
     {"avx512", has_avx512, copy_avx512},
 #endif

@@ -9,7 +9,8 @@ static const struct weft_problem_item *item_of(const struct weft_problem *proble
 }
 
 /* Raises `slot` to the begin of the predecessor of `at`. */
-static void follow(const struct weft_placement *at, const int32_t *begins, int32_t *slot)
+static void follow_predecessor(const struct weft_placement *at, const int32_t *begins,
+                               int32_t *slot)
 {
     if (at->after >= 0 && begins[at->after] > *slot) *slot = begins[at->after];
 }
@@ -22,7 +23,7 @@ static bool raise_launches(const struct weft_problem *problem, struct weft_place
     for (int32_t i = 0; i < n_placements; i++) {
         struct weft_placement *at = &placements[i];
         int32_t *ahead = &launched[item_of(problem, at)->lane];
-        follow(at, begins, ahead);
+        follow_predecessor(at, begins, ahead);
         if (at->launch < *ahead && item_of(problem, at)->item.acquires) {
             at->launch = *ahead;
             changed = true;
@@ -74,7 +75,7 @@ int32_t weft_placements_stuck(const struct weft_problem *problem,
         const struct weft_placement *at = &placements[i];
         const struct weft_problem_item *of = item_of(problem, at);
         int32_t *launched = &ahead[of->lane];
-        follow(at, scratch, launched);
+        follow_predecessor(at, scratch, launched);
         if (at->launch > *launched) *launched = at->launch;
         scratch[i] = *launched;
         if (of->item.may_block ? *launched > at->deadline : *launched >= at->deadline) return i;

@@ -34,8 +34,8 @@ static enum weft_status copy_strategies(struct weft_plan *plan, const int32_t *s
 
 /* For a gather, the window gives the deadline and the move the launch. For a reduction, the move
  * gives both. */
-static enum weft_status place(struct weft_plan *plan, const struct weft_move *moves,
-                              int32_t *blocks, struct weft_error *err)
+static enum weft_status place_moves(struct weft_plan *plan, const struct weft_move *moves,
+                                    int32_t *blocks, struct weft_error *err)
 {
     const struct weft_problem *problem = plan->problem;
     for (int32_t i = 0; i < plan->n_placements; i++) {
@@ -80,9 +80,9 @@ static enum weft_status place(struct weft_plan *plan, const struct weft_move *mo
     return WEFT_OK;
 }
 
-static enum weft_status build(struct weft_plan *plan, const char *planner,
-                              const int32_t *strategies, const struct weft_move *moves,
-                              int32_t n_moves, struct weft_error *err)
+static enum weft_status build_plan(struct weft_plan *plan, const char *planner,
+                                   const int32_t *strategies, const struct weft_move *moves,
+                                   int32_t n_moves, struct weft_error *err)
 {
     const struct weft_problem *problem = plan->problem;
     plan->n_placements = n_moves;
@@ -96,7 +96,7 @@ static enum weft_status build(struct weft_plan *plan, const char *planner,
     WEFT_TRY(copy_strategies(plan, strategies, err));
     int32_t *blocks = calloc((size_t)problem->n_items + 1, sizeof *blocks);
     if (blocks == NULL) return weft_fail_memory(err, "plan");
-    enum weft_status status = place(plan, moves, blocks, err);
+    enum weft_status status = place_moves(plan, moves, blocks, err);
     free(blocks);
     if (status != WEFT_OK) return status;
     WEFT_TRY(
@@ -121,7 +121,7 @@ enum weft_status weft_plan_create(const struct weft_problem *problem, const char
     struct weft_plan *plan = calloc(1, sizeof *plan);
     if (plan == NULL) return weft_fail_memory(err, "plan");
     plan->problem = problem;
-    enum weft_status status = build(plan, planner, strategies, moves, n_moves, err);
+    enum weft_status status = build_plan(plan, planner, strategies, moves, n_moves, err);
     if (status != WEFT_OK) {
         weft_plan_destroy(plan);
         return status;

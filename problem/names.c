@@ -34,7 +34,7 @@ static struct numbered find_number(const char *name)
 }
 
 /* True if `b` is `a` with the next number. */
-static bool follows(const char *a, const char *b)
+static bool has_next_number(const char *a, const char *b)
 {
     const struct numbered x = find_number(a), y = find_number(b);
     return x.digits > 0 && y.digits > 0 && x.prefix == y.prefix && y.number == x.number + 1 &&
@@ -54,11 +54,12 @@ static void add_part(struct listing *listing, const char *from, const char *to)
 }
 
 /* Appends the pending layers; of many without numbers only the first and the last. */
-static void flush(struct listing *listing)
+static void flush_layers(struct listing *listing)
 {
     int32_t starts[MOST_SHOWN], n = 0;
     for (int32_t l = listing->from; l <= listing->to; l++) {
-        if (l > listing->from && follows(listing->names[l - 1], listing->names[l])) continue;
+        if (l > listing->from && has_next_number(listing->names[l - 1], listing->names[l]))
+            continue;
         if (n < MOST_SHOWN) starts[n] = l;
         n++;
     }
@@ -126,15 +127,15 @@ void weft_problem_show_names(const struct weft_problem *problem, int32_t first, 
         int32_t from, to;
         const char *name = name_of(problem, d);
         if (!find_layers(&listing, name, &from, &to)) {
-            flush(&listing);
+            flush_layers(&listing);
             add_part(&listing, name, name);
             continue;
         }
-        if (listing.to >= listing.from && from != listing.to + 1) flush(&listing);
+        if (listing.to >= listing.from && from != listing.to + 1) flush_layers(&listing);
         if (listing.to < listing.from) listing.from = from;
         listing.to = to;
     }
-    flush(&listing);
+    flush_layers(&listing);
     free(listing.names);
 }
 

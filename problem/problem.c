@@ -189,7 +189,7 @@ struct comparison {
     int count;
 };
 
-static bool full(const struct comparison *comparison)
+static bool is_full(const struct comparison *comparison)
 {
     return comparison->count >= MOST_DIFFERENCES;
 }
@@ -198,7 +198,7 @@ static bool full(const struct comparison *comparison)
 static void compare_integer(struct comparison *comparison, const char *what, const char *name,
                             int64_t a, int64_t b)
 {
-    if (a == b || full(comparison)) return;
+    if (a == b || is_full(comparison)) return;
     comparison->count++;
     weft_text_addf(comparison->out, "%s%s%s: %" PRId64 ", %" PRId64 "\n", what,
                    name[0] == '\0' ? "" : " ", name, a, b);
@@ -207,7 +207,7 @@ static void compare_integer(struct comparison *comparison, const char *what, con
 static void compare_string(struct comparison *comparison, const char *what, const char *a,
                            const char *b)
 {
-    if (strcmp(a, b) == 0 || full(comparison)) return;
+    if (strcmp(a, b) == 0 || is_full(comparison)) return;
     comparison->count++;
     weft_text_addf(comparison->out, "%s: %s, %s\n", what, a, b);
 }
@@ -219,7 +219,7 @@ static void compare_shown(struct comparison *comparison, show_fn *show, const ch
                           const char *name, int64_t a, int64_t b)
 {
     char a_text[WEFT_UNITS_TEXT_BYTES], b_text[WEFT_UNITS_TEXT_BYTES];
-    if (a == b || full(comparison)) return;
+    if (a == b || is_full(comparison)) return;
     if (strcmp(show(a, a_text), show(b, b_text)) == 0) {
         snprintf(a_text, sizeof a_text, "%" PRId64, a);
         snprintf(b_text, sizeof b_text, "%" PRId64, b);
@@ -255,7 +255,7 @@ static void compare_holds(struct comparison *comparison, const char *what,
                           int32_t n_b)
 {
     compare_integer(comparison, what, "holds", n_a, n_b);
-    for (int32_t i = 0; i < n_a && i < n_b && !full(comparison); i++) {
+    for (int32_t i = 0; i < n_a && i < n_b && !is_full(comparison); i++) {
         const char *category = weft_category_key(a[i].category);
         compare_string(comparison, what, category, weft_category_key(b[i].category));
         compare_bytes(comparison, what, category, a[i].bytes, b[i].bytes);
@@ -296,7 +296,7 @@ static void compare_slots(struct comparison *comparison, const struct weft_probl
                           const struct weft_problem *b)
 {
     compare_integer(comparison, "slots", "", a->n_slots, b->n_slots);
-    for (int32_t s = 0; s < a->n_slots && s < b->n_slots && !full(comparison); s++) {
+    for (int32_t s = 0; s < a->n_slots && s < b->n_slots && !is_full(comparison); s++) {
         compare_string(comparison, "slot", a->slot_names[s], b->slot_names[s]);
         compare_integer(comparison, a->slot_names[s], "kind", a->slots[s].kind, b->slots[s].kind);
         compare_integer(comparison, a->slot_names[s], "index", a->slots[s].index,
@@ -312,7 +312,7 @@ static void compare_times(struct comparison *comparison, const char *what,
                           const struct weft_problem_strategy *y)
 {
     compare_integer(comparison, what, "times", x->n_times, y->n_times);
-    for (int32_t i = 0; i < x->n_times && i < y->n_times && !full(comparison); i++) {
+    for (int32_t i = 0; i < x->n_times && i < y->n_times && !is_full(comparison); i++) {
         compare_integer(comparison, what, "slot", x->times[i].slot, y->times[i].slot);
         compare_ns(comparison, what, "takes", x->times[i].ns, y->times[i].ns);
     }
@@ -322,7 +322,7 @@ static void compare_decisions(struct comparison *comparison, const struct weft_p
                               const struct weft_problem *b)
 {
     compare_integer(comparison, "decisions", "", a->n_decisions, b->n_decisions);
-    for (int32_t u = 0; u < a->n_decisions && u < b->n_decisions && !full(comparison); u++) {
+    for (int32_t u = 0; u < a->n_decisions && u < b->n_decisions && !is_full(comparison); u++) {
         const struct weft_problem_decision *x = &a->decisions[u], *y = &b->decisions[u];
         compare_string(comparison, "decision", x->name, y->name);
         compare_integer(comparison, x->name, "strategies", x->n_strategies, y->n_strategies);
@@ -343,7 +343,7 @@ static void compare_items(struct comparison *comparison, const struct weft_probl
                           const struct weft_problem *b)
 {
     compare_integer(comparison, "items", "", a->n_items, b->n_items);
-    for (int32_t i = 0; i < a->n_items && i < b->n_items && !full(comparison); i++) {
+    for (int32_t i = 0; i < a->n_items && i < b->n_items && !is_full(comparison); i++) {
         const struct weft_item *x = &a->items[i].item, *y = &b->items[i].item;
         char what[64];
         snprintf(what, sizeof what, "items[%d]", i);

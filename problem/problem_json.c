@@ -156,7 +156,7 @@ static enum weft_status read_keys(struct reader *reader, const struct weft_key_t
                           reader->err);
 }
 
-static enum weft_status unknown(struct reader *reader, const char *what, const char *name)
+static enum weft_status fail_unknown(struct reader *reader, const char *what, const char *name)
 {
     return weft_fail(reader->err, WEFT_E_DATA, "%s: there is no %s \"%.64s\"", reader->place, what,
                      name);
@@ -167,7 +167,7 @@ static enum weft_status need_category(struct reader *reader, const struct weft_j
 {
     const char *key;
     WEFT_TRY(weft_json_need_string(object, reader->place, "category", &key, reader->err));
-    return weft_category_read(key, out) ? WEFT_OK : unknown(reader, "category", key);
+    return weft_category_read(key, out) ? WEFT_OK : fail_unknown(reader, "category", key);
 }
 
 /* Reads the named tier; without a name, the first. */
@@ -180,7 +180,7 @@ static enum weft_status read_tier(struct reader *reader, const struct weft_json_
     WEFT_TRY(weft_json_need_string(object, reader->place, "tier", &name, reader->err));
     for (; *out < reader->problem->n_tiers; ++*out)
         if (strcmp(reader->problem->tiers[*out].name, name) == 0) return WEFT_OK;
-    return unknown(reader, "tier", name);
+    return fail_unknown(reader, "tier", name);
 }
 
 /* Finds an array of objects and allocates as many structs of `size` bytes. The allocation is never
@@ -235,7 +235,7 @@ static enum weft_status read_slot_kind(struct reader *reader, const struct weft_
             return WEFT_OK;
         }
     }
-    return unknown(reader, "kind of slot", name);
+    return fail_unknown(reader, "kind of slot", name);
 }
 
 static enum weft_status read_lane_kind(struct reader *reader, const struct weft_json_value *object,
@@ -247,7 +247,7 @@ static enum weft_status read_lane_kind(struct reader *reader, const struct weft_
         *out = (enum weft_lane_kind)k;
         if (strcmp(name, weft_lane_kind_name(*out)) == 0) return WEFT_OK;
     }
-    return unknown(reader, "kind of lane", name);
+    return fail_unknown(reader, "kind of lane", name);
 }
 
 static enum weft_status read_lanes(struct reader *reader, const struct weft_json_value *object,
@@ -280,7 +280,7 @@ static enum weft_status read_period(struct reader *reader, const struct weft_jso
     WEFT_TRY(read_keys(reader, &period_table, it, period));
     WEFT_TRY(weft_json_need_string(it, reader->place, "reduce", &cadence, reader->err));
     return weft_cadence_read(cadence, &period->cadence) ? WEFT_OK
-                                                        : unknown(reader, "cadence", cadence);
+                                                        : fail_unknown(reader, "cadence", cadence);
 }
 
 static enum weft_status read_slots(struct reader *reader, const struct weft_json_value *object,
@@ -324,7 +324,7 @@ static enum weft_status read_kinds(struct reader *reader, const struct weft_json
         enum weft_home home;
         if (!weft_json_string(it, &name) ||
             (!weft_strategy_policy(name, &policy) && !weft_strategy_saved_home(name, &home)))
-            return unknown(reader, "kind of strategy", name);
+            return fail_unknown(reader, "kind of strategy", name);
         problem->kinds[i] = weft_pool_format(&problem->pool, "%s", name);
         if (problem->kinds[i] == NULL) return weft_fail_memory(reader->err, "a problem");
     }
@@ -357,7 +357,7 @@ static enum weft_status read_strategy(struct reader *reader, const struct weft_j
     for (to->kind = 0; to->kind < problem->n_kinds; to->kind++)
         if (strcmp(problem->kinds[to->kind], name) == 0) break;
     if (to->kind == problem->n_kinds || !read_strategy_name(name, of_layer, to))
-        return unknown(reader, "kind of strategy", name);
+        return fail_unknown(reader, "kind of strategy", name);
     to->name = problem->kinds[to->kind];
     WEFT_TRY(need_array(reader, object, "times", sizeof *to->times, &it, &room, &to->n_times));
     to->times = room;
@@ -404,7 +404,7 @@ static enum weft_status read_item_kind(struct reader *reader, const struct weft_
             return WEFT_OK;
         }
     }
-    return unknown(reader, "kind of item", name);
+    return fail_unknown(reader, "kind of item", name);
 }
 
 static enum weft_status read_items(struct reader *reader, const struct weft_json_value *object,
@@ -441,7 +441,7 @@ static enum weft_status read_home(struct reader *reader, const struct weft_json_
         *out = (enum weft_home)k;
         if (strcmp(name, weft_home_names[k]) == 0) return WEFT_OK;
     }
-    return unknown(reader, "kind of tier", name);
+    return fail_unknown(reader, "kind of tier", name);
 }
 
 static enum weft_status read_tiers(struct reader *reader, const struct weft_json_value *object,

@@ -580,9 +580,10 @@ static enum weft_status create_parts(const struct weft_config *config,
                      why.text);
 }
 
-static enum weft_status create(const struct weft_config *config, const struct weft_profile *profile,
-                               const struct weft_period_rule *period, struct weft_stages *stages,
-                               struct weft_error *err)
+static enum weft_status create_stages(const struct weft_config *config,
+                                      const struct weft_profile *profile,
+                                      const struct weft_period_rule *period,
+                                      struct weft_stages *stages, struct weft_error *err)
 {
     struct weft_batch batch = weft_config_batch(config);
     struct weft_block_rule rule = {
@@ -637,7 +638,7 @@ enum weft_status weft_stages_create_variant(const struct weft_config *config,
                          profile->ranks, config->cluster.ranks);
     }
     struct weft_stages stages = {0};
-    enum weft_status status = create(config, profile, rule, &stages, err);
+    enum weft_status status = create_stages(config, profile, rule, &stages, err);
     if (status != WEFT_OK) {
         weft_stages_finish(&stages);
         return status;

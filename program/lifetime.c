@@ -91,7 +91,7 @@ static void find_extents(const struct weft_program *program, struct extent *exte
     }
 }
 
-static void touch(struct span *span, struct extent extent, bool makes)
+static void touch_span(struct span *span, struct extent extent, bool makes)
 {
     if (span->first < 0 && makes) {
         span->first = extent.first;
@@ -103,8 +103,8 @@ static void touch(struct span *span, struct extent extent, bool makes)
     }
 }
 
-static void walk(const struct weft_program *program, const int32_t *first_piece,
-                 const struct extent *extents, struct span *spans)
+static void walk_operands(const struct weft_program *program, const int32_t *first_piece,
+                          const struct extent *extents, struct span *spans)
 {
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
@@ -115,14 +115,14 @@ static void walk(const struct weft_program *program, const int32_t *first_piece,
             int32_t from = operand->piece < 0 ? 0 : operand->piece;
             int32_t to = operand->piece < 0 ? buffer->n_pieces : operand->piece + 1;
             for (int32_t p = from; p < to; p++)
-                touch(&spans[first_piece[operand->buffer] + p], extents[i], makes);
+                touch_span(&spans[first_piece[operand->buffer] + p], extents[i], makes);
         }
     }
 }
 
-static enum weft_status finish(const struct weft_program *program, const int32_t *first_piece,
-                               const struct span *spans, struct weft_life *lives,
-                               struct weft_error *err)
+static enum weft_status finish_lives(const struct weft_program *program, const int32_t *first_piece,
+                                     const struct span *spans, struct weft_life *lives,
+                                     struct weft_error *err)
 {
     for (int32_t b = 0; b < program->n_buffers; b++) {
         const struct weft_buffer *buffer = &program->buffers[b];
@@ -162,8 +162,8 @@ enum weft_status weft_program_lives(const struct weft_program *program, struct w
         for (size_t p = 0; p < n_pieces; p++)
             spans[p] = (struct span){.first = -1, .wrapped = -1};
         find_extents(program, extents);
-        walk(program, first_piece, extents, spans);
-        status = finish(program, first_piece, spans, lives, err);
+        walk_operands(program, first_piece, extents, spans);
+        status = finish_lives(program, first_piece, spans, lives, err);
     }
     free(spans);
     free(extents);

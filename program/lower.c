@@ -23,8 +23,8 @@ struct emitter {
 };
 
 /* Begins an instruction and returns its index. Later calls add to it. */
-static int32_t begin(struct emitter *e, enum weft_op op, int32_t slot, int32_t layer, int32_t unit,
-                     int64_t ns)
+static int32_t begin_instruction(struct emitter *e, enum weft_op op, int32_t slot, int32_t layer,
+                                 int32_t unit, int64_t ns)
 {
     if (!e->counting) {
         e->lowering->program->instructions[e->n_instructions] = (struct weft_instruction){
@@ -42,20 +42,20 @@ static int32_t begin(struct emitter *e, enum weft_op op, int32_t slot, int32_t l
     return e->n_instructions++;
 }
 
-static struct weft_instruction *current(struct emitter *e)
+static struct weft_instruction *current_instruction(struct emitter *e)
 {
     return &e->lowering->program->instructions[e->n_instructions - 1];
 }
 
 static void put_on(struct emitter *e, int32_t lane)
 {
-    if (!e->counting) current(e)->lane = lane;
+    if (!e->counting) current_instruction(e)->lane = lane;
 }
 
 static int32_t begin_agree(struct emitter *e, int32_t slot, int32_t unit)
 {
     const struct weft_problem *problem = e->lowering->plan->problem;
-    int32_t agree = begin(e, WEFT_OP_AGREE, slot, -1, unit, problem->agree_ns);
+    int32_t agree = begin_instruction(e, WEFT_OP_AGREE, slot, -1, unit, problem->agree_ns);
     put_on(e, weft_problem_agree_lane(problem));
     return agree;
 }
@@ -64,7 +64,7 @@ static void wait_for(struct emitter *e, int32_t instruction)
 {
     if (!e->counting) {
         e->lowering->program->dependencies[e->n_dependencies] = instruction;
-        current(e)->n_dependencies++;
+        current_instruction(e)->n_dependencies++;
     }
     e->n_dependencies++;
 }
@@ -80,7 +80,7 @@ static void add_operand(struct emitter *e, int32_t buffer, int32_t piece, bool w
     if (!e->counting) {
         e->lowering->program->operands[e->n_operands] =
             (struct weft_operand){.buffer = buffer, .piece = piece, .writes = writes};
-        current(e)->n_operands++;
+        current_instruction(e)->n_operands++;
     }
     e->n_operands++;
 }
@@ -95,7 +95,7 @@ static void touch_piece(struct emitter *e, enum weft_buffer_kind kind, int32_t i
     if ((access & WRITE) != 0) add_operand(e, buffer + instance, piece, true);
 }
 
-static void touch(struct emitter *e, enum weft_buffer_kind kind, int32_t index, int access)
+static void touch_buffer(struct emitter *e, enum weft_buffer_kind kind, int32_t index, int access)
 {
     touch_piece(e, kind, index, 0, -1, access);
 }
@@ -109,11 +109,11 @@ static void touch_of(struct emitter *e, enum weft_buffer_kind kind, int32_t inde
 
 /* Sets an instruction's micro-step. In a rotated period everything before drain belongs to the last
  * step, and so do the reductions of its last micro-step. */
-static void belong(struct emitter *e, int32_t micro, bool carried)
+static void set_micro_step(struct emitter *e, int32_t micro, bool carried)
 {
     if (e->counting) return;
-    current(e)->micro = micro;
-    current(e)->carried = carried;
+    current_instruction(e)->micro = micro;
+    current_instruction(e)->carried = carried;
 }
 
 /* Instance of the gradient that a micro-step adds to. */
@@ -126,7 +126,7 @@ static int32_t gradient_of(const struct emitter *e, int32_t micro)
  * other ranks may read the last record until then. */
 static void add_to_record(struct emitter *e)
 {
-    touch(e, WEFT_BUFFER_RECORD, -1, e->recorded ? READ | WRITE : WRITE);
+    touch_buffer(e, WEFT_BUFFER_RECORD, -1, e->recorded ? READ | WRITE : WRITE);
     e->recorded = true;
 }
 
@@ -207,32 +207,32 @@ static void read_parameters(struct emitter *e, int32_t layer, int32_t slot, bool
 static void read_gradient(struct emitter *e, int32_t unit)
 {
     bool whole = weft_plan_chosen(e->lowering->plan, unit)->policy == WEFT_POLICY_DP;
-    touch(e, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, unit, READ);
+    touch_buffer(e, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, unit, READ);
 }
 
 /* Emits the first half of an agreed update, and its agreement on the tensors' norms. Returns the
  * agreement's instruction. */
 static int32_t emit_moments(struct emitter *e, int32_t slot, int32_t unit, int64_t ns)
 {
-    int32_t moments = begin(e, WEFT_OP_MOMENTS, slot, -1, unit, ns);
+    int32_t moments = begin_instruction(e, WEFT_OP_MOMENTS, slot, -1, unit, ns);
     read_gradient(e, unit);
-    touch(e, shards_parameters(e, unit) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, unit, READ);
-    touch(e, WEFT_BUFFER_MASTER, unit, READ);
-    touch(e, WEFT_BUFFER_MOMENT1, unit, READ | WRITE);
-    touch(e, WEFT_BUFFER_MOMENT2, unit, READ | WRITE);
-    touch(e, WEFT_BUFFER_TENSOR_NORMS, unit, WRITE);
+    touch_buffer(e, shards_parameters(e, unit) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, unit, READ);
+    touch_buffer(e, WEFT_BUFFER_MASTER, unit, READ);
+    touch_buffer(e, WEFT_BUFFER_MOMENT1, unit, READ | WRITE);
+    touch_buffer(e, WEFT_BUFFER_MOMENT2, unit, READ | WRITE);
+    touch_buffer(e, WEFT_BUFFER_TENSOR_NORMS, unit, WRITE);
     int32_t agree = begin_agree(e, slot, unit);
     wait_for(e, moments);
-    touch(e, WEFT_BUFFER_TENSOR_NORMS, unit, READ);
-    touch(e, WEFT_BUFFER_TENSOR_NORMS_SUM, unit, WRITE);
+    touch_buffer(e, WEFT_BUFFER_TENSOR_NORMS, unit, READ);
+    touch_buffer(e, WEFT_BUFFER_TENSOR_NORMS_SUM, unit, WRITE);
     return agree;
 }
 
 static void touch_state(struct emitter *e, int32_t unit, int access)
 {
-    touch(e, WEFT_BUFFER_MASTER, unit, access);
-    touch(e, WEFT_BUFFER_MOMENT1, unit, access);
-    touch(e, WEFT_BUFFER_MOMENT2, unit, access);
+    touch_buffer(e, WEFT_BUFFER_MASTER, unit, access);
+    touch_buffer(e, WEFT_BUFFER_MOMENT1, unit, access);
+    touch_buffer(e, WEFT_BUFFER_MOMENT2, unit, access);
 }
 
 static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
@@ -243,16 +243,17 @@ static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
     int64_t update_ns = agreed ? ns / PASSES : ns;
     if (updates_there(e, unit)) return;
     int32_t agree = agreed ? emit_moments(e, slot, unit, ns - update_ns) : -1;
-    begin(e, WEFT_OP_UPDATE, slot, -1, unit, update_ns);
+    begin_instruction(e, WEFT_OP_UPDATE, slot, -1, unit, update_ns);
     wait_for_blocked(e);
     if (agreed) wait_for(e, agree);
-    touch(e, WEFT_BUFFER_TENSOR_NORMS_SUM, unit, READ);
+    touch_buffer(e, WEFT_BUFFER_TENSOR_NORMS_SUM, unit, READ);
     read_gradient(e, unit);
     /* A skipped step leaves all state unchanged, so each buffer is read too. */
-    touch(e, shards_parameters(e, unit) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, unit, READ | WRITE);
-    touch(e, WEFT_BUFFER_MASTER, unit, READ | WRITE);
-    touch(e, WEFT_BUFFER_MOMENT1, unit, agreed ? READ : READ | WRITE);
-    touch(e, WEFT_BUFFER_MOMENT2, unit, agreed ? READ : READ | WRITE);
+    touch_buffer(e, shards_parameters(e, unit) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, unit,
+                 READ | WRITE);
+    touch_buffer(e, WEFT_BUFFER_MASTER, unit, READ | WRITE);
+    touch_buffer(e, WEFT_BUFFER_MOMENT1, unit, agreed ? READ : READ | WRITE);
+    touch_buffer(e, WEFT_BUFFER_MOMENT2, unit, agreed ? READ : READ | WRITE);
 }
 
 static void read_input(struct emitter *e, int32_t layer, int32_t micro)
@@ -268,13 +269,13 @@ static void emit_forward(struct emitter *e, int32_t slot, int32_t layer, int32_t
 {
     const struct weft_lowering *lowering = e->lowering;
     if (layer == 0) {
-        begin(e, WEFT_OP_LOAD, slot, -1, -1, 0);
-        belong(e, micro, false);
+        begin_instruction(e, WEFT_OP_LOAD, slot, -1, -1, 0);
+        set_micro_step(e, micro, false);
         touch_of(e, WEFT_BUFFER_INPUT, -1, micro, WRITE);
         touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, WRITE);
     }
-    begin(e, WEFT_OP_FORWARD, slot, layer, -1, weft_plan_slot_ns(lowering->plan, slot));
-    belong(e, micro, false);
+    begin_instruction(e, WEFT_OP_FORWARD, slot, layer, -1, weft_plan_slot_ns(lowering->plan, slot));
+    set_micro_step(e, micro, false);
     wait_for_blocked(e);
     read_parameters(e, layer, slot, false);
     read_input(e, layer, micro);
@@ -312,13 +313,14 @@ static void emit_backward(struct emitter *e, int32_t slot, int32_t layer, int32_
          i++) {
         int32_t unit = lowering->layer_units[i].unit;
         if (!begins_gradient(e, unit, slot, micro)) continue;
-        begin(e, WEFT_OP_ZERO, slot, -1, unit, 0);
-        belong(e, micro, carried);
+        begin_instruction(e, WEFT_OP_ZERO, slot, -1, unit, 0);
+        set_micro_step(e, micro, carried);
         touch_of(e, WEFT_BUFFER_GRADIENT, unit, gradient_of(e, micro), WRITE);
     }
     const struct weft_layer_work *work = &lowering->works[layer];
-    begin(e, WEFT_OP_BACKWARD, slot, layer, -1, weft_plan_slot_ns(lowering->plan, slot));
-    belong(e, micro, carried);
+    begin_instruction(e, WEFT_OP_BACKWARD, slot, layer, -1,
+                      weft_plan_slot_ns(lowering->plan, slot));
+    set_micro_step(e, micro, carried);
     wait_for_blocked(e);
     read_parameters(e, layer, slot, true);
     /* The batch is held until the first layer's backward, even if that does not read it. */
@@ -337,17 +339,17 @@ static void emit_backward(struct emitter *e, int32_t slot, int32_t layer, int32_
 static void emit_norm(struct emitter *e, int32_t slot)
 {
     const struct weft_plan *plan = e->lowering->plan;
-    int32_t norm = begin(e, WEFT_OP_NORM, slot, -1, -1, weft_plan_slot_ns(plan, slot));
+    int32_t norm = begin_instruction(e, WEFT_OP_NORM, slot, -1, -1, weft_plan_slot_ns(plan, slot));
     for (int32_t u = 0; !plan->problem->period.rotated && u < e->lowering->program->n_units; u++)
         if (!updates_there(e, u)) read_gradient(e, u);
     add_to_record(e);
     int32_t agree = begin_agree(e, slot, -1);
     wait_for(e, norm);
-    touch(e, WEFT_BUFFER_RECORD, -1, READ);
-    touch(e, WEFT_BUFFER_RECORD_SUM, -1, WRITE);
-    begin(e, WEFT_OP_FINISH, slot, -1, -1, 0);
+    touch_buffer(e, WEFT_BUFFER_RECORD, -1, READ);
+    touch_buffer(e, WEFT_BUFFER_RECORD_SUM, -1, WRITE);
+    begin_instruction(e, WEFT_OP_FINISH, slot, -1, -1, 0);
     wait_for(e, agree);
-    touch(e, WEFT_BUFFER_RECORD_SUM, -1, READ);
+    touch_buffer(e, WEFT_BUFFER_RECORD_SUM, -1, READ);
 }
 
 /* Sets a collective's micro-step and step. */
@@ -355,11 +357,11 @@ static void belong_to_step(struct emitter *e, const struct weft_item *item)
 {
     const struct weft_period *period = e->lowering->inputs->period;
     if (item->kind == WEFT_ALL_GATHER) {
-        belong(e, 0, period->rule.rotated && item->last < period->drain);
+        set_micro_step(e, 0, period->rule.rotated && item->last < period->drain);
     } else {
         int32_t last_micro = period->rule.n_micro - 1;
         int32_t micro = weft_period_reductions(&period->rule) > 1 ? item->gather : last_micro;
-        belong(e, micro, period->rule.rotated && micro == last_micro);
+        set_micro_step(e, micro, period->rule.rotated && micro == last_micro);
     }
 }
 
@@ -388,7 +390,7 @@ static void touch_there(struct emitter *e, const struct weft_item *item, int32_t
 {
     const bool rotated = e->lowering->inputs->period->rule.rotated;
     if (item->kind == WEFT_GRADIENT_DOWN) {
-        belong(e, e->lowering->inputs->period->rule.n_micro - 1, rotated);
+        set_micro_step(e, e->lowering->inputs->period->rule.n_micro - 1, rotated);
         touch_piece(e, WEFT_BUFFER_REDUCED, item->decision, 0, block, READ);
         if (!rotated) add_to_record(e);
     } else if (item->kind == WEFT_PARAMETERS_UP) {
@@ -414,24 +416,24 @@ static void emit_placed(struct emitter *e, int32_t placement)
     /* A reduction holds its operands from its window's start, even if it is launched later. */
     int32_t held = item->acquires ? at->launch : item->first;
     const struct weft_problem_decision *decision = &plan->problem->decisions[item->decision];
-    e->issued[placement] =
-        begin(e, ops[item->kind], held, decision->is_of_layer ? decision->layer : -1,
-              decision->is_of_layer ? -1 : item->decision, plan->problem->items[at->item].block_ns);
+    e->issued[placement] = begin_instruction(
+        e, ops[item->kind], held, decision->is_of_layer ? decision->layer : -1,
+        decision->is_of_layer ? -1 : item->decision, plan->problem->items[at->item].block_ns);
     put_on(e, plan->problem->items[at->item].lane);
     if (!e->counting) {
-        current(e)->item = at->item;
-        current(e)->block = at->block;
+        current_instruction(e)->item = at->item;
+        current_instruction(e)->block = at->block;
     }
     if (at->after >= 0) {
         wait_for(e, e->issued[at->after]);
-        if (!e->counting) current(e)->after = e->issued[at->after];
+        if (!e->counting) current_instruction(e)->after = e->issued[at->after];
     }
     wait_for(e, e->marks[held]);
     if (at->launch > held) wait_for(e, e->marks[at->launch]);
     if (weft_item_moves_saved(item)) {
         const struct weft_period *period = e->lowering->inputs->period;
-        belong(e, item->gather,
-               item->acquires && period->rule.rotated && item->last < period->drain);
+        set_micro_step(e, item->gather,
+                       item->acquires && period->rule.rotated && item->last < period->drain);
         touch_of(e, item->acquires ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, decision->layer,
                  item->gather, item->acquires ? WRITE : READ);
     } else if (weft_item_updates_there(item)) {
@@ -493,7 +495,7 @@ static bool emit_launched(struct emitter *e, int32_t lane, int32_t slot, int32_t
     return next[lane] > first;
 }
 
-static void emit(struct emitter *e)
+static void emit_instructions(struct emitter *e)
 {
     const struct weft_plan *plan = e->lowering->plan;
     const struct weft_problem *problem = plan->problem;
@@ -504,7 +506,7 @@ static void emit(struct emitter *e)
         awaited[lane] = -1;
     }
     for (int32_t s = 0; s < problem->n_slots; s++) {
-        e->marks[s] = begin(e, WEFT_OP_MARK, s, -1, -1, 0);
+        e->marks[s] = begin_instruction(e, WEFT_OP_MARK, s, -1, -1, 0);
         for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
             int32_t due = e->due[weft_problem_lane_at(problem, lane) + (size_t)s];
             if (due <= awaited[lane]) continue;
@@ -549,7 +551,7 @@ static enum weft_status emit_all(struct weft_lowering *lowering, struct weft_err
             i;
     }
     struct emitter emitter = counter;
-    emit(&counter);
+    emit_instructions(&counter);
     program->instructions = weft_pool_array(&program->pool, (size_t)counter.n_instructions,
                                             sizeof *program->instructions);
     program->dependencies = weft_pool_array(&program->pool, (size_t)counter.n_dependencies,
@@ -561,7 +563,7 @@ static enum weft_status emit_all(struct weft_lowering *lowering, struct weft_err
         return weft_fail_memory(err, "program");
     }
     emitter.counting = false;
-    emit(&emitter);
+    emit_instructions(&emitter);
     program->n_instructions = emitter.n_instructions;
     return WEFT_OK;
 }

@@ -7,8 +7,9 @@ struct maker {
     int32_t n_buffers;
 };
 
-static void make(struct maker *maker, enum weft_buffer_kind kind, enum weft_category category,
-                 int32_t index, int32_t instance, int64_t bytes, int32_t n_pieces)
+static void make_buffer(struct maker *maker, enum weft_buffer_kind kind,
+                        enum weft_category category, int32_t index, int32_t instance, int64_t bytes,
+                        int32_t n_pieces)
 {
     if (bytes == 0) return;
     if (maker->buffers != NULL) {
@@ -33,7 +34,7 @@ static void make_of_micro(struct maker *maker, enum weft_buffer_kind kind,
                           enum weft_category category, int32_t index, int64_t bytes)
 {
     for (int32_t micro = 0; micro < maker->lowering->inputs->period->rule.n_micro; micro++)
-        make(maker, kind, category, index, micro, bytes, 1);
+        make_buffer(maker, kind, category, index, micro, bytes, 1);
 }
 
 /* weft_weights_create has weighed these shards, so the products of sizes fit. */
@@ -52,12 +53,13 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     int64_t compute_bytes = weft_dtype_bytes(inputs->weigh.batch.compute);
     int64_t state_bytes = owned * weft_dtype_bytes(WEFT_F32);
     if (kind == WEFT_BUFFER_SHARD && gathered) {
-        make(maker, kind, WEFT_CATEGORY_SHARDED_PARAMETERS, u, 0, slice * compute_bytes, pieces);
+        make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_PARAMETERS, u, 0, slice * compute_bytes,
+                    pieces);
     } else if (kind == WEFT_BUFFER_FULL) {
         int32_t instances = gathered ? weft_lower_residencies(plan, u) : 1;
         for (int32_t i = 0; i < instances; i++) {
-            make(maker, kind, WEFT_CATEGORY_GATHERED_PARAMETERS, u, i, full * compute_bytes,
-                 gathered ? unit->n_blocks : pieces);
+            make_buffer(maker, kind, WEFT_CATEGORY_GATHERED_PARAMETERS, u, i, full * compute_bytes,
+                        gathered ? unit->n_blocks : pieces);
         }
     }
     if (!unit->trainable) return;
@@ -65,21 +67,21 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     if ((kind == WEFT_BUFFER_MOMENT1 && n_moments >= 1) ||
         (kind == WEFT_BUFFER_MOMENT2 && n_moments >= 2) ||
         (kind == WEFT_BUFFER_MASTER && inputs->weigh.batch.compute != WEFT_F32)) {
-        if (!there) make(maker, kind, WEFT_CATEGORY_OPTIMIZER_STATE, u, 0, state_bytes, 1);
+        if (!there) make_buffer(maker, kind, WEFT_CATEGORY_OPTIMIZER_STATE, u, 0, state_bytes, 1);
     } else if (kind == WEFT_BUFFER_GRADIENT) {
         int32_t reductions = weft_period_reductions(&inputs->period->rule);
         for (int32_t i = 0; i < reductions; i++) {
-            make(maker, kind, WEFT_CATEGORY_FULL_GRADIENTS, u, i,
-                 full * weft_dtype_bytes(inputs->weigh.reduce), unit->n_blocks);
+            make_buffer(maker, kind, WEFT_CATEGORY_FULL_GRADIENTS, u, i,
+                        full * weft_dtype_bytes(inputs->weigh.reduce), unit->n_blocks);
         }
     } else if (kind == WEFT_BUFFER_TENSOR_NORMS || kind == WEFT_BUFFER_TENSOR_NORMS_SUM) {
         if (inputs->period->rule.agreed_updates) {
-            make(maker, kind, WEFT_CATEGORY_COMMUNICATION, u, 0,
-                 (int64_t)unit->n_tensors * WEFT_TENSOR_NORMS_BYTES, 1);
+            make_buffer(maker, kind, WEFT_CATEGORY_COMMUNICATION, u, 0,
+                        (int64_t)unit->n_tensors * WEFT_TENSOR_NORMS_BYTES, 1);
         }
     } else if (kind == WEFT_BUFFER_REDUCED && policy != WEFT_POLICY_DP) {
-        make(maker, kind, WEFT_CATEGORY_SHARDED_GRADIENTS, u, 0,
-             slice * weft_dtype_bytes(inputs->weigh.accumulate), pieces);
+        make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_GRADIENTS, u, 0,
+                    slice * weft_dtype_bytes(inputs->weigh.accumulate), pieces);
     }
 }
 
@@ -114,7 +116,7 @@ static void make_single(struct maker *maker, enum weft_buffer_kind kind)
         make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, -1,
                       weft_model_target_bytes(model, batch));
     } else {
-        make(maker, kind, WEFT_CATEGORY_COMMUNICATION, -1, 0, WEFT_AGREE_BYTES, 1);
+        make_buffer(maker, kind, WEFT_CATEGORY_COMMUNICATION, -1, 0, WEFT_AGREE_BYTES, 1);
     }
 }
 

@@ -35,7 +35,8 @@ static enum weft_status list_layer_units(struct weft_lowering *lowering, struct 
 }
 
 /* Whether the plan's problem is that of these stages, as far as lowering relies on it. */
-static bool belongs(const struct weft_problem *problem, const struct weft_lower_inputs *inputs)
+static bool belongs_to_stages(const struct weft_problem *problem,
+                              const struct weft_lower_inputs *inputs)
 {
     const struct weft_period *period = inputs->period;
     if (problem->n_slots != period->n_slots ||
@@ -150,7 +151,7 @@ enum weft_status weft_lower_prepare(struct weft_lowering *lowering, struct weft_
     const struct weft_plan *plan = lowering->plan;
     struct weft_program *program = lowering->program;
     WEFT_TRY(check_lowers(plan, err));
-    if (!belongs(plan->problem, inputs)) {
+    if (!belongs_to_stages(plan->problem, inputs)) {
         return weft_fail(err, WEFT_E_DATA,
                          "the plan has %d slots, %d units and %d items, the model %d slots and %d "
                          "units: they do not belong together; plan again",

@@ -11,7 +11,7 @@ void weft_order_finish(struct weft_order *order)
 }
 
 /* Adds `before`, and everything complete before it, to `over`. */
-static void join(const struct weft_order *order, int32_t before, int32_t *over)
+static void join_order(const struct weft_order *order, int32_t before, int32_t *over)
 {
     const int32_t *earlier = weft_order_over(order, before);
     for (int32_t lane = 0; lane < order->n_lanes; lane++)
@@ -21,7 +21,7 @@ static void join(const struct weft_order *order, int32_t before, int32_t *over)
     if (position > over[lane]) over[lane] = position;
 }
 
-static void find(struct weft_order *order, const struct weft_program *program)
+static void find_order(struct weft_order *order, const struct weft_program *program)
 {
     int32_t last[WEFT_MOST_LANES];
     for (int32_t lane = 0; lane < order->n_lanes; lane++)
@@ -35,9 +35,9 @@ static void find(struct weft_order *order, const struct weft_program *program)
         for (int32_t i = 0; i < program->n_instructions; i++) {
             const struct weft_instruction *at = &program->instructions[i];
             int32_t *over = weft_order_over(order, base + i), ahead = last[order->lanes[i]];
-            if (ahead >= 0) join(order, ahead, over);
+            if (ahead >= 0) join_order(order, ahead, over);
             for (int32_t d = 0; d < at->n_dependencies; d++)
-                join(order, base + program->dependencies[at->first_dependency + d], over);
+                join_order(order, base + program->dependencies[at->first_dependency + d], over);
             last[order->lanes[i]] = base + i;
         }
     }
@@ -58,6 +58,6 @@ enum weft_status weft_order_init(struct weft_order *order, const struct weft_pro
         weft_order_finish(order);
         return weft_fail_memory(err, "happens-before order");
     }
-    find(order, program);
+    find_order(order, program);
     return WEFT_OK;
 }

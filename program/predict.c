@@ -6,8 +6,8 @@
 #include "program/trace.h"
 
 /* Predicts all but arena_bytes and total_bytes, which stay unchanged. */
-static enum weft_status predict(const struct weft_plan *plan, struct weft_prediction *out,
-                                struct weft_error *err)
+static enum weft_status predict_plan(const struct weft_plan *plan, struct weft_prediction *out,
+                                     struct weft_error *err)
 {
     int64_t *scratch = calloc(weft_simulate_words(plan->problem), sizeof *scratch);
     if (scratch == NULL) return weft_fail_memory(err, "prediction");
@@ -20,7 +20,7 @@ static enum weft_status predict(const struct weft_plan *plan, struct weft_predic
 enum weft_status weft_plan_predict(struct weft_plan *plan, struct weft_error *err)
 {
     struct weft_prediction prediction = plan->prediction;
-    WEFT_TRY(predict(plan, &prediction, err));
+    WEFT_TRY(predict_plan(plan, &prediction, err));
     plan->prediction = prediction;
     return WEFT_OK;
 }
@@ -40,7 +40,7 @@ enum weft_status weft_plan_check_prediction(const struct weft_plan *plan, struct
 {
     const struct weft_prediction *said = &plan->prediction;
     struct weft_prediction found = {0};
-    WEFT_TRY(predict(plan, &found, err));
+    WEFT_TRY(predict_plan(plan, &found, err));
     const struct {
         const char *name;
         int64_t said, found;

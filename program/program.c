@@ -79,7 +79,7 @@ void weft_program_destroy(struct weft_program *program)
     free(program);
 }
 
-static int32_t compare(int32_t a, int32_t b)
+static int32_t compare_integers(int32_t a, int32_t b)
 {
     return (a > b) - (a < b);
 }
@@ -103,9 +103,9 @@ int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
         const struct weft_buffer *at = &program->buffers[middle];
-        int32_t order = compare((int32_t)at->kind, (int32_t)kind);
-        if (order == 0) order = compare(at->index, index);
-        if (order == 0) order = compare(at->instance, instance);
+        int32_t order = compare_integers((int32_t)at->kind, (int32_t)kind);
+        if (order == 0) order = compare_integers(at->index, index);
+        if (order == 0) order = compare_integers(at->instance, instance);
         if (order == 0) return middle;
         if (order < 0) {
             low = middle + 1;

@@ -21,7 +21,7 @@ static int32_t next_on_lane(const struct weft_program *program, int lane, int32_
     return from;
 }
 
-static bool ready(const struct run *run, const struct weft_instruction *at)
+static bool is_ready(const struct run *run, const struct weft_instruction *at)
 {
     for (int32_t d = 0; d < at->n_dependencies; d++)
         if (!run->over[run->program->dependencies[at->first_dependency + d]]) return false;
@@ -29,13 +29,13 @@ static bool ready(const struct run *run, const struct weft_instruction *at)
 }
 
 /* Completes or begins the head of a lane. Returns whether it completed one. */
-static bool turn(struct run *run, int lane)
+static bool turn_lane(struct run *run, int lane)
 {
     int32_t i = run->head[lane];
     if (i == run->program->n_instructions) return false;
     const struct weft_instruction *at = &run->program->instructions[i];
     if (!run->begun[lane]) {
-        if (!ready(run, at)) return false;
+        if (!is_ready(run, at)) return false;
         run->begun[lane] = true;
         run->trace->records[i].start_ns = run->lanes.now_ns;
         weft_lanes_start(&run->lanes, lane, at->ns);
@@ -56,7 +56,7 @@ static void run_program(struct run *run)
         for (bool changed = true; changed;) {
             changed = false;
             for (int32_t lane = 0; lane < run->program->n_lanes; lane++)
-                changed = turn(run, lane) || changed;
+                changed = turn_lane(run, lane) || changed;
         }
         int64_t next_ns = weft_lanes_next(&run->lanes);
         if (next_ns == INT64_MAX) return;
@@ -106,7 +106,7 @@ static bool may_follow(const struct replay *replay, const struct weft_placement 
     return replay->over[plan->problem->items[plan->placements[at->after].item].lane] >= at->after;
 }
 
-static void begin(struct replay *replay, int32_t lane, int32_t placement)
+static void begin_block(struct replay *replay, int32_t lane, int32_t placement)
 {
     const struct weft_plan *plan = replay->plan;
     const struct weft_problem_item *item = &plan->problem->items[plan->placements[placement].item];
@@ -116,7 +116,7 @@ static void begin(struct replay *replay, int32_t lane, int32_t placement)
 }
 
 /* Completes and begins blocks of a lane at the present time. Returns whether any was completed. */
-static bool serve(struct replay *replay, int32_t lane)
+static bool serve_lane(struct replay *replay, int32_t lane)
 {
     const struct weft_plan *plan = replay->plan;
     int32_t *next = &replay->next[lane], before = replay->over[lane];
@@ -129,7 +129,7 @@ static bool serve(struct replay *replay, int32_t lane)
             continue;
         }
         if (!begun && (at->launch > replay->slot || !may_follow(replay, at))) break;
-        if (!begun) begin(replay, lane, *next);
+        if (!begun) begin_block(replay, lane, *next);
         replay->begun[lane] = weft_lanes_busy(&replay->lanes, lane);
         if (replay->begun[lane]) break;
         if (replay->times) replay->times->end_ns[*next] = replay->lanes.now_ns;
@@ -143,22 +143,22 @@ static void serve_all(struct replay *replay)
     for (bool any = true; any;) {
         any = false;
         for (int32_t lane = WEFT_LANE_FIRST; lane < replay->lanes.n_lanes; lane++)
-            any = serve(replay, lane) || any;
+            any = serve_lane(replay, lane) || any;
     }
 }
 
-static void pass(struct replay *replay)
+static void pass_time(struct replay *replay)
 {
     weft_lanes_advance(&replay->lanes, weft_lanes_next(&replay->lanes));
     serve_all(replay);
 }
 
 /* Ends the only moving lane's blocks up to the placement, one after another. */
-static void drain(struct replay *replay, int32_t lane, int64_t placement)
+static void drain_lane(struct replay *replay, int32_t lane, int64_t placement)
 {
     struct weft_lanes *lanes = &replay->lanes;
     for (int32_t *next = &replay->next[lane]; *next <= placement; ++*next) {
-        if (!replay->begun[lane]) begin(replay, lane, *next);
+        if (!replay->begun[lane]) begin_block(replay, lane, *next);
         if (lanes->left[lane] > 0) lanes->now_ns += (lanes->left[lane] - 1) / WEFT_RATE_ONE + 1;
         lanes->left[lane] = 0;
         if (replay->times) replay->times->end_ns[*next] = lanes->now_ns;
@@ -174,9 +174,9 @@ static void wait_for(struct replay *replay, int32_t lane, int64_t placement)
 {
     if (replay->has_one_lane && replay->over[lane] < placement &&
         !weft_lanes_busy(&replay->lanes, WEFT_LANE_COMPUTE))
-        drain(replay, lane, placement);
+        drain_lane(replay, lane, placement);
     while (replay->over[lane] < placement)
-        pass(replay);
+        pass_time(replay);
 }
 
 /* The same for one row of each lane. */
@@ -228,7 +228,7 @@ static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
         int64_t start_ns = replay.lanes.now_ns, slot_ns = weft_plan_slot_ns(plan, s);
         weft_lanes_start(&replay.lanes, WEFT_LANE_COMPUTE, slot_ns);
         while (weft_lanes_busy(&replay.lanes, WEFT_LANE_COMPUTE))
-            pass(&replay);
+            pass_time(&replay);
         exposed_ns += start_ns - idle_ns;
         compute_ns += slot_ns;
         slowdown_ns += replay.lanes.now_ns - start_ns - slot_ns;
@@ -237,7 +237,7 @@ static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
      * the lane to themselves. */
     int64_t computed_ns = replay.lanes.now_ns;
     while (weft_lanes_next(&replay.lanes) != INT64_MAX)
-        pass(&replay);
+        pass_time(&replay);
     int64_t agreements_ns = weft_problem_agreements_ns(problem);
     int64_t agreed_ns = replay.lanes.now_ns + agreements_ns;
     out->exposed_ns = exposed_ns + agreed_ns - computed_ns;

@@ -36,7 +36,7 @@ static const char *buffer_fault(const struct weft_program *program, const struct
 }
 
 /* Buffers must be sorted by kind, index and instance for weft_program_buffer. */
-static bool sorted(const struct weft_buffer *a, const struct weft_buffer *b)
+static bool is_sorted(const struct weft_buffer *a, const struct weft_buffer *b)
 {
     if (a->kind != b->kind) return a->kind < b->kind;
     if (a->index != b->index) return a->index < b->index;
@@ -56,7 +56,7 @@ static enum weft_status check_buffers(const struct weft_program *program, struct
         const char *fault = buffer_fault(program, &program->buffers[b]);
         pieces += fault == NULL ? program->buffers[b].n_pieces : 0;
         if (fault == NULL && pieces > INT32_MAX) fault = "there are too many pieces";
-        if (fault == NULL && b > 0 && !sorted(&program->buffers[b - 1], &program->buffers[b])) {
+        if (fault == NULL && b > 0 && !is_sorted(&program->buffers[b - 1], &program->buffers[b])) {
             fault = "buffers are not in order, each once";
         }
         if (fault != NULL) {
@@ -83,7 +83,7 @@ static const char *operand_fault(const struct weft_program *program,
 }
 
 /* Whether the instruction's lane does such work. A disk with one lane reads and writes on it. */
-static bool serves(const struct weft_program *program, const struct weft_instruction *at)
+static bool serves_lane(const struct weft_program *program, const struct weft_instruction *at)
 {
     const enum weft_lane_kind kind = program->lanes[at->lane].kind;
     const enum weft_lane_kind last = program->lanes[program->n_lanes - 1].kind;
@@ -114,7 +114,7 @@ struct walk {
     int32_t n_dependencies, n_operands;
 };
 
-static bool copies(enum weft_op op)
+static bool copies_saved(enum weft_op op)
 {
     return op == WEFT_OP_SAVED_DOWN || op == WEFT_OP_SAVED_UP;
 }
@@ -123,7 +123,7 @@ static bool moves_block(enum weft_op op)
 {
     return op == WEFT_OP_ALL_GATHER || op == WEFT_OP_REDUCE_SCATTER || op == WEFT_OP_ALL_REDUCE ||
            weft_op_brings_state(op) || weft_op_takes_state(op) || weft_op_updates_there(op) ||
-           op == WEFT_OP_GRADIENT_DOWN || copies(op);
+           op == WEFT_OP_GRADIENT_DOWN || copies_saved(op);
 }
 
 /* Dependencies on earlier instructions cannot form a cycle. */
@@ -148,7 +148,7 @@ static const char *instruction_fault(const struct weft_program *program, int32_t
     const struct weft_instruction *at = &program->instructions[index];
     if ((unsigned)at->op >= WEFT_OP_COUNT) return "its op is out of range";
     if (at->ns < 0) return "its time is negative";
-    if (at->lane < 0 || at->lane >= program->n_lanes || !serves(program, at))
+    if (at->lane < 0 || at->lane >= program->n_lanes || !serves_lane(program, at))
         return "it is on a lane that does not do it";
     if (at->n_dependencies < 0 || at->first_dependency != walk->n_dependencies) {
         return "its dependencies do not follow those of the instruction before it";
@@ -167,13 +167,14 @@ static const char *instruction_fault(const struct weft_program *program, int32_t
         return "its slot has not begun";
     }
     if (!moves_block(at->op) && at->slot != walk->slot) return "its slot is over";
-    bool needs_unit = (moves_block(at->op) && !copies(at->op)) || at->op == WEFT_OP_MOMENTS ||
+    bool needs_unit = (moves_block(at->op) && !copies_saved(at->op)) || at->op == WEFT_OP_MOMENTS ||
                       at->op == WEFT_OP_UPDATE || at->op == WEFT_OP_ZERO ||
                       (at->op == WEFT_OP_AGREE && at->unit != -1);
     if (needs_unit ? at->unit < 0 || at->unit >= program->n_units : at->unit != -1) {
         return "its unit is out of range";
     }
-    bool needs_layer = at->op == WEFT_OP_FORWARD || at->op == WEFT_OP_BACKWARD || copies(at->op);
+    bool needs_layer =
+        at->op == WEFT_OP_FORWARD || at->op == WEFT_OP_BACKWARD || copies_saved(at->op);
     if (needs_layer != (at->layer >= 0) || at->layer >= program->n_layers)
         return "its layer is out of range";
     if (moves_block(at->op) != (at->block >= 0)) return "its block is out of range";

@@ -30,7 +30,7 @@ struct checker {
 };
 
 /* Counts the accesses of every piece, or stores them with `fill`. */
-static void collect(struct checker *checker, bool fill)
+static void collect_accesses(struct checker *checker, bool fill)
 {
     const struct weft_program *program = checker->program;
     for (int32_t i = 0; i < program->n_instructions; i++) {
@@ -53,7 +53,7 @@ static void collect(struct checker *checker, bool fill)
 }
 
 /* Makes one access of an instruction's read and write of a piece. */
-static void merge(struct checker *checker, struct piece *piece)
+static void merge_accesses(struct checker *checker, struct piece *piece)
 {
     struct access *accesses = &checker->accesses[piece->first_access];
     int32_t n = 0;
@@ -68,7 +68,7 @@ static void merge(struct checker *checker, struct piece *piece)
     piece->n_accesses = n;
 }
 
-static enum weft_status prepare(struct checker *checker)
+static enum weft_status prepare_pieces(struct checker *checker)
 {
     const struct weft_program *program = checker->program;
     checker->n_pieces = weft_program_pieces(program);
@@ -88,7 +88,7 @@ static enum weft_status prepare(struct checker *checker)
             };
         }
     }
-    collect(checker, false);
+    collect_accesses(checker, false);
     int32_t n_accesses = 0;
     for (int32_t p = 0; p < n; p++) {
         checker->pieces[p].first_access = n_accesses;
@@ -97,14 +97,14 @@ static enum weft_status prepare(struct checker *checker)
     }
     checker->accesses = calloc((size_t)n_accesses + 1, sizeof *checker->accesses);
     if (checker->accesses == NULL) return weft_fail_memory(checker->err, "verification");
-    collect(checker, true);
+    collect_accesses(checker, true);
     for (int32_t p = 0; p < n; p++)
-        merge(checker, &checker->pieces[p]);
+        merge_accesses(checker, &checker->pieces[p]);
     return WEFT_OK;
 }
 
-static enum weft_status refuse(const struct checker *checker, const struct piece *piece,
-                               int32_t instruction, const char *what)
+static enum weft_status refuse_access(const struct checker *checker, const struct piece *piece,
+                                      int32_t instruction, const char *what)
 {
     char of[WEFT_PROGRAM_NAME_BYTES], name[WEFT_PROGRAM_NAME_BYTES];
     return weft_fail(checker->err, WEFT_E_DATA, "program: %s %s %s",
@@ -119,8 +119,8 @@ struct recent {
 
 /* A write must be ordered after all earlier accesses of the piece, and a read after all earlier
  * writes. */
-static enum weft_status follow(const struct checker *checker, const struct piece *piece,
-                               struct recent *recent, struct access access, int32_t period)
+static enum weft_status follow_access(const struct checker *checker, const struct piece *piece,
+                                      struct recent *recent, struct access access, int32_t period)
 {
     int32_t n = checker->program->n_instructions;
     int32_t now = access.instruction + period * n;
@@ -146,7 +146,7 @@ static enum weft_status follow(const struct checker *checker, const struct piece
     return WEFT_OK;
 }
 
-static bool makes(struct access access)
+static bool makes_piece(struct access access)
 {
     return access.kind == WRITES;
 }
@@ -169,8 +169,8 @@ static enum weft_status check_begun(const struct checker *checker, const struct 
     const struct access *accesses = &checker->accesses[piece->first_access];
     for (int32_t i = 0; i < piece->n_accesses; i++) {
         if (accesses[i].began == (i < first ? BEFORE : NOW)) continue;
-        return refuse(checker, piece, accesses[i].instruction,
-                      "is said to use what began in another period of");
+        return refuse_access(checker, piece, accesses[i].instruction,
+                             "is said to use what began in another period of");
     }
     return WEFT_OK;
 }
@@ -191,12 +191,13 @@ static enum weft_status check_turn(struct checker *checker, struct piece *piece)
     turn->persists =
         weft_buffer_persists(checker->program, &checker->program->buffers[piece->buffer]);
     if (!turn->persists) {
-        while (first < n && !makes(accesses[first]) && may_wrap(checker, piece, accesses[first]))
+        while (first < n && !makes_piece(accesses[first]) &&
+               may_wrap(checker, piece, accesses[first]))
             first++;
         if (first == n) return never_made(checker, piece);
-        if (!makes(accesses[first])) {
-            return refuse(checker, piece, accesses[first].instruction,
-                          "uses, before anything writes it,");
+        if (!makes_piece(accesses[first])) {
+            return refuse_access(checker, piece, accesses[first].instruction,
+                                 "uses, before anything writes it,");
         }
         turn->first = accesses[first].instruction;
     }
@@ -209,7 +210,7 @@ static enum weft_status check_turn(struct checker *checker, struct piece *piece)
     for (int32_t i = first; i < end; i++) {
         int32_t period = i / n;
         struct access access = accesses[i % n];
-        WEFT_TRY(follow(checker, piece, &recent, access, period));
+        WEFT_TRY(follow_access(checker, piece, &recent, access, period));
         if (i >= first + n) continue;
         int32_t at = access.instruction + period * checker->program->n_instructions;
         int32_t lane = checker->order->lanes[access.instruction];
@@ -232,7 +233,7 @@ static enum weft_status check_pages(const struct checker *checker)
 
 static enum weft_status check_all(struct checker *checker)
 {
-    WEFT_TRY(prepare(checker));
+    WEFT_TRY(prepare_pieces(checker));
     for (int32_t p = 0; p < checker->n_pieces; p++)
         WEFT_TRY(check_turn(checker, &checker->pieces[p]));
     return check_pages(checker);

@@ -215,7 +215,7 @@ static int64_t tenancy_begin(const struct page_checker *checker, const struct te
            (int64_t)tenancy->table * checker->program->n_instructions;
 }
 
-static void enter(struct page_checker *checker, const struct tenancy *tenancy)
+static void enter_tenancy(struct page_checker *checker, const struct tenancy *tenancy)
 {
     int64_t begin = tenancy_begin(checker, tenancy);
     int32_t at = checker->n_there++;
@@ -224,7 +224,7 @@ static void enter(struct page_checker *checker, const struct tenancy *tenancy)
     checker->there[at] = *tenancy;
 }
 
-static void leave(struct page_checker *checker, int32_t page)
+static void leave_page(struct page_checker *checker, int32_t page)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < checker->n_there; i++) {
@@ -284,14 +284,14 @@ static enum weft_status check_tenancies(struct page_checker *checker)
     while (next < checker->n_tenancies || checker->n_there > 0) {
         if (checker->n_there == 0) page = checker->tenancies[next].first_page;
         for (; next < checker->n_tenancies && checker->tenancies[next].first_page == page; next++)
-            enter(checker, &checker->tenancies[next]);
+            enter_tenancy(checker, &checker->tenancies[next]);
         WEFT_TRY(check_pages_in_hand(checker));
         int32_t then =
             next < checker->n_tenancies ? checker->tenancies[next].first_page : INT32_MAX;
         for (int32_t i = 0; i < checker->n_there; i++)
             if (checker->there[i].end_page < then) then = checker->there[i].end_page;
         page = then;
-        leave(checker, page);
+        leave_page(checker, page);
     }
     return WEFT_OK;
 }

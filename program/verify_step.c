@@ -40,7 +40,7 @@ static bool is_before(const struct step *step, int32_t a, int32_t b)
                              b + (program->instructions[b].carried ? n : 0));
 }
 
-static enum weft_status fault(const struct step *step, int32_t index, const char *what)
+static enum weft_status step_fault(const struct step *step, int32_t index, const char *what)
 {
     char name[WEFT_PROGRAM_NAME_BYTES];
     return weft_fail(step->err, WEFT_E_DATA, "program: %s: %s",
@@ -69,10 +69,10 @@ static enum weft_status move_block(struct step *step, int32_t index,
     const struct weft_instruction *at = &step->program->instructions[index];
     const struct weft_buffer *buffer = &step->program->buffers[operand->buffer];
     if (buffer->n_pieces > 1 && operand->piece != at->block) {
-        return fault(step, index, "its operand is not its block");
+        return step_fault(step, index, "its operand is not its block");
     }
     if (at->block != step->moved[operand->buffer]++) {
-        return fault(step, index, "blocks do not move in order, each once");
+        return step_fault(step, index, "blocks do not move in order, each once");
     }
     return WEFT_OK;
 }
@@ -106,19 +106,20 @@ static enum weft_status check_gather(struct step *step, int32_t index)
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
     enum weft_policy policy = program->policies[at->unit];
-    if (policy == WEFT_POLICY_DP) return fault(step, index, "a unit under dp is never gathered");
+    if (policy == WEFT_POLICY_DP)
+        return step_fault(step, index, "a unit under dp is never gathered");
     const struct weft_operand *to = find_operand(program, at, WEFT_BUFFER_FULL, at->unit, true);
     bool resident = policy == WEFT_POLICY_ZERO1;
     const struct weft_operand *from =
         find_operand(program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit, false);
     if (to == NULL || from == NULL) {
-        return fault(step, index, "it does not gather its unit's parameters");
+        return step_fault(step, index, "it does not gather its unit's parameters");
     }
     int32_t update = step->updates[at->unit];
     bool trains = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, at->unit, 0) >= 0;
     const bool there = weft_program_updates_there(program, at->unit);
     if (trains && (there ? !is_up(step, index) : update < 0 || !is_before(step, update, index))) {
-        return fault(step, index, "it may start before the unit's update is over");
+        return step_fault(step, index, "it may start before the unit's update is over");
     }
     return move_block(step, index, to);
 }
@@ -133,19 +134,19 @@ static enum weft_status check_sum(struct step *step, int32_t index, const struct
     bool several = weft_period_reductions(&program->period) > 1;
     int32_t update = step->updates[at->unit];
     if (at->micro != (several ? gradient->instance : program->period.n_micro - 1)) {
-        return fault(step, index, "it reduces another micro-step's gradient");
+        return step_fault(step, index, "it reduces another micro-step's gradient");
     }
     bool sums = at->op == WEFT_OP_REDUCE_SCATTER;
     bool adds = find_operand(program, at, WEFT_BUFFER_REDUCED, at->unit, false) != NULL;
     if (sums && adds != (gradient->instance > 0)) {
-        return fault(step, index, "all gradients but the first are added to the slice");
+        return step_fault(step, index, "all gradients but the first are added to the slice");
     }
     if (step->summed[at->unit] != gradient->instance) {
-        return fault(step, index, "micro-steps are not added to the slice in order");
+        return step_fault(step, index, "micro-steps are not added to the slice in order");
     }
     if (program->period.rotated && at->carried &&
         (update < 0 || !weft_order_before(step->order, index, update))) {
-        return fault(step, index, "the unit's update does not wait for it");
+        return step_fault(step, index, "the unit's update does not wait for it");
     }
     if (at->block + 1 == gradient->n_pieces) step->summed[at->unit]++;
     return WEFT_OK;
@@ -157,17 +158,17 @@ static enum weft_status check_reduction(struct step *step, int32_t index)
     const struct weft_instruction *at = &program->instructions[index];
     bool whole = at->op == WEFT_OP_ALL_REDUCE;
     if (whole != (program->policies[at->unit] == WEFT_POLICY_DP)) {
-        return fault(step, index, "its unit's policy reduces in another way");
+        return step_fault(step, index, "its unit's policy reduces in another way");
     }
     const struct weft_operand *from =
         find_operand(program, at, WEFT_BUFFER_GRADIENT, at->unit, false);
     const struct weft_operand *to = find_operand(
         program, at, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, at->unit, true);
     if (from == NULL || to == NULL) {
-        return fault(step, index, "it does not reduce its unit's gradient");
+        return step_fault(step, index, "it does not reduce its unit's gradient");
     }
     if (whole && to->piece != from->piece) {
-        return fault(step, index, "it writes another block than it reads");
+        return step_fault(step, index, "it writes another block than it reads");
     }
     WEFT_TRY(check_sum(step, index, from));
     return move_block(step, index, from);
@@ -184,13 +185,14 @@ static enum weft_status check_moments(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
-    if (!program->period.agreed_updates) return fault(step, index, "updates are not agreed on");
-    if (step->moments >= 0) return fault(step, index, "the update before it has not ended");
+    if (!program->period.agreed_updates)
+        return step_fault(step, index, "updates are not agreed on");
+    if (step->moments >= 0) return step_fault(step, index, "the update before it has not ended");
     if (!reads_gradient(program, at)) {
-        return fault(step, index, "it does not read its unit's gradient");
+        return step_fault(step, index, "it does not read its unit's gradient");
     }
     if (find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS, at->unit, true) == NULL) {
-        return fault(step, index, "it does not write its tensors' norms");
+        return step_fault(step, index, "it does not write its tensors' norms");
     }
     step->moments = index;
     return WEFT_OK;
@@ -204,11 +206,11 @@ static enum weft_status check_agreed(struct step *step, int32_t index)
     if (step->moments < 0 || step->agreed >= 0 ||
         program->instructions[step->moments].unit != at->unit ||
         !is_before(step, step->moments, index)) {
-        return fault(step, index, "it does not follow its unit's moments");
+        return step_fault(step, index, "it does not follow its unit's moments");
     }
     if (find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS, at->unit, false) == NULL ||
         find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS_SUM, at->unit, true) == NULL) {
-        return fault(step, index, "it does not use its tensors' norms and their sum");
+        return step_fault(step, index, "it does not use its tensors' norms and their sum");
     }
     step->agreed = index;
     return WEFT_OK;
@@ -223,7 +225,7 @@ static enum weft_status check_agreement(struct step *step, int32_t index)
     if (step->agreed < 0 || program->instructions[step->agreed].unit != at->unit ||
         !is_before(step, step->agreed, index) ||
         find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS_SUM, at->unit, false) == NULL) {
-        return fault(step, index, "it does not use what ranks have agreed on");
+        return step_fault(step, index, "it does not use what ranks have agreed on");
     }
     step->moments = step->agreed = -1;
     return WEFT_OK;
@@ -236,25 +238,26 @@ static enum weft_status check_update(struct step *step, int32_t index)
     enum weft_policy policy = program->policies[at->unit];
     WEFT_TRY(check_agreement(step, index));
     if (weft_program_updates_there(program, at->unit))
-        return fault(step, index, "its unit is updated on the host");
-    if (step->updates[at->unit] >= 0) return fault(step, index, "the unit is updated twice");
+        return step_fault(step, index, "its unit is updated on the host");
+    if (step->updates[at->unit] >= 0) return step_fault(step, index, "the unit is updated twice");
     if (step->layers > (program->period.update_ahead > 0 ? step->n_layers : 0) &&
         !program->period.rotated) {
-        return fault(step, index,
-                     "it comes after a forward with parameters that are not updated yet");
+        return step_fault(step, index,
+                          "it comes after a forward with parameters that are not updated yet");
     }
     step->updates[at->unit] = index;
     if (weft_program_is_away(program, at->unit) &&
         (step->reads[at->unit] < 0 || !is_before(step, step->reads[at->unit], index))) {
-        return fault(step, index, "it may start before the unit's state is there");
+        return step_fault(step, index, "it may start before the unit's state is there");
     }
     bool resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
     if (find_operand(program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit,
                      true) == NULL) {
-        return fault(step, index, "it does not write its unit's parameters");
+        return step_fault(step, index, "it does not write its unit's parameters");
     }
-    return reads_gradient(program, at) ? WEFT_OK
-                                       : fault(step, index, "it does not read its unit's gradient");
+    return reads_gradient(program, at)
+               ? WEFT_OK
+               : step_fault(step, index, "it does not read its unit's gradient");
 }
 
 /* Whether it moves a unit's whole state into the arena, or out of it. */
@@ -282,14 +285,15 @@ static enum weft_status check_moved(struct step *step, int32_t index)
     const bool of_disk = at->op == WEFT_OP_READ || at->op == WEFT_OP_WRITE;
     const int32_t update = step->updates[at->unit];
     if (!weft_program_is_away(program, at->unit))
-        return fault(step, index, "its unit's state is not away");
+        return step_fault(step, index, "its unit's state is not away");
     if (weft_program_home(program, at->unit) != (of_disk ? WEFT_HOME_DISK : WEFT_HOME_HOST))
-        return fault(step, index, "its unit's state has another home");
-    if (!moves_state(program, at)) return fault(step, index, "it does not move its unit's state");
+        return step_fault(step, index, "its unit's state has another home");
+    if (!moves_state(program, at))
+        return step_fault(step, index, "it does not move its unit's state");
     int32_t *seen = reads ? step->reads : step->writes;
-    if (seen[at->unit] >= 0) return fault(step, index, "the unit's state is moved twice");
+    if (seen[at->unit] >= 0) return step_fault(step, index, "the unit's state is moved twice");
     if (reads ? update >= 0 : update < 0 || !is_before(step, update, index))
-        return fault(step, index, "it does not stand on its side of the unit's update");
+        return step_fault(step, index, "it does not stand on its side of the unit's update");
     seen[at->unit] = index;
     return WEFT_OK;
 }
@@ -305,17 +309,18 @@ static enum weft_status check_gradient_down(struct step *step, int32_t index)
         find_operand(program, at, WEFT_BUFFER_REDUCED, at->unit, false);
     const bool records = find_operand(program, at, WEFT_BUFFER_RECORD, -1, true) != NULL;
     if (from == NULL || (program->buffers[from->buffer].n_pieces > 1 && from->piece != at->block))
-        return fault(step, index, "it does not copy its unit's reduced gradient");
+        return step_fault(step, index, "it does not copy its unit's reduced gradient");
     if (records == program->period.rotated)
-        return fault(step, index, "the norm wants its part, and with clipping alone");
+        return step_fault(step, index, "the norm wants its part, and with clipping alone");
     if (!comes_after(program, at, WEFT_OP_REDUCE_SCATTER) ||
         program->instructions[at->after].micro != program->period.n_micro - 1)
-        return fault(step, index, "it does not come after its block's last reduction");
+        return step_fault(step, index, "it does not come after its block's last reduction");
     if (there->updates != blocks_of(program, at->unit) || !is_before(step, there->update, index))
-        return fault(step, index, "the gradient before it may still be in use");
+        return step_fault(step, index, "the gradient before it may still be in use");
     if (program->period.rotated && !weft_order_before(step->order, index, there->first_update))
-        return fault(step, index, "its unit's update does not wait for it");
-    if (at->block != there->downs++) return fault(step, index, "blocks do not go down in order");
+        return step_fault(step, index, "its unit's update does not wait for it");
+    if (at->block != there->downs++)
+        return step_fault(step, index, "blocks do not go down in order");
     there->down = index;
     return WEFT_OK;
 }
@@ -324,7 +329,8 @@ static enum weft_status check_host_update(struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
     struct there *there = &step->there[at->unit];
-    if (at->block != there->updates++) return fault(step, index, "blocks are not updated in order");
+    if (at->block != there->updates++)
+        return step_fault(step, index, "blocks are not updated in order");
     if (at->block == 0) there->first_update = index;
     there->update = index;
     return WEFT_OK;
@@ -340,10 +346,10 @@ static enum weft_status check_parameters_up(struct step *step, int32_t index)
     const struct weft_operand *to =
         find_operand(program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit, true);
     if (to == NULL || (program->buffers[to->buffer].n_pieces > 1 && to->piece != at->block))
-        return fault(step, index, "it does not bring its block of the unit's parameters");
+        return step_fault(step, index, "it does not bring its block of the unit's parameters");
     if (!comes_after(program, at, WEFT_OP_HOST_UPDATE) || there->updates <= at->block)
-        return fault(step, index, "it does not come after its block's update");
-    if (at->block != there->ups++) return fault(step, index, "blocks do not come up in order");
+        return step_fault(step, index, "it does not come after its block's update");
+    if (at->block != there->ups++) return step_fault(step, index, "blocks do not come up in order");
     there->up = index;
     if (there->ups == blocks_of(program, at->unit)) step->updates[at->unit] = index;
     return WEFT_OK;
@@ -353,7 +359,7 @@ static enum weft_status check_there(struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
     if (!weft_program_updates_there(step->program, at->unit))
-        return fault(step, index, "its unit is not updated on the host");
+        return step_fault(step, index, "its unit is not updated on the host");
     if (at->op == WEFT_OP_GRADIENT_DOWN) return check_gradient_down(step, index);
     return at->op == WEFT_OP_HOST_UPDATE ? check_host_update(step, index)
                                          : check_parameters_up(step, index);
@@ -369,16 +375,16 @@ static enum weft_status check_copied(struct step *step, int32_t index)
     const bool up = at->op == WEFT_OP_SAVED_UP;
     const int32_t down = step->downs[at->layer], before = step->ups[at->layer];
     if (!weft_program_saves_away(program, at->layer))
-        return fault(step, index, "what its layer saved is not away");
+        return step_fault(step, index, "what its layer saved is not away");
     const struct weft_operand *operand =
         find_operand(program, at, up ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer, up);
     if (operand == NULL || program->buffers[operand->buffer].instance != at->micro)
-        return fault(step, index, "it does not move what its layer saved");
+        return step_fault(step, index, "it does not move what its layer saved");
     if (up ? down < 0 || program->instructions[down].micro != at->micro || before > down ||
                  !is_before(step, down, index)
            : at->micro > 0 && (before < 0 || program->instructions[before].micro + 1 != at->micro ||
                                !is_before(step, before, index)))
-        return fault(step, index, "it does not follow the copy before it");
+        return step_fault(step, index, "it does not follow the copy before it");
     (up ? step->ups : step->downs)[at->layer] = index;
     return WEFT_OK;
 }
@@ -393,10 +399,10 @@ static enum weft_status check_restored(struct step *step, int32_t index)
     const struct weft_operand *operand =
         find_operand(program, at, WEFT_BUFFER_RESTORED, at->layer, false);
     if (operand == NULL || find_operand(program, at, WEFT_BUFFER_SAVED, at->layer, false) != NULL)
-        return fault(step, index, "it does not read what its layer saved, back from the host");
+        return step_fault(step, index, "it does not read what its layer saved, back from the host");
     if (up < 0 || program->instructions[up].micro != at->micro ||
         program->buffers[operand->buffer].instance != at->micro || !is_before(step, up, index))
-        return fault(step, index, "it may start before what its layer saved is back");
+        return step_fault(step, index, "it may start before what its layer saved is back");
     return WEFT_OK;
 }
 
@@ -422,16 +428,17 @@ static enum weft_status check_layer_operands(struct step *step, int32_t index)
         enum weft_buffer_kind kind = program->buffers[operand->buffer].kind;
         int32_t moved = step->moved[operand->buffer];
         if (kind == WEFT_BUFFER_GRADIENT && operand->writes && moved > 0) {
-            return fault(step, index, "it writes a gradient of which a block is reduced already");
+            return step_fault(step, index,
+                              "it writes a gradient of which a block is reduced already");
         }
         if (kind != WEFT_BUFFER_FULL) continue;
         if (moved != gathered_blocks(program, operand->buffer)) {
-            return fault(step, index, "it reads parameters that are not gathered yet");
+            return step_fault(step, index, "it reads parameters that are not gathered yet");
         }
         int32_t unit = program->buffers[operand->buffer].index;
         bool trains = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, unit, 0) >= 0;
         if (trains && step->updates[unit] < 0) {
-            return fault(step, index, "it reads parameters that are not updated yet");
+            return step_fault(step, index, "it reads parameters that are not updated yet");
         }
     }
     return WEFT_OK;
@@ -442,14 +449,14 @@ static enum weft_status check_layer(struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
     if (at->op == WEFT_OP_ZERO) return check_layer_operands(step, index);
-    if (step->n_layers == 0) return fault(step, index, "there is no forward");
+    if (step->n_layers == 0) return step_fault(step, index, "there is no forward");
     int32_t n = step->n_layers, micro = step->layers / (2 * n), within = step->layers++ % (2 * n);
     bool forward = at->op == WEFT_OP_FORWARD;
     if (at->micro != micro || at->layer != (within < n ? within : 2 * n - 1 - within) ||
         forward != (within < n)) {
-        return fault(step, index,
-                     "forwards do not run in order of layers and backwards in reverse order, "
-                     "micro-step after micro-step");
+        return step_fault(step, index,
+                          "forwards do not run in order of layers and backwards in reverse order, "
+                          "micro-step after micro-step");
     }
     WEFT_TRY(check_restored(step, index));
     return check_layer_operands(step, index);
@@ -476,10 +483,10 @@ static enum weft_status check_complete(struct step *step, bool gradients, int32_
 static enum weft_status check_norm(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
-    if (step->norm >= 0) return fault(step, index, "there is a second norm");
+    if (step->norm >= 0) return step_fault(step, index, "there is a second norm");
     step->norm = index;
     if (find_operand(program, &program->instructions[index], WEFT_BUFFER_RECORD, -1, true) == NULL)
-        return fault(step, index, "it does not write the record");
+        return step_fault(step, index, "it does not write the record");
     if (program->period.rotated) return WEFT_OK;
     WEFT_TRY(check_complete(step, true, index));
     for (int32_t u = 0; u < program->n_units; u++) {
@@ -487,13 +494,14 @@ static enum weft_status check_norm(struct step *step, int32_t index)
         const bool there = weft_program_updates_there(program, u);
         if (there && (step->there[u].downs != blocks_of(program, u) ||
                       !is_before(step, step->there[u].down, index)))
-            return fault(step, index, "not all gradients that the host updates with are down");
+            return step_fault(step, index, "not all gradients that the host updates with are down");
         bool normed = there || find_operand(program, &program->instructions[index],
                                             whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u,
                                             false) != NULL;
         bool trained = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, u, 0) >= 0;
         if (normed != trained || trained != (step->updates[u] >= 0)) {
-            return fault(step, index, "the units that train, update and are in the norm differ");
+            return step_fault(step, index,
+                              "the units that train, update and are in the norm differ");
         }
     }
     return WEFT_OK;
@@ -505,21 +513,21 @@ static enum weft_status check_end(struct step *step, int32_t index)
     int32_t *seen = agrees ? &step->agree : &step->finish;
     int32_t before = agrees ? step->norm : step->agree;
     if (*seen >= 0 || before < 0 || !is_before(step, before, index)) {
-        return fault(step, index, "norm, agree and finish do not follow each other");
+        return step_fault(step, index, "norm, agree and finish do not follow each other");
     }
     *seen = index;
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
     bool whole = find_operand(program, at, WEFT_BUFFER_RECORD_SUM, -1, agrees) != NULL &&
                  (!agrees || find_operand(program, at, WEFT_BUFFER_RECORD, -1, false) != NULL);
-    return whole ? WEFT_OK : fault(step, index, "it does not use the record and its sum");
+    return whole ? WEFT_OK : step_fault(step, index, "it does not use the record and its sum");
 }
 
 static enum weft_status check_instruction(struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
     if (step->agree >= 0 && at->op != WEFT_OP_FINISH && !at->carried) {
-        return fault(step, index, "it comes after the sum over ranks");
+        return step_fault(step, index, "it comes after the sum over ranks");
     }
     switch (at->op) {
     case WEFT_OP_MOMENTS:
@@ -567,15 +575,15 @@ static enum weft_status check_trained(const struct step *step, int32_t last)
     for (int32_t u = 0; u < step->program->n_units; u++) {
         bool trained = weft_program_buffer(step->program, WEFT_BUFFER_GRADIENT, u, 0) >= 0;
         if (trained != (step->updates[u] >= 0)) {
-            return fault(step, last, "not every unit that trains has been updated");
+            return step_fault(step, last, "not every unit that trains has been updated");
         }
         if (weft_program_updates_there(step->program, u) &&
             step->there[u].downs != blocks_of(step->program, u))
-            return fault(step, last, "not all gradients that the host updates with are down");
+            return step_fault(step, last, "not all gradients that the host updates with are down");
         if (!weft_program_is_away(step->program, u) || weft_program_updates_there(step->program, u))
             continue;
         if (step->writes[u] < 0 || !is_before(step, step->writes[u], last))
-            return fault(step, last, "not all state that is away has been written");
+            return step_fault(step, last, "not all state that is away has been written");
     }
     return WEFT_OK;
 }
@@ -593,7 +601,7 @@ static enum weft_status check_all(struct step *step)
         if (at->op == WEFT_OP_FORWARD && at->layer >= step->n_layers)
             step->n_layers = at->layer + 1;
         if (at->carried && !program->period.rotated) {
-            return fault(step, i, "nothing is carried over the end of this period");
+            return step_fault(step, i, "nothing is carried over the end of this period");
         }
     }
     for (int pass = 0; pass < 2; pass++) {
@@ -602,9 +610,9 @@ static enum weft_status check_all(struct step *step)
                 WEFT_TRY(check_instruction(step, i));
         }
     }
-    if (step->finish != last) return fault(step, last, "a step does not end without finish");
+    if (step->finish != last) return step_fault(step, last, "a step does not end without finish");
     if (step->layers == 0 || step->layers != 2 * program->period.n_micro * step->n_layers) {
-        return fault(step, last, "not every forward has its backward");
+        return step_fault(step, last, "not every forward has its backward");
     }
     WEFT_TRY(check_trained(step, last));
     WEFT_TRY(check_complete(step, true, last));

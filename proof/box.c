@@ -156,7 +156,7 @@ static void find_room(struct weft_box *box)
     }
 }
 
-static bool fits(const struct weft_box *box, int32_t decision, int32_t strategy)
+static bool fits_strategy(const struct weft_box *box, int32_t decision, int32_t strategy)
 {
     const int64_t *least = least_of(box, decision);
     const int64_t *row = box->lean + row_of(box->problem, decision, strategy);
@@ -173,7 +173,7 @@ static bool rule_out(struct weft_box *box)
     for (int32_t u = 0; u < box->problem->n_decisions; u++) {
         uint64_t left = box->allowed[u];
         for (int32_t p = 0; p < box->problem->decisions[u].n_strategies; p++)
-            if (left >> p & 1u && !fits(box, u, p)) left &= ~(UINT64_C(1) << p);
+            if (left >> p & 1u && !fits_strategy(box, u, p)) left &= ~(UINT64_C(1) << p);
         changed |= left != box->allowed[u];
         if (left == 0) box->empty = true;
         box->allowed[u] = left;
@@ -335,7 +335,7 @@ static bool narrow_reduction(struct weft_box *box, int32_t i)
 }
 
 /* Makes the item's spans; false if no plan in the box has the item. */
-static bool narrow(struct weft_box *box, int32_t i)
+static bool narrow_item(struct weft_box *box, int32_t i)
 {
     const struct weft_item *item = &box->problem->items[i].item;
     uint64_t strategies = box->allowed[item->decision] & item->strategies;
@@ -351,7 +351,7 @@ static bool narrow_all(struct weft_box *box)
     bool whole = true;
     for (int32_t i = 0; i < box->problem->n_items && !box->empty; i++) {
         const struct weft_item *item = &box->problem->items[i].item;
-        if (narrow(box, i)) continue;
+        if (narrow_item(box, i)) continue;
         whole = false;
         box->allowed[item->decision] &= ~item->strategies;
         box->empty = box->allowed[item->decision] == 0;
@@ -402,7 +402,7 @@ static bool settle_group(struct weft_box *box, int32_t g)
 }
 
 /* Removes strategies that contradict the counts; true if any. */
-static bool settle(struct weft_box *box)
+static bool settle_groups(struct weft_box *box)
 {
     bool changed = false;
     for (int32_t g = 0; g < box->n_groups && !box->empty; g++)
@@ -451,7 +451,7 @@ void weft_box_take_back(const struct weft_told *told)
 }
 
 /* An item with a moved block exists, so its decision has a strategy with the item. */
-static void allow(struct weft_box *box, const uint64_t *allowed)
+static void allow_strategies(struct weft_box *box, const uint64_t *allowed)
 {
     const struct weft_problem *problem = box->problem;
     memcpy(box->allowed, allowed, (size_t)problem->n_decisions * sizeof *box->allowed);
@@ -468,7 +468,7 @@ void weft_box_make(struct weft_box *box, const uint64_t *allowed)
 {
     memset(box->n_spans, 0, (size_t)box->problem->n_items * sizeof *box->n_spans);
     bool alone = weft_milestones_settle(&box->moved);
-    allow(box, allowed);
+    allow_strategies(box, allowed);
     if (!alone && box->problem->n_decisions > 0) {
         box->allowed[0] = 0;
         box->empty = true;
@@ -477,7 +477,7 @@ void weft_box_make(struct weft_box *box, const uint64_t *allowed)
     do {
         do {
             if (box->lean != NULL && !box->empty) find_room(box);
-        } while (!box->empty && ((box->lean != NULL && rule_out(box)) || settle(box)));
+        } while (!box->empty && ((box->lean != NULL && rule_out(box)) || settle_groups(box)));
     } while (!narrow_all(box) && !box->empty);
     add_all_known(box, -1);
 }

@@ -55,8 +55,8 @@ static enum weft_status visit_strategies(struct walk *walk, int32_t at, struct w
 }
 
 /* Tells the box that the milestone or the count is reached, or that it is not. */
-static struct weft_told tell(struct walk *walk, const struct weft_certificate_node *node,
-                             bool reached)
+static struct weft_told tell_box(struct walk *walk, const struct weft_certificate_node *node,
+                                 bool reached)
 {
     struct weft_milestone milestone = node->milestone;
     struct weft_count count = node->count;
@@ -73,7 +73,7 @@ static enum weft_status visit_milestone(struct walk *walk, int32_t at, struct we
                          "certificate: node %d asks for %d blocks of item %d by slot %d, which is "
                          "outside its blocks or its window",
                          at, node->milestone.n_blocks, node->milestone.item, node->milestone.slot);
-    walk->path[walk->depth++] = (struct branch){.node = node, .told = tell(walk, node, true)};
+    walk->path[walk->depth++] = (struct branch){.node = node, .told = tell_box(walk, node, true)};
     return WEFT_OK;
 }
 
@@ -88,7 +88,7 @@ static enum weft_status visit_count(struct walk *walk, int32_t at, struct weft_e
             "certificate: node %d asks for %d decisions of group %d, which has not that "
             "many",
             at, node->count.n_decisions, group);
-    walk->path[walk->depth++] = (struct branch){.node = node, .told = tell(walk, node, true)};
+    walk->path[walk->depth++] = (struct branch){.node = node, .told = tell_box(walk, node, true)};
     return WEFT_OK;
 }
 
@@ -101,10 +101,10 @@ static void enter_second(struct walk *walk, struct branch *branch)
         return;
     }
     weft_box_take_back(&branch->told);
-    branch->told = tell(walk, branch->node, false);
+    branch->told = tell_box(walk, branch->node, false);
 }
 
-static void leave(struct walk *walk, const struct branch *branch)
+static void leave_branch(struct walk *walk, const struct branch *branch)
 {
     if (branch->node->kind == WEFT_NODE_STRATEGIES)
         walk->allowed[branch->node->decision] = branch->first | branch->second;
@@ -115,7 +115,7 @@ static void leave(struct walk *walk, const struct branch *branch)
 
 /* After a leaf, enters the second subtree of the nearest node without one. False at the end of the
  * tree. */
-static bool turn(struct walk *walk)
+static bool turn_to_second(struct walk *walk)
 {
     while (walk->depth > 0) {
         struct branch *branch = &walk->path[walk->depth - 1];
@@ -123,7 +123,7 @@ static bool turn(struct walk *walk)
             enter_second(walk, branch);
             return true;
         }
-        leave(walk, branch);
+        leave_branch(walk, branch);
     }
     return false;
 }
@@ -146,7 +146,7 @@ static enum weft_status visit_all(struct walk *walk, struct weft_error *err)
             break;
         case WEFT_NODE_LEAF:
             WEFT_TRY(visit_leaf(walk, at, err));
-            more = turn(walk);
+            more = turn_to_second(walk);
             break;
         }
     }

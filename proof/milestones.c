@@ -79,12 +79,12 @@ void weft_milestones_forget(struct weft_milestones *all)
         if (all->n_told[i] > 0) forget_item(all, i);
 }
 
-static int32_t lesser(int32_t a, int32_t b)
+static int32_t lesser_of(int32_t a, int32_t b)
 {
     return a < b ? a : b;
 }
 
-static int32_t greater(int32_t a, int32_t b)
+static int32_t greater_of(int32_t a, int32_t b)
 {
     return a > b ? a : b;
 }
@@ -94,11 +94,11 @@ static void settle_by(struct weft_milestones *all, int32_t i)
 {
     int32_t placed = INT32_MAX, begun = INT32_MAX, ended = INT32_MAX;
     for (int32_t b = all->start[i + 1] - 1; b >= all->start[i]; b--) {
-        placed = lesser(placed, all->told_by[WEFT_PLACED][b]);
-        ended = lesser(lesser(ended, begun), all->told_by[WEFT_ENDED][b]);
-        if (!is_gather(all, i)) ended = lesser(ended, placed);
-        begun = lesser(lesser(begun, ended), all->told_by[WEFT_BEGUN][b]);
-        if (is_gather(all, i)) placed = lesser(placed, begun);
+        placed = lesser_of(placed, all->told_by[WEFT_PLACED][b]);
+        ended = lesser_of(lesser_of(ended, begun), all->told_by[WEFT_ENDED][b]);
+        if (!is_gather(all, i)) ended = lesser_of(ended, placed);
+        begun = lesser_of(lesser_of(begun, ended), all->told_by[WEFT_BEGUN][b]);
+        if (is_gather(all, i)) placed = lesser_of(placed, begun);
         all->by[WEFT_PLACED][b] = placed;
         all->by[WEFT_BEGUN][b] = begun;
         all->by[WEFT_ENDED][b] = ended;
@@ -111,11 +111,11 @@ static void settle_behind(struct weft_milestones *all, int32_t i)
 {
     int32_t placed = -1, begun = -1, ended = -1;
     for (int32_t b = all->start[i]; b < all->start[i + 1]; b++) {
-        placed = greater(placed, all->told_behind[WEFT_PLACED][b]);
-        begun = greater(greater(begun, ended), all->told_behind[WEFT_BEGUN][b]);
-        if (is_gather(all, i)) begun = greater(begun, placed);
-        ended = greater(greater(ended, begun), all->told_behind[WEFT_ENDED][b]);
-        if (!is_gather(all, i)) placed = greater(placed, ended);
+        placed = greater_of(placed, all->told_behind[WEFT_PLACED][b]);
+        begun = greater_of(greater_of(begun, ended), all->told_behind[WEFT_BEGUN][b]);
+        if (is_gather(all, i)) begun = greater_of(begun, placed);
+        ended = greater_of(greater_of(ended, begun), all->told_behind[WEFT_ENDED][b]);
+        if (!is_gather(all, i)) placed = greater_of(placed, ended);
         all->behind[WEFT_PLACED][b] = placed;
         all->behind[WEFT_BEGUN][b] = begun;
         all->behind[WEFT_ENDED][b] = ended;

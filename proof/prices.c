@@ -386,7 +386,7 @@ static void price_group(const struct pricing *p, int32_t g, struct weft_priced *
     }
 }
 
-static void apply(const struct pricing *p, struct weft_priced *out)
+static void apply_prices(const struct pricing *p, struct weft_priced *out)
 {
     const struct weft_problem *problem = p->problem;
     out->rest = (weft_int128)weft_problem_agreements_ns(problem) << WEFT_PRICE_SHIFT;
@@ -452,7 +452,7 @@ enum weft_status weft_prices_apply(const struct weft_box *box, const struct weft
     if (status == WEFT_OK) status = take_chains(&p, err);
     if (status == WEFT_OK) status = sum_prices(&p, err);
     if (status == WEFT_OK) status = make_rows(&p, err);
-    if (status == WEFT_OK) apply(&p, out);
+    if (status == WEFT_OK) apply_prices(&p, out);
     weft_pool_finish(&p.pool);
     return status;
 }

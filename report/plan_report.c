@@ -9,7 +9,7 @@
 #include "report/away.h"
 #include "report/table.h"
 
-static double share(int64_t part, int64_t whole)
+static double percent_of(int64_t part, int64_t whole)
 {
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
 }
@@ -125,7 +125,7 @@ static void report_limit(const struct weft_plan *plan, struct weft_text *out)
     char page[WEFT_UNITS_TEXT_BYTES];
     weft_text_addf(out, "memory    %s a rank of %s; largest row %s, pages of %s round up %.2f %%\n",
                    total, limit, peak, weft_units_show_bytes(plan->pages.page_bytes, page),
-                   share(p->total_bytes - p->peak_bytes, p->peak_bytes));
+                   percent_of(p->total_bytes - p->peak_bytes, p->peak_bytes));
 }
 
 /* Bytes of a tier other than the device, and the bytes moved there in a step. */

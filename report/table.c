@@ -23,8 +23,8 @@ void weft_table_finish(struct weft_table *table)
     weft_text_finish(&table->cells);
 }
 
-static void add(struct weft_table *table, enum weft_paint paint, const char *format,
-                va_list arguments)
+static void add_cell(struct weft_table *table, enum weft_paint paint, const char *format,
+                     va_list arguments)
 {
     va_list again;
     va_copy(again, arguments);
@@ -48,7 +48,7 @@ void weft_table_cell(struct weft_table *table, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    add(table, WEFT_PAINT_NONE, format, arguments);
+    add_cell(table, WEFT_PAINT_NONE, format, arguments);
     va_end(arguments);
 }
 
@@ -57,7 +57,7 @@ void weft_table_cell_painted(struct weft_table *table, enum weft_paint paint, co
 {
     va_list arguments;
     va_start(arguments, format);
-    add(table, paint, format, arguments);
+    add_cell(table, paint, format, arguments);
     va_end(arguments);
 }
 
@@ -191,7 +191,7 @@ static void give_rest(struct rendering *r, int32_t first)
     if (rest < r->widths[last]) r->widths[last] = rest;
 }
 
-static void fold(struct rendering *r)
+static void fold_columns(struct rendering *r)
 {
     int32_t n_columns = r->table->n_columns, first = 1;
     size_t room = find_room(r);
@@ -229,7 +229,7 @@ void weft_table_render(const struct weft_table *table, int32_t indent, struct we
                           .out = out};
     if (r.cells && r.widths) {
         find_widths(&r);
-        fold(&r);
+        fold_columns(&r);
     } else {
         out->failed = true;
     }

@@ -197,7 +197,8 @@ static enum weft_status place_fastest(struct run *run, struct weft_error *err)
 
 /* Places a row. Without times no placement is the fastest, so gathers are launched as early as they
  * may be. */
-static enum weft_status place(struct run *run, const struct weft_need *need, struct weft_error *err)
+static enum weft_status place_need(struct run *run, const struct weft_need *need,
+                                   struct weft_error *err)
 {
     if (need->way == WEFT_NEED_PUBLISHED) return place_published(run, need->rule, err);
     if (need->way == WEFT_NEED_FASTEST && run->timed) return place_fastest(run, err);
@@ -215,7 +216,8 @@ static bool has_reading(const struct run *run, int reading)
 }
 
 /* Fills the need of the candidate. */
-static enum weft_status predict(struct run *run, struct weft_need *need, struct weft_error *err)
+static enum weft_status predict_need(struct run *run, struct weft_need *need,
+                                     struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
     WEFT_TRY(weft_plan_create(&run->problem, "estimate", run->candidate.strategies,
@@ -229,22 +231,22 @@ static enum weft_status predict(struct run *run, struct weft_need *need, struct 
 
 /* Fills a row. Sets *same if its strategies are a reading of the policy: a rule may mix other
  * policies in. */
-static enum weft_status fill(struct run *run, struct weft_need *need, bool *same,
-                             struct weft_error *err)
+static enum weft_status fill_need(struct run *run, struct weft_need *need, bool *same,
+                                  struct weft_error *err)
 {
     struct weft_error refusal = {0};
-    enum weft_status status = place(run, need, &refusal);
+    enum weft_status status = place_need(run, need, &refusal);
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
     *same = has_reading(run, 0) || has_reading(run, 1);
     if (need->way == WEFT_NEED_FASTEST && !run->timed) need->way = WEFT_NEED_EARLIEST;
-    WEFT_TRY(predict(run, need, err));
+    WEFT_TRY(predict_need(run, need, err));
     if (need->way != WEFT_NEED_JUST_IN_TIME || has_reading(run, 1)) return WEFT_OK;
     /* The leaner of two readings counts: zero1 of a frozen unit is dp, or sdp. */
     struct weft_need other = *need;
     take_policies(run, 1);
     weft_fixed_place(&run->problem, WEFT_GATHER_BLOCKING, &run->candidate);
-    WEFT_TRY(predict(run, &other, err));
+    WEFT_TRY(predict_need(run, &other, err));
     if (other.bytes < need->bytes) *need = other;
     return WEFT_OK;
 }
@@ -291,7 +293,7 @@ static enum weft_status fill_policy(struct run *run, uint32_t asked, struct weft
         if (rows[i].way == WEFT_NEED_FASTEST && (asked >> i & 1u)) asked = WEFT_ESTIMATE_ALL;
     WEFT_TRY(read_policy(run, rows, n, &applies, err));
     for (int i = 0; i < n && applies; i++)
-        if (asked >> i & 1u) WEFT_TRY(fill(run, &rows[i], &same[i], err));
+        if (asked >> i & 1u) WEFT_TRY(fill_need(run, &rows[i], &same[i], err));
     for (int f = 0; f < n; f++)
         for (int i = 0; i < n && rows[f].way == WEFT_NEED_FASTEST && rows[f].applies; i++)
             if (i != f && same[i] && rows[i].applies) take_faster(&rows[f], &rows[i]);

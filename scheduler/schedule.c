@@ -27,7 +27,7 @@ static enum weft_status take_paged_bound(struct weft_paged *run, struct weft_err
     return WEFT_OK;
 }
 
-static enum weft_status finish(struct weft_paged *run, struct weft_error *err)
+static enum weft_status finish_plan(struct weft_paged *run, struct weft_error *err)
 {
     const struct weft_outcome *outcome = &run->outcome;
     struct weft_plan *plan = run->plan;
@@ -53,7 +53,7 @@ static bool make_candidate(const struct weft_digest *table, struct weft_candidat
 }
 
 /* Prepares a run. Colouring spends the run's work, and an open page size is chosen. */
-static enum weft_status prepare(struct weft_paged *run, struct weft_error *err)
+static enum weft_status prepare_run(struct weft_paged *run, struct weft_error *err)
 {
     WEFT_TRY(weft_digest_create(run->problem, &run->table, err));
     if (!make_candidate(run->table, &run->candidate)) return weft_fail_memory(err, "a candidate");
@@ -101,7 +101,7 @@ static enum weft_status probe_limit(const struct weft_paged *run, int64_t limit_
     trial.tiers[0].limit_bytes = limit_bytes;
     probe.planner = weft_planner_find("greedy", NULL);
     probe.budget = weft_budget_of(&work, PROBE_UNITS);
-    enum weft_status status = prepare(&probe, &refusal);
+    enum weft_status status = prepare_run(&probe, &refusal);
     if (status == WEFT_OK && probe.table->least_bytes <= weft_digest_limit_bytes(probe.table))
         status = weft_plan_in_pages(&probe, &refusal);
     if (status == WEFT_OK && probe.plan && weft_paged_total_bytes(&probe) <= limit_bytes) {
@@ -165,7 +165,8 @@ static enum weft_status check_rule_applies(struct weft_paged *run, struct weft_e
 
 /* Refuses the limit, and names the one at which the leanest plan fits. Reports first if a rule does
  * not apply. */
-static enum weft_status refuse(struct weft_paged *run, const char *refusal, struct weft_error *err)
+static enum weft_status refuse_limit(struct weft_paged *run, const char *refusal,
+                                     struct weft_error *err)
 {
     int64_t bytes;
     WEFT_TRY(check_rule_applies(run, err));
@@ -187,18 +188,19 @@ static enum weft_status probe_own_limit(struct weft_paged *run, struct weft_erro
     return WEFT_OK;
 }
 
-static enum weft_status schedule(struct weft_paged *run, struct weft_error *err)
+static enum weft_status schedule_run(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_error refusal = {0};
     run->budget = run->options->budget;
-    WEFT_TRY(prepare(run, err));
-    if (run->table->least_bytes > weft_digest_limit_bytes(run->table)) return refuse(run, "", err);
+    WEFT_TRY(prepare_run(run, err));
+    if (run->table->least_bytes > weft_digest_limit_bytes(run->table))
+        return refuse_limit(run, "", err);
     enum weft_status status = weft_plan_in_pages(run, &refusal);
     if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
         return weft_fail(err, status, "%s", refusal.text);
     if (!weft_paged_fits(run)) WEFT_TRY(probe_own_limit(run, err));
-    if (!weft_paged_fits(run)) return refuse(run, refusal.text, err);
-    return finish(run, err);
+    if (!weft_paged_fits(run)) return refuse_limit(run, refusal.text, err);
+    return finish_plan(run, err);
 }
 
 enum weft_status weft_least_paged_limit(const struct weft_problem *problem,
@@ -215,7 +217,7 @@ enum weft_status weft_least_paged_limit(const struct weft_problem *problem,
         if (least_bytes < INT64_MAX) least.tiers[0].limit_bytes = least_bytes;
     }
     run.planner = weft_planner_find(options.planner, NULL);
-    enum weft_status status = prepare(&run, err);
+    enum weft_status status = prepare_run(&run, err);
     if (status == WEFT_OK) status = find_least_paged(&run, bytes, err);
     finish_run(&run);
     return status;
@@ -232,7 +234,7 @@ enum weft_status weft_schedule(const struct weft_problem *problem,
     WEFT_TRY(weft_planner_need(own.planner, err));
     run.planner = weft_planner_find(own.planner, &own.setting);
     run.options = &own;
-    enum weft_status status = schedule(&run, err);
+    enum weft_status status = schedule_run(&run, err);
     if (status == WEFT_OK) {
         *plan = run.plan;
         run.plan = NULL;

@@ -141,9 +141,9 @@ static enum weft_status find_layers(struct weft_shards *shards, const struct wef
     return WEFT_OK;
 }
 
-static enum weft_status cut(const struct weft_shards *shards, const struct weft_block_rule *rule,
-                            int64_t aligned_elements, struct weft_unit *unit,
-                            struct weft_error *err)
+static enum weft_status cut_unit(const struct weft_shards *shards,
+                                 const struct weft_block_rule *rule, int64_t aligned_elements,
+                                 struct weft_unit *unit, struct weft_error *err)
 {
     int64_t n_blocks = rule->blocks;
     if (n_blocks <= 0) {
@@ -170,8 +170,8 @@ static enum weft_status cut(const struct weft_shards *shards, const struct weft_
     return WEFT_OK;
 }
 
-static enum weft_status fill(struct weft_shards *shards, const struct weft_model *model,
-                             const struct weft_block_rule *rule, struct weft_error *err)
+static enum weft_status fill_shards(struct weft_shards *shards, const struct weft_model *model,
+                                    const struct weft_block_rule *rule, struct weft_error *err)
 {
     struct weft_grouping grouping;
     WEFT_TRY(weft_units_group(&shards->pool, model, rule, &grouping, err));
@@ -184,7 +184,7 @@ static enum weft_status fill(struct weft_shards *shards, const struct weft_model
     WEFT_TRY(place_tensors(shards, model, aligned_elements, err));
     WEFT_TRY(find_layers(shards, model, err));
     for (int32_t u = 0; u < shards->n_units; u++)
-        WEFT_TRY(cut(shards, rule, aligned_elements[u], &shards->units[u], err));
+        WEFT_TRY(cut_unit(shards, rule, aligned_elements[u], &shards->units[u], err));
     return WEFT_OK;
 }
 
@@ -203,7 +203,7 @@ enum weft_status weft_shards_create(const struct weft_model *model, int64_t rank
     struct weft_shards *shards = calloc(1, sizeof *shards);
     if (shards == NULL) return weft_fail_memory(err, "units");
     shards->ranks = ranks;
-    enum weft_status status = fill(shards, model, rule, err);
+    enum weft_status status = fill_shards(shards, model, rule, err);
     if (status != WEFT_OK) {
         weft_shards_destroy(shards);
         return status;

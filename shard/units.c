@@ -91,7 +91,8 @@ static void add_shared(struct grouper *g, const struct weft_layer *layer)
 
 /* Numbers the units that have tensors 0, 1, ... in the order in which they were opened, the order
  * of first use. */
-static enum weft_status renumber(struct weft_pool *pool, struct grouper *g, struct weft_error *err)
+static enum weft_status renumber_units(struct weft_pool *pool, struct grouper *g,
+                                       struct weft_error *err)
 {
     int32_t *number = weft_pool_array(pool, (size_t)g->n_units, sizeof *number);
     if (number == NULL) return weft_fail_memory(err, "units");
@@ -134,7 +135,7 @@ enum weft_status weft_units_group(struct weft_pool *pool, const struct weft_mode
         WEFT_TRY(add_own(&g, &model->layers[l], err));
     }
     end_run(&g);
-    WEFT_TRY(renumber(pool, &g, err));
+    WEFT_TRY(renumber_units(pool, &g, err));
     *out = (struct weft_grouping){.n_units = g.n_units, .tensor_unit = g.unit};
     return WEFT_OK;
 }

@@ -119,7 +119,7 @@ static int32_t find_tie(struct expansion *expansion, int32_t number,
     return -1;
 }
 
-static bool grow(struct expansion *expansion, int64_t more)
+static bool grow_layers(struct expansion *expansion, int64_t more)
 {
     int64_t wanted = expansion->n + more;
     if (wanted <= expansion->capacity) return true;
@@ -137,10 +137,10 @@ static bool grow(struct expansion *expansion, int64_t more)
     return true;
 }
 
-static bool repeat(struct expansion *expansion, int32_t number,
-                   const struct weft_layer_entry *entry)
+static bool repeat_layer(struct expansion *expansion, int32_t number,
+                         const struct weft_layer_entry *entry)
 {
-    if (!grow(expansion, entry->repeat)) return false;
+    if (!grow_layers(expansion, entry->repeat)) return false;
     const char *name = entry->layer.name, *copy = strstr(name, "{i}");
     /* Copies with one name are a finding already. */
     int64_t copies = copy == NULL ? 1 : entry->repeat;
@@ -195,7 +195,7 @@ static bool add_entry(struct expansion *expansion, int32_t number,
                           "makes more than %d layers in all; repeat it less often", MOST_LAYERS);
         return true;
     }
-    return repeat(expansion, number, entry);
+    return repeat_layer(expansion, number, entry);
 }
 
 static int by_name(const void *a, const void *b)

@@ -82,8 +82,9 @@ static bool is_object_in(const struct weft_section *run, const char *name)
     return value != NULL && weft_json_kind(value) == WEFT_JSON_OBJECT;
 }
 
-static enum weft_status apply(const struct weft_override *overrides, int32_t n, bool inside,
-                              struct weft_sections *sections, struct weft_error *err)
+static enum weft_status apply_overrides(const struct weft_override *overrides, int32_t n,
+                                        bool inside, struct weft_sections *sections,
+                                        struct weft_error *err)
 {
     for (int32_t i = 0; i < n; i++) {
         struct weft_section *section = section_of(&overrides[i], sections);
@@ -121,11 +122,11 @@ enum weft_status weft_sections_load(const struct weft_config_input *input, struc
     WEFT_TRY(weft_json_parse(input->bytes, input->length, input->source, &run->written, err));
     run->root = weft_json_root(run->written);
     if (weft_json_kind(run->root) != WEFT_JSON_OBJECT) return WEFT_OK;
-    WEFT_TRY(apply(overrides, n, false, sections, err));
+    WEFT_TRY(apply_overrides(overrides, n, false, sections, err));
     run->root = weft_json_root(document_of(run));
     WEFT_TRY(load_section(input, "model", run, pool, &sections->model, err));
     WEFT_TRY(load_section(input, "cluster", run, pool, &sections->cluster, err));
-    WEFT_TRY(apply(overrides, n, true, sections, err));
+    WEFT_TRY(apply_overrides(overrides, n, true, sections, err));
     run->root = weft_json_root(document_of(run));
     find_root(sections, "model", &sections->model);
     find_root(sections, "cluster", &sections->cluster);

@@ -9,11 +9,11 @@
 #include "spec/config_tables.h"
 #include "spec/layer_table.h"
 
-static enum weft_status fail(const struct weft_override *override, struct weft_error *err,
-                             const char *format, ...) WEFT_PRINTF(3, 4);
+static enum weft_status fail_override(const struct weft_override *override, struct weft_error *err,
+                                      const char *format, ...) WEFT_PRINTF(3, 4);
 
-static enum weft_status fail(const struct weft_override *override, struct weft_error *err,
-                             const char *format, ...)
+static enum weft_status fail_override(const struct weft_override *override, struct weft_error *err,
+                                      const char *format, ...)
 {
     char what[512];
     va_list arguments;
@@ -35,8 +35,8 @@ static const char *path_of(const struct weft_override *override, int n, char out
     return out;
 }
 
-static enum weft_status unknown(const struct weft_override *override, int at,
-                                const struct weft_field_table *table, struct weft_error *err)
+static enum weft_status fail_unknown(const struct weft_override *override, int at,
+                                     const struct weft_field_table *table, struct weft_error *err)
 {
     enum { MOST_KEYS = 64 };
     const char *names[MOST_KEYS];
@@ -49,15 +49,16 @@ static enum weft_status unknown(const struct weft_override *override, int at,
     if (near != NULL) {
         char before[256];
         path_of(override, at, before);
-        return fail(override, err, "there is no key \"%s\"; did you mean \"%s%s%s\"?", path, before,
-                    at == 0 ? "" : ".", near);
+        return fail_override(override, err, "there is no key \"%s\"; did you mean \"%s%s%s\"?",
+                             path, before, at == 0 ? "" : ".", near);
     }
     struct weft_text keys;
     weft_text_init(&keys);
     for (size_t i = 0; i < n; i++)
         weft_text_addf(&keys, "%s%s", i == 0 ? "" : ", ", names[i]);
-    enum weft_status status = fail(override, err, "there is no key \"%s\"; the keys there are: %s",
-                                   path, weft_text_chars(&keys));
+    enum weft_status status =
+        fail_override(override, err, "there is no key \"%s\"; the keys there are: %s", path,
+                      weft_text_chars(&keys));
     weft_text_finish(&keys);
     return status;
 }
@@ -69,27 +70,29 @@ static bool is_index(const char *string)
 }
 
 /* Follows the path through the tables. */
-static enum weft_status check(const struct weft_override *override, const struct weft_kinds *kinds,
-                              struct weft_pool *pool, struct weft_error *err)
+static enum weft_status check_path(const struct weft_override *override,
+                                   const struct weft_kinds *kinds, struct weft_pool *pool,
+                                   struct weft_error *err)
 {
     const struct weft_field_table *table = &weft_run_table;
     for (int i = 0; i < override->n_segments; i++) {
         const struct weft_field *field = weft_field_find(table, override->segments[i]);
         bool last = i + 1 == override->n_segments;
-        if (field == NULL) return unknown(override, i, table, err);
+        if (field == NULL) return fail_unknown(override, i, table, err);
         if (last) return WEFT_OK;
         char path[256];
         path_of(override, i + 1, path);
         if (field->table == NULL) {
-            return fail(override, err, "\"%s\" is %s and has no keys", path,
-                        weft_field_kind_text(field->kind));
+            return fail_override(override, err, "\"%s\" is %s and has no keys", path,
+                                 weft_field_kind_text(field->kind));
         }
         if (field->kind == WEFT_FIELD_LIST) {
             i++;
             if (!is_index(override->segments[i])) {
-                return fail(override, err,
-                            "\"%s\" is not the number of an element; write for example \"%s.0\"",
-                            override->segments[i], path);
+                return fail_override(
+                    override, err,
+                    "\"%s\" is not the number of an element; write for example \"%s.0\"",
+                    override->segments[i], path);
             }
         }
         table = field->table;
@@ -108,20 +111,20 @@ enum weft_status weft_override_parse(const char *text, const struct weft_kinds *
     if (copy == NULL) return weft_fail_memory(err, "an override");
     char *equals = strchr(copy, '=');
     if (equals == NULL || equals == copy) {
-        return fail(out, err, "must be key=value, such as train.steps=100");
+        return fail_override(out, err, "must be key=value, such as train.steps=100");
     }
     *equals = '\0';
     out->value = equals + 1;
     char *at = copy;
     while (at != NULL) {
         if (out->n_segments == WEFT_OVERRIDE_SEGMENTS) {
-            return fail(out, err, "no key is that deep");
+            return fail_override(out, err, "no key is that deep");
         }
         out->segments[out->n_segments++] = at;
         at = strchr(at, '.');
         if (at != NULL) *at++ = '\0';
     }
-    return check(out, kinds, pool, err);
+    return check_path(out, kinds, pool, err);
 }
 
 struct edit {
@@ -180,8 +183,8 @@ static enum weft_status write_array(struct edit *edit, const struct weft_json_va
     weft_json_end_array(&edit->writer);
     if (index < n) return WEFT_OK;
     char path[256];
-    return fail(edit->override, edit->err, "\"%s\" has %ld elements, numbered from 0",
-                path_of(edit->override, at, path), n);
+    return fail_override(edit->override, edit->err, "\"%s\" has %ld elements, numbered from 0",
+                         path_of(edit->override, at, path), n);
 }
 
 static enum weft_status write_edited(struct edit *edit, const struct weft_json_value *node, int at)
@@ -199,9 +202,11 @@ static enum weft_status write_edited(struct edit *edit, const struct weft_json_v
     }
     char path[256];
     path_of(edit->override, at, path);
-    if (node == NULL) return fail(edit->override, edit->err, "the config has no \"%s\"", path);
-    return fail(edit->override, edit->err, "in the config \"%s\" is of kind %s and has no \"%s\"",
-                path, weft_json_kind_name(weft_json_kind(node)), edit->override->segments[at]);
+    if (node == NULL)
+        return fail_override(edit->override, edit->err, "the config has no \"%s\"", path);
+    return fail_override(edit->override, edit->err,
+                         "in the config \"%s\" is of kind %s and has no \"%s\"", path,
+                         weft_json_kind_name(weft_json_kind(node)), edit->override->segments[at]);
 }
 
 /* Reads the value as JSON if it is JSON. A text that only begins like JSON is a mistake. */
@@ -212,8 +217,8 @@ static enum weft_status read_value(const struct weft_override *override, struct 
     const char *value = override->value;
     if (weft_json_parse(value, strlen(value), "value", out, &error) == WEFT_OK) return WEFT_OK;
     if (error.status == WEFT_E_SYSTEM) return weft_fail(err, error.status, "%s", error.text);
-    if (value[0] == '\0') return fail(override, err, "the value is missing");
-    if (strchr("{[\"", value[0]) != NULL) return fail(override, err, "%s", error.text);
+    if (value[0] == '\0') return fail_override(override, err, "the value is missing");
+    if (strchr("{[\"", value[0]) != NULL) return fail_override(override, err, "%s", error.text);
     return WEFT_OK;
 }
 

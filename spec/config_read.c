@@ -217,9 +217,9 @@ static void add_file(struct weft_findings *findings, const struct weft_section *
         (struct weft_findings_file){section->source, section->written};
 }
 
-static enum weft_status decode(const struct weft_sections *sections,
-                               const struct weft_config_input *input, struct weft_config *config,
-                               struct weft_error *err)
+static enum weft_status decode_sections(const struct weft_sections *sections,
+                                        const struct weft_config_input *input,
+                                        struct weft_config *config, struct weft_error *err)
 {
     const char *directory = input->directory;
     struct weft_findings findings;
@@ -323,8 +323,8 @@ static enum weft_status refuse_other_files(const struct weft_section *run, struc
                      run->source, format);
 }
 
-static enum weft_status load(const struct weft_config_input *input, struct weft_config **out,
-                             struct weft_error *err)
+static enum weft_status load_config(const struct weft_config_input *input, struct weft_config **out,
+                                    struct weft_error *err)
 {
     struct weft_sections sections = {0};
     enum weft_status status;
@@ -340,7 +340,7 @@ static enum weft_status load(const struct weft_config_input *input, struct weft_
     WEFT_TRY_GOTO(done, refuse_model_alone(&sections.run, err));
     WEFT_TRY_GOTO(done, refuse_foreign(&sections.run, err));
     WEFT_TRY_GOTO(done, refuse_foreign(&sections.model, err));
-    WEFT_TRY_GOTO(done, decode(&sections, input, config, err));
+    WEFT_TRY_GOTO(done, decode_sections(&sections, input, config, err));
     *out = config;
     config = NULL;
 done:
@@ -357,7 +357,7 @@ enum weft_status weft_config_load(const struct weft_config_input *input, struct 
     struct weft_pool pool = {0};
     char *bytes = NULL;
     enum weft_status status;
-    if (input->bytes != NULL) return load(input, out, err);
+    if (input->bytes != NULL) return load_config(input, out, err);
     const char *path = input->source, *slash = strrchr(path, '/');
     /* "/run.json" is in "/", "run.json" in ".", "a/run.json" in "a". */
     int kept = slash == NULL ? 0 : slash == path ? 1 : (int)(slash - path);
@@ -365,7 +365,7 @@ enum weft_status weft_config_load(const struct weft_config_input *input, struct 
     if (file.directory == NULL) return weft_fail_memory(err, "a config");
     WEFT_TRY_GOTO(done, weft_file_read(path, most_bytes, &bytes, &file.length, err));
     file.bytes = bytes;
-    WEFT_TRY_GOTO(done, load(&file, out, err));
+    WEFT_TRY_GOTO(done, load_config(&file, out, err));
 done:
     free(bytes);
     weft_pool_finish(&pool);

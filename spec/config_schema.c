@@ -9,7 +9,7 @@ static void write_object(struct weft_json_writer *writer, const struct weft_fiel
                          const struct weft_field_table *layers);
 
 /* The pattern of a value with a unit (base/units.h). */
-static const char *pattern(enum weft_field_kind kind)
+static const char *unit_pattern(enum weft_field_kind kind)
 {
     switch (kind) {
     case WEFT_FIELD_BYTES:
@@ -90,7 +90,7 @@ static void write_type(struct weft_json_writer *writer, const struct weft_field 
     case WEFT_FIELD_TIME:
     case WEFT_FIELD_COUNT_UNIT:
         weft_json_put_string(writer, "type", "string");
-        weft_json_put_string(writer, "pattern", pattern(field->kind));
+        weft_json_put_string(writer, "pattern", unit_pattern(field->kind));
         return;
     case WEFT_FIELD_CHOICE:
         write_choices(writer, field);

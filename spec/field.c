@@ -30,7 +30,7 @@ void weft_findings_finish(struct weft_findings *findings)
 /* True if the override's key is the path, or ends in it for a section in its own file:
  * "cluster.link.intra" matches "$.cluster.link.intra" and "$.link.intra", and
  * "model.layers.3.vocab" matches "$.layers[3].vocab". */
-static bool gives(const char *override, const char *path)
+static bool gives_path(const char *override, const char *path)
 {
     char key[256];
     size_t n = 0, length = strcspn(override, "=");
@@ -44,7 +44,7 @@ static bool gives(const char *override, const char *path)
 static const char *override_of(const struct weft_findings *findings, const char *path)
 {
     for (int32_t i = findings->n_overrides - 1; i >= 0; i--)
-        if (gives(findings->overrides[i], path)) return findings->overrides[i];
+        if (gives_path(findings->overrides[i], path)) return findings->overrides[i];
     return NULL;
 }
 
@@ -151,12 +151,12 @@ const char *weft_field_kind_text(enum weft_field_kind kind)
     return "";
 }
 
-static void add(const struct place *place, const char *what)
+static void add_finding(const struct place *place, const char *what)
 {
     weft_findings_add(place->findings, place->source, place->path, "%s", what);
 }
 
-static const char *article(const struct weft_json_value *value)
+static const char *article_of(const struct weft_json_value *value)
 {
     switch (weft_json_kind(value)) {
     case WEFT_JSON_ARRAY:
@@ -177,7 +177,7 @@ static void wrong_kind(const struct place *place, const struct weft_field *field
                        const struct weft_json_value *value)
 {
     weft_findings_add(place->findings, place->source, place->path, "is %s%s; must be %s",
-                      article(value), weft_json_kind_name(weft_json_kind(value)),
+                      article_of(value), weft_json_kind_name(weft_json_kind(value)),
                       weft_field_kind_text(field->kind));
 }
 
@@ -199,7 +199,7 @@ static bool in_range(const struct place *place, const struct weft_field *field, 
         weft_text_add(&what, " to ");
         weft_field_show(field, field->most, &what);
     }
-    add(place, weft_text_chars(&what));
+    add_finding(place, weft_text_chars(&what));
     weft_text_finish(&what);
     return false;
 }
@@ -270,7 +270,7 @@ static void decode_unit(const struct place *place, const struct weft_field *fiel
         status = weft_units_count(string, &number, &error);
     }
     if (status != WEFT_OK) {
-        add(place, error.text);
+        add_finding(place, error.text);
     } else if (whole) {
         if (in_range(place, field, (double)integer)) *(int64_t *)target = integer;
     } else if (in_range(place, field, number)) {
@@ -343,7 +343,7 @@ static void unknown_choice(const struct place *place, const struct weft_field *f
         }
     }
     if (one) weft_text_addf(&what, " (%s)", field->text);
-    add(place, weft_text_chars(&what));
+    add_finding(place, weft_text_chars(&what));
     weft_text_finish(&what);
 }
 
@@ -372,7 +372,8 @@ static void decode_choices(const struct place *place, const struct weft_field *f
         wrong_kind(place, field, value);
         return;
     }
-    if (weft_json_count(value) == 0) add(place, "is empty; leave the key out or name one at least");
+    if (weft_json_count(value) == 0)
+        add_finding(place, "is empty; leave the key out or name one at least");
     for (const struct weft_json_value *item = weft_json_first(value); item != NULL;
          item = weft_json_next(item), index++) {
         struct weft_text path;
@@ -384,7 +385,7 @@ static void decode_choices(const struct place *place, const struct weft_field *f
         const struct weft_field one = {
             .kind = WEFT_FIELD_CHOICE, .choices = field->choices, .text = field->text};
         decode_choice(&inner, &one, item, &choice);
-        if (choice >= 0 && (chosen & 1 << choice) != 0) add(&inner, "is named twice");
+        if (choice >= 0 && (chosen & 1 << choice) != 0) add_finding(&inner, "is named twice");
         if (choice >= 0) chosen |= 1 << choice;
         weft_text_finish(&path);
     }
@@ -398,7 +399,7 @@ static void decode_string(const struct place *place, const struct weft_field *fi
     if (!weft_json_string(value, &string)) {
         wrong_kind(place, field, value);
     } else if (string[0] == '\0') {
-        add(place, "is empty; leave the key out or write a value");
+        add_finding(place, "is empty; leave the key out or write a value");
     } else {
         const char *copy = weft_pool_string(place->pool, string);
         if (copy == NULL) place->findings->text.failed = true;
@@ -491,7 +492,7 @@ static void decode_fallback(const struct place *place, const struct weft_field *
     struct weft_error error = {0};
     if (weft_json_parse(field->fallback, strlen(field->fallback), "default", &document, &error) !=
         WEFT_OK) {
-        add(place, error.text);
+        add_finding(place, error.text);
         return;
     }
     decode_value(place, field, weft_json_root(document), target);
@@ -534,7 +535,7 @@ void weft_field_decode(const struct weft_field_table *table, const struct weft_j
 {
     struct place here = {source, path, pool, findings};
     if (object != NULL && weft_json_kind(object) != WEFT_JSON_OBJECT) {
-        weft_findings_add(findings, source, path, "is %s%s; must be an object", article(object),
+        weft_findings_add(findings, source, path, "is %s%s; must be an object", article_of(object),
                           weft_json_kind_name(weft_json_kind(object)));
         return;
     }

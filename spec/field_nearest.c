@@ -6,18 +6,18 @@
 
 enum { LONGEST = 48 };
 
-static int least(int a, int b)
+static int least_of(int a, int b)
 {
     return a < b ? a : b;
 }
 
-static bool same(char a, char b)
+static bool same_letter(char a, char b)
 {
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
 /* Edit distance, ignoring case; a swap of neighbours is one step (optimal string alignment). */
-static int distance(const char *a, size_t a_length, const char *b, size_t b_length)
+static int edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     int cost[LONGEST + 1][LONGEST + 1];
     for (size_t i = 0; i <= a_length; i++)
@@ -26,10 +26,11 @@ static int distance(const char *a, size_t a_length, const char *b, size_t b_leng
         cost[0][j] = (int)j;
     for (size_t i = 1; i <= a_length; i++) {
         for (size_t j = 1; j <= b_length; j++) {
-            int change = cost[i - 1][j - 1] + (same(a[i - 1], b[j - 1]) ? 0 : 1);
-            int best = least(change, least(cost[i - 1][j], cost[i][j - 1]) + 1);
-            if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1])) {
-                best = least(best, cost[i - 2][j - 2] + 1);
+            int change = cost[i - 1][j - 1] + (same_letter(a[i - 1], b[j - 1]) ? 0 : 1);
+            int best = least_of(change, least_of(cost[i - 1][j], cost[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
+                same_letter(a[i - 2], b[j - 1])) {
+                best = least_of(best, cost[i - 2][j - 2] + 1);
             }
             cost[i][j] = best;
         }
@@ -38,7 +39,7 @@ static int distance(const char *a, size_t a_length, const char *b, size_t b_leng
 }
 
 /* Matches prefixes such as "memory" for "memory_limit", if they are long enough. */
-static bool begins(const char *longer, const char *start, size_t length)
+static bool begins_with(const char *longer, const char *start, size_t length)
 {
     return length >= 3 && strncmp(longer, start, length) == 0;
 }
@@ -52,13 +53,14 @@ const char *weft_field_nearest(const char *name, const char *const *names, size_
     for (size_t i = 0; i < n; i++) {
         size_t other = strlen(names[i]);
         if (other > LONGEST) continue;
-        int steps = distance(name, length, names[i], other);
+        int steps = edit_distance(name, length, names[i], other);
         /* A replaced one-letter name is another name, not a typing error. */
         if (steps < best && steps < (int)(length > other ? length : other)) {
             best = steps;
             near = names[i];
         }
-        if (prefix == NULL && (begins(names[i], name, length) || begins(name, names[i], other))) {
+        if (prefix == NULL &&
+            (begins_with(names[i], name, length) || begins_with(name, names[i], other))) {
             prefix = names[i];
         }
     }

@@ -135,8 +135,8 @@ static enum weft_status take_outputs(struct weft_layer *layer, struct weft_error
     return WEFT_OK;
 }
 
-static enum weft_status build(struct weft_model *model, const struct weft_layer *layers,
-                              int32_t n_layers, struct weft_error *err)
+static enum weft_status build_model(struct weft_model *model, const struct weft_layer *layers,
+                                    int32_t n_layers, struct weft_error *err)
 {
     WEFT_TRY(copy_layers(model, layers, n_layers, err));
     WEFT_TRY(weft_names_check_layers(model, err));
@@ -157,7 +157,7 @@ enum weft_status weft_model_create(const struct weft_layer *layers, int32_t n_la
         return weft_fail(err, WEFT_E_DATA, "the model has no layers; it needs at least one");
     struct weft_model *model = calloc(1, sizeof(*model));
     if (!model) return weft_fail_memory(err, "a model");
-    enum weft_status status = build(model, layers, n_layers, err);
+    enum weft_status status = build_model(model, layers, n_layers, err);
     if (status != WEFT_OK) {
         weft_model_destroy(model);
         return status;

@@ -63,7 +63,7 @@ static bool at_end(const struct scan *scan)
 }
 
 /* The current byte; 0 at the end. A NUL is never valid in the text. */
-static unsigned char here(const struct scan *scan)
+static unsigned char current_byte(const struct scan *scan)
 {
     return at_end(scan) ? 0 : scan->bytes[scan->at];
 }
@@ -73,7 +73,7 @@ static enum weft_status fail_found(const struct scan *scan, const char *wanted)
 {
     struct weft_text text;
     weft_text_init(&text);
-    unsigned char byte = here(scan);
+    unsigned char byte = current_byte(scan);
     if (at_end(scan)) {
         weft_text_add(&text, "the text ends");
     } else if (byte > ' ' && byte < 0x7F) {
@@ -104,7 +104,7 @@ static bool is_digit(unsigned char byte)
 
 static void skip_digits(struct scan *scan)
 {
-    while (is_digit(here(scan)))
+    while (is_digit(current_byte(scan)))
         scan->at++;
 }
 
@@ -146,23 +146,25 @@ static enum weft_status scan_number(struct scan *scan)
 {
     size_t start = scan->at;
     bool has_exponent = false;
-    if (here(scan) == '-') scan->at++;
-    if (!is_digit(here(scan))) return fail_found(scan, "a digit");
-    if (here(scan) == '0') {
+    if (current_byte(scan) == '-') scan->at++;
+    if (!is_digit(current_byte(scan))) return fail_found(scan, "a digit");
+    if (current_byte(scan) == '0') {
         scan->at++;
-        if (is_digit(here(scan))) return fail_at(scan, start, "a number has a leading zero");
+        if (is_digit(current_byte(scan)))
+            return fail_at(scan, start, "a number has a leading zero");
     }
     skip_digits(scan);
-    if (here(scan) == '.') {
+    if (current_byte(scan) == '.') {
         scan->at++;
-        if (!is_digit(here(scan))) return fail_found(scan, "a digit after the decimal point");
+        if (!is_digit(current_byte(scan)))
+            return fail_found(scan, "a digit after the decimal point");
         skip_digits(scan);
     }
-    if (here(scan) == 'e' || here(scan) == 'E') {
+    if (current_byte(scan) == 'e' || current_byte(scan) == 'E') {
         has_exponent = true;
         scan->at++;
-        if (here(scan) == '+' || here(scan) == '-') scan->at++;
-        if (!is_digit(here(scan))) return fail_found(scan, "a digit of the exponent");
+        if (current_byte(scan) == '+' || current_byte(scan) == '-') scan->at++;
+        if (!is_digit(current_byte(scan))) return fail_found(scan, "a digit of the exponent");
         skip_digits(scan);
     }
     size_t length = scan->at - start;
@@ -237,8 +239,8 @@ static enum weft_status scan_escape(struct scan *scan, struct weft_text *decoded
     static const char letters[] = "\"\\/bfnrt";
     static const char meanings[] = "\"\\/\b\f\n\r\t";
     scan->at++;
-    if (here(scan) == 'u') return scan_unicode_escape(scan, decoded);
-    const char *letter = here(scan) == 0 ? NULL : strchr(letters, here(scan));
+    if (current_byte(scan) == 'u') return scan_unicode_escape(scan, decoded);
+    const char *letter = current_byte(scan) == 0 ? NULL : strchr(letters, current_byte(scan));
     if (letter == NULL) return fail_found(scan, "one of \" \\ / b f n r t u after a backslash");
     if (decoded != NULL) weft_text_append(decoded, &meanings[letter - letters], 1);
     scan->at++;
@@ -335,12 +337,12 @@ static enum weft_status scan_value(struct scan *scan);
 static enum weft_status scan_member(struct scan *scan)
 {
     size_t at = scan->at;
-    if (here(scan) != '"') return fail_found(scan, "the \" of a key");
+    if (current_byte(scan) != '"') return fail_found(scan, "the \" of a key");
     scan->decoded.length = 0;
     WEFT_TRY(scan_string(scan, &scan->decoded));
     WEFT_TRY(remember_name(scan, at));
     skip_space(scan);
-    if (here(scan) != ':') return fail_found(scan, "a ':' after a key");
+    if (current_byte(scan) != ':') return fail_found(scan, "a ':' after a key");
     scan->at++;
     skip_space(scan);
     return scan_value(scan);
@@ -357,20 +359,20 @@ static enum weft_status scan_container(struct scan *scan, unsigned char close)
     scan->depth++;
     scan->at++;
     skip_space(scan);
-    if (here(scan) != close || at_end(scan)) {
+    if (current_byte(scan) != close || at_end(scan)) {
         for (;;) {
             WEFT_TRY(object ? scan_member(scan) : scan_value(scan));
             skip_space(scan);
-            if (here(scan) != ',') break;
+            if (current_byte(scan) != ',') break;
             scan->at++;
             skip_space(scan);
-            if (here(scan) == close) {
+            if (current_byte(scan) == close) {
                 return fail_found(scan, object ? "another key (no comma after the last one)"
                                                : "another value (no comma after the last one)");
             }
         }
     }
-    if (here(scan) != close) return fail_found(scan, object ? "',' or '}'" : "',' or ']'");
+    if (current_byte(scan) != close) return fail_found(scan, object ? "',' or '}'" : "',' or ']'");
     scan->at++;
     scan->depth--;
     WEFT_TRY(check_names(scan, first_name));
@@ -390,7 +392,7 @@ static enum weft_status scan_word(struct scan *scan, const char *word)
 
 static enum weft_status scan_value(struct scan *scan)
 {
-    unsigned char byte = here(scan);
+    unsigned char byte = current_byte(scan);
     if (++scan->values > WEFT_JSON_MOST_VALUES) {
         return fail_at(scan, scan->at, "has more than 16777216 values, the most that are read");
     }

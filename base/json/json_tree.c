@@ -190,7 +190,8 @@ static void find_place(const struct weft_json *json, size_t until, size_t *line,
 }
 
 /* The child that `*path` names, moving `*path` past its name; NULL if there is none. */
-static const struct weft_json_value *follow(const struct weft_json_value *parent, const char **path)
+static const struct weft_json_value *follow_path(const struct weft_json_value *parent,
+                                                 const char **path)
 {
     const struct weft_json_value *child = weft_json_first(parent), *found = NULL;
     size_t longest = 0;
@@ -219,7 +220,7 @@ void weft_json_place(const struct weft_json *document, const char *path, size_t 
 {
     const struct weft_json_value *at = weft_json_root(document), *next = at;
     for (path += *path == '$'; next != NULL && *path != '\0';) {
-        next = follow(at, &path);
+        next = follow_path(at, &path);
         if (next != NULL) at = next;
     }
     if (at->member) at--;

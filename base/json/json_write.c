@@ -23,7 +23,7 @@ static void new_line(struct weft_json_writer *writer, int depth)
 }
 
 /* Writes the separator before a member's key, an element or the root. */
-static void separate(struct weft_json_writer *writer, bool on_new_line)
+static void write_separator(struct weft_json_writer *writer, bool on_new_line)
 {
     struct weft_json_level *level = &writer->levels[writer->depth];
     bool breaks = on_new_line && !level->flat && writer->depth > 0;
@@ -38,11 +38,11 @@ static void separate(struct weft_json_writer *writer, bool on_new_line)
 static void before_value(struct weft_json_writer *writer, bool container)
 {
     /* A value follows its key. Array elements share a line unless they are containers. */
-    if (!writer->after_key) separate(writer, container);
+    if (!writer->after_key) write_separator(writer, container);
     writer->after_key = false;
 }
 
-static void begin(struct weft_json_writer *writer, bool array)
+static void begin_level(struct weft_json_writer *writer, bool array)
 {
     before_value(writer, true);
     weft_text_add(writer->text, array ? "[" : "{");
@@ -55,7 +55,7 @@ static void begin(struct weft_json_writer *writer, bool array)
     writer->levels[writer->depth] = (struct weft_json_level){.flat = flat};
 }
 
-static void end(struct weft_json_writer *writer, bool array)
+static void end_level(struct weft_json_writer *writer, bool array)
 {
     if (writer->depth == 0) {
         writer->text->failed = true;
@@ -69,22 +69,22 @@ static void end(struct weft_json_writer *writer, bool array)
 
 void weft_json_begin_object(struct weft_json_writer *writer)
 {
-    begin(writer, false);
+    begin_level(writer, false);
 }
 
 void weft_json_end_object(struct weft_json_writer *writer)
 {
-    end(writer, false);
+    end_level(writer, false);
 }
 
 void weft_json_begin_array(struct weft_json_writer *writer)
 {
-    begin(writer, true);
+    begin_level(writer, true);
 }
 
 void weft_json_end_array(struct weft_json_writer *writer)
 {
-    end(writer, true);
+    end_level(writer, true);
 }
 
 void weft_json_flat(struct weft_json_writer *writer)
@@ -155,7 +155,7 @@ static void add_quoted(struct weft_text *text, const char *string)
 
 void weft_json_key(struct weft_json_writer *writer, const char *name)
 {
-    separate(writer, true);
+    write_separator(writer, true);
     add_quoted(writer->text, name);
     weft_text_add(writer->text, ": ");
     writer->after_key = true;
@@ -273,11 +273,11 @@ void weft_json_add_value(struct weft_json_writer *writer, const struct weft_json
         add_scalar(writer, value);
         return;
     }
-    begin(writer, array);
+    begin_level(writer, array);
     for (const struct weft_json_value *child = weft_json_first(value); child != NULL;
          child = weft_json_next(child)) {
         if (object) weft_json_key(writer, weft_json_name(child));
         weft_json_add_value(writer, child);
     }
-    end(writer, array);
+    end_level(writer, array);
 }

@@ -304,7 +304,7 @@ static void add_zsh(struct weft_text *out)
                        "fi\n");
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_completion(const struct weft_cli *cli, struct weft_error *err)
 {
     const char *shell = cli->operands[0];
     struct weft_text out;
@@ -331,5 +331,5 @@ const struct weft_command weft_command_completion = {
         "`meson install` puts both where shells look.",
     .least_operands = 1,
     .most_operands = 1,
-    .run = run,
+    .run = run_completion,
 };

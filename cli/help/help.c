@@ -80,7 +80,8 @@ static enum weft_status fail_unknown(const char *name, struct weft_error *err)
                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-static enum weft_status describe(const char *name, struct weft_text *out, struct weft_error *err)
+static enum weft_status describe_name(const char *name, struct weft_text *out,
+                                      struct weft_error *err)
 {
     const struct weft_topic *topic = weft_topic_find(name);
     for (size_t i = 0; weft_commands[i]; i++) {
@@ -98,13 +99,13 @@ static enum weft_status describe(const char *name, struct weft_text *out, struct
     return keys.n > 0 ? WEFT_OK : fail_unknown(name, err);
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_help(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_text out;
     weft_cli_report_init(cli, cli->output, &out);
     enum weft_status status = WEFT_OK;
     if (cli->n_operands > 0)
-        status = describe(cli->operands[0], &out, err);
+        status = describe_name(cli->operands[0], &out, err);
     else
         list_verbs(&out);
     if (status == WEFT_OK) status = weft_cli_emit_text(cli, &out, err);
@@ -120,5 +121,5 @@ const struct weft_command weft_command_help = {
         "Without an operand: the list of all verbs and topics. A key is told by its path, as\n"
         "train.steps, and all of a section by its beginning, as train.checkpoint.",
     .most_operands = 1,
-    .run = run,
+    .run = run_help,
 };

@@ -130,7 +130,7 @@ static enum weft_status add_page(const char *verb, struct weft_text *out, struct
     return weft_fail(err, WEFT_E_USAGE, "man %s: no such verb", verb);
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_man(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_text out;
     weft_text_init(&out);
@@ -145,5 +145,5 @@ const struct weft_command weft_command_man = {
     .usage = "[VERB]",
     .summary = NULL, /* hidden: the build installs its output */
     .most_operands = 1,
-    .run = run,
+    .run = run_man,
 };

@@ -38,7 +38,8 @@ static void close_files(int fds[N_FILES])
         if (fds[i] >= 0) close(fds[i]);
 }
 
-static enum weft_status describe(const struct weft_job *job, int fd, struct weft_error *err)
+static enum weft_status write_description(const struct weft_job *job, int fd,
+                                          struct weft_error *err)
 {
     struct weft_text text;
     enum weft_status status = WEFT_OK;
@@ -85,9 +86,10 @@ static void take_reach(int fd, struct weft_job_reach *reach)
 /* Each rank leaves its error at its own offset of the error file. The job's error is that of the
  * rank that failed first, with its number if there are several ranks. Without one (the rank was
  * killed) it is the launcher's error. */
-static enum weft_status tell(int fd, int32_t ranks, const struct weft_launch_outcome *outcome,
-                             enum weft_status status, const struct weft_error *launcher,
-                             struct weft_error *err)
+static enum weft_status tell_failure(int fd, int32_t ranks,
+                                     const struct weft_launch_outcome *outcome,
+                                     enum weft_status status, const struct weft_error *launcher,
+                                     struct weft_error *err)
 {
     struct weft_error left = {0};
     bool whole = false;
@@ -110,7 +112,7 @@ struct handed {
     int32_t n_fds, n_environment;
 };
 
-static void hand(struct handed *handed, const char *name, int fd)
+static void hand_file(struct handed *handed, const char *name, int fd)
 {
     if (fd <= 0) return;
     handed->fds[handed->n_fds++] = fd;
@@ -120,8 +122,8 @@ static void hand(struct handed *handed, const char *name, int fd)
     handed->environment[handed->n_environment++] = text;
 }
 
-static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES],
-                               struct weft_watched_ranks *watched, struct weft_error *err)
+static enum weft_status launch_job(const struct weft_job *job, const int fds[N_FILES],
+                                   struct weft_watched_ranks *watched, struct weft_error *err)
 {
     char program[] = "weft", verb[] = "rank", progress[32];
     char *const argv[] = {program, verb, progress, NULL};
@@ -129,9 +131,9 @@ static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES
     struct handed handed = {0};
     snprintf(progress, sizeof progress, "%s", weft_cli_progress_flag(job->watch));
     for (int i = 0; i < N_FILES; i++)
-        hand(&handed, file_names[i], fds[i]);
-    hand(&handed, WEFT_RANK_WATCH_NAME, watched->ends[1]);
-    hand(&handed, NULL, job->lock_fd);
+        hand_file(&handed, file_names[i], fds[i]);
+    hand_file(&handed, WEFT_RANK_WATCH_NAME, watched->ends[1]);
+    hand_file(&handed, NULL, job->lock_fd);
     struct weft_launch_options options = {
         .ranks = ranks,
         .argv = argv,
@@ -152,7 +154,7 @@ static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES
     struct weft_error *launcher = calloc(1, sizeof *launcher);
     if (!launcher) return weft_fail_memory(err, "an error");
     enum weft_status status = weft_launch(&options, &outcome, launcher);
-    if (status != WEFT_OK) tell(fds[ERRORS], ranks, &outcome, status, launcher, err);
+    if (status != WEFT_OK) tell_failure(fds[ERRORS], ranks, &outcome, status, launcher, err);
     free(launcher);
     return status;
 }
@@ -170,7 +172,7 @@ static enum weft_status watch_launch(const struct weft_job *job, const int fds[N
     struct weft_watched_ranks watched;
     WEFT_TRY(weft_watched_ranks_open(watch_of(job), &watched, err));
     weft_watch_begin(watched.watch, job->kind == WEFT_JOB_TRAIN ? "train" : "profile");
-    enum weft_status status = launch(job, fds, &watched, err);
+    enum weft_status status = launch_job(job, fds, &watched, err);
     weft_watch_end(watched.watch);
     weft_watched_ranks_close(&watched);
     return status;
@@ -220,7 +222,7 @@ enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *resu
     WEFT_TRY(weft_job_check_disk(job->config, job->plan, err));
     int fds[N_FILES] = {-1, -1, -1, -1};
     enum weft_status status = make_files(fds, err);
-    if (status == WEFT_OK) status = describe(job, fds[DESCRIPTION], err);
+    if (status == WEFT_OK) status = write_description(job, fds[DESCRIPTION], err);
     if (status == WEFT_OK) status = watch_launch(job, fds, err);
     if (job->reach) take_reach(fds[REACH], job->reach);
     if (status == WEFT_OK) status = take_result(fds[RESULT], result, err);

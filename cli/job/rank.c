@@ -80,8 +80,8 @@ static enum weft_status read_description(struct rank *rank, struct weft_error *e
     return weft_json_read(path, &rank->description, err);
 }
 
-static enum weft_status part(const struct rank *rank, const char *name, const char **out,
-                             struct weft_error *err)
+static enum weft_status read_part(const struct rank *rank, const char *name, const char **out,
+                                  struct weft_error *err)
 {
     return weft_json_need_string(weft_json_root(rank->description), "job", name, out, err);
 }
@@ -101,7 +101,7 @@ static enum weft_status open_layers(struct rank *rank, struct weft_error *err)
     return WEFT_OK;
 }
 
-static enum weft_status understand(struct rank *rank, struct weft_error *err)
+static enum weft_status read_job(struct rank *rank, struct weft_error *err)
 {
     const struct weft_json_value *root = weft_json_root(rank->description);
     int64_t kind = 0, steps = 0, rounds = 0;
@@ -120,7 +120,7 @@ static enum weft_status understand(struct rank *rank, struct weft_error *err)
     weft_json_string(weft_json_member(root, "checkpoints"), &rank->job.checkpoints);
     weft_json_string(weft_json_member(root, "resume"), &rank->job.resume);
     weft_json_string(weft_json_member(root, "from"), &rank->job.from);
-    WEFT_TRY(part(rank, "config", &config, err));
+    WEFT_TRY(read_part(rank, "config", &config, err));
     WEFT_TRY(open_layers(rank, err));
     WEFT_TRY(weft_failpoint_parse(getenv("WEFT_FAILPOINT"), &rank->failpoint, err));
     /* Failpoint: gives this rank another config in a key that no plan depends on. */
@@ -170,8 +170,8 @@ static enum weft_status do_profile(struct rank *rank, struct weft_error *err)
     return status;
 }
 
-static enum weft_status show(const struct weft_cli *cli, const struct weft_text *text,
-                             struct weft_error *err)
+static enum weft_status show_lines(const struct weft_cli *cli, const struct weft_text *text,
+                                   struct weft_error *err)
 {
     struct weft_text lines;
     weft_text_init(&lines);
@@ -210,13 +210,13 @@ static enum weft_status write_lines(struct rank *rank, const struct lines *lines
     const struct weft_text *shown =
         rank->job.steps == WEFT_STEPS_JSON ? &lines->json : &lines->shown;
     if (rank->job.steps != WEFT_STEPS_SILENT && rank->unseen.status == WEFT_OK &&
-        show(rank->cli, shown, &rank->unseen) != WEFT_OK)
+        show_lines(rank->cli, shown, &rank->unseen) != WEFT_OK)
         atomic_store(&stop_requested, 1);
     return rank->metrics ? weft_metrics_add(rank->metrics, &lines->json, err) : WEFT_OK;
 }
 
 /* Writes the lines and frees them. */
-static enum weft_status tell(struct rank *rank, struct lines *lines, struct weft_error *err)
+static enum weft_status tell_lines(struct rank *rank, struct lines *lines, struct weft_error *err)
 {
     enum weft_status status = write_lines(rank, lines, err);
     weft_text_finish(&lines->shown);
@@ -230,7 +230,7 @@ static enum weft_status on_evaluation(void *context, const struct weft_evaluatio
     struct lines lines = begin_lines(context);
     weft_job_evaluation_line(line, &lines.shown);
     weft_metrics_evaluation(line, &lines.json);
-    return tell(context, &lines, err);
+    return tell_lines(context, &lines, err);
 }
 
 static enum weft_status on_save(void *context, const struct weft_save_line *line,
@@ -242,7 +242,7 @@ static enum weft_status on_save(void *context, const struct weft_save_line *line
     struct rank *rank = context;
     rank->reach.saved_step = line->step;
     leave_reach(rank);
-    return tell(rank, &lines, err);
+    return tell_lines(rank, &lines, err);
 }
 
 static enum weft_status on_step(void *context, const struct weft_step_line *line,
@@ -255,7 +255,7 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
     leave_reach(rank);
     weft_job_step_line(line, &lines.shown);
     weft_metrics_step(line, &lines.json);
-    WEFT_TRY(tell(rank, &lines, err));
+    WEFT_TRY(tell_lines(rank, &lines, err));
     if (!rank->watch.watch.noun)
         weft_watch_count(&rank->watch.watch, "step", line->step - 1, line->steps);
     weft_watch_count(&rank->watch.watch, "step", line->step, line->steps);
@@ -282,8 +282,8 @@ static enum weft_status take_plan(struct rank *rank, struct weft_error *err)
     const char *profile_text = NULL, *plan_text = NULL;
     struct weft_profile *profile = NULL;
     struct weft_session *session = &rank->session;
-    WEFT_TRY(part(rank, "profile", &profile_text, err));
-    WEFT_TRY(part(rank, "plan", &plan_text, err));
+    WEFT_TRY(read_part(rank, "profile", &profile_text, err));
+    WEFT_TRY(read_part(rank, "plan", &plan_text, err));
     WEFT_TRY(weft_profile_parse(profile_text, strlen(profile_text), "job profile", &profile, err));
     WEFT_TRY(weft_session_stage(session, profile, err));
     return weft_session_take(session, plan_text, strlen(plan_text), "job plan", err);
@@ -364,7 +364,7 @@ static void leave_error(int32_t rank, const struct weft_error *err)
     (void)written; /* the exit code still reports the failure */
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_rank(const struct weft_cli *cli, struct weft_error *err)
 {
     struct rank rank = {.cli = cli};
     weft_cli_progress_leave(cli);
@@ -372,7 +372,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     weft_rank_watch_init(&rank.watch,
                          rank.meeting.rank == 0 ? inherited_fd(WEFT_RANK_WATCH_NAME) : -1);
     if (status == WEFT_OK) status = read_description(&rank, err);
-    if (status == WEFT_OK) status = understand(&rank, err);
+    if (status == WEFT_OK) status = read_job(&rank, err);
     if (status == WEFT_OK)
         status = weft_machine_open(&rank.meeting, rank.session.config, rank.job.virtual_clock,
                                    &rank.machine, err);
@@ -389,5 +389,5 @@ const struct weft_command weft_command_rank = {
     .usage = "",
     .summary = NULL, /* hidden */
     .told_elsewhere = true,
-    .run = run,
+    .run = run_rank,
 };

@@ -75,8 +75,9 @@ static bool is_told(const char *path)
     return strncmp(path, "train.", 6) != 0 || !weft_manifest_compares(path + 6);
 }
 
-static enum weft_status compare(struct weft_resumption *from, const struct weft_config *config,
-                                const struct weft_config *before, struct weft_error *err)
+static enum weft_status compare_configs(struct weft_resumption *from,
+                                        const struct weft_config *config,
+                                        const struct weft_config *before, struct weft_error *err)
 {
     struct weft_text text;
     weft_text_init(&text);
@@ -103,7 +104,7 @@ enum weft_status weft_resume_tell(struct weft_resumption *from, const struct wef
     enum weft_status status = weft_config_load(&input, &before, &unread);
     /* With a named config the run's own config is optional. */
     if (status != WEFT_OK) return from->own ? weft_fail(err, status, "%s", unread.text) : WEFT_OK;
-    status = compare(from, config, before, err);
+    status = compare_configs(from, config, before, err);
     weft_config_destroy(before);
     return status;
 }

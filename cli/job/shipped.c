@@ -70,7 +70,7 @@ static void list_names(const char *folder, struct listing *listing)
     qsort(listing->sorted, listing->n, sizeof *listing->sorted, compare_names);
 }
 
-static enum weft_status refuse(const char *name, const char *folder, struct weft_error *err)
+static enum weft_status refuse_name(const char *name, const char *folder, struct weft_error *err)
 {
     struct listing *listing = calloc(1, sizeof *listing);
     struct weft_text names;
@@ -114,5 +114,5 @@ enum weft_status weft_shipped_find(const char *path, struct weft_text *out, stru
             return WEFT_OK;
         }
     }
-    return refuse(path, any ? folder : NULL, err);
+    return refuse_name(path, any ? folder : NULL, err);
 }

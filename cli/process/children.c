@@ -81,7 +81,7 @@ static void take_in(int *fd, struct weft_text *text)
         weft_pipe_close_end(fd);
 }
 
-static void reap(struct weft_child *child)
+static void reap_child(struct weft_child *child)
 {
     int wait_status = 0;
     while (waitpid((pid_t)child->pid, &wait_status, 0) < 0 && errno == EINTR) {
@@ -93,7 +93,7 @@ static void reap(struct weft_child *child)
 
 /* Reads available output. True if a child has closed both of its streams: it is reaped, and its
  * index is in *ended. */
-static bool look(struct weft_child *children, int32_t n, int32_t *ended)
+static bool read_outputs(struct weft_child *children, int32_t n, int32_t *ended)
 {
     struct pollfd fds[2 * WEFT_CHILDREN_MOST];
     nfds_t n_fds = 0;
@@ -108,7 +108,7 @@ static bool look(struct weft_child *children, int32_t n, int32_t *ended)
         if (fds[2 * i].revents) take_in(&child->out, &child->said);
         if (fds[2 * i + 1].revents) take_in(&child->note, &child->noted);
         if (child->pid <= 0 || child->out >= 0 || child->note >= 0) continue;
-        reap(child);
+        reap_child(child);
         *ended = i;
         return true;
     }
@@ -119,7 +119,7 @@ enum weft_status weft_children_wait(struct weft_child *children, int32_t n, int3
                                     struct weft_watch *watch, struct weft_error *err)
 {
     for (; !stop_signal; weft_watch_look(watch))
-        if (look(children, n, ended)) return WEFT_OK;
+        if (read_outputs(children, n, ended)) return WEFT_OK;
     return fail_stopped(err);
 }
 
@@ -137,7 +137,7 @@ void weft_child_finish(struct weft_child *child)
         kill((pid_t)child->pid, SIGKILL);
         weft_pipe_close_end(&child->out);
         weft_pipe_close_end(&child->note);
-        reap(child);
+        reap_child(child);
     }
     weft_text_finish(&child->said);
     weft_text_finish(&child->noted);

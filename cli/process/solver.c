@@ -12,7 +12,7 @@
 /* An answer has a number for each column and row, and some lines of words. */
 enum { ANSWER_NUMBER_BYTES = 32, ANSWER_MORE_BYTES = 1 << 16 };
 
-static bool executable(const char *path)
+static bool is_executable(const char *path)
 {
     return access(path, X_OK) == 0;
 }
@@ -23,7 +23,7 @@ const char *weft_solver_find(char *out, size_t capacity)
     if (named) {
         /* The user named one. A wrong path is an error, not a reason to take another. */
         int length = snprintf(out, capacity, "%s", named);
-        return length > 0 && (size_t)length < capacity && executable(out) ? out : NULL;
+        return length > 0 && (size_t)length < capacity && is_executable(out) ? out : NULL;
     }
     char self[4096];
     if (weft_proc_program(self, sizeof self)) {
@@ -34,13 +34,13 @@ const char *weft_solver_find(char *out, size_t capacity)
                                              "/../scheduler/weft-solve"};
         for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
             int length = snprintf(out, capacity, "%s%s", self, places[i]);
-            if (length > 0 && (size_t)length < capacity && executable(out)) return out;
+            if (length > 0 && (size_t)length < capacity && is_executable(out)) return out;
         }
     }
     return weft_process_find("weft-solve", out, capacity);
 }
 
-static enum weft_status find(struct weft_solver_process *process, struct weft_error *err)
+static enum weft_status find_solver(struct weft_solver_process *process, struct weft_error *err)
 {
     if (weft_solver_find(process->path, sizeof process->path)) return WEFT_OK;
     const char *named = getenv("WEFT_SOLVE");
@@ -51,7 +51,7 @@ static enum weft_status find(struct weft_solver_process *process, struct weft_er
                              "GLPK: libglpk-dev)");
 }
 
-static void forget(struct weft_solver_process *process)
+static void forget_program(struct weft_solver_process *process)
 {
     weft_pool_finish(&process->pool);
     process->knows = false;
@@ -59,10 +59,10 @@ static void forget(struct weft_solver_process *process)
 
 /* Keeps a copy of the program that the process has the basis of. Without memory for it the next
  * question is a whole program. */
-static void remember(struct weft_solver_process *process, const struct weft_lp *lp)
+static void remember_program(struct weft_solver_process *process, const struct weft_lp *lp)
 {
     struct weft_error unwanted;
-    forget(process);
+    forget_program(process);
     process->knows = process->child.pid > 0 &&
                      weft_lp_copy(lp, &process->pool, &process->lp, &unwanted) == WEFT_OK;
 }
@@ -79,9 +79,9 @@ static void write_question(struct weft_solver_process *process, const struct wef
     weft_pool_finish(&pool);
 }
 
-static enum weft_status ask(struct weft_solver_process *process, const struct weft_lp *lp,
-                            const struct weft_lp_limits *limits, struct weft_text *answer,
-                            struct weft_error *err)
+static enum weft_status ask_process(struct weft_solver_process *process, const struct weft_lp *lp,
+                                    const struct weft_lp_limits *limits, struct weft_text *answer,
+                                    struct weft_error *err)
 {
     struct weft_text question;
     size_t most_bytes =
@@ -99,15 +99,15 @@ static enum weft_status ask(struct weft_solver_process *process, const struct we
 
 /* Asks the process. If it ended since the last question without an answer, starts it again:
  * somebody may have killed it, or it may be a program that answers once. */
-static enum weft_status converse(struct weft_solver_process *process, const struct weft_lp *lp,
-                                 const struct weft_lp_limits *limits, struct weft_text *answer,
-                                 bool *anew, struct weft_error *err)
+static enum weft_status ask_again(struct weft_solver_process *process, const struct weft_lp *lp,
+                                  const struct weft_lp_limits *limits, struct weft_text *answer,
+                                  bool *anew, struct weft_error *err)
 {
     struct weft_lp_limits left = *limits;
     if (weft_solver_child_is_ready(&process->child)) {
         struct weft_error failure = {0};
         int64_t start_ns = weft_clock_now_ns();
-        enum weft_status status = ask(process, lp, limits, answer, &failure);
+        enum weft_status status = ask_process(process, lp, limits, answer, &failure);
         if (answer->length > 0 || status == WEFT_E_HANG || status == WEFT_E_SYSTEM)
             return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", failure.text);
         if (limits->patience_ns > 0) left.patience_ns -= weft_clock_now_ns() - start_ns;
@@ -115,22 +115,22 @@ static enum weft_status converse(struct weft_solver_process *process, const stru
     }
     *anew = process->knows;
     weft_solver_child_stop(&process->child);
-    forget(process);
-    WEFT_TRY(find(process, err));
+    forget_program(process);
+    WEFT_TRY(find_solver(process, err));
     WEFT_TRY(weft_solver_child_start(process->path, NULL, &process->child, err));
-    return ask(process, lp, &left, answer, err);
+    return ask_process(process, lp, &left, answer, err);
 }
 
-static enum weft_status solve(void *context, const struct weft_lp *lp,
-                              const struct weft_lp_limits *limits, struct weft_pool *pool,
-                              struct weft_lp_result *result, struct weft_error *err)
+static enum weft_status solve_program(void *context, const struct weft_lp *lp,
+                                      const struct weft_lp_limits *limits, struct weft_pool *pool,
+                                      struct weft_lp_result *result, struct weft_error *err)
 {
     struct weft_solver_process *process = context;
     struct weft_text answer;
     bool anew = false;
     if (process->hung) return weft_fail(err, WEFT_E_HANG, "had no answer before, and was killed");
     weft_text_init(&answer);
-    enum weft_status status = converse(process, lp, limits, &answer, &anew, err);
+    enum weft_status status = ask_again(process, lp, limits, &answer, &anew, err);
     if (status == WEFT_OK)
         status =
             weft_lp_result_parse(weft_text_chars(&answer), answer.length, lp, pool, result, err);
@@ -138,7 +138,7 @@ static enum weft_status solve(void *context, const struct weft_lp *lp,
     process->hung = status == WEFT_E_HANG;
     if (status == WEFT_OK) result->anew = anew;
     if (status == WEFT_OK)
-        remember(process, lp);
+        remember_program(process, lp);
     else
         weft_solver_process_stop(process);
     return status;
@@ -147,17 +147,18 @@ static enum weft_status solve(void *context, const struct weft_lp *lp,
 void weft_solver_process_stop(struct weft_solver_process *process)
 {
     weft_solver_child_stop(&process->child);
-    forget(process);
+    forget_program(process);
 }
 
-static void release(void *context)
+static void release_process(void *context)
 {
     weft_solver_process_stop(context);
 }
 
 struct weft_solver weft_solver_of_process(struct weft_solver_process *process)
 {
-    return (struct weft_solver){.solve = solve, .release = release, .context = process};
+    return (struct weft_solver){
+        .solve = solve_program, .release = release_process, .context = process};
 }
 
 bool weft_solver_version(const char *path, char *out, size_t capacity)

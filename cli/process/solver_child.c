@@ -117,9 +117,9 @@ enum talk { TALK_WHOLE, TALK_CLOSED, TALK_LATE, TALK_TOO_LONG };
 
 /* Moves bytes both ways until the answer is complete, the solver closes its output, `deadline_ns`
  * comes, or the answer is longer than `most_bytes`. */
-static enum talk talk(struct weft_solver_child *child, const struct weft_text *question,
-                      int64_t deadline_ns, size_t most_bytes, struct weft_watch *watch,
-                      struct weft_text *answer)
+static enum talk talk_to_solver(struct weft_solver_child *child, const struct weft_text *question,
+                                int64_t deadline_ns, size_t most_bytes, struct weft_watch *watch,
+                                struct weft_text *answer)
 {
     const int64_t look_ns = INT64_C(100000000);
     size_t written = 0;
@@ -177,7 +177,7 @@ enum weft_status weft_solver_child_ask(struct weft_solver_child *child,
     int64_t deadline_ns = patience_ns > 0 ? weft_clock_now_ns() + patience_ns : INT64_MAX;
     child->said[0] = '\0'; /* an earlier question's note does not explain this one */
     child->said_length = 0;
-    enum talk ended = talk(child, question, deadline_ns, most_bytes, watch, answer);
+    enum talk ended = talk_to_solver(child, question, deadline_ns, most_bytes, watch, answer);
     if (ended == TALK_WHOLE) return WEFT_OK;
     int wait_status = 0;
     close_ends(child);

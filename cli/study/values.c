@@ -289,8 +289,8 @@ static enum weft_status answer_rows(struct search *search, struct weft_table *ta
     return WEFT_OK;
 }
 
-static enum weft_status answer(struct search *search, struct weft_text *out,
-                               struct weft_json_writer *writer, struct weft_error *err)
+static enum weft_status answer_search(struct search *search, struct weft_text *out,
+                                      struct weft_json_writer *writer, struct weft_error *err)
 {
     const char *const head[] = {"policy", "schedule", search->named, "needs", "step", "bounded by"};
     struct weft_table table;
@@ -328,7 +328,7 @@ enum weft_status weft_study_values(const struct weft_cli *cli, struct weft_text 
     weft_json_begin_object(&writer);
     weft_json_put_string(&writer, search.least ? "least" : "largest", search.key);
     weft_json_put_integer(&writer, "memory_limit_bytes", search.limit_bytes);
-    enum weft_status status = answer(&search, out, &writer, err);
+    enum weft_status status = answer_search(&search, out, &writer, err);
     weft_json_end_object(&writer);
     weft_pool_finish(&search.pool);
     return status;

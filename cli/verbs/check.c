@@ -86,7 +86,7 @@ static enum weft_status check_one(const struct weft_cli *cli, const char *path,
     return status;
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_check(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_text out;
     struct findings found;
@@ -136,5 +136,5 @@ const struct weft_command weft_command_check = {
         "--time-limit --gap",
     .least_operands = 1,
     .most_operands = WEFT_CLI_OPERANDS,
-    .run = run,
+    .run = run_check,
 };

@@ -77,7 +77,7 @@ static enum weft_status open_session(const struct demo *demo, int64_t limit_byte
     return weft_session_stage(session, copy, err);
 }
 
-static enum weft_status measure(struct demo *demo, struct weft_error *err)
+static enum weft_status measure_machine(struct demo *demo, struct weft_error *err)
 {
     struct weft_session session = {0};
     struct weft_load before;
@@ -277,7 +277,7 @@ static void show_json(const struct demo *demo, struct weft_text *out)
     weft_text_add(out, "\n");
 }
 
-static enum weft_status judge(const struct demo *demo, struct weft_error *err)
+static enum weft_status judge_runs(const struct demo *demo, struct weft_error *err)
 {
     const struct weft_train_result *ilp = &demo->runs[ILP].measured;
     if (!same_bits(demo))
@@ -296,12 +296,12 @@ static enum weft_status judge(const struct demo *demo, struct weft_error *err)
     return WEFT_OK;
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_demo(const struct weft_cli *cli, struct weft_error *err)
 {
     struct demo demo = {.cli = cli};
     struct weft_text out;
     weft_log(WEFT_LOG_INFO, "measuring this machine");
-    enum weft_status status = measure(&demo, err);
+    enum weft_status status = measure_machine(&demo, err);
     if (status == WEFT_OK) status = choose_limit(&demo, err);
     for (int i = 0; status == WEFT_OK && i < N_PLANNERS; i++)
         status = run_planner(&demo, i, err);
@@ -313,7 +313,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
             show_text(&demo, &out);
         status = weft_cli_emit(cli, &out, err);
     }
-    if (status == WEFT_OK) status = judge(&demo, err);
+    if (status == WEFT_OK) status = judge_runs(&demo, err);
     weft_text_finish(&out);
     weft_profile_destroy(demo.profile);
     return status;
@@ -333,5 +333,5 @@ const struct weft_command weft_command_demo = {
         "not fit, or policies are not mixed.",
     .flags = "--set",
     .starts_ranks = true,
-    .run = run,
+    .run = run_demo,
 };

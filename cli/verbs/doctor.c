@@ -31,7 +31,8 @@ static void put_json(struct checkup *checkup, const char *what, const char *stat
     weft_json_end_object(&checkup->writer);
 }
 
-static void note(struct checkup *checkup, const char *what, enum verdict verdict, const char *text)
+static void note_finding(struct checkup *checkup, const char *what, enum verdict verdict,
+                         const char *text)
 {
     static const char *const words[] = {"ok", "missing", "off"};
     weft_table_cell(&checkup->table, "%s", what);
@@ -58,15 +59,16 @@ static void look_at_solver(struct checkup *checkup)
 {
     char path[4096], version[128], text[sizeof path + sizeof version + 64];
     if (!weft_solver_find(path, sizeof path)) {
-        note(checkup, "solver", LACKS,
-             "no weft-solve: build with GLPK (libglpk-dev); the ilp planner then only has its "
-             "heuristic");
+        note_finding(
+            checkup, "solver", LACKS,
+            "no weft-solve: build with GLPK (libglpk-dev); the ilp planner then only has its "
+            "heuristic");
         return;
     }
     bool answers = weft_solver_version(path, version, sizeof version);
     snprintf(text, sizeof text, answers ? "%s, %s" : "%s is not weft-solve, or does not run%s",
              path, answers ? version : "");
-    note(checkup, "solver", answers ? HAS : LACKS, text);
+    note_finding(checkup, "solver", answers ? HAS : LACKS, text);
 }
 
 static void look_at_kernels(struct checkup *checkup)
@@ -75,7 +77,7 @@ static void look_at_kernels(struct checkup *checkup)
     struct weft_error err = {0};
     struct weft_nn *nn = NULL;
     bool open = weft_nn_open("cpu", &options, &nn, &err) == WEFT_OK;
-    note(checkup, "kernels", open ? HAS : LACKS, open ? weft_nn_describe(nn) : err.text);
+    note_finding(checkup, "kernels", open ? HAS : LACKS, open ? weft_nn_describe(nn) : err.text);
     weft_nn_close(nn);
 }
 
@@ -88,7 +90,7 @@ static void look_at_gpu(struct checkup *checkup)
     weft_text_init(&text);
     const bool open = weft_device_open("cuda", WEFT_CLOCK_WALL, &device, &err) == WEFT_OK;
     if (open) weft_device_describe(device, &text);
-    note(checkup, "cuda", open ? HAS : OFF, open ? weft_text_chars(&text) : err.text);
+    note_finding(checkup, "cuda", open ? HAS : OFF, open ? weft_text_chars(&text) : err.text);
     weft_device_close(device);
     weft_text_finish(&text);
 }
@@ -97,7 +99,8 @@ static void look_at_proc(struct checkup *checkup)
 {
     struct weft_error err = {0};
     const bool there = weft_rendezvous_need_proc(&err) == WEFT_OK;
-    note(checkup, "proc", there ? HAS : LACKS, there ? "/proc tells of processes" : err.text);
+    note_finding(checkup, "proc", there ? HAS : LACKS,
+                 there ? "/proc tells of processes" : err.text);
 }
 
 static void look_at_shared_memory(struct checkup *checkup)
@@ -110,19 +113,21 @@ static void look_at_shared_memory(struct checkup *checkup)
     bool works = bytes != MAP_FAILED;
     if (works) munmap(bytes, PROBE_BYTES);
     if (fd >= 0) close(fd);
-    note(checkup, "shared_memory", works ? HAS : LACKS,
-         works ? "local ranks can share an arena"
-               : "local ranks share memory files (memfd_create), and none can be made here");
+    note_finding(checkup, "shared_memory", works ? HAS : LACKS,
+                 works
+                     ? "local ranks can share an arena"
+                     : "local ranks share memory files (memfd_create), and none can be made here");
 }
 
 static void look_at_text(struct checkup *checkup)
 {
     static const char text[] = "/usr/share/common-licenses/GPL-3";
     bool there = access(text, R_OK) == 0;
-    note(checkup, "demo_text", there ? HAS : LACKS,
-         there ? text
-               : "the demo trains on the licence texts of base-files: install base-files, or "
-                 "use `weft train` with your own train.data");
+    note_finding(checkup, "demo_text", there ? HAS : LACKS,
+                 there
+                     ? text
+                     : "the demo trains on the licence texts of base-files: install base-files, or "
+                       "use `weft train` with your own train.data");
 }
 
 /* Makes a file in the directory and removes it at once. */
@@ -132,16 +137,16 @@ static void look_at_disk(struct checkup *checkup, const char *directory)
     struct weft_error err = {0};
     struct weft_disk disk;
     if (weft_disk_open(&weft_disk_calls, directory, true, &disk, &err) != WEFT_OK) {
-        note(checkup, "disk", LACKS, err.text);
+        note_finding(checkup, "disk", LACKS, err.text);
         return;
     }
     weft_disk_close(&disk);
     weft_disk_describe(&disk.facts, text, sizeof text);
     snprintf(line, sizeof line, "%.4000s: %s", directory, text);
-    note(checkup, "disk", HAS, line);
+    note_finding(checkup, "disk", HAS, line);
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_doctor(const struct weft_cli *cli, struct weft_error *err)
 {
     struct checkup checkup = {0};
     struct weft_text out, json;
@@ -158,7 +163,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     look_at_text(&checkup);
     if (cli->disk) look_at_disk(&checkup, cli->disk);
     look_at_gpu(&checkup);
-    note(&checkup, "mpi", OFF, "this build has no MPI communicator");
+    note_finding(&checkup, "mpi", OFF, "this build has no MPI communicator");
     weft_json_end_object(&checkup.writer);
     weft_text_add(&json, "\n");
     weft_table_render(&checkup.table, 0, &out);
@@ -185,5 +190,5 @@ const struct weft_command weft_command_doctor = {
         "of driver, toolkit and module is missing for one, or what there is. With --disk DIR the\n"
         "file system there, direct input and output (O_DIRECT), alignment and free space.",
     .flags = "--disk",
-    .run = run,
+    .run = run_doctor,
 };

@@ -134,9 +134,9 @@ static enum weft_status find_stairs(const struct weft_cli *cli, const struct wef
     return status;
 }
 
-static enum weft_status say(const struct weft_cli *cli, const struct weft_plan *plan,
-                            const struct limits *limits, struct weft_text *out,
-                            struct weft_error *err)
+static enum weft_status say_plan(const struct weft_cli *cli, const struct weft_plan *plan,
+                                 const struct limits *limits, struct weft_text *out,
+                                 struct weft_error *err)
 {
     int64_t step_ns[WEFT_STAIRS];
     WEFT_TRY(find_stairs(cli, plan, limits, step_ns, err));
@@ -179,7 +179,7 @@ static enum weft_status read_limits(const struct weft_cli *cli, struct limits *o
     return WEFT_OK;
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_explain(const struct weft_cli *cli, struct weft_error *err)
 {
     char *bytes = NULL;
     size_t length = 0;
@@ -192,7 +192,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     free(bytes);
     if (status == WEFT_OK) status = weft_plan_check_rows(plan, cli->operands[0], err);
     weft_cli_report_init(cli, cli->output, &out);
-    if (status == WEFT_OK) status = say(cli, plan, &limits, &out, err);
+    if (status == WEFT_OK) status = say_plan(cli, plan, &limits, &out, err);
     if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);
     weft_plan_destroy(plan);
@@ -216,5 +216,5 @@ const struct weft_command weft_command_explain = {
     .flags = "--all --work-limit --time-limit",
     .least_operands = 1,
     .most_operands = 1,
-    .run = run,
+    .run = run_explain,
 };

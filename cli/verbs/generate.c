@@ -129,8 +129,8 @@ static enum weft_status read_tokens(const char *prompt, struct generation *g,
     return WEFT_OK;
 }
 
-static enum weft_status begin(const struct weft_cli *cli, struct generation *g,
-                              struct weft_error *err)
+static enum weft_status begin_tokens(const struct weft_cli *cli, struct generation *g,
+                                     struct weft_error *err)
 {
     const char *prompt = cli->prompt != NULL ? cli->prompt : "";
     size_t length = strlen(prompt);
@@ -207,8 +207,8 @@ static void put_json(const struct generation *g, struct weft_text *out)
     weft_text_finish(&text);
 }
 
-static enum weft_status emit(const struct weft_cli *cli, const struct generation *g,
-                             struct weft_error *err)
+static enum weft_status emit_tokens(const struct weft_cli *cli, const struct generation *g,
+                                    struct weft_error *err)
 {
     struct weft_text out;
     weft_text_init(&out);
@@ -226,8 +226,8 @@ static enum weft_status emit(const struct weft_cli *cli, const struct generation
     return status;
 }
 
-static enum weft_status generate(const struct weft_cli *cli, struct generation *g,
-                                 struct weft_error *err)
+static enum weft_status generate_tokens(const struct weft_cli *cli, struct generation *g,
+                                        struct weft_error *err)
 {
     char config[WEFT_RUN_PATH_BYTES + 32];
     WEFT_TRY(read_flags(cli, g, err));
@@ -239,7 +239,7 @@ static enum weft_status generate(const struct weft_cli *cli, struct generation *
                               &g->config, err));
     g->sampling.seed = (uint64_t)g->config->train.seed;
     g->text = is_text(g->config);
-    WEFT_TRY(begin(cli, g, err));
+    WEFT_TRY(begin_tokens(cli, g, err));
     int64_t threads = g->config->cluster.threads;
     WEFT_TRY(weft_generator_create(g->config, g->checkpoint,
                                    threads > 0 ? (int32_t)threads : weft_cores(), &g->generator,
@@ -249,13 +249,13 @@ static enum weft_status generate(const struct weft_cli *cli, struct generation *
     enum weft_status status = continue_tokens(g, err);
     weft_watch_end(g->watch);
     WEFT_TRY(status);
-    return emit(cli, g, err);
+    return emit_tokens(cli, g, err);
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_generate(const struct weft_cli *cli, struct weft_error *err)
 {
     struct generation g = {.watch = cli->watch};
-    enum weft_status status = generate(cli, &g, err);
+    enum weft_status status = generate_tokens(cli, &g, err);
     weft_generator_destroy(g.generator);
     weft_config_destroy(g.config);
     free(g.checkpoint);
@@ -287,5 +287,5 @@ const struct weft_command weft_command_generate = {
         "--prompt --tokens --temperature --top-k --raw --no-cache --seed --config --set --layers",
     .least_operands = 1,
     .most_operands = 1,
-    .run = run,
+    .run = run_generate,
 };

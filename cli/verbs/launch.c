@@ -26,7 +26,7 @@ static enum weft_status find_program(const char *name, char *out, size_t capacit
                      name);
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_launch(const struct weft_cli *cli, struct weft_error *err)
 {
     char path[4096];
     if (cli->ranks == 0)
@@ -70,5 +70,5 @@ const struct weft_command weft_command_launch = {
     .least_operands = 1,
     .most_operands = WEFT_CLI_OPERANDS,
     .starts_program = true,
-    .run = run,
+    .run = run_launch,
 };

@@ -11,8 +11,8 @@
 #include "report/away.h"
 #include "report/plan_report.h"
 
-static void say(const struct weft_cli *cli, const struct weft_session *session,
-                struct weft_text *out)
+static void say_plan(const struct weft_cli *cli, const struct weft_session *session,
+                     struct weft_text *out)
 {
     weft_report_plan(session->plan, out);
     weft_report_wear(session->plan, session->config->cluster.disk.endurance_bytes, out);
@@ -59,8 +59,8 @@ static enum weft_status keep_profile(const struct weft_cli *cli, const struct we
     return status;
 }
 
-static enum weft_status stage(const struct weft_cli *cli, struct weft_session *session,
-                              struct weft_error *err)
+static enum weft_status stage_session(const struct weft_cli *cli, struct weft_session *session,
+                                      struct weft_error *err)
 {
     struct weft_profile *profile = NULL;
     if (!weft_cli_measures(session)) {
@@ -75,20 +75,20 @@ static enum weft_status stage(const struct weft_cli *cli, struct weft_session *s
     return status;
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_plan(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
     struct weft_text file, out;
     weft_text_init(&file);
     weft_cli_report_init(cli, NULL, &out);
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
-    if (status == WEFT_OK) status = stage(cli, &session, err);
+    if (status == WEFT_OK) status = stage_session(cli, &session, err);
     if (status == WEFT_OK) weft_session_tell_origin(&session, false);
     if (status == WEFT_OK && cli->start) status = weft_session_start(&session, cli->start, err);
     if (status == WEFT_OK) status = weft_session_plan(&session, NULL, err);
     if (status == WEFT_OK) {
         weft_plan_write(session.plan, &file);
-        (cli->json ? say_json : say)(cli, &session, &out);
+        (cli->json ? say_json : say_plan)(cli, &session, &out);
         status = weft_cli_emit_file(cli, &file, &out, err);
     }
     weft_text_finish(&file);
@@ -117,5 +117,5 @@ const struct weft_command weft_command_plan = {
         "--start",
     .least_operands = 1,
     .most_operands = 1,
-    .run = run,
+    .run = run_plan,
 };

@@ -100,7 +100,7 @@ static void show_tiers(const struct weft_profile *profile, struct weft_text *out
             disk->verified ? "on" : "off", (long long)disk->threads, (long long)disk->seats);
 }
 
-static void show(const struct weft_profile *profile, struct weft_text *out)
+static void show_profile(const struct weft_profile *profile, struct weft_text *out)
 {
     char base[WEFT_UNITS_TEXT_BYTES];
     weft_text_addf(out, "%s, %lld ranks, %s; base memory %s a rank\n", profile->source,
@@ -123,7 +123,7 @@ static void show(const struct weft_profile *profile, struct weft_text *out)
     }
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_profile(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
     struct weft_profile *profile = NULL;
@@ -135,7 +135,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
         status = weft_job_profile(session.config, cli->contention, cli->watch, &profile, err);
     if (status == WEFT_OK) {
         weft_profile_write(profile, &file);
-        show(profile, &out);
+        show_profile(profile, &out);
         status = weft_cli_emit_file(cli, &file, cli->json ? &file : &out, err);
     }
     weft_text_finish(&file);
@@ -164,5 +164,5 @@ const struct weft_command weft_command_profile = {
     .least_operands = 1,
     .most_operands = 1,
     .starts_ranks = true,
-    .run = run,
+    .run = run_profile,
 };

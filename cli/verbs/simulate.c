@@ -46,7 +46,7 @@ static enum weft_status simulate_program(const struct weft_cli *cli, struct weft
     return status;
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_simulate(const struct weft_cli *cli, struct weft_error *err)
 {
     char *bytes = NULL;
     size_t length = 0;
@@ -97,5 +97,5 @@ const struct weft_command weft_command_simulate = {
     .flags = "--config --trace --set --layers --ranks --seed --profile --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
-    .run = run,
+    .run = run_simulate,
 };

@@ -68,8 +68,9 @@ static enum weft_status look_at_origin(const struct weft_cli *cli, struct weft_s
     return weft_session_stage(session, profile, err);
 }
 
-static enum weft_status stage(const struct weft_cli *cli, const struct weft_resumption *from,
-                              struct weft_session *session, struct weft_error *err)
+static enum weft_status stage_session(const struct weft_cli *cli,
+                                      const struct weft_resumption *from,
+                                      struct weft_session *session, struct weft_error *err)
 {
     struct weft_profile *profile = NULL;
     WEFT_TRY(weft_resume_profile(from, &profile, err));
@@ -186,8 +187,8 @@ static enum weft_status fail_ended(const struct weft_error *why, const struct we
     return status;
 }
 
-static enum weft_status train(const struct weft_cli *cli, struct weft_session *session,
-                              const struct weft_run_directory *run, struct weft_error *err)
+static enum weft_status train_session(const struct weft_cli *cli, struct weft_session *session,
+                                      const struct weft_run_directory *run, struct weft_error *err)
 {
     const char *directory = run->path;
     char metrics[WEFT_METRICS_PATH_BYTES];
@@ -286,10 +287,10 @@ static enum weft_status check_training(const struct weft_resumption *from,
 }
 
 /* Makes all checks that need no measurement and no files of the run. */
-static enum weft_status prepare(const struct weft_cli *cli, struct weft_resumption *from,
-                                const struct weft_run_request *request,
-                                struct weft_session *session, bool *finished,
-                                struct weft_error *err)
+static enum weft_status prepare_run(const struct weft_cli *cli, struct weft_resumption *from,
+                                    const struct weft_run_request *request,
+                                    struct weft_session *session, bool *finished,
+                                    struct weft_error *err)
 {
     WEFT_TRY(weft_cli_read_config(cli, from->config, session, err));
     WEFT_TRY(weft_run_directory_check(request, session->config, finished, err));
@@ -302,11 +303,11 @@ static enum weft_status prepare(const struct weft_cli *cli, struct weft_resumpti
     return weft_resume_tell(from, session->config, err);
 }
 
-static enum weft_status decide(const struct weft_cli *cli, const struct weft_resumption *from,
-                               struct weft_session *session, struct weft_error *err)
+static enum weft_status decide_plan(const struct weft_cli *cli, const struct weft_resumption *from,
+                                    struct weft_session *session, struct weft_error *err)
 {
     struct weft_text out;
-    WEFT_TRY(stage(cli, from, session, err));
+    WEFT_TRY(stage_session(cli, from, session, err));
     WEFT_TRY(cli->plan ? weft_session_load(session, cli->plan, err)
                        : weft_resume_plan(from, session, err));
     WEFT_TRY(weft_job_check_disk(session->config, session->plan, err));
@@ -373,19 +374,20 @@ static enum weft_status run_steps(const struct weft_cli *cli, const struct weft_
                                   struct weft_session *session, struct weft_error *err)
 {
     struct weft_run_directory directory = {.lock_fd = -1};
-    enum weft_status status = decide(cli, from, session, err);
+    enum weft_status status = decide_plan(cli, from, session, err);
     if (status == WEFT_OK)
         status = weft_run_directory_open(request, session->config, &directory, err);
     if (status == WEFT_OK && directory.finished)
         status = tell_finished(cli, session, err);
     else if (status == WEFT_OK)
         status = weft_run_directory_record(&directory, session, err);
-    if (status == WEFT_OK && !directory.finished) status = train(cli, session, &directory, err);
+    if (status == WEFT_OK && !directory.finished)
+        status = train_session(cli, session, &directory, err);
     weft_run_directory_close(&directory);
     return status;
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_train(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
     struct weft_resumption from;
@@ -399,7 +401,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
         .config = from.config,
     };
     weft_stop_handle(stop_without_ranks, false);
-    enum weft_status status = prepare(cli, &from, &request, &session, &finished, err);
+    enum weft_status status = prepare_run(cli, &from, &request, &session, &finished, err);
     if (status == WEFT_OK)
         status = finished ? tell_finished(cli, &session, err)
                           : run_steps(cli, &from, &request, &session, err);
@@ -442,5 +444,5 @@ const struct weft_command weft_command_train = {
     .least_operands = 0,
     .most_operands = 1,
     .starts_ranks = true,
-    .run = run,
+    .run = run_train,
 };

@@ -156,8 +156,8 @@ static void put_json(const struct weft_cli *cli, const struct weft_plan *plan, i
     weft_text_add(out, "\n");
 }
 
-static void tell(const struct weft_cli *cli, const struct weft_plan *plan, int32_t n_open,
-                 struct weft_text *out)
+static void tell_proven(const struct weft_cli *cli, const struct weft_plan *plan, int32_t n_open,
+                        struct weft_text *out)
 {
     char step[WEFT_UNITS_TEXT_BYTES];
     weft_text_addf(out, "%s: placements, order and memory rows hold; step %s%s as said; ",
@@ -170,7 +170,7 @@ static void tell(const struct weft_cli *cli, const struct weft_plan *plan, int32
                                : "; give --config to check the program and the problem too");
 }
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_verify(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
     struct weft_text out;
@@ -183,7 +183,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
         if (cli->json)
             put_json(cli, plan, n_open, &out);
         else
-            tell(cli, plan, n_open, &out);
+            tell_proven(cli, plan, n_open, &out);
         status = weft_cli_emit(cli, &out, err);
     }
     weft_plan_destroy(plan);
@@ -207,5 +207,5 @@ const struct weft_command weft_command_verify = {
     .flags = "--config --set --layers --ranks --seed --profile --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
-    .run = run,
+    .run = run_verify,
 };

@@ -2,7 +2,7 @@
 #include "cli/command.h"
 #include "include/weft.h"
 
-static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status run_version(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_text out;
     weft_text_init(&out);
@@ -26,5 +26,5 @@ const struct weft_command weft_command_version = {
     .usage = "",
     .summary = "the version of this program",
     .details = "The same number stands in every plan and run directory that it writes.",
-    .run = run,
+    .run = run_version,
 };

@@ -11,7 +11,7 @@ struct cursor {
 enum { F32_BYTES = 4 };
 
 /* Offset of a part of rows x columns elements of `size` bytes. */
-static int64_t part(struct cursor *cursor, int64_t rows, int64_t columns, int64_t size)
+static int64_t add_part(struct cursor *cursor, int64_t rows, int64_t columns, int64_t size)
 {
     int64_t offset = cursor->bytes, length;
     if (offset < 0) return -1;
@@ -24,8 +24,8 @@ static int64_t part(struct cursor *cursor, int64_t rows, int64_t columns, int64_
     return offset;
 }
 
-/* a * b as the rows or columns of a part, or -1 on overflow, which `part` refuses. */
-static int64_t product(int64_t a, int64_t b)
+/* a * b as the rows or columns of a part, or -1 on overflow, which `add_part` refuses. */
+static int64_t checked_product(int64_t a, int64_t b)
 {
     int64_t out;
     return weft_checked_mul(a, b, &out) ? out : -1;
@@ -33,42 +33,43 @@ static int64_t product(int64_t a, int64_t b)
 
 static int64_t rows_of(const struct weft_batch *batch)
 {
-    return product(batch->samples, batch->seq_len);
+    return checked_product(batch->samples, batch->seq_len);
 }
 
 struct weft_transformer_block_layout weft_layout_transformer_block(const struct weft_layer *layer,
                                                                    const struct weft_batch *batch)
 {
     int64_t size = weft_dtype_bytes(batch->compute), rows = rows_of(batch), s = batch->seq_len;
-    int64_t h = layer->hidden, h3 = product(3, h), f = weft_block_key(layer, WEFT_BLOCK_FFN);
+    int64_t h = layer->hidden, h3 = checked_product(3, h),
+            f = weft_block_key(layer, WEFT_BLOCK_FFN);
     int64_t widest = h3 < 0 || h3 > f ? h3 : f;
-    int64_t heads = product(batch->samples, weft_block_key(layer, WEFT_BLOCK_HEADS));
+    int64_t heads = checked_product(batch->samples, weft_block_key(layer, WEFT_BLOCK_HEADS));
     struct weft_transformer_block_layout out;
 
     struct cursor saved = {0};
-    out.saved.ln1_mean = part(&saved, rows, 1, F32_BYTES);
-    out.saved.ln1_rstd = part(&saved, rows, 1, F32_BYTES);
-    out.saved.ln1_out = part(&saved, rows, h, size);
-    out.saved.qkv = part(&saved, rows, h3, size);
-    out.saved.probabilities = part(&saved, product(heads, s), s, size);
-    out.saved.attention = part(&saved, rows, h, size);
-    out.saved.residual = part(&saved, rows, h, size);
-    out.saved.ln2_mean = part(&saved, rows, 1, F32_BYTES);
-    out.saved.ln2_rstd = part(&saved, rows, 1, F32_BYTES);
-    out.saved.ln2_out = part(&saved, rows, h, size);
-    out.saved.fc = part(&saved, rows, f, size);
-    out.saved.gelu = part(&saved, rows, f, size);
+    out.saved.ln1_mean = add_part(&saved, rows, 1, F32_BYTES);
+    out.saved.ln1_rstd = add_part(&saved, rows, 1, F32_BYTES);
+    out.saved.ln1_out = add_part(&saved, rows, h, size);
+    out.saved.qkv = add_part(&saved, rows, h3, size);
+    out.saved.probabilities = add_part(&saved, checked_product(heads, s), s, size);
+    out.saved.attention = add_part(&saved, rows, h, size);
+    out.saved.residual = add_part(&saved, rows, h, size);
+    out.saved.ln2_mean = add_part(&saved, rows, 1, F32_BYTES);
+    out.saved.ln2_rstd = add_part(&saved, rows, 1, F32_BYTES);
+    out.saved.ln2_out = add_part(&saved, rows, h, size);
+    out.saved.fc = add_part(&saved, rows, f, size);
+    out.saved.gelu = add_part(&saved, rows, f, size);
     out.saved.bytes = saved.bytes;
 
     struct cursor backward = {0};
-    out.backward.d_fc = part(&backward, rows, widest, size);
+    out.backward.d_fc = add_part(&backward, rows, widest, size);
     out.backward.d_qkv = out.backward.d_fc;
-    out.backward.d_ln2 = part(&backward, rows, h, size);
+    out.backward.d_ln2 = add_part(&backward, rows, h, size);
     out.backward.d_attention = out.backward.d_ln2;
     out.backward.d_ln1 = out.backward.d_ln2;
-    out.backward.d_residual = part(&backward, rows, h, size);
-    out.backward.d_scores = part(&backward, s, s, size);
-    out.backward.sums = part(&backward, 1, widest, F32_BYTES);
+    out.backward.d_residual = add_part(&backward, rows, h, size);
+    out.backward.d_scores = add_part(&backward, s, s, size);
+    out.backward.sums = add_part(&backward, 1, widest, F32_BYTES);
     out.backward.bytes = backward.bytes;
     return out;
 }
@@ -78,10 +79,10 @@ struct weft_layer_norm_layout weft_layout_layer_norm(const struct weft_layer *la
 {
     struct weft_layer_norm_layout out;
     struct cursor saved = {0}, backward = {0};
-    out.saved.mean = part(&saved, rows_of(batch), 1, F32_BYTES);
-    out.saved.rstd = part(&saved, rows_of(batch), 1, F32_BYTES);
+    out.saved.mean = add_part(&saved, rows_of(batch), 1, F32_BYTES);
+    out.saved.rstd = add_part(&saved, rows_of(batch), 1, F32_BYTES);
     out.saved.bytes = saved.bytes;
-    out.backward.sums = part(&backward, 2, layer->hidden, F32_BYTES);
+    out.backward.sums = add_part(&backward, 2, layer->hidden, F32_BYTES);
     out.backward.bytes = backward.bytes;
     return out;
 }
@@ -92,7 +93,7 @@ struct weft_linear_layout weft_layout_linear(const struct weft_layer *layer,
     (void)batch;
     struct weft_linear_layout out;
     struct cursor backward = {0};
-    out.backward.sums = part(&backward, layer->bias ? 1 : 0, layer->outputs, F32_BYTES);
+    out.backward.sums = add_part(&backward, layer->bias ? 1 : 0, layer->outputs, F32_BYTES);
     out.backward.bytes = backward.bytes;
     return out;
 }
@@ -103,9 +104,9 @@ struct weft_lm_head_layout weft_layout_lm_head(const struct weft_layer *layer,
     struct weft_lm_head_layout out;
     struct cursor saved = {0}, backward = {0};
     out.saved.d_logits =
-        part(&saved, rows_of(batch), layer->vocab, weft_dtype_bytes(batch->compute));
+        add_part(&saved, rows_of(batch), layer->vocab, weft_dtype_bytes(batch->compute));
     out.saved.bytes = saved.bytes;
-    out.backward.sums = part(&backward, layer->bias ? 1 : 0, layer->vocab, F32_BYTES);
+    out.backward.sums = add_part(&backward, layer->bias ? 1 : 0, layer->vocab, F32_BYTES);
     out.backward.bytes = backward.bytes;
     return out;
 }
@@ -116,11 +117,11 @@ struct weft_classifier_layout weft_layout_classifier(const struct weft_layer *la
     int64_t size = weft_dtype_bytes(batch->compute);
     struct weft_classifier_layout out;
     struct cursor saved = {0}, backward = {0};
-    out.saved.pooled = part(&saved, batch->samples, layer->hidden, size);
-    out.saved.d_logits = part(&saved, batch->samples, layer->outputs, size);
+    out.saved.pooled = add_part(&saved, batch->samples, layer->hidden, size);
+    out.saved.d_logits = add_part(&saved, batch->samples, layer->outputs, size);
     out.saved.bytes = saved.bytes;
-    out.backward.d_pooled = part(&backward, batch->samples, layer->hidden, size);
-    out.backward.sums = part(&backward, layer->bias ? 1 : 0, layer->outputs, F32_BYTES);
+    out.backward.d_pooled = add_part(&backward, batch->samples, layer->hidden, size);
+    out.backward.sums = add_part(&backward, layer->bias ? 1 : 0, layer->outputs, F32_BYTES);
     out.backward.bytes = backward.bytes;
     return out;
 }

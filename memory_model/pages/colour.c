@@ -41,7 +41,7 @@ static int32_t slot_from_seam(const struct walk *walk, int32_t slot)
     return after < 0 ? after + walk->circle->n_slots : after;
 }
 
-static bool grow(void **array, int32_t n, int32_t *room, size_t size)
+static bool grow_array(void **array, int32_t n, int32_t *room, size_t size)
 {
     if (n < *room) return true;
     if (*room > INT32_MAX / 2) return false;
@@ -56,7 +56,7 @@ static bool grow(void **array, int32_t n, int32_t *room, size_t size)
 static bool insert_stretch(struct free_list *list, int32_t at, struct weft_page_stretch stretch)
 {
     void *stretches = list->stretches;
-    if (!grow(&stretches, list->n, &list->room, sizeof *list->stretches)) return false;
+    if (!grow_array(&stretches, list->n, &list->room, sizeof *list->stretches)) return false;
     list->stretches = stretches;
     memmove(&list->stretches[at + 1], &list->stretches[at],
             (size_t)(list->n - at) * sizeof *list->stretches);
@@ -106,7 +106,7 @@ static bool give_pages(struct walk *walk, int32_t arc, struct weft_page_stretch 
                        int32_t end)
 {
     void *turns = walk->turns;
-    if (!grow(&turns, walk->n_turns, &walk->room, sizeof *walk->turns)) return false;
+    if (!grow_array(&turns, walk->n_turns, &walk->room, sizeof *walk->turns)) return false;
     walk->turns = turns;
     struct turn *turn = &walk->turns[walk->n_turns];
     *turn = (struct turn){{arc, pages}, due, -1};
@@ -155,7 +155,7 @@ static int32_t fitting_stretch(const struct free_list *list, int32_t n_pages)
 }
 
 /* Gives pages to an arc born now that dies before `end`. False without memory. */
-static bool bear(struct walk *walk, int32_t arc, int32_t end)
+static bool bear_arc(struct walk *walk, int32_t arc, int32_t end)
 {
     int32_t wanted = walk->circle->arcs[arc].n_pages;
     while (wanted > 0) {
@@ -236,7 +236,7 @@ static enum weft_status walk_round(struct walk *walk, int32_t seam, struct weft_
             if (!begin_slot(walk, ++slot)) return weft_fail_memory(err, "paging");
         }
         if (crosses_seam(walk, arc)) continue;
-        if (!bear(walk, a, born + arc->length)) return weft_fail_memory(err, "paging");
+        if (!bear_arc(walk, a, born + arc->length)) return weft_fail_memory(err, "paging");
     }
     return WEFT_OK;
 }

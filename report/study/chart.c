@@ -33,7 +33,7 @@ static void add_mark(const struct canvas *canvas, int32_t which, struct weft_tex
 }
 
 /* Position of `value` between `low` and `high`, from 0 to n - 1. */
-static int32_t place(int64_t value, int64_t low, int64_t high, int32_t n)
+static int32_t place_value(int64_t value, int64_t low, int64_t high, int32_t n)
 {
     if (value <= low) return 0;
     if (value >= high) return n - 1;
@@ -41,11 +41,11 @@ static int32_t place(int64_t value, int64_t low, int64_t high, int32_t n)
     return (int32_t)(share * (n - 1) + 0.5);
 }
 
-static void draw(struct canvas *canvas, int64_t bytes, int64_t ns, unsigned char what)
+static void draw_mark(struct canvas *canvas, int64_t bytes, int64_t ns, unsigned char what)
 {
     const struct weft_sweep_axes *axes = &canvas->axes;
-    int32_t x = place(bytes, axes->left, axes->right, canvas->columns);
-    int32_t y = ROWS - 1 - place(ns, axes->low, axes->high, ROWS);
+    int32_t x = place_value(bytes, axes->left, axes->right, canvas->columns);
+    int32_t y = ROWS - 1 - place_value(ns, axes->low, axes->high, ROWS);
     unsigned char *cell = &canvas->cells[y * canvas->columns + x];
     /* The first planner stays visible over equal ones, and every planner over the bound. */
     if (*cell == 0 || *cell == BOUND) *cell = what;
@@ -56,8 +56,8 @@ static void draw_line(struct canvas *canvas, int64_t x0, int64_t y0, int64_t x1,
                       int32_t n, unsigned char what)
 {
     for (int32_t i = 0; i <= n; i++)
-        draw(canvas, x0 + (int64_t)((double)(x1 - x0) * i / n),
-             y0 + (int64_t)((double)(y1 - y0) * i / n), what);
+        draw_mark(canvas, x0 + (int64_t)((double)(x1 - x0) * i / n),
+                  y0 + (int64_t)((double)(y1 - y0) * i / n), what);
 }
 
 static void draw_all(struct canvas *canvas)
@@ -73,7 +73,7 @@ static void draw_all(struct canvas *canvas)
             if (sweep->split && sweep->curves[c].n_points == 1) /* it is for the whole limit */
                 draw_line(canvas, axes->left, ns, axes->right, ns, JOINT_MARKS, what);
             else
-                draw(canvas, weft_sweep_x(sweep, point), ns, what);
+                draw_mark(canvas, weft_sweep_x(sweep, point), ns, what);
         }
     }
     /* A grid shows its lowest bound, which holds at every host limit. */

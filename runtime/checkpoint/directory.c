@@ -74,13 +74,14 @@ void weft_checkpoint_temporary(const char *directory, int64_t step, int64_t atte
                    attempt);
 }
 
-static int ascending(const void *a, const void *b)
+static int compare_steps(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
-static enum weft_status append(int64_t **steps, int32_t *n, int64_t step, struct weft_error *err)
+static enum weft_status append_step(int64_t **steps, int32_t *n, int64_t step,
+                                    struct weft_error *err)
 {
     if ((*n & (*n - 1)) == 0) { /* full: room doubles at powers of two */
         size_t room = *n == 0 ? 1 : 2 * (size_t)*n;
@@ -111,14 +112,15 @@ enum weft_status weft_checkpoint_scan(const char *directory, int64_t **steps, in
                                    strerror(errno));
             break;
         }
-        if (weft_checkpoint_step_of(entry->d_name, &step)) status = append(&found, &n, step, err);
+        if (weft_checkpoint_step_of(entry->d_name, &step))
+            status = append_step(&found, &n, step, err);
     }
     if (listing != NULL) closedir(listing);
     if (status != WEFT_OK) {
         free(found);
         return status;
     }
-    if (n > 1) qsort(found, (size_t)n, sizeof *found, ascending);
+    if (n > 1) qsort(found, (size_t)n, sizeof *found, compare_steps);
     *steps = found;
     *n_steps = n;
     return WEFT_OK;

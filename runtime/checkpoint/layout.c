@@ -139,7 +139,8 @@ static enum weft_status read_back(const struct weft_layout *layout, int32_t file
                      why.text);
 }
 
-static enum weft_status fill(struct weft_layout *layout, int32_t n_moments, struct weft_error *err)
+static enum weft_status fill_files(struct weft_layout *layout, int32_t n_moments,
+                                   struct weft_error *err)
 {
     const struct weft_model *model = layout->model;
     size_t n = (size_t)model->n_tensors * WEFT_STATE_COUNT;
@@ -174,7 +175,7 @@ enum weft_status weft_layout_create(const struct weft_model *model, int32_t n_mo
     if (layout == NULL) return weft_fail_memory(err, "a checkpoint's layout");
     layout->model = model;
     layout->chunk_bytes = chunk_bytes;
-    enum weft_status status = fill(layout, n_moments, err);
+    enum weft_status status = fill_files(layout, n_moments, err);
     if (status != WEFT_OK) {
         weft_layout_destroy(layout);
         return status;

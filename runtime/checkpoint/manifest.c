@@ -136,7 +136,7 @@ bool weft_manifest_compares(const char *path)
     return false;
 }
 
-static void show(const struct weft_json_value *value, struct weft_text *out)
+static void show_value(const struct weft_json_value *value, struct weft_text *out)
 {
     struct weft_json_writer writer;
     weft_json_writer_init(&writer, out, 0);
@@ -246,7 +246,7 @@ static void put_file(struct weft_json_writer *writer, const struct weft_manifest
     weft_json_end_object(writer);
 }
 
-static int seal(uint32_t crc, char out[SEAL_BYTES])
+static int write_seal(uint32_t crc, char out[SEAL_BYTES])
 {
     return snprintf(out, SEAL_BYTES, "%s%" PRIu32 "\n}\n", seal_key, crc);
 }
@@ -275,7 +275,7 @@ void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text 
         put_file(&writer, &manifest->files[i]);
     weft_json_end_array(&writer);
     if (!weft_text_ok(out)) return;
-    seal(weft_crc32c(0, out->data + begin, out->length - begin), end);
+    write_seal(weft_crc32c(0, out->data + begin, out->length - begin), end);
     weft_text_add(out, end);
 }
 
@@ -289,7 +289,7 @@ static enum weft_status check_seal(const char *bytes, size_t length, const char 
     while (at > 0 && (length - at < key || memcmp(bytes + at, seal_key, key) != 0))
         at--;
     char end[SEAL_BYTES];
-    int n = seal(weft_crc32c(0, bytes, at), end);
+    int n = write_seal(weft_crc32c(0, bytes, at), end);
     if (at > 0 && length - at == (size_t)n && memcmp(bytes + at, end, (size_t)n) == 0)
         return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
@@ -386,7 +386,7 @@ static enum weft_status read_json(const struct weft_json_value *root, const char
     struct weft_text text;
     WEFT_TRY(weft_json_need(root, path, name, kind, &value, err));
     weft_text_init(&text);
-    show(value, &text);
+    show_value(value, &text);
     enum weft_status status = weft_text_ok(&text)
                                   ? keep_text(manifest, weft_text_chars(&text), out, err)
                                   : weft_fail_memory(err, path);

@@ -140,8 +140,8 @@ static enum weft_status check_names(struct weft_safetensors *file, struct weft_e
     return WEFT_OK;
 }
 
-static enum weft_status fill(struct weft_safetensors *file, const char *header, int64_t length,
-                             struct weft_error *err)
+static enum weft_status fill_file(struct weft_safetensors *file, const char *header, int64_t length,
+                                  struct weft_error *err)
 {
     WEFT_TRY(weft_safetensors_header(header, (size_t)length, file, err));
     file->data_begin = LENGTH_BYTES + length;
@@ -149,8 +149,8 @@ static enum weft_status fill(struct weft_safetensors *file, const char *header, 
     return check_names(file, err);
 }
 
-static enum weft_status create(const char *path, struct weft_safetensors **out,
-                               struct weft_error *err)
+static enum weft_status create_file(const char *path, struct weft_safetensors **out,
+                                    struct weft_error *err)
 {
     struct weft_safetensors *file = calloc(1, sizeof *file);
     if (file == NULL) return weft_fail_memory(err, path);
@@ -174,9 +174,10 @@ enum weft_status weft_safetensors_parse(const void *bytes, size_t length, int64_
     WEFT_TRY(check_length(bytes, file_bytes, path, &header_bytes, err));
     if ((int64_t)length - LENGTH_BYTES < header_bytes)
         return weft_fail(err, WEFT_E_DATA, "%s: ends within its header", path);
-    WEFT_TRY(create(path, &file, err));
+    WEFT_TRY(create_file(path, &file, err));
     file->file_bytes = file_bytes;
-    enum weft_status status = fill(file, (const char *)bytes + LENGTH_BYTES, header_bytes, err);
+    enum weft_status status =
+        fill_file(file, (const char *)bytes + LENGTH_BYTES, header_bytes, err);
     if (status != WEFT_OK) {
         weft_safetensors_destroy(file);
         return status;
@@ -208,7 +209,7 @@ static enum weft_status read_header(struct weft_safetensors *file, struct weft_e
     char *header = malloc((size_t)length);
     if (header == NULL) return weft_fail_memory(err, file->path);
     enum weft_status status = read_at(file->fd, header, length, LENGTH_BYTES, file->path, err);
-    if (status == WEFT_OK) status = fill(file, header, length, err);
+    if (status == WEFT_OK) status = fill_file(file, header, length, err);
     free(header);
     return status;
 }
@@ -217,7 +218,7 @@ enum weft_status weft_safetensors_open(const char *path, struct weft_safetensors
                                        struct weft_error *err)
 {
     struct weft_safetensors *file = NULL;
-    WEFT_TRY(create(path, &file, err));
+    WEFT_TRY(create_file(path, &file, err));
     enum weft_status status = open_file(file, err);
     if (status == WEFT_OK) status = read_header(file, err);
     if (status != WEFT_OK) {
@@ -297,7 +298,7 @@ enum weft_status weft_safetensors_read_bytes(const struct weft_safetensors *file
     return read_at(file->fd, out, bytes, offset, file->path, err);
 }
 
-static float widen(enum weft_tensor_type type, uint16_t half)
+static float widen_half(enum weft_tensor_type type, uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, bits = (uint32_t)half << 16;
     if (type == WEFT_TENSOR_F16) {
@@ -328,7 +329,7 @@ enum weft_status weft_safetensors_read_f32(const struct weft_safetensors *file,
         int64_t n = count - done < CONVERTED_ELEMENTS ? count - done : CONVERTED_ELEMENTS;
         WEFT_TRY(weft_safetensors_read(file, tensor, first + done, n, halves, err));
         for (int64_t i = 0; i < n; i++)
-            out[done + i] = widen(tensor->type, halves[i]);
+            out[done + i] = widen_half(tensor->type, halves[i]);
         done += n;
     }
     return WEFT_OK;

@@ -44,7 +44,7 @@ struct token {
     size_t raw_bytes, bytes; /* escaped; unescaped */
 };
 
-static enum weft_status fail(struct reader *r, const char *what)
+static enum weft_status fail_header(struct reader *r, const char *what)
 {
     return weft_fail(r->err, WEFT_E_DATA, "%s: header byte %zu%s%s: %s", r->path,
                      (size_t)(r->at - r->begin), r->tensor[0] == '\0' ? "" : ", tensor ", r->tensor,
@@ -58,7 +58,7 @@ static void skip_blanks(struct reader *r)
 }
 
 /* Skips blanks and the character. If another character comes, stops there and returns false. */
-static bool take(struct reader *r, char wanted)
+static bool take_character(struct reader *r, char wanted)
 {
     skip_blanks(r);
     if (r->at == r->end || *r->at != (unsigned char)wanted) return false;
@@ -66,9 +66,9 @@ static bool take(struct reader *r, char wanted)
     return true;
 }
 
-static enum weft_status need(struct reader *r, char wanted, const char *what)
+static enum weft_status need_character(struct reader *r, char wanted, const char *what)
 {
-    return take(r, wanted) ? WEFT_OK : fail(r, what);
+    return take_character(r, wanted) ? WEFT_OK : fail_header(r, what);
 }
 
 static int hex_digit(unsigned char c)
@@ -138,25 +138,26 @@ static size_t read_character(const unsigned char *at, const unsigned char *end, 
 
 static enum weft_status read_string(struct reader *r, const char *what, struct token *out)
 {
-    WEFT_TRY(need(r, '"', what));
+    WEFT_TRY(need_character(r, '"', what));
     *out = (struct token){.at = r->at};
     while (r->at < r->end && *r->at != '"') {
         char character[4];
         size_t n = 0, used = read_character(r->at, r->end, character, &n);
         if (used == 0) {
-            return fail(r, "a string with a control character, a bad escape, a lone surrogate or "
-                           "bytes that are not UTF-8");
+            return fail_header(
+                r, "a string with a control character, a bad escape, a lone surrogate or "
+                   "bytes that are not UTF-8");
         }
-        if (character[0] == '\0') return fail(r, "a string with a NUL in it");
+        if (character[0] == '\0') return fail_header(r, "a string with a NUL in it");
         out->bytes += n;
         r->at += used;
     }
     out->raw_bytes = (size_t)(r->at - out->at);
-    return need(r, '"', "a string that does not end");
+    return need_character(r, '"', "a string that does not end");
 }
 
 /* `out` has room for token->bytes + 1. */
-static void decode(const struct token *token, char *out)
+static void decode_token(const struct token *token, char *out)
 {
     const unsigned char *at = token->at, *end = at + token->raw_bytes;
     while (at < end) {
@@ -169,19 +170,19 @@ static void decode(const struct token *token, char *out)
     *out = '\0';
 }
 
-static bool equals(const struct token *token, const char *text)
+static bool equals_text(const struct token *token, const char *text)
 {
     char out[SHOWN_BYTES];
     if (token->bytes != strlen(text)) return false;
-    decode(token, out);
+    decode_token(token, out);
     return strcmp(out, text) == 0;
 }
 
-static enum weft_status keep(struct reader *r, const struct token *token, const char **out)
+static enum weft_status keep_token(struct reader *r, const struct token *token, const char **out)
 {
     char *copy = weft_pool_array(&r->out->pool, token->bytes + 1, 1);
     if (copy == NULL) return weft_fail_memory(r->err, r->path);
-    decode(token, copy);
+    decode_token(token, copy);
     *out = copy;
     return WEFT_OK;
 }
@@ -194,10 +195,10 @@ static enum weft_status read_integer(struct reader *r, const char *what, int64_t
     for (; r->at < r->end && *r->at >= '0' && *r->at <= '9'; r->at++) {
         if (!weft_checked_mul(value, 10, &value) ||
             !weft_checked_add(value, *r->at - '0', &value) || (*first == '0' && r->at > first))
-            return fail(r, what);
+            return fail_header(r, what);
     }
     bool more = r->at < r->end && (*r->at == '.' || *r->at == 'e' || *r->at == 'E');
-    if (r->at == first || more) return fail(r, what);
+    if (r->at == first || more) return fail_header(r, what);
     *out = value;
     return WEFT_OK;
 }
@@ -205,15 +206,15 @@ static enum weft_status read_integer(struct reader *r, const char *what, int64_t
 static enum weft_status read_shape(struct reader *r, struct weft_safetensors_tensor *tensor,
                                    int64_t dims[WEFT_SAFETENSORS_MOST_DIMS])
 {
-    WEFT_TRY(need(r, '[', "a shape is an array of lengths"));
+    WEFT_TRY(need_character(r, '[', "a shape is an array of lengths"));
     tensor->n_dims = 0;
     tensor->elements = 1;
     bool empty = false, fits = true;
-    if (!take(r, ']')) {
+    if (!take_character(r, ']')) {
         do {
             int64_t length = 0;
             if (tensor->n_dims == WEFT_SAFETENSORS_MOST_DIMS)
-                return fail(r, "a shape of more than 16 lengths");
+                return fail_header(r, "a shape of more than 16 lengths");
             WEFT_TRY(read_integer(r,
                                   "a length in a shape is an integer from 0 to 2^63 - 1, without "
                                   "sign, fraction, exponent or leading zero",
@@ -223,10 +224,10 @@ static enum weft_status read_shape(struct reader *r, struct weft_safetensors_ten
             /* Only lengths above zero are multiplied, so a zero hides no overflow. */
             if (length > 0)
                 fits = fits && weft_checked_mul(tensor->elements, length, &tensor->elements);
-        } while (take(r, ','));
-        WEFT_TRY(need(r, ']', "a comma or the end of the shape is wanted"));
+        } while (take_character(r, ','));
+        WEFT_TRY(need_character(r, ']', "a comma or the end of the shape is wanted"));
     }
-    if (!fits) return fail(r, "the product of its shape does not fit");
+    if (!fits) return fail_header(r, "the product of its shape does not fit");
     if (empty) tensor->elements = 0;
     return WEFT_OK;
 }
@@ -236,24 +237,25 @@ static enum weft_status read_type(struct reader *r, struct weft_safetensors_tens
     struct token token;
     WEFT_TRY(read_string(r, "a dtype is a string", &token));
     for (int i = 0; i < WEFT_TENSOR_TYPE_COUNT; i++) {
-        if (!equals(&token, types[i].name)) continue;
+        if (!equals_text(&token, types[i].name)) continue;
         tensor->type = (enum weft_tensor_type)i;
         return WEFT_OK;
     }
-    return fail(r, "no such dtype; one of BOOL, U8, I8, F8_E4M3, F8_E5M2, I16, U16, F16, BF16, "
-                   "I32, U32, F32, F64, I64, U64 is wanted, in capitals");
+    return fail_header(r,
+                       "no such dtype; one of BOOL, U8, I8, F8_E4M3, F8_E5M2, I16, U16, F16, BF16, "
+                       "I32, U32, F32, F64, I64, U64 is wanted, in capitals");
 }
 
 static enum weft_status read_offsets(struct reader *r, struct weft_safetensors_tensor *tensor)
 {
     static const char what[] = "an offset is an integer from 0 to 2^63 - 1";
     int64_t end = 0;
-    WEFT_TRY(need(r, '[', "data_offsets is an array of begin and end"));
+    WEFT_TRY(need_character(r, '[', "data_offsets is an array of begin and end"));
     WEFT_TRY(read_integer(r, what, &tensor->begin));
-    WEFT_TRY(need(r, ',', "data_offsets has two numbers"));
+    WEFT_TRY(need_character(r, ',', "data_offsets has two numbers"));
     WEFT_TRY(read_integer(r, what, &end));
-    WEFT_TRY(need(r, ']', "data_offsets has two numbers"));
-    if (end < tensor->begin) return fail(r, "its data end before they begin");
+    WEFT_TRY(need_character(r, ']', "data_offsets has two numbers"));
+    if (end < tensor->begin) return fail_header(r, "its data end before they begin");
     tensor->bytes = end - tensor->begin;
     return WEFT_OK;
 }
@@ -265,12 +267,12 @@ static enum weft_status read_member(struct reader *r, struct weft_safetensors_te
     struct token key;
     unsigned which = 0;
     WEFT_TRY(read_string(r, "a key is wanted", &key));
-    while (which < 3 && !equals(&key, keys[which]))
+    while (which < 3 && !equals_text(&key, keys[which]))
         which++;
-    if (which == 3) return fail(r, "a key that is not dtype, shape or data_offsets");
-    if ((*seen & 1u << which) != 0) return fail(r, "a key that stands twice");
+    if (which == 3) return fail_header(r, "a key that is not dtype, shape or data_offsets");
+    if ((*seen & 1u << which) != 0) return fail_header(r, "a key that stands twice");
     *seen |= 1u << which;
-    WEFT_TRY(need(r, ':', "a colon is wanted"));
+    WEFT_TRY(need_character(r, ':', "a colon is wanted"));
     if (which == 0) return read_type(r, tensor);
     return which == 1 ? read_shape(r, tensor, dims) : read_offsets(r, tensor);
 }
@@ -285,7 +287,7 @@ static enum weft_status keep_tensor(struct reader *r, const struct token *name,
     if (tensor->n_dims > 0) memcpy(copy, dims, (size_t)tensor->n_dims * sizeof *copy);
     *out = *tensor;
     out->dims = copy;
-    return keep(r, name, &out->name);
+    return keep_token(r, name, &out->name);
 }
 
 static enum weft_status read_tensor(struct reader *r, const struct token *name)
@@ -294,16 +296,17 @@ static enum weft_status read_tensor(struct reader *r, const struct token *name)
     int64_t dims[WEFT_SAFETENSORS_MOST_DIMS], bytes = 0;
     unsigned seen = 0;
     if (r->n_tensors == WEFT_SAFETENSORS_MOST_TENSORS)
-        return fail(r, "more tensors than any model has that is read here");
-    WEFT_TRY(need(r, '{', "a tensor is an object"));
+        return fail_header(r, "more tensors than any model has that is read here");
+    WEFT_TRY(need_character(r, '{', "a tensor is an object"));
     do {
         WEFT_TRY(read_member(r, &tensor, dims, &seen));
-    } while (take(r, ','));
-    WEFT_TRY(need(r, '}', "a comma or the end of the tensor is wanted"));
-    if (seen != 7) return fail(r, "dtype, shape and data_offsets are wanted");
+    } while (take_character(r, ','));
+    WEFT_TRY(need_character(r, '}', "a comma or the end of the tensor is wanted"));
+    if (seen != 7) return fail_header(r, "dtype, shape and data_offsets are wanted");
     if (!weft_checked_mul(tensor.elements, types[tensor.type].bytes, &bytes))
-        return fail(r, "the product of its shape does not fit");
-    if (bytes != tensor.bytes) return fail(r, "its offsets are not as far apart as its shape says");
+        return fail_header(r, "the product of its shape does not fit");
+    if (bytes != tensor.bytes)
+        return fail_header(r, "its offsets are not as far apart as its shape says");
     if (r->out != NULL) WEFT_TRY(keep_tensor(r, name, &tensor, dims));
     r->n_tensors++;
     return WEFT_OK;
@@ -311,38 +314,38 @@ static enum weft_status read_tensor(struct reader *r, const struct token *name)
 
 static enum weft_status read_metadata(struct reader *r)
 {
-    WEFT_TRY(need(r, '{', "__metadata__ is an object"));
-    if (take(r, '}')) return WEFT_OK;
+    WEFT_TRY(need_character(r, '{', "__metadata__ is an object"));
+    if (take_character(r, '}')) return WEFT_OK;
     do {
         struct token key, value;
         WEFT_TRY(read_string(r, "a key is wanted", &key));
-        WEFT_TRY(need(r, ':', "a colon is wanted"));
+        WEFT_TRY(need_character(r, ':', "a colon is wanted"));
         WEFT_TRY(read_string(r, "values of __metadata__ are strings", &value));
         if (r->n_metadata == WEFT_SAFETENSORS_MOST_METADATA)
-            return fail(r, "more than 1000 entries of __metadata__");
+            return fail_header(r, "more than 1000 entries of __metadata__");
         if (r->out != NULL) {
             struct weft_safetensors_metadata *out = &r->out->metadata[r->n_metadata];
-            WEFT_TRY(keep(r, &key, &out->key));
-            WEFT_TRY(keep(r, &value, &out->value));
+            WEFT_TRY(keep_token(r, &key, &out->key));
+            WEFT_TRY(keep_token(r, &value, &out->value));
         }
         r->n_metadata++;
-    } while (take(r, ','));
-    return need(r, '}', "a comma or the end of __metadata__ is wanted");
+    } while (take_character(r, ','));
+    return need_character(r, '}', "a comma or the end of __metadata__ is wanted");
 }
 
 /* Names appear in messages, and in paths of other programs. */
 static enum weft_status check_name(struct reader *r, const struct token *token)
 {
     char name[WEFT_SAFETENSORS_MOST_NAME_BYTES + 1];
-    if (token->bytes == 0) return fail(r, "a tensor without a name");
+    if (token->bytes == 0) return fail_header(r, "a tensor without a name");
     if (token->bytes > WEFT_SAFETENSORS_MOST_NAME_BYTES)
-        return fail(r, "a tensor's name of more than 1024 bytes");
-    decode(token, name);
+        return fail_header(r, "a tensor's name of more than 1024 bytes");
+    decode_token(token, name);
     if (strchr(name, '/') != NULL || strchr(name, '\\') != NULL || strstr(name, "..") != NULL)
-        return fail(r, "a tensor's name with a slash or \"..\" in it");
+        return fail_header(r, "a tensor's name with a slash or \"..\" in it");
     for (size_t i = 0; i < token->bytes; i++) {
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F)
-            return fail(r, "a tensor's name with a control character in it");
+            return fail_header(r, "a tensor's name with a control character in it");
     }
     size_t shown = token->bytes < SHOWN_BYTES - 1 ? token->bytes : SHOWN_BYTES - 1;
     memcpy(r->tensor, name, shown);
@@ -356,27 +359,28 @@ static enum weft_status read_entries(struct reader *r)
     do {
         struct token name;
         WEFT_TRY(read_string(r, "a tensor's name is wanted", &name));
-        bool is_metadata = equals(&name, "__metadata__");
-        if (is_metadata && metadata) return fail(r, "__metadata__ stands twice");
+        bool is_metadata = equals_text(&name, "__metadata__");
+        if (is_metadata && metadata) return fail_header(r, "__metadata__ stands twice");
         metadata = metadata || is_metadata;
         if (!is_metadata) WEFT_TRY(check_name(r, &name));
-        WEFT_TRY(need(r, ':', "a colon is wanted"));
+        WEFT_TRY(need_character(r, ':', "a colon is wanted"));
         WEFT_TRY(is_metadata ? read_metadata(r) : read_tensor(r, &name));
         r->tensor[0] = '\0';
-    } while (take(r, ','));
+    } while (take_character(r, ','));
     return WEFT_OK;
 }
 
 static enum weft_status read_all(struct reader *r)
 {
-    if (r->at == r->end || *r->at != '{') return fail(r, "a header begins with {");
+    if (r->at == r->end || *r->at != '{') return fail_header(r, "a header begins with {");
     r->at++;
-    if (!take(r, '}')) {
+    if (!take_character(r, '}')) {
         WEFT_TRY(read_entries(r));
-        WEFT_TRY(need(r, '}', "a comma or the end of the header is wanted"));
+        WEFT_TRY(need_character(r, '}', "a comma or the end of the header is wanted"));
     }
     skip_blanks(r);
-    return r->at == r->end ? WEFT_OK : fail(r, "something stands after the end of the header");
+    return r->at == r->end ? WEFT_OK
+                           : fail_header(r, "something stands after the end of the header");
 }
 
 enum weft_status weft_safetensors_header(const char *bytes, size_t length,

@@ -26,8 +26,8 @@ enum { MOST_ATTEMPTS = 2 };
 /* Agreement */
 
 /* Collective: all ranks return the lowest rank's failure, with its rank if there are several. */
-static enum weft_status agree(struct weft_saver *saver, enum weft_status status,
-                              const struct weft_error *own, struct weft_error *err)
+static enum weft_status agree_on_status(struct weft_saver *saver, enum weft_status status,
+                                        const struct weft_error *own, struct weft_error *err)
 {
     struct save_verdict *all = saver->all;
     saver->mine = (struct save_verdict){.status = status,
@@ -54,9 +54,9 @@ static enum weft_status agree(struct weft_saver *saver, enum weft_status status,
 }
 
 /* A stage's own error enters *err only after all ranks have agreed on one. */
-static enum weft_status settle(struct weft_saver *saver, struct weft_error *err)
+static enum weft_status settle_stage(struct weft_saver *saver, struct weft_error *err)
 {
-    enum weft_status agreed = agree(saver, saver->status, &saver->own, err);
+    enum weft_status agreed = agree_on_status(saver, saver->status, &saver->own, err);
     saver->own = (struct weft_error){0};
     saver->status = WEFT_OK;
     return agreed;
@@ -94,7 +94,7 @@ static enum weft_status combine_crcs(struct weft_saver *saver, struct weft_error
 
 /* Phases */
 
-static void work(struct weft_saver *saver)
+static void work_phase(struct weft_saver *saver)
 {
     if (saver->phase == SAVE_WRITING) {
         saver->status = weft_save_write_own(saver, &saver->own);
@@ -106,13 +106,13 @@ static void work(struct weft_saver *saver)
 
 static void *run_thread(void *argument)
 {
-    work(argument);
+    work_phase(argument);
     return NULL;
 }
 
 /* Blocks all signals in the thread: they belong to the caller's threads. Without a thread the work
  * is done here. */
-static void start(struct weft_saver *saver, enum save_phase phase, bool background)
+static void start_phase(struct weft_saver *saver, enum save_phase phase, bool background)
 {
     enum { STACK_BYTES = 512 * 1024 };
     sigset_t all, before;
@@ -128,16 +128,16 @@ static void start(struct weft_saver *saver, enum save_phase phase, bool backgrou
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         pthread_attr_destroy(&attributes);
     }
-    if (!saver->threaded) work(saver);
+    if (!saver->threaded) work_phase(saver);
 }
 
-static void join(struct weft_saver *saver)
+static void join_thread(struct weft_saver *saver)
 {
     if (saver->threaded) pthread_join(saver->thread, NULL);
     saver->threaded = false;
 }
 
-static enum weft_status reset(struct weft_saver *saver, struct weft_error *err)
+static enum weft_status reset_attempt(struct weft_saver *saver, struct weft_error *err)
 {
     saver->attempt++;
     saver->bytes = 0;
@@ -155,27 +155,27 @@ static enum weft_status reset(struct weft_saver *saver, struct weft_error *err)
 static enum weft_status finish_writing(struct weft_saver *saver, bool background,
                                        struct weft_error *err)
 {
-    join(saver);
-    WEFT_TRY(settle(saver, err));
+    join_thread(saver);
+    WEFT_TRY(settle_stage(saver, err));
     if (saver->bytes != weft_save_bytes(saver->options.layout))
         return weft_fail(err, WEFT_E_INTERNAL,
                          "ranks have written %" PRId64 " bytes of a checkpoint of %" PRId64,
                          saver->bytes, weft_save_bytes(saver->options.layout));
     WEFT_TRY(combine_crcs(saver, err));
-    start(saver, SAVE_COMMITTING, background);
+    start_phase(saver, SAVE_COMMITTING, background);
     return WEFT_OK;
 }
 
 static enum weft_status finish_commit(struct weft_saver *saver, struct weft_error *err)
 {
-    join(saver);
+    join_thread(saver);
     saver->phase = SAVE_IDLE;
-    return settle(saver, err);
+    return settle_stage(saver, err);
 }
 
-static void abandon(struct weft_saver *saver)
+static void abandon_save(struct weft_saver *saver)
 {
-    join(saver);
+    join_thread(saver);
     weft_save_close_files(saver);
     if (saver->phase != SAVE_IDLE && saver->rank == 0)
         weft_checkpoint_discard(saver->options.sink, saver->options.directory,
@@ -185,26 +185,27 @@ static void abandon(struct weft_saver *saver)
     saver->own = (struct weft_error){0};
 }
 
-static enum weft_status begin(struct weft_saver *saver, bool background, struct weft_error *err)
+static enum weft_status begin_save(struct weft_saver *saver, bool background,
+                                   struct weft_error *err)
 {
-    WEFT_TRY(reset(saver, err));
+    WEFT_TRY(reset_attempt(saver, err));
     saver->phase = SAVE_WRITING; /* from here on there are files to remove */
     if (saver->rank == 0) saver->status = weft_save_prepare(saver, &saver->own);
-    WEFT_TRY(settle(saver, err));
+    WEFT_TRY(settle_stage(saver, err));
     if (saver->rank != 0) saver->bytes = 0; /* rank 0 alone counts the headers */
-    start(saver, SAVE_WRITING, background);
+    start_phase(saver, SAVE_WRITING, background);
     return WEFT_OK;
 }
 
 /* Runs all stages in order, without a thread. */
 static enum weft_status save_once(struct weft_saver *saver, struct weft_error *err)
 {
-    enum weft_status status = begin(saver, false, err);
+    enum weft_status status = begin_save(saver, false, err);
     if (status == WEFT_OK) status = finish_writing(saver, false, err);
     if (status == WEFT_OK) status = finish_commit(saver, err);
     if (status != WEFT_OK) {
         saver->phase = SAVE_WRITING;
-        abandon(saver);
+        abandon_save(saver);
     }
     return status;
 }
@@ -238,8 +239,8 @@ static enum weft_status save_again(struct weft_saver *saver, int attempts, struc
     }
 }
 
-static enum weft_status tell(const struct weft_saver *saver, enum weft_status status,
-                             struct weft_error *why, struct weft_error *err)
+static enum weft_status tell_failure(const struct weft_saver *saver, enum weft_status status,
+                                     struct weft_error *why, struct weft_error *err)
 {
     if (status != WEFT_OK)
         weft_fail_again(err, why, "step %" PRId64 " cannot be saved: %s", saver->progress.step,
@@ -256,7 +257,7 @@ enum weft_status weft_saver_save(struct weft_saver *saver, const struct weft_pro
     if (why == NULL) return weft_fail_memory(err, "an error");
     saver->progress = *progress;
     saver->source = *source;
-    return tell(saver, save_again(saver, MOST_ATTEMPTS, why), why, err);
+    return tell_failure(saver, save_again(saver, MOST_ATTEMPTS, why), why, err);
 }
 
 enum weft_status weft_saver_begin(struct weft_saver *saver, const struct weft_progress *progress,
@@ -267,12 +268,12 @@ enum weft_status weft_saver_begin(struct weft_saver *saver, const struct weft_pr
     if (why == NULL) return weft_fail_memory(err, "an error");
     saver->progress = *progress;
     saver->source = *source;
-    enum weft_status status = begin(saver, true, why);
+    enum weft_status status = begin_save(saver, true, why);
     if (status != WEFT_OK) {
-        abandon(saver);
+        abandon_save(saver);
         if (may_try_again(saver, status)) status = save_again(saver, 1, why);
     }
-    return tell(saver, status, why, err);
+    return tell_failure(saver, status, why, err);
 }
 
 enum weft_status weft_saver_catch_up(struct weft_saver *saver, bool finish, struct weft_error *err)
@@ -286,11 +287,11 @@ enum weft_status weft_saver_catch_up(struct weft_saver *saver, bool finish, stru
     if (status == WEFT_OK && (finish || !written)) status = finish_commit(saver, why);
     if (status != WEFT_OK) {
         saver->phase = SAVE_WRITING;
-        abandon(saver);
+        abandon_save(saver);
         /* The source has not changed yet. */
         if (written && may_try_again(saver, status)) status = save_again(saver, 1, why);
     }
-    return tell(saver, status, why, err);
+    return tell_failure(saver, status, why, err);
 }
 
 bool weft_saver_is_idle(const struct weft_saver *saver)
@@ -330,7 +331,7 @@ enum weft_status weft_saver_create(const struct weft_saver_options *options,
 void weft_saver_destroy(struct weft_saver *saver)
 {
     if (saver == NULL) return;
-    abandon(saver);
+    abandon_save(saver);
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
         free(saver->crcs[f]);
     weft_text_finish(&saver->path);

@@ -45,7 +45,7 @@ static enum weft_status sync_directory(struct weft_saver *saver, const char *pat
     return weft_fail(err, WEFT_E_IO, "cannot sync the directory %s: %s", path, strerror(error));
 }
 
-static enum weft_status publish(struct weft_saver *saver, int64_t step, struct weft_error *err)
+static enum weft_status publish_step(struct weft_saver *saver, int64_t step, struct weft_error *err)
 {
     const struct weft_sink *sink = saver->options.sink;
     const char *temporary = weft_text_chars(&saver->path);
@@ -108,7 +108,7 @@ enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *e
     if (status == WEFT_OK) status = sync_directory(saver, path, err);
     if (status == WEFT_OK) status = write_manifest(saver, &text, err);
     if (status == WEFT_OK) status = sync_directory(saver, path, err);
-    if (status == WEFT_OK) status = publish(saver, saver->progress.step, err);
+    if (status == WEFT_OK) status = publish_step(saver, saver->progress.step, err);
     weft_text_finish(&text);
     return status;
 }

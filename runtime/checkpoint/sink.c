@@ -8,7 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static int result(int returned)
+static int result_of(int returned)
 {
     return returned == 0 ? 0 : errno;
 }
@@ -16,7 +16,7 @@ static int result(int returned)
 static int make_directory(void *context, const char *path)
 {
     (void)context;
-    return result(mkdir(path, 0777));
+    return result_of(mkdir(path, 0777));
 }
 
 static int open_with(const char *path, int flags, int *fd)
@@ -30,7 +30,7 @@ static int open_with(const char *path, int flags, int *fd)
     return 0;
 }
 
-static int create(void *context, const char *path, int *fd)
+static int create_file(void *context, const char *path, int *fd)
 {
     (void)context;
     return open_with(path, O_CREAT | O_EXCL, fd);
@@ -43,7 +43,7 @@ static int open_existing(void *context, const char *path, int *fd)
 }
 
 /* Sets only the length if the file system cannot reserve. */
-static int reserve(void *context, int fd, int64_t bytes)
+static int reserve_bytes(void *context, int fd, int64_t bytes)
 {
     (void)context;
     int error;
@@ -51,7 +51,7 @@ static int reserve(void *context, int fd, int64_t bytes)
         error = bytes == 0 ? 0 : posix_fallocate(fd, 0, (off_t)bytes);
     } while (error == EINTR);
     if (error == EINVAL || error == EOPNOTSUPP || error == ENODEV)
-        error = result(ftruncate(fd, (off_t)bytes));
+        error = result_of(ftruncate(fd, (off_t)bytes));
     return error;
 }
 
@@ -79,7 +79,7 @@ static void begin_sync(void *context, int fd)
 static int sync_file(void *context, int fd)
 {
     (void)context;
-    return result(fsync(fd));
+    return result_of(fsync(fd));
 }
 
 /* Linux releases the descriptor even if close is interrupted. */
@@ -92,7 +92,7 @@ static int close_file(void *context, int fd)
 static int rename_path(void *context, const char *from, const char *to)
 {
     (void)context;
-    return result(rename(from, to));
+    return result_of(rename(from, to));
 }
 
 static int sync_directory(void *context, const char *path)
@@ -100,7 +100,7 @@ static int sync_directory(void *context, const char *path)
     (void)context;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return errno;
-    int error = result(fsync(fd));
+    int error = result_of(fsync(fd));
     close(fd);
     return error == EINVAL ? 0 : error; /* these file systems need no sync there */
 }
@@ -108,13 +108,13 @@ static int sync_directory(void *context, const char *path)
 static int remove_file(void *context, const char *path)
 {
     (void)context;
-    return result(unlink(path));
+    return result_of(unlink(path));
 }
 
 static int remove_directory(void *context, const char *path)
 {
     (void)context;
-    return result(rmdir(path));
+    return result_of(rmdir(path));
 }
 
 static int free_bytes(void *context, const char *path, int64_t *bytes, int64_t *block_bytes)
@@ -129,9 +129,9 @@ static int free_bytes(void *context, const char *path, int64_t *bytes, int64_t *
 
 const struct weft_sink weft_sink_system = {
     .make_directory = make_directory,
-    .create = create,
+    .create = create_file,
     .open = open_existing,
-    .reserve = reserve,
+    .reserve = reserve_bytes,
     .write = write_some,
     .begin_sync = begin_sync,
     .sync = sync_file,

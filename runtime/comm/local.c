@@ -8,7 +8,7 @@
 
 static const int64_t default_timeout_ns = INT64_C(600) * 1000000000;
 
-static void describe(struct weft_local_comm *c)
+static void describe_link(struct weft_local_comm *c)
 {
     char alpha[WEFT_UNITS_TEXT_BYTES], rate[WEFT_UNITS_TEXT_BYTES];
     if (c->emulate) {
@@ -61,7 +61,7 @@ static enum weft_status set_up(struct weft_local_comm *c, const struct weft_comm
     c->alpha_ns = options->alpha_ns;
     c->bytes_per_s = options->bytes_per_s;
     c->control_fd = options->control_fd;
-    describe(c);
+    describe_link(c);
     c->peer_fds = malloc(ranks * sizeof *c->peer_fds);
     c->arena_fds = malloc(ranks * sizeof *c->arena_fds);
     c->arenas = calloc(ranks, sizeof *c->arenas);

@@ -95,8 +95,8 @@ static enum weft_status keep_reads(struct weft_local_comm *c, const struct weft_
     return WEFT_OK;
 }
 
-static enum weft_status take(struct weft_local_comm *c, const struct weft_arena_shape *shape,
-                             const struct weft_ranges *reads, struct weft_error *err)
+static enum weft_status map_arenas(struct weft_local_comm *c, const struct weft_arena_shape *shape,
+                                   const struct weft_ranges *reads, struct weft_error *err)
 {
     if (reads != NULL) WEFT_TRY(keep_reads(c, reads, err));
     WEFT_TRY(weft_arena_map(c->arena, shape, err));
@@ -122,7 +122,7 @@ enum weft_status weft_local_map_arena(struct weft_comm *comm, const struct weft_
     WEFT_TRY(check_offers(c, &offer, err));
 
     struct weft_error own = {.status = WEFT_OK};
-    const enum weft_status taken = take(c, shape, reads, &own);
+    const enum weft_status taken = map_arenas(c, shape, reads, &own);
     const enum weft_status status = weft_comm_share_outcome(comm, taken, &own, err);
     if (status != WEFT_OK) {
         unmap_all(c);

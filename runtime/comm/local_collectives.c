@@ -41,8 +41,8 @@ static void end_call(const struct job *job, struct weft_stream *channel, int64_t
     weft_clock_sleep_until_ns(c->link_free_ns);
 }
 
-static enum weft_status enter(const struct job *job, struct weft_stream *channel,
-                              int64_t *latest_ns, struct weft_error *err)
+static enum weft_status enter_call(const struct job *job, struct weft_stream *channel,
+                                   int64_t *latest_ns, struct weft_error *err)
 {
     return weft_local_enter(job->c, &job->call, weft_stream_now(channel), NULL, 0, latest_ns, err);
 }
@@ -68,7 +68,7 @@ static bool is_read(const struct weft_local_comm *c, int64_t offset, int64_t byt
                                 offset + bytes <= c->reads[low].end);
 }
 
-static bool overlap(int64_t a, int64_t a_bytes, int64_t b, int64_t b_bytes)
+static bool ranges_overlap(int64_t a, int64_t a_bytes, int64_t b, int64_t b_bytes)
 {
     return a < b + b_bytes && b < a + a_bytes;
 }
@@ -101,7 +101,7 @@ static enum weft_status check_block(const struct job *job, int64_t full, int64_t
         return fail_block(job, "would be added up in less than f32", err);
     if (job->slice_dtype != job->dtype && (slice < 0 || job->slice_dtype != WEFT_F32))
         return fail_block(job, "would be written in a dtype that does not fit it", err);
-    if (slice >= 0 && overlap(full, full_bytes, slice, bytes))
+    if (slice >= 0 && ranges_overlap(full, full_bytes, slice, bytes))
         return fail_block(job, "has a slice that overlaps its block", err);
     return WEFT_OK;
 }
@@ -114,7 +114,7 @@ static int64_t slice_at(int64_t full, int64_t slice, int32_t rank, int64_t slice
 
 /* Sums */
 
-static void add(float *restrict sum, const float *restrict x, int64_t n)
+static void add_floats(float *restrict sum, const float *restrict x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         sum[i] += x[i];
@@ -147,7 +147,7 @@ static void add_chunk(enum weft_dtype dtype, bool first, const void *x, int64_t 
         if (first) {
             memcpy(sum, x, (size_t)n * sizeof *sum);
         } else {
-            add(sum, x, n);
+            add_floats(sum, x, n);
         }
         return;
     case WEFT_BF16:
@@ -201,7 +201,7 @@ static void sum_ranks(const struct job *job, int64_t from, int64_t to, enum weft
         for (int32_t rank = 0; rank < c->comm.ranks; rank++)
             add_chunk(job->dtype, rank == 0, c->arenas[rank] + from + at * size, count, sum);
         if (job->adds) {
-            add((float *)(void *)out + at, sum, count);
+            add_floats((float *)(void *)out + at, sum, count);
         } else {
             write_sums(job->dtype, out_dtype, sum, count, out + at * weft_dtype_bytes(out_dtype));
         }
@@ -210,8 +210,8 @@ static void sum_ranks(const struct job *job, int64_t from, int64_t to, enum weft
 
 /* Copies all ranks' slices into this rank's full block. It begins with the next rank's, so ranks
  * read different slices at a time. */
-static void gather(const struct weft_local_comm *c, int64_t full, int64_t slice,
-                   int64_t slice_bytes)
+static void gather_slices(const struct weft_local_comm *c, int64_t full, int64_t slice,
+                          int64_t slice_bytes)
 {
     int32_t ranks = c->comm.ranks, self = c->comm.rank;
     for (int32_t i = 0; i < ranks; i++) {
@@ -231,8 +231,8 @@ static enum weft_status run_all_gather(struct weft_stream *channel, const void *
     int64_t full = job->call.to, slice = job->call.from, latest_ns;
     WEFT_TRY(check_block(job, full, slice, true, err));
     int64_t slice_bytes = job->slice_elements * weft_dtype_bytes(job->dtype);
-    WEFT_TRY(enter(job, channel, &latest_ns, err));
-    gather(job->c, full, slice, slice_bytes);
+    WEFT_TRY(enter_call(job, channel, &latest_ns, err));
+    gather_slices(job->c, full, slice, slice_bytes);
     WEFT_TRY(weft_local_barrier(job->c, err));
     end_call(job, channel, latest_ns, 1, (double)slice_bytes * job->c->comm.ranks);
     return WEFT_OK;
@@ -246,7 +246,7 @@ static enum weft_status run_reduce_scatter(struct weft_stream *channel, const vo
     int64_t full = job->call.from, slice = job->call.to, latest_ns;
     WEFT_TRY(check_block(job, full, slice, false, err));
     int64_t slice_bytes = job->slice_elements * weft_dtype_bytes(job->dtype);
-    WEFT_TRY(enter(job, channel, &latest_ns, err));
+    WEFT_TRY(enter_call(job, channel, &latest_ns, err));
     int64_t to = slice_at(full, slice, c->comm.rank, slice_bytes);
     sum_ranks(job, full + c->comm.rank * slice_bytes, to, job->slice_dtype);
     WEFT_TRY(weft_local_barrier(c, err));
@@ -262,12 +262,12 @@ static enum weft_status run_all_reduce(struct weft_stream *channel, const void *
     int64_t full = job->call.from, latest_ns;
     WEFT_TRY(check_block(job, full, -1, false, err));
     int64_t slice_bytes = job->slice_elements * weft_dtype_bytes(job->dtype);
-    WEFT_TRY(enter(job, channel, &latest_ns, err));
+    WEFT_TRY(enter_call(job, channel, &latest_ns, err));
     /* Only rank r reads slot r of all full blocks and writes its own, so this is safe in place. */
     int64_t own = full + c->comm.rank * slice_bytes;
     sum_ranks(job, own, own, job->dtype);
     WEFT_TRY(weft_local_barrier(c, err));
-    gather(c, full, -1, slice_bytes);
+    gather_slices(c, full, -1, slice_bytes);
     WEFT_TRY(weft_local_barrier(c, err));
     end_call(job, channel, latest_ns, 2, (double)slice_bytes * c->comm.ranks);
     return WEFT_OK;
@@ -282,10 +282,10 @@ static enum weft_status run_agree(struct weft_stream *channel, const void *argum
     if (!weft_checked_mul(words, sizeof(uint64_t), &bytes) || !is_inside(c, from, bytes) ||
         !is_inside(c, to, bytes))
         return fail_block(job, "leaves the arena", err);
-    if (overlap(from, bytes, to, bytes)) return fail_block(job, "overlaps itself", err);
+    if (ranges_overlap(from, bytes, to, bytes)) return fail_block(job, "overlaps itself", err);
     if (!is_read(c, from, bytes))
         return fail_block(job, "reads of peers what they were not mapped for", err);
-    WEFT_TRY(enter(job, channel, &latest_ns, err));
+    WEFT_TRY(enter_call(job, channel, &latest_ns, err));
     uint64_t sum[WORD_CHUNK];
     for (int64_t at = 0; at < words; at += WORD_CHUNK) {
         int64_t count = words - at < WORD_CHUNK ? words - at : WORD_CHUNK;

@@ -224,7 +224,7 @@ static uint32_t wait_for_item(struct cpu_stream *s, uint32_t done)
     return pushed;
 }
 
-static void *work(void *argument)
+static void *work_on_stream(void *argument)
 {
     struct cpu_stream *s = argument;
     /* Tasks sleep until absolute times (emulated links), and the default timer slack is 50 us. */
@@ -276,7 +276,7 @@ static void wait_until_free(struct mark *mark, struct weft_timeline *timeline)
     if (timeline != NULL) weft_timeline_issuer_waits(timeline, false);
 }
 
-/* The next free item of the ring, of the given kind. publish() passes it to the worker. */
+/* The next free item of the ring, of the given kind. publish_item() passes it to the worker. */
 static struct item *next_item(struct cpu_stream *s, enum item_kind kind)
 {
     uint32_t pushed = atomic_load_explicit(&s->pushed, memory_order_relaxed);
@@ -289,7 +289,7 @@ static struct item *next_item(struct cpu_stream *s, enum item_kind kind)
     return item;
 }
 
-static void publish(struct cpu_stream *s)
+static void publish_item(struct cpu_stream *s)
 {
     atomic_fetch_add(&s->pushed, 1);
     if (atomic_load(&s->worker_sleeps) != 0) weft_futex_wake(&s->pushed, false);
@@ -302,7 +302,7 @@ static void cpu_push(struct weft_stream *stream, weft_task_fn *task, const void 
     struct item *item = next_item(s, ITEM_TASK);
     item->u.task = task;
     if (bytes > 0) memcpy(item->argument, argument, bytes);
-    publish(s);
+    publish_item(s);
 }
 
 static void cpu_on_failure(struct weft_stream *stream, weft_failure_fn *function, void *context)
@@ -328,7 +328,7 @@ static void cpu_record(struct weft_stream *stream, struct weft_event *event)
     atomic_store_explicit(&mark->users, 1, memory_order_relaxed);
     e->last = next;
     next_item(s, ITEM_RECORD)->u.mark = mark;
-    publish(s);
+    publish_item(s);
 }
 
 static void cpu_wait(struct weft_stream *stream, struct weft_event *event)
@@ -339,14 +339,14 @@ static void cpu_wait(struct weft_stream *stream, struct weft_event *event)
     struct mark *mark = &e->marks[e->last];
     atomic_fetch_add(&mark->users, 1);
     next_item(s, ITEM_WAIT)->u.mark = mark;
-    publish(s);
+    publish_item(s);
 }
 
 static void cpu_stamp(struct weft_stream *stream, int64_t *ns)
 {
     struct cpu_stream *s = cpu_stream_of(stream);
     next_item(s, ITEM_STAMP)->u.stamp = ns;
-    publish(s);
+    publish_item(s);
 }
 
 static void cpu_advance(struct weft_stream *stream, int64_t ns)
@@ -354,7 +354,7 @@ static void cpu_advance(struct weft_stream *stream, int64_t ns)
     struct cpu_stream *s = cpu_stream_of(stream);
     if (!is_virtual(s)) return;
     next_item(s, ITEM_ADVANCE)->u.ns = ns;
-    publish(s);
+    publish_item(s);
 }
 
 static enum weft_status cpu_synchronise(struct weft_stream *stream, struct weft_error *err)
@@ -423,7 +423,7 @@ static int start_worker(struct cpu_stream *s)
     sigdelset(&all, SIGSEGV);
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&s->worker, NULL, work, s);
+    int error = pthread_create(&s->worker, NULL, work_on_stream, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error == 0) pthread_setname_np(s->worker, s->name);
     return error;
@@ -469,7 +469,7 @@ static void cpu_stream_destroy(struct weft_stream *stream)
 {
     struct cpu_stream *s = cpu_stream_of(stream);
     next_item(s, ITEM_EXIT);
-    publish(s);
+    publish_item(s);
     pthread_join(s->worker, NULL);
     free_stream(s);
 }

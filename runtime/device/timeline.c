@@ -42,7 +42,7 @@ void weft_timeline_destroy(struct weft_timeline *timeline)
 }
 
 /* True if the lane can do nothing before time advances. */
-static bool quiet(const struct member *member)
+static bool is_quiet(const struct member *member)
 {
     switch (member->state) {
     case GOING:
@@ -99,7 +99,7 @@ static void move_on(struct weft_timeline *timeline)
 {
     if (!timeline->issuer_waits) return;
     for (int lane = 0; lane < timeline->lanes.n_lanes; lane++)
-        if (!quiet(&timeline->members[lane])) return;
+        if (!is_quiet(&timeline->members[lane])) return;
     for (;;) {
         begin_pending(timeline);
         int64_t next = next_ns(timeline);
@@ -110,7 +110,7 @@ static void move_on(struct weft_timeline *timeline)
     pthread_cond_broadcast(&timeline->over);
 }
 
-static void change(struct weft_timeline *timeline, int lane, enum state state)
+static void change_state(struct weft_timeline *timeline, int lane, enum state state)
 {
     timeline->members[lane].state = state;
     move_on(timeline);
@@ -137,7 +137,7 @@ void weft_timeline_issuer_waits(struct weft_timeline *timeline, bool waits)
 void weft_timeline_idle(struct weft_timeline *timeline, int lane)
 {
     pthread_mutex_lock(&timeline->mutex);
-    change(timeline, lane, IDLE);
+    change_state(timeline, lane, IDLE);
     pthread_mutex_unlock(&timeline->mutex);
 }
 
@@ -145,14 +145,14 @@ void weft_timeline_block(struct weft_timeline *timeline, int lane, const _Atomic
 {
     pthread_mutex_lock(&timeline->mutex);
     timeline->members[lane].reached = reached;
-    change(timeline, lane, BLOCKED);
+    change_state(timeline, lane, BLOCKED);
     pthread_mutex_unlock(&timeline->mutex);
 }
 
 void weft_timeline_go(struct weft_timeline *timeline, int lane)
 {
     pthread_mutex_lock(&timeline->mutex);
-    change(timeline, lane, GOING);
+    change_state(timeline, lane, GOING);
     pthread_mutex_unlock(&timeline->mutex);
 }
 
@@ -163,7 +163,7 @@ int64_t weft_timeline_run(struct weft_timeline *timeline, int lane, int64_t star
     int64_t now_ns = timeline->lanes.now_ns;
     member->start_ns = start_ns > now_ns ? start_ns : now_ns;
     member->ns = ns;
-    change(timeline, lane, PENDING);
+    change_state(timeline, lane, PENDING);
     while (member->state != GOING)
         pthread_cond_wait(&timeline->over, &timeline->mutex);
     int64_t end_ns = timeline->lanes.now_ns;

@@ -70,7 +70,7 @@ static int64_t bytes_of(const struct exec_away *away, int32_t u, int64_t block)
     return left < block_bytes(away) ? left : block_bytes(away);
 }
 
-static int64_t align(int64_t bytes)
+static int64_t align_up(int64_t bytes)
 {
     enum { TO = WEFT_DISK_ALIGN_BYTES };
     return (bytes + TO - 1) / TO * TO;
@@ -83,7 +83,7 @@ static void fill_blocks(struct exec_away *away)
             const struct away_state *at = &away->units[u][state];
             for (int64_t b = 0; b < at->n_blocks; b++)
                 away->blocks[at->first_block + b] =
-                    (struct weft_store_block){.bytes = align(bytes_of(away, u, b)),
+                    (struct weft_store_block){.bytes = align_up(bytes_of(away, u, b)),
                                               .unit = u,
                                               .index = (int32_t)(state * at->n_blocks + b)};
         }

@@ -32,7 +32,8 @@ static struct touched find_touched(const struct binding *binding, enum weft_buff
     return (struct touched){.buffer = -1};
 }
 
-static void *address(const struct binding *binding, enum weft_buffer_kind kind, int32_t index)
+static void *buffer_address(const struct binding *binding, enum weft_buffer_kind kind,
+                            int32_t index)
 {
     const struct touched touched = find_touched(binding, kind, index);
     return touched.buffer < 0 ? NULL : binding->exec->base + touched.offset;
@@ -44,7 +45,7 @@ static void *tensor_address(const struct binding *binding, enum weft_buffer_kind
 {
     const struct weft_exec *exec = binding->exec;
     const struct weft_shards *shards = exec->options.shards;
-    unsigned char *unit = address(binding, kind, shards->tensor_unit[tensor]);
+    unsigned char *unit = buffer_address(binding, kind, shards->tensor_unit[tensor]);
     enum weft_dtype dtype = kind == WEFT_BUFFER_FULL ? exec_compute(exec) : exec_reduce(exec);
     return unit == NULL ? NULL : unit + shards->tensor_offset[tensor] * weft_dtype_bytes(dtype);
 }
@@ -75,22 +76,23 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
     call->scale = EXEC_OWN(exec, step.loss_scale);
     call->loss = last ? EXEC_OWN(exec, loss) : NULL;
     call->adds_loss = at->micro > 0;
-    call->input = at->layer == 0 ? address(binding, WEFT_BUFFER_INPUT, -1)
-                                 : address(binding, WEFT_BUFFER_OUTPUT, at->layer - 1);
-    call->targets = address(binding, WEFT_BUFFER_TARGETS, -1);
-    call->output = address(binding, WEFT_BUFFER_OUTPUT, at->layer);
+    call->input = at->layer == 0 ? buffer_address(binding, WEFT_BUFFER_INPUT, -1)
+                                 : buffer_address(binding, WEFT_BUFFER_OUTPUT, at->layer - 1);
+    call->targets = buffer_address(binding, WEFT_BUFFER_TARGETS, -1);
+    call->output = buffer_address(binding, WEFT_BUFFER_OUTPUT, at->layer);
     bool backward = at->op == WEFT_OP_BACKWARD;
     bool restored = backward && weft_program_saves_away(exec->options.program, at->layer);
-    call->saved = address(binding, restored ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer);
+    call->saved =
+        buffer_address(binding, restored ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer);
     bool shared = weft_period_reductions(&exec->options.program->period) == 1 && at->micro > 0;
-    call->temporary =
-        address(binding, backward ? WEFT_BUFFER_BACKWARD_TEMPORARY : WEFT_BUFFER_FORWARD_TEMPORARY,
-                at->layer);
+    call->temporary = buffer_address(
+        binding, backward ? WEFT_BUFFER_BACKWARD_TEMPORARY : WEFT_BUFFER_FORWARD_TEMPORARY,
+        at->layer);
     for (int32_t i = 0; i < layer->n_tensors; i++)
         call->tensors[i] = tensor_address(binding, WEFT_BUFFER_FULL, layer->tensors[i]);
     if (backward) {
-        call->output_gradient = address(binding, WEFT_BUFFER_OUTPUT_GRADIENT, at->layer);
-        call->input_gradient = address(binding, WEFT_BUFFER_OUTPUT_GRADIENT, at->layer - 1);
+        call->output_gradient = buffer_address(binding, WEFT_BUFFER_OUTPUT_GRADIENT, at->layer);
+        call->input_gradient = buffer_address(binding, WEFT_BUFFER_OUTPUT_GRADIENT, at->layer - 1);
         for (int32_t i = 0; i < layer->n_tensors; i++) {
             int32_t tensor = layer->tensors[i];
             if (!model->tensors[tensor].trainable) continue;
@@ -193,12 +195,12 @@ static void bind_unit(const struct binding *binding, int32_t u, struct exec_unit
     const struct exec_unit *unit = &binding->exec->units[u];
     *out = *unit;
     out->nn.gradient =
-        address(binding, unit->whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u);
-    out->nn.master = address(binding, WEFT_BUFFER_MASTER, u);
-    out->nn.moment1 = address(binding, WEFT_BUFFER_MOMENT1, u);
-    out->nn.moment2 = address(binding, WEFT_BUFFER_MOMENT2, u);
-    out->nn.norms = address(binding, WEFT_BUFFER_TENSOR_NORMS, u);
-    out->nn.norms_sum = address(binding, WEFT_BUFFER_TENSOR_NORMS_SUM, u);
+        buffer_address(binding, unit->whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u);
+    out->nn.master = buffer_address(binding, WEFT_BUFFER_MASTER, u);
+    out->nn.moment1 = buffer_address(binding, WEFT_BUFFER_MOMENT1, u);
+    out->nn.moment2 = buffer_address(binding, WEFT_BUFFER_MOMENT2, u);
+    out->nn.norms = buffer_address(binding, WEFT_BUFFER_TENSOR_NORMS, u);
+    out->nn.norms_sum = buffer_address(binding, WEFT_BUFFER_TENSOR_NORMS_SUM, u);
 }
 
 /* Binds units [first, first + n). */
@@ -218,7 +220,7 @@ static struct exec_saved saved_of(const struct binding *binding, enum weft_buffe
     const struct weft_instruction *at = binding->at;
     const struct weft_program *program = binding->exec->options.program;
     const int32_t buffer = weft_program_buffer(program, kind, at->layer, at->micro);
-    return (struct exec_saved){.at = address(binding, kind, at->layer),
+    return (struct exec_saved){.at = buffer_address(binding, kind, at->layer),
                                .bytes = program->buffers[buffer].used_bytes,
                                .layer = at->layer};
 }
@@ -231,8 +233,8 @@ static enum weft_status bind_there(const struct binding *binding, const struct e
     enum weft_buffer_kind kind = unit->resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD;
     if (at->op == WEFT_OP_GRADIENT_DOWN) kind = WEFT_BUFFER_REDUCED;
     struct exec_there *there;
-    WEFT_TRY(weft_exec_bind_there(binding->exec, unit, at->block, address(binding, kind, at->unit),
-                                  &there, err));
+    WEFT_TRY(weft_exec_bind_there(binding->exec, unit, at->block,
+                                  buffer_address(binding, kind, at->unit), &there, err));
     *out = there;
     return WEFT_OK;
 }
@@ -260,14 +262,14 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
         return bind_there(binding, &bound->with.there, err);
     case WEFT_OP_ZERO:
         bound->with.unit.unit = &binding->exec->units[at->unit];
-        bound->with.unit.gradient = address(binding, WEFT_BUFFER_GRADIENT, at->unit);
+        bound->with.unit.gradient = buffer_address(binding, WEFT_BUFFER_GRADIENT, at->unit);
         return WEFT_OK;
     case WEFT_OP_NORM:
         return bind_units(binding, 0, binding->exec->options.program->n_units, bound, err);
     case WEFT_OP_LOAD:
         bound->with.batch =
-            (struct exec_batch){.input = address(binding, WEFT_BUFFER_INPUT, -1),
-                                .targets = address(binding, WEFT_BUFFER_TARGETS, -1),
+            (struct exec_batch){.input = buffer_address(binding, WEFT_BUFFER_INPUT, -1),
+                                .targets = buffer_address(binding, WEFT_BUFFER_TARGETS, -1),
                                 .micro = at->micro};
         return WEFT_OK;
     case WEFT_OP_ALL_GATHER:

@@ -95,7 +95,7 @@ static enum weft_status begin_own(struct weft_exec *exec, struct weft_error *err
     return WEFT_OK;
 }
 
-static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
+static enum weft_status fill_exec(struct weft_exec *exec, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
     WEFT_TRY(weft_precision_check(exec->options.config, err));
@@ -148,7 +148,7 @@ enum weft_status weft_exec_create(const struct weft_exec_options *options, struc
     exec->base = weft_arena_address(options->arena);
     exec->looks = options->program->period.rotated;
     exec->mailbox.first_bad = INT64_MAX;
-    enum weft_status status = fill(exec, err);
+    enum weft_status status = fill_exec(exec, err);
     if (status != WEFT_OK) {
         weft_exec_destroy(exec);
         return status;

@@ -5,8 +5,8 @@
 #include "program/lifetime.h"
 #include "runtime/exec/parts.h"
 
-static enum weft_status strike(struct weft_stream *stream, const void *argument,
-                               struct weft_error *err)
+static enum weft_status fail_as_asked(struct weft_stream *stream, const void *argument,
+                                      struct weft_error *err)
 {
     (void)stream;
     enum weft_failure failure;
@@ -91,7 +91,7 @@ void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind)
     } else if (failure == WEFT_FAILURE_STALE) {
         push_stale(exec, i);
     } else if (failure != WEFT_FAILURE_NAN) {
-        weft_stream_push(bound->stream, strike, &failure, sizeof failure);
+        weft_stream_push(bound->stream, fail_as_asked, &failure, sizeof failure);
     } else if (at->op == WEFT_OP_FORWARD || at->op == WEFT_OP_BACKWARD) {
         push_nan(exec, bound);
     }

@@ -71,7 +71,7 @@ static void end_access(struct exec_live *live, struct piece *piece, bool makes)
 }
 
 /* Completes the first `n` running instructions of a stream. */
-static void retire(struct exec_live *live, enum weft_stream_kind stream, int32_t n)
+static void retire_running(struct exec_live *live, enum weft_stream_kind stream, int32_t n)
 {
     int32_t *running = live->running[stream];
     for (int32_t i = 0; i < n; i++)
@@ -81,7 +81,7 @@ static void retire(struct exec_live *live, enum weft_stream_kind stream, int32_t
         running[i] = running[i + n];
 }
 
-static void await(struct exec_live *live, const struct weft_instruction *at)
+static void await_dependencies(struct exec_live *live, const struct weft_instruction *at)
 {
     for (int32_t d = 0; d < at->n_dependencies; d++) {
         int32_t before = live->program->dependencies[at->first_dependency + d];
@@ -96,7 +96,7 @@ static void retire_awaited(struct exec_live *live, enum weft_stream_kind stream)
     int32_t n = 0;
     while (n < live->n_running[stream] && live->running[stream][n] <= live->awaited[stream])
         n++;
-    retire(live, stream, n);
+    retire_running(live, stream, n);
 }
 
 static void begin_period(struct exec_live *live)
@@ -116,10 +116,10 @@ static void write_row(const struct exec_live *live, int64_t *rows)
 void weft_exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *rows)
 {
     const struct weft_instruction *at = &live->program->instructions[instruction];
-    if (weft_op_stream(at->op) == WEFT_STREAM_COMPUTE) await(live, at);
+    if (weft_op_stream(at->op) == WEFT_STREAM_COMPUTE) await_dependencies(live, at);
     if (at->op == WEFT_OP_MARK) {
         write_row(live, rows);
-        retire(live, WEFT_STREAM_COMPUTE, live->n_running[WEFT_STREAM_COMPUTE]);
+        retire_running(live, WEFT_STREAM_COMPUTE, live->n_running[WEFT_STREAM_COMPUTE]);
         for (int s = WEFT_STREAM_CHANNEL; s < WEFT_STREAM_COUNT; s++)
             retire_awaited(live, (enum weft_stream_kind)s);
         live->slot = at->slot;
@@ -138,11 +138,11 @@ void weft_exec_live_end(struct exec_live *live, int64_t *rows)
 {
     write_row(live, rows);
     for (int s = 0; s < WEFT_STREAM_COUNT; s++)
-        retire(live, (enum weft_stream_kind)s, live->n_running[s]);
+        retire_running(live, (enum weft_stream_kind)s, live->n_running[s]);
     begin_period(live);
 }
 
-static enum weft_status allocate(struct exec_live *live, struct weft_error *err)
+static enum weft_status allocate_live(struct exec_live *live, struct weft_error *err)
 {
     const struct weft_program *program = live->program;
     size_t n_buffers = (size_t)program->n_buffers, n_pieces = 0;
@@ -184,7 +184,7 @@ static void list_launches(struct exec_live *live)
 }
 
 /* Walks one period, so that pieces that live across its end are live as in later periods. */
-static void settle(struct exec_live *live)
+static void settle_period(struct exec_live *live)
 {
     live->bytes[WEFT_CATEGORY_BASE] = live->program->base_bytes;
     live->bytes[WEFT_CATEGORY_STAGING] = live->program->staging_bytes;
@@ -213,13 +213,13 @@ enum weft_status weft_exec_live_create(const struct weft_program *program, struc
     struct exec_live *live = calloc(1, sizeof *live);
     if (live == NULL) return weft_fail_memory(err, "the count of live bytes");
     live->program = program;
-    enum weft_status status = allocate(live, err);
+    enum weft_status status = allocate_live(live, err);
     if (status != WEFT_OK) {
         weft_exec_live_destroy(live);
         return status;
     }
     list_launches(live);
-    settle(live);
+    settle_period(live);
     *out = live;
     return WEFT_OK;
 }

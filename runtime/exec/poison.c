@@ -42,8 +42,9 @@ static int32_t widen_to_pages(struct weft_range *ranges, int32_t n, int64_t page
 
 /* Writes `from` without `taken` to `out`, which has room for n_from + n_taken. Both are sorted and
  * joined. Returns the number of ranges. */
-static int32_t subtract(const struct weft_range *from, int32_t n_from,
-                        const struct weft_range *taken, int32_t n_taken, struct weft_range *out)
+static int32_t subtract_ranges(const struct weft_range *from, int32_t n_from,
+                               const struct weft_range *taken, int32_t n_taken,
+                               struct weft_range *out)
 {
     int32_t n = 0, t = 0;
     for (int32_t i = 0; i < n_from; i++) {
@@ -166,7 +167,7 @@ static enum weft_status keep_turn(struct scratch *scratch, struct exec_deaths *o
     const int32_t n_pages = widen_to_pages(scratch->dead, n, page_bytes);
     WEFT_TRY(keep_ranges(exec, scratch->dead, n_pages, &turn->dead_pages, err));
     n = widen_to_pages(scratch->live, scratch->n_live, page_bytes);
-    n = subtract(scratch->dead, n_pages, scratch->live, n, scratch->left);
+    n = subtract_ranges(scratch->dead, n_pages, scratch->live, n, scratch->left);
     return keep_ranges(exec, scratch->left, n, &turn->closed_pages, err);
 }
 

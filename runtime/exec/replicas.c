@@ -84,8 +84,8 @@ static int32_t count_alike(const uint64_t *all, int32_t ranks, int32_t rank, int
 }
 
 /* Names the ranks outside the largest group that agrees, or all ranks if no group is largest. */
-static enum weft_status blame(const struct weft_exec *exec, const uint64_t *all, int32_t u,
-                              struct weft_error *err)
+static enum weft_status blame_ranks(const struct weft_exec *exec, const uint64_t *all, int32_t u,
+                                    struct weft_error *err)
 {
     struct weft_text odd;
     int32_t ranks = exec->ranks, most = 0, groups = 0;
@@ -142,7 +142,8 @@ enum weft_status weft_exec_compare_replicas(struct weft_exec *exec, int64_t step
     if (status == WEFT_OK)
         status = weft_comm_exchange(exec->options.comm, mine, sizeof mine, all, err);
     for (int32_t u = 0; u < HASHES && status == WEFT_OK; u++) {
-        if (count_alike(all, exec->ranks, 0, u) < exec->ranks) status = blame(exec, all, u, err);
+        if (count_alike(all, exec->ranks, 0, u) < exec->ranks)
+            status = blame_ranks(exec, all, u, err);
     }
     free(all);
     return status;

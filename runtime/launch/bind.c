@@ -19,7 +19,7 @@ static cpu_set_t *cpus_of(struct core_set *set)
     return (cpu_set_t *)set;
 }
 
-static enum weft_status allowed(struct core_set *out, struct weft_error *err)
+static enum weft_status read_allowed(struct core_set *out, struct weft_error *err)
 {
     memset(out, 0, sizeof *out);
     if (sched_getaffinity(0, sizeof *out, cpus_of(out)) == 0) return WEFT_OK;
@@ -28,8 +28,8 @@ static enum weft_status allowed(struct core_set *out, struct weft_error *err)
                      strerror(errno), errno == EINVAL ? ". Leave cluster.bind out" : "");
 }
 
-static enum weft_status check(struct core_set *set, int32_t ranks, int64_t threads,
-                              struct weft_error *err)
+static enum weft_status check_cores(struct core_set *set, int32_t ranks, int64_t threads,
+                                    struct weft_error *err)
 {
     const int64_t each = threads > 0 ? threads : 1;
     const int n = CPU_COUNT_S(sizeof *set, cpus_of(set));
@@ -46,8 +46,8 @@ static enum weft_status check(struct core_set *set, int32_t ranks, int64_t threa
 enum weft_status weft_bind_check(int32_t ranks, int64_t threads, struct weft_error *err)
 {
     struct core_set set;
-    WEFT_TRY(allowed(&set, err));
-    return check(&set, ranks, threads, err);
+    WEFT_TRY(read_allowed(&set, err));
+    return check_cores(&set, ranks, threads, err);
 }
 
 static int compare_cores(const void *a, const void *b)
@@ -101,8 +101,8 @@ enum weft_status weft_bind(int32_t rank, int32_t ranks, int64_t threads, struct 
                            struct weft_error *err)
 {
     struct core_set set, own;
-    WEFT_TRY(allowed(&set, err));
-    WEFT_TRY(check(&set, ranks, threads, err));
+    WEFT_TRY(read_allowed(&set, err));
+    WEFT_TRY(check_cores(&set, ranks, threads, err));
     WEFT_TRY(find_own(&set, rank, ranks, &own, err));
     if (sched_setaffinity(0, sizeof own, cpus_of(&own)) != 0)
         return weft_fail(err, WEFT_E_SYSTEM, "cluster.bind: rank %d cannot be bound: %s", rank,

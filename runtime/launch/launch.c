@@ -138,7 +138,7 @@ static void pass_on(struct watch *w, int signal_number)
 /* Notes the first failure, and sets the times at which the others are ended. A rank that was asked
  * to stop may be the only one asked. Then the others are asked too, and may take any time to
  * save. */
-static void blame(struct watch *w, int32_t rank)
+static void blame_rank(struct watch *w, int32_t rank)
 {
     int64_t now_ns = weft_clock_now_ns();
     w->first = rank;
@@ -154,7 +154,7 @@ static void blame(struct watch *w, int32_t rank)
 /* Collects ended ranks. Returns the number of running ones. A failing rank makes its peers fail
  * with WEFT_E_LOST, and these may end sooner. So a more likely cause replaces the first one, until
  * the launcher interferes. */
-static int32_t collect(struct watch *w)
+static int32_t collect_ended(struct watch *w)
 {
     int32_t running = 0, cause = w->first;
     for (int32_t i = 0; i < w->options->ranks; i++) {
@@ -167,7 +167,7 @@ static int32_t collect(struct watch *w)
         int best = cause < 0 ? 0 : weight_of_cause(&w->children[cause]);
         if (weight_of_cause(child) > best) cause = i;
     }
-    if (cause != w->first && (w->first < 0 || !w->interfered)) blame(w, cause);
+    if (cause != w->first && (w->first < 0 || !w->interfered)) blame_rank(w, cause);
     return running;
 }
 
@@ -231,7 +231,7 @@ static void look_for_stopped(struct watch *w)
 
 static void see_to_the_end(struct watch *w)
 {
-    while (collect(w) > 0) {
+    while (collect_ended(w) > 0) {
         if (w->options->hang_ns > 0) look_for_stopped(w);
         if (w->options->look) w->options->look(w->options->look_context);
         int64_t now_ns = weft_clock_now_ns();
@@ -250,8 +250,8 @@ static void see_to_the_end(struct watch *w)
 
 /* Outcome */
 
-static enum weft_status judge(const struct watch *w, struct weft_launch_outcome *outcome,
-                              struct weft_error *err)
+static enum weft_status judge_outcome(const struct watch *w, struct weft_launch_outcome *outcome,
+                                      struct weft_error *err)
 {
     *outcome = (struct weft_launch_outcome){.rank = w->first};
     if (w->hung >= 0) {
@@ -340,8 +340,8 @@ static enum weft_status start_all(struct watch *w, struct weft_error *err)
     return WEFT_OK;
 }
 
-static enum weft_status run(struct watch *w, struct weft_launch_outcome *outcome,
-                            struct weft_error *err)
+static enum weft_status run_ranks(struct watch *w, struct weft_launch_outcome *outcome,
+                                  struct weft_error *err)
 {
     WEFT_TRY(make_memory(w, err));
     take_signals(w);
@@ -353,10 +353,10 @@ static enum weft_status run(struct watch *w, struct weft_launch_outcome *outcome
             : start_all(w, err);
     see_to_the_end(w);
     give_back_signals(w);
-    return status != WEFT_OK ? status : judge(w, outcome, err);
+    return status != WEFT_OK ? status : judge_outcome(w, outcome, err);
 }
 
-static void finish(struct watch *w)
+static void finish_watch(struct watch *w)
 {
     if (w->control_fd >= 0) close(w->control_fd);
     for (int32_t i = 0; w->arena_fds != NULL && i < w->options->ranks; i++) {
@@ -393,8 +393,8 @@ enum weft_status weft_launch(const struct weft_launch_options *asked,
     for (size_t i = 0; w.arena_fds != NULL && i < ranks; i++)
         w.arena_fds[i] = -1;
     enum weft_status status = w.children != NULL && w.arena_fds != NULL
-                                  ? run(&w, outcome != NULL ? outcome : &unwanted, err)
+                                  ? run_ranks(&w, outcome != NULL ? outcome : &unwanted, err)
                                   : weft_fail_memory(err, "a launch");
-    finish(&w);
+    finish_watch(&w);
     return status;
 }

@@ -123,7 +123,7 @@ static void keep_open(const struct weft_spawn *spawn)
         fcntl(spawn->options->fds[i], F_SETFD, 0);
 }
 
-static void prepare(const void *context)
+static void prepare_child(const void *context)
 {
     /* In a session of its own a rank gets a terminal's Ctrl-C only through the launcher, once. */
     setsid();
@@ -132,8 +132,8 @@ static void prepare(const void *context)
 
 /* In the launcher */
 
-static enum weft_status start(const struct weft_spawn *spawn, int32_t rank,
-                              char *const *environment, pid_t *pid, struct weft_error *err)
+static enum weft_status start_rank(const struct weft_spawn *spawn, int32_t rank,
+                                   char *const *environment, pid_t *pid, struct weft_error *err)
 {
     const struct weft_process process = {.path = spawn->options->path,
                                          .argv = spawn->options->argv,
@@ -142,7 +142,7 @@ static enum weft_status start(const struct weft_spawn *spawn, int32_t rank,
                                          .in = -1,
                                          .out = -1,
                                          .note = -1,
-                                         .prepare = prepare,
+                                         .prepare = prepare_child,
                                          .context = spawn};
     if (process.path == NULL) WEFT_TRY(weft_rendezvous_need_proc(err));
     struct weft_error failure = {0};
@@ -157,7 +157,7 @@ enum weft_status weft_spawn_rank(const struct weft_spawn *spawn, int32_t rank, p
     struct weft_pool pool;
     weft_pool_init(&pool);
     char **environment = make_environment(spawn, rank, &pool);
-    enum weft_status status = environment != NULL ? start(spawn, rank, environment, pid, err)
+    enum weft_status status = environment != NULL ? start_rank(spawn, rank, environment, pid, err)
                                                   : weft_fail_memory(err, "a rank's environment");
     weft_pool_finish(&pool);
     return status;

@@ -179,7 +179,7 @@ static enum weft_status time_sizes(struct bench *bench, push_fn *push, int kind,
     return WEFT_OK;
 }
 
-static int64_t bounded(int64_t value, int64_t least, int64_t most)
+static int64_t clamp_value(int64_t value, int64_t least, int64_t most)
 {
     return value < least ? least : value > most ? most : value;
 }
@@ -208,9 +208,9 @@ static enum weft_status run_all(struct bench *bench, int64_t elements, struct me
 {
     int64_t ranks = weft_comm_ranks(bench->options->comm);
     int64_t slice_unit = ranks * WEFT_SLICE_ALIGN_ELEMENTS * (int64_t)sizeof(float);
-    int64_t most_bytes =
-        bounded(elements * (int64_t)sizeof(float), LEAST_COLLECTIVE_BYTES, MOST_COLLECTIVE_BYTES);
-    int64_t most_elements = bounded(elements, LEAST_PASS_ELEMENTS, MOST_PASS_ELEMENTS);
+    int64_t most_bytes = clamp_value(elements * (int64_t)sizeof(float), LEAST_COLLECTIVE_BYTES,
+                                     MOST_COLLECTIVE_BYTES);
+    int64_t most_elements = clamp_value(elements, LEAST_PASS_ELEMENTS, MOST_PASS_ELEMENTS);
     struct weft_watch *watch = bench->options->watch;
     int64_t done = 0, n = WEFT_COLLECTIVE_COUNT + 2;
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
@@ -238,11 +238,12 @@ enum weft_status weft_measure_run_benches(const struct weft_measure_options *opt
     bench->options = options;
     /* The last size may be twice the wanted one, and a collective needs block and slice. */
     int64_t pass_bytes = 2 * PASS_ARRAYS * (int64_t)sizeof(float) *
-                         bounded(elements, LEAST_PASS_ELEMENTS, MOST_PASS_ELEMENTS);
+                         clamp_value(elements, LEAST_PASS_ELEMENTS, MOST_PASS_ELEMENTS);
     int64_t ranks = weft_comm_ranks(options->comm);
-    int64_t block_bytes = 4 * bounded(elements * (int64_t)sizeof(float),
-                                      ranks * WEFT_SLICE_ALIGN_ELEMENTS * (int64_t)sizeof(float),
-                                      MOST_COLLECTIVE_BYTES);
+    int64_t block_bytes =
+        4 * clamp_value(elements * (int64_t)sizeof(float),
+                        ranks * WEFT_SLICE_ALIGN_ELEMENTS * (int64_t)sizeof(float),
+                        MOST_COLLECTIVE_BYTES);
     bench->walk_bytes = pass_bytes > block_bytes ? pass_bytes : block_bytes;
     if (bench->walk_bytes < WALK_BYTES) bench->walk_bytes = WALK_BYTES;
     const struct weft_arena_shape whole = weft_arena_whole(HEAD_BYTES + bench->walk_bytes);

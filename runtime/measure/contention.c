@@ -4,7 +4,7 @@
 
 #include "runtime/measure/parts.h"
 
-static bool computes(enum weft_op op)
+static bool is_compute(enum weft_op op)
 {
     return weft_op_stream(op) == WEFT_STREAM_COMPUTE;
 }
@@ -17,7 +17,7 @@ struct serial {
     int32_t last[WEFT_MOST_LANES]; /* latest instruction on the lane; -1: none */
 };
 
-static void append(struct serial *serial, int32_t first, int32_t instruction)
+static void append_dependency(struct serial *serial, int32_t first, int32_t instruction)
 {
     if (instruction < 0) return;
     for (int32_t i = first; i < serial->n; i++) {
@@ -26,15 +26,15 @@ static void append(struct serial *serial, int32_t first, int32_t instruction)
     serial->dependencies[serial->n++] = instruction;
 }
 
-static void serialise(struct serial *serial, int32_t i)
+static void serialise_instruction(struct serial *serial, int32_t i)
 {
     struct weft_instruction *at = &serial->program->instructions[i];
     int32_t first = serial->n, own = serial->program->instructions[i].lane;
     for (int32_t d = 0; d < at->n_dependencies; d++)
-        append(serial, first, serial->program->dependencies[at->first_dependency + d]);
+        append_dependency(serial, first, serial->program->dependencies[at->first_dependency + d]);
     for (int32_t lane = 0; lane < serial->program->n_lanes && at->op != WEFT_OP_MARK; lane++) {
         bool contends = (lane == WEFT_LANE_COMPUTE) != (own == WEFT_LANE_COMPUTE);
-        if (contends) append(serial, first, serial->last[lane]);
+        if (contends) append_dependency(serial, first, serial->last[lane]);
     }
     at->first_dependency = first;
     at->n_dependencies = serial->n - first;
@@ -54,7 +54,7 @@ enum weft_status weft_measure_serialise(struct weft_program *program, struct wef
     serial.dependencies = weft_pool_array(&program->pool, most, sizeof *serial.dependencies);
     if (serial.dependencies == NULL) return weft_fail_memory(err, "a program's dependencies");
     for (int32_t i = 0; i < program->n_instructions; i++)
-        serialise(&serial, i);
+        serialise_instruction(&serial, i);
     program->dependencies = serial.dependencies;
     return WEFT_OK;
 }
@@ -75,7 +75,7 @@ void weft_measure_read_channel(const struct weft_program *program, const struct 
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
         ready_ns[i] = over_ns[i] = 0;
-        if (computes(at->op)) continue;
+        if (is_compute(at->op)) continue;
         int64_t ready = at->n_dependencies == 0 ? trace->records[i].start_ns : 0;
         for (int32_t d = 0; d < at->n_dependencies; d++) {
             int32_t before = program->dependencies[at->first_dependency + d];
@@ -92,7 +92,7 @@ static void find_spans(const struct weft_program *program, const struct weft_tra
     int64_t channel_ns = 0; /* time at which it became free */
     for (int32_t i = 0; i < program->n_instructions; i++) {
         enum weft_op op = program->instructions[i].op;
-        if (computes(op)) {
+        if (is_compute(op)) {
             out->from_ns[i] = trace->zero_ns + trace->records[i].start_ns;
             out->to_ns[i] = trace->zero_ns + trace->records[i].end_ns;
             if (op == WEFT_OP_MARK) out->to_ns[i] = out->from_ns[i];

@@ -8,8 +8,8 @@ enum { PARTS = 64 };
  * and a step pays `part` of PARTS of that difference. With contention ranks wait for one another at
  * every slot, so layers pay all of it. Then compute's rate rises by the share that an overlapped
  * step does not pay. */
-static void pay(struct weft_profile *profile, const struct measure_rehearsal *rehearsal,
-                int64_t part)
+static void pay_difference(struct weft_profile *profile, const struct measure_rehearsal *rehearsal,
+                           int64_t part)
 {
     bool contention = rehearsal->rates.compute > 0;
     int64_t rest = contention ? 0 : PARTS - part, most_ns = 0, mean_ns = 0;
@@ -36,7 +36,7 @@ enum weft_status weft_measure_explain(struct weft_profile *profile,
     int64_t least = 0, most = PARTS, step_ns;
     while (least < most) {
         int64_t part = (least + most + 1) / 2;
-        pay(profile, rehearsal, part);
+        pay_difference(profile, rehearsal, part);
         WEFT_TRY(step(context, &step_ns, err));
         if (step_ns <= rehearsal->step_ns) {
             least = part;
@@ -44,6 +44,6 @@ enum weft_status weft_measure_explain(struct weft_profile *profile,
             most = part - 1;
         }
     }
-    pay(profile, rehearsal, least);
+    pay_difference(profile, rehearsal, least);
     return WEFT_OK;
 }

@@ -15,8 +15,8 @@ enum {
 };
 
 /* Replaces each value by the maximum, or the sum, over ranks. */
-static enum weft_status combine(struct weft_comm *comm, int64_t *values, int32_t n, bool adds,
-                                struct weft_error *err)
+static enum weft_status combine_values(struct weft_comm *comm, int64_t *values, int32_t n,
+                                       bool adds, struct weft_error *err)
 {
     int32_t ranks = weft_comm_ranks(comm);
     int64_t *all = calloc((size_t)ranks * EXCHANGE_WORDS, sizeof *all);
@@ -43,13 +43,13 @@ static enum weft_status combine(struct weft_comm *comm, int64_t *values, int32_t
 enum weft_status weft_measure_most(struct weft_comm *comm, int64_t *values, int32_t n,
                                    struct weft_error *err)
 {
-    return combine(comm, values, n, false, err);
+    return combine_values(comm, values, n, false, err);
 }
 
 enum weft_status weft_measure_sum(struct weft_comm *comm, int64_t *values, int32_t n,
                                   struct weft_error *err)
 {
-    return combine(comm, values, n, true, err);
+    return combine_values(comm, values, n, true, err);
 }
 
 enum weft_status weft_measure_mean(struct weft_comm *comm, int64_t *values, int32_t n,
@@ -61,7 +61,7 @@ enum weft_status weft_measure_mean(struct weft_comm *comm, int64_t *values, int3
     return WEFT_OK;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
@@ -70,7 +70,7 @@ static int compare(const void *a, const void *b)
 int64_t weft_measure_median(int64_t *values, int64_t n)
 {
     if (n == 0) return 0;
-    qsort(values, (size_t)n, sizeof *values, compare);
+    qsort(values, (size_t)n, sizeof *values, compare_times);
     return n % 2 != 0 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
@@ -144,7 +144,7 @@ static enum weft_status read_back(const struct weft_measuring *m, struct weft_pr
  * or norm is many calls on pieces, and a collective starts next to compute. The curve keeps its
  * form. The time that a collective waits for computing ranks is left out, because the next plan
  * waits elsewhere. */
-static void scale(struct measure_curve *curve, int64_t seen_ns, int64_t expected_ns)
+static void scale_curve(struct measure_curve *curve, int64_t seen_ns, int64_t expected_ns)
 {
     if (seen_ns <= 0 || expected_ns <= 0) return;
     double factor = (double)seen_ns / (double)expected_ns;
@@ -159,17 +159,17 @@ static void scale_collectives(struct measure_benches *benches,
 {
     int64_t seen_ns = 0, expected_ns = 0;
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
-        scale(&benches->collectives[kind], rehearsal->transfer_ns[kind],
-              rehearsal->transfer_expected_ns[kind]);
+        scale_curve(&benches->collectives[kind], rehearsal->transfer_ns[kind],
+                    rehearsal->transfer_expected_ns[kind]);
         seen_ns += rehearsal->transfer_ns[kind];
         expected_ns += rehearsal->transfer_expected_ns[kind];
     }
     if (rehearsal->transfer_expected_ns[WEFT_ALL_REDUCE] == 0)
-        scale(&benches->collectives[WEFT_ALL_REDUCE], seen_ns, expected_ns);
+        scale_curve(&benches->collectives[WEFT_ALL_REDUCE], seen_ns, expected_ns);
 }
 
 /* Predicts the rehearsal's step with the current profile. */
-static enum weft_status predict(void *context, int64_t *step_ns, struct weft_error *err)
+static enum weft_status predict_step(void *context, int64_t *step_ns, struct weft_error *err)
 {
     struct weft_measuring *m = context;
     struct weft_profile *profile;
@@ -189,18 +189,18 @@ static enum weft_status take_rehearsal(struct weft_measuring *m, struct weft_err
         .layers = weft_pool_array(&profile->pool, n_keys, sizeof *rehearsal.layers)};
     if (rehearsal.layers == NULL) return weft_fail_memory(err, "a profile");
     WEFT_TRY(weft_measure_rehearsals_finish(m->rehearsals, &rehearsal, err));
-    scale(&benches->update, rehearsal.update_ns, rehearsal.update_expected_ns);
-    scale(&benches->norm, rehearsal.norm_ns, rehearsal.norm_expected_ns);
+    scale_curve(&benches->update, rehearsal.update_ns, rehearsal.update_expected_ns);
+    scale_curve(&benches->norm, rehearsal.norm_ns, rehearsal.norm_expected_ns);
     scale_collectives(benches, &rehearsal);
     profile->agree_ns = rehearsal.agree_ns;
     profile->base_bytes = rehearsal.base_bytes;
     WEFT_TRY(take_benches(m, err));
-    return weft_measure_explain(profile, &rehearsal, predict, m, err);
+    return weft_measure_explain(profile, &rehearsal, predict_step, m, err);
 }
 
 /* All ranks take rank 0's text, because measured speeds of kernels differ a little between
  * ranks. */
-static enum weft_status describe(struct weft_measuring *m, struct weft_error *err)
+static enum weft_status describe_machine(struct weft_measuring *m, struct weft_error *err)
 {
     const struct weft_measure_options *o = &m->options;
     char mine[MACHINE_BYTES] = {0};
@@ -227,7 +227,8 @@ static enum weft_status name_origin(struct weft_measuring *m, struct weft_error 
     return origin->machine != NULL ? WEFT_OK : weft_fail_memory(err, "a profile");
 }
 
-static enum weft_status check(const struct weft_measure_options *options, struct weft_error *err)
+static enum weft_status check_options(const struct weft_measure_options *options,
+                                      struct weft_error *err)
 {
     const struct weft_config *config = options->config;
     WEFT_TRY(weft_model_trains(config->model, config->train.seq_len, err));
@@ -244,7 +245,7 @@ static enum weft_status check(const struct weft_measure_options *options, struct
     return WEFT_OK;
 }
 
-static enum weft_status begin(struct weft_measuring *m, struct weft_error *err)
+static enum weft_status begin_profile(struct weft_measuring *m, struct weft_error *err)
 {
     m->profile.source =
         weft_config_emulates(m->options.config) ? "measured, emulated link" : "measured";
@@ -256,7 +257,7 @@ static enum weft_status begin(struct weft_measuring *m, struct weft_error *err)
     m->profile.kernels = weft_nn_gemm_name(m->options.nn);
     m->profile.products = weft_nn_choices(m->options.nn);
     m->profile.updates = weft_config_updates(m->options.config);
-    WEFT_TRY(describe(m, err));
+    WEFT_TRY(describe_machine(m, err));
     WEFT_TRY(list_layers(m, err));
     WEFT_TRY(weft_measure_run_benches(&m->options, &m->benches, err));
     WEFT_TRY(take_benches(m, err));
@@ -270,11 +271,11 @@ static enum weft_status begin(struct weft_measuring *m, struct weft_error *err)
 enum weft_status weft_measuring_create(const struct weft_measure_options *options,
                                        struct weft_measuring **out, struct weft_error *err)
 {
-    WEFT_TRY(check(options, err));
+    WEFT_TRY(check_options(options, err));
     struct weft_measuring *m = calloc(1, sizeof *m);
     if (m == NULL) return weft_fail_memory(err, "a profile");
     m->options = *options;
-    enum weft_status status = begin(m, err);
+    enum weft_status status = begin_profile(m, err);
     if (status != WEFT_OK) {
         weft_measuring_destroy(m);
         return status;

@@ -317,7 +317,7 @@ static enum weft_status read_times(struct rehearsal *r, int32_t round, struct we
 }
 
 /* Computes the time of the same updates, norm and collectives by the benches' curves. */
-static void expect(const struct rehearsal *r, struct measure_rehearsal *out)
+static void expect_times(const struct rehearsal *r, struct measure_rehearsal *out)
 {
     int64_t owned = 0;
     for (int32_t u = 0; u < r->stages.shards->n_units; u++) {
@@ -388,8 +388,8 @@ static enum weft_status find_step(struct rehearsal *r, int64_t *step_ns, struct 
     return weft_measure_most(r->options->comm, step_ns, 1, err);
 }
 
-static enum weft_status finish(struct rehearsal *r, struct measure_rehearsal *out,
-                               struct weft_error *err)
+static enum weft_status finish_rehearsal(struct rehearsal *r, struct measure_rehearsal *out,
+                                         struct weft_error *err)
 {
     int32_t n_keys = r->profile->n_layers;
     int64_t *medians = calloc((size_t)r->n_values + 1, sizeof *medians);
@@ -413,7 +413,7 @@ static enum weft_status finish(struct rehearsal *r, struct measure_rehearsal *ou
     out->agree_ns = others[VALUE_AGREE];
     memcpy(out->transfer_ns, &others[VALUE_TRANSFER], sizeof out->transfer_ns);
     out->base_bytes = medians[r->n_values];
-    expect(r, out);
+    expect_times(r, out);
     free(medians);
     return status;
 }
@@ -544,11 +544,11 @@ enum weft_status weft_measure_rehearsals_finish(struct measure_rehearsals *both,
     if (!both->beside.options->contention) {
         drop_times(&both->beside);
         weigh_process(&both->beside);
-        WEFT_TRY(finish(&both->beside, out, err));
+        WEFT_TRY(finish_rehearsal(&both->beside, out, err));
         return find_step(&both->beside, &out->step_ns, err);
     }
     both->alone.base_bytes = both->beside.base_bytes;
-    WEFT_TRY(finish(&both->alone, out, err));
+    WEFT_TRY(finish_rehearsal(&both->alone, out, err));
     WEFT_TRY(find_step(&both->beside, &out->step_ns, err));
     return find_rates(both, &out->rates, err);
 }

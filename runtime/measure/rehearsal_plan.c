@@ -19,7 +19,7 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* The leanest policy of a unit. Then every later plan's base memory fits. */
-static int32_t leanest(const struct weft_problem_decision *unit)
+static int32_t leanest_policy(const struct weft_problem_decision *unit)
 {
     static const enum weft_policy order[] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_ZERO1};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
@@ -46,7 +46,7 @@ enum weft_status weft_measure_rehearsal_plan(const struct weft_problem *problem,
         goto done;
     }
     for (int32_t u = 0; u < problem->n_decisions; u++)
-        strategies[u] = leanest(&problem->decisions[u]);
+        strategies[u] = leanest_policy(&problem->decisions[u]);
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (!weft_problem_needs(problem, strategies, i)) continue;

@@ -151,13 +151,13 @@ static bool does_fit(const struct disk_bench *bench, int64_t block_bytes, int64_
 }
 
 /* Time in ns a byte to read and write a block. */
-static double cost(const int64_t ns[WEFT_STORE_DIRECTIONS], int64_t bytes)
+static double block_cost(const int64_t ns[WEFT_STORE_DIRECTIONS], int64_t bytes)
 {
     return (double)(ns[WEFT_STORE_READ] + ns[WEFT_STORE_WRITE]) / (double)bytes;
 }
 
 /* The smallest size with a cost near the best. costs[i] is of sizes[i]. */
-static int64_t choose(const int64_t *sizes, const double *costs, int32_t n)
+static int64_t choose_size(const int64_t *sizes, const double *costs, int32_t n)
 {
     double best = costs[0];
     for (int32_t i = 1; i < n; i++)
@@ -190,9 +190,9 @@ static enum weft_status count_threads(struct disk_bench *bench, int64_t *threads
          count *= 2) {
         WEFT_TRY(try_alone(bench, block, count, ns, err));
         sizes[n] = count;
-        costs[n++] = cost(ns, block);
+        costs[n++] = block_cost(ns, block);
     }
-    *threads = choose(sizes, costs, n);
+    *threads = choose_size(sizes, costs, n);
     return WEFT_OK;
 }
 
@@ -211,10 +211,10 @@ static enum weft_status time_sizes(struct disk_bench *bench, struct weft_pool *p
         x[n] = size;
         read_ns[n] = both[WEFT_STORE_READ];
         write_ns[n] = both[WEFT_STORE_WRITE];
-        costs[n++] = cost(both, size);
+        costs[n++] = block_cost(both, size);
         if (both[WEFT_STORE_READ] + both[WEFT_STORE_WRITE] > MEASURE_SLOW_NS) break;
     }
-    out->block_bytes = choose(x, costs, n);
+    out->block_bytes = choose_size(x, costs, n);
     out->read = (struct weft_curve){.n = n, .x = x, .ns = read_ns};
     out->write = (struct weft_curve){.n = n, .x = x, .ns = write_ns};
     return WEFT_OK;
@@ -241,8 +241,9 @@ static enum weft_status time_chosen(struct disk_bench *bench, struct weft_profil
     t.seats = out->threads;
     WEFT_TRY_GOTO(done, time_alone(&t, fewer, err));
     const int64_t seats[] = {out->threads, 2 * out->threads};
-    const double costs[] = {cost(fewer, out->block_bytes), cost(alone, out->block_bytes)};
-    out->seats = choose(seats, costs, 2);
+    const double costs[] = {block_cost(fewer, out->block_bytes),
+                            block_cost(alone, out->block_bytes)};
+    out->seats = choose_size(seats, costs, 2);
     weft_store_warn(t.store);
     snprintf(bench->file_system, sizeof bench->file_system, "%s",
              weft_store_facts(t.store)->file_system);

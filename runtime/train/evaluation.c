@@ -24,7 +24,7 @@ struct weft_evaluation {
     struct share *shares; /* [ranks] */
 };
 
-static enum weft_status fill(struct weft_evaluation *e, struct weft_error *err)
+static enum weft_status fill_evaluation(struct weft_evaluation *e, struct weft_error *err)
 {
     struct weft_batch batch = weft_config_batch(e->config);
     e->input = malloc((size_t)weft_model_host_input_bytes(e->config->model, &batch));
@@ -42,7 +42,7 @@ enum weft_status weft_evaluation_create(const struct weft_config *config, struct
     if (e == NULL) return weft_fail_memory(err, "an evaluation");
     e->config = config;
     e->comm = comm;
-    enum weft_status status = fill(e, err);
+    enum weft_status status = fill_evaluation(e, err);
     if (status != WEFT_OK) {
         weft_evaluation_destroy(e);
         return status;

@@ -45,7 +45,7 @@ static enum weft_status check_model(const struct weft_model *model, struct weft_
                      first->name, weft_layer_type_of(first), last->name, weft_layer_type_of(last));
 }
 
-static void *take(struct weft_generator *g, int64_t bytes)
+static void *take_memory(struct weft_generator *g, int64_t bytes)
 {
     return weft_pool_array(&g->pool, bytes > 0 ? (size_t)bytes : 1, 1);
 }
@@ -68,11 +68,11 @@ static enum weft_status make_buffers(struct weft_generator *g, struct weft_error
         if (work.output_bytes > flow) flow = work.output_bytes;
     }
     int64_t vocab = g->model->layers[g->model->n_layers - 1].vocab;
-    g->saved = take(g, saved);
-    g->temporary = take(g, temporary);
-    g->flows[0] = take(g, flow);
-    g->flows[1] = take(g, flow);
-    g->probabilities = take(g, vocab * (int64_t)sizeof *g->probabilities);
+    g->saved = take_memory(g, saved);
+    g->temporary = take_memory(g, temporary);
+    g->flows[0] = take_memory(g, flow);
+    g->flows[1] = take_memory(g, flow);
+    g->probabilities = take_memory(g, vocab * (int64_t)sizeof *g->probabilities);
     if (g->saved != NULL && g->temporary != NULL && g->flows[0] != NULL && g->flows[1] != NULL &&
         g->probabilities != NULL)
         return WEFT_OK;
@@ -86,13 +86,13 @@ static enum weft_status make_caches(struct weft_generator *g, struct weft_error 
     for (int32_t l = 0; l < g->model->n_layers; l++)
         g->caches = g->caches && g->model->layers[l].kind->by_rows;
     g->kept = weft_pool_array(&g->pool, (size_t)g->model->n_layers, sizeof *g->kept);
-    g->cached = take(g, g->window * (int64_t)sizeof *g->cached);
-    void *scores = take(g, PROMPT_ROWS * g->window * size);
+    g->cached = take_memory(g, g->window * (int64_t)sizeof *g->cached);
+    void *scores = take_memory(g, PROMPT_ROWS * g->window * size);
     bool made = g->kept != NULL && scores != NULL && g->cached != NULL;
     for (int32_t l = 0; l < g->model->n_layers && made && g->caches; l++) {
         const struct weft_layer *layer = &g->model->layers[l];
         if (layer->kind != &weft_kind_transformer_block) continue;
-        g->kept[l].qkv = take(g, g->window * 3 * layer->hidden * size);
+        g->kept[l].qkv = take_memory(g, g->window * 3 * layer->hidden * size);
         g->kept[l].scores = scores;
         made = g->kept[l].qkv != NULL;
     }
@@ -110,7 +110,7 @@ static enum weft_status read_tensors(struct weft_generator *g, const struct weft
     if (g->tensors == NULL) return weft_fail_memory(err, "the parameters");
     for (int32_t t = 0; t < g->model->n_tensors; t++) {
         int64_t elements = g->model->tensors[t].elements;
-        g->tensors[t] = take(g, elements * (int64_t)sizeof(float));
+        g->tensors[t] = take_memory(g, elements * (int64_t)sizeof(float));
         if (g->tensors[t] == NULL) return weft_fail_memory(err, "the parameters");
         WEFT_TRY(weft_checkpoint_read(checkpoint, layout, t, WEFT_STATE_PARAMETER, 0, elements,
                                       g->tensors[t], err));
@@ -149,8 +149,8 @@ static enum weft_status read_checkpoint(struct weft_generator *g, const char *pa
     return status;
 }
 
-static enum weft_status fill(struct weft_generator *g, const char *path, int32_t threads,
-                             struct weft_error *err)
+static enum weft_status fill_generator(struct weft_generator *g, const char *path, int32_t threads,
+                                       struct weft_error *err)
 {
     WEFT_TRY(check_model(g->model, err));
     int64_t positions = weft_embedding_positions(&g->model->layers[0]);
@@ -171,7 +171,7 @@ enum weft_status weft_generator_create(const struct weft_config *config, const c
     if (g == NULL) return weft_fail_memory(err, "a generator");
     g->config = config;
     g->model = config->model;
-    enum weft_status status = fill(g, path, threads, err);
+    enum weft_status status = fill_generator(g, path, threads, err);
     if (status != WEFT_OK) {
         weft_generator_destroy(g);
         return status;

@@ -340,7 +340,7 @@ static bool has_most(int64_t record_bytes, int64_t prose_bytes)
 }
 
 /* Decides where enough is known. An open value without a name may still turn out to be prose. */
-static void decide(struct weft_json_stream *s)
+static void decide_form(struct weft_json_stream *s)
 {
     bool is_rest = s->state == REST_OF_LINE;
     bool is_open = s->value_bytes > 0 && !s->is_named;
@@ -365,7 +365,7 @@ bool weft_json_stream_add(struct weft_json_stream *s, const unsigned char *bytes
     for (size_t i = 0; i < n && !s->is_decided; i++) {
         take_byte(s, bytes[i]);
         s->bytes++;
-        if (!s->is_decided) decide(s);
+        if (!s->is_decided) decide_form(s);
     }
     return !s->is_decided;
 }

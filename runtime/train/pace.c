@@ -35,8 +35,8 @@ static int32_t find_slowest(const struct sums *all, int32_t ranks, int64_t *othe
 }
 
 /* Windows end by rank 0's clock, so at the same step on all ranks. */
-static void judge(struct weft_pace *pace, const struct sums *all, int32_t ranks, int64_t *others,
-                  int32_t *slow, double *times)
+static void judge_window(struct weft_pace *pace, const struct sums *all, int32_t ranks,
+                         int64_t *others, int32_t *slow, double *times)
 {
     if (all[0].window_ns < pace->least_ns) return;
     int32_t suspect = find_slowest(all, ranks, others, times);
@@ -51,8 +51,8 @@ static void judge(struct weft_pace *pace, const struct sums *all, int32_t ranks,
     pace->compute_ns = 0;
 }
 
-static enum weft_status compare(struct weft_pace *pace, struct weft_comm *comm, int32_t *slow,
-                                double *times, struct weft_error *err)
+static enum weft_status compare_ranks(struct weft_pace *pace, struct weft_comm *comm, int32_t *slow,
+                                      double *times, struct weft_error *err)
 {
     size_t ranks = (size_t)weft_comm_ranks(comm);
     const struct sums mine = {pace->compute_ns, weft_clock_now_ns() - pace->start_ns};
@@ -61,7 +61,7 @@ static enum weft_status compare(struct weft_pace *pace, struct weft_comm *comm, 
     enum weft_status status = all != NULL && others != NULL
                                   ? weft_comm_exchange(comm, &mine, sizeof mine, all, err)
                                   : weft_fail_memory(err, "the ranks' pace");
-    if (status == WEFT_OK) judge(pace, all, (int32_t)ranks, others, slow, times);
+    if (status == WEFT_OK) judge_window(pace, all, (int32_t)ranks, others, slow, times);
     free(others);
     free(all);
     return status;
@@ -74,5 +74,6 @@ enum weft_status weft_pace_note(struct weft_pace *pace, struct weft_comm *comm, 
     if (weft_comm_ranks(comm) == 1) return WEFT_OK;
     pace->compute_ns += compute_ns;
     pace->steps++;
-    return pace->steps % WEFT_PACE_STEPS == 0 ? compare(pace, comm, slow, times, err) : WEFT_OK;
+    return pace->steps % WEFT_PACE_STEPS == 0 ? compare_ranks(pace, comm, slow, times, err)
+                                              : WEFT_OK;
 }

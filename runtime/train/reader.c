@@ -66,7 +66,7 @@ static void read_next(struct weft_reader *r)
     pthread_cond_broadcast(&r->changed);
 }
 
-static void *run(void *argument)
+static void *run_reader(void *argument)
 {
     struct weft_reader *r = argument;
     pthread_mutex_lock(&r->mutex);
@@ -81,12 +81,12 @@ static void *run(void *argument)
 }
 
 /* Blocks all signals: they belong to the caller's threads. */
-static enum weft_status start(struct weft_reader *r, struct weft_error *err)
+static enum weft_status start_thread(struct weft_reader *r, struct weft_error *err)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&r->thread, NULL, run, r);
+    int error = pthread_create(&r->thread, NULL, run_reader, r);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     r->started = error == 0;
     if (r->started) return WEFT_OK;
@@ -96,7 +96,7 @@ static enum weft_status start(struct weft_reader *r, struct weft_error *err)
 }
 
 /* Wants the step's batch and those after it. The mutex must be held. */
-static void want(struct weft_reader *r, int64_t step)
+static void want_batches(struct weft_reader *r, int64_t step)
 {
     const int64_t ahead = step + WEFT_READER_AHEAD, last = r->options.last_step;
     r->upto = ahead <= last ? ahead : step < last ? last : step;
@@ -119,13 +119,13 @@ enum weft_status weft_reader_create(const struct weft_reader_options *options,
             status = weft_fail_memory(err, "a batch");
     }
     r->next = options->first_step; /* above `upto`, so the thread begins idle */
-    if (status == WEFT_OK) status = start(r, err);
+    if (status == WEFT_OK) status = start_thread(r, err);
     if (status != WEFT_OK) {
         weft_reader_destroy(r);
         return status;
     }
     pthread_mutex_lock(&r->mutex);
-    want(r, options->first_step);
+    want_batches(r, options->first_step);
     pthread_mutex_unlock(&r->mutex);
     *out = r;
     return WEFT_OK;
@@ -149,7 +149,7 @@ void weft_reader_destroy(struct weft_reader *r)
 }
 
 /* Makes `step` the next to be read. The mutex must be held. */
-static void seek(struct weft_reader *r, int64_t step)
+static void seek_step(struct weft_reader *r, int64_t step)
 {
     r->upto = 0;
     while (r->reading != 0)
@@ -172,8 +172,8 @@ enum weft_status weft_reader_take(struct weft_reader *r, int64_t step, const voi
 {
     enum weft_status status = WEFT_OK;
     pthread_mutex_lock(&r->mutex);
-    if (r->next != step && !(r->next > step && is_ready(r, step))) seek(r, step);
-    want(r, step);
+    if (r->next != step && !(r->next > step && is_ready(r, step))) seek_step(r, step);
+    want_batches(r, step);
     *wait_ns = wait_for(r, step);
     if (is_ready(r, step)) {
         *input = batch_of(r, step)->input;

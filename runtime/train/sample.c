@@ -7,7 +7,7 @@
 #include "base/rng.h"
 
 /* Index of the largest; the first of equals. */
-static int64_t likeliest(const double *p, int64_t n)
+static int64_t find_likeliest(const double *p, int64_t n)
 {
     int64_t best = 0;
     for (int64_t i = 1; i < n; i++) {
@@ -55,7 +55,7 @@ static void keep_likeliest(double *p, int64_t n, int64_t k)
 int32_t weft_sample(const struct weft_sampling *sampling, double *p, int64_t n, uint64_t place)
 {
     if (sampling->below > 0 && sampling->below < n) n = sampling->below;
-    int64_t best = likeliest(p, n);
+    int64_t best = find_likeliest(p, n);
     if (sampling->temperature <= 0 || p[best] <= 0) return (int32_t)best;
     if (sampling->top_k > 0 && sampling->top_k < n) keep_likeliest(p, n, sampling->top_k);
     double most = log(p[best]), sum = 0;

@@ -259,8 +259,8 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
     return weft_saver_create(&options, &saving->saver, err);
 }
 
-static enum weft_status fill(struct weft_saving *saving, struct weft_data *data,
-                             struct weft_error *err)
+static enum weft_status fill_saving(struct weft_saving *saving, struct weft_data *data,
+                                    struct weft_error *err)
 {
     const struct weft_train_options *o = saving->options;
     struct weft_hash hash = {0};
@@ -287,7 +287,7 @@ enum weft_status weft_saving_open(const struct weft_train_options *options, stru
     saving->ranks = weft_comm_ranks(options->comm);
     saving->progress.loss_scale = 1;
     saving->saved_step = saving->pending_step = saving->last_step = -1;
-    enum weft_status status = fill(saving, data, err);
+    enum weft_status status = fill_saving(saving, data, err);
     if (status != WEFT_OK) {
         weft_saving_close(saving);
         return status;
@@ -507,8 +507,8 @@ static void fail_last(const struct weft_saving *saving, const struct weft_error 
 }
 
 /* Decides on the outcome of a save so far, and frees *why. */
-static enum weft_status judge(struct weft_saving *saving, enum weft_status status,
-                              struct weft_error *why, struct weft_error *err)
+static enum weft_status judge_save(struct weft_saving *saving, enum weft_status status,
+                                   struct weft_error *why, struct weft_error *err)
 {
     bool required = saving->train->checkpoint.required;
     char latest[LATEST_BYTES];
@@ -540,7 +540,7 @@ static enum weft_status catch_up(struct weft_saving *saving, bool finish, struct
     int64_t begin_ns = weft_clock_now_ns();
     enum weft_status status = weft_saver_catch_up(saving->saver, finish, why);
     saving->stalled_ns += weft_clock_now_ns() - begin_ns;
-    return judge(saving, status, why, err);
+    return judge_save(saving, status, why, err);
 }
 
 enum weft_status weft_saving_catch_up(struct weft_saving *saving, struct weft_error *err)
@@ -548,8 +548,8 @@ enum weft_status weft_saving_catch_up(struct weft_saving *saving, struct weft_er
     return catch_up(saving, false, err);
 }
 
-static enum weft_status save(struct weft_saving *saving, struct weft_exec *exec, int64_t step,
-                             bool background, struct weft_error *err)
+static enum weft_status save_step(struct weft_saving *saving, struct weft_exec *exec, int64_t step,
+                                  bool background, struct weft_error *err)
 {
     const struct weft_save_source pieces = {&saving->source, rewind_source, next_piece, read_piece};
     WEFT_TRY(catch_up(saving, true, err));
@@ -564,7 +564,7 @@ static enum weft_status save(struct weft_saving *saving, struct weft_exec *exec,
                                   ? weft_saver_begin(saving->saver, &saving->progress, &pieces, why)
                                   : weft_saver_save(saving->saver, &saving->progress, &pieces, why);
     saving->stalled_ns = weft_clock_now_ns() - begin_ns;
-    return judge(saving, status, why, err);
+    return judge_save(saving, status, why, err);
 }
 
 enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec *exec, int64_t step,
@@ -584,7 +584,8 @@ enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec 
     if (last) saving->last_step = step;
     bool begun = saving->pending_step == step || saving->saved_step == step;
     if (due && !begun)
-        WEFT_TRY(save(saving, exec, step, !last && saving->train->checkpoint.asynchronous, err));
+        WEFT_TRY(
+            save_step(saving, exec, step, !last && saving->train->checkpoint.asynchronous, err));
     if (!last) return WEFT_OK;
     WEFT_TRY(catch_up(saving, true, err));
     return saving->saved_step == step ? WEFT_OK : look_at_last(saving, exec, step, err);

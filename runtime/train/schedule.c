@@ -7,7 +7,7 @@
 
 /* The factor of lr when `done` of the way is over: linear, or half a cosine (Loshchilov and Hutter
  * 2017, without restarts). */
-static double fall(const struct weft_train *train, bool cosine, double done)
+static double decayed_factor(const struct weft_train *train, bool cosine, double done)
 {
     double least = train->lr_schedule.min_ratio;
     double left = cosine ? 0.5 * (1 + cos(3.14159265358979323846 * done)) : 1 - done;
@@ -15,7 +15,7 @@ static double fall(const struct weft_train *train, bool cosine, double done)
 }
 
 /* Position of step `step` between `first`, 0, and the last step, 1; at most 1. */
-static double way(const struct weft_train *train, int64_t first, int64_t step)
+static double way_done(const struct weft_train *train, int64_t first, int64_t step)
 {
     int64_t span = train->steps - first;
     double done = span > 0 ? (double)(step - first) / (double)span : 1;
@@ -39,12 +39,12 @@ double weft_train_lr(const struct weft_train *train, int64_t step)
     case WEFT_LR_SCHEDULE_COUNT:
         break;
     case WEFT_LR_COSINE:
-        return lr * fall(train, true, way(train, warmup, step));
+        return lr * decayed_factor(train, true, way_done(train, warmup, step));
     case WEFT_LR_LINEAR:
-        return lr * fall(train, false, way(train, warmup, step));
+        return lr * decayed_factor(train, false, way_done(train, warmup, step));
     case WEFT_LR_WSD:
         if (step <= train->steps - decay) return lr;
-        return lr * fall(train, false, way(train, train->steps - decay, step));
+        return lr * decayed_factor(train, false, way_done(train, train->steps - decay, step));
     }
     return lr;
 }

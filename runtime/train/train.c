@@ -49,7 +49,7 @@ struct run {
     struct weft_train_result result;
 };
 
-static enum weft_status refuse(const struct weft_config *config, struct weft_error *err)
+static enum weft_status refuse_config(const struct weft_config *config, struct weft_error *err)
 {
     const struct weft_train *train = &config->train;
     WEFT_TRY(weft_model_trains(config->model, train->seq_len, err));
@@ -102,7 +102,7 @@ static void warn_of_batches(const struct weft_config *config)
 enum weft_status weft_train_check(const struct weft_config *config, struct weft_error *err)
 {
     struct weft_data *training = NULL, *held_out = NULL;
-    WEFT_TRY(refuse(config, err));
+    WEFT_TRY(refuse_config(config, err));
     weft_train_warn_of_lr(&config->train);
     warn_of_batches(config);
     enum weft_status status = check_data(config, &training, &held_out, err);
@@ -452,7 +452,7 @@ static enum weft_status run_steps(struct run *run, struct weft_error *err)
 enum weft_status weft_train_run(const struct weft_train_options *options,
                                 struct weft_train_result *out, struct weft_error *err)
 {
-    WEFT_TRY(refuse(options->config, err));
+    WEFT_TRY(refuse_config(options->config, err));
     weft_measure_trim();
     struct run run = {
         .options = options,

@@ -43,7 +43,7 @@ static void lean_categories(const struct weft_digest *table, int32_t row,
 }
 
 /* The change of a config that makes a category smaller. */
-static const char *remedy(enum weft_category category)
+static const char *remedy_of(enum weft_category category)
 {
     switch (category) {
     case WEFT_CATEGORY_SHARDED_PARAMETERS:
@@ -84,7 +84,7 @@ static void add_peak(struct weft_text *text, const struct weft_digest *table)
         weft_text_addf(text, "%s %s %s", n > 0 ? "," : "",
                        weft_category_text((enum weft_category)most),
                        weft_units_show_bytes(bytes[most], shown));
-        const char *what = remedy((enum weft_category)most);
+        const char *what = remedy_of((enum weft_category)most);
         if (!remedies[0]) {
             remedies[0] = what;
         } else if (!remedies[1] && strcmp(what, remedies[0]) != 0) {

@@ -62,7 +62,7 @@ static void set_limits(struct tree *tree)
 }
 
 /* Keeps the box's only plan if its peak is lower than the best. */
-static void take(struct tree *tree, const uint64_t *allowed)
+static void take_leanest(struct tree *tree, const uint64_t *allowed)
 {
     struct weft_digest *table = tree->table;
     int64_t *rows = tree->box->room; /* scratch: the next restriction fills it again */
@@ -73,7 +73,7 @@ static void take(struct tree *tree, const uint64_t *allowed)
     set_limits(tree);
 }
 
-static void search(struct tree *tree, int32_t depth)
+static void search_tree(struct tree *tree, int32_t depth)
 {
     size_t bytes = (size_t)tree->table->n_decisions * sizeof *tree->allowed;
     uint64_t *allowed = allowed_at(tree, depth);
@@ -86,7 +86,7 @@ static void search(struct tree *tree, int32_t depth)
     memcpy(allowed, tree->box->allowed, bytes);
     int32_t decision = weft_lean_tree_decision(tree->box);
     if (decision < 0) {
-        take(tree, allowed);
+        take_leanest(tree, allowed);
         return;
     }
     for (int32_t p = 0; p < weft_digest_count(tree->table, decision) && !tree->cut; p++) {
@@ -94,7 +94,7 @@ static void search(struct tree *tree, int32_t depth)
         uint64_t *child = allowed_at(tree, depth + 1);
         memcpy(child, allowed, bytes);
         child[decision] = UINT64_C(1) << p;
-        search(tree, depth + 1);
+        search_tree(tree, depth + 1);
     }
 }
 
@@ -111,7 +111,7 @@ enum weft_status weft_lean_tree_search(struct weft_digest *table, struct weft_er
     if (status == WEFT_OK && tree.box->lean) {
         for (int32_t u = 0; u < table->n_decisions; u++)
             tree.allowed[u] = weft_decision_all(&table->problem->decisions[u]);
-        search(&tree, 0);
+        search_tree(&tree, 0);
         if (!tree.cut) table->least_proven_bytes = table->least_bytes;
     }
     weft_box_destroy(tree.box);

@@ -175,7 +175,7 @@ static bool put_off(struct weft_repair *repair, const struct weft_list_wait *wai
 }
 
 /* Places the trial's rule. Keeps the placement and returns true if it is the best so far. */
-static bool place(struct weft_repair *repair)
+static bool place_trial(struct weft_repair *repair)
 {
     const struct weft_digest *table = repair->table;
     repair->rule.launch = repair->trial.launch;
@@ -209,13 +209,13 @@ static void begin_trial(struct weft_repair *repair)
 
 /* Postpones the cause of one wait of the best placement, then of the longest new wait, a few
  * times. Returns true once the result is faster. */
-static bool follow(struct weft_repair *repair, struct wait_at wait)
+static bool follow_wait(struct weft_repair *repair, struct wait_at wait)
 {
     enum { DEPTH = 4 };
     begin_trial(repair);
     if (!put_off(repair, repair->waits, wait.at)) return false;
     for (int depth = 0; repair->tries_left > 0; depth++) {
-        if (place(repair)) return true;
+        if (place_trial(repair)) return true;
         if (repair->n_trial_moves == 0 || depth == DEPTH) return false;
         const struct weft_list_wait *waits = weft_list_waits(repair->list);
         wait = next_wait(repair, waits, BEFORE_ALL);
@@ -230,7 +230,7 @@ static void put_off_causes(struct weft_repair *repair)
 {
     struct wait_at wait = next_wait(repair, repair->waits, BEFORE_ALL);
     while (wait.ns > 0 && repair->tries_left > 0) {
-        bool better = follow(repair, wait);
+        bool better = follow_wait(repair, wait);
         wait = next_wait(repair, repair->waits, better ? BEFORE_ALL : wait);
     }
 }
@@ -257,20 +257,20 @@ static bool take_back(struct weft_repair *repair)
     for (int32_t i = 0; i < repair->table->n_items && repair->tries_left > 0; i++) {
         for (int all = 0; all < 2; all++) {
             begin_trial(repair);
-            if (release_blocks(repair, i, all ? INT32_MAX : 1)) any |= place(repair);
+            if (release_blocks(repair, i, all ? INT32_MAX : 1)) any |= place_trial(repair);
         }
     }
     for (int32_t s = 0; s < repair->table->n_slots && repair->tries_left > 0; s++) {
         if (!repair->kept.clear[s]) continue;
         begin_trial(repair);
         repair->trial.clear[s] = false;
-        any |= place(repair);
+        any |= place_trial(repair);
     }
     for (int32_t s = 0; s < repair->table->n_slots && repair->tries_left > 0; s++) {
         if (repair->kept.late_bytes[s] == INT64_MAX) continue;
         begin_trial(repair);
         repair->trial.late_bytes[s] = INT64_MAX;
-        any |= place(repair);
+        any |= place_trial(repair);
     }
     return any;
 }
@@ -303,7 +303,7 @@ int64_t weft_repair_place(struct weft_repair *repair, struct weft_list *list,
     repair->tries_left = most_tries + 1;
     repair->step_ns = -1;
     begin_change(repair, rule);
-    if (!place(repair)) return -1;
+    if (!place_trial(repair)) return -1;
     do
         put_off_causes(repair);
     while (repair->tries_left > 0 && take_back(repair));

@@ -24,7 +24,7 @@ enum weft_status weft_ahead_keep(struct weft_draft *draft, struct weft_error *er
 }
 
 /* The first forward use in the micro-step of this slot. */
-static int32_t entered(const struct weft_draft *draft, int32_t slot)
+static int32_t first_forward_of(const struct weft_draft *draft, int32_t slot)
 {
     for (int32_t i = 0; i < draft->n_uses; i++) {
         int32_t use = draft->uses[i];
@@ -41,7 +41,8 @@ void weft_ahead_gather(struct weft_draft *draft, int32_t depth)
     for (int32_t i = draft->n_gathers - 1; i >= 0; i--) {
         const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
         if (draft->root[item->decision])
-            weft_draft_gather_all(draft, draft->gathers[i], entered(draft, item->last + 1));
+            weft_draft_gather_all(draft, draft->gathers[i],
+                                  first_forward_of(draft, item->last + 1));
     }
     for (int32_t i = 0; i < draft->n_gathers; i++) {
         const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);

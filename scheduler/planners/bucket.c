@@ -28,7 +28,7 @@ static bool is_apart(const struct bucket *bucket, int32_t item)
 }
 
 /* Launches the waiting blocks before block `block` of item `end` in the list, in slot `slot`. */
-static void launch(struct bucket *bucket, int32_t end, int32_t block, int32_t slot)
+static void launch_blocks(struct bucket *bucket, int32_t end, int32_t block, int32_t slot)
 {
     struct weft_draft *draft = bucket->draft;
     while (bucket->item < end || (bucket->item == end && bucket->block < block)) {
@@ -45,20 +45,20 @@ static void launch(struct bucket *bucket, int32_t end, int32_t block, int32_t sl
     bucket->held = 0;
 }
 
-static void add(struct bucket *bucket, int32_t position)
+static void add_reduction(struct bucket *bucket, int32_t position)
 {
     int32_t index = bucket->draft->reductions[position];
     const struct weft_item *item = weft_draft_item(bucket->draft, index);
     int64_t size = size_of(bucket, index), whole = item->n_blocks * size;
     if (bucket->rule->before_overflow) {
         if (bucket->held > 0 && bucket->held + whole > bucket->rule->size)
-            launch(bucket, position, 0, item->first);
+            launch_blocks(bucket, position, 0, item->first);
         bucket->held += whole;
         return;
     }
     for (int32_t b = 0; b < item->n_blocks; b++) {
         bucket->held += size;
-        if (bucket->held >= bucket->rule->size) launch(bucket, position, b + 1, item->first);
+        if (bucket->held >= bucket->rule->size) launch_blocks(bucket, position, b + 1, item->first);
     }
 }
 
@@ -70,13 +70,13 @@ void weft_bucket_reduce(struct weft_draft *draft, const struct weft_bucket_rule 
         int32_t index = draft->reductions[i];
         const struct weft_item *item = weft_draft_item(draft, index);
         if (ready >= 0 && draft->micro[item->first - 1] != draft->micro[ready - 1])
-            launch(&bucket, i, 0, ready);
+            launch_blocks(&bucket, i, 0, ready);
         ready = item->first;
         if (is_apart(&bucket, index)) {
             weft_draft_reduce_all(draft, index, item->first, WEFT_DRAFT_NOT_WAITED_FOR);
         } else {
-            add(&bucket, i);
+            add_reduction(&bucket, i);
         }
     }
-    launch(&bucket, draft->n_reductions, 0, ready);
+    launch_blocks(&bucket, draft->n_reductions, 0, ready);
 }

@@ -25,7 +25,7 @@ struct run {
 
 /* The reduction of the first unit among the ones ready by `slot`; -1: none. Units are numbered in
  * order of first use. */
-static int32_t urgent(const struct run *run, int32_t slot)
+static int32_t most_urgent(const struct run *run, int32_t slot)
 {
     int32_t best = -1;
     for (int32_t i = 0; i < run->draft->n_reductions; i++) {
@@ -39,9 +39,9 @@ static int32_t urgent(const struct run *run, int32_t slot)
 }
 
 /* Sends blocks from `now_ns` to `until_ns`, as the credit allows. */
-static void send(struct run *run, int32_t slot, int64_t now_ns, int64_t until_ns)
+static void send_blocks(struct run *run, int32_t slot, int64_t now_ns, int64_t until_ns)
 {
-    for (int32_t best; (best = urgent(run, slot)) >= 0;) {
+    for (int32_t best; (best = most_urgent(run, slot)) >= 0;) {
         while (run->first_flight < run->n_flights &&
                run->flights[run->first_flight].end_ns <= now_ns)
             run->credit += run->flights[run->first_flight++].elements;
@@ -69,22 +69,23 @@ static bool is_due(const struct run *run, int32_t slot)
     return false;
 }
 
-static void walk(struct run *run)
+static void walk_slots(struct run *run)
 {
     const struct weft_problem *problem = run->draft->problem;
     int64_t now_ns = 0;
     for (int32_t s = 0; s < problem->n_slots; s++) {
         int64_t ns = weft_problem_slot_ns(problem, run->draft->out->strategies, s);
-        send(run, s, now_ns, now_ns + ns);
+        send_blocks(run, s, now_ns, now_ns + ns);
         now_ns += ns;
         while (is_due(run, s)) {
-            send(run, s, now_ns, run->channel_ns > now_ns ? run->channel_ns + 1 : now_ns + 1);
+            send_blocks(run, s, now_ns,
+                        run->channel_ns > now_ns ? run->channel_ns + 1 : now_ns + 1);
             if (run->channel_ns > now_ns) now_ns = run->channel_ns;
         }
     }
 }
 
-static enum weft_status prepare(struct run *run, struct weft_error *err)
+static enum weft_status prepare_blocks(struct run *run, struct weft_error *err)
 {
     struct weft_draft *draft = run->draft;
     size_t n_blocks = 0;
@@ -105,7 +106,7 @@ enum weft_status weft_rule_bytescheduler(struct weft_draft *draft, const int64_t
     struct run run = {.draft = draft, .credit = values[0]};
     WEFT_TRY(weft_draft_choose_all(draft, policies, err));
     weft_draft_take(draft);
-    WEFT_TRY(prepare(&run, err));
-    walk(&run);
+    WEFT_TRY(prepare_blocks(&run, err));
+    walk_slots(&run);
     return WEFT_OK;
 }

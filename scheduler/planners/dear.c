@@ -12,7 +12,7 @@ struct groups {
 
 /* Forms groups in forward order. A group ends before the unit with which it would reach
  * `most_bytes`. */
-static void group(struct groups *groups, int64_t most_bytes)
+static void group_gathers(struct groups *groups, int64_t most_bytes)
 {
     struct weft_draft *draft = groups->draft;
     int64_t held = 0;
@@ -29,7 +29,7 @@ static void group(struct groups *groups, int64_t most_bytes)
     }
 }
 
-static void gather(struct groups *groups)
+static void launch_gathers(struct groups *groups)
 {
     struct weft_draft *draft = groups->draft;
     for (int32_t i = 0; i < draft->n_gathers; i++) {
@@ -41,7 +41,7 @@ static void gather(struct groups *groups)
 }
 
 /* Reduces a group's gradients together, when the last of them is ready. */
-static void reduce(struct groups *groups)
+static void launch_reductions(struct groups *groups)
 {
     struct weft_draft *draft = groups->draft;
     for (int32_t i = 0; i < draft->n_reductions; i++) {
@@ -69,8 +69,8 @@ enum weft_status weft_rule_dear(struct weft_draft *draft, const int64_t *values,
     groups.entered = weft_pool_array(&draft->pool, n_units, sizeof *groups.entered);
     if (!groups.of || !groups.entered) return weft_fail_memory(err, "groups");
     weft_draft_take(draft);
-    group(&groups, values[0]);
-    gather(&groups);
-    reduce(&groups);
+    group_gathers(&groups, values[0]);
+    launch_gathers(&groups);
+    launch_reductions(&groups);
     return WEFT_OK;
 }

@@ -32,7 +32,7 @@ static double predicted_ns(const struct weft_deepcompile *run, int64_t bytes)
 
 /* Adds a gather to the newest group if together they are not much slower than the slower alone.
  * Otherwise begins a group. */
-static void hold(struct weft_deepcompile *run, int32_t item)
+static void hold_gather(struct weft_deepcompile *run, int32_t item)
 {
     int64_t bytes = bytes_of(run, item), together = run->group_bytes + bytes;
     double apart_ns = predicted_ns(run, run->group_bytes), own_ns = predicted_ns(run, bytes);
@@ -75,7 +75,7 @@ static void move_ahead(struct weft_deepcompile *run, int32_t first, int32_t last
             launch_group(run, s + 1);
         for (int32_t i = draft->n_gathers - 1; i >= 0; i--)
             if (weft_draft_item(draft, draft->gathers[i])->last + 1 == s)
-                hold(run, draft->gathers[i]);
+                hold_gather(run, draft->gathers[i]);
     }
     while (run->first_held < run->n_held)
         launch_group(run, first);
@@ -96,7 +96,7 @@ static void move_all_ahead(struct weft_deepcompile *run)
 }
 
 /* Places gathers in the slots chosen for them, and reductions at once. */
-static void place(struct weft_deepcompile *run)
+static void place_items(struct weft_deepcompile *run)
 {
     struct weft_draft *draft = run->draft;
     for (int32_t i = 0; i < draft->n_gathers; i++)
@@ -110,7 +110,7 @@ void weft_deepcompile_on_demand(struct weft_deepcompile *run)
     weft_draft_take(draft);
     for (int32_t i = 0; i < draft->n_gathers; i++)
         run->slots[draft->gathers[i]] = weft_draft_item(draft, draft->gathers[i])->last + 1;
-    place(run);
+    place_items(run);
 }
 
 void weft_deepcompile_prefetch(struct weft_deepcompile *run)
@@ -120,7 +120,7 @@ void weft_deepcompile_prefetch(struct weft_deepcompile *run)
     memcpy(run->profile, draft->rows, (size_t)draft->problem->n_slots * sizeof *run->profile);
     move_all_ahead(run);
     weft_draft_take(draft);
-    place(run);
+    place_items(run);
 }
 
 /* The time of all gathers of a unit, and the bytes of one. */
@@ -158,7 +158,7 @@ static int32_t sort_units(const struct weft_draft *draft, int32_t *units)
 
 /* Keeps units gathered in that order, up to the first that does not fit. Gathers that were moved
  * ahead stay there. */
-static enum weft_status keep(struct weft_deepcompile *run, struct weft_error *err)
+static enum weft_status keep_units(struct weft_deepcompile *run, struct weft_error *err)
 {
     static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
     struct weft_draft *draft = run->draft;
@@ -175,7 +175,7 @@ static enum weft_status keep(struct weft_deepcompile *run, struct weft_error *er
         WEFT_TRY(weft_draft_choose(draft, units[i], kept, err));
     }
     weft_draft_take(draft);
-    place(run);
+    place_items(run);
     return WEFT_OK;
 }
 
@@ -211,5 +211,5 @@ enum weft_status weft_rule_deepcompile(struct weft_draft *draft, const int64_t *
     WEFT_TRY(weft_draft_choose_all(draft, weft_draft_sharded, err));
     weft_deepcompile_on_demand(&run);
     if (values[1] != 0) weft_deepcompile_prefetch(&run);
-    return values[2] != 0 ? keep(&run, err) : WEFT_OK;
+    return values[2] != 0 ? keep_units(&run, err) : WEFT_OK;
 }

@@ -38,7 +38,7 @@ static int compare_uses(const void *a, const void *b)
 }
 
 /* Lists each use once: by the gathers of fsdp, or of sdp for a unit without these. */
-static void trace(struct weft_deepspeed *run)
+static void list_uses(struct weft_deepspeed *run)
 {
     const struct weft_problem *problem = run->draft->problem;
     for (int pass = 0; pass < 2; pass++) {
@@ -79,7 +79,7 @@ static bool is_kept(const struct weft_deepspeed *run, int32_t unit)
     return true;
 }
 
-static enum weft_status choose(struct weft_deepspeed *run, struct weft_error *err)
+static enum weft_status choose_policies(struct weft_deepspeed *run, struct weft_error *err)
 {
     static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
     for (int32_t u = 0; u < run->draft->problem->n_decisions; u++) {
@@ -108,7 +108,7 @@ static int64_t live_elements(const struct weft_deepspeed *run, int32_t slot)
 
 /* Prefetches blocks in order of use until the prefetch is full. Skips gathers of units that are
  * still in use. */
-static void prefetch(struct weft_deepspeed *run, int32_t slot)
+static void prefetch_blocks(struct weft_deepspeed *run, int32_t slot)
 {
     int64_t room = run->values[1] - live_elements(run, slot);
     if (room > run->values[0]) room = run->values[0];
@@ -124,7 +124,7 @@ static void prefetch(struct weft_deepspeed *run, int32_t slot)
     }
 }
 
-static void walk(struct weft_deepspeed *run)
+static void walk_uses(struct weft_deepspeed *run)
 {
     struct weft_draft *draft = run->draft;
     for (int32_t i = 0; i < draft->n_gathers; i++) {
@@ -140,7 +140,7 @@ static void walk(struct weft_deepspeed *run)
             weft_draft_gather(draft, draft->gathers[i], slot, run->left[i]);
             run->left[i] = 0;
         }
-        prefetch(run, slot);
+        prefetch_blocks(run, slot);
     }
 }
 
@@ -152,8 +152,8 @@ enum weft_status weft_deepspeed_choose(struct weft_draft *draft, const int64_t *
     out->uses = weft_pool_array(&draft->pool, n_items, sizeof *out->uses);
     out->left = weft_pool_array(&draft->pool, n_items, sizeof *out->left);
     if (!out->uses || !out->left) return weft_fail_memory(err, "uses");
-    trace(out);
-    return choose(out, err);
+    list_uses(out);
+    return choose_policies(out, err);
 }
 
 static void launch_ahead(const struct weft_deepspeed *run)
@@ -172,7 +172,7 @@ void weft_deepspeed_place(struct weft_deepspeed *deepspeed)
     weft_draft_take(deepspeed->draft);
     if (deepspeed->ahead >= 0) launch_ahead(deepspeed);
     weft_draft_gather_after_updates(deepspeed->draft, 1u << WEFT_POLICY_ZERO1);
-    walk(deepspeed);
+    walk_uses(deepspeed);
     weft_bucket_reduce(deepspeed->draft, &bucket);
 }
 

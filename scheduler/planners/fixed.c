@@ -50,9 +50,9 @@ static void sort_moves(const struct weft_problem *problem, struct weft_move *mov
     free(runs);
 }
 
-static enum weft_status choose(const struct weft_fixed_rule *rule,
-                               const struct weft_problem *problem, int32_t *strategies,
-                               struct weft_error *err)
+static enum weft_status choose_strategies(const struct weft_fixed_rule *rule,
+                                          const struct weft_problem *problem, int32_t *strategies,
+                                          struct weft_error *err)
 {
     for (int32_t u = 0; u < problem->n_decisions; u++)
         WEFT_TRY(weft_rule_policy(problem, rule->planner, u, rule->policies, &strategies[u], err));
@@ -75,9 +75,9 @@ static void sum_rows(const struct weft_problem *problem, const struct weft_candi
     weft_moves_add_rows(problem, candidate->moves, candidate->n_moves, rows);
 }
 
-static enum weft_status check(const struct weft_fixed_rule *rule,
-                              const struct weft_problem *problem, const struct weft_candidate *out,
-                              struct weft_error *err)
+static enum weft_status check_rows(const struct weft_fixed_rule *rule,
+                                   const struct weft_problem *problem,
+                                   const struct weft_candidate *out, struct weft_error *err)
 {
     int64_t *rows = calloc((size_t)weft_problem_n_rows(problem), sizeof *rows);
     if (!rows) return weft_fail_memory(err, "memory rows");
@@ -107,7 +107,7 @@ enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,
                                    const struct weft_problem *problem, struct weft_candidate *out,
                                    struct weft_error *err)
 {
-    WEFT_TRY(choose(rule, problem, out->strategies, err));
+    WEFT_TRY(choose_strategies(rule, problem, out->strategies, err));
     weft_fixed_place(problem, rule->gather, out);
-    return check(rule, problem, out, err);
+    return check_rows(rule, problem, out, err);
 }

@@ -102,7 +102,7 @@ static struct layer layer_of(const struct run *run, int32_t unit)
 }
 
 /* Makes a layer a unit. It is gathered and reduced while the unit before it computes. */
-static struct label wrap(const struct run *run, const struct label *from, int32_t index)
+static struct label wrap_layer(const struct run *run, const struct label *from, int32_t index)
 {
     const struct layer *layer = &run->layers[index];
     struct label label = *from;
@@ -136,7 +136,7 @@ static int compare_labels(const void *a, const void *b)
     return x->parent < y->parent ? -1 : x->parent > y->parent;
 }
 
-static void prune(struct run *run, size_t begin)
+static void prune_labels(struct run *run, size_t begin)
 {
     size_t kept = begin;
     qsort(run->labels + begin, run->n_labels - begin, sizeof *run->labels, compare_labels);
@@ -161,8 +161,8 @@ static void prune(struct run *run, size_t begin)
     }
 }
 
-static enum weft_status extend(struct run *run, int32_t index, size_t begin, size_t end,
-                               double enough_ns, struct weft_error *err)
+static enum weft_status extend_labels(struct run *run, int32_t index, size_t begin, size_t end,
+                                      double enough_ns, struct weft_error *err)
 {
     size_t most = end + 2 * (end - begin);
     if (most > run->room) {
@@ -172,7 +172,7 @@ static enum weft_status extend(struct run *run, int32_t index, size_t begin, siz
         run->room = 2 * most;
     }
     for (size_t i = begin; i < end; i++) {
-        struct label labels[2] = {run->labels[i], wrap(run, &run->labels[i], index)};
+        struct label labels[2] = {run->labels[i], wrap_layer(run, &run->labels[i], index)};
         labels[0].wraps = false;
         labels[0].parameters_bytes += run->layers[index].parameters_bytes;
         labels[0].gradient_bytes += run->layers[index].gradient_bytes;
@@ -185,22 +185,22 @@ static enum weft_status extend(struct run *run, int32_t index, size_t begin, siz
             run->labels[run->n_labels++] = labels[k];
         }
     }
-    prune(run, end);
+    prune_labels(run, end);
     return WEFT_OK;
 }
 
 /* Marks the layers that the best choice leaves to the root. The choice with all layers as units
  * needs the least memory, and its time is the one to beat. */
-static enum weft_status solve(struct run *run, struct weft_error *err)
+static enum weft_status solve_layers(struct run *run, struct weft_error *err)
 {
     struct label all = run->labels[0];
     for (int32_t i = 0; i < run->n_layers; i++)
-        all = wrap(run, &all, i);
+        all = wrap_layer(run, &all, i);
     double enough_ns = total_ns(run, &all) * (1 + 1e-12);
     size_t begin = 0;
     for (int32_t i = 0; i < run->n_layers; i++) {
         size_t end = run->n_labels;
-        WEFT_TRY(extend(run, i, begin, end, enough_ns, err));
+        WEFT_TRY(extend_labels(run, i, begin, end, enough_ns, err));
         if (run->n_labels == end) { /* thinning removed all choices that fit */
             run->exact = false;
             return WEFT_OK;
@@ -241,7 +241,7 @@ static int64_t most_held(const struct run *run)
     return most;
 }
 
-static enum weft_status prepare(struct run *run, struct weft_error *err)
+static enum weft_status prepare_layers(struct run *run, struct weft_error *err)
 {
     struct weft_draft *draft = run->draft;
     const struct weft_problem *problem = draft->problem;
@@ -283,8 +283,8 @@ enum weft_status weft_rule_fsdp_milp(struct weft_draft *draft, const int64_t *va
         .draft = draft, .limit_bytes = draft->problem->tiers[0].limit_bytes, .exact = true};
     (void)values;
     WEFT_TRY(weft_ahead_choose(draft, err));
-    enum weft_status status = prepare(&run, err);
-    if (status == WEFT_OK) status = solve(&run, err);
+    enum weft_status status = prepare_layers(&run, err);
+    if (status == WEFT_OK) status = solve_layers(&run, err);
     free(run.labels);
     if (status != WEFT_OK) return status;
     if (!run.exact) weft_log(WEFT_LOG_INFO, "planner fsdp-milp: its choice was thinned out");

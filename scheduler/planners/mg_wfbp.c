@@ -30,14 +30,14 @@ static void time_reductions(struct gradient *gradients, int32_t n, int32_t from)
 
 /* True if merging pays. The next gradient is ready before this AllReduce ends. By then the
  * AllReduce has not started, or waiting costs less than its fixed part. */
-static bool merges(const struct gradient *at, double fixed_ns)
+static bool pays_to_merge(const struct gradient *at, double fixed_ns)
 {
     double next_ns = at[1].ready_ns;
     if (next_ns >= at->start_ns + at->reduce_ns) return false;
     return at->start_ns > next_ns || next_ns - at->start_ns < fixed_ns;
 }
 
-static void merge(const struct weft_draft *draft, struct gradient *gradients)
+static void merge_reductions(const struct weft_draft *draft, struct gradient *gradients)
 {
     struct weft_draft_line line = weft_draft_line_of(draft->problem, WEFT_ALL_REDUCE);
     int32_t n = draft->n_reductions;
@@ -52,7 +52,7 @@ static void merge(const struct weft_draft *draft, struct gradient *gradients)
         const struct weft_item *item = weft_draft_item(draft, draft->reductions[i]);
         const struct weft_item *next = weft_draft_item(draft, draft->reductions[i + 1]);
         bool together = draft->micro[item->first - 1] == draft->micro[next->first - 1];
-        if (!together || !merges(&gradients[i], line.fixed_ns)) continue;
+        if (!together || !pays_to_merge(&gradients[i], line.fixed_ns)) continue;
         gradients[i].merged = true;
         gradients[i].reduce_ns = 0;
         gradients[i + 1].bytes += gradients[i].bytes;
@@ -71,7 +71,7 @@ enum weft_status weft_rule_mg_wfbp(struct weft_draft *draft, const int64_t *valu
     struct gradient *gradients =
         weft_pool_array(&draft->pool, (size_t)draft->n_reductions, sizeof *gradients);
     if (!gradients) return weft_fail_memory(err, "gradients");
-    merge(draft, gradients);
+    merge_reductions(draft, gradients);
     for (int32_t i = 0; i < draft->n_reductions; i++) {
         int32_t last = i;
         while (gradients[last].merged)

@@ -12,8 +12,8 @@ enum { SHARDED, REPLICATED, N_CHOICES };
 static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
 static const enum weft_policy replicated[] = {WEFT_POLICY_DP, WEFT_POLICY_COUNT};
 
-static enum weft_status choose(struct weft_draft *draft, int32_t unit, int32_t choice,
-                               struct weft_error *err)
+static enum weft_status choose_policy(struct weft_draft *draft, int32_t unit, int32_t choice,
+                                      struct weft_error *err)
 {
     const enum weft_policy *sharded = draft->root[unit] ? kept : weft_draft_sharded;
     return weft_draft_choose(draft, unit, choice == REPLICATED ? replicated : sharded, err);
@@ -36,15 +36,15 @@ static int64_t time_of(const struct weft_draft *draft, int32_t unit)
 }
 
 /* Fills one option of every unit, with that choice for all units that may have it. */
-static void weigh(struct weft_draft *draft, int32_t choice, int64_t *sharded_rows, int64_t *rows,
-                  struct weft_knapsack_option *options)
+static void weigh_units(struct weft_draft *draft, int32_t choice, int64_t *sharded_rows,
+                        int64_t *rows, struct weft_knapsack_option *options)
 {
     struct weft_error ignored = {0};
     size_t n_slots = (size_t)draft->problem->n_slots;
     size_t n_rows = (size_t)weft_problem_n_rows(draft->problem);
     for (int32_t u = 0; u < draft->problem->n_decisions; u++) {
         struct weft_knapsack_option *option = &options[u * N_CHOICES + choice];
-        option->allowed = choose(draft, u, choice, &ignored) == WEFT_OK;
+        option->allowed = choose_policy(draft, u, choice, &ignored) == WEFT_OK;
         if (option->allowed) option->cost = time_of(draft, u);
     }
     weft_ahead_place(draft, 1);
@@ -58,7 +58,7 @@ static void weigh(struct weft_draft *draft, int32_t choice, int64_t *sharded_row
     }
 }
 
-static enum weft_status decide(struct weft_draft *draft, struct weft_error *err)
+static enum weft_status decide_policies(struct weft_draft *draft, struct weft_error *err)
 {
     const struct weft_problem *problem = draft->problem;
     size_t n_units = (size_t)problem->n_decisions, n_rows = (size_t)weft_problem_n_rows(problem);
@@ -69,18 +69,18 @@ static enum weft_status decide(struct weft_draft *draft, struct weft_error *err)
     bool exact = true;
     if (!options || !rows || !choice) return weft_fail_memory(err, "a knapsack");
     for (int32_t u = 0; u < problem->n_decisions; u++)
-        WEFT_TRY(choose(draft, u, SHARDED, err));
-    weigh(draft, SHARDED, rows, rows + n_units * n_rows, options);
+        WEFT_TRY(choose_policy(draft, u, SHARDED, err));
+    weigh_units(draft, SHARDED, rows, rows + n_units * n_rows, options);
     int64_t capacity[WEFT_KNAPSACK_WEIGHTS] = {
         problem->tiers[0].limit_bytes - weft_draft_peak(draft, NULL), 0};
-    weigh(draft, REPLICATED, rows, rows + n_units * n_rows, options);
+    weigh_units(draft, REPLICATED, rows, rows + n_units * n_rows, options);
     /* If not even all units sharded fit, that plan is the one refused. */
     if (capacity[0] < 0) capacity[0] = 0;
     WEFT_TRY(
         weft_knapsack(options, problem->n_decisions, N_CHOICES, capacity, choice, &exact, err));
     if (!exact) weft_log(WEFT_LOG_INFO, "planner osdp: its knapsack was solved by halves");
     for (int32_t u = 0; u < problem->n_decisions; u++)
-        WEFT_TRY(choose(draft, u, choice[u], err));
+        WEFT_TRY(choose_policy(draft, u, choice[u], err));
     return WEFT_OK;
 }
 
@@ -88,7 +88,7 @@ enum weft_status weft_rule_osdp(struct weft_draft *draft, const int64_t *values,
                                 struct weft_error *err)
 {
     (void)values;
-    WEFT_TRY(decide(draft, err));
+    WEFT_TRY(decide_policies(draft, err));
     weft_ahead_place(draft, 1);
     return WEFT_OK;
 }

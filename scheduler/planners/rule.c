@@ -172,7 +172,7 @@ enum weft_status weft_draft_choose_resident(struct weft_draft *draft, int32_t un
 
 /* Inserts an item in order. Insertion sort suffices, because a few hundred items are nearly in
  * order. */
-static void insert(const struct weft_draft *draft, int32_t *items, int32_t n, int32_t item)
+static void insert_item(const struct weft_draft *draft, int32_t *items, int32_t n, int32_t item)
 {
     const struct weft_item *it = weft_draft_item(draft, item);
     while (n > 0) {
@@ -194,20 +194,20 @@ void weft_draft_take(struct weft_draft *draft)
         if (!weft_item_active(item, draft->out->strategies) || !weft_item_is_collective(item))
             continue;
         if (is_gather(item)) {
-            insert(draft, draft->gathers, draft->n_gathers++, i);
+            insert_item(draft, draft->gathers, draft->n_gathers++, i);
         } else {
-            insert(draft, draft->reductions, draft->n_reductions++, i);
+            insert_item(draft, draft->reductions, draft->n_reductions++, i);
         }
     }
 }
 
-static int32_t within(int32_t value, int32_t least, int32_t most)
+static int32_t clamp_value(int32_t value, int32_t least, int32_t most)
 {
     return value < least ? least : value > most ? most : value;
 }
 
-static void put(struct weft_draft *draft, int32_t launch, struct weft_move move, bool waited_for,
-                int32_t n_blocks)
+static void put_moves(struct weft_draft *draft, int32_t launch, struct weft_move move,
+                      bool waited_for, int32_t n_blocks)
 {
     for (int32_t b = 0; b < n_blocks; b++) {
         draft->moves[draft->n_moves] =
@@ -223,8 +223,8 @@ static void put(struct weft_draft *draft, int32_t launch, struct weft_move move,
 void weft_draft_gather(struct weft_draft *draft, int32_t item, int32_t slot, int32_t n_blocks)
 {
     const struct weft_item *it = weft_draft_item(draft, item);
-    slot = within(slot, it->first, it->last + 1);
-    put(draft, slot, (struct weft_move){.item = item, .slot = slot}, true, n_blocks);
+    slot = clamp_value(slot, it->first, it->last + 1);
+    put_moves(draft, slot, (struct weft_move){.item = item, .slot = slot}, true, n_blocks);
 }
 
 void weft_draft_reduce(struct weft_draft *draft, int32_t item, int32_t launch, int32_t slot,
@@ -232,10 +232,11 @@ void weft_draft_reduce(struct weft_draft *draft, int32_t item, int32_t launch, i
 {
     const struct weft_item *it = weft_draft_item(draft, item);
     bool waited_for = slot != WEFT_DRAFT_NOT_WAITED_FOR;
-    launch = within(launch, it->first, waited_for ? within(slot, it->first, it->last) : it->last);
-    slot = within(slot, launch, it->last);
-    put(draft, launch, (struct weft_move){.item = item, .slot = slot, .launch = launch}, waited_for,
-        n_blocks);
+    launch = clamp_value(launch, it->first,
+                         waited_for ? clamp_value(slot, it->first, it->last) : it->last);
+    slot = clamp_value(slot, launch, it->last);
+    put_moves(draft, launch, (struct weft_move){.item = item, .slot = slot, .launch = launch},
+              waited_for, n_blocks);
 }
 
 void weft_draft_gather_all(struct weft_draft *draft, int32_t item, int32_t slot)
@@ -397,7 +398,7 @@ static int64_t limit_of(const struct weft_draft *draft, const struct weft_item *
 
 /* Makes reductions that nothing waits for due a slot later, as often as memory allows. Each round
  * begins at the channel's end, so that none is due after a later one. */
-static void defer(struct weft_draft *draft, int64_t limit_bytes)
+static void defer_reductions(struct weft_draft *draft, int64_t limit_bytes)
 {
     bool deferred = true;
     while (deferred) {
@@ -426,8 +427,8 @@ static void write_moves(struct weft_draft *draft)
 }
 
 /* The slot in which a reduction happens to be complete, at the earliest its launch slot. */
-static int32_t completion(const struct weft_draft *draft, const struct weft_draft_move *at,
-                          const int64_t *slot_start_ns, int64_t end_ns)
+static int32_t completion_slot(const struct weft_draft *draft, const struct weft_draft_move *at,
+                               const int64_t *slot_start_ns, int64_t end_ns)
 {
     int32_t first = weft_draft_item(draft, at->move.item)->first;
     int32_t slot = at->move.launch > first ? at->move.launch : first;
@@ -449,7 +450,7 @@ static enum weft_status end_when_complete(struct weft_draft *draft, struct weft_
     if (!scratch) return weft_fail_memory(err, "a rule's draft");
     int64_t *own = scratch + n_words;
     struct weft_plan_times times = {own, own + n_slots, own + n_slots + n_moves};
-    defer(draft, INT64_MAX);
+    defer_reductions(draft, INT64_MAX);
     write_moves(draft);
     WEFT_TRY(weft_plan_create(problem, draft->planner, draft->out->strategies, draft->out->moves,
                               draft->out->n_moves, &plan, err));
@@ -458,7 +459,7 @@ static enum weft_status end_when_complete(struct weft_draft *draft, struct weft_
     for (int32_t k = 0; k < draft->n_moves; k++) {
         struct weft_draft_move *at = &draft->moves[k];
         if (at->is_gather || at->waited_for) continue;
-        at->move.slot = completion(draft, at, times.slot_start_ns, times.end_ns[k]);
+        at->move.slot = completion_slot(draft, at, times.slot_start_ns, times.end_ns[k]);
     }
     return WEFT_OK;
 }
@@ -481,7 +482,7 @@ static enum weft_status defer_within(struct weft_draft *draft, int64_t limit_byt
             draft->moves[k].move.slot = at_once[k];
         (void)weft_draft_peak(draft, NULL);
     }
-    defer(draft, limit_bytes);
+    defer_reductions(draft, limit_bytes);
     return WEFT_OK;
 }
 

@@ -38,7 +38,7 @@ static bool is_stuck(const struct ascent *a, int32_t i)
 }
 
 /* Turns the last direction towards the slope. Returns the squared length. */
-static double turn(struct ascent *a)
+static double turn_direction(struct ascent *a)
 {
     double along = 0, last = 0, length = 0;
     for (int32_t i = 0; i < a->n; i++) {
@@ -55,7 +55,7 @@ static double turn(struct ascent *a)
     return length;
 }
 
-static void move(struct ascent *a, double step)
+static void move_prices(struct ascent *a, double step)
 {
     struct weft_dual *dual = a->dual;
     for (int32_t i = 0; i < a->n; i++) {
@@ -74,7 +74,7 @@ static void move(struct ascent *a, double step)
 }
 
 /* Averages the strategies of the evaluations. The average nearly solves the relaxation. */
-static void average(struct weft_dual *dual, double weight)
+static void average_shares(struct weft_dual *dual, double weight)
 {
     for (int32_t u = 0; u < dual->table->n_decisions; u++) {
         double *share = &dual->share[weft_digest_at(dual->table, u, 0)];
@@ -94,16 +94,16 @@ int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, dou
     weft_dual_evaluate(dual, box);
     if (!a.best) return 1;
     a.direction = a.best + a.n;
-    average(dual, 1);
+    average_shares(dual, 1);
     double best_ns = dual->value_ns, share = 1;
     int32_t steps = 1, fails = 0;
     memcpy(a.best, dual->lambda, (size_t)a.n * sizeof *a.best);
     while (steps < most_steps && best_ns < enough_ns && share > 1e-4) {
-        double length = turn(&a);
+        double length = turn_direction(&a);
         if (!(length > 0)) break;
-        move(&a, share * (target_ns - dual->value_ns) / length);
+        move_prices(&a, share * (target_ns - dual->value_ns) / length);
         weft_dual_evaluate(dual, box);
-        average(dual, 0.05);
+        average_shares(dual, 0.05);
         steps++;
         if (dual->value_ns > best_ns) {
             if (dual->value_ns - best_ns > 1e-3 * (target_ns - best_ns)) fails = 0;

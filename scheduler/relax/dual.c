@@ -187,7 +187,7 @@ enum weft_status weft_dual_set_groups(struct weft_dual *dual, const struct weft_
     return WEFT_OK;
 }
 
-static double rate(int32_t rate)
+static double rate_of(int32_t rate)
 {
     return (double)rate / WEFT_RATE_ONE;
 }
@@ -203,13 +203,13 @@ static double worth_beside(const struct weft_dual *dual, int32_t compute_rate, i
         struct weft_rates rates = problem->lanes[lane].rates;
         if (rates.compute < compute_rate) continue;
         if (rates.own != own) {
-            worth += rate(own) * alike;
+            worth += rate_of(own) * alike;
             alike = 0;
             own = rates.own;
         }
         alike += dual->lambda[weft_problem_lane_at(problem, lane) + (size_t)slot];
     }
-    return worth + rate(own) * alike;
+    return worth + rate_of(own) * alike;
 }
 
 /* Fills factor and slowest of a slot. */
@@ -221,7 +221,7 @@ static void price_compute(struct weft_dual *dual, int32_t slot)
     dual->slowest[slot] = WEFT_LANE_COMPUTE;
     for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
         int32_t compute_rate = problem->lanes[lane].rates.compute;
-        double compute = rate(compute_rate);
+        double compute = rate_of(compute_rate);
         double gain = (1 - compute) * part - worth_beside(dual, compute_rate, slot);
         if (gain > 0) continue;
         double factor = part + gain / compute;
@@ -380,7 +380,7 @@ static void add_compute(struct weft_dual *dual, int32_t slot, int64_t ns)
         struct weft_rates rates = problem->lanes[lane].rates;
         if (rates.compute < compute_rate) continue;
         dual->load[weft_problem_lane_at(problem, lane) + (size_t)slot] +=
-            -(double)ns * rate(rates.own) / rate(compute_rate);
+            -(double)ns * rate_of(rates.own) / rate_of(compute_rate);
     }
 }
 
@@ -415,7 +415,7 @@ static void add_blocks(struct weft_dual *dual, int32_t i, const struct weft_span
             dual->over[k] += dual->counts[k][dual->size_of[i]] * span->n_blocks;
 }
 
-static void choose(struct weft_dual *dual, const struct weft_box *box)
+static void choose_strategies(struct weft_dual *dual, const struct weft_box *box)
 {
     const struct weft_problem *problem = dual->table->problem;
     for (int32_t u = 0; u < problem->n_decisions; u++) {
@@ -495,7 +495,7 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
     price_sizes(dual);
     price_decisions(dual, box);
     price_groups(dual, box);
-    choose(dual, box);
+    choose_strategies(dual, box);
     for (int32_t s = 0; s < dual->n_slots && dual->waits.n > 0; s++)
         slope_of_shares(dual, s);
     const int64_t limit_bytes = weft_digest_limit_bytes(dual->table);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool grow(void *array, int64_t *most, int64_t need, size_t size)
+static bool grow_array(void *array, int64_t *most, int64_t need, size_t size)
 {
     int64_t wanted = *most;
     if (need <= wanted) return true;
@@ -34,7 +34,7 @@ static bool grow_columns(struct weft_ilp_build *build)
                   {&build->in_row, sizeof *build->in_row}};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
         most = build->most_columns;
-        if (!grow(arrays[i].array, &most, need, arrays[i].size)) return false;
+        if (!grow_array(arrays[i].array, &most, need, arrays[i].size)) return false;
     }
     memset(build->in_row + build->most_columns, 0, (size_t)(most - build->most_columns));
     build->most_columns = (int32_t)most;
@@ -75,13 +75,13 @@ void weft_ilp_end_row(struct weft_ilp_build *build, double lower, double upper)
     if (build->failed) return;
     int64_t most = build->most_rows, again = build->most_rows, starts = build->most_rows;
     int64_t columns = build->most_entries;
-    bool ok =
-        grow(&lp->row_lower, &most, build->n_rows + 2, sizeof *lp->row_lower) &&
-        grow(&lp->row_upper, &again, build->n_rows + 2, sizeof *lp->row_upper) &&
-        grow(&lp->row_start, &starts, build->n_rows + 2, sizeof *lp->row_start) &&
-        grow(&lp->column, &columns, build->n_entries + build->n_touched, sizeof *lp->column) &&
-        grow(&lp->value, &build->most_entries, build->n_entries + build->n_touched,
-             sizeof *lp->value);
+    bool ok = grow_array(&lp->row_lower, &most, build->n_rows + 2, sizeof *lp->row_lower) &&
+              grow_array(&lp->row_upper, &again, build->n_rows + 2, sizeof *lp->row_upper) &&
+              grow_array(&lp->row_start, &starts, build->n_rows + 2, sizeof *lp->row_start) &&
+              grow_array(&lp->column, &columns, build->n_entries + build->n_touched,
+                         sizeof *lp->column) &&
+              grow_array(&lp->value, &build->most_entries, build->n_entries + build->n_touched,
+                         sizeof *lp->value);
     if (!ok) {
         build->failed = true;
         return;

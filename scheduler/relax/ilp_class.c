@@ -36,7 +36,7 @@ static bool equal_blocks(const struct weft_problem_item *a, const struct weft_pr
     return a->block_ns == b->block_ns && a->item.stair_bytes == b->item.stair_bytes;
 }
 
-static bool alike(const struct weft_problem_item *a, const struct weft_problem_item *b)
+static bool are_alike(const struct weft_problem_item *a, const struct weft_problem_item *b)
 {
     return a->item.kind == b->item.kind && a->item.gather == b->item.gather && a->lane == b->lane &&
            a->item.acquires == b->item.acquires && a->item.may_block == b->item.may_block &&
@@ -65,8 +65,8 @@ static void find_window(const struct weft_ilp *ilp, const int32_t *class_of, int
 
 /* Fills class_of[n_items] (-1: no class) and classes[]: one for each item (`alone`), or one for
  * items with equal blocks. Returns the number of classes; *n_columns: columns of A. */
-static int32_t group(const struct weft_ilp *ilp, bool alone, int32_t *class_of, int32_t *leader,
-                     struct merged *classes, int64_t *n_columns)
+static int32_t group_items(const struct weft_ilp *ilp, bool alone, int32_t *class_of,
+                           int32_t *leader, struct merged *classes, int64_t *n_columns)
 {
     int32_t n_items = ilp->table->n_items, n_classes = 0;
     *n_columns = 0;
@@ -74,7 +74,7 @@ static int32_t group(const struct weft_ilp *ilp, bool alone, int32_t *class_of, 
         class_of[i] = -1;
         if (weft_ilp_strategy_mask(ilp, i) == 0) continue;
         int32_t c = alone ? n_classes : 0;
-        while (c < n_classes && !alike(item_of(ilp, leader[c]), item_of(ilp, i)))
+        while (c < n_classes && !are_alike(item_of(ilp, leader[c]), item_of(ilp, i)))
             c++;
         if (c == n_classes) leader[n_classes++] = i;
         class_of[i] = c;
@@ -127,8 +127,8 @@ static double loss_of(const struct merged *of, const struct merged *next)
 
 /* Merges classes, the least loss first, until their columns are few enough or one of each kind is
  * left. Returns the number left. id[c] is then the class that took class c, or c. */
-static int32_t merge(struct merged *classes, int32_t n, int64_t n_columns, int32_t most_columns,
-                     int32_t *id)
+static int32_t merge_classes(struct merged *classes, int32_t n, int64_t n_columns,
+                             int32_t most_columns, int32_t *id)
 {
     for (int32_t c = 0; c < n; c++)
         id[c] = c;
@@ -155,8 +155,8 @@ static int32_t merge(struct merged *classes, int32_t n, int64_t n_columns, int32
 }
 
 /* Numbers the classes that are left in order of their first items. */
-static void renumber(const struct weft_ilp *ilp, const int32_t *id, int32_t *class_of,
-                     int32_t *number)
+static void renumber_classes(const struct weft_ilp *ilp, const int32_t *id, int32_t *class_of,
+                             int32_t *number)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < ilp->table->n_items; i++)
@@ -268,12 +268,12 @@ enum weft_status weft_ilp_classify(struct weft_ilp *ilp, int32_t most_columns,
     /* Merging loses bytes, so a program that it would bring to most_columns may have a third
      * more. */
     int64_t unmerged = (int64_t)most_columns + most_columns / 3;
-    ilp->n_classes = group(ilp, true, class_of, leader, merged, &n_columns);
+    ilp->n_classes = group_items(ilp, true, class_of, leader, merged, &n_columns);
     if (n_columns > unmerged)
-        ilp->n_classes = group(ilp, false, class_of, leader, merged, &n_columns);
+        ilp->n_classes = group_items(ilp, false, class_of, leader, merged, &n_columns);
     if (n_columns > unmerged) {
-        ilp->n_classes = merge(merged, ilp->n_classes, n_columns, most_columns, id);
-        renumber(ilp, id, class_of, leader);
+        ilp->n_classes = merge_classes(merged, ilp->n_classes, n_columns, most_columns, id);
+        renumber_classes(ilp, id, class_of, leader);
     }
     ilp->classes = weft_pool_array(&ilp->pool, (size_t)ilp->n_classes, sizeof *ilp->classes);
     if (!ilp->classes) return weft_fail_memory(err, "classes of items");

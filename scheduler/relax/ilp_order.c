@@ -25,7 +25,7 @@ static bool is_counted(const struct weft_ilp_class *of)
 }
 
 /* Blocks of the class that have moved by the end of a slot. */
-static double moved(const struct orders *o, const struct weft_ilp_class *of, int32_t slot)
+static double moved_blocks(const struct orders *o, const struct weft_ilp_class *of, int32_t slot)
 {
     if (slot < of->first) return 0;
     if (slot < of->last) return o->x[of->column + slot - of->first];
@@ -62,7 +62,7 @@ static double least_value(const struct orders *o, int32_t slot)
 }
 
 /* Inserts the doubt. It replaces the one of the same slot, or the last one if there is no room. */
-static void keep(struct orders *o, int32_t slot, const struct weft_doubt *doubt)
+static void keep_doubt(struct orders *o, int32_t slot, const struct weft_doubt *doubt)
 {
     int32_t at = 0;
     while (at < o->n && o->slots[at] != slot)
@@ -80,16 +80,16 @@ static void keep(struct orders *o, int32_t slot, const struct weft_doubt *doubt)
 /* Offers a doubt: a block has begun by `slot`. If the box decides that, the doubt is that the block
  * has ended by `until`. If it decides both, the doubt is that a block of `other` has ended by
  * `slot`. */
-static void offer(struct orders *o, const struct weft_ilp_class *of, int32_t slot, int32_t until,
-                  const struct weft_ilp_class *other, double ns)
+static void offer_doubt(struct orders *o, const struct weft_ilp_class *of, int32_t slot,
+                        int32_t until, const struct weft_ilp_class *other, double ns)
 {
     const double *lambda = o->dual->lambda + weft_problem_lane_at(o->box->problem, of->lane);
     double price = o->gain == WEFT_ILP_SPARE_TIME ? fmax(lambda[slot], lambda[slot + 1])
                                                   : fabs(lambda[slot + 1] - lambda[slot]);
     double value = ns * price * o->worth[slot];
     if (value <= least_value(o, slot)) return;
-    struct weft_milestone at = {of->items[0], (int32_t)floor(moved(o, of, slot) + WHOLE) + 1, slot,
-                                false, WEFT_BEGUN};
+    struct weft_milestone at = {of->items[0], (int32_t)floor(moved_blocks(o, of, slot) + WHOLE) + 1,
+                                slot, false, WEFT_BEGUN};
     if (at.n_blocks < 1 || at.n_blocks > o->box->problem->items[at.item].item.n_blocks) return;
     if (!is_open(o, WEFT_BEGUN, at.item, at.n_blocks - 1, slot)) {
         at.moment = WEFT_ENDED;
@@ -97,7 +97,7 @@ static void offer(struct orders *o, const struct weft_ilp_class *of, int32_t slo
     }
     if (at.moment == WEFT_ENDED && !is_open(o, WEFT_ENDED, at.item, at.n_blocks - 1, until)) {
         at.item = other->items[0];
-        at.n_blocks = (int32_t)floor(moved(o, other, slot) + WHOLE) + 1;
+        at.n_blocks = (int32_t)floor(moved_blocks(o, other, slot) + WHOLE) + 1;
         at.slot = slot;
     }
     if (!weft_milestone_is_of(&at, o->box->problem) ||
@@ -106,25 +106,26 @@ static void offer(struct orders *o, const struct weft_ilp_class *of, int32_t slo
     struct weft_doubt doubt = {.milestone = at, .value = value};
     struct weft_milestone next = {at.item, at.n_blocks, until, false, WEFT_ENDED};
     if (at.moment == WEFT_BEGUN && weft_milestone_is_of(&next, o->box->problem)) doubt.next = next;
-    keep(o, slot, &doubt);
+    keep_doubt(o, slot, &doubt);
 }
 
 /* Compares two classes at the end of a slot in which the first is under way. */
-static void compare(struct orders *o, const struct weft_ilp_class *a,
-                    const struct weft_ilp_class *b, int32_t slot)
+static void compare_classes(struct orders *o, const struct weft_ilp_class *a,
+                            const struct weft_ilp_class *b, int32_t slot)
 {
     const struct weft_problem *problem = o->box->problem;
     double a_ns = (double)problem->items[a->items[0]].block_ns;
     double b_ns = (double)problem->items[b->items[0]].block_ns;
-    double a_now = moved(o, a, slot), part = part_of(a_now);
+    double a_now = moved_blocks(o, a, slot), part = part_of(a_now);
     if (part == 0) return;
-    double b_now = moved(o, b, slot), other = part_of(b_now);
+    double b_now = moved_blocks(o, b, slot), other = part_of(b_now);
     double a_least = fmin(part, 1 - part) * a_ns, b_least = fmin(other, 1 - other) * b_ns;
-    if (other > 0 && a_least >= b_least) offer(o, a, slot, slot, b, b_least);
-    double a_next = moved(o, a, slot + 1), b_next = moved(o, b, slot + 1);
+    if (other > 0 && a_least >= b_least) offer_doubt(o, a, slot, slot, b, b_least);
+    double a_next = moved_blocks(o, a, slot + 1), b_next = moved_blocks(o, b, slot + 1);
     bool through = floor(a_next + WHOLE) == floor(a_now + WHOLE) && part_of(a_next) > 0;
     double left = fmin(part, 1 - part_of(a_next)) * a_ns, between = (b_next - b_now) * b_ns;
-    if (through && b_next - b_now > WHOLE) offer(o, a, slot, slot + 1, b, fmin(left, between));
+    if (through && b_next - b_now > WHOLE)
+        offer_doubt(o, a, slot, slot + 1, b, fmin(left, between));
 }
 
 static bool is_compared(const struct orders *o, const struct weft_ilp_class *a,
@@ -154,7 +155,7 @@ int32_t weft_ilp_order(const struct weft_ilp *ilp, const struct weft_dual *dual,
             const struct weft_ilp_class *b = &ilp->classes[d];
             if (!is_compared(&o, a, b)) continue;
             for (int32_t s = a->first; s < a->last; s++)
-                compare(&o, a, b, s);
+                compare_classes(&o, a, b, s);
         }
     }
     return o.n;

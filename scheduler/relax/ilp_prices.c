@@ -16,7 +16,7 @@ static void subtract_rows(const struct weft_lp *lp, const double *row_duals, dou
     }
 }
 
-static double positive(double value)
+static double positive_or_zero(double value)
 {
     return value > 0 && isfinite(value) ? value : 0;
 }
@@ -32,24 +32,25 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
     int32_t n_slots = ilp->table->n_slots;
     for (int32_t i = 0; i < ilp->table->n_items; i++)
         if (ilp->chain_row[i] >= 0)
-            weft_dual_set_rho(dual, i, positive(row_duals[ilp->chain_row[i]]));
+            weft_dual_set_rho(dual, i, positive_or_zero(row_duals[ilp->chain_row[i]]));
     for (int32_t s = 0; s < n_slots; s++) {
         double room = dual->room[s]; /* a share of all lanes' time cannot cost more than the time */
         for (int32_t k = 0; k < dual->n_moving; k++) {
             int32_t load = ilp->load_row[k * n_slots + s];
-            double lambda = load < 0 ? 0 : positive(-row_duals[load]);
+            double lambda = load < 0 ? 0 : positive_or_zero(-row_duals[load]);
             dual->lambda[k * n_slots + s] = lambda < room ? lambda : room;
             room -= dual->lambda[k * n_slots + s];
         }
         for (int32_t k = ilp->waits.first[s]; k < ilp->waits.first[s + 1]; k++)
-            dual->wait_share[k] = ilp->wait_row[k] < 0 ? 0 : positive(-row_duals[ilp->wait_row[k]]);
+            dual->wait_share[k] =
+                ilp->wait_row[k] < 0 ? 0 : positive_or_zero(-row_duals[ilp->wait_row[k]]);
         weft_dual_share_wait(dual, s);
     }
     for (int32_t r = 0; r < ilp->table->n_rows; r++) {
         int32_t memory = ilp->memory_row[r], hold = ilp->hold[r];
         double mu = 0;
-        if (memory >= 0) mu += positive(-row_duals[memory]);
-        if (hold >= 0) mu += positive(-reduced[hold]);
+        if (memory >= 0) mu += positive_or_zero(-row_duals[memory]);
+        if (hold >= 0) mu += positive_or_zero(-reduced[hold]);
         dual->mu[r] = ldexp(mu, ilp->time_shift - ilp->bytes_shift);
     }
     for (int32_t g = 0; g < ilp->n_groups; g++) {
@@ -62,7 +63,7 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
     }
     for (int32_t k = 0; k < ilp->n_whole; k++) {
         int32_t lp_row = ilp->lp.n_rows - ilp->n_whole + k;
-        double nu = positive(-row_duals[lp_row]);
+        double nu = positive_or_zero(-row_duals[lp_row]);
         if (nu == 0) continue;
         int32_t row = weft_dual_add_row(dual, ilp->whole[k].row, ilp->whole[k].step_bytes,
                                         ilp->references[k], ilp->uses[k]);
@@ -182,7 +183,7 @@ void weft_ilp_press(struct weft_ilp *ilp, double part)
     }
 }
 
-static double undecided(double value)
+static double undecided_part(double value)
 {
     double part = value - floor(value);
     return part < 1 - part ? part : 1 - part;
@@ -198,11 +199,11 @@ bool weft_ilp_count(const struct weft_ilp *ilp, const struct weft_dual *dual, co
         double sum = 0, parts = 0;
         for (int64_t k = lp->row_start[row]; k < lp->row_start[row + 1]; k++) {
             sum += x[lp->column[k]];
-            parts += undecided(x[lp->column[k]]);
+            parts += undecided_part(x[lp->column[k]]);
         }
         /* A whole count is still worth knowing if decisions are undecided: whole rows rely on
          * it. */
-        double value = undecided(sum);
+        double value = undecided_part(sum);
         bool whole = value <= 1e-3, known = dual->known[g] >= 0;
         if (whole) value = parts > 1e-3 && !known ? 1e-3 : 0;
         if (value <= best) continue;
@@ -225,7 +226,7 @@ double weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *du
         for (int32_t s = of->first; s <= of->last; s++) {
             int32_t column = held_column(of, s);
             if (column < 0) continue;
-            double off = undecided(x[column]);
+            double off = undecided_part(x[column]);
             if (off < 1e-4) continue;
             int32_t row =
                 weft_problem_tier_at(ilp->table->problem, of->tier) + (of->gathers ? s : s + 1);

@@ -35,7 +35,7 @@ static void find_bounds(const double *lower, const double *upper, const double *
     }
 }
 
-static bool same(const void *a, const void *b, size_t count, size_t size)
+static bool same_bytes(const void *a, const void *b, size_t count, size_t size)
 {
     return count == 0 || memcmp(a, b, count * size) == 0;
 }
@@ -46,10 +46,10 @@ static bool same_matrix(const struct weft_lp *before, const struct weft_lp *afte
     size_t columns = (size_t)before->n_columns, rows = (size_t)before->n_rows;
     if (before->n_columns != after->n_columns || before->n_rows > after->n_rows) return false;
     size_t entries = (size_t)before->n_entries;
-    return same(before->row_start, after->row_start, rows + 1, sizeof *before->row_start) &&
-           same(before->column, after->column, entries, sizeof *before->column) &&
-           same(before->value, after->value, entries, sizeof *before->value) &&
-           same(before->cost, after->cost, columns, sizeof *before->cost);
+    return same_bytes(before->row_start, after->row_start, rows + 1, sizeof *before->row_start) &&
+           same_bytes(before->column, after->column, entries, sizeof *before->column) &&
+           same_bytes(before->value, after->value, entries, sizeof *before->value) &&
+           same_bytes(before->cost, after->cost, columns, sizeof *before->cost);
 }
 
 bool weft_lp_changes_find(const struct weft_lp *before, const struct weft_lp *after,
@@ -69,7 +69,7 @@ bool weft_lp_changes_find(const struct weft_lp *before, const struct weft_lp *af
     return true;
 }
 
-static void *copy(struct weft_pool *pool, const void *array, size_t count, size_t size)
+static void *copy_array(struct weft_pool *pool, const void *array, size_t count, size_t size)
 {
     void *made = weft_pool_array(pool, count, size);
     if (made && count > 0) memcpy(made, array, count * size);
@@ -83,16 +83,16 @@ enum weft_status weft_lp_copy(const struct weft_lp *lp, struct weft_pool *pool, 
     size_t entries = (size_t)lp->n_entries;
     struct weft_lp made = {
         .n_columns = lp->n_columns,
-        .cost = copy(pool, lp->cost, columns, sizeof *lp->cost),
-        .lower = copy(pool, lp->lower, columns, sizeof *lp->lower),
-        .upper = copy(pool, lp->upper, columns, sizeof *lp->upper),
+        .cost = copy_array(pool, lp->cost, columns, sizeof *lp->cost),
+        .lower = copy_array(pool, lp->lower, columns, sizeof *lp->lower),
+        .upper = copy_array(pool, lp->upper, columns, sizeof *lp->upper),
         .n_rows = lp->n_rows,
-        .row_lower = copy(pool, lp->row_lower, rows, sizeof *lp->row_lower),
-        .row_upper = copy(pool, lp->row_upper, rows, sizeof *lp->row_upper),
+        .row_lower = copy_array(pool, lp->row_lower, rows, sizeof *lp->row_lower),
+        .row_upper = copy_array(pool, lp->row_upper, rows, sizeof *lp->row_upper),
         .n_entries = lp->n_entries,
-        .row_start = copy(pool, lp->row_start, rows + 1, sizeof *lp->row_start),
-        .column = copy(pool, lp->column, entries, sizeof *lp->column),
-        .value = copy(pool, lp->value, entries, sizeof *lp->value),
+        .row_start = copy_array(pool, lp->row_start, rows + 1, sizeof *lp->row_start),
+        .column = copy_array(pool, lp->column, entries, sizeof *lp->column),
+        .value = copy_array(pool, lp->value, entries, sizeof *lp->value),
     };
     if (!made.cost || !made.lower || !made.upper || !made.row_lower || !made.row_upper ||
         !made.row_start || !made.column || !made.value)

@@ -23,7 +23,7 @@ static const double LEAST_GAIN = 1e-3;
 static const double POOR_SCORE = 1e-4, GOOD_SCORE = 0.1;
 
 /* Share of a decision outside its greatest strategy, *best; 0 if one strategy has all. */
-static double indecision(const struct weft_branch *branch, int32_t decision, int *best)
+static double indecision_of(const struct weft_branch *branch, int32_t decision, int *best)
 {
     double most = -1, sum = 0;
     for (int32_t p = 0; p < weft_digest_count(branch->table, decision); p++) {
@@ -73,7 +73,7 @@ void weft_divide_suggest(struct weft_branch *branch, int32_t node)
     for (int32_t u = 0; u < branch->table->n_decisions; u++) {
         int p = -1;
         if (weft_divide_strategies_left(branch, u) < 2) continue;
-        double value = indecision(branch, u, &p) * branch->weight[u];
+        double value = indecision_of(branch, u, &p) * branch->weight[u];
         if (!branch->grouped[u]) value *= ALONE_FIRST;
         if (p >= 0) add_choice(split, u, p, value);
     }

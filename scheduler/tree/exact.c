@@ -169,9 +169,9 @@ static int64_t step_units(const struct weft_exact *exact)
 }
 
 /* Recurses as deep as a step has events; MOST_EVENTS limits them. */
-static void explore(struct weft_exact *exact, struct state at);
+static void explore_state(struct weft_exact *exact, struct state at);
 
-static void offer(struct weft_exact *exact)
+static void offer_plan(struct weft_exact *exact)
 {
     enum weft_status status = weft_search_try_moves(exact->search, exact->strategies, exact->moves,
                                                     exact->n_moves, exact->err);
@@ -216,7 +216,7 @@ static void enter_next(struct weft_exact *exact, struct state at)
     }
     if (lacks_kept(exact, &at)) return;
     if (next == exact->problem->n_slots) {
-        offer(exact);
+        offer_plan(exact);
         return;
     }
     sum_late(exact, next, at.late_bytes);
@@ -224,7 +224,7 @@ static void enter_next(struct weft_exact *exact, struct state at)
     at.slot = next;
     at.computes = at.waits = at.stays = false;
     memset(at.rests, 0, sizeof at.rests);
-    explore(exact, at);
+    explore_state(exact, at);
 }
 
 /* True if compute must wait for a gather that is due and not complete. */
@@ -259,7 +259,7 @@ static void add_rows(struct weft_exact *exact, int32_t item, int32_t slot, int64
         rows[s] += sign * it->stair_bytes;
 }
 
-static void put(struct weft_exact *exact, struct state at, int32_t item)
+static void put_block(struct weft_exact *exact, struct state at, int32_t item)
 {
     int32_t lane = lane_of(exact, item);
     int64_t ns = exact->problem->items[item].block_ns;
@@ -271,7 +271,7 @@ static void put(struct weft_exact *exact, struct state at, int32_t item)
     exact->left[item]--;
     exact->left_ns[lane] -= ns;
     add_rows(exact, item, at.slot, 1);
-    explore(exact, at);
+    explore_state(exact, at);
     add_rows(exact, item, at.slot, -1);
     exact->left_ns[lane] += ns;
     exact->left[item]++;
@@ -279,17 +279,17 @@ static void put(struct weft_exact *exact, struct state at, int32_t item)
 }
 
 /* Tries each block that the idle lane may carry, and rest until the next slot. */
-static void choose(struct weft_exact *exact, struct state at, int32_t lane)
+static void choose_block(struct weft_exact *exact, struct state at, int32_t lane)
 {
     for (int32_t i = 0; i < exact->search->table->n_items; i++)
-        if (lane_of(exact, i) == lane && may_put(exact, &at, i)) put(exact, at, i);
+        if (lane_of(exact, i) == lane && may_put(exact, &at, i)) put_block(exact, at, i);
     at.rests[lane] = true;
-    explore(exact, at);
+    explore_state(exact, at);
 }
 
 /* Explores from `next_ns`, the end of a lane's block. Completes the blocks that are done, and
  * restores them afterwards. */
-static void advance(struct weft_exact *exact, struct state at, int64_t next_ns)
+static void advance_to(struct weft_exact *exact, struct state at, int64_t next_ns)
 {
     int32_t done[WEFT_MOST_LANES];
     int64_t before_ns = at.lanes.now_ns;
@@ -306,12 +306,12 @@ static void advance(struct weft_exact *exact, struct state at, int64_t next_ns)
         at.waits = false;
     }
     if (over && next_ns > before_ns) at.stays = !ends_wait;
-    explore(exact, at);
+    explore_state(exact, at);
     for (int32_t lane = WEFT_LANE_FIRST; lane < exact->problem->n_lanes; lane++)
         if (done[lane] >= 0) exact->undone[done[lane]]++;
 }
 
-static void explore(struct weft_exact *exact, struct state at)
+static void explore_state(struct weft_exact *exact, struct state at)
 {
     if (exact->steps_left % STEPS_A_LOOK == 0) {
         weft_work_spend(exact->search->budget.work, STEPS_A_LOOK * step_units(exact));
@@ -320,7 +320,7 @@ static void explore(struct weft_exact *exact, struct state at)
     if (exact->steps_left-- <= 0 || is_hopeless(exact, &at) || was_met(exact, &at)) return;
     for (int32_t lane = WEFT_LANE_FIRST; lane < exact->problem->n_lanes; lane++) {
         if (at.on[lane] < 0 || weft_lanes_busy(&at.lanes, lane)) continue;
-        advance(exact, at, at.lanes.now_ns);
+        advance_to(exact, at, at.lanes.now_ns);
         return;
     }
     if (!at.computes && !must_block(exact, &at)) {
@@ -329,7 +329,7 @@ static void explore(struct weft_exact *exact, struct state at)
     }
     for (int32_t lane = WEFT_LANE_FIRST; lane < exact->problem->n_lanes; lane++) {
         if (at.on[lane] >= 0 || at.rests[lane] || exact->left_ns[lane] == 0) continue;
-        choose(exact, at, lane);
+        choose_block(exact, at, lane);
         return;
     }
     bool over = at.computes && !weft_lanes_busy(&at.lanes, WEFT_LANE_COMPUTE);
@@ -338,10 +338,10 @@ static void explore(struct weft_exact *exact, struct state at)
         at.waits = true;
     }
     int64_t next_ns = weft_lanes_next(&at.lanes);
-    if (next_ns < INT64_MAX) advance(exact, at, next_ns);
+    if (next_ns < INT64_MAX) advance_to(exact, at, next_ns);
 }
 
-static bool begin(struct weft_exact *exact)
+static bool begin_exact(struct weft_exact *exact)
 {
     const struct weft_digest *table = exact->search->table;
     memset(exact->left_ns, 0, sizeof exact->left_ns);
@@ -375,11 +375,11 @@ enum weft_status weft_exact_try(struct weft_exact *exact, const int32_t *strateg
         return WEFT_OK;
     }
     *complete = true;
-    if (!begin(exact)) return WEFT_OK;
+    if (!begin_exact(exact)) return WEFT_OK;
     at.lanes = weft_problem_lanes(exact->problem);
     for (int32_t lane = 0; lane < exact->problem->n_lanes; lane++)
         at.on[lane] = -1;
-    explore(exact, at);
+    explore_state(exact, at);
     *complete = exact->steps_left > 0;
     return exact->status;
 }

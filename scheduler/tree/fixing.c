@@ -44,7 +44,7 @@ static double least_cost(const struct fixing *f, int32_t decision, uint64_t stra
 }
 
 /* The further payment at which plans with these strategies of the decision need no more work. */
-static double slack(const struct fixing *f, int32_t decision, uint64_t strategies)
+static double slack_of(const struct fixing *f, int32_t decision, uint64_t strategies)
 {
     double now = least_cost(f, decision, UINT64_MAX);
     return f->enough_ns - (f->dual->value_ns - now + least_cost(f, decision, strategies));
@@ -55,7 +55,7 @@ static void find_strategies(struct fixing *f, int32_t decision)
     for (int32_t p = 0; p < f->box->problem->decisions[decision].n_strategies; p++) {
         uint64_t side = weft_kept_by(&f->keeper[weft_strategy_at(f->box->problem, decision, 0)],
                                      f->box->allowed[decision], p);
-        if (side == 0 || side == f->box->allowed[decision] || slack(f, decision, side) > 0)
+        if (side == 0 || side == f->box->allowed[decision] || slack_of(f, decision, side) > 0)
             continue;
         add_fact(f, (struct fact){
                         .kind = WEFT_NODE_STRATEGIES, .decision = decision, .strategies = side});
@@ -187,10 +187,10 @@ static void find_milestones(struct fixing *f, int32_t i)
 {
     enum { MARGIN_NS = 1 }; /* the certificate rounds prices down */
     const struct weft_item *item = &f->dual->table->problem->items[i].item;
-    double needed = slack(f, item->decision, item->strategies);
+    double needed = slack_of(f, item->decision, item->strategies);
     if (!(needed > 0) || isinf(needed)) return; /* no strategy with it is left, or can help */
     find_not_by(f, i, needed + MARGIN_NS);
-    if (slack(f, item->decision, ~item->strategies) <= 0) find_by(f, i, needed + MARGIN_NS);
+    if (slack_of(f, item->decision, ~item->strategies) <= 0) find_by(f, i, needed + MARGIN_NS);
 }
 
 static enum weft_status find_facts(struct fixing *f, struct weft_pool *pool, struct weft_error *err)

@@ -37,8 +37,8 @@ static bool same_items(const struct weft_digest *table, const int32_t *first_ite
     return true;
 }
 
-static bool alike(const struct weft_digest *table, const int32_t *first_item, const uint8_t *keeper,
-                  int32_t u, int32_t v)
+static bool are_alike(const struct weft_digest *table, const int32_t *first_item,
+                      const uint8_t *keeper, int32_t u, int32_t v)
 {
     const struct weft_problem_decision *a = &table->problem->decisions[u],
                                        *b = &table->problem->decisions[v];
@@ -52,7 +52,8 @@ static bool alike(const struct weft_digest *table, const int32_t *first_item, co
 }
 
 /* Sets the class of each decision: the first decision that is alike. */
-static bool classify(const struct weft_digest *table, const uint8_t *keeper, int32_t *class_of)
+static bool classify_decisions(const struct weft_digest *table, const uint8_t *keeper,
+                               int32_t *class_of)
 {
     int32_t *first_item = calloc((size_t)table->n_decisions + 1, sizeof *first_item);
     if (!first_item) return false;
@@ -63,7 +64,7 @@ static bool classify(const struct weft_digest *table, const uint8_t *keeper, int
     for (int32_t u = 0; u < table->n_decisions; u++) {
         class_of[u] = u;
         for (int32_t v = 0; v < u && class_of[u] == u; v++)
-            if (class_of[v] == v && alike(table, first_item, keeper, u, v)) class_of[u] = v;
+            if (class_of[v] == v && are_alike(table, first_item, keeper, u, v)) class_of[u] = v;
     }
     free(first_item);
     return true;
@@ -103,7 +104,7 @@ enum weft_status weft_groups_make(const struct weft_digest *table, const uint8_t
     int32_t *class_of = calloc(n_decisions + 1, sizeof *class_of);
     struct weft_group *groups =
         weft_pool_array(pool, (size_t)table->problem->n_strategies, sizeof *groups);
-    bool ok = class_of && groups && classify(table, keeper, class_of);
+    bool ok = class_of && groups && classify_decisions(table, keeper, class_of);
     *n_out = 0;
     for (int32_t u = 0; ok && u < table->n_decisions; u++)
         if (class_of[u] == u) ok = add_class(table, keeper, class_of, u, pool, groups, n_out);

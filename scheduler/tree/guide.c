@@ -99,7 +99,8 @@ static int64_t largest_block(const struct weft_guide *guide)
 }
 
 /* Places the strategies as in the relaxation, `slots` earlier, with that slack for reductions. */
-static void place(struct weft_guide *guide, int32_t slots, enum slack slack, int64_t block_bytes)
+static void place_strategies(struct weft_guide *guide, int32_t slots, enum slack slack,
+                             int64_t block_bytes)
 {
     struct weft_list_rule rule = weft_list_rules[0];
     for (int32_t b = 0; b < guide->table->n_blocks; b++)
@@ -122,13 +123,13 @@ static void place_all(struct weft_guide *guide, const double *x)
                        guide->late_bytes);
         for (int k = 0; k < N_EARLIER; k++)
             for (int slack = 0; slack < SLACK_COUNT && !is_over(guide); slack++)
-                place(guide, EARLIER[k], (enum slack)slack, block_bytes);
+                place_strategies(guide, EARLIER[k], (enum slack)slack, block_bytes);
     }
 }
 
 /* Returns the relaxation's solution with the strategies in `allowed`. NULL if there is none, or its
  * value is not below the search's best. */
-static const double *relax(struct weft_guide *guide, struct weft_pool *pool)
+static const double *relax_allowed(struct weft_guide *guide, struct weft_pool *pool)
 {
     struct weft_branch *branch = guide->branch;
     struct weft_lp_result result = {0};
@@ -140,7 +141,7 @@ static const double *relax(struct weft_guide *guide, struct weft_pool *pool)
 
 /* Takes the keeper of each strategy, which has a column. False if they do not fit or were met
  * before. */
-static bool take(struct weft_guide *guide, const int32_t *strategies)
+static bool take_keepers(struct weft_guide *guide, const int32_t *strategies)
 {
     size_t n_decisions = (size_t)guide->table->n_decisions;
     for (int32_t u = 0; u < guide->table->n_decisions; u++) {
@@ -160,8 +161,8 @@ static bool take(struct weft_guide *guide, const int32_t *strategies)
 bool weft_guide_try(struct weft_guide *guide, const int32_t *strategies)
 {
     struct weft_pool pool = {0};
-    if (is_over(guide) || !take(guide, strategies)) return false;
-    const double *x = relax(guide, &pool);
+    if (is_over(guide) || !take_keepers(guide, strategies)) return false;
+    const double *x = relax_allowed(guide, &pool);
     if (x) place_all(guide, x);
     weft_pool_finish(&pool);
     return true;
@@ -191,7 +192,8 @@ static bool is_decided(const struct weft_guide *guide, int32_t decision)
 
 /* Returns the undecided decision with the greatest share of one strategy, and that strategy; -1 if
  * all are decided. */
-static int32_t surest(const struct weft_guide *guide, const double *x, int *strategy, double *share)
+static int32_t surest_decision(const struct weft_guide *guide, const double *x, int *strategy,
+                               double *share)
 {
     int32_t decision = -1;
     *share = -1;
@@ -217,7 +219,7 @@ static bool decide_some(struct weft_guide *guide, const double *x)
     int32_t n = 0, decision;
     for (int32_t u = 0; u < guide->table->n_decisions; u++)
         n += !is_decided(guide, u);
-    for (int32_t left = n; (decision = surest(guide, x, &strategy, &share)) >= 0; left--) {
+    for (int32_t left = n; (decision = surest_decision(guide, x, &strategy, &share)) >= 0; left--) {
         if (share < 0.99 && 4 * left <= 3 * n) return false;
         guide->allowed[decision] = UINT64_C(1) << strategy;
         guide->strategies[decision] = strategy;
@@ -232,7 +234,7 @@ void weft_guide_dive(struct weft_guide *guide)
     allow_all(guide);
     while (more && !is_over(guide)) {
         struct weft_pool pool = {0};
-        const double *x = relax(guide, &pool);
+        const double *x = relax_allowed(guide, &pool);
         more = x && !decided;
         if (more)
             decided = decide_some(guide, x);

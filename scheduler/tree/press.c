@@ -23,7 +23,7 @@ static double worth_of_time(const struct weft_branch *branch)
 }
 
 /* Suggests doubts: blocks that the point interrupts, and its least decided milestone of memory. */
-static void suggest(struct weft_branch *branch, const double *x, struct weft_press *out)
+static void suggest_doubts(struct weft_branch *branch, const double *x, struct weft_press *out)
 {
     struct weft_milestone held;
     out->n_doubts =
@@ -36,7 +36,8 @@ static void suggest(struct weft_branch *branch, const double *x, struct weft_pre
 
 /* Solves the relaxation under the pressure. *next: the pressure at which its prices would give the
  * goal. False without an answer. */
-static bool step(struct weft_branch *branch, int64_t goal_ns, struct weft_press *out, double *next)
+static bool step_pressure(struct weft_branch *branch, int64_t goal_ns, struct weft_press *out,
+                          double *next)
 {
     struct weft_pool pool = {0};
     struct weft_lp_result result = {0};
@@ -50,7 +51,7 @@ static bool step(struct weft_branch *branch, int64_t goal_ns, struct weft_press 
         out->value_ns = ldexp(result.value, branch->ilp->time_shift);
         out->spare_ns = out->pressure * worth_ns;
         *next = out->pressure - (out->value_ns - (double)goal_ns) / worth_ns;
-        suggest(branch, result.x, out);
+        suggest_doubts(branch, result.x, out);
     }
     weft_pool_finish(&pool);
     return worth_ns > 0;
@@ -79,7 +80,7 @@ bool weft_press_find(struct weft_branch *branch, int32_t node, int64_t goal_ns,
     if (branch->proof->box->empty || !may_press(branch)) return false;
     for (int k = 0; k < MOST_STEPS; k++) {
         out->pressure = next;
-        if (!step(branch, goal_ns, out, &next)) return false;
+        if (!step_pressure(branch, goal_ns, out, &next)) return false;
         if (next < LEAST_PRESSURE) return false;
         if (out->pressure - next < LAST_STEP * out->pressure) break;
     }

@@ -40,7 +40,7 @@ static bool is_leaf(const struct trim *trim, int32_t node)
 }
 
 /* True if the node's own prices reach the bound in its box; false if no time is left to look. */
-static enum weft_status reaches(struct trim *trim, int32_t node, bool *yes)
+static enum weft_status reaches_bound(struct trim *trim, int32_t node, bool *yes)
 {
     *yes = false;
     if (is_over(trim)) return WEFT_OK;
@@ -56,12 +56,12 @@ static enum weft_status all_reach(struct trim *trim, int32_t node, bool *yes)
     *yes = true;
     for (int32_t at = trim->failed; at > 0 && first == 0; at = nodes[at].parent)
         if (at == node) first = trim->failed;
-    if (first > 0 && is_leaf(trim, first)) WEFT_TRY(reaches(trim, first, yes));
+    if (first > 0 && is_leaf(trim, first)) WEFT_TRY(reaches_bound(trim, first, yes));
     trim->stack[depth++] = node;
     while (depth > 0 && *yes) {
         int32_t at = trim->stack[--depth], child = nodes[at].children;
         if (child == 0) {
-            if (at != first) WEFT_TRY(reaches(trim, at, yes));
+            if (at != first) WEFT_TRY(reaches_bound(trim, at, yes));
             if (!*yes) trim->failed = at;
             continue;
         }
@@ -99,7 +99,7 @@ static void set_whole(struct trim *trim, int32_t from, int32_t to, bool whole)
 
 /* Takes away as many splits of the chain's part as the node can do without, by halving. Splits that
  * are kept already stay. */
-static enum weft_status drop(struct trim *trim, int32_t from, int32_t to, int32_t node)
+static enum weft_status drop_splits(struct trim *trim, int32_t from, int32_t to, int32_t node)
 {
     bool yes;
     while (from < to && trim->kept[from])
@@ -111,15 +111,15 @@ static enum weft_status drop(struct trim *trim, int32_t from, int32_t to, int32_
     set_whole(trim, from, to, false);
     if (to - from == 1) return WEFT_OK;
     int32_t middle = from + (to - from) / 2;
-    WEFT_TRY(drop(trim, from, middle, node));
-    return drop(trim, middle, to, node);
+    WEFT_TRY(drop_splits(trim, from, middle, node));
+    return drop_splits(trim, middle, to, node);
 }
 
 /* Keeps the splits above the link that a node below needs. */
 static enum weft_status keep_needed(struct trim *trim, int32_t link, int32_t node)
 {
     set_whole(trim, 0, link, false);
-    WEFT_TRY(drop(trim, 0, link, node));
+    WEFT_TRY(drop_splits(trim, 0, link, node));
     for (int32_t k = 0; k < link; k++)
         trim->kept[k] = !trim->proof->nodes[trim->links[k]].whole;
     return WEFT_OK;
@@ -148,7 +148,7 @@ static enum weft_status trim_chain(struct trim *trim, int32_t node)
         bool yes;
         if (!trim->kept[k]) continue;
         trim->proof->nodes[aside].whole = true;
-        WEFT_TRY(reaches(trim, aside, &yes));
+        WEFT_TRY(reaches_bound(trim, aside, &yes));
         trim->proof->nodes[aside].whole = yes;
         if (!yes) continue;
         trim->n_links = k;
@@ -181,14 +181,14 @@ static void bury_if_lost(struct weft_proof *proof, int32_t node)
 }
 
 /* Makes a node a leaf if its own prices reach the bound. */
-static enum weft_status collapse(struct trim *trim)
+static enum weft_status collapse_nodes(struct trim *trim)
 {
     struct weft_proof_node *nodes = trim->proof->nodes;
     for (int32_t i = 0; i < trim->proof->n_nodes; i++) {
         bool yes = false;
         bury_if_lost(trim->proof, i);
         if (is_leaf(trim, i) || is_lost(trim->proof, i)) continue;
-        if (nodes[i].bound_ns >= trim->bound_ns) WEFT_TRY(reaches(trim, i, &yes));
+        if (nodes[i].bound_ns >= trim->bound_ns) WEFT_TRY(reaches_bound(trim, i, &yes));
         if (yes) nodes[i].children = 0;
     }
     return WEFT_OK;
@@ -196,7 +196,7 @@ static enum weft_status collapse(struct trim *trim)
 
 /* Bounds the weakest leaf in its own box: children may have no more than their parent's bound yet.
  * Repeats this until the bound of the weakest stays. */
-static enum weft_status tighten(struct trim *trim)
+static enum weft_status tighten_weakest(struct trim *trim)
 {
     struct weft_proof *proof = trim->proof;
     while (trim->boxes_left > 0 && !weft_search_is_spent(trim->search)) {
@@ -212,8 +212,8 @@ static enum weft_status tighten(struct trim *trim)
 
 static enum weft_status trim_all(struct trim *trim)
 {
-    WEFT_TRY(tighten(trim));
-    WEFT_TRY(collapse(trim));
+    WEFT_TRY(tighten_weakest(trim));
+    WEFT_TRY(collapse_nodes(trim));
     for (int32_t i = trim->proof->n_nodes - 1; i >= 0 && !is_over(trim); i--)
         if (!is_leaf(trim, i) && !is_lost(trim->proof, i) && is_top(trim, i))
             WEFT_TRY(trim_chain(trim, i));

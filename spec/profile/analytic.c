@@ -286,9 +286,10 @@ struct origins {
     bool layers, collectives, update, norm, base;
 };
 
-static enum weft_status describe(struct figures *figures, const struct weft_profile *measured,
-                                 const struct origins *origins, struct weft_profile *profile,
-                                 struct weft_error *err)
+static enum weft_status describe_origins(struct figures *figures,
+                                         const struct weft_profile *measured,
+                                         const struct origins *origins,
+                                         struct weft_profile *profile, struct weft_error *err)
 {
     const struct weft_cluster *cluster = &figures->config->cluster;
     struct weft_text parts;
@@ -336,8 +337,9 @@ static const struct weft_curve *measured_updates(const struct weft_config *confi
     return other ? NULL : &measured->update;
 }
 
-static enum weft_status fill(struct figures *figures, const struct weft_profile *measured,
-                             bool for_memory, struct weft_profile *profile, struct weft_error *err)
+static enum weft_status fill_profile(struct figures *figures, const struct weft_profile *measured,
+                                     bool for_memory, struct weft_profile *profile,
+                                     struct weft_error *err)
 {
     const struct weft_cluster *cluster = &figures->config->cluster;
     struct origins origins = {0};
@@ -377,14 +379,15 @@ static enum weft_status fill(struct figures *figures, const struct weft_profile 
         note_missing(figures, lacks[i].figure, lacks[i].part);
     origins.base = measured == NULL || measured->base_bytes < 0;
     profile->base_bytes = origins.base ? cluster->base_bytes : measured->base_bytes;
-    return describe(figures, measured, &origins, profile, err);
+    return describe_origins(figures, measured, &origins, profile, err);
 }
 
 /* Combines both sources. Writing and reading the profile back gives it its hash, and memory of its
  * own. */
-static enum weft_status combine(struct figures *figures, const struct weft_profile *measured,
-                                struct weft_text *missing, struct weft_profile **out,
-                                struct weft_error *err)
+static enum weft_status combine_sources(struct figures *figures,
+                                        const struct weft_profile *measured,
+                                        struct weft_text *missing, struct weft_profile **out,
+                                        struct weft_error *err)
 {
     struct weft_text text;
     enum weft_status status;
@@ -393,7 +396,7 @@ static enum weft_status combine(struct figures *figures, const struct weft_profi
     if (profile == NULL) return weft_fail_memory(err, "a profile");
     if (measured != NULL && measured->ranks != figures->config->cluster.ranks)
         figures->other_ranks = measured->ranks;
-    WEFT_TRY_GOTO(done, fill(figures, measured, missing != NULL, profile, err));
+    WEFT_TRY_GOTO(done, fill_profile(figures, measured, missing != NULL, profile, err));
     if (missing == NULL && figures->n_missing > 0)
         WEFT_TRY_GOTO(done, refuse_missing(figures, err));
     for (int32_t i = 0; i < figures->n_missing; i++)
@@ -416,7 +419,7 @@ enum weft_status weft_profile_analytic(const struct weft_config *config, struct 
                                        struct weft_error *err)
 {
     struct figures figures = {.config = config};
-    return combine(&figures, NULL, NULL, out, err);
+    return combine_sources(&figures, NULL, NULL, out, err);
 }
 
 /* Without rates in the profile, layers were measured together with communication. */
@@ -532,14 +535,14 @@ static void note_ranks(const struct weft_config *config, const struct weft_profi
                    (long long)measured->ranks);
 }
 
-static enum weft_status resolve(const struct weft_config *config, struct weft_text *missing,
-                                struct weft_profile **out, struct weft_error *err)
+static enum weft_status resolve_profile(const struct weft_config *config, struct weft_text *missing,
+                                        struct weft_profile **out, struct weft_error *err)
 {
     struct figures figures = {.config = config, .measured = config->cluster.profile};
     struct weft_profile *measured = NULL;
     if (config->cluster.profile != NULL) WEFT_TRY(read_measured(config, &measured, err));
     if (measured != NULL && missing != NULL) note_ranks(config, measured, missing);
-    enum weft_status status = combine(&figures, measured, missing, out, err);
+    enum weft_status status = combine_sources(&figures, measured, missing, out, err);
     weft_profile_destroy(measured);
     return status;
 }
@@ -547,7 +550,7 @@ static enum weft_status resolve(const struct weft_config *config, struct weft_te
 enum weft_status weft_profile_resolve(const struct weft_config *config, struct weft_profile **out,
                                       struct weft_error *err)
 {
-    return resolve(config, NULL, out, err);
+    return resolve_profile(config, NULL, out, err);
 }
 
 enum weft_status weft_profile_resolve_measured(const struct weft_config *config,
@@ -555,12 +558,12 @@ enum weft_status weft_profile_resolve_measured(const struct weft_config *config,
                                                struct weft_profile **out, struct weft_error *err)
 {
     struct figures figures = {.config = config, .measured = "the measured profile"};
-    return combine(&figures, measured, NULL, out, err);
+    return combine_sources(&figures, measured, NULL, out, err);
 }
 
 enum weft_status weft_profile_resolve_for_memory(const struct weft_config *config,
                                                  struct weft_profile **out,
                                                  struct weft_text *missing, struct weft_error *err)
 {
-    return resolve(config, missing, out, err);
+    return resolve_profile(config, missing, out, err);
 }

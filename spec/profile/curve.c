@@ -16,7 +16,7 @@ const struct weft_key_table weft_curve_elements_keys = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_INT64, "ns", NULL, "of each"));
 
 /* The right end of the segment that gives the value at x, at or after the first point. */
-static int32_t segment(const struct weft_curve *curve, int64_t x)
+static int32_t find_segment(const struct weft_curve *curve, int64_t x)
 {
     int32_t low = 1, high = curve->n - 1;
     while (low < high) {
@@ -35,7 +35,7 @@ int64_t weft_curve_at(const struct weft_curve *curve, int64_t x)
     const double most_ns = 4e18;
     if (curve->n == 0) return 0;
     if (curve->n == 1 || x <= curve->x[0]) return curve->ns[0] > 0 ? curve->ns[0] : 0;
-    int32_t right = segment(curve, x);
+    int32_t right = find_segment(curve, x);
     double x0 = (double)curve->x[right - 1], x1 = (double)curve->x[right];
     double y0 = (double)curve->ns[right - 1], y1 = (double)curve->ns[right];
     double y = y0 + (y1 - y0) * (((double)x - x0) / (x1 - x0));

@@ -165,7 +165,7 @@ static enum weft_status look_for_overdue(const struct weft_nccl_watchdog *w, str
                      w->options.rings->rank, weft_units_show_ns(timeout_ns, waited));
 }
 
-static void look(struct weft_nccl_watchdog *w)
+static void look_at_ranks(struct weft_nccl_watchdog *w)
 {
     struct weft_error err = {.status = WEFT_OK};
     mark_progress(w);
@@ -179,11 +179,11 @@ static void look(struct weft_nccl_watchdog *w)
     atomic_store(w->options.given, 1);
 }
 
-static void *watch(void *argument)
+static void *watch_ranks(void *argument)
 {
     struct weft_nccl_watchdog *w = argument;
     while (!atomic_load(&w->stops)) {
-        look(w);
+        look_at_ranks(w);
         weft_clock_sleep_until_ns(weft_clock_now_ns() + LOOK_NS);
     }
     return NULL;
@@ -210,7 +210,7 @@ enum weft_status weft_nccl_watchdog_start(const struct weft_nccl_watchdog_option
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int failed = pthread_create(&w->thread, NULL, watch, w);
+    const int failed = pthread_create(&w->thread, NULL, watch_ranks, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed != 0) {
         pthread_mutex_destroy(&w->lock);

@@ -58,7 +58,7 @@ _Static_assert(sizeof(struct call_argument) <= WEFT_TASK_BYTES,
                "a stream copies a call as one task");
 
 /* The call with addresses of memory. */
-static struct weft_nn_call reached(const struct call_argument *a)
+static struct weft_nn_call reached_call(const struct call_argument *a)
 {
     const struct weft_nn_cpu *cpu = weft_nn_cpu_of(a->nn);
     struct weft_nn_call call = a->call;
@@ -78,21 +78,21 @@ static struct weft_nn_call reached(const struct call_argument *a)
     return call;
 }
 
-static enum weft_status forward(struct weft_stream *stream, const void *argument,
-                                struct weft_error *err)
+static enum weft_status run_forward(struct weft_stream *stream, const void *argument,
+                                    struct weft_error *err)
 {
     (void)stream;
     const struct call_argument *a = argument;
-    const struct weft_nn_call call = reached(a);
+    const struct weft_nn_call call = reached_call(a);
     return weft_nn_cpu_forward(a->nn, &call, err);
 }
 
-static enum weft_status backward(struct weft_stream *stream, const void *argument,
-                                 struct weft_error *err)
+static enum weft_status run_backward(struct weft_stream *stream, const void *argument,
+                                     struct weft_error *err)
 {
     (void)stream;
     const struct call_argument *a = argument;
-    const struct weft_nn_call call = reached(a);
+    const struct weft_nn_call call = reached_call(a);
     return weft_nn_cpu_backward(a->nn, &call, err);
 }
 
@@ -100,14 +100,14 @@ void weft_nn_cpu_push_forward(struct weft_nn *nn, struct weft_stream *stream,
                               const struct weft_nn_call *call)
 {
     const struct call_argument argument = {nn, *call};
-    weft_stream_push(stream, forward, &argument, sizeof(argument));
+    weft_stream_push(stream, run_forward, &argument, sizeof(argument));
 }
 
 void weft_nn_cpu_push_backward(struct weft_nn *nn, struct weft_stream *stream,
                                const struct weft_nn_call *call)
 {
     const struct call_argument argument = {nn, *call};
-    weft_stream_push(stream, backward, &argument, sizeof(argument));
+    weft_stream_push(stream, run_backward, &argument, sizeof(argument));
 }
 
 static enum weft_status cpu_open(const struct weft_nn_options *options, struct weft_nn **out,

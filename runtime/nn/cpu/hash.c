@@ -4,7 +4,7 @@
 #include "runtime/nn/cpu/units.h"
 
 /* The finaliser of splitmix64 (Steele, Lea and Flood 2014), a bijection that mixes all bits. */
-static uint64_t mix(uint64_t x)
+static uint64_t mix_word(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -16,9 +16,9 @@ static void add_element(struct weft_hash *sum, uint64_t name, uint64_t element, 
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    uint64_t place = mix(name + element * UINT64_C(0x9e3779b97f4a7c15));
-    sum->high += mix(place ^ bits);
-    sum->low += mix(place + ((uint64_t)bits << 32 | 0x5bd1e995u));
+    uint64_t place = mix_word(name + element * UINT64_C(0x9e3779b97f4a7c15));
+    sum->high += mix_word(place ^ bits);
+    sum->low += mix_word(place + ((uint64_t)bits << 32 | 0x5bd1e995u));
 }
 
 static void add_elements(struct weft_hash *sum, const struct weft_nn_piece *piece, int64_t from,

@@ -37,7 +37,7 @@ static void add_below(uint64_t bins[WEFT_NORM_WORDS], int64_t n, const float *x,
 }
 
 /* Keeps low words below 2^24 on each rank. A high word has room for 2^40 squares of 2^24 units. */
-static void carry(uint64_t bins[WEFT_NORM_WORDS])
+static void carry_bins(uint64_t bins[WEFT_NORM_WORDS])
 {
     for (int e = 0; e < EXPONENTS; e++) {
         bins[2 * e + 1] += bins[2 * e] >> WORD_BITS;
@@ -62,7 +62,7 @@ void weft_norm_add(uint64_t bins[WEFT_NORM_WORDS], const float *x, int64_t n)
         if (!fits || squares.any_below)
             add_below(bins, piece, x + at, fits ? squares.window : EXPONENTS);
     }
-    carry(bins);
+    carry_bins(bins);
 }
 
 static bool is_finite(const uint64_t bins[WEFT_NORM_WORDS])

@@ -69,7 +69,7 @@ static struct weft_update part_of(const struct weft_update *u, int64_t at, int64
     };
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t least_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -82,7 +82,7 @@ void weft_lamb_moments(const struct weft_optimizer *optimizer, const struct weft
     const struct weft_kernels *kernels = weft_kernels_best();
     float wide[PIECE];
     for (int64_t at = 0; at < u->n; at += PIECE) {
-        const struct weft_update part = part_of(u, at, least(PIECE, u->n - at));
+        const struct weft_update part = part_of(u, at, least_of(PIECE, u->n - at));
         const float *gradients = part.gradients;
         if (u->gradient_dtype != WEFT_F32) {
             kernels->widen(u->gradient_dtype, part.n, part.gradients, wide);
@@ -100,7 +100,7 @@ void weft_lamb_add(const struct weft_optimizer *optimizer, bool matrix, const st
     float steps[CHUNK];
     adamw.decay = decay_of(optimizer, matrix);
     for (int64_t at = 0; at < u->n; at += CHUNK) {
-        const struct weft_update part = part_of(u, at, least(CHUNK, u->n - at));
+        const struct weft_update part = part_of(u, at, least_of(CHUNK, u->n - at));
         weft_kernels_best()->adam_steps(&adamw, part.n, part.parameters, part.moment1, part.moment2,
                                         steps);
         weft_norm_add(bins->parameters, part.parameters, part.n);
@@ -132,7 +132,7 @@ void weft_lamb_apply(const struct weft_optimizer *optimizer, bool matrix, float 
     float steps[PIECE];
     adamw.decay = decay_of(optimizer, matrix);
     for (int64_t at = 0; at < u->n; at += PIECE) {
-        const struct weft_update part = part_of(u, at, least(PIECE, u->n - at));
+        const struct weft_update part = part_of(u, at, least_of(PIECE, u->n - at));
         kernels->adam_steps(&adamw, part.n, part.parameters, part.moment1, part.moment2, steps);
         kernels->layers[WEFT_F32]->add_to(part.n, -(adamw.lr * trust), steps, true,
                                           part.parameters);
@@ -165,7 +165,7 @@ void weft_optimizer_update(const struct weft_optimizer *optimizer, bool matrix,
         return;
     }
     for (int64_t at = 0; at < u->n; at += step) {
-        const struct weft_update part = part_of(u, at, least(step, u->n - at));
+        const struct weft_update part = part_of(u, at, least_of(step, u->n - at));
         if (narrow) kernels->widen(u->gradient_dtype, part.n, part.gradients, wide);
         update_in_f32(kernels, optimizer, decay_of(optimizer, matrix), part.n, part.parameters,
                       narrow ? wide : part.gradients, part.moment1, part.moment2);

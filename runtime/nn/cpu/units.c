@@ -8,8 +8,8 @@ struct load_argument {
     void *to;
 };
 
-static enum weft_status load(struct weft_stream *stream, const void *argument,
-                             struct weft_error *err)
+static enum weft_status load_elements(struct weft_stream *stream, const void *argument,
+                                      struct weft_error *err)
 {
     (void)stream;
     (void)err;
@@ -22,7 +22,7 @@ void weft_nn_cpu_load(struct weft_nn *nn, struct weft_stream *stream, enum weft_
                       int64_t n, const float *host, void *to)
 {
     const struct load_argument argument = {weft_nn_cpu_of(nn), dtype, n, host, to};
-    weft_stream_push(stream, load, &argument, sizeof(argument));
+    weft_stream_push(stream, load_elements, &argument, sizeof(argument));
 }
 
 struct initial_argument {
@@ -65,8 +65,8 @@ static void draw_part(const struct initial_argument *a, int64_t at)
 
 /* All of a rank's cores draw. A value depends on its place alone, so their number changes no
  * bit. */
-static enum weft_status initialise(struct weft_stream *stream, const void *argument,
-                                   struct weft_error *err)
+static enum weft_status initialise_part(struct weft_stream *stream, const void *argument,
+                                        struct weft_error *err)
 {
     (void)stream;
     (void)err;
@@ -85,7 +85,7 @@ void weft_nn_cpu_initialise(struct weft_nn *nn, struct weft_stream *stream,
                             const struct weft_nn_initial *initial)
 {
     const struct initial_argument argument = {weft_nn_cpu_of(nn), *initial};
-    weft_stream_push(stream, initialise, &argument, sizeof(argument));
+    weft_stream_push(stream, initialise_part, &argument, sizeof(argument));
 }
 
 struct round_argument {

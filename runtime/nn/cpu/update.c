@@ -58,8 +58,8 @@ static struct weft_update update_of(const struct weft_nn_cpu *cpu, const struct 
     };
 }
 
-static enum weft_status update(struct weft_stream *stream, const void *argument,
-                               struct weft_error *err)
+static enum weft_status update_unit(struct weft_stream *stream, const void *argument,
+                                    struct weft_error *err)
 {
     (void)stream;
     (void)err;
@@ -93,8 +93,8 @@ static void count_norms(const struct update_argument *a, const struct weft_optim
     }
 }
 
-static enum weft_status moments(struct weft_stream *stream, const void *argument,
-                                struct weft_error *err)
+static enum weft_status renew_moments(struct weft_stream *stream, const void *argument,
+                                      struct weft_error *err)
 {
     (void)stream;
     (void)err;
@@ -108,8 +108,8 @@ static enum weft_status moments(struct weft_stream *stream, const void *argument
     return WEFT_OK;
 }
 
-static enum weft_status apply(struct weft_stream *stream, const void *argument,
-                              struct weft_error *err)
+static enum weft_status apply_steps(struct weft_stream *stream, const void *argument,
+                                    struct weft_error *err)
 {
     (void)stream;
     (void)err;
@@ -132,7 +132,7 @@ void weft_nn_cpu_update(struct weft_nn *nn, struct weft_stream *stream,
                         const void *step)
 {
     const struct update_argument argument = {weft_nn_cpu_of(nn), unit, rule, step};
-    weft_stream_push(stream, update, &argument, sizeof(argument));
+    weft_stream_push(stream, update_unit, &argument, sizeof(argument));
 }
 
 void weft_nn_cpu_moments(struct weft_nn *nn, struct weft_stream *stream,
@@ -140,7 +140,7 @@ void weft_nn_cpu_moments(struct weft_nn *nn, struct weft_stream *stream,
                          const void *step)
 {
     const struct update_argument argument = {weft_nn_cpu_of(nn), unit, rule, step};
-    weft_stream_push(stream, moments, &argument, sizeof(argument));
+    weft_stream_push(stream, renew_moments, &argument, sizeof(argument));
 }
 
 void weft_nn_cpu_apply(struct weft_nn *nn, struct weft_stream *stream,
@@ -148,5 +148,5 @@ void weft_nn_cpu_apply(struct weft_nn *nn, struct weft_stream *stream,
                        const void *step)
 {
     const struct update_argument argument = {weft_nn_cpu_of(nn), unit, rule, step};
-    weft_stream_push(stream, apply, &argument, sizeof(argument));
+    weft_stream_push(stream, apply_steps, &argument, sizeof(argument));
 }

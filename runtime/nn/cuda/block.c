@@ -52,7 +52,7 @@ static bool by_tensor_cores(bool plain, const struct weft_cuda_attention *attent
     return !plain && attention->seq_len > 1 && weft_cuda_attends(&somewhere);
 }
 
-static int64_t most(int64_t a, int64_t b)
+static int64_t most_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -63,15 +63,16 @@ struct weft_nn_needs weft_cuda_block_needs(bool plain, const struct weft_layer *
                                            const struct weft_batch *batch)
 {
     const int64_t rows = batch->samples * batch->seq_len, h = layer->hidden;
-    const int64_t width = most(weft_block_key(layer, WEFT_BLOCK_FFN), 3 * h);
+    const int64_t width = most_of(weft_block_key(layer, WEFT_BLOCK_FFN), 3 * h);
     const struct weft_cuda_attention attention = attention_of(layer, batch, NULL);
     const int64_t of_heads =
         by_tensor_cores(plain, &attention)
             ? attention.heads * rows * (int64_t)sizeof(float)
             : attention.heads * rows * batch->seq_len * weft_dtype_bytes(batch->compute);
     const int64_t of_columns =
-        most(weft_cuda_column_bytes(rows, width), weft_cuda_layer_norm_bytes(rows, h));
-    return (struct weft_nn_needs){.backward_bytes = plain ? of_heads : most(of_heads, of_columns)};
+        most_of(weft_cuda_column_bytes(rows, width), weft_cuda_layer_norm_bytes(rows, h));
+    return (struct weft_nn_needs){.backward_bytes =
+                                      plain ? of_heads : most_of(of_heads, of_columns)};
 }
 
 int32_t weft_cuda_block_maps(const struct weft_layer *layer, const struct weft_batch *batch,
@@ -135,7 +136,7 @@ static struct block block_of(const struct weft_nn_call *call)
     return block;
 }
 
-static int attend(const struct weft_cuda_call *c, const struct block *b)
+static int attend_block(const struct weft_cuda_call *c, const struct block *b)
 {
     if (by_tensor_cores(c->cuda->plain, &b->attention))
         return weft_cuda_attend(&b->attention, b->attended, b->kept, c->on);
@@ -164,7 +165,7 @@ int weft_cuda_block_forward(const struct weft_cuda_call *c)
     int code = weft_cuda_layer_norm(b.dtype, b.rows, b.hidden, call->input, w[LN1_WEIGHT],
                                     w[LN1_BIAS], b.ln1_out, b.ln1_mean, b.ln1_rstd, c->on);
     if (code == 0) code = weft_cuda_map(c, &b.to_qkv, &to_qkv, b.qkv);
-    if (code == 0) code = attend(c, &b);
+    if (code == 0) code = attend_block(c, &b);
     if (code == 0) code = weft_cuda_map(c, &b.to_residual, &to_residual, b.residual);
     if (code == 0) {
         code = weft_cuda_layer_norm(b.dtype, b.rows, b.hidden, b.residual, w[LN2_WEIGHT],

@@ -16,8 +16,8 @@ static struct weft_nn_needs needs_of_classes(bool plain, const struct weft_layer
         .backward_bytes = SCALE_BYTES + (sums ? weft_cuda_column_bytes(rows, outputs) : 0)};
 }
 
-static int classify(const struct weft_cuda_call *c, const struct weft_cuda_linear *linear,
-                    void *d_logits)
+static int classify_rows(const struct weft_cuda_call *c, const struct weft_cuda_linear *linear,
+                         void *d_logits)
 {
     const struct weft_nn_call *call = c->call;
     const struct weft_product_finish finish = {.bias = call->layer->bias ? call->tensors[1] : NULL};
@@ -87,7 +87,7 @@ int weft_cuda_lm_head_forward(const struct weft_cuda_call *c)
 {
     const struct weft_lm_head_layout layout = weft_layout_lm_head(c->call->layer, &c->call->batch);
     const struct weft_cuda_linear linear = head_of_call(c->call);
-    return classify(c, &linear, weft_cuda_part(c->call->saved, layout.saved.d_logits));
+    return classify_rows(c, &linear, weft_cuda_part(c->call->saved, layout.saved.d_logits));
 }
 
 int weft_cuda_lm_head_backward(const struct weft_cuda_call *c)
@@ -126,7 +126,7 @@ int weft_cuda_classifier_forward(const struct weft_cuda_call *c)
     const int code = weft_cuda_pool(linear.dtype, call->batch.samples, call->batch.seq_len,
                                     linear.inputs, call->input, pooled, c->on);
     if (code != 0) return code;
-    return classify(c, &linear, weft_cuda_part(call->saved, layout.saved.d_logits));
+    return classify_rows(c, &linear, weft_cuda_part(call->saved, layout.saved.d_logits));
 }
 
 int weft_cuda_classifier_backward(const struct weft_cuda_call *c)

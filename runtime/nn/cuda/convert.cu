@@ -134,7 +134,7 @@ int weft_cuda_copy(void *to, const void *from, int64_t bytes, struct CUstream_st
 }
 
 template <typename T, typename U>
-static int convert(int64_t n, const void *x, void *y, cudaStream_t stream)
+static int convert_elements(int64_t n, const void *x, void *y, cudaStream_t stream)
 {
     if constexpr (std::is_same<T, U>::value) {
         return weft_cuda_copy(y, x, n * (int64_t)sizeof(T), stream);
@@ -146,15 +146,15 @@ static int convert(int64_t n, const void *x, void *y, cudaStream_t stream)
 int weft_cuda_widen(enum weft_dtype dtype, int64_t n, const void *x, float *y,
                     struct CUstream_st *stream)
 {
-    return with_dtype(dtype,
-                      [&](auto type) { return convert<decltype(type), float>(n, x, y, stream); });
+    return with_dtype(
+        dtype, [&](auto type) { return convert_elements<decltype(type), float>(n, x, y, stream); });
 }
 
 int weft_cuda_narrow(enum weft_dtype dtype, int64_t n, const float *x, void *y,
                      struct CUstream_st *stream)
 {
-    return with_dtype(dtype,
-                      [&](auto type) { return convert<float, decltype(type)>(n, x, y, stream); });
+    return with_dtype(
+        dtype, [&](auto type) { return convert_elements<float, decltype(type)>(n, x, y, stream); });
 }
 
 template <typename T>

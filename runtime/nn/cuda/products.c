@@ -241,8 +241,8 @@ static cublasStatus_t describe_layout(const struct weft_cuda_library *l, enum we
                                                 (uint64_t)rows, stride);
 }
 
-static cublasStatus_t describe(const struct weft_cuda_library *l,
-                               const struct weft_cuda_request *asked, struct description *d)
+static cublasStatus_t describe_product(const struct weft_cuda_library *l,
+                                       const struct weft_cuda_request *asked, struct description *d)
 {
     const struct weft_product *p = &asked->product;
     const int32_t first = p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
@@ -284,8 +284,9 @@ static uint64_t allowed_flags(const struct weft_product *p)
            CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_16BF;
 }
 
-static cublasStatus_t prefer(const struct weft_cuda_library *l, const struct weft_product *p,
-                             cublasLtMatmulPreferenceOpaque_t *out)
+static cublasStatus_t prefer_algorithms(const struct weft_cuda_library *l,
+                                        const struct weft_product *p,
+                                        cublasLtMatmulPreferenceOpaque_t *out)
 {
     static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -337,7 +338,7 @@ static const char *products_refuses(const struct weft_cuda_library *l,
     cublasLtMatmulAlgo_t given;
     cublasLtMatmulHeuristicResult_t result = {.state = CUBLAS_STATUS_SUCCESS};
     memcpy(&given, algorithm, sizeof given);
-    cublasStatus_t status = describe(l, asked, &d);
+    cublasStatus_t status = describe_product(l, asked, &d);
     if (status == CUBLAS_STATUS_SUCCESS) {
         status = l->cublasLtMatmulAlgoCheck(l->handle, &d.matmul, &d.a, &d.b, &d.c, &d.c, &given,
                                             &result);
@@ -371,7 +372,7 @@ static void products_facts(const struct weft_cuda_library *l, const struct weft_
     cublasLtMatmulAlgo_t given;
     cublasLtMatmulHeuristicResult_t result = {.workspaceSize = 0};
     memcpy(&given, algorithm, sizeof given);
-    if (describe(l, asked, &d) == CUBLAS_STATUS_SUCCESS) {
+    if (describe_product(l, asked, &d) == CUBLAS_STATUS_SUCCESS) {
         (void)l->cublasLtMatmulAlgoCheck(l->handle, &d.matmul, &d.a, &d.b, &d.c, &d.c, &given,
                                          &result);
     }
@@ -392,8 +393,8 @@ static int products_candidates(const struct weft_cuda_library *l,
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasLtMatmulHeuristicResult_t results[WEFT_CUDA_MOST_CANDIDATES];
     int found = 0, n = 0;
-    if (describe(l, asked, &d) != CUBLAS_STATUS_SUCCESS ||
-        prefer(l, &asked->product, &preference) != CUBLAS_STATUS_SUCCESS ||
+    if (describe_product(l, asked, &d) != CUBLAS_STATUS_SUCCESS ||
+        prefer_algorithms(l, &asked->product, &preference) != CUBLAS_STATUS_SUCCESS ||
         l->cublasLtMatmulAlgoGetHeuristic(l->handle, &d.matmul, &d.a, &d.b, &d.c, &d.c, &preference,
                                           WEFT_CUDA_MOST_CANDIDATES, results,
                                           &found) != CUBLAS_STATUS_SUCCESS)
@@ -433,7 +434,7 @@ static int products_run(const struct weft_cuda_library *l, const struct weft_cud
     /* The GPU's factor replaces alpha. */
     if (timed && p->alpha != 1) return cudaErrorInvalidValue;
     memcpy(&given, algorithm, sizeof given);
-    cublasStatus_t status = describe(l, asked, &d);
+    cublasStatus_t status = describe_product(l, asked, &d);
     void *result = p->finish.gelu != NULL ? p->finish.gelu : p->c;
     const void *added = p->finish.residual != NULL ? p->finish.residual : result;
     if (status == CUBLAS_STATUS_SUCCESS) {

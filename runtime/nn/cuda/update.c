@@ -41,14 +41,14 @@ static struct weft_update update_of(const struct weft_nn_unit *unit,
     };
 }
 
-static bool adapts(const struct weft_nn_rule *rule, const struct weft_nn_piece *piece)
+static bool adapts_rate(const struct weft_nn_rule *rule, const struct weft_nn_piece *piece)
 {
     return piece->matrix || !rule->exempt_vectors;
 }
 
 static float decay_of(const struct weft_nn_rule *rule, const struct weft_nn_piece *piece)
 {
-    return adapts(rule, piece) ? rule->decay : 0;
+    return adapts_rate(rule, piece) ? rule->decay : 0;
 }
 
 static enum weft_status issue_update(struct weft_stream *stream, struct CUstream_st *on,
@@ -88,7 +88,7 @@ static int count_tensor(const struct update_argument *a, const struct weft_nn_pi
 {
     uint64_t *words = (uint64_t *)a->unit->norms + (int64_t)pieces->place * WEFT_NN_TENSOR_WORDS;
     int code = weft_cuda_fill(bins, 0, sizeof *bins, on);
-    for (int64_t i = 0; i < n && code == 0 && adapts(a->rule, pieces); i++) {
+    for (int64_t i = 0; i < n && code == 0 && adapts_rate(a->rule, pieces); i++) {
         const struct weft_update what = update_of(a->unit, &pieces[i]);
         code = weft_cuda_norm_add(bins->parameters, WEFT_F32, what.parameters, what.n, on);
         if (code == 0)
@@ -135,7 +135,7 @@ static enum weft_status issue_apply(struct weft_stream *stream, struct CUstream_
         const struct weft_update what = update_of(unit, piece);
         const uint64_t *words =
             (const uint64_t *)unit->norms_sum + (int64_t)piece->place * WEFT_NN_TENSOR_WORDS;
-        const bool trusts = adapts(a->rule, piece);
+        const bool trusts = adapts_rate(a->rule, piece);
         if (trusts) code = weft_cuda_lamb_trust(words, words + WEFT_NORM_PACKED_WORDS, trust, on);
         if (code == 0)
             code = weft_cuda_lamb_apply(a->step, decay_of(a->rule, piece), trusts ? trust : NULL,
@@ -144,9 +144,9 @@ static enum weft_status issue_apply(struct weft_stream *stream, struct CUstream_
     return weft_nn_cuda_status(a->cuda, code, "LAMB's update", err);
 }
 
-static void issue(struct weft_nn *nn, struct weft_stream *stream, weft_cuda_work_fn *work,
-                  const struct weft_nn_unit *unit, const struct weft_nn_rule *rule,
-                  const void *step)
+static void issue_work(struct weft_nn *nn, struct weft_stream *stream, weft_cuda_work_fn *work,
+                       const struct weft_nn_unit *unit, const struct weft_nn_rule *rule,
+                       const void *step)
 {
     const struct update_argument argument = {weft_nn_cuda_of(nn), unit, rule, step};
     argument.cuda->machine->issue(stream, work, &argument, sizeof argument);
@@ -156,19 +156,19 @@ void weft_nn_cuda_update(struct weft_nn *nn, struct weft_stream *stream,
                          const struct weft_nn_unit *unit, const struct weft_nn_rule *rule,
                          const void *step)
 {
-    issue(nn, stream, issue_update, unit, rule, step);
+    issue_work(nn, stream, issue_update, unit, rule, step);
 }
 
 void weft_nn_cuda_moments(struct weft_nn *nn, struct weft_stream *stream,
                           const struct weft_nn_unit *unit, const struct weft_nn_rule *rule,
                           const void *step)
 {
-    issue(nn, stream, issue_moments, unit, rule, step);
+    issue_work(nn, stream, issue_moments, unit, rule, step);
 }
 
 void weft_nn_cuda_apply(struct weft_nn *nn, struct weft_stream *stream,
                         const struct weft_nn_unit *unit, const struct weft_nn_rule *rule,
                         const void *step)
 {
-    issue(nn, stream, issue_apply, unit, rule, step);
+    issue_work(nn, stream, issue_apply, unit, rule, step);
 }

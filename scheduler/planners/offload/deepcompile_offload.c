@@ -145,7 +145,7 @@ static void place_state(struct offload *run)
     draft->streams = true;
 }
 
-static enum weft_status begin(struct offload *run, struct weft_error *err)
+static enum weft_status begin_profile(struct offload *run, struct weft_error *err)
 {
     const struct weft_problem *problem = run->draft->problem;
     struct weft_pool *pool = &run->draft->pool;
@@ -180,7 +180,7 @@ enum weft_status weft_rule_deepcompile_offload(struct weft_draft *draft, const i
     struct weft_deepcompile gathers;
     struct offload run = {.draft = draft, .values = values};
     WEFT_TRY(weft_deepcompile_init(draft, values[1], &gathers, err));
-    WEFT_TRY(begin(&run, err));
+    WEFT_TRY(begin_profile(&run, err));
     WEFT_TRY(weft_draft_choose_all(draft, weft_draft_sharded, err));
     decide_state(&run, &gathers);
     return WEFT_OK;

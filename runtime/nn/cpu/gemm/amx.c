@@ -63,7 +63,7 @@ struct amx {
     struct workspace *workspaces; /* [threads] */
 };
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t least_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -222,7 +222,7 @@ static int64_t panels_met(const struct span *at, int64_t s)
 {
     int64_t end = at->r_end;
     if (at->product->triangle == WEFT_C_IS_LOWER)
-        end = least(end, weft_product_row_end(at->product, s));
+        end = least_of(end, weft_product_row_end(at->product, s));
     return end > at->r ? panels_of(end - at->r) : 0;
 }
 
@@ -237,10 +237,11 @@ static void multiply_panels(struct workspace *w, const struct span *at, int64_t 
     int64_t k_end;
     const int64_t k_first = first_of_k(at, s, &k_end);
     const bool first = k_first >= at->k, last = k_end <= at->k + at->depth;
-    const int64_t begin = (first ? k_first : at->k) - at->k, end = least(k_end - at->k, at->depth);
+    const int64_t begin = (first ? k_first : at->k) - at->k,
+                  end = least_of(k_end - at->k, at->depth);
     const bool at_once = first && last && end - begin <= near; /* then one place serves all */
     for (int64_t k = begin; k < end; k += near) {
-        const int64_t steps = (least(near, end - k) + STEP - 1) / STEP;
+        const int64_t steps = (least_of(near, end - k) + STEP - 1) / STEP;
         const int64_t skipped = k / STEP * weft_amx_panel_elements(dtype, STEP);
         for (int64_t i = 0; i < panels; i++) {
             const uint16_t *t = w->resident + i * panel + skipped;
@@ -268,7 +269,7 @@ static void begin_group(struct weft_amx_chores *chores, const struct span *at, i
     for (int64_t i = s > at->s ? s - group : s; i < s; i += SIDE) {
         products += panels_met(at, i) * steps;
     }
-    weft_amx_pack_begin(&chores->packing, at->streamed, s, least(s + group, at->s_end), at->k,
+    weft_amx_pack_begin(&chores->packing, at->streamed, s, least_of(s + group, at->s_end), at->k,
                         at->depth, panels);
     chores->units = (weft_amx_pack_units(&chores->packing) + products - 1) / products;
 }
@@ -289,7 +290,7 @@ static void run_pass(struct workspace *w, const struct span *at)
         weft_amx_pack_some(&chores.packing, INT64_MAX);
         if (s + group < at->s_end)
             begin_group(&chores, at, s + group, group, w->streamed[(groups + 1) % 2]);
-        for (int64_t i = s; i < least(s + group, at->s_end); i += SIDE) {
+        for (int64_t i = s; i < least_of(s + group, at->s_end); i += SIDE) {
             multiply_panels(w, at, i, w->streamed[groups % 2] + (i - s) / SIDE * panel,
                             w->sums + (kept ? (i - at->s) / SIDE * panels * PART : 0), &chores);
         }
@@ -305,9 +306,9 @@ static int64_t pass_of(const struct weft_product *p)
 }
 
 /* Rows or columns of an operand that can be resident. */
-static int64_t room(const struct weft_product *p)
+static int64_t resident_room(const struct weft_product *p)
 {
-    return least(RESIDENT / weft_amx_panel_elements(p->dtype, pass_of(p)) * SIDE, MOST_RESIDENT);
+    return least_of(RESIDENT / weft_amx_panel_elements(p->dtype, pass_of(p)) * SIDE, MOST_RESIDENT);
 }
 
 /* Multiplies streamed rows or columns [begin, end) by all resident ones, part after part. */
@@ -315,17 +316,18 @@ static void run_share(struct workspace *w, const struct weft_product *p,
                       const struct weft_amx_operand *resident,
                       const struct weft_amx_operand *streamed, int64_t begin, int64_t end)
 {
-    const int64_t pass = pass_of(p), parts = (resident->size + room(p) - 1) / room(p);
+    const int64_t pass = pass_of(p),
+                  parts = (resident->size + resident_room(p) - 1) / resident_room(p);
     const int64_t part = round_up((resident->size + parts - 1) / parts, SIDE);
     const int64_t chunk = pass < p->k ? SUMS / PART / panels_of(part) * SIDE : end - begin;
     struct span at = {.product = p, .resident = resident, .streamed = streamed};
     _tile_loadconfig(&eight_tiles);
     for (at.r = 0; at.r < resident->size; at.r += part) {
-        at.r_end = least(at.r + part, resident->size);
+        at.r_end = least_of(at.r + part, resident->size);
         for (at.s = begin; at.s < end; at.s += chunk) {
-            at.s_end = least(at.s + chunk, end);
+            at.s_end = least_of(at.s + chunk, end);
             for (at.k = 0; at.k < p->k; at.k += pass) {
-                at.depth = least(pass, p->k - at.k);
+                at.depth = least_of(pass, p->k - at.k);
                 run_pass(w, &at);
             }
         }
@@ -338,7 +340,7 @@ static void run_share(struct workspace *w, const struct weft_product *p,
  * b across k are only copied. */
 static bool a_is_resident(const struct weft_product *p)
 {
-    const bool a_fits = p->m <= room(p), b_fits = p->n <= room(p);
+    const bool a_fits = p->m <= resident_room(p), b_fits = p->n <= resident_room(p);
     const bool a_dear = p->transpose_a, b_dear = p->transpose_b;
     if (p->triangle != WEFT_NO_TRIANGLE) return false;
     if (a_fits != b_fits) return a_fits;
@@ -347,7 +349,7 @@ static bool a_is_resident(const struct weft_product *p)
 
 /* True if a product of f32 is large enough to repay splitting its operands. It depends on sizes
  * alone, so all runs choose the same multiplier. */
-static bool pays(const struct weft_product *p)
+static bool pays_to_split(const struct weft_product *p)
 {
     return p->m >= SIDE && p->n >= SIDE && p->k >= STEP;
 }
@@ -383,7 +385,7 @@ static void run_on_tiles(struct amx *amx, const struct weft_product *product)
 #pragma omp parallel for num_threads(amx->threads) schedule(static, 1)
 #endif
     for (int32_t i = 0; i < amx->threads; i++) {
-        const int64_t begin = i * share, end = least(begin + share, streamed->size);
+        const int64_t begin = i * share, end = least_of(begin + share, streamed->size);
         if (begin < end) run_share(&amx->workspaces[i], p, resident, streamed, begin, end);
     }
     if (sums_apart)
@@ -449,11 +451,11 @@ static bool is_narrow(const void *state, const struct weft_product *product)
 static bool is_in_parts(const void *state, const struct weft_product *product)
 {
     (void)state;
-    return product->dtype == WEFT_F32 && pays(product);
+    return product->dtype == WEFT_F32 && pays_to_split(product);
 }
 
-static enum weft_status run(void *state, const struct weft_multiplier_link *next,
-                            const struct weft_product *product, struct weft_error *err)
+static enum weft_status run_tiles(void *state, const struct weft_multiplier_link *next,
+                                  const struct weft_product *product, struct weft_error *err)
 {
     (void)next, (void)err;
     run_on_tiles(state, product);
@@ -466,7 +468,7 @@ const struct weft_multiplier weft_multiplier_amx = {
     .open = open_tiles,
     .close = close_tiles,
     .covers = is_narrow,
-    .run = run,
+    .run = run_tiles,
 };
 
 const struct weft_multiplier weft_multiplier_amx_in_parts = {
@@ -475,5 +477,5 @@ const struct weft_multiplier weft_multiplier_amx_in_parts = {
     .open = open_tiles,
     .close = close_tiles,
     .covers = is_in_parts,
-    .run = run,
+    .run = run_tiles,
 };

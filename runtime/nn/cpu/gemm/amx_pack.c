@@ -153,7 +153,7 @@ static bool is_there(const struct weft_amx_packing *p)
 
 /* Operands stored by k are walked along rows, all panels at once. A single panel would touch a line
  * in each of many pages. */
-static void advance(struct weft_amx_packing *p)
+static void advance_packing(struct weft_amx_packing *p)
 {
     if (p->operand->along) {
         p->k += STEP;
@@ -174,7 +174,7 @@ static void next_tile(struct weft_amx_packing *p)
 {
     p->unit = 0;
     do {
-        advance(p);
+        advance_packing(p);
     } while (!p->done && !is_there(p));
 }
 
@@ -250,7 +250,7 @@ void weft_amx_pack_begin(struct weft_amx_packing *packing, const struct weft_amx
     packing->units_of_tile = units_of(operand);
     packing->done = false;
     while (!packing->done && !is_there(packing)) {
-        advance(packing);
+        advance_packing(packing);
     }
 }
 

@@ -45,7 +45,7 @@ struct span {
     bool kept;
 };
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t least_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -83,7 +83,7 @@ static void fetch_beside(const struct span *s, int64_t m, int64_t panel, int64_t
     t->fetch_lines = 0;
     if (p->transpose_a) {
         const float *next = next_columns(s, m);
-        const int64_t tiles = parts_of(least(GROUP, s->m_end - m), ROWS) * panels;
+        const int64_t tiles = parts_of(least_of(GROUP, s->m_end - m), ROWS) * panels;
         const int64_t wanted = parts_of(s->depth, ROWS),
                       early = tiles > wanted ? tiles - wanted : 0;
         const int64_t at = (panel * panels + i - early) * ROWS;
@@ -113,7 +113,7 @@ static void multiply_group(const float *a, const struct workspace *w, const stru
                                  .last = s->k + s->depth == p->k,
                                  .a_stride = packed ? row : p->a_stride,
                                  .depth = s->depth};
-    for (t.m = m; t.m < least(m + GROUP, s->m_end); t.m += ROWS) {
+    for (t.m = m; t.m < least_of(m + GROUP, s->m_end); t.m += ROWS) {
         const int64_t panel = (t.m - m) / ROWS;
         t.a = packed ? a + panel * ROWS * row : (const float *)p->a + t.m * p->a_stride + s->k;
         for (int64_t i = 0; i < panels; i++) {
@@ -142,10 +142,10 @@ static void run_share(struct workspace *w, const struct weft_product *p, int64_t
     struct span s = {
         .product = p, .m = m, .m_end = m_end, .n_begin = n, .n_last = n_end, .kept = kept};
     for (s.k = 0; s.k < p->k; s.k += pass) {
-        s.depth = least(pass, p->k - s.k);
+        s.depth = least_of(pass, p->k - s.k);
         const int64_t row = weft_avx512_row_elements(s.depth);
         for (s.n = n; s.n < n_end; s.n = s.n_end) {
-            s.n_end = least(s.n + block * COLUMNS, n_end);
+            s.n_end = least_of(s.n + block * COLUMNS, n_end);
             weft_avx512_pack_b(p, s.n, s.n_end - s.n, s.k, s.depth, w->b);
             for (int64_t i = m; i < m_end; i += GROUP) {
                 float *a = w->a + (kept ? (i - m) * row : 0);
@@ -158,7 +158,7 @@ static void run_share(struct workspace *w, const struct weft_product *p, int64_t
 
 /* True if a product of f32 is not a triangle and is large enough to repay packing b. It depends on
  * sizes alone, so all runs choose the same multiplier. */
-static bool pays(const void *state, const struct weft_product *p)
+static bool pays_to_pack(const void *state, const struct weft_product *p)
 {
     (void)state;
     return p->dtype == WEFT_F32 && p->triangle == WEFT_NO_TRIANGLE && p->m >= LEAST_ROWS &&
@@ -185,8 +185,8 @@ static void run_product(struct avx512 *avx512, const struct weft_product *produc
     for (int32_t i = 0; i < threads; i++) {
         const int64_t begin = i * share, end = begin + share;
         struct workspace *w = &avx512->workspaces[i];
-        if (by_columns && begin < n) run_share(w, &copy, 0, m, begin, least(end, n));
-        if (!by_columns && begin < m) run_share(w, &copy, begin, least(end, m), 0, n);
+        if (by_columns && begin < n) run_share(w, &copy, 0, m, begin, least_of(end, n));
+        if (!by_columns && begin < m) run_share(w, &copy, begin, least_of(end, m), 0, n);
     }
     if (sums_apart)
         weft_kernels_best()->layers[WEFT_F32]->column_sums(m, n, copy.c,
@@ -233,8 +233,8 @@ static enum weft_status open_avx512(int32_t threads, enum weft_dtype dtype, void
     return WEFT_OK;
 }
 
-static enum weft_status run(void *state, const struct weft_multiplier_link *next,
-                            const struct weft_product *product, struct weft_error *err)
+static enum weft_status run_avx512(void *state, const struct weft_multiplier_link *next,
+                                   const struct weft_product *product, struct weft_error *err)
 {
     (void)next, (void)err;
     run_product(state, product);
@@ -246,6 +246,6 @@ const struct weft_multiplier weft_multiplier_avx512 = {
     .dtypes = 1u << WEFT_F32,
     .open = open_avx512,
     .close = close_avx512,
-    .covers = pays,
-    .run = run,
+    .covers = pays_to_pack,
+    .run = run_avx512,
 };

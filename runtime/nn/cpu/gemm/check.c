@@ -33,13 +33,13 @@ struct kind {
 };
 
 /* Uniform in [-1, 1), with all bits of a float. */
-static float number(int matrix, int64_t i)
+static float number_at(int matrix, int64_t i)
 {
     return (float)(2 * weft_rng_uniform(1, (uint64_t)matrix, (uint64_t)i) - 1);
 }
 
 /* Converts numbers to the dtype, and back to fp32. */
-static void convert(enum weft_dtype dtype, int64_t n, float *exact, void *given)
+static void convert_numbers(enum weft_dtype dtype, int64_t n, float *exact, void *given)
 {
     const struct weft_kernels *kernels = weft_kernels_level(0);
     if (dtype == WEFT_F32) {
@@ -54,7 +54,7 @@ static void convert(enum weft_dtype dtype, int64_t n, float *exact, void *given)
 static const double most_gelu_error = 0x1p-19;
 
 /* Error of rounding to the dtype twice: with and without the added terms. */
-static double rounding(enum weft_dtype dtype)
+static double rounding_error(enum weft_dtype dtype)
 {
     static const double roundings[WEFT_DTYPE_COUNT] = {
         [WEFT_F32] = 0, [WEFT_BF16] = 0x1p-8, [WEFT_F16] = 0x1p-10};
@@ -65,7 +65,7 @@ static double rounding(enum weft_dtype dtype)
  * dtype. */
 static double most_error(const struct weft_product *p, double sum, double size)
 {
-    return (double)(p->k + 8) * 0x1p-24 * size + rounding(p->c_dtype) * sum;
+    return (double)(p->k + 8) * 0x1p-24 * size + rounding_error(p->c_dtype) * sum;
 }
 
 static double gelu_of(double x)
@@ -149,7 +149,7 @@ static enum weft_status compare_element(const char *title, const struct weft_pro
     if (!p->finish.gelu) return WEFT_OK;
     const double gelu = gelu_of(got); /* of the stored c */
     if (is_near((double)x->gelu[at], gelu,
-                most_gelu_error * (1 + fabs(got)) + rounding(p->c_dtype) * fabs(gelu)))
+                most_gelu_error * (1 + fabs(got)) + rounding_error(p->c_dtype) * fabs(gelu)))
         return WEFT_OK;
     return fail_at(title, p, "GELU of element", i, j, (double)x->gelu[at], gelu, err);
 }
@@ -171,8 +171,8 @@ static enum weft_status compare_column_sums(const char *title, const struct weft
     return WEFT_OK;
 }
 
-static enum weft_status compare(const char *title, const struct weft_product *p,
-                                const struct matrices *x, struct weft_error *err)
+static enum weft_status compare_product(const char *title, const struct weft_product *p,
+                                        const struct matrices *x, struct weft_error *err)
 {
     for (int64_t i = 0; i < p->m; i++) {
         const int64_t end = p->triangle == WEFT_C_IS_LOWER ? i + p->diagonal + 1 : p->n;
@@ -195,7 +195,7 @@ static void cut_triangle(const struct weft_product *p, struct matrices *x)
 }
 
 /* Copies to fp32. */
-static void widen(enum weft_dtype dtype, int64_t n, const void *from, float *to)
+static void widen_elements(enum weft_dtype dtype, int64_t n, const void *from, float *to)
 {
     if (dtype == WEFT_F32)
         memcpy(to, from, (size_t)n * sizeof *to);
@@ -217,9 +217,9 @@ static enum weft_status check_finish(const char *title, weft_gemm_run_fn *run, c
     memset(x->given_gelu, 0xff, sizeof x->given_gelu);
     memset(x->column_sums, 0xff, sizeof x->column_sums);
     WEFT_TRY(run(context, p, err));
-    widen(p->c_dtype, p->m * p->n, x->given[2], x->result);
-    if (with & GELU) widen(p->c_dtype, p->m * p->n, x->given_gelu, x->gelu);
-    return compare(title, p, x, err);
+    widen_elements(p->c_dtype, p->m * p->n, x->given[2], x->result);
+    if (with & GELU) widen_elements(p->c_dtype, p->m * p->n, x->given_gelu, x->gelu);
+    return compare_product(title, p, x, err);
 }
 
 static enum weft_status check_kind(const char *title, weft_gemm_run_fn *run, const void *context,
@@ -238,9 +238,9 @@ static enum weft_status check_kind(const char *title, weft_gemm_run_fn *run, con
     p.c = x->given[2];
     memcpy(x->exact, x->drawn, sizeof x->exact);
     cut_triangle(&p, x);
-    convert(dtype, p.m * p.k, x->exact[0], x->given[0]);
-    convert(dtype, p.k * p.n, x->exact[1], x->given[1]);
-    convert(p.c_dtype, p.m * p.n, x->exact[2], x->given[2]);
+    convert_numbers(dtype, p.m * p.k, x->exact[0], x->given[0]);
+    convert_numbers(dtype, p.k * p.n, x->exact[1], x->given[1]);
+    convert_numbers(p.c_dtype, p.m * p.n, x->exact[2], x->given[2]);
     sum_up(&p, x);
     for (int i = 0; i < MOST_FINISHES && (i == 0 || kind->finishes[i] != 0); i++)
         WEFT_TRY(check_finish(title, run, context, kind->finishes[i], &p, x, err));
@@ -267,7 +267,7 @@ enum weft_status weft_gemm_check(const char *title, weft_gemm_run_fn *run, const
     if (x == NULL) return weft_fail_memory(err, "the matrices that check products");
     for (int i = 0; i < 3; i++) {
         for (int64_t j = 0; j < MOST; j++) {
-            x->drawn[i][j] = number(i, j);
+            x->drawn[i][j] = number_at(i, j);
         }
     }
     enum weft_status status = WEFT_OK;

@@ -31,7 +31,7 @@ static bool is_emulated(const void *state, const struct weft_product *product)
     return product->dtype == emulation->dtype && product->dtype != WEFT_F32;
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t least_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -51,7 +51,7 @@ static enum weft_status emulate_part(struct emulation *e, const struct weft_mult
                                      const struct weft_product *p, int64_t m0, int64_t n0,
                                      struct weft_error *err)
 {
-    const int64_t m = least(SIDE, p->m - m0), n = least(SIDE, p->n - n0);
+    const int64_t m = least_of(SIDE, p->m - m0), n = least_of(SIDE, p->n - n0);
     const bool in_place = p->c_dtype == WEFT_F32;
     uint16_t *c16 = (uint16_t *)p->c + m0 * p->c_stride + n0;
     struct weft_product part = {.transpose_a = p->transpose_a,
@@ -66,7 +66,7 @@ static enum weft_status emulate_part(struct emulation *e, const struct weft_mult
                                 .c_stride = in_place ? p->c_stride : n};
     if (!in_place && p->accumulate) widen_part(e, c16, p->c_stride, 0, m, 0, n, e->c);
     for (int64_t k0 = 0; k0 < p->k; k0 += SIDE) {
-        const int64_t k = least(SIDE, p->k - k0);
+        const int64_t k = least_of(SIDE, p->k - k0);
         part.k = k;
         part.a_stride = p->transpose_a ? m : k;
         part.b_stride = p->transpose_b ? k : n;

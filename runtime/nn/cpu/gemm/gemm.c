@@ -122,8 +122,8 @@ static enum weft_status measure_kind(const struct weft_gemm *gemm, struct weft_p
  * times as fast, and are five times as large. `gemm` was opened for one thread. Other load on the
  * machine does not count then. With threads that wait for each other, on two busy cores, one choice
  * in ten differed. */
-static enum weft_status measure(const struct weft_gemm *gemm, double *flops_per_s,
-                                struct weft_error *err)
+static enum weft_status measure_rate(const struct weft_gemm *gemm, double *flops_per_s,
+                                     struct weft_error *err)
 {
     enum { RUNS = 3 };
     const bool narrow = gemm->dtype != WEFT_F32;
@@ -154,7 +154,7 @@ done:
     return status;
 }
 
-static void describe(struct weft_gemm *gemm, const char *reason)
+static void describe_gemm(struct weft_gemm *gemm, const char *reason)
 {
     const struct weft_multiplier_link *library = &gemm->links[gemm->n_links - 1];
     char version[64];
@@ -266,7 +266,7 @@ static enum weft_status try_way(const struct way *way, int32_t threads, struct w
         close_way(gemm);
         WEFT_TRY(open_way(way, 1, gemm, err));
     }
-    return measure(gemm, rate, err);
+    return measure_rate(gemm, rate, err);
 }
 
 /* True if the candidate is faster than the best one by PREFERENCE, also when both are measured
@@ -280,15 +280,16 @@ static bool is_preferred(const struct weft_gemm *best, double *best_rate,
     for (int i = 0; i < AGAIN; i++) {
         double again = 0;
         if (*rate <= *best_rate * PREFERENCE) return false;
-        if (measure(best, &again, &unsaid) == WEFT_OK && again > *best_rate) *best_rate = again;
-        if (measure(candidate, &again, &unsaid) == WEFT_OK && again > *rate) *rate = again;
+        if (measure_rate(best, &again, &unsaid) == WEFT_OK && again > *best_rate)
+            *best_rate = again;
+        if (measure_rate(candidate, &again, &unsaid) == WEFT_OK && again > *rate) *rate = again;
     }
     return *rate > *best_rate * PREFERENCE;
 }
 
 /* Tries every way and keeps the best. Ways that cannot be opened or measured are listed. It fails
  * only if none works, with the reason of the last way, which every machine should have. */
-static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct weft_error *err)
+static enum weft_status choose_way(int32_t threads, struct weft_gemm *gemm, struct weft_error *err)
 {
     double best = 0;
     char losers[160] = "", reason[224];
@@ -330,7 +331,7 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
         WEFT_TRY(open_way(way, threads, gemm, err));
     }
     snprintf(reason, sizeof(reason), "%.0f GFLOP/s a thread%s", best * 1e-9, losers);
-    describe(gemm, reason);
+    describe_gemm(gemm, reason);
     return WEFT_OK;
 }
 
@@ -385,13 +386,13 @@ enum weft_status weft_gemm_open(const char *name, int32_t threads, enum weft_dty
     if (!gemm) return weft_fail_memory(err, "a GEMM library");
     gemm->dtype = dtype;
     enum weft_status status =
-        automatic ? choose(threads, gemm, err) : open_way(way, threads, gemm, err);
+        automatic ? choose_way(threads, gemm, err) : open_way(way, threads, gemm, err);
     if (status == WEFT_OK && !automatic) status = check_way(gemm, err);
     if (status != WEFT_OK) {
         weft_gemm_close(gemm);
         return status;
     }
-    if (!automatic) describe(gemm, "asked for");
+    if (!automatic) describe_gemm(gemm, "asked for");
     *out = gemm;
     return WEFT_OK;
 }

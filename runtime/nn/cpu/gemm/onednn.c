@@ -48,7 +48,7 @@ struct state {
     struct matmul matmuls[MATMULS];
 };
 
-static void drop(struct matmul *matmul)
+static void drop_matmul(struct matmul *matmul)
 {
     if (matmul->primitive) dnnl_primitive_destroy(matmul->primitive);
     if (matmul->a) dnnl_memory_destroy(matmul->a);
@@ -62,7 +62,7 @@ static void close_state(void *opaque)
     struct state *state = opaque;
     if (!state) return;
     for (int i = 0; i < MATMULS; i++) {
-        drop(&state->matmuls[i]);
+        drop_matmul(&state->matmuls[i]);
     }
     if (state->stream) dnnl_stream_destroy(state->stream);
     if (state->engine) dnnl_engine_destroy(state->engine);
@@ -70,7 +70,7 @@ static void close_state(void *opaque)
     free(state);
 }
 
-static bool has(struct state *state, enum weft_dtype dtype);
+static bool has_dtype(struct state *state, enum weft_dtype dtype);
 
 static enum weft_status open_state(int32_t threads, enum weft_dtype dtype, void **out,
                                    struct weft_error *err)
@@ -91,20 +91,20 @@ static enum weft_status open_state(int32_t threads, enum weft_dtype dtype, void 
             return weft_fail_memory(err, "operands of oneDNN");
         }
     }
-    state->narrow = dtype != WEFT_F32 && has(state, dtype);
+    state->narrow = dtype != WEFT_F32 && has_dtype(state, dtype);
     *out = state;
     return WEFT_OK;
 }
 
-static void version(const void *state, char *text, size_t bytes)
+static void write_version(const void *state, char *text, size_t bytes)
 {
     (void)state;
     const dnnl_version_t *v = dnnl_version();
     snprintf(text, bytes, "%d.%d.%d", v->major, v->minor, v->patch);
 }
 
-static enum weft_status fail(const struct weft_product *p, dnnl_status_t failed,
-                             struct weft_error *err)
+static enum weft_status fail_product(const struct weft_product *p, dnnl_status_t failed,
+                                     struct weft_error *err)
 {
     return weft_fail(
         err, WEFT_E_SYSTEM, "oneDNN could not multiply [%lld, %lld] by [%lld, %lld] (status %d)",
@@ -121,8 +121,8 @@ static bool same_kind(const struct weft_product *a, const struct weft_product *b
            a->c_stride == b->c_stride && a->alpha == b->alpha && a->accumulate == b->accumulate;
 }
 
-static dnnl_status_t describe(dnnl_memory_desc_t *out, int64_t rows, int64_t columns,
-                              enum weft_dtype dtype, bool transposed, int64_t stride)
+static dnnl_status_t describe_operand(dnnl_memory_desc_t *out, int64_t rows, int64_t columns,
+                                      enum weft_dtype dtype, bool transposed, int64_t stride)
 {
     const dnnl_dims_t dims = {rows, columns};
     const dnnl_dims_t strides = {transposed ? 1 : stride, transposed ? stride : 1};
@@ -162,15 +162,16 @@ static dnnl_status_t create_primitive(const struct state *state, const struct we
     return status;
 }
 
-static dnnl_status_t create(const struct state *state, const struct weft_product *p,
-                            struct matmul *out)
+static dnnl_status_t create_matmul(const struct state *state, const struct weft_product *p,
+                                   struct matmul *out)
 {
     dnnl_memory_desc_t of[3];
-    dnnl_status_t status = describe(&of[0], p->m, p->k, p->dtype, p->transpose_a, p->a_stride);
+    dnnl_status_t status =
+        describe_operand(&of[0], p->m, p->k, p->dtype, p->transpose_a, p->a_stride);
     if (status == dnnl_success)
-        status = describe(&of[1], p->k, p->n, p->dtype, p->transpose_b, p->b_stride);
+        status = describe_operand(&of[1], p->k, p->n, p->dtype, p->transpose_b, p->b_stride);
     if (status == dnnl_success)
-        status = describe(&of[2], p->m, p->n, p->c_dtype, false, p->c_stride);
+        status = describe_operand(&of[2], p->m, p->n, p->c_dtype, false, p->c_stride);
     if (status == dnnl_success) status = create_primitive(state, p, of, &out->primitive);
     if (status == dnnl_success)
         status = dnnl_memory_create(&out->a, &of[0], state->engine, DNNL_MEMORY_NONE);
@@ -179,7 +180,7 @@ static dnnl_status_t create(const struct state *state, const struct weft_product
     if (status == dnnl_success)
         status = dnnl_memory_create(&out->c, &of[2], state->engine, DNNL_MEMORY_NONE);
     if (status != dnnl_success) {
-        drop(out);
+        drop_matmul(out);
         return status;
     }
     out->kind = *p;
@@ -188,7 +189,8 @@ static dnnl_status_t create(const struct state *state, const struct weft_product
 
 /* Finds the primitive for this kind of product, or makes it. The search begins at a place given by
  * the sizes. If all places are taken, it replaces the first one. */
-static dnnl_status_t find(struct state *state, const struct weft_product *p, struct matmul **out)
+static dnnl_status_t find_matmul(struct state *state, const struct weft_product *p,
+                                 struct matmul **out)
 {
     const uint64_t mixed = ((uint64_t)p->m * 31 + (uint64_t)p->n) * 31 + (uint64_t)p->k +
                            7 * p->transpose_a + 13 * p->transpose_b;
@@ -196,16 +198,16 @@ static dnnl_status_t find(struct state *state, const struct weft_product *p, str
     for (size_t i = 0; i < MATMULS; i++) {
         struct matmul *matmul = &state->matmuls[(first + i) % MATMULS];
         *out = matmul;
-        if (matmul->kind.m == 0) return create(state, p, matmul);
+        if (matmul->kind.m == 0) return create_matmul(state, p, matmul);
         if (same_kind(&matmul->kind, p)) return dnnl_success;
     }
     *out = &state->matmuls[first];
-    drop(*out);
-    return create(state, p, *out);
+    drop_matmul(*out);
+    return create_matmul(state, p, *out);
 }
 
 /* Drops const: a memory object's data is not const, though a and b are only read. */
-static void *readable(const void *data)
+static void *drop_const(const void *data)
 {
     union {
         const void *from;
@@ -218,9 +220,9 @@ static enum weft_status run_matmul(struct state *state, const struct weft_produc
                                    struct weft_error *err)
 {
     struct matmul *matmul = NULL;
-    dnnl_status_t status = find(state, p, &matmul);
-    if (status == dnnl_success) status = dnnl_memory_set_data_handle(matmul->a, readable(p->a));
-    if (status == dnnl_success) status = dnnl_memory_set_data_handle(matmul->b, readable(p->b));
+    dnnl_status_t status = find_matmul(state, p, &matmul);
+    if (status == dnnl_success) status = dnnl_memory_set_data_handle(matmul->a, drop_const(p->a));
+    if (status == dnnl_success) status = dnnl_memory_set_data_handle(matmul->b, drop_const(p->b));
     if (status == dnnl_success) status = dnnl_memory_set_data_handle(matmul->c, p->c);
     if (status == dnnl_success) {
         const dnnl_exec_arg_t arguments[] = {
@@ -228,10 +230,10 @@ static enum weft_status run_matmul(struct state *state, const struct weft_produc
         status = dnnl_primitive_execute(matmul->primitive, state->stream, 3, arguments);
     }
     if (status == dnnl_success) status = dnnl_stream_wait(state->stream);
-    return status == dnnl_success ? WEFT_OK : fail(p, status, err);
+    return status == dnnl_success ? WEFT_OK : fail_product(p, status, err);
 }
 
-static bool has(struct state *state, enum weft_dtype dtype)
+static bool has_dtype(struct state *state, enum weft_dtype dtype)
 {
     const struct weft_product probe = {.dtype = WEFT_BF16,
                                        .c_dtype = WEFT_BF16,
@@ -243,8 +245,8 @@ static bool has(struct state *state, enum weft_dtype dtype)
                                        .c_stride = 64,
                                        .alpha = 1};
     struct matmul made = {0};
-    const bool can = dtype == WEFT_BF16 && create(state, &probe, &made) == dnnl_success;
-    drop(&made);
+    const bool can = dtype == WEFT_BF16 && create_matmul(state, &probe, &made) == dnnl_success;
+    drop_matmul(&made);
     return can;
 }
 
@@ -254,10 +256,10 @@ static enum weft_status run_matmul(struct state *state, const struct weft_produc
                                    struct weft_error *err)
 {
     (void)state;
-    return fail(p, dnnl_unimplemented, err);
+    return fail_product(p, dnnl_unimplemented, err);
 }
 
-static bool has(struct state *state, enum weft_dtype dtype)
+static bool has_dtype(struct state *state, enum weft_dtype dtype)
 {
     (void)state;
     (void)dtype;
@@ -271,7 +273,7 @@ static enum weft_status run_sgemm(const struct weft_product *p, struct weft_erro
     const dnnl_status_t status = dnnl_sgemm(
         p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', p->m, p->n, p->k, p->alpha, p->a,
         p->a_stride, p->b, p->b_stride, p->accumulate ? 1.0f : 0.0f, p->c, p->c_stride);
-    return status == dnnl_success ? WEFT_OK : fail(p, status, err);
+    return status == dnnl_success ? WEFT_OK : fail_product(p, status, err);
 }
 
 /* A piece of a product with a and b both stored by k: at most m rows and n columns of c from [i, j]
@@ -345,8 +347,8 @@ static enum weft_status run_f32(const struct state *state, const struct weft_pro
     return run_sgemm(&turned, err);
 }
 
-static enum weft_status run(void *opaque, const struct weft_multiplier_link *next,
-                            const struct weft_product *p, struct weft_error *err)
+static enum weft_status run_onednn(void *opaque, const struct weft_multiplier_link *next,
+                                   const struct weft_product *p, struct weft_error *err)
 {
     (void)next;
     struct state *state = opaque;
@@ -356,7 +358,7 @@ static enum weft_status run(void *opaque, const struct weft_multiplier_link *nex
     return run_f32(state, p, err);
 }
 
-static bool covers(const void *opaque, const struct weft_product *product)
+static bool covers_product(const void *opaque, const struct weft_product *product)
 {
     const struct state *state = opaque;
     return product->dtype == WEFT_F32 || state->narrow;
@@ -368,7 +370,7 @@ const struct weft_multiplier weft_multiplier_onednn = {
     .dtypes = WEFT_EVERY_DTYPE,
     .open = open_state,
     .close = close_state,
-    .version = version,
-    .covers = covers,
-    .run = run,
+    .version = write_version,
+    .covers = covers_product,
+    .run = run_onednn,
 };

@@ -1,7 +1,7 @@
 #include "runtime/nn/cpu/gemm/multiplier.h"
 
 /* Address of element `index` of an operand. */
-static const void *from(const struct weft_product *p, const void *matrix, int64_t index)
+static const void *element_at(const struct weft_product *p, const void *matrix, int64_t index)
 {
     return (const char *)matrix + index * weft_dtype_bytes(p->dtype);
 }
@@ -33,8 +33,8 @@ static enum weft_status run_triangle(void *state, const struct weft_multiplier_l
             b_at = product->transpose_b ? begin : begin * product->b_stride;
             group.k = product->k - begin;
         }
-        group.a = from(product, product->a, a_at);
-        group.b = from(product, product->b, b_at);
+        group.a = element_at(product, product->a, a_at);
+        group.b = element_at(product, product->b, b_at);
         group.c = (char *)product->c + at * product->c_stride * weft_dtype_bytes(product->c_dtype);
         WEFT_TRY(weft_multiply(next, &group, err));
     }

@@ -126,8 +126,8 @@ WEFT_ALWAYS_INLINE void fetch_rows(const struct fetches *list, int64_t row)
 enum part { WHOLE, FROM_ROW_ON, UP_TO_ROW };
 
 /* to [SIDE, SIDE] = or += left right, with SIDE of k. One operand is a tile of scores. */
-static void multiply(struct left left, const float *right, enum part of_k, bool add, float *to,
-                     int64_t stride, const struct fetches *later)
+static void multiply_tiles(struct left left, const float *right, enum part of_k, bool add,
+                           float *to, int64_t stride, const struct fetches *later)
 {
     for (int64_t i = 0; i < SIDE; i += ROWS, left.from += ROWS * left.row, to += ROWS * stride) {
         fetch_rows(later, i);
@@ -203,7 +203,7 @@ static void mask_and_compare(bool diagonal, float *restrict tile, float greatest
     }
 }
 
-static void exponentials(const float greatest[SIDE], float *tile, float sums[SIDE])
+static void lane_exponentials(const float greatest[SIDE], float *tile, float sums[SIDE])
 {
     for (int64_t lane = 0; lane < SIDE; lane += VECTOR) {
         const __m512 most = _mm512_loadu_ps(greatest + lane);
@@ -229,7 +229,7 @@ static void scale_lanes(const float by[SIDE], float *restrict tile)
 }
 
 /* Turns tiles [n, SIDE keys, SIDE queries] of scores into probabilities. */
-static void softmax(int64_t n, float *tiles)
+static void tile_softmax(int64_t n, float *tiles)
 {
     float greatest[SIDE], sums[SIDE] = {0};
     for (int64_t lane = 0; lane < SIDE; lane++) {
@@ -239,7 +239,7 @@ static void softmax(int64_t n, float *tiles)
         mask_and_compare(i == n - 1, tiles + i * TILE, greatest);
     }
     for (int64_t i = 0; i < n; i++) {
-        exponentials(greatest, tiles + i * TILE, sums);
+        lane_exponentials(greatest, tiles + i * TILE, sums);
     }
     for (int64_t lane = 0; lane < SIDE; lane++) {
         sums[lane] = 1.0f / sums[lane];
@@ -285,14 +285,14 @@ void weft_kernels_attend_avx512(const struct weft_head *head, float *probabiliti
             if (j < i) add_fetch(tiles + (j + 1) * TILE, SIDE, SIDE, &tile);
             multiply_to_tile(keys, turned, size, i == j, tiles + j * TILE, &tile);
         }
-        softmax(i + 1, tiles);
+        tile_softmax(i + 1, tiles);
         for (int64_t j = 0; j <= i; j++) {
             const struct left p = {tiles + j * TILE, 1, SIDE};
             struct fetches some = part_of(&next, j, i + 1);
             copy_rows(head->value + j * SIDE * stride, stride, size, 1, values);
             for (int64_t panel = 0; panel < size; panel += SIDE) {
-                multiply(p, values + panel * SIDE, i == j ? UP_TO_ROW : WHOLE, j > 0, out + panel,
-                         head->output_stride, &some);
+                multiply_tiles(p, values + panel * SIDE, i == j ? UP_TO_ROW : WHOLE, j > 0,
+                               out + panel, head->output_stride, &some);
                 some.count = 0;
             }
         }
@@ -375,12 +375,12 @@ static void tile_backward(const struct weft_head *head, const struct queries *q,
     for (int64_t panel = 0; panel < size; panel += SIDE) {
         const struct left p_rows = {p, SIDE, 1}, d_rows = {d_scores, SIDE, 1},
                           d_columns = {d_scores, 1, SIDE};
-        multiply(p_rows, q->d_output + panel * SIDE, by_key, !diagonal, to.value + key + panel,
-                 stride, &some[1]);
-        multiply(d_rows, q->query + panel * SIDE, by_key, !diagonal, to.key + key + panel, stride,
-                 &some[2]);
-        multiply(d_columns, keys + panel * SIDE, diagonal ? UP_TO_ROW : WHOLE, j > 0,
-                 to.query + query + panel, stride, &some[3]);
+        multiply_tiles(p_rows, q->d_output + panel * SIDE, by_key, !diagonal,
+                       to.value + key + panel, stride, &some[1]);
+        multiply_tiles(d_rows, q->query + panel * SIDE, by_key, !diagonal, to.key + key + panel,
+                       stride, &some[2]);
+        multiply_tiles(d_columns, keys + panel * SIDE, diagonal ? UP_TO_ROW : WHOLE, j > 0,
+                       to.query + query + panel, stride, &some[3]);
         some[1].count = some[2].count = some[3].count = 0;
     }
 }

@@ -41,7 +41,8 @@ WEFT_ALWAYS_INLINE float row_maximum(int64_t n, const element *x)
     return weft_float_of(key ^ ((0u - (key >> 31)) & 0x7fffffffu));
 }
 
-static void fill(int64_t rows, int64_t width, const void *from, const void *bias_from, void *to)
+static void fill_rows(int64_t rows, int64_t width, const void *from, const void *bias_from,
+                      void *to)
 {
     const element *x = from, *bias = bias_from;
     element *y = to;
@@ -158,7 +159,7 @@ static void layer_norm_backward(int64_t rows, int64_t width, const void *from, c
     }
 }
 
-static void gelu(int64_t n, const void *from, void *to)
+static void apply_gelu(int64_t n, const void *from, void *to)
 {
     const element *restrict x = from;
     element *restrict y = to;
@@ -202,7 +203,7 @@ static void gelu_backward(int64_t rows, int64_t width, const void *from, const v
 }
 
 /* NaN stays NaN. */
-static void relu(int64_t n, const void *from, void *to)
+static void apply_relu(int64_t n, const void *from, void *to)
 {
     const element *restrict x = from;
     element *restrict y = to;
@@ -222,7 +223,7 @@ static void relu_backward(int64_t n, const void *y_from, const void *dy_from, vo
 
 /* Returns the row's sum of e^(x - greatest) in fp32. fp32 elements become the exponentials; 16 bits
  * could not hold them. */
-static float exponentials(int64_t n, float greatest, element *x)
+static float row_exponentials(int64_t n, float greatest, element *x)
 {
     float lanes[LANES] = {0};
     if (sizeof(element) == sizeof(float)) {
@@ -236,8 +237,8 @@ static float exponentials(int64_t n, float greatest, element *x)
     return sum_lanes(lanes);
 }
 
-/* Turns the result of `exponentials` into e^(x - greatest) / sum. */
-static void normalise(int64_t n, float greatest, float sum, element *x)
+/* Turns the result of `row_exponentials` into e^(x - greatest) / sum. */
+static void normalise_row(int64_t n, float greatest, float sum, element *x)
 {
     const float by = 1.0f / sum;
     if (sizeof(element) == sizeof(float)) {
@@ -261,8 +262,8 @@ static void causal_softmax(int64_t rows, int64_t first, int64_t width, int64_t s
             x[i] = store(-INFINITY);
         }
         const float greatest = row_maximum(width, x);
-        const float sum = exponentials(width, greatest, x);
-        normalise(width, greatest, sum, x);
+        const float sum = row_exponentials(width, greatest, x);
+        normalise_row(width, greatest, sum, x);
     }
 }
 
@@ -289,8 +290,8 @@ static double cross_entropy(int64_t rows, int64_t width, const int32_t *targets,
         if (targets[row] == WEFT_NO_TARGET) continue;
         const float wanted = load(logits[targets[row]]);
         const float greatest = row_maximum(width, logits);
-        const float sum = exponentials(width, greatest, logits);
-        normalise(width, greatest, sum, logits);
+        const float sum = row_exponentials(width, greatest, logits);
+        normalise_row(width, greatest, sum, logits);
         /* The rounded probability would lose the rest of the gradient near 1. */
         const float probability = exponential(wanted - greatest) * (1.0f / sum);
         logits[targets[row]] = store(probability - 1.0f);
@@ -300,15 +301,15 @@ static double cross_entropy(int64_t rows, int64_t width, const int32_t *targets,
 }
 
 const struct weft_layer_kernels WEFT_KERNELS_TABLE = {
-    .fill = fill,
+    .fill = fill_rows,
     .column_sums = column_sums,
     .add_to = add_to,
     .layer_norm = layer_norm,
     .layer_norm_backward = layer_norm_backward,
-    .gelu = gelu,
+    .gelu = apply_gelu,
     .bias_gelu = bias_gelu,
     .gelu_backward = gelu_backward,
-    .relu = relu,
+    .relu = apply_relu,
     .relu_backward = relu_backward,
     .causal_softmax = causal_softmax,
     .softmax_backward = softmax_backward,

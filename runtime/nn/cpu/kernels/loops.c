@@ -8,7 +8,7 @@
 #include "runtime/nn/cpu/kernels/transpose.h"
 #endif
 
-static void widen(enum weft_dtype dtype, int64_t n, const void *from, float *restrict y)
+static void widen_elements(enum weft_dtype dtype, int64_t n, const void *from, float *restrict y)
 {
     const uint16_t *restrict x = from;
     switch (dtype) {
@@ -29,7 +29,7 @@ static void widen(enum weft_dtype dtype, int64_t n, const void *from, float *res
     }
 }
 
-static void narrow(enum weft_dtype dtype, int64_t n, const float *restrict x, void *to)
+static void narrow_elements(enum weft_dtype dtype, int64_t n, const float *restrict x, void *to)
 {
     uint16_t *restrict y = to;
     switch (dtype) {
@@ -157,8 +157,8 @@ static __mmask16 first_lanes(int64_t n)
 
 /* Walks along 16 rows. The prefetch covers the next 16, which are too far apart for the hardware to
  * predict. */
-static void turn(int64_t rows, int64_t columns, const float *x, int64_t x_stride, float *y,
-                 int64_t y_stride)
+static void turn_rows(int64_t rows, int64_t columns, const float *x, int64_t x_stride, float *y,
+                      int64_t y_stride)
 {
     for (int64_t i = 0; i < rows; i += SQUARE) {
         const int64_t height = rows - i < SQUARE ? rows - i : SQUARE;
@@ -179,7 +179,7 @@ static void turn(int64_t rows, int64_t columns, const float *x, int64_t x_stride
     }
 }
 #else
-static void (*const turn)(int64_t, int64_t, const float *, int64_t, float *, int64_t) = NULL;
+static void (*const turn_rows)(int64_t, int64_t, const float *, int64_t, float *, int64_t) = NULL;
 #endif
 
 const struct weft_kernels WEFT_KERNELS_TABLE = {
@@ -187,15 +187,15 @@ const struct weft_kernels WEFT_KERNELS_TABLE = {
     .layers = {[WEFT_F32] = &WEFT_KERNELS_F32,
                [WEFT_BF16] = &WEFT_KERNELS_BF16,
                [WEFT_F16] = &WEFT_KERNELS_F16},
-    .widen = widen,
-    .narrow = narrow,
+    .widen = widen_elements,
+    .narrow = narrow_elements,
     .normal = draw_normal,
     .adamw = adamw_update,
     .adam_moments = adam_moments,
     .adam_steps = adam_steps,
     .sgd = sgd_update,
     .add_squares = add_squares,
-    .turn = turn,
+    .turn = turn_rows,
 #ifdef WEFT_KERNELS_ATTEND
     .attend = weft_kernels_attend_avx512,
     .attend_backward = weft_kernels_attend_backward_avx512,

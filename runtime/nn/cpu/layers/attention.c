@@ -35,7 +35,7 @@ static struct head head_of(const struct weft_nn_attention *attention, int64_t in
 }
 
 /* Address of an element of an input. */
-static const void *at(const struct head *head, const void *array, int64_t index)
+static const void *element_at(const struct head *head, const void *array, int64_t index)
 {
     return weft_nn_at(head->dtype, array, index);
 }
@@ -72,10 +72,10 @@ static struct weft_product scores_of(const struct head *head, int64_t rows, int6
 
 /* c[rows, size] = alpha p b, with p shaped as the scores and b [end, size]. Transposed: c[end,
  * size] = alpha p^T b, with b [rows, size]. */
-static enum weft_status weigh(const struct weft_nn_cpu *cpu, const struct head *head,
-                              bool transpose, int64_t rows, int64_t end, float alpha, const void *p,
-                              const void *b, int64_t b_stride, void *c, int64_t c_stride,
-                              struct weft_error *err)
+static enum weft_status weigh_values(const struct weft_nn_cpu *cpu, const struct head *head,
+                                     bool transpose, int64_t rows, int64_t end, float alpha,
+                                     const void *p, const void *b, int64_t b_stride, void *c,
+                                     int64_t c_stride, struct weft_error *err)
 {
     const struct weft_product product = {.transpose_a = transpose,
                                          .triangle = WEFT_A_IS_LOWER,
@@ -105,9 +105,10 @@ static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct 
         end = stripe_end(head, row);
         void *stripe = weft_nn_to(head->dtype, p, (row - first) * head->seq_len);
         void *out = weft_nn_to(head->dtype, output, (row - first) * head->output_stride);
-        const struct weft_product product = scores_of(
-            head, end - row, end, head->scale, at(head, qkv, head->query + row * head->stride),
-            head->stride, at(head, qkv, head->key), stripe);
+        const struct weft_product product =
+            scores_of(head, end - row, end, head->scale,
+                      element_at(head, qkv, head->query + row * head->stride), head->stride,
+                      element_at(head, qkv, head->key), stripe);
         WEFT_TRY(weft_gemm_run(cpu->gemm, &product, err));
         for (int64_t i = 0; i < end - row; i += WEFT_TRIANGLE_ROWS) {
             const int64_t rows = end - row - i;
@@ -115,8 +116,9 @@ static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct 
                                     weft_product_row_end(&product, i), head->seq_len,
                                     weft_nn_to(head->dtype, stripe, i * head->seq_len));
         }
-        WEFT_TRY(weigh(cpu, head, false, end - row, end, 1, stripe, at(head, qkv, head->value),
-                       head->stride, out, head->output_stride, err));
+        WEFT_TRY(weigh_values(cpu, head, false, end - row, end, 1, stripe,
+                              element_at(head, qkv, head->value), head->stride, out,
+                              head->output_stride, err));
     }
     return WEFT_OK;
 }
@@ -210,21 +212,21 @@ static enum weft_status backward_rows(const struct weft_nn_cpu *cpu, const struc
     for (int64_t row = 0, end; row < head->seq_len; row = end) {
         end = stripe_end(head, row);
         void *stripe = weft_nn_to(head->dtype, d_scores, row * head->seq_len);
-        const struct weft_product product =
-            scores_of(head, end - row, end, 1, at(head, d_output, row * head->output_stride),
-                      head->output_stride, at(head, qkv, head->value), stripe);
+        const struct weft_product product = scores_of(
+            head, end - row, end, 1, element_at(head, d_output, row * head->output_stride),
+            head->output_stride, element_at(head, qkv, head->value), stripe);
         WEFT_TRY(weft_gemm_run(cpu->gemm, &product, err));
         for (int64_t i = 0; i < end - row; i += WEFT_TRIANGLE_ROWS) {
             const int64_t rows = end - row - i;
             kernels->softmax_backward(rows < WEFT_TRIANGLE_ROWS ? rows : WEFT_TRIANGLE_ROWS,
                                       weft_product_row_end(&product, i), head->seq_len,
-                                      at(head, p, (row + i) * head->seq_len),
+                                      element_at(head, p, (row + i) * head->seq_len),
                                       weft_nn_to(head->dtype, stripe, i * head->seq_len));
         }
-        WEFT_TRY(weigh(cpu, head, false, end - row, end, head->scale, stripe,
-                       at(head, qkv, head->key), head->stride,
-                       weft_nn_to(head->dtype, d_qkv, head->query + row * head->stride),
-                       head->stride, err));
+        WEFT_TRY(weigh_values(cpu, head, false, end - row, end, head->scale, stripe,
+                              element_at(head, qkv, head->key), head->stride,
+                              weft_nn_to(head->dtype, d_qkv, head->query + row * head->stride),
+                              head->stride, err));
     }
     return WEFT_OK;
 }
@@ -235,10 +237,11 @@ static enum weft_status backward_columns(const struct weft_nn_cpu *cpu, const st
                                          const void *d_scores, void *d_qkv, struct weft_error *err)
 {
     const int64_t s = head->seq_len;
-    WEFT_TRY(weigh(cpu, head, true, s, s, 1, p, d_output, head->output_stride,
-                   weft_nn_to(head->dtype, d_qkv, head->value), head->stride, err));
-    return weigh(cpu, head, true, s, s, head->scale, d_scores, at(head, qkv, head->query),
-                 head->stride, weft_nn_to(head->dtype, d_qkv, head->key), head->stride, err);
+    WEFT_TRY(weigh_values(cpu, head, true, s, s, 1, p, d_output, head->output_stride,
+                          weft_nn_to(head->dtype, d_qkv, head->value), head->stride, err));
+    return weigh_values(cpu, head, true, s, s, head->scale, d_scores,
+                        element_at(head, qkv, head->query), head->stride,
+                        weft_nn_to(head->dtype, d_qkv, head->key), head->stride, err);
 }
 
 enum weft_status weft_nn_cpu_attend_backward(const struct weft_nn_cpu *cpu,

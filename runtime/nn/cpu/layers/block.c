@@ -30,8 +30,8 @@ struct block {
     struct weft_nn_linear to_qkv, to_residual, to_fc, to_output;
 };
 
-static struct weft_nn_linear linear(const struct weft_nn_call *call, int weight, int64_t inputs,
-                                    int64_t outputs, const void *x)
+static struct weft_nn_linear linear_of(const struct weft_nn_call *call, int weight, int64_t inputs,
+                                       int64_t outputs, const void *x)
 {
     return (struct weft_nn_linear){.dtype = call->batch.compute,
                                    .rows = call->batch.samples * call->batch.seq_len,
@@ -69,10 +69,10 @@ static struct block block_of(const struct weft_nn_call *call)
                       .hidden = h,
                       .qkv = weft_nn_part(saved, at.saved.qkv),
                       .probabilities = weft_nn_part(saved, at.saved.probabilities)}};
-    block.to_qkv = linear(call, QKV_WEIGHT, h, 3 * h, block.ln1_out);
-    block.to_residual = linear(call, PROJ_WEIGHT, h, h, block.attended);
-    block.to_fc = linear(call, FC_WEIGHT, h, f, block.ln2_out);
-    block.to_output = linear(call, MLP_PROJ_WEIGHT, f, h, block.gelu);
+    block.to_qkv = linear_of(call, QKV_WEIGHT, h, 3 * h, block.ln1_out);
+    block.to_residual = linear_of(call, PROJ_WEIGHT, h, h, block.attended);
+    block.to_fc = linear_of(call, FC_WEIGHT, h, f, block.ln2_out);
+    block.to_output = linear_of(call, MLP_PROJ_WEIGHT, f, h, block.gelu);
     return block;
 }
 

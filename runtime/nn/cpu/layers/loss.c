@@ -19,9 +19,10 @@ static enum weft_status check_targets(const struct weft_nn_call *call, int64_t n
 
 /* Computes the logits and the loss of a map to classes. Logits become the rows' own gradient in
  * place. Backward multiplies by the loss scale in its products. */
-static enum weft_status classify(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call,
-                                 const struct weft_nn_linear *linear, void *d_logits,
-                                 struct weft_error *err)
+static enum weft_status classify_rows(const struct weft_nn_cpu *cpu,
+                                      const struct weft_nn_call *call,
+                                      const struct weft_nn_linear *linear, void *d_logits,
+                                      struct weft_error *err)
 {
     WEFT_TRY(check_targets(call, linear->rows, err));
     const struct weft_product_finish finish = {.bias = call->layer->bias ? call->tensors[1] : NULL};
@@ -61,7 +62,7 @@ enum weft_status weft_nn_cpu_lm_head_forward(const struct weft_nn_cpu *cpu,
 {
     const struct weft_lm_head_layout layout = weft_layout_lm_head(call->layer, &call->batch);
     const struct weft_nn_linear linear = head_of(call);
-    return classify(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits), err);
+    return classify_rows(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits), err);
 }
 
 enum weft_status weft_nn_cpu_lm_head_backward(const struct weft_nn_cpu *cpu,
@@ -141,7 +142,7 @@ enum weft_status weft_nn_cpu_classifier_forward(const struct weft_nn_cpu *cpu,
     void *pooled = weft_nn_part(call->saved, layout.saved.pooled);
     pool_rows(cpu, call, pooled);
     const struct weft_nn_linear linear = classifier_of(call, pooled);
-    return classify(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits), err);
+    return classify_rows(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits), err);
 }
 
 enum weft_status weft_nn_cpu_classifier_backward(const struct weft_nn_cpu *cpu,

@@ -4,7 +4,7 @@
 Rules: layers (which folder may include which; no circles of files, of modules or of folders; no clock in
 planning, one includer of each foreign header, C++ only where CUDA is), sizes (files, functions,
 headers, sources in a folder), words (nothing unfinished,
-nothing of one machine), mirror (a test file has the path of its source, and its folder's meson.build
+nothing of one machine), names (a static function names its object: verb_object), mirror (a test file has the path of its source, and its folder's meson.build
 lists it; a kernel has an emulated test), format (clang-format), symbols (what libraries export begins
 with weft_, and libweft asks the system for nothing that starts a process or takes a signal).
 Exit 0 when the rule holds, 1 with every violation on a line, 77 when it cannot be checked here.
@@ -58,6 +58,10 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented")
 SUBJECT_LAST = re.compile(r"^\s*(?:/\*|//|#|\*)\s+Of \w+")
 LOCAL = re.compile(r"/(?:home|root)/\w|/tmp/(?:b-|brief)")
 LIMITS = {"header": 200, "public": 300, "file": 800, "function": 100, "folder": 20}
+# Static functions of one word that are left, by the first folder. The figures may only fall.
+ONE_WORD = {"bench": 38, "runtime": 6, "scheduler": 45, "tests": 371}
+STATIC = re.compile(r"^static\b[^;{}=()]*?(?:__attribute__\s*\(\(.*?\)\)[^;{}=()]*?)?\b([a-z]+\d*)\(",
+                    re.M | re.S)
 # Exceptions: folders that go in circles together, full folders. The lists may only get shorter.
 TOGETHER = []
 FULL = set()
@@ -225,6 +229,22 @@ def check_words(root):
     return bad
 
 
+def check_names(root):
+    """A search for `fill_events` finds it; one for `fill` finds a function in each folder."""
+    found = {}
+    for path in sources(root, *CODE):
+        relative = path.relative_to(root)
+        for name in sorted(set(STATIC.findall(path.read_text()))):
+            found.setdefault(relative.parts[0], []).append(f"{relative}: {name}")
+    bad = []
+    for folder, names in sorted(found.items()):
+        most = ONE_WORD.get(folder, 0)
+        if len(names) > most:
+            bad += names + [f"{folder}: {len(names)} static functions of one word, at most {most}: "
+                            "name the object of each new one (fill_events, not fill)"]
+    return bad
+
+
 def check_mirror(root):
     """Every folder of sources has tests under the same path."""
     bad = []
@@ -347,7 +367,7 @@ def main():
     if rule == "symbols":
         bad = check_symbols(root, Path(sys.argv[3]).resolve())
     else:
-        bad = {"layers": check_layers, "sizes": check_sizes, "words": check_words,
+        bad = {"layers": check_layers, "sizes": check_sizes, "words": check_words, "names": check_names,
                "mirror": check_mirror, "format": check_format}[rule](root)
     for line in bad:
         print(line)

@@ -61,7 +61,7 @@ static enum weft_status refuse_pages(const struct weft_paged *run, int64_t over_
 }
 
 /* After the alarm, replaces a plan that exceeds the limit by the leanest one, if that fits. */
-static enum weft_status hurry(struct weft_paged *run, struct weft_error *err)
+static enum weft_status replace_by_leanest(struct weft_paged *run, struct weft_error *err)
 {
     if (!weft_budget_has_rung(run->budget) || !run->planner->searches) return WEFT_OK;
     struct weft_paged_aside over = weft_paged_put_aside(run);
@@ -85,7 +85,7 @@ static enum weft_status plan_again(struct weft_paged *run, struct weft_error *er
         rows_bytes -= over_bytes;
         if (rows_bytes < 1 || rows_bytes < run->table->least_proven_bytes) break;
         if (is_enough(run)) break;
-        WEFT_TRY(hurry(run, err));
+        WEFT_TRY(replace_by_leanest(run, err));
         if (weft_paged_fits(run)) return WEFT_OK;
         run->lower_bytes = limit_bytes - rows_bytes;
         struct weft_paged_aside over = weft_paged_put_aside(run);
@@ -147,7 +147,7 @@ static enum weft_status plan_between(struct weft_paged *run, struct weft_error *
 
 /* Takes the leanest plan, unless rows between its own and the limit's give a faster one in
  * pages. */
-static enum weft_status retreat(struct weft_paged *run, struct weft_error *err)
+static enum weft_status retreat_to_leanest(struct weft_paged *run, struct weft_error *err)
 {
     WEFT_TRY(weft_paged_leanest(run, err));
     if (!weft_paged_fits(run)) return WEFT_OK;
@@ -267,7 +267,8 @@ static enum weft_status plan_by_planner(struct weft_paged *run, const struct wef
     if (run->planner->decide == weft_planner_ilp && !run->options->draft)
         WEFT_TRY(remember_over(run, err));
     enum weft_status status = plan_again(run, &refusal);
-    if (status == WEFT_E_INFEASIBLE && may_retreat && !is_enough(run)) return retreat(run, err);
+    if (status == WEFT_E_INFEASIBLE && may_retreat && !is_enough(run))
+        return retreat_to_leanest(run, err);
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
     return may_retreat ? plan_between(run, err) : WEFT_OK;
 }

@@ -66,8 +66,8 @@ static const struct weft_problem *rows_of(const struct weft_paged *run)
 
 /* Makes the candidate's plan. Moves its blocks apart as far as rows stay within `rows_bytes`; 0:
  * leaves them. */
-static enum weft_status measure(const struct weft_paged *run, int64_t rows_bytes,
-                                struct weft_plan **out, struct weft_error *err)
+static enum weft_status measure_plan(const struct weft_paged *run, int64_t rows_bytes,
+                                     struct weft_plan **out, struct weft_error *err)
 {
     const struct weft_candidate *candidate = &run->candidate;
     struct weft_plan *plan = NULL;
@@ -92,10 +92,10 @@ static enum weft_status measure_faster(const struct weft_paged *run, int64_t row
                                        struct weft_plan **out, struct weft_error *err)
 {
     struct weft_plan *relaxed = NULL, *plain = NULL;
-    WEFT_TRY(measure(run, rows_bytes, &relaxed, err));
+    WEFT_TRY(measure_plan(run, rows_bytes, &relaxed, err));
     *out = relaxed;
     if (rows_bytes == 0 || !weft_problem_relaxing_may_slow(run->problem)) return WEFT_OK;
-    enum weft_status status = measure(run, 0, &plain, err);
+    enum weft_status status = measure_plan(run, 0, &plain, err);
     if (status == WEFT_OK && plain->prediction.step_ns < relaxed->prediction.step_ns) {
         *out = plain;
         plain = relaxed;
@@ -107,7 +107,8 @@ static enum weft_status measure_faster(const struct weft_paged *run, int64_t row
 
 /* Lowers the candidate's plan, and keeps it if it takes less than the one kept before. Drops a plan
  * that is not below run->below_ns. */
-static enum weft_status lower(struct weft_paged *run, int64_t rows_bytes, struct weft_error *err)
+static enum weft_status lower_plan(struct weft_paged *run, int64_t rows_bytes,
+                                   struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
     struct weft_program *program = NULL;
@@ -142,11 +143,11 @@ enum weft_status weft_paged_candidate(struct weft_paged *run, int64_t rows_bytes
 {
     for (int i = 0; i < 2 && !literal && rows_bytes > 0; i++) {
         if (weft_budget_has_rung(run->budget)) break;
-        WEFT_TRY(lower(run, rows_bytes, err));
+        WEFT_TRY(lower_plan(run, rows_bytes, err));
         if (!run->plan || weft_paged_fits(run)) return WEFT_OK;
         rows_bytes -= weft_paged_total_bytes(run) - run->problem->tiers[0].limit_bytes;
     }
-    return lower(run, 0, err);
+    return lower_plan(run, 0, err);
 }
 
 enum weft_status weft_paged_ask(struct weft_paged *run, const struct weft_paged_question *question,

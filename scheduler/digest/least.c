@@ -78,7 +78,7 @@ static int64_t slotwise_least(struct weft_digest *table)
     return most;
 }
 
-static void change(struct weft_digest *table, int32_t decision, int32_t to, int64_t *rows)
+static void change_leanest(struct weft_digest *table, int32_t decision, int32_t to, int64_t *rows)
 {
     lean_swap(table, decision, table->leanest[decision], to, rows);
     table->leanest[decision] = to;
@@ -135,13 +135,13 @@ static bool change_two(struct weft_digest *table, int64_t peak, int64_t *rows)
         int32_t was = table->leanest[u];
         for (int32_t p = 0; p < weft_digest_count(table, u); p++) {
             if (p == was) continue;
-            change(table, u, p, rows);
+            change_leanest(table, u, p, rows);
             struct choice second = best_change(table, u, peak, rows);
             if (second.decision >= 0) {
-                change(table, second.decision, second.strategy, rows);
+                change_leanest(table, second.decision, second.strategy, rows);
                 return true;
             }
-            change(table, u, was, rows);
+            change_leanest(table, u, was, rows);
         }
     }
     return false;
@@ -149,7 +149,7 @@ static bool change_two(struct weft_digest *table, int64_t peak, int64_t *rows)
 
 /* Changes single decisions while this lowers the peak, the best first, then pairs. With many
  * decisions it makes fewer single changes and no pairs. */
-static void descend(struct weft_digest *table, int64_t *rows)
+static void descend_leanest(struct weft_digest *table, int64_t *rows)
 {
     enum { MOST_WORK = 100000000 };
     int64_t size = (int64_t)table->n_decisions * table->n_rows + 1;
@@ -160,7 +160,7 @@ static void descend(struct weft_digest *table, int64_t *rows)
         int64_t peak = peak_of(rows, table->n_rows);
         struct choice best = best_change(table, -1, peak, rows);
         if (best.decision >= 0) {
-            change(table, best.decision, best.strategy, rows);
+            change_leanest(table, best.decision, best.strategy, rows);
         } else if (!two || !change_two(table, peak, rows)) {
             return;
         }
@@ -175,7 +175,7 @@ enum weft_status weft_digest_find_least(struct weft_digest *table, struct weft_e
         table->leanest[u] = leanest_alone(table, u);
     table->least_proven_bytes = slotwise_least(table);
     if (weft_digest_lean_rows(table, table->leanest, rows, NULL) > table->least_proven_bytes)
-        descend(table, rows);
+        descend_leanest(table, rows);
     table->least_bytes = weft_digest_lean_rows(table, table->leanest, rows, NULL);
     enum weft_status status = WEFT_OK;
     if (table->least_bytes > table->least_proven_bytes) status = weft_lean_tree_search(table, err);

@@ -72,7 +72,7 @@ static int32_t next_open(const struct weft_list *list, int32_t at)
 
 /* Puts the item's next n blocks on its lane. Returns the index of their first move, or -1 if the
  * caller wants no moves. */
-static int32_t put(struct weft_list *list, int32_t item, int32_t n)
+static int32_t put_blocks(struct weft_list *list, int32_t item, int32_t n)
 {
     struct weft_list_lane *lane = lane_of(list, item);
     const int32_t move = list->n_moves;
@@ -117,7 +117,7 @@ static void put_gather(struct weft_list *list, int32_t item)
     if (it->last > list->slot || !reserved) tier->row += it->stair_bytes;
     if (it->last > list->slot + 1 || (it->last == list->slot + 1 && !reserved))
         tier->next_row += it->stair_bytes;
-    put(list, item, 1);
+    put_blocks(list, item, 1);
 }
 
 /* Launches all blocks of an item in the last slot of its window, as far as reserved bytes reach,
@@ -137,14 +137,14 @@ static void put_reserved(struct weft_list *list, int32_t item)
     if (!it->may_block) list->kept_bytes[last] -= n * bytes;
     list->launched_bytes[last] += n * bytes;
     list->tiers[it->stair_tier].held += n * bytes;
-    put(list, item, n);
+    put_blocks(list, item, n);
 }
 
 static void put_reductions(struct weft_list *list, int32_t item, int32_t n)
 {
     struct weft_list_lane *lane = lane_of(list, item);
     const struct weft_item *it = &weft_list_item(list, item)->item;
-    const int32_t begin = lane->n_put, move = put(list, item, n);
+    const int32_t begin = lane->n_put, move = put_blocks(list, item, n);
     lane->flights[lane->flight_end++] = (struct weft_list_flight){
         .move = move, .begin = begin, .n = n, .bytes = it->stair_bytes, .tier = it->stair_tier};
 }
@@ -155,7 +155,7 @@ static void put_reduction(struct weft_list *list, int32_t item)
 }
 
 /* Removes completed reductions of a lane from the next row. They still count in this slot. */
-static void land(struct weft_list *list, struct weft_list_lane *lane)
+static void land_reductions(struct weft_list *list, struct weft_list_lane *lane)
 {
     while (lane->flight_begin < lane->flight_end) {
         struct weft_list_flight *flight = &lane->flights[lane->flight_begin];
@@ -314,20 +314,20 @@ static bool put_eagerly(struct weft_list *list)
 
 /* Serves all lanes. Eager lanes launch reductions as soon as possible, also while the slot
  * waits. */
-static void serve(struct weft_list *list)
+static void serve_all(struct weft_list *list)
 {
     do {
         serve_lanes(list);
     } while (put_eagerly(list) && list->has_chains);
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
-        land(list, &list->moving[k]);
+        land_reductions(list, &list->moving[k]);
 }
 
 /* Advances to the next end of a block or of the slot's compute. */
-static void pass(struct weft_list *list)
+static void pass_time(struct weft_list *list)
 {
     weft_lanes_advance(&list->lanes, weft_lanes_next(&list->lanes));
-    serve(list);
+    serve_all(list);
 }
 
 /* Returns the next gather if it is due after `slot`, otherwise -1. Skips completed items. */
@@ -498,7 +498,7 @@ static bool put_fresh(struct weft_list *list, int32_t lane)
 /* Gives a lane new work each time it becomes idle while the slot computes. Eager lanes are left
  * out. A lane that stayed idle takes only fresh blocks: another block would begin when the lane
  * became idle, in the past. */
-static void feed(struct weft_list *list, int32_t k)
+static void feed_lane(struct weft_list *list, int32_t k)
 {
     struct weft_list_lane *lane = &list->moving[k];
     while (!lane->is_eager && lane->n_done == lane->n_put) {
@@ -506,14 +506,14 @@ static void feed(struct weft_list *list, int32_t k)
         lane->idle = was_idle ? !put_fresh(list, k) : !put_next(list, k);
         if (!was_idle) lane->idle_ns = list->lanes.now_ns;
         if (was_idle && lane->idle) return;
-        serve(list);
+        serve_all(list);
     }
 }
 
 static void feed_all(struct weft_list *list)
 {
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
-        feed(list, k);
+        feed_lane(list, k);
 }
 
 /* True if the only moving lane has no chains and nothing computes. Its blocks then run one after
@@ -538,7 +538,7 @@ static void end_block(struct weft_list *list, int32_t k)
 
 /* Ends blocks until n_done are complete, without the event loop. An item's blocks take equal times,
  * so those of a run end together. Without chains nobody reads list->done. */
-static void drain(struct weft_list *list, int32_t k, int32_t n_done)
+static void drain_lane(struct weft_list *list, int32_t k, int32_t n_done)
 {
     struct weft_list_lane *lane = &list->moving[k];
     if (lane->n_done < n_done) end_block(list, k);
@@ -548,7 +548,7 @@ static void drain(struct weft_list *list, int32_t k, int32_t n_done)
         list->lanes.now_ns += n * weft_list_item(list, item)->block_ns;
         lane->n_done += n;
     }
-    serve(list);
+    serve_all(list);
 }
 
 /* Waits until n_done blocks of a lane are complete. With `feeds`, other lanes get work meanwhile:
@@ -556,17 +556,17 @@ static void drain(struct weft_list *list, int32_t k, int32_t n_done)
 static void wait_for(struct weft_list *list, int32_t lane, int32_t n_done, bool feeds)
 {
     if (is_alone(list)) {
-        drain(list, lane, n_done);
+        drain_lane(list, lane, n_done);
         return;
     }
     while (list->moving[lane].n_done < n_done) {
-        pass(list);
+        pass_time(list);
         if (feeds) feed_all(list);
     }
 }
 
 /* Runs the slot's compute and keeps the lanes at work. */
-static void compute(struct weft_list *list, int64_t slot_ns)
+static void compute_slot(struct weft_list *list, int64_t slot_ns)
 {
     int64_t late_bytes = list->pending;
     for (int32_t tier = 0; tier < list->n_tiers; tier++)
@@ -574,7 +574,7 @@ static void compute(struct weft_list *list, int64_t slot_ns)
     weft_lanes_start(&list->lanes, WEFT_LANE_COMPUTE, slot_ns);
     while (weft_lanes_busy(&list->lanes, WEFT_LANE_COMPUTE)) {
         feed_all(list);
-        pass(list);
+        pass_time(list);
     }
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         const struct weft_list_lane *lane = &list->moving[k];
@@ -607,12 +607,12 @@ static void put_blocking(struct weft_list *list)
 {
     int32_t item;
     while ((item = due_gather(list, list->slot - 1)) >= 0)
-        put(list, item, list->left[item]);
+        put_blocks(list, item, list->left[item]);
     int32_t upto[WEFT_MOST_LANES];
     bool several = list->n_lanes > WEFT_LANE_FIRST + 1;
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
         upto[k] = list->moving[k].is_eager ? list->moving[k].n_before : list->moving[k].n_put;
-    serve(list);
+    serve_all(list);
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         const struct weft_list_lane *lane = &list->moving[k];
         int64_t from_ns = list->lanes.now_ns;
@@ -661,7 +661,7 @@ static bool put_late(struct weft_list *list, bool only_idle)
         put_reduction(list, item);
         any = true;
     }
-    if (any) serve(list);
+    if (any) serve_all(list);
     return any;
 }
 
@@ -682,9 +682,9 @@ static void wait_for_due(struct weft_list *list)
     if (several) put_late(list, true);
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         int64_t from_ns = list->lanes.now_ns;
-        if (is_alone(list)) drain(list, k, list->moving[k].upto[list->slot]);
+        if (is_alone(list)) drain_lane(list, k, list->moving[k].upto[list->slot]);
         while (list->moving[k].n_done < list->moving[k].upto[list->slot]) {
-            pass(list);
+            pass_time(list);
             if (several) put_late(list, true);
         }
         weft_list_note_due(list, &list->moving[k], from_ns);
@@ -701,13 +701,13 @@ static bool end_slot(struct weft_list *list)
         put_reserved(list, item);
     put_kept(list);
     put_due_reductions(list);
-    serve(list);
+    serve_all(list);
     wait_for_due(list);
     int64_t from_ns = list->lanes.now_ns, short_bytes = excess_of_next(list);
     while (!may_begin_next(list)) {
         if (put_late(list, false)) continue;
         if (!has_flights(list)) break;
-        pass(list);
+        pass_time(list);
     }
     if (excess_of_next(list) > 0) return false;
     weft_list_note_short(list, short_bytes, from_ns);
@@ -731,7 +731,7 @@ int64_t weft_list_place(struct weft_list *list, const int32_t *strategies,
         weft_list_begin_waits(list);
         begin_slot(list);
         put_blocking(list);
-        compute(list, weft_problem_slot_ns(table->problem, strategies, list->slot));
+        compute_slot(list, weft_problem_slot_ns(table->problem, strategies, list->slot));
         if (!end_slot(list)) return -1;
     }
     if (n_moves) *n_moves = list->n_moves;

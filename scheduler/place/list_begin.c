@@ -135,7 +135,7 @@ void weft_list_add_least(struct weft_list *list, int32_t tier, int32_t first, in
 
 /* Reserves room for the blocks of a gather, for as many as fit. Gathers that cannot block have
  * their room already. */
-static void reserve(struct weft_list *list, int32_t item)
+static void reserve_gather(struct weft_list *list, int32_t item)
 {
     const struct weft_item *it = &weft_list_item(list, item)->item;
     int32_t last = weft_list_stair_at(list, it) + it->last;
@@ -189,7 +189,7 @@ static void begin_rows(struct weft_list *list, bool stages)
         list->least[r] = list->fixed[r] + list->release_bytes[r] + list->kept_bytes[r];
     }
     for (int32_t i = 0; stages && i < table->n_gathers; i++)
-        if (list->left[table->gathers[i]] > 0) reserve(list, table->gathers[i]);
+        if (list->left[table->gathers[i]] > 0) reserve_gather(list, table->gathers[i]);
     for (int32_t tier = 0; tier < list->n_tiers; tier++)
         for (int32_t stretch = 0; stretch < list->n_stretches; stretch++)
             raise_stretch(list, tier, stretch);

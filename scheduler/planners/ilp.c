@@ -47,7 +47,7 @@ static void set_failure(struct weft_outcome *outcome, bool too_slow, const char 
 
 /* Claims the bound that a check of the certificate finds. If the tree believed in a higher one,
  * which is a fault of the tree, reports it. */
-static enum weft_status claim(struct run *run, struct weft_error *err)
+static enum weft_status claim_bound(struct run *run, struct weft_error *err)
 {
     struct weft_outcome *outcome = run->outcome;
     struct weft_error why = {0};
@@ -65,7 +65,7 @@ static enum weft_status claim(struct run *run, struct weft_error *err)
 
 /* Trims the proof. The check afterwards needs a box for each second node, but at most half of the
  * remaining work is kept for it: trimming leaves fewer nodes to check. */
-static enum weft_status trim(struct run *run, struct weft_error *err)
+static enum weft_status trim_proof(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
     struct weft_proof *proof = run->branch->proof;
@@ -79,12 +79,12 @@ static enum weft_status trim(struct run *run, struct weft_error *err)
 }
 
 /* Gives the plan its bound and certificate, and the reason why planning ended. */
-static enum weft_status conclude(struct run *run, struct weft_error *err)
+static enum weft_status conclude_plan(struct run *run, struct weft_error *err)
 {
     struct weft_outcome *outcome = run->outcome;
     const struct weft_branch *branch = run->branch;
     outcome->cut_short = weft_search_is_spent(run->search) || branch->too_slow;
-    WEFT_TRY(trim(run, err));
+    WEFT_TRY(trim_proof(run, err));
     outcome->bound_ns = weft_branch_bound_ns(branch);
     outcome->bound_by = branch->bound_by;
     outcome->first_work = run->search->first_work;
@@ -97,7 +97,7 @@ static enum weft_status conclude(struct run *run, struct weft_error *err)
             set_stop(outcome, "no solver", branch->stop);
     }
     WEFT_TRY(weft_proof_certificate(branch->proof, outcome->pool, &outcome->certificate, err));
-    return claim(run, err);
+    return claim_bound(run, err);
 }
 
 /* Starts from the plan of a rule. */
@@ -153,7 +153,7 @@ static void set_part(struct run *run, double part)
 }
 
 /* Measures the work of a box, and keeps the work of finishing back from the search. */
-static enum weft_status reserve(struct run *run, struct weft_error *err)
+static enum weft_status reserve_work(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
     struct weft_proof *proof = run->branch->proof;
@@ -205,7 +205,7 @@ static enum weft_status make_first_plans(struct run *run, struct weft_error *err
 }
 
 /* Alternates local search and guided placements of its strategies until neither helps. */
-static void improve(struct run *run)
+static void improve_plan(struct run *run)
 {
     struct weft_search *search = run->search;
     int64_t tries = SEARCH_WORK / (run->table->n_blocks + run->table->n_slots + 1) + 1, before_ns;
@@ -226,7 +226,7 @@ static enum weft_status try_near(struct run *run, int32_t node, int32_t most_in_
     do {
         before_ns = search->step_ns;
         WEFT_TRY(weft_guide_try_near(run->guide, node, most_in_vain, err));
-        if (search->step_ns < before_ns) improve(run);
+        if (search->step_ns < before_ns) improve_plan(run);
     } while (search->step_ns < before_ns && !weft_branch_is_over(run->branch));
     return WEFT_OK;
 }
@@ -243,7 +243,7 @@ static enum weft_status make_better_plans(struct run *run, struct weft_error *er
     enum weft_status status = weft_branch_try_near(branch, err);
     weft_guide_try(run->guide, search->strategies);
     weft_guide_dive(run->guide);
-    improve(run);
+    improve_plan(run);
     if (status == WEFT_OK) status = try_near(run, 0, NODES_A_TURN, err);
     search->budget = budget;
     return status;
@@ -251,7 +251,8 @@ static enum weft_status make_better_plans(struct run *run, struct weft_error *er
 
 /* Grows the tree by some nodes. *more: it stopped for their number alone, and more nodes are left.
  */
-static enum weft_status grow(struct run *run, int32_t n_nodes, bool *more, struct weft_error *err)
+static enum weft_status grow_tree(struct run *run, int32_t n_nodes, bool *more,
+                                  struct weft_error *err)
 {
     struct weft_branch *branch = run->branch;
     int32_t before = branch->nodes_left;
@@ -269,8 +270,8 @@ static enum weft_status grow_and_try(struct run *run, struct weft_error *err)
     int32_t n_nodes = NODES_A_TURN;
     bool more = true;
     for (;;) {
-        WEFT_TRY(grow(run, n_nodes, &more, err));
-        WEFT_TRY(reserve(run, err));
+        WEFT_TRY(grow_tree(run, n_nodes, &more, err));
+        WEFT_TRY(reserve_work(run, err));
         int32_t leaf = weft_proof_weakest(run->branch->proof);
         if (!more || leaf < 0 || !run->guide) return WEFT_OK;
         int64_t before_ns = search->step_ns;
@@ -280,7 +281,7 @@ static enum weft_status grow_and_try(struct run *run, struct weft_error *err)
     }
 }
 
-static enum weft_status decide(struct run *run, struct weft_error *err)
+static enum weft_status decide_plan(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
     const struct weft_digest *table = run->table;
@@ -298,12 +299,12 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
     }
     WEFT_TRY(weft_branch_create(table, run->options, search, &run->branch, err));
     WEFT_TRY(weft_branch_root(run->branch, err));
-    WEFT_TRY(reserve(run, err));
+    WEFT_TRY(reserve_work(run, err));
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(make_better_plans(run, err));
     if (options->draft) return WEFT_OK;
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(weft_branch_polish(run->branch, err));
     WEFT_TRY(grow_and_try(run, err));
-    return conclude(run, err);
+    return conclude_plan(run, err);
 }
 
 /* Clears the figures shown for the period planned before. */
@@ -328,7 +329,7 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem,
     run.budget = run.search->budget;
     run.search->is_shown = !options->draft && !options->hidden;
     if (run.search->is_shown) show_nothing(run.budget.work);
-    WEFT_TRY_GOTO(done, decide(&run, err));
+    WEFT_TRY_GOTO(done, decide_plan(&run, err));
     weft_search_result(run.search, out);
 done:
     if (options->solver.release) options->solver.release(options->solver.context);

@@ -32,7 +32,7 @@ static int compare_labels(const void *a, const void *b)
 
 /* Adds a label to the stairs of labels that cost no more. False if one of these weighs no more in
  * both weights. */
-static bool climb(struct run *run, size_t *n, const struct label *label)
+static bool climb_stairs(struct run *run, size_t *n, const struct label *label)
 {
     size_t low = 0, high = *n;
     while (low < high) {
@@ -82,12 +82,12 @@ static void merge_options(struct run *run, size_t begin)
 }
 
 /* Keeps the labels from `begin` on that no other beats, the cheapest first. */
-static void prune(struct run *run, size_t begin)
+static void prune_labels(struct run *run, size_t begin)
 {
     size_t n_stairs = 0, kept = begin;
     merge_options(run, begin);
     for (size_t i = begin; i < run->n_labels; i++)
-        if (climb(run, &n_stairs, &run->labels[i])) run->labels[kept++] = run->labels[i];
+        if (climb_stairs(run, &n_stairs, &run->labels[i])) run->labels[kept++] = run->labels[i];
     run->n_labels = kept;
     while (run->n_labels - begin > WEFT_KNAPSACK_MOST_LABELS) {
         run->exact = false;
@@ -101,8 +101,9 @@ static void prune(struct run *run, size_t begin)
 
 /* Combines every label from `begin` to `end` with every option of the group, if it still fits with
  * `rest`, the least weights of later groups. */
-static enum weft_status extend(struct run *run, int32_t group, size_t begin, size_t end,
-                               const int64_t *capacity, const int64_t *rest, struct weft_error *err)
+static enum weft_status extend_labels(struct run *run, int32_t group, size_t begin, size_t end,
+                                      const int64_t *capacity, const int64_t *rest,
+                                      struct weft_error *err)
 {
     size_t most = end + (end - begin) * (size_t)run->n_options;
     if (most > run->room) {
@@ -132,7 +133,7 @@ static enum weft_status extend(struct run *run, int32_t group, size_t begin, siz
         }
         run->ends[o] = run->n_labels;
     }
-    prune(run, end);
+    prune_labels(run, end);
     return WEFT_OK;
 }
 
@@ -154,16 +155,16 @@ static void fill_rest(const struct run *run, int32_t n_groups,
     }
 }
 
-static enum weft_status solve(struct run *run, int32_t n_groups, const int64_t *capacity,
-                              int64_t (*rest)[WEFT_KNAPSACK_WEIGHTS], int32_t *choice,
-                              struct weft_error *err)
+static enum weft_status solve_groups(struct run *run, int32_t n_groups, const int64_t *capacity,
+                                     int64_t (*rest)[WEFT_KNAPSACK_WEIGHTS], int32_t *choice,
+                                     struct weft_error *err)
 {
     size_t begin = 0;
     run->labels[run->n_labels++] = (struct label){.parent = -1};
     fill_rest(run, n_groups, rest);
     for (int32_t g = 0; g < n_groups; g++) {
         size_t end = run->n_labels;
-        WEFT_TRY(extend(run, g, begin, end, capacity, rest[g + 1], err));
+        WEFT_TRY(extend_labels(run, g, begin, end, capacity, rest[g + 1], err));
         begin = end;
         if (run->n_labels == end) return WEFT_E_INFEASIBLE;
     }
@@ -186,7 +187,7 @@ enum weft_status weft_knapsack(const struct weft_knapsack_option *options, int32
     run.stairs = malloc(n_stairs * sizeof *run.stairs);
     run.ends = calloc((size_t)n_options + 1, sizeof *run.ends);
     enum weft_status status = rest && run.labels && run.stairs && run.ends
-                                  ? solve(&run, n_groups, capacity, rest, choice, err)
+                                  ? solve_groups(&run, n_groups, capacity, rest, choice, err)
                                   : weft_fail_memory(err, "a knapsack");
     if (exact) *exact = run.exact;
     free(rest);

@@ -12,7 +12,7 @@ struct draw {
     uint64_t seed, stream, counter;
 };
 
-static int32_t below(struct draw *draw, int32_t n)
+static int32_t draw_below(struct draw *draw, int32_t n)
 {
     return (int32_t)weft_rng_below(draw->seed, draw->stream, draw->counter++, (uint64_t)n);
 }
@@ -21,8 +21,8 @@ static void draw_strategies(struct draw *draw, const struct weft_digest *table, 
                             int64_t *rows)
 {
     for (int32_t u = 0; u < table->n_decisions; u++)
-        strategies[u] = below(draw, weft_digest_count(table, u));
-    int32_t start = table->n_decisions > 0 ? below(draw, table->n_decisions) : 0;
+        strategies[u] = draw_below(draw, weft_digest_count(table, u));
+    int32_t start = table->n_decisions > 0 ? draw_below(draw, table->n_decisions) : 0;
     for (int32_t i = 0; i < table->n_decisions; i++) {
         if (weft_digest_lean_rows(table, strategies, rows, NULL) <= weft_digest_limit_bytes(table))
             return;
@@ -33,7 +33,7 @@ static void draw_strategies(struct draw *draw, const struct weft_digest *table, 
 
 /* Finds the slots in which the block holds more than its least: [*first, *last], empty for the
  * least. */
-static void extra(const struct weft_item *item, int32_t slot, int32_t *first, int32_t *last)
+static void extra_slots(const struct weft_item *item, int32_t slot, int32_t *first, int32_t *last)
 {
     bool gathers = item->acquires;
     *first = gathers ? slot : item->first + 1;
@@ -45,8 +45,8 @@ static int32_t draw_slot(struct draw *draw, const struct weft_item *item, int64_
 {
     bool gathers = item->acquires;
     int32_t end = item->last + item->may_block;
-    int32_t slot = item->first + below(draw, end - item->first + 1), first, last;
-    extra(item, slot, &first, &last);
+    int32_t slot = item->first + draw_below(draw, end - item->first + 1), first, last;
+    extra_slots(item, slot, &first, &last);
     for (int32_t s = first; s <= last; s++) {
         if (rows[s] + item->stair_bytes > limit_bytes) return gathers ? end : item->first;
     }
@@ -62,7 +62,7 @@ struct place {
     struct weft_move move;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_places(const void *a, const void *b)
 {
     const struct place *x = a, *y = b;
     if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
@@ -85,7 +85,8 @@ static struct place *places_of(const struct weft_digest *table, const int32_t *s
 /* Blocks stand on their lane in order of issue, so none may be issued before the block that it
  * follows. An acquiring block is launched later. A releasing block is not moved: the block before
  * it is issued earlier. True if anything changed. */
-static bool follow(const struct weft_problem_item *of, struct place *places, struct place *after)
+static bool follow_chain(const struct weft_problem_item *of, struct place *places,
+                         struct place *after)
 {
     bool changed = false;
     for (int32_t b = 0; b < of->item.n_blocks; b++) {
@@ -111,7 +112,7 @@ static void follow_all(const struct weft_digest *table, const int32_t *strategie
             if (of->after < 0) continue;
             struct place *own = places_of(table, strategies, places, i);
             struct place *after = places_of(table, strategies, places, of->after);
-            if (own != NULL && after != NULL) changed |= follow(of, own, after);
+            if (own != NULL && after != NULL) changed |= follow_chain(of, own, after);
         }
     }
 }
@@ -128,8 +129,8 @@ static void draw_moves(struct draw *draw, const struct weft_digest *table,
                                      rows + weft_problem_stair_at(table->problem, item)),
                     issue = slot, launch = 0;
             if (!item->acquires) {
-                issue = item->first + below(draw, slot - item->first + 1);
-                launch = item->first + below(draw, issue - item->first + 1);
+                issue = item->first + draw_below(draw, slot - item->first + 1);
+                launch = item->first + draw_below(draw, issue - item->first + 1);
             }
             places[out->n_moves++] =
                 (struct place){.slot = issue,
@@ -138,7 +139,7 @@ static void draw_moves(struct draw *draw, const struct weft_digest *table,
         }
     }
     follow_all(table, out->strategies, places);
-    qsort(places, (size_t)out->n_moves, sizeof *places, compare);
+    qsort(places, (size_t)out->n_moves, sizeof *places, compare_places);
     for (int32_t k = 0; k < out->n_moves; k++)
         out->moves[k] = places[k].move;
 }

@@ -58,7 +58,7 @@ static void fill_costs(struct run *run)
 
 /* Makes the memory row count from now on: alone in the first weight, or with others in the
  * second. */
-static void watch(struct run *run, int weight, int32_t row)
+static void watch_row(struct run *run, int weight, int32_t row)
 {
     int64_t room = weft_digest_limit_bytes(run->table) - run->least[row];
     bool first = run->n_watched[weight]++ == 0;
@@ -73,7 +73,7 @@ static void watch(struct run *run, int weight, int32_t row)
 }
 
 /* Each round watches one more row, in which the last choice exceeded the limit. */
-static enum weft_status choose(struct run *run, struct weft_error *err)
+static enum weft_status choose_strategies(struct run *run, struct weft_error *err)
 {
     int32_t peak = 0;
     bool exact = true;
@@ -81,7 +81,7 @@ static enum weft_status choose(struct run *run, struct weft_error *err)
     fill_costs(run);
     weft_digest_lean_rows(run->table, run->table->leanest, run->least, &peak);
     for (int round = 0; round <= run->table->n_rows; round++) {
-        watch(run, round > 0, peak);
+        watch_row(run, round > 0, peak);
         WEFT_TRY(weft_knapsack(run->options, run->problem->n_decisions, run->n_options,
                                run->capacity, run->choice, &exact, err));
         for (int32_t u = 0; u < run->problem->n_decisions; u++)
@@ -94,7 +94,8 @@ static enum weft_status choose(struct run *run, struct weft_error *err)
     return WEFT_OK;
 }
 
-static enum weft_status place(struct run *run, struct weft_candidate *out, struct weft_error *err)
+static enum weft_status place_choice(struct run *run, struct weft_candidate *out,
+                                     struct weft_error *err)
 {
     struct weft_list *list = NULL;
     int32_t rule = 0;
@@ -108,7 +109,8 @@ static enum weft_status place(struct run *run, struct weft_candidate *out, struc
     return weft_fail(err, WEFT_E_INFEASIBLE, "planner two-stage: its policies do not fit");
 }
 
-static enum weft_status prepare(struct run *run, struct weft_pool *pool, struct weft_error *err)
+static enum weft_status prepare_options(struct run *run, struct weft_pool *pool,
+                                        struct weft_error *err)
 {
     size_t n_units = (size_t)run->problem->n_decisions, n_rows = (size_t)run->table->n_rows;
     run->n_options = weft_problem_most_strategies(run->problem);
@@ -145,8 +147,8 @@ enum weft_status weft_planner_two_stage(const struct weft_problem *problem,
                                 weft_units_show_bytes(table->least_bytes, least),
                                 weft_units_show_bytes(first.tiers[0].limit_bytes, limit)));
     }
-    WEFT_TRY_GOTO(done, prepare(&run, &pool, err));
-    WEFT_TRY_GOTO(done, choose(&run, err));
+    WEFT_TRY_GOTO(done, prepare_options(&run, &pool, err));
+    WEFT_TRY_GOTO(done, choose_strategies(&run, err));
     if (first.tiers[0].limit_bytes < problem->tiers[0].limit_bytes) {
         /* The placement may use the whole limit. */
         weft_digest_destroy(table);
@@ -154,7 +156,7 @@ enum weft_status weft_planner_two_stage(const struct weft_problem *problem,
         WEFT_TRY_GOTO(done, weft_digest_create_like(options->table, problem, &table, err));
         run.table = table;
     }
-    WEFT_TRY_GOTO(done, place(&run, out, err));
+    WEFT_TRY_GOTO(done, place_choice(&run, out, err));
 done:
     weft_digest_destroy(table);
     weft_pool_finish(&pool);

@@ -3,7 +3,7 @@
 /* The item of strategy `other` that moves the same blocks as item `i`; -1 if there is none. Its
  * window is no narrower, and its blocks take no longer. The window's end that memory depends on has
  * the same slot and tier. */
-static int32_t counterpart(const struct weft_digest *table, int32_t i, int32_t other)
+static int32_t counterpart_of(const struct weft_digest *table, int32_t i, int32_t other)
 {
     const struct weft_problem *problem = table->problem;
     const struct weft_item *a = &problem->items[i].item;
@@ -40,13 +40,13 @@ static bool makes_up(const struct weft_digest *table, int32_t decision, int32_t 
     for (int32_t i = first; i < end; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (item->strategies >> strategy & 1u && item->stair_tier == tier)
-            more += more_bytes(problem, i, counterpart(table, i, other));
+            more += more_bytes(problem, i, counterpart_of(table, i, other));
     }
     for (int32_t i = first; more > 0 && i < end; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (!(item->strategies >> strategy & 1u)) continue;
         if (item->stair_tier != tier) continue;
-        if (more_bytes(problem, i, counterpart(table, i, other)) == 0) continue;
+        if (more_bytes(problem, i, counterpart_of(table, i, other)) == 0) continue;
         for (int32_t s = item->first; s <= item->last; s++)
             if (weft_digest_fixed(table, decision, other, at + s) + more >
                 weft_digest_fixed(table, decision, strategy, at + s))
@@ -86,7 +86,7 @@ bool weft_ilp_dominated(const struct weft_digest *table, int32_t decision, int32
         n_theirs += (item->strategies >> other & 1u) != 0;
         if (!(item->strategies >> strategy & 1u)) continue;
         n_ours++;
-        if (counterpart(table, i, other) < 0) return false;
+        if (counterpart_of(table, i, other) < 0) return false;
     }
     bool dominated = n_ours == n_theirs;
     for (int32_t tier = 0; tier < problem->n_tiers && dominated; tier++)

@@ -209,8 +209,8 @@ static void keep_count(const struct weft_ilp *ilp, const double *x, const struct
 }
 
 /* Adds the rows of one reference. */
-static void separate(struct separation *of, const uint8_t *reference, int32_t *relies,
-                     uint8_t *uses)
+static void separate_rows(struct separation *of, const uint8_t *reference, int32_t *relies,
+                          uint8_t *uses)
 {
     struct weft_ilp_build *build = &of->build;
     struct weft_ilp *ilp = build->ilp;
@@ -302,9 +302,9 @@ enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp, const struct weft_dual
     for (int32_t g = 0; g < ilp->n_groups && !of.build.failed; g++)
         if (dual->known[g] >= 0)
             keep_count(ilp, x, &ilp->groups[g], dual->known[g], references + n_decisions);
-    if (!of.build.failed) separate(&of, references, relies, uses);
+    if (!of.build.failed) separate_rows(&of, references, relies, uses);
     if (!of.build.failed && memcmp(references, references + n_decisions, n_decisions) != 0)
-        separate(&of, references + n_decisions, relies, uses + ilp->n_groups);
+        separate_rows(&of, references + n_decisions, relies, uses + ilp->n_groups);
     *n_added = of.n_added;
     weft_pool_finish(&pool);
     return of.build.failed ? weft_fail_memory(err, "whole rows") : WEFT_OK;

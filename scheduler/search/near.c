@@ -65,7 +65,7 @@ static bool is_before(const struct near *near, int32_t a, int32_t b)
     return x < y || (x == y && near->heap[a] < near->heap[b]);
 }
 
-static void swap(struct near *near, int32_t a, int32_t b)
+static void swap_sets(struct near *near, int32_t a, int32_t b)
 {
     int32_t set = near->heap[a];
     near->heap[a] = near->heap[b];
@@ -73,7 +73,7 @@ static void swap(struct near *near, int32_t a, int32_t b)
 }
 
 /* Adds the set of the parent's changes and one more. */
-static void push(struct near *near, int32_t parent, int32_t change)
+static void push_set(struct near *near, int32_t parent, int32_t change)
 {
     if (change == near->n_changes || near->n_sets == near->most_sets) return;
     double cost = near->changes[change].cost + (parent < 0 ? 0 : near->sets[parent].cost);
@@ -81,11 +81,11 @@ static void push(struct near *near, int32_t parent, int32_t change)
     int32_t at = near->n_heap++;
     near->heap[at] = near->n_sets++;
     for (; at > 0 && is_before(near, at, (at - 1) / 2); at = (at - 1) / 2)
-        swap(near, at, (at - 1) / 2);
+        swap_sets(near, at, (at - 1) / 2);
 }
 
 /* Removes the cheapest set and adds its successors. -1: none is left. */
-static int32_t pop(struct near *near)
+static int32_t pop_set(struct near *near)
 {
     if (near->n_heap == 0) return -1;
     int32_t set = near->heap[0];
@@ -95,17 +95,17 @@ static int32_t pop(struct near *near)
         for (int32_t child = 2 * at + 1; child <= 2 * at + 2 && child < near->n_heap; child++)
             if (is_before(near, child, least)) least = child;
         if (least == at) break;
-        swap(near, at, least);
+        swap_sets(near, at, least);
         at = least;
     }
-    push(near, near->sets[set].parent, near->sets[set].change + 1);
-    push(near, set, near->sets[set].change + 1);
+    push_set(near, near->sets[set].parent, near->sets[set].change + 1);
+    push_set(near, set, near->sets[set].change + 1);
     return set;
 }
 
 /* Makes the set's changes. False if two are of one decision. */
-static bool apply(const struct near *near, int32_t set, const int32_t *cheapest,
-                  int32_t *strategies)
+static bool apply_set(const struct near *near, int32_t set, const int32_t *cheapest,
+                      int32_t *strategies)
 {
     for (; set >= 0; set = near->sets[set].parent) {
         const struct change *change = &near->changes[near->sets[set].change];
@@ -139,7 +139,7 @@ static int32_t best_retreat(const struct near *near, const struct weft_search *s
 }
 
 /* Makes the strategies fit, the fullest row first. False if no change helps. */
-static bool retreat(const struct near *near, struct weft_search *search, int32_t *strategies)
+static bool retreat_to_fit(const struct near *near, struct weft_search *search, int32_t *strategies)
 {
     for (int32_t left = 2 * search->table->n_decisions; left > 0; left--) {
         if (weft_search_fits(search, strategies)) return true;
@@ -163,8 +163,8 @@ static bool was_met(struct near *near, const int32_t *strategies, size_t n_decis
     return false;
 }
 
-static bool create(struct near *near, struct weft_pool *pool, const struct weft_digest *table,
-                   int32_t most_tries)
+static bool create_near(struct near *near, struct weft_pool *pool, const struct weft_digest *table,
+                        int32_t most_tries)
 {
     size_t n_changes = (size_t)table->problem->n_strategies + 1;
     near->most_sets = 2 * SETS_A_TRY * most_tries + 2;
@@ -184,13 +184,13 @@ enum weft_status weft_near_each(struct weft_search *search, const struct weft_du
     struct near near = {0};
     size_t n_decisions = (size_t)search->table->n_decisions;
     const int32_t *cheapest = dual->strategies;
-    if (!create(&near, &pool, search->table, most_tries)) {
+    if (!create_near(&near, &pool, search->table, most_tries)) {
         weft_pool_finish(&pool);
         return weft_fail_memory(err, "strategies near a bound");
     }
     near.cost = dual->cost;
     list_changes(&near, dual, allowed);
-    push(&near, -1, 0);
+    push_set(&near, -1, 0);
     int32_t set = -1; /* no change */
     for (int32_t sets_left = SETS_A_TRY * most_tries; sets_left > 0 && most_tries > 0;
          sets_left--) {
@@ -199,13 +199,14 @@ enum weft_status weft_near_each(struct weft_search *search, const struct weft_du
             weft_search_is_spent(search))
             break;
         memcpy(search->trial, cheapest, n_decisions * sizeof *cheapest);
-        if (apply(&near, set, cheapest, search->trial) && retreat(&near, search, search->trial) &&
+        if (apply_set(&near, set, cheapest, search->trial) &&
+            retreat_to_fit(&near, search, search->trial) &&
             !was_met(&near, search->trial, n_decisions)) {
             enum weft_near_answer answer = try(context, search->trial);
             if (answer == WEFT_NEAR_STOP) break;
             most_tries -= answer == WEFT_NEAR_TRIED;
         }
-        set = pop(&near);
+        set = pop_set(&near);
         if (set < 0) break;
     }
     weft_pool_finish(&pool);

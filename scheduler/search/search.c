@@ -78,15 +78,15 @@ bool weft_search_is_spent(const struct weft_search *search)
     return weft_budget_is_over(search->budget);
 }
 
-static void spend(const struct weft_search *search, int64_t units)
+static void spend_work(const struct weft_search *search, int64_t units)
 {
     weft_work_spend(search->budget.work, units);
 }
 
 bool weft_search_fits(struct weft_search *search, const int32_t *strategies)
 {
-    spend(search,
-          100 + 3 * (int64_t)search->table->n_rows + 5 * (int64_t)search->table->n_decisions);
+    spend_work(search,
+               100 + 3 * (int64_t)search->table->n_rows + 5 * (int64_t)search->table->n_decisions);
     return weft_digest_lean_rows(search->table, strategies, search->rows, NULL) <=
            weft_digest_limit_bytes(search->table);
 }
@@ -95,15 +95,15 @@ static int64_t peak_of_moves(struct weft_search *search, const int32_t *strategi
                              const struct weft_move *moves, int32_t n_moves)
 {
     int64_t peak = INT64_MIN;
-    spend(search, 3 * (int64_t)search->table->n_rows + 5 * (int64_t)n_moves);
+    spend_work(search, 3 * (int64_t)search->table->n_rows + 5 * (int64_t)n_moves);
     weft_digest_move_rows(search->table, strategies, moves, n_moves, search->rows);
     for (int32_t r = 0; r < search->table->n_rows; r++)
         if (search->rows[r] > peak) peak = search->rows[r];
     return peak;
 }
 
-static bool offer(struct weft_search *search, const int32_t *strategies,
-                  const struct weft_move *moves, int32_t n_moves, int64_t step_ns)
+static bool offer_plan(struct weft_search *search, const int32_t *strategies,
+                       const struct weft_move *moves, int32_t n_moves, int64_t step_ns)
 {
     int64_t peak = peak_of_moves(search, strategies, moves, n_moves);
     if (peak > weft_digest_limit_bytes(search->table)) return false;
@@ -154,7 +154,7 @@ int64_t weft_search_try_rule(struct weft_search *search, const int32_t *strategi
     int64_t ns = weft_repair_place(search->repair, search->list, strategies, rule,
                                    repair_tries(search), search->trial_moves, &n_moves);
     if (ns >= 0 && (search->step_ns < 0 || ns <= search->step_ns) &&
-        offer(search, strategies, search->trial_moves, n_moves, ns))
+        offer_plan(search, strategies, search->trial_moves, n_moves, ns))
         keep_rule(search);
     return ns;
 }
@@ -175,7 +175,7 @@ int64_t weft_search_try(struct weft_search *search, const int32_t *strategies)
                                      search->trial_moves, &n_moves);
         if (ns < 0) return -1;
         if (search->step_ns < 0 || ns <= search->step_ns)
-            offer(search, strategies, search->trial_moves, n_moves, ns);
+            offer_plan(search, strategies, search->trial_moves, n_moves, ns);
         if (best_ns < 0 || ns < best_ns) {
             best_ns = ns;
             best_rule = i;
@@ -199,7 +199,7 @@ enum weft_status weft_search_try_moves(struct weft_search *search, const int32_t
     struct weft_prediction prediction = {0};
     if (peak_of_moves(search, strategies, moves, n_moves) > weft_digest_limit_bytes(search->table))
         return WEFT_OK;
-    spend(search, 40 * (int64_t)search->table->n_slots + 25 * (int64_t)n_moves);
+    spend_work(search, 40 * (int64_t)search->table->n_slots + 25 * (int64_t)n_moves);
     struct weft_error why = {0};
     enum weft_status status =
         weft_plan_create(search->table->problem, "ilp", strategies, moves, n_moves, &plan, &why);
@@ -208,7 +208,7 @@ enum weft_status weft_search_try_moves(struct weft_search *search, const int32_t
     weft_simulate_plan(plan, search->simulation, &prediction);
     weft_plan_destroy(plan);
     search->n_tried++;
-    offer(search, strategies, moves, n_moves, prediction.step_ns);
+    offer_plan(search, strategies, moves, n_moves, prediction.step_ns);
     return WEFT_OK;
 }
 
@@ -483,7 +483,7 @@ void weft_search_patterns(struct weft_search *search)
 }
 
 /* Makes `trial` fit: decisions with the least share go back to their leanest strategy. */
-static void retreat(struct weft_search *search, const double *share)
+static void retreat_to_lean(struct weft_search *search, const double *share)
 {
     const struct weft_digest *table = search->table;
     while (!weft_search_is_spent(search) && !weft_search_fits(search, search->trial)) {
@@ -501,7 +501,7 @@ static void retreat(struct weft_search *search, const double *share)
 }
 
 /* Takes for each decision in turn the strategy with the largest rounding debt so far. */
-static void diffuse(struct weft_search *search, const double *share, bool backwards)
+static void diffuse_shares(struct weft_search *search, const double *share, bool backwards)
 {
     const struct weft_digest *table = search->table;
     double *owed = search->owed; /* [n_kinds] */
@@ -533,11 +533,11 @@ void weft_search_round(struct weft_search *search, const double *share)
             if (own[p] > own[best]) best = p;
         search->trial[u] = best;
     }
-    retreat(search, share);
+    retreat_to_lean(search, share);
     weft_search_try(search, search->trial);
     for (int backwards = 0; backwards < 2 && !weft_search_is_spent(search); backwards++) {
-        diffuse(search, share, backwards != 0);
-        retreat(search, share);
+        diffuse_shares(search, share, backwards != 0);
+        retreat_to_lean(search, share);
         weft_search_try(search, search->trial);
     }
     int32_t n = 0;
@@ -562,7 +562,7 @@ void weft_search_round(struct weft_search *search, const double *share)
 }
 
 /* Tries `trial`, different from the best. True if it became the best by time. */
-static bool improves(struct weft_search *search)
+static bool improves_best(struct weft_search *search)
 {
     int64_t before = search->step_ns;
     if (!weft_search_fits(search, search->trial)) return false;
@@ -578,7 +578,7 @@ static bool improve_by_change(struct weft_search *search, int64_t most_tries)
             if (search->n_tried >= most_tries || weft_search_is_spent(search)) return false;
             copy_strategies(search, search->trial, search->strategies);
             search->trial[u] = p;
-            if (improves(search)) return true;
+            if (improves_best(search)) return true;
         }
     }
     return false;
@@ -599,7 +599,7 @@ static bool improve_by_exchange(struct weft_search *search, int64_t most_tries)
             copy_strategies(search, search->trial, search->strategies);
             search->trial[u] = for_u;
             search->trial[v] = for_v;
-            if (improves(search)) return true;
+            if (improves_best(search)) return true;
         }
     }
     return false;

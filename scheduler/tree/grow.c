@@ -18,8 +18,8 @@ static const double ORDER_FIRST = 20;
 /* Rounds of whole rows: at the root, and at other nodes. */
 enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
 
-static enum weft_status offer(struct weft_branch *branch, int32_t node, const char *by,
-                              struct weft_error *err)
+static enum weft_status offer_bound(struct weft_branch *branch, int32_t node, const char *by,
+                                    struct weft_error *err)
 {
     int64_t before = weft_branch_bound_ns(branch);
     WEFT_TRY(weft_proof_offer(branch->proof, node, branch->dual, err));
@@ -60,8 +60,8 @@ static void find_milestones(struct weft_branch *branch, const double *x)
 
 /* Solves the relaxation within the proof's box; *solved is false without an answer. If `n_added` is
  * not NULL, adds the whole rows that the answer exceeds. */
-static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t *n_added,
-                              struct weft_error *err)
+static enum weft_status relax_node(struct weft_branch *branch, bool *solved, int32_t *n_added,
+                                   struct weft_error *err)
 {
     struct weft_lp_result result = {0};
     struct weft_pool pool = {0};
@@ -107,10 +107,10 @@ static enum weft_status relax_in_rounds(struct weft_branch *branch, int32_t node
     for (int32_t round = 0; round <= rounds && n_added > 0; round++) {
         int64_t before_ns = at->bound_ns;
         n_added = 0;
-        WEFT_TRY(relax(branch, &again, round < rounds ? &n_added : NULL, err));
+        WEFT_TRY(relax_node(branch, &again, round < rounds ? &n_added : NULL, err));
         if (!again) break;
         *solved = true;
-        WEFT_TRY(offer(branch, node, "relaxation, weak duality", err));
+        WEFT_TRY(offer_bound(branch, node, "relaxation, weak duality", err));
         int64_t gap_ns = branch->search->step_ns - at->bound_ns;
         if (weft_search_is_spent(branch->search) || gap_ns <= 0) break;
         if (round > 0 && at->bound_ns - before_ns < gap_ns / 50) break;
@@ -128,7 +128,7 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int
     bool solved = false;
     branch->milestone.n_blocks = branch->count.n_decisions = 0;
     weft_proof_enter(branch->proof, node);
-    if (box->empty) return offer(branch, node, "whole blocks", err);
+    if (box->empty) return offer_bound(branch, node, "whole blocks", err);
     if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax_in_rounds(branch, node, &solved, err));
     if (solved) weft_divide_suggest(branch, node);
     if (weft_search_is_spent(branch->search) || proof->nodes[node].bound_ns >= goal_ns)
@@ -141,7 +141,7 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int
         take_shares(branch);
         weft_divide_suggest(branch, node);
     }
-    return offer(branch, node, "dual ascent, weak duality", err);
+    return offer_bound(branch, node, "dual ascent, weak duality", err);
 }
 
 /* Fixes by a leaf's prices, sets *node to the rest and bounds it anew, while a round gains
@@ -249,7 +249,7 @@ static bool is_leaf(const struct weft_branch *branch)
 
 /* Halves the worth of an item's or slot's milestones if one of them divided the node and failed to
  * raise both bounds. */
-static void learn(struct weft_branch *branch, int32_t node)
+static void learn_worth(struct weft_branch *branch, int32_t node)
 {
     const struct weft_proof_node *at = &branch->proof->nodes[node];
     const struct weft_proof_node *children = &branch->proof->nodes[at->children];
@@ -297,7 +297,7 @@ static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct
     int32_t first = branch->proof->nodes[node].children;
     for (int32_t child = first; child < first + 2; child++)
         WEFT_TRY(bound_child(branch, child, goal_ns, err));
-    learn(branch, node);
+    learn_worth(branch, node);
     return WEFT_OK;
 }
 

@@ -347,7 +347,7 @@ bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t decision,
 }
 
 /* Divides a leaf. The first child reaches the milestone or count, the second does not. */
-static bool divide(struct weft_proof *proof, int32_t node, struct weft_proof_node child)
+static bool divide_leaf(struct weft_proof *proof, int32_t node, struct weft_proof_node child)
 {
     if (proof->n_nodes + 2 > proof->most_nodes || proof->nodes[node].children != 0) return false;
     proof->nodes[node].children = proof->n_nodes;
@@ -362,13 +362,15 @@ static bool divide(struct weft_proof *proof, int32_t node, struct weft_proof_nod
 bool weft_proof_branch_at(struct weft_proof *proof, int32_t node,
                           const struct weft_milestone *milestone)
 {
-    return divide(proof, node,
-                  (struct weft_proof_node){.kind = WEFT_NODE_MILESTONE, .milestone = *milestone});
+    return divide_leaf(
+        proof, node,
+        (struct weft_proof_node){.kind = WEFT_NODE_MILESTONE, .milestone = *milestone});
 }
 
 bool weft_proof_branch_count(struct weft_proof *proof, int32_t node, const struct weft_count *count)
 {
-    return divide(proof, node, (struct weft_proof_node){.kind = WEFT_NODE_COUNT, .count = *count});
+    return divide_leaf(proof, node,
+                       (struct weft_proof_node){.kind = WEFT_NODE_COUNT, .count = *count});
 }
 
 int32_t weft_proof_weakest(const struct weft_proof *proof)

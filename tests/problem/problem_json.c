@@ -123,8 +123,8 @@ static bool try_text(const struct weft_problem *whole, const char *changed, cons
     return true;
 }
 
-static void replace(char out[TEXT_BYTES], const char *text, size_t from, size_t to,
-                    const char *with)
+static void replace_text(char out[TEXT_BYTES], const char *text, size_t from, size_t to,
+                         const char *with)
 {
     snprintf(out, TEXT_BYTES, "%.*s%s%s", (int)from, text, with, text + to);
 }
@@ -163,7 +163,7 @@ Test(problem_json, every_number_counts)
         for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
             if (others[k] == value) continue;
             snprintf(number, sizeof number, "%lld", others[k]);
-            replace(changed, text, i, end, number);
+            replace_text(changed, text, i, end, number);
             if (try_text(&whole, changed, changed + (i > 30 ? i - 30 : 0)))
                 accepted++;
             else
@@ -200,7 +200,7 @@ Test(problem_json, every_word_and_flag_counts)
         for (size_t k = 0; k < sizeof words / sizeof *words && others[k] != NULL; k++) {
             if (strlen(others[k]) == end - i && strncmp(text + i, others[k], end - i) == 0)
                 continue;
-            replace(changed, text, i, end, others[k]);
+            replace_text(changed, text, i, end, others[k]);
             if (try_text(&whole, changed, changed + (i > 30 ? i - 30 : 0)))
                 accepted++;
             else
@@ -222,7 +222,7 @@ Test(problem_json, every_key_is_known)
         if (text[i] != '"') continue;
         end = i + 1 + strcspn(text + i + 1, "\"") + 1;
         if (text[end] != ':') continue;
-        replace(changed, text, i, end, "\"unknown\"");
+        replace_text(changed, text, i, end, "\"unknown\"");
         cr_assert_not(try_text(&whole, changed, text + i));
         refused++;
     }
@@ -244,7 +244,7 @@ Test(problem_json, every_member_is_needed)
         snprintf(other, sizeof other, "\"x%s\":", members[i]);
         const char *at = strstr(text, key);
         cr_assert_not_null(at, "%s", key);
-        replace(changed, text, (size_t)(at - text), (size_t)(at - text) + strlen(key), other);
+        replace_text(changed, text, (size_t)(at - text), (size_t)(at - text) + strlen(key), other);
         cr_assert_null(read_problem(changed, &err));
         cr_assert_not_null(strstr(err.text, members[i]), "%s: %s", key, err.text);
     }

@@ -24,12 +24,12 @@ struct proof {
     double *worst; /* largest error as a share of the allowed error */
 };
 
-static int64_t cut(int64_t size, int64_t most)
+static int64_t cut_size(int64_t size, int64_t most)
 {
     return size <= most + REST ? size : most + size % REST;
 }
 
-static bool has(const struct proof *p, unsigned finish)
+static bool has_finish(const struct proof *p, unsigned finish)
 {
     return (p->choice.key.finish & finish) != 0;
 }
@@ -43,17 +43,17 @@ static int64_t elements_of(const struct proof *p, enum operand operand)
     case OF_B:
         return key->k * key->n;
     case OF_BIAS:
-        return has(p, WEFT_CUDA_BIAS) ? key->n : 0;
+        return has_finish(p, WEFT_CUDA_BIAS) ? key->n : 0;
     case OF_ADDED:
-        return has(p, WEFT_CUDA_RESIDUAL) ? key->m * key->n : 0;
+        return has_finish(p, WEFT_CUDA_RESIDUAL) ? key->m * key->n : 0;
     case OF_SLOPE:
-        return has(p, WEFT_CUDA_SLOPE) ? key->m * key->n : 0;
+        return has_finish(p, WEFT_CUDA_SLOPE) ? key->m * key->n : 0;
     case OF_C:
         return key->m * key->n;
     case OF_GELU:
-        return has(p, WEFT_CUDA_GELU) ? key->m * key->n : 0;
+        return has_finish(p, WEFT_CUDA_GELU) ? key->m * key->n : 0;
     case OF_TIMES:
-        return has(p, WEFT_CUDA_TIMES) ? 1 : 0;
+        return has_finish(p, WEFT_CUDA_TIMES) ? 1 : 0;
     case OPERANDS:
         break;
     }
@@ -102,7 +102,7 @@ static int fill_operands(const struct proof *p, struct CUstream_st *on)
     const float times = 0.75f;
     int code = 0;
     memset(p->memory + p->at[OF_C], 0xff, (size_t)(p->bytes - p->at[OF_C]));
-    if (has(p, WEFT_CUDA_TIMES)) memcpy(p->memory + p->at[OF_TIMES], &times, sizeof times);
+    if (has_finish(p, WEFT_CUDA_TIMES)) memcpy(p->memory + p->at[OF_TIMES], &times, sizeof times);
     for (int i = 0; i < OF_C && code == 0; i++) {
         const enum operand of = (enum operand)i;
         code = weft_cuda_uniform((uint64_t)i, dtype_of(p, of), elements_of(p, of),
@@ -129,7 +129,7 @@ static void give_operands(struct proof *p)
 
 static const double most_gelu_error = 0x1p-19;
 
-static double rounding(enum weft_dtype dtype)
+static double rounding_error(enum weft_dtype dtype)
 {
     static const double roundings[WEFT_DTYPE_COUNT] = {
         [WEFT_F32] = 0, [WEFT_BF16] = 0x1p-8, [WEFT_F16] = 0x1p-10};
@@ -228,7 +228,7 @@ static enum weft_status compare_gelu(const struct proof *p, int64_t i, int64_t j
     const double got = number_at(p, OF_GELU, i * p->choice.key.n + j), expected = gelu_in_fp64(c);
     const double most =
         most_gelu_error * (1 + fabs(c)) +
-        rounding(p->choice.key.c_dtype) * (fabs(expected) + fabs(slope_in_fp64(c) * c));
+        rounding_error(p->choice.key.c_dtype) * (fabs(expected) + fabs(slope_in_fp64(c) * c));
     if (is_near(p, got, expected, most)) return WEFT_OK;
     return fail_element(p, "GELU of element", i, j, got, expected, err);
 }
@@ -240,16 +240,16 @@ static enum weft_status compare_element(const struct proof *p, int64_t i, int64_
     const struct weft_product *product = &p->asked.product;
     const int64_t at = i * product->n + j;
     double added = 0;
-    if (has(p, WEFT_CUDA_TIMES)) {
+    if (has_finish(p, WEFT_CUDA_TIMES)) {
         sum *= number_at(p, OF_TIMES, 0);
         size *= fabs(number_at(p, OF_TIMES, 0));
     }
-    if (has(p, WEFT_CUDA_BIAS)) added += number_at(p, OF_BIAS, j);
-    if (has(p, WEFT_CUDA_RESIDUAL)) added += number_at(p, OF_ADDED, at);
+    if (has_finish(p, WEFT_CUDA_BIAS)) added += number_at(p, OF_BIAS, j);
+    if (has_finish(p, WEFT_CUDA_RESIDUAL)) added += number_at(p, OF_ADDED, at);
     double expected = sum + added;
     double most = (double)(product->k + 8) * 0x1p-24 * (size + fabs(added)) +
-                  rounding(product->c_dtype) * (fabs(sum) + fabs(added) + fabs(expected));
-    if (has(p, WEFT_CUDA_SLOPE)) {
+                  rounding_error(product->c_dtype) * (fabs(sum) + fabs(added) + fabs(expected));
+    if (has_finish(p, WEFT_CUDA_SLOPE)) {
         const double slope = slope_in_fp64(number_at(p, OF_SLOPE, at));
         most = most * fabs(slope) + most_gelu_error * fabs(expected);
         expected *= slope;
@@ -257,7 +257,7 @@ static enum weft_status compare_element(const struct proof *p, int64_t i, int64_
     const double got = number_at(p, OF_C, at);
     if (!is_near(p, got, expected, most))
         return fail_element(p, "element", i, j, got, expected, err);
-    return has(p, WEFT_CUDA_GELU) ? compare_gelu(p, i, j, got, err) : WEFT_OK;
+    return has_finish(p, WEFT_CUDA_GELU) ? compare_gelu(p, i, j, got, err) : WEFT_OK;
 }
 
 static enum weft_status compare_tile(const struct proof *p, const struct tile *t,
@@ -271,7 +271,7 @@ static enum weft_status compare_tile(const struct proof *p, const struct tile *t
     return WEFT_OK;
 }
 
-static enum weft_status compare(const struct proof *p, struct weft_error *err)
+static enum weft_status compare_product(const struct proof *p, struct weft_error *err)
 {
     const int64_t m = p->choice.key.m, n = p->choice.key.n;
     struct tile *t = calloc(1, sizeof *t);
@@ -309,10 +309,10 @@ static enum weft_status run_and_compare(struct proof *p, struct weft_error *err)
     const int awaited = await_all(p);
     if (code == 0) code = awaited;
     WEFT_TRY(weft_nn_cuda_status(p->cuda, code, "a product that is tried", err));
-    return compare(p, err);
+    return compare_product(p, err);
 }
 
-static enum weft_status prove(struct proof *p, struct weft_error *err)
+static enum weft_status prove_choice(struct proof *p, struct weft_error *err)
 {
     const struct weft_nn_cuda *cuda = p->cuda;
     void *memory = NULL;
@@ -330,10 +330,10 @@ enum weft_status weft_cuda_prove(const struct weft_nn_cuda *cuda,
 {
     double worst = 0;
     struct proof p = {.cuda = cuda, .choice = *choice, .worst = &worst};
-    p.choice.key.m = cut(choice->key.m, REST);
-    p.choice.key.n = cut(choice->key.n, REST);
-    p.choice.key.k = cut(choice->key.k, MOST_K);
-    return prove(&p, err);
+    p.choice.key.m = cut_size(choice->key.m, REST);
+    p.choice.key.n = cut_size(choice->key.n, REST);
+    p.choice.key.k = cut_size(choice->key.k, MOST_K);
+    return prove_choice(&p, err);
 }
 
 enum weft_status weft_cuda_prove_whole(const struct weft_nn_cuda *cuda,
@@ -342,5 +342,5 @@ enum weft_status weft_cuda_prove_whole(const struct weft_nn_cuda *cuda,
 {
     struct proof p = {.cuda = cuda, .choice = *choice, .worst = worst};
     *worst = 0;
-    return prove(&p, err);
+    return prove_choice(&p, err);
 }

@@ -10,9 +10,9 @@
 
 static const int32_t all_sdp[] = {IS_SDP, IS_SDP};
 
-static enum weft_status create(const struct weft_problem *problem, const int32_t *strategies,
-                               const struct weft_move *moves, int32_t n, struct weft_plan **out,
-                               struct weft_error *err)
+static enum weft_status create_plan(const struct weft_problem *problem, const int32_t *strategies,
+                                    const struct weft_move *moves, int32_t n,
+                                    struct weft_plan **out, struct weft_error *err)
 {
     *err = (struct weft_error){0};
     return weft_plan_create(problem, "test", strategies, moves, n, out, err);
@@ -37,7 +37,7 @@ Test(plan, windows_give_the_other_end)
     const struct weft_move moves[] = {{A_GATHER, 1, 0}, {A_GATHER, 2, 0}, {B_GATHER, 2, 0},
                                       {B_GATHER, 3, 0}, {B_REDUCE, 6, 0}, {B_REDUCE, 7, 0},
                                       {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
-    cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(create_plan(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
     expect_plan(plan, 0, A_GATHER, 0, 1, 3);
     expect_plan(plan, 1, A_GATHER, 1, 2, 3);
     expect_plan(plan, 2, B_GATHER, 0, 2, 4);
@@ -59,7 +59,7 @@ Test(plan, normal_form)
     const struct weft_move moves[] = {{A_GATHER, 2, 0}, {A_GATHER, 1, 0}, {B_GATHER, 3, 0},
                                       {B_GATHER, 2, 0}, {B_REDUCE, 7, 0}, {B_REDUCE, 6, 0},
                                       {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
-    cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(create_plan(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
     expect_plan(plan, 1, A_GATHER, 1, 2, 3);
     expect_plan(plan, 3, B_GATHER, 1, 3, 4);
     expect_plan(plan, 4, B_REDUCE, 0, 6, 7);
@@ -77,7 +77,7 @@ Test(plan, blocking_gathers_and_late_launches)
     const struct weft_move moves[] = {{A_GATHER, 2, 0}, {B_GATHER, 3, 0}, {A_GATHER, 1, 0},
                                       {B_GATHER, 4, 0}, {B_REDUCE, 7, 7}, {B_REDUCE, 7, 6},
                                       {A_REDUCE, 7, 0}, {A_REDUCE, 7, 7}};
-    cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(create_plan(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
     expect_plan(plan, 0, A_GATHER, 0, 2, 3);
     expect_plan(plan, 1, B_GATHER, 0, 3, 4);
     expect_plan(plan, 2, A_GATHER, 1, 3, 3);
@@ -116,7 +116,8 @@ Test(plan, reduction_ahead_of_a_blocking_gather)
         const struct weft_move moves[] = {{A_ALL_REDUCE, 6, 0}, {B_GATHER, 3 + blocks, 0},
                                           {A_ALL_REDUCE, 6, 0}, {B_GATHER, 4, 0},
                                           {B_REDUCE, 7, 0},     {B_REDUCE, 7, 0}};
-        cr_assert_eq(create(&problem, strategies, moves, 6, &plan, &err), WEFT_OK, "%s", err.text);
+        cr_assert_eq(create_plan(&problem, strategies, moves, 6, &plan, &err), WEFT_OK, "%s",
+                     err.text);
         expect_plan(plan, 0, A_ALL_REDUCE, 0, 1, blocks ? 5 : 4);
         expect_plan(plan, 2, A_ALL_REDUCE, 1, 1, 5);
         weft_plan_destroy(plan);
@@ -132,7 +133,7 @@ Test(plan, dp_needs_other_items)
     const int32_t strategies[] = {IS_DP, IS_DP};
     const struct weft_move moves[] = {
         {B_ALL_REDUCE, 7, 0}, {B_ALL_REDUCE, 7, 0}, {A_ALL_REDUCE, 7, 0}, {A_ALL_REDUCE, 7, 0}};
-    cr_assert_eq(create(&problem, strategies, moves, 4, &plan, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(create_plan(&problem, strategies, moves, 4, &plan, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_slot_ns(plan, 0), 400);
     cr_assert_eq(weft_plan_slot_ns(plan, 3), 1000);
     weft_plan_destroy(plan);
@@ -144,7 +145,8 @@ static void refused_plan(const int32_t *strategies, const struct weft_move *move
     struct weft_problem problem = small_problem();
     struct weft_plan *plan = NULL;
     struct weft_error err;
-    cr_assert_eq(create(&problem, strategies, moves, n, &plan, &err), WEFT_E_INTERNAL, "%s", word);
+    cr_assert_eq(create_plan(&problem, strategies, moves, n, &plan, &err), WEFT_E_INTERNAL, "%s",
+                 word);
     cr_assert(strstr(err.text, word) != NULL, "\"%s\" lacks \"%s\"", err.text, word);
     cr_assert_null(plan);
 }
@@ -212,7 +214,7 @@ Test(plan, predicts_by_hand)
     const struct weft_move moves[] = {{A_GATHER, 1, 0}, {A_GATHER, 1, 0}, {B_GATHER, 2, 0},
                                       {B_GATHER, 2, 0}, {B_REDUCE, 7, 0}, {B_REDUCE, 7, 0},
                                       {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
-    cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK);
+    cr_assert_eq(create_plan(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK);
     cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
     /* U 200 + 200. a's gathers begin at 200 and end at 1400: 1000 exposed before F:a (1400-2400).
      * b's end at 2600: 200 exposed before F:b (2600-3600). B:b 3600-5600, B:a 5600-7600. b's
@@ -232,7 +234,7 @@ Test(plan, matches_its_problem_only)
     const struct weft_move moves[] = {{A_GATHER, 1, 0}, {A_GATHER, 1, 0}, {B_GATHER, 2, 0},
                                       {B_GATHER, 2, 0}, {B_REDUCE, 7, 0}, {B_REDUCE, 7, 0},
                                       {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
-    cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK);
+    cr_assert_eq(create_plan(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK);
     cr_assert_eq(weft_plan_matches(plan->problem, &other, &err), WEFT_OK);
     other.ranks = 3;
     other.config_hash.low++;

@@ -9,8 +9,8 @@
 #include "program/predict.h"
 #include "tests/program/random_model.h"
 
-static enum weft_status parse(const char *text, size_t length, struct weft_plan **out,
-                              struct weft_error *err)
+static enum weft_status parse_plan(const char *text, size_t length, struct weft_plan **out,
+                                   struct weft_error *err)
 {
     *err = (struct weft_error){0};
     return weft_plan_parse(text, length, "p.json", out, err);
@@ -60,7 +60,7 @@ Test(plan_json, round_trip)
         plan->solver_stop = seed % 3 == 0 ? NULL : "time \"limit\"";
         weft_text_init(&text);
         weft_plan_write(plan, &text);
-        enum weft_status status = parse(weft_text_chars(&text), text.length, &back, &err);
+        enum weft_status status = parse_plan(weft_text_chars(&text), text.length, &back, &err);
         cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)seed, err.text);
         expect_equal(plan, back);
         cr_assert_eq(plan->bound_by == NULL, back->bound_by == NULL);
@@ -86,7 +86,7 @@ Test(plan_json, no_limit_is_null)
     weft_text_init(&text);
     weft_plan_write(plan, &text);
     cr_assert(strstr(weft_text_chars(&text), "\"limit_bytes\": null") != NULL);
-    cr_assert_eq(parse(weft_text_chars(&text), text.length, &back, &err), WEFT_OK);
+    cr_assert_eq(parse_plan(weft_text_chars(&text), text.length, &back, &err), WEFT_OK);
     cr_assert_eq(back->problem->tiers[0].limit_bytes, INT64_MAX);
     weft_plan_destroy(back);
     weft_plan_destroy(plan);
@@ -126,7 +126,7 @@ static char *plan_text(struct random_case *random, struct weft_plan **plan)
 
 /* Replaces the value of the n-th `"key": ` by `value`; the caller frees. Returns NULL without such
  * a key. */
-static char *replace(const char *text, const char *key, int n, const char *value)
+static char *replace_value(const char *text, const char *key, int n, const char *value)
 {
     char quoted[64];
     snprintf(quoted, sizeof quoted, "\"%s\": ", key);
@@ -267,9 +267,9 @@ Test(plan_json, every_field_corrupted_is_refused)
     char *text = plan_text(&random, &plan);
     for (size_t i = 0; i < sizeof corruptions / sizeof *corruptions; i++) {
         struct weft_error err;
-        char *bad = replace(text, corruptions[i].key, 0, corruptions[i].value);
+        char *bad = replace_value(text, corruptions[i].key, 0, corruptions[i].value);
         cr_assert_not_null(bad, "%s is not in the file", corruptions[i].key);
-        enum weft_status status = parse(bad, strlen(bad), &out, &err);
+        enum weft_status status = parse_plan(bad, strlen(bad), &out, &err);
         cr_assert_eq(status, WEFT_E_DATA, "%s: %s is not refused", corruptions[i].key,
                      corruptions[i].value);
         cr_assert(strncmp(err.text, "p.json", 6) == 0, "%s", err.text);
@@ -290,7 +290,7 @@ Test(plan_json, changed_decision_is_told)
     struct weft_error err = {0};
     struct weft_plan *plan, *out = NULL;
     char *text = plan_text(&random, &plan);
-    cr_assert_eq(parse(text, strlen(text), &out, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(parse_plan(text, strlen(text), &out, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_check_prediction(out, &err), WEFT_OK, "%s", err.text);
     int32_t *parts[] = {&out->placements[0].launch, &out->placements[0].deadline,
                         &out->strategies[0]};
@@ -302,8 +302,8 @@ Test(plan_json, changed_decision_is_told)
         cr_assert(weft_hash_equal(weft_plan_decision_hash(out), before));
     }
     weft_plan_destroy(out);
-    char *bad = replace(text, "decision_hash", 0, "\"00000000000000000000000000000000\"");
-    cr_assert_eq(parse(bad, strlen(bad), &out, &err), WEFT_OK, "%s", err.text);
+    char *bad = replace_value(text, "decision_hash", 0, "\"00000000000000000000000000000000\"");
+    cr_assert_eq(parse_plan(bad, strlen(bad), &out, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_check_prediction(out, &err), WEFT_E_DATA);
     cr_assert(strstr(err.text, "decision_hash") != NULL, "%s", err.text);
     weft_plan_destroy(out);
@@ -328,7 +328,8 @@ Test(plan_json, every_field_missing_is_refused)
         char *at = strstr(bad, quoted);
         cr_assert_not_null(at);
         at[1] = '_';
-        cr_assert_eq(parse(bad, strlen(bad), &out, &err), WEFT_E_DATA, "%s", corruptions[i].key);
+        cr_assert_eq(parse_plan(bad, strlen(bad), &out, &err), WEFT_E_DATA, "%s",
+                     corruptions[i].key);
         free(bad);
     }
     free(text);
@@ -355,7 +356,7 @@ Test(plan_json, unknown_field_is_refused)
         memcpy(bad, text, head);
         strcpy(bad + head, value);
         strcat(bad, at);
-        cr_assert_eq(parse(bad, strlen(bad), &out, &err), WEFT_E_DATA, "beside %s", places[i]);
+        cr_assert_eq(parse_plan(bad, strlen(bad), &out, &err), WEFT_E_DATA, "beside %s", places[i]);
         cr_assert(strstr(err.text, "colour") != NULL, "%s", err.text);
         free(bad);
     }
@@ -372,7 +373,7 @@ Test(plan_json, truncated_is_refused)
     char *text = plan_text(&random, &plan);
     size_t length = strlen(text);
     for (size_t n = 0; n < length - 2; n += 1 + n / 20)
-        cr_assert_eq(parse(text, n, &out, &err), WEFT_E_DATA, "%d bytes", (int)n);
+        cr_assert_eq(parse_plan(text, n, &out, &err), WEFT_E_DATA, "%d bytes", (int)n);
     free(text);
     weft_plan_destroy(plan);
     random_case_finish(&random);
@@ -404,7 +405,7 @@ Test(plan_json, mutated_bytes_do_no_harm)
             size_t at = (size_t)weft_rng_below(i, 2, c, length);
             bad[at] = bytes[weft_rng_below(i, 3, c, sizeof bytes - 1)];
         }
-        if (parse(bad, length, &out, &err) == WEFT_OK) {
+        if (parse_plan(bad, length, &out, &err) == WEFT_OK) {
             accepted++;
             cr_assert_eq(weft_plan_predict(out, &err), WEFT_OK);
             cr_assert_eq(weft_plan_relax(out, weft_plan_peak(out, 0, NULL), &err), WEFT_OK);

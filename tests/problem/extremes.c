@@ -9,7 +9,7 @@
 #define LINK "\"link\": {\"intra\": {\"alpha\": \"50us\", \"bandwidth\": \"1GB/s\"}}"
 
 /* A config of two ranks; `set` changes it. */
-static enum weft_status stage(const char *const *set, int32_t n, char *text)
+static enum weft_status stage_config(const char *const *set, int32_t n, char *text)
 {
     static const char run[] =
         "{\"model\": {\"layers\": ["
@@ -63,7 +63,7 @@ Test(extremes, the_key_is_named_and_no_part_of_a_problem)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[sizeof(struct weft_error)];
-        cr_assert_eq(stage(cases[i] + 1, 3, text), WEFT_E_DATA, "%s: %s", cases[i][1], text);
+        cr_assert_eq(stage_config(cases[i] + 1, 3, text), WEFT_E_DATA, "%s: %s", cases[i][1], text);
         cr_assert(strstr(text, cases[i][0]) != NULL, "%s: %s", cases[i][0], text);
         cr_assert(strncmp(text, "run.json: ", 10) == 0, "%s", text);
         cr_assert(strchr(text, '[') == NULL, "an index into the problem: %s", text);
@@ -74,5 +74,5 @@ Test(extremes, what_is_within_the_sums_is_taken)
 {
     static const char *const set[] = {"cluster.link.intra.bandwidth=1kB/s", "plan.blocks=1000"};
     char text[sizeof(struct weft_error)];
-    cr_assert_eq(stage(set, 2, text), WEFT_OK, "%s", text);
+    cr_assert_eq(stage_config(set, 2, text), WEFT_OK, "%s", text);
 }

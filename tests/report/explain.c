@@ -174,7 +174,7 @@ static void check_busy(struct weft_plan *plan, int32_t index, const struct weft_
     *at = was;
 }
 
-static void compare(struct weft_plan *plan, int32_t seen[WEFT_HELD_COUNT], int32_t *further)
+static void compare_rows(struct weft_plan *plan, int32_t seen[WEFT_HELD_COUNT], int32_t *further)
 {
     size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
     int64_t *rows = calloc(n, sizeof *rows), *moved = calloc(n, sizeof *moved);
@@ -211,7 +211,7 @@ Test(explain, reasons_are_what_moving_the_block_finds)
         const int64_t limits[] = {INT64_MAX, peak_bytes, peak_bytes * 4 / 5, peak_bytes / 2};
         for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
             random.stages.problem->tiers[0].limit_bytes = limits[i];
-            compare(plan, seen, &further);
+            compare_rows(plan, seen, &further);
         }
         weft_plan_destroy(plan);
         random_case_finish(&random);

@@ -251,7 +251,7 @@ static struct weft_json *json_of(const struct weft_plan *plan)
     return document;
 }
 
-static int64_t integer(const struct weft_json_value *object, const char *name)
+static int64_t integer_of(const struct weft_json_value *object, const char *name)
 {
     int64_t value = -1;
     cr_assert(weft_json_integer(weft_json_member(object, name), &value), "no integer %s", name);
@@ -284,8 +284,8 @@ Test(plan_report, json_leaves_out_what_is_not_known)
     plan->certificate.n_nodes = 1;
     document = json_of(plan);
     root = weft_json_root(document);
-    cr_assert_eq(integer(root, "memory_limit_bytes"), 2048);
-    cr_assert_eq(integer(root, "bound_ns"), plan->bound_ns);
+    cr_assert_eq(integer_of(root, "memory_limit_bytes"), 2048);
+    cr_assert_eq(integer_of(root, "bound_ns"), plan->bound_ns);
     expect_string(root, "bound_by", "");
     expect_string(root, "solver_stop", "");
     weft_json_destroy(document);
@@ -304,11 +304,11 @@ Test(plan_report, json_agrees_with_the_plan)
         int64_t sum = 0;
         const struct weft_json_value *memory = weft_json_member(root, "peak_memory_bytes");
         for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
-            sum += integer(memory, weft_category_key((enum weft_category)c));
-        cr_assert_eq(sum, integer(root, "peak_bytes"));
+            sum += integer_of(memory, weft_category_key((enum weft_category)c));
+        cr_assert_eq(sum, integer_of(root, "peak_bytes"));
         cr_assert_eq(sum, plan->prediction.peak_bytes);
-        cr_assert_eq(integer(root, "step_ns"), plan->prediction.step_ns);
-        cr_assert_eq(integer(root, "exposed_ns"), plan->prediction.exposed_ns);
+        cr_assert_eq(integer_of(root, "step_ns"), plan->prediction.step_ns);
+        cr_assert_eq(integer_of(root, "exposed_ns"), plan->prediction.exposed_ns);
         const struct weft_json_value *policies = weft_json_member(root, "policies");
         cr_assert_eq(weft_json_count(policies), (size_t)plan->problem->n_decisions);
         for (int32_t u = 0; u < plan->problem->n_decisions; u++)

@@ -19,8 +19,8 @@ static void check_element(const struct weft_unit *unit, int64_t ranks, int64_t r
 }
 
 /* Walks the pieces of a rank, counts each element of each tensor that it owns. */
-static void walk(const struct weft_shards *shards, const struct weft_model *model, int32_t u,
-                 int64_t rank, int8_t *const *owned)
+static void walk_pieces(const struct weft_shards *shards, const struct weft_model *model, int32_t u,
+                        int64_t rank, int8_t *const *owned)
 {
     const struct weft_unit *unit = &shards->units[u];
     int64_t block_elements = shards->ranks * unit->slice_elements, before = 0;
@@ -51,7 +51,7 @@ static void check_owned_once(const struct weft_shards *shards, const struct weft
         owned[t] = calloc((size_t)model->tensors[t].elements, 1);
     for (int64_t rank = first; rank <= last; rank++) {
         for (int32_t u = 0; u < shards->n_units; u++)
-            walk(shards, model, u, rank, owned);
+            walk_pieces(shards, model, u, rank, owned);
     }
     for (int32_t t = 0; t < model->n_tensors; t++) {
         for (int64_t i = 0; i < model->tensors[t].elements; i++)

@@ -2,8 +2,8 @@
 
 #include "tests/shard/models.h"
 
-static struct weft_shards *shard(const struct weft_model *model, int64_t ranks,
-                                 struct weft_block_rule rule)
+static struct weft_shards *shard_model(const struct weft_model *model, int64_t ranks,
+                                       struct weft_block_rule rule)
 {
     struct weft_error err = {0};
     struct weft_shards *shards = NULL;
@@ -13,11 +13,11 @@ static struct weft_shards *shard(const struct weft_model *model, int64_t ranks,
 }
 
 /* One layer of `parameters`, cut by the rule, with its blocks and slices. */
-static struct weft_unit cut(int64_t parameters, int64_t ranks, struct weft_block_rule rule)
+static struct weft_unit cut_layer(int64_t parameters, int64_t ranks, struct weft_block_rule rule)
 {
     struct weft_layer layer = custom_layer("a", parameters, false);
     struct weft_model *model = make_model(&layer, 1);
-    struct weft_shards *shards = shard(model, ranks, rule);
+    struct weft_shards *shards = shard_model(model, ranks, rule);
     struct weft_unit unit = shards->units[0];
     cr_assert_eq(unit.elements, parameters);
     cr_assert_eq(unit.padded_elements, unit.n_blocks * ranks * unit.slice_elements);
@@ -30,13 +30,13 @@ static struct weft_unit cut(int64_t parameters, int64_t ranks, struct weft_block
 
 Test(shard, blocks_as_many_as_asked)
 {
-    struct weft_unit unit = cut(1000, 3, (struct weft_block_rule){.blocks = 2});
+    struct weft_unit unit = cut_layer(1000, 3, (struct weft_block_rule){.blocks = 2});
     cr_assert_eq(unit.n_blocks, 2);
     cr_assert_eq(unit.slice_elements, 256); /* 1000 / 6 = 166.7 */
-    unit = cut(1, 4, (struct weft_block_rule){.blocks = 7});
+    unit = cut_layer(1, 4, (struct weft_block_rule){.blocks = 7});
     cr_assert_eq(unit.n_blocks, 7);
     cr_assert_eq(unit.slice_elements, 128);
-    unit = cut(1024, 2, (struct weft_block_rule){.blocks = 4});
+    unit = cut_layer(1024, 2, (struct weft_block_rule){.blocks = 4});
     cr_assert_eq(unit.slice_elements, 128);
     cr_assert_eq(unit.padded_elements, 1024, "nothing is added where it divides");
 }
@@ -44,17 +44,17 @@ Test(shard, blocks_as_many_as_asked)
 Test(shard, blocks_no_smaller_than_block_bytes)
 {
     struct weft_block_rule rule = {.block_bytes = 4096, .element_bytes = 4};
-    cr_assert_eq(cut(3 * 1024 + 1023, 2, rule).n_blocks, 3);
-    cr_assert_eq(cut(4 * 1024, 2, rule).n_blocks, 4);
-    cr_assert_eq(cut(1000, 2, rule).n_blocks, 1);
+    cr_assert_eq(cut_layer(3 * 1024 + 1023, 2, rule).n_blocks, 3);
+    cr_assert_eq(cut_layer(4 * 1024, 2, rule).n_blocks, 4);
+    cr_assert_eq(cut_layer(1000, 2, rule).n_blocks, 1);
     rule.element_bytes = 2;
-    cr_assert_eq(cut(4 * 1024, 2, rule).n_blocks, 2);
+    cr_assert_eq(cut_layer(4 * 1024, 2, rule).n_blocks, 2);
 }
 
 Test(shard, blocks_are_not_all_padding)
 {
     struct weft_unit unit =
-        cut(10000, 4, (struct weft_block_rule){.block_bytes = 1, .element_bytes = 4});
+        cut_layer(10000, 4, (struct weft_block_rule){.block_bytes = 1, .element_bytes = 4});
     cr_assert_eq(unit.n_blocks, 10000 / (4 * 128));
     cr_assert_leq(unit.padded_elements, 2 * 10000);
 }
@@ -62,7 +62,7 @@ Test(shard, blocks_are_not_all_padding)
 Test(shard, units_know_their_layers)
 {
     struct weft_model *model = make_tied_model(false);
-    struct weft_shards *shards = shard(model, 2, (struct weft_block_rule){.blocks = 1});
+    struct weft_shards *shards = shard_model(model, 2, (struct weft_block_rule){.blocks = 1});
     cr_assert_eq(shards->n_units, 4);
     const struct weft_unit *tied = &shards->units[0], *positions = &shards->units[1];
     cr_assert_str_eq(tied->name, model->tensors[tied->tensors[0]].name);
@@ -89,7 +89,7 @@ Test(shard, fused_units_are_named_after_their_ends)
     for (int32_t n = 1; n <= 3; n++) {
         static const char *const names[] = {"a", "a+b", "a+..+c"};
         struct weft_model *model = make_model(layers, n);
-        struct weft_shards *shards = shard(model, 2, rule);
+        struct weft_shards *shards = shard_model(model, 2, rule);
         cr_assert_eq(shards->n_units, 1);
         cr_assert_str_eq(shards->units[0].name, names[n - 1]);
         weft_shards_destroy(shards);
@@ -100,7 +100,7 @@ Test(shard, fused_units_are_named_after_their_ends)
 Test(shard, a_frozen_tied_unit_is_frozen)
 {
     struct weft_model *model = make_tied_model(true);
-    struct weft_shards *shards = shard(model, 2, (struct weft_block_rule){.blocks = 1});
+    struct weft_shards *shards = shard_model(model, 2, (struct weft_block_rule){.blocks = 1});
     cr_assert_not(shards->units[0].trainable);
     cr_assert_not(shards->units[1].trainable);
     cr_assert(shards->units[2].trainable);
@@ -112,7 +112,7 @@ Test(shard, tensors_are_placed_without_overlap)
 {
     struct weft_model *model = make_tied_model(false);
     struct weft_block_rule rule = {.block_bytes = 1 << 20, .element_bytes = 4, .fuse = true};
-    struct weft_shards *shards = shard(model, 3, rule);
+    struct weft_shards *shards = shard_model(model, 3, rule);
     for (int32_t u = 0; u < shards->n_units; u++) {
         const struct weft_unit *unit = &shards->units[u];
         int64_t end = 0;
@@ -135,13 +135,14 @@ Test(shard, no_parameters_no_units)
 {
     struct weft_layer layer = custom_layer("a", 0, false);
     struct weft_model *model = make_model(&layer, 1);
-    struct weft_shards *shards = shard(model, 2, (struct weft_block_rule){.blocks = 1});
+    struct weft_shards *shards = shard_model(model, 2, (struct weft_block_rule){.blocks = 1});
     cr_assert_eq(shards->n_units, 0);
     weft_shards_destroy(shards);
     weft_model_destroy(model);
 }
 
-static void refuse(int64_t parameters, int64_t ranks, struct weft_block_rule rule, const char *text)
+static void refuse_cut(int64_t parameters, int64_t ranks, struct weft_block_rule rule,
+                       const char *text)
 {
     struct weft_layer layer = custom_layer("wide", parameters, false);
     struct weft_model *model = make_model(&layer, 1);
@@ -155,14 +156,14 @@ static void refuse(int64_t parameters, int64_t ranks, struct weft_block_rule rul
 
 Test(shard, refuses_what_cannot_be)
 {
-    refuse(10, 0, (struct weft_block_rule){.blocks = 1}, "ranks is 0");
-    refuse(10, 1, (struct weft_block_rule){.element_bytes = 4}, "block_bytes is 0");
-    refuse(10, 1, (struct weft_block_rule){.blocks = INT64_MAX}, "unit wide: its padded size");
-    refuse(10, INT64_MAX, (struct weft_block_rule){.blocks = 2}, "use fewer blocks or ranks");
-    refuse(10, INT64_MAX / 2, (struct weft_block_rule){.block_bytes = 1, .element_bytes = 4},
-           "unit wide");
-    refuse(INT64_MAX / 4 + 1, 1, (struct weft_block_rule){.block_bytes = 1, .element_bytes = 4},
-           "unit wide");
+    refuse_cut(10, 0, (struct weft_block_rule){.blocks = 1}, "ranks is 0");
+    refuse_cut(10, 1, (struct weft_block_rule){.element_bytes = 4}, "block_bytes is 0");
+    refuse_cut(10, 1, (struct weft_block_rule){.blocks = INT64_MAX}, "unit wide: its padded size");
+    refuse_cut(10, INT64_MAX, (struct weft_block_rule){.blocks = 2}, "use fewer blocks or ranks");
+    refuse_cut(10, INT64_MAX / 2, (struct weft_block_rule){.block_bytes = 1, .element_bytes = 4},
+               "unit wide");
+    refuse_cut(INT64_MAX / 4 + 1, 1, (struct weft_block_rule){.block_bytes = 1, .element_bytes = 4},
+               "unit wide");
 }
 
 Test(shard, destroy_accepts_nothing)

@@ -12,7 +12,7 @@ struct scenario {
     int32_t unit[6];
 };
 
-static void check(const struct scenario *scenario, const struct weft_block_rule *rule)
+static void check_units(const struct scenario *scenario, const struct weft_block_rule *rule)
 {
     static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
     struct weft_layer layers[6];
@@ -53,7 +53,7 @@ Test(units, small_neighbours_share_one)
         {"gaps between tensors count", 3, {241, 1, 250}, {0}, {0, 0, 1}},
     };
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
-        check(&scenarios[i], &fusing);
+        check_units(&scenarios[i], &fusing);
 }
 
 Test(units, trainable_and_frozen_never_share)
@@ -69,16 +69,16 @@ Test(units, trainable_and_frozen_never_share)
         {"nor one beyond the other kind", 3, {250, 10, 10}, {false, true, false}, {0, 1, 2}},
     };
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
-        check(&scenarios[i], &fusing);
+        check_units(&scenarios[i], &fusing);
 }
 
 Test(units, nothing_is_fused_unless_asked)
 {
     static const struct scenario scenario = {"alone", 3, {1, 1, 1}, {0}, {0, 1, 2}};
-    check(&scenario, &(struct weft_block_rule){.block_bytes = 1000, .element_bytes = 4});
+    check_units(&scenario, &(struct weft_block_rule){.block_bytes = 1000, .element_bytes = 4});
     /* With an exact number of blocks there is no size to reach. */
-    check(&scenario, &(struct weft_block_rule){
-                         .blocks = 2, .block_bytes = 1000, .element_bytes = 4, .fuse = true});
+    check_units(&scenario, &(struct weft_block_rule){
+                               .blocks = 2, .block_bytes = 1000, .element_bytes = 4, .fuse = true});
 }
 
 Test(units, a_tied_tensor_is_one_of_its_own)

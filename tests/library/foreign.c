@@ -12,7 +12,7 @@ static char said[2000];
 static enum weft_log_level said_level;
 static int said_lines;
 
-static void hear(void *context, enum weft_log_level level, const char *text)
+static void hear_log(void *context, enum weft_log_level level, const char *text)
 {
     (void)context;
     said_level = level;
@@ -40,7 +40,7 @@ static struct weft_session foreign_session(int threads)
     profile.origin = weft_profile_origin_unsaid;
     said[0] = '\0';
     said_lines = 0;
-    weft_log_set_sink(hear, NULL);
+    weft_log_set_sink(hear_log, NULL);
     return session;
 }
 

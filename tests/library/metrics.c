@@ -14,7 +14,7 @@
 
 static char told[1024];
 
-static void keep(void *context, enum weft_log_level level, const char *text)
+static void keep_log(void *context, enum weft_log_level level, const char *text)
 {
     (void)context;
     (void)level;
@@ -30,7 +30,7 @@ static void limit_files(rlim_t bytes)
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void add(struct weft_metrics *metrics, const char *line)
+static void add_line(struct weft_metrics *metrics, const char *line)
 {
     struct weft_text text;
     struct weft_error err = {0};
@@ -49,16 +49,16 @@ Test(metrics, has_whole_lines_behind_a_full_disk)
     cr_assert_not_null(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/metrics.jsonl", directory);
     signal(SIGXFSZ, SIG_IGN);
-    weft_log_set_sink(keep, NULL);
+    weft_log_set_sink(keep_log, NULL);
     cr_assert_eq(weft_metrics_open(path, &metrics, &err), WEFT_OK, "%s", err.text);
-    add(metrics, "first line\n");
+    add_line(metrics, "first line\n");
     limit_files(16);
-    add(metrics, "second line, cut\n");
-    add(metrics, "third line\n");
+    add_line(metrics, "second line, cut\n");
+    add_line(metrics, "third line\n");
     cr_assert_null(strstr(told, "written again"), "%s", told);
     limit_files(RLIM_INFINITY);
-    add(metrics, "fourth line\n");
-    add(metrics, "fifth line\n");
+    add_line(metrics, "fourth line\n");
+    add_line(metrics, "fifth line\n");
     weft_metrics_close(metrics);
     weft_log_set_sink(NULL, NULL);
 

@@ -22,8 +22,8 @@ struct caller {
     int calls;
 };
 
-static enum weft_status solve(void *context, const char *question, size_t length, char **answer,
-                              struct weft_error *err)
+static enum weft_status solve_question(void *context, const char *question, size_t length,
+                                       char **answer, struct weft_error *err)
 {
     struct caller *caller = context;
     struct weft_text known;
@@ -37,10 +37,10 @@ static enum weft_status solve(void *context, const char *question, size_t length
     return caller->status == WEFT_OK ? WEFT_OK : weft_fail(err, caller->status, "no solver today");
 }
 
-static enum weft_status ask(struct caller *caller, struct weft_lp_result *result,
-                            struct weft_pool *pool, struct weft_error *err)
+static enum weft_status ask_solver(struct caller *caller, struct weft_lp_result *result,
+                                   struct weft_pool *pool, struct weft_error *err)
 {
-    struct weft_text_solver text = {solve, caller};
+    struct weft_text_solver text = {solve_question, caller};
     const struct weft_solver solver = weft_solver_of_text(&text);
     *err = (struct weft_error){0};
     cr_assert_not_null(solver.solve);
@@ -59,7 +59,7 @@ Test(solve_text, an_answer_is_the_result)
     weft_text_init(&text);
     weft_lp_result_write(&lp, &known, &text);
     struct caller caller = {.answer = weft_text_chars(&text)};
-    cr_assert_eq(ask(&caller, &result, &pool, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(ask_solver(&caller, &result, &pool, &err), WEFT_OK, "%s", err.text);
     cr_assert(caller.calls == 1 && result.status == WEFT_LP_OPTIMAL && result.iterations == 5);
     cr_assert(result.value == 2 && result.x[0] == 1 && result.x[1] == 0 && result.duals[0] == 2);
     weft_text_finish(&text);
@@ -72,15 +72,15 @@ Test(solve_text, failures_are_the_solver_s)
     struct weft_pool pool = {0};
     struct weft_error err;
     struct caller fails = {.status = WEFT_E_SYSTEM, .answer = "left, and freed"};
-    cr_assert_eq(ask(&fails, &result, &pool, &err), WEFT_E_SYSTEM);
+    cr_assert_eq(ask_solver(&fails, &result, &pool, &err), WEFT_E_SYSTEM);
     cr_assert_str_eq(err.text, "no solver today");
     struct caller silent = {0};
-    cr_assert_eq(ask(&silent, &result, &pool, &err), WEFT_E_INTERNAL);
+    cr_assert_eq(ask_solver(&silent, &result, &pool, &err), WEFT_E_INTERNAL);
     cr_assert_str_eq(err.text, "gave no answer");
     static const char *const wrong[] = {"", "optimal", "end\n"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct caller caller = {.answer = wrong[i]};
-        cr_assert_eq(ask(&caller, &result, &pool, &err), WEFT_E_DATA, "\"%s\"", wrong[i]);
+        cr_assert_eq(ask_solver(&caller, &result, &pool, &err), WEFT_E_DATA, "\"%s\"", wrong[i]);
         cr_assert_neq(err.text[0], '\0');
     }
     weft_pool_finish(&pool);

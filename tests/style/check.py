@@ -59,7 +59,7 @@ SUBJECT_LAST = re.compile(r"^\s*(?:/\*|//|#|\*)\s+Of \w+")
 LOCAL = re.compile(r"/(?:home|root)/\w|/tmp/(?:b-|brief)")
 LIMITS = {"header": 200, "public": 300, "file": 800, "function": 100, "folder": 20}
 # Static functions of one word that are left, by the first folder. The figures may only fall.
-ONE_WORD = {"bench": 38, "runtime": 1, "tests": 362}
+ONE_WORD = {"bench": 38, "runtime": 1, "tests": 360}
 STATIC = re.compile(r"^static\b[^;{}=()]*?(?:__attribute__\s*\(\(.*?\)\)[^;{}=()]*?)?\b([a-z]+\d*)\(",
                     re.M | re.S)
 # Exceptions: folders that go in circles together, full folders. The lists may only get shorter.

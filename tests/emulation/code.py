@@ -20,7 +20,8 @@ FUSED = re.compile(r"gelu|softmax|product|attend|cross_entropy")
 # Kernels that move whole arrays need wide accesses.
 WIDE = re.compile(r"each<|column_stripe<.*4>|squares<|layer_norm|softmax|embed(?!_tokens<.*, 1>)|"
                   r"cross_entropy|product_tile|attend_|planted_wide")
-NARROW = re.compile(r"look_op")  # writes a flag
+# A flag, and initial values: nvcc splits their stores, and arithmetic bounds their time.
+NARROW = re.compile(r"look_op|set_op|normal_op|uniform_op")
 TENSOR = re.compile(r"attend_(?:forward|queries|keys)|planted_tensor")
 
 FLOAT = r"(?:f16|bf16|f32|f64)\w*"

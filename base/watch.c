@@ -64,6 +64,7 @@ void weft_watch_follow(struct weft_watch *watch, const struct weft_watch *other)
     watch->of = other->of;
     watch->counted_ns = other->counted_ns;
     if (watch->parts == 0) watch->begun_ns = other->begun_ns;
+    if (watch->parts == 0 && other->what) watch->what = other->what;
     weft_watch_look(watch);
 }
 

@@ -33,8 +33,8 @@ void weft_watch_part(struct weft_watch *watch, const char *what, const char *nou
                      int64_t parts, int64_t begun_ns);
 /* Reports the best plan so far, 0 = not known, and the spent share of the budget. */
 void weft_watch_plan(struct weft_watch *watch, int64_t best_ns, int64_t bound_ns, double share);
-/* Copies the counts of `other`, which another process reports; `other` and its noun outlive the
- * work. */
+/* Copies the counts of `other`, which another process reports, and its name unless this is part of
+ * larger work. The texts of `other` outlive the work. */
 void weft_watch_follow(struct weft_watch *watch, const struct weft_watch *other);
 /* Reports only that time passed. */
 void weft_watch_look(struct weft_watch *watch);

@@ -304,6 +304,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
 {
     struct weft_session *session = &rank->session;
     WEFT_TRY(take_plan(rank, err));
+    weft_watch_begin(&rank->watch.watch, "start: products");
     WEFT_TRY(weft_machine_go_on(&rank->meeting, session->config, session->profile, rank->job.resume,
                                 &rank->machine, err));
     /* From here a signal stops training after a whole step. Before, and in a profile, there is
@@ -330,12 +331,12 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .checkpoints = rank->job.checkpoints,
         .resume = rank->job.resume,
         .from = rank->job.from,
+        .watch = &rank->watch.watch,
         .context = rank,
         .stop = &stop_requested,
     };
     struct weft_train_result result = {0};
     struct weft_text text;
-    weft_watch_begin(&rank->watch.watch, "train");
     WEFT_TRY(weft_train_run(&options, &result, err));
     WEFT_TRY(judge_output(rank, err));
     weft_text_init(&text);
@@ -373,6 +374,8 @@ static enum weft_status run_rank(const struct weft_cli *cli, struct weft_error *
                          rank.meeting.rank == 0 ? inherited_fd(WEFT_RANK_WATCH_NAME) : -1);
     if (status == WEFT_OK) status = read_description(&rank, err);
     if (status == WEFT_OK) status = read_job(&rank, err);
+    if (status == WEFT_OK && rank.job.kind == WEFT_JOB_TRAIN)
+        weft_watch_begin(&rank.watch.watch, "start: device");
     if (status == WEFT_OK)
         status = weft_machine_open(&rank.meeting, rank.session.config, rank.job.virtual_clock,
                                    &rank.machine, err);

@@ -38,7 +38,9 @@ void weft_watched_ranks_look(void *watched_ranks)
         return;
     }
     ranks->record.noun[WEFT_RANK_WATCH_NOUN_BYTES - 1] = '\0';
-    const struct weft_watch other = {.noun = ranks->record.noun[0] ? ranks->record.noun : NULL,
+    ranks->record.what[WEFT_RANK_WATCH_WHAT_BYTES - 1] = '\0';
+    const struct weft_watch other = {.what = ranks->record.what,
+                                     .noun = ranks->record.noun[0] ? ranks->record.noun : NULL,
                                      .begun_ns = ranks->record.begun_ns,
                                      .counted_ns = ranks->record.counted_ns,
                                      .from = ranks->record.from,
@@ -61,8 +63,9 @@ static void tell_watch(struct weft_watch *watch)
                                             .from = watch->from,
                                             .done = watch->done,
                                             .of = watch->of};
-    if (watch->noun) snprintf(record.noun, sizeof record.noun, "%s", watch->noun);
     if (fd < 0 || !watch->what) return;
+    snprintf(record.what, sizeof record.what, "%s", watch->what);
+    if (watch->noun) snprintf(record.noun, sizeof record.noun, "%s", watch->noun);
     ssize_t written = write(fd, &record, sizeof record);
     (void)written;
 }

@@ -8,10 +8,11 @@
 
 #define WEFT_RANK_WATCH_NAME "WEFT_WATCH_FD" /* variable with the pipe's number, for ranks */
 
-enum { WEFT_RANK_WATCH_NOUN_BYTES = 16 };
+enum { WEFT_RANK_WATCH_NOUN_BYTES = 16, WEFT_RANK_WATCH_WHAT_BYTES = 32 };
 
 /* One record is one write, so it arrives whole. */
 struct weft_rank_watch_record {
+    char what[WEFT_RANK_WATCH_WHAT_BYTES]; /* the work, as "train" */
     char noun[WEFT_RANK_WATCH_NOUN_BYTES]; /* "": there is no counter */
     int64_t begun_ns, counted_ns;          /* as in struct weft_watch, by the machine's clock */
     int64_t from, done, of;

@@ -7,6 +7,7 @@
 
 #include "base/failpoint.h"
 #include "base/status.h"
+#include "base/watch.h"
 #include "program/program.h"
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
@@ -30,6 +31,7 @@ struct weft_exec_options {
      * these ranges too. */
     bool poison;
     const struct weft_failpoint *failpoint; /* its places are ops and "replica"; may be NULL */
+    struct weft_watch *watch;               /* counts units that get initial values; may be NULL */
 };
 
 /* Collective. Maps the arena of a program by its paging, and the peers' buffers that collectives

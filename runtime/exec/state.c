@@ -264,15 +264,23 @@ static enum weft_status initialise_away(struct weft_exec *exec, struct weft_nn_i
 static enum weft_status initialise_pieces(struct weft_exec *exec, uint64_t seed,
                                           struct weft_state_access *access, struct weft_error *err)
 {
+    const int32_t units = exec->options.program->n_units;
+    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
     struct weft_state_cursor cursor = {.held = true};
     struct weft_state_piece piece;
+    int32_t unit = 0;
+    weft_watch_count(exec->options.watch, "unit", 0, units);
     while (weft_exec_state_next(exec, &cursor, &piece)) {
         if (piece.state != WEFT_STATE_PARAMETER) continue;
+        /* A count is of values that exist, not of issued work. */
+        if (piece.unit != unit) WEFT_TRY(weft_stream_synchronise(stream, err));
+        unit = piece.unit;
+        weft_watch_count(exec->options.watch, "unit", unit, units);
         const struct weft_nn_initial initial = initial_of(exec, seed, &piece);
         if (piece.away)
             WEFT_TRY(initialise_away(exec, initial, &piece, access, err));
         else
-            weft_nn_initialise(exec->options.nn, exec->streams[WEFT_STREAM_COMPUTE], &initial);
+            weft_nn_initialise(exec->options.nn, stream, &initial);
     }
     return WEFT_OK;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/watch.h"
 #include "plan/plan.h"
 #include "program/program.h"
 #include "program/trace.h"
@@ -61,6 +62,7 @@ struct weft_train_options {
     struct weft_nn *nn;
     bool poison;
     const struct weft_failpoint *failpoint; /* for tests; may be NULL */
+    struct weft_watch *watch;               /* shows what start does, then steps; may be NULL */
     /* Called with the executor once it exists, and with NULL before it is destroyed. For fault
      * handlers (weft_exec_tell_trespass). May be NULL. */
     void (*on_exec)(void *context, const struct weft_exec *exec);

@@ -412,7 +412,9 @@ const struct weft_origin *weft_saving_origin(const struct weft_saving *saving)
 enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec *exec,
                                    struct weft_error *err)
 {
+    const bool reads = saving->from != NULL || saving->checkpoint != NULL;
     saving->source.exec = exec;
+    weft_watch_begin(saving->options->watch, reads ? "start: checkpoint" : "start: initial values");
     if (saving->from != NULL) {
         WEFT_TRY(take_origin(saving, exec, err));
     } else if (saving->checkpoint == NULL) {

@@ -173,6 +173,7 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
     WEFT_TRY(weft_identity_compare(o, err));
     if (weft_data_has_held_out(o->config))
         WEFT_TRY(weft_evaluation_create(o->config, o->comm, &run->evaluation, err));
+    weft_watch_begin(o->watch, "start: memory");
     WEFT_TRY(weft_exec_map_arena(o->comm, o->program, o->poison, &run->arena, err));
     struct weft_exec_options options = {
         .config = o->config,
@@ -185,6 +186,7 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
         .arena = run->arena,
         .poison = o->poison,
         .failpoint = o->failpoint,
+        .watch = o->watch,
     };
     WEFT_TRY(weft_exec_create(&options, &run->exec, err));
     if (o->on_exec != NULL) o->on_exec(o->context, run->exec);
@@ -431,6 +433,7 @@ static enum weft_status run_steps(struct run *run, struct weft_error *err)
 {
     int64_t first = run->result.steps_done + 1;
     const struct weft_run_memory_of of = memory_of(run);
+    weft_watch_begin(run->options->watch, "train");
     WEFT_TRY(weft_run_memory_plan(&run->memory, &of, err));
     for (int64_t step = first; step <= run->train->steps && !run->result.stopped; step++)
         WEFT_TRY(do_step(run, step, err));

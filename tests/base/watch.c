@@ -142,9 +142,13 @@ Test(watch, another_watch_is_followed)
     weft_watch_follow(&watch, &other);
     cr_assert_str_eq(watch.noun, "step");
     cr_assert_eq(weft_watch_left_ns(&watch), 150, "the start of the process is no step");
+    other.what = "start";
+    weft_watch_follow(&watch, &other);
+    cr_assert_str_eq(watch.what, "start");
     weft_watch_part(&watch, "sweep", "run", 1, 2, 6000);
     weft_watch_follow(&watch, &other);
     cr_assert_eq(watch.begun_ns, 6000);
+    cr_assert_str_eq(watch.what, "sweep", "a part keeps the larger work's name");
     cr_assert_float_eq(weft_watch_share(&watch), 0.625, 1e-12);
 }
 

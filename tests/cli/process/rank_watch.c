@@ -35,9 +35,10 @@ Test(rank_watch, what_a_rank_tells_last_is_what_the_launcher_has)
     cr_assert_str_eq(watch.noun, "step");
     cr_assert(watch.from == 100 && watch.done == 105 && watch.of == 110);
     cr_assert(watch.begun_ns == rank.watch.begun_ns && watch.counted_ns == rank.watch.counted_ns);
-    weft_watch_begin(&rank.watch, "train");
+    weft_watch_begin(&rank.watch, "start: initial values");
     weft_watched_ranks_look(&ranks);
     cr_assert_null(watch.noun, "it begins again");
+    cr_assert_str_eq(watch.what, "start: initial values");
     weft_watched_ranks_close(&ranks);
 }
 

@@ -90,7 +90,8 @@ def what_a_sanitizer_finds_is_told(weft):
     assert done.returncode == 70, done.stderr
     assert [one["what"] for one in report["failures"]] == ["kernels of pool: racecheck finds something"], report
     figures = report["sections"]["sanitizer"]["figures"]
-    assert figures["memcheck"] == "13 of 13 programs clean", figures
+    n = len(list(BITS.glob("*.txt")))
+    assert figures["memcheck"] == f"{n} of {n} programs clean", figures
 
 
 @case

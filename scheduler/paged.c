@@ -67,7 +67,6 @@ static enum weft_status replace_by_leanest(struct weft_paged *run, struct weft_e
     struct weft_paged_aside over = weft_paged_put_aside(run);
     enum weft_status status = weft_paged_leanest(run, err);
     if (status == WEFT_OK && weft_paged_fits(run)) {
-        run->leanest_ns = run->plan->prediction.step_ns;
         weft_paged_drop_aside(over);
     } else {
         weft_paged_keep(run, over.plan, over.program);
@@ -338,9 +337,14 @@ static enum weft_status plan_after_greedy(struct weft_paged *run, struct weft_er
     WEFT_TRY(plan_by_rules(run, err));
     if (run->is_over) WEFT_TRY(weft_paged_spend(run, err));
     if (run->first_work > 0) outcome->first_work = run->first_work;
-    if (run->plan->prediction.step_ns == run->leanest_ns)
+    const bool leanest = run->plan->prediction.step_ns == run->leanest_ns;
+    const bool has_rung = weft_budget_has_rung(run->budget);
+    if (has_rung && (leanest || outcome->solver_stop[0] == '\0')) {
+        snprintf(outcome->solver_stop, sizeof outcome->solver_stop, "time limit");
+    } else if (leanest) {
         snprintf(outcome->solver_stop, sizeof outcome->solver_stop,
                  "pages: only a plan of the leanest strategies is within the limit");
+    }
     WEFT_TRY(page_starts(run, err));
     return tell_more(run, err);
 }

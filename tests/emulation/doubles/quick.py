@@ -114,6 +114,7 @@ def a_packed_build_runs_from_its_own_folder(weft):
     assert done.returncode == 0 and "MiB" in done.stdout, done.stderr
     again = subprocess.run(pack, capture_output=True, text=True, check=False)
     assert again.returncode == 1 and "exists" in again.stderr, again.stderr
+    assert (to / "build/scheduler/weft-solve").exists() == (Path(BUILD) / "scheduler/weft-solve").exists()
     doubles = to / "build/tests/emulation/doubles"
     doubles.symlink_to(Path(BUILD) / "tests/emulation/doubles")
     (to / "build/tests/emulation/nn/gpu-attention").unlink()

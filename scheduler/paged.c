@@ -67,6 +67,7 @@ static enum weft_status replace_by_leanest(struct weft_paged *run, struct weft_e
     struct weft_paged_aside over = weft_paged_put_aside(run);
     enum weft_status status = weft_paged_leanest(run, err);
     if (status == WEFT_OK && weft_paged_fits(run)) {
+        run->leanest_ns = run->plan->prediction.step_ns;
         weft_paged_drop_aside(over);
     } else {
         weft_paged_keep(run, over.plan, over.program);
@@ -337,14 +338,11 @@ static enum weft_status plan_after_greedy(struct weft_paged *run, struct weft_er
     WEFT_TRY(plan_by_rules(run, err));
     if (run->is_over) WEFT_TRY(weft_paged_spend(run, err));
     if (run->first_work > 0) outcome->first_work = run->first_work;
-    const bool leanest = run->plan->prediction.step_ns == run->leanest_ns;
-    const bool has_rung = weft_budget_has_rung(run->budget);
-    if (has_rung && (leanest || outcome->solver_stop[0] == '\0')) {
-        snprintf(outcome->solver_stop, sizeof outcome->solver_stop, "time limit");
-    } else if (leanest) {
-        snprintf(outcome->solver_stop, sizeof outcome->solver_stop,
-                 "pages: only a plan of the leanest strategies is within the limit");
-    }
+    if (run->plan->prediction.step_ns == run->leanest_ns)
+        snprintf(outcome->solver_stop, sizeof outcome->solver_stop, "%s",
+                 weft_budget_has_rung(run->budget)
+                     ? "time limit: the plan of the leanest strategies"
+                     : "pages: only a plan of the leanest strategies is within the limit");
     WEFT_TRY(page_starts(run, err));
     return tell_more(run, err);
 }
@@ -362,14 +360,30 @@ static enum weft_status plan_by_ilp(struct weft_paged *run, struct weft_error *e
     return status;
 }
 
+/* The alarm may ring after the planner has given its own reason. */
+static void tell_alarm(struct weft_paged *run)
+{
+    struct weft_outcome *outcome = &run->outcome;
+    char reason[sizeof outcome->solver_stop];
+    if (!weft_budget_has_rung(run->budget) || !run->planner->searches ||
+        strstr(outcome->solver_stop, "time limit"))
+        return;
+    snprintf(reason, sizeof reason, "time limit%s%.150s", outcome->solver_stop[0] ? ", " : "",
+             outcome->solver_stop);
+    memcpy(outcome->solver_stop, reason, sizeof reason);
+}
+
 enum weft_status weft_plan_in_pages(struct weft_paged *run, struct weft_error *err)
 {
     run->counted.most_bytes = run->problem->tiers[0].limit_bytes;
-    if (run->planner->decide == weft_planner_ilp && !run->options->draft)
-        return plan_by_ilp(run, err);
-    if (run->planner->decide == weft_planner_greedy) run->budget = greedy_budget(run);
-    WEFT_TRY(plan_by_planner(run, NULL, err));
-    if (run->n_again > 0) tell_again(run);
+    if (run->planner->decide == weft_planner_ilp && !run->options->draft) {
+        WEFT_TRY(plan_by_ilp(run, err));
+    } else {
+        if (run->planner->decide == weft_planner_greedy) run->budget = greedy_budget(run);
+        WEFT_TRY(plan_by_planner(run, NULL, err));
+        if (run->n_again > 0) tell_again(run);
+    }
+    tell_alarm(run);
     return WEFT_OK;
 }
 

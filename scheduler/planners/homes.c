@@ -18,6 +18,11 @@ bool weft_homes_move(struct weft_draft *draft, int32_t unit, enum weft_home home
     return choose_home(draft, unit, home, false);
 }
 
+bool weft_homes_update_one(struct weft_draft *draft, int32_t unit)
+{
+    return choose_home(draft, unit, WEFT_HOME_HOST, true);
+}
+
 static enum weft_status choose_home_of_all(struct weft_draft *draft, enum weft_home home,
                                            bool there, struct weft_error *err)
 {

@@ -13,8 +13,11 @@ bool weft_homes_move(struct weft_draft *draft, int32_t unit, enum weft_home home
 WEFT_MUST_USE enum weft_status weft_homes_move_all(struct weft_draft *draft, enum weft_home home,
                                                    struct weft_error *err);
 
-/* Gives units the strategy of their policy with state and updates in the host's memory, if there is
- * one. WEFT_E_INFEASIBLE if no unit has one. */
+/* Gives a unit the strategy of its policy with state and updates in the host's memory. False if
+ * there is none. */
+bool weft_homes_update_one(struct weft_draft *draft, int32_t unit);
+
+/* The same for all units that have one. WEFT_E_INFEASIBLE if no unit has one. */
 WEFT_MUST_USE enum weft_status weft_homes_update_all(struct weft_draft *draft,
                                                      struct weft_error *err);
 

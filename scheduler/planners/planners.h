@@ -23,10 +23,13 @@ typedef enum weft_status weft_draft_fn(struct weft_draft *draft, const int64_t *
 weft_draft_fn weft_rule_fsdp2_mix, weft_rule_deepspeed, weft_rule_zero_infinity,
     weft_rule_deepcompile, weft_rule_bytescheduler, weft_rule_mg_wfbp, weft_rule_dear,
     weft_rule_osdp, weft_rule_fsdp_milp, weft_rule_offload_greedy, weft_rule_deepcompile_offload,
-    weft_rule_zero_offload;
+    weft_rule_zero_offload, weft_rule_latest_safe, weft_rule_simple_overlap,
+    weft_rule_largest_first_offload;
 
 /* Settings, the published one first. ByteScheduler's values[0]: credit in elements. */
 extern const struct weft_setting weft_bytescheduler_settings[];
+/* values[0]: time of a gather next to compute, in percent of its time alone. */
+extern const struct weft_setting weft_latest_safe_settings[];
 
 /* Approximate units of work that a rule needs to decide. */
 static inline int64_t weft_planner_rule_units(const struct weft_digest *table)

@@ -188,7 +188,7 @@ static void insert_item(const struct weft_draft *draft, int32_t *items, int32_t 
 void weft_draft_take(struct weft_draft *draft)
 {
     draft->n_gathers = draft->n_reductions = draft->n_moves = 0;
-    draft->streams = draft->updates_there = false;
+    draft->streams = draft->updates_there = draft->is_filled = false;
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
         if (!weft_item_active(item, draft->out->strategies) || !weft_item_is_collective(item))
@@ -311,8 +311,7 @@ int32_t weft_draft_release(const struct weft_draft *draft, const struct weft_ite
     return draft->problem->n_slots - 1;
 }
 
-/* The first slot of the forward or backward that this slot is in. */
-static int32_t begin_of(const struct weft_draft *draft, int32_t slot)
+int32_t weft_draft_begin(const struct weft_draft *draft, int32_t slot)
 {
     const struct weft_slot *slots = draft->problem->slots;
     int32_t begin = slot;
@@ -323,7 +322,7 @@ static int32_t begin_of(const struct weft_draft *draft, int32_t slot)
 
 int32_t weft_draft_use_before(const struct weft_draft *draft, int32_t slot, int32_t depth)
 {
-    int32_t i = 0, begin = begin_of(draft, slot);
+    int32_t i = 0, begin = weft_draft_begin(draft, slot);
     while (i < draft->n_uses && draft->uses[i] < slot)
         i++;
     i = i > depth ? i - depth : 0;
@@ -585,8 +584,10 @@ static bool is_placed(const struct weft_draft *draft, const struct weft_item *it
  * before its update, and is written when memory needs its room. Saved activations that may not stay
  * are moved likewise. Updates on the host and copies of their parameters hold nothing, so they
  * begin as early as they may. */
-static void move_between_tiers(struct weft_draft *draft)
+void weft_draft_fill(struct weft_draft *draft)
 {
+    if (draft->is_filled) return;
+    draft->is_filled = true;
     move_gradients(draft);
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
@@ -602,7 +603,7 @@ static void move_between_tiers(struct weft_draft *draft)
 
 enum weft_status weft_draft_end(struct weft_draft *draft, struct weft_error *err)
 {
-    move_between_tiers(draft);
+    weft_draft_fill(draft);
     WEFT_TRY(sort_moves(draft, err));
     clamp_reductions(draft);
     (void)weft_draft_peak(draft, NULL);

@@ -30,6 +30,7 @@ struct weft_draft {
     int32_t n_uses;
     bool streams;       /* the rule has placed the items that move state */
     bool updates_there; /* it has placed updates on the host, and copies of parameters up */
+    bool is_filled;     /* weft_draft_fill has placed the rest */
     bool *root; /* by unit: the model's first or last layer with parameters reads it. FSDP leaves
                    such units to the root module and does not wrap them */
     int32_t *micro; /* by slot: the number of turns from backward to forward before it */
@@ -98,6 +99,8 @@ const struct weft_item *weft_draft_item(const struct weft_draft *draft, int32_t 
 /* The slot of the `depth`-th use before the use in `slot`, but not before its forward or backward
  * begins. -1 if that is not before `slot`. */
 int32_t weft_draft_use_before(const struct weft_draft *draft, int32_t slot, int32_t depth);
+/* The first slot of the forward or backward that this slot is in. */
+int32_t weft_draft_begin(const struct weft_draft *draft, int32_t slot);
 /* The last slot that holds the parameters of this gather; the period's last one if none releases
  * them. */
 int32_t weft_draft_release(const struct weft_draft *draft, const struct weft_item *item);
@@ -120,7 +123,11 @@ WEFT_MUST_USE enum weft_status weft_rule_check_rows(const struct weft_problem *p
                                                     const char *planner, const int64_t *rows,
                                                     struct weft_error *err);
 
-/* Places the items that the rule leaves out, and writes the moves in channel order.
+/* Places the items that the rule leaves out, once after each weft_draft_take. Rows of the draft are
+ * complete afterwards. */
+void weft_draft_fill(struct weft_draft *draft);
+
+/* Does the same, and writes the moves in channel order.
  * WEFT_E_INFEASIBLE if a row exceeds the problem's limit. */
 WEFT_MUST_USE enum weft_status weft_draft_end(struct weft_draft *draft, struct weft_error *err);
 

@@ -1,6 +1,5 @@
 #include "spec/config_tables.h"
 #include "spec/kind.h"
-#include "spec/planner.h"
 
 #include <string.h>
 
@@ -308,7 +307,7 @@ const struct weft_field_table weft_train_table = {"train", "The training.", ROWS
 
 static const struct weft_field plan_fields[] = {
     {"planner", WEFT_FIELD_STRING, AT(weft_plan_options, planner), "\"ilp\"", 0, 0, NULL, NULL,
-     "one of " WEFT_PLANNER_NAMES "; NAME:SETTING where a published rule has settings"},
+     "ilp, or another of docs/planners.md; NAME:SETTING where a published rule has settings"},
     {"work_limit", WEFT_FIELD_COUNT_UNIT, AT(weft_plan_options, work_limit), "\"30G\"", 1e6, 1e15,
      NULL, NULL,
      "work of planning by ilp and greedy; a unit is about a nanosecond of one core. Plans depend "

@@ -22,7 +22,7 @@ struct weft_setting {
 enum { WEFT_GREEDY_PART = 5 };
 
 struct weft_schedule_options {
-    const char *planner; /* a name of spec/planner.h, or "name:setting"; NULL = "ilp" */
+    const char *planner; /* a name of scheduler/planners/names.h, or "name:setting"; NULL = "ilp" */
     const struct weft_setting *setting; /* set by weft_schedule; NULL = as published */
     int64_t policy_limit_bytes; /* for "two-stage": limit of the choice of strategies; 0 = the
                                    problem's */

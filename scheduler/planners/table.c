@@ -7,8 +7,8 @@
 #include "scheduler/planners/bucket.h"
 #include "scheduler/planners/deepcompile.h"
 #include "scheduler/planners/deepspeed.h"
+#include "scheduler/planners/names.h"
 #include "spec/field.h"
-#include "spec/planner.h"
 
 enum { DISK = 1 << WEFT_HOME_DISK, HOST = 1 << WEFT_HOME_HOST };
 

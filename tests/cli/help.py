@@ -59,7 +59,7 @@ def every_topic_is_told(weft):
     assert len(statuses) > 10
     for code, text in statuses:
         assert re.search(rf"^  {code} +{text}$", told, re.M), (code, text, told)
-    listed = re.search(r'define WEFT_PLANNER_NAMES((?:\s*\\?\s*"[^"]*")+)', (SOURCE / "spec/planner.h").read_text())
+    listed = re.search(r'define WEFT_PLANNER_NAMES((?:\s*\\?\s*"[^"]*")+)', (SOURCE / "scheduler/planners/names.h").read_text())
     planners = "".join(re.findall(r'"([^"]*)"', listed[1])).split(", ")
     told = weft.expect(0, "help", "planners")
     assert "ilp" in planners and len(planners) > 15

@@ -7,8 +7,8 @@
 
 #include "scheduler/digest/digest.h"
 #include "scheduler/digest/infeasible.h"
+#include "scheduler/planners/names.h"
 #include "scheduler/planners/table.h"
-#include "spec/planner.h"
 #include "tests/effort.h"
 #include "tests/program/random_model.h"
 #include "tests/scheduler/enumerate.h"

@@ -1,7 +1,6 @@
-/* Names of planners, in the order of their table (scheduler/planners/table.c), for messages and the
- * key reference. */
-#ifndef WEFT_SPEC_PLANNER_H
-#define WEFT_SPEC_PLANNER_H
+/* Names of planners, in the order of their table (table.c), for messages. */
+#ifndef WEFT_SCHEDULER_PLANNERS_NAMES_H
+#define WEFT_SCHEDULER_PLANNERS_NAMES_H
 
 #define WEFT_PLANNER_NAMES                                                                         \
     "ilp, greedy, all-fsdp, all-sdp, all-zero1, all-dp, random, ddp, zero1, zero2, fairscale, "    \

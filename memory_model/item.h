@@ -8,26 +8,7 @@
 #include <stdint.h>
 
 #include "memory_model/category.h"
-#include "spec/profile/profile.h"
-#include "spec/tiers.h"
-
-/* Kinds of items that are not collectives. They copy a unit's state from its disk or host to the
- * device for its update, and back. For an update on the host they copy the reduced gradient down,
- * update, and copy the parameters up. They copy a layer's saved activations to the host and back.
- */
-enum {
-    WEFT_STATE_READ = WEFT_COLLECTIVE_COUNT,
-    WEFT_STATE_WRITE,
-    WEFT_STATE_UP,
-    WEFT_STATE_DOWN,
-    WEFT_GRADIENT_DOWN,
-    WEFT_HOST_UPDATE,
-    WEFT_PARAMETERS_UP,
-    WEFT_SAVED_DOWN,
-    WEFT_SAVED_UP,
-    WEFT_ITEM_KIND_COUNT
-};
-const char *weft_item_kind_name(int32_t kind); /* "all_gather", ... "read", ... "saved_up" */
+#include "memory_model/item_kind.h"
 
 /* All blocks of one kind that one unit moves once in a step, or that one layer moves once in a
  * micro-step. `gather` counts repetitions: a unit's AllGathers, its ReduceScatters (one a
@@ -55,32 +36,31 @@ struct weft_item {
     int32_t stair_tier; /* the tier that holds them */
 };
 
+static inline const struct weft_item_kind *weft_item_kind_of(const struct weft_item *item)
+{
+    return &weft_item_kinds[item->kind];
+}
+
 static inline bool weft_item_moves_state(const struct weft_item *item)
 {
-    return item->kind >= WEFT_STATE_READ && item->kind <= WEFT_STATE_DOWN;
+    return weft_item_kind_of(item)->family == WEFT_ITEM_STATE;
 }
 
 /* Part of a unit's update on the host. */
 static inline bool weft_item_updates_there(const struct weft_item *item)
 {
-    return item->kind >= WEFT_GRADIENT_DOWN && item->kind <= WEFT_PARAMETERS_UP;
+    return weft_item_kind_of(item)->family == WEFT_ITEM_HOST_UPDATE;
 }
 
 static inline bool weft_item_moves_saved(const struct weft_item *item)
 {
-    return item->kind == WEFT_SAVED_DOWN || item->kind == WEFT_SAVED_UP;
+    return weft_item_kind_of(item)->family == WEFT_ITEM_SAVED;
 }
 
 /* False: it moves bytes between tiers. */
 static inline bool weft_item_is_collective(const struct weft_item *item)
 {
-    return item->kind < WEFT_COLLECTIVE_COUNT;
-}
-
-/* The other tier of an item that is no collective. */
-static inline enum weft_home weft_item_home(const struct weft_item *item)
-{
-    return item->kind >= WEFT_STATE_UP ? WEFT_HOME_HOST : WEFT_HOME_DISK;
+    return weft_item_kind_of(item)->family == WEFT_ITEM_COLLECTIVE;
 }
 
 #endif

@@ -6,22 +6,6 @@
 
 #include "base/checked.h"
 
-const char *weft_item_kind_name(int32_t kind)
-{
-    static const char *const names[WEFT_ITEM_KIND_COUNT] = {
-        [WEFT_STATE_READ] = "read",
-        [WEFT_STATE_WRITE] = "write",
-        [WEFT_STATE_UP] = "state_up",
-        [WEFT_STATE_DOWN] = "state_down",
-        [WEFT_GRADIENT_DOWN] = "gradient_down",
-        [WEFT_HOST_UPDATE] = "host_update",
-        [WEFT_PARAMETERS_UP] = "parameters_up",
-        [WEFT_SAVED_DOWN] = "saved_down",
-        [WEFT_SAVED_UP] = "saved_up",
-    };
-    return names[kind] != NULL ? names[kind] : weft_collective_name((enum weft_collective)kind);
-}
-
 int weft_weigh_state_homes(const struct weft_weigh_options *options)
 {
     int homes = 0;
@@ -576,7 +560,7 @@ static void item_state(struct weigher *w, int32_t u, int32_t kind, bool whole)
     const struct weft_weighed_unit *weighed = &w->weights->units[u];
     const enum weft_policy policy = whole ? WEFT_POLICY_DP : WEFT_POLICY_FSDP;
     const uint32_t dp = 1u << WEFT_POLICY_DP;
-    const bool comes = kind == WEFT_STATE_READ || kind == WEFT_STATE_UP;
+    const bool comes = weft_item_kinds[kind].acquires;
     int32_t update = w->period->update[u];
     struct weft_item item = {
         .decision = u,
@@ -589,7 +573,7 @@ static void item_state(struct weigher *w, int32_t u, int32_t kind, bool whole)
         .stair_bytes = state_bytes(w, u, policy, WEFT_ARENA_ALIGN_BYTES),
         .stair_category = WEFT_CATEGORY_OPTIMIZER_STATE,
     };
-    const enum weft_home home = weft_item_home(&item);
+    const enum weft_home home = weft_item_kinds[kind].there;
     item.strategies = weft_weighed_keeps(weighed, 1u << home) &
                       weft_weighed_strategies(weighed, whole ? dp : ~dp);
     item.block_bytes =

@@ -3,11 +3,6 @@
 #include "plan/placement.h"
 #include "plan/plan.h"
 
-static bool is_gather(const struct weft_plan *plan, const struct weft_placement *at)
-{
-    return plan->problem->items[at->item].item.acquires;
-}
-
 /* Adds bytes to the slots of a hold; `stride` is the distance between slots in the array. */
 static void add_slots(int64_t *rows, int32_t stride, int32_t n_slots, int32_t first, int32_t last,
                       int64_t bytes)
@@ -46,8 +41,8 @@ void weft_plan_rows(const struct weft_plan *plan, int32_t tier, int64_t *rows)
         const struct weft_item *item = &problem->items[at->item].item;
         if (item->stair_tier != tier || weft_placement_blocks(at)) continue;
         add_slots(rows + item->stair_category, WEFT_CATEGORY_COUNT, n_slots,
-                  is_gather(plan, at) ? at->launch : item->first, at->deadline - 1,
-                  item->stair_bytes);
+                  plan->problem->items[at->item].item.acquires ? at->launch : item->first,
+                  at->deadline - 1, item->stair_bytes);
     }
 }
 
@@ -124,7 +119,7 @@ static void push_deadlines(struct weft_plan *plan, int64_t *rooms, int32_t *due_
         int64_t *room = rooms + weft_problem_stair_at(plan->problem, item);
         int32_t *due = &behind[plan->problem->items[at->item].lane];
         if (due_after[i] < *due) *due = due_after[i];
-        if (!is_gather(plan, at)) {
+        if (!plan->problem->items[at->item].item.acquires) {
             int32_t latest = item->last + 1 < *due ? item->last + 1 : *due;
             while (at->deadline < latest && room[at->deadline] >= item->stair_bytes)
                 room[at->deadline++] -= item->stair_bytes;
@@ -144,7 +139,7 @@ static void pull_launches(struct weft_plan *plan, int64_t *rooms, int32_t *begin
         int64_t *room = rooms + weft_problem_stair_at(plan->problem, item);
         int32_t *launched = &ahead[plan->problem->items[at->item].lane];
         if (at->after >= 0 && begins[at->after] > *launched) *launched = begins[at->after];
-        if (is_gather(plan, at)) {
+        if (plan->problem->items[at->item].item.acquires) {
             int32_t earliest = item->first > *launched ? item->first : *launched;
             while (at->launch > earliest && room[at->launch - 1] >= item->stair_bytes)
                 room[--at->launch] -= item->stair_bytes;

@@ -279,7 +279,7 @@ static int64_t compare_items(const struct weft_item *a, const struct weft_item *
 /* State arrives before its unit's update. The windows of copies back begin after the update. */
 static const char *state_fault(const struct weft_problem *problem, const struct weft_item *item)
 {
-    const bool comes = item->kind == WEFT_STATE_READ || item->kind == WEFT_STATE_UP;
+    const bool comes = weft_item_kind_of(item)->acquires;
     int32_t update = problem->decisions[item->decision].update_slot;
     if (comes != item->acquires)
         return "a copy to the device acquires state, a copy away releases it";
@@ -354,9 +354,16 @@ static const char *window_fault(const struct weft_problem *problem, int32_t i)
     if (item->first < 0 || item->last < item->first || item->last >= problem->n_slots - 1) {
         return "its window is not within the period";
     }
-    if (weft_item_moves_state(item)) return state_fault(problem, item);
-    if (weft_item_updates_there(item)) return host_update_fault(problem, item);
-    if (weft_item_moves_saved(item)) return saved_fault(problem, item);
+    switch (weft_item_kind_of(item)->family) {
+    case WEFT_ITEM_COLLECTIVE:
+        break;
+    case WEFT_ITEM_STATE:
+        return state_fault(problem, item);
+    case WEFT_ITEM_HOST_UPDATE:
+        return host_update_fault(problem, item);
+    case WEFT_ITEM_SAVED:
+        return saved_fault(problem, item);
+    }
     if (problem->decisions[item->decision].is_of_layer)
         return "a layer has no parameters to gather or reduce";
     if (!gathers && update < 0) return "a frozen unit has nothing to reduce";
@@ -373,19 +380,30 @@ static const char *window_fault(const struct weft_problem *problem, int32_t i)
     return NULL;
 }
 
+/* The most repetitions of an item in a step. Lowering checks those by use. */
+static int32_t most_repeats(const struct weft_problem *problem, const struct weft_item *item)
+{
+    switch (weft_item_kind_of(item)->count) {
+    case WEFT_ITEM_ONCE:
+        break;
+    case WEFT_ITEM_A_USE:
+        return INT32_MAX;
+    case WEFT_ITEM_A_REDUCTION:
+        return weft_period_reductions(&problem->period);
+    case WEFT_ITEM_A_MICRO_STEP:
+        return problem->period.n_micro;
+    }
+    return 1;
+}
+
 static const char *item_fault(const struct weft_problem *problem, int32_t i)
 {
     const struct weft_item *item = &problem->items[i].item;
     if (item->decision < 0 || item->decision >= problem->n_decisions)
         return "decision is out of range";
     if (item->kind < 0 || item->kind >= WEFT_ITEM_KIND_COUNT) return "kind is out of range";
-    bool gathers = item->acquires;
-    int32_t reductions =
-        item->kind >= WEFT_ALL_REDUCE ? 1 : weft_period_reductions(&problem->period);
-    if (weft_item_moves_saved(item)) reductions = problem->period.n_micro;
     if (item->may_block && !item->acquires) return "an item that releases cannot block";
-    if (item->gather < 0 ||
-        ((!gathers || weft_item_moves_saved(item)) && item->gather >= reductions))
+    if (item->gather < 0 || item->gather >= most_repeats(problem, item))
         return "gather is out of range";
     uint64_t all = weft_decision_all(&problem->decisions[item->decision]);
     if (item->strategies == 0 || (item->strategies & ~all) != 0) return "it has no strategies";

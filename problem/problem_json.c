@@ -399,7 +399,7 @@ static enum weft_status read_item_kind(struct reader *reader, const struct weft_
     const char *name;
     WEFT_TRY(weft_json_need_string(object, reader->place, "kind", &name, reader->err));
     for (int32_t k = 0; k < WEFT_ITEM_KIND_COUNT; k++) {
-        if (strcmp(name, weft_item_kind_name(k)) == 0) {
+        if (strcmp(name, weft_item_kinds[k].name) == 0) {
             *out = k;
             return WEFT_OK;
         }

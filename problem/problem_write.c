@@ -161,7 +161,7 @@ static void write_items(const struct weft_problem *problem, struct weft_json_wri
         weft_json_begin_object(writer);
         weft_json_flat(writer);
         weft_json_put_integer(writer, "decision", item->decision);
-        weft_json_put_string(writer, "kind", weft_item_kind_name(item->kind));
+        weft_json_put_string(writer, "kind", weft_item_kind_of(item)->name);
         weft_json_put_integer(writer, "gather", item->gather);
         weft_strategies_write(&problem->decisions[item->decision], item->strategies, writer);
         weft_json_put_bool(writer, "acquires", item->acquires);

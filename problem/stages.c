@@ -1,12 +1,12 @@
 #include "problem/stages.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "problem/extremes.h"
+#include "problem/item_times.h"
 
 /* Input and output of the functions that fill a problem. */
 struct builder {
@@ -340,59 +340,14 @@ static uint64_t strategies_of(const struct builder *b, const struct weft_item *i
     return strategies;
 }
 
-/* The last lane of the kind; for writes to a half-duplex disk, the disk's one lane. */
-static int32_t lane_of(const struct weft_problem *problem, enum weft_lane_kind kind)
+/* Finds the lane of an item and the time of a block. */
+static struct weft_problem_item of_lane(const struct builder *b, const struct weft_item *item)
 {
-    int32_t lane = problem->n_lanes - 1;
-    while (problem->lanes[lane].kind != kind && lane > WEFT_LANE_FIRST)
-        lane--;
-    if (problem->lanes[lane].kind == kind) return lane;
-    return problem->n_lanes - 1;
-}
-
-static int64_t host_update_ns(const struct builder *b, int64_t bytes)
-{
-    return (int64_t)ceil(1e9 * (double)bytes / (double)b->profile->tiers.host.update_bytes_per_s);
-}
-
-/* Finds the lane of an item and the time of a block. With two networks gathers are on the first,
- * reductions on the second. With clipping a gradient's part of the norm is computed before its copy
- * down. */
-static struct weft_problem_item of_lane(const struct builder *b, struct weft_item item)
-{
-    const struct weft_profile_tiers *tiers = &b->profile->tiers;
-    const struct {
-        enum weft_lane_kind lane;
-        const struct weft_curve *curve;
-    } moves[WEFT_ITEM_KIND_COUNT] = {
-        [WEFT_STATE_READ] = {WEFT_LANE_KIND_READ, &tiers->disk.read},
-        [WEFT_STATE_WRITE] = {WEFT_LANE_KIND_WRITE, &tiers->disk.write},
-        [WEFT_STATE_UP] = {WEFT_LANE_KIND_UP, &tiers->host.up},
-        [WEFT_STATE_DOWN] = {WEFT_LANE_KIND_DOWN, &tiers->host.down},
-        [WEFT_GRADIENT_DOWN] = {WEFT_LANE_KIND_DOWN, &tiers->host.down},
-        [WEFT_PARAMETERS_UP] = {WEFT_LANE_KIND_UP, &tiers->host.up},
-        [WEFT_SAVED_DOWN] = {WEFT_LANE_KIND_DOWN, &tiers->host.down},
-        [WEFT_SAVED_UP] = {WEFT_LANE_KIND_UP, &tiers->host.up},
-    };
-    const struct weft_curve *curve = moves[item.kind].curve;
-    int32_t lane = WEFT_LANE_FIRST;
-    if (item.kind == WEFT_HOST_UPDATE)
-        return (struct weft_problem_item){.item = item,
-                                          .lane = lane_of(b->problem, WEFT_LANE_KIND_HOST),
-                                          .block_ns = host_update_ns(b, item.block_bytes),
-                                          .after = -1};
-    if (curve != NULL) {
-        lane = lane_of(b->problem, moves[item.kind].lane);
-    } else {
-        curve = &b->profile->collectives[item.kind];
-        if (item.kind != WEFT_ALL_GATHER) lane = weft_problem_agree_lane(b->problem);
-    }
-    int64_t block_ns = weft_curve_at(curve, item.block_bytes);
-    if (item.kind == WEFT_GRADIENT_DOWN && !b->problem->period.rotated)
-        block_ns += weft_curve_at(&b->profile->norm,
-                                  item.block_bytes / weft_dtype_bytes(b->weigh.accumulate));
     return (struct weft_problem_item){
-        .item = item, .lane = lane, .block_ns = block_ns, .after = -1};
+        .item = *item,
+        .lane = weft_problem_lane_of(b->problem, weft_item_kind_of(item)->role),
+        .block_ns = weft_item_ns(b->profile, &b->problem->period, b->weigh.accumulate, item),
+        .after = -1};
 }
 
 /* The decision's last item of a kind; -1: none. */
@@ -436,7 +391,7 @@ static enum weft_status fill_items(struct builder *b)
         struct weft_item item = weights->items[i];
         item.strategies = strategies_of(b, &item);
         if (item.strategies == 0) continue; /* no allowed policy has it */
-        problem->items[problem->n_items++] = of_lane(b, item);
+        problem->items[problem->n_items++] = of_lane(b, &item);
     }
     for (int32_t u = 0; u < weights->n_units; u++)
         link_chains(problem, u);

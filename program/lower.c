@@ -399,17 +399,20 @@ static void touch_there(struct emitter *e, const struct weft_item *item, int32_t
     }
 }
 
+/* A copy of saved activations, down from their own buffer or up to another. */
+static void touch_saved(struct emitter *e, const struct weft_item *item)
+{
+    const struct weft_period *period = e->lowering->inputs->period;
+    const int32_t layer = e->lowering->plan->problem->decisions[item->decision].layer;
+    set_micro_step(e, item->gather,
+                   item->acquires && period->rule.rotated && item->last < period->drain);
+    touch_of(e, item->acquires ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, layer, item->gather,
+             item->acquires ? WRITE : READ);
+}
+
 /* Emits a placed block's instruction, on any lane. */
 static void emit_placed(struct emitter *e, int32_t placement)
 {
-    static const enum weft_op ops[WEFT_ITEM_KIND_COUNT] = {
-        [WEFT_ALL_GATHER] = WEFT_OP_ALL_GATHER,   [WEFT_REDUCE_SCATTER] = WEFT_OP_REDUCE_SCATTER,
-        [WEFT_ALL_REDUCE] = WEFT_OP_ALL_REDUCE,   [WEFT_STATE_READ] = WEFT_OP_READ,
-        [WEFT_STATE_WRITE] = WEFT_OP_WRITE,       [WEFT_STATE_UP] = WEFT_OP_COPY_UP,
-        [WEFT_STATE_DOWN] = WEFT_OP_COPY_DOWN,    [WEFT_GRADIENT_DOWN] = WEFT_OP_GRADIENT_DOWN,
-        [WEFT_HOST_UPDATE] = WEFT_OP_HOST_UPDATE, [WEFT_PARAMETERS_UP] = WEFT_OP_PARAMETERS_UP,
-        [WEFT_SAVED_DOWN] = WEFT_OP_SAVED_DOWN,   [WEFT_SAVED_UP] = WEFT_OP_SAVED_UP,
-    };
     const struct weft_plan *plan = e->lowering->plan;
     const struct weft_placement *at = &plan->placements[placement];
     const struct weft_item *item = &plan->problem->items[at->item].item;
@@ -417,7 +420,7 @@ static void emit_placed(struct emitter *e, int32_t placement)
     int32_t held = item->acquires ? at->launch : item->first;
     const struct weft_problem_decision *decision = &plan->problem->decisions[item->decision];
     e->issued[placement] = begin_instruction(
-        e, ops[item->kind], held, decision->is_of_layer ? decision->layer : -1,
+        e, (enum weft_op)item->kind, held, decision->is_of_layer ? decision->layer : -1,
         decision->is_of_layer ? -1 : item->decision, plan->problem->items[at->item].block_ns);
     put_on(e, plan->problem->items[at->item].lane);
     if (!e->counting) {
@@ -430,19 +433,20 @@ static void emit_placed(struct emitter *e, int32_t placement)
     }
     wait_for(e, e->marks[held]);
     if (at->launch > held) wait_for(e, e->marks[at->launch]);
-    if (weft_item_moves_saved(item)) {
-        const struct weft_period *period = e->lowering->inputs->period;
-        set_micro_step(e, item->gather,
-                       item->acquires && period->rule.rotated && item->last < period->drain);
-        touch_of(e, item->acquires ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, decision->layer,
-                 item->gather, item->acquires ? WRITE : READ);
-    } else if (weft_item_updates_there(item)) {
-        touch_there(e, item, at->block);
-    } else if (weft_item_moves_state(item)) {
-        touch_state(e, item->decision, item->acquires ? WRITE : READ);
-    } else {
+    switch (weft_item_kind_of(item)->family) {
+    case WEFT_ITEM_COLLECTIVE:
         belong_to_step(e, item);
         touch_block(e, item, at->block);
+        break;
+    case WEFT_ITEM_STATE:
+        touch_state(e, item->decision, item->acquires ? WRITE : READ);
+        break;
+    case WEFT_ITEM_HOST_UPDATE:
+        touch_there(e, item, at->block);
+        break;
+    case WEFT_ITEM_SAVED:
+        touch_saved(e, item);
+        break;
     }
 }
 

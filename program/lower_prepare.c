@@ -52,7 +52,7 @@ static bool belongs_to_stages(const struct weft_problem *problem,
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        const bool in_blocks = weft_item_is_collective(item) || weft_item_updates_there(item);
+        const bool in_blocks = weft_item_kind_is_in_blocks(weft_item_kind_of(item));
         if (item->n_blocks != (in_blocks ? inputs->shards->units[item->decision].n_blocks : 1))
             return false;
         if (item->kind == WEFT_ALL_GATHER && item->gather >= period->n_uses[item->decision])

@@ -3,6 +3,9 @@
 #define WEFT_PROGRAM_OP_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "memory_model/item_kind.h"
 
 enum weft_stream_kind {
     WEFT_STREAM_COMPUTE,
@@ -16,44 +19,58 @@ enum weft_stream_kind {
     WEFT_STREAM_COUNT
 };
 
-/* X(enumerator, name, stream) */
-#define WEFT_OP_MAP(X)                                                                             \
-    X(MARK, "mark", COMPUTE)         /* start of a slot */                                         \
-    X(MOMENTS, "moments", COMPUTE)   /* unit: moments and norms, if updates are agreed */          \
-    X(UPDATE, "update", COMPUTE)     /* unit: optimizer on this rank's part */                     \
-    X(LOAD, "load", COMPUTE)         /* a micro-batch, before its forwards */                      \
-    X(FORWARD, "forward", COMPUTE)   /* layer */                                                   \
-    X(ZERO, "zero", COMPUTE)         /* unit: gaps and padding of its full gradient */             \
-    X(BACKWARD, "backward", COMPUTE) /* layer */                                                   \
-    X(NORM, "norm", COMPUTE)         /* this rank's loss, flags, norm bins to the record */        \
-    X(FINISH, "finish", COMPUTE)     /* after AGREE: clip coefficient, loss, flags */              \
-    X(ALL_GATHER, "all_gather", CHANNEL)                                                           \
-    X(REDUCE_SCATTER, "reduce_scatter", CHANNEL)                                                   \
-    X(ALL_REDUCE, "all_reduce", CHANNEL)                                                           \
-    X(AGREE, "agree", CHANNEL)      /* sum over ranks of the record, or of a unit's norms */       \
-    X(READ, "read", READ)           /* unit: state from the disk to the arena */                   \
-    X(WRITE, "write", WRITE)        /* unit: state from the arena to the disk */                   \
-    X(COPY_UP, "copy_up", UP)       /* unit: state from the host to the arena */                   \
-    X(COPY_DOWN, "copy_down", DOWN) /* unit: state from the arena to the host */                   \
-    X(GRADIENT_DOWN, "gradient_down", DOWN) /* unit: a gradient block to norm and host */          \
-    X(HOST_UPDATE, "host_update", HOST)     /* unit: optimizer on a block, on the host */          \
-    X(PARAMETERS_UP, "parameters_up", UP)   /* unit: a block's parameters from the host */         \
-    X(SAVED_DOWN, "saved_down", DOWN)       /* layer: saved activations to the host */             \
-    X(SAVED_UP, "saved_up", UP)             /* layer: saved activations from the host */
-
+/* Items come first: an item's op has the number of its kind (memory_model/item_kind.h), and so its
+ * name and its role of lanes. */
 enum weft_op {
-#define WEFT_OP_ENUMERATOR(name, text, stream) WEFT_OP_##name,
-    WEFT_OP_MAP(WEFT_OP_ENUMERATOR)
-#undef WEFT_OP_ENUMERATOR
-        WEFT_OP_COUNT
+    WEFT_OP_ALL_GATHER = WEFT_ALL_GATHER,
+    WEFT_OP_REDUCE_SCATTER = WEFT_REDUCE_SCATTER,
+    WEFT_OP_ALL_REDUCE = WEFT_ALL_REDUCE,
+    WEFT_OP_READ = WEFT_STATE_READ,             /* unit: state from the disk to the arena */
+    WEFT_OP_WRITE = WEFT_STATE_WRITE,           /* unit: state from the arena to the disk */
+    WEFT_OP_COPY_UP = WEFT_STATE_UP,            /* unit: state from the host to the arena */
+    WEFT_OP_COPY_DOWN = WEFT_STATE_DOWN,        /* unit: state from the arena to the host */
+    WEFT_OP_GRADIENT_DOWN = WEFT_GRADIENT_DOWN, /* unit: a gradient block to norm and host */
+    WEFT_OP_HOST_UPDATE = WEFT_HOST_UPDATE,     /* unit: optimizer on a block, on the host */
+    WEFT_OP_PARAMETERS_UP = WEFT_PARAMETERS_UP, /* unit: a block's parameters from the host */
+    WEFT_OP_SAVED_DOWN = WEFT_SAVED_DOWN,       /* layer: saved activations to the host */
+    WEFT_OP_SAVED_UP = WEFT_SAVED_UP,           /* layer: saved activations from the host */
+    WEFT_OP_AGREE = WEFT_ITEM_KIND_COUNT, /* sum over ranks of the record, or of a unit's norms */
+    /* Compute. */
+    WEFT_OP_MARK,     /* start of a slot */
+    WEFT_OP_MOMENTS,  /* unit: moments and norms, if updates are agreed */
+    WEFT_OP_UPDATE,   /* unit: optimizer on this rank's part */
+    WEFT_OP_LOAD,     /* a micro-batch, before its forwards */
+    WEFT_OP_FORWARD,  /* layer */
+    WEFT_OP_ZERO,     /* unit: gaps and padding of its full gradient */
+    WEFT_OP_BACKWARD, /* layer */
+    WEFT_OP_NORM,     /* this rank's loss, flags, norm bins to the record */
+    WEFT_OP_FINISH,   /* after AGREE: clip coefficient, loss, flags */
+    WEFT_OP_COUNT
 };
 const char *weft_op_name(enum weft_op op);
 enum weft_stream_kind weft_op_stream(enum weft_op op); /* if each lane has one */
 
+/* The row of an item's op; NULL for AGREE and compute. */
+static inline const struct weft_item_kind *weft_op_item(enum weft_op op)
+{
+    return op < WEFT_OP_AGREE ? &weft_item_kinds[op] : NULL;
+}
+
+/* Whether it is the op of an item of that family. */
+static inline bool weft_op_is_of(enum weft_op op, enum weft_item_family family)
+{
+    return op < WEFT_OP_AGREE && weft_item_kinds[op].family == family;
+}
+
 /* Ops that move a unit's state to the arena, or from the arena to its location. */
-bool weft_op_brings_state(enum weft_op op);
-bool weft_op_takes_state(enum weft_op op);
-/* Ops that update a unit's block on the host, or bring its parameters back. */
-bool weft_op_updates_there(enum weft_op op);
+static inline bool weft_op_brings_state(enum weft_op op)
+{
+    return weft_op_is_of(op, WEFT_ITEM_STATE) && weft_item_kinds[op].acquires;
+}
+
+static inline bool weft_op_takes_state(enum weft_op op)
+{
+    return weft_op_is_of(op, WEFT_ITEM_STATE) && !weft_item_kinds[op].acquires;
+}
 
 #endif

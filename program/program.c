@@ -6,21 +6,26 @@
 const char *weft_op_name(enum weft_op op)
 {
     static const char *const names[WEFT_OP_COUNT] = {
-#define WEFT_OP_ENTRY(name, text, stream) [WEFT_OP_##name] = text,
-        WEFT_OP_MAP(WEFT_OP_ENTRY)
-#undef WEFT_OP_ENTRY
+        [WEFT_OP_AGREE] = "agree",       [WEFT_OP_MARK] = "mark", [WEFT_OP_MOMENTS] = "moments",
+        [WEFT_OP_UPDATE] = "update",     [WEFT_OP_LOAD] = "load", [WEFT_OP_FORWARD] = "forward",
+        [WEFT_OP_ZERO] = "zero",         [WEFT_OP_NORM] = "norm", [WEFT_OP_FINISH] = "finish",
+        [WEFT_OP_BACKWARD] = "backward",
     };
-    return names[op];
+    const struct weft_item_kind *item = weft_op_item(op);
+    return item != NULL ? item->op_name : names[op];
 }
 
 enum weft_stream_kind weft_op_stream(enum weft_op op)
 {
-    static const enum weft_stream_kind streams[WEFT_OP_COUNT] = {
-#define WEFT_OP_ENTRY(name, text, stream) [WEFT_OP_##name] = WEFT_STREAM_##stream,
-        WEFT_OP_MAP(WEFT_OP_ENTRY)
-#undef WEFT_OP_ENTRY
+    static const enum weft_stream_kind streams[WEFT_ROLE_COUNT] = {
+        [WEFT_ROLE_GATHERS] = WEFT_STREAM_CHANNEL, [WEFT_ROLE_REDUCES] = WEFT_STREAM_CHANNEL,
+        [WEFT_ROLE_DOWN] = WEFT_STREAM_DOWN,       [WEFT_ROLE_UP] = WEFT_STREAM_UP,
+        [WEFT_ROLE_HOST] = WEFT_STREAM_HOST,       [WEFT_ROLE_READS] = WEFT_STREAM_READ,
+        [WEFT_ROLE_WRITES] = WEFT_STREAM_WRITE,
     };
-    return streams[op];
+    const struct weft_item_kind *item = weft_op_item(op);
+    if (item != NULL) return streams[item->role];
+    return op == WEFT_OP_AGREE ? WEFT_STREAM_CHANNEL : WEFT_STREAM_COMPUTE;
 }
 
 enum weft_stream_kind weft_program_stream(const struct weft_program *program, int32_t instruction)
@@ -44,21 +49,6 @@ bool weft_program_updates_there(const struct weft_program *program, int32_t unit
 bool weft_program_is_away(const struct weft_program *program, int32_t unit)
 {
     return weft_program_home(program, unit) != WEFT_HOME_DEVICE;
-}
-
-bool weft_op_brings_state(enum weft_op op)
-{
-    return op == WEFT_OP_READ || op == WEFT_OP_COPY_UP;
-}
-
-bool weft_op_takes_state(enum weft_op op)
-{
-    return op == WEFT_OP_WRITE || op == WEFT_OP_COPY_DOWN;
-}
-
-bool weft_op_updates_there(enum weft_op op)
-{
-    return op == WEFT_OP_HOST_UPDATE || op == WEFT_OP_PARAMETERS_UP;
 }
 
 const char *weft_buffer_kind_name(enum weft_buffer_kind kind)

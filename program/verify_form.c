@@ -116,14 +116,12 @@ struct walk {
 
 static bool copies_saved(enum weft_op op)
 {
-    return op == WEFT_OP_SAVED_DOWN || op == WEFT_OP_SAVED_UP;
+    return weft_op_is_of(op, WEFT_ITEM_SAVED);
 }
 
 static bool moves_block(enum weft_op op)
 {
-    return op == WEFT_OP_ALL_GATHER || op == WEFT_OP_REDUCE_SCATTER || op == WEFT_OP_ALL_REDUCE ||
-           weft_op_brings_state(op) || weft_op_takes_state(op) || weft_op_updates_there(op) ||
-           op == WEFT_OP_GRADIENT_DOWN || copies_saved(op);
+    return op < WEFT_OP_AGREE;
 }
 
 /* Dependencies on earlier instructions cannot form a cycle. */

@@ -6,11 +6,6 @@
 /* Rows with more numbers than this (128 MiB) are not made. */
 enum { MOST_ROWS = 1 << 24 };
 
-static bool is_gather(const struct weft_item *item)
-{
-    return item->acquires;
-}
-
 static size_t row_of(const struct weft_problem *problem, int32_t decision, int32_t strategy)
 {
     return weft_strategy_at(problem, decision, strategy) * (size_t)weft_problem_n_rows(problem);
@@ -194,7 +189,7 @@ static void find_held(const struct weft_box *box, int32_t i, int32_t *held)
         return;
     }
     for (int32_t s = item->first; s <= item->last; s++) {
-        if (is_gather(item)) {
+        if (item->acquires) {
             while (placed < n && weft_milestones_by(moved, WEFT_PLACED, i, placed) <= s)
                 placed++;
             held[s] = s == item->last && !item->may_block ? 0 : placed;
@@ -342,7 +337,7 @@ static bool narrow_item(struct weft_box *box, int32_t i)
     box->n_spans[i] = 0;
     if (strategies == 0) return true;
     find_most(box, i, strategies);
-    return is_gather(item) ? narrow_gather(box, i) : narrow_reduction(box, i);
+    return item->acquires ? narrow_gather(box, i) : narrow_reduction(box, i);
 }
 
 /* Makes all spans; false if that ruled out strategies. */

@@ -1,10 +1,5 @@
 #include "proof/milestones.h"
 
-static bool is_gather(const struct weft_milestones *all, int32_t i)
-{
-    return all->problem->items[i].item.acquires;
-}
-
 bool weft_milestone_is_of(const struct weft_milestone *milestone,
                           const struct weft_problem *problem)
 {
@@ -96,9 +91,9 @@ static void settle_by(struct weft_milestones *all, int32_t i)
     for (int32_t b = all->start[i + 1] - 1; b >= all->start[i]; b--) {
         placed = lesser_of(placed, all->told_by[WEFT_PLACED][b]);
         ended = lesser_of(lesser_of(ended, begun), all->told_by[WEFT_ENDED][b]);
-        if (!is_gather(all, i)) ended = lesser_of(ended, placed);
+        if (!all->problem->items[i].item.acquires) ended = lesser_of(ended, placed);
         begun = lesser_of(lesser_of(begun, ended), all->told_by[WEFT_BEGUN][b]);
-        if (is_gather(all, i)) placed = lesser_of(placed, begun);
+        if (all->problem->items[i].item.acquires) placed = lesser_of(placed, begun);
         all->by[WEFT_PLACED][b] = placed;
         all->by[WEFT_BEGUN][b] = begun;
         all->by[WEFT_ENDED][b] = ended;
@@ -113,9 +108,9 @@ static void settle_behind(struct weft_milestones *all, int32_t i)
     for (int32_t b = all->start[i]; b < all->start[i + 1]; b++) {
         placed = greater_of(placed, all->told_behind[WEFT_PLACED][b]);
         begun = greater_of(greater_of(begun, ended), all->told_behind[WEFT_BEGUN][b]);
-        if (is_gather(all, i)) begun = greater_of(begun, placed);
+        if (all->problem->items[i].item.acquires) begun = greater_of(begun, placed);
         ended = greater_of(greater_of(ended, begun), all->told_behind[WEFT_ENDED][b]);
-        if (!is_gather(all, i)) placed = greater_of(placed, ended);
+        if (!all->problem->items[i].item.acquires) placed = greater_of(placed, ended);
         all->behind[WEFT_PLACED][b] = placed;
         all->behind[WEFT_BEGUN][b] = begun;
         all->behind[WEFT_ENDED][b] = ended;
@@ -178,7 +173,7 @@ void weft_milestones_narrow(const struct weft_milestones *all, int32_t item, int
 
 bool weft_milestones_exist(const struct weft_milestones *all, int32_t item)
 {
-    enum weft_moment least = is_gather(all, item) ? WEFT_PLACED : WEFT_BEGUN;
+    enum weft_moment least = all->problem->items[item].item.acquires ? WEFT_PLACED : WEFT_BEGUN;
     return weft_milestones_by(all, least, item, 0) < INT32_MAX;
 }
 

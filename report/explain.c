@@ -16,17 +16,13 @@ static int64_t row_sum(const int64_t *rows, int32_t slot)
     return sum;
 }
 
-static bool is_gather(const struct weft_plan *plan, int32_t index)
-{
-    return plan->problem->items[plan->placements[index].item].item.acquires;
-}
-
 /* The slot that one step further would add to the placement's life; -1 at the window's end. */
 static int32_t next_slot(const struct weft_plan *plan, int32_t index)
 {
     const struct weft_placement *placement = &plan->placements[index];
     const struct weft_item *item = &plan->problem->items[placement->item].item;
-    if (is_gather(plan, index)) return placement->launch > item->first ? placement->launch - 1 : -1;
+    if (plan->problem->items[plan->placements[index].item].item.acquires)
+        return placement->launch > item->first ? placement->launch - 1 : -1;
     return placement->deadline <= item->last ? placement->deadline : -1;
 }
 
@@ -37,7 +33,7 @@ static int32_t next_slot(const struct weft_plan *plan, int32_t index)
 static int32_t find_holder_in_order(const struct weft_plan *plan, int32_t index)
 {
     const struct weft_placement *all = plan->placements;
-    bool gathers = is_gather(plan, index);
+    bool gathers = plan->problem->items[plan->placements[index].item].item.acquires;
     int32_t step = gathers ? -1 : 1;
     const struct weft_problem_item *items = plan->problem->items;
     for (int32_t i = index + step; i >= 0 && i < plan->n_placements; i += step) {
@@ -46,7 +42,7 @@ static int32_t find_holder_in_order(const struct weft_plan *plan, int32_t index)
         int32_t complete = all[i].deadline + (all[i].launch == all[i].deadline ? 1 : 0);
         if (gathers ? all[i].launch >= all[index].launch : complete <= all[index].deadline)
             return i;
-        if (is_gather(plan, i) == gathers) return -1;
+        if (plan->problem->items[plan->placements[i].item].item.acquires == gathers) return -1;
     }
     return -1;
 }
@@ -104,7 +100,7 @@ static void add_holder(const struct weft_plan *plan, int32_t index,
     const char *where = reason->by == WEFT_HELD_BY_BUSY ? "the channel is busy with"
                         : reason->holder < index        ? "channel order: after"
                                                         : "channel order: before";
-    const char *name = weft_item_kind_name(item->kind);
+    const char *name = weft_item_kind_of(item)->name;
     char name_text[WEFT_NAMES_BYTES];
     const char *unit = weft_problem_show_name(plan->problem, item->decision, name_text);
     if (is_neighbour(plan, index, reason->holder))
@@ -155,7 +151,7 @@ static void add_row(const struct weft_plan *plan, int32_t first, int32_t last,
     const struct weft_item *item = &plan->problem->items[placement->item].item;
     char blocks[48], name[WEFT_NAMES_BYTES];
     weft_table_cell(table, "%s", weft_problem_show_name(plan->problem, item->decision, name));
-    weft_table_cell(table, "%s", weft_item_kind_name(item->kind));
+    weft_table_cell(table, "%s", weft_item_kind_of(item)->name);
     if (last > first)
         snprintf(blocks, sizeof blocks, "%d..%d/%d", placement->block, plan->placements[last].block,
                  item->n_blocks);
@@ -302,7 +298,7 @@ static void put_block(const struct weft_plan *plan, int32_t index, struct weft_j
     const struct weft_placement *placement = &plan->placements[index];
     const struct weft_item *item = &plan->problem->items[placement->item].item;
     weft_json_put_string(writer, "unit", plan->problem->decisions[item->decision].name);
-    weft_json_put_string(writer, "collective", weft_item_kind_name(item->kind));
+    weft_json_put_string(writer, "collective", weft_item_kind_of(item)->name);
     weft_json_put_integer(writer, "block", placement->block);
 }
 

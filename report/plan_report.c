@@ -150,7 +150,7 @@ static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
         const struct weft_item *item = &problem->items[i].item;
         const int64_t bytes = item->n_blocks * item->block_bytes;
         if (!weft_problem_needs(problem, plan->strategies, i) || weft_item_is_collective(item) ||
-            weft_item_home(item) != problem->tiers[tier].kind)
+            weft_item_kind_of(item)->there != problem->tiers[tier].kind)
             continue;
         if (item->kind == WEFT_SAVED_DOWN) use.saved_bytes += bytes;
         if (item->kind == WEFT_GRADIENT_DOWN) use.gradient_bytes += bytes;

@@ -311,9 +311,10 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int 
     bound->done = exec->events[i];
     bound->carried = at->carried;
     bound->begins_record = begins_record(exec->options.program, at);
+    const struct weft_item_kind *item = weft_op_item(at->op);
     bound->updates = at->op == WEFT_OP_MOMENTS || at->op == WEFT_OP_UPDATE ||
-                     weft_op_brings_state(at->op) || weft_op_takes_state(at->op) ||
-                     weft_op_updates_there(at->op) || (at->op == WEFT_OP_AGREE && at->unit >= 0);
+                     (item != NULL && item->of_update) ||
+                     (at->op == WEFT_OP_AGREE && at->unit >= 0);
     WEFT_TRY(bind_waits(exec, i, bound, err));
     const struct binding binding = {exec, at, parity};
     return bind_work(&binding, written, bound, err);

@@ -195,9 +195,8 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
 {
     /* Without an update the state is unchanged and stays in place: a background save may read
      * it. */
-    if ((weft_op_takes_state(bound->op) || weft_op_updates_there(bound->op)) &&
-        !exec->pending.valid)
-        return;
+    const struct weft_item_kind *item = weft_op_item(bound->op);
+    if (item != NULL && item->needs_step && !exec->pending.valid) return;
     if (bound->begins_record) weft_exec_push_record(exec, bound->stream);
     switch (bound->op) {
     case WEFT_OP_MARK:

@@ -3,11 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_gather(const struct weft_item *item)
-{
-    return item->acquires;
-}
-
 /* Insertion sorts: a few hundred items, once. */
 static void sort_items(const struct weft_problem *problem, int32_t *items, int32_t n, bool by_last)
 {
@@ -51,7 +46,7 @@ static void fill_items(struct weft_digest *table)
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         table->first_item[item->decision + 1] = i + 1;
-        if (is_gather(item)) {
+        if (item->acquires) {
             table->gathers[table->n_gathers++] = i;
         } else {
             table->reductions[table->n_reductions++] = i;
@@ -252,8 +247,8 @@ void weft_moves_add_rows(const struct weft_problem *problem, const struct weft_m
 {
     for (int32_t k = 0; k < n_moves; k++) {
         const struct weft_item *item = &problem->items[moves[k].item].item;
-        int32_t first = is_gather(item) ? moves[k].slot : item->first;
-        int32_t last = is_gather(item) ? item->last : moves[k].slot;
+        int32_t first = item->acquires ? moves[k].slot : item->first;
+        int32_t last = item->acquires ? item->last : moves[k].slot;
         int32_t at = weft_problem_stair_at(problem, item);
         for (int32_t s = first; s <= last; s++)
             rows[at + s] += item->stair_bytes;

@@ -9,7 +9,7 @@
 #include "scheduler/planners/runs.h"
 
 struct weft_draft_move {
-    int32_t launch, is_gather, index;
+    int32_t launch, acquires, index;
     bool waited_for;
     struct weft_move move;
 };
@@ -22,7 +22,7 @@ const struct weft_item *weft_draft_item(const struct weft_draft *draft, int32_t 
     return &draft->problem->items[item].item;
 }
 
-static bool is_gather(const struct weft_item *item)
+static bool gathers_parameters(const struct weft_item *item)
 {
     return item->acquires && weft_item_is_collective(item);
 }
@@ -41,7 +41,7 @@ static void list_uses(struct weft_draft *draft)
     int32_t n = 0;
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
-        if (is_gather(item)) draft->uses[n++] = item->last + 1;
+        if (gathers_parameters(item)) draft->uses[n++] = item->last + 1;
     }
     qsort(draft->uses, (size_t)n, sizeof *draft->uses, compare_integers);
     draft->n_uses = 0;
@@ -62,7 +62,7 @@ static void find_root(struct weft_draft *draft)
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
-        if (!is_gather(item)) continue;
+        if (!gathers_parameters(item)) continue;
         struct weft_slot slot = problem->slots[item->last + 1];
         if (slot.kind == WEFT_SLOT_FORWARD && (slot.index == first || slot.index == last))
             draft->root[item->decision] = true;
@@ -177,7 +177,7 @@ static void insert_item(const struct weft_draft *draft, int32_t *items, int32_t 
     const struct weft_item *it = weft_draft_item(draft, item);
     while (n > 0) {
         const struct weft_item *before = weft_draft_item(draft, items[n - 1]);
-        bool behind = is_gather(it) ? before->last > it->last : before->first >= it->first;
+        bool behind = gathers_parameters(it) ? before->last > it->last : before->first >= it->first;
         if (!behind) break;
         items[n] = items[n - 1];
         n--;
@@ -193,7 +193,7 @@ void weft_draft_take(struct weft_draft *draft)
         const struct weft_item *item = weft_draft_item(draft, i);
         if (!weft_item_active(item, draft->out->strategies) || !weft_item_is_collective(item))
             continue;
-        if (is_gather(item)) {
+        if (gathers_parameters(item)) {
             insert_item(draft, draft->gathers, draft->n_gathers++, i);
         } else {
             insert_item(draft, draft->reductions, draft->n_reductions++, i);
@@ -212,7 +212,7 @@ static void put_moves(struct weft_draft *draft, int32_t launch, struct weft_move
     for (int32_t b = 0; b < n_blocks; b++) {
         draft->moves[draft->n_moves] =
             (struct weft_draft_move){.launch = launch,
-                                     .is_gather = weft_draft_item(draft, move.item)->acquires,
+                                     .acquires = weft_draft_item(draft, move.item)->acquires,
                                      .index = draft->n_moves,
                                      .waited_for = waited_for,
                                      .move = move};
@@ -405,7 +405,7 @@ static void defer_reductions(struct weft_draft *draft, int64_t limit_bytes)
         deferred = false;
         for (int32_t k = draft->n_moves - 1; k >= 0; k--) {
             struct weft_draft_move *at = &draft->moves[k];
-            if (at->is_gather) continue;
+            if (at->acquires) continue;
             const struct weft_item *item = weft_draft_item(draft, at->move.item);
             int64_t *rows = draft->rows + weft_problem_stair_at(draft->problem, item);
             if (may_wait(draft, at) && at->move.slot < due &&
@@ -457,7 +457,7 @@ static enum weft_status end_when_complete(struct weft_draft *draft, struct weft_
     weft_plan_destroy(plan);
     for (int32_t k = 0; k < draft->n_moves; k++) {
         struct weft_draft_move *at = &draft->moves[k];
-        if (at->is_gather || at->waited_for) continue;
+        if (at->acquires || at->waited_for) continue;
         at->move.slot = completion_slot(draft, at, times.slot_start_ns, times.end_ns[k]);
     }
     return WEFT_OK;
@@ -494,7 +494,7 @@ static enum weft_status sort_moves(struct weft_draft *draft, struct weft_error *
         const struct weft_draft_move *move = &draft->moves[k];
         weft_move_runs_add(runs, &n_runs,
                            (struct weft_move_run){.launch = move->launch,
-                                                  .kind = move->is_gather,
+                                                  .kind = move->acquires,
                                                   .index = move->index,
                                                   .begin = k,
                                                   .n = 1});
@@ -519,7 +519,7 @@ static void clamp_reductions(struct weft_draft *draft)
         struct weft_move *move = &draft->moves[k].move;
         int32_t *behind = &due[draft->problem->items[move->item].lane];
         int32_t last = weft_draft_item(draft, move->item)->last, complete;
-        if (draft->moves[k].is_gather) {
+        if (draft->moves[k].acquires) {
             complete = last + (move->slot > last ? 2 : 1);
         } else {
             if (move->slot + 1 > *behind) move->slot = *behind - 1;
@@ -567,7 +567,7 @@ static void move_gradients(struct weft_draft *draft)
     const int32_t n_moves = draft->n_moves;
     for (int32_t k = 0; k < n_moves; k++) {
         const struct weft_draft_move *at = &draft->moves[k];
-        const int32_t down = at->is_gather ? -1 : find_down(draft, at->move.item);
+        const int32_t down = at->acquires ? -1 : find_down(draft, at->move.item);
         if (down >= 0) weft_draft_reduce(draft, down, at->launch, WEFT_DRAFT_NOT_WAITED_FOR, 1);
     }
 }

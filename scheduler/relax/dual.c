@@ -7,11 +7,6 @@
 /* Whole rows beyond one a memory row. */
 enum { MORE_ROWS = 256 };
 
-static bool is_gather(const struct weft_item *item)
-{
-    return item->acquires;
-}
-
 static double bytes_per_ns(const struct weft_problem *problem)
 {
     double bytes = 0, ns = 0;
@@ -263,7 +258,7 @@ static void price_sizes(struct weft_dual *dual)
 /* For a gather that moves in slot s, the first slot that holds it. For a reduction, the last. */
 static int32_t held_at(const struct weft_item *item, const struct weft_span *span, int32_t s)
 {
-    bool inside = is_gather(item) ? s > span->hold : s < span->hold;
+    bool inside = item->acquires ? s > span->hold : s < span->hold;
     return inside ? span->hold : s;
 }
 
@@ -275,7 +270,7 @@ static double slot_cost(const struct weft_problem_item *of, const struct weft_sp
     const struct weft_item *item = &of->item;
     int32_t at = held_at(item, span, s);
     return lambda[s] * (double)of->block_ns +
-           (is_gather(item) ? held[item->last + 1] - held[at] : held[at + 1] - held[item->first]);
+           (item->acquires ? held[item->last + 1] - held[at] : held[at + 1] - held[item->first]);
 }
 
 double weft_dual_blocking(const struct weft_dual *dual, int32_t lane, int32_t slot)
@@ -291,7 +286,7 @@ static void price_item(struct weft_dual *dual, const struct weft_box *box, int32
     const struct weft_problem_item *of = &dual->table->problem->items[i];
     const struct weft_item *item = &of->item;
     const double *lambda = weft_dual_lambda(dual, i), *held = weft_dual_held(dual, i);
-    bool gathers = is_gather(item);
+    bool gathers = item->acquires;
     int32_t at = 0, step = gathers ? -1 : 1, choice = 0;
     double least = INFINITY;
     dual->item_cost[i] = 0;
@@ -391,7 +386,7 @@ static void add_blocks(struct weft_dual *dual, int32_t i, const struct weft_span
     double *load = dual->load + weft_problem_lane_at(dual->table->problem, of->lane);
     double ns = (double)of->block_ns * span->n_blocks;
     double bytes = (double)item->stair_bytes * span->n_blocks;
-    if (is_gather(item) && s > item->last) {
+    if (item->acquires && s > item->last) {
         int32_t shared = weft_waits_at(&dual->waits, s, of->lane);
         if (shared >= 0) {
             dual->waited[shared] += ns;
@@ -407,7 +402,7 @@ static void add_blocks(struct weft_dual *dual, int32_t i, const struct weft_span
     load[s] += ns;
     if (bytes == 0) return;
     int32_t at = held_at(item, span, s);
-    int32_t from = is_gather(item) ? at : item->first, to = is_gather(item) ? item->last : at;
+    int32_t from = item->acquires ? at : item->first, to = item->acquires ? item->last : at;
     add_bytes(dual, item->stair_tier, from, to, bytes);
     int32_t rows = weft_problem_stair_at(dual->table->problem, item);
     for (int32_t r = rows + from; r <= rows + to && dual->n_rows > 0; r++)

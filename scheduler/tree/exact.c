@@ -86,11 +86,6 @@ static const struct weft_item *item_of(const struct weft_exact *exact, int32_t i
     return &exact->problem->items[item].item;
 }
 
-static bool is_gather(const struct weft_item *item)
-{
-    return item->acquires;
-}
-
 static int32_t lane_of(const struct weft_exact *exact, int32_t item)
 {
     return exact->problem->items[item].lane;
@@ -241,7 +236,7 @@ static bool may_put(const struct weft_exact *exact, const struct state *at, int3
 {
     const struct weft_item *it = item_of(exact, item);
     if (exact->left[item] == 0 || it->first > at->slot || !may_follow(exact, item)) return false;
-    if (!is_gather(it)) return true;
+    if (!it->acquires) return true;
     if (it->last == at->slot - 1) return !at->computes;
     const int64_t *rows = exact->rows + weft_problem_stair_at(exact->problem, it);
     for (int32_t s = at->slot; s <= last_of(it) && it->stair_bytes > 0; s++) {
@@ -255,7 +250,7 @@ static void add_rows(struct weft_exact *exact, int32_t item, int32_t slot, int64
 {
     const struct weft_item *it = item_of(exact, item);
     int64_t *rows = exact->rows + weft_problem_stair_at(exact->problem, it);
-    for (int32_t s = slot; is_gather(it) && s <= last_of(it); s++)
+    for (int32_t s = slot; it->acquires && s <= last_of(it); s++)
         rows[s] += sign * it->stair_bytes;
 }
 
@@ -299,7 +294,7 @@ static void advance_to(struct weft_exact *exact, struct state at, int64_t next_n
         done[lane] = weft_lanes_busy(&at.lanes, lane) ? -1 : at.on[lane];
         if (done[lane] < 0) continue;
         exact->undone[done[lane]]--;
-        bool gathers = is_gather(item_of(exact, done[lane]));
+        bool gathers = item_of(exact, done[lane])->acquires;
         if (!gathers) exact->moves[at.move[lane]].slot = at.slot;
         ends_wait |= !gathers || item_of(exact, done[lane])->last == at.slot;
         at.on[lane] = -1;

@@ -57,7 +57,7 @@ static void check_bytes(const struct job *job, const struct outcome *outcome, co
         const struct weft_item *item = &problem->items[i].item;
         const int32_t steps = STEPS + (item->kind == WEFT_STATE_UP);
         if (!weft_problem_needs(problem, job->plan->strategies, i)) continue;
-        if (weft_item_is_collective(item) || weft_item_home(item) != WEFT_HOME_HOST ||
+        if (weft_item_is_collective(item) || weft_item_kind_of(item)->there != WEFT_HOME_HOST ||
             item->kind == WEFT_HOST_UPDATE)
             continue;
         planned[item->acquires ? WEFT_COPY_UP : WEFT_COPY_DOWN] +=

@@ -1,0 +1,80 @@
+/* Kinds of items: one row each. The number of a kind is also its op (program/op.h), and files sort
+ * items by it, so the order of kinds never changes. problem/, program/ and runtime/exec/ look up
+ * the rest by family or kind. */
+#ifndef WEFT_MEMORY_MODEL_ITEM_KIND_H
+#define WEFT_MEMORY_MODEL_ITEM_KIND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spec/profile/profile.h"
+#include "spec/tiers.h"
+
+/* Kinds that are not collectives. They copy a unit's state from its disk or host to the device for
+ * its update, and back. For an update on the host they copy the reduced gradient down, update, and
+ * copy the parameters up. They copy a layer's saved activations to the host and back. */
+enum {
+    WEFT_STATE_READ = WEFT_COLLECTIVE_COUNT,
+    WEFT_STATE_WRITE,
+    WEFT_STATE_UP,
+    WEFT_STATE_DOWN,
+    WEFT_GRADIENT_DOWN,
+    WEFT_HOST_UPDATE,
+    WEFT_PARAMETERS_UP,
+    WEFT_SAVED_DOWN,
+    WEFT_SAVED_UP,
+    WEFT_ITEM_KIND_COUNT
+};
+
+enum weft_item_family {
+    WEFT_ITEM_COLLECTIVE,  /* moves blocks of a unit between ranks */
+    WEFT_ITEM_STATE,       /* moves a unit's master and moments between tiers */
+    WEFT_ITEM_HOST_UPDATE, /* part of a unit's update on the host, block by block */
+    WEFT_ITEM_SAVED        /* moves a layer's saved activations between tiers */
+};
+
+/* The work of a lane. weft_problem_lane_of finds the lane, because it depends on the problem. */
+enum weft_lane_role {
+    WEFT_ROLE_GATHERS,
+    WEFT_ROLE_REDUCES,
+    WEFT_ROLE_DOWN,
+    WEFT_ROLE_UP,
+    WEFT_ROLE_HOST,
+    WEFT_ROLE_READS,
+    WEFT_ROLE_WRITES,
+    WEFT_ROLE_COUNT
+};
+
+/* Repetitions of an item in a step, counted by its `gather`. */
+enum weft_item_count {
+    WEFT_ITEM_ONCE,
+    WEFT_ITEM_A_USE,       /* of the unit's parameters */
+    WEFT_ITEM_A_REDUCTION, /* one a micro-step, or one a step */
+    WEFT_ITEM_A_MICRO_STEP
+};
+
+struct weft_item_kind {
+    const char *name;    /* in files: "all_gather", ... "read", ... "saved_up" */
+    const char *op_name; /* of its instruction */
+    enum weft_item_family family;
+    enum weft_lane_role role;
+    enum weft_item_count count;
+    enum weft_home there; /* the tier at its other end; a collective has none: the device */
+    bool acquires;        /* false: releases */
+    bool of_update;       /* it is issued again when a run settles its last step */
+    bool needs_step;      /* it is skipped while no step's update is pending */
+};
+extern const struct weft_item_kind weft_item_kinds[WEFT_ITEM_KIND_COUNT];
+
+static inline bool weft_item_kind_is_of_layer(const struct weft_item_kind *kind)
+{
+    return kind->family == WEFT_ITEM_SAVED;
+}
+
+/* True if an item has as many blocks as its unit, otherwise it has one. */
+static inline bool weft_item_kind_is_in_blocks(const struct weft_item_kind *kind)
+{
+    return kind->family == WEFT_ITEM_COLLECTIVE || kind->family == WEFT_ITEM_HOST_UPDATE;
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* Lanes and times of items: a function of the kind's role, the profile and the period. */
+#ifndef WEFT_PROBLEM_ITEM_TIMES_H
+#define WEFT_PROBLEM_ITEM_TIMES_H
+
+#include <stdint.h>
+
+#include "problem/problem.h"
+#include "spec/profile/profile.h"
+
+/* The lane for a role. With two networks gathers are on the first, reductions on the second. Writes
+ * to a half-duplex disk are on its one lane. */
+int32_t weft_problem_lane_of(const struct weft_problem *problem, enum weft_lane_role role);
+
+/* Lane time of one block of an item. With clipping a gradient's part of the norm is computed before
+ * its copy down; `accumulate` is the dtype of its elements. */
+int64_t weft_item_ns(const struct weft_profile *profile, const struct weft_period_rule *rule,
+                     enum weft_dtype accumulate, const struct weft_item *item);
+
+#endif

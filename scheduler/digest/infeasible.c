@@ -108,12 +108,17 @@ static void add_limit(struct weft_text *text, const struct weft_problem_tier *ti
 }
 
 /* Adds the least limit of each tier while the others keep theirs; the device's in pages, if known.
- * If no limit of a tier helps, the text names the tier that is too small. */
+ * If no limit of a tier helps, the text names the tier that is too small. A rule may be refused
+ * where other plans fit. */
 static void add_tiers(struct weft_text *text, const struct weft_problem *problem,
                       int64_t paged_bytes)
 {
     bool device_alone = false;
-    weft_text_add(text, "no plan fits the memory limits of all tiers. With the others as they are");
+    const bool fits = weft_least_limit(problem, 0, NULL) <= problem->tiers[0].limit_bytes &&
+                      paged_bytes <= problem->tiers[0].limit_bytes;
+    weft_text_add(text, fits ? "Planner ilp can go lower"
+                             : "no plan fits the memory limits of all tiers");
+    weft_text_add(text, ". With the others as they are");
     for (int32_t tier = 0; tier < problem->n_tiers; tier++) {
         int64_t least_bytes = weft_least_limit(problem, tier, NULL);
         const bool helps = least_bytes != INT64_MAX;

@@ -192,6 +192,8 @@ def the_hosts_memory_is_a_tier_with_a_limit(weft):
     small = {**HOST, "memory_limit": f"{host['peak_bytes'] // 2 // 4096 * 4096}B"}
     weft.expect(78, "plan", config(weft, limit, cluster__host=small, plan__offload=STREAMED),
                 says=["tier device", "tier host", "would have to have at least"])
+    weft.expect(78, "plan", config(weft, limit, cluster__host=HOST, plan__offload=STREAMED), "--planner", "fsdp2",
+                says=["planner fsdp2: its plan holds", "Planner ilp can go lower. With the others as they are"])
     less = host["peak_bytes"] // 4 * 3
     small = {**HOST, "memory_limit": f"{less}B"}
     both = plan(weft, config(weft, limit, cluster__host=small, cluster__disk=DISK,

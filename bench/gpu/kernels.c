@@ -151,14 +151,15 @@ static int run_gelu_backward(void *context, cudaStream_t on)
 static int run_column_sums(void *context, cudaStream_t on)
 {
     const struct work *w = context;
-    return weft_cuda_column_sums(WEFT_BF16, w->rows, w->width, w->x[0], w->x[1], w->small, on);
+    return weft_cuda_column_sums(WEFT_BF16, w->rows, w->width, w->width, w->x[0], w->x[1], w->small,
+                                 on);
 }
 
 static int run_cross_entropy(void *context, cudaStream_t on)
 {
     const struct work *w = context;
-    return weft_cuda_cross_entropy(WEFT_BF16, w->score_rows, w->vocab, w->x[1], w->x[0], w->x[2],
-                                   w->small, on);
+    return weft_cuda_cross_entropy(WEFT_BF16, w->score_rows, w->vocab, w->vocab, w->x[1], w->x[0],
+                                   w->x[2], w->small, on);
 }
 
 static int run_attention(void *context, cudaStream_t on)

@@ -54,10 +54,11 @@ static void give_operands(struct products *p, const struct weft_cuda_choice *cho
     *o = (struct operands){.asked = weft_cuda_request_of(key), .cuda = p->cuda, .choice = choice};
     struct weft_product *product = &o->asked.product;
     struct weft_product_finish *f = &product->finish;
-    o->c_bytes = key->m * key->n * weft_dtype_bytes(c);
-    product->a = operand(p, o, 0, key->m * key->k, key->dtype);
+    o->c_bytes = key->m * product->c_stride * weft_dtype_bytes(c);
+    product->a =
+        operand(p, o, 0, (key->transpose_a ? key->k : key->m) * product->a_stride, key->dtype);
     product->b = operand(p, o, 1, key->k * key->n, key->dtype);
-    product->c = operand(p, o, 2, key->m * key->n, c);
+    product->c = operand(p, o, 2, key->m * product->c_stride, c);
     if (f->bias != NULL) f->bias = operand(p, o, 3, key->n, c);
     if (f->residual != NULL) f->residual = operand(p, o, 4, key->m * key->n, c);
     if (f->gelu_input != NULL) f->gelu_input = operand(p, o, 4, key->m * key->n, c);

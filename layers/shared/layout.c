@@ -31,6 +31,20 @@ static int64_t checked_product(int64_t a, int64_t b)
     return weft_checked_mul(a, b, &out) ? out : -1;
 }
 
+/* Elements between rows of logits. */
+static int64_t gap_of_logits(int64_t classes, enum weft_dtype dtype)
+{
+    const int64_t unit = WEFT_LAYOUT_ROW_BYTES / weft_dtype_bytes(dtype);
+    return (unit - classes % unit) % unit;
+}
+
+/* a + b as the columns of a part, or -1 on overflow. */
+static int64_t checked_sum(int64_t a, int64_t b)
+{
+    int64_t out;
+    return weft_checked_add(a, b, &out) ? out : -1;
+}
+
 static int64_t rows_of(const struct weft_batch *batch)
 {
     return checked_product(batch->samples, batch->seq_len);
@@ -103,8 +117,9 @@ struct weft_lm_head_layout weft_layout_lm_head(const struct weft_layer *layer,
 {
     struct weft_lm_head_layout out;
     struct cursor saved = {0}, backward = {0};
-    out.saved.d_logits =
-        add_part(&saved, rows_of(batch), layer->vocab, weft_dtype_bytes(batch->compute));
+    out.gap = gap_of_logits(layer->vocab, batch->compute);
+    out.saved.d_logits = add_part(&saved, rows_of(batch), checked_sum(layer->vocab, out.gap),
+                                  weft_dtype_bytes(batch->compute));
     out.saved.bytes = saved.bytes;
     out.backward.sums = add_part(&backward, layer->bias ? 1 : 0, layer->vocab, F32_BYTES);
     out.backward.bytes = backward.bytes;
@@ -117,8 +132,10 @@ struct weft_classifier_layout weft_layout_classifier(const struct weft_layer *la
     int64_t size = weft_dtype_bytes(batch->compute);
     struct weft_classifier_layout out;
     struct cursor saved = {0}, backward = {0};
+    out.gap = gap_of_logits(layer->outputs, batch->compute);
     out.saved.pooled = add_part(&saved, batch->samples, layer->hidden, size);
-    out.saved.d_logits = add_part(&saved, batch->samples, layer->outputs, size);
+    out.saved.d_logits =
+        add_part(&saved, batch->samples, checked_sum(layer->outputs, out.gap), size);
     out.saved.bytes = saved.bytes;
     out.backward.d_pooled = add_part(&backward, batch->samples, layer->hidden, size);
     out.backward.sums = add_part(&backward, layer->bias ? 1 : 0, layer->outputs, F32_BYTES);

@@ -15,6 +15,11 @@
 
 enum { WEFT_LAYOUT_ALIGN_BYTES = 64 };
 
+/* Rows of logits begin at multiples of this from the first row, for any number of classes. A GPU's
+ * fast products need aligned rows: an odd vocabulary would take nearly twice the time. Elements
+ * between a row's end and the next row are neither read nor written. */
+enum { WEFT_LAYOUT_ROW_BYTES = 128 };
+
 /* Queries of head i are columns [i*d, (i+1)*d) of qkv. Its keys and values are the same columns
  * from h and 2h on. Products read them in place, with a row stride of 3h.
  *
@@ -72,6 +77,7 @@ struct weft_linear_layout {
 /* Forward computes the logits and turns them in place into d loss / d logits: the probabilities,
  * minus 1 at the target. Backward applies loss_scale in its products. */
 struct weft_lm_head_layout {
+    int64_t gap; /* elements between rows of d_logits */
     struct {
         int64_t d_logits; /* [T, vocab] */
         int64_t bytes;
@@ -83,6 +89,7 @@ struct weft_lm_head_layout {
 };
 
 struct weft_classifier_layout {
+    int64_t gap; /* as in lm_head */
     struct {
         int64_t pooled;   /* [B, h], mean over the sequence */
         int64_t d_logits; /* [B, classes], as in lm_head */

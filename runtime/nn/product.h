@@ -17,7 +17,8 @@ enum weft_product_triangle { WEFT_NO_TRIANGLE, WEFT_C_IS_LOWER, WEFT_A_IS_LOWER 
 enum { WEFT_TRIANGLE_ROWS = 64 };
 
 /* The finish of a product, in this order. NULL parts are left out. The others have c's dtype, which
- * then equals that of a and b. c is dense and not a triangle, and k is not 0. */
+ * then equals that of a and b. c is not a triangle, and dense unless the bias is the only part. k
+ * is not 0. */
 struct weft_product_finish {
     const void *bias;       /* [n], added to every row */
     const void *residual;   /* [m, n], added to the product */

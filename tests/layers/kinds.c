@@ -136,7 +136,7 @@ Test(kinds, losses_have_no_output)
         .name = "c", .kind = &weft_kind_classifier, .hidden = 64, .outputs = 16};
     work = work_of(&classifier, &batch);
     cr_assert_eq(work.output_bytes, 0);
-    cr_assert_eq(work.saved_bytes, 4 * 64 * 4 + 4 * 16 * 4);
+    cr_assert_eq(work.saved_bytes, 4 * 64 * 4 + 4 * 32 * 4);
     cr_assert_not(work.backward_reads_input);
 }
 

@@ -97,14 +97,14 @@ Test(layout, other_parts_do_not_overlap)
     SOUND(sums, norm.backward.bytes);
 
     struct weft_lm_head_layout head = weft_layout_lm_head(&layer, &batch);
-    struct declared logits[] = {{"d_logits", head.saved.d_logits, 93 * 257 * 4}};
+    struct declared logits[] = {{"d_logits", head.saved.d_logits, 93 * (257 + 31) * 4}};
     SOUND(logits, head.saved.bytes);
     struct declared bias[] = {{"sums", head.backward.sums, 257 * 4}};
     SOUND(bias, head.backward.bytes);
 
     struct weft_classifier_layout classes = weft_layout_classifier(&layer, &batch);
     struct declared pooled[] = {{"pooled", classes.saved.pooled, 3 * 36 * 4},
-                                {"d_logits", classes.saved.d_logits, 3 * 11 * 4}};
+                                {"d_logits", classes.saved.d_logits, 3 * (11 + 21) * 4}};
     SOUND(pooled, classes.saved.bytes);
     struct declared d_pooled[] = {{"d_pooled", classes.backward.d_pooled, 3 * 36 * 4},
                                   {"sums", classes.backward.sums, 11 * 4}};
@@ -113,6 +113,26 @@ Test(layout, other_parts_do_not_overlap)
     struct weft_linear_layout linear = weft_layout_linear(&layer, &batch);
     struct declared linear_sums[] = {{"sums", linear.backward.sums, 11 * 4}};
     SOUND(linear_sums, linear.backward.bytes);
+}
+
+Test(layout, rows_of_logits_begin_at_multiples_of_128_bytes)
+{
+    static const struct {
+        int64_t classes, gaps[WEFT_DTYPE_COUNT];
+    } cases[] = {{50257, {[WEFT_F32] = 15, [WEFT_BF16] = 47, [WEFT_F16] = 47}},
+                 {50304, {0}},
+                 {2, {[WEFT_F32] = 30, [WEFT_BF16] = 62, [WEFT_F16] = 62}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weft_layer layer = {.vocab = cases[i].classes, .outputs = cases[i].classes};
+        for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
+            struct weft_batch batch = {2, 3, (enum weft_dtype)dtype};
+            struct weft_lm_head_layout head = weft_layout_lm_head(&layer, &batch);
+            cr_expect_eq(head.gap, cases[i].gaps[dtype]);
+            cr_expect_eq(head.saved.bytes,
+                         6 * (layer.vocab + head.gap) * weft_dtype_bytes(batch.compute));
+            cr_expect_eq(weft_layout_classifier(&layer, &batch).gap, head.gap);
+        }
+    }
 }
 
 Test(layout, asks_nothing_for_a_bias_that_is_not_there)

@@ -78,10 +78,11 @@ static inline const struct weft_layer_kernels *weft_nn_kernels(const struct weft
     return cpu->kernels->layers[call->batch.compute];
 }
 
-/* A linear map y = x W^T + bias on `rows` dense rows. W is [outputs, inputs]. */
+/* A linear map y = x W^T + bias on `rows` dense rows. W is [outputs, inputs]. `gap` elements
+ * lie between rows of y, and of its gradient. */
 struct weft_nn_linear {
     enum weft_dtype dtype;
-    int64_t rows, inputs, outputs;
+    int64_t rows, inputs, outputs, gap;
     const void *x, *weight;
 };
 

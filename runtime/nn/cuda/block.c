@@ -80,11 +80,11 @@ int32_t weft_cuda_block_maps(const struct weft_layer *layer, const struct weft_b
 {
     const int64_t rows = batch->samples * batch->seq_len, h = layer->hidden;
     const int64_t f = weft_block_key(layer, WEFT_BLOCK_FFN);
-    out[0] = (struct weft_cuda_map){rows, h, 3 * h, WEFT_CUDA_BIAS, 0, false};
-    out[1] = (struct weft_cuda_map){rows, h, h, WEFT_CUDA_BIAS | WEFT_CUDA_RESIDUAL, 0, false};
-    out[2] = (struct weft_cuda_map){rows, h, f, WEFT_CUDA_BIAS | WEFT_CUDA_GELU, 0, false};
+    out[0] = (struct weft_cuda_map){rows, h, 3 * h, WEFT_CUDA_BIAS, 0, false, 0};
+    out[1] = (struct weft_cuda_map){rows, h, h, WEFT_CUDA_BIAS | WEFT_CUDA_RESIDUAL, 0, false, 0};
+    out[2] = (struct weft_cuda_map){rows, h, f, WEFT_CUDA_BIAS | WEFT_CUDA_GELU, 0, false, 0};
     out[3] = (struct weft_cuda_map){
-        rows, f, h, WEFT_CUDA_BIAS | WEFT_CUDA_RESIDUAL, WEFT_CUDA_SLOPE, false};
+        rows, f, h, WEFT_CUDA_BIAS | WEFT_CUDA_RESIDUAL, WEFT_CUDA_SLOPE, false, 0};
     return 4;
 }
 

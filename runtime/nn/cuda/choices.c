@@ -4,7 +4,8 @@
  *     bf16 f32 tn 768 3072 8192 bias+gelu library 00a1...
  *
  * with the dtypes of operands and of c, the transpositions of a and b, m, n, k, the finish ("-":
- * none), the way, and the library's algorithm in hexadecimal ("-": none). */
+ * none), the way, and the library's algorithm in hexadecimal ("-": none). The finish ends with
+ * "a:47" or "c:47" if rows of a or c have 47 elements between them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,15 +51,14 @@ static enum weft_status add_map(struct choices *choices, const struct weft_cuda_
 {
     const unsigned timed = map->timed ? WEFT_CUDA_TIMES : 0;
     const int64_t rows = map->rows, inputs = map->inputs, outputs = map->outputs;
-    WEFT_TRY(add_key(
-        choices,
-        (struct weft_cuda_key){dtype, dtype, false, true, map->finish, rows, outputs, inputs},
-        err));
-    WEFT_TRY(add_key(choices,
-                     (struct weft_cuda_key){dtype, dtype, false, false, map->input_finish | timed,
-                                            rows, inputs, outputs},
-                     err));
-    struct weft_cuda_key by_weight = {dtype, dtype, true, false, timed, outputs, inputs, rows};
+    const struct weft_cuda_key forward = {dtype, dtype,   false,  true, map->finish,
+                                          rows,  outputs, inputs, 0,    map->gap};
+    const struct weft_cuda_key by_input = {
+        dtype, dtype, false, false, map->input_finish | timed, rows, inputs, outputs, map->gap, 0};
+    struct weft_cuda_key by_weight = {dtype,   dtype,  true, false,    timed,
+                                      outputs, inputs, rows, map->gap, 0};
+    WEFT_TRY(add_key(choices, forward, err));
+    WEFT_TRY(add_key(choices, by_input, err));
     WEFT_TRY(add_key(choices, by_weight, err));
     by_weight.c_dtype = WEFT_F32;
     return add_key(choices, by_weight, err);
@@ -99,18 +99,35 @@ static bool read_dtype(const char *name, enum weft_dtype *out)
     return false;
 }
 
-static bool read_finish(char *names, unsigned *out)
+static bool is_size(int64_t size)
 {
-    *out = 0;
+    return size > 0 && size < INT64_C(1) << 40;
+}
+
+static bool read_gap(const char *name, int64_t *out)
+{
+    int end = 0;
+    return sscanf(name + 2, "%" SCNd64 "%n", out, &end) == 1 && name[2 + end] == '\0' &&
+           is_size(*out);
+}
+
+/* Reads the finish and the gaps. */
+static bool read_finish(char *names, struct weft_cuda_key *out)
+{
+    out->finish = 0;
     if (strcmp(names, "-") == 0) return true;
     for (char *rest = NULL, *name = strtok_r(names, "+", &rest); name != NULL;
          name = strtok_r(NULL, "+", &rest)) {
         int i = 0;
+        if (strncmp(name, "a:", 2) == 0 || strncmp(name, "c:", 2) == 0) {
+            if (!read_gap(name, name[0] == 'a' ? &out->a_gap : &out->c_gap)) return false;
+            continue;
+        }
         while (i < WEFT_CUDA_FINISHES && strcmp(weft_cuda_finish_names[i], name) != 0) {
             i++;
         }
         if (i == WEFT_CUDA_FINISHES) return false;
-        *out |= 1u << i;
+        out->finish |= 1u << i;
     }
     return true;
 }
@@ -139,11 +156,6 @@ static bool read_algorithm(const char *digits, struct weft_cuda_choice *choice)
     return true;
 }
 
-static bool is_size(int64_t size)
-{
-    return size > 0 && size < INT64_C(1) << 40;
-}
-
 static bool read_choice(const char *line, struct weft_cuda_choice *out)
 {
     char dtype[8], c_dtype[8], turned[3], finish[64], way[16], digits[136];
@@ -157,7 +169,7 @@ static bool read_choice(const char *line, struct weft_cuda_choice *out)
     key->transpose_b = turned[1] == 't';
     return line[end] == '\0' && strlen(turned) == 2 && is_size(key->m) && is_size(key->n) &&
            is_size(key->k) && read_dtype(dtype, &key->dtype) &&
-           read_dtype(c_dtype, &key->c_dtype) && read_finish(finish, &key->finish) &&
+           read_dtype(c_dtype, &key->c_dtype) && read_finish(finish, key) &&
            read_way(way, &out->way) && read_algorithm(digits, out);
 }
 

@@ -25,8 +25,8 @@ static int classify_rows(const struct weft_cuda_call *c, const struct weft_cuda_
     int code = weft_cuda_map(c, linear, &finish, d_logits);
     if (code == 0) {
         code = (c->cuda->plain ? weft_cuda_cross_entropy_plain : weft_cuda_cross_entropy)(
-            linear->dtype, linear->rows, linear->outputs, call->targets, d_logits, losses, c->found,
-            c->on);
+            linear->dtype, linear->rows, linear->outputs, linear->outputs + linear->gap,
+            call->targets, d_logits, losses, c->found, c->on);
     }
     if (code != 0) return code;
     return weft_cuda_loss_total(linear->rows, losses, call->adds_loss, call->loss, c->on);
@@ -47,12 +47,13 @@ static int classify_backward(const struct weft_cuda_call *c, const struct weft_c
     return weft_cuda_map_input(c, linear, times, &finish, d_logits, dx);
 }
 
-static struct weft_cuda_linear head_of_call(const struct weft_nn_call *call)
+static struct weft_cuda_linear head_of_call(const struct weft_nn_call *call, int64_t gap)
 {
     return (struct weft_cuda_linear){.dtype = call->batch.compute,
                                      .rows = weft_cuda_rows(call),
                                      .inputs = call->layer->hidden,
                                      .outputs = call->layer->vocab,
+                                     .gap = gap,
                                      .x = call->input,
                                      .weight = call->tensors[0]};
 }
@@ -64,29 +65,35 @@ struct weft_nn_needs weft_cuda_lm_head_needs(bool plain, const struct weft_layer
 }
 
 static int32_t maps_of_classes(const struct weft_layer *layer, int64_t rows, int64_t outputs,
-                               struct weft_cuda_map *out)
+                               int64_t gap, struct weft_cuda_map out[WEFT_CUDA_MOST_MAPS])
 {
-    *out = (struct weft_cuda_map){rows, layer->hidden, outputs, layer->bias ? WEFT_CUDA_BIAS : 0,
-                                  0,    true};
+    *out = (struct weft_cuda_map){.rows = rows,
+                                  .inputs = layer->hidden,
+                                  .outputs = outputs,
+                                  .finish = layer->bias ? WEFT_CUDA_BIAS : 0,
+                                  .timed = true,
+                                  .gap = gap};
     return 1;
 }
 
 int32_t weft_cuda_lm_head_maps(const struct weft_layer *layer, const struct weft_batch *batch,
                                struct weft_cuda_map out[WEFT_CUDA_MOST_MAPS])
 {
-    return maps_of_classes(layer, batch->samples * batch->seq_len, layer->vocab, out);
+    return maps_of_classes(layer, batch->samples * batch->seq_len, layer->vocab,
+                           weft_layout_lm_head(layer, batch).gap, out);
 }
 
 int32_t weft_cuda_classifier_maps(const struct weft_layer *layer, const struct weft_batch *batch,
                                   struct weft_cuda_map out[WEFT_CUDA_MOST_MAPS])
 {
-    return maps_of_classes(layer, batch->samples, layer->outputs, out);
+    return maps_of_classes(layer, batch->samples, layer->outputs,
+                           weft_layout_classifier(layer, batch).gap, out);
 }
 
 int weft_cuda_lm_head_forward(const struct weft_cuda_call *c)
 {
     const struct weft_lm_head_layout layout = weft_layout_lm_head(c->call->layer, &c->call->batch);
-    const struct weft_cuda_linear linear = head_of_call(c->call);
+    const struct weft_cuda_linear linear = head_of_call(c->call, layout.gap);
     return classify_rows(c, &linear, weft_cuda_part(c->call->saved, layout.saved.d_logits));
 }
 
@@ -94,19 +101,20 @@ int weft_cuda_lm_head_backward(const struct weft_cuda_call *c)
 {
     const struct weft_nn_call *call = c->call;
     const struct weft_lm_head_layout layout = weft_layout_lm_head(call->layer, &call->batch);
-    const struct weft_cuda_linear linear = head_of_call(call);
+    const struct weft_cuda_linear linear = head_of_call(call, layout.gap);
     return classify_backward(c, &linear, weft_cuda_part(call->saved, layout.saved.d_logits),
                              weft_cuda_part(call->temporary, layout.backward.sums),
                              call->input_gradient);
 }
 
-static struct weft_cuda_linear classifier_of_call(const struct weft_nn_call *call,
+static struct weft_cuda_linear classifier_of_call(const struct weft_nn_call *call, int64_t gap,
                                                   const void *pooled)
 {
     return (struct weft_cuda_linear){.dtype = call->batch.compute,
                                      .rows = call->batch.samples,
                                      .inputs = call->layer->hidden,
                                      .outputs = call->layer->outputs,
+                                     .gap = gap,
                                      .x = pooled,
                                      .weight = call->tensors[0]};
 }
@@ -122,7 +130,7 @@ int weft_cuda_classifier_forward(const struct weft_cuda_call *c)
     const struct weft_nn_call *call = c->call;
     const struct weft_classifier_layout layout = weft_layout_classifier(call->layer, &call->batch);
     void *pooled = weft_cuda_part(call->saved, layout.saved.pooled);
-    const struct weft_cuda_linear linear = classifier_of_call(call, pooled);
+    const struct weft_cuda_linear linear = classifier_of_call(call, layout.gap, pooled);
     const int code = weft_cuda_pool(linear.dtype, call->batch.samples, call->batch.seq_len,
                                     linear.inputs, call->input, pooled, c->on);
     if (code != 0) return code;
@@ -134,7 +142,7 @@ int weft_cuda_classifier_backward(const struct weft_cuda_call *c)
     const struct weft_nn_call *call = c->call;
     const struct weft_classifier_layout layout = weft_layout_classifier(call->layer, &call->batch);
     const struct weft_cuda_linear linear =
-        classifier_of_call(call, weft_cuda_part(call->saved, layout.saved.pooled));
+        classifier_of_call(call, layout.gap, weft_cuda_part(call->saved, layout.saved.pooled));
     void *d_pooled = call->input_gradient != NULL
                          ? weft_cuda_part(call->temporary, layout.backward.d_pooled)
                          : NULL;

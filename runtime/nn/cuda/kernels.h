@@ -88,12 +88,12 @@ struct weft_cuda_sum {
 };
 int weft_cuda_sum_ranks(const struct weft_cuda_sum *sum, struct CUstream_st *stream);
 
-/* sums[j] = sum over rows of x[i][j], in an order that depends on the number of rows alone. The
- * workspace has weft_cuda_column_bytes(rows, width) bytes. Without a workspace a thread adds a
- * column in row order, which is slow and has the CPU's bits. */
+/* sums[j] = sum over rows of x[i][j], in an order that depends on the number of rows alone. Rows of
+ * x are `stride` elements apart. The workspace has weft_cuda_column_bytes(rows, width) bytes.
+ * Without a workspace a thread adds a column in row order, which is slow and has the CPU's bits. */
 int64_t weft_cuda_column_bytes(int64_t rows, int64_t width);
-int weft_cuda_column_sums(enum weft_dtype dtype, int64_t rows, int64_t width, const void *x,
-                          float *sums, void *workspace, struct CUstream_st *stream);
+int weft_cuda_column_sums(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t stride,
+                          const void *x, float *sums, void *workspace, struct CUstream_st *stream);
 
 #ifdef __cplusplus
 }

@@ -47,6 +47,7 @@ struct weft_cuda_map {
     int64_t rows, inputs, outputs;
     unsigned finish, input_finish; /* enum weft_cuda_finish: of forward, and of dx */
     bool timed;                    /* backward has a factor in GPU memory */
+    int64_t gap;                   /* elements between rows of outputs */
 };
 enum { WEFT_CUDA_MOST_MAPS = 4 };
 /* Returns the number of maps. */
@@ -57,10 +58,11 @@ weft_cuda_maps_fn weft_cuda_classifier_maps;
 /* bind.c: maps of any layer; 0 if it has no products, or does not train here. */
 weft_cuda_maps_fn weft_nn_cuda_maps;
 
-/* A linear map y = x W^T + bias on `rows` dense rows; W is [outputs, inputs]. */
+/* A linear map y = x W^T + bias on `rows` dense rows; W is [outputs, inputs]. `gap` elements
+ * lie between rows of y, and of its gradient. */
 struct weft_cuda_linear {
     enum weft_dtype dtype;
-    int64_t rows, inputs, outputs;
+    int64_t rows, inputs, outputs, gap;
     const void *x, *weight;
 };
 

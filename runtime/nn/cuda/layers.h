@@ -63,16 +63,17 @@ int weft_cuda_embed_positions(enum weft_dtype dtype, const struct weft_cuda_embe
                               int64_t positions, const struct weft_cuda_table *table,
                               struct CUstream_st *stream);
 
-/* Turns logits [rows, width] in place into the gradient of -log softmax(logits)[target]. `losses`
- * [rows] gets these terms. *bad gets the minimum of itself and the rows with a target out of range.
- * The loss of such a row, and of one with WEFT_NO_TARGET, is 0. */
-int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
+/* Turns logits [rows, width] in place into the gradient of -log softmax(logits)[target]. Rows of
+ * logits are `stride` elements apart. `losses` [rows] gets these terms. *bad gets the minimum of
+ * itself and the rows with a target out of range. The loss of such a row, and of one with
+ * WEFT_NO_TARGET, is 0. */
+int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t stride,
                             const int32_t *targets, void *logits, double *losses, uint32_t *bad,
                             struct CUstream_st *stream);
 /* The same with the CPU's bits, except for those of log. */
 int weft_cuda_cross_entropy_plain(enum weft_dtype dtype, int64_t rows, int64_t width,
-                                  const int32_t *targets, void *logits, double *losses,
-                                  uint32_t *bad, struct CUstream_st *stream);
+                                  int64_t stride, const int32_t *targets, void *logits,
+                                  double *losses, uint32_t *bad, struct CUstream_st *stream);
 /* Sums the losses in order; `adds`: adds to *total. */
 int weft_cuda_loss_total(int64_t n, const double *losses, bool adds, double *total,
                          struct CUstream_st *stream);

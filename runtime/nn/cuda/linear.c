@@ -9,6 +9,7 @@ int weft_cuda_map(const struct weft_cuda_call *c, const struct weft_cuda_linear 
     product.a = linear->x;
     product.b = linear->weight;
     product.c = y;
+    product.c_stride = linear->outputs + linear->gap;
     product.finish = *finish;
     return weft_cuda_multiply(c->cuda, &product, NULL, c->on);
 }
@@ -20,6 +21,7 @@ int weft_cuda_map_input(const struct weft_cuda_call *c, const struct weft_cuda_l
     struct weft_product product = weft_product_dense(false, false, linear->rows, linear->inputs,
                                                      linear->outputs, linear->dtype);
     product.a = dy;
+    product.a_stride = linear->outputs + linear->gap;
     product.b = linear->weight;
     product.c = dx;
     product.finish = *finish;
@@ -35,6 +37,7 @@ int weft_cuda_map_weight(const struct weft_cuda_call *c, const struct weft_cuda_
     if (call->gradients[tensor] == NULL) return 0;
     product.c_dtype = call->gradient_dtype;
     product.a = dy;
+    product.a_stride = linear->outputs + linear->gap;
     product.b = linear->x;
     product.c = call->gradients[tensor];
     product.accumulate = call->accumulate[tensor];
@@ -54,7 +57,8 @@ int weft_cuda_map_bias(const struct weft_cuda_call *c, const struct weft_cuda_li
                        const float *times, const void *dy, int tensor, float *sums, void *workspace)
 {
     if (c->call->gradients[tensor] == NULL) return 0;
-    const int code = weft_cuda_column_sums(linear->dtype, linear->rows, linear->outputs, dy, sums,
+    const int code = weft_cuda_column_sums(linear->dtype, linear->rows, linear->outputs,
+                                           linear->outputs + linear->gap, dy, sums,
                                            c->cuda->plain ? NULL : workspace, c->on);
     return code != 0 ? code : weft_cuda_give(c, tensor, linear->outputs, times, sums);
 }

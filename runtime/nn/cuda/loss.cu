@@ -81,12 +81,13 @@ template <typename T, typename F> GPU void for_row(const T *row, int64_t width, 
 
 template <typename T>
 __global__ void __launch_bounds__(LOSS_THREADS, LOSS_BLOCKS)
-    cross_entropy(int64_t width, const int32_t *targets, T *logits, double *losses, uint32_t *bad)
+    cross_entropy(int64_t width, int64_t stride, const int32_t *targets, T *logits, double *losses,
+                  uint32_t *bad)
 {
     const int64_t row = blockIdx.x;
     const int64_t target = targets[row];
     const bool good = target >= 0 && target < width;
-    T *x = logits + row * width;
+    T *x = logits + row * stride;
     const float wanted = good ? widen(x[target]) : 0.0f;
     struct powers p = {-INFINITY, 0};
     for_row(x, width, [&](int64_t i, auto count) {
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(LOSS_THREADS)
     if (threadIdx.x == 0) *total = adds ? *total + sum : sum;
 }
 
-int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
+int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t stride,
                             const int32_t *targets, void *logits, double *losses, uint32_t *bad,
                             struct CUstream_st *stream)
 {
@@ -140,7 +141,8 @@ int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
     if (rows <= 0) return 0;
     return with_dtype(dtype, [&](auto type) {
         typedef decltype(type) T;
-        return launch(cross_entropy<T>, grid, stream, width, targets, (T *)logits, losses, bad);
+        return launch(cross_entropy<T>, grid, stream, width, stride, targets, (T *)logits, losses,
+                      bad);
     });
 }
 

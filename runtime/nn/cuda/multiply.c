@@ -16,15 +16,23 @@ static struct weft_cuda_key key_of(const struct weft_product *p, const float *ti
         (f->bias != NULL ? WEFT_CUDA_BIAS : 0) | (f->residual != NULL ? WEFT_CUDA_RESIDUAL : 0) |
         (f->gelu != NULL ? WEFT_CUDA_GELU : 0) | (f->gelu_input != NULL ? WEFT_CUDA_SLOPE : 0) |
         (times != NULL ? WEFT_CUDA_TIMES : 0);
-    return (struct weft_cuda_key){p->dtype, p->c_dtype, p->transpose_a, p->transpose_b,
-                                  finish,   p->m,       p->n,           p->k};
+    return (struct weft_cuda_key){.dtype = p->dtype,
+                                  .c_dtype = p->c_dtype,
+                                  .transpose_a = p->transpose_a,
+                                  .transpose_b = p->transpose_b,
+                                  .finish = finish,
+                                  .m = p->m,
+                                  .n = p->n,
+                                  .k = p->k,
+                                  .a_gap = p->a_stride - (p->transpose_a ? p->m : p->k),
+                                  .c_gap = p->c_stride - p->n};
 }
 
 static bool is_same(const struct weft_cuda_key *a, const struct weft_cuda_key *b)
 {
     return a->dtype == b->dtype && a->c_dtype == b->c_dtype && a->transpose_a == b->transpose_a &&
            a->transpose_b == b->transpose_b && a->finish == b->finish && a->m == b->m &&
-           a->n == b->n && a->k == b->k;
+           a->n == b->n && a->k == b->k && a->a_gap == b->a_gap && a->c_gap == b->c_gap;
 }
 
 /* Operands are not read. Their addresses only show the alignment. */
@@ -36,6 +44,8 @@ struct weft_cuda_request weft_cuda_request_of(const struct weft_cuda_key *key)
                                                              key->m, key->n, key->k, key->dtype)};
     struct weft_product *p = &asked.product;
     p->c_dtype = key->c_dtype;
+    p->a_stride += key->a_gap;
+    p->c_stride += key->c_gap;
     p->a = p->b = p->c = somewhere;
     if ((key->finish & WEFT_CUDA_BIAS) != 0) p->finish.bias = somewhere;
     if ((key->finish & WEFT_CUDA_RESIDUAL) != 0) p->finish.residual = somewhere;
@@ -51,11 +61,16 @@ void weft_cuda_key_show(const struct weft_cuda_key *key, struct weft_text *out)
                    weft_dtype_name(key->dtype), weft_dtype_name(key->c_dtype),
                    key->transpose_a ? 't' : 'n', key->transpose_b ? 't' : 'n', key->m, key->n,
                    key->k);
-    for (int i = 0, n = 0; i < WEFT_CUDA_FINISHES; i++) {
-        if ((key->finish >> i & 1) != 0)
-            weft_text_addf(out, "%s%s", n++ > 0 ? "+" : "", weft_cuda_finish_names[i]);
+    const char *before = "";
+    for (int i = 0; i < WEFT_CUDA_FINISHES; i++) {
+        if ((key->finish >> i & 1) == 0) continue;
+        weft_text_addf(out, "%s%s", before, weft_cuda_finish_names[i]);
+        before = "+";
     }
-    if (key->finish == 0) weft_text_add(out, "-");
+    if (key->a_gap > 0) weft_text_addf(out, "%sa:%" PRId64, before, key->a_gap);
+    if (key->a_gap > 0) before = "+";
+    if (key->c_gap > 0) weft_text_addf(out, "%sc:%" PRId64, before, key->c_gap);
+    if (key->finish == 0 && key->a_gap == 0 && key->c_gap == 0) weft_text_add(out, "-");
 }
 
 /* Running */

@@ -24,6 +24,7 @@ struct weft_cuda_key {
     bool transpose_a, transpose_b;
     unsigned finish;
     int64_t m, n, k;
+    int64_t a_gap, c_gap; /* elements between stored rows; b is dense */
 };
 
 /* The library does all of a product, or leaves GELU and its slope to our kernels, or our kernels do
@@ -53,11 +54,12 @@ struct weft_cuda_request weft_cuda_request_of(const struct weft_cuda_key *key);
 /* Adds a request to a stream, in the way of a choice. */
 int weft_cuda_run_choice(const struct weft_nn_cuda *cuda, const struct weft_cuda_choice *choice,
                          const struct weft_cuda_request *asked, struct CUstream_st *on);
-/* Computes c, with its finish, from dense operands in the way that was bound. Without an open
+/* Computes c, with its finish, in the way that was bound. b is dense. Without an open
  * library our own kernels do it. */
 int weft_cuda_multiply(const struct weft_nn_cuda *cuda, const struct weft_product *product,
                        const float *times, struct CUstream_st *on);
-/* Appends the key, as "bf16 f32 tn 768 3072 8192 bias+gelu". */
+/* Appends the key, as "bf16 f32 tn 768 3072 8192 bias+gelu". Gaps follow the finish: "bias+c:47".
+ */
 void weft_cuda_key_show(const struct weft_cuda_key *key, struct weft_text *out);
 
 #endif

@@ -39,7 +39,7 @@ static int64_t elements_of(const struct proof *p, enum operand operand)
     const struct weft_cuda_key *key = &p->choice.key;
     switch (operand) {
     case OF_A:
-        return key->m * key->k;
+        return key->transpose_a ? key->k * (key->m + key->a_gap) : key->m * (key->k + key->a_gap);
     case OF_B:
         return key->k * key->n;
     case OF_BIAS:
@@ -49,7 +49,7 @@ static int64_t elements_of(const struct proof *p, enum operand operand)
     case OF_SLOPE:
         return has_finish(p, WEFT_CUDA_SLOPE) ? key->m * key->n : 0;
     case OF_C:
-        return key->m * key->n;
+        return key->m * (key->n + key->c_gap);
     case OF_GELU:
         return has_finish(p, WEFT_CUDA_GELU) ? key->m * key->n : 0;
     case OF_TIMES:
@@ -184,8 +184,9 @@ static void widen_chunk(const struct proof *p, int64_t from, int64_t n, struct t
         const int64_t k = from + l;
         for (int64_t r = 0; r < t->rows; r++) {
             const int64_t i = t->i[r];
-            t->a[r][l] =
-                number_at(p, OF_A, product->transpose_a ? k * product->m + i : i * product->k + k);
+            t->a[r][l] = number_at(p, OF_A,
+                                   product->transpose_a ? k * product->a_stride + i
+                                                        : i * product->a_stride + k);
         }
         for (int64_t c = 0; c < t->columns; c++) {
             const int64_t j = t->j + c;
@@ -254,7 +255,7 @@ static enum weft_status compare_element(const struct proof *p, int64_t i, int64_
         most = most * fabs(slope) + most_gelu_error * fabs(expected);
         expected *= slope;
     }
-    const double got = number_at(p, OF_C, at);
+    const double got = number_at(p, OF_C, i * product->c_stride + j);
     if (!is_near(p, got, expected, most))
         return fail_element(p, "element", i, j, got, expected, err);
     return has_finish(p, WEFT_CUDA_GELU) ? compare_gelu(p, i, j, got, err) : WEFT_OK;

@@ -65,14 +65,14 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
  * the gradient near 1. */
 template <typename T>
 __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
-    cross_entropy_plain(int64_t rows, int64_t width, const int32_t *targets, T *logits,
-                        double *losses, uint32_t *bad, bool wide)
+    cross_entropy_plain(int64_t rows, int64_t width, int64_t stride, const int32_t *targets,
+                        T *logits, double *losses, uint32_t *bad, bool wide)
 {
     enum { EACH = team<T>::EACH };
     const int64_t row = row_of_team<T>(), n = row < rows ? width : 0;
     const int64_t target = row < rows ? targets[row] : -1;
     const bool good = target >= 0 && target < n;
-    T *x = logits + (n > 0 ? row * width : 0);
+    T *x = logits + (n > 0 ? row * stride : 0);
     int32_t most = INT32_MIN;
     for_elements<T>(n, wide, [&](int64_t i, auto count) {
         constexpr int N = decltype(count)::value;
@@ -164,14 +164,15 @@ int weft_cuda_causal_softmax(enum weft_dtype dtype, int64_t matrices, int64_t wi
 }
 
 int weft_cuda_cross_entropy_plain(enum weft_dtype dtype, int64_t rows, int64_t width,
-                                  const int32_t *targets, void *logits, double *losses,
-                                  uint32_t *bad, struct CUstream_st *stream)
+                                  int64_t stride, const int32_t *targets, void *logits,
+                                  double *losses, uint32_t *bad, struct CUstream_st *stream)
 {
     if (rows <= 0) return 0;
     return with_dtype(dtype, [&](auto type) {
         typedef decltype(type) T;
-        return launch(cross_entropy_plain<T>, grid_of_rows<T>(rows), stream, rows, width, targets,
-                      (T *)logits, losses, bad, rows_are_wide((const T *)logits, width, width));
+        return launch(cross_entropy_plain<T>, grid_of_rows<T>(rows), stream, rows, width, stride,
+                      targets, (T *)logits, losses, bad,
+                      rows_are_wide((const T *)logits, width, stride));
     });
 }
 

@@ -178,15 +178,16 @@ int weft_cuda_hash_add(uint64_t *sum, uint64_t name, int64_t first, const float 
 template <typename T> struct matrix {
     enum { SUMS = 1 };
     const T *x;
-    int64_t width;
+    int64_t stride;
 
     template <int N> GPU void values(int64_t row, int64_t column, float (&to)[SUMS][N]) const
     {
-        load<N>(x + row * width + column, to[0]);
+        load<N>(x + row * stride + column, to[0]);
     }
     bool is_aligned(int64_t columns) const
     {
-        return columns % COLUMNS_GROUP == 0 && group_begins(x, COLUMNS_GROUP, 0);
+        return columns % COLUMNS_GROUP == 0 && stride % COLUMNS_GROUP == 0 &&
+               group_begins(x, COLUMNS_GROUP, 0);
     }
 };
 
@@ -195,12 +196,12 @@ int64_t weft_cuda_column_bytes(int64_t rows, int64_t width)
     return column_stripes(rows) * width * (int64_t)sizeof(float);
 }
 
-int weft_cuda_column_sums(enum weft_dtype dtype, int64_t rows, int64_t width, const void *x,
-                          float *sums, void *workspace, struct CUstream_st *stream)
+int weft_cuda_column_sums(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t stride,
+                          const void *x, float *sums, void *workspace, struct CUstream_st *stream)
 {
     return with_dtype(dtype, [&](auto type) {
         typedef decltype(type) T;
-        return launch_columns(matrix<T>{(const T *)x, width}, rows, width, sums, (float *)workspace,
-                              stream);
+        return launch_columns(matrix<T>{(const T *)x, stride}, rows, width, sums,
+                              (float *)workspace, stream);
     });
 }

@@ -1,24 +1,27 @@
 #include "tests/emulation/nn/common.h"
 
 struct shape {
-    int64_t rows, width, shift;
+    int64_t rows, width, shift, gap;
     double deviation;
 };
 
 static std::vector<struct shape> shapes(void)
 {
-    std::vector<struct shape> all = {{1, 1, 0, 1},    {3, 2, 0, 1},      {5, 7, 1, 3},
-                                     {2, 257, 0, 10}, {3, 1000, 3, 0.1}, {2, 4099, 0, 2}};
+    std::vector<struct shape> all = {{1, 1, 0, 0, 1},       {3, 2, 0, 0, 1},
+                                     {5, 7, 1, 2, 3},       {2, 257, 0, 31, 10},
+                                     {3, 1000, 3, 24, 0.1}, {2, 4099, 0, 61, 2}};
     for (int i = 0; emu_thorough() && i < 30; i++) {
-        all.push_back({1 + emu_below(4), 1 + emu_below(5000), emu_below(9), 10 * emu_uniform()});
+        all.push_back({1 + emu_below(4), 1 + emu_below(5000), emu_below(9), emu_below(64),
+                       10 * emu_uniform()});
     }
     return all;
 }
 
 /* Compares a row of logits with fp64: the sum of `width` powers, each within 2^-22, and one
  * rounding. */
-static void expect_row(enum weft_dtype dtype, int64_t width, const std::vector<double> &logits,
-                       int64_t target, const elements &is, int64_t row, double loss)
+static void expect_row(enum weft_dtype dtype, int64_t width, int64_t stride,
+                       const std::vector<double> &logits, int64_t target, const elements &is,
+                       int64_t row, double loss)
 {
     double greatest = -INFINITY, sum = 0;
     for (double x : logits) {
@@ -34,7 +37,7 @@ static void expect_row(enum weft_dtype dtype, int64_t width, const std::vector<d
         const double smallest = dtype == WEFT_F16 ? 0x1p-25 : 0x1p-126;
         const double most = p * range * 0x1p-21 + 0x1p-24 * (j == target) +
                             fabs(wanted) * half_ulp(dtype) + smallest;
-        if (!emu_near("gradient", is.get(row * width + j), wanted, most)) return;
+        if (!emu_near("gradient", is.get(row * stride + j), wanted, most)) return;
     }
     const double wanted = log(sum) - (logits[(size_t)target] - greatest);
     emu_near("loss", loss, wanted, 1e-6 * (1 + fabs(wanted)));
@@ -42,7 +45,8 @@ static void expect_row(enum weft_dtype dtype, int64_t width, const std::vector<d
 
 static void gradient_and_loss(struct shape s, enum weft_dtype dtype)
 {
-    elements logits("logits", EMU_BOTH, dtype, s.rows * s.width, s.shift);
+    const int64_t stride = s.width + s.gap;
+    elements logits("logits", EMU_BOTH, dtype, s.rows * stride, s.shift);
     emu_buffer<int32_t> targets("targets", EMU_READ, s.rows);
     emu_buffer<double> losses("losses", EMU_WRITE, s.rows), total("total", EMU_WRITE, 1);
     emu_buffer<uint32_t> bad("bad", EMU_BOTH, 1);
@@ -52,16 +56,16 @@ static void gradient_and_loss(struct shape s, enum weft_dtype dtype)
     for (int64_t i = 0; i < s.rows; i++) {
         targets[i] = (int32_t)emu_below(s.width);
         for (int64_t j = 0; j < s.width; j++) {
-            before[(size_t)i].push_back(logits.get(i * s.width + j));
+            before[(size_t)i].push_back(logits.get(i * stride + j));
         }
     }
-    emu_expect(weft_cuda_cross_entropy(dtype, s.rows, s.width, targets.data, logits.data,
+    emu_expect(weft_cuda_cross_entropy(dtype, s.rows, s.width, stride, targets.data, logits.data,
                                        losses.data, bad.data, NULL) == 0,
                "launched");
     weft_cuda_loss_total(s.rows, losses.data, false, total.data, NULL);
     double sum = 0;
     for (int64_t i = 0; i < s.rows; i++) {
-        expect_row(dtype, s.width, before[(size_t)i], targets[i], logits, i, losses[i]);
+        expect_row(dtype, s.width, stride, before[(size_t)i], targets[i], logits, i, losses[i]);
         sum += losses[i];
     }
     emu_expect(fabs(total[0] - sum) <= 1e-12 * fabs(sum), "total %g, not %g", total[0], sum);
@@ -106,8 +110,8 @@ static void a_target_outside_is_told(void)
         targets[i] = i == 2 ? WEFT_NO_TARGET : i == 4 ? WIDTH : i == 7 ? -1 : i;
     }
     bad[0] = UINT32_MAX;
-    weft_cuda_cross_entropy(WEFT_F32, ROWS, WIDTH, targets.data, logits.data, losses.data, bad.data,
-                            NULL);
+    weft_cuda_cross_entropy(WEFT_F32, ROWS, WIDTH, WIDTH, targets.data, logits.data, losses.data,
+                            bad.data, NULL);
     emu_expect(bad[0] == 4, "row %u, not 4", bad[0]);
     emu_expect(losses[4] == 0 && losses[7] == 0 && losses[5] > 0, "their losses are 0");
     emu_expect(losses[2] == 0, "no target, no loss");
@@ -125,8 +129,8 @@ static void what_is_not_finite_stays_so(void)
         logits[emu_below(600)] = bad_logit;
         targets[0] = 5;
         bad[0] = UINT32_MAX;
-        weft_cuda_cross_entropy(WEFT_F32, 1, 600, targets.data, logits.data, losses.data, bad.data,
-                                NULL);
+        weft_cuda_cross_entropy(WEFT_F32, 1, 600, 600, targets.data, logits.data, losses.data,
+                                bad.data, NULL);
         emu_expect(std::isnan(logits[0]) && std::isnan(logits[599]), "the row is none");
         emu_expect(!std::isfinite(losses[0]), "the loss is none");
     }
@@ -143,7 +147,7 @@ static void columns_that_are_minus_infinity_have_no_part(void)
     }
     targets[0] = 3;
     bad[0] = UINT32_MAX;
-    weft_cuda_cross_entropy(WEFT_F32, 1, 700, targets.data, logits.data, losses.data, bad.data,
+    weft_cuda_cross_entropy(WEFT_F32, 1, 700, 700, targets.data, logits.data, losses.data, bad.data,
                             NULL);
     emu_expect(logits[3] == -0.5f && logits[650] == 0.5f && logits[0] == 0, "%g, %g, %g",
                (double)logits[3], (double)logits[650], (double)logits[0]);
@@ -160,8 +164,8 @@ static void asks_for_whole_sectors(void)
     targets[0] = targets[1] = 7;
     bad[0] = UINT32_MAX;
     emu_watch_limit({1.001, 0, 1.6});
-    weft_cuda_cross_entropy(WEFT_F32, 2, 4096, targets.data, logits.data, losses.data, bad.data,
-                            NULL);
+    weft_cuda_cross_entropy(WEFT_F32, 2, 4096, 4096, targets.data, logits.data, losses.data,
+                            bad.data, NULL);
     emu_watch_limit({});
 }
 

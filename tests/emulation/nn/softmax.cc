@@ -75,7 +75,8 @@ static void the_loss_is_the_cpus(void)
     for (struct shape s : shapes()) {
         for (enum weft_dtype dtype : all_dtypes) {
             const int64_t rows = 3 * s.matrices;
-            elements x("x", EMU_BOTH, dtype, rows * s.width, s.shift);
+            const int64_t stride = s.width + s.width % 3;
+            elements x("x", EMU_BOTH, dtype, rows * stride, s.shift);
             emu_buffer<int32_t> targets("targets", EMU_READ, rows);
             emu_buffer<double> losses("losses", EMU_WRITE, rows);
             emu_buffer<uint32_t> bad("bad", EMU_BOTH, 1);
@@ -85,10 +86,10 @@ static void the_loss_is_the_cpus(void)
                 targets[i] = (int32_t)emu_below(s.width);
             }
             std::vector<unsigned char> wanted(x.data, x.data + x.n);
-            const double loss =
-                cpu()->layers[dtype]->cross_entropy(rows, s.width, targets.data, wanted.data());
-            weft_cuda_cross_entropy_plain(dtype, rows, s.width, targets.data, x.data, losses.data,
-                                          bad.data, NULL);
+            const double loss = cpu()->layers[dtype]->cross_entropy(rows, s.width, stride,
+                                                                    targets.data, wanted.data());
+            weft_cuda_cross_entropy_plain(dtype, rows, s.width, stride, targets.data, x.data,
+                                          losses.data, bad.data, NULL);
             double total = 0;
             for (int64_t i = 0; i < rows; i++) {
                 total += losses[i];
@@ -112,8 +113,8 @@ static void a_target_outside_is_told(void)
         targets[i] = i == 2 ? WEFT_NO_TARGET : i == 4 ? WIDTH : i == 7 ? -1 : i;
     }
     bad[0] = UINT32_MAX;
-    weft_cuda_cross_entropy_plain(WEFT_F32, ROWS, WIDTH, targets.data, logits.data, losses.data,
-                                  bad.data, NULL);
+    weft_cuda_cross_entropy_plain(WEFT_F32, ROWS, WIDTH, WIDTH, targets.data, logits.data,
+                                  losses.data, bad.data, NULL);
     emu_expect(bad[0] == 4, "row %u, not 4", bad[0]);
     emu_expect(losses[4] == 0 && losses[7] == 0 && losses[5] > 0, "their losses are 0");
     emu_expect(losses[2] == 0, "no target, no loss");

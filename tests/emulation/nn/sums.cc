@@ -215,18 +215,20 @@ static void hashes_are_the_fingerprints(void)
 }
 
 /* Checks that sums of columns are within a bound of the exact ones by length, for any width. */
-static void column_sums_are_near(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t shift)
+static void column_sums_are_near(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t gap,
+                                 int64_t shift)
 {
-    elements x("x", EMU_READ, dtype, rows * width, shift);
+    const int64_t stride = width + gap;
+    elements x("x", EMU_READ, dtype, rows * stride, shift);
     emu_buffer<float> sums("sums", EMU_WRITE, width);
     emu_bytes workspace("workspace", EMU_SCRATCH, weft_cuda_column_bytes(rows, width));
     x.fill_normal(1);
-    weft_cuda_column_sums(dtype, rows, width, x.data, sums.data, workspace.data, NULL);
+    weft_cuda_column_sums(dtype, rows, width, stride, x.data, sums.data, workspace.data, NULL);
     for (int64_t j = 0; j < width; j++) {
         double sum = 0, size = 0;
         for (int64_t i = 0; i < rows; i++) {
-            sum += (double)x.get(i * width + j);
-            size += fabs((double)x.get(i * width + j));
+            sum += (double)x.get(i * stride + j);
+            size += fabs((double)x.get(i * stride + j));
         }
         emu_near("column", sums[j], sum, size * 0x1p-24 * 40);
     }
@@ -237,11 +239,23 @@ static void columns_are_added_up(void)
     for (int64_t rows : {1, 7, 8, 127, 128, 129, 300}) {
         for (int64_t width : {1, 3, 32, 129, 132}) {
             for (enum weft_dtype dtype : all_dtypes) {
-                column_sums_are_near(dtype, rows, width, rows % 2);
+                column_sums_are_near(dtype, rows, width, 0, rows % 2);
             }
         }
     }
-    column_sums_are_near(WEFT_F32, 0, 5, 0);
+    column_sums_are_near(WEFT_F32, 0, 5, 0, 0);
+}
+
+static void columns_of_rows_with_gaps_are_added_up(void)
+{
+    for (int64_t rows : {1, 8, 129}) {
+        for (int64_t width : {3, 129, 132}) {
+            for (int64_t gap : {1, 4, 31}) {
+                column_sums_are_near(WEFT_F32, rows, width, gap, 0);
+                column_sums_are_near(WEFT_BF16, rows, width, gap, 1);
+            }
+        }
+    }
 }
 
 static void without_a_workspace_columns_are_the_cpus(void)
@@ -253,8 +267,8 @@ static void without_a_workspace_columns_are_the_cpus(void)
             emu_buffer<float> sums("sums", EMU_WRITE, width);
             std::vector<float> wanted((size_t)width);
             x.fill_normal(1);
-            weft_cuda_column_sums(dtype, rows, width, x.data, sums.data, NULL, NULL);
-            cpu()->layers[dtype]->column_sums(rows, width, x.data, wanted.data());
+            weft_cuda_column_sums(dtype, rows, width, width, x.data, sums.data, NULL, NULL);
+            cpu()->layers[dtype]->column_sums(rows, width, width, x.data, wanted.data());
             emu_same_bits("columns", width, sums.data, wanted.data());
         }
     }
@@ -271,8 +285,8 @@ static void a_column_has_the_same_bits_beside_others(void)
     for (int i = 0; i < ROWS; i++) {
         one[i] = x[i * WIDTH + 5];
     }
-    weft_cuda_column_sums(WEFT_F32, ROWS, WIDTH, x.data, sums.data, workspace.data, NULL);
-    weft_cuda_column_sums(WEFT_F32, ROWS, 1, one.data, sum.data, workspace.data, NULL);
+    weft_cuda_column_sums(WEFT_F32, ROWS, WIDTH, WIDTH, x.data, sums.data, workspace.data, NULL);
+    weft_cuda_column_sums(WEFT_F32, ROWS, 1, 1, one.data, sum.data, workspace.data, NULL);
     emu_same_bits("a column", 1, sum.data, sums.data + 5);
 }
 
@@ -287,7 +301,7 @@ static void moves_no_byte_too_many(void)
     weft_cuda_sum_ranks(&all, NULL);
     emu_buffer<float> sums("sums", EMU_WRITE, 256);
     emu_bytes workspace("workspace", EMU_SCRATCH, weft_cuda_column_bytes(64, 256));
-    weft_cuda_column_sums(WEFT_F32, 64, 256, x.data, sums.data, workspace.data, NULL);
+    weft_cuda_column_sums(WEFT_F32, 64, 256, 256, x.data, sums.data, workspace.data, NULL);
     emu_watch_limit({});
 }
 
@@ -307,6 +321,7 @@ int main(int argc, char **argv)
              without_a_workspace_columns_are_the_cpus);
     emu_case("a column has the same bits beside others", a_column_has_the_same_bits_beside_others);
     emu_case("no byte too many", moves_no_byte_too_many);
+    emu_case("columns of rows with gaps", columns_of_rows_with_gaps_are_added_up);
     return emu_end({"each<sum_op<bf16, bf16", "each<sum_op<f16, float", "squares<numbers<float>",
                     "squares<numbers<bf16>", "squares<numbers<f16>", "norm_pack", "hash_sum",
                     "column_stripe<matrix<f16>, 4>", "column_stripe<matrix<float>, 1>",

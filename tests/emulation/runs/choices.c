@@ -113,8 +113,9 @@ static float add_up(const struct weft_cuda_library *library, const struct weft_p
         float of_part = 0;
         for (int64_t l = p->k * part / (int64_t)parts; l < p->k * (part + 1) / (int64_t)parts;
              l++) {
-            const int64_t a = turned ? l * p->m + i : i * p->k + l,
-                          b = p->transpose_b ? j * p->k + l : l * p->n + j;
+            const int64_t row = turned == p->transpose_a ? p->a_stride : turned ? p->m : p->k;
+            const int64_t a = turned ? l * row + i : i * row + l,
+                          b = p->transpose_b ? j * p->b_stride + l : l * p->b_stride + j;
             of_part +=
                 operand_at(library, p->dtype, p->a, a) * operand_at(library, p->dtype, p->b, b);
         }
@@ -139,7 +140,7 @@ static void finish_element(const struct weft_cuda_library *library,
 {
     const struct weft_product *p = &asked->product;
     const struct weft_product_finish *f = &p->finish;
-    const int64_t at = i * p->n + j;
+    const int64_t at = i * p->c_stride + j;
     const enum mistake m = library->mistake;
     if (asked->times != NULL && m != NO_TIMES) x *= *asked->times;
     if (p->accumulate) x += read_at(p->c_dtype, p->c, at);
@@ -147,7 +148,7 @@ static void finish_element(const struct weft_cuda_library *library,
     if (f->bias != NULL && m != NO_BIAS) x += read_at(p->c_dtype, f->bias, j);
     if (f->gelu_input != NULL)
         x *= slope_of(read_at(p->c_dtype, f->gelu_input, at)) * (m == COARSE_SLOPE ? 1.02f : 1);
-    if (m == ONE_ELEMENT && at == p->m * p->n - 1) x += 0.125f;
+    if (m == ONE_ELEMENT && i == p->m - 1 && j == p->n - 1) x += 0.125f;
     if (m == UNWRITTEN && i == p->m - 1) return;
     if (m == FAR_ROW && i == 299) x += 0.125f;
     write_at(p->c_dtype, p->c, at, x);
@@ -273,6 +274,10 @@ Test(choices, ranks_take_what_rank_0_chose)
         cr_expect_eq(cuda->choices[i].way, WEFT_CUDA_BY_LIBRARY);
         cr_expect_eq(cuda->choices[i].algorithm.words[0], 2, "not this rank's favourite");
     }
+    /* Rows of 150 logits begin every 160. */
+    cr_expect(strstr(weft_text_chars(&text), "nt 18 150 16 c:10 library") != NULL);
+    cr_expect(strstr(weft_text_chars(&text), "nn 18 16 150 times+a:10 library") != NULL);
+    cr_expect(strstr(weft_text_chars(&text), "tn 150 16 18 times+a:10 library") != NULL);
     weft_text_finish(&text);
     weft_text_finish(&warnings);
     weft_nn_close(first);
@@ -303,15 +308,15 @@ Test(choices, of_an_earlier_run_are_kept_by_the_same_library_alone)
     weft_nn_close(newer);
 }
 
-/* One key per finish, as layers request it. */
+/* One key per finish, as layers request it, and gaps between rows. */
 static const struct weft_cuda_key keys[] = {
-    {WEFT_F32, WEFT_F32, false, true, WEFT_CUDA_BIAS | WEFT_CUDA_RESIDUAL, 30, 40, 50},
-    {WEFT_F32, WEFT_F32, false, true, WEFT_CUDA_BIAS | WEFT_CUDA_GELU, 300, 40, 1300},
-    {WEFT_F32, WEFT_F32, false, false, WEFT_CUDA_SLOPE, 18, 40, 24},
-    {WEFT_F32, WEFT_F32, true, false, WEFT_CUDA_TIMES, 24, 40, 700},
-    {WEFT_BF16, WEFT_F32, true, false, 0, 24, 40, 18},
-    {WEFT_BF16, WEFT_BF16, false, true, WEFT_CUDA_BIAS | WEFT_CUDA_GELU, 18, 40, 24},
-    {WEFT_F16, WEFT_F16, false, false, WEFT_CUDA_SLOPE, 18, 40, 24},
+    {WEFT_F32, WEFT_F32, false, true, WEFT_CUDA_BIAS | WEFT_CUDA_RESIDUAL, 30, 40, 50, 0, 0},
+    {WEFT_F32, WEFT_F32, false, true, WEFT_CUDA_BIAS | WEFT_CUDA_GELU, 300, 40, 1300, 0, 0},
+    {WEFT_F32, WEFT_F32, false, false, WEFT_CUDA_SLOPE, 18, 40, 24, 0, 0},
+    {WEFT_F32, WEFT_F32, true, false, WEFT_CUDA_TIMES, 24, 40, 700, 8, 0},
+    {WEFT_BF16, WEFT_F32, true, false, 0, 24, 40, 18, 0, 6},
+    {WEFT_BF16, WEFT_BF16, false, true, WEFT_CUDA_BIAS | WEFT_CUDA_GELU, 18, 40, 24, 0, 0},
+    {WEFT_F16, WEFT_F16, false, false, WEFT_CUDA_SLOPE, 18, 40, 24, 0, 0},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 
@@ -422,6 +427,9 @@ Test(choices, what_is_no_choice_is_refused)
         "f32 f32 nt 0 9 9 - own -",
         "f32 f32 nt 9 -9 9 - own -",
         "f32 f32 nt 9 9 9 bias+relu own -",
+        "f32 f32 nt 9 9 9 c:0 own -",
+        "f32 f32 nt 9 9 9 a:7x own -",
+        "f32 f32 nt 9 9 9 b:7 own -",
         "f32 f32 nt 9 9 9 - mine -",
         "f32 f32 nt 9 9 9 - own " WORDS,
         "f32 f32 nt 9 9 9 - library -",

@@ -390,7 +390,7 @@ static void run_on_tiles(struct amx *amx, const struct weft_product *product)
     }
     if (sums_apart)
         weft_kernels_best()->layers[product->c_dtype]->column_sums(
-            product->m, product->n, product->c, product->finish.column_sums);
+            product->m, product->n, product->c_stride, product->c, product->finish.column_sums);
 }
 
 /* True if the CPU has tiles and Linux grants them: they add 8 KiB to each thread's state. */

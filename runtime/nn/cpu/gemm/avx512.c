@@ -189,7 +189,7 @@ static void run_product(struct avx512 *avx512, const struct weft_product *produc
         if (!by_columns && begin < m) run_share(w, &copy, begin, least_of(end, m), 0, n);
     }
     if (sums_apart)
-        weft_kernels_best()->layers[WEFT_F32]->column_sums(m, n, copy.c,
+        weft_kernels_best()->layers[WEFT_F32]->column_sums(m, n, copy.c_stride, copy.c,
                                                            product->finish.column_sums);
 }
 

@@ -19,7 +19,8 @@ static enum weft_status run_and_finish(void *state, const struct weft_multiplier
     bare.finish = (struct weft_product_finish){0};
     const bool bias_with_gelu = finish->gelu && !finish->gelu_input && !finish->residual;
     if (finish->residual || (finish->bias && !bias_with_gelu)) {
-        kernels->fill(product->m, product->n, finish->residual, finish->bias, product->c);
+        kernels->fill(product->m, product->n, finish->residual, finish->bias, product->c_stride,
+                      product->c);
         bare.accumulate = true;
     }
     WEFT_TRY(weft_multiply(next, &bare, err));
@@ -27,7 +28,8 @@ static enum weft_status run_and_finish(void *state, const struct weft_multiplier
         kernels->gelu_backward(product->m, product->n, finish->gelu_input, product->c, product->c,
                                finish->column_sums);
     } else if (finish->column_sums) {
-        kernels->column_sums(product->m, product->n, product->c, finish->column_sums);
+        kernels->column_sums(product->m, product->n, product->c_stride, product->c,
+                             finish->column_sums);
     }
     if (finish->gelu && finish->bias && bias_with_gelu) {
         kernels->bias_gelu(product->m, product->n, finish->bias, product->c, finish->gelu);

@@ -19,10 +19,11 @@
 /* Loops over elements of one dtype, passed as void *. Statistics and sums are fp32. Inputs are
  * widened, and results rounded once. */
 struct weft_layer_kernels {
-    /* y = x + bias in every row. A NULL x or bias counts as 0. x may be y. */
-    void (*fill)(int64_t rows, int64_t width, const void *x, const void *bias, void *y);
+    /* y = x + bias in every row. A NULL x or bias counts as 0. x may be y. Both have the stride. */
+    void (*fill)(int64_t rows, int64_t width, const void *x, const void *bias, int64_t stride,
+                 void *y);
     /* sums[j] = sum over rows of x[i][j], in row order. */
-    void (*column_sums)(int64_t rows, int64_t width, const void *x, float *sums);
+    void (*column_sums)(int64_t rows, int64_t width, int64_t stride, const void *x, float *sums);
     /* y = alpha x, or y += alpha x. */
     void (*add_to)(int64_t n, float alpha, const float *x, bool accumulate, void *y);
 
@@ -54,7 +55,8 @@ struct weft_layer_kernels {
     /* Turns logits in place into the gradient of -log softmax(logits)[target]. Returns the sum of
      * the rows' losses in row order. Targets must be in range or WEFT_NO_TARGET, which leaves its
      * row unchanged. */
-    double (*cross_entropy)(int64_t rows, int64_t width, const int32_t *targets, void *logits);
+    double (*cross_entropy)(int64_t rows, int64_t width, int64_t stride, const int32_t *targets,
+                            void *logits);
 };
 
 /* A head of one sample's causal attention. */

@@ -42,11 +42,11 @@ WEFT_ALWAYS_INLINE float row_maximum(int64_t n, const element *x)
 }
 
 static void fill_rows(int64_t rows, int64_t width, const void *from, const void *bias_from,
-                      void *to)
+                      int64_t stride, void *to)
 {
     const element *x = from, *bias = bias_from;
     element *y = to;
-    for (int64_t i = 0; i < rows; i++, y += width) {
+    for (int64_t i = 0; i < rows; i++, y += stride) {
         if (x && bias) {
             for (int64_t j = 0; j < width; j++) {
                 y[j] = store(load(x[j]) + load(bias[j]));
@@ -58,23 +58,24 @@ static void fill_rows(int64_t rows, int64_t width, const void *from, const void 
         } else {
             memset(y, 0, (size_t)width * sizeof(element));
         }
-        if (x) x += width;
+        if (x) x += stride;
     }
 }
 
 /* Adds four rows at a time, one after another, which keeps the rows' order. */
-static void column_sums(int64_t rows, int64_t width, const void *from, float *restrict sums)
+static void column_sums(int64_t rows, int64_t width, int64_t stride, const void *from,
+                        float *restrict sums)
 {
     const element *restrict x = from;
     memset(sums, 0, (size_t)width * sizeof(float));
     int64_t i = 0;
-    for (; i + 4 <= rows; i += 4, x += 4 * width) {
+    for (; i + 4 <= rows; i += 4, x += 4 * stride) {
         for (int64_t j = 0; j < width; j++) {
-            sums[j] = (((sums[j] + load(x[j])) + load(x[width + j])) + load(x[2 * width + j])) +
-                      load(x[3 * width + j]);
+            sums[j] = (((sums[j] + load(x[j])) + load(x[stride + j])) + load(x[2 * stride + j])) +
+                      load(x[3 * stride + j]);
         }
     }
-    for (; i < rows; i++, x += width) {
+    for (; i < rows; i++, x += stride) {
         for (int64_t j = 0; j < width; j++) {
             sums[j] += load(x[j]);
         }
@@ -282,11 +283,12 @@ static void softmax_backward(int64_t rows, int64_t width, int64_t stride, const 
     }
 }
 
-static double cross_entropy(int64_t rows, int64_t width, const int32_t *targets, void *in_place)
+static double cross_entropy(int64_t rows, int64_t width, int64_t stride, const int32_t *targets,
+                            void *in_place)
 {
     element *logits = in_place;
     double loss = 0;
-    for (int64_t row = 0; row < rows; row++, logits += width) {
+    for (int64_t row = 0; row < rows; row++, logits += stride) {
         if (targets[row] == WEFT_NO_TARGET) continue;
         const float wanted = load(logits[targets[row]]);
         const float greatest = row_maximum(width, logits);

@@ -34,7 +34,7 @@ enum weft_status weft_nn_cpu_embedding_forward(const struct weft_nn_cpu *cpu,
         weft_nn_kernels(cpu, call)->fill(1, width,
                                          weft_nn_at(dtype, call->tensors[0], tokens[i] * width),
                                          positions ? weft_nn_at(dtype, positions, position) : NULL,
-                                         weft_nn_to(dtype, call->output, i * width));
+                                         width, weft_nn_to(dtype, call->output, i * width));
     }
     return WEFT_OK;
 }

@@ -17,7 +17,7 @@ enum weft_status weft_nn_cpu_map(const struct weft_nn_cpu *cpu, const struct wef
                                          .b_stride = linear->inputs,
                                          .alpha = 1,
                                          .c = y,
-                                         .c_stride = linear->outputs,
+                                         .c_stride = linear->outputs + linear->gap,
                                          .finish = *finish};
     return weft_gemm_run(cpu->gemm, &product, err);
 }
@@ -33,7 +33,7 @@ enum weft_status weft_nn_cpu_map_input(const struct weft_nn_cpu *cpu,
                                          .n = linear->inputs,
                                          .k = linear->outputs,
                                          .a = dy,
-                                         .a_stride = linear->outputs,
+                                         .a_stride = linear->outputs + linear->gap,
                                          .b = linear->weight,
                                          .b_stride = linear->inputs,
                                          .alpha = alpha,
@@ -56,7 +56,7 @@ enum weft_status weft_nn_cpu_map_weight(const struct weft_nn_cpu *cpu,
                                          .n = linear->inputs,
                                          .k = linear->rows,
                                          .a = dy,
-                                         .a_stride = linear->outputs,
+                                         .a_stride = linear->outputs + linear->gap,
                                          .b = linear->x,
                                          .b_stride = linear->inputs,
                                          .alpha = alpha,
@@ -79,7 +79,8 @@ void weft_nn_cpu_map_bias(const struct weft_nn_cpu *cpu, const struct weft_nn_li
                           float *sums)
 {
     if (!call->gradients[tensor]) return;
-    cpu->kernels->layers[linear->dtype]->column_sums(linear->rows, linear->outputs, dy, sums);
+    cpu->kernels->layers[linear->dtype]->column_sums(linear->rows, linear->outputs,
+                                                     linear->outputs + linear->gap, dy, sums);
     weft_nn_cpu_give(cpu, call, tensor, linear->outputs, alpha, sums);
 }
 

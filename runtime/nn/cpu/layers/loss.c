@@ -27,8 +27,8 @@ static enum weft_status classify_rows(const struct weft_nn_cpu *cpu,
     WEFT_TRY(check_targets(call, linear->rows, err));
     const struct weft_product_finish finish = {.bias = call->layer->bias ? call->tensors[1] : NULL};
     WEFT_TRY(weft_nn_cpu_map(cpu, linear, &finish, d_logits, err));
-    const double loss = weft_nn_kernels(cpu, call)->cross_entropy(linear->rows, linear->outputs,
-                                                                  call->targets, d_logits);
+    const double loss = weft_nn_kernels(cpu, call)->cross_entropy(
+        linear->rows, linear->outputs, linear->outputs + linear->gap, call->targets, d_logits);
     *call->loss = call->adds_loss ? *call->loss + loss : loss;
     return WEFT_OK;
 }
@@ -46,12 +46,13 @@ static enum weft_status classify_backward(const struct weft_nn_cpu *cpu,
     return weft_nn_cpu_map_input(cpu, linear, scale, &finish, d_logits, dx, err);
 }
 
-static struct weft_nn_linear head_of(const struct weft_nn_call *call)
+static struct weft_nn_linear head_of(const struct weft_nn_call *call, int64_t gap)
 {
     return (struct weft_nn_linear){.dtype = call->batch.compute,
                                    .rows = call->batch.samples * call->batch.seq_len,
                                    .inputs = call->layer->hidden,
                                    .outputs = call->layer->vocab,
+                                   .gap = gap,
                                    .x = call->input,
                                    .weight = call->tensors[0]};
 }
@@ -61,7 +62,7 @@ enum weft_status weft_nn_cpu_lm_head_forward(const struct weft_nn_cpu *cpu,
                                              struct weft_error *err)
 {
     const struct weft_lm_head_layout layout = weft_layout_lm_head(call->layer, &call->batch);
-    const struct weft_nn_linear linear = head_of(call);
+    const struct weft_nn_linear linear = head_of(call, layout.gap);
     return classify_rows(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits), err);
 }
 
@@ -70,18 +71,20 @@ enum weft_status weft_nn_cpu_lm_head_backward(const struct weft_nn_cpu *cpu,
                                               struct weft_error *err)
 {
     const struct weft_lm_head_layout layout = weft_layout_lm_head(call->layer, &call->batch);
-    const struct weft_nn_linear linear = head_of(call);
+    const struct weft_nn_linear linear = head_of(call, layout.gap);
     return classify_backward(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits),
                              weft_nn_part(call->temporary, layout.backward.sums),
                              call->input_gradient, err);
 }
 
-static struct weft_nn_linear classifier_of(const struct weft_nn_call *call, const void *pooled)
+static struct weft_nn_linear classifier_of(const struct weft_nn_call *call, int64_t gap,
+                                           const void *pooled)
 {
     return (struct weft_nn_linear){.dtype = call->batch.compute,
                                    .rows = call->batch.samples,
                                    .inputs = call->layer->hidden,
                                    .outputs = call->layer->outputs,
+                                   .gap = gap,
                                    .x = pooled,
                                    .weight = call->tensors[0]};
 }
@@ -141,7 +144,7 @@ enum weft_status weft_nn_cpu_classifier_forward(const struct weft_nn_cpu *cpu,
     const struct weft_classifier_layout layout = weft_layout_classifier(call->layer, &call->batch);
     void *pooled = weft_nn_part(call->saved, layout.saved.pooled);
     pool_rows(cpu, call, pooled);
-    const struct weft_nn_linear linear = classifier_of(call, pooled);
+    const struct weft_nn_linear linear = classifier_of(call, layout.gap, pooled);
     return classify_rows(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits), err);
 }
 
@@ -151,7 +154,7 @@ enum weft_status weft_nn_cpu_classifier_backward(const struct weft_nn_cpu *cpu,
 {
     const struct weft_classifier_layout layout = weft_layout_classifier(call->layer, &call->batch);
     const struct weft_nn_linear linear =
-        classifier_of(call, weft_nn_part(call->saved, layout.saved.pooled));
+        classifier_of(call, layout.gap, weft_nn_part(call->saved, layout.saved.pooled));
     void *d_pooled =
         call->input_gradient ? weft_nn_part(call->temporary, layout.backward.d_pooled) : NULL;
     WEFT_TRY(classify_backward(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits),

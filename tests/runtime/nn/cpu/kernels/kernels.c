@@ -66,8 +66,8 @@ Test(kernels, every_level_gives_the_bits_of_the_plain_one)
         plain->layers[WEFT_F32]->gelu(MANY, in, out);
         level->layers[WEFT_F32]->gelu(MANY, in, other);
         cr_assert_eq(memcmp(out, other, sizeof(out)), 0, "gelu, %s", level->level);
-        plain->layers[WEFT_F32]->column_sums(97, 1010, in + 2000, out);
-        level->layers[WEFT_F32]->column_sums(97, 1010, in + 2000, other);
+        plain->layers[WEFT_F32]->column_sums(97, 1010, 1010, in + 2000, out);
+        level->layers[WEFT_F32]->column_sums(97, 1010, 1010, in + 2000, other);
         cr_assert_eq(memcmp(out, other, 1010 * sizeof(float)), 0, "sums, %s", level->level);
     }
     cr_assert_str_eq(plain->level, "plain");
@@ -95,16 +95,17 @@ Test(kernels, turn_makes_rows_of_columns_and_touches_nothing_else)
 
 Test(kernels, column_sums_go_in_row_order)
 {
-    random_numbers_kernels(in, 7 * 11, 1, 1);
-    weft_kernels_best()->layers[WEFT_F32]->column_sums(7, 11, in, out);
+    enum { STRIDE = 16 };
+    random_numbers_kernels(in, 7 * STRIDE, 1, 1);
+    weft_kernels_best()->layers[WEFT_F32]->column_sums(7, 11, STRIDE, in, out);
     for (int j = 0; j < 11; j++) {
         float sum = 0;
         for (int i = 0; i < 7; i++) {
-            sum += in[i * 11 + j];
+            sum += in[i * STRIDE + j];
         }
         cr_assert_eq(out[j], sum);
     }
-    weft_kernels_best()->layers[WEFT_F32]->column_sums(0, 11, in, out);
+    weft_kernels_best()->layers[WEFT_F32]->column_sums(0, 11, 11, in, out);
     cr_assert_eq(out[10], 0);
 }
 
@@ -185,7 +186,7 @@ Test(kernels, cross_entropy_of_far_logits_is_their_distance)
 {
     float x[6] = {1000, 0, -1000, -1000, 0, 1000};
     const int32_t targets[2] = {0, 0};
-    cr_assert_eq(weft_kernels_best()->layers[WEFT_F32]->cross_entropy(2, 3, targets, x), 2000);
+    cr_assert_eq(weft_kernels_best()->layers[WEFT_F32]->cross_entropy(2, 3, 3, targets, x), 2000);
     const float expected[6] = {0, 0, 0, -1, 0, 1};
     cr_assert_eq(memcmp(x, expected, sizeof(x)), 0);
 }

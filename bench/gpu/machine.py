@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -62,13 +63,15 @@ class Machine:
         """
         return os.environ.get("WEFT_COMPUTE_SANITIZER") or (None if self.emulated else self.tool("compute-sanitizer"))
 
-    def start(self, *words, env=None):
-        return subprocess.Popen([str(word) for word in words], cwd=self.scratch, env={**self.env, **(env or {})},
+    def start(self, *words, env=None, foreign=False):
+        """Starts a program; a foreign one does not see the folders of Weft's libraries."""
+        own = os.environ if foreign else self.env
+        return subprocess.Popen([str(word) for word in words], cwd=self.scratch, env={**own, **(env or {})},
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
-    def run(self, *words, env=None, timeout=300):
+    def run(self, *words, env=None, timeout=300, foreign=False):
         """Returns exit code, stdout and stderr. After the timeout it kills the program's process group."""
-        process = self.start(*words, env=env)
+        process = self.start(*words, env=env, foreign=foreign)
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -76,6 +79,30 @@ class Machine:
             out, err = process.communicate()
             raise Failure(f"{Path(str(words[0])).name} did not end within {timeout} s", out + err) from None
         return process.returncode, out, err
+
+    def lines(self, *words, timeout=600):
+        """Yields the lines of stdout as they come. Raises Failure with stderr if the program fails, or is killed with its
+        process group after the timeout.
+        """
+        process, err = self.start(*words), []
+        killer = threading.Timer(timeout, os.killpg, (process.pid, signal.SIGKILL))
+        reader = threading.Thread(target=lambda: err.append(process.stderr.read()))
+        name = Path(str(words[0])).name
+        killer.start()
+        reader.start()
+        try:
+            yield from process.stdout
+            code = process.wait()
+            late = not killer.is_alive()
+        finally:
+            killer.cancel()
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            reader.join()
+        if code != 0:
+            raise Failure(f"{name} did not end within {timeout} s" if late and code == -signal.SIGKILL else
+                          f"{name} ended with exit code {code}", err[0])
 
     def config(self, device="cuda", data=None, **what):
         """Writes the config of one more run and returns its path."""

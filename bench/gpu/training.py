@@ -72,14 +72,10 @@ def weft_steps(machine, model, steps):
     path = machine.scratch / f"training{machine.runs}.json"
     path.write_text(json.dumps(config_of(machine, model, steps, "2GiB" if machine.emulated else "78GiB")))
     began, first_s, lines = time.monotonic(), None, []
-    process = machine.start(machine.weft, "train", path, "--run", f"run{machine.runs}", "--json")
-    for line in process.stdout:
+    for line in machine.lines(machine.weft, "train", path, "--run", f"run{machine.runs}", "--json"):
         lines.append(json.loads(line))
         if first_s is None and lines[-1]["kind"] == "step":
             first_s = time.monotonic() - began
-    err = process.stderr.read()
-    if process.wait() != 0:
-        raise Failure(f"{model.name}: weft train ended with exit code {process.returncode}", err)
     result, times = lines[-1], [1e-6 * line["step_ns"] for line in lines if line["kind"] == "step"]
     keys = ("planned_bytes", "measured_bytes", "outside_planned_bytes", "outside_measured_bytes")
     return {"ms": statistics.median(times[WARM_STEPS:] or times), "predicted ms": 1e-6 * result["predicted_step_ns"],
@@ -89,9 +85,9 @@ def weft_steps(machine, model, steps):
 
 def pytorch_steps(machine, python, model, steps):
     code, out, err = machine.run(python, Path(__file__).with_name("pytorch.py"), model.vocab, model.hidden, model.heads,
-                                 model.blocks, model.samples, steps, timeout=300)
+                                 model.blocks, model.samples, steps, timeout=300, foreign=True)
     if code != 0:
-        raise Failure(f"{model.name}: PyTorch ended with exit code {code}", err)
+        raise Failure(f"PyTorch ended with exit code {code}", err)
     told = json.loads(out.splitlines()[-1])
     return {"ms": statistics.median(told["ms"]), "with": told["with"], "seconds to step 1": told["start_s"]}
 
@@ -116,7 +112,7 @@ def training(machine, notes):
                 figures[f"{model.name}, PyTorch"] = theirs = pytorch_steps(machine, notes.pytorch, model, STEPS)
                 weft["of PyTorch's rate"] = round(theirs["ms"] / weft["ms"], 3)
         except Failure as failure:
-            notes.fail(str(failure), failure.log)
+            notes.fail(f"{model.name}: {failure}", failure.log)
     if not notes.pytorch:
         notes.skip("PyTorch's steps next to Weft's", "no --pytorch")
     return figures

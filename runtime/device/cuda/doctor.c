@@ -193,6 +193,6 @@ void weft_cuda_describe(const struct weft_device *device, struct weft_text *out)
     tell_mps(out);
     tell_limits(out);
     tell_peers(gpu->ordinal, n, out);
-    weft_text_add(out, "; Weft was tested on an H100 80GB alone (driver 580, CUDA 13.0, NCCL "
-                       "2.28.3), by one rank and by two, never on several GPUs");
+    weft_text_add(out, "; Weft has run on single GPUs: an H100 80GB (driver 580, CUDA 13.0, NCCL "
+                       "2.28.3), by one rank and by two, and an H200; never on several GPUs");
 }

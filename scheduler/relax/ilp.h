@@ -68,9 +68,11 @@ struct weft_ilp {
     int32_t *wait;     /* [n_slots]; -1: nothing can be on a lane, or block it */
     int32_t *wait_row; /* [waits.n]: the slot waits for blocks that block it; -1: none */
     struct weft_waits waits;
-    int32_t *chain_row; /* [n_items]: slots last as long as the chain that ends so; -1: none */
-    int32_t *lasted;    /* [n_slots] of t; -1: no chain covers it */
-    int32_t n_rates;    /* of compute next to busy lanes, least first; 0 without contention */
+    int32_t *chain_row;   /* [n_items]: slots last as long as the chain that ends so; -1: none */
+    int32_t *lasted;      /* [n_slots] of t; -1: no chain covers it */
+    int32_t *first_timed; /* [n_slots + 1]: index in `timed` */
+    int32_t *timed;       /* decisions that add time to each slot; one, but in a coarse problem */
+    int32_t n_rates;      /* of compute next to busy lanes, least first; 0 without contention */
     int32_t rates[WEFT_MOST_LANES];
     int32_t *beside;                /* [n_rates][n_slots] of x; -1: the same */
     int32_t *hold;                  /* [n_tiers][n_slots]; -1: every plan fits */

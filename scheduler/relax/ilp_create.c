@@ -126,11 +126,13 @@ static double add_compute(struct weft_ilp_build *build, int32_t slot, double fac
 {
     const struct weft_ilp *ilp = build->ilp;
     const struct weft_problem *problem = ilp->table->problem;
-    int32_t u = problem->slot_decisions[slot];
-    for (int32_t p = 0; u >= 0 && p < weft_digest_count(ilp->table, u); p++) {
-        int32_t z = ilp->z[weft_digest_at(ilp->table, u, p)];
-        int64_t ns = weft_strategy_ns(&problem->decisions[u].strategies[p], slot);
-        if (z >= 0) weft_ilp_add_entry(build, z, -factor * weft_ilp_time_units(ilp, ns));
+    for (int32_t k = ilp->first_timed[slot]; k < ilp->first_timed[slot + 1]; k++) {
+        const int32_t u = ilp->timed[k];
+        for (int32_t p = 0; p < weft_digest_count(ilp->table, u); p++) {
+            int32_t z = ilp->z[weft_digest_at(ilp->table, u, p)];
+            int64_t ns = weft_strategy_ns(&problem->decisions[u].strategies[p], slot);
+            if (z >= 0) weft_ilp_add_entry(build, z, -factor * weft_ilp_time_units(ilp, ns));
+        }
     }
     return factor * weft_ilp_time_units(ilp, problem->slot_ns[slot]);
 }
@@ -469,6 +471,49 @@ static enum weft_status build_all(struct weft_ilp *ilp, int32_t most_columns,
     return status;
 }
 
+/* Counts a decision once in each slot that one of its strategies adds time to. With `timed`, lists
+ * it there; next [n_slots] is where. seen [n_slots] has the last decision that was counted. */
+static void list_timed(const struct weft_problem *problem, int32_t *seen, int32_t *next,
+                       int32_t *timed)
+{
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        seen[s] = -1;
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        for (int32_t p = 0; p < problem->decisions[u].n_strategies; p++) {
+            const struct weft_problem_strategy *of = &problem->decisions[u].strategies[p];
+            for (int32_t i = 0; i < of->n_times; i++) {
+                const int32_t s = of->times[i].slot;
+                if (seen[s] == u) continue;
+                seen[s] = u;
+                if (timed) timed[next[s]] = u;
+                next[s]++;
+            }
+        }
+    }
+}
+
+static enum weft_status find_timed(struct weft_ilp *ilp, struct weft_error *err)
+{
+    const struct weft_problem *problem = ilp->table->problem;
+    const size_t n_slots = (size_t)problem->n_slots;
+    int32_t *seen = calloc(2 * n_slots, sizeof *seen), n = 0;
+    ilp->first_timed = weft_pool_array(&ilp->pool, n_slots + 1, sizeof *ilp->first_timed);
+    if (seen && ilp->first_timed) {
+        int32_t *next = seen + n_slots;
+        list_timed(problem, seen, next, NULL);
+        for (size_t s = 0; s < n_slots; s++) {
+            ilp->first_timed[s] = n;
+            n += next[s];
+            next[s] = ilp->first_timed[s];
+        }
+        ilp->first_timed[n_slots] = n;
+        ilp->timed = weft_pool_array(&ilp->pool, (size_t)n + 1, sizeof *ilp->timed);
+        if (ilp->timed) list_timed(problem, seen, next, ilp->timed);
+    }
+    free(seen);
+    return ilp->timed ? WEFT_OK : weft_fail_memory(err, "an integer program");
+}
+
 static enum weft_status find_waits(struct weft_ilp *ilp, struct weft_error *err)
 {
     WEFT_TRY(weft_problem_waits(ilp->table->problem, &ilp->pool, &ilp->waits, err));
@@ -517,6 +562,7 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_c
         !ilp->whole || !ilp->references || !ilp->uses)
         status = weft_fail_memory(err, "an integer program");
     if (status == WEFT_OK) status = find_waits(ilp, err);
+    if (status == WEFT_OK) status = find_timed(ilp, err);
     if (status == WEFT_OK) status = build_all(ilp, most_columns, err);
     if (status != WEFT_OK) {
         weft_ilp_destroy(ilp);

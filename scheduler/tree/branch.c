@@ -9,6 +9,8 @@
 
 /* Columns of counts up to which the relaxation takes about a second; see weft_ilp_create. */
 enum { MOST_COLUMNS = 3000 };
+/* Slots up to which the relaxation is that of the problem itself. */
+enum { MOST_SLOTS = 600 };
 /* Nodes to solve: NODE_WORK divided by the size of one. Iterations of a relaxation: RELAX_WORK for
  * each row and column. */
 enum { NODE_WORK = 400000, MOST_NODES = 10000, RELAX_WORK = 60, MOST_MILESTONES = 64 };
@@ -84,7 +86,8 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
         status = weft_proof_create(table->problem, (int32_t)most_nodes, &branch->proof, err);
     if (status == WEFT_OK) branch->dual->work = branch->proof->work = search->budget.work;
     if (status == WEFT_OK) status = weft_exact_create(search, &branch->exact, err);
-    if (status == WEFT_OK && options->solver.solve)
+    branch->is_coarse = options->solver.solve && table->n_slots > MOST_SLOTS;
+    if (status == WEFT_OK && options->solver.solve && !branch->is_coarse)
         status = weft_ilp_create(table, MOST_COLUMNS, &branch->ilp, err);
     if (status != WEFT_OK) {
         weft_branch_destroy(branch);
@@ -163,12 +166,11 @@ static void note_failure(struct weft_branch *branch, enum weft_status status, co
     snprintf(branch->failure, sizeof branch->failure, "%.150s", text);
 }
 
-bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
+bool weft_branch_solve(struct weft_branch *branch, const struct weft_lp *lp, int64_t iterations,
                        struct weft_pool *pool, struct weft_lp_result *result)
 {
     struct weft_error failure = {0};
     const struct weft_solver *solver = &branch->options->solver;
-    const struct weft_lp *lp = &branch->ilp->lp;
     struct weft_budget budget = branch->search->budget;
     int64_t units = solver_part(branch, weft_budget_left(budget));
     int64_t affordable = units / weft_lp_iteration_units(lp) + 1;
@@ -177,7 +179,6 @@ bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, i
         .iterations = affordable < iterations ? affordable : iterations,
         .patience_ns = solver_part(branch, weft_work_alarm_left_ns(budget.work)),
     };
-    weft_ilp_restrict(branch->ilp, box, branch->dual);
     enum weft_status status = solver->solve(solver->context, lp, &limits, pool, result, &failure);
     branch->answered = branch->answered || status == WEFT_OK;
     if (status != WEFT_OK) {
@@ -187,4 +188,11 @@ bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, i
     if (budget.work) budget.work->disturbed |= result->anew;
     weft_work_spend(budget.work, weft_lp_answer_units(lp, result));
     return result->status == WEFT_LP_OPTIMAL;
+}
+
+bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
+                       struct weft_pool *pool, struct weft_lp_result *result)
+{
+    weft_ilp_restrict(branch->ilp, box, branch->dual);
+    return weft_branch_solve(branch, &branch->ilp->lp, iterations, pool, result);
 }

@@ -32,7 +32,8 @@ struct weft_branch {
     const struct weft_digest *table; /* borrowed, as are the next three */
     const struct weft_schedule_options *options;
     struct weft_search *search;
-    struct weft_ilp *ilp; /* NULL without a solver */
+    struct weft_ilp *ilp; /* NULL without a solver, and if the relaxation is coarse */
+    bool is_coarse;       /* the root's relaxation is that of a coarse problem */
     struct weft_exact *exact;
     int64_t exact_left; /* steps left for exact placement */
     int64_t leaf_steps; /* for one choice of strategies */
@@ -88,6 +89,10 @@ bool weft_branch_is_over(const struct weft_branch *branch);
  * the time until the alarm. The rest lets ascent prove a bound without it. Result arrays belong to
  * the pool. */
 bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
+                       struct weft_pool *pool, struct weft_lp_result *result);
+
+/* The same for another program, as it is. */
+bool weft_branch_solve(struct weft_branch *branch, const struct weft_lp *lp, int64_t iterations,
                        struct weft_pool *pool, struct weft_lp_result *result);
 
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "scheduler/relax/coarse.h"
 #include "scheduler/search/near.h"
 #include "scheduler/tree/divide.h"
 #include "scheduler/tree/fixing.h"
@@ -17,6 +18,8 @@ static const double FIXING_GAIN = 0.1;
 static const double ORDER_FIRST = 20;
 /* Rounds of whole rows: at the root, and at other nodes. */
 enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
+/* Coarse problems, each with shorter runs than the one before. */
+enum { COARSE_ROUNDS = 3 };
 
 static enum weft_status offer_bound(struct weft_branch *branch, int32_t node, const char *by,
                                     struct weft_error *err)
@@ -118,6 +121,46 @@ static enum weft_status relax_in_rounds(struct weft_branch *branch, int32_t node
     return WEFT_OK;
 }
 
+/* Solves a coarse relaxation, and offers its prices and shares. */
+static enum weft_status relax_coarsely(struct weft_branch *branch, struct weft_coarse *coarse,
+                                       bool *solved, struct weft_error *err)
+{
+    struct weft_lp_result result = {0};
+    struct weft_pool pool = {0};
+    enum weft_status status = WEFT_OK;
+    *solved = weft_branch_solve(branch, &coarse->ilp->lp, 0, &pool, &result);
+    if (*solved) status = weft_coarse_spread(coarse, &result, branch->dual, branch->share, err);
+    if (*solved && status == WEFT_OK)
+        status = offer_bound(branch, 0, "coarse relaxation, weak duality", err);
+    weft_pool_finish(&pool);
+    return status;
+}
+
+/* Bounds the root by coarse relaxations, while a finer one raises the bound by a part of the gap.
+ */
+static enum weft_status bound_coarsely(struct weft_branch *branch, bool *solved,
+                                       struct weft_error *err)
+{
+    const struct weft_proof_node *root = &branch->proof->nodes[0];
+    struct weft_coarse *coarse = NULL, *before = NULL;
+    enum weft_status status = WEFT_OK;
+    for (int32_t round = 0; round < COARSE_ROUNDS && status == WEFT_OK; round++) {
+        int64_t before_ns = root->bound_ns;
+        bool again = false;
+        status = weft_coarse_create(branch->table, before, &coarse, err);
+        if (status == WEFT_OK) status = relax_coarsely(branch, coarse, &again, err);
+        weft_coarse_destroy(before);
+        before = coarse;
+        coarse = NULL;
+        *solved |= again;
+        int64_t gap_ns = branch->search->step_ns - root->bound_ns;
+        if (!again || weft_search_is_spent(branch->search) || gap_ns <= 0) break;
+        if (round > 0 && root->bound_ns - before_ns < gap_ns / 10) break;
+    }
+    weft_coarse_destroy(before);
+    return status;
+}
+
 /* Bounds a node by the relaxation's prices. Ascent improves them at the root. Without a solution it
  * improves the node's present prices, at first its parent's. */
 static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int64_t goal_ns,
@@ -130,6 +173,8 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int
     weft_proof_enter(branch->proof, node);
     if (box->empty) return offer_bound(branch, node, "whole blocks", err);
     if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax_in_rounds(branch, node, &solved, err));
+    if (branch->is_coarse && node == 0 && !branch->failure[0])
+        WEFT_TRY(bound_coarsely(branch, &solved, err));
     if (solved) weft_divide_suggest(branch, node);
     if (weft_search_is_spent(branch->search) || proof->nodes[node].bound_ns >= goal_ns)
         return WEFT_OK;

@@ -46,6 +46,7 @@ struct weft_cli {
     const char *work_limit, *time_limit;
     const char *gap;
     const char *profile;       /* --profile, as given */
+    const char *model;         /* --model, as given */
     const char *plan;          /* --plan */
     const char *start;         /* --start, a plan file */
     const char *config;        /* --config */

@@ -37,6 +37,9 @@ const struct weft_flag weft_flags[] = {
      "distance from the proven bound at which planning ends (plan.gap)"},
     {"--profile", NULL, WEFT_FLAG_TEXT, false, AT(profile), NULL, "FILE",
      "times and base memory that `weft profile` measured (cluster.profile)"},
+    {"--model", NULL, WEFT_FLAG_TEXT, false, AT(model), NULL, "FILE",
+     "the model: a file of layers, or Hugging Face's config.json of gpt2, llama, mistral or "
+     "mixtral"},
     {"--plan", NULL, WEFT_FLAG_TEXT, false, AT(plan), NULL, "FILE",
      "the plan to run, instead of making one"},
     {"--start", NULL, WEFT_FLAG_TEXT, false, AT(start), NULL, "FILE",

@@ -231,7 +231,8 @@ enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
 
 enum weft_status weft_cli_need_config(const struct weft_cli *cli, struct weft_error *err)
 {
-    if (cli->config || (cli->n_overrides == 0 && cli->ranks == 0 && !cli->profile)) return WEFT_OK;
+    const bool changes = cli->n_overrides > 0 || cli->ranks > 0 || cli->profile || cli->model;
+    if (cli->config || !changes) return WEFT_OK;
     return weft_fail(err, WEFT_E_USAGE,
                      "%s: flags that change the config need one: give --config CONFIG", cli->verb);
 }

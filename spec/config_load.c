@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "spec/config_parts.h"
+#include "spec/hub_model.h"
 
 /* `path` relative to `directory` ("" or ".": the working directory). The pool owns it; NULL without
  * memory. */
@@ -48,6 +49,8 @@ static enum weft_status load_section(const struct weft_config_input *input, cons
         return weft_fail(err, status, "%s: %s: %s", input->source, out->path, error.text);
     out->source = path;
     out->path = "$";
+    if (strcmp(name, "model") == 0 && weft_hub_model_is(weft_json_root(out->written)))
+        return weft_hub_model_convert(path, &out->written, err);
     return WEFT_OK;
 }
 

@@ -272,9 +272,8 @@ static const struct foreign_config {
      "config of Weft's (`weft estimate gpt2` reads a shipped one) and set train.micro_batch to "
      "train_micro_batch_size_per_gpu"},
     {{"model_type", "architectures", "transformers_version", NULL},
-     "looks like a Hugging Face model's config, which has no cluster and no training. Begin with a "
-     "config of Weft's (`weft estimate gpt2` reads a shipped one) and give its model.layers these "
-     "sizes"},
+     "looks like a Hugging Face model's config, which has no cluster and no training. Give it to a "
+     "config of Weft's as its model: `weft estimate gpt2 --model FILE` reads a shipped config"},
     {{"fsdp_config", "mixed_precision", "distributed_type", "deepspeed_config"},
      "looks like Accelerate's config. Begin with a config of Weft's (`weft estimate gpt2` reads a "
      "shipped one)"},

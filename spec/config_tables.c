@@ -49,7 +49,10 @@ static const struct weft_field model_fields[] = {
      "in the order in which they run"},
 };
 const struct weft_field_table weft_model_table = {
-    "model", "The model. In the config, or in a file of its own.", ROWS(model_fields)};
+    "model",
+    "The model. In the config, or in a file of its own. Such a file may also be Hugging Face's "
+    "config.json of gpt2, llama, mistral or mixtral.",
+    ROWS(model_fields)};
 
 /* cluster */
 

@@ -13,44 +13,51 @@
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
-/* Makes an absolute override: --profile is relative to the working directory, but a config's path
- * is relative to the config's folder. */
-static enum weft_status set_profile(const char *path, struct weft_text *out, struct weft_error *err)
+/* Adds the override "key=path" with an absolute path: a flag's path is relative to the working
+ * directory, but a config's path is relative to the config's folder. */
+static enum weft_status set_path(const char *flag, const char *key, const char *path,
+                                 struct weft_text *out, struct weft_error *err)
 {
     char directory[4096] = "";
     struct weft_text absolute;
     struct weft_json_writer writer;
     if (path[0] != '/' && !getcwd(directory, sizeof directory))
-        return weft_fail(err, WEFT_E_SYSTEM, "--profile %s: the current folder has no name: %s",
+        return weft_fail(err, WEFT_E_SYSTEM, "%s %s: the current folder has no name: %s", flag,
                          path, strerror(errno));
     weft_text_init(&absolute);
     weft_text_addf(&absolute, "%s%s%s", directory, directory[0] ? "/" : "", path);
-    weft_text_add(out, "cluster.profile=");
+    weft_text_addf(out, "%s=", key);
     weft_json_writer_init(&writer, out, 0);
     weft_json_add_string(&writer, weft_text_chars(&absolute));
     bool ok = weft_text_ok(&absolute) && weft_text_ok(out);
     weft_text_finish(&absolute);
-    return ok ? WEFT_OK : weft_fail_memory(err, "--profile");
+    return ok ? WEFT_OK : weft_fail_memory(err, flag);
 }
 
 enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *path,
                                       struct weft_session *session, struct weft_error *err)
 {
-    const char *overrides[WEFT_CLI_OVERRIDES + 2];
+    const char *overrides[WEFT_CLI_OVERRIDES + 3];
     int32_t n = 0;
     enum weft_status status = WEFT_OK;
-    struct weft_text profile, file;
+    struct weft_text profile, model, file;
     weft_text_init(&profile);
+    weft_text_init(&model);
     weft_text_init(&file);
-    for (; n < cli->n_overrides; n++)
-        overrides[n] = cli->overrides[n];
+    /* Overrides change layers of this model, so it comes first. */
+    if (cli->model) {
+        status = set_path("--model", "model", cli->model, &model, err);
+        overrides[n++] = weft_text_chars(&model);
+    }
+    for (int32_t i = 0; i < cli->n_overrides; i++)
+        overrides[n++] = cli->overrides[i];
     char ranks[64];
     if (cli->ranks > 0) {
         snprintf(ranks, sizeof ranks, "cluster.ranks=%lld", (long long)cli->ranks);
         overrides[n++] = ranks;
     }
-    if (cli->profile) {
-        status = set_profile(cli->profile, &profile, err);
+    if (cli->profile && status == WEFT_OK) {
+        status = set_path("--profile", "cluster.profile", cli->profile, &profile, err);
         overrides[n++] = weft_text_chars(&profile);
     }
     session->solver = weft_solver_of_process(cli->solver);
@@ -66,6 +73,7 @@ enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *pa
     if (status == WEFT_OK) status = weft_model_learns(session->config->model, err);
     weft_text_finish(&file);
     weft_text_finish(&profile);
+    weft_text_finish(&model);
     return status;
 }
 

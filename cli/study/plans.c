@@ -53,6 +53,7 @@ static enum weft_status start_child(struct planning *planning, int32_t child,
         add_flag(argv, &n, "--set", place.settings[i]);
     for (int32_t i = 0; cli->kinds != NULL && i < cli->kinds->n_files; i++)
         add_flag(argv, &n, "--layers", cli->kinds->files[i]);
+    if (cli->model) add_flag(argv, &n, "--model", cli->model);
     add_flag(argv, &n, "--planner", row->planner);
     if (cli->profile && study->profile[0] == '\0') add_flag(argv, &n, "--profile", cli->profile);
     if (planning->start) add_flag(argv, &n, "--start", planning->start);

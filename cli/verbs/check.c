@@ -131,9 +131,9 @@ const struct weft_command weft_command_check = {
                "A profile that it names, or --profile, is read too. Where there is none, all "
                "figures that\ntimes need and the config does not give are told, and are no "
                "problem: estimate needs no times.",
-    .flags =
-        "--print --set --layers --ranks --seed --profile --memory-limit --planner --work-limit "
-        "--time-limit --gap",
+    .flags = "--print --set --model --layers --ranks --seed --profile --memory-limit --planner "
+             "--work-limit "
+             "--time-limit --gap",
     .least_operands = 1,
     .most_operands = WEFT_CLI_OPERANDS,
     .run = run_check,

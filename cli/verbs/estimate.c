@@ -297,7 +297,8 @@ const struct weft_command weft_command_estimate = {
         "fit. --largest train.micro_batch (train.seq_len, layers) and --least cluster.ranks "
         "search\n"
         "for the value at which each row still fits.",
-    .flags = "--sweep --largest --least --set --layers --ranks --seed --profile --memory-limit",
+    .flags =
+        "--sweep --largest --least --set --model --layers --ranks --seed --profile --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_estimate,

@@ -111,10 +111,10 @@ const struct weft_command weft_command_plan = {
         "A config of one node with neither a profile (--profile) nor figures of the device is\n"
         "planned with this machine, which is measured first; -o plan.json then keeps the times in\n"
         "plan.profile.json, which what reads the plan is given with --profile.",
-    .flags =
-        "--set --layers --ranks --seed --memory-limit --planner --work-limit --time-limit --gap "
-        "--profile --program "
-        "--start",
+    .flags = "--set --model --layers --ranks --seed --memory-limit --planner --work-limit "
+             "--time-limit --gap "
+             "--profile --program "
+             "--start",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_plan,

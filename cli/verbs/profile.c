@@ -160,7 +160,7 @@ const struct weft_command weft_command_profile = {
         "Where the config may keep something in the host's memory or on a disk (cluster.host,\n"
         "cluster.disk, plan.offload), copies, updates there, reads and writes are measured too:\n"
         "alone and both ways at once, and which blocks and how many at once keep a disk busy.",
-    .flags = "--contention --set --layers --ranks --seed --memory-limit",
+    .flags = "--contention --set --model --layers --ranks --seed --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .starts_ranks = true,

@@ -94,7 +94,7 @@ const struct weft_command weft_command_simulate = {
                "trace (chrome://tracing, Perfetto) of the two streams and of memory by category. "
                "With --config\n"
                "the plan must be that config's.",
-    .flags = "--config --trace --set --layers --ranks --seed --profile --memory-limit",
+    .flags = "--config --trace --set --model --layers --ranks --seed --profile --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_simulate,

@@ -315,10 +315,10 @@ const struct weft_command weft_command_sweep = {
         "figures. Each plan and run is kept in the folder FILE.sweep next to the first of these\n"
         "files (or of -o). The folder goes when all is written. If the sweep is stopped, the same\n"
         "command goes on from there.",
-    .flags =
-        "--set --layers --ranks --seed --profile --memory-limit --work-limit --time-limit --gap "
-        "--planners --points "
-        "--to --limits --host-points --host-limits --jobs --csv --svg --split --measure",
+    .flags = "--set --model --layers --ranks --seed --profile --memory-limit --work-limit "
+             "--time-limit --gap "
+             "--planners --points "
+             "--to --limits --host-points --host-limits --jobs --csv --svg --split --measure",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_sweep,

@@ -204,7 +204,7 @@ const struct weft_command weft_command_verify = {
         "periods planned (bound_ns, 0 if there is none), and in \"proven\" each period's bound "
         "with\n"
         "the leaves of its certificate.",
-    .flags = "--config --set --layers --ranks --seed --profile --memory-limit",
+    .flags = "--config --set --model --layers --ranks --seed --profile --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_verify,

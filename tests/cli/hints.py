@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Advice can be followed, and another program's config is recognised."""
+import json
 import os
 import shutil
 import sys
@@ -20,7 +21,13 @@ def configs_of_other_programs_are_called_what_they_are(weft):
             _, _, err = weft.run(verb, path)
             assert f"{path}: looks like {name}" in err and "unknown key" not in err, err
     weft.expect(65, "check", weft.write("run.json", dict(tiny(), model=hugging)),
-                says=f"{hugging}: looks like a Hugging Face model's config")
+                says=f'{hugging}: the key "n_embd" of a model of type "gpt2" is missing')
+    full = dict(HUGGING_FACE, n_embd=48, n_head=4, n_positions=64, vocab_size=256)
+    weft.write("hub.json", full)
+    said = json.loads(weft.expect(0, "check", "gpt2", "--model", "hub.json", "--print", "--set",
+                                  "model.layers.1.repeat=3", "--set", "train.seq_len=64"))
+    assert [layer["name"] for layer in said["model"]["layers"]] == ["wte", "h.0", "h.1", "h.2", "ln_f", "head"], said
+    weft.expect(66, "check", "gpt2", "--model", "none.json", says="none.json")
     model = weft.write("model.json", tiny()["model"])
     weft.expect(65, "check", model, says="is a model alone")
     weft.expect(0, "check", weft.write("run.json", dict(tiny(), model=model)))

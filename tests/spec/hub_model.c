@@ -1,0 +1,110 @@
+/* Hugging Face's config.json as a model. */
+#include "spec/hub_model.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define LLAMA_SIZES                                                                                \
+    "\"hidden_size\":64,\"num_attention_heads\":8,\"intermediate_size\":96,"                       \
+    "\"num_hidden_layers\":2,\"vocab_size\":100"
+
+/* Converts; *text gets the section on one line, or the message. */
+static enum weft_status convert_written(const char *written, struct weft_text *text)
+{
+    struct weft_json *document = NULL;
+    struct weft_json_writer writer;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_json_parse(written, strlen(written), "config.json", &document, &err), WEFT_OK,
+                 "%s", err.text);
+    cr_assert(weft_hub_model_is(weft_json_root(document)));
+    enum weft_status status = weft_hub_model_convert("config.json", &document, &err);
+    weft_text_init(text);
+    weft_json_writer_init(&writer, text, 0);
+    if (status == WEFT_OK)
+        weft_json_add_value(&writer, weft_json_root(document));
+    else
+        weft_text_add(text, err.text);
+    weft_json_destroy(document);
+    return status;
+}
+
+static void check_section(const char *written, const char *section)
+{
+    struct weft_text text;
+    cr_assert_eq(convert_written(written, &text), WEFT_OK, "%s", weft_text_chars(&text));
+    cr_assert_str_eq(weft_text_chars(&text), section);
+    weft_text_finish(&text);
+}
+
+static void check_refused(const char *written, const char *says)
+{
+    struct weft_text text;
+    cr_assert_eq(convert_written(written, &text), WEFT_E_DATA);
+    cr_assert_not_null(strstr(weft_text_chars(&text), says), "%s", weft_text_chars(&text));
+    weft_text_finish(&text);
+}
+
+Test(hub_model, reads_every_type)
+{
+    check_section("{\"model_type\":\"gpt2\",\"n_embd\":48,\"n_head\":4,\"n_layer\":3,"
+                  "\"n_positions\":64,\"vocab_size\":256}",
+                  "{\"layers\": [{\"name\": \"wte\", \"type\": \"embedding\", \"vocab\": 256, "
+                  "\"positions\": 64, \"hidden\": 48}, {\"name\": \"h.{i}\", "
+                  "\"type\": \"transformer_block\", \"repeat\": 3, \"hidden\": 48, \"heads\": 4, "
+                  "\"ffn\": 192}, {\"name\": \"ln_f\", \"type\": \"layer_norm\", \"hidden\": 48},"
+                  " {\"name\": \"head\", \"type\": \"lm_head\", \"vocab\": 256, \"hidden\": 48, "
+                  "\"bias\": false, \"tie\": \"wte\"}]}");
+    static const char *const ends[] = {"\"model_type\":\"llama\"",
+                                       "\"model_type\":\"mistral\",\"sliding_window\":null"};
+    for (int i = 0; i < 2; i++) {
+        char written[512];
+        snprintf(written, sizeof written, "{" LLAMA_SIZES ",\"num_key_value_heads\":2,%s}",
+                 ends[i]);
+        check_section(written,
+                      "{\"layers\": [{\"name\": \"embed\", \"type\": \"embedding\", "
+                      "\"vocab\": 100, \"hidden\": 64}, {\"name\": \"layers.{i}\", "
+                      "\"type\": \"llama_block\", \"repeat\": 2, \"hidden\": 64, \"heads\": 8, "
+                      "\"kv_heads\": 2, \"ffn\": 96}, {\"name\": \"norm\", "
+                      "\"type\": \"rms_norm\", \"hidden\": 64}, {\"name\": \"head\", "
+                      "\"type\": \"lm_head\", \"vocab\": 100, \"hidden\": 64, "
+                      "\"bias\": false}]}");
+    }
+    check_section(
+        "{\"model_type\":\"mixtral\"," LLAMA_SIZES ",\"num_local_experts\":8,"
+        "\"num_experts_per_tok\":2,\"tie_word_embeddings\":true,\"head_dim\":8}",
+        "{\"layers\": [{\"name\": \"embed\", \"type\": \"embedding\", \"vocab\": 100, "
+        "\"hidden\": 64}, {\"name\": \"layers.{i}\", \"type\": \"moe_block\", \"repeat\": 2, "
+        "\"hidden\": 64, \"heads\": 8, \"kv_heads\": 8, \"ffn\": 96, \"experts\": 8, "
+        "\"active_experts\": 2}, {\"name\": \"norm\", \"type\": \"rms_norm\", "
+        "\"hidden\": 64}, {\"name\": \"head\", \"type\": \"lm_head\", \"vocab\": 100, "
+        "\"hidden\": 64, \"bias\": false, \"tie\": \"embed\"}]}");
+}
+
+Test(hub_model, refuses_other_computations_by_their_key)
+{
+    static const struct {
+        const char *more, *says;
+    } cases[] = {
+        {"\"model_type\":\"qwen3\"", "$.model_type: \"qwen3\" is no type of model"},
+        {"\"model_type\":\"lama\"", "did you mean llama"},
+        {"\"model_type\":7", "$.model_type"},
+        {"\"model_type\":\"llama\",\"hidden_act\":\"gelu\"", "$.hidden_act: must be \"silu\""},
+        {"\"model_type\":\"llama\",\"attention_bias\":true", "$.attention_bias: must be false"},
+        {"\"model_type\":\"llama\",\"head_dim\":16", "$.head_dim: must be 8, which is hidden_size"},
+        {"\"model_type\":\"mistral\"", "$.sliding_window: must be null"},
+        {"\"model_type\":\"mistral\",\"sliding_window\":4096", "$.sliding_window: must be null"},
+        {"\"model_type\":\"mixtral\",\"num_experts_per_tok\":2",
+         "\"num_local_experts\" of a model"},
+        {"\"model_type\":\"llama\",\"num_key_value_heads\":0", "$.num_key_value_heads: must be an"},
+        {"\"model_type\":\"llama\",\"num_key_value_heads\":2.5", "$.num_key_value_heads: must be"},
+        {"\"model_type\":\"gpt2\"", "the key \"n_embd\" of a model of type \"gpt2\" is missing"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char written[512];
+        snprintf(written, sizeof written, "{" LLAMA_SIZES ",%s}", cases[i].more);
+        check_refused(written, cases[i].says);
+    }
+}

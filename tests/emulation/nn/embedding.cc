@@ -60,7 +60,7 @@ static void forward_is_the_cpus(void)
                     cpu()->layers[dtype]->fill(
                         1, s.width, table.data + c.tokens[i] * row_bytes,
                         with_positions ? positions.data + i % s.seq_len * row_bytes : NULL,
-                        wanted.data() + i * row_bytes);
+                        s.width, wanted.data() + i * row_bytes);
                 }
                 same_bytes("y", y.data, wanted.data(), y.n);
                 emu_expect(bad[0] == UINT32_MAX, "all tokens are good");

@@ -24,8 +24,14 @@ struct label {
     double exposed_ns;
     int64_t parameters_bytes, gradient_bytes; /* of the root */
     int32_t before, last;                     /* the last two units; -1 = none */
+    int32_t parent;                           /* its index among the labels of the layer before */
+    bool wraps;                               /* this layer is a unit */
+};
+
+/* The part of a label that stays once the next layer has its own. */
+struct step {
     int32_t parent;
-    bool wraps; /* this layer is a unit */
+    bool wraps;
 };
 
 struct run {
@@ -35,8 +41,11 @@ struct run {
     struct weft_draft_line gather, reduce;
     int64_t limit_bytes;
     int64_t layer_bytes, largest_bytes; /* max_m without the root; the largest layer */
-    struct label *labels;
-    size_t n_labels, room;
+    struct label *labels, *other;       /* of the layer, and scratch */
+    size_t n_labels;
+    struct step *steps; /* of all layers, one after another */
+    size_t n_steps, room;
+    size_t *first; /* [n_layers]: the layer's first step */
     bool exact;
 };
 
@@ -136,14 +145,14 @@ static int compare_labels(const void *a, const void *b)
     return x->parent < y->parent ? -1 : x->parent > y->parent;
 }
 
-static void prune_labels(struct run *run, size_t begin)
+static void prune_labels(struct run *run)
 {
-    size_t kept = begin;
-    qsort(run->labels + begin, run->n_labels - begin, sizeof *run->labels, compare_labels);
+    size_t kept = 0;
+    qsort(run->labels, run->n_labels, sizeof *run->labels, compare_labels);
     int64_t parameters = 0, gradient = 0;
-    for (size_t i = begin; i < run->n_labels; i++) {
+    for (size_t i = 0; i < run->n_labels; i++) {
         const struct label *at = &run->labels[i];
-        bool same = i > begin && kept > begin && run->labels[kept - 1].last == at->last &&
+        bool same = kept > 0 && run->labels[kept - 1].last == at->last &&
                     run->labels[kept - 1].before == at->before;
         if (same && at->parameters_bytes >= parameters && at->gradient_bytes >= gradient) continue;
         parameters = at->parameters_bytes;
@@ -151,28 +160,25 @@ static void prune_labels(struct run *run, size_t begin)
         run->labels[kept++] = *at;
     }
     run->n_labels = kept;
-    while (run->n_labels - begin > MOST_LABELS) {
+    while (run->n_labels > MOST_LABELS) {
         run->exact = false;
-        kept = begin;
-        for (size_t i = begin; i < run->n_labels; i++)
-            if ((i - begin) % 2 == 0 || i + 1 == run->n_labels)
-                run->labels[kept++] = run->labels[i];
+        kept = 0;
+        for (size_t i = 0; i < run->n_labels; i++)
+            if (i % 2 == 0 || i + 1 == run->n_labels) run->labels[kept++] = run->labels[i];
         run->n_labels = kept;
     }
 }
 
-static enum weft_status extend_labels(struct run *run, int32_t index, size_t begin, size_t end,
-                                      double enough_ns, struct weft_error *err)
+/* Replaces the labels by those of the next layer. */
+static void extend_labels(struct run *run, int32_t index, double enough_ns)
 {
-    size_t most = end + 2 * (end - begin);
-    if (most > run->room) {
-        struct label *labels = realloc(run->labels, 2 * most * sizeof *labels);
-        if (!labels) return weft_fail_memory(err, "a choice of units");
-        run->labels = labels;
-        run->room = 2 * most;
-    }
-    for (size_t i = begin; i < end; i++) {
-        struct label labels[2] = {run->labels[i], wrap_layer(run, &run->labels[i], index)};
+    struct label *from = run->labels;
+    const size_t n = run->n_labels;
+    run->labels = run->other;
+    run->other = from;
+    run->n_labels = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct label labels[2] = {from[i], wrap_layer(run, &from[i], index)};
         labels[0].wraps = false;
         labels[0].parameters_bytes += run->layers[index].parameters_bytes;
         labels[0].gradient_bytes += run->layers[index].gradient_bytes;
@@ -185,7 +191,21 @@ static enum weft_status extend_labels(struct run *run, int32_t index, size_t beg
             run->labels[run->n_labels++] = labels[k];
         }
     }
-    prune_labels(run, end);
+    prune_labels(run);
+}
+
+/* Notes the labels' steps. */
+static enum weft_status note_steps(struct run *run, struct weft_error *err)
+{
+    const size_t most = run->n_steps + run->n_labels;
+    if (most > run->room) {
+        struct step *steps = realloc(run->steps, 2 * most * sizeof *steps);
+        if (!steps) return weft_fail_memory(err, "a choice of units");
+        run->steps = steps;
+        run->room = 2 * most;
+    }
+    for (size_t i = 0; i < run->n_labels; i++)
+        run->steps[run->n_steps++] = (struct step){run->labels[i].parent, run->labels[i].wraps};
     return WEFT_OK;
 }
 
@@ -197,22 +217,22 @@ static enum weft_status solve_layers(struct run *run, struct weft_error *err)
     for (int32_t i = 0; i < run->n_layers; i++)
         all = wrap_layer(run, &all, i);
     double enough_ns = total_ns(run, &all) * (1 + 1e-12);
-    size_t begin = 0;
     for (int32_t i = 0; i < run->n_layers; i++) {
-        size_t end = run->n_labels;
-        WEFT_TRY(extend_labels(run, i, begin, end, enough_ns, err));
-        if (run->n_labels == end) { /* thinning removed all choices that fit */
+        run->first[i] = run->n_steps;
+        extend_labels(run, i, enough_ns);
+        if (run->n_labels == 0) { /* thinning removed all choices that fit */
             run->exact = false;
             return WEFT_OK;
         }
-        begin = end;
+        WEFT_TRY(note_steps(run, err));
     }
-    size_t best = begin;
-    for (size_t i = begin; i < run->n_labels; i++)
+    size_t best = 0;
+    for (size_t i = 0; i < run->n_labels; i++)
         if (total_ns(run, &run->labels[i]) < total_ns(run, &run->labels[best])) best = i;
     for (int32_t i = run->n_layers - 1; i >= 0; i--) {
-        if (!run->labels[best].wraps) run->draft->root[run->layers[i].unit] = true;
-        best = (size_t)run->labels[best].parent;
+        const struct step *step = &run->steps[run->first[i] + best];
+        if (!step->wraps) run->draft->root[run->layers[i].unit] = true;
+        best = (size_t)step->parent;
     }
     return WEFT_OK;
 }
@@ -249,9 +269,12 @@ static enum weft_status prepare_layers(struct run *run, struct weft_error *err)
     run->gather = weft_draft_line_of(problem, WEFT_ALL_GATHER);
     run->reduce = weft_draft_line_of(problem, WEFT_REDUCE_SCATTER);
     run->layers = weft_pool_array(&draft->pool, (size_t)problem->n_decisions, sizeof *run->layers);
-    run->room = 64;
-    run->labels = malloc(run->room * sizeof *run->labels);
-    if (!run->layers || !run->labels) return weft_fail_memory(err, "a choice of units");
+    const size_t n_units = (size_t)problem->n_decisions + 1;
+    run->first = weft_pool_array(&draft->pool, n_units, sizeof *run->first);
+    run->labels = malloc((2 * MOST_LABELS + 1) * sizeof *run->labels);
+    run->other = malloc((2 * MOST_LABELS + 1) * sizeof *run->other);
+    if (!run->layers || !run->first || !run->labels || !run->other)
+        return weft_fail_memory(err, "a choice of units");
     for (int32_t u = 0; u < problem->n_decisions; u++) {
         struct layer layer = layer_of(run, u);
         if (weft_draft_policy(draft, u) == WEFT_POLICY_FSDP) {
@@ -286,6 +309,8 @@ enum weft_status weft_rule_fsdp_milp(struct weft_draft *draft, const int64_t *va
     enum weft_status status = prepare_layers(&run, err);
     if (status == WEFT_OK) status = solve_layers(&run, err);
     free(run.labels);
+    free(run.other);
+    free(run.steps);
     if (status != WEFT_OK) return status;
     if (!run.exact) weft_log(WEFT_LOG_INFO, "planner fsdp-milp: its choice was thinned out");
     WEFT_TRY(weft_ahead_choose(draft, err));

@@ -168,6 +168,7 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     struct weft_error refusal = {0};
     struct weft_paged_aside aside = weft_paged_put_aside(run);
     own.setting = setting;
+    own.may_stop = true;
     run->options = &own;
     run->planner = rule;
     run->below_ns = aside.plan->prediction.step_ns;

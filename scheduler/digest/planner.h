@@ -34,6 +34,7 @@ struct weft_schedule_options {
      * slower. 0: one part of WEFT_GREEDY_PART of the rest. */
     int64_t greedy_units;
     bool after_greedy; /* the first start is greedy's plan, so ilp does not repeat it */
+    bool may_stop;     /* a rule may end with WEFT_E_INFEASIBLE once the alarm rang */
     double gap;
     /* The plan needs no proof: no bound, no certificate, and an empty outcome. ilp bounds its
      * search, but neither branches nor asks the solver to. */

@@ -112,6 +112,7 @@ static enum weft_status start_from_rule(struct run *run, const struct weft_plann
     struct weft_error refusal = {0};
     struct weft_plan *plan = NULL;
     options.setting = setting;
+    options.may_stop = true;
     weft_work_spend(search->budget.work, weft_planner_rule_units(run->table));
     enum weft_status status =
         weft_planner_decide(rule, problem, &options, &candidate, &outcome, &refusal);

@@ -3,19 +3,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "problem/decision.h"
+
+/* A partial choice. `parent` is its index among the labels of the group before. */
 struct label {
     int64_t cost, weight[WEFT_KNAPSACK_WEIGHTS];
     int32_t parent, choice;
 };
 
+/* The part of a label that stays once the next group has its own. */
+struct step {
+    uint16_t parent;
+    uint8_t choice;
+};
+_Static_assert(WEFT_KNAPSACK_MOST_LABELS <= UINT16_MAX && WEFT_MOST_STRATEGIES <= UINT8_MAX,
+               "a step has every parent and choice");
+
 struct run {
     const struct weft_knapsack_option *options;
     int32_t n_options;
-    struct label *labels; /* of all groups, one after another */
+    struct label *from; /* of the group before */
+    size_t n_from, from_room;
+    struct label *labels, *merged; /* [room]: the group's labels, and scratch */
     size_t n_labels, room;
-    struct label *merged; /* [merged_room]: scratch */
-    size_t merged_room;
-    size_t *ends; /* [n_options]: ends of the sorted runs of the group's new labels */
+    struct step *steps; /* of all groups, one after another */
+    size_t n_steps, steps_room;
+    size_t *ends; /* [n_options]: ends of the sorted runs of the group's labels */
     int64_t (*stairs)[WEFT_KNAPSACK_WEIGHTS]; /* the first weight increases, the second decreases */
     bool exact;
 };
@@ -68,11 +81,11 @@ static void merge_two(struct run *run, size_t begin, size_t middle, size_t end)
     memcpy(labels + begin, merged, n * sizeof *labels);
 }
 
-/* Sorts the labels from `begin` on. Those of each option are sorted: the labels they extend are. */
-static void merge_options(struct run *run, size_t begin)
+/* Sorts the labels. Those of each option are sorted: the labels they extend are. */
+static void merge_options(struct run *run)
 {
     for (int32_t n = run->n_options; n > 1; n = (n + 1) / 2) {
-        size_t from = begin;
+        size_t from = 0;
         for (int32_t k = 0; k < n; k += 2) {
             const size_t end = run->ends[k + 1 < n ? k + 1 : k];
             if (k + 1 < n) merge_two(run, from, run->ends[k], end);
@@ -81,60 +94,72 @@ static void merge_options(struct run *run, size_t begin)
     }
 }
 
-/* Keeps the labels from `begin` on that no other beats, the cheapest first. */
-static void prune_labels(struct run *run, size_t begin)
+/* Keeps the labels that no other beats, the cheapest first. */
+static void prune_labels(struct run *run)
 {
-    size_t n_stairs = 0, kept = begin;
-    merge_options(run, begin);
-    for (size_t i = begin; i < run->n_labels; i++)
+    size_t n_stairs = 0, kept = 0;
+    merge_options(run);
+    for (size_t i = 0; i < run->n_labels; i++)
         if (climb_stairs(run, &n_stairs, &run->labels[i])) run->labels[kept++] = run->labels[i];
     run->n_labels = kept;
-    while (run->n_labels - begin > WEFT_KNAPSACK_MOST_LABELS) {
+    while (run->n_labels > WEFT_KNAPSACK_MOST_LABELS) {
         run->exact = false;
-        kept = begin;
-        for (size_t i = begin; i < run->n_labels; i++)
-            if ((i - begin) % 2 == 0 || i + 1 == run->n_labels)
-                run->labels[kept++] = run->labels[i];
+        kept = 0;
+        for (size_t i = 0; i < run->n_labels; i++)
+            if (i % 2 == 0 || i + 1 == run->n_labels) run->labels[kept++] = run->labels[i];
         run->n_labels = kept;
     }
 }
 
-/* Combines every label from `begin` to `end` with every option of the group, if it still fits with
- * `rest`, the least weights of later groups. */
-static enum weft_status extend_labels(struct run *run, int32_t group, size_t begin, size_t end,
-                                      const int64_t *capacity, const int64_t *rest,
-                                      struct weft_error *err)
+/* Returns the array with room for `most` entries. NULL without memory: the array is as it was. */
+static void *with_room(void *array, size_t entry_bytes, size_t most, size_t *room)
 {
-    size_t most = end + (end - begin) * (size_t)run->n_options;
-    if (most > run->room) {
-        struct label *labels = realloc(run->labels, 2 * most * sizeof *labels);
-        if (!labels) return weft_fail_memory(err, "a knapsack");
-        run->labels = labels;
-        run->room = 2 * most;
-    }
-    if (most - end > run->merged_room) {
-        struct label *merged = realloc(run->merged, 2 * (most - end) * sizeof *merged);
-        if (!merged) return weft_fail_memory(err, "a knapsack");
-        run->merged = merged;
-        run->merged_room = 2 * (most - end);
-    }
+    if (most <= *room) return array;
+    void *grown = realloc(array, 2 * most * entry_bytes);
+    if (grown) *room = 2 * most;
+    return grown;
+}
+
+/* Combines every label with every option of the group, if it still fits with `rest`, the least
+ * weights of later groups. */
+static void extend_labels(struct run *run, int32_t group, const int64_t *capacity,
+                          const int64_t *rest)
+{
+    run->n_labels = 0;
     for (int32_t o = 0; o < run->n_options; o++) {
         const struct weft_knapsack_option *option =
             &run->options[(size_t)group * (size_t)run->n_options + (size_t)o];
-        for (size_t i = begin; i < end; i++) {
+        for (size_t i = 0; i < run->n_from; i++) {
             struct label label = {
-                .cost = run->labels[i].cost + option->cost, .parent = (int32_t)i, .choice = o};
+                .cost = run->from[i].cost + option->cost, .parent = (int32_t)i, .choice = o};
             bool fits = option->allowed;
             for (int r = 0; r < WEFT_KNAPSACK_WEIGHTS; r++) {
-                label.weight[r] = run->labels[i].weight[r] + option->weight[r];
+                label.weight[r] = run->from[i].weight[r] + option->weight[r];
                 fits &= label.weight[r] + rest[r] <= capacity[r];
             }
             if (fits) run->labels[run->n_labels++] = label;
         }
         run->ends[o] = run->n_labels;
     }
-    prune_labels(run, end);
-    return WEFT_OK;
+    prune_labels(run);
+}
+
+/* Makes the group's labels those to extend, and notes their steps. */
+static bool take_labels(struct run *run)
+{
+    const size_t n = run->n_labels;
+    struct step *steps = with_room(run->steps, sizeof *steps, run->n_steps + n, &run->steps_room);
+    if (!steps) return false;
+    run->steps = steps;
+    struct label *from = with_room(run->from, sizeof *from, n, &run->from_room);
+    if (!from) return false;
+    run->from = from;
+    for (size_t i = 0; i < n; i++)
+        steps[run->n_steps++] =
+            (struct step){(uint16_t)run->labels[i].parent, (uint8_t)run->labels[i].choice};
+    memcpy(from, run->labels, n * sizeof *from);
+    run->n_from = n;
+    return true;
 }
 
 /* Fills rest[g][r]: the least weight of group g and all later groups. */
@@ -155,45 +180,74 @@ static void fill_rest(const struct run *run, int32_t n_groups,
     }
 }
 
-static enum weft_status solve_groups(struct run *run, int32_t n_groups, const int64_t *capacity,
-                                     int64_t (*rest)[WEFT_KNAPSACK_WEIGHTS], int32_t *choice,
-                                     struct weft_error *err)
+/* Follows the steps back from the cheapest label of the last group. first [n_groups] is the first
+ * step of each. */
+static void follow_steps(const struct run *run, int32_t n_groups, const size_t *first,
+                         int32_t *choice)
 {
-    size_t begin = 0;
-    run->labels[run->n_labels++] = (struct label){.parent = -1};
+    size_t at = 0;
+    for (int32_t g = n_groups - 1; g >= 0; g--) {
+        const struct step *step = &run->steps[first[g] + at];
+        choice[g] = step->choice;
+        at = step->parent;
+    }
+}
+
+/* Makes room for the labels of the next group. */
+static bool make_label_room(struct run *run)
+{
+    const size_t most = run->n_from * (size_t)run->n_options;
+    size_t merged_room = run->room;
+    struct label *merged = with_room(run->merged, sizeof *merged, most, &merged_room);
+    if (!merged) return false;
+    run->merged = merged;
+    struct label *labels = with_room(run->labels, sizeof *labels, most, &run->room);
+    if (labels) run->labels = labels;
+    return labels != NULL;
+}
+
+static enum weft_status solve_groups(struct run *run, int32_t n_groups, const int64_t *capacity,
+                                     int64_t (*rest)[WEFT_KNAPSACK_WEIGHTS], size_t *first,
+                                     struct weft_work *work, struct weft_error *err)
+{
     fill_rest(run, n_groups, rest);
     for (int32_t g = 0; g < n_groups; g++) {
-        size_t end = run->n_labels;
-        WEFT_TRY(extend_labels(run, g, begin, end, capacity, rest[g + 1], err));
-        begin = end;
-        if (run->n_labels == end) return WEFT_E_INFEASIBLE;
-    }
-    size_t at = begin; /* the cheapest of the last group */
-    for (int32_t g = n_groups - 1; g >= 0; g--) {
-        choice[g] = run->labels[at].choice;
-        at = (size_t)run->labels[at].parent;
+        first[g] = run->n_steps;
+        if (!make_label_room(run)) return weft_fail_memory(err, "a knapsack");
+        extend_labels(run, g, capacity, rest[g + 1]);
+        if (run->n_labels == 0) return WEFT_E_INFEASIBLE;
+        if (!take_labels(run)) return weft_fail_memory(err, "a knapsack");
+        weft_work_look(work);
+        if (work && work->rang) return WEFT_E_INFEASIBLE;
     }
     return WEFT_OK;
 }
 
 enum weft_status weft_knapsack(const struct weft_knapsack_option *options, int32_t n_groups,
                                int32_t n_options, const int64_t capacity[WEFT_KNAPSACK_WEIGHTS],
-                               int32_t *choice, bool *exact, struct weft_error *err)
+                               int32_t *choice, bool *exact, struct weft_work *work,
+                               struct weft_error *err)
 {
-    struct run run = {.options = options, .n_options = n_options, .room = 64, .exact = true};
+    struct run run = {.options = options, .n_options = n_options, .n_from = 1, .exact = true};
     size_t n_stairs = ((size_t)WEFT_KNAPSACK_MOST_LABELS + 1) * (size_t)(n_options + 1);
     int64_t(*rest)[WEFT_KNAPSACK_WEIGHTS] = calloc((size_t)n_groups + 1, sizeof *rest);
-    run.labels = malloc(run.room * sizeof *run.labels);
+    size_t *first = calloc((size_t)n_groups + 1, sizeof *first);
+    run.from = calloc(1, sizeof *run.from);
+    run.from_room = 1;
     run.stairs = malloc(n_stairs * sizeof *run.stairs);
     run.ends = calloc((size_t)n_options + 1, sizeof *run.ends);
-    enum weft_status status = rest && run.labels && run.stairs && run.ends
-                                  ? solve_groups(&run, n_groups, capacity, rest, choice, err)
+    enum weft_status status = rest && first && run.from && run.stairs && run.ends
+                                  ? solve_groups(&run, n_groups, capacity, rest, first, work, err)
                                   : weft_fail_memory(err, "a knapsack");
+    if (status == WEFT_OK) follow_steps(&run, n_groups, first, choice);
     if (exact) *exact = run.exact;
     free(rest);
+    free(first);
+    free(run.from);
     free(run.labels);
-    free(run.stairs);
     free(run.merged);
+    free(run.steps);
+    free(run.stairs);
     free(run.ends);
     return status;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/work.h"
 
 enum { WEFT_KNAPSACK_MOST_LABELS = 1 << 14, WEFT_KNAPSACK_WEIGHTS = 2 };
 
@@ -18,10 +19,12 @@ struct weft_knapsack_option {
 };
 
 /* Fills choice[n_groups] from options[n_groups * n_options]. Sets *exact, which may be NULL.
- * WEFT_E_INFEASIBLE, without a message, if nothing fits. */
+ * WEFT_E_INFEASIBLE, without a message, if nothing fits, or if the alarm of `work` (NULL: none)
+ * rang. */
 WEFT_MUST_USE enum weft_status weft_knapsack(const struct weft_knapsack_option *options,
                                              int32_t n_groups, int32_t n_options,
                                              const int64_t capacity[WEFT_KNAPSACK_WEIGHTS],
-                                             int32_t *choice, bool *exact, struct weft_error *err);
+                                             int32_t *choice, bool *exact, struct weft_work *work,
+                                             struct weft_error *err);
 
 #endif

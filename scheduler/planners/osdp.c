@@ -76,8 +76,8 @@ static enum weft_status decide_policies(struct weft_draft *draft, struct weft_er
     weigh_units(draft, REPLICATED, rows, rows + n_units * n_rows, options);
     /* If not even all units sharded fit, that plan is the one refused. */
     if (capacity[0] < 0) capacity[0] = 0;
-    WEFT_TRY(
-        weft_knapsack(options, problem->n_decisions, N_CHOICES, capacity, choice, &exact, err));
+    WEFT_TRY(weft_knapsack(options, problem->n_decisions, N_CHOICES, capacity, choice, &exact, NULL,
+                           err));
     if (!exact) weft_log(WEFT_LOG_INFO, "planner osdp: its knapsack was solved by halves");
     for (int32_t u = 0; u < problem->n_decisions; u++)
         WEFT_TRY(choose_policy(draft, u, choice[u], err));

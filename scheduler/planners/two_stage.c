@@ -22,6 +22,7 @@ struct run {
     int64_t *rows, *least; /* [n_tiers][n_slots]: of the choice, of the leanest policies */
     int64_t capacity[WEFT_KNAPSACK_WEIGHTS];
     int32_t n_watched[WEFT_KNAPSACK_WEIGHTS]; /* slots */
+    struct weft_work *work;                   /* its alarm ends the choice; NULL: no alarm does */
 };
 
 static struct weft_knapsack_option *option_of(struct run *run, int32_t unit, int32_t strategy)
@@ -83,7 +84,7 @@ static enum weft_status choose_strategies(struct run *run, struct weft_error *er
     for (int round = 0; round <= run->table->n_rows; round++) {
         watch_row(run, round > 0, peak);
         WEFT_TRY(weft_knapsack(run->options, run->problem->n_decisions, run->n_options,
-                               run->capacity, run->choice, &exact, err));
+                               run->capacity, run->choice, &exact, run->work, err));
         for (int32_t u = 0; u < run->problem->n_decisions; u++)
             run->strategies[u] = run->choice[u];
         if (weft_digest_lean_rows(run->table, run->strategies, run->rows, &peak) <=
@@ -131,7 +132,9 @@ enum weft_status weft_planner_two_stage(const struct weft_problem *problem,
     struct weft_pool pool = {0};
     struct weft_digest *table = NULL;
     struct weft_problem first = *problem;
-    struct run run = {.problem = &first, .strategies = out->strategies};
+    struct run run = {.problem = &first,
+                      .strategies = out->strategies,
+                      .work = options->may_stop ? options->budget.work : NULL};
     int64_t own = options->policy_limit_bytes;
     enum weft_status status;
     (void)outcome;

@@ -61,7 +61,7 @@ Test(knapsack, finds_what_enumeration_finds)
         fill(&instance, seed);
         int64_t best = enumerate_knapsack(&instance);
         enum weft_status status = weft_knapsack(instance.options, GROUPS, OPTIONS,
-                                                instance.capacity, choice, &exact, NULL);
+                                                instance.capacity, choice, &exact, NULL, NULL);
         cr_assert_eq(status, best < 0 ? WEFT_E_INFEASIBLE : WEFT_OK, "seed %d", (int)seed);
         cr_assert(exact);
         if (best < 0) continue;
@@ -81,9 +81,31 @@ Test(knapsack, takes_many_that_are_alike)
     int32_t taken = 0;
     for (int32_t i = 0; i < 600; i++)
         options[i] = (struct weft_knapsack_option){true, i % 2 ? 1 : 2, {i % 2 ? 3 : 0, 0}};
-    cr_assert_eq(weft_knapsack(options, 300, 2, capacity, choice, &exact, NULL), WEFT_OK);
+    cr_assert_eq(weft_knapsack(options, 300, 2, capacity, choice, &exact, NULL, NULL), WEFT_OK);
     for (int32_t g = 0; g < 300; g++)
         taken += choice[g];
     cr_assert_eq(taken, 100);
     cr_assert(exact);
+}
+
+static int64_t later_ns(void)
+{
+    static int64_t now_ns;
+    return now_ns += 1000;
+}
+
+/* The alarm rings in the course of 300 groups. */
+Test(knapsack, ends_at_the_alarm)
+{
+    static struct weft_knapsack_option options[600];
+    static int32_t choice[300];
+    const int64_t capacity[2] = {INT64_MAX, INT64_MAX};
+    struct weft_work work = weft_work_begin(later_ns, 100 * 1000);
+    for (int32_t i = 0; i < 600; i++)
+        options[i] = (struct weft_knapsack_option){.allowed = true, .cost = i % 2};
+    cr_assert_eq(weft_knapsack(options, 20, 2, capacity, choice, NULL, &work, NULL), WEFT_OK);
+    cr_assert_not(work.rang);
+    cr_assert_eq(weft_knapsack(options, 300, 2, capacity, choice, NULL, &work, NULL),
+                 WEFT_E_INFEASIBLE);
+    cr_assert(work.rang);
 }

@@ -27,7 +27,7 @@ struct weft_guide {
     bool idle;                       /* there is nothing to try */
     int32_t *strategies;             /* [n_decisions] */
     uint64_t *allowed;               /* [n_decisions] */
-    struct weft_box *box;            /* of `allowed` */
+    struct weft_box *box;            /* of `allowed`; NULL if idle */
     int32_t *order;                  /* [n_blocks] */
     int32_t *launch, *earlier; /* [n_blocks]: of the relaxation, and of the placement to try */
     int64_t *late_bytes, *most_bytes; /* [n_slots], the same */
@@ -61,8 +61,9 @@ enum weft_status weft_guide_create(struct weft_branch *branch, struct weft_guide
         weft_guide_destroy(guide);
         return weft_fail_memory(err, "a guide");
     }
-    enum weft_status status = weft_box_create(table->problem, &guide->box, err);
-    if (status == WEFT_OK)
+    enum weft_status status = WEFT_OK;
+    if (!guide->idle) status = weft_box_create(table->problem, &guide->box, err);
+    if (!guide->idle && status == WEFT_OK)
         status = weft_box_set_groups(guide->box, branch->groups, branch->n_groups, err);
     if (status != WEFT_OK) {
         weft_guide_destroy(guide);

@@ -59,8 +59,8 @@ static void forward_is_the_cpus(void)
                 for (int64_t i = 0; i < c.tokens.n; i++) {
                     cpu()->layers[dtype]->fill(
                         1, s.width, table.data + c.tokens[i] * row_bytes,
-                        with_positions ? positions.data + i % s.seq_len * row_bytes : NULL,
-                        s.width, wanted.data() + i * row_bytes);
+                        with_positions ? positions.data + i % s.seq_len * row_bytes : NULL, s.width,
+                        wanted.data() + i * row_bytes);
                 }
                 same_bytes("y", y.data, wanted.data(), y.n);
                 emu_expect(bad[0] == UINT32_MAX, "all tokens are good");

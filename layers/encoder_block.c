@@ -18,7 +18,10 @@ static enum weft_status encoder_block_needs(struct weft_subject *subject,
         subject, weft_plus(sizes, weft_block_saved_attention(subject), weft_times(sizes, 2, f)),
         weft_plus(sizes, 4, weft_block_key(layer, WEFT_BLOCK_HEADS)),
         weft_block_temporary_row(subject, f), work);
-    weft_block_set_flops(subject, weights, 4 * subject->t * subject->s * h, work);
+    const double attention = 4 * subject->t * subject->s * h;
+    weft_block_set_flops(subject, weights, attention, work);
+    weft_block_set_splits(subject, weft_plus(sizes, weft_block_products(subject), f), h * (double)f,
+                          attention, work);
     subject->weights = weights;
     return WEFT_OK;
 }

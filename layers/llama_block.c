@@ -31,7 +31,11 @@ static enum weft_status llama_block_needs(struct weft_subject *subject,
         subject, weft_plus(sizes, weft_block_saved_attention(subject), weft_times(sizes, 3, f)),
         weft_plus(sizes, 2, weft_block_key(layer, WEFT_BLOCK_HEADS)),
         weft_block_temporary_row(subject, weft_times(sizes, 2, f)), work);
-    weft_block_set_flops(subject, weights, 2 * subject->t * subject->s * h, work);
+    const double attention = 2 * subject->t * subject->s * h;
+    weft_block_set_flops(subject, weights, attention, work);
+    weft_block_set_splits(subject,
+                          weft_plus(sizes, weft_block_products(subject), weft_times(sizes, 2, f)),
+                          h * (double)f, attention, work);
     subject->weights = weights;
     return WEFT_OK;
 }

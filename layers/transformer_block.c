@@ -11,7 +11,7 @@ static enum weft_status transformer_block_needs(struct weft_subject *subject,
 {
     (void)err;
     struct weft_transformer_block_layout layout =
-        weft_layout_transformer_block(subject->layer, subject->batch);
+        weft_layout_transformer_block(subject->layer, subject->batch, WEFT_RECOMPUTE_NONE);
     double h = subject->h, f = (double)weft_block_key(subject->layer, WEFT_BLOCK_FFN);
     double weights = 4 * h * h + 2 * h * f;
     /* scores and values, each 2tsh, halved by causality */
@@ -19,6 +19,19 @@ static enum weft_status transformer_block_needs(struct weft_subject *subject,
     work->saved_bytes = layout.saved.bytes;
     work->backward_temporary_bytes = layout.backward.bytes;
     work->backward_reads_input = true; /* the first layer norm reads it */
+    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+        layout = weft_layout_transformer_block(subject->layer, subject->batch,
+                                               (enum weft_recompute)level);
+        work->splits[level] = (struct weft_layer_split){
+            .possible = true,
+            .kept_bytes = layout.saved.bytes,
+            .dropped_bytes = layout.saved.dropped_bytes,
+        };
+    }
+    /* Restoring repeats attention, and whole also all products except the last. */
+    const double attention = 2 * subject->t * subject->s * h;
+    work->splits[WEFT_RECOMPUTE_SELECTIVE].flops = attention;
+    work->splits[WEFT_RECOMPUTE_WHOLE].flops = 2 * subject->t * (weights - h * f) + attention;
     subject->weights = weights;
     return WEFT_OK;
 }

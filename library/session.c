@@ -223,6 +223,49 @@ static enum weft_status find_leanest(struct weft_session *session,
                              : weft_session_stage_period(session, &variants[*leanest], err);
 }
 
+/* The least device limit of a period if layers may recompute; 0 if none can, or if that cannot be
+ * told. Memory needs no times, so unknown ones are 0. */
+static int64_t least_recomputed(const struct weft_session *session,
+                                const struct weft_period_rule *rule)
+{
+    struct weft_config config = *session->config;
+    struct weft_profile profile = *session->profile;
+    struct weft_pool pool = {0};
+    struct weft_stages stages = {0};
+    struct weft_error ignored = {0};
+    int64_t least = 0;
+    uint8_t *levels = weft_pool_array(&pool, (size_t)config.model->n_layers, sizeof *levels);
+    profile.layers = weft_pool_array(&pool, (size_t)profile.n_layers, sizeof *profile.layers);
+    if (levels != NULL && profile.layers != NULL) {
+        weft_config_restorable(&config, levels);
+        config.recomputes = levels;
+        for (int32_t k = 0; k < profile.n_layers; k++) {
+            profile.layers[k] = session->profile->layers[k];
+            profile.layers[k].recomputes = (1 << WEFT_RECOMPUTE_COUNT) - 1;
+        }
+        if (weft_stages_create_variant(&config, &profile, rule, &stages, &ignored) == WEFT_OK)
+            least = weft_least_limit(stages.problem, 0, NULL);
+        weft_stages_finish(&stages);
+    }
+    weft_pool_finish(&pool);
+    return least > 0 && least < INT64_MAX ? least : 0;
+}
+
+/* Tells whether recomputation would lower the least limit of a period without it. */
+static void add_recomputation(const struct weft_session *session,
+                              const struct weft_period_rule *rule, char *out, size_t capacity)
+{
+    char shown[WEFT_UNITS_TEXT_BYTES];
+    const int64_t plain = weft_least_limit(session->stages.problem, 0, NULL);
+    const int64_t least = session->config->recomputes == NULL ? least_recomputed(session, rule) : 0;
+    out[0] = '\0';
+    if (least == 0 || plain <= least) return;
+    snprintf(out, capacity,
+             " With plan.recompute=auto, layers may recompute what they save for backward: the "
+             "least limit is then %s (%lld bytes) without pages.",
+             weft_units_show_bytes(least, shown), (long long)least);
+}
+
 /* The error if no period has a plan. It is the leanest period's, unless the planner does not apply
  * there. It is the first period's if the planner applies to none. */
 static enum weft_status refuse_all(struct weft_session *session,
@@ -230,15 +273,20 @@ static enum weft_status refuse_all(struct weft_session *session,
                                    const struct weft_error *refusals, int32_t n,
                                    struct weft_error *err)
 {
-    int32_t told;
-    WEFT_TRY(find_leanest(session, variants, n, &told, err));
+    int32_t leanest, told;
+    WEFT_TRY(find_leanest(session, variants, n, &leanest, err));
+    told = leanest;
     for (int32_t v = 0; v < n && refusals[told].status != WEFT_E_INFEASIBLE; v++)
         if (refusals[v].status == WEFT_E_INFEASIBLE) told = v;
     if (refusals[told].status != WEFT_E_INFEASIBLE) told = 0;
     /* If any period may offload state, the first one may. */
     const bool more = variants[0].away && !variants[told].away;
-    return weft_fail(err, refusals[told].status, "%s%s%s", refusals[told].text,
-                     more ? " With state offloaded: " : "", more ? refusals[0].text : "");
+    char recomputed[256] = "";
+    if (refusals[told].status == WEFT_E_INFEASIBLE)
+        add_recomputation(session, &variants[leanest], recomputed, sizeof recomputed);
+    return weft_fail(err, refusals[told].status, "%s%s%s%s", refusals[told].text,
+                     more ? " With state offloaded: " : "", more ? refusals[0].text : "",
+                     recomputed);
 }
 
 /* Finds the periods with plans that can fit, by rows, and counts them. */
@@ -305,6 +353,22 @@ static enum weft_status plan_variants(struct weft_session *session,
     return refuse_all(session, variants, refusals, n, err);
 }
 
+/* Plans the only open period. */
+static enum weft_status plan_only(struct weft_session *session,
+                                  const struct weft_schedule_options *options,
+                                  const struct weft_period_rule *rule, struct weft_error *err)
+{
+    struct weft_error refusal = {0};
+    char recomputed[256] = "";
+    const enum weft_status status =
+        weft_schedule(session->stages.problem, &session->inputs, options, &session->plan,
+                      &session->program, &refusal);
+    if (status == WEFT_OK) return status;
+    if (status == WEFT_E_INFEASIBLE)
+        add_recomputation(session, rule, recomputed, sizeof recomputed);
+    return weft_fail(err, status, "%s%s", refusal.text, recomputed);
+}
+
 enum weft_status weft_session_start(struct weft_session *session, const char *path,
                                     struct weft_error *err)
 {
@@ -363,10 +427,8 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     int32_t n = weft_stages_variants(session->config, variants);
     weft_session_drop_plan(session);
     weft_watch_begin(session->watch, "plan");
-    enum weft_status status = n > 1
-                                  ? plan_variants(session, &options, variants, n, err)
-                                  : weft_schedule(session->stages.problem, &session->inputs,
-                                                  &options, &session->plan, &session->program, err);
+    enum weft_status status = n > 1 ? plan_variants(session, &options, variants, n, err)
+                                    : plan_only(session, &options, &variants[0], err);
     weft_watch_end(session->watch);
     weft_session_tell_disturbance(&work, time_ns);
     weft_log(WEFT_LOG_DEBUG, "planning took %.3f G units of work", (double)work.spent / 1e9);

@@ -106,12 +106,53 @@ static int64_t elements_bytes(struct weigher *w, int64_t elements, enum weft_dty
     return bytes;
 }
 
-/* True if the location of a layer's saved activations is a decision. The last layer needs its own
- * at once. */
-static bool is_decided(const struct weigher *w, int32_t layer, int64_t saved_bytes)
+/* Whether backward can restore a layer's saved activations: it reads the layer's input and the
+ * parameters of all its units. */
+static bool may_restore(const struct weigher *w, int32_t layer, const struct weft_layer_work *work)
+{
+    if (!work->backward_reads_input) return false;
+    for (int32_t u = 0; u < w->shards->n_units; u++) {
+        const struct weft_unit *unit = &w->shards->units[u];
+        for (int32_t i = 0; i < unit->n_layers; i++)
+            if (unit->layers[i] == layer && !unit->reads_in_backward[i]) return false;
+    }
+    return true;
+}
+
+/* The levels of a layer: those of the config that backward can restore and that free bytes. Without
+ * one, the layer keeps all. */
+static int levels_of(const struct weigher *w, int32_t layer, const struct weft_layer_work *work)
+{
+    const uint8_t *asked = w->options->recomputes;
+    int levels = asked == NULL ? 0 : asked[layer] & 1 << WEFT_RECOMPUTE_NONE;
+    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+        const struct weft_layer_split *split = &work->splits[level];
+        if (asked == NULL || (asked[layer] & 1 << level) == 0 || !split->possible) continue;
+        if (weft_arena_round(split->kept_bytes) < weft_arena_round(work->saved_bytes))
+            levels |= 1 << level;
+    }
+    const bool some = (levels & ~(1 << WEFT_RECOMPUTE_NONE)) != 0;
+    return some && may_restore(w, layer, work) ? levels : 1 << WEFT_RECOMPUTE_NONE;
+}
+
+/* Whether a layer may have an alternative: the config gives locations and levels. Whole
+ * recomputation leaves nothing to offload, so it goes with the device alone. */
+static bool allows_choice(const struct weigher *w, int levels, struct weft_layer_choice choice)
+{
+    const int homes = w->options->saved_homes;
+    const int allowed = homes != 0 ? homes : 1 << WEFT_HOME_DEVICE;
+    if ((levels & 1 << choice.recompute) == 0) return false;
+    if (choice.recompute == WEFT_RECOMPUTE_WHOLE) return choice.saved_home == WEFT_HOME_DEVICE;
+    return (allowed & 1 << choice.saved_home) != 0;
+}
+
+/* True if a layer's saved activations are a decision: there is an alternative to keeping all on the
+ * device. The last layer needs its own at once. */
+static bool is_decided(const struct weigher *w, int32_t layer, const struct weft_layer_work *work)
 {
     const bool host = (w->options->saved_homes & 1 << WEFT_HOME_HOST) != 0;
-    return host && saved_bytes > 0 && layer + 1 < w->model->n_layers;
+    return work->saved_bytes > 0 && layer + 1 < w->model->n_layers &&
+           (host || levels_of(w, layer, work) != 1 << WEFT_RECOMPUTE_NONE);
 }
 
 /* Holds of activations and temporaries of one micro-step. */
@@ -139,7 +180,7 @@ static int32_t weigh_micro_step(struct weigher *w, const struct weft_layer_work 
             hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward[l + 1], backward[l],
                         works[l].output_bytes);
         }
-        if (!is_decided(w, l, works[l].saved_bytes))
+        if (!is_decided(w, l, &works[l]))
             hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], backward[l],
                         works[l].saved_bytes);
         hold_buffer(w, holds, &n, WEFT_CATEGORY_TEMPORARY, forward[l], forward[l],
@@ -150,43 +191,60 @@ static int32_t weigh_micro_step(struct weigher *w, const struct weft_layer_work 
     return n;
 }
 
-/* Holds of a layer's saved activations, if they are in `home` between its forward and its backward.
- */
-static int32_t weigh_saved(struct weigher *w, const struct weft_weighed_layer *layer,
-                           enum weft_home home, int64_t bytes, struct weft_hold *holds)
+/* Adds the bytes by which dropped ones enlarge a temporary buffer of one slot. Both sizes are
+ * rounded as the lowering rounds the buffer. */
+static void hold_dropped(struct weigher *w, struct weft_hold *holds, int32_t *n, int32_t slot,
+                         int64_t plain_bytes, int64_t bytes)
 {
+    hold_buffer(w, holds, n, WEFT_CATEGORY_TEMPORARY, slot, slot,
+                weft_arena_round(bytes) - weft_arena_round(plain_bytes));
+}
+
+/* Holds of a layer's saved activations under a choice: kept between its forward and its backward on
+ * the device or elsewhere, and dropped in both. */
+static int32_t weigh_saved(struct weigher *w, int32_t layer, const struct weft_layer_work *work,
+                           struct weft_layer_choice choice, struct weft_hold *holds)
+{
+    const struct weft_layer_work at_level = weft_layer_work_at(work, choice.recompute);
+    const bool away = choice.saved_home != WEFT_HOME_DEVICE;
+    int64_t bytes = at_level.saved_bytes;
     int32_t n = 0;
     for (int32_t micro = 0; micro < w->period->rule.n_micro; micro++) {
-        const int32_t at = micro * w->model->n_layers + layer->layer;
+        const int32_t at = micro * w->model->n_layers + layer;
         const int32_t forward = w->period->forward[at], backward = w->period->backward[at];
-        const bool away = home != WEFT_HOME_DEVICE;
         hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward, away ? forward : backward,
                     bytes);
         if (away) hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward, backward, bytes);
+        hold_dropped(w, holds, &n, forward, work->forward_temporary_bytes,
+                     at_level.forward_temporary_bytes);
+        hold_dropped(w, holds, &n, backward, work->backward_temporary_bytes,
+                     at_level.backward_temporary_bytes);
     }
-    if (home == WEFT_HOME_DEVICE) return n;
+    if (!away) return n;
     w->overflow |= !weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes);
     hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, 0, w->period->n_slots - 1, bytes);
-    holds[n - 1].tier = weft_weigh_tier(w->options, home);
+    holds[n - 1].tier = weft_weigh_tier(w->options, choice.saved_home);
     return n;
 }
 
-static enum weft_status weigh_layer(struct weigher *w, int32_t l, int64_t saved_bytes,
-                                    struct weft_error *err)
+static enum weft_status weigh_layer(struct weigher *w, int32_t l,
+                                    const struct weft_layer_work *work, struct weft_error *err)
 {
-    struct weft_weighed_layer *layer = &w->weights->layers[w->weights->n_layers];
-    const size_t most = 2 * (size_t)w->period->rule.n_micro + 1;
+    enum { OF_MICRO_STEP = 4 }; /* kept in forward and backward, dropped in both */
+    struct weft_weighed_layer *layer = &w->weights->layers[w->weights->n_layers++];
+    const size_t most = OF_MICRO_STEP * (size_t)w->period->rule.n_micro + 1;
+    const int levels = levels_of(w, l, work);
     layer->layer = l;
-    layer->saved_bytes = saved_bytes;
-    for (int home = WEFT_HOME_DEVICE; home < WEFT_HOME_COUNT; home++) {
-        if ((w->options->saved_homes & 1 << home) == 0) continue;
+    for (int number = 0; number < WEFT_LAYER_CHOICES; number++) {
+        struct weft_layer_choice choice;
+        if (!weft_layer_choice_at(number, &choice) || !allows_choice(w, levels, choice)) continue;
         struct weft_weighed_saved *to = &layer->strategies[layer->n_strategies++];
-        to->home = (enum weft_home)home;
+        to->choice = choice;
+        to->saved_bytes = weft_layer_work_at(work, choice.recompute).saved_bytes;
         to->holds = weft_pool_array(&w->weights->pool, most, sizeof *to->holds);
         if (to->holds == NULL) return weft_fail_memory(err, "weights");
-        to->n_holds = weigh_saved(w, layer, to->home, saved_bytes, to->holds);
+        to->n_holds = weigh_saved(w, l, work, choice, to->holds);
     }
-    w->weights->n_layers++;
     return WEFT_OK;
 }
 
@@ -198,8 +256,7 @@ static enum weft_status weigh_layers(struct weigher *w, const struct weft_layer_
         weft_pool_array(&w->weights->pool, (size_t)n_layers, sizeof *w->weights->layers);
     if (w->weights->layers == NULL) return weft_fail_memory(err, "weights");
     for (int32_t l = 0; l < n_layers; l++)
-        if (is_decided(w, l, works[l].saved_bytes))
-            WEFT_TRY(weigh_layer(w, l, works[l].saved_bytes, err));
+        if (is_decided(w, l, &works[l])) WEFT_TRY(weigh_layer(w, l, &works[l], err));
     return WEFT_OK;
 }
 
@@ -619,46 +676,47 @@ static void item_host_update(struct weigher *w, int32_t u)
     add_item(w, item);
 }
 
-/* The strategy with the saved activations on the host. */
-static int32_t saved_on_host(const struct weft_weighed_layer *layer)
-{
-    int32_t k = 0;
-    while (layer->strategies[k].home != WEFT_HOME_HOST)
-        k++;
-    return k;
-}
-
 /* Saved activations go down in one block, between their layer's forward and the end of the last
  * forward. They come up between the beginning of the last layer's backward and their own. */
-static void item_saved(struct weigher *w, int32_t at, int32_t kind)
+static void item_saved(struct weigher *w, int32_t at, int32_t k, int32_t kind, int32_t gather)
 {
     const struct weft_weighed_layer *layer = &w->weights->layers[at];
-    const int32_t k = saved_on_host(layer), last_layer = w->model->n_layers - 1;
-    const bool up = kind == WEFT_SAVED_UP;
-    struct weft_item item = {
-        .decision = w->weights->n_units + at,
-        .kind = kind,
-        .acquires = up,
-        .may_block = up,
-        .strategies = UINT64_C(1) << k,
-        .n_blocks = 1,
-        .block_bytes = layer->saved_bytes,
-        .stair_bytes = layer->strategies[k].holds[0].bytes,
-        .stair_category = WEFT_CATEGORY_ACTIVATIONS,
-    };
-    for (; item.gather < w->period->rule.n_micro; item.gather++) {
-        const int32_t micro = item.gather * w->model->n_layers;
-        item.first = up ? w->period->backward[micro + last_layer]
-                        : w->period->forward[micro + layer->layer] + 1;
-        item.last = up ? w->period->backward[micro + layer->layer] - 1
-                       : w->period->forward[micro + last_layer];
-        add_item(w, item);
-    }
+    const int32_t last_layer = w->model->n_layers - 1, micro = gather * w->model->n_layers;
+    const bool up = weft_item_kinds[kind].acquires;
+    add_item(w, (struct weft_item){
+                    .decision = w->weights->n_units + at,
+                    .kind = kind,
+                    .acquires = up,
+                    .may_block = up,
+                    .gather = gather,
+                    .strategies = UINT64_C(1) << k,
+                    .n_blocks = 1,
+                    .first = up ? w->period->backward[micro + last_layer]
+                                : w->period->forward[micro + layer->layer] + 1,
+                    .last = up ? w->period->backward[micro + layer->layer] - 1
+                               : w->period->forward[micro + last_layer],
+                    .block_bytes = layer->strategies[k].saved_bytes,
+                    .stair_bytes = layer->strategies[k].holds[0].bytes,
+                    .stair_category = WEFT_CATEGORY_ACTIVATIONS,
+                });
+}
+
+/* Both copies of every strategy with saved activations on the host. */
+static void item_layer(struct weigher *w, int32_t at)
+{
+    const struct weft_weighed_layer *layer = &w->weights->layers[at];
+    for (int32_t kind = WEFT_SAVED_DOWN; kind <= WEFT_SAVED_UP; kind++)
+        for (int32_t gather = 0; gather < w->period->rule.n_micro; gather++)
+            for (int32_t k = 0; k < layer->n_strategies; k++)
+                if (layer->strategies[k].choice.saved_home == WEFT_HOME_HOST)
+                    item_saved(w, at, k, kind, gather);
 }
 
 static enum weft_status weigh_items(struct weigher *w, struct weft_error *err)
 {
-    size_t most = 2 * (size_t)w->weights->n_layers * (size_t)w->period->rule.n_micro;
+    /* Copies down and up, of all saved activations or of those that are kept. */
+    enum { OF_LAYER = 4 };
+    size_t most = OF_LAYER * (size_t)w->weights->n_layers * (size_t)w->period->rule.n_micro;
     for (int32_t u = 0; u < w->shards->n_units; u++)
         /* zero1's gather, gathers after host updates, reductions, dp's, copies of both kinds of
          * state, and the host update */
@@ -674,10 +732,8 @@ static enum weft_status weigh_items(struct weigher *w, struct weft_error *err)
         }
         item_host_update(w, u);
     }
-    for (int32_t i = 0; i < w->weights->n_layers; i++) {
-        item_saved(w, i, WEFT_SAVED_DOWN);
-        item_saved(w, i, WEFT_SAVED_UP);
-    }
+    for (int32_t i = 0; i < w->weights->n_layers; i++)
+        item_layer(w, i);
     return WEFT_OK;
 }
 

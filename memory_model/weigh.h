@@ -1,9 +1,9 @@
 /* Weighing computes a unit's bytes in each slot under each strategy, in closed form: the planning
  * side of the memory model. A unit's strategy is a policy and a way to keep optimizer state and
  * master: a location, and the place of the update. A layer's strategy is the location of its saved
- * activations, if they may be offloaded. A hold is bytes of one category from the start of slot
- * `first` to the end of slot `last`, around the period's end if first > last. Bytes that depend on
- * the launch of a block belong to an item.
+ * activations, if they may be offloaded, and their recomputation, if backward can restore them. A
+ * hold is bytes of one category from the start of slot `first` to the end of slot `last`, around
+ * the period's end if first > last. Bytes that depend on the launch of a block belong to an item.
  *
  * The lowering in program/ finds the same bytes from a program's happens-before order; a test
  * compares the two. */
@@ -59,19 +59,20 @@ struct weft_weighed_unit {
     } strategies[WEFT_POLICY_COUNT * WEFT_KEEP_COUNT];
 };
 
-/* A layer with saved activations, by their location. The last layer is none, because its backward
- * follows its forward. On the host they hold their bytes all the time. On the device they hold them
- * in the layer's forward and backward and during copies: down until the forward of the micro-step
- * ends, up from then on. */
+/* A layer with saved activations, by their location and recomputation. The last layer is none,
+ * because its backward follows its forward. On the host they hold their bytes all the time. On the
+ * device they hold them in the layer's forward and backward and during copies: down until the
+ * forward of the micro-step ends, up from then on. Dropped bytes are a part of the temporaries of
+ * forward and backward. A strategy that frees nothing is not listed. */
 struct weft_weighed_layer {
     int32_t layer;
-    int64_t saved_bytes;
     int32_t n_strategies;
     struct weft_weighed_saved {
-        enum weft_home home;
+        struct weft_layer_choice choice;
+        int64_t saved_bytes; /* that the layer keeps */
         int32_t n_holds;
-        struct weft_hold *holds;
-    } strategies[WEFT_HOME_COUNT];
+        struct weft_hold *holds; /* on another tier than the device: the saved bytes come first */
+    } strategies[WEFT_LAYER_CHOICES];
 };
 
 struct weft_weights {
@@ -99,7 +100,8 @@ struct weft_weigh_options {
     int64_t base_bytes;
     int state_keeps; /* a bit for each enum weft_keep; 0: only the device */
     int saved_homes; /* of saved activations: a bit for each enum weft_home; 0: only the device */
-    struct weft_ring ring; /* saturates the disk, for any model; no lanes without a disk */
+    const uint8_t *recomputes; /* [n_layers]: a bit for each enum weft_recompute; NULL: none */
+    struct weft_ring ring;     /* saturates the disk, for any model; no lanes without a disk */
 };
 
 /* The ring of a disk's blocks, for the largest sharded unit; and the tier that holds it. */

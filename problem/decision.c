@@ -14,16 +14,6 @@ bool weft_strategy_policy(const char *name, enum weft_policy *out)
     return false;
 }
 
-bool weft_strategy_saved_home(const char *name, enum weft_home *out)
-{
-    for (int home = 0; home < WEFT_HOME_COUNT; home++) {
-        if (strcmp(weft_home_names[home], name) != 0) continue;
-        *out = (enum weft_home)home;
-        return true;
-    }
-    return false;
-}
-
 enum weft_keep weft_strategy_keep(const char *name)
 {
     const char *behind = strchr(name, '+');

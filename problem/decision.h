@@ -33,6 +33,7 @@ struct weft_problem_strategy {
     enum weft_home home; /* location of its unit's state or its layer's saved activations; informs
                             reports, rules and lowering */
     bool updates_there;  /* true: its unit's state is updated on the host, not on the device */
+    enum weft_recompute recompute; /* of its layer's saved activations; NONE for a unit */
 };
 
 /* The way in which a unit's strategy keeps state. */
@@ -70,8 +71,6 @@ uint64_t weft_decision_policies(const struct weft_problem_decision *decision, ui
 /* Reads the policy from a unit's strategy name: a policy, or a policy with "+" and a suffix. False
  * for any other name. */
 bool weft_strategy_policy(const char *name, enum weft_policy *out);
-/* Reads the location from a layer's strategy name. False for any other name. */
-bool weft_strategy_saved_home(const char *name, enum weft_home *out);
 /* Reads the way to keep state from a unit's strategy name: the suffix after "+"; without one, on
  * the device. */
 enum weft_keep weft_strategy_keep(const char *name);

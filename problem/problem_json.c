@@ -321,9 +321,9 @@ static enum weft_status read_kinds(struct reader *reader, const struct weft_json
     for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
         const char *name = "";
         enum weft_policy policy;
-        enum weft_home home;
+        struct weft_layer_choice choice;
         if (!weft_json_string(it, &name) ||
-            (!weft_strategy_policy(name, &policy) && !weft_strategy_saved_home(name, &home)))
+            (!weft_strategy_policy(name, &policy) && !weft_layer_choice_read(name, &choice)))
             return fail_unknown(reader, "kind of strategy", name);
         problem->kinds[i] = weft_pool_format(&problem->pool, "%s", name);
         if (problem->kinds[i] == NULL) return weft_fail_memory(reader->err, "a problem");
@@ -335,8 +335,12 @@ static enum weft_status read_kinds(struct reader *reader, const struct weft_json
 static bool read_strategy_name(const char *name, bool of_layer, struct weft_problem_strategy *to)
 {
     if (of_layer) {
+        struct weft_layer_choice choice;
+        if (!weft_layer_choice_read(name, &choice)) return false;
         to->policy = WEFT_POLICY_COUNT;
-        return weft_strategy_saved_home(name, &to->home);
+        to->home = choice.saved_home;
+        to->recompute = choice.recompute;
+        return true;
     }
     const enum weft_keep keep = weft_strategy_keep(name);
     to->home = weft_keep_home(keep);

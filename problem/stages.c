@@ -16,7 +16,7 @@ struct builder {
     struct weft_problem *problem;
     uint32_t allowed;                                  /* allowed policies: bit p */
     int32_t kinds[WEFT_KEEP_COUNT][WEFT_POLICY_COUNT]; /* index of the problem's kind, for units */
-    int32_t saved_kinds[WEFT_HOME_COUNT];              /* index of the problem's kind, for layers */
+    int32_t saved_kinds[WEFT_LAYER_CHOICES];           /* index of the problem's kind, for layers */
     struct weft_weigh_options weigh;
     struct weft_error *err;
 };
@@ -64,6 +64,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .saved_homes = profile->tiers.host.given && weft_config_moves_activations(config)
                            ? weft_config_activation_homes(config)
                            : 0,
+        .recomputes = config->recomputes,
     };
 }
 
@@ -97,6 +98,53 @@ static int64_t sharded_elements(const struct weft_shards *shards)
     return elements;
 }
 
+/* The strategies of a layer; NULL if its saved activations are no decision. */
+static const struct weft_weighed_layer *find_weighed(const struct builder *b, int32_t layer)
+{
+    const struct weft_weights *weights = b->stages->weights;
+    for (int32_t i = 0; i < weights->n_layers; i++)
+        if (weights->layers[i].layer == layer) return &weights->layers[i];
+    return NULL;
+}
+
+/* Time of a layer's slot at a level of recomputation. */
+static enum weft_status level_ns(const struct builder *b, struct weft_slot slot,
+                                 enum weft_recompute level, int64_t *out)
+{
+    struct weft_layer_times times = {0};
+    const bool forward = slot.kind == WEFT_SLOT_FORWARD;
+    WEFT_TRY(layer_times(b, slot.index, &times));
+    if (level == WEFT_RECOMPUTE_NONE) {
+        *out = forward ? times.forward_ns : times.backward_ns;
+        return WEFT_OK;
+    }
+    const struct weft_level_times *at = weft_layer_times_at(&times, level);
+    if (at == NULL)
+        return weft_fail(b->err, WEFT_E_DATA,
+                         "%s profile (%s): no times for layer %s (%s) with %s recomputation, which "
+                         "plan.recompute asks for; run `weft profile` for this config",
+                         b->profile->source, b->profile->machine,
+                         b->config->model->layers[slot.index].name, times.key,
+                         weft_recompute_names[level]);
+    *out = forward ? at->forward_ns : at->backward_ns;
+    return WEFT_OK;
+}
+
+/* The least time of a layer's slot over its strategies. Each strategy adds the rest. */
+static enum weft_status common_ns(const struct builder *b, struct weft_slot slot, int64_t *out)
+{
+    const struct weft_weighed_layer *layer = find_weighed(b, slot.index);
+    if (layer == NULL) return level_ns(b, slot, WEFT_RECOMPUTE_NONE, out);
+    int64_t least = INT64_MAX;
+    for (int32_t k = 0; k < layer->n_strategies; k++) {
+        int64_t ns = 0;
+        WEFT_TRY(level_ns(b, slot, layer->strategies[k].choice.recompute, &ns));
+        if (ns < least) least = ns;
+    }
+    *out = least;
+    return WEFT_OK;
+}
+
 static enum weft_status fill_slot(struct builder *b, int32_t s)
 {
     static const char letters[WEFT_SLOT_KIND_COUNT] = {
@@ -107,9 +155,7 @@ static enum weft_status fill_slot(struct builder *b, int32_t s)
     problem->slots[s] = slot;
     bool computes = slot.kind == WEFT_SLOT_FORWARD || slot.kind == WEFT_SLOT_BACKWARD;
     if (computes) {
-        struct weft_layer_times times = {0};
-        WEFT_TRY(layer_times(b, slot.index, &times));
-        problem->slot_ns[s] = slot.kind == WEFT_SLOT_FORWARD ? times.forward_ns : times.backward_ns;
+        WEFT_TRY(common_ns(b, slot, &problem->slot_ns[s]));
         owner = b->config->model->layers[slot.index].name;
     } else if (slot.kind == WEFT_SLOT_NORM && !problem->period.rotated) {
         problem->slot_ns[s] = weft_curve_at(&b->profile->norm, sharded_elements(b->stages->shards));
@@ -211,6 +257,17 @@ static const char *kind_name(struct weft_problem *problem, enum weft_keep keep,
     return weft_pool_format(&problem->pool, "%s+%s", name, weft_keep_names[keep]);
 }
 
+/* Whether any layer has the alternative. */
+static bool has_choice(const struct weft_weights *weights, struct weft_layer_choice choice)
+{
+    for (int32_t i = 0; i < weights->n_layers; i++)
+        for (int32_t k = 0; k < weights->layers[i].n_strategies; k++)
+            if (weft_layer_choice_number(weights->layers[i].strategies[k].choice) ==
+                weft_layer_choice_number(choice))
+                return true;
+    return false;
+}
+
 /* Kinds are the strategies of any unit: policies in their order with state on the device, then with
  * offloaded state. */
 static enum weft_status fill_kinds(struct builder *b)
@@ -219,7 +276,7 @@ static enum weft_status fill_kinds(struct builder *b)
     struct weft_problem *problem = b->problem;
     uint32_t policies[WEFT_KEEP_COUNT] = {0};
     problem->kinds =
-        weft_pool_array(&problem->pool, MOST_KINDS + WEFT_HOME_COUNT, sizeof *problem->kinds);
+        weft_pool_array(&problem->pool, MOST_KINDS + WEFT_LAYER_CHOICES, sizeof *problem->kinds);
     if (problem->kinds == NULL) return weft_fail_memory(b->err, "problem");
     for (int32_t u = 0; u < b->stages->weights->n_units; u++) {
         uint32_t own = 0;
@@ -237,10 +294,12 @@ static enum weft_status fill_kinds(struct builder *b)
         b->kinds[keep][p] = problem->n_kinds;
         problem->kinds[problem->n_kinds++] = name;
     }
-    for (int home = 0; b->stages->weights->n_layers > 0 && home < WEFT_HOME_COUNT; home++) {
-        if ((b->weigh.saved_homes & 1 << home) == 0) continue;
-        b->saved_kinds[home] = problem->n_kinds;
-        problem->kinds[problem->n_kinds++] = weft_home_names[home];
+    for (int number = 0; number < WEFT_LAYER_CHOICES; number++) {
+        struct weft_layer_choice choice;
+        if (!weft_layer_choice_at(number, &choice) || !has_choice(b->stages->weights, choice))
+            continue;
+        b->saved_kinds[number] = problem->n_kinds;
+        problem->kinds[problem->n_kinds++] = weft_layer_choice_name(choice);
     }
     return WEFT_OK;
 }
@@ -268,6 +327,27 @@ static enum weft_status fill_strategy(struct builder *b, int32_t u,
     return WEFT_OK;
 }
 
+/* Adds a layer's times beyond those common to its strategies, in order of slots. */
+static enum weft_status fill_times(struct builder *b, int32_t layer,
+                                   struct weft_problem_strategy *to)
+{
+    const struct weft_problem *problem = b->problem;
+    to->times =
+        weft_pool_array(&b->problem->pool, 2 * (size_t)problem->period.n_micro, sizeof *to->times);
+    if (to->times == NULL) return weft_fail_memory(b->err, "problem");
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        const struct weft_slot slot = problem->slots[s];
+        int64_t ns = 0;
+        if ((slot.kind != WEFT_SLOT_FORWARD && slot.kind != WEFT_SLOT_BACKWARD) ||
+            slot.index != layer)
+            continue;
+        WEFT_TRY(level_ns(b, slot, to->recompute, &ns));
+        if (ns == problem->slot_ns[s]) continue;
+        to->times[to->n_times++] = (struct weft_slot_time){s, ns - problem->slot_ns[s]};
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status fill_layer(struct builder *b, const struct weft_weighed_layer *from,
                                    struct weft_problem_decision *to)
 {
@@ -283,10 +363,12 @@ static enum weft_status fill_layer(struct builder *b, const struct weft_weighed_
     for (; to->n_strategies < from->n_strategies; to->n_strategies++) {
         const struct weft_weighed_saved *saved = &from->strategies[to->n_strategies];
         struct weft_problem_strategy *strategy = &to->strategies[to->n_strategies];
-        strategy->kind = b->saved_kinds[saved->home];
+        strategy->kind = b->saved_kinds[weft_layer_choice_number(saved->choice)];
         strategy->name = problem->kinds[strategy->kind];
         strategy->policy = WEFT_POLICY_COUNT;
-        strategy->home = saved->home;
+        strategy->home = saved->choice.saved_home;
+        strategy->recompute = saved->choice.recompute;
+        WEFT_TRY(fill_times(b, from->layer, strategy));
         WEFT_TRY(copy_holds(b, saved->holds, saved->n_holds, &strategy->holds, &strategy->n_holds));
     }
     return WEFT_OK;

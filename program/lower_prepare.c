@@ -76,6 +76,31 @@ static enum weft_status list_keeps(struct weft_lowering *lowering, struct weft_e
     return WEFT_OK;
 }
 
+/* Takes each layer's level of recomputation, and its buffers at that level. */
+static enum weft_status list_recomputes(struct weft_lowering *lowering, struct weft_error *err)
+{
+    struct weft_program *program = lowering->program;
+    const struct weft_problem *problem = lowering->plan->problem;
+    enum weft_recompute *levels =
+        weft_pool_array(&program->pool, (size_t)program->n_layers, sizeof *levels);
+    if (levels == NULL) return weft_fail_memory(err, "program");
+    for (int32_t d = program->n_units; d < problem->n_decisions; d++) {
+        const struct weft_problem_strategy *chosen = weft_plan_chosen(lowering->plan, d);
+        const int32_t layer = problem->decisions[d].layer;
+        if (chosen->recompute == WEFT_RECOMPUTE_NONE) continue;
+        if (!lowering->works[layer].splits[chosen->recompute].possible)
+            return weft_fail(err, WEFT_E_DATA,
+                             "the plan gives %s the strategy %s, and backward of a %s cannot "
+                             "restore what forward drops; plan again",
+                             problem->decisions[d].name, chosen->name,
+                             weft_layer_type_of(&lowering->inputs->model->layers[layer]));
+        levels[layer] = chosen->recompute;
+        lowering->works[layer] = weft_layer_work_at(&lowering->works[layer], chosen->recompute);
+        program->recomputes = levels;
+    }
+    return WEFT_OK;
+}
+
 /* Places offloaded activations in the host's memory, one layer after the other. At the micro-step's
  * turning point all of them are there at once. */
 static enum weft_status list_saved(struct weft_lowering *lowering, struct weft_error *err)
@@ -181,6 +206,7 @@ enum weft_status weft_lower_prepare(struct weft_lowering *lowering, struct weft_
         WEFT_TRY(weft_layer_work(&inputs->model->layers[l], &inputs->weigh.batch,
                                  &lowering->works[l], err));
     }
+    WEFT_TRY(list_recomputes(lowering, err));
     WEFT_TRY(list_saved(lowering, err));
     WEFT_TRY(list_layer_units(lowering, err));
     return weft_lower_buffers(lowering, err);

@@ -80,6 +80,9 @@ struct weft_program {
      * micro-step at a time. -1: they stay on the device. NULL: all stay. */
     int64_t *saved_at;
     int64_t host_bytes; /* of offloaded activations; 0 if saved_at is NULL */
+    /* [n_layers]: level of recomputation. The dropped bytes are a part of the layer's temporaries.
+     * NULL: no layer recomputes. */
+    enum weft_recompute *recomputes;
     int32_t n_layers;
     struct weft_period_rule period;
 };
@@ -145,6 +148,13 @@ bool weft_program_updates_there(const struct weft_program *program, int32_t unit
 static inline bool weft_program_saves_away(const struct weft_program *program, int32_t layer)
 {
     return program->saved_at != NULL && program->saved_at[layer] >= 0;
+}
+
+/* The layer's level of recomputation. */
+static inline enum weft_recompute weft_program_recompute(const struct weft_program *program,
+                                                         int32_t layer)
+{
+    return program->recomputes == NULL ? WEFT_RECOMPUTE_NONE : program->recomputes[layer];
 }
 
 /* Whether buffers of this kind may be offloaded state. */

@@ -52,6 +52,11 @@ static enum weft_status check_buffers(const struct weft_program *program, struct
                              (int)program->policies[u]);
         }
     }
+    for (int32_t l = 0; l < program->n_layers; l++) {
+        if ((unsigned)weft_program_recompute(program, l) >= WEFT_RECOMPUTE_COUNT)
+            return weft_fail(err, WEFT_E_DATA, "program: layer %d has level %d of recomputation", l,
+                             (int)program->recomputes[l]);
+    }
     for (int32_t b = 0; b < program->n_buffers; b++) {
         const char *fault = buffer_fault(program, &program->buffers[b]);
         pieces += fault == NULL ? program->buffers[b].n_pieces : 0;

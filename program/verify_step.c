@@ -22,6 +22,7 @@ struct step {
     struct there *there; /* by unit with updates on the host */
     int32_t *downs;      /* [n_layers]: its last SAVED_DOWN; -1: none */
     int32_t *ups;        /* [n_layers]: its last SAVED_UP; -1: none */
+    int32_t *forwards;   /* by recomputed layer: its last FORWARD; -1: none */
     int32_t moments;     /* MOMENTS of the current update; -1: none */
     int32_t agreed;      /* AGREE of the current update; -1: none */
     int32_t *moved;      /* [n_buffers]: blocks gathered into it or reduced from it */
@@ -389,6 +390,50 @@ static enum weft_status check_copied(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
+/* Whether a forward reads a unit's parameters that its backward does not. */
+static bool lacks_parameters(const struct weft_program *program,
+                             const struct weft_instruction *forward,
+                             const struct weft_instruction *backward)
+{
+    for (int32_t i = 0; i < forward->n_operands; i++) {
+        const struct weft_operand *operand = &program->operands[forward->first_operand + i];
+        const struct weft_buffer *buffer = &program->buffers[operand->buffer];
+        if (buffer->kind == WEFT_BUFFER_FULL && !operand->writes &&
+            find_operand(program, backward, WEFT_BUFFER_FULL, buffer->index, false) == NULL)
+            return true;
+    }
+    return false;
+}
+
+/* Backward of a recomputed layer restores with the layer's input and all parameters of its forward,
+ * in its temporary buffer. It reads saved activations only if the level keeps some. */
+static enum weft_status check_recomputed(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    const enum weft_recompute level = weft_program_recompute(program, at->layer);
+    if (level == WEFT_RECOMPUTE_NONE) return WEFT_OK;
+    if (at->op == WEFT_OP_FORWARD) {
+        step->forwards[at->layer] = index;
+        return find_operand(program, at, WEFT_BUFFER_FORWARD_TEMPORARY, at->layer, true) != NULL
+                   ? WEFT_OK
+                   : step_fault(step, index, "it has no room for what it drops");
+    }
+    const enum weft_buffer_kind input = at->layer == 0 ? WEFT_BUFFER_INPUT : WEFT_BUFFER_OUTPUT;
+    if (find_operand(program, at, WEFT_BUFFER_BACKWARD_TEMPORARY, at->layer, true) == NULL)
+        return step_fault(step, index, "it has no room for what it restores");
+    if (find_operand(program, at, input, at->layer - 1, false) == NULL)
+        return step_fault(step, index, "it restores, and does not read its layer's input");
+    if (step->forwards[at->layer] < 0 ||
+        lacks_parameters(program, &program->instructions[step->forwards[at->layer]], at))
+        return step_fault(step, index, "it restores, and does not read all of its parameters");
+    const bool kept = find_operand(program, at, WEFT_BUFFER_SAVED, at->layer, false) != NULL ||
+                      find_operand(program, at, WEFT_BUFFER_RESTORED, at->layer, false) != NULL;
+    if (kept != (level == WEFT_RECOMPUTE_SELECTIVE))
+        return step_fault(step, index, "it does not read what its level of recomputation keeps");
+    return WEFT_OK;
+}
+
 /* An offloaded layer's activations must be back before its backward reads them. */
 static enum weft_status check_restored(struct step *step, int32_t index)
 {
@@ -459,6 +504,7 @@ static enum weft_status check_layer(struct step *step, int32_t index)
                           "micro-step after micro-step");
     }
     WEFT_TRY(check_restored(step, index));
+    WEFT_TRY(check_recomputed(step, index));
     return check_layer_operands(step, index);
 }
 
@@ -595,7 +641,7 @@ static enum weft_status check_all(struct step *step)
     for (int32_t u = 0; u < program->n_units; u++)
         step->updates[u] = step->reads[u] = step->writes[u] = -1;
     for (int32_t l = 0; l < program->n_layers; l++)
-        step->downs[l] = step->ups[l] = -1;
+        step->downs[l] = step->ups[l] = step->forwards[l] = -1;
     for (int32_t i = 0; i <= last; i++) {
         const struct weft_instruction *at = &program->instructions[i];
         if (at->op == WEFT_OP_FORWARD && at->layer >= step->n_layers)
@@ -632,6 +678,7 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .there = calloc((size_t)program->n_units + 1, sizeof *step.there),
         .downs = calloc((size_t)program->n_layers + 1, sizeof *step.downs),
         .ups = calloc((size_t)program->n_layers + 1, sizeof *step.ups),
+        .forwards = calloc((size_t)program->n_layers + 1, sizeof *step.forwards),
         .moved = calloc((size_t)program->n_buffers + 1, sizeof *step.moved),
         .summed = calloc((size_t)program->n_units + 1, sizeof *step.summed),
         .moments = -1,
@@ -642,7 +689,7 @@ enum weft_status weft_verify_step(const struct weft_program *program,
     };
     bool room = step.updates != NULL && step.reads != NULL && step.writes != NULL &&
                 step.there != NULL && step.downs != NULL && step.ups != NULL &&
-                step.moved != NULL && step.summed != NULL;
+                step.forwards != NULL && step.moved != NULL && step.summed != NULL;
     enum weft_status status = room ? check_all(&step) : weft_fail_memory(err, "verification");
     free(step.updates);
     free(step.reads);
@@ -650,6 +697,7 @@ enum weft_status weft_verify_step(const struct weft_program *program,
     free(step.there);
     free(step.downs);
     free(step.ups);
+    free(step.forwards);
     free(step.moved);
     free(step.summed);
     return status;

@@ -113,8 +113,9 @@ struct weft_plan_options {
     bool fuse;                  /* small neighbours share a unit; default true */
     int64_t policy_limit_bytes; /* for "two-stage"; 0: the memory limit */
     const char *policies;       /* allowed policies, separated by commas */
-    int64_t update_ahead; /* without clipping: least number of layers between a unit's update and
-                             its first use; 0: the fastest */
+    int64_t update_ahead;  /* without clipping: least number of layers between a unit's update and
+                              its first use; 0: the fastest */
+    const char *recompute; /* a level, "auto", or names of layers separated by commas; NULL: none */
     struct weft_offload_spec offload;
 };
 
@@ -126,6 +127,9 @@ struct weft_config {
     struct weft_cluster cluster;
     struct weft_train train;
     struct weft_plan_options plan;
+    /* [n_layers]: levels of recomputation that a layer may have, a bit for each enum
+     * weft_recompute; NULL: none recomputes. */
+    const uint8_t *recomputes;
     /* Supplied kinds in use; NULL: none. */
     const struct weft_kinds *kinds;
 
@@ -134,6 +138,10 @@ struct weft_config {
      * cadence, clipping and update_ahead through the problem's period. */
     struct weft_hash hash;
 };
+
+/* Fills the levels of recomputation that each layer can have, with that of none: plan.recompute
+ * "auto". `levels` has a place for each layer. */
+void weft_config_restorable(const struct weft_config *config, uint8_t *levels);
 
 struct weft_config_input {
     const char *bytes; /* JSON; NULL: read the file `source` */

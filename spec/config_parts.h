@@ -32,6 +32,10 @@ void weft_sections_finish(struct weft_sections *sections);
 void weft_config_check_tiers(const struct weft_section *run, const struct weft_section *cluster,
                              const struct weft_config *config, struct weft_findings *findings);
 
+/* Fills config->recomputes from plan.recompute, for a config with its model (config_recompute.c).
+ */
+void weft_config_take_recompute(struct weft_config *config, struct weft_findings *findings);
+
 /* `path` relative to `directory` ("" or ".": the working directory), as an absolute path, which may
  * be written into another directory. The pool owns it; NULL without memory. */
 WEFT_MUST_USE char *weft_path_absolute(struct weft_pool *pool, const char *directory,

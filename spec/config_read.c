@@ -257,6 +257,7 @@ static enum weft_status decode_sections(const struct weft_sections *sections,
         convert_batches(&sections->run, config, &findings);
         check_model(&sections->model, config, layers, n_layers, &findings);
     }
+    if (findings.count == 0) weft_config_take_recompute(config, &findings);
     enum weft_status status = weft_findings_status(&findings, err);
     weft_findings_finish(&findings);
     return status == WEFT_OK ? hash_config(config, err) : status;

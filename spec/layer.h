@@ -15,6 +15,7 @@
 #include "base/numbers.h"
 #include "base/pool.h"
 #include "base/status.h"
+#include "spec/ways.h"
 
 struct weft_kind; /* spec/kind.h */
 
@@ -53,6 +54,14 @@ struct weft_batch {
     enum weft_dtype compute;
 };
 
+/* A layer's saved activations at a level of recomputation. Dropped bytes are a part of the
+ * temporaries of forward and backward, and backward restores them first. */
+struct weft_layer_split {
+    bool possible;
+    int64_t kept_bytes, dropped_bytes;
+    double flops; /* of restoring */
+};
+
 /* Buffers of one layer on one rank, not aligned; the layout aligns them. */
 struct weft_layer_work {
     int64_t output_bytes; /* read by the next layer; 0 for a loss layer */
@@ -65,7 +74,21 @@ struct weft_layer_work {
     double forward_flops, backward_flops;
     double forward_moved_bytes,
         backward_moved_bytes; /* least memory traffic, for memory-bound layers */
+    /* By level, without that of none. A level is possible only if backward reads the input. */
+    struct weft_layer_split splits[WEFT_RECOMPUTE_COUNT];
+    double restore_moved_bytes[WEFT_RECOMPUTE_COUNT]; /* least memory traffic of restoring */
 };
+
+/* Alignment of dropped bytes within a temporary buffer. They follow its other parts. */
+enum { WEFT_DROPPED_ALIGN_BYTES = 64 };
+
+/* The buffers of a layer at a possible level: saved bytes are those kept, and temporaries end with
+ * those dropped. Flops and traffic stay those without recomputation. The sizes fit into 63 bits,
+ * because weft_layer_work checked their sums. */
+struct weft_layer_work weft_layer_work_at(const struct weft_layer_work *work,
+                                          enum weft_recompute level);
+/* The offset of dropped bytes in a temporary buffer of so many other bytes. */
+int64_t weft_dropped_offset(int64_t temporary_bytes);
 
 /* WEFT_E_DATA, naming the layer, when a size overflows or its kind refuses the batch. */
 WEFT_MUST_USE enum weft_status weft_layer_work(const struct weft_layer *layer,

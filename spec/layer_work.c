@@ -1,3 +1,4 @@
+#include "base/checked.h"
 #include "spec/kind.h"
 
 static double bytes_of(const struct weft_subject *subject, double elements)
@@ -21,6 +22,62 @@ static void moved_work(const struct weft_subject *subject, struct weft_layer_wor
                                  saved + output + input_gradient +
                                  (work->backward_reads_input ? input : 0) +
                                  (work->backward_reads_output ? output : 0);
+}
+
+/* Restoring reads the input and the kept bytes, and writes the dropped ones. Products read weights,
+ * and only whole recomputation repeats products with weights. */
+static void restored_work(const struct weft_subject *subject, struct weft_layer_work *work)
+{
+    const double input = bytes_of(subject, subject->t * subject->h);
+    for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++) {
+        const struct weft_layer_split *split = &work->splits[level];
+        const double weights =
+            level == WEFT_RECOMPUTE_WHOLE ? bytes_of(subject, subject->weights) : 0;
+        if (split->possible)
+            work->restore_moved_bytes[level] =
+                input + weights + (double)split->kept_bytes + (double)split->dropped_bytes;
+    }
+}
+
+static bool fits_dropped(int64_t temporary_bytes, int64_t dropped_bytes)
+{
+    int64_t sum;
+    return temporary_bytes <= INT64_MAX - 2 * WEFT_DROPPED_ALIGN_BYTES &&
+           weft_checked_add(weft_dropped_offset(temporary_bytes), dropped_bytes, &sum);
+}
+
+/* Whether sizes of every level fit into 63 bits. */
+static bool splits_fit(const struct weft_layer_work *work)
+{
+    for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++) {
+        const struct weft_layer_split *split = &work->splits[level];
+        if (!split->possible) continue;
+        if (split->kept_bytes < 0 || split->dropped_bytes < 0 ||
+            !fits_dropped(work->forward_temporary_bytes, split->dropped_bytes) ||
+            !fits_dropped(work->backward_temporary_bytes, split->dropped_bytes))
+            return false;
+    }
+    return true;
+}
+
+int64_t weft_dropped_offset(int64_t temporary_bytes)
+{
+    return (temporary_bytes + WEFT_DROPPED_ALIGN_BYTES - 1) / WEFT_DROPPED_ALIGN_BYTES *
+           WEFT_DROPPED_ALIGN_BYTES;
+}
+
+struct weft_layer_work weft_layer_work_at(const struct weft_layer_work *work,
+                                          enum weft_recompute level)
+{
+    struct weft_layer_work out = *work;
+    const struct weft_layer_split *split = &work->splits[level];
+    if (level == WEFT_RECOMPUTE_NONE || !split->possible) return out;
+    out.saved_bytes = split->kept_bytes;
+    out.forward_temporary_bytes =
+        weft_dropped_offset(work->forward_temporary_bytes) + split->dropped_bytes;
+    out.backward_temporary_bytes =
+        weft_dropped_offset(work->backward_temporary_bytes) + split->dropped_bytes;
+    return out;
 }
 
 const char *weft_layer_type_of(const struct weft_layer *layer)
@@ -63,7 +120,9 @@ enum weft_status weft_layer_work(const struct weft_layer *layer, const struct we
                                        subject.element_bytes);
     WEFT_TRY(layer->kind->needs(&subject, &work, err));
     moved_work(&subject, &work);
-    if (sizes->overflowed || work.saved_bytes < 0 || work.backward_temporary_bytes < 0)
+    restored_work(&subject, &work);
+    if (sizes->overflowed || work.saved_bytes < 0 || work.backward_temporary_bytes < 0 ||
+        !splits_fit(&work))
         return weft_layer_refuse(err, layer,
                                  "its buffers for %lld samples of %lld do not fit in 63 bits; make "
                                  "the layer, train.micro_batch or train.seq_len smaller",

@@ -121,3 +121,22 @@ void weft_block_set_flops(struct weft_subject *subject, double used, double atte
     work->forward_flops = 2 * subject->t * used + attention;
     work->backward_flops = subject->backward_products * 2 * subject->t * used + 2 * attention;
 }
+
+int64_t weft_block_products(struct weft_subject *subject)
+{
+    struct weft_sizes *sizes = &subject->sizes;
+    return weft_plus(sizes, weft_times(sizes, 2, subject->layer->hidden),
+                     weft_times(sizes, 2, weft_block_kv_width(subject->layer)));
+}
+
+void weft_block_set_splits(struct weft_subject *subject, int64_t products, double last,
+                           double attention, struct weft_layer_work *work)
+{
+    struct weft_sizes *sizes = &subject->sizes;
+    const int64_t kept =
+        weft_times(sizes, subject->rows, weft_times(sizes, products, subject->element_bytes));
+    work->splits[WEFT_RECOMPUTE_SELECTIVE] =
+        (struct weft_layer_split){true, kept, kept < 0 ? -1 : work->saved_bytes - kept, attention};
+    work->splits[WEFT_RECOMPUTE_WHOLE] = (struct weft_layer_split){
+        true, 0, work->saved_bytes, work->forward_flops - 2 * subject->t * last};
+}

@@ -67,6 +67,13 @@ int64_t weft_block_temporary_row(struct weft_subject *subject, int64_t inner);
  * row. */
 void weft_block_set_buffers(struct weft_subject *subject, int64_t saved, int64_t f32,
                             int64_t temporary, struct weft_layer_work *work);
+/* Sets the levels of recomputation, after the buffers and flops. Selective keeps `products`
+ * elements of a row, results of products with weights, and restores attention, norms and
+ * elementwise parts. Whole repeats the forward without `last`, the weights of its last product. */
+void weft_block_set_splits(struct weft_subject *subject, int64_t products, double last,
+                           double attention, struct weft_layer_work *work);
+/* Elements of a row that products of the attention part write: q, k, v and the residual. */
+int64_t weft_block_products(struct weft_subject *subject);
 /* Sets the flops of products with `used` weights and of attention's products. */
 void weft_block_set_flops(struct weft_subject *subject, double used, double attention,
                           struct weft_layer_work *work);

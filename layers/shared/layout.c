@@ -51,7 +51,8 @@ static int64_t rows_of(const struct weft_batch *batch)
 }
 
 struct weft_transformer_block_layout weft_layout_transformer_block(const struct weft_layer *layer,
-                                                                   const struct weft_batch *batch)
+                                                                   const struct weft_batch *batch,
+                                                                   enum weft_recompute level)
 {
     int64_t size = weft_dtype_bytes(batch->compute), rows = rows_of(batch), s = batch->seq_len;
     int64_t h = layer->hidden, h3 = checked_product(3, h),
@@ -60,20 +61,24 @@ struct weft_transformer_block_layout weft_layout_transformer_block(const struct 
     int64_t heads = checked_product(batch->samples, weft_block_key(layer, WEFT_BLOCK_HEADS));
     struct weft_transformer_block_layout out;
 
-    struct cursor saved = {0};
-    out.saved.ln1_mean = add_part(&saved, rows, 1, F32_BYTES);
-    out.saved.ln1_rstd = add_part(&saved, rows, 1, F32_BYTES);
-    out.saved.ln1_out = add_part(&saved, rows, h, size);
-    out.saved.qkv = add_part(&saved, rows, h3, size);
-    out.saved.probabilities = add_part(&saved, checked_product(heads, s), s, size);
-    out.saved.attention = add_part(&saved, rows, h, size);
-    out.saved.residual = add_part(&saved, rows, h, size);
-    out.saved.ln2_mean = add_part(&saved, rows, 1, F32_BYTES);
-    out.saved.ln2_rstd = add_part(&saved, rows, 1, F32_BYTES);
-    out.saved.ln2_out = add_part(&saved, rows, h, size);
-    out.saved.fc = add_part(&saved, rows, f, size);
-    out.saved.gelu = add_part(&saved, rows, f, size);
-    out.saved.bytes = saved.bytes;
+    /* Results of products with weights, and all other parts. */
+    struct cursor kept = {0}, dropped = {0};
+    struct cursor *products = level == WEFT_RECOMPUTE_WHOLE ? &dropped : &kept;
+    struct cursor *others = level == WEFT_RECOMPUTE_NONE ? &kept : &dropped;
+    out.saved.ln1_mean = add_part(others, rows, 1, F32_BYTES);
+    out.saved.ln1_rstd = add_part(others, rows, 1, F32_BYTES);
+    out.saved.ln1_out = add_part(others, rows, h, size);
+    out.saved.qkv = add_part(products, rows, h3, size);
+    out.saved.probabilities = add_part(others, checked_product(heads, s), s, size);
+    out.saved.attention = add_part(others, rows, h, size);
+    out.saved.residual = add_part(products, rows, h, size);
+    out.saved.ln2_mean = add_part(others, rows, 1, F32_BYTES);
+    out.saved.ln2_rstd = add_part(others, rows, 1, F32_BYTES);
+    out.saved.ln2_out = add_part(others, rows, h, size);
+    out.saved.fc = add_part(products, rows, f, size);
+    out.saved.gelu = add_part(others, rows, f, size);
+    out.saved.bytes = kept.bytes;
+    out.saved.dropped_bytes = dropped.bytes;
 
     struct cursor backward = {0};
     out.backward.d_fc = add_part(&backward, rows, widest, size);

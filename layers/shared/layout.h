@@ -23,13 +23,18 @@ enum { WEFT_LAYOUT_ROW_BYTES = 128 };
 /* Queries of head i are columns [i*d, (i+1)*d) of qkv. Its keys and values are the same columns
  * from h and 2h on. Products read them in place, with a row stride of 3h.
  *
+ * At a level of recomputation some parts of `saved` are dropped: their offsets begin at the dropped
+ * bytes of a temporary buffer (weft_dropped_offset). Selective drops parts that need no product
+ * with weights: outputs of norms, attention and GELU. Whole drops all parts.
+ *
  * Backward runs the MLP, then attention. Later parts reuse the bytes of dead ones: d_qkv lies on
  * d_fc, and d_attention and d_ln1 lie on d_ln2. */
 struct weft_transformer_block_layout {
     struct {
         int64_t ln1_mean;      /* f32 [T] */
         int64_t ln1_rstd;      /* f32 [T] */
-        int64_t ln1_out;       /* [T, h] */
+        int64_t ln1_out;       /* [T, h]; this and the others but qkv, residual and fc are dropped
+                                  by selective recomputation */
         int64_t qkv;           /* [T, 3h] */
         int64_t probabilities; /* [B, H, S, S]; 0 above the diagonal, or in tiles of its kernels */
         int64_t attention;     /* [T, h], heads joined, before the projection */
@@ -39,7 +44,8 @@ struct weft_transformer_block_layout {
         int64_t ln2_out;       /* [T, h] */
         int64_t fc;            /* [T, f], before GELU */
         int64_t gelu;          /* [T, f] */
-        int64_t bytes;
+        int64_t bytes;         /* of parts that are kept */
+        int64_t dropped_bytes;
     } saved;
     struct {
         int64_t d_fc;        /* [T, f], gradient of GELU's output, then of its input in place */
@@ -104,7 +110,8 @@ struct weft_classifier_layout {
 
 /* Layouts of a layer of the kind, for a batch. */
 struct weft_transformer_block_layout weft_layout_transformer_block(const struct weft_layer *layer,
-                                                                   const struct weft_batch *batch);
+                                                                   const struct weft_batch *batch,
+                                                                   enum weft_recompute level);
 struct weft_layer_norm_layout weft_layout_layer_norm(const struct weft_layer *layer,
                                                      const struct weft_batch *batch);
 struct weft_linear_layout weft_layout_linear(const struct weft_layer *layer,

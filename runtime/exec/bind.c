@@ -84,6 +84,7 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
     bool restored = backward && weft_program_saves_away(exec->options.program, at->layer);
     call->saved =
         buffer_address(binding, restored ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer);
+    call->recompute = weft_program_recompute(exec->options.program, at->layer);
     bool shared = weft_period_reductions(&exec->options.program->period) == 1 && at->micro > 0;
     call->temporary = buffer_address(
         binding, backward ? WEFT_BUFFER_BACKWARD_TEMPORARY : WEFT_BUFFER_FORWARD_TEMPORARY,

@@ -13,12 +13,20 @@ static void pay_difference(struct weft_profile *profile, const struct measure_re
 {
     bool contention = rehearsal->rates.compute > 0;
     int64_t rest = contention ? 0 : PARTS - part, most_ns = 0, mean_ns = 0;
-    for (int32_t k = 0; k < profile->n_layers; k++) {
-        const struct measure_layer *at = &rehearsal->layers[k];
+    for (int32_t row = 0; row < WEFT_RECOMPUTE_COUNT * profile->n_layers; row++) {
+        const int32_t level = row / profile->n_layers;
+        struct weft_layer_times *times = &profile->layers[row % profile->n_layers];
+        if (level > 0 && (times->recomputes & 1 << level) == 0) continue;
+        const struct measure_layer *at = &rehearsal->layers[row];
         int64_t forward = at->forward_ns - at->mean_forward_ns;
         int64_t backward = at->backward_ns - at->mean_backward_ns;
-        profile->layers[k].forward_ns = at->forward_ns - forward * rest / PARTS;
-        profile->layers[k].backward_ns = at->backward_ns - backward * rest / PARTS;
+        const struct weft_level_times paid = {at->forward_ns - forward * rest / PARTS,
+                                              at->backward_ns - backward * rest / PARTS};
+        times->levels[level] = paid;
+        if (level == 0) {
+            times->forward_ns = paid.forward_ns;
+            times->backward_ns = paid.backward_ns;
+        }
         most_ns += at->forward_ns + at->backward_ns;
         mean_ns += at->mean_forward_ns + at->mean_backward_ns;
     }

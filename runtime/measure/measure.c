@@ -96,8 +96,15 @@ static enum weft_status list_layers(struct weft_measuring *m, struct weft_error 
         const char *key = weft_layer_key(&profile->pool, &config->model->layers[l], &batch);
         if (key == NULL) return weft_fail_memory(err, "a profile");
         if (weft_profile_layer(profile, key) != NULL) continue;
-        profile->layers[profile->n_layers++] =
-            (struct weft_layer_times){.key = key, .forward_ns = 1, .backward_ns = 1};
+        struct weft_layer_times *times = &profile->layers[profile->n_layers++];
+        *times = (struct weft_layer_times){.key = key, .forward_ns = 1, .backward_ns = 1};
+        struct weft_layer_work work;
+        WEFT_TRY(weft_layer_work(&config->model->layers[l], &batch, &work, err));
+        for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+            if (config->recomputes == NULL || !work.splits[level].possible) continue;
+            times->levels[level] = (struct weft_level_times){1, 1};
+            times->recomputes |= 1 << level;
+        }
     }
     return WEFT_OK;
 }
@@ -184,9 +191,9 @@ static enum weft_status take_rehearsal(struct weft_measuring *m, struct weft_err
 {
     struct weft_profile *profile = &m->profile;
     struct measure_benches *benches = &m->benches;
-    size_t n_keys = (size_t)profile->n_layers;
+    size_t n_rows = (size_t)weft_measure_rows(m->options.config, profile);
     struct measure_rehearsal rehearsal = {
-        .layers = weft_pool_array(&profile->pool, n_keys, sizeof *rehearsal.layers)};
+        .layers = weft_pool_array(&profile->pool, n_rows, sizeof *rehearsal.layers)};
     if (rehearsal.layers == NULL) return weft_fail_memory(err, "a profile");
     WEFT_TRY(weft_measure_rehearsals_finish(m->rehearsals, &rehearsal, err));
     scale_curve(&benches->update, rehearsal.update_ns, rehearsal.update_expected_ns);

@@ -44,7 +44,7 @@ struct measure_layer {
 
 /* Times of real steps. With contention these are serialised steps, except for step_ns. */
 struct measure_rehearsal {
-    struct measure_layer *layers; /* of the caller, [profile->n_layers] of the planned profile */
+    struct measure_layer *layers; /* of the caller, [weft_measure_rows] */
     int64_t step_ns;              /* of a whole step, overlapped */
     int64_t update_ns;            /* of all units */
     int64_t norm_ns, agree_ns;
@@ -54,6 +54,14 @@ struct measure_rehearsal {
     int64_t base_bytes;
     struct weft_rates rates; /* 0 if not requested */
 };
+
+/* Rows of a rehearsal: the keys of the profile, at each level of recomputation if the config allows
+ * any. */
+static inline int32_t weft_measure_rows(const struct weft_config *config,
+                                        const struct weft_profile *profile)
+{
+    return profile->n_layers * (config->recomputes == NULL ? 1 : WEFT_RECOMPUTE_COUNT);
+}
 
 /* Replaces each value by the maximum over ranks; every rank must call it. */
 WEFT_MUST_USE enum weft_status weft_measure_most(struct weft_comm *comm, int64_t *values, int32_t n,

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +20,9 @@ enum { REPEATED_ROUNDS = 4 * DEFAULT_ROUNDS }; /* limit if times vary */
  * code. It counts as base memory, because a run must keep the limit. */
 enum { RUN_BYTES = 2 << 20 };
 
-/* Values of one step: two times for each layer key of the slowest rank, then two for each key of
- * this rank, then these. */
+/* Values of one step: two times for each row of the slowest rank, then two for each row of this
+ * rank, then these. A row is a layer key at a level of recomputation: number level * n_keys + key.
+ * Without recomputation rows are keys. */
 enum {
     VALUE_UPDATE,
     VALUE_NORM,
@@ -42,8 +44,9 @@ struct rehearsal {
     int32_t *targets;
     struct weft_exec *exec;
     struct weft_trace *trace;
-    int32_t *layer_key;  /* [layer] index in profile->layers */
-    int32_t *key_layers; /* [key] number of layers */
+    int32_t n_rows;
+    int32_t *layer_row;  /* [layer] */
+    int32_t *row_layers; /* [row] number of layers */
     int64_t *slot_ns;
     bool alone;            /* serialised */
     int32_t steps, rounds; /* done; to be measured */
@@ -72,7 +75,7 @@ static enum weft_status lower_plan(struct rehearsal *r, struct weft_error *err)
     return weft_program_lower(r->plan, &inputs, &r->program, err);
 }
 
-/* Finds the profile's line of each layer. */
+/* Finds the row of each layer. */
 static enum weft_status find_keys(struct rehearsal *r, struct weft_error *err)
 {
     const struct weft_model *model = r->options->config->model;
@@ -87,8 +90,9 @@ static enum weft_status find_keys(struct rehearsal *r, struct weft_error *err)
             status = weft_fail_memory(err, "layer keys");
             break;
         }
-        r->layer_key[l] = (int32_t)(times - r->profile->layers);
-        r->key_layers[r->layer_key[l]]++;
+        r->layer_row[l] = (int32_t)(times - r->profile->layers) +
+                          (int32_t)weft_program_recompute(r->program, l) * r->profile->n_layers;
+        r->row_layers[r->layer_row[l]]++;
     }
     weft_pool_finish(&pool);
     return status;
@@ -150,15 +154,16 @@ static enum weft_status open_rehearsal(struct rehearsal *r, const struct rehears
     WEFT_TRY(lower_plan(r, err));
     if (r->alone) WEFT_TRY(weft_measure_serialise(r->program, err));
     WEFT_TRY(allocate_times(r, err));
-    r->n_values = 4 * r->profile->n_layers + OTHER_VALUES;
-    r->layer_key = calloc((size_t)model->n_layers, sizeof *r->layer_key);
-    r->key_layers = calloc((size_t)r->profile->n_layers, sizeof *r->key_layers);
+    r->n_rows = weft_measure_rows(o->config, r->profile);
+    r->n_values = 4 * r->n_rows + OTHER_VALUES;
+    r->layer_row = calloc((size_t)model->n_layers, sizeof *r->layer_row);
+    r->row_layers = calloc((size_t)r->n_rows, sizeof *r->row_layers);
     r->slot_ns = calloc((size_t)r->program->n_slots, sizeof *r->slot_ns);
     r->values = calloc((size_t)r->n_values * MOST_ROUNDS, sizeof *r->values);
     size_t n_micro = (size_t)o->config->train.grad_accum;
     r->input = calloc(n_micro, (size_t)weft_model_host_input_bytes(model, &batch));
     r->targets = calloc(n_micro, (size_t)weft_model_target_bytes(model, &batch));
-    if (r->layer_key == NULL || r->key_layers == NULL || r->slot_ns == NULL || r->values == NULL ||
+    if (r->layer_row == NULL || r->row_layers == NULL || r->slot_ns == NULL || r->values == NULL ||
         r->input == NULL || r->targets == NULL) {
         return weft_fail_memory(err, "the rehearsal");
     }
@@ -202,8 +207,8 @@ static void close_rehearsal(struct rehearsal *r)
     free(r->input);
     free(r->values);
     free(r->slot_ns);
-    free(r->key_layers);
-    free(r->layer_key);
+    free(r->row_layers);
+    free(r->layer_row);
     weft_program_destroy(r->program);
     weft_plan_destroy(r->plan);
     weft_stages_finish(&r->stages);
@@ -238,21 +243,23 @@ static int64_t read_slots(struct rehearsal *r)
     return agreed_ns - normed_ns;
 }
 
-/* Writes the mean time of a layer of each key in this step, from values[first] on. */
+/* Writes the mean time of a layer of each row in this step, from values[first] on. A row without
+ * layers takes 0. */
 static void add_layers(struct rehearsal *r, int32_t round, int32_t first)
 {
-    int32_t n_keys = r->profile->n_layers, n_micro = r->stages.period->rule.n_micro;
-    for (int32_t v = 0; v < 2 * n_keys; v++)
+    int32_t n_rows = r->n_rows, n_micro = r->stages.period->rule.n_micro;
+    for (int32_t v = 0; v < 2 * n_rows; v++)
         r->values[(first + v) * MOST_ROUNDS + round] = 0;
     for (int32_t s = 0; s < r->program->n_slots; s++) {
         struct weft_slot slot = r->stages.period->slots[s];
         bool backward = slot.kind == WEFT_SLOT_BACKWARD;
         if (slot.kind != WEFT_SLOT_FORWARD && !backward) continue;
-        int32_t v = first + 2 * r->layer_key[slot.index] + backward;
+        int32_t v = first + 2 * r->layer_row[slot.index] + backward;
         r->values[v * MOST_ROUNDS + round] += r->slot_ns[s];
     }
-    for (int32_t v = 0; v < 2 * n_keys; v++)
-        r->values[(first + v) * MOST_ROUNDS + round] /= n_micro * r->key_layers[v / 2];
+    for (int32_t v = 0; v < 2 * n_rows; v++)
+        if (r->row_layers[v / 2] > 0)
+            r->values[(first + v) * MOST_ROUNDS + round] /= n_micro * r->row_layers[v / 2];
 }
 
 /* Ranks wait for one another at every collective, so a slot takes the slowest rank's time. That
@@ -261,14 +268,14 @@ static void add_layers(struct rehearsal *r, int32_t round, int32_t first)
 static enum weft_status read_step(struct rehearsal *r, int32_t round, struct weft_error *err)
 {
     int64_t step[VALUE_TRANSFER] = {0};
-    int32_t n_keys = r->profile->n_layers;
+    int32_t n_rows = r->n_rows;
     struct weft_trace_summary summary;
     int64_t agree_ns = -read_slots(r);
     weft_trace_summarise(r->program, r->trace, &summary);
     step[VALUE_STEP] = summary.step_ns;
     WEFT_TRY(weft_measure_most(r->options->comm, &agree_ns, 1, err));
     step[VALUE_AGREE] = -agree_ns;
-    add_layers(r, round, 2 * n_keys);
+    add_layers(r, round, 2 * n_rows);
     WEFT_TRY(weft_measure_most(r->options->comm, r->slot_ns, r->program->n_slots, err));
     add_layers(r, round, 0);
     for (int32_t s = 0; s < r->program->n_slots; s++) {
@@ -279,7 +286,7 @@ static enum weft_status read_step(struct rehearsal *r, int32_t round, struct wef
             step[VALUE_NORM] = r->slot_ns[s];
     }
     for (int32_t v = 0; v < VALUE_TRANSFER; v++)
-        r->values[(4 * n_keys + v) * MOST_ROUNDS + round] = step[v];
+        r->values[(4 * n_rows + v) * MOST_ROUNDS + round] = step[v];
     return WEFT_OK;
 }
 
@@ -310,7 +317,7 @@ static enum weft_status read_times(struct rehearsal *r, int32_t round, struct we
         if (kind >= 0) transfer_ns[kind] += r->times.to_ns[i] - r->times.from_ns[i];
     }
     for (int32_t k = 0; k < WEFT_COLLECTIVE_COUNT; k++) {
-        int32_t v = 4 * r->profile->n_layers + VALUE_TRANSFER + k;
+        int32_t v = 4 * r->n_rows + VALUE_TRANSFER + k;
         r->values[v * MOST_ROUNDS + round] = transfer_ns[k];
     }
     return WEFT_OK;
@@ -383,31 +390,57 @@ static enum weft_status run_round(struct rehearsal *r, int32_t round, struct wef
 
 static enum weft_status find_step(struct rehearsal *r, int64_t *step_ns, struct weft_error *err)
 {
-    int32_t v = 4 * r->profile->n_layers + VALUE_STEP;
+    int32_t v = 4 * r->n_rows + VALUE_STEP;
     *step_ns = weft_measure_median(&r->values[v * MOST_ROUNDS], r->rounds);
     return weft_measure_most(r->options->comm, step_ns, 1, err);
+}
+
+/* A row whose key has fewer layers than levels is unseen. Its backward takes longer than without
+ * recomputation by the share of the forward's flops that restoring repeats. */
+static enum weft_status fill_unseen(const struct rehearsal *r, struct measure_rehearsal *out,
+                                    struct weft_error *err)
+{
+    const struct weft_config *config = r->options->config;
+    const struct weft_batch batch = weft_config_batch(config);
+    const int32_t n_keys = r->profile->n_layers;
+    for (int32_t l = 0; l < config->model->n_layers; l++) {
+        struct weft_layer_work work;
+        const int32_t key = r->layer_row[l] % n_keys;
+        const struct measure_layer *plain = &out->layers[key];
+        WEFT_TRY(weft_layer_work(&config->model->layers[l], &batch, &work, err));
+        for (int32_t row = key + n_keys; row < r->n_rows; row += n_keys) {
+            const struct weft_layer_split *split = &work.splits[row / n_keys];
+            if (!split->possible || r->row_layers[row] > 0 || work.forward_flops <= 0) continue;
+            const double share = split->flops / work.forward_flops;
+            out->layers[row] = *plain;
+            out->layers[row].backward_ns += llround((double)plain->forward_ns * share);
+            out->layers[row].mean_backward_ns += llround((double)plain->mean_forward_ns * share);
+        }
+    }
+    return WEFT_OK;
 }
 
 static enum weft_status finish_rehearsal(struct rehearsal *r, struct measure_rehearsal *out,
                                          struct weft_error *err)
 {
-    int32_t n_keys = r->profile->n_layers;
+    int32_t n_rows = r->n_rows;
     int64_t *medians = calloc((size_t)r->n_values + 1, sizeof *medians);
     if (medians == NULL) return weft_fail_memory(err, "the rehearsal");
     for (int32_t v = 0; v < r->n_values; v++)
         medians[v] = weft_measure_median(&r->values[v * MOST_ROUNDS], r->rounds);
     medians[r->n_values] = r->base_bytes;
-    const int64_t *own = medians + 2 * n_keys, *others = medians + 4 * n_keys;
+    const int64_t *own = medians + 2 * n_rows, *others = medians + 4 * n_rows;
     enum weft_status status =
-        weft_measure_mean(r->options->comm, medians + 2 * n_keys, 2 * n_keys, err);
+        weft_measure_mean(r->options->comm, medians + 2 * n_rows, 2 * n_rows, err);
     if (status == WEFT_OK)
         status = weft_measure_most(r->options->comm, medians, r->n_values + 1, err);
-    for (int32_t k = 0; k < n_keys; k++) {
+    for (int32_t k = 0; k < n_rows; k++) {
         out->layers[k] = (struct measure_layer){.forward_ns = medians[2 * k],
                                                 .backward_ns = medians[2 * k + 1],
                                                 .mean_forward_ns = own[2 * k],
                                                 .mean_backward_ns = own[2 * k + 1]};
     }
+    if (status == WEFT_OK) status = fill_unseen(r, out, err);
     out->update_ns = others[VALUE_UPDATE];
     out->norm_ns = others[VALUE_NORM];
     out->agree_ns = others[VALUE_AGREE];
@@ -509,7 +542,7 @@ enum weft_status weft_measure_rehearsals_rounds(const struct measure_rehearsals 
                                                 int32_t *rounds, struct weft_error *err)
 {
     const struct rehearsal *r = &both->beside;
-    const int32_t v = 4 * r->profile->n_layers + VALUE_STEP;
+    const int32_t v = 4 * r->n_rows + VALUE_STEP;
     int64_t steps_ns[MOST_ROUNDS], spread;
     if (both->turns < r->rounds) {
         *rounds = r->rounds;

@@ -29,6 +29,22 @@ static int32_t leanest_policy(const struct weft_problem_decision *unit)
     return 0;
 }
 
+/* Layers with the same strategies take turns at the levels of recomputation, with all on the
+ * device, so that one plan measures all levels. */
+static int32_t turn_of_layer(const struct weft_problem *problem, int32_t decision)
+{
+    const struct weft_problem_decision *of = &problem->decisions[decision];
+    int32_t before = 0, n = 0, levels[WEFT_LAYER_CHOICES] = {0};
+    for (int32_t k = 0; k < of->n_strategies; k++)
+        if (of->strategies[k].home == WEFT_HOME_DEVICE) levels[n++] = k;
+    for (int32_t d = weft_problem_n_units(problem); d < decision; d++) {
+        const struct weft_problem_decision *other = &problem->decisions[d];
+        before += other->n_strategies == of->n_strategies &&
+                  other->strategies[0].holds[0].bytes == of->strategies[0].holds[0].bytes;
+    }
+    return n == 0 ? 0 : levels[before % n];
+}
+
 /* Launches each gather one slot before its use, and gives each reduction one slot more than it
  * needs. So communication overlaps compute, as in a good plan. */
 enum weft_status weft_measure_rehearsal_plan(const struct weft_problem *problem,
@@ -46,7 +62,8 @@ enum weft_status weft_measure_rehearsal_plan(const struct weft_problem *problem,
         goto done;
     }
     for (int32_t u = 0; u < problem->n_decisions; u++)
-        strategies[u] = leanest_policy(&problem->decisions[u]);
+        strategies[u] = problem->decisions[u].is_of_layer ? turn_of_layer(problem, u)
+                                                          : leanest_policy(&problem->decisions[u]);
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (!weft_problem_needs(problem, strategies, i)) continue;

@@ -91,8 +91,11 @@ struct weft_nn_call {
     const void *input;      /* int32 tokens for an embedding, otherwise [T, width] */
     const int32_t *targets; /* of classes; in forward also WEFT_NO_TARGET */
     void *output;
-    void *saved;
-    void *temporary;
+    void *saved;     /* of the bytes that the level keeps */
+    void *temporary; /* with the bytes that the level drops */
+    /* Backward first restores what forward dropped. The stream fails with WEFT_E_DATA if the back
+     * end cannot do this level for the layer. */
+    enum weft_recompute recompute;
     const void *output_gradient; /* [T, outputs]; not for loss layers */
     void *input_gradient;        /* NULL: not wanted (first layer) */
     double loss_scale;   /* loss layers: factor of every row's loss in the gradient, 1 / rows of all

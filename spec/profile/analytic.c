@@ -104,7 +104,8 @@ static double peak_flops(const struct weft_config *config, const char **figure)
     return 0;
 }
 
-/* Times of a layer: flops / (peak x efficiency), and at least moved bytes / memory bandwidth. */
+/* Times of a layer: flops / (peak x efficiency), and at least moved bytes / memory bandwidth.
+ * Restoring has times of its own, which backward adds. */
 static enum weft_status layer_times(struct figures *figures, const struct weft_layer *layer,
                                     struct weft_layer_times *out, struct weft_error *err)
 {
@@ -118,11 +119,24 @@ static enum weft_status layer_times(struct figures *figures, const struct weft_l
     double peak = peak_flops(figures->config, &figure);
     if (peak <= 0) note_missing(figures, figure, part);
     if (device->memory_bytes_per_s <= 0) note_missing(figures, "device.memory_bandwidth", part);
+    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++)
+        if (figures->config->recomputes != NULL && work.splits[level].possible)
+            out->recomputes |= 1 << level;
     if (peak <= 0 || device->memory_bytes_per_s <= 0) return WEFT_OK;
     double rate = peak * device->efficiency, bandwidth = device->memory_bytes_per_s;
     out->forward_ns = to_ns(fmax(work.forward_flops / rate, work.forward_moved_bytes / bandwidth));
     out->backward_ns =
         to_ns(fmax(work.backward_flops / rate, work.backward_moved_bytes / bandwidth));
+    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+        if ((out->recomputes & 1 << level) == 0) continue;
+        const int64_t restore_ns = to_ns(
+            fmax(work.splits[level].flops / rate, work.restore_moved_bytes[level] / bandwidth));
+        out->levels[level].forward_ns = out->forward_ns;
+        if (restore_ns > WEFT_JSON_MOST_INTEGER - out->backward_ns)
+            out->levels[level].backward_ns = WEFT_JSON_MOST_INTEGER;
+        else
+            out->levels[level].backward_ns = out->backward_ns + restore_ns;
+    }
     return WEFT_OK;
 }
 
@@ -144,8 +158,9 @@ static enum weft_status fill_layers(struct figures *figures, const struct weft_p
         const struct weft_layer_times *found =
             measured == NULL ? NULL : weft_profile_layer(measured, times.key);
         if (found != NULL) {
-            times.forward_ns = found->forward_ns;
-            times.backward_ns = found->backward_ns;
+            const char *key = times.key;
+            times = *found;
+            times.key = key;
         } else {
             WEFT_TRY(layer_times(figures, layer, &times, err));
             *analytic = true;

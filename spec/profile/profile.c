@@ -12,13 +12,22 @@ enum { VERSION = 1 };
  * size of blocks moderate. */
 static const int64_t plain_block_bytes = INT64_C(4) << 20;
 
+static const struct weft_key_table level_table = WEFT_KEY_TABLE_OPEN(
+    "Times of layers that recompute saved activations.",
+    WEFT_KEY_RANGE(weft_level_times, forward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
+    WEFT_KEY_RANGE(weft_level_times, backward_ns, 0, WEFT_JSON_MOST_INTEGER,
+                   "of the slowest rank, restoring included"));
+
 static const struct weft_key_table times_table = WEFT_KEY_TABLE_OPEN(
     "Times of layers of one key.",
     WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_layer_times, key,
                    "type and sizes; layers of one key take the same time"),
     WEFT_KEY_RANGE(weft_layer_times, forward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
-    WEFT_KEY_RANGE(weft_layer_times, backward_ns, 0, WEFT_JSON_MOST_INTEGER,
-                   "of the slowest rank"));
+    WEFT_KEY_RANGE(weft_layer_times, backward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "selective", &level_table,
+                     "with selective recomputation"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "whole", &level_table,
+                     "with whole recomputation"));
 
 #define CURVE_IF(name, by, text)                                                                   \
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, name, &weft_curve_##by##_keys, text)
@@ -128,6 +137,35 @@ void weft_profile_destroy(struct weft_profile *profile)
     free(profile);
 }
 
+static void write_levels(const struct weft_layer_times *times, struct weft_json_writer *writer)
+{
+    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+        const struct weft_level_times *at = weft_layer_times_at(times, (enum weft_recompute)level);
+        if (at == NULL) continue;
+        weft_json_key(writer, weft_recompute_names[level]);
+        weft_json_begin_object(writer);
+        weft_json_put_integer(writer, "forward_ns", at->forward_ns);
+        weft_json_put_integer(writer, "backward_ns", at->backward_ns);
+        weft_json_end_object(writer);
+    }
+}
+
+static enum weft_status read_levels(const struct weft_json_value *value, const char *where,
+                                    struct weft_layer_times *times, struct weft_error *err)
+{
+    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+        const struct weft_json_value *at = NULL;
+        const char *name = weft_recompute_names[level];
+        char place[640];
+        if (weft_json_member(value, name) == NULL) continue;
+        WEFT_TRY(weft_json_need(value, where, name, WEFT_JSON_OBJECT, &at, err));
+        snprintf(place, sizeof place, "%s.%s", where, name);
+        WEFT_TRY(weft_keys_read(&level_table, at, place, NULL, &times->levels[level], err));
+        times->recomputes |= 1 << level;
+    }
+    return WEFT_OK;
+}
+
 /* Writes a profile. The hash covers the form without the program's version (NULL), so equal times
  * have equal hashes from any version. */
 static void write_profile(const struct weft_profile *profile, const char *program,
@@ -151,6 +189,7 @@ static void write_profile(const struct weft_profile *profile, const char *progra
         weft_json_put_string(&writer, "key", profile->layers[i].key);
         weft_json_put_integer(&writer, "forward_ns", profile->layers[i].forward_ns);
         weft_json_put_integer(&writer, "backward_ns", profile->layers[i].backward_ns);
+        write_levels(&profile->layers[i], &writer);
         weft_json_end_object(&writer);
     }
     weft_json_end_array(&writer);
@@ -230,9 +269,10 @@ static enum weft_status read_layers(const struct weft_json_value *root, const ch
     for (const struct weft_json_value *value = weft_json_first(list); value != NULL;
          value = weft_json_next(value)) {
         char where[512];
-        struct weft_layer_times times;
+        struct weft_layer_times times = {0};
         snprintf(where, sizeof where, "%s: layers[%d]", source, profile->n_layers);
         WEFT_TRY(weft_keys_read(&times_table, value, where, &profile->pool, &times, err));
+        WEFT_TRY(read_levels(value, where, &times, err));
         profile->layers[profile->n_layers++] = times;
     }
     return check_keys(profile, source, err);

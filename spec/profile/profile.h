@@ -16,6 +16,7 @@
 #include "spec/profile/curve.h"
 #include "spec/profile/origin.h"
 #include "spec/profile/tiers.h"
+#include "spec/ways.h"
 
 /* Bytes of the record that ranks sum at the end of a step (norm bins, loss, flags) in agree_ns. The
  * record of runtime/exec fits into it. */
@@ -35,6 +36,12 @@ const char *weft_collective_name(enum weft_collective kind); /* "all_gather" ...
 struct weft_layer_times {
     const char *key; /* weft_layer_key */
     int64_t forward_ns, backward_ns;
+    /* By level of recomputation: backward then includes restoring. `recomputes` has a bit for each
+     * level with times; the others are 0. */
+    int recomputes;
+    struct weft_level_times {
+        int64_t forward_ns, backward_ns;
+    } levels[WEFT_RECOMPUTE_COUNT];
 };
 
 struct weft_profile {
@@ -124,6 +131,13 @@ void weft_profile_destroy(struct weft_profile *profile);
 /* Times of a layer by key; NULL: none. */
 const struct weft_layer_times *weft_profile_layer(const struct weft_profile *profile,
                                                   const char *key);
+
+/* The times at a level; NULL if the profile has none. */
+static inline const struct weft_level_times *weft_layer_times_at(
+    const struct weft_layer_times *times, enum weft_recompute level)
+{
+    return (times->recomputes & 1 << level) != 0 ? &times->levels[level] : NULL;
+}
 
 /* The smallest full size (bytes) of an AllGather that reaches `efficiency` of the best bandwidth in
  * the curve, at least 1. 4 MiB for an empty curve (one rank). */

@@ -4,10 +4,13 @@ import json
 import os
 import re
 import sys
+from pathlib import Path
 
 from configs import tiny
 from interpose import interpose
 from tap import case, main
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def config_of(weft, **changes):
@@ -53,6 +56,23 @@ def a_rule_that_cannot_be_applied_is_no_question_of_the_limit(weft):
     either = json.loads(weft.expect(0, "plan", config, "--planner", "ddp", "--json", "--set",
                                     "train.grad_accum=2"))
     assert either["reduce"] == "step", "a period that the rule cannot be applied to is passed over"
+
+
+@case
+def a_limit_that_needs_recomputation_is_met_with_it(weft):
+    """The refusal names the least limit with recomputation. A run with it ends with the same parameters."""
+    config = str(ROOT / "configs/runs/gpt-tiny.json")
+    limit, auto = ("--memory-limit", "6MiB"), ("--set", "plan.recompute=auto")
+    weft.expect(78, "plan", config, *limit, says="With plan.recompute=auto")
+    plan = json.loads(weft.expect(0, "plan", config, *limit, *auto, "--json", "-o", weft.path("recomputed.json")))
+    assert "whole" in json.dumps(plan["saved"]), plan
+    weft.expect(0, "verify", weft.path("recomputed.json"), "--config", config, *auto, *limit)
+    weft.expect(65, "plan", config, "--set", "plan.recompute=h.0,ln_f", says='layer "ln_f" (layer_norm) cannot')
+    run = ("train", config, "--clock", "virtual", "--set", "train.steps=3", "--json", "-q")
+    kept = weft.expect(0, *run, "--run", weft.path("kept"))
+    recomputed = weft.expect(0, *run, "--set", "plan.recompute=whole", "--run", weft.path("recomputed"))
+    ends = [json.loads(text.splitlines()[-1])["fingerprint"] for text in (kept, recomputed)]
+    assert ends[0] == ends[1], ends
 
 
 @case

@@ -62,7 +62,8 @@ static void refuses_layer(const struct weft_layer *layer, const struct weft_batc
 Test(kinds, transformer_block_has_the_buffers_of_its_layout)
 {
     struct weft_layer_work work = work_of(&block, &batch);
-    struct weft_transformer_block_layout layout = weft_layout_transformer_block(&block, &batch);
+    struct weft_transformer_block_layout layout =
+        weft_layout_transformer_block(&block, &batch, WEFT_RECOMPUTE_NONE);
     cr_assert_eq(work.output_bytes, ROWS * 64 * 4);
     cr_assert_eq(work.saved_bytes, layout.saved.bytes);
     /* All of these sizes are multiples of the alignment, so their sum is exact. */

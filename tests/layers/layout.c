@@ -41,7 +41,8 @@ static void check_block(int64_t samples, int64_t s, int64_t h, int64_t heads, in
                                .keys[WEFT_BLOCK_HEADS].integer = heads,
                                .keys[WEFT_BLOCK_FFN].integer = f};
     struct weft_batch batch = {samples, s, dtype};
-    struct weft_transformer_block_layout at = weft_layout_transformer_block(&layer, &batch);
+    struct weft_transformer_block_layout at =
+        weft_layout_transformer_block(&layer, &batch, WEFT_RECOMPUTE_NONE);
     int64_t t = samples * s, e = weft_dtype_bytes(dtype), widest = f > 3 * h ? f : 3 * h;
     struct declared saved[] = {
         {"ln1_mean", at.saved.ln1_mean, t * 4},
@@ -150,12 +151,14 @@ Test(layout, says_minus_one_for_what_overflows)
                                .keys[WEFT_BLOCK_FFN].integer = INT32_MAX,
                                .vocab = 2};
     struct weft_batch batch = {INT32_MAX, INT32_MAX, WEFT_F32};
-    struct weft_transformer_block_layout block = weft_layout_transformer_block(&layer, &batch);
+    struct weft_transformer_block_layout block =
+        weft_layout_transformer_block(&layer, &batch, WEFT_RECOMPUTE_NONE);
     cr_assert_eq(block.saved.bytes, -1);
     cr_assert_eq(block.saved.gelu, -1);
     cr_assert_eq(block.backward.bytes, -1);
     cr_assert_eq(weft_layout_lm_head(&layer, &batch).saved.bytes, -1);
     layer.keys[WEFT_BLOCK_FFN].integer = INT64_MAX;
     batch = (struct weft_batch){1, 1, WEFT_F32};
-    cr_assert_eq(weft_layout_transformer_block(&layer, &batch).saved.bytes, -1);
+    cr_assert_eq(weft_layout_transformer_block(&layer, &batch, WEFT_RECOMPUTE_NONE).saved.bytes,
+                 -1);
 }

@@ -641,7 +641,7 @@ Test(weigh, saved_activations_on_the_host_leave_the_device_between_their_layers_
     const struct weft_weighed_layer *layer = &stage.weights->layers[0];
     cr_assert_eq(layer->n_strategies, 2);
     for (int32_t k = 0; k < 2; k++) {
-        const bool away = layer->strategies[k].home == WEFT_HOME_HOST;
+        const bool away = layer->strategies[k].choice.saved_home == WEFT_HOME_HOST;
         for (int32_t s = 0; s < WEIGH_N_SLOTS; s++) {
             int64_t bytes[2] = {0, 0};
             for (int32_t i = 0; i < layer->strategies[k].n_holds; i++) {
@@ -652,6 +652,66 @@ Test(weigh, saved_activations_on_the_host_leave_the_device_between_their_layers_
             const bool here = away ? s == 4 || s == 9 : s >= 4 && s <= 9;
             cr_assert_eq(bytes[0], here ? KIB : 0, "strategy %d, slot %d", k, s);
             cr_assert_eq(bytes[1], away ? 4096 : 0, "strategy %d, slot %d", k, s);
+        }
+    }
+    finish(&stage);
+}
+
+/* A level keeps its bytes from forward (4) to backward (9), or only in these two if they are on the
+ * host. What it drops is in the temporaries of both. */
+Test(weigh, dropped_activations_are_temporaries_of_their_layers_slots)
+{
+    static const uint8_t levels[] = {7, 7, 7};
+    static const char *const names[] = {"device", "host", "selective", "selective+host", "whole"};
+    struct weft_layer layers[] = {custom_layer("a", 0, false), custom_layer("b", 2000, false),
+                                  custom_layer("c", 500, false)};
+    layers[0] = (struct weft_layer){.name = "a", .kind = &weft_kind_transformer_block, .tie = -1};
+    for (int l = 0; l < 3; l++)
+        layers[l].hidden = layers[l].outputs = 40;
+    for (int key = WEFT_BLOCK_HEADS; key <= WEFT_BLOCK_KV_HEADS; key++)
+        layers[0].keys[key].integer = 1;
+    layers[0].keys[WEFT_BLOCK_FFN].integer = 900;
+    struct weft_weigh_options options = single;
+    options.saved_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
+    options.recomputes = levels;
+    struct stage stage = {.model = make_model(layers, 3)};
+    cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
+    weigh(&stage, &options);
+    struct weft_layer_work work;
+    cr_assert_eq(weft_layer_work(&stage.model->layers[0], &options.batch, &work, NULL), WEFT_OK);
+    cr_assert_eq(stage.weights->n_layers, 1, "custom layers save nothing here");
+    const struct weft_weighed_layer *layer = &stage.weights->layers[0];
+    const int32_t forward = stage.period->forward[0], backward = stage.period->backward[0];
+    cr_assert_eq(layer->n_strategies, 5);
+    for (int32_t k = 0; k < 5; k++) {
+        const struct weft_weighed_saved *it = &layer->strategies[k];
+        const struct weft_layer_work at = weft_layer_work_at(&work, it->choice.recompute);
+        const bool away = it->choice.saved_home == WEFT_HOME_HOST;
+        cr_assert_str_eq(weft_layer_choice_name(it->choice), names[k]);
+        cr_assert_eq(it->saved_bytes, at.saved_bytes);
+        for (int32_t s = 0; s < stage.period->n_slots; s++) {
+            int64_t kept = 0, temporary = 0;
+            for (int32_t i = 0; i < it->n_holds; i++) {
+                const struct weft_life life = {it->holds[i].first, it->holds[i].last};
+                if (!weft_life_has(life, s) || it->holds[i].tier != 0) continue;
+                *(it->holds[i].category == WEFT_CATEGORY_TEMPORARY ? &temporary : &kept) +=
+                    it->holds[i].bytes;
+            }
+            const bool own = s == forward || s == backward;
+            const int64_t of_forward = weft_arena_round(at.forward_temporary_bytes) -
+                                       weft_arena_round(work.forward_temporary_bytes);
+            const int64_t of_backward = weft_arena_round(at.backward_temporary_bytes) -
+                                        weft_arena_round(work.backward_temporary_bytes);
+            cr_assert_eq(kept,
+                         own || (!away && s > forward && s < backward)
+                             ? weft_arena_round(at.saved_bytes)
+                             : 0,
+                         "%s, slot %d", names[k], s);
+            cr_assert_eq(temporary,
+                         s == forward    ? of_forward
+                         : s == backward ? of_backward
+                                         : 0,
+                         "%s, slot %d", names[k], s);
         }
     }
     finish(&stage);

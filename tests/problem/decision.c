@@ -39,20 +39,6 @@ Test(decision, a_policy_is_a_whole_name_or_stands_before_a_suffix)
     }
 }
 
-Test(decision, a_layer_s_strategy_is_a_location)
-{
-    for (int home = 0; home < WEFT_HOME_COUNT; home++) {
-        enum weft_home found = WEFT_HOME_COUNT;
-        cr_assert(weft_strategy_saved_home(weft_home_names[home], &found));
-        cr_assert_eq((int)found, home);
-    }
-    enum weft_home kept = WEFT_HOME_DISK;
-    cr_assert_not(weft_strategy_saved_home("hos", &kept));
-    cr_assert_not(weft_strategy_saved_home("hostx", &kept));
-    cr_assert_not(weft_strategy_saved_home("", &kept));
-    cr_assert_eq(kept, WEFT_HOME_DISK, "untouched on failure");
-}
-
 /* Strategies of four policies, two of them twice, of kinds 10, 11 ... */
 enum { N = 6 };
 static struct weft_problem_strategy strategies[N] = {

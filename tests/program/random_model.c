@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "problem/stages.h"
 #include "program/lifetime.h"
@@ -23,6 +24,18 @@ static void fill_curve(struct weft_pool *pool, struct dice *dice, struct weft_cu
     *curve = (struct weft_curve){POINTS, x, ns};
 }
 
+/* Times at levels of recomputation, with draws of their own. A level may even be faster. */
+static void random_levels(uint64_t seed, struct weft_layer_times *times)
+{
+    struct dice dice = dice_of(seed, "levels");
+    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+        times->recomputes |= 1 << level;
+        times->levels[level] = (struct weft_level_times){
+            chance(&dice, 50) ? times->forward_ns : roll(&dice, 0, 50000),
+            times->backward_ns + roll(&dice, chance(&dice, 20) ? -times->backward_ns : 0, 50000)};
+    }
+}
+
 struct weft_profile *random_profile(const struct weft_config *config, uint64_t seed)
 {
     struct dice dice = dice_of(seed, "profile");
@@ -40,8 +53,10 @@ struct weft_profile *random_profile(const struct weft_config *config, uint64_t s
         cr_assert(key != NULL);
         if (weft_profile_layer(profile, key) != NULL) continue;
         int64_t forward_ns = roll(&dice, 0, 50000), backward_ns = roll(&dice, 0, 100000);
-        profile->layers[profile->n_layers++] =
-            (struct weft_layer_times){key, forward_ns, backward_ns};
+        struct weft_layer_times *times = &profile->layers[profile->n_layers++];
+        *times = (struct weft_layer_times){
+            .key = key, .forward_ns = forward_ns, .backward_ns = backward_ns};
+        random_levels(seed + (uint64_t)l, times);
     }
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
         fill_curve(&profile->pool, &dice, &profile->collectives[kind]);
@@ -117,6 +132,18 @@ static void add_disk(struct random_case *random, struct dice *dice)
         .given = true, .path = ".", .limit_bytes = INT64_C(1) << 50, .duplex = (int)disk->duplex};
 }
 
+/* Some configs let all layers recompute, and some of these force it. */
+static void add_recompute(struct random_case *random, uint64_t seed)
+{
+    enum { MOST_LAYERS = 64, ALL = (1 << WEFT_RECOMPUTE_COUNT) - 1 };
+    struct dice dice = dice_of(seed, "recompute");
+    if (chance(&dice, 50)) return;
+    uint8_t *levels = weft_pool_array(&random->config->pool, MOST_LAYERS, sizeof *levels);
+    cr_assert(levels != NULL && random->config->model->n_layers <= MOST_LAYERS);
+    memset(levels, chance(&dice, 80) ? ALL : (int)roll(&dice, 1, ALL), MOST_LAYERS);
+    random->config->recomputes = levels;
+}
+
 void random_case_init_tiers(struct random_case *random, uint64_t seed)
 {
     struct dice dice = dice_of(seed, "tiers");
@@ -126,6 +153,7 @@ void random_case_init_tiers(struct random_case *random, uint64_t seed)
     random->config->plan.update_ahead = roll(&dice, 0, 3);
     if ((which & 1) != 0) add_host(random, &dice);
     if ((which & 2) != 0) add_disk(random, &dice);
+    add_recompute(random, seed);
     fill_stages(random);
 }
 
@@ -238,7 +266,7 @@ struct weft_plan *random_plan(const struct random_case *random, uint64_t seed)
     cr_assert(strategies != NULL);
     for (int32_t u = 0; u < problem->n_decisions; u++) {
         const struct weft_problem_decision *unit = &problem->decisions[u];
-        if (problem->n_tiers > 1) {
+        if (problem->n_tiers > 1 || unit->is_of_layer) {
             strategies[u] = (int32_t)roll(&dice, 0, unit->n_strategies - 1);
             continue;
         }

@@ -174,3 +174,122 @@ Test(saved, what_would_use_what_is_not_there_is_refused)
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
         cr_assert_gt(n_made[i], 0, "change %d is never told as what it is", (int)i);
 }
+
+/* A recomputed layer of the program at a level; -1: none. */
+static int32_t find_recomputed(const struct weft_program *program, enum weft_recompute level)
+{
+    for (int32_t l = 0; l < program->n_layers; l++)
+        if (weft_program_recompute(program, l) == level) return l;
+    return -1;
+}
+
+static int32_t find_of_layer(const struct weft_program *program, enum weft_op op, int32_t layer)
+{
+    int32_t i = 0;
+    while (program->instructions[i].op != op || program->instructions[i].layer != layer)
+        i++;
+    return i;
+}
+
+Test(saved, recomputed_layers_hold_and_take_what_is_planned)
+{
+    int32_t n_seen[WEFT_RECOMPUTE_COUNT] = {0};
+    for (uint64_t seed = 1; seed <= SAVED_CASES; seed++) {
+        struct tiers_case c;
+        struct weft_error err = {0};
+        tiers_case_init(&c, seed);
+        if (c.program->recomputes != NULL) {
+            for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++)
+                n_seen[level] += find_recomputed(c.program, (enum weft_recompute)level) >= 0;
+            tiers_case_check(&c);
+            cr_assert_eq(weft_program_verify(c.program, INT64_MAX, &err), WEFT_OK, "seed %d: %s",
+                         (int)seed, err.text);
+        }
+        tiers_case_finish(&c);
+    }
+    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++)
+        cr_assert_gt(n_seen[level], SAVED_CASES / 20, "level %d: %d", level, n_seen[level]);
+}
+
+static bool say_that_nothing_is_kept(struct weft_program *program)
+{
+    const int32_t layer = find_recomputed(program, WEFT_RECOMPUTE_SELECTIVE);
+    if (layer >= 0) program->recomputes[layer] = WEFT_RECOMPUTE_WHOLE;
+    return layer >= 0;
+}
+
+static bool say_that_some_is_kept(struct weft_program *program)
+{
+    const int32_t layer = find_recomputed(program, WEFT_RECOMPUTE_WHOLE);
+    if (layer >= 0) program->recomputes[layer] = WEFT_RECOMPUTE_SELECTIVE;
+    return layer >= 0;
+}
+
+static bool say_that_a_kept_one_is_recomputed(struct weft_program *program)
+{
+    for (int32_t l = 0; l < program->n_layers; l++) {
+        const int32_t forward = find_of_layer(program, WEFT_OP_FORWARD, l);
+        if (program->recomputes[l] != WEFT_RECOMPUTE_NONE ||
+            operand_of(program, forward, WEFT_BUFFER_FORWARD_TEMPORARY) != NULL)
+            continue;
+        program->recomputes[l] = WEFT_RECOMPUTE_WHOLE;
+        return true;
+    }
+    return false;
+}
+
+/* Makes an operand of a recomputed layer's backward one that it has already. */
+static bool forget_operand(struct weft_program *program, enum weft_buffer_kind kind)
+{
+    int32_t layer = find_recomputed(program, WEFT_RECOMPUTE_WHOLE);
+    if (layer < 0) layer = find_recomputed(program, WEFT_RECOMPUTE_SELECTIVE);
+    const int32_t back = find_of_layer(program, WEFT_OP_BACKWARD, layer);
+    struct weft_operand *of = operand_of(program, back, kind);
+    if (of == NULL) return false;
+    of->buffer = operand_of(program, back, WEFT_BUFFER_OUTPUT_GRADIENT)->buffer;
+    return true;
+}
+
+static bool forget_input(struct weft_program *program)
+{
+    return forget_operand(program, WEFT_BUFFER_OUTPUT);
+}
+
+static bool forget_parameters(struct weft_program *program)
+{
+    return forget_operand(program, WEFT_BUFFER_FULL);
+}
+
+static bool give_no_level(struct weft_program *program)
+{
+    program->recomputes[0] = WEFT_RECOMPUTE_COUNT;
+    return true;
+}
+
+Test(saved, a_backward_that_cannot_restore_is_refused)
+{
+    static const struct saved_change changes[] = {
+        {say_that_nothing_is_kept, "what its level of recomputation keeps"},
+        {say_that_some_is_kept, "what its level of recomputation keeps"},
+        {say_that_a_kept_one_is_recomputed, "no room for what it drops"},
+        {forget_input, "does not read its layer's input"},
+        {forget_parameters, "does not read all of its parameters"},
+        {give_no_level, "level 3 of recomputation"},
+    };
+    int32_t n_made[sizeof changes / sizeof *changes] = {0};
+    for (uint64_t seed = 1; seed <= SAVED_CASES; seed++) {
+        for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+            struct tiers_case c;
+            struct weft_error err = {0};
+            tiers_case_init(&c, seed);
+            if (c.program->recomputes != NULL && changes[i].make(c.program)) {
+                cr_assert_eq(weft_program_verify(c.program, INT64_MAX, &err), WEFT_E_DATA,
+                             "seed %d, change %d", (int)seed, (int)i);
+                n_made[i] += strstr(err.text, changes[i].says) != NULL;
+            }
+            tiers_case_finish(&c);
+        }
+    }
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        cr_assert_gt(n_made[i], 0, "change %d is never told as what it is", (int)i);
+}

@@ -12,6 +12,15 @@
 #include "tests/program/random_model.h"
 #include "tests/scheduler/against_all.h"
 
+/* A block that may recompute, or that may be offloaded, or both. */
+static void add_block(struct weft_text *text, struct dice *dice, int at)
+{
+    weft_text_addf(text,
+                   ", {\"name\": \"l%d\", \"type\": \"transformer_block\", \"hidden\": 4, "
+                   "\"heads\": 1, \"ffn\": %d}",
+                   at, (int)roll(dice, 4, 200));
+}
+
 static void add_layer(struct weft_text *text, struct dice *dice, int at, bool has_parameters)
 {
     const int parameters = has_parameters ? (int)roll(dice, 1, 400) : 0;
@@ -24,7 +33,7 @@ static void add_layer(struct weft_text *text, struct dice *dice, int at, bool ha
 }
 
 /* Three layers, of which the one in the middle has no unit; or two, in two micro-steps. */
-static struct weft_config *saved_config(uint64_t seed, const char *homes)
+static struct weft_config *saved_config(uint64_t seed, const char *homes, const char *recompute)
 {
     static const char *const policies[] = {"dp", "zero1", "sdp", "fsdp", "dp,sdp"};
     struct dice dice = dice_of(seed, "saved");
@@ -35,19 +44,26 @@ static struct weft_config *saved_config(uint64_t seed, const char *homes)
     weft_text_init(&text);
     weft_text_add(&text, "{\"version\": 1, \"model\": {\"layers\": [");
     for (int l = 0; l < (twice ? 2 : 3); l++)
-        add_layer(&text, &dice, l, l != 1 || twice);
+        if (recompute != NULL && l == 1 && !twice)
+            add_block(&text, &dice, l);
+        else
+            add_layer(&text, &dice, l, twice || l == 2 || (l == 0 && recompute == NULL));
     weft_text_addf(&text,
                    "]}, \"cluster\": {\"ranks\": %d, \"host\": {\"memory_limit\": \"1GB\", "
                    "\"down\": {\"alpha\": \"%dus\", \"bandwidth\": \"1GB/s\"}, "
                    "\"up\": {\"alpha\": \"%dus\", \"bandwidth\": \"1GB/s\"}}}, ",
                    (int)roll(&dice, 1, 3), (int)roll(&dice, 0, 60), (int)roll(&dice, 0, 60));
-    weft_text_addf(&text,
-                   "\"train\": {\"steps\": 1, \"micro_batch\": 1, \"seq_len\": 1, \"grad_accum\": "
-                   "%d%s}, \"plan\": {\"blocks\": 1, \"fuse\": false, \"update_ahead\": 1, "
-                   "\"policies\": \"%s\", \"offload\": {\"state\": [\"device\"], \"activations\": "
-                   "%s}}}",
-                   twice ? 2 : 1, chance(&dice, 40) ? ", \"clip_norm\": 0" : "",
-                   twice ? "sdp" : policies[roll(&dice, 0, 4)], homes);
+    weft_text_addf(
+        &text,
+        "\"train\": {\"steps\": 1, \"micro_batch\": 1, \"seq_len\": 1, \"grad_accum\": "
+        "%d%s}, \"plan\": {\"blocks\": 1, \"fuse\": false, \"update_ahead\": 1, "
+        "\"policies\": \"%s\"%s%s%s, \"offload\": {\"state\": [\"device\"], \"activations\": "
+        "%s}}}",
+        twice ? 2 : 1, chance(&dice, 40) ? ", \"clip_norm\": 0" : "",
+        twice ? "sdp" : policies[roll(&dice, 0, 4)],
+        recompute != NULL && !twice ? ", \"recompute\": \"" : "",
+        recompute != NULL && !twice ? recompute : "", recompute != NULL && !twice ? "\"" : "",
+        homes);
     cr_assert_eq(weft_config_parse(weft_text_chars(&text), text.length, "saved.json", ".", NULL, 0,
                                    &config, &err),
                  WEFT_OK, "%s", err.text);
@@ -55,12 +71,13 @@ static struct weft_config *saved_config(uint64_t seed, const char *homes)
     return config;
 }
 
-static void saved_case(uint64_t seed, const char *homes, struct random_case *out)
+static void recompute_case(uint64_t seed, const char *homes, const char *recompute,
+                           struct random_case *out)
 {
     struct weft_profile_lack lacks[WEFT_PROFILE_LACKS];
     struct weft_error err = {0};
     int32_t n_lacks = 0;
-    *out = (struct random_case){.seed = seed, .config = saved_config(seed, homes)};
+    *out = (struct random_case){.seed = seed, .config = saved_config(seed, homes, recompute)};
     out->profile = random_profile(out->config, seed);
     if (seed % 8 > 0) out->profile->rates = (struct weft_rates){WEFT_RATE_ONE, WEFT_RATE_ONE};
     cr_assert_eq(weft_profile_take_tiers(out->config, NULL, &out->profile->pool,
@@ -68,6 +85,11 @@ static void saved_case(uint64_t seed, const char *homes, struct random_case *out
                  WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_stages_create(out->config, out->profile, &out->stages, &err), WEFT_OK,
                  "seed %d: %s", (int)seed, err.text);
+}
+
+static void saved_case(uint64_t seed, const char *homes, struct random_case *out)
+{
+    recompute_case(seed, homes, NULL, out);
 }
 
 static const char either[] = "[\"device\", \"host\"]", host[] = "[\"host\"]";
@@ -86,12 +108,27 @@ Test(saved, plans_are_the_best_of_all_and_proven, .timeout = 900)
     cr_assert_gt(n_away, TEST_CASES(10, 2), "chosen %d times", n_away);
 }
 
+Test(saved, plans_with_recomputation_are_the_best_of_all_and_proven, .timeout = 900)
+{
+    int32_t n_slower = 0, n_selective = 0, n_whole = 0;
+    for (int seed = 1; seed <= TEST_CASES(40, 12); seed++) {
+        struct random_case random;
+        recompute_case((uint64_t)seed, either, "auto", &random);
+        against_set_limits(random.stages.problem, (uint64_t)seed);
+        n_slower += against_all(random.stages.problem, seed, seed % 2 == 0 ? "whole" : "selective",
+                                seed % 2 == 0 ? &n_whole : &n_selective);
+        random_case_finish(&random);
+    }
+    cr_assert_eq(n_slower, 0, "%d plans are slower than the best", n_slower);
+    cr_assert(n_whole > 0 && n_selective > 0, "chosen %d and %d times", n_whole, n_selective);
+}
+
 Test(saved, no_number_can_be_changed_to_prove_what_is_false, .timeout = 900)
 {
     struct against_changes changes = {0};
     for (uint64_t seed = 1; seed <= TEST_CASES(12, 4); seed++) {
         struct random_case random;
-        saved_case(seed, either, &random);
+        recompute_case(seed, either, seed % 2 == 0 ? "auto" : NULL, &random);
         against_set_limits(random.stages.problem, seed);
         against_changes(random.stages.problem, seed, &changes);
         random_case_finish(&random);

@@ -245,6 +245,13 @@ static enum weft_status refuse_call(const struct weft_nn_call *call, struct weft
                          "layers that train",
                          layer->name, weft_layer_type_of(layer));
     }
+    if (call->recompute == WEFT_RECOMPUTE_SELECTIVE) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "layer %s: a GPU's library may compute GELU within a product, with other "
+                         "bits than alone, so a GPU restores whole layers only: plan with "
+                         "plan.recompute=whole, or without",
+                         layer->name);
+    }
     if (call->cache != NULL) {
         return weft_fail(err, WEFT_E_DATA,
                          "layer %s: a GPU computes whole sequences; text is generated on the CPU",

@@ -99,12 +99,15 @@ static struct weft_cuda_linear linear_of(const struct weft_nn_call *call, int we
                                      .weight = call->tensors[weight]};
 }
 
-static struct block block_of(const struct weft_nn_call *call)
+/* Dropped bytes follow the other parts of the call's temporary buffer; forward has no others. */
+static struct block block_of(const struct weft_nn_call *call, bool backward)
 {
     const struct weft_transformer_block_layout at =
-        weft_layout_transformer_block(call->layer, &call->batch);
+        weft_layout_transformer_block(call->layer, &call->batch, call->recompute);
     const int64_t h = call->layer->hidden, f = weft_block_key(call->layer, WEFT_BLOCK_FFN);
-    const void *saved = call->saved, *temporary = call->temporary;
+    const void *temporary = call->temporary, *saved = call->saved;
+    if (call->recompute == WEFT_RECOMPUTE_WHOLE)
+        saved = weft_cuda_part(temporary, weft_dropped_offset(backward ? at.backward.bytes : 0));
     struct block block = {.rows = weft_cuda_rows(call),
                           .hidden = h,
                           .ffn = f,
@@ -153,25 +156,33 @@ static int attend_backward(const struct weft_cuda_call *c, const struct block *b
                                            b->d_qkv, c->on);
 }
 
-int weft_cuda_block_forward(const struct weft_cuda_call *c)
+/* Computes the parts that are saved. */
+static int fill_saved(const struct weft_cuda_call *c, const struct block *b)
 {
     const struct weft_nn_call *call = c->call;
     const void *const *w = call->tensors;
-    const struct block b = block_of(call);
     const struct weft_product_finish to_qkv = {.bias = w[QKV_BIAS]},
                                      to_residual = {.bias = w[PROJ_BIAS], .residual = call->input},
-                                     to_fc = {.bias = w[FC_BIAS], .gelu = b.gelu},
-                                     to_output = {.bias = w[MLP_PROJ_BIAS], .residual = b.residual};
-    int code = weft_cuda_layer_norm(b.dtype, b.rows, b.hidden, call->input, w[LN1_WEIGHT],
-                                    w[LN1_BIAS], b.ln1_out, b.ln1_mean, b.ln1_rstd, c->on);
-    if (code == 0) code = weft_cuda_map(c, &b.to_qkv, &to_qkv, b.qkv);
-    if (code == 0) code = attend_block(c, &b);
-    if (code == 0) code = weft_cuda_map(c, &b.to_residual, &to_residual, b.residual);
+                                     to_fc = {.bias = w[FC_BIAS], .gelu = b->gelu};
+    int code = weft_cuda_layer_norm(b->dtype, b->rows, b->hidden, call->input, w[LN1_WEIGHT],
+                                    w[LN1_BIAS], b->ln1_out, b->ln1_mean, b->ln1_rstd, c->on);
+    if (code == 0) code = weft_cuda_map(c, &b->to_qkv, &to_qkv, b->qkv);
+    if (code == 0) code = attend_block(c, b);
+    if (code == 0) code = weft_cuda_map(c, &b->to_residual, &to_residual, b->residual);
     if (code == 0) {
-        code = weft_cuda_layer_norm(b.dtype, b.rows, b.hidden, b.residual, w[LN2_WEIGHT],
-                                    w[LN2_BIAS], b.ln2_out, b.ln2_mean, b.ln2_rstd, c->on);
+        code = weft_cuda_layer_norm(b->dtype, b->rows, b->hidden, b->residual, w[LN2_WEIGHT],
+                                    w[LN2_BIAS], b->ln2_out, b->ln2_mean, b->ln2_rstd, c->on);
     }
-    if (code == 0) code = weft_cuda_map(c, &b.to_fc, &to_fc, b.fc);
+    return code != 0 ? code : weft_cuda_map(c, &b->to_fc, &to_fc, b->fc);
+}
+
+int weft_cuda_block_forward(const struct weft_cuda_call *c)
+{
+    const struct weft_nn_call *call = c->call;
+    const struct block b = block_of(call, false);
+    const struct weft_product_finish to_output = {.bias = call->tensors[MLP_PROJ_BIAS],
+                                                  .residual = b.residual};
+    const int code = fill_saved(c, &b);
     return code != 0 ? code : weft_cuda_map(c, &b.to_output, &to_output, call->output);
 }
 
@@ -239,7 +250,8 @@ static int attention_backward(const struct weft_cuda_call *c, const struct block
 
 int weft_cuda_block_backward(const struct weft_cuda_call *c)
 {
-    const struct block block = block_of(c->call);
-    const int code = mlp_backward(c, &block);
+    const struct block block = block_of(c->call, true);
+    int code = c->call->recompute == WEFT_RECOMPUTE_WHOLE ? fill_saved(c, &block) : 0;
+    if (code == 0) code = mlp_backward(c, &block);
     return code != 0 ? code : attention_backward(c, &block);
 }

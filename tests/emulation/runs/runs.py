@@ -53,7 +53,7 @@ def config_of(weft, ranks=2, planner="all-sdp", dtype="f32", optimizer="adamw", 
     train["data"] = weft.write("tokens", tokens_of(9000, 61))
     plan = {"planner": planner, "time_limit": "5s", "fuse": False}
     for key, value in changes.items():
-        (plan if key in ("blocks", "fuse", "policies") else train)[key] = value
+        (plan if key in ("blocks", "fuse", "policies", "recompute") else train)[key] = value
     return {"version": 1, "model": {"layers": layers}, "train": train, "plan": plan,
             "cluster": {"ranks": ranks, "memory_limit": "1GiB",
                         "device": {"flops": {"f32": "50G", "bf16": "50G", "f16": "50G"},
@@ -116,6 +116,7 @@ def so_with_every_optimizer_cadence_and_kind(weft):
         same_as_the_cpu(weft, reduce=reduce, grad_accum=2, planner="all-fsdp")
     same_as_the_cpu(weft, clip_norm=0, planner="all-fsdp", ranks=3)
     same_as_the_cpu(weft, layers=MAPS, planner="all-fsdp")
+    same_as_the_cpu(weft, recompute="whole", planner="all-fsdp")
     for optimizer, reduce, clip, ranks in itertools.product(
             ("adamw", "sgd", "lamb"), ("micro_step", "step"), (0, 0.5), (2, 3)) if ALL else ():
         same_as_the_cpu(weft, optimizer=optimizer, reduce=reduce, clip_norm=clip, ranks=ranks,
@@ -125,6 +126,7 @@ def so_with_every_optimizer_cadence_and_kind(weft):
 @case
 def policies_planners_blocks_seeds_and_gpus_change_no_bit(weft):
     some = [({"planner": p}, {}) for p in (PLANNERS if ALL else ["all-dp", "all-fsdp", "ilp"])]
+    some += [({"recompute": "whole"}, {})]
     some += [({"planner": "all-fsdp", "blocks": n}, {"WEFT_EMULATION_SEED": str(n)})
              for n in ((1, 2, 3, 5, 7) if ALL else (3,))]
     some += [({}, {"WEFT_EMULATION_SEED": str(seed), "WEFT_EMULATION_GPU": gpu})

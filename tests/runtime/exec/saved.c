@@ -85,7 +85,7 @@ static int32_t count_away(const struct weft_program *program)
 }
 
 static void open_job(struct job *job, int32_t ranks, const char *homes, const char *state,
-                     const char *first, const char *second)
+                     const char *first, const char *second, const char *third)
 {
     char set_ranks[64], path[64], activations[64], set_state[64];
     snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
@@ -107,6 +107,7 @@ static void open_job(struct job *job, int32_t ranks, const char *homes, const ch
                                set_state,
                                first,
                                second,
+                               third,
                                NULL};
     job_open(job, "configs/runs/gpt-odd.json", overrides);
 }
@@ -130,7 +131,7 @@ static void check_homes(int32_t ranks, const char *state, const char *first, con
         struct job job;
         snprintf(what, sizeof what, "%d ranks, state %s, %s, %s, saved %s", ranks, state, first,
                  second != NULL ? second : "", homes[i]);
-        open_job(&job, ranks, homes[i], i == 0 ? "\"device\"" : state, first, second);
+        open_job(&job, ranks, homes[i], i == 0 ? "\"device\"" : state, first, second, NULL);
         if (i < 2)
             job_plan_policy(&job, WEFT_POLICY_FSDP, i > 0);
         else
@@ -150,6 +151,45 @@ static void check_homes(int32_t ranks, const char *state, const char *first, con
     }
 }
 
+static int32_t count_recomputed(const struct weft_program *program, enum weft_recompute level)
+{
+    int32_t n = 0;
+    for (int32_t l = 0; l < program->n_layers; l++)
+        n += weft_program_recompute(program, l) == level;
+    return n;
+}
+
+/* Every level, alone and mixed at random with offloading, ends with the bits of keeping all. */
+static void check_levels(int32_t ranks, const char *first, const char *second,
+                         struct outcome *shared)
+{
+    static const char *const levels[] = {"plan.recompute=none", "plan.recompute=selective",
+                                         "plan.recompute=whole", "plan.recompute=auto"};
+    struct outcome outcomes[4];
+    char what[160];
+    for (int i = 0; i < 4; i++) {
+        struct job job;
+        snprintf(what, sizeof what, "%d ranks, %s, %s, %s", ranks, first, second, levels[i]);
+        open_job(&job, ranks, i < 3 ? "\"device\"" : "\"device\",\"host\"", "\"device\"", first,
+                 second, levels[i]);
+        if (i < 3)
+            job_plan_policy(&job, WEFT_POLICY_FSDP, false);
+        else
+            job_plan_random(&job, (uint64_t)ranks + 5);
+        CHECK(i > 2 || (count_recomputed(job.program, (enum weft_recompute)i) > 1), "%s: no layer",
+              what);
+        outcomes[i] = run(&job, shared);
+        CHECK(weft_hash_equal(outcomes[0].fingerprint, outcomes[i].fingerprint),
+              "%s: other parameters", what);
+        CHECK(outcomes[0].last_loss == outcomes[i].last_loss, "%s: another loss", what);
+        if (i == 3) {
+            check_bytes(&job, &outcomes[i], what);
+            CHECK(ranks_run(ranks, same_trace, &job) == 0, "%s: simulator and clock", what);
+        }
+        job_close(&job);
+    }
+}
+
 RANKS_TEST(saved)
 {
     struct outcome *shared = job_shared(sizeof *shared);
@@ -158,5 +198,7 @@ RANKS_TEST(saved)
     check_homes(2, "\"disk\"", "train.clip_norm=0", "train.grad_accum=3", shared);
     check_homes(4, "\"device\",\"host\",\"disk\"", "train.clip_norm=0",
                 "train.precision.compute=\"bf16\"", shared);
+    check_levels(2, "train.clip_norm=0.5", "train.grad_accum=2", shared);
+    check_levels(3, "train.clip_norm=0", "train.grad_accum=2", shared);
     return 0;
 }

@@ -41,34 +41,39 @@ static struct weft_nn_linear linear_of(const struct weft_nn_call *call, int weig
                                    .weight = call->tensors[weight]};
 }
 
-static struct block block_of(const struct weft_nn_call *call)
+/* `temporary_bytes` come before the dropped ones in the call's temporary buffer. */
+static struct block block_of(const struct weft_nn_call *call, int64_t temporary_bytes)
 {
     const struct weft_transformer_block_layout at =
-        weft_layout_transformer_block(call->layer, &call->batch);
+        weft_layout_transformer_block(call->layer, &call->batch, call->recompute);
     const int64_t h = call->layer->hidden, f = weft_block_key(call->layer, WEFT_BLOCK_FFN);
-    char *saved = call->saved;
+    char *saved = call->saved, *dropped = NULL;
+    if (call->recompute != WEFT_RECOMPUTE_NONE)
+        dropped = weft_nn_part(call->temporary, weft_dropped_offset(temporary_bytes));
+    char *products = call->recompute == WEFT_RECOMPUTE_WHOLE ? dropped : saved;
+    char *others = call->recompute == WEFT_RECOMPUTE_NONE ? saved : dropped;
     struct block block = {
         .rows = call->batch.samples * call->batch.seq_len,
         .hidden = h,
         .ffn = f,
-        .ln1_mean = weft_nn_part(saved, at.saved.ln1_mean),
-        .ln1_rstd = weft_nn_part(saved, at.saved.ln1_rstd),
-        .ln1_out = weft_nn_part(saved, at.saved.ln1_out),
-        .qkv = weft_nn_part(saved, at.saved.qkv),
-        .attended = weft_nn_part(saved, at.saved.attention),
-        .residual = weft_nn_part(saved, at.saved.residual),
-        .ln2_mean = weft_nn_part(saved, at.saved.ln2_mean),
-        .ln2_rstd = weft_nn_part(saved, at.saved.ln2_rstd),
-        .ln2_out = weft_nn_part(saved, at.saved.ln2_out),
-        .fc = weft_nn_part(saved, at.saved.fc),
-        .gelu = weft_nn_part(saved, at.saved.gelu),
+        .ln1_mean = weft_nn_part(others, at.saved.ln1_mean),
+        .ln1_rstd = weft_nn_part(others, at.saved.ln1_rstd),
+        .ln1_out = weft_nn_part(others, at.saved.ln1_out),
+        .qkv = weft_nn_part(products, at.saved.qkv),
+        .attended = weft_nn_part(others, at.saved.attention),
+        .residual = weft_nn_part(products, at.saved.residual),
+        .ln2_mean = weft_nn_part(others, at.saved.ln2_mean),
+        .ln2_rstd = weft_nn_part(others, at.saved.ln2_rstd),
+        .ln2_out = weft_nn_part(others, at.saved.ln2_out),
+        .fc = weft_nn_part(products, at.saved.fc),
+        .gelu = weft_nn_part(others, at.saved.gelu),
         .attention = {.dtype = call->batch.compute,
                       .samples = call->batch.samples,
                       .seq_len = call->batch.seq_len,
                       .heads = weft_block_key(call->layer, WEFT_BLOCK_HEADS),
                       .hidden = h,
-                      .qkv = weft_nn_part(saved, at.saved.qkv),
-                      .probabilities = weft_nn_part(saved, at.saved.probabilities)}};
+                      .qkv = weft_nn_part(products, at.saved.qkv),
+                      .probabilities = weft_nn_part(others, at.saved.probabilities)}};
     block.to_qkv = linear_of(call, QKV_WEIGHT, h, 3 * h, block.ln1_out);
     block.to_residual = linear_of(call, PROJ_WEIGHT, h, h, block.attended);
     block.to_fc = linear_of(call, FC_WEIGHT, h, f, block.ln2_out);
@@ -79,9 +84,9 @@ static struct block block_of(const struct weft_nn_call *call)
 static struct block block_backward_of(const struct weft_nn_call *call)
 {
     const struct weft_transformer_block_layout at =
-        weft_layout_transformer_block(call->layer, &call->batch);
+        weft_layout_transformer_block(call->layer, &call->batch, call->recompute);
     char *temporary = call->temporary;
-    struct block block = block_of(call);
+    struct block block = block_of(call, at.backward.bytes);
     block.d_fc = weft_nn_part(temporary, at.backward.d_fc);
     block.d_qkv = weft_nn_part(temporary, at.backward.d_qkv);
     block.d_ln2 = weft_nn_part(temporary, at.backward.d_ln2);
@@ -109,28 +114,39 @@ static enum weft_status attend_behind(const struct weft_nn_cpu *cpu,
     return weft_nn_cpu_attend_from(cpu, &attention, cache->before, b->attended, err);
 }
 
-enum weft_status weft_nn_cpu_block_forward(const struct weft_nn_cpu *cpu,
-                                           const struct weft_nn_call *call, struct weft_error *err)
+/* Computes the parts that are saved. Without `products`, results of products with weights are there
+ * already. */
+static enum weft_status fill_saved(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call,
+                                   const struct block *b, bool products, struct weft_error *err)
 {
     const struct weft_layer_kernels *kernels = weft_nn_kernels(cpu, call);
     const void *const *w = call->tensors;
     const void *x = call->input;
-    struct block b = block_of(call);
     const struct weft_product_finish to_qkv = {.bias = w[QKV_BIAS]},
                                      to_residual = {.bias = w[PROJ_BIAS], .residual = x},
-                                     to_fc = {.bias = w[FC_BIAS], .gelu = b.gelu},
-                                     to_output = {.bias = w[MLP_PROJ_BIAS], .residual = b.residual};
+                                     to_fc = {.bias = w[FC_BIAS], .gelu = b->gelu};
 
-    kernels->layer_norm(b.rows, b.hidden, x, w[LN1_WEIGHT], w[LN1_BIAS], b.ln1_out, b.ln1_mean,
-                        b.ln1_rstd);
-    WEFT_TRY(weft_nn_cpu_map(cpu, &b.to_qkv, &to_qkv, b.qkv, err));
-    WEFT_TRY(call->cache != NULL ? attend_behind(cpu, call, &b, err)
-                                 : weft_nn_cpu_attend(cpu, &b.attention, b.attended, err));
-    WEFT_TRY(weft_nn_cpu_map(cpu, &b.to_residual, &to_residual, b.residual, err));
+    kernels->layer_norm(b->rows, b->hidden, x, w[LN1_WEIGHT], w[LN1_BIAS], b->ln1_out, b->ln1_mean,
+                        b->ln1_rstd);
+    if (products) WEFT_TRY(weft_nn_cpu_map(cpu, &b->to_qkv, &to_qkv, b->qkv, err));
+    WEFT_TRY(call->cache != NULL ? attend_behind(cpu, call, b, err)
+                                 : weft_nn_cpu_attend(cpu, &b->attention, b->attended, err));
+    if (products) WEFT_TRY(weft_nn_cpu_map(cpu, &b->to_residual, &to_residual, b->residual, err));
 
-    kernels->layer_norm(b.rows, b.hidden, b.residual, w[LN2_WEIGHT], w[LN2_BIAS], b.ln2_out,
-                        b.ln2_mean, b.ln2_rstd);
-    WEFT_TRY(weft_nn_cpu_map(cpu, &b.to_fc, &to_fc, b.fc, err));
+    kernels->layer_norm(b->rows, b->hidden, b->residual, w[LN2_WEIGHT], w[LN2_BIAS], b->ln2_out,
+                        b->ln2_mean, b->ln2_rstd);
+    if (products) return weft_nn_cpu_map(cpu, &b->to_fc, &to_fc, b->fc, err);
+    kernels->gelu(b->rows * b->ffn, b->fc, b->gelu); /* the bits of the product's finish */
+    return WEFT_OK;
+}
+
+enum weft_status weft_nn_cpu_block_forward(const struct weft_nn_cpu *cpu,
+                                           const struct weft_nn_call *call, struct weft_error *err)
+{
+    const struct block b = block_of(call, 0);
+    const struct weft_product_finish to_output = {.bias = call->tensors[MLP_PROJ_BIAS],
+                                                  .residual = b.residual};
+    WEFT_TRY(fill_saved(cpu, call, &b, true, err));
     return weft_nn_cpu_map(cpu, &b.to_output, &to_output, call->output, err);
 }
 
@@ -186,6 +202,8 @@ enum weft_status weft_nn_cpu_block_backward(const struct weft_nn_cpu *cpu,
                                             const struct weft_nn_call *call, struct weft_error *err)
 {
     const struct block block = block_backward_of(call);
+    if (call->recompute != WEFT_RECOMPUTE_NONE)
+        WEFT_TRY(fill_saved(cpu, call, &block, call->recompute == WEFT_RECOMPUTE_WHOLE, err));
     WEFT_TRY(mlp_backward(cpu, call, &block, err));
     return attention_backward(cpu, call, &block, err);
 }

@@ -1,5 +1,9 @@
 #include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "layers/shared/block.h"
+#include "layers/shared/layout.h"
 #include "subject.h"
 #include "tests/effort.h"
 
@@ -29,4 +33,127 @@ Test(block, takes_one_token)
 {
     subject_check_layer(subject_block(8, 4, 16), 1, 1, 100000);
     subject_check_layer(subject_block(8, 8, 16), 3, 1, 100000);
+}
+
+/* Room for a level's buffers: kept bytes, and temporaries of both passes, each of its size. */
+struct leveled {
+    struct subject subject;
+    void *forward_temporary, *backward_temporary;
+};
+
+static void level_init(struct leveled *it, const struct subject *plain, enum weft_recompute level)
+{
+    const struct weft_layer_work work = weft_layer_work_at(&plain->work, level);
+    struct subject *subject = &it->subject;
+    subject_init_as(subject, plain->layer, plain->call.batch.samples, plain->call.batch.seq_len, 0,
+                    plain->call.batch.compute, plain->call.gradient_dtype);
+    subject->call.recompute = level;
+    subject->call.saved = work.saved_bytes > 0 ? malloc((size_t)work.saved_bytes) : NULL;
+    it->forward_temporary = malloc((size_t)work.forward_temporary_bytes);
+    it->backward_temporary = malloc((size_t)work.backward_temporary_bytes);
+    memset(it->backward_temporary, 0xff, (size_t)work.backward_temporary_bytes);
+}
+
+static void level_finish(struct leveled *it)
+{
+    free(it->subject.call.saved);
+    free(it->forward_temporary);
+    free(it->backward_temporary);
+    subject_finish(&it->subject);
+}
+
+/* A level runs as the executor runs it: another temporary buffer in backward. */
+static void run_level(struct weft_nn *nn, struct leveled *it)
+{
+    it->subject.call.temporary = it->forward_temporary;
+    subject_forward(nn, &it->subject);
+    it->subject.call.temporary = it->backward_temporary;
+    subject_backward(nn, &it->subject);
+}
+
+/* Each part of `level` equals the part of a block that keeps all. */
+static void check_parts(const struct subject *plain, const struct leveled *it,
+                        enum weft_recompute level)
+{
+    const struct weft_batch *batch = &plain->call.batch;
+    const struct weft_transformer_block_layout all = weft_layout_transformer_block(
+                                                   &plain->layer, batch, WEFT_RECOMPUTE_NONE),
+                                               at = weft_layout_transformer_block(&plain->layer,
+                                                                                  batch, level);
+    const int64_t rows = batch->samples * batch->seq_len, h = plain->layer.hidden;
+    const int64_t f = weft_block_key(&plain->layer, WEFT_BLOCK_FFN);
+    const int64_t size = weft_dtype_bytes(batch->compute), f32 = (int64_t)sizeof(float);
+    const char *dropped = (char *)it->backward_temporary + weft_dropped_offset(at.backward.bytes);
+    const char *products = level == WEFT_RECOMPUTE_WHOLE ? dropped : it->subject.call.saved;
+    const struct {
+        const char *from;
+        int64_t at, of_all, bytes;
+    } parts[] = {{dropped, at.saved.ln1_mean, all.saved.ln1_mean, rows * f32},
+                 {dropped, at.saved.ln1_rstd, all.saved.ln1_rstd, rows * f32},
+                 {dropped, at.saved.ln1_out, all.saved.ln1_out, rows * h * size},
+                 {products, at.saved.qkv, all.saved.qkv, rows * 3 * h * size},
+                 {dropped, at.saved.attention, all.saved.attention, rows * h * size},
+                 {products, at.saved.residual, all.saved.residual, rows * h * size},
+                 {dropped, at.saved.ln2_mean, all.saved.ln2_mean, rows * f32},
+                 {dropped, at.saved.ln2_rstd, all.saved.ln2_rstd, rows * f32},
+                 {dropped, at.saved.ln2_out, all.saved.ln2_out, rows * h * size},
+                 {products, at.saved.fc, all.saved.fc, rows * f * size},
+                 {dropped, at.saved.gelu, all.saved.gelu, rows * f * size}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        cr_assert_eq(memcmp(parts[i].from + parts[i].at,
+                            (char *)plain->call.saved + parts[i].of_all, (size_t)parts[i].bytes),
+                     0, "part %d of level %d", (int)i, (int)level);
+}
+
+static void check_levels(const char *library, enum weft_dtype compute, enum weft_dtype gradient)
+{
+    const struct weft_nn_options options = {.threads = 1, .compute = compute, .gemm = library};
+    struct weft_nn *nn = NULL;
+    struct weft_error err = {0};
+    if (weft_nn_open("cpu", &options, &nn, &err) != WEFT_OK) return;
+    /* Heads by rows, and as a whole where kernels do. */
+    const struct {
+        int64_t hidden, heads, ffn, samples, seq_len;
+    } shapes[] = {{15, 3, 34, 2, 67}, {64, 1, 80, 2, 64}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct subject plain;
+        subject_init_as(&plain, subject_block(shapes[i].hidden, shapes[i].heads, shapes[i].ffn),
+                        shapes[i].samples, shapes[i].seq_len, 0, compute, gradient);
+        subject_forward(nn, &plain);
+        subject_backward(nn, &plain);
+        for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+            struct leveled it;
+            level_init(&it, &plain, (enum weft_recompute)level);
+            run_level(nn, &it);
+            cr_assert(subject_same_bits(&plain, &it.subject), "%s, level %d", library, level);
+            check_parts(&plain, &it, (enum weft_recompute)level);
+            level_finish(&it);
+        }
+        subject_finish(&plain);
+    }
+    weft_nn_close(nn);
+}
+
+Test(block, restores_the_bits_that_it_dropped)
+{
+    static const char *const libraries[] = {"plain", "onednn", "amx", "amx-bf16x3", "avx512"};
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        check_levels(libraries[i], WEFT_F32, WEFT_F32);
+        check_levels(libraries[i], WEFT_BF16, WEFT_F32);
+        check_levels(libraries[i], WEFT_F16, WEFT_F16);
+    }
+}
+
+Test(block, other_kinds_restore_nothing)
+{
+    struct weft_nn *nn = subject_open("auto");
+    struct subject subject;
+    struct weft_error err = {0};
+    subject_init(&subject, subject_same(&weft_kind_layer_norm, 8), 1, 4, 0);
+    subject.call.recompute = WEFT_RECOMPUTE_WHOLE;
+    cr_assert_eq(weft_nn_cpu_forward(nn, &subject.call, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "restore no saved activations of a layer_norm"), "%s",
+                       err.text);
+    subject_finish(&subject);
+    weft_nn_close(nn);
 }

@@ -1,0 +1,127 @@
+/* The key plan.recompute: levels of recomputation that each layer may have. */
+#include <stdio.h>
+#include <string.h>
+
+#include "spec/config_parts.h"
+
+enum { NAME_BYTES = 128, ALL = (1 << WEFT_RECOMPUTE_COUNT) - 1 };
+static const char path[] = "$.plan.recompute";
+
+/* The levels that the config asks for by one word. False: it lists layers. */
+static bool read_word(const char *text, int *levels)
+{
+    *levels = ALL;
+    if (strcmp(text, "auto") == 0) return true;
+    for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++) {
+        *levels = 1 << level;
+        if (strcmp(text, weft_recompute_names[level]) == 0) return true;
+    }
+    return false;
+}
+
+/* Levels that the device can restore, if the layer trains on it. A GPU's library may compute GELU
+ * within a product, with other bits than alone, so a GPU restores whole layers only. */
+static int device_levels(const struct weft_config *config, const struct weft_layer *layer)
+{
+    const bool of_gpu = config->cluster.device.type == WEFT_DEVICE_CUDA;
+    return of_gpu && layer->kind->trains ? ALL & ~(1 << WEFT_RECOMPUTE_SELECTIVE) : ALL;
+}
+
+/* Levels at which the layer can restore its saved activations, besides none. */
+static int possible_levels(const struct weft_config *config, int32_t l)
+{
+    const struct weft_batch batch = weft_config_batch(config);
+    const struct weft_layer *layer = &config->model->layers[l];
+    struct weft_layer_work work;
+    struct weft_error ignored = {0};
+    int levels = 0;
+    /* The last layer's backward follows its forward. A refused batch has its own error. */
+    if (l + 1 == config->model->n_layers || weft_layer_work(layer, &batch, &work, &ignored) != 0)
+        return 0;
+    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++)
+        if (work.splits[level].possible && work.backward_reads_input) levels |= 1 << level;
+    return levels & device_levels(config, layer);
+}
+
+static void find_unknown(const struct weft_config *config, const char *name,
+                         struct weft_findings *findings, struct weft_pool *pool)
+{
+    const size_t n = (size_t)config->model->n_layers;
+    const char **names = weft_pool_array(pool, n, sizeof *names);
+    if (names == NULL) return;
+    for (size_t l = 0; l < n; l++)
+        names[l] = config->model->layers[l].name;
+    const char *near = weft_field_nearest(name, names, n);
+    weft_findings_add(findings, config->source, path,
+                      "\"%s\" is neither auto, none, selective nor whole, and no layer%s%s%s", name,
+                      near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+                      near != NULL ? "\"?" : "; name layers of the model");
+}
+
+/* Gives the layer of that name its levels. */
+static void take_layer(struct weft_config *config, const char *name, uint8_t *levels,
+                       struct weft_findings *findings)
+{
+    for (int32_t l = 0; l < config->model->n_layers; l++) {
+        const struct weft_layer *layer = &config->model->layers[l];
+        if (strcmp(layer->name, name) != 0) continue;
+        const int possible = possible_levels(config, l);
+        levels[l] = (uint8_t)(possible | 1 << WEFT_RECOMPUTE_NONE);
+        if (possible == 0)
+            weft_findings_add(findings, config->source, path,
+                              "layer \"%s\" (%s) cannot recompute what it saves for backward; "
+                              "leave it out",
+                              name, weft_layer_type_of(layer));
+        return;
+    }
+    find_unknown(config, name, findings, &config->pool);
+}
+
+static void take_list(struct weft_config *config, uint8_t *levels, struct weft_findings *findings)
+{
+    for (const char *at = config->plan.recompute; *at != '\0';) {
+        char name[NAME_BYTES];
+        const size_t length = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        take_layer(config, name, levels, findings);
+        at += length + (at[length] == ',');
+    }
+}
+
+void weft_config_restorable(const struct weft_config *config, uint8_t *levels)
+{
+    for (int32_t l = 0; l < config->model->n_layers; l++)
+        levels[l] = (uint8_t)(possible_levels(config, l) | 1 << WEFT_RECOMPUTE_NONE);
+}
+
+void weft_config_take_recompute(struct weft_config *config, struct weft_findings *findings)
+{
+    const char *text = config->plan.recompute;
+    const int32_t n_layers = config->model->n_layers;
+    int asked, some = 0;
+    if (text == NULL || strcmp(text, weft_recompute_names[WEFT_RECOMPUTE_NONE]) == 0) return;
+    uint8_t *levels = weft_pool_array(&config->pool, (size_t)n_layers, sizeof *levels);
+    if (levels == NULL) {
+        findings->count++;
+        findings->text.failed = true;
+        return;
+    }
+    for (int32_t l = 0; l < n_layers; l++)
+        levels[l] = 1 << WEFT_RECOMPUTE_NONE;
+    if (!read_word(text, &asked)) {
+        take_list(config, levels, findings);
+    } else {
+        for (int32_t l = 0; l < n_layers; l++) {
+            const int possible = possible_levels(config, l) & asked;
+            if (possible != 0) levels[l] = (uint8_t)(possible | (asked & 1 << WEFT_RECOMPUTE_NONE));
+            some |= possible;
+        }
+        if (some == 0 && strcmp(text, "auto") != 0)
+            weft_findings_add(findings, config->source, path,
+                              "is \"%s\", and no layer of the model can recompute so%s", text,
+                              config->cluster.device.type == WEFT_DEVICE_CUDA
+                                  ? ": on a GPU, layers that train recompute whole or not at all"
+                                  : "; leave it out");
+    }
+    config->recomputes = levels;
+}

@@ -1,0 +1,39 @@
+/* Ways: independent choices of the planner. A layer's ways are the location of its saved
+ * activations and their recomputation. An alternative is one value for each way; the first way
+ * varies fastest. Names of alternatives are built here and looked up. */
+#ifndef WEFT_SPEC_WAYS_H
+#define WEFT_SPEC_WAYS_H
+
+#include <stdbool.h>
+
+#include "spec/tiers.h"
+
+/* The part of a layer's saved activations that forward drops and backward restores. Whole drops
+ * all: only the layer's input is kept. Selective keeps results of products. */
+enum weft_recompute {
+    WEFT_RECOMPUTE_NONE,
+    WEFT_RECOMPUTE_SELECTIVE,
+    WEFT_RECOMPUTE_WHOLE,
+    WEFT_RECOMPUTE_COUNT
+};
+/* "none", "selective", "whole"; NULL at the end. */
+extern const char *const weft_recompute_names[WEFT_RECOMPUTE_COUNT + 1];
+
+struct weft_layer_choice {
+    enum weft_home saved_home;
+    enum weft_recompute recompute;
+};
+
+/* The number of alternatives of a layer, with those that no config allows. */
+enum { WEFT_LAYER_CHOICES = WEFT_HOME_COUNT * WEFT_RECOMPUTE_COUNT };
+
+/* The alternative of that number. False if it makes no sense: whole recomputation leaves nothing to
+ * offload. */
+bool weft_layer_choice_at(int number, struct weft_layer_choice *out);
+int weft_layer_choice_number(struct weft_layer_choice choice);
+/* "device", "host", "selective", "selective+host", "whole". Static. */
+const char *weft_layer_choice_name(struct weft_layer_choice choice);
+/* Looks a name up. False for any other text. */
+bool weft_layer_choice_read(const char *name, struct weft_layer_choice *out);
+
+#endif

@@ -1,34 +1,34 @@
 #include "memory_model/item_kind.h"
 
-#define HOST WEFT_HOME_HOST
-#define DISK WEFT_HOME_DISK
+/* name, op_name, family, role, count, there, acquires, of_update, needs_step */
+#define DEVICE WEFT_HOME_DEVICE
+#define HOST   WEFT_HOME_HOST
+#define DISK   WEFT_HOME_DISK
 /* clang-format off */
 const struct weft_item_kind weft_item_kinds[WEFT_ITEM_KIND_COUNT] = {
     [WEFT_ALL_GATHER] = {"all_gather", "all_gather", WEFT_ITEM_COLLECTIVE, WEFT_ROLE_GATHERS,
-                         WEFT_ITEM_A_USE, .acquires = true},
+                         WEFT_ITEM_A_USE, DEVICE, true, false, false},
     [WEFT_REDUCE_SCATTER] = {"reduce_scatter", "reduce_scatter", WEFT_ITEM_COLLECTIVE,
-                             WEFT_ROLE_REDUCES, WEFT_ITEM_A_REDUCTION},
+                             WEFT_ROLE_REDUCES, WEFT_ITEM_A_REDUCTION, DEVICE, false, false, false},
     [WEFT_ALL_REDUCE] = {"all_reduce", "all_reduce", WEFT_ITEM_COLLECTIVE, WEFT_ROLE_REDUCES,
-                         WEFT_ITEM_ONCE},
+                         WEFT_ITEM_ONCE, DEVICE, false, false, false},
     [WEFT_STATE_READ] = {"read", "read", WEFT_ITEM_STATE, WEFT_ROLE_READS, WEFT_ITEM_ONCE, DISK,
-                         .acquires = true, .of_update = true},
+                         true, true, false},
     [WEFT_STATE_WRITE] = {"write", "write", WEFT_ITEM_STATE, WEFT_ROLE_WRITES, WEFT_ITEM_ONCE, DISK,
-                          .of_update = true, .needs_step = true},
+                          false, true, true},
     [WEFT_STATE_UP] = {"state_up", "copy_up", WEFT_ITEM_STATE, WEFT_ROLE_UP, WEFT_ITEM_ONCE, HOST,
-                       .acquires = true, .of_update = true},
+                       true, true, false},
     [WEFT_STATE_DOWN] = {"state_down", "copy_down", WEFT_ITEM_STATE, WEFT_ROLE_DOWN, WEFT_ITEM_ONCE,
-                         HOST, .of_update = true, .needs_step = true},
+                         HOST, false, true, true},
     [WEFT_GRADIENT_DOWN] = {"gradient_down", "gradient_down", WEFT_ITEM_HOST_UPDATE, WEFT_ROLE_DOWN,
-                            WEFT_ITEM_ONCE, HOST},
+                            WEFT_ITEM_ONCE, HOST, false, false, false},
     [WEFT_HOST_UPDATE] = {"host_update", "host_update", WEFT_ITEM_HOST_UPDATE, WEFT_ROLE_HOST,
-                          WEFT_ITEM_ONCE, HOST, .acquires = true, .of_update = true,
-                          .needs_step = true},
+                          WEFT_ITEM_ONCE, HOST, true, true, true},
     [WEFT_PARAMETERS_UP] = {"parameters_up", "parameters_up", WEFT_ITEM_HOST_UPDATE, WEFT_ROLE_UP,
-                            WEFT_ITEM_ONCE, HOST, .acquires = true, .of_update = true,
-                            .needs_step = true},
+                            WEFT_ITEM_ONCE, HOST, true, true, true},
     [WEFT_SAVED_DOWN] = {"saved_down", "saved_down", WEFT_ITEM_SAVED, WEFT_ROLE_DOWN,
-                         WEFT_ITEM_A_MICRO_STEP, HOST},
+                         WEFT_ITEM_A_MICRO_STEP, HOST, false, false, false},
     [WEFT_SAVED_UP] = {"saved_up", "saved_up", WEFT_ITEM_SAVED, WEFT_ROLE_UP,
-                       WEFT_ITEM_A_MICRO_STEP, HOST, .acquires = true},
+                       WEFT_ITEM_A_MICRO_STEP, HOST, true, false, false},
 };
 /* clang-format on */

@@ -175,16 +175,25 @@ static enum weft_status refuse_limit(struct weft_paged *run, const char *refusal
                                 err);
 }
 
-/* Probes the limit by greedy if ilp found no plan. So ilp has a plan at every limit that a refusal
- * names. */
+/* Probes the limit by greedy if ilp found no plan, and then the least limit, which a refusal would
+ * name. So ilp has a plan at every limit that a refusal names, and at each one above it. */
 static enum weft_status probe_own_limit(struct weft_paged *run, struct weft_error *err)
 {
     struct weft_plan *plan;
     struct weft_program *program;
+    int64_t limit_bytes = run->problem->tiers[0].limit_bytes, least_bytes;
     if (!run->inputs || run->planner->decide != weft_planner_ilp) return WEFT_OK;
-    WEFT_TRY(probe_limit(run, run->problem->tiers[0].limit_bytes, &plan, &program, err));
+    WEFT_TRY(probe_limit(run, limit_bytes, &plan, &program, err));
+    if (!plan) {
+        WEFT_TRY(weft_least_paged_limit(run->problem, run->inputs, &least_bytes, err));
+        if (least_bytes < limit_bytes)
+            WEFT_TRY(probe_limit(run, least_bytes, &plan, &program, err));
+    }
     if (!plan) return WEFT_OK;
     weft_paged_keep(run, plan, program);
+    char *stop = run->outcome.solver_stop;
+    const size_t length = strlen(stop), room = sizeof run->outcome.solver_stop - length;
+    if (length > 0 && !strstr(stop, "pages")) snprintf(stop + length, room, ", before pages");
     return WEFT_OK;
 }
 

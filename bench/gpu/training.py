@@ -93,7 +93,9 @@ def pytorch_steps(machine, python, model, steps):
 
 
 def peak_of(gpu):
-    return next((peak for name, peak in PEAKS.items() if name in gpu), None)
+    """The peak of the GPU of doctor's text, which also names other GPUs; None: not known."""
+    own = gpu.split(", compute capability")[0]
+    return next((peak for name, peak in PEAKS.items() if name in own), None)
 
 
 def training(machine, notes):

@@ -37,7 +37,7 @@ Test(saved, what_is_planned_of_layers_is_what_the_program_holds_and_takes)
         }
         tiers_case_finish(&c);
     }
-    cr_assert_gt(n_seen, SAVED_CASES / 15, "%d", n_seen);
+    cr_assert_gt(n_seen, SAVED_CASES / 20, "%d", n_seen);
 }
 
 /* A change of a program, false if it cannot be made, and a word of verify's refusal. */

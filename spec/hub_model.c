@@ -44,6 +44,7 @@ static const struct hub_demand mistral_demands[] = {
 static const struct hub_demand mixtral_demands[] = {
     WEFT_HUB_LLAMA_DEMANDS, {"sliding_window", "null", false}, {NULL, NULL, false}};
 
+#define WEFT_HUB_LLAMA_NAMES "rms_norm", "embed", "layers.{i}", "norm"
 #define WEFT_HUB_LLAMA_SIZES                                                                       \
     [HIDDEN] = "hidden_size", [HEADS] = "num_attention_heads", [KV_HEADS] = "num_key_value_heads", \
     [FFN] = "intermediate_size", [LAYERS] = "num_hidden_layers", [VOCAB] = "vocab_size"
@@ -63,30 +64,16 @@ static const struct hub_family hub_families[] = {
       [POSITIONS] = "n_positions"},
      true,
      gpt2_demands},
-    {"llama",
-     "llama_block",
-     "rms_norm",
-     "embed",
-     "layers.{i}",
-     "norm",
-     {WEFT_HUB_LLAMA_SIZES},
-     false,
-     llama_demands},
+    {"llama", "llama_block", WEFT_HUB_LLAMA_NAMES, {WEFT_HUB_LLAMA_SIZES}, false, llama_demands},
     {"mistral",
      "llama_block",
-     "rms_norm",
-     "embed",
-     "layers.{i}",
-     "norm",
+     WEFT_HUB_LLAMA_NAMES,
      {WEFT_HUB_LLAMA_SIZES},
      false,
      mistral_demands},
     {"mixtral",
      "moe_block",
-     "rms_norm",
-     "embed",
-     "layers.{i}",
-     "norm",
+     WEFT_HUB_LLAMA_NAMES,
      {WEFT_HUB_LLAMA_SIZES, [EXPERTS] = "num_local_experts", [ACTIVE] = "num_experts_per_tok"},
      false,
      mixtral_demands},
@@ -186,6 +173,16 @@ static enum weft_status check_demands(const char *source, const struct weft_json
     return WEFT_OK;
 }
 
+static enum weft_status read_ties(const char *source, const struct weft_json_value *root,
+                                  const struct hub_family *family, bool *out,
+                                  struct weft_error *err)
+{
+    const struct weft_json_value *value = weft_json_member(root, "tie_word_embeddings");
+    *out = family->ties;
+    if (!is_given(value) || weft_json_bool(value, out)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA, "%s: $.tie_word_embeddings: must be true or false", source);
+}
+
 static void begin_layer(struct weft_json_writer *writer, const char *name, const char *type)
 {
     weft_json_begin_object(writer);
@@ -232,11 +229,11 @@ enum weft_status weft_hub_model_convert(const char *source, struct weft_json **d
     struct weft_json_writer writer;
     struct weft_text text;
     int64_t sizes[N_SIZES];
-    bool ties;
+    bool ties = false;
     WEFT_TRY(find_family(source, root, &family, err));
     WEFT_TRY(read_sizes(source, root, family, sizes, err));
     WEFT_TRY(check_demands(source, root, family, sizes, err));
-    if (!weft_json_bool(weft_json_member(root, "tie_word_embeddings"), &ties)) ties = family->ties;
+    WEFT_TRY(read_ties(source, root, family, &ties, err));
     weft_text_init(&text);
     weft_json_writer_init(&writer, &text, 0);
     write_layers(&writer, family, sizes, ties);

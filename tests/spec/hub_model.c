@@ -100,6 +100,8 @@ Test(hub_model, refuses_other_computations_by_their_key)
          "\"num_local_experts\" of a model"},
         {"\"model_type\":\"llama\",\"num_key_value_heads\":0", "$.num_key_value_heads: must be an"},
         {"\"model_type\":\"llama\",\"num_key_value_heads\":2.5", "$.num_key_value_heads: must be"},
+        {"\"model_type\":\"llama\",\"tie_word_embeddings\":\"yes\"",
+         "$.tie_word_embeddings: must be true or false"},
         {"\"model_type\":\"gpt2\"", "the key \"n_embd\" of a model of type \"gpt2\" is missing"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -40,8 +40,13 @@ static enum weft_status add_choice(struct choices *choices, const struct weft_cu
 static enum weft_status add_key(struct choices *choices, struct weft_cuda_key key,
                                 struct weft_error *err)
 {
-    const struct weft_cuda_choice choice = {.key = key, .way = WEFT_CUDA_BY_OWN};
-    return add_choice(choices, &choice, err);
+    struct weft_cuda_part parts[WEFT_CUDA_MOST_PARTS];
+    const int n = weft_cuda_parts(&key, parts);
+    for (int i = 0; i < n; i++) {
+        const struct weft_cuda_choice choice = {.key = parts[i].key, .way = WEFT_CUDA_BY_OWN};
+        WEFT_TRY(add_choice(choices, &choice, err));
+    }
+    return WEFT_OK;
 }
 
 /* Adds the three products of a map: forward, by input, and by weight. The gradient by weight may

@@ -73,6 +73,73 @@ void weft_cuda_key_show(const struct weft_cuda_key *key, struct weft_text *out)
     if (key->finish == 0 && key->a_gap == 0 && key->c_gap == 0) weft_text_add(out, "-");
 }
 
+/* Parts */
+
+enum { PART_WIDTH = 128, FAST_BYTES = 16 };
+
+/* The size along the rows that have gaps: columns, rows or terms. */
+static int64_t *gapped_size(struct weft_cuda_key *key)
+{
+    if (key->c_gap > 0) return &key->n;
+    return key->transpose_a ? &key->m : &key->k;
+}
+
+static int64_t *gap_of(struct weft_cuda_key *key)
+{
+    return key->c_gap > 0 ? &key->c_gap : &key->a_gap;
+}
+
+/* A second part of k adds to the first, so a bias would be added twice. */
+static bool may_part(const struct weft_cuda_key *key, int64_t size)
+{
+    const unsigned allowed = WEFT_CUDA_TIMES | (key->c_gap > 0 ? WEFT_CUDA_BIAS : 0);
+    return (key->a_gap > 0) != (key->c_gap > 0) && (key->finish & ~allowed) == 0 &&
+           size > PART_WIDTH && size * weft_dtype_bytes(key->dtype) % FAST_BYTES != 0;
+}
+
+int weft_cuda_parts(const struct weft_cuda_key *key,
+                    struct weft_cuda_part out[WEFT_CUDA_MOST_PARTS])
+{
+    out[0] = out[1] = (struct weft_cuda_part){.key = *key};
+    const int64_t size = *gapped_size(&out[0].key), rest = size % PART_WIDTH;
+    if (!may_part(key, size)) return 1;
+    *gapped_size(&out[0].key) = out[1].from = size - rest;
+    *gap_of(&out[0].key) += rest;
+    *gapped_size(&out[1].key) = rest;
+    *gap_of(&out[1].key) += size - rest;
+    return 2;
+}
+
+static const void *read_from(const void *matrix, int64_t elements, enum weft_dtype dtype)
+{
+    return (const char *)matrix + elements * weft_dtype_bytes(dtype);
+}
+
+/* The operands of a part. */
+static struct weft_product cut_product(const struct weft_product *whole,
+                                       const struct weft_cuda_part *part)
+{
+    struct weft_product p = *whole;
+    const int64_t from = part->from;
+    char *c = p.c;
+    p.m = part->key.m;
+    p.n = part->key.n;
+    p.k = part->key.k;
+    if (p.n != whole->n) {
+        p.b = read_from(p.b, from * (p.transpose_b ? p.b_stride : 1), p.dtype);
+        p.c = c + from * weft_dtype_bytes(p.c_dtype);
+        if (p.finish.bias != NULL) p.finish.bias = read_from(p.finish.bias, from, p.c_dtype);
+    } else if (p.m != whole->m) {
+        p.a = read_from(p.a, from * (p.transpose_a ? 1 : p.a_stride), p.dtype);
+        p.c = c + from * p.c_stride * weft_dtype_bytes(p.c_dtype);
+    } else if (p.k != whole->k) {
+        p.a = read_from(p.a, from * (p.transpose_a ? p.a_stride : 1), p.dtype);
+        p.b = read_from(p.b, from * (p.transpose_b ? 1 : p.b_stride), p.dtype);
+        p.accumulate = p.accumulate || from > 0;
+    }
+    return p;
+}
+
 /* Running */
 
 /* The library leaves out GELU and its slope, and kernels after it do them. */
@@ -121,8 +188,15 @@ int weft_cuda_multiply(const struct weft_nn_cuda *cuda, const struct weft_produc
 {
     if (cuda->library == NULL) return weft_cuda_product(product, NULL, times, on);
     const struct weft_cuda_key key = key_of(product, times);
-    const struct weft_cuda_request asked = {*product, times};
-    const struct weft_cuda_choice *choice =
-        weft_cuda_find_choice(cuda->choices, cuda->n_choices, &key);
-    return choice != NULL ? weft_cuda_run_choice(cuda, choice, &asked, on) : WEFT_CUDA_NOT_BOUND;
+    struct weft_cuda_part parts[WEFT_CUDA_MOST_PARTS];
+    const int n = weft_cuda_parts(&key, parts);
+    int code = 0;
+    for (int i = 0; i < n && code == 0; i++) {
+        const struct weft_cuda_request asked = {cut_product(product, &parts[i]), times};
+        const struct weft_cuda_choice *choice =
+            weft_cuda_find_choice(cuda->choices, cuda->n_choices, &parts[i].key);
+        code =
+            choice != NULL ? weft_cuda_run_choice(cuda, choice, &asked, on) : WEFT_CUDA_NOT_BOUND;
+    }
+    return code;
 }

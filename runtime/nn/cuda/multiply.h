@@ -46,6 +46,18 @@ struct weft_cuda_choice {
  * it. */
 enum { WEFT_CUDA_NOT_BOUND = -100000 };
 
+/* A range of a product's columns (n), rows (m) or terms (k), which begins at `from`. */
+struct weft_cuda_part {
+    struct weft_cuda_key key;
+    int64_t from;
+};
+enum { WEFT_CUDA_MOST_PARTS = 2 };
+
+/* Returns the number of parts in which a product is computed. Libraries need up to 7 times longer
+ * for odd widths, so logits of an odd vocabulary have two parts: up to a multiple of 128, and the
+ * rest. */
+int weft_cuda_parts(const struct weft_cuda_key *key,
+                    struct weft_cuda_part out[WEFT_CUDA_MOST_PARTS]);
 /* Finds the choice with this key, or NULL. */
 const struct weft_cuda_choice *weft_cuda_find_choice(const struct weft_cuda_choice *choices,
                                                      int32_t n, const struct weft_cuda_key *key);
@@ -54,8 +66,8 @@ struct weft_cuda_request weft_cuda_request_of(const struct weft_cuda_key *key);
 /* Adds a request to a stream, in the way of a choice. */
 int weft_cuda_run_choice(const struct weft_nn_cuda *cuda, const struct weft_cuda_choice *choice,
                          const struct weft_cuda_request *asked, struct CUstream_st *on);
-/* Computes c, with its finish, in the way that was bound. b is dense. Without an open
- * library our own kernels do it. */
+/* Computes c, with its finish, in the way that was bound, part by part. b is dense. Without an open
+ * library our own kernels compute all of it. */
 int weft_cuda_multiply(const struct weft_nn_cuda *cuda, const struct weft_product *product,
                        const float *times, struct CUstream_st *on);
 /* Appends the key, as "bf16 f32 tn 768 3072 8192 bias+gelu". Gaps follow the finish: "bias+c:47".

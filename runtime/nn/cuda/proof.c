@@ -334,6 +334,8 @@ enum weft_status weft_cuda_prove(const struct weft_nn_cuda *cuda,
     p.choice.key.m = cut_size(choice->key.m, REST);
     p.choice.key.n = cut_size(choice->key.n, REST);
     p.choice.key.k = cut_size(choice->key.k, MOST_K);
+    p.choice.key.a_gap = cut_size(choice->key.a_gap, REST);
+    p.choice.key.c_gap = cut_size(choice->key.c_gap, REST);
     return prove_choice(&p, err);
 }
 

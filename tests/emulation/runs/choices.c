@@ -269,15 +269,16 @@ Test(choices, ranks_take_what_rank_0_chose)
     cr_assert_eq(bound(second, weft_text_chars(&text)), WEFT_OK, "%s", err.text);
     const struct weft_nn_cuda *cuda = weft_nn_cuda_of(second);
     cr_expect_str_eq(weft_nn_choices(second), weft_text_chars(&text));
-    cr_expect_eq(cuda->n_choices, 6); /* three products per map: f32 has one kind of gradient */
+    cr_expect_eq(cuda->n_choices, 9); /* three products per map, and two parts each of the head's */
     for (int32_t i = 0; i < cuda->n_choices; i++) {
         cr_expect_eq(cuda->choices[i].way, WEFT_CUDA_BY_LIBRARY);
         cr_expect_eq(cuda->choices[i].algorithm.words[0], 2, "not this rank's favourite");
     }
     /* Rows of 150 logits begin every 160. */
-    cr_expect(strstr(weft_text_chars(&text), "nt 18 150 16 c:10 library") != NULL);
-    cr_expect(strstr(weft_text_chars(&text), "nn 18 16 150 times+a:10 library") != NULL);
-    cr_expect(strstr(weft_text_chars(&text), "tn 150 16 18 times+a:10 library") != NULL);
+    cr_expect(strstr(weft_text_chars(&text), "nt 18 128 16 c:32 library") != NULL);
+    cr_expect(strstr(weft_text_chars(&text), "nt 18 22 16 c:138 library") != NULL);
+    cr_expect(strstr(weft_text_chars(&text), "nn 18 16 128 times+a:32 library") != NULL);
+    cr_expect(strstr(weft_text_chars(&text), "tn 22 16 18 times+a:138 library") != NULL);
     weft_text_finish(&text);
     weft_text_finish(&warnings);
     weft_nn_close(first);
@@ -387,7 +388,7 @@ Test(choices, what_the_library_gets_wrong_is_our_own)
     struct weft_nn *nn = opened("made 1", ONE_ELEMENT, 2);
     cr_assert_eq(chosen(nn, WEFT_BF16, NULL, &text, &warnings), WEFT_OK, "%s", err.text);
     cr_expect(strstr(weft_text_chars(&warnings), "made 1 is wrong here: element [") != NULL);
-    cr_expect(strstr(weft_text_chars(&warnings), "for 8 of 8 products") != NULL, "%s",
+    cr_expect(strstr(weft_text_chars(&warnings), "for 12 of 12 products") != NULL, "%s",
               weft_text_chars(&warnings));
     cr_expect(strstr(weft_text_chars(&text), "library") == NULL);
     cr_expect_eq(bound(nn, weft_text_chars(&text)), WEFT_OK, "%s", err.text);
@@ -461,4 +462,80 @@ Test(choices, a_product_that_nobody_bound_is_an_error)
     cr_expect_eq(weft_nn_cuda_status(weft_nn_cuda_of(nn), WEFT_CUDA_NOT_BOUND, "it", &err),
                  WEFT_E_INTERNAL);
     weft_nn_close(nn);
+}
+
+/* Products by logits of 150 columns, as forward, the gradient by input and by weight request them.
+ */
+enum { LOGITS = 150, STRIDE = 160, INPUTS = 16, ROWS = 18 };
+struct logits {
+    float a[STRIDE * ROWS], b[LOGITS * INPUTS], c[LOGITS * STRIDE], whole[LOGITS * STRIDE],
+        bias[LOGITS];
+};
+
+static void draw_numbers(float *out, int64_t n, uint32_t seed)
+{
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525 + 1013904223;
+        out[i] = (float)(int32_t)(seed >> 24) - 128; /* their sums are exact */
+    }
+}
+
+/* Gaps stay as they were, and each element is computed once. */
+static void parts_are_the_whole(struct weft_nn *nn, struct weft_product p, const float *times)
+{
+    static struct logits m;
+    draw_numbers(m.a, STRIDE * ROWS, 1);
+    draw_numbers(m.b, LOGITS * INPUTS, 2);
+    draw_numbers(m.bias, LOGITS, 3);
+    draw_numbers(m.c, LOGITS * STRIDE, 4);
+    memcpy(m.whole, m.c, sizeof m.c);
+    p.a = m.a;
+    p.b = m.b;
+    if (p.finish.bias != NULL) p.finish.bias = m.bias;
+    p.c = m.whole;
+    const struct weft_cuda_request asked = {p, times};
+    const struct weft_cuda_algorithm algorithm = {.words = {1}};
+    cr_expect_eq(ops.run(weft_nn_cuda_of(nn)->library, &asked, &algorithm, NULL, NULL), 0);
+    p.c = m.c;
+    cr_expect_eq(weft_cuda_multiply(weft_nn_cuda_of(nn), &p, times, NULL), 0);
+    cr_expect_arr_eq(m.c, m.whole, sizeof m.c);
+}
+
+Test(choices, logits_of_an_odd_width_are_computed_in_two_parts)
+{
+    struct weft_text text, warnings;
+    static const float factor = 0.5f;
+    struct weft_nn *nn = opened("made 1", NONE, 2);
+    struct weft_product forward = weft_product_dense(false, true, ROWS, LOGITS, INPUTS, WEFT_F32),
+                        by_input = weft_product_dense(false, false, ROWS, INPUTS, LOGITS, WEFT_F32),
+                        by_weight = weft_product_dense(true, false, LOGITS, INPUTS, ROWS, WEFT_F32);
+    cr_assert_eq(chosen(nn, WEFT_F32, NULL, &text, &warnings), WEFT_OK, "%s", err.text);
+    cr_assert_eq(bound(nn, weft_text_chars(&text)), WEFT_OK, "%s", err.text);
+    forward.c_stride = by_input.a_stride = by_weight.a_stride = STRIDE;
+    parts_are_the_whole(nn, forward, NULL);
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        by_input.accumulate = by_weight.accumulate = accumulate == 1;
+        parts_are_the_whole(nn, by_input, &factor);
+        parts_are_the_whole(nn, by_weight, &factor);
+    }
+    weft_text_finish(&text);
+    weft_text_finish(&warnings);
+    weft_nn_close(nn);
+}
+
+Test(choices, only_odd_widths_with_gaps_have_parts)
+{
+    struct weft_cuda_part parts[WEFT_CUDA_MOST_PARTS];
+    struct weft_cuda_key key = {WEFT_BF16, WEFT_BF16, false, true, WEFT_CUDA_BIAS,
+                                9,         150,       16,    0,    42};
+    cr_expect_eq(weft_cuda_parts(&key, parts), 2);
+    key.finish |= WEFT_CUDA_RESIDUAL;
+    cr_expect_eq(weft_cuda_parts(&key, parts), 1, "a residual has no gaps");
+    key = (struct weft_cuda_key){WEFT_BF16, WEFT_BF16, false, false, WEFT_CUDA_BIAS,
+                                 9,         16,        150,   42,    0};
+    cr_expect_eq(weft_cuda_parts(&key, parts), 1, "a bias would be added twice");
+    key.finish = 0;
+    cr_expect_eq(weft_cuda_parts(&key, parts), 2);
+    key.k = 152;
+    cr_expect_eq(weft_cuda_parts(&key, parts), 1, "16 bytes divide its rows");
 }

@@ -2,6 +2,7 @@
  * weight [classes, hidden]; 1 bias. Backward needs only saved activations. */
 #include "layers/shared/keys.h"
 #include "layers/shared/layout.h"
+#include "layers/shared/scratch.h"
 
 static const struct weft_field classifier_keys[] = {
     {"classes", WEFT_FIELD_INTEGER, WEFT_LAYER_AT(outputs), NULL, 2, WEFT_WIDTH_MOST, NULL, NULL,
@@ -28,6 +29,7 @@ static enum weft_status classifier_needs(struct weft_subject *subject, struct we
     double products = 2 * (double)subject->batch->samples * subject->weights;
     work->saved_bytes = layout.saved.bytes; /* has the pooled rows: backward needs no input */
     work->backward_temporary_bytes = layout.backward.bytes;
+    weft_scratch_classes(subject, subject->batch->samples, subject->layer->outputs, work);
     work->forward_flops = products + subject->t * subject->h;
     work->backward_flops = subject->backward_products * products + subject->t * subject->h;
     return WEFT_OK;

@@ -1,6 +1,7 @@
 /* Layer normalisation: 0 weight, 1 bias. Backward reads the input. */
 #include "layers/shared/keys.h"
 #include "layers/shared/layout.h"
+#include "layers/shared/scratch.h"
 
 static const struct weft_field layer_norm_keys[] = {WEFT_ROW_HIDDEN};
 
@@ -20,6 +21,8 @@ static enum weft_status layer_norm_needs(struct weft_subject *subject, struct we
     struct weft_layer_norm_layout layout = weft_layout_layer_norm(subject->layer, subject->batch);
     work->saved_bytes = layout.saved.bytes;
     work->backward_temporary_bytes = layout.backward.bytes;
+    work->backward_scratch_bytes = weft_times(
+        &subject->sizes, 2, weft_scratch_columns(subject, subject->rows, subject->layer->hidden));
     work->backward_reads_input = true;
     work->forward_flops = 8 * subject->t * subject->h;
     work->backward_flops = 2 * work->forward_flops;

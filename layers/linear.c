@@ -4,6 +4,7 @@
 
 #include "layers/shared/keys.h"
 #include "layers/shared/layout.h"
+#include "layers/shared/scratch.h"
 
 static const struct weft_field linear_keys[] = {
     WEFT_ROW_HIDDEN,
@@ -28,6 +29,9 @@ static enum weft_status linear_needs(struct weft_subject *subject, struct weft_l
     struct weft_linear_layout layout = weft_layout_linear(subject->layer, subject->batch);
     subject->weights = subject->h * (double)subject->layer->outputs;
     work->backward_temporary_bytes = layout.backward.bytes;
+    if (subject->layer->bias)
+        work->backward_scratch_bytes =
+            weft_scratch_columns(subject, subject->rows, subject->layer->outputs);
     work->backward_reads_input = !subject->layer->frozen;
     work->forward_flops = 2 * subject->t * subject->weights;
     work->backward_flops = subject->backward_products * work->forward_flops;

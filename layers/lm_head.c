@@ -2,6 +2,7 @@
  * embedding's tokens if tied; 1 bias. Backward reads the input, unless the layer is frozen. */
 #include "layers/shared/keys.h"
 #include "layers/shared/layout.h"
+#include "layers/shared/scratch.h"
 
 static const struct weft_field lm_head_keys[] = {
     WEFT_ROW_VOCAB,
@@ -33,6 +34,7 @@ static enum weft_status lm_head_needs(struct weft_subject *subject, struct weft_
     subject->weights = subject->h * (double)subject->layer->vocab;
     work->saved_bytes = layout.saved.bytes;
     work->backward_temporary_bytes = layout.backward.bytes;
+    weft_scratch_classes(subject, subject->rows, subject->layer->vocab, work);
     work->backward_reads_input = !subject->layer->frozen;
     work->forward_flops = 2 * subject->t * subject->weights;
     work->backward_flops = subject->backward_products * work->forward_flops;

@@ -1,6 +1,7 @@
 /* GPT-2's block: pre-norm, causal attention, tanh GELU. Backward reads the input. */
 #include "layers/shared/block.h"
 #include "layers/shared/layout.h"
+#include "layers/shared/scratch.h"
 
 static const struct weft_field transformer_block_keys[] = {WEFT_ROW_HIDDEN, WEFT_ROW_HEADS,
                                                            WEFT_ROW_FFN};
@@ -18,6 +19,7 @@ static enum weft_status transformer_block_needs(struct weft_subject *subject,
     weft_block_set_flops(subject, weights, 2 * subject->t * subject->s * h, work);
     work->saved_bytes = layout.saved.bytes;
     work->backward_temporary_bytes = layout.backward.bytes;
+    work->backward_scratch_bytes = weft_scratch_block(subject);
     work->backward_reads_input = true; /* the first layer norm reads it */
     for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
         layout = weft_layout_transformer_block(subject->layer, subject->batch,

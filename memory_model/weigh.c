@@ -271,7 +271,7 @@ static enum weft_status weigh_common(struct weigher *w, struct weft_error *err)
     struct weft_hold *holds = weft_pool_array(pool, most, sizeof *holds);
     if (works == NULL || holds == NULL) return weft_fail_memory(err, "weights");
     for (int32_t l = 0; l < n_layers; l++)
-        WEFT_TRY(weft_layer_work(&w->model->layers[l], &w->options->batch, &works[l], err));
+        WEFT_TRY(weft_weigh_layer_work(w->options, &w->model->layers[l], pool, &works[l], err));
     int32_t n = 0;
     hold_buffer(w, holds, &n, WEFT_CATEGORY_BASE, 0, end, w->options->base_bytes);
     const struct weft_ring ring = weft_weigh_ring(w->options, w->shards);

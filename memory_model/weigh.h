@@ -98,11 +98,20 @@ struct weft_weigh_options {
     enum weft_dtype reduce, accumulate;
     int32_t n_moments; /* of the optimizer: weft_config_moments */
     int64_t base_bytes;
-    int state_keeps; /* a bit for each enum weft_keep; 0: only the device */
+    const struct weft_profile *profile; /* has the layers' scratch; NULL: none */
+    int state_keeps;                    /* a bit for each enum weft_keep; 0: only the device */
     int saved_homes; /* of saved activations: a bit for each enum weft_home; 0: only the device */
     const uint8_t *recomputes; /* [n_layers]: a bit for each enum weft_recompute; NULL: none */
     struct weft_ring ring;     /* saturates the disk, for any model; no lanes without a disk */
 };
+
+/* A layer's buffers. Its temporaries begin with the profile's scratch, rounded up to
+ * WEFT_ARENA_ALIGN_BYTES. The pool gets its key. */
+WEFT_MUST_USE enum weft_status weft_weigh_layer_work(const struct weft_weigh_options *options,
+                                                     const struct weft_layer *layer,
+                                                     struct weft_pool *pool,
+                                                     struct weft_layer_work *out,
+                                                     struct weft_error *err);
 
 /* The ring of a disk's blocks, for the largest sharded unit; and the tier that holds it. */
 struct weft_ring weft_weigh_ring(const struct weft_weigh_options *options,

@@ -59,6 +59,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .accumulate = (enum weft_dtype)config->train.precision.accumulate,
         .n_moments = weft_config_moments(config),
         .base_bytes = profile->base_bytes,
+        .profile = profile,
         .state_keeps = keeps,
         .ring = (keeps & 1 << WEFT_KEEP_DISK) != 0 ? ring_of(disk) : (struct weft_ring){0},
         .saved_homes = profile->tiers.host.given && weft_config_moves_activations(config)

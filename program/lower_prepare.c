@@ -203,8 +203,8 @@ enum weft_status weft_lower_prepare(struct weft_lowering *lowering, struct weft_
     for (int32_t u = 0; u < program->n_units; u++)
         program->policies[u] = weft_plan_chosen(plan, u)->policy;
     for (int32_t l = 0; l < n_layers; l++) {
-        WEFT_TRY(weft_layer_work(&inputs->model->layers[l], &inputs->weigh.batch,
-                                 &lowering->works[l], err));
+        WEFT_TRY(weft_weigh_layer_work(&inputs->weigh, &inputs->model->layers[l], &lowering->pool,
+                                       &lowering->works[l], err));
     }
     WEFT_TRY(list_recomputes(lowering, err));
     WEFT_TRY(list_saved(lowering, err));

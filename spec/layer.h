@@ -69,6 +69,8 @@ struct weft_layer_work {
                              layer */
     int64_t forward_temporary_bytes;
     int64_t backward_temporary_bytes;
+    int64_t forward_scratch_bytes; /* of a GPU's kernels, besides temporaries; a CPU needs none */
+    int64_t backward_scratch_bytes;
     bool backward_reads_input;  /* backward needs the previous layer's output */
     bool backward_reads_output; /* backward needs this layer's own output */
     double forward_flops, backward_flops;

@@ -39,6 +39,24 @@ static void *buffer_address(const struct binding *binding, enum weft_buffer_kind
     return touched.buffer < 0 ? NULL : binding->exec->base + touched.offset;
 }
 
+/* Gives the call the layer's temporaries, after the scratch that the plan has at their start. */
+static enum weft_status bind_temporary(const struct binding *binding, bool backward,
+                                       struct weft_nn_call *call, struct weft_error *err)
+{
+    const struct touched touched = find_touched(
+        binding, backward ? WEFT_BUFFER_BACKWARD_TEMPORARY : WEFT_BUFFER_FORWARD_TEMPORARY,
+        binding->at->layer);
+    struct weft_layer_work work;
+    if (touched.buffer < 0) return WEFT_OK;
+    WEFT_TRY(weft_layer_work(call->layer, &call->batch, &work, err));
+    work = weft_layer_work_at(&work, call->recompute);
+    call->scratch = binding->exec->base + touched.offset;
+    call->scratch_bytes = binding->exec->options.program->buffers[touched.buffer].used_bytes -
+                          (backward ? work.backward_temporary_bytes : work.forward_temporary_bytes);
+    call->temporary = (char *)call->scratch + call->scratch_bytes;
+    return WEFT_OK;
+}
+
 /* Address of a tensor in its unit's buffer of that kind; NULL if this is no operand. */
 static void *tensor_address(const struct binding *binding, enum weft_buffer_kind kind,
                             int32_t tensor)
@@ -86,9 +104,7 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
         buffer_address(binding, restored ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer);
     call->recompute = weft_program_recompute(exec->options.program, at->layer);
     bool shared = weft_period_reductions(&exec->options.program->period) == 1 && at->micro > 0;
-    call->temporary = buffer_address(
-        binding, backward ? WEFT_BUFFER_BACKWARD_TEMPORARY : WEFT_BUFFER_FORWARD_TEMPORARY,
-        at->layer);
+    WEFT_TRY(bind_temporary(binding, backward, call, err));
     for (int32_t i = 0; i < layer->n_tensors; i++)
         call->tensors[i] = tensor_address(binding, WEFT_BUFFER_FULL, layer->tensors[i]);
     if (backward) {

@@ -97,7 +97,13 @@ static enum weft_status list_layers(struct weft_measuring *m, struct weft_error 
         if (key == NULL) return weft_fail_memory(err, "a profile");
         if (weft_profile_layer(profile, key) != NULL) continue;
         struct weft_layer_times *times = &profile->layers[profile->n_layers++];
-        *times = (struct weft_layer_times){.key = key, .forward_ns = 1, .backward_ns = 1};
+        const struct weft_nn_needs needs =
+            weft_nn_layer_needs(m->options.nn, &config->model->layers[l], &batch);
+        *times = (struct weft_layer_times){.key = key,
+                                           .forward_ns = 1,
+                                           .backward_ns = 1,
+                                           .forward_scratch_bytes = needs.forward_bytes,
+                                           .backward_scratch_bytes = needs.backward_bytes};
         struct weft_layer_work work;
         WEFT_TRY(weft_layer_work(&config->model->layers[l], &batch, &work, err));
         for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {

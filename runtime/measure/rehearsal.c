@@ -68,7 +68,8 @@ static enum weft_status lower_plan(struct rehearsal *r, struct weft_error *err)
         .weigh = {.batch = weft_config_batch(config),
                   .reduce = (enum weft_dtype)config->train.precision.reduce,
                   .accumulate = (enum weft_dtype)config->train.precision.accumulate,
-                  .n_moments = weft_config_moments(config)},
+                  .n_moments = weft_config_moments(config),
+                  .profile = r->profile},
         .page_bytes =
             config->cluster.page_bytes > 0 ? config->cluster.page_bytes : WEFT_PAGE_LEAST_BYTES,
     };

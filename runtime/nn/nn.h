@@ -56,8 +56,8 @@ bool weft_nn_has_choices(const struct weft_nn *nn);
 /* The bound text, or NULL. */
 const char *weft_nn_choices(const struct weft_nn *nn);
 
-/* Bytes of device memory that work needs besides its buffers. Back ends allocate them so far: they
- * are not yet buffers of the plan. The CPU needs none. */
+/* Bytes of device memory that work needs besides its buffers. The plan gives layers theirs as a
+ * call's scratch; a back end allocates the rest, and what a call lacks. The CPU needs none. */
 struct weft_nn_needs {
     int64_t forward_bytes, backward_bytes;
 };
@@ -93,6 +93,8 @@ struct weft_nn_call {
     void *output;
     void *saved;     /* of the bytes that the level keeps */
     void *temporary; /* with the bytes that the level drops */
+    void *scratch;   /* the plan's memory for a GPU's kernels; NULL: none */
+    int64_t scratch_bytes;
     /* Backward first restores what forward dropped. The stream fails with WEFT_E_DATA if the back
      * end cannot do this level for the layer. */
     enum weft_recompute recompute;

@@ -137,6 +137,9 @@ static enum weft_status layer_times(struct figures *figures, const struct weft_l
         else
             out->levels[level].backward_ns = out->backward_ns + restore_ns;
     }
+    if (device->type != WEFT_DEVICE_CUDA) return WEFT_OK;
+    out->forward_scratch_bytes = work.forward_scratch_bytes;
+    out->backward_scratch_bytes = work.backward_scratch_bytes;
     return WEFT_OK;
 }
 

@@ -27,7 +27,12 @@ static const struct weft_key_table times_table = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "selective", &level_table,
                      "with selective recomputation"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "whole", &level_table,
-                     "with whole recomputation"));
+                     "with whole recomputation"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "forward_scratch_bytes", weft_layer_times,
+                      forward_scratch_bytes, 0, WEFT_JSON_MOST_INTEGER,
+                      "device memory that a GPU's kernels need besides the layer's buffers"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "backward_scratch_bytes", weft_layer_times,
+                      backward_scratch_bytes, 0, WEFT_JSON_MOST_INTEGER, "the same"));
 
 #define CURVE_IF(name, by, text)                                                                   \
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, name, &weft_curve_##by##_keys, text)
@@ -137,6 +142,14 @@ void weft_profile_destroy(struct weft_profile *profile)
     free(profile);
 }
 
+/* Only of a GPU, so that other profiles keep their bytes. */
+static void write_scratch(const struct weft_layer_times *times, struct weft_json_writer *writer)
+{
+    if (times->forward_scratch_bytes == 0 && times->backward_scratch_bytes == 0) return;
+    weft_json_put_integer(writer, "forward_scratch_bytes", times->forward_scratch_bytes);
+    weft_json_put_integer(writer, "backward_scratch_bytes", times->backward_scratch_bytes);
+}
+
 static void write_levels(const struct weft_layer_times *times, struct weft_json_writer *writer)
 {
     for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
@@ -190,6 +203,7 @@ static void write_profile(const struct weft_profile *profile, const char *progra
         weft_json_put_integer(&writer, "forward_ns", profile->layers[i].forward_ns);
         weft_json_put_integer(&writer, "backward_ns", profile->layers[i].backward_ns);
         write_levels(&profile->layers[i], &writer);
+        write_scratch(&profile->layers[i], &writer);
         weft_json_end_object(&writer);
     }
     weft_json_end_array(&writer);

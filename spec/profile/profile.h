@@ -42,6 +42,8 @@ struct weft_layer_times {
     struct weft_level_times {
         int64_t forward_ns, backward_ns;
     } levels[WEFT_RECOMPUTE_COUNT];
+    /* Scratch of the back end's kernels, the start of the layer's temporaries. 0 on a CPU. */
+    int64_t forward_scratch_bytes, backward_scratch_bytes;
 };
 
 struct weft_profile {

@@ -200,21 +200,12 @@ static int64_t library_bytes(const struct weft_nn_cuda *cuda)
     return cuda->library != NULL ? cuda->ops->workspace_bytes(cuda->library) : 0;
 }
 
-static struct weft_nn_needs needs_of(const struct weft_nn_cuda *cuda,
-                                     const struct weft_layer *layer, const struct weft_batch *batch)
-{
-    const struct cuda_kind *kind = find_kind(layer);
-    struct weft_nn_needs needs = {0};
-    if (kind != NULL && kind->needs != NULL) needs = kind->needs(cuda->plain, layer, batch);
-    needs.forward_bytes += library_bytes(cuda);
-    needs.backward_bytes += library_bytes(cuda);
-    return needs;
-}
-
 struct weft_nn_needs weft_nn_cuda_needs(const struct weft_nn *nn, const struct weft_layer *layer,
                                         const struct weft_batch *batch)
 {
-    return needs_of((const struct weft_nn_cuda *)(const void *)nn, layer, batch);
+    const struct cuda_kind *kind = find_kind(layer);
+    if (kind == NULL || kind->needs == NULL) return (struct weft_nn_needs){0};
+    return kind->needs(((const struct weft_nn_cuda *)(const void *)nn)->plain, layer, batch);
 }
 
 int64_t weft_nn_cuda_unit_needs(const struct weft_nn *nn)
@@ -310,17 +301,29 @@ struct call_argument {
 };
 _Static_assert(sizeof(struct call_argument) <= WEFT_TASK_BYTES, "a stream copies a call at once");
 
+/* Takes the plan's scratch. Plain attention in 16 bits, and calls without a plan, need more: they
+ * use the workspace after the library's part. */
+static enum weft_status find_scratch(const struct call_argument *a, bool backward, char **out,
+                                     struct weft_error *err)
+{
+    const struct weft_nn_call *call = &a->call;
+    const struct weft_nn_needs needs =
+        weft_nn_cuda_needs(&a->cuda->base, call->layer, &call->batch);
+    const int64_t bytes = backward ? needs.backward_bytes : needs.forward_bytes;
+    const bool planned = bytes <= call->scratch_bytes;
+    WEFT_TRY(weft_nn_cuda_reserve(a->cuda, library_bytes(a->cuda) + (planned ? 0 : bytes), err));
+    *out = planned ? call->scratch : a->cuda->workspace + library_bytes(a->cuda);
+    return WEFT_OK;
+}
+
 static enum weft_status run_kind(const struct call_argument *a, struct CUstream_st *on,
                                  bool backward, struct weft_error *err)
 {
     WEFT_TRY(refuse_call(&a->call, err));
     const struct cuda_kind *kind = find_kind(a->call.layer);
-    const struct weft_nn_needs needs = needs_of(a->cuda, a->call.layer, &a->call.batch);
-    WEFT_TRY(
-        weft_nn_cuda_reserve(a->cuda, backward ? needs.backward_bytes : needs.forward_bytes, err));
-    char *workspace = a->cuda->workspace;
-    if (workspace != NULL) workspace += library_bytes(a->cuda);
-    const struct weft_cuda_call c = {a->cuda, on, &a->call, workspace,
+    char *scratch = NULL;
+    WEFT_TRY(find_scratch(a, backward, &scratch, err));
+    const struct weft_cuda_call c = {a->cuda, on, &a->call, scratch,
                                      place_of_finding(a->cuda, &a->call)};
     return weft_nn_cuda_status(a->cuda, (backward ? kind->backward : kind->forward)(&c),
                                a->call.layer->name, err);

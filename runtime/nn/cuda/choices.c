@@ -350,20 +350,6 @@ static enum weft_status check_choice(const struct weft_nn_cuda *cuda,
     return WEFT_E_DISAGREE;
 }
 
-/* Reserves a workspace for any of the layers at once: growing later would keep the smaller ones. */
-static enum weft_status reserve_all(struct weft_nn_cuda *cuda, const struct weft_layer *layers,
-                                    int32_t n_layers, const struct weft_batch *batch,
-                                    struct weft_error *err)
-{
-    int64_t most_bytes = 0;
-    for (int32_t l = 0; l < n_layers; l++) {
-        const struct weft_nn_needs needs = weft_nn_cuda_needs(&cuda->base, &layers[l], batch);
-        most_bytes = needs.forward_bytes > most_bytes ? needs.forward_bytes : most_bytes;
-        most_bytes = needs.backward_bytes > most_bytes ? needs.backward_bytes : most_bytes;
-    }
-    return weft_nn_cuda_reserve(cuda, most_bytes, err);
-}
-
 static enum weft_status take_choices(struct weft_nn_cuda *cuda, const char *text,
                                      struct choices *out, struct weft_error *err)
 {
@@ -387,8 +373,9 @@ enum weft_status weft_nn_cuda_bind(struct weft_nn *nn, const struct weft_layer *
 {
     struct weft_nn_cuda *cuda = weft_nn_cuda_of(nn);
     struct choices choices = {0};
+    (void)layers, (void)n_layers, (void)batch;
     if (cuda->library == NULL) return WEFT_OK;
-    WEFT_TRY(reserve_all(cuda, layers, n_layers, batch, err));
+    WEFT_TRY(weft_nn_cuda_reserve(cuda, cuda->ops->workspace_bytes(cuda->library), err));
     enum weft_status status = take_choices(cuda, text, &choices, err);
     char *kept = status == WEFT_OK ? strdup(text) : NULL;
     if (status == WEFT_OK && kept == NULL) status = weft_fail_memory(err, "choices of products");

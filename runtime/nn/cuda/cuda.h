@@ -5,8 +5,8 @@
  * (library.h) that library multiplies. "plain" computes everything in the CPU's order, so an f32
  * run has the bits of a CPU's run with plain products.
  *
- * The back end allocates workspaces itself, of exactly the bytes that its needs state (nn.h). They
- * are not yet buffers of the plan. So the work of one object must be on one stream. */
+ * A layer's scratch is the plan's (nn.h). The library's workspace, and the scratch of work on
+ * units, are this back end's own, so all work of one object must be on one stream. */
 #ifndef WEFT_RUNTIME_NN_CUDA_CUDA_H
 #define WEFT_RUNTIME_NN_CUDA_CUDA_H
 

@@ -7,9 +7,11 @@
 #include "layers/embedding.h"
 #include "layers/shared/block.h"
 #include "runtime/device/device.h"
+#include "runtime/nn/cuda/cuda.h"
 #include "runtime/nn/nn.h"
 #include "runtime/nn/units.h"
 #include "spec/kind.h"
+#include "tests/runtime/nn/cpu/layers/subject.h"
 
 static struct weft_device *device;
 static struct weft_stream *stream;
@@ -109,6 +111,59 @@ Test(bind, needs_are_those_of_its_way)
     cr_expect_eq(weft_nn_layer_needs(nn, &layer, &bf16).backward_bytes, 128 * 4);
     cr_expect_eq(weft_nn_receive_needs(nn, 4, 1000), 3000);
     closed(nn);
+}
+
+static struct weft_layer scratch_layer(int i)
+{
+    switch (i) {
+    case 0:
+        return subject_block(16, 2, 24);
+    case 1:
+        return subject_block(12, 3, 20);
+    case 2:
+        return subject_same(&weft_kind_layer_norm, 20);
+    case 3:
+        return subject_linear(7, 5, true);
+    case 4:
+        return subject_linear(7, 5, false);
+    case 5:
+        return subject_head(&weft_kind_lm_head, 6, 11, true);
+    default:
+        return subject_head(&weft_kind_classifier, 21, 10, true);
+    }
+}
+
+/* An analytic profile counts the needs of the back end, and a plan holds them. */
+Test(bind, scratch_of_the_plan_is_all_that_layers_need)
+{
+    static const enum weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16};
+    for (int i = 0; i < 7; i++) {
+        for (int d = 0; d < 3; d++) {
+            struct weft_nn *nn = opened("own");
+            struct subject subject;
+            subject_init_as(&subject, scratch_layer(i), 3, 47, 0, dtypes[d], WEFT_F32);
+            const struct weft_nn_needs needs =
+                weft_nn_layer_needs(nn, &subject.layer, &subject.call.batch);
+            cr_expect_eq(needs.forward_bytes, subject.work.forward_scratch_bytes, "layer %d", i);
+            cr_expect_eq(needs.backward_bytes, subject.work.backward_scratch_bytes, "layer %d", i);
+            const int64_t most_bytes = needs.forward_bytes > needs.backward_bytes
+                                           ? needs.forward_bytes
+                                           : needs.backward_bytes;
+            subject.call.scratch_bytes = most_bytes;
+            subject.call.scratch =
+                aligned_alloc(64, (size_t)(subject.call.scratch_bytes + 63) & ~(size_t)63);
+            subject_forward(nn, &subject);
+            subject_backward(nn, &subject);
+            cr_expect_eq(weft_nn_cuda_of(nn)->workspace_bytes, 0, "layer %d", i);
+            free(subject.call.scratch);
+            subject.call.scratch_bytes = 0;
+            subject_forward(nn, &subject);
+            subject_backward(nn, &subject);
+            cr_expect_eq(weft_nn_cuda_of(nn)->workspace_bytes, most_bytes);
+            subject_finish(&subject);
+            closed(nn);
+        }
+    }
 }
 
 /* Host and GPU draw the same values, from any element on. */

@@ -53,6 +53,42 @@ Test(profile_analytic, follows_the_formulas)
     weft_config_destroy(config);
 }
 
+/* A CPU's kernels need none. */
+Test(profile_analytic, layers_on_a_gpu_have_scratch)
+{
+    static const char *const overrides[] = {"cluster.device.type=cuda", NULL};
+    for (int gpu = 0; gpu < 2; gpu++) {
+        struct weft_config *config = NULL;
+        struct weft_error err = {0};
+        cr_assert_eq(
+            parse(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN), gpu ? overrides : NULL, &config, &err),
+            WEFT_OK, "%s", err.text);
+        struct weft_profile *profile = resolve(config), *again = NULL;
+        const struct weft_batch batch = weft_config_batch(config);
+        const struct weft_layer *block = &config->model->layers[1];
+        struct weft_pool pool = {0};
+        struct weft_layer_work work;
+        struct weft_text text;
+        const char *key = weft_layer_key(&pool, block, &batch);
+        cr_assert_eq(weft_layer_work(block, &batch, &work, NULL), WEFT_OK);
+        cr_assert_gt(work.backward_scratch_bytes, 0);
+        weft_text_init(&text);
+        weft_profile_write(profile, &text);
+        cr_expect_eq(strstr(weft_text_chars(&text), "scratch") != NULL, gpu);
+        cr_assert_eq(weft_profile_parse(weft_text_chars(&text), text.length, "again", &again, &err),
+                     WEFT_OK, "%s", err.text);
+        cr_expect_eq(weft_profile_layer(profile, key)->backward_scratch_bytes,
+                     gpu ? work.backward_scratch_bytes : 0);
+        cr_expect_eq(weft_profile_layer(again, key)->backward_scratch_bytes,
+                     gpu ? work.backward_scratch_bytes : 0);
+        weft_text_finish(&text);
+        weft_pool_finish(&pool);
+        weft_profile_destroy(again);
+        weft_profile_destroy(profile);
+        weft_config_destroy(config);
+    }
+}
+
 Test(profile_analytic, layers_take_the_slower_of_compute_and_memory)
 {
     struct weft_config *config = must_parse(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN));

@@ -141,6 +141,8 @@ Test(profile, refuses_what_is_no_profile)
         {"\"version\":1", "\"version\":2", "its version is 2 and this program reads 1"},
         {"\"ranks\":2", "\"ranks\":0", "ranks"},
         {"\"forward_ns\":5", "\"forward_ns\":-5", "forward_ns"},
+        {"\"forward_ns\":5", "\"forward_ns\":5,\"backward_scratch_bytes\":-1",
+         "backward_scratch_bytes"},
         {"\"key\":\"relu\"", "\"kye\":\"relu\"", "key"},
         {"[1,8]", "[8,1]", "p.json: all_gather: bytes[1] is not more than the one before it"},
         {"[1,8]", "[1,8,9]", "p.json: all_gather: 3 bytes but 2 ns; must be as many"},

@@ -186,15 +186,18 @@ static enum weft_status take_line(const struct taking *taking, const struct weft
     return WEFT_OK;
 }
 
-static enum weft_status take_host(const struct weft_host_spec *spec, const struct taking *taking,
+/* The rate of updates is needed only where the host may update. */
+static enum weft_status take_host(const struct weft_config *config, const struct taking *taking,
                                   struct weft_error *err)
 {
+    const struct weft_host_spec *spec = &config->cluster.host;
+    const bool updates = (weft_config_state_keeps(config) & 1 << WEFT_KEEP_HOST_UPDATE) != 0;
     struct weft_profile_host *host = &taking->tiers->host;
     WEFT_TRY(take_line(taking, &spec->down, "host.down.bandwidth", "time of copies to the host",
                        &host->down, err));
     WEFT_TRY(take_line(taking, &spec->up, "host.up.bandwidth", "time of copies from the host",
                        &host->up, err));
-    if (spec->update_bytes_per_s <= 0)
+    if (updates && spec->update_bytes_per_s <= 0)
         taking->lacks[(*taking->n_lacks)++] =
             (struct weft_profile_lack){"host.update", "time of updates on the host"};
     host->given = host->down.n > 0 && host->up.n > 0;
@@ -264,7 +267,7 @@ enum weft_status weft_profile_take_tiers(const struct weft_config *config,
         if (measured != NULL && measured->host.given)
             out->host = measured->host;
         else
-            WEFT_TRY(take_host(&cluster->host, &taking, err));
+            WEFT_TRY(take_host(config, &taking, err));
     }
     if (!weft_config_uses_disk(config)) return WEFT_OK;
     if (measured == NULL || !measured->disk.given) return take_disk(&cluster->disk, &taking, err);

@@ -25,6 +25,10 @@
     "{\"bandwidth\":\"1GB/s\"}}"
 #define LIMITS                                                                                     \
     ",\"host\":{\"memory_limit\":\"1GB\"},\"disk\":{\"path\":\"scratch\",\"limit\":\"1GB\"}"
+#define COPIES                                                                                     \
+    ",\"host\":{\"memory_limit\":\"1GB\",\"down\":{\"bandwidth\":\"1GB/"                           \
+    "s\"},\"up\":{\"bandwidth\":"                                                                  \
+    "\"2GB/s\"}}"
 #define LINES                                                                                      \
     ",\"host\":{\"memory_limit\":\"1GB\",\"down\":{\"alpha\":\"5us\",\"bandwidth\":\"1GB/s\"},"    \
     "\"up\":{\"bandwidth\":\"2GB/s\"},\"update\":\"3GB/s\",\"threads\":2},\"disk\":{\"path\":"     \
@@ -153,6 +157,20 @@ Test(profile_tiers, what_neither_gives_is_told_with_what_to_do)
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         cr_assert(strstr(tiers_error.text, figures[i]), "%s", tiers_error.text);
     cr_assert(strstr(tiers_error.text, "weft profile"), "%s", tiers_error.text);
+}
+
+/* As on a GPU, whose state the host does not update. */
+Test(profile_tiers, a_rate_of_updates_is_missed_only_where_the_host_updates)
+{
+    static const char *const offloads[] = {"{\"update\":[\"device\"]}", "{\"update\":[\"host\"]}"};
+    for (int there = 0; there < 2; there++) {
+        char run[2048];
+        snprintf(run, sizeof run, RUN(COPIES, "%s"), offloads[there]);
+        struct weft_profile *profile = resolve_tiers(run, NULL, there == 0 ? WEFT_OK : WEFT_E_DATA);
+        cr_assert_eq(profile != NULL, there == 0);
+        cr_assert_eq(strstr(tiers_error.text, "host.update") != NULL, there == 1);
+        weft_profile_destroy(profile);
+    }
 }
 
 Test(profile_tiers, another_disk_is_told)

@@ -18,10 +18,14 @@ static int compare_places(const void *a, const void *b)
                           : (x->order > y->order) - (x->order < y->order);
 }
 
-/* The leanest policy of a unit. Then every later plan's base memory fits. */
-static int32_t leanest_policy(const struct weft_problem_decision *unit)
+/* The leanest policy of a unit. Then every later plan's base memory fits. A single rank has nothing
+ * to shard: dp is leanest, and its steps copy no slices next to compute. */
+static int32_t leanest_policy(const struct weft_problem *problem, int32_t u)
 {
     static const enum weft_policy order[] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_ZERO1};
+    const struct weft_problem_decision *unit = &problem->decisions[u];
+    const int32_t whole = weft_decision_of_policy(unit, WEFT_POLICY_DP);
+    if (problem->ranks == 1 && whole >= 0) return whole;
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         int32_t strategy = weft_decision_of_policy(unit, order[i]);
         if (strategy >= 0) return strategy;
@@ -63,7 +67,7 @@ enum weft_status weft_measure_rehearsal_plan(const struct weft_problem *problem,
     }
     for (int32_t u = 0; u < problem->n_decisions; u++)
         strategies[u] = problem->decisions[u].is_of_layer ? turn_of_layer(problem, u)
-                                                          : leanest_policy(&problem->decisions[u]);
+                                                          : leanest_policy(problem, u);
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (!weft_problem_needs(problem, strategies, i)) continue;

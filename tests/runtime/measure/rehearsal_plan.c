@@ -83,6 +83,23 @@ static void communication_is_next_to_compute(void)
     }
 }
 
+/* A single rank's plans have dp. Copies of slices next to compute would make layers slower. */
+static void a_single_rank_shards_nothing(void)
+{
+    for (int c = 0; c < CONFIGS; c++) {
+        const char *overrides[] = {"cluster.ranks=1", "cluster.emulate=false", NULL};
+        struct weft_plan *plan;
+        struct job job;
+        job_open(&job, configs[c], overrides);
+        OK(weft_measure_rehearsal_plan(job.stages.problem, &plan, &err));
+        for (int32_t d = 0; d < job.stages.problem->n_decisions; d++)
+            CHECK(weft_plan_chosen(plan, d)->policy == WEFT_POLICY_DP, "%s: decision %d is %s",
+                  configs[c], d, weft_plan_chosen(plan, d)->name);
+        weft_plan_destroy(plan);
+        job_close(&job);
+    }
+}
+
 /* A unit that may not be sharded fully takes the next leaner policy. */
 static void the_leanest_allowed_policy_is_taken(void)
 {
@@ -122,6 +139,7 @@ RANKS_TEST(rehearsal_plan)
 {
     communication_is_next_to_compute();
     the_leanest_allowed_policy_is_taken();
+    a_single_rank_shards_nothing();
     a_profile_of_other_layers_is_refused();
     return 0;
 }

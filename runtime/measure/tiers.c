@@ -1,6 +1,7 @@
 #include "runtime/measure/tiers.h"
 
 #include "base/log.h"
+#include "base/units.h"
 
 enum { MOST_FLOWS = 64, ROUNDS = 50 };
 #define ROUND_NS (INT64_C(1) * 1000000)
@@ -24,17 +25,29 @@ int64_t weft_measure_share(int64_t alone_ns, int64_t beside_ns)
     return share < 1 ? 1 : (int64_t)share;
 }
 
+enum weft_status weft_measure_check_host(const struct weft_config *config, int64_t least_bytes,
+                                         struct weft_error *err)
+{
+    const int64_t limit = config->cluster.host.memory_limit_bytes;
+    char shown[WEFT_UNITS_TEXT_BYTES], least[WEFT_UNITS_TEXT_BYTES];
+    if (limit >= least_bytes) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "cluster.host.memory_limit of %s is too small to measure in: give %s or more",
+                     weft_units_show_bytes(limit, shown),
+                     weft_units_show_bytes(least_bytes, least));
+}
+
 enum weft_status weft_measure_tiers(const struct weft_measure_options *options,
                                     struct weft_profile *out, struct weft_error *err)
 {
     const struct weft_config *config = options->config;
-    const bool host = weft_config_uses_host(config), disk = weft_config_uses_disk(config);
-    if (!host && !disk) return WEFT_OK;
-    if (config->cluster.device.type != WEFT_DEVICE_CPU) {
-        weft_log(WEFT_LOG_WARNING, "copies from and to a GPU are not measured yet: the profile has "
-                                   "no times of cluster.host and cluster.disk");
-        return WEFT_OK;
-    }
-    if (host) WEFT_TRY(weft_measure_host(options, &out->pool, &out->tiers.host, err));
-    return disk ? weft_measure_disk(options, &out->pool, &out->tiers.disk, err) : WEFT_OK;
+    const bool cpu = config->cluster.device.type == WEFT_DEVICE_CPU;
+    if (weft_config_uses_host(config))
+        WEFT_TRY((cpu ? weft_measure_host : weft_measure_device_copies)(options, &out->pool,
+                                                                        &out->tiers.host, err));
+    if (!weft_config_uses_disk(config)) return WEFT_OK;
+    if (cpu) return weft_measure_disk(options, &out->pool, &out->tiers.disk, err);
+    weft_log(WEFT_LOG_WARNING, "a disk is not measured under a GPU, which trains with none: the "
+                               "profile has no times of cluster.disk");
+    return WEFT_OK;
 }

@@ -18,10 +18,18 @@ WEFT_MUST_USE enum weft_status weft_measure_host(const struct weft_measure_optio
                                                  struct weft_pool *pool,
                                                  struct weft_profile_host *out,
                                                  struct weft_error *err);
+/* Copies of a device that copies by itself. The rate of updates stays 0, not known. */
+WEFT_MUST_USE enum weft_status weft_measure_device_copies(
+    const struct weft_measure_options *options, struct weft_pool *pool,
+    struct weft_profile_host *out, struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_measure_disk(const struct weft_measure_options *options,
                                                  struct weft_pool *pool,
                                                  struct weft_profile_disk *out,
                                                  struct weft_error *err);
+
+/* WEFT_E_DATA if the host tier has less than `least_bytes`. */
+WEFT_MUST_USE enum weft_status weft_measure_check_host(const struct weft_config *config,
+                                                       int64_t least_bytes, struct weft_error *err);
 
 /* Runs the flows together on all ranks at once. block_ns[i] is the time of a block of flow i on the
  * slowest rank. */

@@ -1,9 +1,9 @@
-/* Measures copies between the arena and the host tier, and updates of state in that tier. */
+/* Measures copies between the arena of a CPU and the host tier, and updates of state in that tier.
+ */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "offload/copy.h"
 #include "offload/tier.h"
 #include "runtime/exec/exec.h"
@@ -205,14 +205,7 @@ static enum weft_status open_tier(struct host_bench *bench, struct weft_error *e
 {
     const int64_t limit = bench->options->config->cluster.host.memory_limit_bytes;
     int64_t bytes = limit < MOST_BYTES ? limit : MOST_BYTES;
-    if (bytes < LEAST_BYTES) {
-        char shown[WEFT_UNITS_TEXT_BYTES], least[WEFT_UNITS_TEXT_BYTES];
-        return weft_fail(err, WEFT_E_DATA,
-                         "cluster.host.memory_limit of %s is too small to measure in: give %s or "
-                         "more",
-                         weft_units_show_bytes(limit, shown),
-                         weft_units_show_bytes(LEAST_BYTES, least));
-    }
+    WEFT_TRY(weft_measure_check_host(bench->options->config, LEAST_BYTES, err));
     const int64_t page = bytes >= PARTS * LARGE_PAGE_BYTES ? LARGE_PAGE_BYTES : PAGE_BYTES;
     bench->bytes = bytes - bytes % (PARTS * page);
     const struct weft_tier_options options = {

@@ -717,42 +717,6 @@ Test(weigh, dropped_activations_are_temporaries_of_their_layers_slots)
     finish(&stage);
 }
 
-/* A GPU's scratch is before a layer's temporaries, in whole units of the arena. */
-Test(weigh, scratch_of_the_profile_is_in_the_temporaries)
-{
-    enum { FA = 4, FB = 5, FC = 6, BC = 7, BB = 8, BA = 9 };
-    struct weft_weigh_options options = single;
-    struct stage stage = three_layers(&single, false);
-    struct weft_pool pool = {0};
-    struct weft_layer_times times[2] = {{.forward_scratch_bytes = 100},
-                                        {.backward_scratch_bytes = 70}};
-    for (int l = 0; l < 2; l++)
-        times[l].key = weft_layer_key(&pool, &stage.model->layers[l], &options.batch);
-    const struct weft_profile profile = {.n_layers = 2, .layers = times};
-    options.profile = &profile;
-    weft_weights_destroy(stage.weights);
-    weigh(&stage, &options);
-    static const struct {
-        int slot;
-        int64_t bytes;
-    } held[] = {{FA, 512}, {FB, 256}, {FC, 0}, {BC, 0}, {BB, 512}, {BA, 256}};
-    for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
-        cr_assert_eq(sum(stage.weights->common, stage.weights->n_common, WEFT_CATEGORY_TEMPORARY,
-                         held[i].slot),
-                     held[i].bytes);
-    }
-    struct weft_layer_work work;
-    cr_assert_eq(weft_weigh_layer_work(&options, &stage.model->layers[1], &pool, &work, NULL),
-                 WEFT_OK);
-    cr_assert_eq(work.forward_temporary_bytes, 100);
-    cr_assert_eq(work.backward_temporary_bytes, 256 + 100);
-    times[1].backward_scratch_bytes = INT64_MAX - 64;
-    cr_assert_eq(weft_weigh_layer_work(&options, &stage.model->layers[1], &pool, &work, NULL),
-                 WEFT_E_DATA);
-    weft_pool_finish(&pool);
-    finish(&stage);
-}
-
 Test(weigh, a_ring_is_on_the_host_where_that_is_a_tier)
 {
     struct weft_weigh_options options = single;

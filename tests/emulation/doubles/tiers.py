@@ -187,6 +187,21 @@ def an_event_that_nobody_waits_for_is_found(weft):
 
 
 @case
+def copies_are_measured(weft):
+    """A profile has times of copies each way and of both at once. A config without figures is measured first."""
+    config = config_of(weft, "cuda", away=ALL_AWAY)
+    config["cluster"].update({"device": {"type": "cuda"}, "host": {"memory_limit": "64MiB"}})
+    weft.expect(0, "profile", weft.write("config.json", config), "-o", weft.path("copies.json"), env=environment_of("cuda"))
+    with open(weft.path("copies.json"), encoding="utf-8") as file:
+        host = json.load(file)["host"]
+    for way in ("down", "up"):
+        assert len(host[way]["bytes"]) >= 4 and min(host[way]["ns"]) > 0 and 1 <= host[f"{way}_beside"] <= 1024, host
+    assert host["update_bytes_per_s"] == 0, host
+    there, kinds = is_away(weft, run(weft, config)[0], ALL_AWAY)
+    assert there, kinds
+
+
+@case
 def a_disk_is_refused_and_planned_for(weft):
     config = config_of(weft, "cuda")
     rate = {"bandwidth": "1GB/s"}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from machine import DOUBLE, ROOT, Failure, tap
 from models import LAYERS, MAPS
+from profiled import offload, profile
 from training import training
 
 # bits/runs.json stores the fingerprints, losses and norms of 20 steps in f32 with plain products.
@@ -285,12 +286,11 @@ def faults(machine, notes):
 
 SECTIONS = {"doctor": doctor, "kernels": kernels, "sanitizer": sanitized, "products": products,
             "fingerprints": fingerprints, "determinism": determinism, "one GPU": one_gpu, "faults": faults,
-            "memory": memory, "times": times, "training": training}
+            "memory": memory, "times": times, "training": training, "profile": profile, "offload": offload}
 
 # Checks that no section makes on any machine.
 NEVER = {
     "peer access and NVLink": "no section looks at them yet",
     "loopback": "there is no communicator of virtual ranks yet",
-    "tiers": "plans for a GPU use no tier yet",
     "speed of whole runs next to llm.c": "no section runs it",
 }

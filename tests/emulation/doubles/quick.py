@@ -27,7 +27,7 @@ def all_is_as_promised_and_said_to_be_emulated(weft):
     assert code == 0 and not report["failures"], f"{report['failures']}{err}"
     assert report["emulated"] is True and "EMULATED" in page, page
     wanted = ["doctor", "kernels", "sanitizer", "products", "fingerprints", "determinism", "one GPU", "faults", "memory",
-              "times", "training"]
+              "times", "training", "profile", "offload"]
     assert [name for name, section in report["sections"].items() if section["ok"]] == wanted, report["sections"]
     kernels = report["sections"]["kernels"]["figures"]
     assert kernels["against stored bits"] >= 61 and kernels["against numbers alone"] >= 13, kernels
@@ -44,6 +44,10 @@ def all_is_as_promised_and_said_to_be_emulated(weft):
     assert len(times) == 22 and abs(times["copy"]["bound us"] - 8 * 8192 / 1555.2e3) < 1e-3, times
     tiny = report["sections"]["training"]["figures"]["tiny"]
     assert tiny["ms"] > 0 and tiny["seconds to step 1"] > 0 and tiny["share of the peak"] == "-", tiny
+    tiny = report["sections"]["profile"]["figures"]["tiny"]
+    assert tiny["predicted ms"] > 0 and 0 < tiny["measured"] <= tiny["planned"], tiny
+    away = report["sections"]["offload"]["figures"]["tiny, offloaded"]
+    assert away["the same bits"] and away["lanes ms"]["down"] > 0 and away["lanes ms"]["compute"] > 0, away
     assert report["sections"]["one GPU"]["figures"]["all-dp"]["as stored"], report["sections"]["one GPU"]
     unseen = [one["what"] for one in report["not_exercised"]]
     assert any("NVLink" in what for what in unseen) and any("sanitizer" in what for what in unseen), unseen

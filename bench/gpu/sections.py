@@ -292,5 +292,4 @@ SECTIONS = {"doctor": doctor, "kernels": kernels, "sanitizer": sanitized, "produ
 NEVER = {
     "peer access and NVLink": "no section looks at them yet",
     "loopback": "there is no communicator of virtual ranks yet",
-    "speed of whole runs next to llm.c": "no section runs it",
 }

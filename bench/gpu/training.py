@@ -1,8 +1,9 @@
-"""Section training of bench/gpu/run: whole steps of GPT-2 on one GPU, in turns with PyTorch's if it is named. A turn ends
-before the next begins, so no two programs share the GPU.
+"""Section training of bench/gpu/run: whole steps of GPT-2 on one GPU, in turns with PyTorch's and llm.c's if they are named. A turn
+ends before the next begins, so no two programs share the GPU.
 """
 import json
 import random
+import re
 import statistics
 import struct
 import time
@@ -92,6 +93,19 @@ def pytorch_steps(machine, python, model, steps):
     return {"ms": statistics.median(told["ms"]), "with": told["with"], "seconds to step 1": told["start_s"]}
 
 
+def llmc_steps(machine, program, model, steps):
+    """Trains the same sizes with llm.c's train_gpt2cu, which pads GPT-2's vocabulary to 50,304, and
+    recomputes GELU."""
+    tokens = tokens_file(machine, 50257)
+    code, out, err = machine.run(program, "-e", f"d{model.blocks}", "-i", tokens, "-j", tokens, "-b", model.samples,
+                                 "-t", model.seq_len, "-d", model.samples * model.seq_len, "-x", WARM_STEPS + steps,
+                                 "-v", 0, "-s", 0, "-l", 6e-4, "-c", 0.1, timeout=300)
+    times = [float(ms) for ms in re.findall(r"^step .*\| ([\d.]+) ms \|", out, re.M)]
+    if code != 0 or len(times) != WARM_STEPS + steps:
+        raise Failure(f"llm.c ended with exit code {code} after {len(times)} steps", out + err)
+    return {"ms": statistics.median(times[WARM_STEPS:])}
+
+
 def peak_of(gpu):
     """The peak of the GPU of doctor's text, which also names other GPUs; None: not known."""
     own = gpu.split(", compute capability")[0]
@@ -99,7 +113,7 @@ def peak_of(gpu):
 
 
 def training(machine, notes):
-    """Times steps of GPT-2 in bf16, with --pytorch next to PyTorch's."""
+    """Times steps of GPT-2 in bf16, with --pytorch and --llmc next to PyTorch's and llm.c's."""
     models = TINY if notes.emulated else SMALL if notes.quick else SMALL + LARGE
     steps = 2 if notes.emulated else WARM_STEPS + STEPS
     figures = {}
@@ -113,8 +127,13 @@ def training(machine, notes):
             if notes.pytorch:
                 figures[f"{model.name}, PyTorch"] = theirs = pytorch_steps(machine, notes.pytorch, model, STEPS)
                 weft["of PyTorch's rate"] = round(theirs["ms"] / weft["ms"], 3)
+            if notes.llmc:
+                figures[f"{model.name}, llm.c"] = theirs = llmc_steps(machine, notes.llmc, model, STEPS)
+                weft["of llm.c's rate"] = round(theirs["ms"] / weft["ms"], 3)
         except Failure as failure:
             notes.fail(f"{model.name}: {failure}", failure.log)
     if not notes.pytorch:
         notes.skip("PyTorch's steps next to Weft's", "no --pytorch")
+    if not notes.llmc:
+        notes.skip("llm.c's steps next to Weft's", "no --llmc")
     return figures

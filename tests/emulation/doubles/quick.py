@@ -80,6 +80,28 @@ def products_that_differ_from_run_to_run_are_told(weft):
     assert code == 70 and "no way of the library's" in report["failures"][0]["what"], report["failures"]
 
 
+LLMC = """#!/bin/sh
+for i in $(seq 1 COUNT); do
+    echo "step    $i/COUNT | loss 11.0 (+nanz)| norm 9.8 (+nanz)| lr 6.00e-04 | $i.50 ms | 44.5% bf16 MFU | 1 tok/s"
+done
+"""
+
+
+@case
+def llm_c_runs_next_to_weft(weft):
+    program = Path(weft.path("train_gpt2cu"))
+    program.write_text(LLMC.replace("COUNT", "5"))
+    program.chmod(0o755)
+    words = ("--emulated", "--only", "training", "--llmc", str(program))
+    code, report, _, _ = bench(weft, *words)
+    assert code == 70 and "after 5 steps" in report["failures"][0]["what"], report["failures"]
+    program.write_text(LLMC.replace("COUNT", "25"))
+    code, report, _, _ = bench(weft, *words)
+    figures = report["sections"]["training"]["figures"]
+    assert code == 0 and figures["tiny, llm.c"] == {"ms": 16.0}, figures
+    assert figures["tiny"]["of llm.c's rate"] == round(16 / figures["tiny"]["ms"], 3), figures
+
+
 @case
 def what_a_sanitizer_finds_is_told(weft):
     """The substitute for compute-sanitizer runs its program as memcheck, and reports a finding for one as racecheck."""

@@ -69,13 +69,9 @@ GPU uint32_t narrow_word(const float *x, const float *)
 {
     return weft_bits_of(x[0]);
 }
-GPU uint32_t narrow_word(const float *x, const bf16 *)
+template <typename T> GPU uint32_t narrow_word(const float *x, const T *)
 {
-    return weft_bf16_narrow(x[0]) | (uint32_t)weft_bf16_narrow(x[1]) << 16;
-}
-GPU uint32_t narrow_word(const float *x, const f16 *)
-{
-    return weft_f16_narrow(x[0]) | (uint32_t)weft_f16_narrow(x[1]) << 16;
+    return word_of<T>(x[0], x[1]);
 }
 
 /* Access N consecutive elements: 1, or as many as fill 8 bytes or a multiple of 16. */

@@ -51,17 +51,38 @@ GPU float widen(f16 x)
 {
     return weft_f16_widen(x.bits);
 }
+
+/* Two 16-bit numbers, rounded to nearest by one instruction, with the bits of base/numbers.h but
+ * for NaN. */
+template <typename T> GPU uint32_t word_of(float low, float high);
+template <> GPU uint32_t word_of<bf16>(float low, float high)
+{
+#ifdef __CUDACC__
+    uint32_t word;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return word;
+#else
+    return weft_bf16_narrow(low) | (uint32_t)weft_bf16_narrow(high) << 16;
+#endif
+}
+template <> GPU uint32_t word_of<f16>(float low, float high)
+{
+#ifdef __CUDACC__
+    uint32_t word;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return word;
+#else
+    return weft_f16_narrow(low) | (uint32_t)weft_f16_narrow(high) << 16;
+#endif
+}
+
 GPU void narrow(float x, float *to)
 {
     *to = x;
 }
-GPU void narrow(float x, bf16 *to)
+template <typename T> GPU void narrow(float x, T *to)
 {
-    to->bits = weft_bf16_narrow(x);
-}
-GPU void narrow(float x, f16 *to)
-{
-    to->bits = weft_f16_narrow(x);
+    to->bits = (uint16_t)word_of<T>(x, 0);
 }
 
 /* Rounds to T and widens again. */

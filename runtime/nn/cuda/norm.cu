@@ -3,7 +3,9 @@
 #include "runtime/nn/cpu/kernels/kernels.h"
 #include "runtime/nn/cuda/columns.h"
 #include "runtime/nn/cuda/layers.h"
-#include "runtime/nn/cuda/rows.h"
+#include "runtime/nn/cuda/staged.h"
+
+enum { FACTS = 2 }; /* numbers of a row that its threads share */
 
 template <typename T> struct norm_rows {
     int64_t rows, width;
@@ -25,7 +27,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS) layer_norm(norm_rows<
         load<N>(x + i, values);
         add_to_lanes<T>(i, values, sums);
     });
-    const float m = sum_of_team<T>(sums) / (float)n.width;
+    const float m = sum_of_team(sums) / (float)n.width;
     for_elements<T>(width, wide, [&](int64_t i, auto count) {
         constexpr int N = decltype(count)::value;
         float values[N];
@@ -36,7 +38,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS) layer_norm(norm_rows<
         }
         add_to_lanes<T>(i, values, squares);
     });
-    const float r = 1.0f / sqrtf(sum_of_team<T>(squares) / (float)n.width + WEFT_NORM_EPSILON);
+    const float r = 1.0f / sqrtf(sum_of_team(squares) / (float)n.width + WEFT_NORM_EPSILON);
     for_elements<T>(width, wide, [&](int64_t i, auto count) {
         constexpr int N = decltype(count)::value;
         float values[N], weight[N], bias[N];
@@ -53,6 +55,49 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS) layer_norm(norm_rows<
         n.mean[row] = m;
         n.rstd[row] = r;
     }
+}
+
+/* A row's mean and rstd follow the staged rows. */
+template <typename T>
+__global__ void __launch_bounds__(STAGED_THREADS) layer_norm_staged(norm_rows<T> n, staging s)
+{
+    float *staged = shared_memory<float>();
+    float *facts = staged + s.rows * s.pitch;
+    const int64_t first = (int64_t)blockIdx.x * s.rows;
+    for_staged(s, n.rows, (int)n.width, [&](int row, int i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(n.x + (first + row) * n.width + i, values);
+        store<N>(values, staged + row * s.pitch + i);
+    });
+    __syncthreads();
+    const int own = staged_row(s, n.rows);
+    const float *x = staged + (own >= 0 ? own * s.pitch : 0);
+    const int width = (int)n.width;
+    float sum[1];
+    sum_staged(
+        own, width, [&](int i, float(&to)[1][1]) { to[0][0] += x[i]; }, sum);
+    const float m = sum[0] / (float)width;
+    sum_staged(
+        own, width, [&](int i, float(&to)[1][1]) { to[0][0] += (x[i] - m) * (x[i] - m); }, sum);
+    const float r = 1.0f / sqrtf(sum[0] / (float)width + WEFT_NORM_EPSILON);
+    if (own >= 0 && threadIdx.x % ROW_LANES == 0) {
+        facts[2 * own] = n.mean[first + own] = m;
+        facts[2 * own + 1] = n.rstd[first + own] = r;
+    }
+    __syncthreads();
+    for_staged(s, n.rows, (int)n.width, [&](int row, int i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N], weight[N], bias[N];
+        load<N>(staged + row * s.pitch + i, values);
+        load<N>(n.weight + i, weight);
+        load<N>(n.bias + i, bias);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            values[j] = (values[j] - facts[2 * row]) * facts[2 * row + 1] * weight[j] + bias[j];
+        }
+        store<N>(values, n.y + (first + row) * n.width + i);
+    });
 }
 
 template <typename T> struct norm_gradients {
@@ -86,8 +131,8 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
         add_to_lanes<T>(i, dy, g_lanes);
         add_to_lanes<T>(i, x, gx_lanes);
     });
-    const float g_mean = sum_of_team<T>(g_lanes) / (float)n.width;
-    const float gx_mean = sum_of_team<T>(gx_lanes) / (float)n.width;
+    const float g_mean = sum_of_team(g_lanes) / (float)n.width;
+    const float gx_mean = sum_of_team(gx_lanes) / (float)n.width;
     for_elements<T>(width, wide, [&](int64_t i, auto count) {
         constexpr int N = decltype(count)::value;
         float x[N], dy[N], weight[N], residual[N];
@@ -102,6 +147,63 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
             x[j] = n.residual != NULL ? residual[j] + dx : dx;
         }
         store<N>(x, n.dx + at + i);
+    });
+}
+
+/* Stages the gradient by the normalized row, and that row. Their means follow. */
+template <typename T>
+__global__ void __launch_bounds__(STAGED_THREADS)
+    layer_norm_dx_staged(norm_gradients<T> n, staging s)
+{
+    float *g = shared_memory<float>();
+    float *normal = g + s.rows * s.pitch, *facts = normal + s.rows * s.pitch;
+    const int64_t first = (int64_t)blockIdx.x * s.rows;
+    for_staged(s, n.rows, (int)n.width, [&](int row, int i, auto count) {
+        constexpr int N = decltype(count)::value;
+        const int64_t at = (first + row) * n.width + i;
+        const float m = n.mean[first + row], r = n.rstd[first + row];
+        float x[N], dy[N], weight[N];
+        load<N>(n.x + at, x);
+        load<N>(n.dy + at, dy);
+        load<N>(n.weight + i, weight);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            dy[j] = dy[j] * weight[j];
+            x[j] = (x[j] - m) * r;
+        }
+        store<N>(dy, g + row * s.pitch + i);
+        store<N>(x, normal + row * s.pitch + i);
+    });
+    __syncthreads();
+    const int own = staged_row(s, n.rows);
+    const int begin = own >= 0 ? own * s.pitch : 0, width = (int)n.width;
+    float sums[2];
+    sum_staged(
+        own, width,
+        [&](int i, float(&to)[2][1]) {
+            to[0][0] += g[begin + i];
+            to[1][0] += g[begin + i] * normal[begin + i];
+        },
+        sums);
+    if (own >= 0 && threadIdx.x % ROW_LANES == 0) {
+        facts[2 * own] = sums[0] / (float)width;
+        facts[2 * own + 1] = sums[1] / (float)width;
+    }
+    __syncthreads();
+    for_staged(s, n.rows, (int)n.width, [&](int row, int i, auto count) {
+        constexpr int N = decltype(count)::value;
+        const int64_t at = (first + row) * n.width + i;
+        const float r = n.rstd[first + row];
+        float x[N], dy[N], residual[N];
+        load<N>(normal + row * s.pitch + i, x);
+        load<N>(g + row * s.pitch + i, dy);
+        if (n.residual != NULL) load<N>(n.residual + at, residual);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float dx = r * (dy[j] - facts[2 * row] - x[j] * facts[2 * row + 1]);
+            x[j] = n.residual != NULL ? residual[j] + dx : dx;
+        }
+        store<N>(x, n.dx + at);
     });
 }
 
@@ -137,6 +239,12 @@ int weft_cuda_layer_norm(enum weft_dtype dtype, int64_t rows, int64_t width, con
         typedef decltype(type) T;
         const norm_rows<T> n = {rows,   width, (const T *)x, (const T *)weight, (const T *)bias,
                                 (T *)y, mean,  rstd};
+        const struct staging s =
+            staging_of(width, 1, FACTS,
+                       is_in_groups(n.x, width) && is_in_groups(n.weight, width) &&
+                           is_in_groups(n.bias, width) && is_in_groups(n.y, width));
+        if (s.rows > 0)
+            return launch(layer_norm_staged<T>, grid_of_staged(s, rows, 1, FACTS), stream, n, s);
         const bool wide = rows_are_wide(n.x, width, width) &&
                           rows_are_wide(n.weight, width, width) &&
                           rows_are_wide(n.bias, width, width) && rows_are_wide(n.y, width, width);
@@ -169,6 +277,14 @@ int weft_cuda_layer_norm_backward(enum weft_dtype dtype, const struct weft_cuda_
             error = launch_columns(norm_columns<T>{n}, n.rows, w, sums, (float *)workspace, stream);
         }
         if (error != 0 || dx == NULL || n.rows <= 0) return error;
+        const struct staging s =
+            staging_of(w, 2, FACTS,
+                       is_in_groups(n.x, w) && is_in_groups(n.weight, w) && is_in_groups(n.dy, w) &&
+                           is_in_groups(n.residual, w) && is_in_groups(n.dx, w));
+        if (s.rows > 0) {
+            return launch(layer_norm_dx_staged<T>, grid_of_staged(s, n.rows, 2, FACTS), stream, n,
+                          s);
+        }
         return launch(layer_norm_dx<T>, grid_of_rows<T>(n.rows), stream, n, wide);
     });
 }

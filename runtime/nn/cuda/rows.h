@@ -59,18 +59,19 @@ GPU void add_to_lanes(int64_t i, const float (&values)[N], float (&lanes)[team<T
     }
 }
 
-/* Adds the lanes as the fixed tree. Returns the sum in all threads of the team. */
-template <typename T> GPU float sum_of_team(float (&lanes)[team<T>::EACH])
+/* Adds the lanes of a team whose threads have EACH of them, as the fixed tree. Returns the sum in
+ * all threads of the team. */
+template <int EACH> GPU float sum_of_team(float (&lanes)[EACH])
 {
 #pragma unroll
-    for (int by = team<T>::SIZE / 2; by > 0; by /= 2) {
+    for (int by = ROW_LANES / EACH / 2; by > 0; by /= 2) {
 #pragma unroll
-        for (int j = 0; j < team<T>::EACH; j++) {
+        for (int j = 0; j < EACH; j++) {
             lanes[j] += __shfl_xor_sync(ALL_LANES, lanes[j], by);
         }
     }
 #pragma unroll
-    for (int by = team<T>::EACH / 2; by > 0; by /= 2) {
+    for (int by = EACH / 2; by > 0; by /= 2) {
 #pragma unroll
         for (int j = 0; j < by; j++) {
             lanes[j] += lanes[j + by];

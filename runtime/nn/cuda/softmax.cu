@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
         }
         add_to_lanes<T>(i, values, lanes);
     });
-    const float by = 1.0f / sum_of_team<T>(lanes);
+    const float by = 1.0f / sum_of_team(lanes);
     for_elements<T>(n, wide, [&](int64_t i, auto count) {
         constexpr int N = decltype(count)::value;
         float values[N];
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
         }
         add_to_lanes<T>(i, values, lanes);
     });
-    const float sum = sum_of_team<T>(lanes), by = 1.0f / sum;
+    const float sum = sum_of_team(lanes), by = 1.0f / sum;
     for_elements<T>(n, wide, [&](int64_t i, auto count) {
         constexpr int N = decltype(count)::value;
         float values[N];
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
         }
         add_to_lanes<T>(i, gradients, lanes);
     });
-    const float dot = sum_of_team<T>(lanes);
+    const float dot = sum_of_team(lanes);
     for_elements<T>(n, wide, [&](int64_t i, auto count) {
         constexpr int N = decltype(count)::value;
         float probabilities[N], gradients[N];

@@ -70,21 +70,6 @@ template <int N> GPU void wait_for_copies(void)
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* A word of two numbers, rounded to nearest. */
-template <typename T> GPU uint32_t word_of(float low, float high);
-template <> GPU uint32_t word_of<bf16>(float low, float high)
-{
-    uint32_t word;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    return word;
-}
-template <> GPU uint32_t word_of<f16>(float low, float high)
-{
-    uint32_t word;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    return word;
-}
-
 #else
 
 template <typename T>
@@ -117,12 +102,6 @@ template <int N> GPU void wait_for_copies(void)
 {
     emu_wait_for_copies(N);
 }
-template <typename T> GPU uint32_t word_of(float low, float high)
-{
-    const float both[2] = {low, high};
-    return narrow_word(both, (const T *)NULL);
-}
-
 #endif
 
 #endif

@@ -38,18 +38,23 @@ struct layer {
     }
 };
 
+static void forward_rows(struct shape s, enum weft_dtype dtype)
+{
+    struct layer l(s, dtype);
+    std::vector<unsigned char> y(l.y.bytes());
+    std::vector<float> mean((size_t)s.rows), rstd((size_t)s.rows);
+    cpu()->layers[dtype]->layer_norm(s.rows, s.width, l.x.data, l.weight.data, l.bias.data,
+                                     y.data(), mean.data(), rstd.data());
+    same_bytes("y", l.y.data, y.data(), l.y.n);
+    emu_same_bits("mean", s.rows, l.mean.data, mean.data());
+    emu_same_bits("rstd", s.rows, l.rstd.data, rstd.data());
+}
+
 static void forward_is_the_cpus(void)
 {
     for (struct shape s : shapes()) {
         for (enum weft_dtype dtype : all_dtypes) {
-            struct layer l(s, dtype);
-            std::vector<unsigned char> y(l.y.bytes());
-            std::vector<float> mean((size_t)s.rows), rstd((size_t)s.rows);
-            cpu()->layers[dtype]->layer_norm(s.rows, s.width, l.x.data, l.weight.data, l.bias.data,
-                                             y.data(), mean.data(), rstd.data());
-            same_bytes("y", l.y.data, y.data(), l.y.n);
-            emu_same_bits("mean", s.rows, l.mean.data, mean.data());
-            emu_same_bits("rstd", s.rows, l.rstd.data, rstd.data());
+            forward_rows(s, dtype);
         }
     }
 }
@@ -125,7 +130,16 @@ static void what_is_not_wanted_is_left_out(void)
     weft_cuda_layer_norm_backward(WEFT_F32, &norm, NULL, sums.data, workspace.data, NULL);
 }
 
-/* Rows are read three times, but once from memory if a cache holds a block's rows. */
+/* One row of a block's shared memory, and rows that do not fit there. */
+static void long_rows_are_the_cpus(void)
+{
+    forward_rows({3, 9000, 0}, WEFT_BF16);
+    backward({2, 9000, 0}, WEFT_F32, false);
+    forward_rows({2, 25000, 0}, WEFT_F32);
+    backward({2, 13000, 0}, WEFT_BF16, true);
+}
+
+/* Rows are read once. */
 static void asks_for_whole_sectors(void)
 {
     emu_watch_limit({1.001, 0, 0});
@@ -142,8 +156,10 @@ int main(int argc, char **argv)
     emu_case("backward: the CPU's bits by rows, near fp64 by columns",
              backward_is_the_cpus_by_rows_and_near_by_columns);
     emu_case("what is not wanted is left out", what_is_not_wanted_is_left_out);
+    emu_case("long rows: the CPU's bits", long_rows_are_the_cpus);
     emu_case("asks for whole sectors", asks_for_whole_sectors);
-    return emu_end({"layer_norm<bf16>", "layer_norm<float>", "layer_norm_dx<f16>",
-                    "layer_norm_dx<float>", "column_stripe<norm_columns<bf16>, 4>",
+    return emu_end({"layer_norm_staged<bf16>", "layer_norm_staged<float>",
+                    "layer_norm_dx_staged<f16>", "layer_norm_dx_staged<float>", "layer_norm<float>",
+                    "layer_norm_dx<bf16>", "column_stripe<norm_columns<bf16>, 4>",
                     "column_stripe<norm_columns<float>, 1>", "column_chain<norm_columns<f16>"});
 }

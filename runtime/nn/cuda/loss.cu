@@ -1,10 +1,19 @@
-/* Cross entropy. A block reads a row of logits twice: for the maximum and the sum of powers, then
- * for the gradient, which replaces the row. */
-#include "runtime/nn/cuda/access.h"
+/* Cross entropy. A block uses a row of logits twice: for the maximum and the sum of powers, then
+ * for the gradient, which replaces the row. Shared memory holds the row if it can, so GPU memory is
+ * read once. */
 #include "runtime/nn/cuda/approximate.h"
 #include "runtime/nn/cuda/layers.h"
+#include "runtime/nn/cuda/tensor.h"
 
-enum { LOSS_THREADS = 256, LOSS_WARPS = LOSS_THREADS / WARP, LOSS_BLOCKS = 4 };
+/* A multiprocessor has registers for LOSS_BLOCKS blocks, and on an H100 shared memory for two. Any
+ * GPU gives a block LOSS_HELD_BYTES. */
+enum {
+    LOSS_THREADS = 512,
+    LOSS_WARPS = LOSS_THREADS / WARP,
+    LOSS_BLOCKS = 2,
+    LOSS_HELD_BYTES = 99 << 10,
+    LOSS_ACCESS = 16
+};
 static const float LOG2_E = 1.44269504088896341f;
 
 /* The maximum of some numbers x, and the sum of 2^((x - greatest) log2 e). Without numbers: -inf
@@ -79,7 +88,25 @@ template <typename T, typename F> GPU void for_row(const T *row, int64_t width, 
     if (end + threadIdx.x < width) fn(end + threadIdx.x, std::integral_constant<int, 1>());
 }
 
-template <typename T>
+/* Copies the row to shared memory, at the same distance from a multiple of 16 bytes. A thread reads
+ * only its own elements, so it waits for its own copies alone. */
+template <typename T> GPU const T *hold_row(const T *row, int64_t width)
+{
+    char *shared = shared_memory<char>() + LOSS_WARPS * sizeof(struct powers);
+    T *held = (T *)(shared + (uintptr_t)row % LOSS_ACCESS);
+    for_row(row, width, [&](int64_t i, auto count) {
+        if constexpr (decltype(count)::value == 1) {
+            held[i] = row[i];
+        } else {
+            start_copy(&held[i], row + i, true);
+        }
+    });
+    commit_copies();
+    wait_for_copies<0>();
+    return held;
+}
+
+template <typename T, bool HELD>
 __global__ void __launch_bounds__(LOSS_THREADS, LOSS_BLOCKS)
     cross_entropy(int64_t width, int64_t stride, const int32_t *targets, T *logits, double *losses,
                   uint32_t *bad)
@@ -89,11 +116,12 @@ __global__ void __launch_bounds__(LOSS_THREADS, LOSS_BLOCKS)
     const bool good = target >= 0 && target < width;
     T *x = logits + row * stride;
     const float wanted = good ? widen(x[target]) : 0.0f;
+    const T *from = HELD ? hold_row((const T *)x, width) : x;
     struct powers p = {-INFINITY, 0};
     for_row(x, width, [&](int64_t i, auto count) {
         constexpr int N = decltype(count)::value;
         float values[N];
-        load<N>(x + i, values);
+        load<N>(from + i, values);
         add_powers(values, &p);
     });
     p = join_of_block(p);
@@ -101,7 +129,7 @@ __global__ void __launch_bounds__(LOSS_THREADS, LOSS_BLOCKS)
     for_row(x, width, [&](int64_t i, auto count) {
         constexpr int N = decltype(count)::value;
         float values[N];
-        load<N>(x + i, values);
+        load<N>(from + i, values);
 #pragma unroll
         for (int j = 0; j < N; j++) {
             const float probability = power_below(values[j], p.greatest) * by;
@@ -136,13 +164,19 @@ int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width, 
                             const int32_t *targets, void *logits, double *losses, uint32_t *bad,
                             struct CUstream_st *stream)
 {
-    const struct weft_grid grid = {dim3((unsigned)rows), dim3(LOSS_THREADS),
-                                   LOSS_WARPS * sizeof(struct powers)};
+    struct weft_grid grid = {dim3((unsigned)rows), dim3(LOSS_THREADS),
+                             LOSS_WARPS * sizeof(struct powers)};
     if (rows <= 0) return 0;
     return with_dtype(dtype, [&](auto type) {
         typedef decltype(type) T;
-        return launch(cross_entropy<T>, grid, stream, width, stride, targets, (T *)logits, losses,
-                      bad);
+        const size_t held = grid.shared_bytes + (size_t)width * sizeof(T) + LOSS_ACCESS;
+        if (held > LOSS_HELD_BYTES) {
+            return launch(cross_entropy<T, false>, grid, stream, width, stride, targets,
+                          (T *)logits, losses, bad);
+        }
+        grid.shared_bytes = held;
+        return launch(cross_entropy<T, true>, grid, stream, width, stride, targets, (T *)logits,
+                      losses, bad);
     });
 }
 

@@ -128,6 +128,11 @@ static inline float *weft_nn_cuda_values(const struct weft_nn_unit *unit,
     return weft_nn_cuda_element(unit->parameters, piece->parameter_at, sizeof(float));
 }
 
+/* Joins piece i with the next ones that continue it in every array, so that one launch does them;
+ * with `alike` only those that decay as it does. Returns the next piece's index. */
+int64_t weft_nn_cuda_join(const struct weft_nn_piece *pieces, int64_t n, int64_t i, bool alike,
+                          struct weft_nn_piece *out);
+
 /* update.c */
 weft_nn_update_fn weft_nn_cuda_update, weft_nn_cuda_moments, weft_nn_cuda_apply;
 

@@ -20,13 +20,14 @@ static enum weft_status issue_norm(struct weft_stream *stream, struct CUstream_s
     WEFT_TRY(weft_nn_cuda_reserve(a->cuda, WEFT_CUDA_UNIT_BYTES, err));
     uint64_t *before = (uint64_t *)(void *)a->cuda->workspace;
     int code = weft_cuda_copy(before, a->bins + WEFT_NORM_WORDS - 2, BEFORE_BYTES, on);
-    for (int64_t i = 0; i < unit->n_own && code == 0; i++) {
-        const struct weft_nn_piece *piece = &unit->own[i];
+    for (int64_t i = 0; i < unit->n_own && code == 0;) {
+        struct weft_nn_piece piece;
+        i = weft_nn_cuda_join(unit->own, unit->n_own, i, false, &piece);
         const enum weft_dtype dtype = unit->gradient_dtype;
         code = weft_cuda_norm_add(
             a->bins, dtype,
-            weft_nn_cuda_element(unit->gradient, piece->state_at, weft_dtype_bytes(dtype)),
-            piece->count, on);
+            weft_nn_cuda_element(unit->gradient, piece.state_at, weft_dtype_bytes(dtype)),
+            piece.count, on);
     }
     if (code == 0) code = weft_cuda_norm_bad(a->bins, before, a->bad, on);
     return weft_nn_cuda_status(a->cuda, code, "the norm", err);

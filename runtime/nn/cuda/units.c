@@ -3,6 +3,18 @@
 #include "runtime/nn/cuda/initial.h"
 #include "runtime/nn/cuda/record.h"
 
+int64_t weft_nn_cuda_join(const struct weft_nn_piece *pieces, int64_t n, int64_t i, bool alike,
+                          struct weft_nn_piece *out)
+{
+    *out = pieces[i++];
+    while (i < n && pieces[i].state_at == out->state_at + out->count &&
+           pieces[i].parameter_at == out->parameter_at + out->count &&
+           (!alike || pieces[i].matrix == out->matrix)) {
+        out->count += pieces[i++].count;
+    }
+    return i;
+}
+
 struct load_argument {
     struct weft_nn_cuda *cuda;
     enum weft_dtype dtype;

@@ -57,10 +57,11 @@ static enum weft_status issue_update(struct weft_stream *stream, struct CUstream
     (void)stream;
     const struct update_argument *a = argument;
     int code = 0;
-    for (int64_t i = 0; i < a->unit->n_renew && code == 0; i++) {
-        const struct weft_nn_piece *piece = &a->unit->renew[i];
-        const struct weft_update what = update_of(a->unit, piece);
-        const float decay = decay_of(a->rule, piece);
+    for (int64_t i = 0; i < a->unit->n_renew && code == 0;) {
+        struct weft_nn_piece piece;
+        i = weft_nn_cuda_join(a->unit->renew, a->unit->n_renew, i, a->rule->exempt_vectors, &piece);
+        const struct weft_update what = update_of(a->unit, &piece);
+        const float decay = decay_of(a->rule, &piece);
         switch (a->rule->type) {
         case WEFT_ADAMW:
             code = weft_cuda_adamw(a->step, decay, &what, on);

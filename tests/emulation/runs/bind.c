@@ -8,9 +8,11 @@
 #include "layers/shared/block.h"
 #include "runtime/device/device.h"
 #include "runtime/nn/cuda/cuda.h"
+#include "runtime/nn/cuda/kernels.h"
 #include "runtime/nn/nn.h"
 #include "runtime/nn/units.h"
 #include "spec/kind.h"
+#include "tests/emulation/runs/machine.h"
 #include "tests/runtime/nn/cpu/layers/subject.h"
 
 static struct weft_device *device;
@@ -225,4 +227,55 @@ Test(bind, loads_norms_and_hashes_go_on_after_a_piece)
     closed(nn);
     free(host);
     free(halves);
+}
+
+/* Pieces that continue one another are one launch, for the norm and for updates of one decay. The
+ * last two are apart. Bits are those of pieces alone. */
+Test(bind, pieces_that_continue_one_another_are_one_launch)
+{
+    enum { PIECES = 6, N = 4000 };
+    static const struct weft_nn_piece pieces[PIECES] = {
+        {.count = 512, .matrix = true},
+        {.parameter_at = 512, .state_at = 512, .count = 64},
+        {.parameter_at = 576, .state_at = 576, .count = 100},
+        {.parameter_at = 676, .state_at = 676, .count = 924, .matrix = true},
+        {.parameter_at = 1602, .state_at = 1602, .count = 98, .matrix = true},
+        {.parameter_at = 2000, .state_at = 1700, .count = 300, .matrix = true}};
+    static const int launches[2][2] = {{3, 5}, {6, 6}}; /* joined or not: of a norm, of an update */
+    static float values[2][3][N], gradient[N];
+    static uint64_t bins[2][WEFT_NORM_WORDS];
+    const struct weft_nn_rule rule = {.type = WEFT_ADAMW, .exempt_vectors = true, .decay = 0.1f};
+    struct weft_cuda_step step = {.adamw = {.lr = 0.01f, .eps = 1e-8f, .clip = 1}};
+    weft_adamw_at(&step.adamw, 0.9, 0.95, 3);
+    uint64_t bad = 0;
+    int finite = 0;
+    struct weft_nn *nn = opened("own");
+    for (int i = 0; i < N; i++) {
+        gradient[i] = (float)(i % 97) - 48;
+    }
+    for (int alone = 0; alone < 2; alone++) {
+        long of_norm = 0, of_update = 0;
+        for (int i = 0; i < (alone ? PIECES : 1); i++) {
+            const struct weft_nn_unit unit = {.parameters = values[alone][0],
+                                              .moment1 = values[alone][1],
+                                              .moment2 = values[alone][2],
+                                              .gradient = gradient,
+                                              .own = &pieces[i],
+                                              .renew = &pieces[i],
+                                              .n_own = alone ? 1 : PIECES,
+                                              .n_renew = alone ? 1 : PIECES};
+            const long before = emu_machine_launches();
+            weft_nn_add_norm(nn, stream, &unit, bins[alone], &bad);
+            cr_assert_eq(weft_stream_synchronise(stream, &err), WEFT_OK, "%s", err.text);
+            of_norm += emu_machine_launches() - before - 2; /* two are of the whole unit */
+            weft_nn_update(nn, stream, &unit, &rule, &step);
+            cr_assert_eq(weft_stream_synchronise(stream, &err), WEFT_OK, "%s", err.text);
+            of_update += emu_machine_launches() - before - 2;
+        }
+        cr_expect_eq(of_norm, launches[alone][0], "%ld", of_norm);
+        cr_expect_eq(of_update - of_norm, launches[alone][1], "%ld", of_update - of_norm);
+    }
+    cr_expect_eq(memcmp(values[0], values[1], sizeof values[0]), 0);
+    cr_expect_eq(weft_norm_result(bins[0], &finite), weft_norm_result(bins[1], &finite));
+    closed(nn);
 }

@@ -25,3 +25,8 @@ int emu_machine_findings(void)
     }
     return (int)findings.size();
 }
+
+long emu_machine_launches(void)
+{
+    return (long)emu_counted().launches;
+}

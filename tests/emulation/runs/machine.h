@@ -12,6 +12,8 @@ extern "C" {
 void emu_machine_begin(void);
 /* Returns the number of findings since the last call, and prints them to stderr. */
 int emu_machine_findings(void);
+/* Returns the number of kernels launched so far. */
+long emu_machine_launches(void);
 
 #ifdef __cplusplus
 }

@@ -11,10 +11,16 @@
 
 enum { NAME_BYTES = 32 };
 
+/* NULL if the variable is unset or empty. */
+static const char *named_in(const char *variable)
+{
+    const char *named = getenv(variable);
+    return named != NULL && *named != '\0' ? named : NULL;
+}
+
 static const char *library_from_environment(void)
 {
-    const char *named = getenv("WEFT_GEMM");
-    return named != NULL && *named != '\0' ? named : NULL;
+    return named_in("WEFT_GEMM");
 }
 
 static const char *device_of(const struct weft_config *config)
@@ -29,7 +35,8 @@ static enum weft_status open_library(const struct weft_machine *machine,
     const struct weft_nn_options options = {.threads = machine->threads,
                                             .compute =
                                                 (enum weft_dtype)config->train.precision.compute,
-                                            .gemm = name};
+                                            .gemm = name,
+                                            .attention = named_in("WEFT_ATTENTION")};
     return weft_nn_open(device_of(config), &options, out, err);
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "bench/gpu/attending.h"
 #include "bench/gpu/timing.h"
 #include "runtime/device/cuda/gpu.h"
 #include "runtime/nn/cuda/layers.h"
@@ -311,6 +312,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         tell(&timing, &work, &kernels[i]);
     }
+    tell_attending(&timing, &work.attention);
     for (int i = 0; i < ARRAYS; i++) {
         cudaFree(work.x[i]);
     }

@@ -108,6 +108,10 @@ static void list_environment(add_fn *add, struct weft_text *out)
          "slow chains of fmaf in order, for comparing bits. On a GPU: cublaslt, own, plain. "
          "Without it, a run uses the products of the checkpoint that it resumes, or of the profile "
          "that it is planned with, or the fastest by measurement. Another way gives other bits."},
+        {"WEFT_ATTENTION",
+         "Way to compute attention in 16 bits on a GPU: own, cudnn, or auto, the faster by "
+         "measurement. Without it, a run goes on in the way of the checkpoint that it resumes, or "
+         "of its profile. Another way gives other bits."},
         {"NO_COLOR", "Set and not empty: no colour in messages."},
         {"RANK, WORLD_SIZE, LOCAL_RANK",
          "Set for each rank that is started; with more than one rank of another launcher (srun's "

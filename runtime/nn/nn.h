@@ -20,6 +20,7 @@ struct weft_nn_options {
     int32_t threads;         /* of products and of attention's heads, at least 1 */
     enum weft_dtype compute; /* of later calls */
     const char *gemm;        /* as in weft_gemm_open; "auto" measures the fastest */
+    const char *attention;   /* "own", "cudnn" on a GPU, or "auto", the faster; NULL: auto */
 };
 
 /* Opens a back end. `name` is as in weft_device_open (WEFT_E_ENVIRONMENT for others). Errors of the

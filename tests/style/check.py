@@ -70,7 +70,7 @@ FULL = set()
 CODE = (".c", ".h", ".cu", ".cc")
 CPP = {".cc", ".cpp", ".cxx", ".hh", ".hpp", ".cu", ".cuh"}
 CPP_FOLDERS = {".cu": re.compile(r"(?:runtime/\w+/cuda|tests/emulation/planted)/\w+\.cu"),
-               ".cc": re.compile(r"tests/emulation/(?:\w+/)?\w+\.cc")}
+               ".cc": re.compile(r"(?:runtime/nn/cuda/cudnn|tests/emulation/(?:\w+/)?\w+)\.cc")}
 
 
 def sources(root, *suffixes):
@@ -143,12 +143,12 @@ def joined(graph, part_of):
 
 
 def misplaced(root):
-    """Weft is C; C++ is for kernels and their tests."""
+    """Weft is C; C++ is for kernels, their tests, and cuDNN's frontend."""
     bad = []
     for path in sources(root, *CPP):
         relative = str(path.relative_to(root))
         if not CPP_FOLDERS.get(path.suffix, re.compile("(?!)")).fullmatch(relative):
-            bad.append(f"{relative}: C++ belongs into runtime/*/cuda/*.cu and tests/emulation/*.cc")
+            bad.append(f"{relative}: C++ belongs into runtime/*/cuda/*.cu, runtime/nn/cuda/cudnn.cc and tests/emulation/*.cc")
     return bad
 
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "runtime/device/backend.h"
+#include "runtime/device/cuda/calls.h"
 #include "runtime/device/cuda/nvml.h"
 #include "runtime/device/cuda/toolkit.h"
 #include "runtime/device/device.h"
@@ -41,10 +42,6 @@ const struct weft_nvml *weft_cuda_nvml(struct weft_cuda_gpu *gpu);
  * used bytes of the GPU, and it is exact only if NVML counts a single process. */
 bool weft_cuda_memory(const struct weft_device *device, int64_t *bytes, bool *exact);
 
-/* Fills *err for a failed CUDA call. `what` completes "cannot ...". Returns WEFT_E_ENVIRONMENT for
- * faults of driver or device, WEFT_E_HANG for cudaErrorTimeout, otherwise WEFT_E_SYSTEM. */
-enum weft_status weft_cuda_fail(cudaError_t code, const char *what, struct weft_error *err);
-
 /* Renews the anchor if it is older than two seconds. Call it with the lock, before a stamp. While
  * stamps are pending the anchor stays, because their times refer to it. */
 cudaError_t weft_cuda_anchor(struct weft_cuda_gpu *gpu);
@@ -53,9 +50,6 @@ cudaError_t weft_cuda_anchor(struct weft_cuda_gpu *gpu);
 cudaError_t weft_cuda_time_of(const struct weft_cuda_gpu *gpu, cudaEvent_t event, int64_t least_ns,
                               int64_t most_ns, int64_t *ns);
 
-/* Polls until the stream is idle. Returns cudaErrorTimeout after WEFT_CUDA_TIMEOUT_S seconds
- * (1800): CUDA itself never gives that code here. If gpu is NULL, nothing is tended. */
-cudaError_t weft_cuda_await(const struct weft_cuda_gpu *gpu, cudaStream_t stream);
 /* Sleeps briefly in a wait that began at `since_ns`, then queries the stream. cudaSuccess and
  * cudaErrorNotReady mean: look again. Any other code is an error. */
 cudaError_t weft_cuda_nap(const struct weft_cuda_gpu *gpu, cudaStream_t stream, int64_t since_ns);

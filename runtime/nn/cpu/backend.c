@@ -11,10 +11,19 @@ void weft_nn_cpu_close(struct weft_nn *nn)
     free(cpu);
 }
 
+static enum weft_status check_attention(const char *name, struct weft_error *err)
+{
+    if (name == NULL || strcmp(name, "auto") == 0 || strcmp(name, "own") == 0) return WEFT_OK;
+    return weft_fail(err, strcmp(name, "cudnn") == 0 ? WEFT_E_ENVIRONMENT : WEFT_E_USAGE,
+                     "WEFT_ATTENTION=%s: a CPU has \"auto\" and \"own\", and a GPU also \"cudnn\"",
+                     name);
+}
+
 enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t shift_bytes,
                                   const struct weft_nn_options *options, struct weft_nn **out,
                                   struct weft_error *err)
 {
+    WEFT_TRY(check_attention(options->attention, err));
     struct weft_nn_cpu *cpu = calloc(1, sizeof(*cpu));
     if (!cpu) return weft_fail_memory(err, "the CPU's layer kernels");
     cpu->base.backend = backend;

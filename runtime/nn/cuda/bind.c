@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "runtime/nn/cuda/attention_choices.h"
 #include "runtime/nn/cuda/kinds.h"
 #include "spec/kind.h"
 
@@ -34,13 +35,14 @@ static enum weft_status open_library(struct weft_nn_cuda *cuda, const char *gemm
 static void describe_products(struct weft_nn_cuda *cuda, const struct weft_error *unopened)
 {
     const bool failed = unopened->status != WEFT_OK;
-    snprintf(cuda->description, sizeof cuda->description, "%s kernels of a GPU (%s)%s%.400s%.400s",
+    snprintf(cuda->description, sizeof cuda->description, "%s kernels of a GPU (%s)%s%.300s%.300s",
              cuda->plain ? "plain" : "own", cuda->machine->name,
              cuda->library != NULL ? "; products by "
              : failed              ? "; products too, for "
                                    : "",
              cuda->library != NULL ? cuda->ops->title(cuda->library) : "",
              failed ? unopened->text : "");
+    cuda->described = strlen(cuda->description);
 }
 
 static bool is_known(const struct weft_cuda_machine *machine, const char *gemm)
@@ -64,7 +66,7 @@ enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *backend,
                          options->gemm, machine->library != NULL ? ", " : "",
                          machine->library != NULL ? machine->library->name : "");
     }
-    struct weft_error unopened = {0};
+    struct weft_error unopened = {0}, unattending = {0};
     struct weft_nn_cuda *cuda = calloc(1, sizeof *cuda);
     if (cuda == NULL) return weft_fail_memory(err, "the GPU's layer kernels");
     cuda->base.backend = backend;
@@ -74,11 +76,14 @@ enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *backend,
     enum weft_status status =
         weft_nn_cuda_status(cuda, allocate_shared(cuda), "memory that host and GPU share", err);
     if (status == WEFT_OK) status = open_library(cuda, options->gemm, &unopened, err);
+    if (status == WEFT_OK)
+        status = weft_cuda_attention_open(cuda, options->attention, &unattending, err);
     if (status != WEFT_OK) {
         weft_nn_cuda_close(&cuda->base);
         return status;
     }
     describe_products(cuda, &unopened);
+    weft_cuda_attention_describe(cuda, &unattending);
     *out = &cuda->base;
     return WEFT_OK;
 }
@@ -92,6 +97,7 @@ void weft_nn_cuda_close(struct weft_nn *nn)
     if (cuda->workspace != NULL) cuda->machine->release(cuda->workspace);
     if (cuda->found != NULL) cuda->machine->unshare(cuda->found);
     if (cuda->library != NULL) cuda->ops->close(cuda->library);
+    weft_cuda_attention_close(cuda);
     free(cuda->choices);
     free(cuda->proved);
     free(cuda->choices_text);
@@ -118,6 +124,11 @@ enum weft_status weft_nn_cuda_status(const struct weft_nn_cuda *cuda, int code, 
     if (code == WEFT_CUDA_NOT_BOUND)
         return weft_fail(err, WEFT_E_INTERNAL, "%s: a product that nobody has chosen a way for",
                          what);
+    if (code <= WEFT_CUDA_ATTENDING && cuda->attending != NULL)
+        return weft_fail(err, WEFT_E_SYSTEM, "%s: %s cannot: %s (%d)", what,
+                         cuda->machine->attending->title(cuda->attending),
+                         cuda->machine->attending->explain(cuda->attending),
+                         WEFT_CUDA_ATTENDING - code);
     if (code < 0)
         return weft_fail(err, WEFT_E_SYSTEM, "%s: %s cannot: %s (%d)", what,
                          cuda->ops->title(cuda->library), cuda->ops->explain(cuda->library, code),
@@ -203,9 +214,12 @@ static int64_t library_bytes(const struct weft_nn_cuda *cuda)
 struct weft_nn_needs weft_nn_cuda_needs(const struct weft_nn *nn, const struct weft_layer *layer,
                                         const struct weft_batch *batch)
 {
+    const struct weft_nn_cuda *cuda = (const struct weft_nn_cuda *)(const void *)nn;
     const struct cuda_kind *kind = find_kind(layer);
     if (kind == NULL || kind->needs == NULL) return (struct weft_nn_needs){0};
-    return kind->needs(((const struct weft_nn_cuda *)(const void *)nn)->plain, layer, batch);
+    struct weft_nn_needs needs = kind->needs(cuda->plain, layer, batch);
+    weft_cuda_attention_needs(cuda, layer, batch, &needs);
+    return needs;
 }
 
 int64_t weft_nn_cuda_unit_needs(const struct weft_nn *nn)

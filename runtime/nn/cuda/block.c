@@ -1,6 +1,9 @@
 /* A transformer block: layer norms, products with their finish, attention. */
+#include <string.h>
+
 #include "layers/shared/block.h"
 #include "layers/shared/layout.h"
+#include "runtime/nn/cuda/attention_choices.h"
 #include "runtime/nn/cuda/kinds.h"
 
 enum tensor {
@@ -50,6 +53,14 @@ static bool by_tensor_cores(bool plain, const struct weft_cuda_attention *attent
     struct weft_cuda_attention somewhere = *attention;
     somewhere.qkv = NULL;
     return !plain && attention->seq_len > 1 && weft_cuda_attends(&somewhere);
+}
+
+bool weft_cuda_block_attends(bool plain, const struct weft_layer *layer,
+                             const struct weft_batch *batch, struct weft_cuda_attention *out)
+{
+    if (strcmp(layer->kind->type, "transformer_block") != 0) return false;
+    *out = attention_of(layer, batch, NULL);
+    return by_tensor_cores(plain, out);
 }
 
 static int64_t most_of(int64_t a, int64_t b)
@@ -142,15 +153,16 @@ static struct block block_of(const struct weft_nn_call *call, bool backward)
 static int attend_block(const struct weft_cuda_call *c, const struct block *b)
 {
     if (by_tensor_cores(c->cuda->plain, &b->attention))
-        return weft_cuda_attend(&b->attention, b->attended, b->kept, c->on);
+        return weft_cuda_attention_forward(c->cuda, &b->attention, b->attended, b->kept,
+                                           c->workspace, c->on);
     return weft_cuda_attend_plain(&b->attention, b->kept, b->attended, c->on);
 }
 
 static int attend_backward(const struct weft_cuda_call *c, const struct block *b)
 {
     if (by_tensor_cores(c->cuda->plain, &b->attention)) {
-        return weft_cuda_attend_backward(&b->attention, b->attended, b->kept, b->d_attention,
-                                         (float *)(void *)c->workspace, b->d_qkv, c->on);
+        return weft_cuda_attention_backward(c->cuda, &b->attention, b->attended, b->kept,
+                                            b->d_attention, c->workspace, b->d_qkv, c->on);
     }
     return weft_cuda_attend_plain_backward(&b->attention, b->kept, b->d_attention, c->workspace,
                                            b->d_qkv, c->on);

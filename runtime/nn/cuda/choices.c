@@ -5,13 +5,15 @@
  *
  * with the dtypes of operands and of c, the transpositions of a and b, m, n, k, the finish ("-":
  * none), the way, and the library's algorithm in hexadecimal ("-": none). The finish ends with
- * "a:47" or "c:47" if rows of a or c have 47 elements between them. */
+ * "a:47" or "c:47" if rows of a or c have 47 elements between them. Ways of attention follow
+ * (attention_choices.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "runtime/nn/cuda/attention_choices.h"
 #include "runtime/nn/cuda/kinds.h"
 #include "runtime/nn/cuda/multiply.h"
 #include "runtime/nn/cuda/proof.h"
@@ -286,7 +288,7 @@ static enum weft_status read_earlier(const struct weft_nn_cuda *cuda, const char
                                      struct weft_error *err)
 {
     bool other = false;
-    if (earlier == NULL || *earlier == '\0') return WEFT_OK;
+    if (*earlier == '\0') return WEFT_OK;
     WEFT_TRY(read_choices(cuda, earlier, out, &other, err));
     if (!other) return WEFT_OK;
     weft_text_addf(warnings,
@@ -296,12 +298,11 @@ static enum weft_status read_earlier(const struct weft_nn_cuda *cuda, const char
     return WEFT_OK;
 }
 
-enum weft_status weft_nn_cuda_choose(struct weft_nn *nn, const struct weft_layer *layers,
-                                     int32_t n_layers, const struct weft_batch *batch,
-                                     const char *earlier, struct weft_text *out,
-                                     struct weft_text *warnings, struct weft_error *err)
+static enum weft_status choose_products(struct weft_nn_cuda *cuda, const struct weft_layer *layers,
+                                        int32_t n_layers, const struct weft_batch *batch,
+                                        const char *earlier, struct weft_text *out,
+                                        struct weft_text *warnings, struct weft_error *err)
 {
-    struct weft_nn_cuda *cuda = weft_nn_cuda_of(nn);
     struct choices choices = {0}, before = {0};
     if (cuda->library == NULL) return WEFT_OK;
     enum weft_status status =
@@ -314,12 +315,37 @@ enum weft_status weft_nn_cuda_choose(struct weft_nn *nn, const struct weft_layer
         show_choice(&choices.all[i], out);
     }
     if (status == WEFT_OK) tell_own(cuda, &choices, warnings);
-    if (status == WEFT_OK && !weft_text_ok(out))
-        status = weft_fail_memory(err, "choices of products");
     free(before.all);
     free(cuda->proved);
     cuda->proved = choices.all;
     cuda->n_proved = status == WEFT_OK ? choices.n : 0;
+    return status;
+}
+
+/* Allocates a copy of the text before the part on attention. */
+static enum weft_status products_of_text(const char *text, char **out, struct weft_error *err)
+{
+    const char *whole = text != NULL ? text : "";
+    *out = strndup(whole, (size_t)(weft_cuda_attention_part(whole) - whole));
+    return *out == NULL ? weft_fail_memory(err, "choices of products") : WEFT_OK;
+}
+
+enum weft_status weft_nn_cuda_choose(struct weft_nn *nn, const struct weft_layer *layers,
+                                     int32_t n_layers, const struct weft_batch *batch,
+                                     const char *earlier, struct weft_text *out,
+                                     struct weft_text *warnings, struct weft_error *err)
+{
+    struct weft_nn_cuda *cuda = weft_nn_cuda_of(nn);
+    char *products = NULL;
+    WEFT_TRY(products_of_text(earlier, &products, err));
+    enum weft_status status =
+        choose_products(cuda, layers, n_layers, batch, products, out, warnings, err);
+    free(products);
+    if (status == WEFT_OK && weft_cuda_attention_chooses(cuda))
+        status =
+            weft_cuda_attention_choose(cuda, layers, n_layers, batch, earlier, out, warnings, err);
+    if (status == WEFT_OK && !weft_text_ok(out))
+        status = weft_fail_memory(err, "choices of products");
     return status;
 }
 
@@ -367,33 +393,51 @@ static enum weft_status take_choices(struct weft_nn_cuda *cuda, const char *text
     return WEFT_OK;
 }
 
-enum weft_status weft_nn_cuda_bind(struct weft_nn *nn, const struct weft_layer *layers,
-                                   int32_t n_layers, const struct weft_batch *batch,
-                                   const char *text, struct weft_error *err)
+static enum weft_status bind_products(struct weft_nn_cuda *cuda, const char *text,
+                                      struct weft_error *err)
 {
-    struct weft_nn_cuda *cuda = weft_nn_cuda_of(nn);
     struct choices choices = {0};
-    (void)layers, (void)n_layers, (void)batch;
+    char *products = NULL;
     if (cuda->library == NULL) return WEFT_OK;
     WEFT_TRY(weft_nn_cuda_reserve(cuda, cuda->ops->workspace_bytes(cuda->library), err));
-    enum weft_status status = take_choices(cuda, text, &choices, err);
-    char *kept = status == WEFT_OK ? strdup(text) : NULL;
-    if (status == WEFT_OK && kept == NULL) status = weft_fail_memory(err, "choices of products");
+    WEFT_TRY(products_of_text(text, &products, err));
+    const enum weft_status status = take_choices(cuda, products, &choices, err);
+    free(products);
     if (status != WEFT_OK) {
         free(choices.all);
         return status;
     }
     free(cuda->choices);
-    free(cuda->choices_text);
     cuda->choices = choices.all;
     cuda->n_choices = choices.n;
+    return WEFT_OK;
+}
+
+enum weft_status weft_nn_cuda_bind(struct weft_nn *nn, const struct weft_layer *layers,
+                                   int32_t n_layers, const struct weft_batch *batch,
+                                   const char *text, struct weft_error *err)
+{
+    struct weft_nn_cuda *cuda = weft_nn_cuda_of(nn);
+    (void)layers, (void)n_layers, (void)batch;
+    if (!weft_nn_cuda_has_choices(nn)) return WEFT_OK;
+    if (weft_cuda_attention_chooses(cuda))
+        WEFT_TRY(weft_cuda_attention_bind(cuda, weft_cuda_attention_part(text), err));
+    char *kept = *text != '\0' ? strdup(text) : NULL;
+    if (kept == NULL && *text != '\0') return weft_fail_memory(err, "choices of products");
+    const enum weft_status status = bind_products(cuda, text, err);
+    if (status != WEFT_OK) {
+        free(kept);
+        return status;
+    }
+    free(cuda->choices_text);
     cuda->choices_text = kept;
     return WEFT_OK;
 }
 
 bool weft_nn_cuda_has_choices(const struct weft_nn *nn)
 {
-    return ((const struct weft_nn_cuda *)(const void *)nn)->library != NULL;
+    const struct weft_nn_cuda *cuda = (const struct weft_nn_cuda *)(const void *)nn;
+    return cuda->library != NULL || weft_cuda_attention_chooses(cuda);
 }
 
 const char *weft_nn_cuda_choices(const struct weft_nn *nn)

@@ -36,13 +36,18 @@ struct weft_nn_cuda {
     char *choices_text;              /* NULL: nothing is bound */
     struct weft_cuda_choice *proved; /* [n_proved] choices that this object made */
     int32_t n_proved;
+    struct weft_cuda_attending *attending; /* library of attention; NULL: own kernels */
+    bool wants_library;                    /* of attention, however fast own kernels are */
+    struct weft_cuda_attended *attended;   /* [n_attended], attention_choices.h */
+    int32_t n_attended;
     char *workspace; /* GPU memory; begins with the library's part */
     int64_t workspace_bytes;
     void **outgrown; /* [n_outgrown] workspaces that pending work may use */
     int32_t n_outgrown;
     uint32_t *found; /* [WEFT_CUDA_CHECKS], shared with the host */
     struct weft_cuda_check checks[WEFT_CUDA_CHECKS];
-    char description[1024];
+    char description[1024]; /* attention's part begins at `described` */
+    size_t described;
 };
 
 static inline struct weft_nn_cuda *weft_nn_cuda_of(struct weft_nn *nn)
@@ -52,7 +57,8 @@ static inline struct weft_nn_cuda *weft_nn_cuda_of(struct weft_nn *nn)
 
 /* bind.c. Opens a back end over a machine. options->gemm is "own", "plain", the name of the
  * machine's library, or "auto": that library if it can be opened, otherwise "own". WEFT_E_USAGE for
- * another name, WEFT_E_ENVIRONMENT if a named library cannot be opened. */
+ * another name, WEFT_E_ENVIRONMENT if a named library cannot be opened. options->attention is as in
+ * attention_choices.h. */
 WEFT_MUST_USE enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *backend,
                                                  const struct weft_cuda_machine *machine,
                                                  const struct weft_nn_options *options,

@@ -2,7 +2,7 @@
  * module of the device "cuda". */
 #include "runtime/device/cuda/stream.h"
 #include "runtime/nn/cuda/cuda.h"
-#include "runtime/nn/cuda/products.h"
+#include "runtime/nn/cuda/libraries.h"
 
 WEFT_API extern const struct weft_nn_backend weft_nn_backend_cuda;
 
@@ -62,6 +62,7 @@ static const struct weft_cuda_machine gpu = {
     .send = gpu_send,
     .explain = gpu_explain,
     .library = WEFT_CUDA_LIBRARY,
+    .attending = WEFT_CUDA_ATTENDING_LIBRARY,
 };
 
 static enum weft_status gpu_open(const struct weft_nn_options *options, struct weft_nn **out,

@@ -55,6 +55,9 @@ typedef int32_t weft_cuda_maps_fn(const struct weft_layer *layer, const struct w
                                   struct weft_cuda_map out[WEFT_CUDA_MOST_MAPS]);
 weft_cuda_maps_fn weft_cuda_block_maps, weft_cuda_linear_maps, weft_cuda_lm_head_maps;
 weft_cuda_maps_fn weft_cuda_classifier_maps;
+/* True if the layer is a block whose attention is on tensor cores; its shape, without qkv. */
+bool weft_cuda_block_attends(bool plain, const struct weft_layer *layer,
+                             const struct weft_batch *batch, struct weft_cuda_attention *out);
 /* bind.c: maps of any layer; 0 if it has no products, or does not train here. */
 weft_cuda_maps_fn weft_nn_cuda_maps;
 

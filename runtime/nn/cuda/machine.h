@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "runtime/device/device.h"
+#include "runtime/nn/cuda/attending.h"
 #include "runtime/nn/cuda/library.h"
 
 /* Adds kernels to `on`, the CUDA stream of `stream`. A status other than WEFT_OK fails the
@@ -31,7 +32,8 @@ struct weft_cuda_machine {
     int (*send)(struct weft_stream *stream, struct CUstream_st *on, void *to, const void *host,
                 int64_t bytes);
     const char *(*explain)(int code);
-    const struct weft_cuda_library_ops *library; /* library of products; NULL: none */
+    const struct weft_cuda_library_ops *library;     /* library of products; NULL: none */
+    const struct weft_cuda_attending_ops *attending; /* library of attention; NULL: none */
 };
 
 #endif

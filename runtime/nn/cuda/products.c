@@ -1,7 +1,7 @@
 /* Products by cuBLASLt. Only this file knows its header. The library is optional and opened on
  * demand. Sums are fp32 of the operands as they are: no TF32, and no split of k except into fp32
  * parts added in a fixed order. So bits repeat for one algorithm, version and kind of GPU. */
-#include "runtime/nn/cuda/products.h"
+#include "runtime/nn/cuda/libraries.h"
 
 #include <cublasLt.h>
 #include <dlfcn.h>

@@ -20,6 +20,23 @@ Test(nn, refuses_a_device_without_kernels)
     weft_nn_close(NULL);
 }
 
+Test(nn, a_cpu_has_one_way_of_attention)
+{
+    static const struct {
+        const char *attention;
+        enum weft_status status;
+    } ways[] = {
+        {"own", WEFT_OK}, {"auto", WEFT_OK}, {"cudnn", WEFT_E_ENVIRONMENT}, {"mine", WEFT_E_USAGE}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        const struct weft_nn_options options = {
+            .threads = 1, .gemm = "plain", .attention = ways[i].attention};
+        struct weft_nn *nn = NULL;
+        struct weft_error err = {0};
+        cr_expect_eq(weft_nn_open("cpu", &options, &nn, &err), ways[i].status, "%s", err.text);
+        weft_nn_close(nn);
+    }
+}
+
 Test(nn, says_what_multiplies)
 {
     struct weft_nn *nn = subject_open("auto");

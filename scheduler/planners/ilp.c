@@ -8,6 +8,7 @@
 
 #include "scheduler/planners/planners.h"
 #include "scheduler/planners/table.h"
+#include "scheduler/tree/follow.h"
 #include "scheduler/tree/grow.h"
 #include "scheduler/tree/guide.h"
 #include "scheduler/tree/trim.h"
@@ -28,6 +29,7 @@ struct run {
     struct weft_search *search;
     struct weft_branch *branch;
     struct weft_guide *guide;
+    struct weft_follow *follow;
     struct weft_outcome *outcome;
     struct weft_pool pool;
     struct weft_budget budget; /* of the whole plan; the search may have a part of it */
@@ -232,6 +234,21 @@ static enum weft_status try_near(struct run *run, int32_t node, int32_t most_in_
     return WEFT_OK;
 }
 
+/* Parts of the device's limit that dives keep free: whole blocks need more than the relaxation's
+ * parts of them. Only over several lanes is there a second dive. */
+static const double DIVE_PARTS[] = {0, 0.01};
+
+static enum weft_status dive_and_follow(struct run *run, struct weft_error *err)
+{
+    double limit = (double)run->table->problem->tiers[0].limit_bytes;
+    for (int k = 0; k < 2; k++) {
+        if (k > 0 && !weft_follow_is_of_use(run->follow)) break;
+        const int32_t *strategies = weft_guide_dive(run->guide, (int64_t)(DIVE_PARTS[k] * limit));
+        if (strategies) WEFT_TRY(weft_follow_try(run->follow, strategies, err));
+    }
+    return WEFT_OK;
+}
+
 /* Improves the first plans, up to two thirds of the work. */
 static enum weft_status make_better_plans(struct run *run, struct weft_error *err)
 {
@@ -239,12 +256,14 @@ static enum weft_status make_better_plans(struct run *run, struct weft_error *er
     struct weft_branch *branch = run->branch;
     const struct weft_budget budget = search->budget;
     WEFT_TRY(weft_guide_create(branch, &run->guide, err));
+    WEFT_TRY(weft_follow_create(branch, &run->follow, err));
     set_part(run, 2.0 / 3);
     weft_guide_try(run->guide, search->strategies);
     enum weft_status status = weft_branch_try_near(branch, err);
     weft_guide_try(run->guide, search->strategies);
-    weft_guide_dive(run->guide);
+    if (status == WEFT_OK) status = dive_and_follow(run, err);
     improve_plan(run);
+    if (status == WEFT_OK) status = weft_follow_try(run->follow, search->strategies, err);
     if (status == WEFT_OK) status = try_near(run, 0, NODES_A_TURN, err);
     search->budget = budget;
     return status;
@@ -334,6 +353,7 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem,
     weft_search_result(run.search, out);
 done:
     if (options->solver.release) options->solver.release(options->solver.context);
+    weft_follow_destroy(run.follow);
     weft_guide_destroy(run.guide);
     weft_branch_destroy(run.branch);
     weft_search_destroy(run.search);

@@ -60,6 +60,7 @@ struct weft_ilp_class {
 struct weft_ilp {
     struct weft_pool pool;
     const struct weft_digest *table; /* borrowed */
+    const int32_t *chosen;           /* [n_decisions], borrowed: the only strategies; NULL: all */
     int64_t limit_bytes;             /* the problem's, or the most that a plan takes */
     int time_shift, bytes_shift;
     int32_t *z; /* [n_strategies]; -1: not a choice */
@@ -94,7 +95,15 @@ struct weft_ilp {
 WEFT_MUST_USE enum weft_status weft_ilp_create(const struct weft_digest *table,
                                                int32_t most_columns, struct weft_ilp **out,
                                                struct weft_error *err);
+/* The same with these strategies alone, [n_decisions], which it borrows. Blocks of a chain keep
+ * their order, where their items have classes of their own. */
+WEFT_MUST_USE enum weft_status weft_ilp_create_for(const struct weft_digest *table,
+                                                   const int32_t *strategies, int32_t most_columns,
+                                                   struct weft_ilp **out, struct weft_error *err);
 void weft_ilp_destroy(struct weft_ilp *ilp); /* accepts NULL */
+
+/* Keeps this many bytes of each tier's limit free; 0 restores the limits. */
+void weft_ilp_keep_free(struct weft_ilp *ilp, int64_t bytes);
 
 /* Adds a row for each group, which counts the decisions with its strategies. Call it before whole
  * rows are added. A group's strategies include all that its keeper stands for. WEFT_E_SYSTEM. */
@@ -159,6 +168,22 @@ int32_t weft_ilp_order(const struct weft_ilp *ilp, const struct weft_dual *dual,
 
 /* The strategies of a point: the one with the greatest z for each decision. */
 void weft_ilp_strategies(const struct weft_ilp *ilp, const double *x, int32_t *strategies);
+
+/* A block that a point of the relaxation moves, with moments in slots: 2.5 is the middle of slot 2.
+ */
+struct weft_ilp_moved {
+    double begin, middle, end;
+    int32_t item, nth;
+    int32_t due; /* the last slot of its window */
+};
+
+/* Rounds a point of the relaxation to moves in lane order (plan/plan.h). Blocks of a lane go in
+ * the order of the middles of their movement, and no block goes before its predecessor in a chain.
+ * A gather is launched when its movement begins, and a reduction is complete when it ends. Rows may
+ * exceed the limit, since blocks are whole. `moved` is scratch, [n_blocks], and `first`, [n_items].
+ * Returns the number of moves; -1 if a chain delays a block beyond its window. */
+int32_t weft_ilp_round(const struct weft_ilp *ilp, const double *x, const int32_t *strategies,
+                       struct weft_ilp_moved *moved, int32_t *first, struct weft_move *moves);
 
 /* Reads launches from a point of the relaxation, for list scheduling of the strategies (see
  * weft_list_rule). first_block is weft_list_first_blocks.

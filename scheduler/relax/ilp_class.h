@@ -17,4 +17,9 @@ double weft_ilp_work(const struct weft_ilp *ilp, const struct weft_ilp_class *of
 /* The strategies under which the item exists and that have a column. */
 uint64_t weft_ilp_strategy_mask(const struct weft_ilp *ilp, int32_t item);
 
+/* Blocks of the class's i-th item that do not block at a point. The last of the items that are due
+ * together block first. */
+int32_t weft_ilp_staged(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
+                        const double *x, const int32_t *strategies, int32_t i);
+
 #endif

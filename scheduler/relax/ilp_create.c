@@ -100,12 +100,12 @@ static void build_strategies(struct weft_ilp_build *build)
         for (int32_t p = 0; p < decision->n_strategies; p++) {
             int32_t *z = &own[p];
             *z = -1;
-            if (!weft_ilp_worth_a_column(table, u, p)) continue;
+            if (ilp->chosen ? ilp->chosen[u] != p : !weft_ilp_worth_a_column(table, u, p)) continue;
             const struct weft_problem_strategy *strategy = &decision->strategies[p];
             double cost = 0;
             for (int32_t i = 0; i < strategy->n_times; i++)
                 cost += weft_ilp_time_units(ilp, strategy->times[i].ns);
-            bool fits = weft_ilp_full_row(table, u, p) < 0;
+            bool fits = ilp->chosen || weft_ilp_full_row(table, u, p) < 0;
             *z = weft_ilp_add_column(build, cost, 0, fits ? 1 : 0);
             n++;
         }
@@ -443,6 +443,32 @@ static void choose_units(struct weft_ilp *ilp)
     ilp->bytes_shift = shift_to(ilp->limit_bytes, 11);
 }
 
+/* The class of an item that has one of its own; NULL: none. */
+static const struct weft_ilp_class *own_class(const struct weft_ilp *ilp, int32_t item)
+{
+    for (int32_t c = 0; c < ilp->n_classes; c++)
+        if (ilp->classes[c].n_items == 1 && ilp->classes[c].items[0] == item)
+            return &ilp->classes[c];
+    return NULL;
+}
+
+/* Blocks of an item move no earlier than those of the item before it in its chain. */
+static void build_orders(struct weft_ilp_build *build)
+{
+    const struct weft_problem *problem = build->ilp->table->problem;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_ilp_class *of = own_class(build->ilp, i), *before;
+        if (!of || !of->counts || problem->items[i].after < 0) continue;
+        before = own_class(build->ilp, problem->items[i].after);
+        if (!before || !before->counts) continue;
+        for (int32_t s = of->first; s < of->last && s < before->last; s++) {
+            weft_ilp_add_placed(build, before, s, 1);
+            weft_ilp_add_placed(build, of, s, -1);
+            weft_ilp_end_row(build, 0, INFINITY);
+        }
+    }
+}
+
 static enum weft_status build_all(struct weft_ilp *ilp, int32_t most_columns,
                                   struct weft_error *err)
 {
@@ -460,6 +486,7 @@ static enum weft_status build_all(struct weft_ilp *ilp, int32_t most_columns,
     if (status == WEFT_OK) {
         build_loads(&build);
         build_memory(&build);
+        if (ilp->chosen) build_orders(&build);
     }
     ilp->lp.n_columns = build.n_columns;
     ilp->lp.n_rows = build.n_rows;
@@ -529,8 +556,9 @@ static enum weft_status find_waits(struct weft_ilp *ilp, struct weft_error *err)
     return WEFT_OK;
 }
 
-enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_columns,
-                                 struct weft_ilp **out, struct weft_error *err)
+static enum weft_status create_ilp(const struct weft_digest *table, const int32_t *strategies,
+                                   int32_t most_columns, struct weft_ilp **out,
+                                   struct weft_error *err)
 {
     int64_t limit_bytes = weft_digest_limit_bytes(table);
     if (limit_bytes > table->most_bytes) limit_bytes = table->most_bytes;
@@ -544,6 +572,7 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_c
     if (!ilp) return weft_fail_memory(err, "an integer program");
     ilp->table = table;
     ilp->limit_bytes = limit_bytes;
+    ilp->chosen = strategies;
     choose_units(ilp);
     size_t n_slots = (size_t)table->n_slots, n_rows = (size_t)table->n_rows;
     ilp->z = weft_pool_array(&ilp->pool, (size_t)table->problem->n_strategies, sizeof *ilp->z);
@@ -570,6 +599,28 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_c
     }
     *out = ilp;
     return WEFT_OK;
+}
+
+enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_columns,
+                                 struct weft_ilp **out, struct weft_error *err)
+{
+    return create_ilp(table, NULL, most_columns, out, err);
+}
+
+enum weft_status weft_ilp_create_for(const struct weft_digest *table, const int32_t *strategies,
+                                     int32_t most_columns, struct weft_ilp **out,
+                                     struct weft_error *err)
+{
+    return create_ilp(table, strategies, most_columns, out, err);
+}
+
+void weft_ilp_keep_free(struct weft_ilp *ilp, int64_t bytes)
+{
+    for (int32_t r = 0; r < ilp->table->n_rows; r++) {
+        double room = weft_ilp_bytes_units(ilp, ilp->limit_bytes - bytes - ilp->table->common[r]);
+        if (ilp->hold[r] >= 0) ilp->lp.upper[ilp->hold[r]] = room;
+        if (ilp->memory_row[r] >= 0) ilp->lp.row_upper[ilp->memory_row[r]] = room;
+    }
 }
 
 void weft_ilp_destroy(struct weft_ilp *ilp)

@@ -19,9 +19,8 @@ void weft_ilp_strategies(const struct weft_ilp *ilp, const double *x, int32_t *s
     }
 }
 
-/* Blocks of an item that do not block. The last of the items that are due together block first. */
-static int32_t staged_blocks(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
-                             const double *x, const int32_t *strategies, int32_t i)
+int32_t weft_ilp_staged(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
+                        const double *x, const int32_t *strategies, int32_t i)
 {
     const struct weft_problem *problem = ilp->table->problem;
     const struct weft_item *item = &problem->items[of->items[i]].item;
@@ -79,7 +78,7 @@ static void guide_gathers(const struct weft_ilp *ilp, const struct weft_ilp_clas
                 of_item[b] = slot < item->first ? item->first : slot;
             continue;
         }
-        int32_t n = staged_blocks(ilp, of, x, strategies, i);
+        int32_t n = weft_ilp_staged(ilp, of, x, strategies, i);
         double block = weft_ilp_work(ilp, of, of->items[i]) / item->n_blocks;
         for (int32_t b = 0; b < item->n_blocks; b++) {
             if (b >= n) {

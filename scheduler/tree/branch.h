@@ -83,16 +83,16 @@ bool weft_branch_has_enough(const struct weft_branch *branch);
 /* True if it does, or if the search's budget is used up. */
 bool weft_branch_is_over(const struct weft_branch *branch);
 
-/* Solves the relaxation within a box and the search's budget, in at most `iterations` (0: a limit
- * by its size). Spends the answer's work. True if it was solved to optimality. `failure` names a
+/* Solves a linear program within the search's budget, in at most `iterations` (0: a limit by its
+ * size). Spends the answer's work. True if it was solved to optimality. `failure` names a
  * failure of the solver. Until its first answer the solver gets three quarters of the budget and of
  * the time until the alarm. The rest lets ascent prove a bound without it. Result arrays belong to
  * the pool. */
-bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
+bool weft_branch_solve(struct weft_branch *branch, const struct weft_lp *lp, int64_t iterations,
                        struct weft_pool *pool, struct weft_lp_result *result);
 
-/* The same for another program, as it is. */
-bool weft_branch_solve(struct weft_branch *branch, const struct weft_lp *lp, int64_t iterations,
+/* The same for the relaxation within a box. */
+bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
                        struct weft_pool *pool, struct weft_lp_result *result);
 
 #endif

@@ -11,6 +11,8 @@
 /* Relaxations near the bound: NEAR_WORK divided by the size of one, at most MOST_NEAR. MET entries
  * remember choices of strategies. */
 enum { NEAR_WORK = 140000, MOST_NEAR = 100, MET = 1 << 10 };
+/* Relaxations of one dive. */
+enum { MOST_RELAXATIONS = 200 };
 
 /* Placements tried for a relaxation. A gather's block is launched when one of PARTS of it has moved
  * in the relaxation, less EARLIER slots. Reductions may hold the bytes of the relaxation, a block
@@ -26,7 +28,7 @@ struct weft_guide {
     const struct weft_digest *table; /* borrowed */
     bool idle;                       /* there is nothing to try */
     int32_t *strategies;             /* [n_decisions] */
-    uint64_t *allowed;               /* [n_decisions] */
+    uint64_t *allowed, *before;      /* [n_decisions]; `before` the last decisions of a dive */
     struct weft_box *box;            /* of `allowed`; NULL if idle */
     int32_t *order;                  /* [n_blocks] */
     int32_t *launch, *earlier; /* [n_blocks]: of the relaxation, and of the placement to try */
@@ -50,14 +52,16 @@ enum weft_status weft_guide_create(struct weft_branch *branch, struct weft_guide
         !branch->ilp || weft_digest_limit_bytes(branch->search->table) >= table->most_bytes;
     guide->strategies = weft_pool_array(pool, n_decisions, sizeof *guide->strategies);
     guide->allowed = weft_pool_array(pool, n_decisions, sizeof *guide->allowed);
+    guide->before = weft_pool_array(pool, n_decisions, sizeof *guide->before);
     guide->launch = weft_pool_array(pool, n_blocks, sizeof *guide->launch);
     guide->order = weft_pool_array(pool, n_blocks, sizeof *guide->order);
     guide->earlier = weft_pool_array(pool, n_blocks, sizeof *guide->earlier);
     guide->late_bytes = weft_pool_array(pool, n_slots, sizeof *guide->late_bytes);
     guide->most_bytes = weft_pool_array(pool, n_slots, sizeof *guide->most_bytes);
     guide->met = weft_pool_array(pool, MET, sizeof *guide->met);
-    if (!guide->strategies || !guide->allowed || !guide->launch || !guide->order ||
-        !guide->earlier || !guide->late_bytes || !guide->most_bytes || !guide->met) {
+    if (!guide->strategies || !guide->allowed || !guide->before || !guide->launch ||
+        !guide->order || !guide->earlier || !guide->late_bytes || !guide->most_bytes ||
+        !guide->met) {
         weft_guide_destroy(guide);
         return weft_fail_memory(err, "a guide");
     }
@@ -181,7 +185,6 @@ static void allow_all(struct weft_guide *guide)
                 guide->branch->ilp->z[weft_digest_at(guide->branch->table, u, p)] >= 0;
             if (!(proof->box->allowed[u] >> p & 1u) || !has_column) continue;
             guide->allowed[u] |= UINT64_C(1) << p;
-            guide->strategies[u] = p;
         }
     }
 }
@@ -211,38 +214,94 @@ static int32_t surest_decision(const struct weft_guide *guide, const double *x, 
     return decision;
 }
 
-/* Decides each decision with nearly all its share on one strategy, and at least a quarter of the
- * undecided ones. True if none is left. */
-static bool decide_some(struct weft_guide *guide, const double *x)
+static int32_t count_undecided(const struct weft_guide *guide)
+{
+    int32_t n = 0;
+    for (int32_t u = 0; u < guide->table->n_decisions; u++)
+        n += !is_decided(guide, u);
+    return n;
+}
+
+/* Decides the `most` surest decisions, and each other one with nearly all its share on one strategy
+ * if `all_sure`. */
+static void decide_some(struct weft_guide *guide, const double *x, int32_t most, bool all_sure)
 {
     double share;
     int32_t strategy = 0;
-    int32_t n = 0, decision;
-    for (int32_t u = 0; u < guide->table->n_decisions; u++)
-        n += !is_decided(guide, u);
-    for (int32_t left = n; (decision = surest_decision(guide, x, &strategy, &share)) >= 0; left--) {
-        if (share < 0.99 && 4 * left <= 3 * n) return false;
+    int32_t decision;
+    while ((decision = surest_decision(guide, x, &strategy, &share)) >= 0) {
+        if (most-- <= 0 && !(all_sure && share >= 0.99)) return;
         guide->allowed[decision] = UINT64_C(1) << strategy;
-        guide->strategies[decision] = strategy;
     }
-    return true;
 }
 
-void weft_guide_dive(struct weft_guide *guide)
+/* Undoes the last decisions. If it was one, rules its strategy out. *n: their number. False if
+ * nothing is left to try. */
+static bool undo_decisions(struct weft_guide *guide, int32_t *n)
 {
-    bool decided = false, more = true;
-    if (is_over(guide)) return;
-    allow_all(guide);
-    while (more && !is_over(guide)) {
+    int32_t last = -1;
+    *n = 0;
+    for (int32_t u = 0; u < guide->table->n_decisions; u++) {
+        if (guide->allowed[u] == guide->before[u]) continue;
+        last = u;
+        ++*n;
+    }
+    if (*n == 1) guide->before[last] &= ~guide->allowed[last];
+    memcpy(guide->allowed, guide->before,
+           (size_t)guide->table->n_decisions * sizeof *guide->allowed);
+    return *n > 0 && guide->allowed[last] != 0;
+}
+
+/* The only strategy left of each decision. */
+static void take_decided(struct weft_guide *guide)
+{
+    for (int32_t u = 0; u < guide->table->n_decisions; u++)
+        for (int32_t p = 0; p < weft_digest_count(guide->branch->table, u); p++)
+            if (guide->allowed[u] >> p & 1u) guide->strategies[u] = p;
+}
+
+/* Decides until all are decided and the relaxation has a solution. It decides a quarter at a time,
+ * and fewer after each failure. False if it failed or became too expensive. */
+static bool decide_all(struct weft_guide *guide, int32_t most_relaxations)
+{
+    int32_t most = guide->table->n_decisions, undone;
+    bool failed = false;
+    memcpy(guide->before, guide->allowed,
+           (size_t)guide->table->n_decisions * sizeof *guide->allowed);
+    for (; most_relaxations > 0 && !is_over(guide); most_relaxations--) {
         struct weft_pool pool = {0};
         const double *x = relax_allowed(guide, &pool);
-        more = x && !decided;
-        if (more)
-            decided = decide_some(guide, x);
-        else if (x && weft_search_fits(guide->branch->search, guide->strategies))
-            place_all(guide, x);
+        int32_t left = count_undecided(guide);
+        if (x && left == 0) {
+            take_decided(guide);
+            bool fits = weft_search_fits(guide->branch->search, guide->strategies);
+            if (fits) place_all(guide, x);
+            weft_pool_finish(&pool);
+            return fits;
+        }
+        if (x) {
+            memcpy(guide->before, guide->allowed,
+                   (size_t)guide->table->n_decisions * sizeof *guide->allowed);
+            int32_t quarter = (left + 3) / 4;
+            decide_some(guide, x, most < quarter ? most : quarter, !failed);
+        }
         weft_pool_finish(&pool);
+        if (x) continue;
+        failed = true;
+        if (!undo_decisions(guide, &undone)) return false;
+        most = undone > 1 ? undone / 2 : 1;
     }
+    return false;
+}
+
+const int32_t *weft_guide_dive(struct weft_guide *guide, int64_t free_bytes)
+{
+    if (is_over(guide)) return NULL;
+    allow_all(guide);
+    weft_ilp_keep_free(guide->branch->ilp, free_bytes);
+    bool decided = decide_all(guide, MOST_RELAXATIONS);
+    weft_ilp_keep_free(guide->branch->ilp, 0);
+    return decided ? guide->strategies : NULL;
 }
 
 /* Stops at the first better plan, and after some tries without one: other work then gains more. */

@@ -23,9 +23,11 @@ void weft_guide_destroy(struct weft_guide *guide); /* accepts NULL */
  * the strategies were new and fit. */
 bool weft_guide_try(struct weft_guide *guide, const int32_t *strategies);
 
-/* Decides strategies as the relaxation does, the surest first, and solves it again for the rest
- * until all are decided. Then tries placements guided by it. */
-void weft_guide_dive(struct weft_guide *guide);
+/* Decides strategies as the relaxation does within limits that keep bytes free, the surest first.
+ * Solves it again for the rest until all are decided, and decides otherwise where it has no
+ * solution below the search's best. Then tries placements guided by it. Returns the strategies,
+ * valid until the next call; NULL if it found none. */
+const int32_t *weft_guide_dive(struct weft_guide *guide, int64_t free_bytes);
 
 /* Calls weft_guide_try for strategies near the bound of a node of the proof
  * (scheduler/search/near.h). Ends at a plan that is better than the search's best, or after

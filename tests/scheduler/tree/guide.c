@@ -60,7 +60,7 @@ static bool improves(const struct weft_problem *problem, int64_t limit_bytes)
     bool better = f.rig.search->step_ns < listed_ns;
     check_best_guide(&f);
     if (!better) cr_assert_not(weft_guide_try(f.guide, f.rig.search->strategies), "known already");
-    weft_guide_dive(f.guide);
+    (void)weft_guide_dive(f.guide, 0);
     check_best_guide(&f);
     cr_assert_eq(weft_guide_try_near(f.guide, 0, 8, NULL), WEFT_OK);
     check_best_guide(&f);
@@ -114,7 +114,7 @@ Test(guide, has_nothing_to_try_without_a_solver)
     init_guide(&f, problem, problem->tiers[0].limit_bytes, (struct weft_solver){0});
     int64_t before_ns = f.rig.search->step_ns;
     cr_assert_not(weft_guide_try(f.guide, f.rig.search->strategies));
-    weft_guide_dive(f.guide);
+    (void)weft_guide_dive(f.guide, 0);
     cr_assert_eq(weft_guide_try_near(f.guide, 0, 8, NULL), WEFT_OK);
     cr_assert_eq(f.rig.search->step_ns, before_ns);
     finish_guide(&f);

@@ -1,4 +1,4 @@
-#include "memory_model/weigh.h"
+#include "memory_model/weigh_parts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options)
 }
 
 /* Buffers of a unit's state: moments, and a master unless it computes in f32. */
-static int32_t count_states(const struct weft_weigh_options *options)
+int32_t weft_weigh_count_states(const struct weft_weigh_options *options)
 {
     return options->n_moments + (options->batch.compute == WEFT_F32 ? 0 : 1);
 }
@@ -56,7 +56,7 @@ struct weft_ring weft_weigh_ring(const struct weft_weigh_options *options,
             most = shards->units[u].padded_elements;
     if (!weft_checked_mul(most / shards->ranks, (int64_t)sizeof(float), &bytes))
         bytes = 0; /* weighing such units refuses them */
-    return weft_ring_fit(&options->ring, bytes, count_states(options));
+    return weft_ring_fit(&options->ring, bytes, weft_weigh_count_states(options));
 }
 
 static bool round_up(int64_t bytes, int64_t *out)
@@ -71,35 +71,23 @@ int64_t weft_arena_round(int64_t bytes)
     return rounded;
 }
 
-/* State of the weighing. `overflow` remembers the first size that does not fit into 64 bits, alone
- * or in the sum, and causes one error at the end. */
-struct weigher {
-    const struct weft_model *model;
-    const struct weft_shards *shards;
-    const struct weft_period *period;
-    const struct weft_weigh_options *options;
-    struct weft_weights *weights;
-    int64_t total_bytes;
-    bool overflow;
-};
-
-static void count_bytes(struct weigher *w, int64_t bytes)
+void weft_weigh_count_bytes(struct weft_weigher *w, int64_t bytes)
 {
     w->overflow |= !weft_checked_add(w->total_bytes, bytes, &w->total_bytes);
 }
 
 /* Adds a buffer that lives from slot `first` to slot `last`, unless it is empty. */
-static void hold_buffer(struct weigher *w, struct weft_hold *holds, int32_t *n,
+static void hold_buffer(struct weft_weigher *w, struct weft_hold *holds, int32_t *n,
                         enum weft_category category, int32_t first, int32_t last, int64_t bytes)
 {
     int64_t rounded = 0;
     if (bytes == 0) return;
     w->overflow |= !round_up(bytes, &rounded);
-    count_bytes(w, rounded);
+    weft_weigh_count_bytes(w, rounded);
     holds[(*n)++] = (struct weft_hold){category, first, last, rounded, 0};
 }
 
-static int64_t elements_bytes(struct weigher *w, int64_t elements, enum weft_dtype dtype)
+int64_t weft_weigh_elements_bytes(struct weft_weigher *w, int64_t elements, enum weft_dtype dtype)
 {
     int64_t bytes = 0;
     w->overflow |= !weft_checked_mul(elements, weft_dtype_bytes(dtype), &bytes);
@@ -108,7 +96,8 @@ static int64_t elements_bytes(struct weigher *w, int64_t elements, enum weft_dty
 
 /* Whether backward can restore a layer's saved activations: it reads the layer's input and the
  * parameters of all its units. */
-static bool may_restore(const struct weigher *w, int32_t layer, const struct weft_layer_work *work)
+static bool may_restore(const struct weft_weigher *w, int32_t layer,
+                        const struct weft_layer_work *work)
 {
     if (!work->backward_reads_input) return false;
     for (int32_t u = 0; u < w->shards->n_units; u++) {
@@ -121,7 +110,8 @@ static bool may_restore(const struct weigher *w, int32_t layer, const struct wef
 
 /* The levels of a layer: those of the config that backward can restore and that free bytes. Without
  * one, the layer keeps all. */
-static int levels_of(const struct weigher *w, int32_t layer, const struct weft_layer_work *work)
+static int levels_of(const struct weft_weigher *w, int32_t layer,
+                     const struct weft_layer_work *work)
 {
     const uint8_t *asked = w->options->recomputes;
     int levels = asked == NULL ? 0 : asked[layer] & 1 << WEFT_RECOMPUTE_NONE;
@@ -137,7 +127,7 @@ static int levels_of(const struct weigher *w, int32_t layer, const struct weft_l
 
 /* Whether a layer may have an alternative: the config gives locations and levels. Whole
  * recomputation leaves nothing to offload, so it goes with the device alone. */
-static bool allows_choice(const struct weigher *w, int levels, struct weft_layer_choice choice)
+static bool allows_choice(const struct weft_weigher *w, int levels, struct weft_layer_choice choice)
 {
     const int homes = w->options->saved_homes;
     const int allowed = homes != 0 ? homes : 1 << WEFT_HOME_DEVICE;
@@ -148,7 +138,8 @@ static bool allows_choice(const struct weigher *w, int levels, struct weft_layer
 
 /* True if a layer's saved activations are a decision: there is an alternative to keeping all on the
  * device. The last layer needs its own at once. */
-static bool is_decided(const struct weigher *w, int32_t layer, const struct weft_layer_work *work)
+static bool is_decided(const struct weft_weigher *w, int32_t layer,
+                       const struct weft_layer_work *work)
 {
     const bool host = (w->options->saved_homes & 1 << WEFT_HOME_HOST) != 0;
     return work->saved_bytes > 0 && layer + 1 < w->model->n_layers &&
@@ -156,7 +147,7 @@ static bool is_decided(const struct weigher *w, int32_t layer, const struct weft
 }
 
 /* Holds of activations and temporaries of one micro-step. */
-static int32_t weigh_micro_step(struct weigher *w, const struct weft_layer_work *works,
+static int32_t weigh_micro_step(struct weft_weigher *w, const struct weft_layer_work *works,
                                 int32_t micro, struct weft_hold *holds)
 {
     int32_t n_layers = w->model->n_layers, n = 0;
@@ -193,7 +184,7 @@ static int32_t weigh_micro_step(struct weigher *w, const struct weft_layer_work 
 
 /* Adds the bytes by which dropped ones enlarge a temporary buffer of one slot. Both sizes are
  * rounded as the lowering rounds the buffer. */
-static void hold_dropped(struct weigher *w, struct weft_hold *holds, int32_t *n, int32_t slot,
+static void hold_dropped(struct weft_weigher *w, struct weft_hold *holds, int32_t *n, int32_t slot,
                          int64_t plain_bytes, int64_t bytes)
 {
     hold_buffer(w, holds, n, WEFT_CATEGORY_TEMPORARY, slot, slot,
@@ -202,8 +193,9 @@ static void hold_dropped(struct weigher *w, struct weft_hold *holds, int32_t *n,
 
 /* Holds of a layer's saved activations under a choice: kept between its forward and its backward on
  * the device or elsewhere, and dropped in both. */
-static int32_t weigh_saved(struct weigher *w, int32_t layer, const struct weft_layer_work *work,
-                           struct weft_layer_choice choice, struct weft_hold *holds)
+static int32_t weigh_saved(struct weft_weigher *w, int32_t layer,
+                           const struct weft_layer_work *work, struct weft_layer_choice choice,
+                           struct weft_hold *holds)
 {
     const struct weft_layer_work at_level = weft_layer_work_at(work, choice.recompute);
     const bool away = choice.saved_home != WEFT_HOME_DEVICE;
@@ -227,7 +219,7 @@ static int32_t weigh_saved(struct weigher *w, int32_t layer, const struct weft_l
     return n;
 }
 
-static enum weft_status weigh_layer(struct weigher *w, int32_t l,
+static enum weft_status weigh_layer(struct weft_weigher *w, int32_t l,
                                     const struct weft_layer_work *work, struct weft_error *err)
 {
     enum { OF_MICRO_STEP = 4 }; /* kept in forward and backward, dropped in both */
@@ -248,7 +240,7 @@ static enum weft_status weigh_layer(struct weigher *w, int32_t l,
     return WEFT_OK;
 }
 
-static enum weft_status weigh_layers(struct weigher *w, const struct weft_layer_work *works,
+static enum weft_status weigh_layers(struct weft_weigher *w, const struct weft_layer_work *works,
                                      struct weft_error *err)
 {
     const int32_t n_layers = w->model->n_layers;
@@ -260,7 +252,7 @@ static enum weft_status weigh_layers(struct weigher *w, const struct weft_layer_
     return WEFT_OK;
 }
 
-static enum weft_status weigh_common(struct weigher *w, struct weft_error *err)
+static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *err)
 {
     enum { OF_ALL = 4, OF_MICRO_STEP = 2, OF_LAYER = 5 };
     int32_t n_layers = w->model->n_layers, end = w->period->n_slots - 1;
@@ -301,7 +293,7 @@ static bool are_neighbours(const struct weft_period *period, int32_t use, int32_
 
 /* Index of the first use after the residency that begins with use `i`. Neighbouring uses share a
  * residency. */
-static int32_t residency_end(const struct weft_period *period, int32_t u, int32_t i)
+int32_t weft_weigh_residency_end(const struct weft_period *period, int32_t u, int32_t i)
 {
     const int32_t *uses = period->uses[u];
     do
@@ -310,26 +302,27 @@ static int32_t residency_end(const struct weft_period *period, int32_t u, int32_
     return i;
 }
 
-static uint32_t sensible_policies(const struct weigher *w, int32_t u)
+static uint32_t sensible_policies(const struct weft_weigher *w, int32_t u)
 {
     const struct weft_unit *unit = &w->shards->units[u];
     bool accumulates = weft_period_reductions(&w->period->rule) > 1;
     uint32_t policies = 1u << WEFT_POLICY_SDP;
     if (!unit->trainable || !accumulates) policies |= 1u << WEFT_POLICY_DP;
     if (unit->trainable) policies |= 1u << WEFT_POLICY_ZERO1;
-    if (residency_end(w->period, u, 0) < w->period->n_uses[u]) policies |= 1u << WEFT_POLICY_FSDP;
+    if (weft_weigh_residency_end(w->period, u, 0) < w->period->n_uses[u])
+        policies |= 1u << WEFT_POLICY_FSDP;
     return policies;
 }
 
 /* Holds of parameters: the resident buffer, or the shard and the gathered copies. */
-static int32_t weigh_parameters(struct weigher *w, int32_t u, enum weft_policy policy,
+static int32_t weigh_parameters(struct weft_weigher *w, int32_t u, enum weft_policy policy,
                                 struct weft_hold *holds)
 {
     const struct weft_unit *unit = &w->shards->units[u];
     const int32_t *uses = w->period->uses[u];
     int32_t n = 0, n_uses = w->period->n_uses[u], end = w->period->n_slots - 1;
     enum weft_dtype compute = w->options->batch.compute;
-    int64_t full_bytes = elements_bytes(w, unit->padded_elements, compute);
+    int64_t full_bytes = weft_weigh_elements_bytes(w, unit->padded_elements, compute);
     if (policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1) {
         hold_buffer(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, 0, end, full_bytes);
         return n;
@@ -337,7 +330,7 @@ static int32_t weigh_parameters(struct weigher *w, int32_t u, enum weft_policy p
     hold_buffer(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end,
                 full_bytes / w->shards->ranks);
     for (int32_t i = 0, next; i < n_uses; i = next) {
-        next = policy == WEFT_POLICY_SDP ? n_uses : residency_end(w->period, u, i);
+        next = policy == WEFT_POLICY_SDP ? n_uses : weft_weigh_residency_end(w->period, u, i);
         hold_buffer(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, uses[i], uses[next - 1],
                     full_bytes);
     }
@@ -345,32 +338,33 @@ static int32_t weigh_parameters(struct weigher *w, int32_t u, enum weft_policy p
 }
 
 /* Elements of a unit's state: of a rank's slices, or with dp of the whole unit. */
-static int64_t owned_elements(const struct weigher *w, int32_t u, enum weft_policy policy)
+int64_t weft_weigh_owned_elements(const struct weft_weigher *w, int32_t u, enum weft_policy policy)
 {
     int64_t elements = w->shards->units[u].padded_elements;
     return policy == WEFT_POLICY_DP ? elements : elements / w->shards->ranks;
 }
 
 /* Bytes of a unit's state, each buffer of it rounded up. */
-static int64_t state_bytes(struct weigher *w, int32_t u, enum weft_policy policy, int64_t align)
+int64_t weft_weigh_state_bytes(struct weft_weigher *w, int32_t u, enum weft_policy policy,
+                               int64_t align)
 {
-    int64_t bytes = elements_bytes(w, owned_elements(w, u, policy), WEFT_F32);
+    int64_t bytes = weft_weigh_elements_bytes(w, weft_weigh_owned_elements(w, u, policy), WEFT_F32);
     w->overflow |= !weft_checked_round_up(bytes, align, &bytes) ||
-                   !weft_checked_mul(bytes, count_states(w->options), &bytes);
+                   !weft_checked_mul(bytes, weft_weigh_count_states(w->options), &bytes);
     return bytes;
 }
 
 /* Bytes of host pages for so many elements. */
-static int64_t host_bytes(struct weigher *w, int64_t elements, enum weft_dtype dtype)
+static int64_t host_bytes(struct weft_weigher *w, int64_t elements, enum weft_dtype dtype)
 {
-    int64_t bytes = elements_bytes(w, elements, dtype);
+    int64_t bytes = weft_weigh_elements_bytes(w, elements, dtype);
     w->overflow |= !weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes);
     return bytes;
 }
 
 /* Holds on the host of a unit that is updated there: master and moments, the reduced gradient, and
  * rounded parameters unless the device computes in f32. */
-static int32_t weigh_host_update(struct weigher *w, int32_t u, struct weft_hold *holds)
+static int32_t weigh_host_update(struct weft_weigher *w, int32_t u, struct weft_hold *holds)
 {
     const enum weft_dtype compute = w->options->batch.compute;
     const int64_t slice = w->shards->units[u].padded_elements / w->shards->ranks;
@@ -390,34 +384,36 @@ static int32_t weigh_host_update(struct weigher *w, int32_t u, struct weft_hold 
 }
 
 /* Holds of state: on the device always, only in the unit's update, or never. */
-static int32_t weigh_state(struct weigher *w, int32_t u,
+static int32_t weigh_state(struct weft_weigher *w, int32_t u,
                            const struct weft_weighed_strategy *strategy, struct weft_hold *holds)
 {
     int32_t n = 0, end = w->period->n_slots - 1, update = w->period->update[u];
     const enum weft_home home = weft_keep_home(strategy->keep);
     bool away = home != WEFT_HOME_DEVICE;
     if (strategy->keep == WEFT_KEEP_HOST_UPDATE) return weigh_host_update(w, u, holds);
-    int64_t bytes = elements_bytes(w, owned_elements(w, u, strategy->policy), WEFT_F32);
-    for (int32_t i = 0; i < count_states(w->options); i++)
+    int64_t bytes =
+        weft_weigh_elements_bytes(w, weft_weigh_owned_elements(w, u, strategy->policy), WEFT_F32);
+    for (int32_t i = 0; i < weft_weigh_count_states(w->options); i++)
         hold_buffer(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, away ? update : 0,
                     away ? update : end, bytes);
     if (!away) return n;
     hold_buffer(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end,
-                state_bytes(w, u, strategy->policy,
-                            home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES : WEFT_HOST_PAGE_BYTES));
+                weft_weigh_state_bytes(w, u, strategy->policy,
+                                       home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES
+                                                              : WEFT_HOST_PAGE_BYTES));
     holds[n - 1].tier = weft_weigh_tier(w->options, home);
     return n;
 }
 
 /* Holds of training: optimizer state, the full gradient, the reduced gradient. */
-static int32_t weigh_training(struct weigher *w, int32_t u,
+static int32_t weigh_training(struct weft_weigher *w, int32_t u,
                               const struct weft_weighed_strategy *strategy, struct weft_hold *holds)
 {
     const struct weft_unit *unit = &w->shards->units[u];
     const struct weft_period *period = w->period;
     int32_t n = weigh_state(w, u, strategy, holds);
     bool all = strategy->policy == WEFT_POLICY_DP;
-    int64_t owned = owned_elements(w, u, strategy->policy);
+    int64_t owned = weft_weigh_owned_elements(w, u, strategy->policy);
     /* One record of its tensors' norms to send, and one to receive. */
     for (int32_t i = 0; period->rule.agreed_updates && i < 2; i++)
         hold_buffer(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, period->update[u], period->update[u],
@@ -425,7 +421,8 @@ static int32_t weigh_training(struct weigher *w, int32_t u,
     /* Gradients of a step are added up in one buffer, or each micro-step has its own. */
     int32_t reductions = weft_period_reductions(&period->rule),
             last_micro = period->rule.n_micro - 1;
-    int64_t gradient_bytes = elements_bytes(w, unit->padded_elements, w->options->reduce);
+    int64_t gradient_bytes =
+        weft_weigh_elements_bytes(w, unit->padded_elements, w->options->reduce);
     for (int32_t r = 0; r < reductions; r++) {
         int32_t last =
             period->last_gradient[(reductions > 1 ? r : last_micro) * w->period->n_units + u];
@@ -441,7 +438,7 @@ static int32_t weigh_training(struct weigher *w, int32_t u,
     if (!all && !(there && reductions == 1))
         hold_buffer(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS,
                     period->last_gradient[first_reduced * period->n_units + u] + 1, end,
-                    elements_bytes(w, owned, w->options->accumulate));
+                    weft_weigh_elements_bytes(w, owned, w->options->accumulate));
     return n;
 }
 
@@ -462,9 +459,9 @@ uint64_t weft_weighed_keeps(const struct weft_weighed_unit *unit, uint32_t keeps
 }
 
 /* The ways to keep a unit's state. Without state, or with agreed updates, only the device. */
-static uint32_t sensible_keeps(const struct weigher *w, int32_t u)
+static uint32_t sensible_keeps(const struct weft_weigher *w, int32_t u)
 {
-    const bool state = w->shards->units[u].trainable && count_states(w->options) > 0;
+    const bool state = w->shards->units[u].trainable && weft_weigh_count_states(w->options) > 0;
     const bool moves = state && !w->period->rule.agreed_updates && w->options->state_keeps != 0;
     return moves ? (uint32_t)w->options->state_keeps : 1u << WEFT_KEEP_DEVICE;
 }
@@ -474,7 +471,7 @@ static bool is_kept_so(enum weft_policy policy, enum weft_keep keep)
     return policy != WEFT_POLICY_DP || keep != WEFT_KEEP_HOST_UPDATE;
 }
 
-static enum weft_status weigh_unit(struct weigher *w, int32_t u, struct weft_error *err)
+static enum weft_status weigh_unit(struct weft_weigher *w, int32_t u, struct weft_error *err)
 {
     /* Resident or shard; master, two moments, their tier, reduced gradient, norms. */
     enum { MOST_OTHERS = 10 };
@@ -498,246 +495,7 @@ static enum weft_status weigh_unit(struct weigher *w, int32_t u, struct weft_err
     return WEFT_OK;
 }
 
-static void add_item(struct weigher *w, struct weft_item item)
-{
-    int64_t bytes = 0;
-    w->overflow |= !weft_checked_mul(item.stair_bytes, item.n_blocks, &bytes);
-    count_bytes(w, bytes);
-    w->weights->items[w->weights->n_items++] = item;
-}
-
-/* The first slot that may launch a unit's gather for a step: after its update, or for a frozen unit
- * after the last step's uses. */
-static int32_t first_launch(const struct weft_period *period, int32_t u)
-{
-    if (period->rule.agreed_updates) return period->fill;
-    if (period->update[u] >= 0) return period->update[u] + 1;
-    return period->rule.rotated ? period->drain : 0;
-}
-
-/* The first slot that may launch a unit's update on the host: after norm. In a rotated period it is
- * the slot of an update on the device, when all ranks' gradients are known to be finite. */
-static int32_t first_host_update(const struct weft_period *period, int32_t u)
-{
-    return period->rule.rotated ? period->update[u] : 0;
-}
-
-static void item_gathers(struct weigher *w, int32_t u)
-{
-    const struct weft_unit *unit = &w->shards->units[u];
-    const struct weft_period *period = w->period;
-    const int32_t *uses = period->uses[u];
-    const struct weft_weighed_unit *weighed = &w->weights->units[u];
-    const uint64_t there = weft_weighed_keeps(weighed, 1u << WEFT_KEEP_HOST_UPDATE);
-    const uint64_t resides = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_ZERO1);
-    const uint64_t gathers =
-        weft_weighed_strategies(weighed, 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP);
-    int64_t bytes =
-        elements_bytes(w, unit->padded_elements, w->options->batch.compute) / unit->n_blocks;
-    struct weft_item item = {
-        .decision = u,
-        .kind = WEFT_ALL_GATHER,
-        .acquires = true,
-        .may_block = true,
-        .strategies = gathers & ~there,
-        .n_blocks = unit->n_blocks,
-        .first = first_launch(period, u),
-        .last = uses[0] - 1,
-        .block_bytes = bytes,
-        .stair_bytes = bytes,
-        .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS,
-    };
-    /* Units updated on the host may be gathered from that update on. */
-    for (int pass = 0; pass < 2; pass++) {
-        struct weft_item resident = item;
-        resident.strategies = resides & (pass == 0 ? ~there : there);
-        resident.stair_bytes = 0;
-        if (item.strategies != 0) add_item(w, item);
-        if (resident.strategies != 0) add_item(w, resident);
-        item.strategies = gathers & there;
-        item.first = there != 0 ? first_host_update(period, u) : item.first;
-    }
-    item.strategies = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_FSDP);
-    for (int32_t i = residency_end(period, u, 0); i < period->n_uses[u];
-         i = residency_end(period, u, i)) {
-        item.gather++;
-        /* In a rotated period the turning point is between the two uses, and no window crosses the
-         * ends. */
-        item.first = uses[i] > uses[i - 1] ? uses[i - 1] + 1 : 0;
-        item.last = uses[i] - 1;
-        add_item(w, item);
-    }
-}
-
-/* The slot by the end of which a gradient must be reduced: before its update, before the next
- * gradient is added to the same slice, and before the period's end. */
-static int32_t last_completion(const struct weft_period *period, int32_t u, int32_t micro)
-{
-    if (micro + 1 == period->rule.n_micro)
-        return period->rule.rotated ? period->update[u] - 1 : period->drain;
-    int32_t next = period->last_gradient[(micro + 1) * period->n_units + u];
-    return next > period->last_gradient[micro * period->n_units + u] ? next : period->norm - 1;
-}
-
-static void item_reductions(struct weigher *w, int32_t u)
-{
-    const struct weft_unit *unit = &w->shards->units[u];
-    const struct weft_period *period = w->period;
-    const struct weft_weighed_unit *weighed = &w->weights->units[u];
-    uint64_t whole = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_DP);
-    int32_t reductions = weft_period_reductions(&period->rule);
-    int64_t bytes = elements_bytes(w, unit->padded_elements, w->options->reduce) / unit->n_blocks;
-    struct weft_item item = {
-        .decision = u,
-        .kind = WEFT_REDUCE_SCATTER,
-        .strategies = weft_weighed_strategies(weighed, ~(1u << WEFT_POLICY_DP)),
-        .n_blocks = unit->n_blocks,
-        .block_bytes = bytes,
-        .stair_bytes = bytes,
-        .stair_category = WEFT_CATEGORY_FULL_GRADIENTS,
-    };
-    for (; item.gather < reductions; item.gather++) {
-        int32_t micro = reductions > 1 ? item.gather : period->rule.n_micro - 1;
-        item.first = period->last_gradient[micro * period->n_units + u] + 1;
-        item.last = last_completion(period, u, micro);
-        add_item(w, item);
-    }
-    if (whole == 0) return;
-    item.kind = WEFT_ALL_REDUCE;
-    item.gather = 0;
-    item.strategies = whole;
-    item.stair_bytes = 0;
-    add_item(w, item);
-}
-
-/* State moves in one block, that of dp (`whole`) or of the other policies. It arrives before or in
- * its update's slot, and leaves after it. A disk moves whole disk blocks. */
-static void item_state(struct weigher *w, int32_t u, int32_t kind, bool whole)
-{
-    const struct weft_weighed_unit *weighed = &w->weights->units[u];
-    const enum weft_policy policy = whole ? WEFT_POLICY_DP : WEFT_POLICY_FSDP;
-    const uint32_t dp = 1u << WEFT_POLICY_DP;
-    const bool comes = weft_item_kinds[kind].acquires;
-    int32_t update = w->period->update[u];
-    struct weft_item item = {
-        .decision = u,
-        .kind = kind,
-        .acquires = comes,
-        .may_block = comes,
-        .n_blocks = 1,
-        .first = comes ? 0 : update + 1,
-        .last = comes ? update - 1 : w->period->n_slots - 2,
-        .stair_bytes = state_bytes(w, u, policy, WEFT_ARENA_ALIGN_BYTES),
-        .stair_category = WEFT_CATEGORY_OPTIMIZER_STATE,
-    };
-    const enum weft_home home = weft_item_kinds[kind].there;
-    item.strategies = weft_weighed_keeps(weighed, 1u << home) &
-                      weft_weighed_strategies(weighed, whole ? dp : ~dp);
-    item.block_bytes =
-        state_bytes(w, u, policy, home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES : 1);
-    if (item.strategies != 0) add_item(w, item);
-}
-
-/* A host update goes block by block: gradient down after its last reduction, update after norm,
- * parameters up before their gather. These items hold no device bytes, so blocking a slot for them
- * gains nothing. */
-static void item_host_update(struct weigher *w, int32_t u)
-{
-    const struct weft_unit *unit = &w->shards->units[u];
-    const struct weft_period *period = w->period;
-    const int32_t last_micro = period->rule.n_micro - 1;
-    const int64_t slice = unit->padded_elements / w->shards->ranks / unit->n_blocks;
-    const int64_t down_bytes = elements_bytes(w, slice, w->options->accumulate);
-    int64_t update_bytes = 0;
-    struct weft_item item = {
-        .decision = u,
-        .kind = WEFT_GRADIENT_DOWN,
-        .strategies = weft_weighed_keeps(&w->weights->units[u], 1u << WEFT_KEEP_HOST_UPDATE),
-        .n_blocks = unit->n_blocks,
-        .first = period->last_gradient[last_micro * period->n_units + u] + 1,
-        .last = last_completion(period, u, last_micro),
-        .block_bytes = down_bytes,
-        .stair_bytes = down_bytes,
-        .stair_category = WEFT_CATEGORY_SHARDED_GRADIENTS,
-    };
-    if (item.strategies == 0) return;
-    add_item(w, item);
-    w->overflow |= !weft_checked_mul(slice, weft_weigh_update_bytes(w->options), &update_bytes);
-    item.kind = WEFT_HOST_UPDATE;
-    item.acquires = true;
-    item.first = first_host_update(period, u);
-    item.last = period->uses[u][0] - 1;
-    item.block_bytes = update_bytes;
-    item.stair_bytes = 0;
-    item.stair_category = WEFT_CATEGORY_SHARDED_PARAMETERS;
-    add_item(w, item);
-    item.kind = WEFT_PARAMETERS_UP;
-    item.block_bytes = elements_bytes(w, slice, w->options->batch.compute);
-    add_item(w, item);
-}
-
-/* Saved activations go down in one block, between their layer's forward and the end of the last
- * forward. They come up between the beginning of the last layer's backward and their own. */
-static void item_saved(struct weigher *w, int32_t at, int32_t k, int32_t kind, int32_t gather)
-{
-    const struct weft_weighed_layer *layer = &w->weights->layers[at];
-    const int32_t last_layer = w->model->n_layers - 1, micro = gather * w->model->n_layers;
-    const bool up = weft_item_kinds[kind].acquires;
-    add_item(w, (struct weft_item){
-                    .decision = w->weights->n_units + at,
-                    .kind = kind,
-                    .acquires = up,
-                    .may_block = up,
-                    .gather = gather,
-                    .strategies = UINT64_C(1) << k,
-                    .n_blocks = 1,
-                    .first = up ? w->period->backward[micro + last_layer]
-                                : w->period->forward[micro + layer->layer] + 1,
-                    .last = up ? w->period->backward[micro + layer->layer] - 1
-                               : w->period->forward[micro + last_layer],
-                    .block_bytes = layer->strategies[k].saved_bytes,
-                    .stair_bytes = layer->strategies[k].holds[0].bytes,
-                    .stair_category = WEFT_CATEGORY_ACTIVATIONS,
-                });
-}
-
-/* Both copies of every strategy with saved activations on the host. */
-static void item_layer(struct weigher *w, int32_t at)
-{
-    const struct weft_weighed_layer *layer = &w->weights->layers[at];
-    for (int32_t kind = WEFT_SAVED_DOWN; kind <= WEFT_SAVED_UP; kind++)
-        for (int32_t gather = 0; gather < w->period->rule.n_micro; gather++)
-            for (int32_t k = 0; k < layer->n_strategies; k++)
-                if (layer->strategies[k].choice.saved_home == WEFT_HOME_HOST)
-                    item_saved(w, at, k, kind, gather);
-}
-
-static enum weft_status weigh_items(struct weigher *w, struct weft_error *err)
-{
-    /* Copies down and up, of all saved activations or of those that are kept. */
-    enum { OF_LAYER = 4 };
-    size_t most = OF_LAYER * (size_t)w->weights->n_layers * (size_t)w->period->rule.n_micro;
-    for (int32_t u = 0; u < w->shards->n_units; u++)
-        /* zero1's gather, gathers after host updates, reductions, dp's, copies of both kinds of
-         * state, and the host update */
-        most += (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 15;
-    w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
-    if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
-    for (int32_t u = 0; u < w->shards->n_units; u++) {
-        item_gathers(w, u);
-        if (w->shards->units[u].trainable) item_reductions(w, u);
-        for (int32_t kind = WEFT_STATE_READ; kind <= WEFT_STATE_DOWN; kind++) {
-            item_state(w, u, kind, false);
-            item_state(w, u, kind, true);
-        }
-        item_host_update(w, u);
-    }
-    for (int32_t i = 0; i < w->weights->n_layers; i++)
-        item_layer(w, i);
-    return WEFT_OK;
-}
-
-static enum weft_status fill_weights(struct weigher *w, struct weft_error *err)
+static enum weft_status fill_weights(struct weft_weigher *w, struct weft_error *err)
 {
     struct weft_weights *weights = w->weights;
     weights->n_slots = w->period->n_slots;
@@ -748,7 +506,7 @@ static enum weft_status fill_weights(struct weigher *w, struct weft_error *err)
     WEFT_TRY(weigh_common(w, err));
     for (int32_t u = 0; u < weights->n_units; u++)
         WEFT_TRY(weigh_unit(w, u, err));
-    WEFT_TRY(weigh_items(w, err));
+    WEFT_TRY(weft_weigh_items(w, err));
     if (w->overflow) {
         return weft_fail(err, WEFT_E_DATA,
                          "the model's buffers add up to more bytes than 64 bits can count: use "
@@ -770,7 +528,7 @@ enum weft_status weft_weights_create(const struct weft_model *model,
     }
     struct weft_weights *weights = calloc(1, sizeof *weights);
     if (weights == NULL) return weft_fail_memory(err, "weights");
-    struct weigher weigher = {
+    struct weft_weigher weigher = {
         .model = model, .shards = shards, .period = period, .options = options, .weights = weights};
     enum weft_status status = fill_weights(&weigher, err);
     if (status != WEFT_OK) {

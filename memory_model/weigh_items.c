@@ -1,0 +1,243 @@
+/* Items: gathers, reductions, and copies of state and saved activations. */
+#include "base/checked.h"
+#include "memory_model/weigh_parts.h"
+
+static void add_item(struct weft_weigher *w, struct weft_item item)
+{
+    int64_t bytes = 0;
+    w->overflow |= !weft_checked_mul(item.stair_bytes, item.n_blocks, &bytes);
+    weft_weigh_count_bytes(w, bytes);
+    w->weights->items[w->weights->n_items++] = item;
+}
+
+/* The first slot that may launch a unit's gather for a step: after its update, or for a frozen unit
+ * after the last step's uses. */
+static int32_t first_launch(const struct weft_period *period, int32_t u)
+{
+    if (period->rule.agreed_updates) return period->fill;
+    if (period->update[u] >= 0) return period->update[u] + 1;
+    return period->rule.rotated ? period->drain : 0;
+}
+
+/* The first slot that may launch a unit's update on the host: after norm. In a rotated period it is
+ * the slot of an update on the device, when all ranks' gradients are known to be finite. */
+static int32_t first_host_update(const struct weft_period *period, int32_t u)
+{
+    return period->rule.rotated ? period->update[u] : 0;
+}
+
+static void item_gathers(struct weft_weigher *w, int32_t u)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    const struct weft_period *period = w->period;
+    const int32_t *uses = period->uses[u];
+    const struct weft_weighed_unit *weighed = &w->weights->units[u];
+    const uint64_t there = weft_weighed_keeps(weighed, 1u << WEFT_KEEP_HOST_UPDATE);
+    const uint64_t resides = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_ZERO1);
+    const uint64_t gathers =
+        weft_weighed_strategies(weighed, 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP);
+    int64_t bytes = weft_weigh_elements_bytes(w, unit->padded_elements, w->options->batch.compute) /
+                    unit->n_blocks;
+    struct weft_item item = {
+        .decision = u,
+        .kind = WEFT_ALL_GATHER,
+        .acquires = true,
+        .may_block = true,
+        .strategies = gathers & ~there,
+        .n_blocks = unit->n_blocks,
+        .first = first_launch(period, u),
+        .last = uses[0] - 1,
+        .block_bytes = bytes,
+        .stair_bytes = bytes,
+        .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS,
+    };
+    /* Units updated on the host may be gathered from that update on. */
+    for (int pass = 0; pass < 2; pass++) {
+        struct weft_item resident = item;
+        resident.strategies = resides & (pass == 0 ? ~there : there);
+        resident.stair_bytes = 0;
+        if (item.strategies != 0) add_item(w, item);
+        if (resident.strategies != 0) add_item(w, resident);
+        item.strategies = gathers & there;
+        item.first = there != 0 ? first_host_update(period, u) : item.first;
+    }
+    item.strategies = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_FSDP);
+    for (int32_t i = weft_weigh_residency_end(period, u, 0); i < period->n_uses[u];
+         i = weft_weigh_residency_end(period, u, i)) {
+        item.gather++;
+        /* In a rotated period the turning point is between the two uses, and no window crosses the
+         * ends. */
+        item.first = uses[i] > uses[i - 1] ? uses[i - 1] + 1 : 0;
+        item.last = uses[i] - 1;
+        add_item(w, item);
+    }
+}
+
+/* The slot by the end of which a gradient must be reduced: before its update, before the next
+ * gradient is added to the same slice, and before the period's end. */
+static int32_t last_completion(const struct weft_period *period, int32_t u, int32_t micro)
+{
+    if (micro + 1 == period->rule.n_micro)
+        return period->rule.rotated ? period->update[u] - 1 : period->drain;
+    int32_t next = period->last_gradient[(micro + 1) * period->n_units + u];
+    return next > period->last_gradient[micro * period->n_units + u] ? next : period->norm - 1;
+}
+
+static void item_reductions(struct weft_weigher *w, int32_t u)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    const struct weft_period *period = w->period;
+    const struct weft_weighed_unit *weighed = &w->weights->units[u];
+    uint64_t whole = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_DP);
+    int32_t reductions = weft_period_reductions(&period->rule);
+    int64_t bytes =
+        weft_weigh_elements_bytes(w, unit->padded_elements, w->options->reduce) / unit->n_blocks;
+    struct weft_item item = {
+        .decision = u,
+        .kind = WEFT_REDUCE_SCATTER,
+        .strategies = weft_weighed_strategies(weighed, ~(1u << WEFT_POLICY_DP)),
+        .n_blocks = unit->n_blocks,
+        .block_bytes = bytes,
+        .stair_bytes = bytes,
+        .stair_category = WEFT_CATEGORY_FULL_GRADIENTS,
+    };
+    for (; item.gather < reductions; item.gather++) {
+        int32_t micro = reductions > 1 ? item.gather : period->rule.n_micro - 1;
+        item.first = period->last_gradient[micro * period->n_units + u] + 1;
+        item.last = last_completion(period, u, micro);
+        add_item(w, item);
+    }
+    if (whole == 0) return;
+    item.kind = WEFT_ALL_REDUCE;
+    item.gather = 0;
+    item.strategies = whole;
+    item.stair_bytes = 0;
+    add_item(w, item);
+}
+
+/* State moves in one block, that of dp (`whole`) or of the other policies. It arrives before or in
+ * its update's slot, and leaves after it. A disk moves whole disk blocks. */
+static void item_state(struct weft_weigher *w, int32_t u, int32_t kind, bool whole)
+{
+    const struct weft_weighed_unit *weighed = &w->weights->units[u];
+    const enum weft_policy policy = whole ? WEFT_POLICY_DP : WEFT_POLICY_FSDP;
+    const uint32_t dp = 1u << WEFT_POLICY_DP;
+    const bool comes = weft_item_kinds[kind].acquires;
+    int32_t update = w->period->update[u];
+    struct weft_item item = {
+        .decision = u,
+        .kind = kind,
+        .acquires = comes,
+        .may_block = comes,
+        .n_blocks = 1,
+        .first = comes ? 0 : update + 1,
+        .last = comes ? update - 1 : w->period->n_slots - 2,
+        .stair_bytes = weft_weigh_state_bytes(w, u, policy, WEFT_ARENA_ALIGN_BYTES),
+        .stair_category = WEFT_CATEGORY_OPTIMIZER_STATE,
+    };
+    const enum weft_home home = weft_item_kinds[kind].there;
+    item.strategies = weft_weighed_keeps(weighed, 1u << home) &
+                      weft_weighed_strategies(weighed, whole ? dp : ~dp);
+    item.block_bytes =
+        weft_weigh_state_bytes(w, u, policy, home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES : 1);
+    if (item.strategies != 0) add_item(w, item);
+}
+
+/* A host update goes block by block: gradient down after its last reduction, update after norm,
+ * parameters up before their gather. These items hold no device bytes, so blocking a slot for them
+ * gains nothing. */
+static void item_host_update(struct weft_weigher *w, int32_t u)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    const struct weft_period *period = w->period;
+    const int32_t last_micro = period->rule.n_micro - 1;
+    const int64_t slice = unit->padded_elements / w->shards->ranks / unit->n_blocks;
+    const int64_t down_bytes = weft_weigh_elements_bytes(w, slice, w->options->accumulate);
+    int64_t update_bytes = 0;
+    struct weft_item item = {
+        .decision = u,
+        .kind = WEFT_GRADIENT_DOWN,
+        .strategies = weft_weighed_keeps(&w->weights->units[u], 1u << WEFT_KEEP_HOST_UPDATE),
+        .n_blocks = unit->n_blocks,
+        .first = period->last_gradient[last_micro * period->n_units + u] + 1,
+        .last = last_completion(period, u, last_micro),
+        .block_bytes = down_bytes,
+        .stair_bytes = down_bytes,
+        .stair_category = WEFT_CATEGORY_SHARDED_GRADIENTS,
+    };
+    if (item.strategies == 0) return;
+    add_item(w, item);
+    w->overflow |= !weft_checked_mul(slice, weft_weigh_update_bytes(w->options), &update_bytes);
+    item.kind = WEFT_HOST_UPDATE;
+    item.acquires = true;
+    item.first = first_host_update(period, u);
+    item.last = period->uses[u][0] - 1;
+    item.block_bytes = update_bytes;
+    item.stair_bytes = 0;
+    item.stair_category = WEFT_CATEGORY_SHARDED_PARAMETERS;
+    add_item(w, item);
+    item.kind = WEFT_PARAMETERS_UP;
+    item.block_bytes = weft_weigh_elements_bytes(w, slice, w->options->batch.compute);
+    add_item(w, item);
+}
+
+/* Saved activations go down in one block, between their layer's forward and the end of the last
+ * forward. They come up between the beginning of the last layer's backward and their own. */
+static void item_saved(struct weft_weigher *w, int32_t at, int32_t k, int32_t kind, int32_t gather)
+{
+    const struct weft_weighed_layer *layer = &w->weights->layers[at];
+    const int32_t last_layer = w->model->n_layers - 1, micro = gather * w->model->n_layers;
+    const bool up = weft_item_kinds[kind].acquires;
+    add_item(w, (struct weft_item){
+                    .decision = w->weights->n_units + at,
+                    .kind = kind,
+                    .acquires = up,
+                    .may_block = up,
+                    .gather = gather,
+                    .strategies = UINT64_C(1) << k,
+                    .n_blocks = 1,
+                    .first = up ? w->period->backward[micro + last_layer]
+                                : w->period->forward[micro + layer->layer] + 1,
+                    .last = up ? w->period->backward[micro + layer->layer] - 1
+                               : w->period->forward[micro + last_layer],
+                    .block_bytes = layer->strategies[k].saved_bytes,
+                    .stair_bytes = layer->strategies[k].holds[0].bytes,
+                    .stair_category = WEFT_CATEGORY_ACTIVATIONS,
+                });
+}
+
+/* Both copies of every strategy with saved activations on the host. */
+static void item_layer(struct weft_weigher *w, int32_t at)
+{
+    const struct weft_weighed_layer *layer = &w->weights->layers[at];
+    for (int32_t kind = WEFT_SAVED_DOWN; kind <= WEFT_SAVED_UP; kind++)
+        for (int32_t gather = 0; gather < w->period->rule.n_micro; gather++)
+            for (int32_t k = 0; k < layer->n_strategies; k++)
+                if (layer->strategies[k].choice.saved_home == WEFT_HOME_HOST)
+                    item_saved(w, at, k, kind, gather);
+}
+
+enum weft_status weft_weigh_items(struct weft_weigher *w, struct weft_error *err)
+{
+    /* Copies down and up, of all saved activations or of those that are kept. */
+    enum { OF_LAYER = 4 };
+    size_t most = OF_LAYER * (size_t)w->weights->n_layers * (size_t)w->period->rule.n_micro;
+    for (int32_t u = 0; u < w->shards->n_units; u++)
+        /* zero1's gather, gathers after host updates, reductions, dp's, copies of both kinds of
+         * state, and the host update */
+        most += (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 15;
+    w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
+    if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
+    for (int32_t u = 0; u < w->shards->n_units; u++) {
+        item_gathers(w, u);
+        if (w->shards->units[u].trainable) item_reductions(w, u);
+        for (int32_t kind = WEFT_STATE_READ; kind <= WEFT_STATE_DOWN; kind++) {
+            item_state(w, u, kind, false);
+            item_state(w, u, kind, true);
+        }
+        item_host_update(w, u);
+    }
+    for (int32_t i = 0; i < w->weights->n_layers; i++)
+        item_layer(w, i);
+    return WEFT_OK;
+}

@@ -1,10 +1,11 @@
-#include "memory_model/weigh_parts.h"
+#include "memory_model/weigh.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "memory_model/weigh_parts.h"
 
 int weft_weigh_state_homes(const struct weft_weigh_options *options)
 {
@@ -37,6 +38,8 @@ int32_t weft_weigh_count_states(const struct weft_weigh_options *options)
     return options->n_moments + (options->batch.compute == WEFT_F32 ? 0 : 1);
 }
 
+enum { USUAL_BLOCKS = 8 }; /* of a copy; more gain little */
+
 int64_t weft_weigh_update_bytes(const struct weft_weigh_options *options)
 {
     const enum weft_dtype compute = options->batch.compute;
@@ -45,6 +48,31 @@ int64_t weft_weigh_update_bytes(const struct weft_weigh_options *options)
     return 2 * (options->n_moments + 1) * weft_dtype_bytes(WEFT_F32) +
            weft_dtype_bytes(options->accumulate) +
            (compute == WEFT_F32 ? 0 : weft_dtype_bytes(compute));
+}
+
+/* The equal blocks of `bytes` that are large enough, and whole in the arena in each of n_buffers
+ * buffers: the most up to USUAL_BLOCKS, otherwise the fewest above. */
+static int32_t cut_copy(const struct weft_weigh_options *options, int64_t bytes, int32_t n_buffers)
+{
+    const int64_t parts = bytes / WEFT_ARENA_ALIGN_BYTES;
+    if (options->copy_block_bytes <= 0 || n_buffers == 0) return 1;
+    const int64_t most = bytes * n_buffers / options->copy_block_bytes;
+    for (int64_t n = most < USUAL_BLOCKS ? most : USUAL_BLOCKS; n > 1; n--)
+        if (parts % n == 0) return (int32_t)n;
+    for (int64_t n = USUAL_BLOCKS + 1; n <= most && n <= WEFT_MOST_COPY_BLOCKS; n++)
+        if (parts % n == 0) return (int32_t)n;
+    return 1;
+}
+
+int32_t weft_weigh_state_blocks(const struct weft_weigh_options *options, int64_t elements)
+{
+    return cut_copy(options, elements * weft_dtype_bytes(WEFT_F32),
+                    weft_weigh_count_states(options));
+}
+
+int32_t weft_weigh_saved_blocks(const struct weft_weigh_options *options, int64_t saved_bytes)
+{
+    return cut_copy(options, weft_arena_round(saved_bytes), 1);
 }
 
 struct weft_ring weft_weigh_ring(const struct weft_weigh_options *options,

@@ -102,7 +102,10 @@ struct weft_weigh_options {
     int state_keeps;                    /* a bit for each enum weft_keep; 0: only the device */
     int saved_homes; /* of saved activations: a bit for each enum weft_home; 0: only the device */
     const uint8_t *recomputes; /* [n_layers]: a bit for each enum weft_recompute; NULL: none */
-    struct weft_ring ring;     /* saturates the disk, for any model; no lanes without a disk */
+    /* Least bytes of a block of state or saved activations on its way to the host or back; 0: such
+     * copies go in one block. */
+    int64_t copy_block_bytes;
+    struct weft_ring ring; /* saturates the disk, for any model; no lanes without a disk */
 };
 
 /* A layer's buffers. Its temporaries begin with the profile's scratch, rounded up to
@@ -112,6 +115,13 @@ WEFT_MUST_USE enum weft_status weft_weigh_layer_work(const struct weft_weigh_opt
                                                      struct weft_pool *pool,
                                                      struct weft_layer_work *out,
                                                      struct weft_error *err);
+
+/* Blocks in which a unit's state goes to the host and back, for a rank that holds `elements` of it;
+ * and a layer's saved activations. They are equal, a multiple of the arena's alignment in each
+ * buffer, at least copy_block_bytes, and at most WEFT_MOST_COPY_BLOCKS. */
+enum { WEFT_MOST_COPY_BLOCKS = 16 };
+int32_t weft_weigh_state_blocks(const struct weft_weigh_options *options, int64_t elements);
+int32_t weft_weigh_saved_blocks(const struct weft_weigh_options *options, int64_t saved_bytes);
 
 /* The ring of a disk's blocks, for the largest sharded unit; and the tier that holds it. */
 struct weft_ring weft_weigh_ring(const struct weft_weigh_options *options,

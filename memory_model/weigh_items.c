@@ -1,5 +1,6 @@
 /* Items: gathers, reductions, and copies of state and saved activations. */
 #include "base/checked.h"
+#include "memory_model/weigh.h"
 #include "memory_model/weigh_parts.h"
 
 static void add_item(struct weft_weigher *w, struct weft_item item)
@@ -115,8 +116,17 @@ static void item_reductions(struct weft_weigher *w, int32_t u)
     add_item(w, item);
 }
 
-/* State moves in one block, that of dp (`whole`) or of the other policies. It arrives before or in
- * its update's slot, and leaves after it. A disk moves whole disk blocks. */
+/* Cuts an item of one block. The blocks hold the same bytes, and the last may copy fewer. */
+static void cut_item(struct weft_item *item, int32_t n_blocks)
+{
+    if (n_blocks == 1) return;
+    item->n_blocks = n_blocks;
+    item->stair_bytes /= n_blocks;
+    item->block_bytes = item->stair_bytes;
+}
+
+/* State moves, that of dp (`whole`) or of the other policies. It arrives before or in its update's
+ * slot, and leaves after it. To a disk it moves in one item of whole disk blocks. */
 static void item_state(struct weft_weigher *w, int32_t u, int32_t kind, bool whole)
 {
     const struct weft_weighed_unit *weighed = &w->weights->units[u];
@@ -140,6 +150,9 @@ static void item_state(struct weft_weigher *w, int32_t u, int32_t kind, bool who
                       weft_weighed_strategies(weighed, whole ? dp : ~dp);
     item.block_bytes =
         weft_weigh_state_bytes(w, u, policy, home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES : 1);
+    if (home == WEFT_HOME_HOST)
+        cut_item(&item,
+                 weft_weigh_state_blocks(w->options, weft_weigh_owned_elements(w, u, policy)));
     if (item.strategies != 0) add_item(w, item);
 }
 
@@ -181,29 +194,31 @@ static void item_host_update(struct weft_weigher *w, int32_t u)
     add_item(w, item);
 }
 
-/* Saved activations go down in one block, between their layer's forward and the end of the last
+/* Saved activations go down between their layer's forward and the end of the last
  * forward. They come up between the beginning of the last layer's backward and their own. */
 static void item_saved(struct weft_weigher *w, int32_t at, int32_t k, int32_t kind, int32_t gather)
 {
     const struct weft_weighed_layer *layer = &w->weights->layers[at];
     const int32_t last_layer = w->model->n_layers - 1, micro = gather * w->model->n_layers;
     const bool up = weft_item_kinds[kind].acquires;
-    add_item(w, (struct weft_item){
-                    .decision = w->weights->n_units + at,
-                    .kind = kind,
-                    .acquires = up,
-                    .may_block = up,
-                    .gather = gather,
-                    .strategies = UINT64_C(1) << k,
-                    .n_blocks = 1,
-                    .first = up ? w->period->backward[micro + last_layer]
-                                : w->period->forward[micro + layer->layer] + 1,
-                    .last = up ? w->period->backward[micro + layer->layer] - 1
-                               : w->period->forward[micro + last_layer],
-                    .block_bytes = layer->strategies[k].saved_bytes,
-                    .stair_bytes = layer->strategies[k].holds[0].bytes,
-                    .stair_category = WEFT_CATEGORY_ACTIVATIONS,
-                });
+    struct weft_item item = {
+        .decision = w->weights->n_units + at,
+        .kind = kind,
+        .acquires = up,
+        .may_block = up,
+        .gather = gather,
+        .strategies = UINT64_C(1) << k,
+        .n_blocks = 1,
+        .first = up ? w->period->backward[micro + last_layer]
+                    : w->period->forward[micro + layer->layer] + 1,
+        .last = up ? w->period->backward[micro + layer->layer] - 1
+                   : w->period->forward[micro + last_layer],
+        .block_bytes = layer->strategies[k].saved_bytes,
+        .stair_bytes = layer->strategies[k].holds[0].bytes,
+        .stair_category = WEFT_CATEGORY_ACTIVATIONS,
+    };
+    cut_item(&item, weft_weigh_saved_blocks(w->options, layer->strategies[k].saved_bytes));
+    add_item(w, item);
 }
 
 /* Both copies of every strategy with saved activations on the host. */

@@ -47,6 +47,20 @@ static struct weft_ring ring_of(const struct weft_profile_disk *disk)
     return ring;
 }
 
+/* The least block that uses both of the host's links well, as on the network. */
+static int64_t copy_block_bytes(const struct weft_config *config,
+                                const struct weft_profile *profile)
+{
+    enum { LEAST_BYTES = 64 << 10 };
+    if (config->plan.offload.block_bytes > 0) return config->plan.offload.block_bytes;
+    const double efficiency = config->plan.block_efficiency;
+    const int64_t down = weft_curve_efficient(&profile->tiers.host.down, efficiency);
+    const int64_t up = weft_curve_efficient(&profile->tiers.host.up, efficiency);
+    const int64_t most = down > up ? down : up;
+    if (!profile->tiers.host.given || most == 0) return 0;
+    return most < LEAST_BYTES ? LEAST_BYTES : most;
+}
+
 struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *config,
                                                     const struct weft_profile *profile,
                                                     const struct weft_period_rule *rule)
@@ -62,6 +76,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .profile = profile,
         .state_keeps = keeps,
         .ring = (keeps & 1 << WEFT_KEEP_DISK) != 0 ? ring_of(disk) : (struct weft_ring){0},
+        .copy_block_bytes = copy_block_bytes(config, profile),
         .saved_homes = profile->tiers.host.given && weft_config_moves_activations(config)
                            ? weft_config_activation_homes(config)
                            : 0,

@@ -228,11 +228,18 @@ static int32_t emit_moments(struct emitter *e, int32_t slot, int32_t unit, int64
     return agree;
 }
 
-static void touch_state(struct emitter *e, int32_t unit, int access)
+/* The piece that a copy's block moves: all of a buffer that goes in one block. */
+static int32_t piece_of(const struct weft_item *item, int32_t block)
 {
-    touch_buffer(e, WEFT_BUFFER_MASTER, unit, access);
-    touch_buffer(e, WEFT_BUFFER_MOMENT1, unit, access);
-    touch_buffer(e, WEFT_BUFFER_MOMENT2, unit, access);
+    return item->n_blocks > 1 ? block : -1;
+}
+
+static void touch_state(struct emitter *e, const struct weft_item *item, int32_t block)
+{
+    const int access = item->acquires ? WRITE : READ;
+    touch_piece(e, WEFT_BUFFER_MASTER, item->decision, 0, piece_of(item, block), access);
+    touch_piece(e, WEFT_BUFFER_MOMENT1, item->decision, 0, piece_of(item, block), access);
+    touch_piece(e, WEFT_BUFFER_MOMENT2, item->decision, 0, piece_of(item, block), access);
 }
 
 static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
@@ -400,14 +407,14 @@ static void touch_there(struct emitter *e, const struct weft_item *item, int32_t
 }
 
 /* A copy of saved activations, down from their own buffer or up to another. */
-static void touch_saved(struct emitter *e, const struct weft_item *item)
+static void touch_saved(struct emitter *e, const struct weft_item *item, int32_t block)
 {
     const struct weft_period *period = e->lowering->inputs->period;
     const int32_t layer = e->lowering->plan->problem->decisions[item->decision].layer;
     set_micro_step(e, item->gather,
                    item->acquires && period->rule.rotated && item->last < period->drain);
-    touch_of(e, item->acquires ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, layer, item->gather,
-             item->acquires ? WRITE : READ);
+    touch_piece(e, item->acquires ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, layer, item->gather,
+                piece_of(item, block), item->acquires ? WRITE : READ);
 }
 
 /* Emits a placed block's instruction, on any lane. */
@@ -439,13 +446,13 @@ static void emit_placed(struct emitter *e, int32_t placement)
         touch_block(e, item, at->block);
         break;
     case WEFT_ITEM_STATE:
-        touch_state(e, item->decision, item->acquires ? WRITE : READ);
+        touch_state(e, item, at->block);
         break;
     case WEFT_ITEM_HOST_UPDATE:
         touch_there(e, item, at->block);
         break;
     case WEFT_ITEM_SAVED:
-        touch_saved(e, item);
+        touch_saved(e, item, at->block);
         break;
     }
 }

@@ -29,12 +29,28 @@ static void make_buffer(struct maker *maker, enum weft_buffer_kind kind,
     maker->n_buffers++;
 }
 
-/* Makes one buffer for each micro-step. */
+/* Makes one buffer for each micro-step, in pieces. */
+static void make_in_pieces(struct maker *maker, enum weft_buffer_kind kind,
+                           enum weft_category category, int32_t index, int64_t bytes,
+                           int32_t n_pieces)
+{
+    for (int32_t micro = 0; micro < maker->lowering->inputs->period->rule.n_micro; micro++)
+        make_buffer(maker, kind, category, index, micro, bytes, n_pieces);
+}
+
 static void make_of_micro(struct maker *maker, enum weft_buffer_kind kind,
                           enum weft_category category, int32_t index, int64_t bytes)
 {
-    for (int32_t micro = 0; micro < maker->lowering->inputs->period->rule.n_micro; micro++)
-        make_buffer(maker, kind, category, index, micro, bytes, 1);
+    make_in_pieces(maker, kind, category, index, bytes, 1);
+}
+
+/* Makes buffers of a layer's saved activations, which copies to the host cut into pieces. */
+static void make_saved(struct maker *maker, enum weft_buffer_kind kind, int32_t l)
+{
+    const int64_t bytes = maker->lowering->works[l].saved_bytes;
+    const bool away = weft_program_saves_away(maker->lowering->program, l);
+    make_in_pieces(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, bytes,
+                   away ? weft_weigh_saved_blocks(&maker->lowering->inputs->weigh, bytes) : 1);
 }
 
 /* weft_weights_create has weighed these shards, so the products of sizes fit. */
@@ -67,7 +83,11 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     if ((kind == WEFT_BUFFER_MOMENT1 && n_moments >= 1) ||
         (kind == WEFT_BUFFER_MOMENT2 && n_moments >= 2) ||
         (kind == WEFT_BUFFER_MASTER && inputs->weigh.batch.compute != WEFT_F32)) {
-        if (!there) make_buffer(maker, kind, WEFT_CATEGORY_OPTIMIZER_STATE, u, 0, state_bytes, 1);
+        const bool copied =
+            weft_program_home(maker->lowering->program, u) == WEFT_HOME_HOST && !there;
+        const int32_t blocks = copied ? weft_weigh_state_blocks(&inputs->weigh, owned) : 1;
+        if (!there)
+            make_buffer(maker, kind, WEFT_CATEGORY_OPTIMIZER_STATE, u, 0, state_bytes, blocks);
     } else if (kind == WEFT_BUFFER_GRADIENT) {
         int32_t reductions = weft_period_reductions(&inputs->period->rule);
         for (int32_t i = 0; i < reductions; i++) {
@@ -94,10 +114,9 @@ static void make_of_layer(struct maker *maker, enum weft_buffer_kind kind, int32
     } else if (kind == WEFT_BUFFER_OUTPUT_GRADIENT && !last) {
         make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->output_bytes);
     } else if (kind == WEFT_BUFFER_SAVED) {
-        make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->saved_bytes);
+        make_saved(maker, kind, l);
     } else if (kind == WEFT_BUFFER_RESTORED) {
-        if (weft_program_saves_away(maker->lowering->program, l))
-            make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->saved_bytes);
+        if (weft_program_saves_away(maker->lowering->program, l)) make_saved(maker, kind, l);
     } else if (kind == WEFT_BUFFER_FORWARD_TEMPORARY) {
         make_of_micro(maker, kind, WEFT_CATEGORY_TEMPORARY, l, work->forward_temporary_bytes);
     } else if (kind == WEFT_BUFFER_BACKWARD_TEMPORARY) {

@@ -34,10 +34,41 @@ static enum weft_status list_layer_units(struct weft_lowering *lowering, struct 
     return WEFT_OK;
 }
 
-/* Whether the plan's problem is that of these stages, as far as lowering relies on it. */
-static bool belongs_to_stages(const struct weft_problem *problem,
-                              const struct weft_lower_inputs *inputs)
+/* Blocks of a copy of saved activations, at the level of recomputation of its strategy. */
+static int32_t saved_blocks_of(const struct weft_lowering *lowering, const struct weft_item *item)
 {
+    const struct weft_problem_decision *decision =
+        &lowering->plan->problem->decisions[item->decision];
+    int32_t k = 0;
+    while (!(item->strategies >> k & 1))
+        k++;
+    const struct weft_layer_work work =
+        weft_layer_work_at(&lowering->works[decision->layer], decision->strategies[k].recompute);
+    return weft_weigh_saved_blocks(&lowering->inputs->weigh, work.saved_bytes);
+}
+
+/* Blocks of an item with these stages. */
+static int32_t blocks_of(const struct weft_lowering *lowering, const struct weft_item *item)
+{
+    const struct weft_lower_inputs *inputs = lowering->inputs;
+    const struct weft_problem *problem = lowering->plan->problem;
+    const struct weft_item_kind *kind = weft_item_kind_of(item);
+    if (kind->family == WEFT_ITEM_SAVED) return saved_blocks_of(lowering, item);
+    const struct weft_unit *unit = &inputs->shards->units[item->decision];
+    if (weft_item_kind_is_in_blocks(kind)) return unit->n_blocks;
+    if (kind->there != WEFT_HOME_HOST) return 1;
+    const struct weft_problem_decision *decision = &problem->decisions[item->decision];
+    const bool whole =
+        (item->strategies & weft_decision_policies(decision, 1u << WEFT_POLICY_DP)) != 0;
+    return weft_weigh_state_blocks(&inputs->weigh,
+                                   unit->padded_elements / (whole ? 1 : inputs->shards->ranks));
+}
+
+/* Whether the plan's problem is that of these stages, as far as lowering relies on it. */
+static bool belongs_to_stages(const struct weft_lowering *lowering)
+{
+    const struct weft_problem *problem = lowering->plan->problem;
+    const struct weft_lower_inputs *inputs = lowering->inputs;
     const struct weft_period *period = inputs->period;
     if (problem->n_slots != period->n_slots ||
         weft_problem_n_units(problem) != inputs->shards->n_units ||
@@ -52,9 +83,7 @@ static bool belongs_to_stages(const struct weft_problem *problem,
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        const bool in_blocks = weft_item_kind_is_in_blocks(weft_item_kind_of(item));
-        if (item->n_blocks != (in_blocks ? inputs->shards->units[item->decision].n_blocks : 1))
-            return false;
+        if (item->n_blocks != blocks_of(lowering, item)) return false;
         if (item->kind == WEFT_ALL_GATHER && item->gather >= period->n_uses[item->decision])
             return false;
     }
@@ -176,15 +205,19 @@ enum weft_status weft_lower_prepare(struct weft_lowering *lowering, struct weft_
     const struct weft_plan *plan = lowering->plan;
     struct weft_program *program = lowering->program;
     WEFT_TRY(check_lowers(plan, err));
-    if (!belongs_to_stages(plan->problem, inputs)) {
+    int32_t n_layers = inputs->model->n_layers;
+    lowering->works = weft_pool_array(&lowering->pool, (size_t)n_layers, sizeof *lowering->works);
+    if (lowering->works == NULL) return weft_fail_memory(err, "program");
+    for (int32_t l = 0; l < n_layers; l++)
+        WEFT_TRY(weft_weigh_layer_work(&inputs->weigh, &inputs->model->layers[l], &lowering->pool,
+                                       &lowering->works[l], err));
+    if (!belongs_to_stages(lowering)) {
         return weft_fail(err, WEFT_E_DATA,
                          "the plan has %d slots, %d units and %d items, the model %d slots and %d "
                          "units: they do not belong together; plan again",
                          plan->problem->n_slots, weft_problem_n_units(plan->problem),
                          plan->problem->n_items, inputs->period->n_slots, inputs->shards->n_units);
     }
-    int32_t n_layers = inputs->model->n_layers;
-    lowering->works = weft_pool_array(&lowering->pool, (size_t)n_layers, sizeof *lowering->works);
     program->n_slots = plan->problem->n_slots;
     program->n_units = weft_problem_n_units(plan->problem);
     program->n_layers = n_layers;
@@ -197,15 +230,9 @@ enum weft_status weft_lower_prepare(struct weft_lowering *lowering, struct weft_
         program->staging_bytes = weft_ring_bytes(&program->ring);
     program->policies =
         weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *program->policies);
-    if (lowering->works == NULL || program->policies == NULL) {
-        return weft_fail_memory(err, "program");
-    }
+    if (program->policies == NULL) return weft_fail_memory(err, "program");
     for (int32_t u = 0; u < program->n_units; u++)
         program->policies[u] = weft_plan_chosen(plan, u)->policy;
-    for (int32_t l = 0; l < n_layers; l++) {
-        WEFT_TRY(weft_weigh_layer_work(&inputs->weigh, &inputs->model->layers[l], &lowering->pool,
-                                       &lowering->works[l], err));
-    }
     WEFT_TRY(list_recomputes(lowering, err));
     WEFT_TRY(list_saved(lowering, err));
     WEFT_TRY(list_layer_units(lowering, err));

@@ -17,8 +17,8 @@ struct step {
     const struct weft_order *order;
     struct weft_error *err;
     int32_t *updates;    /* [n_units]: its UPDATE; -1: none */
-    int32_t *reads;      /* by offloaded unit: its READ or COPY_UP; -1: none */
-    int32_t *writes;     /* the same: its WRITE or COPY_DOWN */
+    int32_t *reads;      /* by offloaded unit: its last READ or COPY_UP; -1: none */
+    int32_t *writes;     /* the same: its last WRITE or COPY_DOWN */
     struct there *there; /* by unit with updates on the host */
     int32_t *downs;      /* [n_layers]: its last SAVED_DOWN; -1: none */
     int32_t *ups;        /* [n_layers]: its last SAVED_UP; -1: none */
@@ -81,6 +81,20 @@ static enum weft_status move_block(struct step *step, int32_t index,
 static int32_t blocks_of(const struct weft_program *program, int32_t unit)
 {
     return program->buffers[weft_program_buffer(program, WEFT_BUFFER_GRADIENT, unit, 0)].n_pieces;
+}
+
+/* Blocks up to the last one of an item that has moved; -1: none has. */
+static int32_t blocks_until(const struct weft_program *program, int32_t last)
+{
+    return last < 0 ? 0 : program->instructions[last].block + 1;
+}
+
+/* Pieces in which a unit's state moves. */
+static int32_t state_pieces(const struct weft_program *program, int32_t unit)
+{
+    int32_t buffer = weft_program_buffer(program, WEFT_BUFFER_MASTER, unit, 0);
+    if (buffer < 0) buffer = weft_program_buffer(program, WEFT_BUFFER_MOMENT1, unit, 0);
+    return buffer < 0 ? 1 : program->buffers[buffer].n_pieces;
 }
 
 /* Whether an instruction follows one of that op in its chain, with its unit and block. */
@@ -248,7 +262,8 @@ static enum weft_status check_update(struct step *step, int32_t index)
     }
     step->updates[at->unit] = index;
     if (weft_program_is_away(program, at->unit) &&
-        (step->reads[at->unit] < 0 || !is_before(step, step->reads[at->unit], index))) {
+        (blocks_until(program, step->reads[at->unit]) != state_pieces(program, at->unit) ||
+         !is_before(step, step->reads[at->unit], index))) {
         return step_fault(step, index, "it may start before the unit's state is there");
     }
     bool resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
@@ -261,16 +276,18 @@ static enum weft_status check_update(struct step *step, int32_t index)
                : step_fault(step, index, "it does not read its unit's gradient");
 }
 
-/* Whether it moves a unit's whole state into the arena, or out of it. */
+/* Whether it moves its block of a unit's whole state into the arena, or out of it. */
 static bool moves_state(const struct weft_program *program, const struct weft_instruction *at)
 {
     static const enum weft_buffer_kind kinds[] = {WEFT_BUFFER_MASTER, WEFT_BUFFER_MOMENT1,
                                                   WEFT_BUFFER_MOMENT2};
     const bool reads = weft_op_brings_state(at->op);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (weft_program_buffer(program, kinds[i], at->unit, 0) >= 0 &&
-            (find_operand(program, at, kinds[i], at->unit, reads) == NULL ||
-             find_operand(program, at, kinds[i], at->unit, !reads) != NULL))
+        if (weft_program_buffer(program, kinds[i], at->unit, 0) < 0) continue;
+        const struct weft_operand *operand = find_operand(program, at, kinds[i], at->unit, reads);
+        if (operand == NULL || find_operand(program, at, kinds[i], at->unit, !reads) != NULL)
+            return false;
+        if (program->buffers[operand->buffer].n_pieces > 1 && operand->piece != at->block)
             return false;
     }
     return true;
@@ -292,7 +309,10 @@ static enum weft_status check_moved(struct step *step, int32_t index)
     if (!moves_state(program, at))
         return step_fault(step, index, "it does not move its unit's state");
     int32_t *seen = reads ? step->reads : step->writes;
-    if (seen[at->unit] >= 0) return step_fault(step, index, "the unit's state is moved twice");
+    const int32_t n_seen = blocks_until(program, seen[at->unit]);
+    if (n_seen == state_pieces(program, at->unit))
+        return step_fault(step, index, "the unit's state is moved twice");
+    if (at->block != n_seen) return step_fault(step, index, "blocks of state do not move in order");
     if (reads ? update >= 0 : update < 0 || !is_before(step, update, index))
         return step_fault(step, index, "it does not stand on its side of the unit's update");
     seen[at->unit] = index;
@@ -375,16 +395,25 @@ static enum weft_status check_copied(struct step *step, int32_t index)
     const struct weft_instruction *at = &program->instructions[index];
     const bool up = at->op == WEFT_OP_SAVED_UP;
     const int32_t down = step->downs[at->layer], before = step->ups[at->layer];
+    const int32_t last = up ? before : down; /* the block before, if any */
     if (!weft_program_saves_away(program, at->layer))
         return step_fault(step, index, "what its layer saved is not away");
     const struct weft_operand *operand =
         find_operand(program, at, up ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer, up);
     if (operand == NULL || program->buffers[operand->buffer].instance != at->micro)
         return step_fault(step, index, "it does not move what its layer saved");
-    if (up ? down < 0 || program->instructions[down].micro != at->micro || before > down ||
-                 !is_before(step, down, index)
-           : at->micro > 0 && (before < 0 || program->instructions[before].micro + 1 != at->micro ||
-                               !is_before(step, before, index)))
+    if (program->buffers[operand->buffer].n_pieces > 1 && operand->piece != at->block)
+        return step_fault(step, index, "its operand is not its block");
+    if (at->block > 0) {
+        if (last < 0 || program->instructions[last].micro != at->micro ||
+            blocks_until(program, last) != at->block)
+            return step_fault(step, index, "blocks of saved activations do not move in order");
+    } else if (up ? down < 0 || program->instructions[down].micro != at->micro || before > down ||
+                        blocks_until(program, down) != program->buffers[operand->buffer].n_pieces ||
+                        !is_before(step, down, index)
+                  : at->micro > 0 &&
+                        (before < 0 || program->instructions[before].micro + 1 != at->micro ||
+                         !is_before(step, before, index)))
         return step_fault(step, index, "it does not follow the copy before it");
     (up ? step->ups : step->downs)[at->layer] = index;
     return WEFT_OK;
@@ -446,6 +475,7 @@ static enum weft_status check_restored(struct step *step, int32_t index)
     if (operand == NULL || find_operand(program, at, WEFT_BUFFER_SAVED, at->layer, false) != NULL)
         return step_fault(step, index, "it does not read what its layer saved, back from the host");
     if (up < 0 || program->instructions[up].micro != at->micro ||
+        blocks_until(program, up) != program->buffers[operand->buffer].n_pieces ||
         program->buffers[operand->buffer].instance != at->micro || !is_before(step, up, index))
         return step_fault(step, index, "it may start before what its layer saved is back");
     return WEFT_OK;
@@ -628,7 +658,8 @@ static enum weft_status check_trained(const struct step *step, int32_t last)
             return step_fault(step, last, "not all gradients that the host updates with are down");
         if (!weft_program_is_away(step->program, u) || weft_program_updates_there(step->program, u))
             continue;
-        if (step->writes[u] < 0 || !is_before(step, step->writes[u], last))
+        if (blocks_until(step->program, step->writes[u]) != state_pieces(step->program, u) ||
+            !is_before(step, step->writes[u], last))
             return step_fault(step, last, "not all state that is away has been written");
     }
     return WEFT_OK;

@@ -81,6 +81,11 @@ static const struct weft_field offload_fields[] = {
      NULL,
      "place of the update of state on the host: device, with copies of state, or host, with copies "
      "of gradients and parameters; left out: both"},
+    {"block_size", WEFT_FIELD_BYTES, AT(weft_offload_spec, block_bytes), "null", 1, LARGE, NULL,
+     NULL,
+     "smallest block of state and saved activations that are copied to the host and back, at most "
+     "16 blocks each; left out: the size that reaches block_efficiency on the slower link, at "
+     "least 64KiB"},
 };
 const struct weft_field_table weft_offload_table = {
     "offload", "Which tiers of the cluster a plan may use.", ROWS(offload_fields)};

@@ -56,7 +56,8 @@ struct weft_disk_spec {
 struct weft_offload_spec {
     bool given; /* must be first */
     int state, activations;
-    int update; /* place of the update of state on the host: device, host */
+    int update;          /* place of the update of state on the host: device, host */
+    int64_t block_bytes; /* of copies to the host and back; 0: left out */
 };
 
 struct weft_config;

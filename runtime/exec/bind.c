@@ -232,14 +232,38 @@ static enum weft_status bind_units(const struct binding *binding, int32_t first,
     return WEFT_OK;
 }
 
+/* A block of a buffer that the instruction moves: its first byte, and its bytes. */
+static void cut_block(const struct binding *binding, int32_t buffer, int64_t *from, int64_t *bytes)
+{
+    const struct weft_buffer *of = &binding->exec->options.program->buffers[buffer];
+    const int64_t piece = of->bytes / of->n_pieces;
+    *from = of->n_pieces > 1 ? binding->at->block * piece : 0;
+    *bytes = of->used_bytes - *from < piece ? of->used_bytes - *from : piece;
+}
+
+/* All states of a unit have buffers of one size. */
+static enum weft_status bind_copy(const struct binding *binding, struct exec_bound *bound,
+                                  struct weft_error *err)
+{
+    static const enum weft_buffer_kind kinds[] = {WEFT_BUFFER_MASTER, WEFT_BUFFER_MOMENT1};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const struct touched state = find_touched(binding, kinds[k], binding->at->unit);
+        if (state.buffer < 0) continue;
+        cut_block(binding, state.buffer, &bound->with.unit.from, &bound->with.unit.bytes);
+        break;
+    }
+    return bind_units(binding, binding->at->unit, 1, bound, err);
+}
+
 static struct exec_saved saved_of(const struct binding *binding, enum weft_buffer_kind kind)
 {
     const struct weft_instruction *at = binding->at;
     const struct weft_program *program = binding->exec->options.program;
     const int32_t buffer = weft_program_buffer(program, kind, at->layer, at->micro);
-    return (struct exec_saved){.at = buffer_address(binding, kind, at->layer),
-                               .bytes = program->buffers[buffer].used_bytes,
-                               .layer = at->layer};
+    struct exec_saved saved = {.layer = at->layer};
+    cut_block(binding, buffer, &saved.from, &saved.bytes);
+    saved.at = (unsigned char *)buffer_address(binding, kind, at->layer) + saved.from;
+    return saved;
 }
 
 static enum weft_status bind_there(const struct binding *binding, const struct exec_there **out,
@@ -270,9 +294,10 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
     case WEFT_OP_UPDATE:
     case WEFT_OP_READ:
     case WEFT_OP_WRITE:
+        return bind_units(binding, at->unit, 1, bound, err);
     case WEFT_OP_COPY_UP:
     case WEFT_OP_COPY_DOWN:
-        return bind_units(binding, at->unit, 1, bound, err);
+        return bind_copy(binding, bound, err);
     case WEFT_OP_GRADIENT_DOWN:
     case WEFT_OP_HOST_UPDATE:
     case WEFT_OP_PARAMETERS_UP:

@@ -246,10 +246,12 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_exec_push_write(exec, bound->stream, bound->with.unit.unit);
         return;
     case WEFT_OP_COPY_UP:
-        weft_exec_push_copy(exec, bound->stream, WEFT_COPY_UP, bound->with.unit.unit);
+        weft_exec_push_copy(exec, bound->stream, WEFT_COPY_UP, bound->with.unit.unit,
+                            bound->with.unit.from, bound->with.unit.bytes);
         return;
     case WEFT_OP_COPY_DOWN:
-        weft_exec_push_copy(exec, bound->stream, WEFT_COPY_DOWN, bound->with.unit.unit);
+        weft_exec_push_copy(exec, bound->stream, WEFT_COPY_DOWN, bound->with.unit.unit,
+                            bound->with.unit.from, bound->with.unit.bytes);
         return;
     case WEFT_OP_GRADIENT_DOWN:
         weft_exec_push_gradient_down(exec, bound->stream, bound->with.there);

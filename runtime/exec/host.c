@@ -182,14 +182,16 @@ void weft_exec_host_destroy(struct exec_host *host)
 }
 
 void weft_exec_push_copy(struct weft_exec *exec, struct weft_stream *stream,
-                         enum weft_copy_direction direction, const struct exec_unit *unit)
+                         enum weft_copy_direction direction, const struct exec_unit *unit,
+                         int64_t from, int64_t bytes)
 {
     struct exec_host *host = exec->host;
     struct weft_arena_copy copy = {.copier = host->copier, .direction = direction};
     for (int state = 0; state < WEFT_STATE_COUNT; state++) {
-        const struct weft_memory_span span = host->units[unit->index][state];
-        if (span.bytes == 0) continue;
-        copy.at[copy.n] = weft_exec_state_at(&unit->nn, (enum weft_state)state);
+        const struct weft_memory_span whole = host->units[unit->index][state];
+        if (whole.bytes == 0) continue;
+        const struct weft_memory_span span = {(unsigned char *)whole.at + from, bytes};
+        copy.at[copy.n] = weft_exec_state_at(&unit->nn, (enum weft_state)state) + from;
         copy.there[copy.n++] = span;
         host->copied_bytes[direction] += span.bytes;
     }
@@ -199,7 +201,8 @@ void weft_exec_push_copy(struct weft_exec *exec, struct weft_stream *stream,
 void weft_exec_push_saved(struct weft_exec *exec, struct weft_stream *stream,
                           enum weft_copy_direction direction, const struct exec_saved *saved)
 {
-    unsigned char *there = exec->host->saved + exec->options.program->saved_at[saved->layer];
+    unsigned char *there =
+        exec->host->saved + exec->options.program->saved_at[saved->layer] + saved->from;
     weft_exec_push_host_copy(exec, stream, direction, saved->at,
                              (struct weft_memory_span){there, saved->bytes});
 }

@@ -34,12 +34,15 @@ WEFT_MUST_USE enum weft_status weft_exec_host_create(const struct weft_exec *exe
                                                      struct weft_error *err);
 void weft_exec_host_destroy(struct exec_host *host); /* streams must be idle; accepts NULL */
 
-/* Queues one copy of a unit's whole state between the host and the arena (addresses in `nn`). */
+/* Queues one copy of `bytes` of each of a unit's states, from byte `from` on, between the host and
+ * the arena (addresses in `nn`). */
 void weft_exec_push_copy(struct weft_exec *exec, struct weft_stream *stream,
-                         enum weft_copy_direction direction, const struct exec_unit *unit);
+                         enum weft_copy_direction direction, const struct exec_unit *unit,
+                         int64_t from, int64_t bytes);
 
 struct exec_saved;
-/* Queues the copy of a layer's saved activations to or from the layer's place on the host. */
+/* Queues the copy of a block of a layer's saved activations to or from the layer's place on the
+ * host. */
 void weft_exec_push_saved(struct weft_exec *exec, struct weft_stream *stream,
                           enum weft_copy_direction direction, const struct exec_saved *saved);
 

@@ -1,6 +1,5 @@
-/* Internals of the executor, private to this folder. A bound instruction has everything looked up:
- * streams, events, pointers, pieces and calls. Binding happens once, at creation, so a step only
- * issues work. */
+/* Internals of the executor, private to this folder. Binding looks everything up once, at creation:
+ * streams, events, pointers, pieces and calls. So a step only issues work. */
 #ifndef WEFT_RUNTIME_EXEC_PARTS_H
 #define WEFT_RUNTIME_EXEC_PARTS_H
 
@@ -30,10 +29,10 @@ struct exec_agreement {
     int64_t from_offset, to_offset, words;
 };
 
-/* A layer's saved activations in the arena. */
+/* A block of a layer's saved activations in the arena, `from` bytes after their first. */
 struct exec_saved {
     unsigned char *at;
-    int64_t bytes;
+    int64_t bytes, from;
     int32_t layer;
 };
 
@@ -61,6 +60,7 @@ struct exec_bound {
         struct {
             const struct exec_unit *unit; /* MOMENTS, UPDATE, ZERO, copies; NORM: all units */
             void *gradient;               /* ZERO: the full gradient */
+            int64_t from, bytes;          /* COPY_UP, COPY_DOWN: the block in each state's buffer */
         } unit;
     } with;
 };

@@ -20,6 +20,10 @@ struct weft_curve {
 /* Nanoseconds at x >= 0, rounded to nearest and at least 0; 0 for an empty curve. */
 int64_t weft_curve_at(const struct weft_curve *curve, int64_t x);
 
+/* The least x that reaches `efficiency` of the curve's best rate, at least 1; 0 for an empty curve
+ * or one with times of 0. */
+int64_t weft_curve_efficient(const struct weft_curve *curve, double efficiency);
+
 /* The two forms of a curve in a file: by bytes and by elements. */
 extern const struct weft_key_table weft_curve_bytes_keys, weft_curve_elements_keys;
 

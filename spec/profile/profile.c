@@ -106,33 +106,8 @@ const struct weft_layer_times *weft_profile_layer(const struct weft_profile *pro
 
 int64_t weft_profile_block_bytes(const struct weft_profile *profile, double efficiency)
 {
-    const struct weft_curve *curve = &profile->collectives[WEFT_ALL_GATHER];
-    double best = 0; /* bytes a ns */
-    for (int32_t i = 0; i < curve->n; i++) {
-        if (curve->ns[i] <= 0) return plain_block_bytes;
-        double rate = (double)curve->x[i] / (double)curve->ns[i];
-        if (rate > best) best = rate;
-    }
-    double wanted = efficiency * best;
-    if (wanted <= 0) return plain_block_bytes;
-    int32_t reached = 0;
-    while (reached + 1 < curve->n &&
-           (double)curve->x[reached] / (double)curve->ns[reached] < wanted) {
-        reached++;
-    }
-    /* Solves x / ns(x) = wanted on the segment that ends at `reached`; before the first point ns is
-     * constant. */
-    double x0 = 0, y0 = (double)curve->ns[0], slope = 0;
-    if (reached > 0) {
-        x0 = (double)curve->x[reached - 1];
-        y0 = (double)curve->ns[reached - 1];
-        slope = ((double)curve->ns[reached] - y0) / ((double)curve->x[reached] - x0);
-    }
-    double x = wanted * (y0 - slope * x0) / (1 - wanted * slope);
-    double most = (double)curve->x[reached];
-    if (!(x > x0) || x > most) x = most;
-    int64_t bytes = (int64_t)ceil(x);
-    return bytes < 1 ? 1 : bytes;
+    const int64_t bytes = weft_curve_efficient(&profile->collectives[WEFT_ALL_GATHER], efficiency);
+    return bytes > 0 ? bytes : plain_block_bytes;
 }
 
 void weft_profile_destroy(struct weft_profile *profile)

@@ -717,6 +717,22 @@ Test(weigh, dropped_activations_are_temporaries_of_their_layers_slots)
     finish(&stage);
 }
 
+/* Each of the two moments has 36 parts of the arena's alignment. */
+Test(weigh, copies_to_the_host_go_in_equal_blocks_of_a_least_size)
+{
+    struct weft_weigh_options options = single;
+    const int64_t elements = 36 * WEFT_ARENA_ALIGN_BYTES / 4;
+    cr_assert_eq(weft_weigh_state_blocks(&options, elements), 1, "no size is asked for");
+    options.copy_block_bytes = 1;
+    cr_assert_eq(weft_weigh_state_blocks(&options, elements), 6, "the most of the usual 8");
+    cr_assert_eq(weft_weigh_saved_blocks(&options, 11 * 256 - 5), 11, "none of 2 to 8 divides it");
+    cr_assert_eq(weft_weigh_saved_blocks(&options, 17 * 256), 1, "none of 2 to 16 does");
+    options.copy_block_bytes = 2 * 36 * WEFT_ARENA_ALIGN_BYTES / 5;
+    cr_assert_eq(weft_weigh_state_blocks(&options, elements), 4, "5 would be uneven");
+    options.copy_block_bytes = 36 * WEFT_ARENA_ALIGN_BYTES + 1;
+    cr_assert_eq(weft_weigh_state_blocks(&options, elements), 1, "two are too small");
+}
+
 Test(weigh, a_ring_is_on_the_host_where_that_is_a_tier)
 {
     struct weft_weigh_options options = single;

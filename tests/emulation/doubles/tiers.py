@@ -28,7 +28,11 @@ SYSTEM, LOST, FINDING = 71, 69, "double: "
 
 
 def config_of(weft, device, **what):
-    return models.config_of(weft.write("tokens", models.tokens_of(9000, 61)), device, **what)
+    """Copies go in several blocks, unless all that is offloaded is state."""
+    config = models.config_of(weft.write("tokens", models.tokens_of(9000, 61)), device, **what)
+    if "activations" in what.get("away", ()):
+        config["plan"]["offload"]["block_size"] = "1KiB"
+    return config
 
 
 def environment_of(device, ranks=1, doubles=DOUBLES, seed=1, **more):

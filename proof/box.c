@@ -89,8 +89,8 @@ static bool make_rows(struct weft_box *box)
     return true;
 }
 
-enum weft_status weft_box_create(const struct weft_problem *problem, struct weft_box **out,
-                                 struct weft_error *err)
+static enum weft_status create_box(const struct weft_problem *problem, bool with_rows,
+                                   struct weft_box **out, struct weft_error *err)
 {
     struct weft_box *box = calloc(1, sizeof *box);
     if (box == NULL) return weft_fail_memory(err, "a box of strategies");
@@ -98,7 +98,7 @@ enum weft_status weft_box_create(const struct weft_problem *problem, struct weft
     size_t n_decisions = (size_t)problem->n_decisions;
     box->allowed = weft_pool_array(&box->pool, n_decisions + 1, sizeof *box->allowed);
     uint64_t *all = weft_pool_array(&box->pool, n_decisions + 1, sizeof *all);
-    if (box->allowed == NULL || all == NULL || !make_spans(box) || !make_rows(box) ||
+    if (box->allowed == NULL || all == NULL || !make_spans(box) || (with_rows && !make_rows(box)) ||
         !weft_milestones_init(&box->moved, problem, &box->pool)) {
         weft_box_destroy(box);
         return weft_fail_memory(err, "a box of strategies");
@@ -108,6 +108,18 @@ enum weft_status weft_box_create(const struct weft_problem *problem, struct weft
     weft_box_restrict(box, &(struct weft_facts){.allowed = all});
     *out = box;
     return WEFT_OK;
+}
+
+enum weft_status weft_box_create(const struct weft_problem *problem, struct weft_box **out,
+                                 struct weft_error *err)
+{
+    return create_box(problem, true, out, err);
+}
+
+enum weft_status weft_box_create_plain(const struct weft_problem *problem, struct weft_box **out,
+                                       struct weft_error *err)
+{
+    return create_box(problem, false, out, err);
 }
 
 void weft_box_destroy(struct weft_box *box)

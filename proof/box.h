@@ -78,6 +78,10 @@ struct weft_box {
 /* Makes a box with all strategies of the problem. WEFT_E_SYSTEM without memory. */
 WEFT_MUST_USE enum weft_status weft_box_create(const struct weft_problem *problem,
                                                struct weft_box **out, struct weft_error *err);
+/* The same without rows, as of a problem that is too large for them: it takes less time, and rules
+ * out less. */
+WEFT_MUST_USE enum weft_status weft_box_create_plain(const struct weft_problem *problem,
+                                                     struct weft_box **out, struct weft_error *err);
 void weft_box_destroy(struct weft_box *box); /* accepts NULL */
 
 /* Sets the groups that facts may name. WEFT_E_SYSTEM without memory. */

@@ -32,7 +32,8 @@ static enum weft_status finish_plan(struct weft_paged *run, struct weft_error *e
     const struct weft_outcome *outcome = &run->outcome;
     struct weft_plan *plan = run->plan;
     if (outcome->certificate.n_nodes == 0 && !run->options->draft)
-        WEFT_TRY(weft_proof_trivial(run->table, &run->pool, &run->outcome, err));
+        WEFT_TRY(weft_proof_trivial(run->table, weft_budget_has_rung(run->budget), &run->pool,
+                                    &run->outcome, err));
     plan->bound_ns = outcome->bound_ns;
     plan->bound_by = outcome->bound_by;
     plan->first_work = outcome->first_work;

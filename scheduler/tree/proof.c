@@ -7,8 +7,8 @@
 /* The most nodes of a tree that proves that nothing fits. */
 enum { MOST_EMPTY_NODES = 1023 };
 
-enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t most_nodes,
-                                   struct weft_proof **out, struct weft_error *err)
+static enum weft_status create_proof(const struct weft_problem *problem, int32_t most_nodes,
+                                     bool quick, struct weft_proof **out, struct weft_error *err)
 {
     struct weft_proof *proof = calloc(1, sizeof *proof);
     if (!proof) return weft_fail_memory(err, "a proof");
@@ -34,7 +34,8 @@ enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t m
         weft_proof_destroy(proof);
         return weft_fail_memory(err, "a proof");
     }
-    enum weft_status status = weft_box_create(problem, &proof->box, err);
+    enum weft_status status = quick ? weft_box_create_plain(problem, &proof->box, err)
+                                    : weft_box_create(problem, &proof->box, err);
     if (status == WEFT_OK && most_nodes > 1) status = weft_box_create(problem, &proof->all, err);
     if (status != WEFT_OK) {
         weft_proof_destroy(proof);
@@ -44,6 +45,12 @@ enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t m
     proof->n_nodes = 1;
     *out = proof;
     return WEFT_OK;
+}
+
+enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t most_nodes,
+                                   struct weft_proof **out, struct weft_error *err)
+{
+    return create_proof(problem, most_nodes, false, out, err);
 }
 
 enum weft_status weft_proof_set_groups(struct weft_proof *proof, const struct weft_group *groups,
@@ -489,8 +496,9 @@ static enum weft_status prove_nothing_fits(struct weft_proof *proof, struct weft
     }
 }
 
-enum weft_status weft_proof_trivial(const struct weft_digest *table, struct weft_pool *pool,
-                                    struct weft_outcome *outcome, struct weft_error *err)
+enum weft_status weft_proof_trivial(const struct weft_digest *table, bool quick,
+                                    struct weft_pool *pool, struct weft_outcome *outcome,
+                                    struct weft_error *err)
 {
     const struct weft_problem *problem = table->problem;
     struct weft_dual *dual = NULL;
@@ -498,7 +506,8 @@ enum weft_status weft_proof_trivial(const struct weft_digest *table, struct weft
     enum weft_status status;
     WEFT_TRY_GOTO(done, weft_dual_create(table, &dual, err));
     bool fits = weft_digest_limit_bytes(table) >= table->least_bytes;
-    WEFT_TRY_GOTO(done, weft_proof_create(problem, fits ? 1 : MOST_EMPTY_NODES, &proof, err));
+    WEFT_TRY_GOTO(done,
+                  create_proof(problem, fits ? 1 : MOST_EMPTY_NODES, fits && quick, &proof, err));
     WEFT_TRY_GOTO(done, weft_proof_offer_trivial(proof, dual, &outcome->bound_by, err));
     if (!fits) WEFT_TRY_GOTO(done, prove_nothing_fits(proof, dual, err));
     outcome->bound_ns = weft_proof_bound_ns(proof);
@@ -514,7 +523,7 @@ enum weft_status weft_prove(const struct weft_problem *problem, struct weft_pool
 {
     struct weft_digest *table = NULL;
     WEFT_TRY(weft_digest_create(problem, &table, err));
-    enum weft_status status = weft_proof_trivial(table, pool, outcome, err);
+    enum weft_status status = weft_proof_trivial(table, false, pool, outcome, err);
     weft_digest_destroy(table);
     return status;
 }

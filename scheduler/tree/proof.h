@@ -100,8 +100,9 @@ WEFT_MUST_USE enum weft_status weft_proof_offer_trivial(struct weft_proof *proof
 WEFT_MUST_USE enum weft_status weft_prove(const struct weft_problem *problem,
                                           struct weft_pool *pool, struct weft_outcome *outcome,
                                           struct weft_error *err);
-/* The same with the problem's digest. */
-WEFT_MUST_USE enum weft_status weft_proof_trivial(const struct weft_digest *table,
+/* The same with the problem's digest. `quick`: in less time, without strategies ruled out by rows.
+ */
+WEFT_MUST_USE enum weft_status weft_proof_trivial(const struct weft_digest *table, bool quick,
                                                   struct weft_pool *pool,
                                                   struct weft_outcome *outcome,
                                                   struct weft_error *err);

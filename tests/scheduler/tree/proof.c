@@ -277,3 +277,29 @@ Test(proof, refuses_one_byte_below_the_least, .timeout = 900)
     }
     cr_assert_gt(most_nodes, 1, "the rare ones take a tree");
 }
+
+/* Without rows it proves less, and what it proves holds. */
+Test(proof, a_quick_proof_rules_out_nothing_by_rows)
+{
+    int n_less = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct tiny_shape shape = {
+            .n_units = 3, .most_blocks = 2, .policies = 15, .load = 0.2 * (double)(seed % 7)};
+        struct proof_rig f;
+        struct weft_pool pool = {0};
+        struct weft_outcome outcomes[2] = {{0}, {0}};
+        init_proof(&f, &shape, seed, 0.1 * (double)(seed % 4));
+        for (int quick = 0; quick < 2; quick++) {
+            struct weft_outcome *outcome = &outcomes[quick];
+            cr_assert_eq(weft_proof_trivial(f.table, quick > 0, &pool, outcome, NULL), WEFT_OK);
+            cr_assert_eq(weft_certificate_check(&outcome->certificate, f.problem, outcome->bound_ns,
+                                                NULL, NULL),
+                         WEFT_OK);
+        }
+        cr_assert_leq(outcomes[1].bound_ns, outcomes[0].bound_ns);
+        n_less += outcomes[1].bound_ns < outcomes[0].bound_ns;
+        weft_pool_finish(&pool);
+        proof_rig_end(&f);
+    }
+    cr_assert_gt(n_less, 0);
+}

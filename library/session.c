@@ -143,12 +143,15 @@ static enum weft_status put_aside(struct weft_session *session, struct best *bes
     return WEFT_OK;
 }
 
-/* The faster plan is preferred. Of two equally fast plans, the one without offloaded state is. */
+/* The faster plan is preferred. Of two equally fast plans, the one without offloaded state is, then
+ * the one with whole copies. */
 static bool is_preferred(const struct weft_plan *plan, const struct weft_plan *to)
 {
+    const struct weft_period_rule *rule = &plan->problem->period, *other = &to->problem->period;
     if (plan->prediction.step_ns != to->prediction.step_ns)
         return plan->prediction.step_ns < to->prediction.step_ns;
-    return !plan->problem->period.away && to->problem->period.away;
+    if (rule->away != other->away) return !rule->away;
+    return rule->whole_copies && !other->whole_copies;
 }
 
 /* Keeps the session's plan if it is the fastest so far, and sets the slower one aside. */
@@ -289,12 +292,28 @@ static enum weft_status refuse_all(struct weft_session *session,
                      recomputed);
 }
 
-/* Finds the periods with plans that can fit, by rows, and counts them. */
+/* Whether the problem copies state or saved activations in several blocks, by itself or under the
+ * strategies of a plan of it. */
+static bool copies_in_blocks(const struct weft_problem *problem, const struct weft_plan *plan)
+{
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->n_blocks > 1 && (weft_item_moves_state(item) || weft_item_moves_saved(item)) &&
+            (plan == NULL || weft_item_active(item, plan->strategies)))
+            return true;
+    }
+    return false;
+}
+
+/* Finds the periods with plans that can fit, by rows, and counts them. *in_blocks: one of them
+ * copies in several blocks. */
 static enum weft_status find_feasible(struct weft_session *session,
                                       const struct weft_period_rule *variants, int32_t n,
-                                      bool *feasible, int32_t *n_feasible, struct weft_error *err)
+                                      bool *feasible, int32_t *n_feasible, bool *in_blocks,
+                                      struct weft_error *err)
 {
     *n_feasible = 0;
+    *in_blocks = false;
     for (int32_t v = 0; v < n; v++) {
         WEFT_TRY(weft_session_stage_period(session, &variants[v], err));
         const struct weft_problem *problem = session->stages.problem;
@@ -302,8 +321,30 @@ static enum weft_status find_feasible(struct weft_session *session,
         if (bytes < 0) return weft_fail_memory(err, "the least limit");
         feasible[v] = bytes <= problem->tiers[0].limit_bytes;
         *n_feasible += feasible[v];
+        *in_blocks |= feasible[v] && copies_in_blocks(problem, NULL);
     }
     return WEFT_OK;
+}
+
+/* Plans the best plan's period with whole copies, if that plan copies in several blocks. Blocks
+ * share a lane better, and take longer in sum, so either may be faster. */
+static enum weft_status try_whole_copies(struct weft_session *session,
+                                         const struct weft_schedule_options *options,
+                                         struct best *best, struct weft_error *err)
+{
+    const struct weft_plan *plan = best->staged.plan;
+    struct weft_schedule_options own = *options;
+    struct weft_error refusal = {0};
+    if (plan == NULL || !copies_in_blocks(plan->problem, plan)) return WEFT_OK;
+    struct weft_period_rule rule = plan->problem->period;
+    rule.whole_copies = true;
+    WEFT_TRY(weft_session_stage_period(session, &rule, err));
+    const struct weft_problem *problem = session->stages.problem;
+    const int64_t bytes = weft_least_limit(problem, 0, NULL);
+    if (bytes < 0) return weft_fail_memory(err, "the least limit");
+    if (bytes > problem->tiers[0].limit_bytes) return WEFT_OK;
+    own.rival_ns = plan->prediction.step_ns;
+    return plan_variant(session, &own, &rule, best, &refusal, err);
 }
 
 /* Progress shows one period of several, with its own best and bound. A plan within a larger task
@@ -315,8 +356,16 @@ static void watch_period(struct weft_watch *watch, int32_t period, int32_t n, in
     weft_watch_plan(watch, 0, 0, watch->share);
 }
 
+/* Whether plans may copy in several blocks or whole. A draft copies in blocks. */
+static bool may_copy_whole(const struct weft_session *session)
+{
+    const struct weft_config *config = session->config;
+    return !session->draft && config->plan.offload.block_bytes == 0 &&
+           (weft_config_moves_state(config) || weft_config_moves_activations(config));
+}
+
 /* Plans every open period and keeps the fastest plan that fits. Periods that can fit share the
- * budget, and a later one gets the rest of an earlier part. */
+ * budget, and a later one gets the rest of an earlier part. Whole copies count as one more. */
 static enum weft_status plan_variants(struct weft_session *session,
                                       const struct weft_schedule_options *options,
                                       const struct weft_period_rule *variants, int32_t n,
@@ -324,9 +373,12 @@ static enum weft_status plan_variants(struct weft_session *session,
 {
     struct best best = {0};
     struct weft_error refusals[WEFT_MOST_VARIANTS] = {{0}};
-    bool feasible[WEFT_MOST_VARIANTS];
+    bool feasible[WEFT_MOST_VARIANTS], in_blocks = false;
     int32_t n_left = 0;
-    enum weft_status status = find_feasible(session, variants, n, feasible, &n_left, err);
+    enum weft_status status =
+        find_feasible(session, variants, n, feasible, &n_left, &in_blocks, err);
+    const bool tries_whole = may_copy_whole(session) && in_blocks;
+    n_left += tries_whole;
     const int64_t left = weft_budget_left(options->budget);
     const int64_t greedy_units = left / WEFT_GREEDY_PART / (n_left > 1 ? n_left : 1) + 1;
     struct weft_watch *watch = session->watch;
@@ -334,12 +386,14 @@ static enum weft_status plan_variants(struct weft_session *session,
     const int64_t begun_ns = shows_periods ? watch->begun_ns : 0;
     for (int32_t v = 0; v < n && status == WEFT_OK; v++) {
         struct weft_schedule_options own = *options;
-        if (shows_periods) watch_period(watch, v, n, begun_ns);
+        if (shows_periods) watch_period(watch, v, n + tries_whole, begun_ns);
         own.budget = weft_budget_part(options->budget, 1.0 / (n_left > 1 ? n_left : 1));
         own.greedy_units = greedy_units; /* independent of earlier periods' use */
         n_left -= feasible[v];
         status = plan_variant(session, &own, &variants[v], &best, &refusals[v], err);
     }
+    if (tries_whole && shows_periods) watch_period(watch, n, n + 1, begun_ns);
+    if (tries_whole && status == WEFT_OK) status = try_whole_copies(session, options, &best, err);
     if (shows_periods) watch_period(watch, 0, 0, begun_ns);
     const bool found = best.staged.plan != NULL;
     if (found) {
@@ -427,21 +481,18 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     int32_t n = weft_stages_variants(session->config, variants);
     weft_session_drop_plan(session);
     weft_watch_begin(session->watch, "plan");
-    enum weft_status status = n > 1 ? plan_variants(session, &options, variants, n, err)
-                                    : plan_only(session, &options, &variants[0], err);
+    enum weft_status status = WEFT_OK;
+    if (!weft_period_rule_same(&session->stages.period->rule, &variants[0]))
+        status = weft_session_stage_period(session, &variants[0], err);
+    if (status == WEFT_OK)
+        status =
+            n > 1 || (may_copy_whole(session) && copies_in_blocks(session->stages.problem, NULL))
+                ? plan_variants(session, &options, variants, n, err)
+                : plan_only(session, &options, &variants[0], err);
     weft_watch_end(session->watch);
     weft_session_tell_disturbance(&work, time_ns);
     weft_log(WEFT_LOG_DEBUG, "planning took %.3f G units of work", (double)work.spent / 1e9);
     return status == WEFT_OK ? check_program(session, err) : status;
-}
-
-static bool is_open(const struct weft_config *config, const struct weft_period_rule *rule)
-{
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
-    int32_t n = weft_stages_variants(config, variants);
-    for (int32_t v = 0; v < n; v++)
-        if (weft_period_rule_same(&variants[v], rule)) return true;
-    return false;
 }
 
 /* "24GiB", "150000001B (143 MiB)": as a flag takes it, and readable. */
@@ -503,7 +554,7 @@ static enum weft_status take_terms(struct weft_session *session, const char *sou
     bool changed;
     WEFT_TRY(take_limit(session, source, &changed, err));
     /* If it is not open, comparing the problems gives the error. */
-    if (is_open(session->config, &plan->problem->period)) rule = plan->problem->period;
+    if (weft_stages_is_open(session->config, &plan->problem->period)) rule = plan->problem->period;
     if (!changed && weft_period_rule_same(&session->stages.period->rule, &rule)) return WEFT_OK;
     session->plan = NULL;
     enum weft_status status = weft_session_stage_period(session, &rule, err);
@@ -531,7 +582,7 @@ enum weft_status weft_session_check_others(const struct weft_session *session,
     for (int32_t i = 0; i < session->plan->n_others; i++) {
         const struct weft_problem *planned = session->plan->others[i].problem;
         struct weft_stages stages = {0};
-        if (!is_open(session->config, &planned->period))
+        if (!weft_stages_is_open(session->config, &planned->period))
             return weft_fail(
                 err, WEFT_E_DATA,
                 "number %d of the plan's other_periods is none that this config leaves "

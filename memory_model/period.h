@@ -66,6 +66,7 @@ struct weft_period_rule {
     int32_t update_ahead;      /* layers; rotated: at least 1; 0: every U before fill */
     bool agreed_updates;       /* each update ends in an agreement; excludes rotated */
     bool away;                 /* state may be offloaded; excludes agreed updates */
+    bool whole_copies;         /* state and saved activations are copied in one block each */
 };
 
 /* True if it begins with an open slot. */
@@ -79,7 +80,7 @@ static inline bool weft_period_rule_same(const struct weft_period_rule *a,
 {
     return a->n_micro == b->n_micro && a->cadence == b->cadence && a->rotated == b->rotated &&
            a->update_ahead == b->update_ahead && a->agreed_updates == b->agreed_updates &&
-           a->away == b->away;
+           a->away == b->away && a->whole_copies == b->whole_copies;
 }
 
 /* True if such a rule is possible. */

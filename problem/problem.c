@@ -390,6 +390,8 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "agreed updates", "", a->period.agreed_updates,
                     b->period.agreed_updates);
     compare_integer(&comparison, "state away", "", a->period.away, b->period.away);
+    compare_integer(&comparison, "whole copies", "", a->period.whole_copies,
+                    b->period.whole_copies);
     compare_slots(&comparison, a, b);
     compare_decisions(&comparison, a, b);
     compare_holds(&comparison, "common", a->common, a->n_common, b->common, b->n_common);

@@ -45,7 +45,9 @@ static const struct weft_key_table period_table = WEFT_KEY_TABLE(
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "agreed_updates", WEFT_KEY_BOOL, weft_period_rule,
                       agreed_updates, "ranks agree in every update"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "away", WEFT_KEY_BOOL, weft_period_rule, away,
-                      "state may be offloaded"));
+                      "state may be offloaded"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "whole_copies", WEFT_KEY_BOOL, weft_period_rule,
+                      whole_copies, "copies to the host and back go in one block each"));
 
 /* The members of a slot lie in three arrays. */
 struct slot_row {

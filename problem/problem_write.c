@@ -96,6 +96,7 @@ static void write_period(const struct weft_period_rule *period, struct weft_json
     weft_json_put_integer(writer, "update_ahead", period->update_ahead);
     if (period->agreed_updates) weft_json_put_bool(writer, "agreed_updates", true);
     if (period->away) weft_json_put_bool(writer, "away", true);
+    if (period->whole_copies) weft_json_put_bool(writer, "whole_copies", true);
     weft_json_end_object(writer);
 }
 

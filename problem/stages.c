@@ -47,11 +47,13 @@ static struct weft_ring ring_of(const struct weft_profile_disk *disk)
     return ring;
 }
 
-/* The least block that uses both of the host's links well, as on the network. */
+/* The least block that uses both of the host's links well, as on the network; 0: copies are whole.
+ */
 static int64_t copy_block_bytes(const struct weft_config *config,
-                                const struct weft_profile *profile)
+                                const struct weft_profile *profile, bool whole)
 {
     enum { LEAST_BYTES = 64 << 10 };
+    if (whole) return 0;
     if (config->plan.offload.block_bytes > 0) return config->plan.offload.block_bytes;
     const double efficiency = config->plan.block_efficiency;
     const int64_t down = weft_curve_efficient(&profile->tiers.host.down, efficiency);
@@ -76,7 +78,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .profile = profile,
         .state_keeps = keeps,
         .ring = (keeps & 1 << WEFT_KEEP_DISK) != 0 ? ring_of(disk) : (struct weft_ring){0},
-        .copy_block_bytes = copy_block_bytes(config, profile),
+        .copy_block_bytes = copy_block_bytes(config, profile, rule->whole_copies),
         .saved_homes = profile->tiers.host.given && weft_config_moves_activations(config)
                            ? weft_config_activation_homes(config)
                            : 0,
@@ -611,6 +613,17 @@ int32_t weft_stages_variants(const struct weft_config *config,
     const int32_t n = list_variants(config, away, out);
     if (!away || (weft_config_state_homes(config) & 1 << WEFT_HOME_DEVICE) == 0) return n;
     return n + list_variants(config, false, out + n);
+}
+
+bool weft_stages_is_open(const struct weft_config *config, const struct weft_period_rule *rule)
+{
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS], asked = *rule;
+    const int32_t n = weft_stages_variants(config, variants);
+    if (rule->whole_copies && config->plan.offload.block_bytes > 0) return false;
+    asked.whole_copies = false;
+    for (int32_t v = 0; v < n; v++)
+        if (weft_period_rule_same(&variants[v], &asked)) return true;
+    return false;
 }
 
 /* Makes shards, period and weights. Their errors do not name the config's file, so this adds it. */

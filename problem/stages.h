@@ -3,6 +3,7 @@
 #ifndef WEFT_PROBLEM_STAGES_H
 #define WEFT_PROBLEM_STAGES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -17,6 +18,10 @@
  * with it come first, then periods without it, which need no ring. */
 int32_t weft_stages_variants(const struct weft_config *config,
                              struct weft_period_rule out[WEFT_MOST_VARIANTS]);
+
+/* True if the config allows the period: it is one of the variants, or one of them with whole copies
+ * if plan.offload.block_size is left out. */
+bool weft_stages_is_open(const struct weft_config *config, const struct weft_period_rule *rule);
 
 /* Makes the stages of a config and a profile. The caller owns all four and frees them with
  * weft_stages_finish. *out is untouched on failure. WEFT_E_DATA when the profile is for other ranks

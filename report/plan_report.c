@@ -273,12 +273,14 @@ static void report_period(const struct weft_plan *plan, struct weft_text *out)
     weft_text_add(out, "\n");
 }
 
-static bool leaves_homes_open(const struct weft_plan *plan)
+static bool leaves_offload_open(const struct weft_plan *plan)
 {
-    bool away = plan->problem->period.away;
+    const struct weft_period_rule *own = &plan->problem->period;
+    bool open = own->away || own->whole_copies;
     for (int32_t i = 0; i < plan->n_others; i++)
-        away |= plan->others[i].problem->period.away;
-    return away;
+        open |=
+            plan->others[i].problem->period.away || plan->others[i].problem->period.whole_copies;
+    return open;
 }
 
 /* The plan's own period may have no gap while another period has one. */
@@ -290,7 +292,7 @@ static void report_least_bound(const struct weft_plan *plan, struct weft_text *o
         out,
         "          of the %d periods planned (train.reduce, update_ahead%s), none faster "
         "than %s",
-        plan->n_others + 1, leaves_homes_open(plan) ? ", plan.offload" : "",
+        plan->n_others + 1, leaves_offload_open(plan) ? ", plan.offload" : "",
         weft_units_show_ns(least_ns, bound));
     if (least_ns > 0 && least_ns < plan->bound_ns)
         weft_text_addf(out, ": gap %.3f %%",

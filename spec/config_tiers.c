@@ -85,7 +85,7 @@ static const struct weft_field offload_fields[] = {
      NULL,
      "smallest block of state and saved activations that are copied to the host and back, at most "
      "16 blocks each; left out: the size that reaches block_efficiency on the slower link, at "
-     "least 64KiB"},
+     "least 64KiB, or one block each if that is faster"},
 };
 const struct weft_field_table weft_offload_table = {
     "offload", "Which tiers of the cluster a plan may use.", ROWS(offload_fields)};

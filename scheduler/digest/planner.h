@@ -39,6 +39,8 @@ struct weft_schedule_options {
     /* The plan needs no proof: no bound, no certificate, and an empty outcome. ilp bounds its
      * search, but neither branches nor asks the solver to. */
     bool draft;
+    int64_t rival_ns;  /* step of a plan of another problem: ilp ends once it proves that no plan is
+                          faster; 0: none */
     bool hidden;       /* the watch is not told the best step and the bound */
     int64_t enough_ns; /* for a draft by ilp: a step time that ends the search; 0 = none */
     const struct weft_plan *const

@@ -148,7 +148,9 @@ bool weft_branch_has_enough(const struct weft_branch *branch)
 
 bool weft_branch_is_over(const struct weft_branch *branch)
 {
-    return weft_branch_has_enough(branch) || is_spent(branch);
+    const int64_t rival_ns = branch->options->rival_ns;
+    return weft_branch_has_enough(branch) || is_spent(branch) ||
+           (rival_ns > 0 && weft_branch_bound_ns(branch) >= rival_ns);
 }
 
 /* The part of the rest for a solver that may never answer. */

@@ -128,6 +128,80 @@ Test(session, proves_the_other_periods_too)
     weft_session_close(&other);
 }
 
+/* Opens the config with a host tier over links of a latency, and copies in blocks of a size; NULL:
+ * left open. `forced`: all saved activations go to the host, so its links bind. */
+static struct weft_session open_host(const char *alpha, bool forced, const char *size)
+{
+    char host[256];
+    snprintf(host, sizeof host,
+             "cluster.host={\"memory_limit\":\"1GB\",\"update\":\"1GB/s\",\"down\":{\"bandwidth\":"
+             "\"600MB/s\",\"alpha\":\"%s\"},\"up\":{\"bandwidth\":\"600MB/s\",\"alpha\":\"%s\"}}",
+             alpha, alpha);
+    const char *overrides[] = {
+        host,
+        forced ? "cluster.memory_limit=1GiB" : "cluster.memory_limit=2800KiB",
+        "cluster.page=4KiB",
+        size == NULL ? "plan.work_limit=400M" : "plan.work_limit=100M",
+        forced ? "plan.offload={\"state\":[\"device\"],\"activations\":[\"host\"]}"
+               : "plan.offload={\"update\":[\"device\"]}",
+        size};
+    return open_overridden(overrides, size == NULL ? 5 : 6);
+}
+
+static int64_t planned_step_ns(const char *alpha, bool forced, const char *size)
+{
+    struct weft_session session = open_host(alpha, forced, size);
+    struct weft_error err = {0};
+    cr_assert_eq(weft_session_plan(&session, NULL, &err), WEFT_OK, "%s", err.text);
+    const int64_t step_ns = session.plan->prediction.step_ns;
+    weft_session_close(&session);
+    return step_ns;
+}
+
+/* The faster way to copy is planned, with work for all periods. The other one is proven too, and
+ * only a config that leaves the size open takes both. */
+static void copies_at_best(const char *alpha, bool whole)
+{
+    struct weft_text text;
+    struct weft_error err = {0};
+    const int64_t blocks_ns = planned_step_ns(alpha, whole, "plan.offload.block_size=64KiB");
+    const int64_t whole_ns = planned_step_ns(alpha, whole, "plan.offload.block_size=1GiB");
+    struct weft_session session = open_host(alpha, whole, NULL),
+                        open = open_host(alpha, whole, NULL),
+                        fixed = open_host(alpha, whole, "plan.offload.block_size=64KiB");
+    cr_assert(whole ? whole_ns < blocks_ns : blocks_ns < whole_ns, "in blocks %lld ns, whole %lld",
+              (long long)blocks_ns, (long long)whole_ns);
+    cr_assert_eq(weft_session_plan(&session, NULL, &err), WEFT_OK, "%s", err.text);
+    cr_assert_leq((double)session.plan->prediction.step_ns,
+                  1.005 * (double)(whole ? whole_ns : blocks_ns));
+    weft_text_init(&text);
+    weft_plan_write(session.plan, &text);
+    const char *bytes = weft_text_chars(&text);
+    cr_assert_eq(weft_session_take(&open, bytes, text.length, "plan.json", &err), WEFT_OK, "%s",
+                 err.text);
+    cr_assert_eq(open.plan->problem->period.whole_copies, whole);
+    cr_assert_geq(open.plan->n_others, 1);
+    cr_assert_eq(weft_session_check_others(&open, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_plan_check_bounds(open.plan, &err), WEFT_OK, "%s", err.text);
+    enum weft_status status = weft_session_take(&fixed, bytes, text.length, "plan.json", &err);
+    cr_assert_eq(status, whole ? WEFT_E_DATA : WEFT_OK);
+    cr_assert(whole || weft_session_check_others(&fixed, &err) == WEFT_E_DATA);
+    weft_text_finish(&text);
+    weft_session_close(&session);
+    weft_session_close(&open);
+    weft_session_close(&fixed);
+}
+
+Test(session, copies_in_blocks_if_that_is_faster)
+{
+    copies_at_best("0s", false);
+}
+
+Test(session, copies_whole_if_that_is_faster)
+{
+    copies_at_best("7us", true);
+}
+
 /* A draft is the same plan of a rule in the same period, without any proof. */
 Test(session, drafts_without_a_proof)
 {

@@ -268,17 +268,6 @@ bool weft_search_moves_of(const struct weft_problem *problem, const struct weft_
     return true;
 }
 
-enum weft_status weft_search_start(struct weft_search *search, const struct weft_plan *plan,
-                                   struct weft_error *err)
-{
-    const struct weft_problem *problem = search->table->problem;
-    if (!take_strategies(problem, plan, search->trial)) return WEFT_OK;
-    weft_search_try(search, search->trial);
-    if (!weft_search_moves_of(problem, plan, search->trial_moves)) return WEFT_OK;
-    return weft_search_try_moves(search, plan->strategies, search->trial_moves, plan->n_placements,
-                                 err);
-}
-
 static int32_t kind_of(const struct weft_search *search, int32_t decision, int32_t strategy)
 {
     return search->table->problem->decisions[decision].strategies[strategy].kind;
@@ -480,6 +469,53 @@ void weft_search_patterns(struct weft_search *search)
             }
         }
     }
+}
+
+/* Makes `trial` the leanest strategies, but those of `other` for k of the n decisions that differ.
+ */
+static void keep_some(struct weft_search *search, enum pattern pattern, int32_t k, int32_t n)
+{
+    int32_t i = 0;
+    copy_strategies(search, search->trial, search->table->leanest);
+    for (int32_t u = 0; u < search->table->n_decisions; u++)
+        if (search->other[u] != search->trial[u] && in_pattern(pattern, i++, k, n))
+            search->trial[u] = search->other[u];
+}
+
+/* Tries most strategies of `trial`, which do not fit: those of the most decisions that fit in each
+ * pattern, and the leanest of all others. */
+static void try_shrunk(struct weft_search *search)
+{
+    int32_t n = 0;
+    copy_strategies(search, search->other, search->trial);
+    for (int32_t u = 0; u < search->table->n_decisions; u++)
+        n += search->other[u] != search->table->leanest[u];
+    for (int pattern = 0; pattern < PATTERN_COUNT; pattern++) {
+        int32_t fits = 0, fails = n;
+        while (fails - fits > 1) {
+            int32_t k = fits + (fails - fits) / 2;
+            if (weft_search_is_spent(search)) return;
+            keep_some(search, (enum pattern)pattern, k, n);
+            *(weft_search_fits(search, search->trial) ? &fits : &fails) = k;
+        }
+        keep_some(search, (enum pattern)pattern, fits, n);
+        weft_search_try(search, search->trial);
+    }
+}
+
+enum weft_status weft_search_start(struct weft_search *search, const struct weft_plan *plan,
+                                   struct weft_error *err)
+{
+    const struct weft_problem *problem = search->table->problem;
+    if (!take_strategies(problem, plan, search->trial)) return WEFT_OK;
+    if (!weft_search_fits(search, search->trial)) {
+        try_shrunk(search);
+        return WEFT_OK;
+    }
+    weft_search_try(search, search->trial);
+    if (!weft_search_moves_of(problem, plan, search->trial_moves)) return WEFT_OK;
+    return weft_search_try_moves(search, plan->strategies, search->trial_moves, plan->n_placements,
+                                 err);
 }
 
 /* Makes `trial` fit: decisions with the least share go back to their leanest strategy. */

@@ -71,8 +71,9 @@ WEFT_MUST_USE enum weft_status weft_search_try_moves(struct weft_search *search,
 bool weft_search_moves_of(const struct weft_problem *problem, const struct weft_plan *plan,
                           struct weft_move *moves);
 
-/* Tries a given plan: its placements unchanged if they fit, then its strategies. Ignores a plan
- * with decisions or strategies that this problem lacks. */
+/* Tries a given plan: its placements unchanged if they fit, then its strategies. If these do not
+ * fit, as many of them as do. Ignores a plan with decisions or strategies that this problem lacks.
+ */
 WEFT_MUST_USE enum weft_status weft_search_start(struct weft_search *search,
                                                  const struct weft_plan *plan,
                                                  struct weft_error *err);

@@ -158,3 +158,32 @@ Test(search, many_units_are_changed_many_at_a_time)
     cr_assert_lt(f.search->n_tried, 300 * 3);
     finish_search(&f);
 }
+
+/* A plan for a higher limit is a start: most of its strategies that fit are faster than the leanest
+ * ones. */
+Test(search, starts_from_most_of_a_plan_that_does_not_fit)
+{
+    int n_faster = 0, n_not = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct search_fixture high, low;
+        struct weft_plan *plan = NULL;
+        init_search(&high, seed, 1);
+        init_search(&low, seed, 0.1);
+        weft_search_greedy(high.search);
+        cr_assert_eq(weft_plan_create(high.problem, "high", high.search->strategies,
+                                      high.search->moves, high.search->n_moves, &plan, NULL),
+                     WEFT_OK);
+        const bool fits = weft_search_fits(low.search, plan->strategies);
+        cr_assert_eq(weft_search_start(low.search, plan, NULL), WEFT_OK);
+        check_best_search(&low);
+        const int64_t step_ns = low.search->step_ns;
+        const int64_t lean_ns = weft_search_try(low.search, low.table->leanest);
+        cr_assert_leq(step_ns, lean_ns);
+        n_not += !fits;
+        n_faster += !fits && step_ns < lean_ns;
+        weft_plan_destroy(plan);
+        finish_search(&high);
+        finish_search(&low);
+    }
+    cr_assert(n_not > 4 && 2 * n_faster > n_not, "%d of %d", n_faster, n_not);
+}

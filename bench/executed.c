@@ -235,7 +235,7 @@ static enum weft_status predict(const struct subject *at, const struct weft_prof
     if (!moves) return weft_fail_memory(err, "moves");
     enum weft_status status;
     WEFT_TRY_GOTO(done, weft_stages_create_variant(at->session.config, profile,
-                                                   &planned->problem->period, &stages, err));
+                                                   &at->session.stages.variant, &stages, err));
     for (int32_t i = 0; i < planned->n_placements; i++) {
         const struct weft_placement *from = &planned->placements[i];
         bool gathers = planned->problem->items[from->item].item.kind == WEFT_ALL_GATHER;

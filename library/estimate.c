@@ -38,12 +38,12 @@ static enum weft_status merge_rows(struct weft_estimate *estimate,
 static enum weft_status estimate_periods(struct weft_session *session, uint32_t asked,
                                          struct weft_estimate *out, struct weft_error *err)
 {
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
-    int32_t n = weft_stages_variants(session->config, variants);
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    int32_t n = weft_variants_list(session->config, variants);
     weft_estimate_init(out->rows);
     for (int32_t v = 0; v < n; v++) {
         struct weft_need rows[WEFT_ESTIMATE_ROWS];
-        if (v > 0) WEFT_TRY(weft_session_stage_period(session, &variants[v], err));
+        if (v > 0) WEFT_TRY(weft_session_stage_variant(session, &variants[v], err));
         weft_estimate_init(rows);
         WEFT_TRY(
             weft_estimate_fill(session->stages.problem, out->times[0] != '\0', asked, rows, err));
@@ -73,11 +73,11 @@ static int64_t least_held(const struct weft_problem *problem, int32_t tier)
 static enum weft_status estimate_home(struct weft_session *session, enum weft_home home,
                                       struct weft_estimate_home *out, struct weft_error *err)
 {
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
-    const int32_t n = weft_stages_variants(session->config, variants);
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    const int32_t n = weft_variants_list(session->config, variants);
     *out = (struct weft_estimate_home){.least_bytes = INT64_MAX};
     for (int32_t v = 0; v < n; v++) {
-        WEFT_TRY(weft_session_stage_period(session, &variants[v], err));
+        WEFT_TRY(weft_session_stage_variant(session, &variants[v], err));
         const struct weft_problem *problem = session->stages.problem;
         const int64_t least_bytes = weft_least_limit(problem, 0, NULL);
         int32_t tier = 0;

@@ -8,6 +8,7 @@
 #include "base/shown.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/measure/measure.h"
+#include "spec/config_batch.h"
 
 enum { NAME_BYTES = 32 };
 
@@ -301,9 +302,10 @@ static enum weft_status bind_products(const struct weft_machine *machine,
     return status;
 }
 
-enum weft_status weft_machine_measure(const struct weft_machine *machine,
-                                      const struct weft_config *config, bool contention,
-                                      int32_t rounds, struct weft_watch *watch,
+/* Measures one split of the batch. `earlier` has choices of products to keep. */
+static enum weft_status measure_split(const struct weft_machine *machine,
+                                      const struct weft_config *config, const char *earlier,
+                                      bool contention, int32_t rounds, struct weft_watch *watch,
                                       struct weft_profile **out, struct weft_error *err)
 {
     const struct weft_measure_options options = {
@@ -316,9 +318,53 @@ enum weft_status weft_machine_measure(const struct weft_machine *machine,
         .rounds = rounds,
         .watch = watch,
     };
-    WEFT_TRY(weft_machine_check_measuring(config, contention, err));
-    WEFT_TRY(bind_products(machine, config, NULL, err));
+    WEFT_TRY(bind_products(machine, config, earlier, err));
     return weft_measure(&options, out, err);
+}
+
+/* Measures one more split, and joins it with the profile so far, which is NULL before the first
+ * one. */
+static enum weft_status add_split(const struct weft_machine *machine,
+                                  const struct weft_config *config, bool contention, int32_t rounds,
+                                  struct weft_watch *watch, struct weft_profile **profile,
+                                  struct weft_error *err)
+{
+    struct weft_profile *measured = NULL, *joined = NULL;
+    const char *earlier = *profile == NULL ? NULL : (*profile)->products;
+    WEFT_TRY(measure_split(machine, config, earlier, contention, rounds, watch, &measured, err));
+    if (*profile == NULL) {
+        *profile = measured;
+        return WEFT_OK;
+    }
+    enum weft_status status = weft_profile_join(*profile, measured, &joined, err);
+    weft_profile_destroy(measured);
+    if (status != WEFT_OK) return status;
+    weft_profile_destroy(*profile);
+    *profile = joined;
+    return WEFT_OK;
+}
+
+enum weft_status weft_machine_measure(const struct weft_machine *machine,
+                                      const struct weft_config *config, bool contention,
+                                      int32_t rounds, struct weft_watch *watch,
+                                      struct weft_profile **out, struct weft_error *err)
+{
+    struct weft_profile *profile = NULL;
+    int64_t splits[WEFT_MOST_SPLITS];
+    const int32_t n = weft_config_splits(config, splits);
+    WEFT_TRY(weft_machine_check_measuring(config, contention, err));
+    for (int32_t i = 0; i < n; i++) {
+        struct weft_config split = *config;
+        weft_config_settle(&split, splits[i]);
+        split.train.asked.micro_batch = splits[i];
+        const enum weft_status status =
+            add_split(machine, &split, contention, rounds, watch, &profile, err);
+        if (status == WEFT_OK) continue;
+        weft_profile_destroy(profile);
+        return status;
+    }
+    *out = profile;
+    return WEFT_OK;
 }
 
 /* All ranks change to the library that rank 0 opened; NULL: no change. */

@@ -96,7 +96,7 @@ static enum weft_status make_place(const struct weft_run_of *of,
 {
     const struct weft_run_request request = request_of(settings);
     struct weft_run_directory *directory = &place->directory;
-    WEFT_TRY(weft_run_directory_check(&request, of->session->config, &place->finished, err));
+    WEFT_TRY(weft_run_directory_check(&request, of->session->config, &place->finished, NULL, err));
     WEFT_TRY(weft_run_directory_open(&request, of->session->config, directory, err));
     place->finished = directory->finished;
     if (place->finished && !directory->own)
@@ -220,7 +220,7 @@ enum weft_status weft_run_check(const struct weft_run_of *of,
     bool finished = false;
     if (settings->directory == NULL) return WEFT_OK;
     if (of->meeting->rank == 0)
-        status = weft_run_directory_check(&request, of->session->config, &finished, err);
+        status = weft_run_directory_check(&request, of->session->config, &finished, NULL, err);
     struct weft_text nothing;
     weft_text_init(&nothing);
     status = weft_machine_share(of->machine, &nothing, status, err);

@@ -183,8 +183,10 @@ static void name_checkpoints(struct weft_run_directory *directory)
              directory->path);
 }
 
+/* *split may be NULL. */
 static enum weft_status check_resume(const char *path, const struct weft_config *config,
-                                     int64_t *step, struct weft_error *err)
+                                     int64_t *step, struct weft_manifest_split *split,
+                                     struct weft_error *err)
 {
     struct weft_layout *layout = NULL;
     struct weft_checkpoint *checkpoint = NULL;
@@ -199,6 +201,7 @@ static enum weft_status check_resume(const char *path, const struct weft_config 
                            "%s: is after train.steps, which is %lld: set it to the last step of "
                            "all, those that are done included",
                            path, (long long)config->train.steps);
+    if (status == WEFT_OK && split != NULL) *split = checkpoint->manifest->split;
     weft_checkpoint_close(checkpoint);
     weft_layout_destroy(layout);
     return status;
@@ -238,7 +241,7 @@ static enum weft_status look_at_directory(const struct weft_run_request *request
 static enum weft_status look_and_check(const struct weft_run_request *request,
                                        const struct weft_config *config,
                                        struct weft_run_directory *directory, bool *finished,
-                                       struct weft_error *err)
+                                       struct weft_manifest_split *split, struct weft_error *err)
 {
     bool marked = false;
     int64_t step = 0;
@@ -250,7 +253,7 @@ static enum weft_status look_and_check(const struct weft_run_request *request,
         directory->resume = strdup(request->resume);
         if (directory->resume == NULL) return weft_fail_memory(err, "a path");
     }
-    WEFT_TRY(check_resume(directory->resume, config, &step, err));
+    WEFT_TRY(check_resume(directory->resume, config, &step, split, err));
     *finished = marked && request->resume != NULL && is_finished(directory, &config->train, step);
     if (*finished) return WEFT_OK;
     WEFT_TRY(find_origin(request, directory, err));
@@ -260,11 +263,12 @@ static enum weft_status look_and_check(const struct weft_run_request *request,
 
 enum weft_status weft_run_directory_check(const struct weft_run_request *request,
                                           const struct weft_config *config, bool *finished,
-                                          struct weft_error *err)
+                                          struct weft_manifest_split *split, struct weft_error *err)
 {
     struct weft_run_directory directory = {.lock_fd = -1};
+    if (split != NULL) *split = (struct weft_manifest_split){0};
     WEFT_TRY(check_request(request, err));
-    enum weft_status status = look_and_check(request, config, &directory, finished, err);
+    enum weft_status status = look_and_check(request, config, &directory, finished, split, err);
     weft_run_directory_close(&directory);
     return status;
 }
@@ -333,7 +337,7 @@ enum weft_status weft_run_directory_open(const struct weft_run_request *request,
     WEFT_TRY(weft_checkpoint_lock(out->path, &out->lock_fd, err));
     /* Another run may have ended while this one planned or waited for the lock. */
     WEFT_TRY(look_at_directory(request, out, &marked, err));
-    WEFT_TRY(check_resume(out->resume, config, &step, err));
+    WEFT_TRY(check_resume(out->resume, config, &step, NULL, err));
     out->finished = marked && request->resume != NULL && is_finished(out, &config->train, step);
     if (out->finished) return WEFT_OK;
     if (marked) weft_file_clear(out->path);

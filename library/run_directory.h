@@ -34,10 +34,13 @@ struct weft_run_directory {
 /* Checks a request without touching any file. WEFT_E_USAGE for contradictions, WEFT_E_NO_INPUT
  * without anything to resume. WEFT_E_CREATE for a directory with files of others, or with a run
  * that the request does not resume. WEFT_E_DATA for a checkpoint that is damaged or of another
- * model. *finished: all steps are done, and result.json confirms it. */
+ * model. *finished: all steps are done, and result.json confirms it. *split
+ * is that of the checkpoint to resume, zero without one; it may be NULL. */
 WEFT_MUST_USE enum weft_status weft_run_directory_check(const struct weft_run_request *request,
                                                         const struct weft_config *config,
-                                                        bool *finished, struct weft_error *err);
+                                                        bool *finished,
+                                                        struct weft_manifest_split *split,
+                                                        struct weft_error *err);
 
 /* Makes the directory, or a new one runs/NAME-NNN if the request names none. Takes its lock
  * (WEFT_E_CREATE if another run has it), marks it, and finds the checkpoint to resume. A new run

@@ -46,10 +46,11 @@ WEFT_MUST_USE enum weft_status weft_session_stage_for_memory(struct weft_session
                                                              struct weft_text *missing,
                                                              struct weft_error *err);
 
-/* After stage: makes the stages of another period, and drops the plan. */
-WEFT_MUST_USE enum weft_status weft_session_stage_period(struct weft_session *session,
-                                                         const struct weft_period_rule *rule,
-                                                         struct weft_error *err);
+/* After stage: makes the stages of another variant, which settles the split of the config, and
+ * drops the plan. */
+WEFT_MUST_USE enum weft_status weft_session_stage_variant(struct weft_session *session,
+                                                          const struct weft_variant *variant,
+                                                          struct weft_error *err);
 
 /* Warns if planning was cut by the alarm or lost its solver, so that another run may differ. */
 void weft_session_tell_disturbance(const struct weft_work *work, int64_t time_limit_ns);

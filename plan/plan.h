@@ -24,7 +24,7 @@ struct weft_prediction {
     int64_t total_bytes; /* base + arena: bound by the limit */
 };
 
-/* A planned period that this plan does not use, allowed by the config (weft_stages_variants). No
+/* A planned period that this plan does not use, allowed by the config (weft_variants_list). No
  * plan of this problem is faster than bound_ns. WEFT_PROBLEM_MOST: no plan fits. */
 struct weft_plan_variant {
     struct weft_problem *problem; /* owned */

@@ -277,14 +277,19 @@ static enum weft_status read_bound(struct reader *reader, const struct weft_json
     return check_gap(reader, solver);
 }
 
-/* Each period is in the file once, so that bounds of n periods are bounds of n different ones. */
+static bool same_variant(const struct weft_problem *a, const struct weft_problem *b)
+{
+    return weft_period_rule_same(&a->period, &b->period) && a->blocks.scale == b->blocks.scale;
+}
+
+/* Each variant is in the file once, so that bounds of n periods are bounds of n different ones. */
 static enum weft_status check_new(struct reader *reader, const char *where,
-                                  const struct weft_period_rule *rule)
+                                  const struct weft_problem *problem)
 {
     const struct weft_plan *plan = reader->plan;
-    bool known = weft_period_rule_same(&plan->problem->period, rule);
+    bool known = same_variant(plan->problem, problem);
     for (int32_t i = 0; i < plan->n_others; i++)
-        known = known || weft_period_rule_same(&plan->others[i].problem->period, rule);
+        known = known || same_variant(plan->others[i].problem, problem);
     if (!known) return WEFT_OK;
     return weft_fail(reader->err, WEFT_E_DATA, "%s: the file has this period already", where);
 }
@@ -299,7 +304,7 @@ static enum weft_status read_other(struct reader *reader, const struct weft_json
     snprintf(place, sizeof place, "%s: problem", where);
     WEFT_TRY(
         weft_problem_read(weft_json_member(value, "problem"), place, &other->problem, reader->err));
-    enum weft_status status = check_new(reader, where, &other->problem->period);
+    enum weft_status status = check_new(reader, where, other->problem);
     plan->n_others++; /* now the plan's destructor frees it */
     WEFT_TRY(status);
     snprintf(place, sizeof place, "%s: certificate", where);

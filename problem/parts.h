@@ -41,6 +41,7 @@ struct weft_problem_blocks {
     int64_t efficiency_ppm; /* share of the best bandwidth at least_bytes, in millionths; 0: the
                                config gave least_bytes */
     int64_t fused;          /* 1: small neighbours share a unit */
+    int64_t scale;          /* enum weft_block_scale: of the usual size */
 };
 
 #endif

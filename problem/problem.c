@@ -374,11 +374,13 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_string(&comparison, "profile source", a->profile_source, b->profile_source);
     compare_integer(&comparison, "ranks", "", a->ranks, b->ranks);
     compare_tiers(&comparison, a, b);
+    compare_integer(&comparison, "micro-batch", "", a->micro_batch, b->micro_batch);
     compare_bytes(&comparison, "least block", "", a->blocks.least_bytes, b->blocks.least_bytes);
     compare_integer(&comparison, "blocks a unit", "", a->blocks.count, b->blocks.count);
     compare_integer(&comparison, "block efficiency", "", a->blocks.efficiency_ppm,
                     b->blocks.efficiency_ppm);
     compare_integer(&comparison, "fused units", "", a->blocks.fused, b->blocks.fused);
+    compare_integer(&comparison, "scale of blocks", "", a->blocks.scale, b->blocks.scale);
     compare_lanes(&comparison, a, b);
     compare_ns(&comparison, "agreement", "", a->agree_ns, b->agree_ns);
     compare_integer(&comparison, "micro-steps", "", a->period.n_micro, b->period.n_micro);

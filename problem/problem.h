@@ -25,6 +25,7 @@ struct weft_problem {
     const char *profile_source; /* "analytic", "measured, emulated link": weft_profile.source */
     struct weft_hash config_hash, profile_hash;
     struct weft_period_rule period;
+    int64_t micro_batch; /* samples of a rank's micro-step, if it was chosen; 0: the config's */
     int32_t n_slots;
     struct weft_slot *slots;
     const char **slot_names; /* "U:h.3", "F:h.3", "F2:h.3" with several micro-steps, "drain" */

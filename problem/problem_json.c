@@ -4,6 +4,7 @@
 
 #include "base/json/json_keys.h"
 #include "problem/problem.h"
+#include "spec/block_scale.h"
 
 enum { PLACE_BYTES = 256, MOST_SLOTS = 1 << 20 };
 
@@ -16,7 +17,9 @@ static const struct weft_key_table blocks_table = WEFT_KEY_TABLE(
     WEFT_KEY_COUNT(weft_problem_blocks, count, "blocks of every unit; 0: least_bytes decides"),
     WEFT_KEY_COUNT(weft_problem_blocks, efficiency_ppm,
                    "share of the best bandwidth that least_bytes reaches"),
-    WEFT_KEY_COUNT(weft_problem_blocks, fused, "1: small neighbours share a unit"));
+    WEFT_KEY_COUNT(weft_problem_blocks, fused, "1: small neighbours share a unit"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "scale", weft_problem_blocks, scale, 0,
+                      WEFT_BLOCKS_AUTO - 1, "of the usual size: 1 half, 2 twice, 3 whole units"));
 
 static const struct weft_key_table tier_table = WEFT_KEY_TABLE(
     "A memory.", WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_problem_tier, name, "name in holds and items"),
@@ -131,6 +134,8 @@ const struct weft_key_table weft_problem_keys = WEFT_KEY_TABLE(
     WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_problem, profile_hash, "of the profile"),
     WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_problem, profile_source, "measured or analytic"),
     WEFT_KEY_COUNT(weft_problem, ranks, "that train together"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "micro_batch", weft_problem, micro_batch,
+                      "samples of a rank and micro-step, if the planner chose them"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "blocks", &blocks_table, "if it is known"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "tiers", &tier_table,
                      "the device's memory first"),

@@ -192,6 +192,7 @@ static void write_blocks(const struct weft_problem_blocks *blocks, struct weft_j
     weft_json_put_integer(writer, "count", blocks->count);
     weft_json_put_integer(writer, "efficiency_ppm", blocks->efficiency_ppm);
     weft_json_put_integer(writer, "fused", blocks->fused);
+    if (blocks->scale != 0) weft_json_put_integer(writer, "scale", blocks->scale);
     weft_json_end_object(writer);
 }
 
@@ -202,6 +203,8 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
     write_hash(writer, "profile_hash", problem->profile_hash);
     weft_json_put_string(writer, "profile_source", problem->profile_source);
     weft_json_put_integer(writer, "ranks", problem->ranks);
+    if (problem->micro_batch > 0)
+        weft_json_put_integer(writer, "micro_batch", problem->micro_batch);
     write_blocks(&problem->blocks, writer);
     write_tiers(problem, writer);
     write_lanes(problem, writer);

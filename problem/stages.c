@@ -65,12 +65,12 @@ static int64_t copy_block_bytes(const struct weft_config *config,
 
 struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *config,
                                                     const struct weft_profile *profile,
-                                                    const struct weft_period_rule *rule)
+                                                    const struct weft_variant *variant)
 {
     const struct weft_profile_disk *disk = &profile->tiers.disk;
-    const int keeps = rule->away ? known_keeps(config, profile) : 0;
+    const int keeps = variant->rule.away ? known_keeps(config, profile) : 0;
     return (struct weft_weigh_options){
-        .batch = weft_config_batch(config),
+        .batch = variant->batch,
         .reduce = (enum weft_dtype)config->train.precision.reduce,
         .accumulate = (enum weft_dtype)config->train.precision.accumulate,
         .n_moments = weft_config_moments(config),
@@ -78,7 +78,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .profile = profile,
         .state_keeps = keeps,
         .ring = (keeps & 1 << WEFT_KEEP_DISK) != 0 ? ring_of(disk) : (struct weft_ring){0},
-        .copy_block_bytes = copy_block_bytes(config, profile, rule->whole_copies),
+        .copy_block_bytes = copy_block_bytes(config, profile, variant->rule.whole_copies),
         .saved_homes = profile->tiers.host.given && weft_config_moves_activations(config)
                            ? weft_config_activation_homes(config)
                            : 0,
@@ -90,8 +90,7 @@ static enum weft_status layer_times(const struct builder *b, int32_t layer,
                                     struct weft_layer_times *out)
 {
     const struct weft_layer *what = &b->config->model->layers[layer];
-    struct weft_batch batch = weft_config_batch(b->config);
-    const char *key = weft_layer_key(&b->problem->pool, what, &batch);
+    const char *key = weft_layer_key(&b->problem->pool, what, &b->stages->variant.batch);
     if (key == NULL) return weft_fail_memory(b->err, "problem");
     const struct weft_layer_times *times = weft_profile_layer(b->profile, key);
     if (times == NULL) {
@@ -214,34 +213,6 @@ static enum weft_status copy_holds(struct builder *b, const struct weft_hold *ho
     for (int32_t i = 0; i < n; i++)
         (*out)[i] = holds[i];
     *n_out = n;
-    return WEFT_OK;
-}
-
-/* Reads the policies that the config allows, "dp,sdp", into bits p. */
-static enum weft_status read_policies(const struct weft_config *config, uint32_t *out,
-                                      struct weft_error *err)
-{
-    uint32_t allowed = 0;
-    for (const char *at = config->plan.policies; *at != '\0';) {
-        char name[32];
-        enum weft_policy policy;
-        size_t length = strcspn(at, ",");
-        if (length >= sizeof name) length = sizeof name - 1;
-        memcpy(name, at, length);
-        name[length] = '\0';
-        if (!weft_policy_read(name, &policy))
-            return weft_fail(err, WEFT_E_DATA,
-                             "%s: $.plan.policies: \"%s\" is no policy; write some of dp, zero1, "
-                             "sdp, fsdp, separated by commas",
-                             config->source, name);
-        allowed |= UINT32_C(1) << policy;
-        at += length + (at[length] == ',');
-    }
-    if (allowed == 0)
-        return weft_fail(err, WEFT_E_DATA,
-                         "%s: $.plan.policies: names none; write some of dp, zero1, sdp, fsdp",
-                         config->source);
-    *out = allowed;
     return WEFT_OK;
 }
 
@@ -543,6 +514,8 @@ static enum weft_status fill_problem(struct builder *b)
     WEFT_TRY(fill_host(b));
     WEFT_TRY(fill_disk(b));
     problem->period = b->stages->period->rule;
+    if (config->train.asked.micro_batch == 0)
+        problem->micro_batch = b->stages->variant.batch.samples;
     problem->profile_source = weft_pool_string(&problem->pool, b->profile->source);
     if (problem->profile_source == NULL) return weft_fail_memory(b->err, "problem");
     WEFT_TRY(fill_slots(b));
@@ -558,77 +531,8 @@ static enum weft_status fill_problem(struct builder *b)
     return weft_fail(b->err, status, "%s", why.text);
 }
 
-/* Lists distances: the number of layers between a unit's update and its first use. Small ones leave
- * gathers little time. With clipping all updates come before fill; with offloading a second variant
- * lets state arrive during compute. Returns the number of distances. */
-static int32_t list_distances(const struct weft_config *config, bool rotated, bool away,
-                              int32_t out[WEFT_MOST_VARIANTS])
-{
-    static const int32_t ahead_rotated[] = {2, 1, 4, INT32_MAX}, ahead_clipped[] = {0, 2};
-    const int32_t most = rotated ? 4 : away ? 2 : 1, n_layers = config->model->n_layers;
-    int32_t n = 0;
-    for (int32_t i = 0; i < most; i++) {
-        int64_t ahead = rotated ? ahead_rotated[i] : ahead_clipped[i];
-        if (config->plan.update_ahead > 0 && most > 1) ahead = config->plan.update_ahead;
-        if (ahead > n_layers) ahead = n_layers;
-        bool known = false;
-        for (int32_t k = 0; k < n; k++)
-            known |= out[k] == ahead;
-        if (!known) out[n++] = (int32_t)ahead;
-    }
-    return n;
-}
-
-static int32_t list_variants(const struct weft_config *config, bool away,
-                             struct weft_period_rule *out)
-{
-    const int32_t n_micro = (int32_t)config->train.grad_accum;
-    const bool agreed = config->train.optimizer.type == WEFT_LAMB;
-    const bool rotated = config->train.clip_norm == 0 && !agreed,
-               automatic = config->train.cadence == WEFT_CADENCE_AUTO;
-    int32_t distances[WEFT_MOST_VARIANTS], n = 0;
-    const int32_t n_distances = list_distances(config, rotated, away, distances);
-    /* If only dp is allowed, gradients must be reduced once a step. */
-    uint32_t policies = 0;
-    const bool whole =
-        read_policies(config, &policies, NULL) == WEFT_OK && policies == 1u << WEFT_POLICY_DP;
-    for (int c = WEFT_CADENCE_MICRO_STEP; c <= WEFT_CADENCE_STEP; c++) {
-        const bool step = c == WEFT_CADENCE_STEP, asked = config->train.cadence == c;
-        if (n_micro == 1 ? !step : !asked && !(automatic && (step || !whole))) continue;
-        for (int32_t d = 0; d < n_distances; d++)
-            out[n++] = (struct weft_period_rule){.n_micro = n_micro,
-                                                 .cadence = (enum weft_cadence)c,
-                                                 .rotated = rotated,
-                                                 .update_ahead = distances[d],
-                                                 .agreed_updates = agreed,
-                                                 .away = away};
-    }
-    return n;
-}
-
-int32_t weft_stages_variants(const struct weft_config *config,
-                             struct weft_period_rule out[WEFT_MOST_VARIANTS])
-{
-    const bool away = config->train.optimizer.type != WEFT_LAMB && weft_config_moves_state(config);
-    const int32_t n = list_variants(config, away, out);
-    if (!away || (weft_config_state_homes(config) & 1 << WEFT_HOME_DEVICE) == 0) return n;
-    return n + list_variants(config, false, out + n);
-}
-
-bool weft_stages_is_open(const struct weft_config *config, const struct weft_period_rule *rule)
-{
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS], asked = *rule;
-    const int32_t n = weft_stages_variants(config, variants);
-    if (rule->whole_copies && config->plan.offload.block_bytes > 0) return false;
-    asked.whole_copies = false;
-    for (int32_t v = 0; v < n; v++)
-        if (weft_period_rule_same(&variants[v], &asked)) return true;
-    return false;
-}
-
 /* Makes shards, period and weights. Their errors do not name the config's file, so this adds it. */
 static enum weft_status create_parts(const struct weft_config *config,
-                                     const struct weft_period_rule *period,
                                      const struct weft_block_rule *rule,
                                      const struct weft_weigh_options *options,
                                      struct weft_stages *stages, struct weft_error *err)
@@ -637,7 +541,8 @@ static enum weft_status create_parts(const struct weft_config *config,
     enum weft_status status =
         weft_shards_create(config->model, config->cluster.ranks, rule, &stages->shards, &why);
     if (status == WEFT_OK)
-        status = weft_period_create(config->model, stages->shards, period, &stages->period, &why);
+        status = weft_period_create(config->model, stages->shards, &stages->variant.rule,
+                                    &stages->period, &why);
     if (status == WEFT_OK)
         status = weft_weights_create(config->model, stages->shards, stages->period, options,
                                      &stages->weights, &why);
@@ -646,23 +551,45 @@ static enum weft_status create_parts(const struct weft_config *config,
                      why.text);
 }
 
+/* Applies a variant's size of blocks to the usual rule. */
+static void scale_blocks(enum weft_block_scale scale, struct weft_block_rule *rule)
+{
+    switch (scale) {
+    case WEFT_BLOCKS_HALF:
+        rule->block_bytes = rule->block_bytes > 1 ? rule->block_bytes / 2 : 1;
+        rule->blocks *= 2;
+        return;
+    case WEFT_BLOCKS_TWICE:
+        rule->block_bytes *= 2;
+        rule->blocks = (rule->blocks + 1) / 2;
+        return;
+    case WEFT_BLOCKS_WHOLE:
+        rule->blocks = 1;
+        return;
+    case WEFT_BLOCKS_USUAL:
+    case WEFT_BLOCKS_AUTO:
+    case WEFT_BLOCK_SCALE_COUNT:
+        return;
+    }
+}
+
 static enum weft_status create_stages(const struct weft_config *config,
                                       const struct weft_profile *profile,
-                                      const struct weft_period_rule *period,
                                       struct weft_stages *stages, struct weft_error *err)
 {
-    struct weft_batch batch = weft_config_batch(config);
     struct weft_block_rule rule = {
         .blocks = config->plan.blocks,
         .block_bytes = config->plan.block_bytes,
-        .element_bytes = weft_dtype_bytes(batch.compute),
+        .element_bytes = weft_dtype_bytes(stages->variant.batch.compute),
         .fuse = config->plan.fuse,
     };
     if (rule.block_bytes == 0) {
         rule.block_bytes = weft_profile_block_bytes(profile, config->plan.block_efficiency);
     }
-    struct weft_weigh_options options = weft_stages_weigh_options(config, profile, period);
-    WEFT_TRY(create_parts(config, period, &rule, &options, stages, err));
+    scale_blocks(stages->variant.scale, &rule);
+    struct weft_weigh_options options =
+        weft_stages_weigh_options(config, profile, &stages->variant);
+    WEFT_TRY(create_parts(config, &rule, &options, stages, err));
     stages->problem = calloc(1, sizeof *stages->problem);
     if (stages->problem == NULL) return weft_fail_memory(err, "problem");
     stages->problem->blocks = (struct weft_problem_blocks){
@@ -672,6 +599,7 @@ static enum weft_status create_stages(const struct weft_config *config,
                               ? 0
                               : (int64_t)(config->plan.block_efficiency * 1e6 + 0.5),
         .fused = rule.fuse && rule.blocks <= 0,
+        .scale = (int64_t)stages->variant.scale,
     };
     struct builder builder = {.config = config,
                               .profile = profile,
@@ -679,7 +607,7 @@ static enum weft_status create_stages(const struct weft_config *config,
                               .problem = stages->problem,
                               .weigh = options,
                               .err = err};
-    WEFT_TRY(read_policies(config, &builder.allowed, err));
+    WEFT_TRY(weft_variants_policies(config, &builder.allowed, err));
     return fill_problem(&builder);
 }
 
@@ -687,14 +615,14 @@ enum weft_status weft_stages_create(const struct weft_config *config,
                                     const struct weft_profile *profile, struct weft_stages *out,
                                     struct weft_error *err)
 {
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
-    (void)weft_stages_variants(config, variants);
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    (void)weft_variants_list(config, variants);
     return weft_stages_create_variant(config, profile, &variants[0], out, err);
 }
 
 enum weft_status weft_stages_create_variant(const struct weft_config *config,
                                             const struct weft_profile *profile,
-                                            const struct weft_period_rule *rule,
+                                            const struct weft_variant *variant,
                                             struct weft_stages *out, struct weft_error *err)
 {
     if (profile->ranks != config->cluster.ranks) {
@@ -703,8 +631,8 @@ enum weft_status weft_stages_create_variant(const struct weft_config *config,
                          "; run `weft profile` with as many",
                          profile->ranks, config->cluster.ranks);
     }
-    struct weft_stages stages = {0};
-    enum weft_status status = create_stages(config, profile, rule, &stages, err);
+    struct weft_stages stages = {.variant = *variant};
+    enum weft_status status = create_stages(config, profile, &stages, err);
     if (status != WEFT_OK) {
         weft_stages_finish(&stages);
         return status;

@@ -610,7 +610,7 @@ struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
         .model = config->model,
         .shards = stages->shards,
         .period = stages->period,
-        .weigh = weft_stages_weigh_options(config, profile, &stages->period->rule),
+        .weigh = weft_stages_weigh_options(config, profile, &stages->variant),
         .page_bytes = config->cluster.page_bytes,
     };
 }

@@ -255,6 +255,17 @@ static void report_list(const struct weft_plan *plan, const char *head,
     weft_text_finish(&list);
 }
 
+/* The split of the batch, if the planner chose it. */
+static void report_split(const struct weft_plan *plan, struct weft_text *out)
+{
+    const struct weft_problem *problem = plan->problem;
+    const int32_t n_micro = problem->period.n_micro;
+    if (problem->micro_batch == 0) return;
+    weft_text_addf(out, "batch     %lld samples a step, by rank in %d micro-step%s of %lld\n",
+                   (long long)(problem->micro_batch * n_micro * problem->ranks), n_micro,
+                   n_micro == 1 ? "" : "s", (long long)problem->micro_batch);
+}
+
 /* Nothing in the usual case: one micro-step with all updates before it. */
 static void report_period(const struct weft_plan *plan, struct weft_text *out)
 {
@@ -283,6 +294,13 @@ static bool leaves_offload_open(const struct weft_plan *plan)
     return open;
 }
 
+static bool leaves_scale_open(const struct weft_plan *plan)
+{
+    for (int32_t i = 0; i < plan->n_others; i++)
+        if (plan->others[i].problem->blocks.scale != plan->problem->blocks.scale) return true;
+    return false;
+}
+
 /* The plan's own period may have no gap while another period has one. */
 static void report_least_bound(const struct weft_plan *plan, struct weft_text *out)
 {
@@ -290,10 +308,11 @@ static void report_least_bound(const struct weft_plan *plan, struct weft_text *o
     int64_t least_ns = weft_plan_least_bound_ns(plan);
     weft_text_addf(
         out,
-        "          of the %d periods planned (train.reduce, update_ahead%s), none faster "
+        "          of the %d periods planned (%strain.reduce, update_ahead%s%s), none faster "
         "than %s",
-        plan->n_others + 1, leaves_offload_open(plan) ? ", plan.offload" : "",
-        weft_units_show_ns(least_ns, bound));
+        plan->n_others + 1, plan->problem->micro_batch > 0 ? "train.micro_batch, " : "",
+        leaves_scale_open(plan) ? ", block_scale" : "",
+        leaves_offload_open(plan) ? ", plan.offload" : "", weft_units_show_ns(least_ns, bound));
     if (least_ns > 0 && least_ns < plan->bound_ns)
         weft_text_addf(out, ": gap %.3f %%",
                        100.0 * (double)(plan->prediction.step_ns - least_ns) / (double)least_ns);
@@ -306,6 +325,7 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
     const struct weft_prediction *p = &plan->prediction;
     weft_text_addf(out, "plan      by %s, %lld ranks, times %s\n", plan->planner,
                    (long long)plan->problem->ranks, plan->problem->profile_source);
+    report_split(plan, out);
     report_period(plan, out);
     report_list(plan, "policies", weft_report_policies, out);
     report_list(plan, "saved", report_saved, out);
@@ -417,6 +437,8 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
     weft_json_put_string(writer, "planner", plan->planner);
     weft_json_put_integer(writer, "ranks", plan->problem->ranks);
     weft_json_put_string(writer, "times", plan->problem->profile_source);
+    if (plan->problem->micro_batch > 0)
+        weft_json_put_integer(writer, "micro_batch", plan->problem->micro_batch);
     weft_json_put_integer(writer, "micro_steps", plan->problem->period.n_micro);
     weft_json_put_string(writer, "reduce", weft_cadence_name(plan->problem->period.cadence));
     weft_json_put_integer(writer, "update_ahead", plan->problem->period.update_ahead);

@@ -64,7 +64,12 @@ enum weft_lr_schedule {
 };
 
 struct weft_train {
-    int64_t steps, micro_batch, grad_accum, seq_len, seed;
+    int64_t steps, seq_len, seed;
+    int64_t micro_batch, grad_accum; /* the split of the batch at hand: weft_config_settle */
+    int64_t batch;                   /* samples of a step, of all ranks; 0: not given */
+    struct {
+        int64_t micro_batch, grad_accum; /* 0: auto; 0: not given */
+    } asked;
     const char *data; /* path of a text or token file, resolved; NULL: not given */
     int data_format;  /* enum weft_data_format */
     struct {
@@ -110,6 +115,7 @@ struct weft_plan_options {
     int64_t blocks;             /* blocks of every unit; 0: from block_bytes */
     int64_t block_bytes;        /* 0: from the profile's curve, at block_efficiency */
     double block_efficiency;    /* default 0.9 */
+    int block_scale;            /* spec/block_scale.h */
     bool fuse;                  /* small neighbours share a unit; default true */
     int64_t policy_limit_bytes; /* for "two-stage"; 0: the memory limit */
     const char *policies;       /* allowed policies, separated by commas */
@@ -121,8 +127,13 @@ struct weft_plan_options {
 
 struct weft_config {
     struct weft_pool pool;
-    const char *source; /* the config's file */
-    bool limit_given;   /* an override gave cluster.memory_limit */
+    const char *source;              /* the config's file */
+    bool limit_given;                /* an override gave cluster.memory_limit */
+    bool split_given, cadence_given; /* an override gave a key of the split, or train.reduce */
+    struct {
+        int64_t micro_batch; /* 0: none */
+        enum weft_cadence cadence;
+    } kept; /* by weft_config_keep_split */
     struct weft_model *model;
     struct weft_cluster cluster;
     struct weft_train train;
@@ -130,8 +141,7 @@ struct weft_config {
     /* [n_layers]: levels of recomputation that a layer may have, a bit for each enum
      * weft_recompute; NULL: none recomputes. */
     const uint8_t *recomputes;
-    /* Supplied kinds in use; NULL: none. */
-    const struct weft_kinds *kinds;
+    const struct weft_kinds *kinds; /* supplied kinds in use; NULL: none */
 
     /* Hash of the plan's inputs: layers; ranks, ranks_per_node, memory_limit, channels; batch,
      * precision, optimizer type; blocks and fuse. Device and link count through the profile's hash;
@@ -175,14 +185,8 @@ WEFT_MUST_USE enum weft_status weft_config_set_memory_limit(struct weft_config *
 
 /* Writes the resolved config as JSON; weft_config_parse reads it back to an equal config. */
 void weft_config_write(const struct weft_config *config, struct weft_text *out);
-/* Writes the layers of a model as the value of "layers", one entry a layer. */
+/* Writes the value of "layers", one entry a layer. */
 void weft_layers_encode(const struct weft_model *model, struct weft_json_writer *writer);
-
-/* Appends a line such as "cluster.memory_limit: 2GiB, was 1GiB" for each different key of cluster,
- * train and plan in resolved configs. `counts` selects keys; NULL: all. Returns the number of
- * lines. `out` may be NULL; it is marked as failed without memory. */
-int32_t weft_config_compare(const struct weft_config *now, const struct weft_config *before,
-                            bool (*counts)(const char *path), struct weft_text *out);
 
 struct weft_batch weft_config_batch(const struct weft_config *config);
 /* Moments of the optimizer, fp32 numbers for each parameter besides a master: 0 to 2. */
@@ -190,7 +194,7 @@ int32_t weft_config_moments(const struct weft_config *config);
 /* "adamw", "lamb", "sgd", "sgd with momentum": updates with equal time an element. */
 const char *weft_config_updates(const struct weft_config *config);
 
-/* True if local ranks emulate the link between them, so that times are of that link. */
+/* True if local ranks emulate their link, so that times are of that link. */
 bool weft_config_emulates(const struct weft_config *config);
 
 #endif

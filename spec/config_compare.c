@@ -1,5 +1,6 @@
+#include "spec/config_compare.h"
+
 #include "base/json/json_compare.h"
-#include "spec/config.h"
 
 static struct weft_json *write_and_parse(const struct weft_config *config)
 {

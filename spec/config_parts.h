@@ -32,6 +32,9 @@ void weft_sections_finish(struct weft_sections *sections);
 void weft_config_check_tiers(const struct weft_section *run, const struct weft_section *cluster,
                              const struct weft_config *config, struct weft_findings *findings);
 
+/* Finds the split of the batch, for a config with its cluster (config_batch.c). */
+void weft_config_take_batch(struct weft_config *config, struct weft_findings *findings);
+
 /* Fills config->recomputes from plan.recompute, for a config with its model (config_recompute.c).
  */
 void weft_config_take_recompute(struct weft_config *config, struct weft_findings *findings);

@@ -7,6 +7,8 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "spec/block_scale.h"
+#include "spec/config_batch.h"
 #include "spec/config_parts.h"
 #include "spec/config_tables.h"
 
@@ -80,6 +82,12 @@ static void convert_batches(const struct weft_section *section, struct weft_conf
     if (batches == 0 || weft_json_member(validation, "samples") != NULL) return;
     int64_t samples = 0;
     train->validation.by_batches = true;
+    if (train->asked.micro_batch == 0) {
+        weft_findings_add(findings, section->source, "$.train.validation.batches",
+                          "counts micro-batches, and train.micro_batch is \"auto\"; give "
+                          "\"samples\" in place of \"batches\"");
+        return;
+    }
     if (weft_checked_mul(batches, train->micro_batch, &samples) &&
         weft_checked_mul(samples, config->cluster.ranks, &samples) && samples <= most_samples)
         train->validation.samples = samples;
@@ -95,10 +103,11 @@ static void check_train(const struct weft_section *section, const struct weft_tr
                         struct weft_findings *findings)
 {
     /* Kernels count the tokens of a micro-step in 32 bits. */
-    if (train->seq_len > 0 && train->micro_batch > INT32_MAX / train->seq_len) {
+    if (train->seq_len > 0 && train->asked.micro_batch > INT32_MAX / train->seq_len) {
         weft_findings_add(findings, section->source, "$.train.micro_batch",
                           "%lld samples of %lld tokens are more than %d tokens; lower one of them",
-                          (long long)train->micro_batch, (long long)train->seq_len, INT32_MAX);
+                          (long long)train->asked.micro_batch, (long long)train->seq_len,
+                          INT32_MAX);
     }
     int exponent;
     if (train->loss_scale.initial > 0 && frexp(train->loss_scale.initial, &exponent) != 0.5) {
@@ -132,13 +141,16 @@ static void check_model(const struct weft_section *section, struct weft_config *
         return;
     }
     struct weft_batch batch = weft_config_batch(config);
-    for (int32_t i = 0; i < n_layers; i++) {
+    int64_t splits[WEFT_MOST_SPLITS];
+    const int32_t n_splits = weft_config_splits(config, splits);
+    for (int32_t i = 0; i < n_layers * n_splits; i++) {
         struct weft_layer_work work;
         error = (struct weft_error){0};
-        if (weft_layer_work(&config->model->layers[i], &batch, &work, &error) != WEFT_OK) {
-            weft_findings_add(findings, section->source, section->path, "%s", error.text);
-            return;
-        }
+        batch.samples = splits[i / n_layers];
+        if (weft_layer_work(&config->model->layers[i % n_layers], &batch, &work, &error) == WEFT_OK)
+            continue;
+        weft_findings_add(findings, section->source, section->path, "%s", error.text);
+        return;
     }
 }
 
@@ -164,11 +176,14 @@ static enum weft_status hash_config(struct weft_config *config, struct weft_erro
     static const char *const cluster_keys[] = {"ranks", "ranks_per_node", "memory_limit", "page",
                                                "channels"};
     static const char *const train_keys[] = {"micro_batch", "grad_accum", "seq_len", "precision"};
+    struct weft_train train = config->train;
     static const char *const plan_keys[] = {"blocks", "block_size", "block_efficiency", "fuse"};
     struct weft_text text;
     struct weft_json_writer writer;
     weft_text_init(&text);
     weft_json_writer_init(&writer, &text, 0);
+    /* A batch with its micro-batch is the same as a micro-batch with its micro-steps. */
+    if (train.asked.micro_batch > 0) train.asked.grad_accum = train.grad_accum;
     weft_json_begin_object(&writer);
     weft_json_key(&writer, "layers");
     weft_layers_encode(config->model, &writer);
@@ -176,8 +191,11 @@ static enum weft_status hash_config(struct weft_config *config, struct weft_erro
         add_key(&writer, &weft_cluster_table, cluster_keys[i], &config->cluster);
     }
     for (size_t i = 0; i < sizeof train_keys / sizeof *train_keys; i++) {
-        add_key(&writer, &weft_train_table, train_keys[i], &config->train);
+        add_key(&writer, &weft_train_table, train_keys[i], &train);
     }
+    if (train.asked.micro_batch == 0) add_key(&writer, &weft_train_table, "batch", &train);
+    if (config->plan.block_scale != WEFT_BLOCKS_USUAL)
+        add_key(&writer, &weft_plan_table, "block_scale", &config->plan);
     weft_json_put_integer(&writer, "optimizer", config->train.optimizer.type);
     if (config->train.optimizer.type == WEFT_SGD)
         weft_json_put_integer(&writer, "moments", weft_config_moments(config));
@@ -202,11 +220,13 @@ enum weft_status weft_config_set_memory_limit(struct weft_config *config, int64_
     return hash_config(config, err);
 }
 
-static bool gives_limit(const struct weft_config_input *input)
+/* Whether an override sets the key. */
+static bool is_set(const struct weft_config_input *input, const char *key)
 {
-    static const char key[] = "cluster.memory_limit=";
+    const size_t length = strlen(key);
     for (int32_t i = 0; i < input->n_overrides; i++)
-        if (strncmp(input->overrides[i], key, sizeof key - 1) == 0) return true;
+        if (strncmp(input->overrides[i], key, length) == 0 && input->overrides[i][length] == '=')
+            return true;
     return false;
 }
 
@@ -236,7 +256,10 @@ static enum weft_status decode_sections(const struct weft_sections *sections,
                       &run, &findings);
     config->train = run.train;
     config->plan = run.plan;
-    config->limit_given = gives_limit(input);
+    config->limit_given = is_set(input, "cluster.memory_limit");
+    config->split_given = is_set(input, "train.batch") || is_set(input, "train.micro_batch") ||
+                          is_set(input, "train.grad_accum");
+    config->cadence_given = is_set(input, "train.reduce");
     config->kinds = input->kinds;
     check_train(&sections->run, &config->train, &findings);
     if (sections->cluster.root != NULL) {
@@ -253,6 +276,7 @@ static enum weft_status decode_sections(const struct weft_sections *sections,
     resolve_path(config, directory, &config->cluster.disk.path, &findings);
     resolve_path(config, directory, &config->train.data, &findings);
     resolve_path(config, directory, &config->train.validation.data, &findings);
+    if (findings.count == 0) weft_config_take_batch(config, &findings);
     if (findings.count == 0) {
         convert_batches(&sections->run, config, &findings);
         check_model(&sections->model, config, layers, n_layers, &findings);

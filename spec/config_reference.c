@@ -20,6 +20,7 @@ static void add_value(struct weft_text *out, const struct weft_field *field, con
         }
         return;
     case WEFT_FIELD_INTEGER:
+    case WEFT_FIELD_AUTO:
     case WEFT_FIELD_NUMBER:
     case WEFT_FIELD_NUMBERS:
     case WEFT_FIELD_BYTES:

@@ -21,6 +21,7 @@ static const char *unit_pattern(enum weft_field_kind kind)
     case WEFT_FIELD_COUNT_UNIT:
         return "^[0-9]+([.][0-9]+)? ?[kMGTP]?$";
     case WEFT_FIELD_INTEGER:
+    case WEFT_FIELD_AUTO:
     case WEFT_FIELD_NUMBER:
     case WEFT_FIELD_BOOL:
     case WEFT_FIELD_STRING:
@@ -67,6 +68,20 @@ static void write_choices(struct weft_json_writer *writer, const struct weft_fie
     weft_json_end_array(writer);
 }
 
+/* Writes an integer or the word "auto". */
+static void write_auto(struct weft_json_writer *writer, const struct weft_field *field)
+{
+    weft_json_key(writer, "anyOf");
+    weft_json_begin_array(writer);
+    weft_json_begin_object(writer);
+    write_number(writer, field, "integer");
+    weft_json_end_object(writer);
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "const", "auto");
+    weft_json_end_object(writer);
+    weft_json_end_array(writer);
+}
+
 /* Writes the type of a value, without the braces. */
 static void write_type(struct weft_json_writer *writer, const struct weft_field *field,
                        const struct weft_field_table *layers)
@@ -74,6 +89,9 @@ static void write_type(struct weft_json_writer *writer, const struct weft_field 
     switch (field->kind) {
     case WEFT_FIELD_INTEGER:
         write_number(writer, field, "integer");
+        return;
+    case WEFT_FIELD_AUTO:
+        write_auto(writer, field);
         return;
     case WEFT_FIELD_NUMBER:
         write_number(writer, field, "number");

@@ -1,4 +1,5 @@
 #include "spec/config_tables.h"
+#include "spec/config_batch.h"
 #include "spec/kind.h"
 
 #include <string.h>
@@ -19,6 +20,7 @@ static const char *const devices[] = {"cpu", "cuda", NULL};
 static const char *const optimizers[] = {"adamw", "sgd", "lamb", NULL};
 static const char *const schedules[] = {"constant", "cosine", "linear", "wsd=warmup-stable-decay",
                                         NULL};
+static const char *const block_scales[] = {"usual", "half", "twice", "whole", "auto", NULL};
 static const char *const cadences[] = {"auto", "micro_step", "step", NULL};
 static const char *const layer_types[] = {
 #define KIND_NAME(name) #name,
@@ -272,10 +274,17 @@ static const struct weft_field_table checkpoint_table = {
 static const struct weft_field train_fields[] = {
     {"steps", WEFT_FIELD_INTEGER, AT(weft_train, steps), "100", 1, 1e12, NULL, NULL,
      "training steps"},
-    {"micro_batch", WEFT_FIELD_INTEGER, AT(weft_train, micro_batch), NULL, 1, 1048576, NULL, NULL,
-     "samples of one rank in one micro-step"},
-    {"grad_accum", WEFT_FIELD_INTEGER, AT(weft_train, grad_accum), "1", 1, 1024, NULL, NULL,
-     "micro-steps a step; their gradients are summed before the update"},
+    {"batch", WEFT_FIELD_INTEGER, AT(weft_train, batch), "null", 1, LARGE, NULL, NULL,
+     "samples of a step, of all ranks: ranks x micro_batch x grad_accum; left out: that product"},
+    {"micro_batch", WEFT_FIELD_AUTO, AT(weft_train, asked.micro_batch), NULL, 1,
+     WEFT_MOST_MICRO_BATCH, NULL, NULL,
+     "samples of one rank in one micro-step; auto: the planner divides `batch`, and takes the "
+     "split "
+     "with the fastest step within the memory limit"},
+    {"grad_accum", WEFT_FIELD_INTEGER, AT(weft_train, asked.grad_accum), "null", 1,
+     WEFT_MOST_MICRO_STEPS, NULL, NULL,
+     "micro-steps a step; their gradients are summed before the update; left out: what `batch` "
+     "leaves, or 1"},
     {"seq_len", WEFT_FIELD_INTEGER, AT(weft_train, seq_len), NULL, 1, 16777216, NULL, NULL,
      "tokens of a sample"},
     {"seed", WEFT_FIELD_INTEGER, AT(weft_train, seed), "42", 0, LARGE, NULL, NULL,
@@ -329,6 +338,10 @@ static const struct weft_field plan_fields[] = {
      NULL, "smallest block; left out: the size that reaches block_efficiency in the profile"},
     {"block_efficiency", WEFT_FIELD_NUMBER, AT(weft_plan_options, block_efficiency), "0.9", 0.01,
      0.99, NULL, NULL, "share of the link's best bandwidth that a block reaches"},
+    {"block_scale", WEFT_FIELD_CHOICE, AT(weft_plan_options, block_scale), "\"usual\"", 0, 0,
+     block_scales, NULL,
+     "size of blocks: the usual one (of block_size or block_efficiency), half or twice of it, or "
+     "whole units; auto: the fastest of these"},
     {"fuse", WEFT_FIELD_BOOL, AT(weft_plan_options, fuse), "true", 0, 0, NULL, NULL,
      "neighbouring layers smaller than a block share a unit"},
     {"policy_limit", WEFT_FIELD_BYTES, AT(weft_plan_options, policy_limit_bytes), "null", 1, LARGE,

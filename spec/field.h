@@ -15,6 +15,7 @@
 
 enum weft_field_kind {
     WEFT_FIELD_INTEGER,    /* int64_t */
+    WEFT_FIELD_AUTO,       /* int64_t; 0: the word "auto", which is outside the range */
     WEFT_FIELD_NUMBER,     /* double */
     WEFT_FIELD_BOOL,       /* bool */
     WEFT_FIELD_STRING,     /* const char *, owned by the decoder's pool */

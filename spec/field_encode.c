@@ -73,6 +73,7 @@ void weft_field_show(const struct weft_field *field, double number, struct weft_
         show_real(field->kind, number, out);
         return;
     case WEFT_FIELD_INTEGER:
+    case WEFT_FIELD_AUTO:
         weft_text_addf(out, "%.17g", number);
         return;
     case WEFT_FIELD_NUMBER:
@@ -114,6 +115,7 @@ static bool is_absent(const struct weft_field *field, const void *value)
         return *(const int *)value == 0;
     case WEFT_FIELD_OBJECT:
         return !*(const bool *)value;
+    case WEFT_FIELD_AUTO:
     case WEFT_FIELD_BOOL:
     case WEFT_FIELD_CHOICE:
     case WEFT_FIELD_NUMBERS:
@@ -190,6 +192,12 @@ void weft_field_encode_key(const struct weft_field *field, const void *target,
     switch (field->kind) {
     case WEFT_FIELD_INTEGER:
         weft_json_add_integer(writer, *(const int64_t *)value);
+        return;
+    case WEFT_FIELD_AUTO:
+        if (*(const int64_t *)value == 0)
+            weft_json_add_string(writer, "auto");
+        else
+            weft_json_add_integer(writer, *(const int64_t *)value);
         return;
     case WEFT_FIELD_NUMBER:
         weft_json_add_number(writer, *(const double *)value);

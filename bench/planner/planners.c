@@ -120,8 +120,8 @@ static enum weft_status read_arguments(int argc, char **argv, struct bench *b,
 
 static enum weft_status make_stages(struct bench *b, struct weft_error *err)
 {
-    struct weft_period_rule rules[WEFT_MOST_VARIANTS];
-    int32_t n = weft_stages_variants(b->config, rules);
+    struct weft_variant rules[WEFT_MOST_VARIANTS];
+    int32_t n = weft_variants_list(b->config, rules);
     for (int32_t v = 0; v < b->n_variants; v++)
         weft_stages_finish(&b->variants[v]);
     for (b->n_variants = 0; b->n_variants < n; b->n_variants++)

@@ -21,6 +21,7 @@
 #include "library/metrics.h"
 #include "library/session.h"
 #include "runtime/launch/launch.h"
+#include "spec/config_batch.h"
 
 /* All objects of a rank; closed in reverse order. */
 struct rank {
@@ -101,6 +102,21 @@ static enum weft_status open_layers(struct rank *rank, struct weft_error *err)
     return WEFT_OK;
 }
 
+/* The launching process may plan only a checkpoint's split, which the config does not say. */
+static enum weft_status read_split(struct rank *rank, struct weft_error *err)
+{
+    const struct weft_json_value *root = weft_json_root(rank->description);
+    int64_t micro_batch = 0, cadence = 0;
+    WEFT_TRY(weft_json_need_integer(root, "job", "kept_micro_batch", 0, WEFT_MOST_MICRO_BATCH,
+                                    &micro_batch, err));
+    WEFT_TRY(weft_json_need_integer(root, "job", "kept_cadence", 0, WEFT_CADENCE_COUNT - 1,
+                                    &cadence, err));
+    if (micro_batch == 0 ||
+        weft_config_keep_split(rank->session.config, micro_batch, (enum weft_cadence)cadence))
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_INTERNAL, "the job's split is none of its config");
+}
+
 static enum weft_status read_job(struct rank *rank, struct weft_error *err)
 {
     const struct weft_json_value *root = weft_json_root(rank->description);
@@ -133,7 +149,8 @@ static enum weft_status read_job(struct rank *rank, struct weft_error *err)
                                             .overrides = other,
                                             .n_overrides = differs,
                                             .kinds = &rank->layers.known};
-    return weft_config_load(&input, &rank->session.config, err);
+    WEFT_TRY(weft_config_load(&input, &rank->session.config, err));
+    return read_split(rank, err);
 }
 
 /* Rank 0 alone leaves a result, and only a complete one. */

@@ -10,6 +10,8 @@
 #include "library/run_mark.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/checkpoint/manifest.h"
+#include "spec/config_batch.h"
+#include "spec/config_compare.h"
 #include "spec/kind.h"
 
 enum { MOST_PROFILE_BYTES = 1 << 28 };
@@ -107,6 +109,22 @@ enum weft_status weft_resume_tell(struct weft_resumption *from, const struct wef
     status = compare_configs(from, config, before, err);
     weft_config_destroy(before);
     return status;
+}
+
+void weft_resume_keep_split(const struct weft_manifest_split *split, struct weft_config *config)
+{
+    if (split->micro_batch == 0) return;
+    const bool kept = weft_config_keep_split(config, split->micro_batch, split->cadence);
+    if (!kept)
+        weft_log(WEFT_LOG_WARNING,
+                 "the checkpoint's micro-batches of %lld samples do not divide train.batch here: "
+                 "the batch is split anew, so sums round otherwise",
+                 (long long)split->micro_batch);
+    else if (config->kept.micro_batch > 0)
+        weft_log(WEFT_LOG_INFO,
+                 "goes on with the checkpoint's micro-batches of %lld samples; --set "
+                 "train.micro_batch=auto plans them anew",
+                 (long long)split->micro_batch);
 }
 
 /* Profile and plan */

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "library/run_directory.h"
 #include "library/session.h"
+#include "runtime/checkpoint/manifest.h"
 
 enum { WEFT_RESUME_PATH_BYTES = WEFT_RUN_PATH_BYTES + 32 };
 
@@ -38,6 +39,10 @@ WEFT_MUST_USE enum weft_status weft_resume_tell(struct weft_resumption *from,
 WEFT_MUST_USE enum weft_status weft_resume_profile(const struct weft_resumption *from,
                                                    struct weft_profile **out,
                                                    struct weft_error *err);
+
+/* Plans only the split and cadence of the checkpoint, as far as the config leaves them open. Logs a
+ * split that is kept, or cannot be. A zero split is not known. */
+void weft_resume_keep_split(const struct weft_manifest_split *split, struct weft_config *config);
 
 /* After staging: loads the run's own plan if it still fits. Otherwise plans anew and logs the
  * reason. */

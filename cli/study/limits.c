@@ -21,8 +21,8 @@ struct draft {
 enum weft_status weft_study_stage(struct weft_study *study, struct weft_error *err)
 {
     const struct weft_session *session = &study->session;
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
-    const int32_t n = weft_stages_variants(session->config, variants);
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    const int32_t n = weft_variants_list(session->config, variants);
     for (int32_t *v = &study->n_periods; *v < n; ++*v) {
         struct weft_stages *stages = &study->stages[*v];
         WEFT_TRY(weft_stages_create_variant(session->config, session->profile, &variants[*v],
@@ -164,11 +164,11 @@ static enum weft_status try_rule(void *context, int64_t limit_bytes, bool *passe
 {
     struct rule *rule = context;
     struct weft_session *session = rule->session;
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
     struct weft_error refusal = {0};
     session->config->cluster.memory_limit_bytes = limit_bytes;
-    (void)weft_stages_variants(session->config, variants);
-    WEFT_TRY(weft_session_stage_period(session, &variants[0], err));
+    (void)weft_variants_list(session->config, variants);
+    WEFT_TRY(weft_session_stage_variant(session, &variants[0], err));
     const enum weft_status status = weft_session_plan(session, rule->planner, &refusal);
     *passes = status == WEFT_OK;
     rule->applies = status != WEFT_E_DATA;

@@ -63,7 +63,6 @@ static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
 static enum weft_status verify_with_config(const struct weft_cli *cli, int32_t *n_open,
                                            struct weft_error *err)
 {
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
     struct weft_session session = {0};
     enum weft_status status = weft_cli_read_config(cli, cli->config, &session, err);
     if (status == WEFT_OK && weft_session_must_measure(&session))
@@ -75,7 +74,7 @@ static enum weft_status verify_with_config(const struct weft_cli *cli, int32_t *
     }
     if (status == WEFT_OK) status = weft_session_load(&session, cli->operands[0], err);
     if (status == WEFT_OK) status = weft_session_check_others(&session, err);
-    if (status == WEFT_OK) *n_open = weft_stages_variants(session.config, variants);
+    if (status == WEFT_OK) *n_open = weft_variants_count(session.config);
     weft_session_close(&session);
     return status;
 }

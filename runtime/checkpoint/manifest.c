@@ -56,6 +56,12 @@ const struct weft_key_table weft_manifest_keys = WEFT_KEY_TABLE_OPEN(
                      "the model's function; from version 2 on"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "device", WEFT_KEY_TEXT, weft_manifest, device,
                       "that computed, if it is not `cpu`"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "micro_batch", weft_manifest, split.micro_batch,
+                      "samples of a rank and micro-step"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "micro_steps", weft_manifest, split.micro_steps,
+                      "of a step"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "reduce", NULL,
+                     "when gradients were reduced: every `micro_step` or `step`"),
     WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_manifest, kernels, "way to compute products"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "products", WEFT_KEY_TEXT, weft_manifest, products,
                       "the algorithm of each product, if that way is a library with several: its "
@@ -251,6 +257,14 @@ static int write_seal(uint32_t crc, char out[SEAL_BYTES])
     return snprintf(out, SEAL_BYTES, "%s%" PRIu32 "\n}\n", seal_key, crc);
 }
 
+static void put_split(struct weft_json_writer *writer, const struct weft_manifest_split *split)
+{
+    if (split->micro_batch == 0) return;
+    weft_json_put_integer(writer, "micro_batch", split->micro_batch);
+    weft_json_put_integer(writer, "micro_steps", split->micro_steps);
+    weft_json_put_string(writer, "reduce", weft_cadence_name(split->cadence));
+}
+
 void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text *out)
 {
     struct weft_json_writer writer;
@@ -266,6 +280,7 @@ void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text 
     put_hash(&writer, "model", manifest->model);
     put_function(&writer, manifest->function);
     if (manifest->device != NULL) weft_json_put_string(&writer, "device", manifest->device);
+    put_split(&writer, &manifest->split);
     weft_json_put_string(&writer, "kernels", manifest->kernels);
     if (manifest->products != NULL) weft_json_put_string(&writer, "products", manifest->products);
     put_settings(&writer, manifest->settings);
@@ -401,6 +416,17 @@ static enum weft_status read_function(const struct weft_json_value *root, const 
     return weft_function_check(weft_json_member(root, "layers"), path, err);
 }
 
+static enum weft_status read_cadence(const struct weft_json_value *root, const char *path,
+                                     struct weft_manifest_split *out, struct weft_error *err)
+{
+    const char *name = NULL;
+    if (weft_json_member(root, "reduce") == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need_string(root, path, "reduce", &name, err));
+    return weft_cadence_read(name, &out->cadence)
+               ? WEFT_OK
+               : weft_fail(err, WEFT_E_DATA, "%s: there is no cadence \"%.64s\"", path, name);
+}
+
 static enum weft_status read_all(const struct weft_json_value *root, const char *path,
                                  struct weft_manifest *out, struct weft_error *err)
 {
@@ -419,6 +445,7 @@ static enum weft_status read_all(const struct weft_json_value *root, const char 
     WEFT_TRY(weft_keys_read(&weft_manifest_keys, root, path, &out->pool, out, err));
     WEFT_TRY(read_progress(root, path, &out->progress, err));
     WEFT_TRY(read_origin(root, path, &out->origin, err));
+    WEFT_TRY(read_cadence(root, path, &out->split, err));
     if (version > 1) WEFT_TRY(read_function(root, path, out, err));
     WEFT_TRY(read_json(root, path, "settings", WEFT_JSON_OBJECT, out, &out->settings, err));
     WEFT_TRY(weft_json_need(root, path, "files", WEFT_JSON_ARRAY, &files, err));

@@ -46,8 +46,16 @@ struct weft_manifest_file {
     uint32_t *crcs; /* [n_chunks] */
 };
 
+/* The split of a step's batch into micro-steps, and the cadence of reductions. They decide how sums
+ * round. All zero: not known. */
+struct weft_manifest_split {
+    int64_t micro_batch, micro_steps;
+    enum weft_cadence cadence;
+};
+
 struct weft_manifest {
     struct weft_pool pool;
+    struct weft_manifest_split split;
     struct weft_progress progress;
     const char *function;   /* of the model (function.h); NULL in version 1 */
     struct weft_hash model; /* of that text; in version 1 of tensors' names and shapes */

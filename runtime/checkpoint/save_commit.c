@@ -78,6 +78,7 @@ void weft_save_add_manifest(const struct weft_saver *saver, struct weft_text *ou
         .progress = saver->progress,
         .function = weft_text_chars(&function),
         .model = weft_hash_bytes(weft_text_chars(&function), function.length),
+        .split = saver->options.split,
         .settings = saver->options.settings,
         .device = saver->options.device,
         .kernels = saver->options.kernels,

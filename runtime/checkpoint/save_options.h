@@ -40,6 +40,7 @@ struct weft_saver_options {
     int64_t precious;      /* step to keep until a newer one was read back; -1: none */
     const char *settings, *kernels, *products; /* for manifests */
     const char *device;                        /* the same; NULL: "cpu" */
+    struct weft_manifest_split split;          /* the same */
     const struct weft_origin *origin;          /* the same; may be NULL */
 };
 

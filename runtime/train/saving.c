@@ -253,6 +253,9 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
         .device = other_device(o->config),
         .kernels = weft_nn_gemm_name(o->nn),
         .products = weft_nn_choices(o->nn),
+        .split = {.micro_batch = saving->train->micro_batch,
+                  .micro_steps = saving->train->grad_accum,
+                  .cadence = o->plan->problem->period.cadence},
         .origin = &saving->origin,
     };
     if (own) saving->saved_step = saving->steps_done;

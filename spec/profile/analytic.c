@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/shown.h"
+#include "spec/config_batch.h"
 #include "spec/layer.h"
 #include "spec/profile/profile.h"
 
@@ -107,14 +108,14 @@ static double peak_flops(const struct weft_config *config, const char **figure)
 /* Times of a layer: flops / (peak x efficiency), and at least moved bytes / memory bandwidth.
  * Restoring has times of its own, which backward adds. */
 static enum weft_status layer_times(struct figures *figures, const struct weft_layer *layer,
-                                    struct weft_layer_times *out, struct weft_error *err)
+                                    const struct weft_batch *batch, struct weft_layer_times *out,
+                                    struct weft_error *err)
 {
     const struct weft_device_spec *device = &figures->config->cluster.device;
-    struct weft_batch batch = weft_config_batch(figures->config);
     struct weft_layer_work work;
     const char *figure;
     char part[512];
-    WEFT_TRY(weft_layer_work(layer, &batch, &work, err));
+    WEFT_TRY(weft_layer_work(layer, batch, &work, err));
     snprintf(part, sizeof part, "time of layer \"%s\" (%s)", layer->name, out->key);
     double peak = peak_flops(figures->config, &figure);
     if (peak <= 0) note_missing(figures, figure, part);
@@ -143,18 +144,20 @@ static enum weft_status layer_times(struct figures *figures, const struct weft_l
     return WEFT_OK;
 }
 
-/* Fills one entry for each distinct layer, measured if possible. */
+/* Fills one entry for each distinct layer and micro-batch, measured if possible. */
 static enum weft_status fill_layers(struct figures *figures, const struct weft_profile *measured,
                                     struct weft_profile *profile, bool *analytic,
                                     struct weft_error *err)
 {
     const struct weft_model *model = figures->config->model;
     struct weft_batch batch = weft_config_batch(figures->config);
-    profile->layers =
-        weft_pool_array(&profile->pool, (size_t)model->n_layers, sizeof *profile->layers);
+    int64_t splits[WEFT_MOST_SPLITS];
+    const int32_t n = model->n_layers * weft_config_splits(figures->config, splits);
+    profile->layers = weft_pool_array(&profile->pool, (size_t)n, sizeof *profile->layers);
     if (profile->layers == NULL) return weft_fail_memory(err, "a profile");
-    for (int32_t i = 0; i < model->n_layers; i++) {
-        const struct weft_layer *layer = &model->layers[i];
+    for (int32_t i = 0; i < n; i++) {
+        const struct weft_layer *layer = &model->layers[i % model->n_layers];
+        batch.samples = splits[i / model->n_layers];
         struct weft_layer_times times = {.key = weft_layer_key(&profile->pool, layer, &batch)};
         if (times.key == NULL) return weft_fail_memory(err, "a profile");
         if (weft_profile_layer(profile, times.key) != NULL) continue;
@@ -165,7 +168,7 @@ static enum weft_status fill_layers(struct figures *figures, const struct weft_p
             times = *found;
             times.key = key;
         } else {
-            WEFT_TRY(layer_times(figures, layer, &times, err));
+            WEFT_TRY(layer_times(figures, layer, &batch, &times, err));
             *analytic = true;
         }
         profile->layers[profile->n_layers++] = times;
@@ -503,11 +506,15 @@ bool weft_profile_lacks_network(const struct weft_config *config)
 /* False without memory for the keys. */
 static bool has_layers(const struct weft_config *config, const struct weft_profile *profile)
 {
-    const struct weft_batch batch = weft_config_batch(config);
+    const int32_t n_layers = config->model->n_layers;
+    struct weft_batch batch = weft_config_batch(config);
+    int64_t splits[WEFT_MOST_SPLITS];
+    const int32_t n = n_layers * weft_config_splits(config, splits);
     struct weft_pool pool = {0};
     bool has_all = true;
-    for (int32_t i = 0; i < config->model->n_layers && has_all; i++) {
-        const char *key = weft_layer_key(&pool, &config->model->layers[i], &batch);
+    for (int32_t i = 0; i < n && has_all; i++) {
+        batch.samples = splits[i / n_layers];
+        const char *key = weft_layer_key(&pool, &config->model->layers[i % n_layers], &batch);
         has_all = key != NULL && weft_profile_layer(profile, key) != NULL;
     }
     weft_pool_finish(&pool);

@@ -371,3 +371,79 @@ enum weft_status weft_profile_with_base(const struct weft_profile *profile, int6
     weft_text_finish(&text);
     return status;
 }
+
+/* Joining */
+
+/* The place of the line in the text; NULL: it has none. */
+static const char *find_line(const char *text, const char *line, size_t length)
+{
+    for (; *text != '\0'; text += strcspn(text, "\n"), text += *text == '\n')
+        if (strcspn(text, "\n") == length && strncmp(text, line, length) == 0) return text;
+    return NULL;
+}
+
+/* Appends the lines of `from` up to `end` that `known` lacks. */
+static void add_lines(const char *from, const char *end, const char *known, struct weft_text *out)
+{
+    while (from < end) {
+        const size_t length = strcspn(from, "\n");
+        if (find_line(known, from, length) == NULL) {
+            weft_text_append(out, from, length);
+            weft_text_add(out, "\n");
+        }
+        from += length + (from[length] == '\n');
+    }
+}
+
+/* Lines of both texts of choices, each once. Lines of both, such as titles of parts, keep the
+ * others in their part. NULL without choices, or without memory. */
+static const char *join_products(struct weft_pool *pool, const char *first, const char *second)
+{
+    struct weft_text text;
+    const char *copy = NULL, *rest = second;
+    if (first == NULL || second == NULL) return first != NULL ? first : second;
+    weft_text_init(&text);
+    for (const char *line = first; *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        const char *same = find_line(rest, line, length);
+        if (same != NULL) {
+            add_lines(rest, same, first, &text);
+            rest = same;
+        }
+        weft_text_append(&text, line, length);
+        weft_text_add(&text, "\n");
+        line += length + (line[length] == '\n');
+    }
+    add_lines(rest, rest + strlen(rest), first, &text);
+    if (weft_text_ok(&text)) copy = weft_pool_string(pool, weft_text_chars(&text));
+    weft_text_finish(&text);
+    return copy;
+}
+
+enum weft_status weft_profile_join(const struct weft_profile *first,
+                                   const struct weft_profile *second, struct weft_profile **out,
+                                   struct weft_error *err)
+{
+    struct weft_profile joined = *first;
+    struct weft_pool pool = {0};
+    struct weft_text text;
+    const size_t n = (size_t)first->n_layers + (size_t)second->n_layers;
+    weft_text_init(&text);
+    joined.layers = weft_pool_array(&pool, n, sizeof *joined.layers);
+    joined.products = join_products(&pool, first->products, second->products);
+    bool ok = joined.layers != NULL && (joined.products != NULL || first->products == NULL);
+    for (int32_t l = 0; l < first->n_layers && ok; l++)
+        joined.layers[l] = first->layers[l];
+    for (int32_t l = 0; l < second->n_layers && ok; l++)
+        if (weft_profile_layer(first, second->layers[l].key) == NULL)
+            joined.layers[joined.n_layers++] = second->layers[l];
+    if (second->base_bytes > joined.base_bytes) joined.base_bytes = second->base_bytes;
+    if (ok) weft_profile_write(&joined, &text);
+    enum weft_status status =
+        ok && weft_text_ok(&text)
+            ? weft_profile_parse(weft_text_chars(&text), text.length, "joined profile", out, err)
+            : weft_fail_memory(err, "a profile");
+    weft_text_finish(&text);
+    weft_pool_finish(&pool);
+    return status;
+}

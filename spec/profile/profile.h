@@ -128,6 +128,12 @@ WEFT_MUST_USE enum weft_status weft_profile_with_base(const struct weft_profile 
                                                       int64_t base_bytes, struct weft_profile **out,
                                                       struct weft_error *err);
 void weft_profile_write(const struct weft_profile *profile, struct weft_text *out);
+
+/* Joins two measurements of the same machine with different micro-batches: the times of both, the
+ * choices of both, the larger base, and otherwise the first one's parts. */
+WEFT_MUST_USE enum weft_status weft_profile_join(const struct weft_profile *first,
+                                                 const struct weft_profile *second,
+                                                 struct weft_profile **out, struct weft_error *err);
 void weft_profile_destroy(struct weft_profile *profile);
 
 /* Times of a layer by key; NULL: none. */

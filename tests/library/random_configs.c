@@ -160,16 +160,16 @@ static void check_least(uint64_t seed)
     struct weft_session session;
     struct weft_error why = {0};
     open_session(seed, NULL, &session);
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
-    const int32_t n = weft_stages_variants(session.config, variants);
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    const int32_t n = weft_variants_list(session.config, variants);
     int64_t least_bytes = INT64_MAX;
     for (int32_t v = 0; v < n; v++) {
-        OK(weft_session_stage_period(&session, &variants[v], &err));
+        OK(weft_session_stage_variant(&session, &variants[v], &err));
         const int64_t bytes = weft_least_limit(session.stages.problem, 0, NULL);
         if (bytes < least_bytes) least_bytes = bytes;
     }
     session.config->cluster.memory_limit_bytes = least_bytes - 1;
-    OK(weft_session_stage_period(&session, &variants[0], &err));
+    OK(weft_session_stage_variant(&session, &variants[0], &err));
     CHECK(weft_session_plan(&session, "ilp", &why) == WEFT_E_INFEASIBLE,
           "a plan within less than the least");
     weft_session_close(&session);

@@ -101,13 +101,13 @@ Test(session, proves_the_other_periods_too)
 {
     struct weft_session session = open_session("train.clip_norm=0");
     struct weft_session other = open_session("train.clip_norm=0");
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
     struct weft_error err = {0};
     struct weft_text text, again;
     weft_text_init(&text);
     weft_text_init(&again);
     cr_assert_eq(weft_session_plan(&session, NULL, &err), WEFT_OK, "%s", err.text);
-    cr_assert_eq(session.plan->n_others + 1, weft_stages_variants(session.config, variants));
+    cr_assert_eq(session.plan->n_others + 1, weft_variants_list(session.config, variants));
     cr_assert_gt(session.plan->n_others, 0);
     cr_assert_eq(weft_plan_check_bounds(session.plan, &err), WEFT_OK, "%s", err.text);
     int64_t least_ns = weft_plan_least_bound_ns(session.plan);

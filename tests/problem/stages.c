@@ -86,37 +86,37 @@ Test(stages, other_ranks_are_refused)
 Test(stages, variants_are_what_the_config_leaves_open)
 {
     struct random_case random;
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
     random_case_init_plain(&random, 5);
     struct weft_train *train = &random.config->train;
-    cr_assert_eq(weft_stages_variants(random.config, variants), 1);
-    cr_assert_eq(variants[0].cadence, WEFT_CADENCE_STEP);
-    cr_assert_not(variants[0].rotated);
+    cr_assert_eq(weft_variants_list(random.config, variants), 1);
+    cr_assert_eq(variants[0].rule.cadence, WEFT_CADENCE_STEP);
+    cr_assert_not(variants[0].rule.rotated);
     train->grad_accum = 3;
-    cr_assert_eq(weft_stages_variants(random.config, variants), 2);
-    cr_assert_eq(variants[0].cadence, WEFT_CADENCE_MICRO_STEP, "which holds less");
-    cr_assert_eq(variants[0].n_micro, 3);
+    cr_assert_eq(weft_variants_list(random.config, variants), 2);
+    cr_assert_eq(variants[0].rule.cadence, WEFT_CADENCE_MICRO_STEP, "which holds less");
+    cr_assert_eq(variants[0].rule.n_micro, 3);
     /* dp alone cannot be reduced every micro-step. */
     random.config->plan.policies = "dp";
-    cr_assert_eq(weft_stages_variants(random.config, variants), 1);
-    cr_assert_eq(variants[0].cadence, WEFT_CADENCE_STEP);
+    cr_assert_eq(weft_variants_list(random.config, variants), 1);
+    cr_assert_eq(variants[0].rule.cadence, WEFT_CADENCE_STEP);
     train->cadence = WEFT_CADENCE_MICRO_STEP;
-    cr_assert_eq(weft_stages_variants(random.config, variants), 1);
-    cr_assert_eq(variants[0].cadence, WEFT_CADENCE_MICRO_STEP);
+    cr_assert_eq(weft_variants_list(random.config, variants), 1);
+    cr_assert_eq(variants[0].rule.cadence, WEFT_CADENCE_MICRO_STEP);
     struct weft_stages stages;
     struct weft_error err = {0};
     cr_assert_eq(weft_stages_create(random.config, random.profile, &stages, &err), WEFT_E_DATA);
     cr_assert(strstr(err.text, "set train.reduce to \"step\"") != NULL, "%s", err.text);
     train->clip_norm = 0;
-    int32_t n = weft_stages_variants(random.config, variants);
+    int32_t n = weft_variants_list(random.config, variants);
     cr_assert_geq(n, 1);
     for (int32_t v = 0; v < n; v++) {
-        cr_assert(variants[v].rotated && variants[v].update_ahead >= 1 &&
-                  variants[v].update_ahead <= random.config->model->n_layers);
+        cr_assert(variants[v].rule.rotated && variants[v].rule.update_ahead >= 1 &&
+                  variants[v].rule.update_ahead <= random.config->model->n_layers);
     }
     random.config->plan.update_ahead = 1;
-    cr_assert_eq(weft_stages_variants(random.config, variants), 1);
-    cr_assert_eq(variants[0].update_ahead, 1);
+    cr_assert_eq(weft_variants_list(random.config, variants), 1);
+    cr_assert_eq(variants[0].rule.update_ahead, 1);
     random_case_finish(&random);
 }
 

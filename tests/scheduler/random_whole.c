@@ -62,8 +62,8 @@ static enum weft_status find_scale(uint64_t seed, struct random_whole *figures,
 static enum weft_status stage_leanest(const struct draft *draft, struct weft_stages *out,
                                       struct weft_error *err)
 {
-    struct weft_period_rule rules[WEFT_MOST_VARIANTS];
-    int32_t n = weft_stages_variants(draft->config, rules);
+    struct weft_variant rules[WEFT_MOST_VARIANTS];
+    int32_t n = weft_variants_list(draft->config, rules);
     int64_t least = INT64_MAX;
     for (int32_t v = 0; v < n; v++) {
         struct weft_stages stages = {0};

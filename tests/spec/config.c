@@ -283,7 +283,8 @@ Test(config, says_all_findings_at_once)
     cr_assert_str_eq(
         finding(CONFIG(GPT_MODEL, "{\"ranks\":0,\"memory_limit\":\"24G\"}",
                        "{\"stesp\":3,\"micro_batch\":\"4\",\"grad_accum\":0,\"seq_len\":64.5}")),
-        "run.json: $.train.micro_batch: is a string; must be an integer\n"
+        "run.json: $.train.micro_batch: is a string; must be an integer or "
+        "\"auto\"\n"
         "run.json: $.train.grad_accum: 0 is out of range; must be 1 to 1024\n"
         "run.json: $.train.seq_len: 64.5 is not a whole number; must be an integer\n"
         "run.json: $.train.stesp: unknown key; did you mean \"steps\"?\n"

@@ -1,3 +1,4 @@
+#include "spec/config_compare.h"
 #include "tests/spec/config_text.h"
 
 static bool is_plan(const char *path)

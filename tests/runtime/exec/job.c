@@ -33,7 +33,7 @@ void job_open_input(struct job *job, const struct weft_config_input *input)
         .model = job->config->model,
         .shards = job->stages.shards,
         .period = job->stages.period,
-        .weigh = weft_stages_weigh_options(job->config, job->profile, &job->stages.period->rule),
+        .weigh = weft_stages_weigh_options(job->config, job->profile, &job->stages.variant),
         .page_bytes = WEFT_PAGE_LEAST_BYTES,
     };
 }

@@ -93,9 +93,9 @@ Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 900)
     struct seen seen = {0};
     for (uint64_t seed = 1; seed <= TEST_CASES_OF(1200, 600, 100); seed++) {
         struct random_case random;
-        struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+        struct weft_variant variants[WEFT_MOST_VARIANTS];
         random_case_init(&random, seed);
-        int32_t n = weft_stages_variants(random.config, variants);
+        int32_t n = weft_variants_list(random.config, variants);
         for (int32_t v = 0; v < n; v++) {
             struct weft_stages stages = {0};
             struct weft_error err = {0};

@@ -1,0 +1,511 @@
+/* Planning of a session: every variant that the config leaves open, and the best plan of all. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "library/session.h"
+#include "scheduler/digest/digest.h"
+#include "scheduler/schedule.h"
+#include "scheduler/tree/proof.h"
+#include "spec/config_batch.h"
+
+/* A plan with its stages and its program, which move together. */
+struct staged {
+    struct weft_stages stages;
+    struct weft_plan *plan;
+    struct weft_program *program;
+};
+
+/* Exchanges the session's staged plan with another one. */
+static void swap_staged(struct weft_session *session, struct staged *other)
+{
+    const struct staged own = {session->stages, session->plan, session->program};
+    session->stages = other->stages;
+    session->plan = other->plan;
+    session->program = other->program;
+    *other = own;
+}
+
+static void drop_staged(struct staged *staged)
+{
+    weft_program_destroy(staged->program);
+    weft_plan_destroy(staged->plan);
+    weft_stages_finish(&staged->stages);
+}
+
+/* The best plan so far, and the bounds of the other periods. */
+struct best {
+    struct staged staged;
+    struct weft_pool pool; /* of the others' certificates */
+    int32_t n_others;
+    struct weft_plan_variant others[WEFT_MOST_VARIANTS];
+};
+
+/* Stores the bound of the session's period, and drops its plan and stages. */
+static enum weft_status put_aside(struct weft_session *session, struct best *best,
+                                  struct weft_error *err)
+{
+    if (session->draft) return WEFT_OK; /* the next period's stages replace them */
+    struct weft_plan_variant *other = &best->others[best->n_others];
+    struct weft_outcome trivial = {0};
+    const struct weft_certificate *certificate = &trivial.certificate;
+    if (session->plan != NULL) {
+        other->bound_ns = session->plan->bound_ns;
+        certificate = &session->plan->certificate;
+    } else {
+        WEFT_TRY(weft_prove(session->stages.problem, &best->pool, &trivial, err));
+        other->bound_ns = trivial.bound_ns;
+    }
+    WEFT_TRY(weft_certificate_copy(certificate, session->stages.problem, &best->pool,
+                                   &other->certificate, err));
+    weft_session_drop_plan(session);
+    other->problem = session->stages.problem;
+    session->stages.problem = NULL;
+    best->n_others++;
+    return WEFT_OK;
+}
+
+/* The faster plan is preferred. Of two equally fast plans, the one without offloaded state is, then
+ * the one with whole copies. */
+static bool is_preferred(const struct weft_plan *plan, const struct weft_plan *to)
+{
+    const struct weft_period_rule *rule = &plan->problem->period, *other = &to->problem->period;
+    if (plan->prediction.step_ns != to->prediction.step_ns)
+        return plan->prediction.step_ns < to->prediction.step_ns;
+    if (rule->away != other->away) return !rule->away;
+    return rule->whole_copies && !other->whole_copies;
+}
+
+/* Keeps the session's plan if it is the fastest so far, and sets the slower one aside. */
+static enum weft_status keep_faster(struct weft_session *session, struct best *best,
+                                    struct weft_error *err)
+{
+    const struct weft_plan *kept = best->staged.plan;
+    const bool faster =
+        session->plan != NULL && (kept == NULL || is_preferred(session->plan, kept));
+    if (faster) swap_staged(session, &best->staged);
+    return session->stages.problem == NULL ? WEFT_OK : put_aside(session, best, err);
+}
+
+/* Moves the bounds of the other periods into the best plan. */
+static enum weft_status hand_over(struct best *best, struct weft_plan *plan, struct weft_error *err)
+{
+    plan->others = weft_pool_array(&plan->pool, (size_t)best->n_others, sizeof *plan->others);
+    if (plan->others == NULL) return weft_fail_memory(err, "a plan");
+    for (; plan->n_others < best->n_others; plan->n_others++) {
+        struct weft_plan_variant *from = &best->others[plan->n_others];
+        struct weft_plan_variant *to = &plan->others[plan->n_others];
+        WEFT_TRY(weft_certificate_copy(&from->certificate, from->problem, &plan->pool,
+                                       &to->certificate, err));
+        to->bound_ns = from->bound_ns;
+        to->problem = from->problem;
+        from->problem = NULL;
+    }
+    return WEFT_OK;
+}
+
+static void drop_others(struct best *best)
+{
+    for (int32_t i = 0; i < best->n_others; i++)
+        weft_problem_destroy(best->others[i].problem);
+    weft_pool_finish(&best->pool);
+}
+
+/* Plans one period; *refusal tells why it has no plan. */
+static enum weft_status plan_variant(struct weft_session *session,
+                                     const struct weft_schedule_options *options,
+                                     const struct weft_variant *variant, struct best *best,
+                                     struct weft_error *refusal, struct weft_error *err)
+{
+    WEFT_TRY(weft_session_stage_variant(session, variant, err));
+    /* After the alarm the best plan so far is enough. */
+    const struct weft_work *work = options->budget.work;
+    if (work && work->rang && best->staged.plan) return keep_faster(session, best, err);
+    enum weft_status status = weft_schedule(session->stages.problem, &session->inputs, options,
+                                            &session->plan, &session->program, refusal);
+    /* A plan that does not fit or apply here may do so in another period. */
+    if (status != WEFT_OK && status != WEFT_E_INFEASIBLE && status != WEFT_E_DATA)
+        return weft_fail(err, status, "%s", refusal->text);
+    return keep_faster(session, best, err);
+}
+
+/* Finds the period with the least device memory, and leaves the session with its stages. */
+static enum weft_status find_leanest(struct weft_session *session,
+                                     const struct weft_variant *variants, int32_t n,
+                                     int32_t *leanest, struct weft_error *err)
+{
+    int64_t least = INT64_MAX;
+    *leanest = 0;
+    for (int32_t v = 0; v < n; v++) {
+        WEFT_TRY(weft_session_stage_variant(session, &variants[v], err));
+        int64_t bytes = weft_least_limit(session->stages.problem, 0, NULL);
+        if (bytes < 0) return weft_fail_memory(err, "the least limit");
+        if (bytes >= least) continue;
+        least = bytes;
+        *leanest = v;
+    }
+    return *leanest == n - 1 ? WEFT_OK
+                             : weft_session_stage_variant(session, &variants[*leanest], err);
+}
+
+/* The least device limit of a period if layers may recompute; 0 if none can, or if that cannot be
+ * told. Memory needs no times, so unknown ones are 0. */
+static int64_t least_recomputed(const struct weft_session *session,
+                                const struct weft_variant *variant)
+{
+    struct weft_config config = *session->config;
+    struct weft_profile profile = *session->profile;
+    struct weft_pool pool = {0};
+    struct weft_stages stages = {0};
+    struct weft_error ignored = {0};
+    int64_t least = 0;
+    uint8_t *levels = weft_pool_array(&pool, (size_t)config.model->n_layers, sizeof *levels);
+    profile.layers = weft_pool_array(&pool, (size_t)profile.n_layers, sizeof *profile.layers);
+    if (levels != NULL && profile.layers != NULL) {
+        weft_config_restorable(&config, levels);
+        config.recomputes = levels;
+        for (int32_t k = 0; k < profile.n_layers; k++) {
+            profile.layers[k] = session->profile->layers[k];
+            profile.layers[k].recomputes = (1 << WEFT_RECOMPUTE_COUNT) - 1;
+        }
+        if (weft_stages_create_variant(&config, &profile, variant, &stages, &ignored) == WEFT_OK)
+            least = weft_least_limit(stages.problem, 0, NULL);
+        weft_stages_finish(&stages);
+    }
+    weft_pool_finish(&pool);
+    return least > 0 && least < INT64_MAX ? least : 0;
+}
+
+/* Tells whether recomputation would lower the least limit of a period without it. */
+static void add_recomputation(const struct weft_session *session,
+                              const struct weft_variant *variant, char *out, size_t capacity)
+{
+    char shown[WEFT_UNITS_TEXT_BYTES];
+    const int64_t plain = weft_least_limit(session->stages.problem, 0, NULL);
+    const int64_t least =
+        session->config->recomputes == NULL ? least_recomputed(session, variant) : 0;
+    out[0] = '\0';
+    if (least == 0 || plain <= least) return;
+    snprintf(out, capacity,
+             " With plan.recompute=auto, layers may recompute what they save for backward: the "
+             "least limit is then %s (%lld bytes) without pages.",
+             weft_units_show_bytes(least, shown), (long long)least);
+}
+
+/* Tells that a resumed run keeps what the config leaves open. */
+static const char *kept_text(const struct weft_session *session)
+{
+    const struct weft_config *config = session->config;
+    const bool keeps = config->kept.micro_batch > 0 || config->train.grad_accum > 1;
+    return keeps && config->kept.cadence != WEFT_CADENCE_AUTO
+               ? " A resumed run keeps its split and cadence: --set train.micro_batch=auto (with "
+                 "train.batch) and --set train.reduce=auto plan them anew."
+               : "";
+}
+
+/* The error if no period has a plan. It is the leanest period's, unless the planner does not apply
+ * there. It is the first period's if the planner applies to none. */
+static enum weft_status refuse_all(struct weft_session *session,
+                                   const struct weft_variant *variants,
+                                   const struct weft_error *refusals, int32_t n,
+                                   struct weft_error *err)
+{
+    int32_t leanest, told;
+    WEFT_TRY(find_leanest(session, variants, n, &leanest, err));
+    told = leanest;
+    for (int32_t v = 0; v < n && refusals[told].status != WEFT_E_INFEASIBLE; v++)
+        if (refusals[v].status == WEFT_E_INFEASIBLE) told = v;
+    if (refusals[told].status != WEFT_E_INFEASIBLE) told = 0;
+    /* If any period may offload state, the first one may. */
+    const bool more = variants[0].rule.away && !variants[told].rule.away;
+    char recomputed[256] = "";
+    if (refusals[told].status == WEFT_E_INFEASIBLE)
+        add_recomputation(session, &variants[leanest], recomputed, sizeof recomputed);
+    char split[128] = "";
+    if (session->config->train.asked.micro_batch == 0 && session->config->kept.micro_batch == 0)
+        snprintf(split, sizeof split,
+                 " No split of train.batch fits; this one has micro-batches of %lld samples.",
+                 (long long)variants[told].batch.samples);
+    return weft_fail(err, refusals[told].status, "%s%s%s%s%s%s", refusals[told].text,
+                     more ? " With state offloaded: " : "", more ? refusals[0].text : "",
+                     recomputed, split, kept_text(session));
+}
+
+/* Whether the problem copies state or saved activations in several blocks, by itself or under the
+ * strategies of a plan of it. */
+static bool copies_in_blocks(const struct weft_problem *problem, const struct weft_plan *plan)
+{
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->n_blocks > 1 && (weft_item_moves_state(item) || weft_item_moves_saved(item)) &&
+            (plan == NULL || weft_item_active(item, plan->strategies)))
+            return true;
+    }
+    return false;
+}
+
+/* Whether plans may copy in several blocks or whole. A draft copies in blocks. */
+static bool may_copy_whole(const struct weft_session *session)
+{
+    const struct weft_config *config = session->config;
+    return !session->draft && config->plan.offload.block_bytes == 0 &&
+           (weft_config_moves_state(config) || weft_config_moves_activations(config));
+}
+
+/* Plans the best plan's variant with whole copies, if that plan copies in several blocks. Blocks
+ * share a lane better, and take longer in sum, so either may be faster. */
+static enum weft_status try_whole_copies(struct weft_session *session,
+                                         const struct weft_schedule_options *options,
+                                         struct best *best, struct weft_error *err)
+{
+    const struct weft_plan *plan = best->staged.plan;
+    struct weft_schedule_options own = *options;
+    struct weft_error refusal = {0};
+    if (plan == NULL || !copies_in_blocks(plan->problem, plan)) return WEFT_OK;
+    struct weft_variant variant = best->staged.stages.variant;
+    variant.rule.whole_copies = true;
+    WEFT_TRY(weft_session_stage_variant(session, &variant, err));
+    const struct weft_problem *problem = session->stages.problem;
+    const int64_t bytes = weft_least_limit(problem, 0, NULL);
+    if (bytes < 0) return weft_fail_memory(err, "the least limit");
+    if (bytes > problem->tiers[0].limit_bytes) return WEFT_OK;
+    own.rival_ns = plan->prediction.step_ns;
+    return plan_variant(session, &own, &variant, best, &refusal, err);
+}
+
+/* Variants in the order of planning. */
+struct agenda {
+    int32_t n, n_feasible;
+    bool in_blocks; /* one that can fit copies in several blocks */
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    bool feasible[WEFT_MOST_VARIANTS];
+    int64_t bounds_ns[WEFT_MOST_VARIANTS]; /* proven without a search; 0: not computed */
+    struct weft_error refusals[WEFT_MOST_VARIANTS];
+};
+
+/* Puts variant `v` in its place among those before it, by bounds. */
+static void sort_in(struct agenda *agenda, int32_t v)
+{
+    const struct weft_variant variant = agenda->variants[v];
+    const int64_t bound_ns = agenda->bounds_ns[v];
+    const bool feasible = agenda->feasible[v];
+    for (; v > 0 && agenda->bounds_ns[v - 1] > bound_ns; v--) {
+        agenda->variants[v] = agenda->variants[v - 1];
+        agenda->bounds_ns[v] = agenda->bounds_ns[v - 1];
+        agenda->feasible[v] = agenda->feasible[v - 1];
+    }
+    agenda->variants[v] = variant;
+    agenda->bounds_ns[v] = bound_ns;
+    agenda->feasible[v] = feasible;
+}
+
+/* Finds the variants with plans that can fit, by rows. `sorts`: those with the least bounds come
+ * first, so that many of the rest need no search. */
+static enum weft_status look_ahead(struct weft_session *session, bool sorts, struct agenda *agenda,
+                                   struct weft_error *err)
+{
+    for (int32_t v = 0; v < agenda->n; v++) {
+        WEFT_TRY(weft_session_stage_variant(session, &agenda->variants[v], err));
+        const struct weft_problem *problem = session->stages.problem;
+        int64_t bytes = weft_least_limit(problem, 0, NULL);
+        if (bytes < 0) return weft_fail_memory(err, "the least limit");
+        agenda->feasible[v] = bytes <= problem->tiers[0].limit_bytes;
+        agenda->n_feasible += agenda->feasible[v];
+        agenda->in_blocks |= agenda->feasible[v] && copies_in_blocks(problem, NULL);
+        if (!sorts) continue;
+        struct weft_pool pool = {0};
+        struct weft_outcome trivial = {0};
+        const enum weft_status status = weft_prove(problem, &pool, &trivial, err);
+        weft_pool_finish(&pool);
+        WEFT_TRY(status);
+        agenda->bounds_ns[v] = trivial.bound_ns;
+        sort_in(agenda, v);
+    }
+    return WEFT_OK;
+}
+
+/* Progress shows one period of several, with its own best and bound. A plan within a larger task
+ * does not show this. */
+static void watch_period(struct weft_watch *watch, int32_t period, int32_t n, int64_t begun_ns)
+{
+    if (watch == NULL) return;
+    weft_watch_part(watch, "plan", "period", period, n, begun_ns);
+    weft_watch_plan(watch, 0, 0, watch->share);
+}
+
+/* Plans the variants in order and keeps the fastest plan that fits. Those that can fit share the
+ * budget, and a later one gets the rest of an earlier part. A variant is not searched if its bound
+ * is no less than the best step. */
+static enum weft_status plan_agenda(struct weft_session *session,
+                                    const struct weft_schedule_options *options,
+                                    struct agenda *agenda, struct best *best,
+                                    struct weft_error *err)
+{
+    int32_t n_left = agenda->n_feasible;
+    const int64_t left = weft_budget_left(options->budget);
+    const int64_t greedy_units = left / WEFT_GREEDY_PART / (n_left > 1 ? n_left : 1) + 1;
+    struct weft_watch *watch = session->watch;
+    const bool shows_periods = watch != NULL && watch->parts == 0;
+    const int64_t begun_ns = shows_periods ? watch->begun_ns : 0;
+    enum weft_status status = WEFT_OK;
+    for (int32_t v = 0; v < agenda->n && status == WEFT_OK; v++) {
+        struct weft_schedule_options own = *options;
+        const struct weft_plan *kept = best->staged.plan;
+        if (shows_periods) watch_period(watch, v, agenda->n, begun_ns);
+        own.budget = weft_budget_part(options->budget, 1.0 / (n_left > 1 ? n_left : 1));
+        own.greedy_units = greedy_units; /* independent of earlier variants' use */
+        n_left -= agenda->feasible[v];
+        if (kept != NULL && agenda->bounds_ns[v] >= kept->prediction.step_ns) {
+            status = weft_session_stage_variant(session, &agenda->variants[v], err);
+            if (status == WEFT_OK) status = keep_faster(session, best, err);
+        } else {
+            status =
+                plan_variant(session, &own, &agenda->variants[v], best, &agenda->refusals[v], err);
+        }
+    }
+    if (shows_periods) watch_period(watch, 0, 0, begun_ns);
+    return status;
+}
+
+/* Shares of the remaining budget for the first axes; the last one gets the rest. */
+static const double SPLIT_SHARE = 0.6, SCALE_SHARE = 0.5;
+
+/* Plans further variants next to the best plan so far. */
+static enum weft_status plan_more(struct weft_session *session,
+                                  const struct weft_schedule_options *options,
+                                  struct agenda *agenda, struct best *best, struct weft_error *err)
+{
+    WEFT_TRY(look_ahead(session, true, agenda, err));
+    return plan_agenda(session, options, agenda, best, err);
+}
+
+/* Plans the variants one axis after another: first the listed ones, then other sizes of blocks of
+ * the fastest, then those that share its split, cadence and blocks. */
+static enum weft_status plan_axes(struct weft_session *session,
+                                  const struct weft_schedule_options *options,
+                                  struct agenda *agenda, struct best *best, struct weft_error *err)
+{
+    const struct weft_config *config = session->config;
+    int64_t splits[WEFT_MOST_SPLITS];
+    const bool splits_open = weft_config_splits(config, splits) > 1;
+    const bool scales_open = config->plan.block_scale == WEFT_BLOCKS_AUTO;
+    struct weft_schedule_options part = *options;
+    struct agenda *more = calloc(1, sizeof *more);
+    if (more == NULL) return weft_fail_memory(err, "variants");
+    enum weft_status status = look_ahead(session, splits_open, agenda, err);
+    /* Whole copies count as one more variant of the budget. */
+    const bool tries_whole = may_copy_whole(session) && agenda->in_blocks;
+    agenda->n_feasible += tries_whole;
+    if (splits_open || scales_open) part.budget = weft_budget_part(options->budget, SPLIT_SHARE);
+    if (status == WEFT_OK) status = plan_agenda(session, &part, agenda, best, err);
+    if (status == WEFT_OK && best->staged.plan != NULL) {
+        more->n = weft_variants_list_scales(config, &best->staged.stages.variant, more->variants);
+        part.budget =
+            splits_open ? weft_budget_part(options->budget, SCALE_SHARE) : options->budget;
+        status = plan_more(session, &part, more, best, err);
+    }
+    if (status == WEFT_OK && best->staged.plan != NULL) {
+        *more = (struct agenda){0};
+        more->n = weft_variants_list_more(config, &best->staged.stages.variant, more->variants);
+        status = plan_more(session, options, more, best, err);
+    }
+    free(more);
+    if (status == WEFT_OK && tries_whole) status = try_whole_copies(session, options, best, err);
+    return status;
+}
+
+/* Plans every variant that the config leaves open, or the best along each axis. */
+static enum weft_status plan_variants(struct weft_session *session,
+                                      const struct weft_schedule_options *options,
+                                      struct agenda *agenda, struct weft_error *err)
+{
+    struct best best = {0};
+    enum weft_status status = plan_axes(session, options, agenda, &best, err);
+    const bool found = best.staged.plan != NULL;
+    if (found) {
+        swap_staged(session, &best.staged);
+        drop_staged(&best.staged);
+        weft_config_settle(session->config, session->stages.variant.batch.samples);
+        session->inputs = weft_lower_inputs_of(session->config, session->profile, &session->stages);
+        if (status == WEFT_OK) status = hand_over(&best, session->plan, err);
+    }
+    drop_others(&best);
+    if (status != WEFT_OK || found) return status;
+    return refuse_all(session, agenda->variants, agenda->refusals, agenda->n, err);
+}
+
+/* Plans the only open period. */
+static enum weft_status plan_only(struct weft_session *session,
+                                  const struct weft_schedule_options *options,
+                                  const struct weft_variant *variant, struct weft_error *err)
+{
+    struct weft_error refusal = {0};
+    char recomputed[256] = "";
+    const enum weft_status status =
+        weft_schedule(session->stages.problem, &session->inputs, options, &session->plan,
+                      &session->program, &refusal);
+    if (status == WEFT_OK) return status;
+    if (status == WEFT_E_INFEASIBLE)
+        add_recomputation(session, variant, recomputed, sizeof recomputed);
+    return weft_fail(err, status, "%s%s%s", refusal.text, recomputed,
+                     status == WEFT_E_INFEASIBLE ? kept_text(session) : "");
+}
+
+void weft_session_tell_disturbance(const struct weft_work *work, int64_t time_limit_ns)
+{
+    char time[WEFT_UNITS_TEXT_BYTES];
+    if (work->rang)
+        weft_log(WEFT_LOG_WARNING,
+                 "the time limit of %s ended the search; with the same work limit another run may "
+                 "differ: give more time, or less work",
+                 weft_units_show_ns(time_limit_ns, time));
+    else if (work->disturbed)
+        weft_log(WEFT_LOG_WARNING, "the solver was lost while planning; with the same work limit "
+                                   "another run may differ");
+}
+
+enum weft_status weft_session_plan(struct weft_session *session, const char *planner,
+                                   struct weft_error *err)
+{
+    const struct weft_plan_options *wanted = &session->config->plan;
+    const int64_t time_ns = wanted->time_limit_ns;
+    const int64_t units = weft_work_within((int64_t)wanted->work_limit, time_ns);
+    struct weft_work work = weft_work_begin(weft_clock_now_ns, time_ns);
+    weft_work_be_watched(&work, session->watch, session->draft ? 0 : units);
+    struct weft_schedule_options options = {
+        .planner = planner ? planner : wanted->planner,
+        .policy_limit_bytes = wanted->policy_limit_bytes,
+        .seed = (uint64_t)wanted->seed,
+        .budget = weft_budget_of(&work, units),
+        .gap = wanted->gap,
+        .draft = session->draft,
+        .solver = session->solver,
+    };
+    const struct weft_plan *starts[] = {session->start};
+    if (session->start) {
+        options.starts = starts;
+        options.n_starts = 1;
+    }
+    struct agenda agenda = {0};
+    agenda.n = weft_variants_list(session->config, agenda.variants);
+    weft_session_drop_plan(session);
+    weft_watch_begin(session->watch, "plan");
+    enum weft_status status = WEFT_OK;
+    if (!weft_variant_same(&session->stages.variant, &agenda.variants[0]))
+        status = weft_session_stage_variant(session, &agenda.variants[0], err);
+    const bool several = agenda.n > 1 ||
+                         session->config->plan.block_scale == (int)WEFT_BLOCKS_AUTO ||
+                         (status == WEFT_OK && may_copy_whole(session) &&
+                          copies_in_blocks(session->stages.problem, NULL));
+    if (status == WEFT_OK)
+        status = several ? plan_variants(session, &options, &agenda, err)
+                         : plan_only(session, &options, &agenda.variants[0], err);
+    weft_watch_end(session->watch);
+    weft_session_tell_disturbance(&work, time_ns);
+    weft_log(WEFT_LOG_DEBUG, "planning took %.3f G units of work", (double)work.spent / 1e9);
+    if (status != WEFT_OK) return status;
+    return weft_program_verify(session->program, session->stages.problem->tiers[0].limit_bytes,
+                               err);
+}

@@ -1,0 +1,214 @@
+#include "problem/variants.h"
+#include "spec/config_batch.h"
+
+#include <string.h>
+
+enum weft_status weft_variants_policies(const struct weft_config *config, uint32_t *out,
+                                        struct weft_error *err)
+{
+    uint32_t allowed = 0;
+    for (const char *at = config->plan.policies; *at != '\0';) {
+        char name[32];
+        enum weft_policy policy;
+        size_t length = strcspn(at, ",");
+        if (length >= sizeof name) length = sizeof name - 1;
+        memcpy(name, at, length);
+        name[length] = '\0';
+        if (!weft_policy_read(name, &policy))
+            return weft_fail(err, WEFT_E_DATA,
+                             "%s: $.plan.policies: \"%s\" is no policy; write some of dp, zero1, "
+                             "sdp, fsdp, separated by commas",
+                             config->source, name);
+        allowed |= UINT32_C(1) << policy;
+        at += length + (at[length] == ',');
+    }
+    if (allowed == 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: $.plan.policies: names none; write some of dp, zero1, sdp, fsdp",
+                         config->source);
+    *out = allowed;
+    return WEFT_OK;
+}
+
+/* Lists distances: the number of layers between a unit's update and its first use. Small ones leave
+ * gathers little time. With clipping all updates come before fill; with offloading a second variant
+ * lets state arrive during compute. Returns the number of distances. */
+static int32_t list_distances(const struct weft_config *config, bool rotated, bool away,
+                              int32_t out[WEFT_MOST_VARIANTS])
+{
+    static const int32_t ahead_rotated[] = {2, 1, 4, INT32_MAX}, ahead_clipped[] = {0, 2};
+    const int32_t most = rotated ? 4 : away ? 2 : 1, n_layers = config->model->n_layers;
+    int32_t n = 0;
+    for (int32_t i = 0; i < most; i++) {
+        int64_t ahead = rotated ? ahead_rotated[i] : ahead_clipped[i];
+        if (config->plan.update_ahead > 0 && most > 1) ahead = config->plan.update_ahead;
+        if (ahead > n_layers) ahead = n_layers;
+        bool known = false;
+        for (int32_t k = 0; k < n; k++)
+            known |= out[k] == ahead;
+        if (!known) out[n++] = (int32_t)ahead;
+    }
+    return n;
+}
+
+/* One split of a step's batch. */
+struct split {
+    int32_t n_micro;
+    struct weft_batch batch;
+};
+
+static int32_t list_splits(const struct weft_config *config, struct split out[WEFT_MOST_SPLITS])
+{
+    int64_t micro_batches[WEFT_MOST_SPLITS];
+    const int64_t samples = config->train.micro_batch * config->train.grad_accum;
+    const int32_t n = weft_config_splits(config, micro_batches);
+    for (int32_t i = 0; i < n; i++) {
+        out[i] = (struct split){(int32_t)(samples / micro_batches[i]), weft_config_batch(config)};
+        out[i].batch.samples = micro_batches[i];
+    }
+    return n;
+}
+
+/* Whether the config allows reductions of this cadence. If only dp is allowed, gradients must be
+ * reduced once a step. */
+static bool has_cadence(const struct weft_config *config, int32_t n_micro,
+                        enum weft_cadence cadence)
+{
+    const bool step = cadence == WEFT_CADENCE_STEP;
+    enum weft_cadence asked = (enum weft_cadence)config->train.cadence;
+    uint32_t policies = 0;
+    if (n_micro == 1) return step;
+    if (asked == WEFT_CADENCE_AUTO) asked = config->kept.cadence;
+    if (asked != WEFT_CADENCE_AUTO) return asked == cadence;
+    return step || weft_variants_policies(config, &policies, NULL) != WEFT_OK ||
+           policies != 1u << WEFT_POLICY_DP;
+}
+
+/* The first size of blocks. */
+static enum weft_block_scale first_scale(const struct weft_config *config)
+{
+    const enum weft_block_scale asked = (enum weft_block_scale)config->plan.block_scale;
+    return asked == WEFT_BLOCKS_AUTO ? WEFT_BLOCKS_USUAL : asked;
+}
+
+/* Lists the variants of one split with or without offloading, of at most `most` distances. */
+static int32_t list_periods(const struct weft_config *config, const struct split *split, bool away,
+                            int32_t most, struct weft_variant *out)
+{
+    const bool agreed = config->train.optimizer.type == WEFT_LAMB;
+    const bool rotated = config->train.clip_norm == 0 && !agreed;
+    int32_t distances[WEFT_MOST_VARIANTS], n = 0;
+    const int32_t n_distances = list_distances(config, rotated, away, distances);
+    for (int c = WEFT_CADENCE_MICRO_STEP; c <= WEFT_CADENCE_STEP; c++) {
+        if (!has_cadence(config, split->n_micro, (enum weft_cadence)c)) continue;
+        for (int32_t d = 0; d < n_distances && d < most; d++)
+            out[n++] = (struct weft_variant){.rule = {.n_micro = split->n_micro,
+                                                      .cadence = (enum weft_cadence)c,
+                                                      .rotated = rotated,
+                                                      .update_ahead = distances[d],
+                                                      .agreed_updates = agreed,
+                                                      .away = away},
+                                             .scale = first_scale(config),
+                                             .batch = split->batch};
+    }
+    return n;
+}
+
+static bool may_offload(const struct weft_config *config)
+{
+    return config->train.optimizer.type != WEFT_LAMB && weft_config_moves_state(config);
+}
+
+/* Lists all variants of one split. */
+static int32_t list_split(const struct weft_config *config, const struct split *split,
+                          struct weft_variant *out)
+{
+    const bool away = may_offload(config);
+    const int32_t n = list_periods(config, split, away, WEFT_MOST_VARIANTS, out);
+    if (!away || (weft_config_state_homes(config) & 1 << WEFT_HOME_DEVICE) == 0) return n;
+    return n + list_periods(config, split, false, WEFT_MOST_VARIANTS, out + n);
+}
+
+int32_t weft_variants_list(const struct weft_config *config,
+                           struct weft_variant out[WEFT_MOST_VARIANTS])
+{
+    struct split splits[WEFT_MOST_SPLITS];
+    const int32_t n_splits = list_splits(config, splits);
+    int32_t n = 0;
+    if (n_splits == 1) return list_split(config, &splits[0], out);
+    for (int32_t i = 0; i < n_splits; i++)
+        n += list_periods(config, &splits[i], may_offload(config), 1, out + n);
+    return n;
+}
+
+int32_t weft_variants_list_scales(const struct weft_config *config,
+                                  const struct weft_variant *chosen,
+                                  struct weft_variant out[WEFT_MOST_VARIANTS])
+{
+    int32_t n = 0;
+    if (config->plan.block_scale != WEFT_BLOCKS_AUTO) return 0;
+    for (int scale = WEFT_BLOCKS_USUAL; scale < WEFT_BLOCKS_AUTO; scale++) {
+        if (scale == (int)chosen->scale) continue;
+        out[n] = *chosen;
+        out[n++].scale = (enum weft_block_scale)scale;
+    }
+    return n;
+}
+
+int32_t weft_variants_list_more(const struct weft_config *config, const struct weft_variant *chosen,
+                                struct weft_variant out[WEFT_MOST_VARIANTS])
+{
+    struct split splits[WEFT_MOST_SPLITS];
+    struct weft_variant all[WEFT_MOST_VARIANTS];
+    const struct split split = {chosen->rule.n_micro, chosen->batch};
+    int32_t n = 0;
+    if (list_splits(config, splits) == 1) return 0;
+    const int32_t n_all = list_split(config, &split, all);
+    for (int32_t v = 0; v < n_all; v++) {
+        all[v].scale = chosen->scale;
+        if (all[v].rule.cadence == chosen->rule.cadence && !weft_variant_same(&all[v], chosen))
+            out[n++] = all[v];
+    }
+    return n;
+}
+
+int32_t weft_variants_count(const struct weft_config *config)
+{
+    struct split splits[WEFT_MOST_SPLITS];
+    struct weft_variant all[WEFT_MOST_VARIANTS];
+    const int32_t n_splits = list_splits(config, splits);
+    int32_t n = 0;
+    for (int32_t i = 0; i < n_splits; i++)
+        n += list_split(config, &splits[i], all);
+    return config->plan.block_scale == WEFT_BLOCKS_AUTO ? n * WEFT_BLOCKS_AUTO : n;
+}
+
+bool weft_variant_same(const struct weft_variant *a, const struct weft_variant *b)
+{
+    return weft_period_rule_same(&a->rule, &b->rule) && a->scale == b->scale &&
+           a->batch.samples == b->batch.samples;
+}
+
+bool weft_variants_find(const struct weft_config *config, const struct weft_problem *problem,
+                        struct weft_variant *out)
+{
+    struct split splits[WEFT_MOST_SPLITS];
+    struct weft_variant all[WEFT_MOST_VARIANTS];
+    const int32_t n_splits = list_splits(config, splits);
+    const enum weft_block_scale scale = (enum weft_block_scale)problem->blocks.scale;
+    struct weft_period_rule rule = problem->period;
+    if (rule.whole_copies && config->plan.offload.block_bytes > 0) return false;
+    rule.whole_copies = false;
+    if (config->plan.block_scale != WEFT_BLOCKS_AUTO && scale != first_scale(config)) return false;
+    for (int32_t i = 0; i < n_splits; i++) {
+        const int32_t n = list_split(config, &splits[i], all);
+        for (int32_t v = 0; v < n; v++) {
+            if (!weft_period_rule_same(&all[v].rule, &rule)) continue;
+            *out = all[v];
+            out->scale = scale;
+            out->rule.whole_copies = problem->period.whole_copies;
+            return true;
+        }
+    }
+    return false;
+}

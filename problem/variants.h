@@ -1,0 +1,57 @@
+/* A variant is one setting of everything that a config leaves open below the planner: the form of
+ * the period, and the split of a step's batch into micro-steps. Each variant is a problem of its
+ * own. */
+#ifndef WEFT_PROBLEM_VARIANTS_H
+#define WEFT_PROBLEM_VARIANTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "memory_model/period.h"
+#include "problem/problem.h"
+#include "spec/block_scale.h"
+#include "spec/config.h"
+
+struct weft_variant {
+    struct weft_period_rule rule;
+    enum weft_block_scale scale; /* of the size of blocks */
+    struct weft_batch batch;     /* of one rank in one micro-step */
+};
+
+/* Lists the variants to plan first, at least 1, and returns their number. They are both cadences if
+ * train.reduce is auto and there are several micro-steps. Without clipping they also have some
+ * values of update_ahead if that is 0. If offloading is allowed but not forced, variants with it
+ * come first, then variants without it, which need no ring. If the config leaves the split of the
+ * batch open, they are every split with every cadence, each with the first value of the rest.
+ * Blocks have the usual size, if the config leaves it open. */
+int32_t weft_variants_list(const struct weft_config *config,
+                           struct weft_variant out[WEFT_MOST_VARIANTS]);
+
+/* With an open size of blocks: lists the chosen variant with the other sizes. Without one there are
+ * none. */
+int32_t weft_variants_list_scales(const struct weft_config *config,
+                                  const struct weft_variant *chosen,
+                                  struct weft_variant out[WEFT_MOST_VARIANTS]);
+
+/* With an open split: lists the other variants of the chosen one's split, cadence and size of
+ * blocks. Without one there are none. All three functions list at most WEFT_MOST_VARIANTS together.
+ */
+int32_t weft_variants_list_more(const struct weft_config *config, const struct weft_variant *chosen,
+                                struct weft_variant out[WEFT_MOST_VARIANTS]);
+
+/* The number of variants that the config allows, also those that no function lists. */
+int32_t weft_variants_count(const struct weft_config *config);
+
+/* Finds the config's variant that made the problem. False if the config does not allow it. If
+ * plan.offload.block_size is left out, each variant is also allowed with whole copies. */
+bool weft_variants_find(const struct weft_config *config, const struct weft_problem *problem,
+                        struct weft_variant *out);
+
+bool weft_variant_same(const struct weft_variant *a, const struct weft_variant *b);
+
+/* Reads plan.policies, "dp,sdp", into a bit for each policy. WEFT_E_DATA. */
+WEFT_MUST_USE enum weft_status weft_variants_policies(const struct weft_config *config,
+                                                      uint32_t *out, struct weft_error *err);
+
+#endif

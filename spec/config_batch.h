@@ -1,0 +1,21 @@
+/* The split of a step's batch: ranks x micro-batch x micro-steps. A config names it, or leaves it
+ * to the planner with train.micro_batch "auto". */
+#ifndef WEFT_SPEC_CONFIG_BATCH_H
+#define WEFT_SPEC_CONFIG_BATCH_H
+
+#include "spec/config.h"
+
+enum { WEFT_MOST_MICRO_BATCH = 1048576, WEFT_MOST_MICRO_STEPS = 1024, WEFT_MOST_SPLITS = 8 };
+
+/* Lists the micro-batches that the config allows, increasing, and returns their number: one unless
+ * train.micro_batch is auto. Those of several micro-steps need an f32 reduction. If there are more
+ * than WEFT_MOST_SPLITS divisors, these spread evenly from the least to the largest. */
+int32_t weft_config_splits(const struct weft_config *config, int64_t out[WEFT_MOST_SPLITS]);
+/* Makes one of these micro-batches the split of the config; the hash stays. */
+void weft_config_settle(struct weft_config *config, int64_t micro_batch);
+/* Plans only a checkpoint's split and cadence from now on, as far as the config leaves these open
+ * and no override asks for them. False if its micro-batch divides no rank's samples any more. */
+bool weft_config_keep_split(struct weft_config *config, int64_t micro_batch,
+                            enum weft_cadence cadence);
+
+#endif

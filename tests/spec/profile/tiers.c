@@ -1,6 +1,7 @@
 /* What a profile says of tiers: as a file has it, and as a config gets it. */
 #include "spec/profile/tiers.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/lanes.h"

@@ -350,6 +350,7 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem,
     run.search->is_shown = !options->draft && !options->hidden;
     if (run.search->is_shown) show_nothing(run.budget.work);
     WEFT_TRY_GOTO(done, decide_plan(&run, err));
+    WEFT_TRY_GOTO(done, weft_search_keep_saved(run.search, err));
     weft_search_result(run.search, out);
 done:
     if (options->solver.release) options->solver.release(options->solver.context);

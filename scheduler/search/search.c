@@ -650,6 +650,63 @@ void weft_search_improve(struct weft_search *search, int64_t most_tries, int64_t
     }
 }
 
+/* Whether the best recomputes a layer that could keep its saved activations on the device. Then
+ * neither strategy has items. */
+static bool may_keep(const struct weft_search *search, int32_t decision)
+{
+    const struct weft_problem *problem = search->table->problem;
+    const struct weft_problem_strategy *chosen =
+        weft_problem_chosen(problem, search->strategies, decision);
+    const struct weft_problem_strategy *kept = &problem->decisions[decision].strategies[0];
+    return chosen->recompute != WEFT_RECOMPUTE_NONE && chosen->home == WEFT_HOME_DEVICE &&
+           kept->recompute == WEFT_RECOMPUTE_NONE && kept->home == WEFT_HOME_DEVICE;
+}
+
+/* Takes the strategies in `trial` with the best's moves, if they fit and are as fast. */
+static enum weft_status take_as_fast(struct weft_search *search, bool *taken,
+                                     struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    struct weft_prediction prediction = {0};
+    const size_t bytes = (size_t)search->table->n_decisions * sizeof *search->trial;
+    const int64_t peak = peak_of_moves(search, search->trial, search->moves, search->n_moves);
+    *taken = false;
+    if (peak > weft_digest_limit_bytes(search->table)) return WEFT_OK;
+    spend_work(search, 40 * (int64_t)search->table->n_slots + 25 * (int64_t)search->n_moves);
+    WEFT_TRY(weft_plan_create(search->table->problem, "ilp", search->trial, search->moves,
+                              search->n_moves, &plan, err));
+    weft_simulate_plan(plan, search->simulation, &prediction);
+    weft_plan_destroy(plan);
+    *taken = prediction.step_ns <= search->step_ns;
+    if (!*taken) return WEFT_OK;
+    memcpy(search->strategies, search->trial, bytes);
+    search->step_ns = prediction.step_ns;
+    search->peak_bytes = peak;
+    return WEFT_OK;
+}
+
+enum weft_status weft_search_keep_saved(struct weft_search *search, struct weft_error *err)
+{
+    const int32_t n = search->table->n_decisions;
+    int32_t n_restored = 0;
+    bool taken = false;
+    memcpy(search->trial, search->strategies, (size_t)n * sizeof *search->trial);
+    for (int32_t d = 0; d < n; d++) {
+        if (!may_keep(search, d)) continue;
+        search->trial[d] = 0;
+        n_restored++;
+    }
+    if (n_restored > 0) WEFT_TRY(take_as_fast(search, &taken, err));
+    for (int32_t d = n - 1; d >= 0 && !taken && n_restored > 1; d--) {
+        bool one = false;
+        if (!may_keep(search, d)) continue;
+        memcpy(search->trial, search->strategies, (size_t)n * sizeof *search->trial);
+        search->trial[d] = 0;
+        WEFT_TRY(take_as_fast(search, &one, err));
+    }
+    return WEFT_OK;
+}
+
 void weft_search_result(const struct weft_search *search, struct weft_candidate *out)
 {
     copy_strategies(search, out->strategies, search->strategies);

@@ -96,6 +96,11 @@ void weft_search_round(struct weft_search *search, const double *share);
  * most_tries, or at a step time of enough_ns. */
 void weft_search_improve(struct weft_search *search, int64_t most_tries, int64_t enough_ns);
 
+/* Keeps saved activations that the best recomputes, layer by layer from the last one, if its moves
+ * stay within the limit and take no longer. */
+WEFT_MUST_USE enum weft_status weft_search_keep_saved(struct weft_search *search,
+                                                      struct weft_error *err);
+
 /* Copies the best to the candidate of a planner. */
 void weft_search_result(const struct weft_search *search, struct weft_candidate *out);
 

@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "library/estimate.h"
 
-enum { WEFT_PLACE_SETTINGS = 6, WEFT_PLACE_BYTES = 512, WEFT_LIST_BYTES = 256 };
+enum { WEFT_PLACE_SETTINGS = 8, WEFT_PLACE_BYTES = 512, WEFT_LIST_BYTES = 256 };
 
 /* Settings in order, each "path.key=value". */
 struct weft_place {

@@ -1,0 +1,181 @@
+#include "report/study/best.h"
+
+#include <stdio.h>
+
+#include "base/units.h"
+#include "report/table.h"
+
+void weft_best_take(struct weft_best_row *row, const struct weft_plan *plan, int64_t micro_batch)
+{
+    const struct weft_problem *problem = plan->problem;
+    row->fits = true;
+    row->micro_batch = problem->micro_batch > 0 ? problem->micro_batch : micro_batch;
+    row->micro_steps = problem->period.n_micro;
+    row->reduce = weft_cadence_name(problem->period.cadence);
+    row->step_ns = plan->prediction.step_ns;
+    row->total_bytes = plan->prediction.total_bytes;
+    row->bound_ns = weft_plan_least_bound_ns(plan);
+}
+
+/* The fastest of the rows [0, n); NULL if none fits. */
+static const struct weft_best_row *find_fastest(const struct weft_best *best, int32_t n)
+{
+    const struct weft_best_row *found = NULL;
+    for (int32_t i = 0; i < n; i++) {
+        const struct weft_best_row *row = &best->rows[i];
+        if (row->fits && (found == NULL || row->step_ns < found->step_ns)) found = row;
+    }
+    return found;
+}
+
+const struct weft_best_row *weft_best_fastest(const struct weft_best *best)
+{
+    return find_fastest(best, best->n_rows);
+}
+
+static double tokens_per_s(const struct weft_best *best, const struct weft_best_row *row)
+{
+    return row->step_ns == 0
+               ? 0
+               : (double)best->samples * (double)best->seq_len * 1e9 / (double)row->step_ns;
+}
+
+/* (step - bound) / bound; negative without a bound. */
+static double gap_of(const struct weft_best_row *row)
+{
+    return row->bound_ns <= 0 ? -1 : (double)(row->step_ns - row->bound_ns) / (double)row->bound_ns;
+}
+
+/* "12.3k" with three digits and a prefix. */
+static const char *show_count(double count, char out[WEFT_UNITS_TEXT_BYTES])
+{
+    static const char *const prefixes[] = {"", "k", "M", "G"};
+    int p = 0;
+    for (; count >= 999.5 && p < 3; p++)
+        count /= 1000;
+    snprintf(out, WEFT_UNITS_TEXT_BYTES, "%.*f%s",
+             count < 9.995   ? 2
+             : count < 99.95 ? 1
+                             : 0,
+             count, prefixes[p]);
+    return out;
+}
+
+static void add_row(struct weft_table *table, const struct weft_best *best,
+                    const struct weft_best_row *row)
+{
+    char text[WEFT_UNITS_TEXT_BYTES];
+    const double gap = gap_of(row);
+    weft_table_cell(table, "%s", row->policy);
+    weft_table_cell(table, "%s", row->recompute);
+    weft_table_cell(table, "%s", row->offload);
+    if (!row->fits) {
+        for (int i = 0; i < 5; i++)
+            weft_table_cell(table, "-");
+        return;
+    }
+    weft_table_cell(table, "%lld x %d", (long long)row->micro_batch, row->micro_steps);
+    weft_table_cell(table, "%s", weft_units_show_ns(row->step_ns, text));
+    weft_table_cell(table, "%s", show_count(tokens_per_s(best, row), text));
+    weft_table_cell(table, "%s", weft_units_show_bytes(row->total_bytes, text));
+    if (gap < 0)
+        weft_table_cell(table, "-");
+    else
+        weft_table_cell(table, "%.2f %%", 100 * gap);
+}
+
+/* Compares the joint plan with the best one by hand. */
+static void add_verdict(const struct weft_best *best, struct weft_text *out)
+{
+    const struct weft_best_row *joint = &best->rows[best->n_rows - 1];
+    const struct weft_best_row *hand = find_fastest(best, best->n_rows - 1);
+    if (!joint->fits && hand == NULL) {
+        weft_text_add(out, "no combination has a plan within the limit\n");
+    } else if (hand == NULL) {
+        weft_text_add(out, "only the joint plan fits the limit\n");
+    } else if (!joint->fits || joint->step_ns > hand->step_ns) {
+        weft_text_addf(out,
+                       "the best plan is by hand: %s, recompute %s, offload %s. The search for the "
+                       "joint plan ended before it: give it a larger --work-limit\n",
+                       hand->policy, hand->recompute, hand->offload);
+    } else {
+        weft_text_addf(
+            out,
+            "the joint plan has %.1f %% more tokens/s than the best by hand (%s, recompute %s, "
+            "offload %s)\n",
+            100.0 * ((double)hand->step_ns / (double)joint->step_ns - 1), hand->policy,
+            hand->recompute, hand->offload);
+    }
+}
+
+void weft_best_table(const struct weft_best *best, struct weft_text *out)
+{
+    static const char *const heads[] = {"policy", "recompute", "offload", "micro-batch",
+                                        "step",   "tokens/s",  "memory",  "gap"};
+    struct weft_table table;
+    char limit[WEFT_UNITS_TEXT_BYTES];
+    weft_text_addf(out, "best plans of %s, %lld ranks, times %s, %lld samples a step, ",
+                   best->config, (long long)best->ranks, best->times, (long long)best->samples);
+    if (best->limit_bytes > 0)
+        weft_text_addf(out, "limit %s\n", weft_units_show_bytes(best->limit_bytes, limit));
+    else
+        weft_text_add(out, "no memory limit\n");
+    weft_table_init(&table, "lllrrrrr");
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        weft_table_cell(&table, "%s", heads[i]);
+    for (int32_t i = 0; i < best->n_rows; i++)
+        add_row(&table, best, &best->rows[i]);
+    weft_table_render(&table, 2, out);
+    weft_table_finish(&table);
+    weft_text_add(out, "micro-batch: samples of a rank x micro-steps; gap: to a step time that no "
+                       "planned variant of the row beats; -: no plan fits\n");
+    add_verdict(best, out);
+}
+
+static void put_row(const struct weft_best *best, const struct weft_best_row *row,
+                    struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "policy", row->policy);
+    weft_json_put_string(writer, "recompute", row->recompute);
+    weft_json_put_string(writer, "offload", row->offload);
+    weft_json_put_bool(writer, "fits", row->fits);
+    if (row->fits) {
+        weft_json_put_integer(writer, "micro_batch", row->micro_batch);
+        weft_json_put_integer(writer, "micro_steps", row->micro_steps);
+        weft_json_put_string(writer, "reduce", row->reduce);
+        weft_json_put_integer(writer, "step_ns", row->step_ns);
+        weft_json_put_number(writer, "tokens_per_s", tokens_per_s(best, row));
+        weft_json_put_integer(writer, "total_bytes", row->total_bytes);
+        weft_json_put_integer(writer, "bound_ns", row->bound_ns);
+        if (row->bound_ns > 0) weft_json_put_number(writer, "gap", gap_of(row));
+    } else if (row->reason != NULL) {
+        weft_json_put_string(writer, "reason", row->reason);
+    }
+    weft_json_end_object(writer);
+}
+
+void weft_best_json(const struct weft_best *best, struct weft_json_writer *writer)
+{
+    const struct weft_best_row *fastest = weft_best_fastest(best);
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "config", best->config);
+    weft_json_put_integer(writer, "ranks", best->ranks);
+    weft_json_put_string(writer, "times", best->times);
+    if (best->limit_bytes > 0)
+        weft_json_put_integer(writer, "memory_limit_bytes", best->limit_bytes);
+    weft_json_put_integer(writer, "samples", best->samples);
+    weft_json_put_integer(writer, "seq_len", best->seq_len);
+    weft_json_key(writer, "combinations");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < best->n_rows - 1; i++)
+        put_row(best, &best->rows[i], writer);
+    weft_json_end_array(writer);
+    weft_json_key(writer, "joint");
+    put_row(best, &best->rows[best->n_rows - 1], writer);
+    if (fastest != NULL) {
+        weft_json_key(writer, "best");
+        put_row(best, fastest, writer);
+    }
+    weft_json_end_object(writer);
+}

@@ -297,6 +297,10 @@ SECTIONS = {"doctor": doctor, "kernels": kernels, "sanitizer": sanitized, "produ
             "fingerprints": fingerprints, "determinism": determinism, "one GPU": one_gpu, "faults": faults,
             "memory": memory, "times": times, "training": training, "profile": profile, "offload": offload}
 
+# Seconds that a section takes on an H100, at most.
+SECONDS = {"doctor": 1, "kernels": 12, "sanitizer": 300, "products": 20, "fingerprints": 5, "determinism": 60, "one GPU": 40,
+           "faults": 30, "memory": 10, "times": 8, "training": 30, "profile": 35, "offload": 90}
+
 # Checks that no section makes on any machine.
 NEVER = {
     "peer access and NVLink": "no section looks at them yet",

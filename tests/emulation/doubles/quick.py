@@ -132,6 +132,14 @@ def without_a_gpu_it_says_what_is_missing(weft):
 
 
 @case
+def sections_that_take_longer_than_the_minutes_are_left_out(weft):
+    code, report, _, err = bench(weft, "--emulated", "--only", "offload,sanitizer", "--minutes", "0.1")
+    assert code == 0 and list(report["sections"]) == ["doctor"], f"{code} {report['sections']} {err}"
+    left = {one["what"]: one["why"] for one in report["not_exercised"]}
+    assert "it takes about 90 s, and --minutes leaves" in left["section offload"] and "section sanitizer" in left, left
+
+
+@case
 def a_packed_build_runs_from_its_own_folder(weft):
     """The packed run has its programs, libraries, bits and commit. A program that is not there is a failure."""
     to = Path(weft.path("packed"))

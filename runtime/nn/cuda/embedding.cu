@@ -4,7 +4,7 @@
 #include "runtime/nn/cuda/layers.h"
 
 /* A warp does a row of y, or of the table of positions. */
-enum { EMBED_ROWS = 8, EMBED_THREADS = EMBED_ROWS * WARP };
+enum { EMBED_ROWS = 8, EMBED_THREADS = EMBED_ROWS * WARP, EMBED_BLOCKS = 4 };
 
 template <typename T> struct tables {
     int64_t rows, width, seq_len, vocab;
@@ -30,7 +30,8 @@ GPU void embed_group(const tables<T> &t, int64_t row, int64_t token, int64_t col
     store<N>(x, t.y + row * t.width + column);
 }
 
-template <typename T> __global__ void __launch_bounds__(EMBED_THREADS) embed(tables<T> t, bool wide)
+template <typename T>
+__global__ void __launch_bounds__(EMBED_THREADS, EMBED_BLOCKS) embed(tables<T> t, bool wide)
 {
     enum { GROUP = 16 / (int)sizeof(T) };
     const int64_t row = (int64_t)blockIdx.x * EMBED_ROWS + threadIdx.y;

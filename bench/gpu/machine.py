@@ -70,7 +70,8 @@ class Machine:
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
     def run(self, *words, env=None, timeout=300, foreign=False):
-        """Returns exit code, stdout and stderr. After the timeout it kills the program's process group."""
+        """Returns exit code, stdout and stderr. After the timeout, or if the bench is stopped, it kills the program's
+        process group."""
         process = self.start(*words, env=env, foreign=foreign)
         try:
             out, err = process.communicate(timeout=timeout)
@@ -78,6 +79,9 @@ class Machine:
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
             raise Failure(f"{Path(str(words[0])).name} did not end within {timeout} s", out + err) from None
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
         return process.returncode, out, err
 
     def lines(self, *words, timeout=600):

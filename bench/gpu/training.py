@@ -14,6 +14,7 @@ from machine import ROOT, Failure
 
 # Steps whose times vary: the first ones bind kernels, and the clock rises.
 WARM_STEPS, STEPS = 5, 20
+NEVER = 1 << 30
 PEAKS = {"H100 80GB HBM3": 989.4e12, "H200": 989.4e12, "H100 PCIe": 756e12, "A100": 312e12}  # bf16, dense; datasheets
 
 
@@ -95,11 +96,11 @@ def pytorch_steps(machine, python, model, steps):
 
 def llmc_steps(machine, program, model, steps):
     """Trains the same sizes with llm.c's train_gpt2cu, which pads GPT-2's vocabulary to 50,304, and
-    recomputes GELU."""
+    recomputes GELU. It divides by -v, the steps between two evaluations."""
     tokens = tokens_file(machine, 50257)
     code, out, err = machine.run(program, "-e", f"d{model.blocks}", "-i", tokens, "-j", tokens, "-b", model.samples,
                                  "-t", model.seq_len, "-d", model.samples * model.seq_len, "-x", WARM_STEPS + steps,
-                                 "-v", 0, "-s", 0, "-l", 6e-4, "-c", 0.1, timeout=300)
+                                 "-v", NEVER, "-m", 1, "-s", 0, "-l", 6e-4, "-c", 0.1, timeout=300)
     times = [float(ms) for ms in re.findall(r"^step .*\| ([\d.]+) ms \|", out, re.M)]
     if code != 0 or len(times) != WARM_STEPS + steps:
         raise Failure(f"llm.c ended with exit code {code} after {len(times)} steps", out + err)

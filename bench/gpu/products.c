@@ -208,7 +208,7 @@ static void try_dtype(struct products *p, enum weft_dtype dtype, bool small)
         small ? 3 : 12;
     layers[0].keys[WEFT_BLOCK_FFN].integer = 4 * width;
     const struct weft_batch batch = {1, small ? 24 : 1024, dtype};
-    const struct weft_nn_options options = {1, dtype, "cublaslt"};
+    const struct weft_nn_options options = {.threads = 1, .compute = dtype, .gemm = "cublaslt"};
     struct weft_nn *nn = NULL;
     struct weft_error err = {0};
     if (weft_nn_backend_cuda.open(&options, &nn, &err) != WEFT_OK) fail(&err);

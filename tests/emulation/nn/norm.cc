@@ -133,10 +133,11 @@ static void what_is_not_wanted_is_left_out(void)
 /* One row of a block's shared memory, and rows that do not fit there. */
 static void long_rows_are_the_cpus(void)
 {
-    forward_rows({3, 9000, 0}, WEFT_BF16);
-    backward({2, 9000, 0}, WEFT_F32, false);
-    forward_rows({2, 25000, 0}, WEFT_F32);
-    backward({2, 13000, 0}, WEFT_BF16, true);
+    for (enum weft_dtype dtype : all_dtypes) {
+        forward_rows({2, 9000, 0}, dtype);
+        forward_rows({1, 25000, 0}, dtype);
+        backward({1, 13000, 0}, dtype, dtype == WEFT_BF16);
+    }
 }
 
 /* Rows are read once. */

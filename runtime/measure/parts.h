@@ -104,7 +104,8 @@ WEFT_MUST_USE enum weft_status weft_measure_rehearsals_finish(struct measure_reh
                                                               struct weft_error *err);
 
 /* rehearsal_plan.c. The rehearsal's plan, and its simulated step. */
-WEFT_MUST_USE enum weft_status weft_measure_rehearsal_plan(const struct weft_problem *problem,
+WEFT_MUST_USE enum weft_status weft_measure_rehearsal_plan(const struct weft_config *config,
+                                                           const struct weft_problem *problem,
                                                            struct weft_plan **out,
                                                            struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_measure_rehearsed_step(const struct weft_config *config,

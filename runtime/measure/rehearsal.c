@@ -151,7 +151,7 @@ static enum weft_status open_rehearsal(struct rehearsal *r, const struct rehears
     const struct weft_model *model = o->config->model;
     struct weft_batch batch = weft_config_batch(o->config);
     WEFT_TRY(weft_stages_create(o->config, r->profile, &r->stages, err));
-    WEFT_TRY(weft_measure_rehearsal_plan(r->stages.problem, &r->plan, err));
+    WEFT_TRY(weft_measure_rehearsal_plan(o->config, r->stages.problem, &r->plan, err));
     WEFT_TRY(lower_plan(r, err));
     if (r->alone) WEFT_TRY(weft_measure_serialise(r->program, err));
     WEFT_TRY(allocate_times(r, err));

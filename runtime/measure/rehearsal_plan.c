@@ -18,14 +18,13 @@ static int compare_places(const void *a, const void *b)
                           : (x->order > y->order) - (x->order < y->order);
 }
 
-/* The leanest policy of a unit. Then every later plan's base memory fits. A single rank has nothing
- * to shard: dp is leanest, and its steps copy no slices next to compute. */
-static int32_t leanest_policy(const struct weft_problem *problem, int32_t u)
+/* The leanest policy of a unit. Then every later plan's base memory fits. `whole`: prefers dp. */
+static int32_t leanest_policy(const struct weft_problem *problem, int32_t u, bool whole)
 {
     static const enum weft_policy order[] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_ZERO1};
     const struct weft_problem_decision *unit = &problem->decisions[u];
-    const int32_t whole = weft_decision_of_policy(unit, WEFT_POLICY_DP);
-    if (problem->ranks == 1 && whole >= 0) return whole;
+    const int32_t dp = weft_decision_of_policy(unit, WEFT_POLICY_DP);
+    if (whole && dp >= 0) return dp;
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         int32_t strategy = weft_decision_of_policy(unit, order[i]);
         if (strategy >= 0) return strategy;
@@ -51,9 +50,13 @@ static int32_t turn_of_layer(const struct weft_problem *problem, int32_t decisio
 
 /* Launches each gather one slot before its use, and gives each reduction one slot more than it
  * needs. So communication overlaps compute, as in a good plan. */
-enum weft_status weft_measure_rehearsal_plan(const struct weft_problem *problem,
+enum weft_status weft_measure_rehearsal_plan(const struct weft_config *config,
+                                             const struct weft_problem *problem,
                                              struct weft_plan **out, struct weft_error *err)
 {
+    /* Copies of slices next to compute slow a GPU's layers, and no plan of one rank has them. On a
+     * CPU they show memory that the process takes for them. */
+    const bool whole = problem->ranks == 1 && config->cluster.device.type == WEFT_DEVICE_CUDA;
     enum weft_status status = WEFT_OK;
     int32_t n = 0, most = 0;
     for (int32_t i = 0; i < problem->n_items; i++)
@@ -67,7 +70,7 @@ enum weft_status weft_measure_rehearsal_plan(const struct weft_problem *problem,
     }
     for (int32_t u = 0; u < problem->n_decisions; u++)
         strategies[u] = problem->decisions[u].is_of_layer ? turn_of_layer(problem, u)
-                                                          : leanest_policy(problem, u);
+                                                          : leanest_policy(problem, u, whole);
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (!weft_problem_needs(problem, strategies, i)) continue;
@@ -95,7 +98,7 @@ enum weft_status weft_measure_rehearsed_step(const struct weft_config *config,
     struct weft_stages stages = {0};
     struct weft_plan *plan = NULL;
     WEFT_TRY(weft_stages_create(config, profile, &stages, err));
-    enum weft_status status = weft_measure_rehearsal_plan(stages.problem, &plan, err);
+    enum weft_status status = weft_measure_rehearsal_plan(config, stages.problem, &plan, err);
     if (status == WEFT_OK) status = weft_plan_predict(plan, err);
     if (status == WEFT_OK) *step_ns = plan->prediction.step_ns;
     weft_plan_destroy(plan);

@@ -176,7 +176,7 @@ static void check_known(const char *path, const char *more, bool clips)
     tilt_profile(job.profile);
     weft_stages_finish(&job.stages);
     OK(weft_stages_create(job.config, job.profile, &job.stages, &err));
-    OK(weft_measure_rehearsal_plan(job.stages.problem, &plan, &err));
+    OK(weft_measure_rehearsal_plan(job.config, job.stages.problem, &plan, &err));
     OK(weft_plan_predict(plan, &err));
     const struct task *task = run(&job, 0, 3, false);
     const struct measure_rehearsal *found = &task->found;

@@ -72,7 +72,7 @@ static void communication_is_next_to_compute(void)
         int64_t step_ns = 0;
         struct job job;
         job_open(&job, configs[c], overrides);
-        OK(weft_measure_rehearsal_plan(job.stages.problem, &plan, &err));
+        OK(weft_measure_rehearsal_plan(job.config, job.stages.problem, &plan, &err));
         check_plan(job.stages.problem, plan, configs[c]);
         OK(weft_plan_predict(plan, &err));
         OK(weft_measure_rehearsed_step(job.config, job.profile, &step_ns, &err));
@@ -83,18 +83,21 @@ static void communication_is_next_to_compute(void)
     }
 }
 
-/* A single rank's plans have dp. Copies of slices next to compute would make layers slower. */
-static void a_single_rank_shards_nothing(void)
+/* Copies of slices next to compute would make a GPU's layers slower. A CPU's base memory is
+ * measured with them. */
+static void a_single_rank_shards_nothing_on_a_gpu(void)
 {
-    for (int c = 0; c < CONFIGS; c++) {
+    for (int c = 0; c < 2 * CONFIGS; c++) {
+        const bool on_gpu = c % 2 == 1;
         const char *overrides[] = {"cluster.ranks=1", "cluster.emulate=false", NULL};
         struct weft_plan *plan;
         struct job job;
-        job_open(&job, configs[c], overrides);
-        OK(weft_measure_rehearsal_plan(job.stages.problem, &plan, &err));
+        job_open(&job, configs[c / 2], overrides);
+        job.config->cluster.device.type = on_gpu ? WEFT_DEVICE_CUDA : WEFT_DEVICE_CPU;
+        OK(weft_measure_rehearsal_plan(job.config, job.stages.problem, &plan, &err));
         for (int32_t d = 0; d < job.stages.problem->n_decisions; d++)
-            CHECK(weft_plan_chosen(plan, d)->policy == WEFT_POLICY_DP, "%s: decision %d is %s",
-                  configs[c], d, weft_plan_chosen(plan, d)->name);
+            CHECK((weft_plan_chosen(plan, d)->policy == WEFT_POLICY_DP) == on_gpu,
+                  "%s: decision %d is %s", configs[c / 2], d, weft_plan_chosen(plan, d)->name);
         weft_plan_destroy(plan);
         job_close(&job);
     }
@@ -110,7 +113,7 @@ static void the_leanest_allowed_policy_is_taken(void)
         struct weft_plan *plan;
         struct job job;
         job_open(&job, configs[1], overrides);
-        OK(weft_measure_rehearsal_plan(job.stages.problem, &plan, &err));
+        OK(weft_measure_rehearsal_plan(job.config, job.stages.problem, &plan, &err));
         check_plan(job.stages.problem, plan, allowed[i]);
         CHECK(weft_plan_chosen(plan, 0)->policy == (enum weft_policy)(WEFT_POLICY_DP + (int)i),
               "%s: %s", allowed[i], weft_plan_chosen(plan, 0)->name);
@@ -139,7 +142,7 @@ RANKS_TEST(rehearsal_plan)
 {
     communication_is_next_to_compute();
     the_leanest_allowed_policy_is_taken();
-    a_single_rank_shards_nothing();
+    a_single_rank_shards_nothing_on_a_gpu();
     a_profile_of_other_layers_is_refused();
     return 0;
 }

@@ -35,7 +35,7 @@ VERBS = (
     (0, "plan", "run.json", "--program"), (78, "plan", "run.json", "--memory-limit", "1MiB"),
     (0, "explain", "p.json"), (0, "explain", "w.json", "--all"),
     (0, "verify", "p.json"), (0, "verify", "w.json", "--config", "wide.json"),
-    (0, "simulate", "p.json"),
+    (0, "simulate", "p.json"), (0, "best", "run.json"),
     (0, "train", "run.json", "--run", "new", "--set", "train.steps=8", "--set",
      'train.validation={"share": 0.5, "every": 4, "samples": 4}'),
     (65, "train", "run.json", "--run", "done", "--resume", "--set", "model.layers.0.hidden=64"),

@@ -77,7 +77,7 @@ static enum weft_status open_bench(struct bench *b, const char *config, struct w
     if (b->values == NULL) return weft_fail_memory(err, "the state");
     for (int64_t i = 0; i < b->bytes / (int64_t)sizeof(float); i++)
         b->values[i] = (float)weft_rng_uniform(1, 0, (uint64_t)i);
-    struct weft_comm_options options = {.ranks = 1, .control_fd = -1};
+    struct weft_comm_options options = {.ranks = 1, .local = {.control_fd = -1}};
     WEFT_TRY(weft_comm_open("local", &options, &b->comm, err));
     struct weft_saver_options saving = {
         .layout = b->layout,

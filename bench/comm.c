@@ -33,10 +33,10 @@ static int compare(const void *a, const void *b)
 /* Nanoseconds that the emulated link takes; 0 without emulation. */
 static double link_ns(const struct weft_comm_options *options, int passes, int64_t bytes)
 {
-    if (!options->emulate || options->ranks == 1) return 0;
+    if (!options->local.emulate || options->ranks == 1) return 0;
     double share = (double)(options->ranks - 1) / options->ranks;
-    return passes *
-           ((double)options->alpha_ns + (double)bytes * share / options->bytes_per_s * 1e9);
+    return passes * ((double)options->local.alpha_ns +
+                     (double)bytes * share / options->local.bytes_per_s * 1e9);
 }
 
 typedef void collective_fn(struct weft_comm *comm, struct weft_stream *channel,
@@ -96,14 +96,14 @@ static enum weft_status run_rank(const struct weft_rendezvous *me, char **argv,
 {
     struct weft_device *device = NULL;
     struct weft_arena *arena;
-    struct site s = {.options = {.rank = me->rank,
-                                 .ranks = me->ranks,
-                                 .control_fd = me->control_fd,
-                                 .arena_fds = me->arena_fds}};
+    struct site s = {
+        .options = {.rank = me->rank,
+                    .ranks = me->ranks,
+                    .local = {.control_fd = me->control_fd, .arena_fds = me->arena_fds}}};
     if (argv[1] != NULL && argv[2] != NULL && argv[3] != NULL) {
-        s.options.emulate = true;
-        s.options.alpha_ns = (int64_t)(strtod(argv[2], NULL) * 1e3);
-        s.options.bytes_per_s = strtod(argv[3], NULL) * 1e9;
+        s.options.local.emulate = true;
+        s.options.local.alpha_ns = (int64_t)(strtod(argv[2], NULL) * 1e3);
+        s.options.local.bytes_per_s = strtod(argv[3], NULL) * 1e9;
     }
     WEFT_TRY(weft_comm_open("local", &s.options, &s.comm, err));
     enum weft_status status = weft_device_open("cpu", WEFT_CLOCK_WALL, &device, err);

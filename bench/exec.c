@@ -65,7 +65,7 @@ static enum weft_status make_program(struct bench *b, struct weft_error *err)
 
 static enum weft_status open_rank(struct bench *b, struct weft_error *err)
 {
-    struct weft_comm_options comm = {.rank = 0, .ranks = 1, .control_fd = -1};
+    struct weft_comm_options comm = {.rank = 0, .ranks = 1, .local = {.control_fd = -1}};
     struct weft_nn_options nn = {.threads = 1, .gemm = "auto"};
     WEFT_TRY(weft_device_open("cpu", WEFT_CLOCK_WALL, &b->device, err));
     WEFT_TRY(weft_nn_open("cpu", &nn, &b->nn, err));

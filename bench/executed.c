@@ -127,12 +127,12 @@ static enum weft_status open_comm(const struct bench *b, const struct shared *sh
     const struct weft_comm_options options = {
         .rank = b->rank,
         .ranks = b->ranks,
-        .control_fd = shared->control_fd,
-        .arena_fds = shared->arena_fds,
-        .emulate = cluster->emulate_link,
-        .alpha_ns = cluster->link.intra.alpha_ns,
-        .bytes_per_s = cluster->link.intra.bytes_per_s,
-        .own_cores = cluster->bind,
+        .local = {.control_fd = shared->control_fd,
+                  .arena_fds = shared->arena_fds,
+                  .emulate = cluster->emulate_link,
+                  .alpha_ns = cluster->link.intra.alpha_ns,
+                  .bytes_per_s = cluster->link.intra.bytes_per_s,
+                  .own_cores = cluster->bind},
         .timeout_ns = INT64_C(60) * 1000000000,
     };
     return weft_comm_open("local", &options, out, err);

@@ -130,8 +130,7 @@ static int run_rank(struct bench *b)
     const struct weft_comm_options options = {
         .rank = b->rank,
         .ranks = b->ranks,
-        .control_fd = b->control_fd,
-        .arena_fds = b->arena_fds,
+        .local = {.control_fd = b->control_fd, .arena_fds = b->arena_fds},
         .timeout_ns = INT64_C(60) * 1000000000,
     };
     enum weft_status status = weft_comm_open("local", &options, &comm, &err);

@@ -4,6 +4,7 @@
 #ifndef WEFT_RUNTIME_COMM_BACKEND_H
 #define WEFT_RUNTIME_COMM_BACKEND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,11 +22,14 @@ struct weft_comm_ops {
     const char *name;
     enum weft_status (*open)(const struct weft_comm_options *options, struct weft_comm **out,
                              struct weft_error *err);
+    /* Ends work that uses the arena, which is still mapped. */
     void (*close)(struct weft_comm *comm);
-    enum weft_status (*map_arena)(struct weft_comm *comm, const struct weft_arena_shape *shape,
-                                  const struct weft_ranges *reads, struct weft_arena **out,
-                                  struct weft_error *err);
-    void (*unmap_arena)(struct weft_comm *comm);
+    /* Takes comm->arena, newly mapped, for collectives. All ranks call it. After a failure on any
+     * rank detach is called on every one. */
+    enum weft_status (*attach)(struct weft_comm *comm, const struct weft_arena_shape *shape,
+                               const struct weft_ranges *reads, struct weft_error *err);
+    /* Undoes attach, also a failed one. Returns false if a peer may still read the pages. */
+    bool (*detach)(struct weft_comm *comm);
     void (*all_gather)(struct weft_comm *comm, struct weft_stream *channel,
                        const struct weft_comm_block *block);
     void (*reduce_scatter)(struct weft_comm *comm, struct weft_stream *channel,
@@ -38,6 +42,7 @@ struct weft_comm_ops {
                                  struct weft_error *err);
     void (*carry)(struct weft_comm *comm, int64_t flag_offset);
     void (*cancel)(struct weft_comm *comm);
+    bool takes_host_memory; /* its arenas are memory of the host, which peers may map */
 };
 
 extern const struct weft_comm_ops weft_comm_local;
@@ -47,6 +52,8 @@ enum { WEFT_COMM_DESCRIPTION_BYTES = 128 };
 struct weft_comm {
     const struct weft_comm_ops *ops;
     int32_t rank, ranks;
+    struct weft_arena *arena; /* of weft_comm_open; mapped if is_mapped */
+    bool is_mapped;
     char description[WEFT_COMM_DESCRIPTION_BYTES];
 };
 

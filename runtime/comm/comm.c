@@ -9,31 +9,19 @@
 static const struct weft_comm_ops *const backends[] = {&weft_comm_local};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
-static enum weft_status check_options(const struct weft_comm_options *options,
+static enum weft_status find_back_end(const char *name, const struct weft_comm_ops **out,
                                       struct weft_error *err)
 {
-    if (options->ranks < 1 || options->rank < 0 || options->rank >= options->ranks) {
-        return weft_fail(err, WEFT_E_INTERNAL, "rank %d of %d ranks: ranks count from 0",
-                         options->rank, options->ranks);
-    }
-    if (options->emulate && (options->alpha_ns < 0 || !(options->bytes_per_s > 0))) {
-        return weft_fail(err, WEFT_E_USAGE,
-                         "an emulated link needs a latency of 0 or more and a rate above 0");
-    }
-    return WEFT_OK;
-}
-
-enum weft_status weft_comm_open(const char *name, const struct weft_comm_options *options,
-                                struct weft_comm **out, struct weft_error *err)
-{
-    WEFT_TRY(check_options(options, err));
     for (int i = 0; i < BACKENDS; i++) {
-        if (strcmp(backends[i]->name, name) == 0) return backends[i]->open(options, out, err);
+        if (strcmp(backends[i]->name, name) != 0) continue;
+        *out = backends[i];
+        return WEFT_OK;
     }
     if (weft_module_has(name)) {
         const void *ops = NULL;
         WEFT_TRY(weft_module_find("comm", name, &ops, err));
-        return ((const struct weft_comm_ops *)ops)->open(options, out, err);
+        *out = ops;
+        return WEFT_OK;
     }
     struct weft_text known;
     weft_text_init(&known);
@@ -46,9 +34,35 @@ enum weft_status weft_comm_open(const char *name, const struct weft_comm_options
     return WEFT_E_ENVIRONMENT;
 }
 
+enum weft_status weft_comm_open(const char *name, const struct weft_comm_options *options,
+                                struct weft_comm **out, struct weft_error *err)
+{
+    const struct weft_comm_ops *ops = NULL;
+    struct weft_arena *arena = NULL;
+    if (options->ranks < 1 || options->rank < 0 || options->rank >= options->ranks) {
+        return weft_fail(err, WEFT_E_INTERNAL, "rank %d of %d ranks: ranks count from 0",
+                         options->rank, options->ranks);
+    }
+    WEFT_TRY(find_back_end(name, &ops, err));
+    const int *files = ops->takes_host_memory ? options->local.arena_fds : NULL;
+    WEFT_TRY(weft_arena_open(options->device != NULL ? options->device : "cpu",
+                             files != NULL ? files[options->rank] : -1, &arena, err));
+    const enum weft_status status = ops->open(options, out, err);
+    if (status == WEFT_OK)
+        (*out)->arena = arena;
+    else
+        weft_arena_close(arena);
+    return status;
+}
+
 void weft_comm_close(struct weft_comm *comm)
 {
-    if (comm != NULL) comm->ops->close(comm);
+    if (comm == NULL) return;
+    struct weft_arena *arena = comm->arena;
+    const bool gives_back = !comm->is_mapped || comm->ops->detach(comm);
+    comm->ops->close(comm);
+    if (arena != NULL) weft_arena_unmap(arena, gives_back);
+    weft_arena_close(arena);
 }
 
 int32_t weft_comm_rank(const struct weft_comm *comm)
@@ -64,18 +78,6 @@ int32_t weft_comm_ranks(const struct weft_comm *comm)
 const char *weft_comm_describe(const struct weft_comm *comm)
 {
     return comm->description;
-}
-
-enum weft_status weft_comm_map_arena(struct weft_comm *comm, const struct weft_arena_shape *shape,
-                                     const struct weft_ranges *reads, struct weft_arena **out,
-                                     struct weft_error *err)
-{
-    return comm->ops->map_arena(comm, shape, reads, out, err);
-}
-
-void weft_comm_unmap_arena(struct weft_comm *comm)
-{
-    comm->ops->unmap_arena(comm);
 }
 
 void weft_comm_all_gather(struct weft_comm *comm, struct weft_stream *channel,

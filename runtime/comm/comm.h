@@ -17,12 +17,11 @@
 #include "runtime/device/device.h"
 
 struct weft_comm;
+struct weft_mpi;
 
-struct weft_comm_options {
-    int32_t rank, ranks;
-    const char *device; /* device of the arena; NULL: "cpu" */
-    /* For local: descriptors of the launcher that all ranks inherit. With one rank -1 makes its
-     * own. */
+/* Options of "local", and of communicators whose ranks meet through it. */
+struct weft_comm_local_options {
+    /* Descriptors of the launcher that all ranks inherit. With one rank -1 makes its own. */
     int control_fd;       /* weft_comm_control_bytes(ranks) of zeroed shared memory */
     const int *arena_fds; /* [ranks], empty files of shared memory, resized by map_arena */
     /* Emulated link. A collective ends at the earliest alpha + bytes*(N-1)/N / bytes_per_s
@@ -31,10 +30,17 @@ struct weft_comm_options {
     bool emulate;
     int64_t alpha_ns;
     double bytes_per_s;
-    /* For local: true if no thread of another rank runs on this rank's cores, so the rank may spin.
-     * If false, it spins only if this process may use a core for each rank. */
+    /* True if no thread of another rank runs on this rank's cores, so the rank may spin. If false,
+     * it spins only if this process may use a core for each rank. */
     bool own_cores;
+};
+
+struct weft_comm_options {
+    int32_t rank, ranks;
+    const char *device; /* device of the arena; NULL: "cpu" */
     int64_t timeout_ns; /* limit of each wait for a peer, then WEFT_E_HANG; 0: 10 minutes */
+    struct weft_comm_local_options local;
+    struct weft_mpi *mpi; /* of "mpi": started by weft_mpi_start, and outlives the communicator */
 };
 
 /* Bytes of the control memory of `ranks` ranks, a multiple of the page size. */
@@ -56,7 +62,7 @@ const char *weft_comm_describe(
  * none. `reads` are the bytes that collectives read of peers. It is copied, and peers can reach
  * only these bytes; NULL: all. The communicator owns the arena and maps one at a time.
  * WEFT_E_SYSTEM names the limit if memory is exhausted: that is found here and not later by a
- * signal. */
+ * signal. WEFT_E_DISAGREE if ranks ask for different shapes. */
 WEFT_MUST_USE enum weft_status weft_comm_map_arena(struct weft_comm *comm,
                                                    const struct weft_arena_shape *shape,
                                                    const struct weft_ranges *reads,

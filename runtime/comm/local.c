@@ -23,9 +23,7 @@ static void describe_link(struct weft_local_comm *c)
 static void local_close(struct weft_comm *comm)
 {
     struct weft_local_comm *c = weft_local_comm_of(comm);
-    if (c->arena != NULL) weft_local_unmap_arena(comm);
     weft_local_control_close(c);
-    weft_arena_close(c->arena);
     free(c->arena_fds);
     free(c->arenas);
     free(c->peers);
@@ -33,34 +31,28 @@ static void local_close(struct weft_comm *comm)
     free(c);
 }
 
-/* Opens the arena, in the launcher's file. A single rank may make its own file. */
-static enum weft_status open_arena(struct weft_local_comm *c,
-                                   const struct weft_comm_options *options, struct weft_error *err)
-{
-    const char *device = options->device != NULL ? options->device : "cpu";
-    size_t ranks = (size_t)c->comm.ranks;
-    if (options->arena_fds == NULL && ranks > 1) {
-        return weft_fail(err, WEFT_E_INTERNAL,
-                         "%d local ranks need shared memory that their launcher made",
-                         c->comm.ranks);
-    }
-    if (options->arena_fds == NULL) return weft_arena_open(device, -1, &c->arena, err);
-    memcpy(c->arena_fds, options->arena_fds, ranks * sizeof *c->arena_fds);
-    return weft_arena_open(device, c->arena_fds[c->comm.rank], &c->arena, err);
-}
-
 static enum weft_status set_up(struct weft_local_comm *c, const struct weft_comm_options *options,
                                struct weft_error *err)
 {
-    size_t ranks = (size_t)options->ranks;
+    const struct weft_comm_local_options *own = &options->local;
+    const size_t ranks = (size_t)options->ranks;
+    if (own->emulate && (own->alpha_ns < 0 || !(own->bytes_per_s > 0))) {
+        return weft_fail(err, WEFT_E_USAGE,
+                         "an emulated link needs a latency of 0 or more and a rate above 0");
+    }
+    if ((own->control_fd < 0 || own->arena_fds == NULL) && ranks > 1) {
+        return weft_fail(err, WEFT_E_INTERNAL,
+                         "%d local ranks need shared memory that their launcher made",
+                         options->ranks);
+    }
     c->comm.rank = options->rank;
     c->comm.ranks = options->ranks;
     c->timeout_ns = options->timeout_ns > 0 ? options->timeout_ns : default_timeout_ns;
-    c->emulate = options->emulate;
-    c->own_cores = options->own_cores;
-    c->alpha_ns = options->alpha_ns;
-    c->bytes_per_s = options->bytes_per_s;
-    c->control_fd = options->control_fd;
+    c->emulate = own->emulate;
+    c->own_cores = own->own_cores;
+    c->alpha_ns = own->alpha_ns;
+    c->bytes_per_s = own->bytes_per_s;
+    c->control_fd = own->control_fd;
     describe_link(c);
     c->peer_fds = malloc(ranks * sizeof *c->peer_fds);
     c->arena_fds = malloc(ranks * sizeof *c->arena_fds);
@@ -70,12 +62,7 @@ static enum weft_status set_up(struct weft_local_comm *c, const struct weft_comm
         return weft_fail_memory(err, "a communicator");
     for (size_t i = 0; i < ranks; i++)
         c->peer_fds[i] = -1;
-    if (options->control_fd < 0 && ranks > 1) {
-        return weft_fail(err, WEFT_E_INTERNAL,
-                         "%d local ranks need control memory that their launcher made",
-                         options->ranks);
-    }
-    WEFT_TRY(open_arena(c, options, err));
+    if (own->arena_fds != NULL) memcpy(c->arena_fds, own->arena_fds, ranks * sizeof *c->arena_fds);
     return weft_local_control_open(c, err);
 }
 
@@ -118,8 +105,8 @@ const struct weft_comm_ops weft_comm_local = {
     .name = "local",
     .open = local_open,
     .close = local_close,
-    .map_arena = weft_local_map_arena,
-    .unmap_arena = weft_local_unmap_arena,
+    .attach = weft_local_attach,
+    .detach = weft_local_detach,
     .all_gather = weft_local_all_gather,
     .reduce_scatter = weft_local_reduce_scatter,
     .all_reduce = weft_local_all_reduce,
@@ -127,4 +114,5 @@ const struct weft_comm_ops weft_comm_local = {
     .exchange = local_exchange,
     .carry = local_carry,
     .cancel = weft_local_cancel,
+    .takes_host_memory = true,
 };

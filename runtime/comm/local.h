@@ -98,7 +98,6 @@ struct weft_local_comm {
     atomic_bool cancelled;
     struct weft_error broken; /* the first failure; after it ranks are out of step */
 
-    struct weft_arena *arena;      /* this rank's */
     int *arena_fds;                /* [ranks], unused with 1 rank */
     struct weft_arena_view *peers; /* [ranks], own entry unused */
     unsigned char **arenas;        /* [ranks], addresses of byte 0 */
@@ -147,10 +146,9 @@ const struct weft_local_post *weft_local_posted(const struct weft_local_comm *c,
 
 /* local_arena.c */
 
-enum weft_status weft_local_map_arena(struct weft_comm *comm, const struct weft_arena_shape *shape,
-                                      const struct weft_ranges *reads, struct weft_arena **out,
-                                      struct weft_error *err);
-void weft_local_unmap_arena(struct weft_comm *comm);
+enum weft_status weft_local_attach(struct weft_comm *comm, const struct weft_arena_shape *shape,
+                                   const struct weft_ranges *reads, struct weft_error *err);
+bool weft_local_detach(struct weft_comm *comm);
 
 /* local_collectives.c */
 

@@ -20,19 +20,15 @@ static struct alone_comm *alone_of(const struct weft_comm *comm)
     return (struct alone_comm *)comm;
 }
 
-static void alone_unmap_arena(struct weft_comm *comm)
+static bool alone_detach(struct weft_comm *comm)
 {
-    struct alone_comm *c = alone_of(comm);
-    if (c->span.bytes > 0) weft_arena_unmap(c->span.arena, true);
-    c->span.bytes = 0;
+    alone_of(comm)->span.bytes = 0;
+    return true;
 }
 
 static void alone_close(struct weft_comm *comm)
 {
-    struct alone_comm *c = alone_of(comm);
-    alone_unmap_arena(comm);
-    weft_arena_close(c->span.arena);
-    free(c);
+    free(comm);
 }
 
 static enum weft_status alone_open(const struct weft_comm_options *options, struct weft_comm **out,
@@ -44,25 +40,16 @@ static enum weft_status alone_open(const struct weft_comm_options *options, stru
     c->comm.ops = &weft_comm_cuda;
     c->comm.ranks = 1;
     strcpy(c->comm.description, "one GPU, no communication");
-    const enum weft_status status = weft_arena_open("cuda", -1, &c->span.arena, err);
-    if (status != WEFT_OK) {
-        free(c);
-        return status;
-    }
     *out = &c->comm;
     return WEFT_OK;
 }
 
-static enum weft_status alone_map_arena(struct weft_comm *comm,
-                                        const struct weft_arena_shape *shape,
-                                        const struct weft_ranges *reads, struct weft_arena **out,
-                                        struct weft_error *err)
+static enum weft_status alone_attach(struct weft_comm *comm, const struct weft_arena_shape *shape,
+                                     const struct weft_ranges *reads, struct weft_error *err)
 {
     (void)reads; /* there are no peers */
-    struct alone_comm *c = alone_of(comm);
-    WEFT_TRY(weft_arena_map(c->span.arena, shape, err));
-    c->span.bytes = shape->span_bytes;
-    *out = c->span.arena;
+    (void)err;
+    alone_of(comm)->span = (struct weft_cuda_span){comm->arena, shape->span_bytes};
     return WEFT_OK;
 }
 
@@ -152,8 +139,8 @@ const struct weft_comm_ops weft_comm_cuda = {
     .name = "cuda",
     .open = alone_open,
     .close = alone_close,
-    .map_arena = alone_map_arena,
-    .unmap_arena = alone_unmap_arena,
+    .attach = alone_attach,
+    .detach = alone_detach,
     .all_gather = alone_all_gather,
     .reduce_scatter = alone_reduce_scatter,
     .all_reduce = alone_all_reduce,

@@ -59,12 +59,12 @@ static struct nccl_comm *nccl_of(const struct weft_comm *comm)
 
 /* Life and death */
 
-static void nccl_unmap_arena(struct weft_comm *comm)
+static bool nccl_detach(struct weft_comm *comm)
 {
     struct nccl_comm *c = nccl_of(comm);
-    if (c->span.bytes > 0) weft_arena_unmap(c->span.arena, true);
     c->span.bytes = 0;
     c->flag_offset = -1;
+    return true;
 }
 
 /* Ranks close a link together, or abort it. A peer that still waits for this rank would block it
@@ -88,11 +88,9 @@ static void nccl_close(struct weft_comm *comm)
     close_link(c);
     weft_nccl_watchdog_stop(c->watchdog);
     weft_nccl_rings_close(&c->rings);
-    nccl_unmap_arena(comm);
     if (c->scratch != NULL) (void)cudaFree(c->scratch);
     if (c->progress != NULL) (void)cudaFreeHost(c->progress);
     weft_cuda_driver_close(&c->driver);
-    weft_arena_close(c->span.arena);
     weft_comm_close(c->control);
     free(c);
 }
@@ -103,7 +101,6 @@ static enum weft_status take_memory(struct nccl_comm *c, struct weft_error *err)
 {
     const char *text = getenv("WEFT_NCCL_SCRATCH_BYTES");
     const int64_t asked = text != NULL ? strtoll(text, NULL, 10) : 0;
-    WEFT_TRY(weft_arena_open("cuda", -1, &c->span.arena, err));
     c->pieces_bytes = asked > 0 ? asked : scratch_bytes;
     cudaError_t code =
         cudaMalloc((void **)&c->scratch, sizeof(struct scratch) + (size_t)c->pieces_bytes);
@@ -120,7 +117,7 @@ static enum weft_status open_control(struct nccl_comm *c, const struct weft_comm
 {
     struct weft_comm_options of_control = *options;
     of_control.device = "cpu";
-    of_control.emulate = false;
+    of_control.local.emulate = false;
     return weft_comm_open("local", &of_control, &c->control, err);
 }
 
@@ -131,7 +128,7 @@ static enum weft_status set_up(struct nccl_comm *c, const struct weft_comm_optio
     WEFT_TRY(open_control(c, options, err));
     const enum weft_status taken = take_memory(c, &own);
     WEFT_TRY(weft_comm_share_outcome(c->control, taken, &own, err));
-    WEFT_TRY(weft_nccl_rings_open(c->control, options->arena_fds, &c->rings, err));
+    WEFT_TRY(weft_nccl_rings_open(c->control, options->local.arena_fds, &c->rings, err));
     const int64_t timeout_ns = options->timeout_ns > 0 ? options->timeout_ns : default_timeout_ns;
     const struct weft_nccl_link_options of_link = {.rank = options->rank,
                                                    .ranks = options->ranks,
@@ -170,40 +167,12 @@ enum weft_status weft_cuda_several_open(const struct weft_comm_options *options,
     return WEFT_OK;
 }
 
-static enum weft_status compare_shapes(const struct nccl_comm *c,
-                                       const struct weft_arena_shape *shape, struct weft_error *err)
-{
-    const struct weft_hash mine = weft_comm_hash_shape(shape);
-    struct weft_hash *all = calloc((size_t)c->comm.ranks, sizeof *all);
-    if (all == NULL) return weft_fail_memory(err, "what ranks tell each other");
-    enum weft_status status = weft_comm_exchange(c->control, &mine, sizeof mine, all, err);
-    for (int32_t i = 0; i < c->comm.ranks && status == WEFT_OK; i++) {
-        if (weft_hash_equal(all[i], mine)) continue;
-        status = weft_fail(err, WEFT_E_DISAGREE,
-                           "rank %d maps its arena otherwise than rank %d: all ranks must run the "
-                           "same plan",
-                           c->comm.rank, i);
-    }
-    free(all);
-    return status;
-}
-
-static enum weft_status nccl_map_arena(struct weft_comm *comm, const struct weft_arena_shape *shape,
-                                       const struct weft_ranges *reads, struct weft_arena **out,
-                                       struct weft_error *err)
+static enum weft_status nccl_attach(struct weft_comm *comm, const struct weft_arena_shape *shape,
+                                    const struct weft_ranges *reads, struct weft_error *err)
 {
     (void)reads; /* peers only get sent bytes */
-    struct nccl_comm *c = nccl_of(comm);
-    struct weft_error own = {.status = WEFT_OK};
-    WEFT_TRY(compare_shapes(c, shape, err));
-    const enum weft_status mapped = weft_arena_map(c->span.arena, shape, &own);
-    const enum weft_status status = weft_comm_share_outcome(c->control, mapped, &own, err);
-    if (status != WEFT_OK) {
-        if (mapped == WEFT_OK) weft_arena_unmap(c->span.arena, true);
-        return status;
-    }
-    c->span.bytes = shape->span_bytes;
-    *out = c->span.arena;
+    (void)err;
+    nccl_of(comm)->span = (struct weft_cuda_span){comm->arena, shape->span_bytes};
     return WEFT_OK;
 }
 
@@ -453,8 +422,8 @@ static const struct weft_comm_ops nccl_ops = {
     .name = "nccl",
     .open = weft_cuda_several_open,
     .close = nccl_close,
-    .map_arena = nccl_map_arena,
-    .unmap_arena = nccl_unmap_arena,
+    .attach = nccl_attach,
+    .detach = nccl_detach,
     .all_gather = nccl_all_gather,
     .reduce_scatter = nccl_reduce_scatter,
     .all_reduce = nccl_all_reduce,

@@ -241,7 +241,8 @@ static int run_alone(int32_t rank, const struct ranks *ranks, void *argument)
 {
     (void)ranks;
     (void)argument;
-    const struct weft_comm_options options = {.rank = rank, .ranks = 1, .control_fd = -1};
+    const struct weft_comm_options options = {
+        .rank = rank, .ranks = 1, .local = {.control_fd = -1}};
     struct weft_error err = {.status = WEFT_OK};
     struct weft_comm *comm = NULL;
     struct weft_arena *arena;
@@ -255,23 +256,23 @@ static int run_alone(int32_t rank, const struct ranks *ranks, void *argument)
 static void test_options(void)
 {
     struct weft_comm *comm = NULL;
-    struct weft_comm_options options = {.rank = 0, .ranks = 2, .control_fd = -1};
+    struct weft_comm_options options = {.rank = 0, .ranks = 2, .local = {.control_fd = -1}};
     struct weft_error err = {.status = WEFT_OK};
     CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_E_INTERNAL, "%s", err.text);
-    CHECK(strstr(err.text, "need control memory that their launcher made") != NULL, "%s", err.text);
+    CHECK(strstr(err.text, "need shared memory that their launcher made") != NULL, "%s", err.text);
     err.status = WEFT_OK;
     options.rank = 2;
     CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_E_INTERNAL, "%s", err.text);
     err.status = WEFT_OK;
-    options = (struct weft_comm_options){.ranks = 1, .control_fd = -1, .emulate = true};
+    options = (struct weft_comm_options){.ranks = 1, .local = {.control_fd = -1, .emulate = true}};
     CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_E_USAGE, "%s", err.text);
     err.status = WEFT_OK;
-    options.emulate = false;
+    options.local.emulate = false;
     CHECK(weft_comm_open("pigeon", &options, &comm, &err) == WEFT_E_ENVIRONMENT, "%s", err.text);
     CHECK(strcmp(err.text, "no communicator \"pigeon\" in this build: it has \"local\"") == 0, "%s",
           err.text);
     err.status = WEFT_OK;
-    options.control_fd = STDIN_FILENO;
+    options.local.control_fd = STDIN_FILENO;
     CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_E_INTERNAL, "%s", err.text);
     CHECK(comm == NULL, "an output was touched");
     weft_comm_close(NULL);

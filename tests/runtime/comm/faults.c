@@ -243,9 +243,9 @@ static int run_other_link(int32_t rank, const struct ranks *ranks, void *argumen
     struct weft_comm_options options = ranks_options(rank, ranks);
     struct weft_comm *comm = NULL;
     struct weft_error err = {.status = WEFT_OK};
-    options.emulate = true;
-    options.alpha_ns = rank == FAULTY ? 1 : 2;
-    options.bytes_per_s = 1e9;
+    options.local.emulate = true;
+    options.local.alpha_ns = rank == FAULTY ? 1 : 2;
+    options.local.bytes_per_s = 1e9;
     CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_E_DISAGREE, "%s", err.text);
     return 0;
 }

@@ -79,8 +79,7 @@ struct weft_comm_options ranks_options(int32_t rank, const struct ranks *ranks)
     return (struct weft_comm_options){
         .rank = rank,
         .ranks = ranks->n,
-        .control_fd = ranks->control_fd,
-        .arena_fds = ranks->arena_fds,
+        .local = {.control_fd = ranks->control_fd, .arena_fds = ranks->arena_fds},
         .timeout_ns = INT64_C(20) * 1000000000,
     };
 }

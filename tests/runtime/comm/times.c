@@ -20,9 +20,9 @@ static int run_virtual(int32_t rank, const struct ranks *ranks, void *argument)
     (void)argument;
     struct weft_comm_options options = ranks_options(rank, ranks);
     /* A virtual clock does not wait for the emulated link. */
-    options.emulate = true;
-    options.alpha_ns = INT64_C(3600) * 1000 * ms;
-    options.bytes_per_s = 1;
+    options.local.emulate = true;
+    options.local.alpha_ns = INT64_C(3600) * 1000 * ms;
+    options.local.bytes_per_s = 1;
     struct site s;
     int64_t stamps[5];
     site_open(&s, &options, WEFT_CLOCK_VIRTUAL, ARENA_BYTES);
@@ -137,9 +137,9 @@ static int run_emulated(int32_t rank, const struct ranks *ranks, void *argument)
     (void)argument;
     const int64_t alpha_ns = INT64_C(3600) * 1000 * ms;
     struct weft_comm_options options = ranks_options(rank, ranks);
-    options.emulate = true;
-    options.alpha_ns = alpha_ns;
-    options.bytes_per_s = SLICE_BYTES / 3600.0; /* a slice: as long as alpha */
+    options.local.emulate = true;
+    options.local.alpha_ns = alpha_ns;
+    options.local.bytes_per_s = SLICE_BYTES / 3600.0; /* a slice: as long as alpha */
     struct site s;
     site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
     CHECK(strcmp(weft_comm_describe(s.comm), "local, emulated link 60.0 min + 1.14 B/s") == 0, "%s",
@@ -157,9 +157,9 @@ static int run_alone(int32_t rank, const struct ranks *ranks, void *argument)
 {
     (void)argument;
     struct weft_comm_options options = ranks_options(rank, ranks);
-    options.emulate = true;
-    options.alpha_ns = INT64_C(3600) * 1000 * ms;
-    options.bytes_per_s = 1;
+    options.local.emulate = true;
+    options.local.alpha_ns = INT64_C(3600) * 1000 * ms;
+    options.local.bytes_per_s = 1;
     struct site s;
     site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
     repeat(&s, 10, gather);

@@ -46,8 +46,7 @@ static struct weft_comm *open_comm(const struct weft_rendezvous *me)
     const struct weft_comm_options options = {
         .rank = me->rank,
         .ranks = me->ranks,
-        .control_fd = me->control_fd,
-        .arena_fds = me->arena_fds,
+        .local = {.control_fd = me->control_fd, .arena_fds = me->arena_fds},
     };
     struct weft_comm *comm = NULL;
     struct weft_error err = {.status = WEFT_OK};

@@ -122,17 +122,17 @@ static enum weft_status unruly_exchange(struct weft_comm *comm, const void *mine
     return weft_comm_exchange(unruly_of(comm)->local, mine, bytes, all, err);
 }
 
-static enum weft_status unruly_map_arena(struct weft_comm *comm,
-                                         const struct weft_arena_shape *shape,
-                                         const struct weft_ranges *reads, struct weft_arena **out,
-                                         struct weft_error *err)
+static enum weft_status unruly_attach(struct weft_comm *comm, const struct weft_arena_shape *shape,
+                                      const struct weft_ranges *reads, struct weft_error *err)
 {
-    return weft_comm_map_arena(unruly_of(comm)->local, shape, reads, out, err);
+    struct weft_comm *local = unruly_of(comm)->local;
+    return local->ops->attach(local, shape, reads, err);
 }
 
-static void unruly_unmap_arena(struct weft_comm *comm)
+static bool unruly_detach(struct weft_comm *comm)
 {
-    weft_comm_unmap_arena(unruly_of(comm)->local);
+    struct weft_comm *local = unruly_of(comm)->local;
+    return local->ops->detach(local);
 }
 
 static void unruly_carry(struct weft_comm *comm, int64_t flag_offset)
@@ -147,6 +147,7 @@ static void unruly_cancel(struct weft_comm *comm)
 
 static void unruly_close(struct weft_comm *comm)
 {
+    unruly_of(comm)->local->arena = NULL; /* the caller closes it */
     weft_comm_close(unruly_of(comm)->local);
     free(comm);
 }
@@ -161,8 +162,10 @@ static enum weft_status unruly_open(const struct weft_comm_options *options, str
         free(u);
         return status;
     }
-    u->comm =
-        (struct weft_comm){.ops = &unruly_ops, .rank = options->rank, .ranks = options->ranks};
+    u->comm = (struct weft_comm){.ops = &unruly_ops,
+                                 .rank = options->rank,
+                                 .ranks = options->ranks,
+                                 .arena = u->local->arena};
     snprintf(u->comm.description, sizeof u->comm.description, "unruly, %.100s",
              weft_comm_describe(u->local));
     *out = &u->comm;
@@ -173,8 +176,8 @@ static const struct weft_comm_ops unruly_ops = {
     .name = "unruly",
     .open = unruly_open,
     .close = unruly_close,
-    .map_arena = unruly_map_arena,
-    .unmap_arena = unruly_unmap_arena,
+    .attach = unruly_attach,
+    .detach = unruly_detach,
     .all_gather = unruly_all_gather,
     .reduce_scatter = unruly_reduce_scatter,
     .all_reduce = unruly_all_reduce,
@@ -182,6 +185,7 @@ static const struct weft_comm_ops unruly_ops = {
     .exchange = unruly_exchange,
     .carry = unruly_carry,
     .cancel = unruly_cancel,
+    .takes_host_memory = true,
 };
 
 enum weft_status __real_weft_comm_open(const char *name, const struct weft_comm_options *options,

@@ -16,7 +16,8 @@ static struct weft_error err;
 
 static void set_up(void)
 {
-    const struct weft_comm_options options = {.ranks = 1, .device = "cuda", .control_fd = -1};
+    const struct weft_comm_options options = {
+        .ranks = 1, .device = "cuda", .local = {.control_fd = -1}};
     const struct weft_arena_shape whole = weft_arena_whole(SPAN_BYTES);
     cr_assert_eq(weft_device_open("cuda", WEFT_CLOCK_WALL, &device, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_stream_create(device, "channel", 0, &channel, &err), WEFT_OK, "%s", err.text);

@@ -6,7 +6,8 @@
 
 Test(without_nccl, several_ranks_are_refused)
 {
-    const struct weft_comm_options options = {.ranks = 3, .device = "cuda", .control_fd = -1};
+    const struct weft_comm_options options = {
+        .ranks = 3, .device = "cuda", .local = {.control_fd = -1}};
     struct weft_comm *none = NULL;
     struct weft_error err = {.status = WEFT_OK};
     cr_assert_eq(weft_cuda_several_open(&options, &none, &err), WEFT_E_ENVIRONMENT);

@@ -58,18 +58,20 @@ struct weft_cli {
     const char *clock;         /* --clock wall|virtual */
     const char *sweeps[2];     /* --sweep key=a,b,c */
     int32_t n_sweeps;
-    const char *largest, *least;                                    /* --largest KEY, --least KEY */
-    const char *prompt;                                             /* --prompt TEXT */
-    const char *tokens;                                             /* --tokens N */
-    const char *temperature;                                        /* --temperature T */
-    const char *top_k;                                              /* --top-k K */
-    bool no_cache;                                                  /* --no-cache */
-    bool all;                                                       /* --all */
-    bool raw;                                                       /* --raw */
-    const char *planners, *points, *to, *limits, *jobs, *csv, *svg; /* of sweep */
-    const char *host_points, *host_limits;                          /* of sweep */
-    bool split, measure;                                            /* of sweep */
+    const char *largest, *least;                               /* --largest KEY, --least KEY */
+    const char *prompt;                                        /* --prompt TEXT */
+    const char *tokens;                                        /* --tokens N */
+    const char *temperature;                                   /* --temperature T */
+    const char *top_k;                                         /* --top-k K */
+    bool no_cache;                                             /* --no-cache */
+    bool all;                                                  /* --all */
+    bool raw;                                                  /* --raw */
+    const char *planners, *points, *limits, *jobs, *csv, *svg; /* of sweep */
+    const char *to;                        /* of sweep: "all"; of export: the target */
+    const char *host_points, *host_limits; /* of sweep */
+    bool split, measure;                   /* of sweep */
     bool print, program_dump, poison, contention;
+    bool snippet, force;   /* of export */
     char settings[8][256]; /* overrides that flags above set */
 };
 
@@ -90,9 +92,9 @@ struct weft_command {
 extern const struct weft_command weft_command_demo, weft_command_check, weft_command_estimate,
     weft_command_profile, weft_command_plan, weft_command_explain, weft_command_verify,
     weft_command_simulate, weft_command_train, weft_command_sweep, weft_command_best,
-    weft_command_doctor, weft_command_schema, weft_command_version, weft_command_generate,
-    weft_command_launch, weft_command_completion, weft_command_man, weft_command_help,
-    weft_command_rank;
+    weft_command_export, weft_command_doctor, weft_command_schema, weft_command_version,
+    weft_command_generate, weft_command_launch, weft_command_completion, weft_command_man,
+    weft_command_help, weft_command_rank;
 
 /* Appends the usage, "weft plan CONFIG [flags]". */
 void weft_command_add_usage(const struct weft_command *command, struct weft_text *out);

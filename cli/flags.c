@@ -70,9 +70,13 @@ const struct weft_flag weft_flags[] = {
      "these planners instead of all but random"},
     {"--points", NULL, WEFT_FLAG_TEXT, false, AT(points), NULL, "N",
      "number of memory limits; the default is 9"},
-    {"--to", NULL, WEFT_FLAG_TEXT, false, AT(to), NULL, "all",
-     "end at the least limit at which every planner has a plan, even if more memory shortens no "
-     "step"},
+    {"--to", NULL, WEFT_FLAG_TEXT, false, AT(to), NULL, "all|TARGET",
+     "sweep: all ends at the least limit at which every planner has a plan, even if more memory "
+     "shortens no step; export: the target, fsdp2"},
+    {"--snippet", NULL, WEFT_FLAG_BOOL, false, AT(snippet), NULL, NULL,
+     "Python that needs PyTorch alone, instead of JSON"},
+    {"--force", NULL, WEFT_FLAG_BOOL, false, AT(force), NULL, NULL,
+     "write the nearest that the target can do"},
     {"--limits", NULL, WEFT_FLAG_TEXT, false, AT(limits), NULL, "A,B",
      "these memory limits instead of points between two"},
     {"--host-points", NULL, WEFT_FLAG_TEXT, false, AT(host_points), NULL, "N",

@@ -101,3 +101,31 @@ const char weft_schema_manifest_example[] =
     "[{\"name\": \"model.safetensors\", \"bytes\": 174464, \"chunk_bytes\": 8388608, \"crc32c\": "
     "[133404988]}, {\"name\": \"optimizer.safetensors\", \"bytes\": 348928, \"chunk_bytes\": "
     "8388608, \"crc32c\": [4168357555]}], \"crc32c\": 2885294375}]";
+
+/* The plan of an embedding and a head. */
+const char weft_schema_export_example[] =
+    "[{\"format\": \"weft-export\", \"version\": 1, \"weft\": \"0.1.0\", \"target\": \"fsdp2\", "
+    "\"plan\": "
+    "\"735704f8b0225132acc2ecba1f87140b\", \"ranks\": 2, \"micro_steps\": 1, \"predicted\": "
+    "{\"step_ns\": 232951, \"peak_bytes\": 270336, \"peak_slot\": \"B:head\", \"bound_ns\": "
+    "136803, "
+    "\"gap\": 0.7028208445721219, \"default_step_ns\": null}, \"param_dtype\": \"float32\", "
+    "\"reduce_dtype\": \"float32\", \"gradient_divide_factor\": 2, \"force_sum_reduction\": false, "
+    "\"max_reduce_scatter_inputs\": 1, \"root\": {\"reshard_after_forward\": false, \"forward\": "
+    "[\"head\"], \"backward\": [\"\"]}, \"units\": [{\"name\": \"wte\", \"modules\": [\"wte\"], "
+    "\"policy\": "
+    "\"sdp\", \"reshard_after_forward\": true, \"unshard_in_backward\": false, \"replicate\": "
+    "false, "
+    "\"forward\": [], \"backward\": [\"wte\"], \"finalize\": \"own\"}, {\"name\": \"head\", "
+    "\"modules\": "
+    "[\"head\"], \"policy\": \"sdp\", \"reshard_after_forward\": false, \"unshard_in_backward\": "
+    "true, "
+    "\"replicate\": false, \"forward\": [], \"backward\": [\"head\"], \"finalize\": \"end\"}], "
+    "\"order\": "
+    "[\"gather head\", \"gather wte\", \"reduce head\", \"reduce wte\"], \"requires\": [{\"call\": "
+    "\"fully_shard\", \"torch\": \"2.6\"}, {\"call\": \"set_modules_to_forward_prefetch\", "
+    "\"torch\": "
+    "\"2.6\"}, {\"call\": \"set_modules_to_backward_prefetch\", \"torch\": \"2.6\"}, {\"call\": "
+    "\"set_unshard_in_backward\", \"torch\": \"2.6\"}, {\"call\": \"set_requires_gradient_sync\", "
+    "\"torch\": \"2.6\"}, {\"call\": \"set_manual_backward_finalization\", \"torch\": \"2.15\"}, "
+    "{\"call\": \"finalize_backward\", \"torch\": \"2.15\"}], \"not_expressed\": []}]";

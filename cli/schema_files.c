@@ -5,16 +5,18 @@
 #include "base/json/json.h"
 #include "library/metrics.h"
 #include "plan/plan.h"
+#include "report/export/fsdp2.h"
 #include "runtime/checkpoint/manifest.h"
 #include "spec/profile/profile.h"
 
 const char *const weft_schema_kinds[] = {"config",  "model",  "cluster",  "profile", "plan",
-                                         "metrics", "result", "manifest", NULL};
+                                         "metrics", "result", "manifest", "export",  NULL};
 
 static const struct weft_key_table *const profile_tables[] = {&weft_profile_keys, NULL};
 static const struct weft_key_table *const plan_tables[] = {&weft_plan_keys, NULL};
 static const struct weft_key_table *const result_tables[] = {&weft_result_keys, NULL};
 static const struct weft_key_table *const manifest_tables[] = {&weft_manifest_keys, NULL};
+static const struct weft_key_table *const export_tables[] = {&weft_fsdp2_keys, NULL};
 
 static const struct schema_file {
     const char *kind, *text;
@@ -29,6 +31,8 @@ static const struct schema_file {
     {"result", "The end of a run.", result_tables, weft_schema_result_example},
     {"manifest", "RUN/checkpoints/step-N/manifest.json.", manifest_tables,
      weft_schema_manifest_example},
+    {"export", "A plan in the terms of another runtime, by `weft export`.", export_tables,
+     weft_schema_export_example},
 };
 
 static const struct schema_file *find_file(const char *kind)

@@ -46,6 +46,7 @@ VERBS = (
     (None, "demo", "--set", "train.steps=3", "--set", "train.seq_len=16", "--set",
      "train.micro_batch=1"),
     (64, "plam"), (64, "plan", "run.json", "--planner", "ipl"), (66, "explain", "none.json"),
+    (64, "export", "p.json"), (65, "export", "p.json", "--to", "fsdp2"),
 )
 
 

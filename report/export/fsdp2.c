@@ -1,0 +1,438 @@
+#include "report/export/fsdp2.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SENTENCE_BYTES = 512 };
+
+struct maker {
+    struct weft_fsdp2 *out;
+    const struct weft_plan *plan;
+    const struct weft_problem *problem;
+    const char *source;
+    int32_t drain;      /* slot */
+    bool gathers_first; /* the first unit's gather is read */
+    struct weft_error *err;
+};
+
+/* A member of an array of items of a plan. */
+static const struct weft_item *item_at(const struct maker *maker, int32_t placement)
+{
+    return &maker->problem->items[maker->plan->placements[placement].item].item;
+}
+
+static const char *slot_name(const struct maker *maker, int32_t slot)
+{
+    return maker->problem->slot_names[slot];
+}
+
+WEFT_PRINTF(2, 3)
+static enum weft_status add_sentence(struct maker *maker, const char *format, ...)
+{
+    struct weft_fsdp2 *out = maker->out;
+    char text[SENTENCE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    for (int32_t i = 0; i < out->n_sentences; i++)
+        if (strcmp(out->sentences[i], text) == 0) return WEFT_OK;
+    const char **grown = weft_pool_array(&out->pool, (size_t)out->n_sentences + 1, sizeof *grown);
+    if (!grown) return weft_fail_memory(maker->err, "an export");
+    for (int32_t i = 0; i < out->n_sentences; i++)
+        grown[i] = out->sentences[i];
+    out->sentences = grown;
+    grown[out->n_sentences] = weft_pool_string(&out->pool, text);
+    if (!grown[out->n_sentences]) return weft_fail_memory(maker->err, "an export");
+    out->n_sentences++;
+    return WEFT_OK;
+}
+
+/* Layers by their forward slots of the first micro-step, "F:h.3" or "F1:h.3". */
+static enum weft_status find_layers(struct maker *maker)
+{
+    struct weft_fsdp2 *out = maker->out;
+    out->layers = weft_pool_array(&out->pool, (size_t)maker->problem->n_slots, sizeof *out->layers);
+    if (!out->layers) return weft_fail_memory(maker->err, "an export");
+    for (int32_t s = 0; s < maker->problem->n_slots; s++) {
+        const struct weft_slot *slot = &maker->problem->slots[s];
+        const char *colon = strchr(slot_name(maker, s), ':');
+        if (slot->kind == WEFT_SLOT_DRAIN) maker->drain = s;
+        if (slot->kind != WEFT_SLOT_FORWARD || slot->micro != 0 || !colon) continue;
+        out->layers[slot->index] = weft_pool_string(&out->pool, colon + 1);
+        if (!out->layers[slot->index]) return weft_fail_memory(maker->err, "an export");
+        if (slot->index >= out->n_layers) out->n_layers = slot->index + 1;
+    }
+    return WEFT_OK;
+}
+
+static int32_t find_layer(const struct weft_fsdp2 *out, const char *name, size_t length)
+{
+    for (int32_t l = 0; l < out->n_layers; l++)
+        if (strlen(out->layers[l]) == length && memcmp(out->layers[l], name, length) == 0) return l;
+    return -1;
+}
+
+/* A unit's name is its layer's, "first+last" or "first+..+last". No layer has a "+" in its name. */
+static enum weft_status find_modules(struct maker *maker, struct weft_fsdp2_unit *unit)
+{
+    const char *plus = strchr(unit->name, '+'), *last = strrchr(unit->name, '+');
+    const char *end = last ? last + 1 : unit->name;
+    size_t length = plus ? (size_t)(plus - unit->name) : strlen(unit->name);
+    unit->first_layer = find_layer(maker->out, unit->name, length);
+    unit->last_layer = find_layer(maker->out, end, strlen(end));
+    if (unit->first_layer >= 0 && unit->last_layer >= unit->first_layer) return WEFT_OK;
+    return weft_fail(maker->err, WEFT_E_DATA,
+                     "%s: unit %s is a part of its layers, and FSDP2 shards whole modules: plan "
+                     "without the tie, or with a custom layer of both modules",
+                     maker->source, unit->name);
+}
+
+static bool slot_in(const struct weft_hold *hold, int32_t slot)
+{
+    const bool after = slot >= hold->first, before = slot <= hold->last;
+    return hold->first <= hold->last ? after && before : after || before;
+}
+
+/* Whether the unit is released after its forward: the gathered parameters that its last layer reads
+ * are held up to a forward slot. That is so for an embedding under every policy that shards. */
+static bool releases_forward(const struct maker *maker, const struct weft_fsdp2_unit *unit,
+                             const struct weft_problem_strategy *chosen)
+{
+    for (int32_t s = 0; s < maker->problem->n_slots; s++) {
+        const struct weft_slot *slot = &maker->problem->slots[s];
+        if (slot->kind != WEFT_SLOT_FORWARD || slot->micro != 0 || slot->index != unit->last_layer)
+            continue;
+        for (int32_t h = 0; h < chosen->n_holds; h++) {
+            const struct weft_hold *hold = &chosen->holds[h];
+            if (hold->category == WEFT_CATEGORY_GATHERED_PARAMETERS && slot_in(hold, s) &&
+                maker->problem->slots[hold->last].kind == WEFT_SLOT_FORWARD)
+                return true;
+        }
+    }
+    return false;
+}
+
+static enum weft_status make_units(struct maker *maker)
+{
+    struct weft_fsdp2 *out = maker->out;
+    const int32_t n = weft_problem_n_units(maker->problem);
+    out->n_units = n;
+    out->units = weft_pool_array(&out->pool, (size_t)n, sizeof *out->units);
+    out->root_forward.units = weft_pool_array(&out->pool, (size_t)n, sizeof(int32_t));
+    if (!out->units || !out->root_forward.units) return weft_fail_memory(maker->err, "an export");
+    for (int32_t u = 0; u < n; u++) {
+        struct weft_fsdp2_unit *unit = &out->units[u];
+        const struct weft_problem_strategy *chosen = weft_plan_chosen(maker->plan, u);
+        unit->name = weft_pool_string(&out->pool, maker->problem->decisions[u].name);
+        unit->policy = chosen->policy;
+        unit->forward.units = weft_pool_array(&out->pool, (size_t)n, sizeof(int32_t));
+        unit->backward.units = weft_pool_array(&out->pool, (size_t)n, sizeof(int32_t));
+        if (!unit->name || !unit->forward.units || !unit->backward.units)
+            return weft_fail_memory(maker->err, "an export");
+        WEFT_TRY(find_modules(maker, unit));
+        unit->reshards = releases_forward(maker, unit, chosen);
+        unit->unshards = !unit->reshards;
+        if (chosen->policy == WEFT_POLICY_ZERO1)
+            WEFT_TRY(add_sentence(maker, "FSDP2 has no zero1: %s shards its gradients too.",
+                                  unit->name));
+        if (weft_strategy_keeps(chosen) != WEFT_KEEP_DEVICE)
+            WEFT_TRY(add_sentence(maker, "FSDP2 keeps the state of %s on the device.", unit->name));
+    }
+    return WEFT_OK;
+}
+
+/* The unit with a hook in the slot: -1: none, or the root's in slots before the first layer. */
+static int32_t hooked_unit(const struct maker *maker, int32_t slot)
+{
+    const struct weft_slot *at = &maker->problem->slots[slot];
+    for (int32_t u = 0; u < maker->out->n_units; u++) {
+        const struct weft_fsdp2_unit *unit = &maker->out->units[u];
+        if (at->kind == WEFT_SLOT_FORWARD && unit->first_layer == at->index) return u;
+        if (at->kind == WEFT_SLOT_BACKWARD && unit->last_layer == at->index) return u;
+    }
+    return -1;
+}
+
+static bool is_of_step(const struct weft_slot *slot)
+{
+    return slot->kind == WEFT_SLOT_FORWARD || slot->kind == WEFT_SLOT_BACKWARD;
+}
+
+static bool list_has(const struct weft_fsdp2_list *list, int32_t unit)
+{
+    for (int32_t i = 0; i < list->n; i++)
+        if (list->units[i] == unit) return true;
+    return false;
+}
+
+/* The list whose hook launches what the plan launches in `slot`, or the nearest before it. */
+static struct weft_fsdp2_list *find_list(struct maker *maker, int32_t slot, int32_t *hook)
+{
+    while (slot >= 0 && is_of_step(&maker->problem->slots[slot]) &&
+           (*hook = hooked_unit(maker, slot)) < 0)
+        slot--;
+    if (slot < 0 || !is_of_step(&maker->problem->slots[slot])) {
+        *hook = -1;
+        return &maker->out->root_forward;
+    }
+    return maker->problem->slots[slot].kind == WEFT_SLOT_FORWARD
+               ? &maker->out->units[*hook].forward
+               : &maker->out->units[*hook].backward;
+}
+
+/* Puts a gather into the list of its launch. A unit that gathers itself is in no list. */
+static enum weft_status list_gather(struct maker *maker, int32_t index)
+{
+    const struct weft_placement *at = &maker->plan->placements[index];
+    const struct weft_item *item = item_at(maker, index);
+    const struct weft_slot *use = &maker->problem->slots[at->deadline % maker->problem->n_slots];
+    const struct weft_slot *launch = &maker->problem->slots[at->launch];
+    struct weft_fsdp2_unit *unit = &maker->out->units[item->decision];
+    int32_t hook = -1;
+    if (use->kind == WEFT_SLOT_BACKWARD) unit->unshards = true;
+    if (item->decision == 0) maker->gathers_first = true;
+    if (at->launch == at->deadline) return WEFT_OK;
+    struct weft_fsdp2_list *list = find_list(maker, at->launch, &hook);
+    /* Ahead of the first unit's own gather only the root has a hook. */
+    if (hook == 0 && list == &maker->out->units[0].forward && !maker->gathers_first)
+        list = &maker->out->root_forward;
+    if (is_of_step(launch) && (hook < 0 || hook != hooked_unit(maker, at->launch)))
+        WEFT_TRY(add_sentence(maker,
+                              "The gather of %s is launched in %s, where FSDP2 has no hook: it is "
+                              "launched in the hook before.",
+                              unit->name, slot_name(maker, at->launch)));
+    if (is_of_step(launch) && launch->micro != use->micro)
+        return add_sentence(maker,
+                            "The gather of %s is launched in %s for the next micro-step: FSDP2 "
+                            "launches it there.",
+                            unit->name, slot_name(maker, at->launch));
+    if (use->micro == 0) {
+        if (!list_has(list, item->decision)) list->units[list->n++] = item->decision;
+    } else if (!list_has(list, item->decision)) {
+        return add_sentence(maker,
+                            "FSDP2 has one list for all micro-steps: %s is gathered in the "
+                            "others as in the first.",
+                            unit->name);
+    }
+    return WEFT_OK;
+}
+
+/* Finds whether a reduction is at its unit's backward or at the end. */
+static enum weft_status place_reduction(struct maker *maker, int32_t index)
+{
+    const struct weft_placement *at = &maker->plan->placements[index];
+    const struct weft_item *item = item_at(maker, index);
+    struct weft_fsdp2_unit *unit = &maker->out->units[item->decision];
+    const int32_t launch = at->launch < item->first ? item->first : at->launch;
+    if (item->first == maker->drain) {
+        unit->drains = true;
+    } else if (launch == maker->drain) {
+        unit->ends_late = true;
+    } else if (launch != item->first) {
+        return add_sentence(maker,
+                            "The reduction of %s is launched in %s: FSDP2 launches it after the "
+                            "unit's backward.",
+                            unit->name, slot_name(maker, launch));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_placements(struct maker *maker)
+{
+    for (int32_t i = 0; i < maker->plan->n_placements; i++) {
+        const struct weft_item *item = item_at(maker, i);
+        const char *name = maker->problem->decisions[item->decision].name;
+        if (!weft_item_is_collective(item)) {
+            if (maker->plan->placements[i].block == 0)
+                WEFT_TRY(
+                    add_sentence(maker, "FSDP2 does not move %s between device and host.", name));
+            continue;
+        }
+        if (item->n_blocks > 1)
+            WEFT_TRY(add_sentence(maker, "FSDP2 moves whole units: the %d blocks of %s go as one.",
+                                  item->n_blocks, name));
+        if (maker->plan->placements[i].block > 0) continue;
+        WEFT_TRY(item->acquires ? list_gather(maker, i) : place_reduction(maker, i));
+    }
+    /* The first unit gathers itself in the same place, unless another comes before it. */
+    struct weft_fsdp2_list *list = &maker->out->root_forward;
+    if (list->n == 1 && list->units[0] == 0) list->n = 0;
+    return WEFT_OK;
+}
+
+static void add_event(struct weft_fsdp2 *out, bool *gathered, int32_t unit, bool gathers)
+{
+    if (gathers && (gathered[unit] || out->units[unit].policy == WEFT_POLICY_DP)) return;
+    if (gathers) gathered[unit] = true;
+    out->events[out->n_events++] = (struct weft_fsdp2_event){unit, gathers};
+}
+
+static void add_list(struct weft_fsdp2 *out, bool *gathered, const struct weft_fsdp2_list *list)
+{
+    for (int32_t i = 0; i < list->n; i++)
+        add_event(out, gathered, list->units[i], true);
+}
+
+/* Trainable units have an update. */
+static bool is_trained(const struct weft_fsdp2 *out, int32_t unit)
+{
+    return out->plan->problem->decisions[unit].update_slot >= 0;
+}
+
+/* Writes the collectives of a step as FSDP2's hooks issue them. At the end it reduces in reverse
+ * order of the modules. */
+static enum weft_status list_events(struct maker *maker)
+{
+    struct weft_fsdp2 *out = maker->out;
+    const int32_t n = out->n_units;
+    bool *gathered = weft_pool_array(&out->pool, (size_t)n, sizeof *gathered);
+    out->events = weft_pool_array(&out->pool, (size_t)n * 3, sizeof *out->events);
+    if (!gathered || !out->events) return weft_fail_memory(maker->err, "an export");
+    add_list(out, gathered, &out->root_forward);
+    for (int32_t u = 0; u < n; u++) {
+        add_event(out, gathered, u, true);
+        add_list(out, gathered, &out->units[u].forward);
+        if (out->units[u].reshards) gathered[u] = false;
+    }
+    for (int32_t u = n - 1; u >= 0; u--) {
+        const struct weft_fsdp2_unit *unit = &out->units[u];
+        if (unit->unshards) add_event(out, gathered, u, true);
+        add_list(out, gathered, &unit->backward);
+        gathered[u] = false;
+        if (is_trained(out, u) && !unit->ends_late && !unit->drains)
+            add_event(out, gathered, u, false);
+    }
+    for (int32_t u = n - 1; u >= 0; u--)
+        if (is_trained(out, u) && (out->units[u].ends_late || out->units[u].drains))
+            add_event(out, gathered, u, false);
+    return WEFT_OK;
+}
+
+/* Compares the plan's order with FSDP2's, of gathers, of reductions, or of both on one lane. */
+static enum weft_status compare_order(struct maker *maker, bool gathers, bool reductions)
+{
+    const struct weft_fsdp2 *out = maker->out;
+    int32_t e = 0;
+    for (int32_t i = 0; i < maker->plan->n_placements; i++) {
+        const struct weft_item *item = item_at(maker, i);
+        if (!weft_item_is_collective(item) || maker->plan->placements[i].block > 0) continue;
+        if (item->acquires ? !gathers : !reductions) continue;
+        while (e < out->n_events && (out->events[e].gathers ? !gathers : !reductions))
+            e++;
+        const struct weft_fsdp2_event *event = &out->events[e];
+        if (e < out->n_events && event->unit == item->decision && event->gathers == item->acquires)
+            e++;
+        else
+            return add_sentence(maker,
+                                "The order of collectives differs: the plan has the %s of %s "
+                                "where FSDP2 has %s%s.",
+                                item->acquires ? "gather" : "reduction",
+                                maker->problem->decisions[item->decision].name,
+                                e >= out->n_events ? "nothing"
+                                : event->gathers   ? "the gather of "
+                                                   : "the reduction of ",
+                                e < out->n_events ? out->units[event->unit].name : "");
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status check_step(struct maker *maker)
+{
+    const struct weft_period_rule *rule = &maker->problem->period;
+    const int32_t n_networks = weft_problem_agree_lane(maker->problem);
+    for (int32_t d = maker->out->n_units; d < maker->problem->n_decisions; d++) {
+        const struct weft_problem_strategy *chosen = weft_plan_chosen(maker->plan, d);
+        if (chosen->home != WEFT_HOME_DEVICE || chosen->recompute != WEFT_RECOMPUTE_NONE)
+            WEFT_TRY(add_sentence(maker, "FSDP2 keeps the saved activations of %s.",
+                                  maker->problem->decisions[d].name));
+    }
+    if (rule->rotated)
+        WEFT_TRY(add_sentence(maker,
+                              "The plan updates each unit when its gradient is reduced; PyTorch "
+                              "updates all after backward, as with train.clip_norm."));
+    if (rule->n_micro > 1)
+        return add_sentence(maker,
+                            "The plan has %d micro-steps: FSDP2 gathers in each of them, and the "
+                            "training loop says in which gradients are reduced.",
+                            rule->n_micro);
+    if (rule->rotated) return WEFT_OK;
+    if (n_networks == WEFT_LANE_FIRST) return compare_order(maker, true, true);
+    WEFT_TRY(compare_order(maker, true, false));
+    return compare_order(maker, false, true);
+}
+
+/* Inputs of reductions that the plan holds at once. Late ones are held as gradients. */
+static void count_inputs(struct maker *maker)
+{
+    maker->out->most_inputs = 1;
+    for (int32_t i = 0; i < maker->plan->n_placements; i++) {
+        const struct weft_placement *at = &maker->plan->placements[i];
+        int32_t held = 0;
+        if (item_at(maker, i)->acquires || at->block > 0) continue;
+        for (int32_t j = 0; j < maker->plan->n_placements; j++) {
+            const struct weft_placement *other = &maker->plan->placements[j];
+            const struct weft_item *item = item_at(maker, j);
+            held += weft_item_is_collective(item) && !item->acquires && other->block == 0 &&
+                    !maker->out->units[item->decision].ends_late && other->launch <= at->launch &&
+                    at->launch < other->deadline;
+        }
+        if (held > maker->out->most_inputs) maker->out->most_inputs = held;
+    }
+}
+
+/* Bytes of an element, by the messages of the first unit. */
+static void find_types(struct maker *maker)
+{
+    for (int32_t i = maker->problem->n_items - 1; i >= 0; i--) {
+        const struct weft_item *item = &maker->problem->items[i].item;
+        if (!weft_item_is_collective(item)) continue;
+        int32_t *bytes =
+            item->acquires ? &maker->out->parameter_bytes : &maker->out->gradient_bytes;
+        *bytes = (int32_t)(item->block_bytes * item->n_blocks /
+                           maker->problem->decisions[item->decision].elements);
+    }
+}
+
+static enum weft_status make_all(struct maker *maker)
+{
+    WEFT_TRY(find_layers(maker));
+    WEFT_TRY(make_units(maker));
+    WEFT_TRY(read_placements(maker));
+    count_inputs(maker);
+    find_types(maker);
+    WEFT_TRY(list_events(maker));
+    return check_step(maker);
+}
+
+enum weft_status weft_fsdp2_create(const struct weft_plan *plan, const char *source,
+                                   struct weft_fsdp2 **out, struct weft_error *err)
+{
+    struct weft_fsdp2 *made = calloc(1, sizeof *made);
+    if (!made) return weft_fail_memory(err, "an export");
+    made->plan = plan;
+    struct maker maker = {
+        .out = made, .plan = plan, .problem = plan->problem, .source = source, .err = err};
+    enum weft_status status = make_all(&maker);
+    if (status == WEFT_OK)
+        *out = made;
+    else
+        weft_fsdp2_destroy(made);
+    return status;
+}
+
+void weft_fsdp2_destroy(struct weft_fsdp2 *fsdp2)
+{
+    if (!fsdp2) return;
+    weft_pool_finish(&fsdp2->pool);
+    free(fsdp2);
+}
+
+bool weft_fsdp2_finishes(const struct weft_fsdp2 *fsdp2)
+{
+    for (int32_t u = 0; u < fsdp2->n_units; u++)
+        if (fsdp2->units[u].ends_late) return true;
+    return false;
+}

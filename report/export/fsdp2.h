@@ -1,0 +1,77 @@
+/* A plan in the terms of PyTorch's FSDP2: one wrapped unit of whole modules for each unit of the
+ * plan, prefetch lists, and the place of each reduction. FSDP2 launches collectives in hooks:
+ *
+ *  before a unit's first module: its own gather, then its forward list;
+ *  before the backward of its last module: its own gather, then its backward list;
+ *  after the backward of its first module: its reduction, or at the end of backward.
+ *
+ * The root's forward list comes before the first unit. */
+#ifndef WEFT_REPORT_EXPORT_FSDP2_H
+#define WEFT_REPORT_EXPORT_FSDP2_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/json/json_keys.h"
+#include "base/pool.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "plan/plan.h"
+
+/* Units that a hook gathers, in order of launch. */
+struct weft_fsdp2_list {
+    int32_t n;
+    int32_t *units;
+};
+
+struct weft_fsdp2_unit {
+    const char *name;
+    int32_t first_layer, last_layer; /* its modules */
+    enum weft_policy policy;
+    bool reshards;  /* after forward; otherwise after backward */
+    bool unshards;  /* in backward: false for an embedding, whose backward reads no parameters */
+    bool ends_late; /* FSDP2 would reduce after its backward, the plan does at the end */
+    bool drains;    /* no gradient flows into it: FSDP2 itself reduces it at the end */
+    struct weft_fsdp2_list forward, backward; /* an empty list: no prefetch */
+};
+
+/* A collective of the step. */
+struct weft_fsdp2_event {
+    int32_t unit;
+    bool gathers; /* false: reduces */
+};
+
+struct weft_fsdp2 {
+    struct weft_pool pool;
+    const struct weft_plan *plan; /* outlives it */
+    int32_t n_layers;
+    const char **layers; /* names of modules, in forward order */
+    int32_t n_units;
+    struct weft_fsdp2_unit *units;       /* in order of first use */
+    struct weft_fsdp2_list root_forward; /* gathers before the first unit */
+    int32_t most_inputs; /* inputs of reductions that are held at once, at least 1 */
+    int32_t parameter_bytes, gradient_bytes; /* of an element; gradients as they are reduced */
+    int32_t n_events;
+    struct weft_fsdp2_event *events; /* of one micro-step, in FSDP2's order */
+    /* A sentence for each difference between FSDP2 and the plan. */
+    int32_t n_sentences;
+    const char **sentences;
+};
+
+/* WEFT_E_DATA for a plan with a unit that is not of whole modules. The caller destroys it before
+ * the plan. */
+WEFT_MUST_USE enum weft_status weft_fsdp2_create(const struct weft_plan *plan, const char *source,
+                                                 struct weft_fsdp2 **out, struct weft_error *err);
+void weft_fsdp2_destroy(struct weft_fsdp2 *fsdp2);
+
+/* True if some unit is reduced late: the training loop then calls finish before it clips. */
+bool weft_fsdp2_finishes(const struct weft_fsdp2 *fsdp2);
+
+extern const struct weft_key_table weft_fsdp2_keys;
+/* JSON document, `format` "weft-export". */
+void weft_fsdp2_write(const struct weft_fsdp2 *fsdp2, struct weft_text *out);
+
+/* The same as Python, fewer than 80 lines, that needs PyTorch alone. */
+void weft_fsdp2_snippet(const struct weft_fsdp2 *fsdp2, struct weft_text *out);
+
+#endif

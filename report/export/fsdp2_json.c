@@ -1,0 +1,228 @@
+#include <stdio.h>
+
+#include "report/export/fsdp2.h"
+
+enum { FORMAT_VERSION = 1, EVENT_BYTES = 512 };
+
+/* Calls of FSDP2 with the first release that has them. */
+static const struct {
+    const char *call, *torch;
+} fsdp2_calls[] = {
+    {"fully_shard", "2.6"},
+    {"set_modules_to_forward_prefetch", "2.6"},
+    {"set_modules_to_backward_prefetch", "2.6"},
+    {"set_unshard_in_backward", "2.6"},
+    {"replicate", "2.10"},
+    {"set_reduce_scatter_max_input_buffers", "2.13"},
+    {"set_requires_gradient_sync", "2.6"},
+    {"set_manual_backward_finalization", "2.15"},
+    {"finalize_backward", "2.15"},
+};
+enum { UNSHARD_CALL = 3, REPLICATE_CALL, CAP_CALL, SYNC_CALL };
+
+static const struct weft_key_table predicted_table = WEFT_KEY_TABLE(
+    "The plan's figures.", WEFT_KEY_PART(WEFT_KEY_INT64, "step_ns", NULL, "the simulated step"),
+    WEFT_KEY_PART(WEFT_KEY_INT64, "peak_bytes", NULL, "of the fullest slot of a rank"),
+    WEFT_KEY_PART(WEFT_KEY_SHOWN, "peak_slot", NULL, "its name"),
+    WEFT_KEY_PART(WEFT_KEY_INT64, "bound_ns", NULL, "no plan is faster; 0: nothing is proven"),
+    WEFT_KEY_PART(WEFT_KEY_NUMBER, "gap", NULL, "(step - bound) / bound; 0 without a bound"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_INT64, "default_step_ns", NULL,
+                     "the step of FSDP2 as it is; null: the plan does not know it"));
+
+#define PREFETCH_KEYS                                                                              \
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_SHOWN, "forward", NULL,                               \
+                     "units to gather in its forward, in order of launch; empty: none"),           \
+        WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_SHOWN, "backward", NULL,                          \
+                         "the same in its backward; its own name alone: none, since an empty "     \
+                         "list is FSDP2's own rule")
+
+static const struct weft_key_table root_table = WEFT_KEY_TABLE(
+    "The model itself, with the parameters of no unit. Its name in lists is empty.",
+    WEFT_KEY_PART(WEFT_KEY_BOOL, "reshard_after_forward", NULL, "of fully_shard"), PREFETCH_KEYS);
+
+static const char *const finalize_names[] = {"own", "end", NULL};
+static const char *const dtype_names[] = {"float32", NULL};
+
+static const struct weft_key_table unit_table = WEFT_KEY_TABLE(
+    "One call of fully_shard or replicate.",
+    WEFT_KEY_PART(WEFT_KEY_SHOWN, "name", NULL, "in lists, and of the plan"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_SHOWN, "modules", NULL, "in forward order"),
+    WEFT_KEY_PART(WEFT_KEY_SHOWN, "policy", NULL, "of the plan"),
+    WEFT_KEY_PART(WEFT_KEY_BOOL, "reshard_after_forward", NULL, "of fully_shard"),
+    WEFT_KEY_PART(WEFT_KEY_BOOL, "unshard_in_backward", NULL,
+                  "false: backward reads none of its parameters"),
+    WEFT_KEY_PART(WEFT_KEY_BOOL, "replicate", NULL, "replicated, not sharded"), PREFETCH_KEYS,
+    WEFT_KEY_PART(WEFT_KEY_ONE_OF, "finalize", finalize_names,
+                  "reduced after its own backward, or at the end"));
+
+static const struct weft_key_table call_table =
+    WEFT_KEY_TABLE("A call of PyTorch.", WEFT_KEY_PART(WEFT_KEY_SHOWN, "call", NULL, "its name"),
+                   WEFT_KEY_PART(WEFT_KEY_SHOWN, "torch", NULL, "the first release that has it"));
+
+const struct weft_key_table weft_fsdp2_keys = WEFT_KEY_TABLE(
+    "A plan in the terms of PyTorch's FSDP2: docs/pytorch.md.",
+    WEFT_KEY_PART(WEFT_KEY_CONST, "format", "weft-export", "the kind of file"),
+    WEFT_KEY_PART_RANGE(WEFT_KEY_INT32, "version", 0, FORMAT_VERSION, FORMAT_VERSION, NULL,
+                        "of the format"),
+    WEFT_KEY_PART(WEFT_KEY_SHOWN, "weft", NULL, "the program that wrote it"),
+    WEFT_KEY_PART(WEFT_KEY_CONST, "target", "fsdp2", "the runtime"),
+    WEFT_KEY_PART(WEFT_KEY_HASH, "plan", NULL, "hash of the plan"),
+    WEFT_KEY_PART(WEFT_KEY_INT64, "ranks", NULL, "world size"),
+    WEFT_KEY_PART(WEFT_KEY_INT32, "micro_steps", NULL, "backward passes of a step"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "predicted", &predicted_table, "figures"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_ONE_OF, "param_dtype", dtype_names,
+                     "of gathers; null: of 2 bytes, which the caller's policy names"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_ONE_OF, "reduce_dtype", dtype_names,
+                     "of reductions; null: of 2 bytes, which the caller's policy names"),
+    WEFT_KEY_PART(WEFT_KEY_INT64, "gradient_divide_factor", NULL,
+                  "the ranks: FSDP2's own factor, so no call sets it"),
+    WEFT_KEY_PART(WEFT_KEY_BOOL, "force_sum_reduction", NULL, "false: FSDP2's own mean"),
+    WEFT_KEY_PART_RANGE(WEFT_KEY_INT32, "max_reduce_scatter_inputs", 0, 1, INT32_MAX, NULL,
+                        "reductions under way at once; 1 is FSDP2's own"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "root", &root_table, "the model"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "units", &unit_table, "in order of first use"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_SHOWN, "order", NULL,
+                     "collectives of a micro-step as FSDP2 issues them: \"gather h.0\", "
+                     "\"reduce h.0\""),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "requires", &call_table,
+                     "calls that this plan needs"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_SHOWN, "not_expressed", NULL,
+                     "a sentence for each difference from the plan"));
+
+static void write_predicted(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    const struct weft_prediction *said = &plan->prediction;
+    weft_json_key(writer, "predicted");
+    weft_json_begin_object(writer);
+    weft_json_put_integer(writer, "step_ns", said->step_ns);
+    weft_json_put_integer(writer, "peak_bytes", said->peak_bytes);
+    weft_json_put_string(writer, "peak_slot", plan->problem->slot_names[said->peak_slot]);
+    weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
+    weft_json_put_number(writer, "gap", weft_plan_gap(plan));
+    weft_json_key(writer, "default_step_ns");
+    weft_json_add_null(writer);
+    weft_json_end_object(writer);
+}
+
+static void write_list(const struct weft_fsdp2 *fsdp2, const char *key,
+                       const struct weft_fsdp2_list *list, const char *alone,
+                       struct weft_json_writer *writer)
+{
+    weft_json_key(writer, key);
+    weft_json_begin_array(writer);
+    weft_json_flat(writer);
+    for (int32_t i = 0; i < list->n; i++)
+        weft_json_add_string(writer, fsdp2->units[list->units[i]].name);
+    if (list->n == 0 && alone) weft_json_add_string(writer, alone);
+    weft_json_end_array(writer);
+}
+
+static void write_unit(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
+                       struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "name", unit->name);
+    weft_json_key(writer, "modules");
+    weft_json_begin_array(writer);
+    weft_json_flat(writer);
+    for (int32_t l = unit->first_layer; l <= unit->last_layer; l++)
+        weft_json_add_string(writer, fsdp2->layers[l]);
+    weft_json_end_array(writer);
+    weft_json_put_string(writer, "policy", weft_policy_name(unit->policy));
+    weft_json_put_bool(writer, "reshard_after_forward", unit->reshards);
+    weft_json_put_bool(writer, "unshard_in_backward", unit->unshards);
+    weft_json_put_bool(writer, "replicate", unit->policy == WEFT_POLICY_DP);
+    write_list(fsdp2, "forward", &unit->forward, NULL, writer);
+    write_list(fsdp2, "backward", &unit->backward, unit->name, writer);
+    weft_json_put_string(writer, "finalize", finalize_names[unit->ends_late]);
+    weft_json_end_object(writer);
+}
+
+static void write_units(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer)
+{
+    const struct weft_fsdp2_list none = {0};
+    weft_json_key(writer, "root");
+    weft_json_begin_object(writer);
+    weft_json_put_bool(writer, "reshard_after_forward", false);
+    write_list(fsdp2, "forward", &fsdp2->root_forward, NULL, writer);
+    write_list(fsdp2, "backward", &none, "", writer);
+    weft_json_end_object(writer);
+    weft_json_key(writer, "units");
+    weft_json_begin_array(writer);
+    for (int32_t u = 0; u < fsdp2->n_units; u++)
+        write_unit(fsdp2, &fsdp2->units[u], writer);
+    weft_json_end_array(writer);
+}
+
+static void write_order(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "order");
+    weft_json_begin_array(writer);
+    for (int32_t e = 0; e < fsdp2->n_events; e++) {
+        char text[EVENT_BYTES];
+        snprintf(text, sizeof text, "%s %s", fsdp2->events[e].gathers ? "gather" : "reduce",
+                 fsdp2->units[fsdp2->events[e].unit].name);
+        weft_json_add_string(writer, text);
+    }
+    weft_json_end_array(writer);
+}
+
+static bool is_needed(const struct weft_fsdp2 *fsdp2, int call)
+{
+    if (call >= SYNC_CALL) return weft_fsdp2_finishes(fsdp2);
+    if (call == CAP_CALL) return fsdp2->most_inputs > 1;
+    if (call < UNSHARD_CALL) return true;
+    for (int32_t u = 0; u < fsdp2->n_units; u++)
+        if (call == UNSHARD_CALL ? !fsdp2->units[u].unshards
+                                 : fsdp2->units[u].policy == WEFT_POLICY_DP)
+            return true;
+    return false;
+}
+
+static void write_requires(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "requires");
+    weft_json_begin_array(writer);
+    for (int c = 0; c < (int)(sizeof fsdp2_calls / sizeof *fsdp2_calls); c++) {
+        if (!is_needed(fsdp2, c)) continue;
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_string(writer, "call", fsdp2_calls[c].call);
+        weft_json_put_string(writer, "torch", fsdp2_calls[c].torch);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+    weft_json_key(writer, "not_expressed");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < fsdp2->n_sentences; i++)
+        weft_json_add_string(writer, fsdp2->sentences[i]);
+    weft_json_end_array(writer);
+}
+
+void weft_fsdp2_write(const struct weft_fsdp2 *fsdp2, struct weft_text *out)
+{
+    char hash[WEFT_HASH_TEXT_BYTES];
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 2);
+    weft_json_begin_object(&writer);
+    weft_json_put_string(&writer, "format", "weft-export");
+    weft_json_put_integer(&writer, "version", FORMAT_VERSION);
+    weft_json_put_string(&writer, "weft", WEFT_VERSION);
+    weft_json_put_string(&writer, "target", "fsdp2");
+    weft_json_put_string(&writer, "plan", weft_hash_show(weft_plan_hash(fsdp2->plan), hash));
+    weft_json_put_integer(&writer, "ranks", fsdp2->plan->problem->ranks);
+    weft_json_put_integer(&writer, "micro_steps", fsdp2->plan->problem->period.n_micro);
+    write_predicted(fsdp2->plan, &writer);
+    weft_json_put_string(&writer, "param_dtype",
+                         fsdp2->parameter_bytes == 4 ? dtype_names[0] : NULL);
+    weft_json_put_string(&writer, "reduce_dtype",
+                         fsdp2->gradient_bytes == 4 ? dtype_names[0] : NULL);
+    weft_json_put_integer(&writer, "gradient_divide_factor", fsdp2->plan->problem->ranks);
+    weft_json_put_bool(&writer, "force_sum_reduction", false);
+    weft_json_put_integer(&writer, "max_reduce_scatter_inputs", fsdp2->most_inputs);
+    write_units(fsdp2, &writer);
+    write_order(fsdp2, &writer);
+    write_requires(fsdp2, &writer);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""`weft export --to fsdp2`: what FSDP2 is told, by hand for small models."""
+import json
+import sys
+
+from configs import tiny
+from tap import case, main
+
+
+def config(layers=3, **changes):
+    return tiny(**{"model__layers__1__repeat": layers, "plan__block_scale": "whole", **changes})
+
+
+def plan(weft, content, *flags):
+    weft.expect(0, "plan", weft.write("run.json", content), "-o", "plan.json", "-q", *flags)
+    return "plan.json"
+
+
+def export(weft, *flags):
+    return json.loads(weft.expect(0, "export", "plan.json", "--to", "fsdp2", *flags))
+
+
+def lists(said):
+    return {unit["name"]: (unit["forward"], unit["backward"]) for unit in said["units"]}
+
+
+def edit(weft, change):
+    """Changes placements by hand: change(placements by (unit, kind, gather), slots by name)."""
+    with open(weft.path("plan.json"), encoding="utf-8") as file:
+        content = json.load(file)
+    problem = content["problem"]
+    names = [decision["name"] for decision in problem["decisions"]]
+    slots = {slot["name"]: number for number, slot in enumerate(problem["slots"])}
+    items = [(names[item["decision"]], item["kind"], item["gather"]) for item in problem["items"]]
+    placements = content["placements"]
+    change({items[at["item"]]: at for at in placements}, slots, placements)
+    weft.write("plan.json", content)
+
+
+@case
+def fsdp2_s_rule_is_written_as_lists(weft):
+    """Root units (wte, head) stay gathered. Head is gathered first, in the root's list."""
+    plan(weft, config(), "--planner", "fsdp2")
+    said = export(weft)
+    assert said["not_expressed"] == [] and said["ranks"] == 2 and said["micro_steps"] == 1
+    assert said["root"] == {"reshard_after_forward": False, "forward": ["head"], "backward": [""]}
+    assert lists(said) == {
+        "wte": (["h.0"], ["wte"]),
+        "h.0": (["h.1"], ["h.0"]),  # wte's backward reads nothing
+        "h.1": (["h.2"], ["h.0"]),
+        "h.2": (["ln_f"], ["h.1"]),
+        "ln_f": ([], ["h.2"]),
+        "head": ([], ["ln_f"])}, lists(said)
+    assert said["order"] == [
+        "gather head", "gather wte", "gather h.0", "gather h.1", "gather h.2", "gather ln_f",
+        "gather ln_f", "gather h.2", "reduce ln_f", "gather h.1", "reduce h.2", "gather h.0",
+        "reduce h.1", "reduce h.0", "reduce head", "reduce wte"], said["order"]
+    assert [unit["finalize"] for unit in said["units"]] == ["own"] * 5 + ["end"]
+    assert [unit["reshard_after_forward"] for unit in said["units"]] == [
+        True, True, True, True, True, False]  # wte's backward reads nothing
+    assert {"call": "finalize_backward", "torch": "2.15"} in said["requires"]
+    with open(weft.path("plan.json"), encoding="utf-8") as file:
+        predicted = json.load(file)["prediction"]
+    assert said["predicted"]["step_ns"] == predicted["step_ns"]
+    assert said["predicted"]["peak_bytes"] == predicted["peak_bytes"]
+
+
+@case
+def an_embedding_is_not_gathered_in_backward(weft):
+    plan(weft, config(plan__policies="fsdp"), "--planner", "greedy")
+    said = export(weft, "--force")
+    units = {unit["name"]: unit for unit in said["units"]}
+    assert units["wte"]["reshard_after_forward"] and not units["head"]["reshard_after_forward"]
+    assert [name for name, unit in units.items() if not unit["unshard_in_backward"]] == ["wte"]
+    assert not any("wte" in unit["backward"] for name, unit in units.items() if name != "wte")
+    assert said["order"].count("gather wte") == 1 and said["order"].count("gather h.0") == 2
+    assert {"call": "set_unshard_in_backward", "torch": "2.6"} in said["requires"]
+
+
+@case
+def lists_have_the_order_of_the_plan(weft):
+    """Gathers two ahead, one from forward for backward, and two reductions at once."""
+    plan(weft, config(), "--planner", "fsdp2")
+
+    def two_ahead(at, slots, _):
+        at["h.1", "all_gather", 0]["launch"] = slots["F:wte"]
+        at["h.1", "reduce_scatter", 0]["deadline"] = at["h.0", "reduce_scatter", 0]["deadline"]
+
+    edit(weft, two_ahead)
+    said = export(weft)
+    assert lists(said)["wte"] == (["h.0", "h.1"], ["wte"]) and lists(said)["h.0"] == ([], ["h.0"])
+    assert said["max_reduce_scatter_inputs"] == 2
+    assert {"call": "set_reduce_scatter_max_input_buffers", "torch": "2.13"} in said["requires"]
+
+    def from_forward(at, slots, _):
+        at["ln_f", "all_gather", 1]["launch"] = slots["F:head"]
+
+    edit(weft, from_forward)
+    said = export(weft)
+    assert lists(said)["head"] == (["ln_f"], ["head"]), lists(said)["head"]
+    assert said["order"][6:8] == ["gather ln_f", "gather h.2"], said["order"]
+
+
+@case
+def other_orders_are_refused_and_forced_with_a_sentence(weft):
+    plan(weft, config(), "--planner", "fsdp2")
+
+    def swap(at, slots, placements):
+        """h.0's gather before h.2's reduction, in one slot."""
+        gather, reduction = at["h.0", "all_gather", 1], at["h.2", "reduce_scatter", 0]
+        i, j = placements.index(reduction), placements.index(gather)
+        placements[i], placements[j] = placements[j], placements[i]
+
+    edit(weft, swap)
+    weft.expect(65, "export", "plan.json", "--to", "fsdp2", says=["order of collectives", "--force"])
+    said = export(weft, "--force")
+    assert said["not_expressed"] == [
+        "The order of collectives differs: the plan has the gather of h.0 where FSDP2 has the "
+        "reduction of h.2."], said["not_expressed"]
+
+
+@case
+def what_fsdp2_lacks_is_named(weft):
+    for words, flags, changes in (
+            (["no zero1: wte"], (), {"plan__policies": "zero1"}),
+            (["blocks of"], ("--planner", "fsdp2"), {"plan__blocks": 2, "plan__block_scale": "usual"}),
+            (["micro-steps"], ("--planner", "fsdp2"), {"train__grad_accum": 2}),
+            (["updates all after backward"], ("--planner", "fsdp2"), {"train__clip_norm": 0})):
+        plan(weft, config(**changes), *flags)
+        weft.expect(65, "export", "plan.json", "--to", "fsdp2", says="--force")
+        said = " ".join(export(weft, "--force")["not_expressed"])
+        for word in words:
+            assert word in said, (word, said)
+
+
+@case
+def a_tensor_of_two_layers_is_refused(weft):
+    plan(weft, config(model__layers__3__tie="wte"), "--planner", "fsdp2")
+    for flags in ((), ("--force",)):
+        weft.expect(65, "export", "plan.json", "--to", "fsdp2", *flags, says="whole modules")
+
+
+@case
+def units_of_several_modules_and_replicated_ones(weft):
+    content = config(plan__fuse=True, plan__block_size="40KiB", plan__block_scale="usual",
+                     plan__policies="dp")
+    plan(weft, content)
+    said = export(weft, "--force")
+    modules = [name for unit in said["units"] for name in unit["modules"]]
+    assert modules == ["wte", "h.0", "h.1", "h.2", "ln_f", "head"], said["units"]
+    assert max(len(unit["modules"]) for unit in said["units"]) > 1
+    assert all(unit["replicate"] for unit in said["units"])
+    assert not any(event.startswith("gather") for event in said["order"])
+
+
+@case
+def a_snippet_compiles_and_stays_short(weft):
+    for layers in (2, 200):
+        plan(weft, config(layers), "--planner", "fsdp2")
+        snippet = weft.expect(0, "export", "plan.json", "--to", "fsdp2", "--snippet")
+        assert len(snippet.splitlines()) < 80, len(snippet.splitlines())
+        # Imports of PyTorch are the only ones.
+        text = "\n".join(line for line in snippet.splitlines() if "import" not in line)
+        assert snippet.count("import") == text.count("import") + 2
+        space = {}
+        exec(compile(text, "snippet", "exec"), space)  # pylint: disable=exec-used
+        said = export(weft)
+        assert [(row[0], row[1], row[6], row[7]) for row in space["UNITS"]] == [
+            (unit["name"], unit["modules"], unit["forward"], unit["backward"])
+            for unit in said["units"]]
+        assert space["ROOT"][6:] == (said["root"]["forward"], said["root"]["backward"])
+
+
+@case
+def a_target_is_needed(weft):
+    plan(weft, config(), "--planner", "fsdp2")
+    weft.expect(64, "export", "plan.json", says="--to fsdp2")
+    weft.expect(64, "export", "plan.json", "--to", "fsdp", says="fsdp2")
+    weft.expect(66, "export", "none.json", "--to", "fsdp2")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

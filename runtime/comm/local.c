@@ -26,6 +26,7 @@ static void local_close(struct weft_comm *comm)
     weft_local_control_close(c);
     free(c->arena_fds);
     free(c->arenas);
+    free(c->operands);
     free(c->peers);
     free(c->peer_fds);
     free(c);
@@ -57,8 +58,10 @@ static enum weft_status set_up(struct weft_local_comm *c, const struct weft_comm
     c->peer_fds = malloc(ranks * sizeof *c->peer_fds);
     c->arena_fds = malloc(ranks * sizeof *c->arena_fds);
     c->arenas = calloc(ranks, sizeof *c->arenas);
+    c->operands = calloc(ranks, sizeof *c->operands);
     c->peers = calloc(ranks, sizeof *c->peers);
-    if (c->peer_fds == NULL || c->arena_fds == NULL || c->arenas == NULL || c->peers == NULL)
+    if (c->peer_fds == NULL || c->arena_fds == NULL || c->arenas == NULL || c->operands == NULL ||
+        c->peers == NULL)
         return weft_fail_memory(err, "a communicator");
     for (size_t i = 0; i < ranks; i++)
         c->peer_fds[i] = -1;
@@ -86,7 +89,7 @@ static enum weft_status local_exchange(struct weft_comm *comm, const void *mine,
                                        void *all, struct weft_error *err)
 {
     struct weft_local_comm *c = weft_local_comm_of(comm);
-    const struct weft_local_call call = {.kind = WEFT_LOCAL_CALL_EXCHANGE, .count = (int64_t)bytes};
+    const struct weft_comm_call call = {.kind = WEFT_COMM_CALL_EXCHANGE, .count = (int64_t)bytes};
     int64_t latest_ns;
     WEFT_TRY(weft_local_enter(c, &call, 0, mine, bytes, &latest_ns, err));
     for (int32_t rank = 0; rank < comm->ranks && bytes > 0; rank++) {

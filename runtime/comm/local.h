@@ -19,46 +19,22 @@
 #include "runtime/arena/view.h"
 #include "runtime/comm/backend.h"
 #include "runtime/comm/comm.h"
-
-/* X(enumerator, name): the kinds of calls. */
-#define WEFT_LOCAL_CALL_MAP(X)                                                                     \
-    X(NONE, "nothing")                                                                             \
-    X(OPEN, "open")                                                                                \
-    X(EXCHANGE, "exchange")                                                                        \
-    X(ALL_GATHER, "all_gather")                                                                    \
-    X(REDUCE_SCATTER, "reduce_scatter")                                                            \
-    X(ALL_REDUCE, "all_reduce")                                                                    \
-    X(AGREE, "agree")
-
-enum weft_local_call_kind {
-#define WEFT_LOCAL_CALL_ENUMERATOR(name, text) WEFT_LOCAL_CALL_##name,
-    WEFT_LOCAL_CALL_MAP(WEFT_LOCAL_CALL_ENUMERATOR)
-#undef WEFT_LOCAL_CALL_ENUMERATOR
-        WEFT_LOCAL_CALL_COUNT
-};
+#include "runtime/comm/job.h"
 
 enum {
     WEFT_LOCAL_POST_BYTES = WEFT_COMM_EXCHANGE_BYTES,
     WEFT_LOCAL_LINE_BYTES = 64,
-    WEFT_LOCAL_POSTS = 2,
-    WEFT_LOCAL_RECENT = 4 /* calls that messages list */
+    WEFT_LOCAL_POSTS = 2
 };
 
 /* Reasons why a rank does not come again. LEFT: it is done, or has failed in a collective, as its
  * peers do then. GAVE_UP: its reason is invisible to its peers. */
 enum { WEFT_LOCAL_LEFT = 1, WEFT_LOCAL_GAVE_UP = 2 };
 
-/* A call. All ranks must make it with equal values. */
-struct weft_local_call {
-    enum weft_local_call_kind kind;
-    int64_t count;    /* elements, words or bytes */
-    int64_t from, to; /* offsets */
-};
-
 struct weft_local_post {
     int64_t arrival_ns; /* on the channel's clock */
     bool raised;
-    struct weft_local_call call;
+    struct weft_comm_call call;
     unsigned char bytes[WEFT_LOCAL_POST_BYTES];
 };
 
@@ -67,9 +43,9 @@ struct weft_local_rank {
     _Atomic uint32_t closed;                            /* flags below */
     _Atomic uint32_t arrived;                           /* barriers that it has reached */
     /* For messages: the number of its calls, and the kinds of the latest ones. Call n is in word n
-     * modulo WEFT_LOCAL_RECENT. */
+     * modulo WEFT_COMM_RECENT. */
     _Atomic uint32_t calls;
-    _Atomic uint32_t kinds[WEFT_LOCAL_RECENT];
+    _Atomic uint32_t kinds[WEFT_COMM_RECENT];
     struct weft_local_post posts[WEFT_LOCAL_POSTS];
 };
 
@@ -98,11 +74,12 @@ struct weft_local_comm {
     atomic_bool cancelled;
     struct weft_error broken; /* the first failure; after it ranks are out of step */
 
-    int *arena_fds;                /* [ranks], unused with 1 rank */
-    struct weft_arena_view *peers; /* [ranks], own entry unused */
-    unsigned char **arenas;        /* [ranks], addresses of byte 0 */
-    int64_t span_bytes;            /* of addresses; 0 if none is mapped */
-    struct weft_range *reads;      /* that collectives may read of peers; NULL: all */
+    int *arena_fds;                 /* [ranks], unused with 1 rank */
+    struct weft_arena_view *peers;  /* [ranks], own entry unused */
+    unsigned char **arenas;         /* [ranks], addresses of byte 0 */
+    const unsigned char **operands; /* [ranks], of a sum; for the channel */
+    int64_t span_bytes;             /* of addresses; 0 if none is mapped */
+    struct weft_range *reads;       /* that collectives may read of peers; NULL: all */
     int32_t n_reads;
 
     int64_t flag_offset;  /* of the flag that collectives carry; negative: none */
@@ -138,7 +115,7 @@ enum weft_status weft_local_barrier(struct weft_local_comm *c, struct weft_error
 
 /* Posts `call`, the time and `bytes` bytes of `mine`, then waits for all ranks. WEFT_E_DISAGREE if
  * a rank makes another call. *latest_ns is the latest arrival. */
-enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_local_call *call,
+enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_comm_call *call,
                                   int64_t arrival_ns, const void *mine, size_t bytes,
                                   int64_t *latest_ns, struct weft_error *err);
 /* The post of `rank` in the latest weft_local_enter, valid until the next one. */

@@ -32,31 +32,20 @@ size_t weft_comm_control_bytes(int32_t ranks)
     return (bytes + page - 1) / page * page;
 }
 
-static const char *call_name(uint32_t kind)
-{
-    static const char *const names[WEFT_LOCAL_CALL_COUNT] = {
-#define WEFT_LOCAL_CALL_NAME(name, text) text,
-        WEFT_LOCAL_CALL_MAP(WEFT_LOCAL_CALL_NAME)
-#undef WEFT_LOCAL_CALL_NAME
-    };
-    return kind < WEFT_LOCAL_CALL_COUNT ? names[kind] : "?";
-}
-
 /* Name of the rank's latest call. */
 static const char *latest_call(const struct weft_local_rank *rank)
 {
-    return call_name(atomic_load(&rank->kinds[atomic_load(&rank->calls) % WEFT_LOCAL_RECENT]));
+    return weft_comm_call_name(
+        atomic_load(&rank->kinds[atomic_load(&rank->calls) % WEFT_COMM_RECENT]));
 }
 
 /* Appends "its last calls were all_gather, agree, exchange, all_gather, call 9". */
 static void show_calls(const struct weft_local_rank *rank, struct weft_text *out)
 {
-    uint32_t last = atomic_load(&rank->calls);
-    uint32_t n = last < WEFT_LOCAL_RECENT ? last : WEFT_LOCAL_RECENT;
-    weft_text_add(out, n == 1 ? "its last call was " : "its last calls were ");
-    for (uint32_t i = last - n + 1; i <= last; i++)
-        weft_text_addf(out, "%s, ", call_name(atomic_load(&rank->kinds[i % WEFT_LOCAL_RECENT])));
-    weft_text_addf(out, "call %u", last);
+    uint32_t kinds[WEFT_COMM_RECENT];
+    for (int i = 0; i < WEFT_COMM_RECENT; i++)
+        kinds[i] = atomic_load(&rank->kinds[i]);
+    weft_comm_call_show_recent(atomic_load(&rank->calls), kinds, out);
 }
 
 /* Returns the first failure again: after it ranks are out of step, so later calls must not wait. */
@@ -282,25 +271,14 @@ const struct weft_local_post *weft_local_posted(const struct weft_local_comm *c,
     return post_of(c, rank);
 }
 
-static bool is_same_call(const struct weft_local_call *a, const struct weft_local_call *b)
-{
-    return a->kind == b->kind && a->count == b->count && a->from == b->from && a->to == b->to;
-}
-
-static void show_call(const struct weft_local_call *call, struct weft_text *out)
-{
-    weft_text_addf(out, "%s of %lld from %lld to %lld", call_name((uint32_t)call->kind),
-                   (long long)call->count, (long long)call->from, (long long)call->to);
-}
-
 static enum weft_status fail_disagree(struct weft_local_comm *c, int32_t rank)
 {
     struct weft_text calls;
     weft_text_init(&calls);
     weft_text_addf(&calls, "rank %d called ", c->comm.rank);
-    show_call(&post_of(c, c->comm.rank)->call, &calls);
+    weft_comm_call_show(&post_of(c, c->comm.rank)->call, &calls);
     weft_text_addf(&calls, " and rank %d ", rank);
-    show_call(&post_of(c, rank)->call, &calls);
+    weft_comm_call_show(&post_of(c, rank)->call, &calls);
     weft_fail(&c->broken, WEFT_E_DISAGREE,
               "call %u differs between ranks: %s. All ranks must run the same plan with the same "
               "options",
@@ -315,14 +293,14 @@ static _Atomic uint32_t *flag_of(const struct weft_local_comm *c)
     return (_Atomic uint32_t *)(void *)(c->arenas[c->comm.rank] + c->flag_offset);
 }
 
-enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_local_call *call,
+enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_comm_call *call,
                                   int64_t arrival_ns, const void *mine, size_t bytes,
                                   int64_t *latest_ns, struct weft_error *err)
 {
     if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
     c->calls++;
     struct weft_local_rank *self = weft_local_self(c);
-    atomic_store_explicit(&self->kinds[c->calls % WEFT_LOCAL_RECENT], (uint32_t)call->kind,
+    atomic_store_explicit(&self->kinds[c->calls % WEFT_COMM_RECENT], (uint32_t)call->kind,
                           memory_order_relaxed);
     atomic_store_explicit(&self->calls, c->calls, memory_order_relaxed);
     struct weft_local_post *post = post_of(c, c->comm.rank);
@@ -335,7 +313,7 @@ enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_l
     int64_t latest = arrival_ns;
     for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
         const struct weft_local_post *theirs = post_of(c, rank);
-        if (!is_same_call(call, &theirs->call)) {
+        if (!weft_comm_call_equal(call, &theirs->call)) {
             fail_disagree(c, rank);
             return fail_for_good(c, err);
         }
@@ -380,10 +358,10 @@ enum weft_status weft_local_control_open(struct weft_local_comm *c, struct weft_
     c->spin_ns = c->own_cores || c->comm.ranks <= weft_cores() ? SPIN_NS : 0;
     atomic_store(&weft_local_self(c)->pid, (int32_t)getpid());
     int64_t latest_ns;
-    const struct weft_local_call call = {.kind = WEFT_LOCAL_CALL_OPEN,
-                                         .count = c->comm.ranks,
-                                         .from = c->emulate ? c->alpha_ns : -1,
-                                         .to = c->emulate ? (int64_t)c->bytes_per_s : -1};
+    const struct weft_comm_call call = {.kind = WEFT_COMM_CALL_OPEN,
+                                        .count = c->comm.ranks,
+                                        .from = c->emulate ? c->alpha_ns : -1,
+                                        .to = c->emulate ? (int64_t)c->bytes_per_s : -1};
     WEFT_TRY(weft_local_enter(c, &call, 0, NULL, 0, &latest_ns, err));
     for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
         if (rank != c->comm.rank) open_peer_fd(c, rank);

@@ -201,7 +201,8 @@ static int run_reads(int32_t rank, const struct ranks *ranks, void *argument)
     block.slice_elements++;
     weft_comm_all_gather(comm, channel, &block);
     CHECK(weft_stream_synchronise(channel, &err) == WEFT_E_INTERNAL, "a byte more was read");
-    CHECK(strstr(err.text, "reads of peers what they were not mapped for") != NULL, "%s", err.text);
+    CHECK(strstr(err.text, "reads a part of a peer's arena that is not mapped for reading") != NULL,
+          "%s", err.text);
     weft_stream_destroy(channel);
     weft_device_close(device);
     weft_comm_close(comm);

@@ -1,0 +1,120 @@
+#include "runtime/comm/job.h"
+
+#include "base/checked.h"
+
+enum { ALIGN_BYTES = sizeof(float) };
+
+const char *weft_comm_call_name(uint32_t kind)
+{
+    static const char *const names[WEFT_COMM_CALL_COUNT] = {
+#define WEFT_COMM_CALL_NAME(name, text) text,
+        WEFT_COMM_CALL_MAP(WEFT_COMM_CALL_NAME)
+#undef WEFT_COMM_CALL_NAME
+    };
+    return kind < WEFT_COMM_CALL_COUNT ? names[kind] : "?";
+}
+
+bool weft_comm_call_equal(const struct weft_comm_call *a, const struct weft_comm_call *b)
+{
+    return a->kind == b->kind && a->count == b->count && a->from == b->from && a->to == b->to;
+}
+
+void weft_comm_call_show(const struct weft_comm_call *call, struct weft_text *out)
+{
+    weft_text_addf(out, "%s of %lld from %lld to %lld", weft_comm_call_name((uint32_t)call->kind),
+                   (long long)call->count, (long long)call->from, (long long)call->to);
+}
+
+void weft_comm_call_show_recent(uint32_t calls, const uint32_t kinds[WEFT_COMM_RECENT],
+                                struct weft_text *out)
+{
+    const uint32_t n = calls < WEFT_COMM_RECENT ? calls : WEFT_COMM_RECENT;
+    weft_text_add(out, n == 1 ? "its last call was " : "its last calls were ");
+    for (uint32_t i = calls - n + 1; i <= calls; i++)
+        weft_text_addf(out, "%s, ", weft_comm_call_name(kinds[i % WEFT_COMM_RECENT]));
+    weft_text_addf(out, "call %u", calls);
+}
+
+struct weft_comm_job weft_comm_job_of(enum weft_comm_call_kind kind,
+                                      const struct weft_comm_block *block)
+{
+    const int64_t full = block->full_offset;
+    const int64_t slice = kind == WEFT_COMM_CALL_ALL_REDUCE ? full : block->slice_offset;
+    const bool gathers = kind == WEFT_COMM_CALL_ALL_GATHER;
+    const bool scatters = kind == WEFT_COMM_CALL_REDUCE_SCATTER;
+    return (struct weft_comm_job){
+        .call = {kind, block->slice_elements, gathers ? slice : full, gathers ? full : slice},
+        .ns = block->ns,
+        .slice_elements = block->slice_elements,
+        .adds = scatters && block->adds,
+        .dtype = block->dtype,
+        .slice_dtype = scatters ? block->slice_dtype : block->dtype,
+    };
+}
+
+struct weft_comm_job weft_comm_job_of_agreement(int64_t from_offset, int64_t to_offset,
+                                                int64_t words, int64_t ns)
+{
+    return (struct weft_comm_job){
+        .call = {WEFT_COMM_CALL_AGREE, words, from_offset, to_offset},
+        .ns = ns,
+    };
+}
+
+static bool is_inside(int64_t span_bytes, int64_t offset, int64_t bytes)
+{
+    return offset >= 0 && bytes >= 0 && bytes <= span_bytes && offset <= span_bytes - bytes &&
+           offset % ALIGN_BYTES == 0;
+}
+
+static bool ranges_overlap(int64_t a, int64_t a_bytes, int64_t b, int64_t b_bytes)
+{
+    return a < b + b_bytes && b < a + a_bytes;
+}
+
+enum weft_status weft_comm_job_fail(const struct weft_comm_job *job, int64_t span_bytes,
+                                    const char *why, struct weft_error *err)
+{
+    return weft_fail(err, WEFT_E_INTERNAL,
+                     "a collective of %lld from offset %lld to %lld %s (arena of %lld bytes)",
+                     (long long)job->call.count, (long long)job->call.from, (long long)job->call.to,
+                     why, (long long)span_bytes);
+}
+
+static enum weft_status check_agreement(const struct weft_comm_job *job, int64_t span_bytes,
+                                        struct weft_error *err)
+{
+    const int64_t from = job->call.from, to = job->call.to;
+    int64_t bytes;
+    if (!weft_checked_mul(job->call.count, sizeof(uint64_t), &bytes) ||
+        !is_inside(span_bytes, from, bytes) || !is_inside(span_bytes, to, bytes))
+        return weft_comm_job_fail(job, span_bytes, "leaves the arena", err);
+    if (ranges_overlap(from, bytes, to, bytes))
+        return weft_comm_job_fail(job, span_bytes, "overlaps itself", err);
+    return WEFT_OK;
+}
+
+enum weft_status weft_comm_job_check(const struct weft_comm_job *job, int32_t ranks,
+                                     int64_t span_bytes, struct weft_error *err)
+{
+    if (job->call.kind == WEFT_COMM_CALL_AGREE) return check_agreement(job, span_bytes, err);
+    const bool gathers = job->call.kind == WEFT_COMM_CALL_ALL_GATHER;
+    const int64_t full = gathers ? job->call.to : job->call.from;
+    const bool in_place = job->call.kind == WEFT_COMM_CALL_ALL_REDUCE;
+    const int64_t slice = in_place ? -1 : gathers ? job->call.from : job->call.to;
+    int64_t bytes, part_bytes, full_bytes;
+    if (!weft_checked_mul(job->slice_elements, weft_dtype_bytes(job->slice_dtype), &bytes) ||
+        !weft_checked_mul(job->slice_elements, weft_dtype_bytes(job->dtype), &part_bytes) ||
+        !weft_checked_mul(part_bytes, ranks, &full_bytes) ||
+        !is_inside(span_bytes, full, full_bytes) ||
+        (slice >= 0 && !is_inside(span_bytes, slice, bytes)))
+        return weft_comm_job_fail(job, span_bytes, "leaves the arena", err);
+    if (job->adds && job->dtype != WEFT_F32)
+        return weft_comm_job_fail(job, span_bytes, "would be added up in less than f32", err);
+    if (job->slice_dtype != job->dtype && (slice < 0 || job->slice_dtype != WEFT_F32))
+        return weft_comm_job_fail(job, span_bytes,
+                                  "would be written in a dtype that does not fit it", err);
+    if (slice >= 0 && ranges_overlap(full, full_bytes, slice, bytes))
+        return weft_comm_job_fail(job, span_bytes, "has a slice that overlaps its block", err);
+    return WEFT_OK;
+}

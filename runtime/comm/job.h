@@ -1,0 +1,79 @@
+/* A job is one collective as all ranks see it: its call, which must be equal on all of them, and
+ * the form of its block. For back ends that run on the CPU. */
+#ifndef WEFT_RUNTIME_COMM_JOB_H
+#define WEFT_RUNTIME_COMM_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/numbers.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "runtime/comm/comm.h"
+
+/* X(enumerator, name): the kinds of calls. */
+#define WEFT_COMM_CALL_MAP(X)                                                                      \
+    X(NONE, "nothing")                                                                             \
+    X(OPEN, "open")                                                                                \
+    X(EXCHANGE, "exchange")                                                                        \
+    X(ALL_GATHER, "all_gather")                                                                    \
+    X(REDUCE_SCATTER, "reduce_scatter")                                                            \
+    X(ALL_REDUCE, "all_reduce")                                                                    \
+    X(AGREE, "agree")
+
+enum weft_comm_call_kind {
+#define WEFT_COMM_CALL_ENUMERATOR(name, text) WEFT_COMM_CALL_##name,
+    WEFT_COMM_CALL_MAP(WEFT_COMM_CALL_ENUMERATOR)
+#undef WEFT_COMM_CALL_ENUMERATOR
+        WEFT_COMM_CALL_COUNT
+};
+
+/* A call. All ranks must make it with equal values. */
+struct weft_comm_call {
+    enum weft_comm_call_kind kind;
+    int64_t count;    /* elements, words or bytes */
+    int64_t from, to; /* offsets */
+};
+
+/* "all_gather"; "?" for a number that is no kind. */
+const char *weft_comm_call_name(uint32_t kind);
+bool weft_comm_call_equal(const struct weft_comm_call *a, const struct weft_comm_call *b);
+/* Appends "all_gather of 128 from 0 to 4096". */
+void weft_comm_call_show(const struct weft_comm_call *call, struct weft_text *out);
+
+enum { WEFT_COMM_RECENT = 4 }; /* calls that messages list */
+
+/* Appends "its last calls were agree, exchange, call 9": `calls` calls were made, and call n's kind
+ * is in word n modulo WEFT_COMM_RECENT. */
+void weft_comm_call_show_recent(uint32_t calls, const uint32_t kinds[WEFT_COMM_RECENT],
+                                struct weft_text *out);
+
+struct weft_comm_job {
+    struct weft_comm_call call;
+    int64_t ns;             /* predicted */
+    int64_t slice_elements; /* 0 for AGREE */
+    bool adds;
+    enum weft_dtype dtype, slice_dtype;
+};
+
+/* The job of a collective of that kind over the block. */
+struct weft_comm_job weft_comm_job_of(enum weft_comm_call_kind kind,
+                                      const struct weft_comm_block *block);
+struct weft_comm_job weft_comm_job_of_agreement(int64_t from_offset, int64_t to_offset,
+                                                int64_t words, int64_t ns);
+
+/* Checks that all bytes of the job lie in an arena of span_bytes bytes of addresses, and that block
+ * and slice are the same memory or do not overlap. WEFT_E_INTERNAL. */
+WEFT_MUST_USE enum weft_status weft_comm_job_check(const struct weft_comm_job *job, int32_t ranks,
+                                                   int64_t span_bytes, struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_comm_job_fail(const struct weft_comm_job *job,
+                                                  int64_t span_bytes, const char *why,
+                                                  struct weft_error *err);
+
+/* Bytes of a slice in the full block. */
+static inline int64_t weft_comm_slice_bytes(const struct weft_comm_job *job)
+{
+    return job->slice_elements * weft_dtype_bytes(job->dtype);
+}
+
+#endif

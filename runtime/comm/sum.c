@@ -1,0 +1,112 @@
+#include "runtime/comm/sum.h"
+
+#include <string.h>
+
+enum {
+    CHUNK = 2048, /* elements summed at once: 8 KiB, which fits the first cache */
+    WORD_CHUNK = 512
+};
+
+static void add_floats(float *restrict sum, const float *restrict x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += x[i];
+}
+
+static void add_words(uint64_t *restrict sum, const uint64_t *restrict x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += x[i];
+}
+
+static void add_bf16(float *restrict sum, const uint16_t *restrict x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += weft_bf16_widen(x[i]);
+}
+
+static void add_f16(float *restrict sum, const uint16_t *restrict x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += weft_f16_widen(x[i]);
+}
+
+/* sum = x, or sum += x. */
+static void add_chunk(enum weft_dtype dtype, bool first, const void *x, int64_t n, float *sum)
+{
+    switch (dtype) {
+    case WEFT_F32:
+    case WEFT_DTYPE_COUNT:
+        if (first) {
+            memcpy(sum, x, (size_t)n * sizeof *sum);
+        } else {
+            add_floats(sum, x, n);
+        }
+        return;
+    case WEFT_BF16:
+        /* -0 is the neutral element of addition. */
+        for (int64_t i = 0; first && i < n; i++)
+            sum[i] = -0.0f;
+        add_bf16(sum, x, n);
+        return;
+    case WEFT_F16:
+        for (int64_t i = 0; first && i < n; i++)
+            sum[i] = -0.0f;
+        add_f16(sum, x, n);
+        return;
+    }
+}
+
+/* Rounds the sums to `dtype` once, and writes them as `out_dtype`: `dtype` or fp32. */
+static void write_sums(enum weft_dtype dtype, enum weft_dtype out_dtype, const float *restrict sum,
+                       int64_t n, void *restrict out)
+{
+    uint16_t *narrow = out;
+    float *wide = out;
+    if (dtype == WEFT_F32) {
+        memcpy(out, sum, (size_t)n * sizeof *sum);
+    } else if (dtype == WEFT_BF16 && out_dtype == WEFT_F32) {
+        for (int64_t i = 0; i < n; i++)
+            wide[i] = weft_bf16_widen(weft_bf16_narrow(sum[i]));
+    } else if (dtype == WEFT_BF16) {
+        for (int64_t i = 0; i < n; i++)
+            narrow[i] = weft_bf16_narrow(sum[i]);
+    } else if (out_dtype == WEFT_F32) {
+        for (int64_t i = 0; i < n; i++)
+            wide[i] = weft_f16_widen(weft_f16_narrow(sum[i]));
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            narrow[i] = weft_f16_narrow(sum[i]);
+    }
+}
+
+void weft_comm_sum_ranks(const struct weft_comm_sum *job)
+{
+    const int64_t n = job->elements, size = weft_dtype_bytes(job->dtype);
+    float sum[CHUNK];
+    for (int64_t at = 0; at < n; at += CHUNK) {
+        const int64_t count = n - at < CHUNK ? n - at : CHUNK;
+        for (int32_t rank = 0; rank < job->ranks; rank++)
+            add_chunk(job->dtype, rank == 0, job->from[rank] + at * size, count, sum);
+        if (job->adds) {
+            add_floats((float *)(void *)job->to + at, sum, count);
+        } else {
+            write_sums(job->dtype, job->to_dtype, sum, count,
+                       job->to + at * weft_dtype_bytes(job->to_dtype));
+        }
+    }
+}
+
+void weft_comm_sum_words(int32_t ranks, const unsigned char *const *from, int64_t words,
+                         unsigned char *to)
+{
+    uint64_t sum[WORD_CHUNK];
+    for (int64_t at = 0; at < words; at += WORD_CHUNK) {
+        const int64_t count = words - at < WORD_CHUNK ? words - at : WORD_CHUNK;
+        const int64_t skip = at * (int64_t)sizeof *sum;
+        memset(sum, 0, sizeof sum);
+        for (int32_t rank = 0; rank < ranks; rank++)
+            add_words(sum, (const void *)(from[rank] + skip), count);
+        memcpy(to + skip, sum, (size_t)count * sizeof *sum);
+    }
+}

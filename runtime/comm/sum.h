@@ -1,0 +1,28 @@
+/* Sums over ranks in rank order, in fp32, for every dtype (docs/numerics.md). For back ends that
+ * run on the CPU. */
+#ifndef WEFT_RUNTIME_COMM_SUM_H
+#define WEFT_RUNTIME_COMM_SUM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/numbers.h"
+
+struct weft_comm_sum {
+    int32_t ranks;
+    enum weft_dtype dtype;    /* of the operands; the sum is rounded to it once */
+    enum weft_dtype to_dtype; /* of the result: dtype, or fp32 */
+    bool adds;                /* fp32: adds the sum to the result */
+    int64_t elements;
+    const unsigned char *const *from; /* [ranks] operands, in rank order */
+    unsigned char *to;                /* may be an operand */
+};
+
+/* A part of the result is written after its operands have been read. */
+void weft_comm_sum_ranks(const struct weft_comm_sum *sum);
+
+/* Adds `words` words of all ranks, wrapping, and writes them to `to`, which is no operand. */
+void weft_comm_sum_words(int32_t ranks, const unsigned char *const *from, int64_t words,
+                         unsigned char *to);
+
+#endif

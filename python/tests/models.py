@@ -1,0 +1,104 @@
+"""Models and plans by hand for the tests."""
+import copy
+
+
+def make_model(seed=0, width=32):
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x):
+            return x + self.down(torch.relu(self.up(self.norm(x))))
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wte = nn.Embedding(64, width)
+            self.b = nn.ModuleList([Block() for _ in range(3)])
+            self.head = nn.Linear(width, 64, bias=False)
+
+        def forward(self, x):
+            x = self.wte(x)
+            for block in self.b:
+                x = block(x)
+            return self.head(x)
+
+    torch.manual_seed(seed)
+    return Model()
+
+
+def make_unit(name, forward=(), backward=None, **changes):
+    return {"name": name, "modules": [name], "policy": "fsdp", "reshard_after_forward": True,
+            "unshard_in_backward": True, "replicate": False, "forward": list(forward),
+            "backward": [name] if backward is None else list(backward), "finalize": "own", **changes}
+
+
+def make_said(units, order, root=(), cap=1, requires=()):
+    return {"format": "weft-export", "version": 1, "weft": "0.1.0", "target": "fsdp2", "plan": "0" * 32, "ranks": 2,
+            "micro_steps": 1,
+            "predicted": {"step_ns": 1000000, "peak_bytes": 10000000, "peak_slot": "B:head", "bound_ns": 900000,
+                          "gap": 0.111, "default_step_ns": 1100000},
+            "param_dtype": "float32", "reduce_dtype": "float32", "gradient_divide_factor": 2,
+            "force_sum_reduction": False, "max_reduce_scatter_inputs": cap,
+            "root": {"reshard_after_forward": False, "forward": list(root), "backward": [""]},
+            "units": units, "order": order,
+            "requires": [{"call": "fully_shard", "torch": "2.6"}, *requires], "not_expressed": []}
+
+
+LATE = ({"call": "set_manual_backward_finalization", "torch": "2.15"}, {"call": "finalize_backward", "torch": "2.15"})
+
+
+def plain_plan():
+    """One ahead, as FSDP2 does in backward, without its gathers in vain."""
+    return make_said(
+        [make_unit("wte", ["b.0"], unshard_in_backward=False),
+         make_unit("b.0", ["b.1"]),
+         make_unit("b.1", ["b.2"], ["b.0"]),
+         make_unit("b.2", ["head"], ["b.1"]),
+         make_unit("head", [], ["b.2"], reshard_after_forward=False, policy="sdp")],
+        ["gather wte", "gather b.0", "gather b.1", "gather b.2", "gather head", "gather b.2", "reduce head",
+         "gather b.1", "reduce b.2", "gather b.0", "reduce b.1", "reduce b.0", "reduce wte"])
+
+
+def rich_plan():
+    """The root's list, two ahead, a backward gather in a forward list, late reductions, three inputs."""
+    return make_said(
+        [make_unit("wte", ["b.1", "b.0"], unshard_in_backward=False),
+         make_unit("b.0", []),
+         make_unit("b.1", ["b.2"], reshard_after_forward=False, policy="sdp", finalize="end"),
+         make_unit("b.2", ["b.0"]),
+         make_unit("head", [], ["b.2"], reshard_after_forward=False, policy="sdp", finalize="end")],
+        ["gather head", "gather wte", "gather b.1", "gather b.0", "gather b.2", "gather b.0", "gather b.2",
+         "reduce b.2", "reduce b.0", "reduce head", "reduce b.1", "reduce wte"],
+        root=["head"], cap=3, requires=LATE)
+
+
+def grouped_plan():
+    """A unit of two modules, and nothing ahead."""
+    both = make_unit("b.0+b.1", modules=["b.0", "b.1"])
+    return make_said(
+        [make_unit("wte", [], unshard_in_backward=False), both, make_unit("b.2"),
+         make_unit("head", [], reshard_after_forward=False, policy="sdp")],
+        ["gather wte", "gather b.0+b.1", "gather b.2", "gather head", "reduce head", "gather b.2", "reduce b.2",
+         "gather b.0+b.1", "reduce b.0+b.1", "reduce wte"])
+
+
+def mutants():
+    """Plans that break one rule each, by name. The order of the rich or plain plan finds them."""
+    def change(base, unit, key, value):
+        said = copy.deepcopy(base)
+        row = said["root"] if unit == "" else next(u for u in said["units"] if u["name"] == unit)
+        row[key] = value
+        return said
+    return {
+        "a list reversed": (rich_plan(), change(rich_plan(), "wte", "forward", ["b.0", "b.1"])),
+        "a self-reference forgotten": (grouped_plan(), change(grouped_plan(), "b.2", "backward", [])),
+        "the root's list dropped": (rich_plan(), change(rich_plan(), "", "forward", [])),
+        "the embedding gathered in backward": (plain_plan(), change(plain_plan(), "wte", "unshard_in_backward", True)),
+        "a late reduction at its own place": (rich_plan(), change(rich_plan(), "b.1", "finalize", "own")),
+        "a unit kept after forward": (plain_plan(), change(plain_plan(), "b.0", "reshard_after_forward", False)),
+    }

@@ -1,0 +1,121 @@
+"""The package without PyTorch."""
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import models  # noqa: E402
+import weft  # noqa: E402
+from weft import program  # noqa: E402
+
+PACKAGE = Path(__file__).parents[1]
+
+
+class Plain(unittest.TestCase):
+    def test_a_plan_prints_its_figures(self):
+        said = models.rich_plan()
+        said["not_expressed"] = ["FSDP2 moves whole units."]
+        text = str(weft.Plan(said))
+        for words in ("2 ranks", "1 ms predicted", "gap 11.10 %", "9.5 MiB", "B:head", "9.1 % less",
+                      "FSDP2 moves whole units.", "plan.finish(model)", "wte", "not gathered in backward",
+                      "forward gathers b.1 b.0", "reduced at the end"):
+            self.assertIn(words, text)
+        said["predicted"]["default_step_ns"] = said["predicted"]["step_ns"]
+        self.assertIn("nothing to gain", str(weft.Plan(said)))
+        self.assertNotIn("finish", str(weft.Plan(models.plain_plan())))
+
+    def test_other_files_are_refused(self):
+        for said in ({}, {"format": "weft-plan"}, {**models.plain_plan(), "target": "deepspeed"}):
+            with self.assertRaisesRegex(weft.WeftError, "no plan for FSDP2"):
+                weft.Plan(said)
+
+    def test_records_name_the_first_difference(self):
+        plan = weft.Plan(models.grouped_plan())
+        seen = weft.Record()
+        seen.order = [event.replace("b.0+b.1", "b.0, b.1") for event in plan.said["order"]]
+        self.assertEqual(seen.compare(plan), [])
+        seen.peak_bytes = plan.said["predicted"]["peak_bytes"] + 1
+        self.assertIn("above the planned", seen.compare(plan)[0])
+        seen.order[3], seen.peak_bytes = "gather b.2", 0
+        self.assertEqual(seen.compare(plan), ["the order differs first at collective 3: planned gather head, "
+                                              "seen gather b.2"])
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.kept = dict(os.environ)
+        os.environ["PATH"] = self.directory.name
+
+    def tearDown(self):
+        os.environ.clear()
+        os.environ.update(self.kept)
+        self.directory.cleanup()
+
+    def pretend(self, script):
+        path = Path(self.directory.name) / "weft"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return str(path)
+
+    def test_no_program_is_one_sentence(self):
+        os.environ.pop("WEFT", None)
+        with self.assertRaisesRegex(weft.WeftError, "no program weft: put it on PATH, or set WEFT"):
+            program.check_version()
+        os.environ["WEFT"] = "/nowhere/weft"
+        with self.assertRaisesRegex(weft.WeftError, "WEFT=/nowhere/weft: no such program"):
+            program.check_version()
+
+    def test_another_version_is_refused(self):
+        os.environ["WEFT"] = self.pretend("""echo '{"weft": "9.9"}'""")
+        with self.assertRaisesRegex(weft.WeftError, "is weft 9.9, and this package needs 0.1.0"):
+            program.check_version()
+
+    def test_the_program_s_message_is_passed_on(self):
+        os.environ["WEFT"] = self.pretend("""echo 'weft: warning: slow' >&2; echo 'weft: no plan fits' >&2; exit 78""")
+        with self.assertRaisesRegex(weft.WeftError, "^no plan fits$"):
+            program.run_program("plan")
+        os.environ["WEFT"] = self.pretend("exit 9")
+        with self.assertRaisesRegex(weft.WeftError, "weft plan ended with exit code 9"):
+            program.run_program("plan")
+
+    def test_the_real_program_has_this_version(self):
+        real = self.kept.get("WEFT")
+        if not real:
+            self.skipTest("WEFT names no program")
+        os.environ["WEFT"] = real
+        program.check_version()
+
+
+class Wheel(unittest.TestCase):
+    def test_it_has_the_package_and_nothing_more(self):
+        try:
+            from setuptools import build_meta  # noqa: F401
+            from setuptools.command import bdist_wheel  # noqa: F401
+        except ImportError:
+            self.skipTest("setuptools 70.1 or newer is not installed")
+        with tempfile.TemporaryDirectory() as directory:
+            source = Path(directory) / "source"
+            (source / "weft").mkdir(parents=True)
+            for path in (PACKAGE / "pyproject.toml", *(PACKAGE / "weft").glob("*.py")):
+                (source / path.relative_to(PACKAGE)).write_bytes(path.read_bytes())
+            script = "from setuptools import build_meta; print(build_meta.build_wheel('..'))"
+            done = subprocess.run([sys.executable, "-c", script], cwd=source, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            wheel = done.stdout.split()[-1]
+            self.assertEqual(wheel, f"weft-{weft.__version__}-py3-none-any.whl")
+            names = {name for name in zipfile.ZipFile(Path(directory) / wheel).namelist() if "dist-info" not in name}
+            self.assertEqual(names, {f"weft/{path.name}" for path in (PACKAGE / "weft").glob("*.py")})
+            lines = sum(len(path.read_text().splitlines()) for path in (PACKAGE / "weft").glob("*.py"))
+            self.assertLessEqual(lines, 900)
+
+
+if __name__ == "__main__":
+    unittest.main()

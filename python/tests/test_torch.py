@@ -1,0 +1,98 @@
+"""Two ranks of PyTorch over gloo. Exit code 77 with a line where PyTorch 2.15 is not installed."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+PACKAGE = TESTS.parent
+sys.path[:0] = [str(TESTS), str(PACKAGE)]
+
+import models  # noqa: E402
+
+
+def run_ranks(script, *words, ranks=2, timeout=600):
+    """Runs a script as ranks; returns rank 0's JSON."""
+    with tempfile.TemporaryDirectory() as directory:
+        env = {**os.environ, "OMP_NUM_THREADS": "1",
+               "PYTHONPATH": os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])}
+        started = [subprocess.Popen([sys.executable, str(TESTS / script), str(rank), f"{directory}/meet", *words],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+                   for rank in range(ranks)]
+        try:
+            ends = [process.communicate(timeout=timeout) for process in started]
+        finally:
+            for process in started:
+                process.kill()
+        for process, (_, err) in zip(started, ends):
+            assert process.returncode == 0, err[-3000:]
+        return json.loads(ends[0][0].splitlines()[-1])
+
+
+class TwoRanks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.seen = run_ranks("worker.py")
+
+    def test_the_order_is_the_exported_one(self):
+        for name in ("plain_plan", "rich_plan", "grouped_plan"):
+            said = getattr(models, name)()
+            names = {unit["name"]: ", ".join(unit["modules"]) for unit in said["units"]}
+            order = [f"{kind} {names[unit]}" for kind, unit in (event.split(" ", 1) for event in said["order"])]
+            self.assertEqual(self.seen[name]["order"], order, name)
+            self.assertEqual(self.seen[name]["differences"], [], name)
+
+    def test_losses_and_parameters_are_the_default_s_to_the_bit(self):
+        for name in ("plain_plan", "rich_plan", "grouped_plan", "lacking"):
+            for key in ("losses", "parameters"):
+                self.assertEqual(self.seen[name][key], self.seen["default"][key], (name, key))
+        self.assertEqual(len(set(self.seen["default"]["losses"])), 3)
+
+    def test_the_default_gathers_in_vain(self):
+        """Otherwise the plans would prove nothing."""
+        self.assertEqual(self.seen["default"]["order"].count("gather wte"), 2)
+        self.assertEqual(self.seen["default"]["order"].count("gather head"), 2)
+
+    def test_the_cap_is_set_and_no_hook_remains(self):
+        self.assertEqual([self.seen[name]["cap"] for name in ("plain_plan", "rich_plan")], [1, 3])
+        self.assertEqual(self.seen["rich_plan"]["hooks"], [])
+
+    def test_every_mutant_is_found(self):
+        self.assertEqual(set(self.seen["mutants"]), set(models.mutants()))
+        for name, found in self.seen["mutants"].items():
+            self.assertTrue(found, name)
+
+    def test_a_forgotten_finish_is_found(self):
+        self.assertIn("call plan.finish(model)", self.seen["forgotten"][0])
+
+    def test_bad_input_is_one_sentence(self):
+        for name, words in {
+                "wrapped": "already wrapped", "ranks": "for 3 ranks, and there are 2",
+                "differs": "ranks 0 and 1 have different plans", "names": "no module b0; the nearest are b.0",
+                "tied": "wte and head share parameter weight", "old": "no set_nothing: install 9.9",
+                "format": "no plan for FSDP2"}.items():
+            self.assertIsInstance(self.seen["bad"][name], str, name)
+            self.assertIn(words, self.seen["bad"][name])
+        self.assertIn("such as scale", self.seen["bad"]["loose"][0])
+
+    def test_a_pytorch_without_a_call_warns_once(self):
+        told = self.seen["lacking"]["told"]
+        self.assertEqual(len(told), 1, told)
+        for words in ("finalize_backward (PyTorch 2.15)", "one reduction is under way"):
+            self.assertIn(words, told[0])
+
+
+if __name__ == "__main__":
+    try:
+        import torch
+        from torch.distributed.fsdp import FSDPModule
+    except ImportError as error:
+        print(f"skipped: {error}")
+        sys.exit(77)
+    if not hasattr(FSDPModule, "finalize_backward"):
+        print(f"skipped: PyTorch {torch.__version__} is older than 2.15")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,137 @@
+"""One of two ranks: worker.py RANK FILE [SNIPPET]. Writes its findings as JSON to standard output."""
+import hashlib
+import json
+import sys
+import warnings
+from contextlib import nullcontext
+
+import models
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+import weft
+
+STEPS = 3
+
+
+def batches():
+    generator = torch.Generator().manual_seed(1 + dist.get_rank())
+    for _ in range(STEPS):
+        tokens = torch.randint(0, 64, (4, 9), generator=generator)
+        yield tokens[:, :-1], tokens[:, 1:]
+
+
+def train(wrap, finish):
+    """Returns losses, a hash of all parameters and the record of the last step."""
+    model = wrap(models.make_model())
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    losses = []
+    for inputs, targets in batches():
+        with (weft.record(model) if len(losses) == STEPS - 1 else nullcontext()) as seen:
+            loss = torch.nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+            loss.backward()
+            finish(model)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+        losses.append(loss.item().hex())
+    digest = hashlib.sha256()
+    for name, parameter in sorted(model.named_parameters()):
+        digest.update(name.encode() + bytes(parameter.full_tensor().detach().contiguous().view(torch.uint8).flatten().tolist()))
+    return {"losses": losses, "parameters": digest.hexdigest(), "order": seen.order}, seen, model
+
+
+def wrap_plainly(model):
+    for module in (model.wte, *model.b, model.head, model):
+        fully_shard(module)
+    return model
+
+
+def refusal(act):
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            act()
+    except weft.WeftError as error:
+        return str(error)
+    return [str(each.message) for each in told]
+
+
+def bad_inputs():
+    plain = weft.Plan(models.plain_plan())
+    other = models.plain_plan()
+    other["ranks"] = 3
+    differs = models.plain_plan()
+    differs["units"][0]["forward"] = ["b.1"] if dist.get_rank() else ["b.2"]
+    renamed = models.plain_plan()
+    renamed["units"][1]["modules"] = ["b0"]
+    old = models.plain_plan()
+    old["requires"].append({"call": "set_nothing", "torch": "9.9"})
+    lacking = models.rich_plan()
+    tied = models.make_model()
+    tied.head.weight = tied.wte.weight
+    loose = models.make_model()
+    loose.scale = torch.nn.Parameter(torch.ones(4))
+    return {
+        "wrapped": refusal(lambda: plain.apply(wrap_plainly(models.make_model()))),
+        "ranks": refusal(lambda: weft.Plan(other).apply(models.make_model())),
+        "differs": refusal(lambda: weft.Plan(differs).apply(models.make_model())),
+        "names": refusal(lambda: weft.Plan(renamed).apply(models.make_model())),
+        "tied": refusal(lambda: plain.apply(tied)),
+        "loose": refusal(lambda: plain.apply(loose)),
+        "old": refusal(lambda: weft.Plan(old).apply(models.make_model())),
+        "format": refusal(lambda: weft.Plan({})),
+    }, lacking
+
+
+def without_calls(said):
+    """Applies a plan where PyTorch lacks late reductions and caps."""
+    from torch.distributed.fsdp import FSDPModule
+    names = ("set_manual_backward_finalization", "finalize_backward", "set_reduce_scatter_max_input_buffers")
+    kept = {name: getattr(FSDPModule, name) for name in names}
+    said["requires"].append({"call": "set_reduce_scatter_max_input_buffers", "torch": "2.13"})
+    for name in names:
+        delattr(FSDPModule, name)
+    try:
+        plan = weft.Plan(said)
+        told = refusal(lambda: plan.apply(models.make_model()))
+        return told, train(plan.apply, plan.finish)[0]
+    finally:
+        for name, call in kept.items():
+            setattr(FSDPModule, name, call)
+
+
+def main(rank, file, *snippet):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=int(rank), world_size=2)
+    result = {"default": train(wrap_plainly, lambda model: None)[0]}
+    for name in ("plain_plan", "rich_plan", "grouped_plan"):
+        plan = weft.Plan(getattr(models, name)())
+        result[name], seen, model = train(plan.apply, plan.finish)
+        result[name]["differences"] = seen.compare(plan)
+        result[name]["cap"] = model._get_fsdp_state()._comm_ctx.reduce_scatter_max_input_buffers
+        result[name]["hooks"] = sorted(str(hook) for module in model.modules()
+                                       for hooks in (module._forward_hooks, module._forward_pre_hooks)
+                                       for hook in hooks.values() if "weft" in str(hook))
+    result["mutants"] = {}
+    for name, (base, mutant) in models.mutants().items():
+        _, seen, _ = train(weft.Plan(mutant).apply, weft.Plan(mutant).finish)
+        result["mutants"][name] = seen.compare(weft.Plan(base))
+    forgetful = weft.Plan(models.rich_plan())
+    result["forgotten"] = train(forgetful.apply, lambda model: None)[1].compare(forgetful)
+    result["bad"], lacking = bad_inputs()
+    told, result["lacking"] = without_calls(lacking)
+    result["lacking"]["told"] = told
+    if snippet:
+        space = {}
+        with open(snippet[0], encoding="utf-8") as source:
+            exec(compile(source.read(), "snippet", "exec"), space)
+        result["snippet"] = train(space["wrap"], space.get("finish", lambda model: None))[0]
+    dist.destroy_process_group()
+    if rank == "0":
+        print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

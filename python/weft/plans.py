@@ -1,0 +1,207 @@
+"""Plans that FSDP2 runs: wrapping a model by public calls alone."""
+import difflib
+import hashlib
+import inspect
+import json
+import warnings
+
+from .program import WeftError
+from .ranks import gather_numbers
+
+# The cost of a PyTorch without the call.
+MISSING = {
+    "set_reduce_scatter_max_input_buffers": "one reduction is under way at a time",
+    "set_manual_backward_finalization": "every unit is reduced after its own backward",
+    "finalize_backward": "every unit is reduced after its own backward",
+    "replicate": "replicated units are sharded, and gathered once a step",
+}
+
+
+def find_call(name):
+    """Returns whether this PyTorch has the call."""
+    from torch.distributed import fsdp
+    if name == "replicate":
+        try:
+            from torch.distributed._composable.replicate_with_fsdp import replicate  # noqa: F401
+        except ImportError:
+            return False
+        return "mesh" in inspect.signature(replicate).parameters
+    return hasattr(fsdp, name) or hasattr(fsdp.FSDPModule, name)
+
+
+def seconds(nanoseconds):
+    return f"{nanoseconds / 1e6:.3g} ms" if nanoseconds < 1e9 else f"{nanoseconds / 1e9:.3g} s"
+
+
+def size(count):
+    return f"{count / 2**20:.1f} MiB" if count < 2**30 else f"{count / 2**30:.2f} GiB"
+
+
+class Plan:
+    """A plan for FSDP2, from `weft export --to fsdp2`.
+
+    `said` is the export's content. `curve` may have figures of FSDP2's default, for print.
+    """
+
+    def __init__(self, said):
+        if said.get("format") != "weft-export" or said.get("target") != "fsdp2":
+            raise WeftError("this is no plan for FSDP2: weft export PLAN --to fsdp2 writes one")
+        self.said = said
+        self.lost = set()  # calls that this PyTorch lacks
+
+    @classmethod
+    def read(cls, path):
+        with open(path, encoding="utf-8") as file:
+            return cls(json.load(file))
+
+    def hash(self):
+        return hashlib.sha256(json.dumps(self.said, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def units(self):
+        return self.said["units"]
+
+    @property
+    def finishes(self):
+        """True if the training loop calls finish between backward and clipping."""
+        return any(unit["finalize"] == "end" for unit in self.units)
+
+    def __str__(self):
+        told = self.said["predicted"]
+        lines = [f"plan for FSDP2 on {self.said['ranks']} ranks"]
+        for unit in self.units:
+            words = [unit["policy"]] if unit["replicate"] or unit["policy"] == "fsdp" else ["kept gathered"]
+            if unit["reshard_after_forward"] and not unit["unshard_in_backward"]:
+                words = ["not gathered in backward"]
+            words += ["reduced at the end"] if unit["finalize"] == "end" else []
+            for key in ("forward", "backward"):
+                ahead = [name for name in unit[key] if name != unit["name"]]
+                words += [f"{key} gathers {' '.join(ahead)}"] if ahead else []
+            lines.append(f"  {unit['name']:<16} {', '.join(words)}")
+        lines.append(f"step    {seconds(told['step_ns'])} predicted; no plan is faster than "
+                     f"{seconds(told['bound_ns'])} (gap {100 * told['gap']:.2f} %)")
+        lines.append(f"memory  {size(told['peak_bytes'])} of tensors a rank, in {told['peak_slot']}; "
+                     "the allocator, NCCL and the context come on top")
+        default = told["default_step_ns"]
+        if default is not None:
+            gain = 100 * (1 - told["step_ns"] / default)
+            lines.append(f"gain    FSDP2's default takes {seconds(default)}: " +
+                         (f"{gain:.1f} % less" if gain >= 0.1 else "nothing to gain here"))
+        lines += self.said["not_expressed"]
+        if self.finishes:
+            lines.append("call plan.finish(model) between backward and clipping: without it, units "
+                         "reduced at the end do not train")
+        return "\n".join(lines)
+
+    # Checks, all before anything is wrapped.
+
+    def find_modules(self, model):
+        """Returns the modules of each unit by the unit's name."""
+        modules = dict(model.named_modules(remove_duplicate=False))
+        found = {}
+        for unit in self.units:
+            for name in unit["modules"]:
+                if name not in modules:
+                    near = difflib.get_close_matches(name, modules, 3, 0.3)
+                    raise WeftError(f"the model has no module {name}" +
+                                    (f"; the nearest are {', '.join(near)}" if near else ""))
+            found[unit["name"]] = [modules[name] for name in unit["modules"]]
+        return found
+
+    def check_model(self, model, groups):
+        from torch.distributed.fsdp import FSDPModule
+        from torch.distributed.tensor import DTensor
+        for name, module in model.named_modules():
+            if isinstance(module, FSDPModule):
+                raise WeftError(f"module {name or 'of the model'} is already wrapped by fully_shard or "
+                                "replicate: apply the plan to the model before that")
+        owners = {}
+        for unit, modules in groups.items():
+            for module in modules:
+                for name, parameter in module.named_parameters():
+                    if isinstance(parameter, DTensor):
+                        raise WeftError(f"parameter {name} of unit {unit} is a DTensor: apply the plan "
+                                        "before the model is distributed")
+                    other = owners.setdefault(parameter, unit)
+                    if other != unit:
+                        raise WeftError(f"units {other} and {unit} share parameter {name}: plan them as "
+                                        "one unit of two modules, fully_shard([a, b])")
+        loose = [name for name, parameter in model.named_parameters() if parameter not in owners]
+        if loose:
+            warnings.warn(f"{len(loose)} parameters are in no unit, such as {loose[0]}: the root gathers "
+                          "them, and the plan does not count them")
+
+    def check_ranks(self, mesh):
+        import torch.distributed as dist
+        ranks = mesh.size() if mesh is not None else dist.get_world_size()
+        if ranks != self.said["ranks"]:
+            raise WeftError(f"the plan is for {self.said['ranks']} ranks, and there are {ranks}: plan with "
+                            f"ranks={ranks}")
+        hashes = gather_numbers(list(bytes.fromhex(self.hash())))
+        for rank, other in enumerate(hashes):
+            if other != hashes[0]:
+                raise WeftError(f"ranks 0 and {rank} have different plans: give all ranks rank 0's")
+
+    def check_calls(self):
+        self.lost = {need["call"] for need in self.said["requires"] if not find_call(need["call"])}
+        fatal = [name for name in self.lost if name not in MISSING]
+        needs = {need["call"]: need["torch"] for need in self.said["requires"]}
+        if fatal:
+            raise WeftError(f"this PyTorch has no {fatal[0]}: install {needs[fatal[0]]} or newer")
+        if self.lost:
+            told = "; ".join(sorted(f"without {name} (PyTorch {needs[name]}) {MISSING[name]}" for name in self.lost))
+            warnings.warn(f"this PyTorch lacks calls of the plan: {told}")
+
+    # Wrapping.
+
+    def apply(self, model, mesh=None, **options):
+        """Wraps the model, instead of the fully_shard calls. Options, such as mp_policy, go to them."""
+        from torch.distributed.fsdp import fully_shard
+        groups = self.find_modules(model)
+        self.check_model(model, groups)
+        self.check_ranks(mesh)
+        self.check_calls()
+        heads = {"": model, **{name: modules[0] for name, modules in groups.items()}}
+        for unit in self.units:
+            modules = groups[unit["name"]]
+            modules = modules if len(modules) > 1 else modules[0]
+            if unit["replicate"] and "replicate" not in self.lost:
+                from torch.distributed._composable.replicate_with_fsdp import replicate
+                replicate(modules, mesh=mesh, **options)
+            else:
+                fully_shard(modules, mesh=mesh, reshard_after_forward=unit["reshard_after_forward"], **options)
+        root = self.said["root"]
+        fully_shard(model, mesh=mesh, reshard_after_forward=root["reshard_after_forward"], **options)
+        for unit in [*self.units, {**root, "name": "", "unshard_in_backward": True}]:
+            module = heads[unit["name"]]
+            module.set_modules_to_forward_prefetch([heads[name] for name in unit["forward"]])
+            module.set_modules_to_backward_prefetch([heads[name] for name in unit["backward"]])
+            if not unit["unshard_in_backward"]:
+                module.set_unshard_in_backward(False)
+        cap = self.said["max_reduce_scatter_inputs"]
+        if cap > 1 and "set_reduce_scatter_max_input_buffers" not in self.lost:
+            model.set_reduce_scatter_max_input_buffers(cap)
+        if self.delays():
+            model.set_manual_backward_finalization(True)
+            self.set_sync(model, False)
+        return model
+
+    def delays(self):
+        return self.finishes and "finalize_backward" not in self.lost
+
+    def set_sync(self, model, sync):
+        modules = dict(model.named_modules())
+        for unit in self.units:
+            if unit["finalize"] == "end":
+                modules[unit["modules"][0]].set_requires_gradient_sync(sync, recurse=False)
+
+    def finish(self, model):
+        """Reduces the units that the plan reduces at the end. Call it between backward and clipping."""
+        if self.delays():
+            self.set_sync(model, True)
+            model.finalize_backward(async_op=False)
+            self.set_sync(model, False)
+
+    def reset(self, model):
+        """Releases units that are still gathered after an exception in forward or backward. Call it before the next one."""
+        model.reset_iter_state()

@@ -1,0 +1,56 @@
+"""Runs the `weft` program and reads its JSON."""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+VERSION = "0.1.0"  # of the package, and of the program that it works with
+
+
+class WeftError(Exception):
+    """One sentence: the fault, its place and a cure."""
+
+
+def find_program():
+    """Returns the path of the program: $WEFT, next to the package, or on PATH."""
+    named = os.environ.get("WEFT")
+    near = Path(__file__).with_name("bin") / "weft"
+    found = named or (str(near) if near.exists() else shutil.which("weft"))
+    if not found:
+        raise WeftError("no program weft: put it on PATH, or set WEFT to its path")
+    if not shutil.which(found):
+        raise WeftError(f"WEFT={named}: no such program")
+    return found
+
+
+def run_program(*words):
+    """Returns the program's output. A failure is a WeftError with the program's own message."""
+    done = subprocess.run([find_program(), *words], capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return done.stdout
+    said = [line[6:] for line in done.stderr.splitlines() if line.startswith("weft: ")]
+    said = [line for line in said if not line.startswith("warning")]
+    raise WeftError(said[-1] if said else f"weft {words[0]} ended with exit code {done.returncode}")
+
+
+def check_version():
+    """Raises unless the program has the package's version, since files may differ otherwise."""
+    version = json.loads(run_program("version", "--json"))["weft"]
+    if version != VERSION:
+        raise WeftError(f"{find_program()} is weft {version}, and this package needs {VERSION}: "
+                        "install the same release of both")
+
+
+def make_export(config, profile=None, flags=()):
+    """Plans the config and returns the export of the plan, a dictionary."""
+    check_version()
+    with tempfile.TemporaryDirectory() as directory:
+        paths = {name: str(Path(directory) / f"{name}.json") for name in ("config", "profile", "plan")}
+        for name, content in (("config", config), ("profile", profile)):
+            if content is not None:
+                Path(paths[name]).write_text(json.dumps(content), encoding="utf-8")
+        measured = ("--profile", paths["profile"]) if profile else ()
+        run_program("plan", paths["config"], "-o", paths["plan"], "-q", *measured, *flags)
+        return json.loads(run_program("export", paths["plan"], "--to", "fsdp2"))

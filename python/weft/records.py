@@ -1,0 +1,67 @@
+"""Records a step as FSDP2 runs it, and compares it with a plan."""
+import re
+from contextlib import contextmanager
+
+RANGE = re.compile(r"FSDP::(all_gather|post_backward_reduce) \((.*)\)$")
+
+
+class Record:
+    """The collectives of a step in order, such as "gather h.0", and its peak, 0 if not asked."""
+
+    def __init__(self):
+        self.order = []
+        self.peak_bytes = 0
+
+    def compare(self, plan):
+        """Returns the differences from the plan, a sentence each; empty if there are none."""
+        # FSDP2 names a unit by its modules in the order of named_modules.
+        units = {frozenset(unit["modules"]): unit["name"] for unit in plan.units}
+        seen = []
+        for event in self.order:
+            kind, name = event.split(" ", 1)
+            seen.append(f"{kind} {units.get(frozenset(name.split(', ')), name)}")
+        found = []
+        reduced = {event.split(" ", 1)[1] for event in seen if event.startswith("reduce ")}
+        for unit in plan.units:
+            if unit["finalize"] == "end" and f"reduce {unit['name']}" in plan.said["order"]:
+                if unit["name"] not in reduced:
+                    found.append(f"{unit['name']} was not reduced: call plan.finish(model) between backward "
+                                 "and clipping, or it does not train")
+        # A replicated unit has no range of its own for its copy.
+        copies = {f"gather {unit['name']}" for unit in plan.units if unit["replicate"]}
+        planned = plan.said["order"]
+        seen = [event for event in seen if event not in copies]
+        for place, (have, want) in enumerate(zip([*seen, "the end"], [*planned, "the end"])):
+            if have != want:
+                found.append(f"the order differs first at collective {place}: planned {want}, seen {have}")
+                break
+        limit = plan.said["predicted"]["peak_bytes"]
+        if self.peak_bytes > limit:
+            found.append(f"the peak is {self.peak_bytes} bytes, above the planned {limit}")
+        return found
+
+
+@contextmanager
+def record(model, optimizer=None, memory=False):
+    """Records the step that runs inside. `memory` also finds the peak, and makes the step slow."""
+    from torch.profiler import ProfilerActivity, profile
+    seen = Record()
+    tracker = None
+    if memory:
+        # FSDPMemTracker breaks units of several modules, and leaves hooks.
+        from torch.distributed._tools.mem_tracker import MemTracker
+        tracker = MemTracker()
+        tracker.track_external(model, *([optimizer] if optimizer is not None else []))
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        if tracker is None:
+            yield seen
+        else:
+            with tracker:
+                yield seen
+            peak = tracker.get_tracker_snapshot("peak")
+            seen.peak_bytes = max(sum(v for k, v in parts.items() if str(k) != "Total")
+                                  for parts in peak.values())
+    events = sorted((e for e in profiler.events() if RANGE.match(e.name)), key=lambda e: e.time_range.start)
+    for event in events:
+        kind, name = RANGE.match(event.name).groups()
+        seen.order.append(f"{'gather' if kind == 'all_gather' else 'reduce'} {name}")

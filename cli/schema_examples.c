@@ -3,7 +3,7 @@
 
 /* The plan of a model of one unit. */
 const char weft_schema_plan_example[] =
-    "[{\"format\": \"weft-plan\", \"version\": 11, \"weft\": \"0.1.0\", \"planner\": \"ilp\", "
+    "[{\"format\": \"weft-plan\", \"version\": 12, \"weft\": \"0.1.0\", \"planner\": \"ilp\", "
     "\"decision_hash\": \"e2efbc6022ca6294c4720ab12cb50795\", \"prediction\": {\"step_ns\": "
     "15819, \"exposed_ns\": 13216, \"compute_ns\": 2603, \"slowdown_ns\": 0, \"channel_ns\": "
     "13216, \"peak_bytes\": 20736, \"peak_slot\": 4, \"arena_bytes\": 32768, \"total_bytes\": "

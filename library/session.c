@@ -194,9 +194,12 @@ enum weft_status weft_session_check_others(const struct weft_session *session,
                 i);
         WEFT_TRY(
             weft_stages_create_variant(session->config, session->profile, &variant, &stages, err));
-        enum weft_status status = weft_plan_matches(planned, stages.problem, err);
+        struct weft_error why = {0};
+        enum weft_status status =
+            weft_plan_variant_check(&session->plan->others[i], stages.problem, &why);
         weft_stages_finish(&stages);
-        WEFT_TRY(status);
+        if (status != WEFT_OK)
+            return weft_fail(err, status, "of its other periods, number %d: %s", i, why.text);
     }
     return WEFT_OK;
 }

@@ -76,8 +76,8 @@ WEFT_MUST_USE enum weft_status weft_session_take(struct weft_session *session, c
                                                  size_t length, const char *source,
                                                  struct weft_error *err);
 
-/* After load or take: WEFT_OK if the plan's bounds of other periods are for this config. Otherwise
- * WEFT_E_DATA with the first differences. */
+/* After load or take: makes the problems of the plan's other periods again. WEFT_OK if the config
+ * allows each and its certificate proves its bound. Otherwise WEFT_E_DATA names the period. */
 WEFT_MUST_USE enum weft_status weft_session_check_others(const struct weft_session *session,
                                                          struct weft_error *err);
 

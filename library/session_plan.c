@@ -38,7 +38,6 @@ static void drop_staged(struct staged *staged)
 /* The best plan so far, and the bounds of the other periods. */
 struct best {
     struct staged staged;
-    struct weft_pool pool; /* of the others' certificates */
     int32_t n_others;
     struct weft_plan_variant others[WEFT_MOST_VARIANTS];
 };
@@ -49,20 +48,18 @@ static enum weft_status put_aside(struct weft_session *session, struct best *bes
 {
     if (session->draft) return WEFT_OK; /* the next period's stages replace them */
     struct weft_plan_variant *other = &best->others[best->n_others];
+    const struct weft_problem *problem = session->stages.problem;
+    const struct weft_plan *plan = session->plan;
+    struct weft_pool pool = {0};
     struct weft_outcome trivial = {0};
-    const struct weft_certificate *certificate = &trivial.certificate;
-    if (session->plan != NULL) {
-        other->bound_ns = session->plan->bound_ns;
-        certificate = &session->plan->certificate;
-    } else {
-        WEFT_TRY(weft_prove(session->stages.problem, &best->pool, &trivial, err));
-        other->bound_ns = trivial.bound_ns;
-    }
-    WEFT_TRY(weft_certificate_copy(certificate, session->stages.problem, &best->pool,
-                                   &other->certificate, err));
+    enum weft_status status = plan == NULL ? weft_prove(problem, &pool, &trivial, err) : WEFT_OK;
+    if (status == WEFT_OK)
+        status =
+            weft_plan_variant_create(problem, plan ? plan->bound_ns : trivial.bound_ns,
+                                     plan ? &plan->certificate : &trivial.certificate, other, err);
+    weft_pool_finish(&pool);
+    WEFT_TRY(status);
     weft_session_drop_plan(session);
-    other->problem = session->stages.problem;
-    session->stages.problem = NULL;
     best->n_others++;
     return WEFT_OK;
 }
@@ -95,13 +92,8 @@ static enum weft_status hand_over(struct best *best, struct weft_plan *plan, str
     plan->others = weft_pool_array(&plan->pool, (size_t)best->n_others, sizeof *plan->others);
     if (plan->others == NULL) return weft_fail_memory(err, "a plan");
     for (; plan->n_others < best->n_others; plan->n_others++) {
-        struct weft_plan_variant *from = &best->others[plan->n_others];
-        struct weft_plan_variant *to = &plan->others[plan->n_others];
-        WEFT_TRY(weft_certificate_copy(&from->certificate, from->problem, &plan->pool,
-                                       &to->certificate, err));
-        to->bound_ns = from->bound_ns;
-        to->problem = from->problem;
-        from->problem = NULL;
+        plan->others[plan->n_others] = best->others[plan->n_others];
+        best->others[plan->n_others] = (struct weft_plan_variant){0};
     }
     return WEFT_OK;
 }
@@ -109,8 +101,7 @@ static enum weft_status hand_over(struct best *best, struct weft_plan *plan, str
 static void drop_others(struct best *best)
 {
     for (int32_t i = 0; i < best->n_others; i++)
-        weft_problem_destroy(best->others[i].problem);
-    weft_pool_finish(&best->pool);
+        weft_plan_variant_finish(&best->others[i]);
 }
 
 /* Plans one period; *refusal tells why it has no plan. */

@@ -9,6 +9,7 @@
 
 #include "memory_model/pages/pages.h"
 #include "plan/placement.h"
+#include "plan/variant.h"
 #include "problem/problem.h"
 #include "proof/certificate.h"
 
@@ -22,14 +23,6 @@ struct weft_prediction {
     int32_t peak_slot;
     int64_t arena_bytes; /* the program's pages */
     int64_t total_bytes; /* base + arena: bound by the limit */
-};
-
-/* A planned period that this plan does not use, allowed by the config (weft_variants_list). No
- * plan of this problem is faster than bound_ns. WEFT_PROBLEM_MOST: no plan fits. */
-struct weft_plan_variant {
-    struct weft_problem *problem; /* owned */
-    int64_t bound_ns;             /* 0: not computed */
-    struct weft_certificate certificate;
 };
 
 struct weft_plan {
@@ -129,8 +122,9 @@ struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan);
 /* The least bound of the plan's period and all others: no plan is faster; 0: none. */
 int64_t weft_plan_least_bound_ns(const struct weft_plan *plan);
 
-/* WEFT_OK when the certificates prove both bounds of the plan and those of all other periods;
- * otherwise WEFT_E_DATA names the one that does not, with the reason. */
+/* WEFT_OK when the certificates prove both bounds of the plan; otherwise WEFT_E_DATA names the one
+ * that does not, with the reason. The bounds of other periods need their problems
+ * (weft_plan_variant_check). */
 WEFT_MUST_USE enum weft_status weft_plan_check_bounds(const struct weft_plan *plan,
                                                       struct weft_error *err);
 

@@ -9,7 +9,7 @@
 #include "plan/plan.h"
 
 static const char format_name[] = "weft-plan";
-enum { FORMAT_VERSION = 11, PLACE_BYTES = 256 };
+enum { FORMAT_VERSION = 12, PLACE_BYTES = 256 };
 
 static void write_prediction(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
@@ -51,16 +51,8 @@ static void write_others(const struct weft_plan *plan, struct weft_json_writer *
 {
     weft_json_key(writer, "other_periods");
     weft_json_begin_array(writer);
-    for (int32_t i = 0; i < plan->n_others; i++) {
-        const struct weft_plan_variant *other = &plan->others[i];
-        weft_json_begin_object(writer);
-        weft_json_put_integer(writer, "bound_ns", other->bound_ns);
-        weft_json_key(writer, "certificate");
-        weft_certificate_write(&other->certificate, other->problem, writer);
-        weft_json_key(writer, "problem");
-        weft_problem_write(other->problem, writer);
-        weft_json_end_object(writer);
-    }
+    for (int32_t i = 0; i < plan->n_others; i++)
+        weft_plan_variant_write(&plan->others[i], writer);
     weft_json_end_array(writer);
 }
 
@@ -168,13 +160,6 @@ static const struct weft_key_table pages_table = WEFT_KEY_TABLE(
     WEFT_KEY_PART_AS(WEFT_KEY_LISTS, WEFT_KEY_INT64, "stretches", NULL,
                      "by range and table: first page, count, first page, count ..."));
 
-static const struct weft_key_table other_table =
-    WEFT_KEY_TABLE("Another period that the config left open.",
-                   WEFT_KEY_COUNT(weft_plan_variant, bound_ns, "no plan of it is faster"),
-                   WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "certificate",
-                                    &weft_certificate_keys, "of that bound"),
-                   WEFT_KEY_PART(WEFT_KEY_OBJECT, "problem", &weft_problem_keys, "of that period"));
-
 const struct weft_key_table weft_plan_keys = WEFT_KEY_TABLE(
     "What is decided, with its proof: docs/plan-file.md.",
     WEFT_KEY_PART(WEFT_KEY_CONST, "format", format_name, "of this file"),
@@ -194,7 +179,7 @@ const struct weft_key_table weft_plan_keys = WEFT_KEY_TABLE(
                      "in the order of every lane"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "pages", &pages_table, "equal on all ranks"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "problem", &weft_problem_keys, "that it solves"),
-    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "other_periods", &other_table,
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "other_periods", &weft_plan_variant_keys,
                      "with their bounds"));
 
 struct reader {
@@ -221,7 +206,7 @@ static enum weft_status check_format(struct reader *reader, const struct weft_js
                          " of %s; this is weft %s, which reads version %d%s: "
                          "plan again",
                          reader->source, version, format_name, WEFT_VERSION, FORMAT_VERSION,
-                         version > FORMAT_VERSION ? "" : " (what is older has no pages of memory)");
+                         version > FORMAT_VERSION ? "" : " (older plans have other keys)");
     }
     const char *program;
     return weft_json_need_string(root, reader->source, "weft", &program, reader->err);
@@ -298,18 +283,12 @@ static enum weft_status read_other(struct reader *reader, const struct weft_json
 {
     struct weft_plan *plan = reader->plan;
     struct weft_plan_variant *other = &plan->others[plan->n_others];
-    char where[PLACE_BYTES], place[PLACE_BYTES + 32];
+    char where[PLACE_BYTES];
     snprintf(where, sizeof where, "%s: other_periods[%d]", reader->source, plan->n_others);
-    WEFT_TRY(weft_keys_read(&other_table, value, where, &plan->pool, other, reader->err));
-    snprintf(place, sizeof place, "%s: problem", where);
-    WEFT_TRY(
-        weft_problem_read(weft_json_member(value, "problem"), place, &other->problem, reader->err));
+    WEFT_TRY(weft_plan_variant_read(value, where, &plan->pool, other, reader->err));
     enum weft_status status = check_new(reader, where, other->problem);
     plan->n_others++; /* now the plan's destructor frees it */
-    WEFT_TRY(status);
-    snprintf(place, sizeof place, "%s: certificate", where);
-    return weft_certificate_read(weft_json_member(value, "certificate"), place, other->problem,
-                                 &plan->pool, &other->certificate, reader->err);
+    return status;
 }
 
 static enum weft_status read_others(struct reader *reader, const struct weft_json_value *root)

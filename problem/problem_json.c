@@ -4,6 +4,7 @@
 
 #include "base/json/json_keys.h"
 #include "problem/problem.h"
+#include "problem/terms.h"
 #include "spec/block_scale.h"
 
 enum { PLACE_BYTES = 256, MOST_SLOTS = 1 << 20 };
@@ -149,6 +150,13 @@ const struct weft_key_table weft_problem_keys = WEFT_KEY_TABLE(
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "common", &hold_table,
                      "bytes under every strategy"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "items", &item_table, "in order of decision"));
+
+const struct weft_key_table weft_problem_terms_keys = WEFT_KEY_TABLE(
+    "The terms of a problem that its config makes again.",
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "micro_batch", weft_problem, micro_batch,
+                      "samples of a rank and micro-step, if the planner chose them"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "blocks", &blocks_table, "if it is known"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "period", &period_table, "of its slots"));
 
 struct reader {
     struct weft_problem *problem;
@@ -507,16 +515,42 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     return weft_problem_check(problem, where, reader->err);
 }
 
-enum weft_status weft_problem_read(const struct weft_json_value *value, const char *where,
-                                   struct weft_problem **out, struct weft_error *err)
+static enum weft_status read_terms(struct reader *reader, const struct weft_json_value *value,
+                                   const char *where)
+{
+    snprintf(reader->place, sizeof reader->place, "%s", where);
+    WEFT_TRY(read_keys(reader, &weft_problem_terms_keys, value, reader->problem));
+    WEFT_TRY(read_blocks(reader, value));
+    WEFT_TRY(read_period(reader, value, where));
+    if (weft_period_is_rule(&reader->problem->period)) return WEFT_OK;
+    return weft_fail(reader->err, WEFT_E_DATA, "%s: no period has these keys together",
+                     reader->place);
+}
+
+static enum weft_status read_part(const struct weft_json_value *value, const char *where,
+                                  bool terms_only, struct weft_problem **out,
+                                  struct weft_error *err)
 {
     struct reader reader = {.problem = calloc(1, sizeof *reader.problem), .err = err};
     if (reader.problem == NULL) return weft_fail_memory(err, "problem");
-    enum weft_status status = read_all(&reader, value, where);
+    enum weft_status status =
+        terms_only ? read_terms(&reader, value, where) : read_all(&reader, value, where);
     if (status != WEFT_OK) {
         weft_problem_destroy(reader.problem);
         return status;
     }
     *out = reader.problem;
     return WEFT_OK;
+}
+
+enum weft_status weft_problem_read(const struct weft_json_value *value, const char *where,
+                                   struct weft_problem **out, struct weft_error *err)
+{
+    return read_part(value, where, false, out, err);
+}
+
+enum weft_status weft_problem_read_terms(const struct weft_json_value *value, const char *where,
+                                         struct weft_problem **out, struct weft_error *err)
+{
+    return read_part(value, where, true, out, err);
 }

@@ -1,4 +1,5 @@
 #include "problem/problem.h"
+#include "problem/terms.h"
 
 /* Arrays have one element a line. */
 
@@ -196,6 +197,22 @@ static void write_blocks(const struct weft_problem_blocks *blocks, struct weft_j
     weft_json_end_object(writer);
 }
 
+/* Writes the split, if it was chosen, and the blocks. */
+static void write_split(const struct weft_problem *problem, struct weft_json_writer *writer)
+{
+    if (problem->micro_batch > 0)
+        weft_json_put_integer(writer, "micro_batch", problem->micro_batch);
+    write_blocks(&problem->blocks, writer);
+}
+
+void weft_problem_write_terms(const struct weft_problem *problem, struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    write_split(problem, writer);
+    write_period(&problem->period, writer);
+    weft_json_end_object(writer);
+}
+
 void weft_problem_write(const struct weft_problem *problem, struct weft_json_writer *writer)
 {
     weft_json_begin_object(writer);
@@ -203,9 +220,7 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
     write_hash(writer, "profile_hash", problem->profile_hash);
     weft_json_put_string(writer, "profile_source", problem->profile_source);
     weft_json_put_integer(writer, "ranks", problem->ranks);
-    if (problem->micro_batch > 0)
-        weft_json_put_integer(writer, "micro_batch", problem->micro_batch);
-    write_blocks(&problem->blocks, writer);
+    write_split(problem, writer);
     write_tiers(problem, writer);
     write_lanes(problem, writer);
     weft_json_put_integer(writer, "agree_ns", problem->agree_ns);

@@ -178,11 +178,12 @@ static void report_ring(const struct weft_plan *plan, struct weft_text *out)
                        weft_units_show_bytes(ring->bytes, bytes),
                        plan->problem->tiers[ring->tier].name);
     /* State could have been on a disk, but stays elsewhere. */
-    for (int32_t i = 0; i < plan->n_others && ring == NULL; i++) {
-        ring = ring_of(plan->others[i].problem);
-        if (ring != NULL)
+    bool told = ring != NULL;
+    for (int32_t i = 0; i < plan->n_others && !told; i++) {
+        told = plan->others[i].ring_bytes > 0;
+        if (told)
             weft_text_addf(out, "%-9s no state is there, so no ring of %s is held\n", "disk",
-                           weft_units_show_bytes(ring->bytes, bytes));
+                           weft_units_show_bytes(plan->others[i].ring_bytes, bytes));
     }
 }
 

@@ -67,13 +67,17 @@ def comparable(plan):
             part["problem"] = lanes(part["problem"])
         if plan["version"] <= 9:
             part["problem"] = tiers(part["problem"])
+        if part is not plan:
+            part["problem"] = {key: value for key, value in part["problem"].items()
+                               if key in ("micro_batch", "blocks", "period")}
+            part.pop("ring_bytes", None)
         if part["certificate"]:
             part["certificate"].pop("problem", None)
     if plan["version"] <= 10:
         plan["bound"]["paged_bound_ns"], plan["paged_certificate"] = 0, None
     if plan["paged_certificate"]:
         plan["paged_certificate"].pop("problem", None)
-    plan["version"] = max(plan["version"], 11)
+    plan["version"] = max(plan["version"], 12)
     return plan
 
 

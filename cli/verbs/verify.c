@@ -87,11 +87,13 @@ static int32_t n_leaves(const struct weft_certificate *certificate)
     return n;
 }
 
-/* Reports the bound. The file may prove it for only some of the periods that the config allows. */
-static void tell_bound(const struct weft_plan *plan, int32_t n_open, struct weft_text *out)
+/* Reports the bound. The file may prove it for only some of the periods that the config allows.
+ * Bounds of the others are proven with the config, which makes their problems. */
+static void tell_bound(const struct weft_plan *plan, bool config_given, int32_t n_open,
+                       struct weft_text *out)
 {
     char bound[WEFT_UNITS_TEXT_BYTES];
-    int32_t leaves = n_leaves(&plan->certificate);
+    const int32_t leaves = n_leaves(&plan->certificate);
     if (plan->bound_ns == 0) {
         weft_text_add(out, "it claims no bound");
         return;
@@ -107,29 +109,28 @@ static void tell_bound(const struct weft_plan *plan, int32_t n_open, struct weft
                        weft_units_show_bytes(plan->pages.page_bytes, page),
                        weft_units_show_ns(plan->paged_bound_ns, bound), paged_leaves);
     }
-    for (int32_t i = 0; i < plan->n_others; i++)
-        leaves += n_leaves(&plan->others[i].certificate);
-    if (plan->n_others > 0)
-        weft_text_addf(out, ", and none of the %d periods planned than %s, by %d",
-                       plan->n_others + 1,
-                       weft_units_show_ns(weft_plan_least_bound_ns(plan), bound), leaves);
+    if (plan->n_others > 0 && config_given)
+        weft_text_addf(out, ", and none of the %d periods planned than %s", plan->n_others + 1,
+                       weft_units_show_ns(weft_plan_least_bound_ns(plan), bound));
+    else if (plan->n_others > 0)
+        weft_text_addf(out, " (--config also proves the bounds of the %d other periods planned)",
+                       plan->n_others);
     if (n_open > plan->n_others + 1)
         weft_text_addf(out, "; the config leaves %d periods open", n_open);
 }
 
-/* Puts "proven": the plan's period first, then each other with a bound. */
-static void put_proven(const struct weft_plan *plan, struct weft_json_writer *writer)
+/* Puts "proven": the plan's period first, then with the config each other with a bound. */
+static void put_proven(const struct weft_plan *plan, bool config_given,
+                       struct weft_json_writer *writer)
 {
     weft_json_key(writer, "proven");
     weft_json_begin_array(writer);
-    for (int32_t i = -1; i < plan->n_others; i++) {
+    for (int32_t i = -1; i < (config_given ? plan->n_others : 0); i++) {
         const int64_t bound_ns = i < 0 ? plan->bound_ns : plan->others[i].bound_ns;
-        const struct weft_certificate *certificate =
-            i < 0 ? &plan->certificate : &plan->others[i].certificate;
         if (bound_ns == 0) continue;
         weft_json_begin_object(writer);
         weft_json_put_integer(writer, "bound_ns", bound_ns);
-        weft_json_put_integer(writer, "leaves", n_leaves(certificate));
+        if (i < 0) weft_json_put_integer(writer, "leaves", n_leaves(&plan->certificate));
         weft_json_end_object(writer);
     }
     weft_json_end_array(writer);
@@ -145,10 +146,11 @@ static void put_json(const struct weft_cli *cli, const struct weft_plan *plan, i
     weft_json_put_bool(&writer, "ok", true);
     weft_json_put_integer(&writer, "step_ns", plan->prediction.step_ns);
     weft_json_put_bool(&writer, "emulated", weft_problem_emulates(plan->problem));
-    weft_json_put_integer(&writer, "bound_ns", weft_plan_least_bound_ns(plan));
+    weft_json_put_integer(&writer, "bound_ns",
+                          cli->config ? weft_plan_least_bound_ns(plan) : plan->bound_ns);
     if (plan->paged_bound_ns > 0)
         weft_json_put_integer(&writer, "paged_bound_ns", plan->paged_bound_ns);
-    put_proven(plan, &writer);
+    put_proven(plan, cli->config != NULL, &writer);
     weft_json_put_bool(&writer, "config_checked", cli->config != NULL);
     if (cli->config) weft_json_put_integer(&writer, "periods_open", n_open);
     weft_json_end_object(&writer);
@@ -162,7 +164,7 @@ static void tell_proven(const struct weft_cli *cli, const struct weft_plan *plan
     weft_text_addf(out, "%s: placements, order and memory rows hold; step %s%s as said; ",
                    cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step),
                    weft_problem_emulates(plan->problem) ? " over an emulated link" : "");
-    tell_bound(plan, n_open, out);
+    tell_bound(plan, cli->config != NULL, n_open, out);
     weft_text_addf(out, "%s\n",
                    cli->config ? "; the problem is the config's; the program is safe in every "
                                  "timing"
@@ -199,10 +201,10 @@ const struct weft_command weft_command_verify = {
         "order that exists; memory rows within the limit; time as the simulator has it; and the\n"
         "certificate of its bound, leaf by leaf in whole numbers. With --config also: the plan's\n"
         "problem is the one that this config and profile make, and its program is safe under\n"
-        "happens-before, whatever the timing. --json prints the step, the least bound of all\n"
-        "periods planned (bound_ns, 0 if there is none), and in \"proven\" each period's bound "
-        "with\n"
-        "the leaves of its certificate.",
+        "happens-before in every timing, and the bounds of the other periods planned hold.\n"
+        "Without --config they are not checked, since the config makes their problems. --json\n"
+        "prints the step, the least proven bound (bound_ns, 0 if there is none), and in\n"
+        "\"proven\" the bound of each period checked, the plan's own first.",
     .flags = "--config --set --model --layers --ranks --seed --profile --memory-limit",
     .least_operands = 1,
     .most_operands = 1,

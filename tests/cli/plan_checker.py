@@ -673,9 +673,11 @@ def check_bound(said, certificate, bound_ns, page=None):
     need(bound_ns <= proven_ns, f"says {bound_ns}, proven is {proven_ns}")
 
 
-def check(plan):
-    """Raises Wrong if a claim of the plan is false."""
-    need((plan["format"], plan["version"]) == ("weft-plan", 11), "no plan of this version")
+def check(plan, problems=()):
+    """Raises Wrong if a claim of the plan is false. The file has only the terms of its other periods' problems, so their
+    bounds are checked if `problems` has them, in the same order.
+    """
+    need((plan["format"], plan["version"]) == ("weft-plan", 12), "no plan of this version")
     problem = Problem(json.loads(json.dumps(plan["problem"])))
     chosen = [[of["name"] for of in decision["strategies"]].index(name)
               for decision, name in zip(problem.decisions, plan["strategies"])]
@@ -696,7 +698,8 @@ def check(plan):
     check_bound(plan["problem"], plan["certificate"], bound["bound_ns"])
     check_bound(plan["problem"], plan["paged_certificate"], bound["paged_bound_ns"],
                 plan["pages"]["page_bytes"])
-    for other in plan["other_periods"]:
-        check_bound(other["problem"], other["certificate"], other["bound_ns"])
+    for other, whole in zip(plan["other_periods"], problems):
+        need(all(whole[key] == value for key, value in other["problem"].items()), "another period")
+        check_bound(whole, other["certificate"], other["bound_ns"])
     need(max(bound["bound_ns"], bound["paged_bound_ns"]) <= prediction["step_ns"],
          "faster than is possible")

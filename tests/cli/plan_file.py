@@ -67,9 +67,23 @@ def what_is_planned_is_right_by_the_page(weft):
 @case
 def several_periods_are_right_by_the_page(weft):
     """The period is rotated, and the config leaves open how far ahead it updates."""
-    plan = plan_of(weft, tiny(train__clip_norm=0), 1.2)
+    config, problems = tiny(train__clip_norm=0), []
+    plan = plan_of(weft, config, 1.2)
     assert plan["other_periods"]
-    check(plan)
+    for other in plan["other_periods"]:
+        assert set(other) <= {"bound_ns", "certificate", "problem"} and "slots" not in other["problem"]
+        weft.expect(0, "plan", "run.json", "--planner", "greedy", "-o", "other.json", "-q", "--set",
+                    f"plan.update_ahead={other['problem']['period']['update_ahead']}")
+        with open(weft.path("other.json"), encoding="utf-8") as file:
+            problems.append(json.load(file)["problem"])
+    check(plan, problems)
+    plan["other_periods"][0]["bound_ns"] += 1 + plan["other_periods"][0]["bound_ns"] // 10
+    try:
+        check(plan, problems)
+    except Wrong as wrong:
+        assert "proven is" in str(wrong), wrong
+    else:
+        raise AssertionError("a bound that is too high")
 
 
 def offloaded():

@@ -110,6 +110,7 @@ Test(session, proves_the_other_periods_too)
     cr_assert_eq(session.plan->n_others + 1, weft_variants_list(session.config, variants));
     cr_assert_gt(session.plan->n_others, 0);
     cr_assert_eq(weft_plan_check_bounds(session.plan, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_session_check_others(&session, &err), WEFT_OK, "%s", err.text);
     int64_t least_ns = weft_plan_least_bound_ns(session.plan);
     cr_assert(least_ns > 0 && least_ns <= session.plan->bound_ns);
     weft_plan_write(session.plan, &text);
@@ -118,10 +119,12 @@ Test(session, proves_the_other_periods_too)
     cr_assert_eq(weft_session_check_others(&other, &err), WEFT_OK, "%s", err.text);
     weft_plan_write(other.plan, &again);
     cr_assert_str_eq(weft_text_chars(&again), weft_text_chars(&text));
-    other.plan->others[0].problem->slot_ns[other.plan->others[0].problem->n_slots - 2] += 1;
-    cr_assert_eq(weft_session_check_others(&other, &err), WEFT_E_DATA);
     other.plan->others[0].bound_ns *= 2;
-    cr_assert_eq(weft_plan_check_bounds(other.plan, &err), WEFT_E_DATA);
+    cr_assert_eq(weft_session_check_others(&other, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "number 0: the plan claims") != NULL, "%s", err.text);
+    other.plan->others[0].bound_ns /= 2;
+    other.plan->others[0].problem->period.update_ahead = 3;
+    cr_assert_eq(weft_session_check_others(&other, &err), WEFT_E_DATA);
     weft_text_finish(&text);
     weft_text_finish(&again);
     weft_session_close(&session);

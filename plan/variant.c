@@ -1,0 +1,164 @@
+#include "plan/variant.h"
+
+#include <stdio.h>
+
+#include "problem/terms.h"
+
+enum { PLACE_BYTES = 256 };
+
+static int64_t find_ring_bytes(const struct weft_problem *problem)
+{
+    for (int32_t i = 0; i < problem->n_common; i++)
+        if (problem->common[i].category == WEFT_CATEGORY_STAGING) return problem->common[i].bytes;
+    return 0;
+}
+
+static void write_terms(const struct weft_problem *problem, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 0);
+    weft_problem_write_terms(problem, &writer);
+}
+
+static void write_certificate(const struct weft_certificate *certificate,
+                              const struct weft_problem *problem, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 0);
+    weft_certificate_write(certificate, problem, &writer);
+}
+
+static enum weft_status parse_text(const struct weft_text *text, struct weft_json **out,
+                                   struct weft_error *err)
+{
+    if (!weft_text_ok(text)) return weft_fail_memory(err, "a period's bound");
+    return weft_json_parse(weft_text_chars(text), text->length, "a period's bound", out, err);
+}
+
+/* Copies the terms of a problem. */
+static enum weft_status copy_terms(const struct weft_problem *problem, struct weft_problem **out,
+                                   struct weft_error *err)
+{
+    struct weft_text text;
+    struct weft_json *document = NULL;
+    weft_text_init(&text);
+    write_terms(problem, &text);
+    enum weft_status status = parse_text(&text, &document, err);
+    if (status == WEFT_OK)
+        status = weft_problem_read_terms(weft_json_root(document), "a period", out, err);
+    weft_json_destroy(document);
+    weft_text_finish(&text);
+    return status;
+}
+
+enum weft_status weft_plan_variant_create(const struct weft_problem *problem, int64_t bound_ns,
+                                          const struct weft_certificate *certificate,
+                                          struct weft_plan_variant *out, struct weft_error *err)
+{
+    struct weft_plan_variant made = {.bound_ns = bound_ns, .ring_bytes = find_ring_bytes(problem)};
+    struct weft_text text;
+    weft_text_init(&text);
+    write_certificate(certificate, problem, &text);
+    enum weft_status status = parse_text(&text, &made.certificate, err);
+    weft_text_finish(&text);
+    if (status == WEFT_OK) status = copy_terms(problem, &made.problem, err);
+    if (status == WEFT_OK)
+        *out = made;
+    else
+        weft_plan_variant_finish(&made);
+    return status;
+}
+
+void weft_plan_variant_finish(struct weft_plan_variant *variant)
+{
+    weft_problem_destroy(variant->problem);
+    weft_json_destroy(variant->certificate);
+    *variant = (struct weft_plan_variant){0};
+}
+
+enum weft_status weft_plan_variant_check(const struct weft_plan_variant *variant,
+                                         const struct weft_problem *problem, struct weft_error *err)
+{
+    struct weft_certificate certificate = {0};
+    struct weft_pool pool = {0};
+    const struct weft_json_value *root = weft_json_root(variant->certificate);
+    struct weft_hash made_for;
+    enum weft_status status = WEFT_OK;
+    if (weft_json_kind(root) == WEFT_JSON_OBJECT) {
+        status = weft_keys_hash(root, "certificate", "problem", &made_for, err);
+        if (status == WEFT_OK && !weft_hash_equal(made_for, weft_problem_hash(problem)))
+            status = weft_fail(err, WEFT_E_DATA,
+                               "its certificate is not of the problem that the config makes: "
+                               "plan again");
+    }
+    if (status == WEFT_OK)
+        status = weft_certificate_read(root, "certificate", problem, &pool, &certificate, err);
+    if (status == WEFT_OK)
+        status = weft_certificate_check(&certificate, problem, variant->bound_ns, NULL, err);
+    weft_pool_finish(&pool);
+    return status;
+}
+
+const struct weft_key_table weft_plan_variant_keys = WEFT_KEY_TABLE(
+    "Another period that the config left open.",
+    WEFT_KEY_COUNT(weft_plan_variant, bound_ns, "no plan of it is faster"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "certificate", &weft_certificate_keys,
+                     "of that bound, with the hash of the problem"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "problem", &weft_problem_terms_keys,
+                  "the config makes it again"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "ring_bytes", weft_plan_variant, ring_bytes,
+                      "of its ring for state on a disk"));
+
+void weft_plan_variant_write(const struct weft_plan_variant *variant,
+                             struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    weft_json_put_integer(writer, "bound_ns", variant->bound_ns);
+    weft_json_key(writer, "certificate");
+    weft_json_add_value(writer, weft_json_root(variant->certificate));
+    weft_json_key(writer, "problem");
+    weft_problem_write_terms(variant->problem, writer);
+    if (variant->ring_bytes > 0) weft_json_put_integer(writer, "ring_bytes", variant->ring_bytes);
+    weft_json_end_object(writer);
+}
+
+static enum weft_status read_certificate(const struct weft_json_value *value, const char *where,
+                                         struct weft_json **out, struct weft_error *err)
+{
+    struct weft_json_writer writer;
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_json_writer_init(&writer, &text, 0);
+    weft_json_add_value(&writer, value);
+    enum weft_status status = parse_text(&text, out, err);
+    weft_text_finish(&text);
+    if (status != WEFT_OK || weft_json_kind(value) == WEFT_JSON_NULL) return status;
+    struct weft_hash hash;
+    return weft_keys_hash(value, where, "problem", &hash, err);
+}
+
+static enum weft_status read_all(const struct weft_json_value *value, const char *where,
+                                 struct weft_pool *pool, struct weft_plan_variant *to,
+                                 struct weft_error *err)
+{
+    char place[PLACE_BYTES];
+    const struct weft_json_value *certificate = weft_json_member(value, "certificate");
+    WEFT_TRY(weft_keys_read(&weft_plan_variant_keys, value, where, pool, to, err));
+    snprintf(place, sizeof place, "%s: problem", where);
+    WEFT_TRY(weft_problem_read_terms(weft_json_member(value, "problem"), place, &to->problem, err));
+    snprintf(place, sizeof place, "%s: certificate", where);
+    return read_certificate(certificate, place, &to->certificate, err);
+}
+
+enum weft_status weft_plan_variant_read(const struct weft_json_value *value, const char *where,
+                                        struct weft_pool *pool, struct weft_plan_variant *out,
+                                        struct weft_error *err)
+{
+    struct weft_plan_variant read = {0};
+    enum weft_status status = read_all(value, where, pool, &read, err);
+    if (status == WEFT_OK)
+        *out = read;
+    else
+        weft_plan_variant_finish(&read);
+    return status;
+}

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "spec/kind.h"
+
 void weft_place_add(struct weft_place *place, const char *format, ...)
 {
     va_list values;
@@ -26,6 +28,31 @@ enum weft_status weft_place_open(const struct weft_cli *cli, const struct weft_p
         if (strncmp(place->settings[i], "cluster.profile=", 16) == 0) one.profile = NULL;
     }
     return weft_cli_read_config(&one, one.operands[0], session, err);
+}
+
+void weft_place_flag(const char **argv, int *n, const char *flag, const char *value)
+{
+    argv[(*n)++] = flag;
+    argv[(*n)++] = value;
+}
+
+int weft_place_plan(const struct weft_cli *cli, struct weft_place *place, bool measured,
+                    const char *argv[WEFT_PLACE_ARGUMENTS])
+{
+    static const char *const fixed[] = {"weft", "plan", NULL, "--output=-", "--quiet"};
+    int n = 0;
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        argv[n++] = fixed[i] == NULL ? cli->operands[0] : fixed[i];
+    if (cli->ranks > 0) weft_place_add(place, "cluster.ranks=%lld", (long long)cli->ranks);
+    for (int32_t i = 0; i < cli->n_overrides; i++)
+        weft_place_flag(argv, &n, "--set", cli->overrides[i]);
+    for (int32_t i = 0; i < place->n; i++)
+        weft_place_flag(argv, &n, "--set", place->settings[i]);
+    for (int32_t i = 0; cli->kinds != NULL && i < cli->kinds->n_files; i++)
+        weft_place_flag(argv, &n, "--layers", cli->kinds->files[i]);
+    if (cli->model) weft_place_flag(argv, &n, "--model", cli->model);
+    if (cli->profile && !measured) weft_place_flag(argv, &n, "--profile", cli->profile);
+    return n;
 }
 
 enum weft_status weft_place_estimate(const struct weft_cli *cli, const struct weft_place *place,

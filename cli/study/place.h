@@ -6,7 +6,14 @@
 #include "cli/command.h"
 #include "library/estimate.h"
 
-enum { WEFT_PLACE_SETTINGS = 8, WEFT_PLACE_BYTES = 512, WEFT_LIST_BYTES = 256 };
+enum {
+    WEFT_PLACE_SETTINGS = 9,
+    WEFT_PLACE_BYTES = 512,
+    WEFT_LIST_BYTES = 256,
+    /* Enough for weft_place_plan and 6 further flags with values. */
+    WEFT_PLACE_ARGUMENTS =
+        2 * WEFT_CLI_OVERRIDES + 2 * WEFT_CLI_LAYERS + 2 * WEFT_PLACE_SETTINGS + 24
+};
 
 /* Settings in order, each "path.key=value". */
 struct weft_place {
@@ -22,6 +29,14 @@ WEFT_MUST_USE enum weft_status weft_place_open(const struct weft_cli *cli,
                                                const struct weft_place *place,
                                                struct weft_session *session,
                                                struct weft_error *err);
+
+/* Fills the arguments of a `weft plan` at a place, which writes the plan to standard output and
+ * reads the same files as this command. Adds the command's ranks to the place, which the arguments
+ * refer to. Returns their number. `measured`: the place names the profile. */
+int weft_place_plan(const struct weft_cli *cli, struct weft_place *place, bool measured,
+                    const char *argv[WEFT_PLACE_ARGUMENTS]);
+/* Adds a flag with its value to *n arguments. */
+void weft_place_flag(const char **argv, int *n, const char *flag, const char *value);
 
 /* weft_estimate_create at a place. The caller finishes *out, also after a failure. */
 WEFT_MUST_USE enum weft_status weft_place_estimate(const struct weft_cli *cli,

@@ -5,9 +5,6 @@
 #include "base/units.h"
 #include "cli/process/children.h"
 #include "cli/study/sweep.h"
-#include "spec/kind.h"
-
-enum { MOST_ARGUMENTS = 2 * WEFT_CLI_OVERRIDES + 2 * WEFT_CLI_LAYERS + 32 };
 
 /* The rows while they are planned. */
 struct planning {
@@ -31,32 +28,15 @@ static struct weft_hash hash_inputs(const struct planning *planning,
                          planning->start ? weft_hash_show(planning->start_hash, hash) : "none");
 }
 
-/* Adds a flag with its value. */
-static void add_flag(const char **argv, int *n, const char *flag, const char *value)
-{
-    argv[(*n)++] = flag;
-    argv[(*n)++] = value;
-}
-
 static enum weft_status start_child(struct planning *planning, int32_t child,
                                     struct weft_study_row *row, struct weft_error *err)
 {
     const struct weft_study *study = planning->study;
-    const struct weft_cli *cli = study->cli;
-    const char *argv[MOST_ARGUMENTS] = {"weft", "plan", cli->operands[0], "--output=-", "--quiet"};
-    int n = 5;
+    const char *argv[WEFT_PLACE_ARGUMENTS] = {NULL};
     struct weft_place place = weft_study_place(study, row->point);
-    if (cli->ranks > 0) weft_place_add(&place, "cluster.ranks=%lld", (long long)cli->ranks);
-    for (int32_t i = 0; i < cli->n_overrides; i++)
-        add_flag(argv, &n, "--set", cli->overrides[i]);
-    for (int32_t i = 0; i < place.n; i++)
-        add_flag(argv, &n, "--set", place.settings[i]);
-    for (int32_t i = 0; cli->kinds != NULL && i < cli->kinds->n_files; i++)
-        add_flag(argv, &n, "--layers", cli->kinds->files[i]);
-    if (cli->model) add_flag(argv, &n, "--model", cli->model);
-    add_flag(argv, &n, "--planner", row->planner);
-    if (cli->profile && study->profile[0] == '\0') add_flag(argv, &n, "--profile", cli->profile);
-    if (planning->start) add_flag(argv, &n, "--start", planning->start);
+    int n = weft_place_plan(study->cli, &place, study->profile[0] != '\0', argv);
+    weft_place_flag(argv, &n, "--planner", row->planner);
+    if (planning->start) weft_place_flag(argv, &n, "--start", planning->start);
     WEFT_TRY(weft_child_start(&planning->children[child], argv, err));
     planning->rows[child] = row;
     row->begun = true;

@@ -11,11 +11,9 @@
 #include "library/foreign.h"
 #include "problem/variants.h"
 #include "report/study/best.h"
-#include "spec/kind.h"
 
 enum {
     MOST_ROWS = WEFT_POLICY_COUNT * WEFT_RECOMPUTE_COUNT * 4 + 1,
-    MOST_ARGUMENTS = 2 * WEFT_CLI_OVERRIDES + 2 * WEFT_CLI_LAYERS + 48,
     /* Combinations by hand leave few choices, so each gets this part of the work. */
     HAND_PART = 10
 };
@@ -206,31 +204,12 @@ static struct weft_place place_row(const struct choice *choice, const struct wef
     return place;
 }
 
-/* Adds a flag with its value. */
-static void add_flag(const char **argv, int *n, const char *flag, const char *value)
-{
-    argv[(*n)++] = flag;
-    argv[(*n)++] = value;
-}
-
 static enum weft_status start_row(struct choice *choice, int32_t child, struct weft_best_row *row,
                                   struct weft_error *err)
 {
-    const struct weft_cli *cli = choice->cli;
-    const char *argv[MOST_ARGUMENTS] = {"weft", "plan", cli->operands[0], "--output=-", "--quiet"};
-    int n = 5;
+    const char *argv[WEFT_PLACE_ARGUMENTS] = {NULL};
     struct weft_place place = place_row(choice, row);
-    char ranks[32];
-    for (int32_t i = 0; i < cli->n_overrides; i++)
-        add_flag(argv, &n, "--set", cli->overrides[i]);
-    for (int32_t i = 0; i < place.n; i++)
-        add_flag(argv, &n, "--set", place.settings[i]);
-    for (int32_t i = 0; cli->kinds != NULL && i < cli->kinds->n_files; i++)
-        add_flag(argv, &n, "--layers", cli->kinds->files[i]);
-    snprintf(ranks, sizeof ranks, "%lld", (long long)cli->ranks);
-    if (cli->ranks > 0) add_flag(argv, &n, "--ranks", ranks);
-    if (cli->model) add_flag(argv, &n, "--model", cli->model);
-    if (cli->profile && choice->profile[0] == '\0') add_flag(argv, &n, "--profile", cli->profile);
+    (void)weft_place_plan(choice->cli, &place, choice->profile[0] != '\0', argv);
     WEFT_TRY(weft_child_start(&choice->children[child], argv, err));
     choice->planned[child] = row;
     return WEFT_OK;

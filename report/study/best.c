@@ -17,13 +17,20 @@ void weft_best_take(struct weft_best_row *row, const struct weft_plan *plan, int
     row->bound_ns = weft_plan_least_bound_ns(plan);
 }
 
-/* The fastest of the rows [0, n); NULL if none fits. */
+/* Whether a row's plan is faster than another's, or as fast in less memory. */
+static bool is_better(const struct weft_best_row *row, const struct weft_best_row *other)
+{
+    if (row->step_ns != other->step_ns) return row->step_ns < other->step_ns;
+    return row->total_bytes < other->total_bytes;
+}
+
+/* The best of the rows [0, n); NULL if none fits. */
 static const struct weft_best_row *find_fastest(const struct weft_best *best, int32_t n)
 {
     const struct weft_best_row *found = NULL;
     for (int32_t i = 0; i < n; i++) {
         const struct weft_best_row *row = &best->rows[i];
-        if (row->fits && (found == NULL || row->step_ns < found->step_ns)) found = row;
+        if (row->fits && (found == NULL || is_better(row, found))) found = row;
     }
     return found;
 }
@@ -93,6 +100,11 @@ static void add_verdict(const struct weft_best *best, struct weft_text *out)
         weft_text_add(out, "no combination has a plan within the limit\n");
     } else if (hand == NULL) {
         weft_text_add(out, "only the joint plan fits the limit\n");
+    } else if (joint->fits && joint->step_ns == hand->step_ns && is_better(hand, joint)) {
+        weft_text_addf(out,
+                       "the best by hand (%s, recompute %s, offload %s) is as fast as the joint "
+                       "plan and takes less memory\n",
+                       hand->policy, hand->recompute, hand->offload);
     } else if (!joint->fits || joint->step_ns > hand->step_ns) {
         weft_text_addf(out,
                        "the best plan is by hand: %s, recompute %s, offload %s. The search for the "

@@ -33,7 +33,8 @@ struct weft_best {
 /* Takes the figures of a plan. `micro_batch` counts if the plan does not name one. */
 void weft_best_take(struct weft_best_row *row, const struct weft_plan *plan, int64_t micro_batch);
 
-/* The row with the fastest plan; of equal ones the first by hand; NULL if none fits. */
+/* The row with the fastest plan; of equally fast ones the one with less memory, then the first
+ * by hand; NULL if none fits. */
 const struct weft_best_row *weft_best_fastest(const struct weft_best *best);
 
 void weft_best_table(const struct weft_best *best, struct weft_text *out);

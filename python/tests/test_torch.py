@@ -78,6 +78,46 @@ class TwoRanks(unittest.TestCase):
             self.assertIn(words, self.seen["bad"][name])
         self.assertIn("such as scale", self.seen["bad"]["loose"][0])
 
+    def test_layers_are_measured(self):
+        layers = {layer["name"]: layer for layer in self.seen["layers"]}
+        self.assertEqual(list(layers), ["wte", "b.0", "b.1", "b.2", "head"])
+        self.assertEqual([layer["parameters"] for layer in layers.values()], [2048, 8416, 8416, 8416, 2048])
+        self.assertEqual([layer["reads_in_backward"] for layer in layers.values()], [False] + 4 * [True])
+        # Two products of 32 tokens, 32 x 128 each.
+        self.assertEqual(layers["b.1"]["forward_flops"], 2 * 2 * 32 * 32 * 128)
+        self.assertEqual(layers["b.1"]["output"], 4 * 32 * 32)
+        # The norm's input is b.0's output. Saved are its output, two figures a token, and the relu's result.
+        self.assertEqual(layers["b.1"]["saved"], 4 * 32 * (32 + 1 + 1 + 128))
+        self.assertTrue(all(layer["forward_ns"] > 0 for layer in layers.values()))
+        for real, meta in zip(self.seen["layers"], self.seen["meta"]):
+            self.assertEqual({**real, "forward_ns": 0}, meta)
+
+    def test_a_plan_fits_and_is_followed(self):
+        planned = self.seen["planned"]
+        self.assertEqual(planned["differences"], [])
+        for key in ("losses", "parameters"):
+            self.assertEqual(planned[key], self.seen["default"][key])
+        measured, limit = planned["peaks"]
+        # Threads of gloo hold buffers for a moment longer in some runs.
+        self.assertTrue(0 < measured <= 1.05 * limit, planned["peaks"])
+        self.assertIn("plan for FSDP2 on 2 ranks", planned["text"])
+        self.assertEqual(self.seen["large"], 8)
+
+    def test_what_cannot_be_planned_is_one_sentence(self):
+        for name, words in {
+                "twice": "b.0 is used 2 times", "never": "spare is never used", "meta": "give cluster=",
+                "limit": "no plan fits the memory limit of 1.00 KiB", "ranks": "measured on 2 ranks",
+                "strange": "ReLU, which is no module", "broken": "shapes cannot be multiplied"}.items():
+            self.assertIn(words, self.seen["bad plans"][name])
+
+    def test_the_curve_has_a_line_a_limit(self):
+        text, error = self.seen["curve"]
+        lines = text.splitlines()
+        self.assertEqual([line.split()[0] for line in lines], ["limit", "1KiB", "1GiB", "fsdp2"])
+        self.assertIn("no plan fits", lines[1])
+        self.assertRegex(lines[2], r"ms .* MiB .* %$")
+        self.assertIn("the user's own", error)
+
     def test_a_pytorch_without_a_call_warns_once(self):
         told = self.seen["lacking"]["told"]
         self.assertEqual(len(told), 1, told)

@@ -1,9 +1,10 @@
 """One of two ranks: worker.py RANK FILE [SNIPPET]. Writes its findings as JSON to standard output."""
 import hashlib
+import io
 import json
 import sys
 import warnings
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stdout
 
 import models
 import torch
@@ -102,6 +103,74 @@ def without_calls(said):
             setattr(FSDPModule, name, call)
 
 
+def loss_of(outputs, targets):
+    return torch.nn.functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
+
+
+def measured_layers(model, example):
+    keys = ("name", "parameters", "reads_in_backward", "forward_flops", "saved", "output", "temporary", "forward_ns")
+    return [{key: getattr(layer, key) for key in keys} for layer in weft.measure(model, example, loss_of).layers]
+
+
+def plan_models():
+    """Measures, plans and trains, and lists refusals."""
+    example = next(batches())
+    result = {"layers": measured_layers(models.make_model(), example)}
+    plan = weft.plan(models.make_model(), example, loss_of, memory_limit="64MiB")
+    result["planned"], seen, model = train(plan.apply, plan.finish)
+    result["planned"]["differences"] = seen.compare(plan)
+    result["planned"]["text"] = str(plan)
+    with weft.record(model, memory=True) as seen:
+        loss_of(model(example[0]), example[1]).backward()
+        plan.finish(model)
+    result["planned"]["peaks"] = [seen.peak_bytes, plan.said["predicted"]["peak_bytes"]]
+    with torch.device("meta"):
+        model, meta = models.make_model(), (torch.zeros(4, 9, dtype=torch.long)[:, 1:],) * 2
+    result["meta"] = measured_layers(model, meta)
+    result["large"] = weft.plan(model, meta, loss_of, cluster="a100-8").said["ranks"]
+    twice, never = models.make_model(), models.make_model()
+    twice.b.append(twice.b[0])
+    never.spare = torch.nn.Linear(3, 3)
+    broken = models.make_model()
+    broken.head = torch.nn.Linear(3, 3)
+    result["bad plans"] = {
+        "twice": refusal(lambda: weft.plan(twice, example, loss_of)),
+        "never": refusal(lambda: weft.plan(never, example, loss_of)),
+        "meta": refusal(lambda: weft.plan(model, meta, loss_of)),
+        "limit": refusal(lambda: weft.plan(models.make_model(), example, loss_of, memory_limit="1KiB")),
+        "ranks": refusal(lambda: weft.plan(models.make_model(), example, loss_of, ranks=7)),
+        "strange": refusal(lambda: weft.plan(models.make_model(), example, loss_of, layers=[torch.nn.ReLU()])),
+    }
+    try:
+        weft.plan(broken, example, loss_of)
+    except RuntimeError as error:
+        result["bad plans"]["broken"] = str(error)
+    result["curve"] = run_module()
+    return result
+
+
+def run_module():
+    """Runs python -m weft plan on this script's build; a script that fails shows its own error."""
+    from weft.__main__ import main as run
+    lines = io.StringIO()
+    with redirect_stdout(lines):
+        run(["plan", f"{__file__}:build", "--cluster", "a100-8", "--limits", "1KiB,1GiB"])
+    try:
+        run(["plan", f"{__file__}:fail", "--limits", "1GiB"])
+    except KeyError as error:
+        return [lines.getvalue(), str(error)]
+    return [lines.getvalue(), "no error"]
+
+
+def build():
+    with torch.device("meta"):
+        return models.make_model(), (torch.zeros(4, 8, dtype=torch.long),) * 2, loss_of
+
+
+def fail():
+    raise KeyError("the user's own")
+
+
 def main(rank, file, *snippet):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=int(rank), world_size=2)
@@ -123,6 +192,7 @@ def main(rank, file, *snippet):
     result["bad"], lacking = bad_inputs()
     told, result["lacking"] = without_calls(lacking)
     result["lacking"]["told"] = told
+    result.update(plan_models())
     if snippet:
         space = {}
         with open(snippet[0], encoding="utf-8") as source:

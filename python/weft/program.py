@@ -43,8 +43,8 @@ def check_version():
                         "install the same release of both")
 
 
-def make_export(config, profile=None, flags=()):
-    """Plans the config and returns the export of the plan, a dictionary."""
+def make_export(config, profile=None, flags=(), force=False):
+    """Plans the config and returns the export of the plan, a dictionary. `force` as in weft export."""
     check_version()
     with tempfile.TemporaryDirectory() as directory:
         paths = {name: str(Path(directory) / f"{name}.json") for name in ("config", "profile", "plan")}
@@ -53,4 +53,4 @@ def make_export(config, profile=None, flags=()):
                 Path(paths[name]).write_text(json.dumps(content), encoding="utf-8")
         measured = ("--profile", paths["profile"]) if profile else ()
         run_program("plan", paths["config"], "-o", paths["plan"], "-q", *measured, *flags)
-        return json.loads(run_program("export", paths["plan"], "--to", "fsdp2"))
+        return json.loads(run_program("export", paths["plan"], "--to", "fsdp2", *(("--force",) if force else ())))

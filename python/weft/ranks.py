@@ -6,6 +6,11 @@ def has_ranks():
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
+def is_first():
+    import torch.distributed as dist
+    return not has_ranks() or dist.get_rank() == 0
+
+
 def find_device():
     """Returns the device of tensors that the default group moves."""
     import torch

@@ -1,0 +1,315 @@
+"""Measures a model: its layers in forward order, their bytes and times, and collectives by size."""
+import statistics
+import time
+import weakref
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from .program import WeftError
+from .ranks import gather_numbers
+
+REPEATS = 5
+SIZES = [1 << shift for shift in range(14, 25, 2)]  # full bytes of a collective, in a profile
+
+
+@dataclass
+class Layer:
+    name: str
+    module: object
+    parameters: int = 0
+    reads_in_backward: bool = False  # an embedding saves none of its parameters
+    forward_flops: int = 0
+    backward_flops: int = 0
+    saved: int = 0  # bytes, without outputs of other layers
+    output: int = 0
+    temporary: int = 0
+    forward_ns: int = 0
+    backward_ns: int = 0
+
+
+@dataclass
+class Measured:
+    """Results of weft.measure. Times are 0 for a model on the meta device."""
+    layers: list
+    ranks: int
+    collectives: dict = field(default_factory=dict)  # kind: ([bytes], [ns])
+    update: tuple = ((), ())  # elements, ns
+    agree_ns: int = 0
+    on_meta: bool = False
+
+
+def walk_tensors(value):
+    """Yields the tensors of nested outputs, dataclasses too."""
+    import torch
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from walk_tensors(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from walk_tensors(each)
+    elif hasattr(value, "__dataclass_fields__"):
+        yield from walk_tensors(vars(value))
+
+
+def find_layers(model, layers=None):
+    """Returns (name, module) of the caller's modules, or of direct children with lists opened."""
+    from torch import nn
+    names = {module: name for name, module in model.named_modules()}
+    if layers is not None:
+        strange = [module for module in layers if module not in names]
+        if strange:
+            raise WeftError(f"layers has {type(strange[0]).__name__}, which is no module of the model")
+        return [(names[module], module) for module in layers]
+
+    def open_lists(module):
+        for child in module.children():
+            if isinstance(child, (nn.ModuleList, nn.ModuleDict, nn.Sequential)):
+                yield from open_lists(child)
+            else:
+                yield names[child], child
+    return list(dict.fromkeys(open_lists(model)))
+
+
+class Passes:
+    """Runs forward and backward with marks at the begin of each layer's forward and backward."""
+
+    def __init__(self, model, example, loss, found):
+        self.model, self.loss, self.found = model, loss, found
+        inputs, self.targets = example if isinstance(example, tuple) and len(example) == 2 else (example, None)
+        self.inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+        self.keywords = {}
+        if isinstance(inputs, dict):
+            self.inputs, self.keywords = (), inputs
+
+    def run(self, mark, on_output=None, backward=True):
+        """Calls mark("forward" or "backward", number) at begins, and mark("end", -1)."""
+        with ExitStack() as stack:
+            for number, (_, module) in enumerate(self.found):
+                def before(_, __, number=number):
+                    mark("forward", number)
+
+                def after(_, __, output, number=number):
+                    if on_output:
+                        on_output(number, output)
+                    begun = []
+
+                    def begin(_):
+                        if not begun:  # the first gradient of several outputs
+                            begun.append(True)
+                            mark("backward", number)
+                    for tensor in walk_tensors(output):
+                        if tensor.requires_grad:
+                            tensor.register_hook(begin)
+                stack.callback(module.register_forward_pre_hook(before).remove)
+                stack.callback(module.register_forward_hook(after).remove)
+            output = self.model(*self.inputs, **self.keywords)
+            result = self.loss(output) if self.targets is None else self.loss(output, self.targets)
+            if backward:
+                result.backward()
+            mark("end", -1)
+        self.model.zero_grad(set_to_none=True)
+
+
+def order_layers(model, example, loss, found):
+    """Returns layers in the order of their use. Raises for one that is used twice or never."""
+    import torch
+    seen = []
+    with torch.no_grad():
+        Passes(model, example, loss, found).run(lambda kind, number: seen.append(number) if kind == "forward" else None,
+                                                backward=False)
+    for number, (name, module) in enumerate(found):
+        if seen.count(number) > 1:
+            raise WeftError(f"layer {name} is used {seen.count(number)} times in a forward: give layers= with a "
+                            "module around all of its uses")
+        if number not in seen and any(True for _ in module.parameters()):
+            raise WeftError(f"layer {name} is never used in this forward: give layers= without it")
+    return [found[number] for number in seen]
+
+
+class Bytes:
+    """Live bytes of tensors that operations make."""
+
+    def __init__(self):
+        self.live = self.peak = 0
+
+    def mode(self):
+        from torch.utils._python_dispatch import TorchDispatchMode
+        counter, known = self, weakref.WeakSet()
+
+        def release(size):
+            counter.live -= size
+
+        class Mode(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                made = func(*args, **(kwargs or {}))
+                for tensor in walk_tensors(made):
+                    storage = tensor.untyped_storage()
+                    if storage not in known and not any(
+                            storage._cdata == other.untyped_storage()._cdata for other in walk_tensors(args)):
+                        known.add(storage)
+                        weakref.finalize(storage, release, storage.nbytes())
+                        counter.live += storage.nbytes()
+                        counter.peak = max(counter.peak, counter.live)
+                return made
+        return Mode()
+
+
+def measure_bytes(passes, layers):
+    """Fills parameters, saved, output and temporary."""
+    import torch
+    held = {p.untyped_storage()._cdata: None for p in passes.model.parameters()}
+    for number, layer in enumerate(layers):
+        for parameter in layer.module.parameters():
+            key = parameter.untyped_storage()._cdata
+            if held[key] is None:
+                held[key] = number
+                layer.parameters += parameter.numel()
+    others = {t.untyped_storage()._cdata for t in walk_tensors([passes.inputs, passes.keywords, passes.targets])}
+    others |= {b.untyped_storage()._cdata for b in passes.model.buffers()}
+    outputs, counter, at = set(), Bytes(), [0, "forward"]
+    begins, kept = [], []  # a storage that is freed would give its key to another
+
+    def mark(kind, number):
+        begins.append((kind, number, counter.live))
+        if len(begins) > 1:
+            was, owner, live = begins[-2]
+            rise = counter.peak - live
+            layer = layers[owner]
+            if was == "forward":
+                rise -= layer.saved + layer.output
+            else:
+                rise -= 4 * layer.parameters + (layers[owner - 1].output if owner > 0 else 0)
+            layer.temporary = max(layer.temporary, rise)
+        counter.peak = counter.live
+        at[:] = [number, kind]
+
+    def on_output(number, output):
+        for tensor in walk_tensors(output):
+            if tensor.untyped_storage()._cdata not in outputs:
+                outputs.add(tensor.untyped_storage()._cdata)
+                layers[number].output += tensor.untyped_storage().nbytes()
+                kept.append(tensor)
+
+    def pack(tensor):
+        key = tensor.untyped_storage()._cdata
+        layer = layers[max(at[0], 0)]
+        if key in held:
+            owner = held[key]
+            if owner is not None:
+                layers[owner].reads_in_backward = True
+        elif key not in others and key not in outputs:
+            others.add(key)
+            layer.saved += tensor.untyped_storage().nbytes()
+            kept.append(tensor)
+        return tensor
+
+    with counter.mode(), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        passes.run(mark, on_output)
+
+
+def measure_flops(passes, layers):
+    """Counts operations of each layer's forward; backward has twice as many."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        last = [None, 0]
+
+        def mark(_, number):
+            total = counter.get_total_flops()
+            if last[0] is not None:
+                layers[last[0]].forward_flops += total - last[1]
+            last[:] = [number, total]
+        passes.run(mark, backward=False)
+    for layer in layers:
+        layer.backward_flops = 2 * layer.forward_flops
+
+
+def clock_ns(device):
+    import torch
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter_ns()
+
+
+def measure_times(passes, layers, device):
+    """Fills times: the median of the slowest rank. Loss counts for the last layer."""
+    runs = []
+    for repeat in range(REPEATS + 1):
+        marks = []
+        passes.run(lambda kind, number: marks.append((kind, number, clock_ns(device))))
+        spent = [0] * (2 * len(layers))
+        for (kind, number, begin), (_, _, end) in zip(marks, marks[1:]):
+            spent[2 * number + (kind == "backward")] += end - begin
+        if repeat > 0:
+            runs.append(spent)
+    medians = [statistics.median(column) for column in zip(*runs)]
+    slowest = [int(max(column)) for column in zip(*gather_numbers(medians))]
+    for number, layer in enumerate(layers):
+        layer.forward_ns, layer.backward_ns = slowest[2 * number:2 * number + 2]
+
+
+def time_calls(call, device):
+    times = []
+    for repeat in range(4):
+        begin = clock_ns(device)
+        call()
+        if repeat > 0:
+            times.append(clock_ns(device) - begin)
+    return int(max(max(row) for row in gather_numbers([statistics.median(times)])))
+
+
+def measure_collectives(group, device):
+    """Returns times of collectives by full size: gloo's reduce-scatter costs more than its gather."""
+    import torch
+    import torch.distributed as dist
+    ranks, found = dist.get_world_size(group), {"all_gather": [], "reduce_scatter": [], "all_reduce": []}
+    sizes = [size * ranks for size in SIZES]
+    for size in sizes:
+        full = torch.zeros(size // 4, device=device)
+        part = torch.zeros(size // 4 // ranks, device=device)
+        found["all_gather"].append(time_calls(lambda: dist.all_gather_into_tensor(full, part, group=group), device))
+        found["reduce_scatter"].append(time_calls(lambda: dist.reduce_scatter_tensor(part, full, group=group), device))
+        found["all_reduce"].append(time_calls(lambda: dist.all_reduce(full, group=group), device))
+    small = torch.zeros(1, device=device)
+    agree = time_calls(lambda: dist.all_reduce(small, group=group), device)
+    return {kind: (sizes, times) for kind, times in found.items()}, agree
+
+
+def measure_update(device):
+    import torch
+    sizes, times = [1 << 12, 1 << 16, 1 << 20], []
+    for size in sizes:
+        parameter = torch.zeros(size, device=device, requires_grad=True)
+        parameter.grad = torch.ones(size, device=device)
+        times.append(time_calls(torch.optim.AdamW([parameter]).step, device))
+    return sizes, times
+
+
+def measure(model, example, loss, layers=None, mesh=None):
+    """Measures a model that is not wrapped yet, on all ranks at once.
+
+    `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). A model on the meta device
+    has flops and bytes, and no times.
+    """
+    import torch.distributed as dist
+    found = find_layers(model, layers)
+    if not found:
+        raise WeftError("the model has no layers: give layers= with the modules that become units")
+    found = order_layers(model, example, loss, found)
+    kept = [Layer(name, module) for name, module in found]
+    device = next(model.parameters()).device
+    passes = Passes(model, example, loss, found)
+    measure_bytes(passes, kept)
+    measure_flops(passes, kept)
+    measured = Measured(kept, 1, on_meta=device.type == "meta")
+    if dist.is_available() and dist.is_initialized():
+        group = mesh.get_group() if mesh is not None else None
+        measured.ranks = dist.get_world_size(group)
+        if measured.ranks > 1 and not measured.on_meta:
+            measured.collectives, measured.agree_ns = measure_collectives(group, device)
+    if not measured.on_meta:
+        measure_times(passes, kept, device)
+        measured.update = measure_update(device)
+    return measured

@@ -1,0 +1,78 @@
+"""Makes Weft's config and profile of a measured model, and the plan."""
+import json
+from pathlib import Path
+
+from .measures import Measured, measure
+from .plans import Plan
+from .program import WeftError, find_program, make_export
+from .ranks import is_first, share_text
+
+
+def find_cluster(cluster):
+    """Returns a cluster's content: a dictionary, a path, or a name such as "a100-8" of Weft's own."""
+    if isinstance(cluster, dict):
+        return dict(cluster)
+    root = Path(find_program()).resolve().parent
+    places = [Path(cluster), *(above / "share/weft/configs/clusters" / f"{cluster}.json" for above in root.parents),
+              *(above / "configs/clusters" / f"{cluster}.json" for above in root.parents)]
+    for place in places:
+        if place.is_file():
+            return json.loads(place.read_text(encoding="utf-8"))
+    raise WeftError(f"cluster {cluster}: no file of that name, and none of Weft's clusters")
+
+
+def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision=None):
+    """Returns config and profile. Measured times stand as operations of a device with 1000 a nanosecond."""
+    timed = not measured.on_meta and cluster is None
+    if not timed and cluster is None:
+        raise WeftError("a model on the meta device has no times: give cluster=, such as \"a100-8\"")
+    place = {} if cluster is None else find_cluster(cluster)
+    place.pop("$comment", None)
+    place["ranks"] = ranks or place.get("ranks") or measured.ranks
+    if memory_limit is not None:
+        place["memory_limit"] = memory_limit
+    if timed:
+        place["device"] = {"flops": {"f32": "1T"}, "memory_bandwidth": "1000000TB/s", "efficiency": 1}
+        if place["ranks"] != measured.ranks:
+            raise WeftError(f"collectives were measured on {measured.ranks} ranks: give cluster= to plan for "
+                            f"{place['ranks']}, or start as many")
+    layers = []
+    for layer in measured.layers:
+        flops = ((layer.forward_ns * 1000, layer.backward_ns * 1000) if timed
+                 else (layer.forward_flops, layer.backward_flops))
+        layers.append({"name": layer.name, "type": "custom", "hidden": 0, "forward_flops": str(flops[0]),
+                       "backward_flops": str(flops[1]), "parameters": layer.parameters, "output": f"{layer.output}B",
+                       "saved": f"{layer.saved}B", "temporary": f"{layer.temporary}B"})
+    config = {"version": 1, "model": {"layers": layers}, "cluster": place,
+              "train": {"micro_batch": 1, "seq_len": 1, "steps": 1, "clip_norm": 1.0, "optimizer": {"type": "adamw"},
+                        "precision": {"compute": precision or ("f32" if timed else "bf16")}},
+              "plan": {"planner": "fsdp2-mix", "block_scale": "whole"}}
+    if not timed:
+        return config, None
+    def curve(of, name):
+        return {name: list(of[0]), "ns": list(of[1])}
+    profile = {"format": "weft-profile", "version": 1, "source": "measured", "machine": "PyTorch",
+               "ranks": measured.ranks, "layers": [], "update": curve(measured.update, "elements"),
+               "norm": {"elements": [1], "ns": [0]}, "agree_ns": measured.agree_ns, "base_bytes": 0,
+               "collectives": {kind: curve(found, "bytes") for kind, found in measured.collectives.items()}}
+    return config, profile
+
+
+def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster=None, layers=None, precision=None):
+    """Plans a model that is not wrapped yet; returns a Plan, the same on all ranks.
+
+    `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). `memory_limit` is
+    "24GiB" or None. `ranks` and `cluster` are of machines that are not there. `precision` is the dtype of gathers: f32,
+    or bf16 with a cluster, unless given.
+    """
+    measured = model if isinstance(model, Measured) else measure(model, example, loss, layers, mesh)
+    text = ""
+    if is_first():
+        try:
+            text = json.dumps(make_export(*make_config(measured, memory_limit, ranks, cluster, precision)))
+        except WeftError as error:
+            text = json.dumps({"error": str(error)})
+    said = json.loads(share_text(text))
+    if "error" in said:
+        raise WeftError(said["error"])
+    return Plan(said)

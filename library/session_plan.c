@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "library/relief.h"
 #include "library/session.h"
 #include "scheduler/digest/digest.h"
 #include "scheduler/schedule.h"
@@ -141,50 +142,6 @@ static enum weft_status find_leanest(struct weft_session *session,
                              : weft_session_stage_variant(session, &variants[*leanest], err);
 }
 
-/* The least device limit of a period if layers may recompute; 0 if none can, or if that cannot be
- * told. Memory needs no times, so unknown ones are 0. */
-static int64_t least_recomputed(const struct weft_session *session,
-                                const struct weft_variant *variant)
-{
-    struct weft_config config = *session->config;
-    struct weft_profile profile = *session->profile;
-    struct weft_pool pool = {0};
-    struct weft_stages stages = {0};
-    struct weft_error ignored = {0};
-    int64_t least = 0;
-    uint8_t *levels = weft_pool_array(&pool, (size_t)config.model->n_layers, sizeof *levels);
-    profile.layers = weft_pool_array(&pool, (size_t)profile.n_layers, sizeof *profile.layers);
-    if (levels != NULL && profile.layers != NULL) {
-        weft_config_restorable(&config, levels);
-        config.recomputes = levels;
-        for (int32_t k = 0; k < profile.n_layers; k++) {
-            profile.layers[k] = session->profile->layers[k];
-            profile.layers[k].recomputes = (1 << WEFT_RECOMPUTE_COUNT) - 1;
-        }
-        if (weft_stages_create_variant(&config, &profile, variant, &stages, &ignored) == WEFT_OK)
-            least = weft_least_limit(stages.problem, 0, NULL);
-        weft_stages_finish(&stages);
-    }
-    weft_pool_finish(&pool);
-    return least > 0 && least < INT64_MAX ? least : 0;
-}
-
-/* Tells whether recomputation would lower the least limit of a period without it. */
-static void add_recomputation(const struct weft_session *session,
-                              const struct weft_variant *variant, char *out, size_t capacity)
-{
-    char shown[WEFT_UNITS_TEXT_BYTES];
-    const int64_t plain = weft_least_limit(session->stages.problem, 0, NULL);
-    const int64_t least =
-        session->config->recomputes == NULL ? least_recomputed(session, variant) : 0;
-    out[0] = '\0';
-    if (least == 0 || plain <= least) return;
-    snprintf(out, capacity,
-             " With plan.recompute=auto, layers may recompute what they save for backward: the "
-             "least limit is then %s (%lld bytes) without pages.",
-             weft_units_show_bytes(least, shown), (long long)least);
-}
-
 /* Tells that a resumed run keeps what the config leaves open. */
 static const char *kept_text(const struct weft_session *session)
 {
@@ -211,17 +168,17 @@ static enum weft_status refuse_all(struct weft_session *session,
     if (refusals[told].status != WEFT_E_INFEASIBLE) told = 0;
     /* If any period may offload state, the first one may. */
     const bool more = variants[0].rule.away && !variants[told].rule.away;
-    char recomputed[256] = "";
+    char relief[512] = "";
     if (refusals[told].status == WEFT_E_INFEASIBLE)
-        add_recomputation(session, &variants[leanest], recomputed, sizeof recomputed);
+        weft_session_tell_reliefs(session, &variants[leanest], relief, sizeof relief);
     char split[128] = "";
     if (session->config->train.asked.micro_batch == 0 && session->config->kept.micro_batch == 0)
         snprintf(split, sizeof split,
                  " No split of train.batch fits; this one has micro-batches of %lld samples.",
                  (long long)variants[told].batch.samples);
     return weft_fail(err, refusals[told].status, "%s%s%s%s%s%s", refusals[told].text,
-                     more ? " With state offloaded: " : "", more ? refusals[0].text : "",
-                     recomputed, split, kept_text(session));
+                     more ? " With state offloaded: " : "", more ? refusals[0].text : "", relief,
+                     split, kept_text(session));
 }
 
 /* Whether the problem copies state or saved activations in several blocks, by itself or under the
@@ -433,14 +390,14 @@ static enum weft_status plan_only(struct weft_session *session,
                                   const struct weft_variant *variant, struct weft_error *err)
 {
     struct weft_error refusal = {0};
-    char recomputed[256] = "";
+    char relief[512] = "";
     const enum weft_status status =
         weft_schedule(session->stages.problem, &session->inputs, options, &session->plan,
                       &session->program, &refusal);
     if (status == WEFT_OK) return status;
     if (status == WEFT_E_INFEASIBLE)
-        add_recomputation(session, variant, recomputed, sizeof recomputed);
-    return weft_fail(err, status, "%s%s%s", refusal.text, recomputed,
+        weft_session_tell_reliefs(session, variant, relief, sizeof relief);
+    return weft_fail(err, status, "%s%s%s", refusal.text, relief,
                      status == WEFT_E_INFEASIBLE ? kept_text(session) : "");
 }
 

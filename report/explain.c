@@ -281,6 +281,7 @@ void weft_explain(const struct weft_plan *plan, int32_t most_rows, struct weft_t
     if (find_facts(plan, &facts)) {
         weft_explain_blocks(plan, out);
         weft_explain_price(plan, out);
+        weft_explain_ways(plan, most_rows, out);
         weft_text_add(out, "what each unit costs a step\n");
         explain_units(plan, most_rows, out);
         weft_text_add(out, "\n");
@@ -333,6 +334,7 @@ void weft_explain_json(const struct weft_plan *plan, const int64_t step_ns[WEFT_
     if (find_facts(plan, &facts)) {
         weft_json_begin_object(writer);
         weft_explain_price_json(plan, step_ns, writer);
+        weft_explain_ways_json(plan, writer);
         weft_json_key(writer, "channel");
         weft_json_begin_array(writer);
         for (int32_t i = 0; i < plan->n_placements; i++)

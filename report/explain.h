@@ -53,14 +53,22 @@ enum { WEFT_STAIRS = 3 };
 void weft_explain_stairs(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
                          struct weft_text *out);
 
-/* Tells how units were cut and the price of memory. Then come tables of each unit's cost per step,
- * of offloaded bytes (away.h), and of the channel in order with equal neighbours folded. A table of
- * more than `most_rows` ends with the number of further rows. */
+/* Tells for each strategy of each decision the bytes that it frees in the dearest slot and the time
+ * that it adds, next to the plan's (marked). Then it names the best exchanges for less and for more
+ * memory. Neighbours with equal prices share rows. Nothing if no decision has two strategies. */
+void weft_explain_ways(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out);
+/* Writes the member "strategies" of an open object, an object for each decision and strategy. */
+void weft_explain_ways_json(const struct weft_plan *plan, struct weft_json_writer *writer);
+
+/* Tells how units were cut and the prices of memory and strategies. Then come tables of each unit's
+ * cost per step, of offloaded bytes (away.h), and of the channel in order with equal neighbours
+ * folded. A table of more than `most_rows` ends with the number of further rows. */
 enum { WEFT_EXPLAIN_ROWS = 20 };
 void weft_explain(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out);
 /* Writes one JSON object. "price" has the slots with a price in the relaxation, and "stairs" the
- * steps of weft_explain_stairs. "channel" has one object per block: with "full_slot" and
- * "missing_bytes" if memory holds it, with "holder" if another block does. */
+ * steps of weft_explain_stairs. "strategies" has the prices of all strategies. "channel" has one
+ * object per block: with "full_slot" and "missing_bytes" if memory holds it, with "holder" if
+ * another block does. */
 void weft_explain_json(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
                        struct weft_json_writer *writer);
 /* Writes the members "price" and "stairs" of an open object. */

@@ -237,7 +237,16 @@ Test(explain, text_folds_equal_blocks)
     problem.tiers[0].limit_bytes = 1250;
     struct weft_plan *plan = small_plan(&problem);
     expect_text_explain(
-        plan, "what each unit costs a step\n"
+        plan, "the price of each strategy: bytes in slot B:a, time of compute and lanes without "
+              "overlap\n"
+              "  decision  strategy   frees      adds  a ms frees\n"
+              "  a         dp        +400 B  -1.00 us           -\n"
+              "            sdp *          -         -           -\n"
+              "  b         dp        +100 B  -1.00 us           -\n"
+              "            sdp *          -         -           -\n"
+              "  next with less memory: a dp, which frees +400 B for -1.00 us\n"
+              "\n"
+              "what each unit costs a step\n"
               "  unit  policy  blocks     of  channel  update\n"
               "  a     sdp          2  100 B  2.40 us  200 ns\n"
               "  b     sdp          2  100 B  2.40 us  200 ns\n"
@@ -327,7 +336,9 @@ Test(explain, long_names_stay_whole)
     size_t times = 0;
     for (const char *at = weft_text_chars(&out); (at = strstr(at, name)); at += sizeof name - 1)
         times++;
-    cr_assert_eq(times, 4, "once in the units' table, three times in the channel's");
+    cr_assert_eq(times, 6,
+                 "twice with the prices, once in the units' table, three times in the "
+                 "channel's");
     weft_text_finish(&out);
     weft_plan_destroy(plan);
     problem.decisions[0].name = was;

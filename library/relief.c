@@ -1,0 +1,124 @@
+#include "library/relief.h"
+
+#include <stdio.h>
+
+#include "base/units.h"
+#include "scheduler/digest/digest.h"
+#include "spec/config_batch.h"
+#include "spec/kind.h"
+
+/* A way to need less memory that the config does not allow. */
+struct relief {
+    const char *settings; /* "plan.recompute=selective" */
+    int levels;           /* bits of enum weft_recompute; 0: the config's */
+    bool one_sample;      /* micro-batches have one sample */
+    bool joint;           /* told only if no part of it is enough */
+};
+
+enum { SELECTIVE = 1 << WEFT_RECOMPUTE_SELECTIVE, WHOLE = 1 << WEFT_RECOMPUTE_WHOLE };
+
+static const struct relief reliefs[] = {
+    {"plan.recompute=selective", SELECTIVE, false, false},
+    {"plan.recompute=whole", WHOLE, false, false},
+    {"plan.recompute=auto", SELECTIVE | WHOLE, false, true},
+    {"train.micro_batch=auto", 0, true, false},
+    {"plan.recompute=auto and train.micro_batch=auto", SELECTIVE | WHOLE, true, true},
+};
+
+/* Whether a user could ask for it next to the config. */
+static bool is_offered(const struct weft_config *config, const struct relief *relief)
+{
+    const struct weft_train *train = &config->train;
+    const bool splits = train->asked.micro_batch > 1 && config->kept.micro_batch == 0 &&
+                        train->precision.reduce == WEFT_F32 &&
+                        train->micro_batch * train->grad_accum <= WEFT_MOST_MICRO_STEPS;
+    return (relief->levels == 0 || config->recomputes == NULL) && (!relief->one_sample || splits);
+}
+
+/* Gives a copy of the config and of the profile what the relief allows. */
+static enum weft_status apply_relief(const struct relief *relief, struct weft_config *config,
+                                     struct weft_profile *profile, struct weft_pool *pool,
+                                     struct weft_error *err)
+{
+    const size_t n_layers = (size_t)config->model->n_layers;
+    uint8_t *levels = weft_pool_array(pool, n_layers, sizeof *levels);
+    struct weft_layer_times *layers =
+        weft_pool_array(pool, (size_t)profile->n_layers, sizeof *layers);
+    if (levels == NULL || layers == NULL) return weft_fail_memory(err, "the least limit");
+    weft_config_restorable(config, levels);
+    for (size_t l = 0; l < n_layers; l++)
+        levels[l] &= (uint8_t)(relief->levels | 1 << WEFT_RECOMPUTE_NONE);
+    if (relief->levels != 0) config->recomputes = levels;
+    for (int32_t k = 0; k < profile->n_layers; k++) {
+        layers[k] = profile->layers[k];
+        layers[k].recomputes = (1 << WEFT_RECOMPUTE_COUNT) - 1;
+    }
+    profile->layers = layers;
+    return WEFT_OK;
+}
+
+/* The least device limit of a period with a relief; 0 if it cannot be told. Memory needs no times,
+ * so unknown ones are 0. */
+static int64_t least_relieved(const struct weft_session *session,
+                              const struct weft_variant *variant, const struct relief *relief)
+{
+    struct weft_config config = *session->config;
+    struct weft_variant relieved = *variant;
+    struct weft_profile *resolved = NULL, profile = *session->profile;
+    struct weft_pool pool = {0};
+    struct weft_stages stages = {0};
+    struct weft_error ignored = {0};
+    struct weft_text missing;
+    enum weft_status status = WEFT_OK;
+    int64_t least = 0;
+    weft_text_init(&missing);
+    if (relief->one_sample) {
+        relieved.rule.n_micro *= (int32_t)relieved.batch.samples;
+        relieved.batch.samples = config.train.micro_batch = 1;
+        config.train.grad_accum = relieved.rule.n_micro;
+        status = weft_profile_resolve_for_memory(&config, &resolved, &missing, &ignored);
+        if (status == WEFT_OK) profile = *resolved;
+    }
+    if (status == WEFT_OK) status = apply_relief(relief, &config, &profile, &pool, &ignored);
+    if (status == WEFT_OK)
+        status = weft_stages_create_variant(&config, &profile, &relieved, &stages, &ignored);
+    if (status == WEFT_OK) least = weft_least_limit(stages.problem, 0, NULL);
+    weft_stages_finish(&stages);
+    weft_profile_destroy(resolved);
+    weft_text_finish(&missing);
+    weft_pool_finish(&pool);
+    return least > 0 && least < INT64_MAX ? least : 0;
+}
+
+void weft_session_tell_reliefs(const struct weft_session *session,
+                               const struct weft_variant *variant, char *out, size_t capacity)
+{
+    char shown[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_problem *problem = session->stages.problem;
+    const int64_t plain = weft_least_limit(problem, 0, NULL);
+    const struct relief *best = NULL;
+    int64_t best_bytes = plain;
+    int n = 0;
+    size_t length = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof reliefs / sizeof *reliefs; i++) {
+        const int64_t least = is_offered(session->config, &reliefs[i])
+                                  ? least_relieved(session, variant, &reliefs[i])
+                                  : 0;
+        if (least == 0 || least >= plain) continue;
+        if (least < best_bytes) {
+            best = &reliefs[i];
+            best_bytes = least;
+        }
+        if (least > problem->tiers[0].limit_bytes || (reliefs[i].joint && n > 0)) continue;
+        length += (size_t)snprintf(
+            out + length, capacity - length, "%s %s, least limit %s (%lld bytes)",
+            n++ == 0 ? " It would fit without pages with" : ", or", reliefs[i].settings,
+            weft_units_show_bytes(least, shown), (long long)least);
+    }
+    if (n > 0)
+        snprintf(out + length, capacity - length, ".");
+    else if (best != NULL)
+        snprintf(out, capacity, " With %s the least limit is %s (%lld bytes) without pages.",
+                 best->settings, weft_units_show_bytes(best_bytes, shown), (long long)best_bytes);
+}

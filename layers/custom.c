@@ -18,6 +18,8 @@ static const struct weft_field custom_keys[] = {
      "saved activations, a sample of seq_len tokens"},
     {"temporary", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_TEMPORARY), "\"0B\"", 0, WEFT_LARGE,
      NULL, NULL, "work space of either pass, a sample of seq_len tokens"},
+    {"table", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_TABLE), "false", 0, 0, NULL, NULL,
+     "backward reads none of its parameters, as an embedding's does not"},
 };
 
 static int64_t integer_of(const struct weft_layer *layer, int key)
@@ -28,6 +30,7 @@ static int64_t integer_of(const struct weft_layer *layer, int key)
 static void custom_complete(struct weft_layer *layer)
 {
     layer->outputs = layer->outputs ? layer->outputs : layer->hidden;
+    layer->is_table = layer->keys[WEFT_CUSTOM_TABLE].flag;
 }
 
 static enum weft_status custom_shape(const struct weft_layer *layer, double residual_std,

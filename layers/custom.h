@@ -9,7 +9,8 @@ enum {
     WEFT_CUSTOM_PARAMETERS, /* integer; the next keys are bytes */
     WEFT_CUSTOM_OUTPUT,
     WEFT_CUSTOM_SAVED,
-    WEFT_CUSTOM_TEMPORARY
+    WEFT_CUSTOM_TEMPORARY,
+    WEFT_CUSTOM_TABLE /* flag */
 };
 
 #endif

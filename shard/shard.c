@@ -108,7 +108,8 @@ static void list_layers(struct weft_shards *shards, const struct weft_model *mod
             if (!fill) continue;
             lists->layers[lists->first[u] + at] = l;
             /* A table scatters the gradient of its output and passes no gradient further back. */
-            lists->reads[lists->first[u] + at] = layer->kind->input != WEFT_READS_TOKENS;
+            lists->reads[lists->first[u] + at] =
+                layer->kind->input != WEFT_READS_TOKENS && !layer->is_table;
         }
     }
 }

@@ -42,7 +42,8 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
                  else (layer.forward_flops, layer.backward_flops))
         layers.append({"name": layer.name, "type": "custom", "hidden": 0, "forward_flops": str(flops[0]),
                        "backward_flops": str(flops[1]), "parameters": layer.parameters, "output": f"{layer.output}B",
-                       "saved": f"{layer.saved}B", "temporary": f"{layer.temporary}B"})
+                       "saved": f"{layer.saved}B", "temporary": f"{layer.temporary}B",
+                       "table": layer.parameters > 0 and not layer.reads_in_backward})
     config = {"version": 1, "model": {"layers": layers}, "cluster": place,
               "train": {"micro_batch": 1, "seq_len": 1, "steps": 1, "clip_norm": 1.0, "optimizer": {"type": "adamw"},
                         "precision": {"compute": precision or ("f32" if timed else "bf16")}},

@@ -78,6 +78,17 @@ def an_embedding_is_not_gathered_in_backward(weft):
 
 
 @case
+def a_custom_table_is_not_gathered_in_backward(weft):
+    layers = [{"name": name, "type": "custom", "hidden": 0, "forward_flops": "1M", "backward_flops": "2M",
+               "parameters": 10000, "output": "4KiB"} for name in "abc"]
+    layers[0]["table"] = True
+    plan(weft, tiny(model__layers=layers, plan__planner="fsdp2", plan__block_scale="whole"))
+    units = export(weft)["units"]
+    assert [unit["unshard_in_backward"] for unit in units] == [False, True, True], units
+    assert [unit["reshard_after_forward"] for unit in units] == [True, True, False], units
+
+
+@case
 def lists_have_the_order_of_the_plan(weft):
     """Gathers two ahead, one from forward for backward, and two reductions at once."""
     plan(weft, config(), "--planner", "fsdp2")

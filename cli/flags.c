@@ -72,7 +72,7 @@ const struct weft_flag weft_flags[] = {
      "number of memory limits; the default is 9"},
     {"--to", NULL, WEFT_FLAG_TEXT, false, AT(to), NULL, "all|TARGET",
      "sweep: all ends at the least limit at which every planner has a plan, even if more memory "
-     "shortens no step; export: the target, fsdp2"},
+     "shortens no step; export: fsdp2, megatron-fsdp or deepspeed"},
     {"--snippet", NULL, WEFT_FLAG_BOOL, false, AT(snippet), NULL, NULL,
      "Python that needs PyTorch alone, instead of JSON"},
     {"--force", NULL, WEFT_FLAG_BOOL, false, AT(force), NULL, NULL,

@@ -5,7 +5,7 @@
 #include "base/json/json.h"
 #include "library/metrics.h"
 #include "plan/plan.h"
-#include "report/export/fsdp2.h"
+#include "report/export/others.h"
 #include "runtime/checkpoint/manifest.h"
 #include "spec/profile/profile.h"
 
@@ -16,7 +16,8 @@ static const struct weft_key_table *const profile_tables[] = {&weft_profile_keys
 static const struct weft_key_table *const plan_tables[] = {&weft_plan_keys, NULL};
 static const struct weft_key_table *const result_tables[] = {&weft_result_keys, NULL};
 static const struct weft_key_table *const manifest_tables[] = {&weft_manifest_keys, NULL};
-static const struct weft_key_table *const export_tables[] = {&weft_fsdp2_keys, NULL};
+static const struct weft_key_table *const export_tables[] = {&weft_fsdp2_keys, &weft_megatron_keys,
+                                                             &weft_deepspeed_export_keys, NULL};
 
 static const struct schema_file {
     const char *kind, *text;

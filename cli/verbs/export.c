@@ -4,7 +4,17 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "plan/plan.h"
+#include "program/predict.h"
 #include "report/export/fsdp2.h"
+#include "report/export/others.h"
+#include "scheduler/planners/deepspeed.h"
+#include "scheduler/planners/table.h"
+
+static enum weft_status refuse_snippet(const struct weft_cli *cli, struct weft_error *err)
+{
+    if (!cli->snippet) return WEFT_OK;
+    return weft_fail(err, WEFT_E_USAGE, "--snippet: only --to fsdp2 has one");
+}
 
 static enum weft_status write_fsdp2(const struct weft_cli *cli, const struct weft_plan *plan,
                                     struct weft_text *out, struct weft_error *err)
@@ -23,12 +33,99 @@ static enum weft_status write_fsdp2(const struct weft_cli *cli, const struct wef
     return status;
 }
 
+static enum weft_status write_megatron(const struct weft_cli *cli, const struct weft_plan *plan,
+                                       struct weft_text *out, struct weft_error *err)
+{
+    struct weft_fsdp2 *units = NULL;
+    WEFT_TRY(refuse_snippet(cli, err));
+    WEFT_TRY(weft_fsdp2_create(plan, cli->operands[0], &units, err));
+    weft_megatron_write(units, out);
+    weft_fsdp2_destroy(units);
+    return WEFT_OK;
+}
+
+/* Makes the plan of DeepSpeed's rule with a setting; *out is NULL if it does not fit. */
+static enum weft_status try_setting(const struct weft_problem *problem,
+                                    const struct weft_setting *setting, struct weft_plan **out,
+                                    struct weft_error *err)
+{
+    const struct weft_schedule_options options = {.planner = "deepspeed", .setting = setting};
+    struct weft_pool pool = {0};
+    struct weft_outcome outcome = {.pool = &pool};
+    struct weft_error refusal = {0};
+    size_t n_blocks = (size_t)weft_problem_count_blocks(problem) + 1;
+    struct weft_candidate candidate = {
+        .strategies = calloc((size_t)problem->n_decisions + 1, sizeof *candidate.strategies),
+        .moves = calloc(n_blocks, sizeof *candidate.moves)};
+    enum weft_status status = WEFT_OK;
+    *out = NULL;
+    if (!candidate.strategies || !candidate.moves) {
+        status = weft_fail_memory(err, "a plan");
+    } else {
+        status = weft_planner_decide(weft_planner_find("deepspeed", NULL), problem, &options,
+                                     &candidate, &outcome, &refusal);
+        if (status == WEFT_OK)
+            status = weft_plan_create(problem, "deepspeed", candidate.strategies, candidate.moves,
+                                      candidate.n_moves, out, &refusal);
+        if (status == WEFT_OK) status = weft_plan_predict(*out, &refusal);
+        if (status == WEFT_E_INFEASIBLE)
+            status = WEFT_OK;
+        else if (status != WEFT_OK)
+            status = weft_fail(err, status, "%s", refusal.text);
+    }
+    free(candidate.strategies);
+    free(candidate.moves);
+    weft_pool_finish(&pool);
+    return status;
+}
+
+/* Searches the settings of DeepSpeed's rule for the fastest within the plan's limit. */
+static enum weft_status write_deepspeed(const struct weft_cli *cli, const struct weft_plan *plan,
+                                        struct weft_text *out, struct weft_error *err)
+{
+    struct weft_plan *best = NULL;
+    const struct weft_setting *chosen = NULL, *setting = weft_deepspeed_settings;
+    enum weft_status status = refuse_snippet(cli, err);
+    for (; status == WEFT_OK && setting->name; setting++) {
+        struct weft_plan *tried = NULL;
+        status = try_setting(plan->problem, setting, &tried, err);
+        if (tried && tried->prediction.peak_bytes <= plan->problem->tiers[0].limit_bytes &&
+            (!best || tried->prediction.step_ns < best->prediction.step_ns)) {
+            weft_plan_destroy(best);
+            best = tried;
+            chosen = setting;
+        } else {
+            weft_plan_destroy(tried);
+        }
+    }
+    if (status == WEFT_OK && !best)
+        status = weft_fail(err, WEFT_E_INFEASIBLE,
+                           "%s: no setting of DeepSpeed's rule fits the plan's limit: plan with a "
+                           "higher --memory-limit",
+                           cli->operands[0]);
+    if (status == WEFT_OK)
+        weft_deepspeed_export_write(
+            plan,
+            &(struct weft_deepspeed_export){.found = best,
+                                            .setting = chosen->name,
+                                            .prefetch_elements = chosen->values[0],
+                                            .live_elements = chosen->values[1],
+                                            .reuse_elements = chosen->values[2],
+                                            .persistent_elements = WEFT_DEEPSPEED_PERSISTENT,
+                                            .bucket_elements = WEFT_DEEPSPEED_BUCKET},
+            out);
+    weft_plan_destroy(best);
+    return status;
+}
+
 /* Targets by name. */
 static const struct export_target {
     const char *name;
     enum weft_status (*write)(const struct weft_cli *cli, const struct weft_plan *plan,
                               struct weft_text *out, struct weft_error *err);
-} export_targets[] = {{"fsdp2", write_fsdp2}};
+} export_targets[] = {
+    {"fsdp2", write_fsdp2}, {"megatron-fsdp", write_megatron}, {"deepspeed", write_deepspeed}};
+static const char target_names[] = "fsdp2, megatron-fsdp or deepspeed";
 
 static enum weft_status find_target(const char *name, const struct export_target **out,
                                     struct weft_error *err)
@@ -38,8 +135,8 @@ static enum weft_status find_target(const char *name, const struct export_target
             *out = &export_targets[i];
             return WEFT_OK;
         }
-    if (!name) return weft_fail(err, WEFT_E_USAGE, "export needs a target: --to fsdp2");
-    return weft_fail(err, WEFT_E_USAGE, "--to %s: no such target; there is fsdp2", name);
+    if (!name) return weft_fail(err, WEFT_E_USAGE, "export needs a target: --to %s", target_names);
+    return weft_fail(err, WEFT_E_USAGE, "--to %s: no such target; %s", name, target_names);
 }
 
 static enum weft_status run_export(const struct weft_cli *cli, struct weft_error *err)
@@ -66,13 +163,16 @@ static enum weft_status run_export(const struct weft_cli *cli, struct weft_error
 const struct weft_command weft_command_export = {
     .name = "export",
     .usage = "PLAN",
-    .summary = "a plan in the terms of PyTorch's FSDP2",
+    .summary = "a plan in the terms of FSDP2, Megatron-FSDP or DeepSpeed",
     .details =
         "JSON (`weft schema export`) with a unit for each fully_shard call, its prefetch lists,\n"
         "the place of its reduction, the collectives in order, and the PyTorch release of each\n"
         "call. --snippet writes the same as Python that needs PyTorch alone. Exit 65 if FSDP2\n"
         "cannot follow the plan; --force writes the nearest, and names each difference.\n"
-        "docs/pytorch.md applies it.",
+        "docs/pytorch.md applies it.\n"
+        "megatron-fsdp and deepspeed are written from documentation and were not run. The first\n"
+        "has placements and prefetch budgets by unit, the second the best setting of DeepSpeed's\n"
+        "rule within the plan's limit, with its distance from the plan's bound.",
     .flags = "--to --snippet --force",
     .least_operands = 1,
     .most_operands = 1,

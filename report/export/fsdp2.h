@@ -71,6 +71,12 @@ extern const struct weft_key_table weft_fsdp2_keys;
 /* JSON document, `format` "weft-export". */
 void weft_fsdp2_write(const struct weft_fsdp2 *fsdp2, struct weft_text *out);
 
+/* Members "modules" of a unit, "order" and "not_expressed" of an open object. */
+void weft_fsdp2_write_modules(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
+                              struct weft_json_writer *writer);
+void weft_fsdp2_write_order(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer);
+void weft_fsdp2_write_sentences(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer);
+
 /* The same as Python, fewer than 80 lines, that needs PyTorch alone. */
 void weft_fsdp2_snippet(const struct weft_fsdp2 *fsdp2, struct weft_text *out);
 

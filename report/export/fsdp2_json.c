@@ -117,17 +117,23 @@ static void write_list(const struct weft_fsdp2 *fsdp2, const char *key,
     weft_json_end_array(writer);
 }
 
-static void write_unit(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
-                       struct weft_json_writer *writer)
+void weft_fsdp2_write_modules(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
+                              struct weft_json_writer *writer)
 {
-    weft_json_begin_object(writer);
-    weft_json_put_string(writer, "name", unit->name);
     weft_json_key(writer, "modules");
     weft_json_begin_array(writer);
     weft_json_flat(writer);
     for (int32_t l = unit->first_layer; l <= unit->last_layer; l++)
         weft_json_add_string(writer, fsdp2->layers[l]);
     weft_json_end_array(writer);
+}
+
+static void write_unit(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit *unit,
+                       struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "name", unit->name);
+    weft_fsdp2_write_modules(fsdp2, unit, writer);
     weft_json_put_string(writer, "policy", weft_policy_name(unit->policy));
     weft_json_put_bool(writer, "reshard_after_forward", unit->reshards);
     weft_json_put_bool(writer, "unshard_in_backward", unit->unshards);
@@ -154,7 +160,7 @@ static void write_units(const struct weft_fsdp2 *fsdp2, struct weft_json_writer 
     weft_json_end_array(writer);
 }
 
-static void write_order(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer)
+void weft_fsdp2_write_order(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer)
 {
     weft_json_key(writer, "order");
     weft_json_begin_array(writer);
@@ -192,6 +198,10 @@ static void write_requires(const struct weft_fsdp2 *fsdp2, struct weft_json_writ
         weft_json_end_object(writer);
     }
     weft_json_end_array(writer);
+}
+
+void weft_fsdp2_write_sentences(const struct weft_fsdp2 *fsdp2, struct weft_json_writer *writer)
+{
     weft_json_key(writer, "not_expressed");
     weft_json_begin_array(writer);
     for (int32_t i = 0; i < fsdp2->n_sentences; i++)
@@ -221,8 +231,9 @@ void weft_fsdp2_write(const struct weft_fsdp2 *fsdp2, struct weft_text *out)
     weft_json_put_bool(&writer, "force_sum_reduction", false);
     weft_json_put_integer(&writer, "max_reduce_scatter_inputs", fsdp2->most_inputs);
     write_units(fsdp2, &writer);
-    write_order(fsdp2, &writer);
+    weft_fsdp2_write_order(fsdp2, &writer);
     write_requires(fsdp2, &writer);
+    weft_fsdp2_write_sentences(fsdp2, &writer);
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");
 }

@@ -9,8 +9,6 @@
 #include "scheduler/planners/homes.h"
 #include "scheduler/planners/planners.h"
 
-enum { PERSISTENT_ELEMENTS = 100000, BUCKET_ELEMENTS = 500000000 };
-
 const struct weft_setting weft_deepspeed_settings[] = {
     {"published", {50000000, 1000000000, 1000000000}},
     {"no-reuse", {50000000, 1000000000, 0}},
@@ -83,7 +81,7 @@ static enum weft_status choose_policies(struct weft_deepspeed *run, struct weft_
 {
     static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
     for (int32_t u = 0; u < run->draft->problem->n_decisions; u++) {
-        if (elements_of(run, u) < PERSISTENT_ELEMENTS) {
+        if (elements_of(run, u) < WEFT_DEEPSPEED_PERSISTENT) {
             WEFT_TRY(weft_draft_choose_resident(run->draft, u, err));
         } else {
             WEFT_TRY(
@@ -168,7 +166,7 @@ static void launch_ahead(const struct weft_deepspeed *run)
 void weft_deepspeed_place(struct weft_deepspeed *deepspeed)
 {
     static const struct weft_bucket_rule bucket = {
-        .size = BUCKET_ELEMENTS, .in_elements = true, .before_overflow = true};
+        .size = WEFT_DEEPSPEED_BUCKET, .in_elements = true, .before_overflow = true};
     weft_draft_take(deepspeed->draft);
     if (deepspeed->ahead >= 0) launch_ahead(deepspeed);
     weft_draft_gather_after_updates(deepspeed->draft, 1u << WEFT_POLICY_ZERO1);

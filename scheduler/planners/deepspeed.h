@@ -4,6 +4,9 @@
 
 #include "scheduler/planners/rule.h"
 
+/* In elements: smaller parameters are never released, and a reduction's bucket. */
+enum { WEFT_DEEPSPEED_PERSISTENT = 100000, WEFT_DEEPSPEED_BUCKET = 500000000 };
+
 /* In elements: values[0] is a prefetch, values[1] the most live ones, values[2] the distance of
  * reuse. */
 extern const struct weft_setting weft_deepspeed_settings[];

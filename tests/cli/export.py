@@ -183,6 +183,41 @@ def a_snippet_compiles_and_stays_short(weft):
 
 
 @case
+def megatron_gets_placements_and_budgets(weft):
+    plan(weft, config(), "--planner", "fsdp2")
+    fsdp2 = export(weft)
+    said = json.loads(weft.expect(0, "export", "plan.json", "--to", "megatron-fsdp"))
+    assert said["tested"] == "from documentation, not run here"
+    units = {unit["name"]: unit for unit in said["units"]}
+    assert [unit["placement"] for unit in units.values()] == ["zero2"] + 4 * ["zero3"] + ["zero2"]
+    with open(weft.path("plan.json"), encoding="utf-8") as file:
+        elements = {each["name"]: each["elements"] for each in json.load(file)["problem"]["decisions"]}
+    for unit in fsdp2["units"]:
+        for key in ("forward", "backward"):
+            ahead = [name for name in unit[key] if name != unit["name"]]
+            assert units[unit["name"]][f"{key}_prefetch_elements"] == sum(elements[name] for name in ahead)
+    assert said["order"] == fsdp2["order"]
+    weft.expect(64, "export", "plan.json", "--to", "megatron-fsdp", "--snippet", says="--snippet")
+
+
+@case
+def deepspeed_gets_its_best_setting(weft):
+    """No setting is faster in weft plan, and the distance is from the plan's own bound."""
+    plan(weft, config())
+    said = json.loads(weft.expect(0, "export", "plan.json", "--to", "deepspeed"))
+    zero = said["zero_optimization"]
+    assert zero["stage"] == 3 and zero["stage3_param_persistence_threshold"] == 100000
+    with open(weft.path("plan.json"), encoding="utf-8") as file:
+        bound = json.load(file)["bound"]["bound_ns"]
+    assert said["predicted"]["bound_ns"] == bound > 0
+    assert said["predicted"]["gap"] == (said["predicted"]["step_ns"] - bound) / bound
+    for setting in ("published", "no-reuse", "prefetch-5e8"):
+        plan(weft, config(), "--planner", f"deepspeed:{setting}")
+        with open(weft.path("plan.json"), encoding="utf-8") as file:
+            assert json.load(file)["prediction"]["step_ns"] >= said["predicted"]["step_ns"], setting
+
+
+@case
 def a_target_is_needed(weft):
     plan(weft, config(), "--planner", "fsdp2")
     weft.expect(64, "export", "plan.json", says="--to fsdp2")

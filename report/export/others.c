@@ -1,0 +1,137 @@
+#include "report/export/others.h"
+
+#define HEAD_KEYS(of)                                                                              \
+    WEFT_KEY_PART(WEFT_KEY_CONST, "format", "weft-export", "the kind of file"),                    \
+        WEFT_KEY_PART_RANGE(WEFT_KEY_INT32, "version", 0, FORMAT_VERSION, FORMAT_VERSION, NULL,    \
+                            "of the format"),                                                      \
+        WEFT_KEY_PART(WEFT_KEY_SHOWN, "weft", NULL, "the program that wrote it"),                  \
+        WEFT_KEY_PART(WEFT_KEY_CONST, "target", of, "the runtime"),                                \
+        WEFT_KEY_PART(WEFT_KEY_CONST, "tested", untested, "no run of Weft's has tested it"),       \
+        WEFT_KEY_PART(WEFT_KEY_HASH, "plan", NULL, "hash of the plan"),                            \
+        WEFT_KEY_PART(WEFT_KEY_INT64, "ranks", NULL, "world size"),                                \
+        WEFT_KEY_PART(WEFT_KEY_OBJECT, "predicted", &predicted_table, "figures")
+
+enum { FORMAT_VERSION = 1 };
+static const char untested[] = "from documentation, not run here";
+
+static const struct weft_key_table predicted_table = WEFT_KEY_TABLE(
+    "Figures of the simulator.", WEFT_KEY_PART(WEFT_KEY_INT64, "step_ns", NULL, "a step"),
+    WEFT_KEY_PART(WEFT_KEY_INT64, "peak_bytes", NULL, "of the fullest slot of a rank"),
+    WEFT_KEY_PART(WEFT_KEY_INT64, "bound_ns", NULL, "no plan is faster; 0: nothing is proven"),
+    WEFT_KEY_PART(WEFT_KEY_NUMBER, "gap", NULL, "(step - bound) / bound; 0 without a bound"));
+
+#define COUNT_KEY(name, text) WEFT_KEY_PART(WEFT_KEY_INT64, name, NULL, text)
+static const struct weft_key_table zero_table = WEFT_KEY_TABLE(
+    "The part zero_optimization of DeepSpeed's config.", COUNT_KEY("stage", "of ZeRO"),
+    WEFT_KEY_PART(WEFT_KEY_BOOL, "overlap_comm", NULL, "communication next to compute"),
+    COUNT_KEY("stage3_prefetch_bucket_size", "elements to gather ahead"),
+    COUNT_KEY("stage3_param_persistence_threshold", "smaller parameters are never released"),
+    COUNT_KEY("stage3_max_live_parameters", "elements that may be gathered at once"),
+    COUNT_KEY("stage3_max_reuse_distance", "parameters used again within it are kept"),
+    COUNT_KEY("reduce_bucket_size", "elements of a reduction"));
+
+const struct weft_key_table weft_deepspeed_export_keys = WEFT_KEY_TABLE(
+    "The best setting of DeepSpeed's rule within the plan's limit.", HEAD_KEYS("deepspeed"),
+    WEFT_KEY_PART(WEFT_KEY_SHOWN, "setting", NULL, "its name in `weft help planners`"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "zero_optimization", &zero_table, "for DeepSpeed's config"));
+
+static const char *const placement_names[] = {"dp", "zero1", "zero2", "zero3", NULL};
+
+static const struct weft_key_table module_table = WEFT_KEY_TABLE(
+    "A unit's Placements and SchedulePolicy.",
+    WEFT_KEY_PART(WEFT_KEY_SHOWN, "name", NULL, "of the plan"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_SHOWN, "modules", NULL, "in forward order"),
+    WEFT_KEY_PART(WEFT_KEY_ONE_OF, "placement", placement_names, "sharded parts"),
+    COUNT_KEY("forward_prefetch_elements", "to gather ahead in its forward"),
+    COUNT_KEY("backward_prefetch_elements", "to gather ahead in its backward"),
+    WEFT_KEY_PART(WEFT_KEY_BOOL, "reduce_at_end", NULL, "its reduction waits for backward's end"));
+
+const struct weft_key_table weft_megatron_keys =
+    WEFT_KEY_TABLE("A plan in the terms of Megatron-FSDP v2.", HEAD_KEYS("megatron-fsdp"),
+                   WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "units", &module_table,
+                                    "in order of first use"),
+                   WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_SHOWN, "order", NULL,
+                                    "for a driver without hooks: \"gather h.0\", \"reduce h.0\""),
+                   WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_SHOWN, "not_expressed", NULL,
+                                    "a sentence for each difference from the plan"));
+
+static void write_head(const struct weft_plan *plan, const struct weft_plan *found,
+                       const char *target, struct weft_json_writer *writer)
+{
+    char hash[WEFT_HASH_TEXT_BYTES];
+    const int64_t step_ns = found->prediction.step_ns, bound_ns = plan->bound_ns;
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "format", "weft-export");
+    weft_json_put_integer(writer, "version", FORMAT_VERSION);
+    weft_json_put_string(writer, "weft", WEFT_VERSION);
+    weft_json_put_string(writer, "target", target);
+    weft_json_put_string(writer, "tested", untested);
+    weft_json_put_string(writer, "plan", weft_hash_show(weft_plan_hash(plan), hash));
+    weft_json_put_integer(writer, "ranks", plan->problem->ranks);
+    weft_json_key(writer, "predicted");
+    weft_json_begin_object(writer);
+    weft_json_put_integer(writer, "step_ns", step_ns);
+    weft_json_put_integer(writer, "peak_bytes", found->prediction.peak_bytes);
+    weft_json_put_integer(writer, "bound_ns", bound_ns);
+    weft_json_put_number(writer, "gap",
+                         bound_ns > 0 ? (double)(step_ns - bound_ns) / (double)bound_ns : 0);
+    weft_json_end_object(writer);
+}
+
+void weft_deepspeed_export_write(const struct weft_plan *plan,
+                                 const struct weft_deepspeed_export *deepspeed,
+                                 struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 2);
+    write_head(plan, deepspeed->found, "deepspeed", &writer);
+    weft_json_put_string(&writer, "setting", deepspeed->setting);
+    weft_json_key(&writer, "zero_optimization");
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "stage", 3);
+    weft_json_put_bool(&writer, "overlap_comm", true);
+    weft_json_put_integer(&writer, "stage3_prefetch_bucket_size", deepspeed->prefetch_elements);
+    weft_json_put_integer(&writer, "stage3_param_persistence_threshold",
+                          deepspeed->persistent_elements);
+    weft_json_put_integer(&writer, "stage3_max_live_parameters", deepspeed->live_elements);
+    weft_json_put_integer(&writer, "stage3_max_reuse_distance", deepspeed->reuse_elements);
+    weft_json_put_integer(&writer, "reduce_bucket_size", deepspeed->bucket_elements);
+    weft_json_end_object(&writer);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
+
+static int64_t sum_elements(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_list *list)
+{
+    int64_t elements = 0;
+    for (int32_t i = 0; i < list->n; i++)
+        elements += fsdp2->plan->problem->decisions[list->units[i]].elements;
+    return elements;
+}
+
+void weft_megatron_write(const struct weft_fsdp2 *fsdp2, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 2);
+    write_head(fsdp2->plan, fsdp2->plan, "megatron-fsdp", &writer);
+    weft_json_key(&writer, "units");
+    weft_json_begin_array(&writer);
+    for (int32_t u = 0; u < fsdp2->n_units; u++) {
+        const struct weft_fsdp2_unit *unit = &fsdp2->units[u];
+        weft_json_begin_object(&writer);
+        weft_json_put_string(&writer, "name", unit->name);
+        weft_fsdp2_write_modules(fsdp2, unit, &writer);
+        weft_json_put_string(&writer, "placement", placement_names[unit->policy]);
+        weft_json_put_integer(&writer, "forward_prefetch_elements",
+                              sum_elements(fsdp2, &unit->forward));
+        weft_json_put_integer(&writer, "backward_prefetch_elements",
+                              sum_elements(fsdp2, &unit->backward));
+        weft_json_put_bool(&writer, "reduce_at_end", unit->ends_late);
+        weft_json_end_object(&writer);
+    }
+    weft_json_end_array(&writer);
+    weft_fsdp2_write_order(fsdp2, &writer);
+    weft_fsdp2_write_sentences(fsdp2, &writer);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}

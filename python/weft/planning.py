@@ -21,7 +21,8 @@ def find_cluster(cluster):
     raise WeftError(f"cluster {cluster}: no file of that name, and none of Weft's clusters")
 
 
-def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision=None):
+def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision=None,
+                planner=None):
     """Returns config and profile. Measured times stand as operations of a device with 1000 a nanosecond."""
     timed = not measured.on_meta and cluster is None
     if not timed and cluster is None:
@@ -47,7 +48,7 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     config = {"version": 1, "model": {"layers": layers}, "cluster": place,
               "train": {"micro_batch": 1, "seq_len": 1, "steps": 1, "clip_norm": 1.0, "optimizer": {"type": "adamw"},
                         "precision": {"compute": precision or ("f32" if timed else "bf16")}},
-              "plan": {"planner": "fsdp2-mix", "block_scale": "whole"}}
+              "plan": {"planner": planner or "fsdp2-mix", "policies": "sdp,fsdp", "block_scale": "whole"}}
     if not timed:
         return config, None
     def curve(of, name):
@@ -59,18 +60,21 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     return config, profile
 
 
-def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster=None, layers=None, precision=None):
+def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster=None, layers=None, precision=None,
+         planner=None):
     """Plans a model that is not wrapped yet; returns a Plan, the same on all ranks.
 
     `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). `memory_limit` is
     "24GiB" or None. `ranks` and `cluster` are of machines that are not there. `precision` is the dtype of gathers: f32,
-    or bf16 with a cluster, unless given.
+    or bf16 with a cluster, unless given. `planner` is one of Weft's; with another than fsdp2-mix FSDP2 may differ from the
+    plan, and print(plan) says in which points.
     """
     measured = model if isinstance(model, Measured) else measure(model, example, loss, layers, mesh)
     text = ""
     if is_first():
         try:
-            text = json.dumps(make_export(*make_config(measured, memory_limit, ranks, cluster, precision)))
+            text = json.dumps(make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner),
+                                           force=planner is not None))
         except WeftError as error:
             text = json.dumps({"error": str(error)})
     said = json.loads(share_text(text))

@@ -22,13 +22,15 @@ class Plain(unittest.TestCase):
     def test_a_plan_prints_its_figures(self):
         said = models.rich_plan()
         said["not_expressed"] = ["FSDP2 moves whole units."]
-        text = str(weft.Plan(said))
-        for words in ("2 ranks", "1 ms predicted", "gap 11.10 %", "9.5 MiB", "B:head", "9.1 % less",
+        rule = {"step_ns": 1100000, "peak_bytes": 1 << 24}
+        text = str(weft.Plan(said, rule))
+        for words in ("2 ranks", "1 ms predicted", "gap 11.10 %", "9.5 MiB", "B:head", "1.1 ms at 16.0 MiB: 9.1 % less",
                       "FSDP2 moves whole units.", "plan.finish(model)", "wte", "not gathered in backward",
                       "forward gathers b.1 b.0", "reduced at the end"):
             self.assertIn(words, text)
-        said["predicted"]["default_step_ns"] = said["predicted"]["step_ns"]
-        self.assertIn("nothing to gain", str(weft.Plan(said)))
+        rule["step_ns"] = said["predicted"]["step_ns"]
+        self.assertIn("nothing to gain", str(weft.Plan(said, rule)))
+        self.assertNotIn("gain ", str(weft.Plan(said)))
         self.assertNotIn("finish", str(weft.Plan(models.plain_plan())))
 
     def test_other_files_are_refused(self):

@@ -46,7 +46,7 @@ class TwoRanks(unittest.TestCase):
             self.assertEqual(self.seen[name]["differences"], [], name)
 
     def test_losses_and_parameters_are_the_default_s_to_the_bit(self):
-        for name in ("plain_plan", "rich_plan", "grouped_plan", "lacking"):
+        for name in ("plain_plan", "rich_plan", "grouped_plan", "lacking", "interrupted"):
             for key in ("losses", "parameters"):
                 self.assertEqual(self.seen[name][key], self.seen["default"][key], (name, key))
         self.assertEqual(len(set(self.seen["default"]["losses"])), 3)
@@ -109,6 +109,11 @@ class TwoRanks(unittest.TestCase):
                 "limit": "no plan fits the memory limit of 1.00 KiB", "ranks": "measured on 2 ranks",
                 "strange": "ReLU, which is no module", "broken": "shapes cannot be multiplied"}.items():
             self.assertIn(words, self.seen["bad plans"][name])
+
+    def test_measuring_changes_no_state(self):
+        """The buffer and the random state stay; the first of the layers with parameters is frozen."""
+        self.assertEqual(self.seen["state"][:2], [True, True])
+        self.assertEqual(self.seen["state"][2:4], [True, False])
 
     def test_the_curve_has_a_line_a_limit(self):
         text, error = self.seen["curve"]

@@ -146,7 +146,39 @@ def plan_models():
     except RuntimeError as error:
         result["bad plans"]["broken"] = str(error)
     result["curve"] = run_module()
+    result["interrupted"] = interrupted(models.plain_plan())
+    result["state"] = changed_state()
     return result
+
+
+def interrupted(said):
+    """Trains after a forward that raised and plan.reset."""
+    plan = weft.Plan(said)
+
+    def wrap(model):
+        plan.apply(model)
+        model.head.register_forward_pre_hook(fail_once)
+        try:
+            model(next(batches())[0])
+        except InterruptedError:
+            plan.reset(model)
+        return model
+
+    def fail_once(module, _):
+        module._forward_pre_hooks.popitem()
+        raise InterruptedError
+    return train(wrap, plan.finish)[0]
+
+
+def changed_state():
+    """Measures a model with a buffer and dropout; returns whether random numbers and the buffer stay."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5))
+    model[0].requires_grad_(False)
+    example = (torch.randn(8, 4), torch.zeros(8, 4))
+    before = [model[1].running_mean.clone(), torch.get_rng_state()]
+    layers = weft.measure(model, example, torch.nn.functional.mse_loss).layers
+    after = [model[1].running_mean, torch.get_rng_state()]
+    return [torch.equal(a, b) for a, b in zip(before, after)] + [layer.frozen for layer in layers]
 
 
 def run_module():

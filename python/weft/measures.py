@@ -2,7 +2,7 @@
 import statistics
 import time
 import weakref
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from .program import WeftError
@@ -17,6 +17,7 @@ class Layer:
     name: str
     module: object
     parameters: int = 0
+    frozen: bool = False  # no parameter has a gradient
     reads_in_backward: bool = False  # an embedding saves none of its parameters
     forward_flops: int = 0
     backward_flops: int = 0
@@ -161,6 +162,7 @@ def measure_bytes(passes, layers):
     import torch
     held = {p.untyped_storage()._cdata: None for p in passes.model.parameters()}
     for number, layer in enumerate(layers):
+        layer.frozen = not any(p.requires_grad for p in layer.module.parameters())
         for parameter in layer.module.parameters():
             key = parameter.untyped_storage()._cdata
             if held[key] is None:
@@ -287,6 +289,27 @@ def measure_update(device):
     return sizes, times
 
 
+@contextmanager
+def keep_state(model, device):
+    """Restores random states and buffers, such as a batch norm's, so that measuring changes no later bit."""
+    import torch
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for buffer, old in buffers:
+                    buffer.copy_(old)
+
+
+def measure_layers(passes, layers, device):
+    measure_bytes(passes, layers)
+    measure_flops(passes, layers)
+    if device.type != "meta":
+        measure_times(passes, layers, device)
+
+
 def measure(model, example, loss, layers=None, mesh=None):
     """Measures a model that is not wrapped yet, on all ranks at once.
 
@@ -297,19 +320,18 @@ def measure(model, example, loss, layers=None, mesh=None):
     found = find_layers(model, layers)
     if not found:
         raise WeftError("the model has no layers: give layers= with the modules that become units")
-    found = order_layers(model, example, loss, found)
-    kept = [Layer(name, module) for name, module in found]
     device = next(model.parameters()).device
-    passes = Passes(model, example, loss, found)
-    measure_bytes(passes, kept)
-    measure_flops(passes, kept)
+    with keep_state(model, device):
+        found = order_layers(model, example, loss, found)
+    kept = [Layer(name, module) for name, module in found]
     measured = Measured(kept, 1, on_meta=device.type == "meta")
+    with keep_state(model, device):
+        measure_layers(Passes(model, example, loss, found), kept, device)
     if dist.is_available() and dist.is_initialized():
         group = mesh.get_group() if mesh is not None else None
         measured.ranks = dist.get_world_size(group)
         if measured.ranks > 1 and not measured.on_meta:
             measured.collectives, measured.agree_ns = measure_collectives(group, device)
     if not measured.on_meta:
-        measure_times(passes, kept, device)
         measured.update = measure_update(device)
     return measured

@@ -44,6 +44,7 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
         layers.append({"name": layer.name, "type": "custom", "hidden": 0, "forward_flops": str(flops[0]),
                        "backward_flops": str(flops[1]), "parameters": layer.parameters, "output": f"{layer.output}B",
                        "saved": f"{layer.saved}B", "temporary": f"{layer.temporary}B",
+                       "frozen": layer.frozen and layer.parameters > 0,
                        "table": layer.parameters > 0 and not layer.reads_in_backward})
     config = {"version": 1, "model": {"layers": layers}, "cluster": place,
               "train": {"micro_batch": 1, "seq_len": 1, "steps": 1, "clip_norm": 1.0, "optimizer": {"type": "adamw"},
@@ -73,11 +74,14 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
     text = ""
     if is_first():
         try:
-            text = json.dumps(make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner),
-                                           force=planner is not None))
+            # FSDP2's own rule has no limit to keep to.
+            rule = make_export(*make_config(measured, None, ranks, cluster, precision, "fsdp2"), force=True)
+            said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner),
+                               force=planner is not None)
+            text = json.dumps({"said": said, "rule": rule["predicted"]})
         except WeftError as error:
             text = json.dumps({"error": str(error)})
-    said = json.loads(share_text(text))
-    if "error" in said:
-        raise WeftError(said["error"])
-    return Plan(said)
+    shared = json.loads(share_text(text))
+    if "error" in shared:
+        raise WeftError(shared["error"])
+    return Plan(**shared)

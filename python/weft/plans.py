@@ -40,13 +40,13 @@ def size(count):
 class Plan:
     """A plan for FSDP2, from `weft export --to fsdp2`.
 
-    `said` is the export's content. `curve` may have figures of FSDP2's default, for print.
+    `said` is the export's content. `rule` has the figures of FSDP2's own rule, by Weft's planner fsdp2, for print.
     """
 
-    def __init__(self, said):
+    def __init__(self, said, rule=None):
         if said.get("format") != "weft-export" or said.get("target") != "fsdp2":
             raise WeftError("this is no plan for FSDP2: weft export PLAN --to fsdp2 writes one")
-        self.said = said
+        self.said, self.rule = said, rule
         self.lost = set()  # calls that this PyTorch lacks
 
     @classmethod
@@ -82,10 +82,10 @@ class Plan:
                      f"{seconds(told['bound_ns'])} (gap {100 * told['gap']:.2f} %)")
         lines.append(f"memory  {size(told['peak_bytes'])} of tensors a rank, in {told['peak_slot']}; "
                      "the allocator, NCCL and the context come on top")
-        default = told["default_step_ns"]
-        if default is not None:
-            gain = 100 * (1 - told["step_ns"] / default)
-            lines.append(f"gain    FSDP2's default takes {seconds(default)}: " +
+        if self.rule is not None:
+            gain = 100 * (1 - told["step_ns"] / self.rule["step_ns"])
+            lines.append(f"gain    FSDP2's own rule takes {seconds(self.rule['step_ns'])} at "
+                         f"{size(self.rule['peak_bytes'])}: " +
                          (f"{gain:.1f} % less" if gain >= 0.1 else "nothing to gain here"))
         lines += self.said["not_expressed"]
         if self.finishes:

@@ -8,6 +8,7 @@
 #include "library/relief.h"
 #include "library/session.h"
 #include "scheduler/digest/digest.h"
+#include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 #include "scheduler/tree/proof.h"
 #include "spec/config_batch.h"
@@ -65,11 +66,20 @@ static enum weft_status put_aside(struct weft_session *session, struct best *bes
     return WEFT_OK;
 }
 
+/* Whether the planner takes the largest micro-batch that fits, not the fastest. */
+static bool fills_batch(const char *name)
+{
+    const struct weft_planner *planner = weft_planner_find(name, NULL);
+    return planner != NULL && planner->fills_batch;
+}
+
 /* The faster plan is preferred. Of two equally fast plans, the one without offloaded state is, then
  * the one with whole copies. */
 static bool is_preferred(const struct weft_plan *plan, const struct weft_plan *to)
 {
     const struct weft_period_rule *rule = &plan->problem->period, *other = &to->problem->period;
+    if (fills_batch(plan->planner) && plan->problem->micro_batch != to->problem->micro_batch)
+        return plan->problem->micro_batch > to->problem->micro_batch;
     if (plan->prediction.step_ns != to->prediction.step_ns)
         return plan->prediction.step_ns < to->prediction.step_ns;
     if (rule->away != other->away) return !rule->away;
@@ -305,7 +315,8 @@ static enum weft_status plan_agenda(struct weft_session *session,
         own.budget = weft_budget_part(options->budget, 1.0 / (n_left > 1 ? n_left : 1));
         own.greedy_units = greedy_units; /* independent of earlier variants' use */
         n_left -= agenda->feasible[v];
-        if (kept != NULL && agenda->bounds_ns[v] >= kept->prediction.step_ns) {
+        if (kept != NULL && !fills_batch(kept->planner) &&
+            agenda->bounds_ns[v] >= kept->prediction.step_ns) {
             status = weft_session_stage_variant(session, &agenda->variants[v], err);
             if (status == WEFT_OK) status = keep_faster(session, best, err);
         } else {

@@ -44,6 +44,25 @@ int32_t weft_decision_of_name(const struct weft_problem_decision *decision, cons
     return -1;
 }
 
+int32_t weft_decision_of_level(const struct weft_problem_decision *decision,
+                               enum weft_recompute level)
+{
+    const struct weft_problem_strategy *of = decision->strategies;
+    for (int32_t k = 0; k < decision->n_strategies && decision->is_of_layer; k++)
+        if (of[k].recompute == level && (of[k].home == of[0].home || level == WEFT_RECOMPUTE_WHOLE))
+            return k;
+    return -1;
+}
+
+int32_t weft_decision_deepest(const struct weft_problem_decision *decision)
+{
+    for (int level = WEFT_RECOMPUTE_COUNT - 1; level > 0; level--) {
+        const int32_t found = weft_decision_of_level(decision, (enum weft_recompute)level);
+        if (found >= 0) return found;
+    }
+    return 0;
+}
+
 uint64_t weft_decision_policies(const struct weft_problem_decision *decision, uint32_t policies)
 {
     uint64_t strategies = 0;

@@ -65,6 +65,13 @@ int32_t weft_decision_of_policy(const struct weft_problem_decision *decision,
                                 enum weft_policy policy);
 int32_t weft_decision_of_name(const struct weft_problem_decision *decision, const char *name);
 
+/* A layer's strategy of a level of recomputation, which has its saved activations where its first
+ * strategy has them; -1: none, or a unit. _deepest: of its deepest level; 0: it cannot recompute.
+ */
+int32_t weft_decision_of_level(const struct weft_problem_decision *decision,
+                               enum weft_recompute level);
+int32_t weft_decision_deepest(const struct weft_problem_decision *decision);
+
 /* The decision's strategies with one of the policies (bit p). */
 uint64_t weft_decision_policies(const struct weft_problem_decision *decision, uint32_t policies);
 

@@ -116,9 +116,12 @@ static void drop_planners(const struct weft_config *config, struct weft_study *s
 {
     int32_t n = 0;
     for (int32_t i = 0; i < study->n_planners; i++) {
-        const int homes = weft_planner_find(study->planners[i], NULL)->homes;
-        if (homes == 0 || (homes & weft_config_state_homes(config)) != 0)
-            study->planners[n++] = study->planners[i];
+        const struct weft_planner *planner = weft_planner_find(study->planners[i], NULL);
+        const bool has =
+            planner->homes == 0 || (planner->homes & weft_config_state_homes(config)) != 0;
+        const bool recomputes = !planner->recomputes || config->recomputes != NULL;
+        const bool splits = !planner->fills_batch || config->train.asked.micro_batch == 0;
+        if (has && recomputes && splits) study->planners[n++] = study->planners[i];
     }
     study->n_planners = n;
 }

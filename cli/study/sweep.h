@@ -53,7 +53,8 @@ WEFT_MUST_USE enum weft_status weft_study_read_options(struct weft_study *study,
                                                        struct weft_error *err);
 
 /* After the config is read: WEFT_E_USAGE if the options ask for a grid and the config has no host
- * memory that the planner uses. Without --planners drops rules for tiers that the config lacks. */
+ * memory that the planner uses. Without --planners drops rules for what the config does not allow.
+ */
 WEFT_MUST_USE enum weft_status weft_study_check_planners(struct weft_study *study,
                                                          struct weft_error *err);
 

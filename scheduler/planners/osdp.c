@@ -1,5 +1,6 @@
 /* OSDP replicates or shards each unit, so that the sum of all layers' times without overlap is
- * least within the limit. Placement follows FSDP2. */
+ * least within the limit. Placement follows FSDP2. Galvatron also lets each layer keep what it
+ * saves, or recompute it. */
 #include <string.h>
 
 #include "base/log.h"
@@ -15,6 +16,9 @@ static const enum weft_policy replicated[] = {WEFT_POLICY_DP, WEFT_POLICY_COUNT}
 static enum weft_status choose_policy(struct weft_draft *draft, int32_t unit, int32_t choice,
                                       struct weft_error *err)
 {
+    if (draft->recomputes)
+        draft->levels[unit] =
+            choice == REPLICATED ? 0 : weft_decision_deepest(&draft->problem->decisions[unit]);
     const enum weft_policy *sharded = draft->root[unit] ? kept : weft_draft_sharded;
     return weft_draft_choose(draft, unit, choice == REPLICATED ? replicated : sharded, err);
 }
@@ -78,7 +82,8 @@ static enum weft_status decide_policies(struct weft_draft *draft, struct weft_er
     if (capacity[0] < 0) capacity[0] = 0;
     WEFT_TRY(weft_knapsack(options, problem->n_decisions, N_CHOICES, capacity, choice, &exact, NULL,
                            err));
-    if (!exact) weft_log(WEFT_LOG_INFO, "planner osdp: its knapsack was solved by halves");
+    if (!exact)
+        weft_log(WEFT_LOG_INFO, "planner %s: its knapsack was solved by halves", draft->planner);
     for (int32_t u = 0; u < problem->n_decisions; u++)
         WEFT_TRY(choose_policy(draft, u, choice[u], err));
     return WEFT_OK;
@@ -91,4 +96,11 @@ enum weft_status weft_rule_osdp(struct weft_draft *draft, const int64_t *values,
     WEFT_TRY(decide_policies(draft, err));
     weft_ahead_place(draft, 1);
     return WEFT_OK;
+}
+
+enum weft_status weft_rule_galvatron(struct weft_draft *draft, const int64_t *values,
+                                     struct weft_error *err)
+{
+    draft->recomputes = true;
+    return weft_rule_osdp(draft, values, err);
 }

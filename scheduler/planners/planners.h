@@ -24,7 +24,8 @@ weft_draft_fn weft_rule_fsdp2_mix, weft_rule_deepspeed, weft_rule_zero_infinity,
     weft_rule_deepcompile, weft_rule_bytescheduler, weft_rule_mg_wfbp, weft_rule_dear,
     weft_rule_osdp, weft_rule_fsdp_milp, weft_rule_offload_greedy, weft_rule_deepcompile_offload,
     weft_rule_zero_offload, weft_rule_latest_safe, weft_rule_simple_overlap,
-    weft_rule_largest_first_offload;
+    weft_rule_largest_first_offload, weft_rule_recompute_all, weft_rule_recompute_selective,
+    weft_rule_checkmate_budget, weft_rule_auto_perf_maxing, weft_rule_sac_ilp, weft_rule_galvatron;
 
 /* Settings, the published one first. ByteScheduler's values[0]: credit in elements. */
 extern const struct weft_setting weft_bytescheduler_settings[];

@@ -95,12 +95,14 @@ enum weft_status weft_draft_init(struct weft_draft *draft, const char *planner,
     draft->reductions = weft_pool_array(&draft->pool, n_items, sizeof *draft->reductions);
     draft->uses = weft_pool_array(&draft->pool, n_items, sizeof *draft->uses);
     draft->root = weft_pool_array(&draft->pool, (size_t)problem->n_decisions, sizeof *draft->root);
+    draft->levels =
+        weft_pool_array(&draft->pool, (size_t)problem->n_decisions, sizeof *draft->levels);
     draft->micro = weft_pool_array(&draft->pool, n_slots, sizeof *draft->micro);
     draft->rows =
         weft_pool_array(&draft->pool, (size_t)weft_problem_n_rows(problem), sizeof *draft->rows);
     draft->moves = weft_pool_array(&draft->pool, n_blocks, sizeof *draft->moves);
-    if (!draft->gathers || !draft->reductions || !draft->uses || !draft->root || !draft->micro ||
-        !draft->rows || !draft->moves)
+    if (!draft->gathers || !draft->reductions || !draft->uses || !draft->root || !draft->levels ||
+        !draft->micro || !draft->rows || !draft->moves)
         return weft_fail_memory(err, "a rule's draft");
     list_uses(draft);
     find_root(draft);
@@ -149,6 +151,10 @@ enum weft_status weft_rule_policy(const struct weft_problem *problem, const char
 enum weft_status weft_draft_choose(struct weft_draft *draft, int32_t unit,
                                    const enum weft_policy *policies, struct weft_error *err)
 {
+    if (draft->problem->decisions[unit].is_of_layer) {
+        draft->out->strategies[unit] = draft->levels[unit];
+        return WEFT_OK;
+    }
     return weft_rule_policy(draft->problem, draft->planner, unit, policies,
                             &draft->out->strategies[unit], err);
 }

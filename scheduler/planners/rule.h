@@ -33,8 +33,10 @@ struct weft_draft {
     bool is_filled;     /* weft_draft_fill has placed the rest */
     bool *root; /* by unit: the model's first or last layer with parameters reads it. FSDP leaves
                    such units to the root module and does not wrap them */
-    int32_t *micro; /* by slot: the number of turns from backward to forward before it */
-    int64_t *rows;  /* [n_tiers][n_slots]: scratch */
+    int32_t *levels; /* by decision: the strategy that a layer gets, its first if no rule sets it */
+    bool recomputes; /* the rule chooses levels of layers */
+    int32_t *micro;  /* by slot: the number of turns from backward to forward before it */
+    int64_t *rows;   /* [n_tiers][n_slots]: scratch */
     struct weft_draft_move *moves;
     int32_t n_moves;
 };
@@ -47,13 +49,13 @@ WEFT_MUST_USE enum weft_status weft_draft_init(struct weft_draft *draft, const c
 void weft_draft_finish(struct weft_draft *draft);
 
 /* Finds the strategy with the first of these policies that the unit may have. The list ends with
- * WEFT_POLICY_COUNT. A layer gets its first strategy, so that its saved activations stay if they
- * may. WEFT_E_INFEASIBLE, with the reason, if the unit may have none. */
+ * WEFT_POLICY_COUNT. A layer has its first strategy here, so that its saved activations stay if
+ * they may. WEFT_E_INFEASIBLE, with the reason, if the unit may have none. */
 WEFT_MUST_USE enum weft_status weft_rule_policy(const struct weft_problem *problem,
                                                 const char *planner, int32_t unit,
                                                 const enum weft_policy *policies, int32_t *out,
                                                 struct weft_error *err);
-/* Gives that strategy to the unit. */
+/* Gives that strategy to the unit, or its strategy in `levels` to the layer. */
 WEFT_MUST_USE enum weft_status weft_draft_choose(struct weft_draft *draft, int32_t unit,
                                                  const enum weft_policy *policies,
                                                  struct weft_error *err);

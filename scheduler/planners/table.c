@@ -73,6 +73,24 @@ static const struct weft_planner planners[] = {
      .draft = weft_rule_osdp},
     {"fsdp-milp", "PyTorch fsdp_milp: units by exposed time, then fsdp2", .literal = true,
      .draft = weft_rule_fsdp_milp},
+    {"recompute-all", "fsdp2, every layer recomputed whole", .literal = true, .recomputes = true,
+     .settings = weft_fsdp2_settings, .draft = weft_rule_recompute_all},
+    {"recompute-selective", "fsdp2, every layer recomputed selectively", .literal = true,
+     .recomputes = true, .settings = weft_fsdp2_settings, .draft = weft_rule_recompute_selective},
+    {"checkmate-budget", "Checkmate: least recomputation within the limit, then fsdp2",
+     .literal = true, .recomputes = true, .draft = weft_rule_checkmate_budget},
+    {"auto-perf-maxing", "PyTorch auto_perf_maxing: knapsack of saved activations, fsdp2",
+     .literal = true, .recomputes = true, .settings = weft_fsdp2_settings,
+     .draft = weft_rule_auto_perf_maxing},
+    {"sac-ilp", "PyTorch sac_ilp for layers, then fsdp_milp for units", .literal = true,
+     .recomputes = true, .draft = weft_rule_sac_ilp},
+    {"galvatron", "Galvatron: dp or fsdp, kept or recomputed, without overlap", .literal = true,
+     .recomputes = true, .draft = weft_rule_galvatron},
+    {"auto-micro-batch", "fsdp2, with the largest micro-batch that fits", .literal = true,
+     .fills_batch = true, .settings = weft_fsdp2_settings,
+     .plain = {.choice = WEFT_PLAIN_AS_SET,
+               .gathering = WEFT_PLAIN_AHEAD,
+               .reducing = WEFT_PLAIN_ONE_AT_A_TIME}},
     {"zero-infinity", "ZeRO-Infinity: deepspeed, with all state on a disk", .literal = true,
      .homes = DISK, .settings = weft_deepspeed_settings, .draft = weft_rule_zero_infinity},
     {"offload-stream", "fsdp2, with all state in the host's memory", .literal = true, .homes = HOST,
@@ -147,10 +165,20 @@ bool weft_planner_uses(const struct weft_planner *planner, enum weft_home home)
     return planner->all_homes || home == WEFT_HOME_DEVICE || (planner->homes >> home & 1) != 0;
 }
 
+static bool may_recompute(const struct weft_problem *problem)
+{
+    for (int32_t d = 0; d < problem->n_decisions; d++)
+        for (int32_t k = 0; k < problem->decisions[d].n_strategies; k++)
+            if (problem->decisions[d].strategies[k].recompute != WEFT_RECOMPUTE_NONE) return true;
+    return false;
+}
+
 bool weft_planner_is_rule_for(const struct weft_planner *planner,
                               const struct weft_problem *problem)
 {
     bool has = planner->homes == 0;
+    if (planner->fills_batch && problem->micro_batch == 0) return false;
+    if (planner->recomputes && !may_recompute(problem)) return false;
     for (int32_t t = 1; t < problem->n_tiers; t++)
         has |= (planner->homes >> problem->tiers[t].kind & 1) != 0;
     return !planner->searches && has;

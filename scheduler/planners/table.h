@@ -15,6 +15,8 @@ struct weft_planner {
     bool literal;     /* blocks stay exactly as placed (weft_plan_relax). Otherwise they may move
                          apart in the same order, as far as memory allows */
     bool searches;    /* ilp and greedy; other planners follow a rule */
+    bool recomputes;  /* the rule chooses levels of recomputation */
+    bool fills_batch; /* of the splits of a batch, the one with the largest micro-batch is taken */
     bool all_homes;   /* state may be in every tier that the problem has */
     int homes;        /* the homes to which the rule moves state: bits of enum weft_home */
     const struct weft_setting
@@ -47,7 +49,8 @@ WEFT_MUST_USE enum weft_status weft_planner_decide(const struct weft_planner *pl
 /* True if some plan of the planner keeps something in the home, where the problem allows it. */
 bool weft_planner_uses(const struct weft_planner *planner, enum weft_home home);
 
-/* True for a rule that may apply to the problem: one that moves state needs a tier for it. */
+/* True for a rule that may apply to the problem: one that moves state needs a tier for it, one
+ * that recomputes a layer that may, and one that fills the batch an open split. */
 bool weft_planner_is_rule_for(const struct weft_planner *planner,
                               const struct weft_problem *problem);
 

@@ -50,6 +50,17 @@ def takes_the_fastest_split(weft):
 
 
 @case
+def auto_micro_batch_takes_the_largest_that_fits(weft):
+    flags, config = ("--planner", "auto-micro-batch"), split()
+    rule = {size: planned(weft, tiny(train__micro_batch=size, train__batch=8), "--planner", "fsdp2")[0]
+            for size in SPLITS}
+    assert planned(weft, config, *flags)[0]["micro_batch"] == max(SPLITS)
+    limit = rule[2]["total_bytes"] + (rule[4]["total_bytes"] - rule[2]["total_bytes"]) // 2
+    report, plan = planned(weft, config, *flags, "--memory-limit", f"{limit}B")
+    assert report["micro_batch"] == 2 and len(plan["other_periods"]) > 0, report
+
+
+@case
 def a_batch_with_its_micro_batch_is_as_micro_steps(weft):
     _, by_batch = planned(weft, tiny(train__micro_batch=2, train__batch=8))
     _, by_steps = planned(weft, tiny(train__micro_batch=2, train__grad_accum=2))

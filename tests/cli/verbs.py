@@ -196,9 +196,13 @@ def train_under_every_planner_gives_the_same_bits(weft):
     for planner, tier in away.items():
         weft.expect(65, "plan", config_of(weft), "--planner", planner, says=f"give cluster.{tier}")
         planners.remove(planner)  # tests/cli/away.py trains with them
+    recomputing = ["recompute-all", "recompute-selective", "checkmate-budget", "auto-perf-maxing", "sac-ilp"]
     for planner in planners + ["ddp:1MiB", "fsdp2:2"]:
         run = weft.path(planner.replace(":", "-"))
-        weft.expect(0, "train", config_of(weft), "--planner", planner, "--run", run, "-q")
+        flags = ("--set", "plan.recompute=auto") if planner in [*recomputing, "galvatron"] else ()
+        if planner in recomputing:
+            weft.expect(65, "plan", config_of(weft), "--planner", planner, says="plan.recompute=auto")
+        weft.expect(0, "train", config_of(weft), "--planner", planner, "--run", run, "-q", *flags)
         found.add(json.load(open(run + "/result.json", encoding="utf-8"))["fingerprint"])
         lines = open(run + "/metrics.jsonl", encoding="utf-8").read().splitlines()
         assert len(lines) == 3 and all("loss" in json.loads(line) for line in lines)

@@ -306,6 +306,49 @@ static void add_unit_chain(struct chain_builder *b, int32_t u)
     add_home(b, u, bytes);
 }
 
+static void add_level(struct chain_builder *b, int32_t layer, enum weft_recompute level,
+                      int64_t bytes, int64_t ns)
+{
+    struct weft_problem_decision *decision = &b->problem->decisions[b->chain->n_layers + layer];
+    const int32_t n = b->chain->n_layers, forward = n + 1 + layer, backward = 3 * n - layer;
+    struct weft_problem_strategy *to = &decision->strategies[decision->n_strategies++];
+    const struct weft_layer_choice choice = {WEFT_HOME_DEVICE, level};
+    *to = (struct weft_problem_strategy){.name = weft_layer_choice_name(choice),
+                                         .kind = WEFT_POLICY_COUNT + (int32_t)level,
+                                         .policy = WEFT_POLICY_COUNT,
+                                         .recompute = level};
+    to->holds = array_chain(b, 2, sizeof *to->holds);
+    to->times = array_chain(b, 1, sizeof *to->times);
+    hold_chain(to, WEFT_CATEGORY_ACTIVATIONS, backward, backward, b->chain->kept_bytes);
+    if (bytes > 0) hold_chain(to, WEFT_CATEGORY_ACTIVATIONS, forward, backward - 1, bytes);
+    if (ns > 0) to->times[to->n_times++] = (struct weft_slot_time){backward, ns};
+}
+
+/* Decisions of layers, without another home. */
+static void add_layers_chain(struct chain_builder *b)
+{
+    struct weft_problem *problem = b->problem;
+    const struct chain *chain = b->chain;
+    const char **kinds = array_chain(b, WEFT_POLICY_COUNT + WEFT_RECOMPUTE_COUNT, sizeof *kinds);
+    if (chain->kept_bytes == 0) return;
+    memcpy(kinds, problem->kinds, WEFT_POLICY_COUNT * sizeof *kinds);
+    for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++)
+        kinds[problem->n_kinds++] = weft_layer_choice_name(
+            (struct weft_layer_choice){WEFT_HOME_DEVICE, (enum weft_recompute)level});
+    problem->kinds = kinds;
+    for (int32_t l = 0; l < chain->n_layers; l++) {
+        struct weft_problem_decision *decision = &problem->decisions[problem->n_decisions++];
+        decision->name = weft_pool_format(&problem->pool, "saved:layer%d", l);
+        decision->strategies = array_chain(b, WEFT_RECOMPUTE_COUNT, sizeof *decision->strategies);
+        decision->update_slot = -1;
+        decision->is_of_layer = true;
+        decision->layer = l;
+        add_level(b, l, WEFT_RECOMPUTE_NONE, chain->kept_bytes, 0);
+        add_level(b, l, WEFT_RECOMPUTE_SELECTIVE, chain->selective_bytes, chain->selective_ns);
+        add_level(b, l, WEFT_RECOMPUTE_WHOLE, 0, chain->whole_ns);
+    }
+}
+
 static void open_lane(struct weft_problem *problem, const char *name, enum weft_lane_kind kind,
                       int32_t lane)
 {
@@ -358,7 +401,7 @@ struct weft_problem *chain_problem(const struct chain *chain)
     problem->slot_names = array_chain(&b, problem->n_slots, sizeof *problem->slot_names);
     problem->slot_ns = array_chain(&b, problem->n_slots, sizeof *problem->slot_ns);
     problem->n_decisions = n;
-    problem->decisions = array_chain(&b, n, sizeof *problem->decisions);
+    problem->decisions = array_chain(&b, 2 * n, sizeof *problem->decisions);
     problem->items = array_chain(&b, 12 * n, sizeof *problem->items);
     problem->common = array_chain(&b, n, sizeof *problem->common);
     by_policy_kinds(problem);
@@ -372,6 +415,7 @@ struct weft_problem *chain_problem(const struct chain *chain)
                                .last = opens(chain) + 3 * n - u,
                                .bytes = chain->activation_bytes};
     }
+    add_layers_chain(&b);
     struct weft_error err = {0};
     cr_assert_eq(weft_problem_link(problem, "chain", &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_problem_check(problem, "chain", &err), WEFT_OK, "%s", err.text);
@@ -431,7 +475,7 @@ static void judge(const struct weft_problem *problem, const char *planner,
 struct chain_plan chain_plan(const struct weft_problem *problem, const char *planner,
                              int64_t limit_bytes)
 {
-    int32_t strategies[CHAIN_MOST_LAYERS];
+    int32_t strategies[2 * CHAIN_MOST_LAYERS];
     struct weft_move moves[512];
     struct weft_candidate candidate = {.strategies = strategies, .moves = moves};
     struct weft_schedule_options options = {.planner = planner};

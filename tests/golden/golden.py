@@ -47,6 +47,16 @@ def plan_hash(name):
     return lambda weft: hashlib.sha256(plan_json(name)(weft).encode()).hexdigest() + "\n"
 
 
+def recomputed(name, limit):
+    """The report and the file's hash of a plan that recomputes within a limit."""
+    def make(weft):
+        path = Path(weft.path("plan.json"))
+        text = weft.expect(0, "plan", config(name), "--planner", "greedy", "--set", "plan.recompute=auto",
+                           "--memory-limit", limit, "-o", str(path))
+        return text + hashlib.sha256(path.read_bytes()).hexdigest() + "\n"
+    return make
+
+
 def estimate(name):
     """By a path that is the same in every tree: it is in the text."""
     def make(weft):
@@ -70,6 +80,7 @@ GOLDEN = {
     "help-plan.txt": says("help", "plan"),
     "help-sweep.txt": says("help", "sweep"),
     "estimate-gpt-tiny.txt": estimate("gpt-tiny"),
+    "plan-llama-3.1-405b-recomputed.txt": recomputed("llama-3.1-405b", "60GB"),
 }
 for run in ("gpt-accumulate", "gpt-no-clip"):
     GOLDEN[f"plan-{run}.txt"] = plan_text(run)

@@ -5,7 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SENTENCE_BYTES = 512 };
+#include "spec/names.h"
+
+/* Snippets quote names of units, so their characters are those of layers and "+". */
+enum { SENTENCE_BYTES = 512, MOST_NAME = 200 };
+static const char unit_characters[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+";
 
 struct maker {
     struct weft_fsdp2 *out;
@@ -61,6 +66,9 @@ static enum weft_status find_layers(struct maker *maker)
         const char *colon = strchr(slot_name(maker, s), ':');
         if (slot->kind == WEFT_SLOT_DRAIN) maker->drain = s;
         if (slot->kind != WEFT_SLOT_FORWARD || slot->micro != 0 || !colon) continue;
+        if (!weft_name_is_good(colon + 1, MOST_NAME))
+            return weft_fail(maker->err, WEFT_E_DATA, "%s: slot %d: \"%.80s\" names no layer",
+                             maker->source, s, slot_name(maker, s));
         out->layers[slot->index] = weft_pool_string(&out->pool, colon + 1);
         if (!out->layers[slot->index]) return weft_fail_memory(maker->err, "an export");
         if (slot->index >= out->n_layers) out->n_layers = slot->index + 1;
@@ -83,7 +91,8 @@ static enum weft_status find_modules(struct maker *maker, struct weft_fsdp2_unit
     size_t length = plus ? (size_t)(plus - unit->name) : strlen(unit->name);
     unit->first_layer = find_layer(maker->out, unit->name, length);
     unit->last_layer = find_layer(maker->out, end, strlen(end));
-    if (unit->first_layer >= 0 && unit->last_layer >= unit->first_layer) return WEFT_OK;
+    const bool is_named = unit->name[strspn(unit->name, unit_characters)] == '\0';
+    if (is_named && unit->first_layer >= 0 && unit->last_layer >= unit->first_layer) return WEFT_OK;
     return weft_fail(maker->err, WEFT_E_DATA,
                      "%s: unit %s is a part of its layers, and FSDP2 shards whole modules: plan "
                      "without the tie, or with a custom layer of both modules",
@@ -282,6 +291,9 @@ static bool is_trained(const struct weft_fsdp2 *out, int32_t unit)
     return out->plan->problem->decisions[unit].update_slot >= 0;
 }
 
+/* Of a unit: two gathers of its own, two by lists, and a reduction. */
+enum { MOST_EVENTS = 5 };
+
 /* Writes the collectives of a step as FSDP2's hooks issue them. At the end it reduces in reverse
  * order of the modules. */
 static enum weft_status list_events(struct maker *maker)
@@ -289,7 +301,7 @@ static enum weft_status list_events(struct maker *maker)
     struct weft_fsdp2 *out = maker->out;
     const int32_t n = out->n_units;
     bool *gathered = weft_pool_array(&out->pool, (size_t)n, sizeof *gathered);
-    out->events = weft_pool_array(&out->pool, (size_t)n * 3, sizeof *out->events);
+    out->events = weft_pool_array(&out->pool, (size_t)n * MOST_EVENTS, sizeof *out->events);
     if (!gathered || !out->events) return weft_fail_memory(maker->err, "an export");
     add_list(out, gathered, &out->root_forward);
     for (int32_t u = 0; u < n; u++) {
@@ -391,8 +403,9 @@ static void find_types(struct maker *maker)
         if (!weft_item_is_collective(item)) continue;
         int32_t *bytes =
             item->acquires ? &maker->out->parameter_bytes : &maker->out->gradient_bytes;
-        *bytes = (int32_t)(item->block_bytes * item->n_blocks /
-                           maker->problem->decisions[item->decision].elements);
+        const int64_t elements = maker->problem->decisions[item->decision].elements;
+        const double size = (double)item->block_bytes * item->n_blocks / (double)elements;
+        *bytes = elements > 0 && size <= sizeof(double) ? (int32_t)size : 0;
     }
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`weft export --to fsdp2`: what FSDP2 is told, by hand for small models."""
 import json
+import re
 import sys
 
 from configs import tiny
@@ -149,6 +150,19 @@ def a_tensor_of_two_layers_is_refused(weft):
     plan(weft, config(model__layers__3__tie="wte"), "--planner", "fsdp2")
     for flags in ((), ("--force",)):
         weft.expect(65, "export", "plan.json", "--to", "fsdp2", *flags, says="whole modules")
+
+
+@case
+def names_of_an_edited_plan_reach_no_python(weft):
+    plan(weft, config(), "--planner", "fsdp2")
+    with open(weft.path("plan.json"), encoding="utf-8") as file:
+        text = file.read()
+    for old, new in (('"F:h.1"', '"F:h\\"]; exit() #"'), ('"name": "h.1"', '"name": "h.1+\\"+h.1"')):
+        assert old in text
+        weft.write("plan.json", text.replace(old, new))
+        weft.expect(65, "export", "plan.json", "--to", "fsdp2", "--snippet", "--force")
+    weft.write("plan.json", re.sub(r'"elements": \d+', '"elements": 0', text))
+    assert weft.run("export", "plan.json", "--to", "fsdp2")[0] in (0, 65)
 
 
 @case

@@ -291,7 +291,7 @@ static bool is_trained(const struct weft_fsdp2 *out, int32_t unit)
     return out->plan->problem->decisions[unit].update_slot >= 0;
 }
 
-/* Of a unit: two gathers of its own, two by lists, and a reduction. */
+/* Most events of a unit: two gathers of its own, two by lists, and a reduction. */
 enum { MOST_EVENTS = 5 };
 
 /* Writes the collectives of a step as FSDP2's hooks issue them. At the end it reduces in reverse

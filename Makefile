@@ -23,14 +23,16 @@ packages:
 demo: program
 	$(BUILD)/cli/weft demo
 
-# Faults of disks are injected by strace, and the header is compiled as C++; without them those
-# tests are skipped.
-check:
+# Faults of disks are injected by strace, the header is compiled as C++, and ranks are started by
+# two MPI libraries; without them those tests are skipped.
+test-packages:
 	@sh scripts/packages.sh strace g++
+	@sh scripts/packages.sh libopenmpi-dev openmpi-bin libmpich-dev mpich iproute2 || true
+
+check: test-packages
 	@sh scripts/check.sh
 
-check-all:
-	@sh scripts/packages.sh strace g++
+check-all: test-packages
 	@sh scripts/check.sh all
 
 bench: all
@@ -42,4 +44,4 @@ format:
 clean:
 	rm -rf build build-*
 
-.PHONY: all program packages demo check check-all bench format clean
+.PHONY: all program packages test-packages demo check check-all bench format clean

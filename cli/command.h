@@ -20,6 +20,14 @@ struct weft_watch;
 struct weft_session;
 struct weft_solver_process;
 
+/* How a verb ends besides its status. */
+struct weft_cli_ending {
+    bool told_elsewhere; /* another process prints the error */
+    /* Called after the error is printed; NULL: nothing to do. Returns false if exit handlers may
+     * hang: then the process ends without them. */
+    bool (*finish)(void);
+};
+
 /* The parsed command line; strings are argv's. Parsing refuses a flag that the verb does not
  * take. */
 struct weft_cli {
@@ -39,6 +47,7 @@ struct weft_cli {
     bool progress_given;                       /* --progress also counts with --quiet */
     struct weft_watch *watch;                  /* progress of all work; never NULL */
     enum weft_color color;                     /* --color */
+    struct weft_cli_ending *ending;            /* never NULL */
     bool *emitted;                             /* set once stdout has output; never NULL */
     struct weft_solver_process *solver;        /* for all sessions; never NULL */
     const char *memory_limit;                  /* --memory-limit */
@@ -84,6 +93,7 @@ struct weft_command {
     int32_t least_operands, most_operands;
     bool starts_ranks;   /* starts local ranks. Another launcher's process refuses it unless -n is
                           * given */
+    bool serves_hosts;   /* it calls weft_hosts_run, which judges other launchers */
     bool starts_program; /* all words after the first operand belong to that program */
     bool told_elsewhere; /* the process that started it prints its error */
     enum weft_status (*run)(const struct weft_cli *cli, struct weft_error *err);

@@ -123,10 +123,19 @@ static enum weft_status open_layers(struct weft_layer_files *layers, struct weft
 static enum weft_status start_command(const struct weft_cli *cli,
                                       const struct weft_command *command, struct weft_error *err)
 {
-    bool starts_ranks = command->starts_ranks || cli->measure;
+    const bool starts_ranks = command->starts_ranks || cli->measure;
     if (starts_ranks) WEFT_TRY(weft_rendezvous_need_proc(err));
-    if (starts_ranks && cli->ranks == 0) WEFT_TRY(weft_rendezvous_refuse_strangers(err));
+    if (starts_ranks && !command->serves_hosts && cli->ranks == 0)
+        WEFT_TRY(weft_rendezvous_refuse_strangers(err));
     return command->run(cli, err);
+}
+
+/* All ranks of an MPI launcher have the same command line, so one of them tells its errors. */
+static bool is_first_rank(void)
+{
+    struct weft_stranger launcher;
+    return !weft_rendezvous_find_stranger(&launcher) || launcher.library == NULL ||
+           launcher.rank == 0;
 }
 
 int main(int argc, char **argv)
@@ -135,7 +144,8 @@ int main(int argc, char **argv)
     static struct weft_solver_process solver;
     static struct weft_cli_progress progress;
     static struct weft_layer_files layers;
-    static struct weft_cli cli = {.emitted = &emitted, .solver = &solver};
+    static struct weft_cli_ending ending;
+    static struct weft_cli cli = {.ending = &ending, .emitted = &emitted, .solver = &solver};
     static struct weft_error err;
     const struct weft_command *command = NULL;
     weft_affinity_restore();
@@ -145,6 +155,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a file above the size limit likewise */
     enum weft_status status = weft_stack_check(&err);
     if (status == WEFT_OK) status = weft_cli_parse(argc, argv, &cli, &command, &err);
+    ending.told_elsewhere = status != WEFT_OK && !is_first_rank();
     if (status == WEFT_OK) {
         weft_cli_progress_open(&progress, &cli);
         solver.watch = cli.watch;
@@ -154,6 +165,8 @@ int main(int argc, char **argv)
     }
     weft_layer_files_close(&layers);
     weft_cli_progress_clear(&cli);
-    bool told_elsewhere = command && command->told_elsewhere && getenv("WEFT_ERROR_FD");
-    return finish_run(&cli, status, told_elsewhere, &err);
+    if (command && command->told_elsewhere && getenv("WEFT_ERROR_FD")) ending.told_elsewhere = true;
+    const int code = finish_run(&cli, status, ending.told_elsewhere, &err);
+    if (ending.finish != NULL && !ending.finish()) _exit(code);
+    return code;
 }

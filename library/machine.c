@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/machine/cores.h"
 #include "base/shown.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/measure/measure.h"
@@ -110,16 +111,41 @@ static struct weft_nn *open_measured(const struct weft_machine *machine,
     return nn;
 }
 
+/* A launcher of MPI ranks may have bound them already. */
+static enum weft_status bind_rank(const struct weft_rendezvous *meeting,
+                                  const struct weft_cluster *cluster, struct weft_machine *out,
+                                  struct weft_error *err)
+{
+    if (meeting->mpi == NULL)
+        return weft_bind(meeting->rank, meeting->ranks, cluster->threads, &out->binding, err);
+    if (meeting->sharers < meeting->local_ranks) return WEFT_OK;
+    return weft_bind(meeting->local_rank, meeting->local_ranks, cluster->threads, &out->binding,
+                     err);
+}
+
+/* Local ranks read one another's memory, but not a GPU's. */
+static const char *communicator_of(const struct weft_rendezvous *meeting,
+                                   const struct weft_cluster *cluster)
+{
+    if (cluster->device.type == WEFT_DEVICE_CUDA) return "cuda";
+    return meeting->mpi != NULL ? "mpi" : "local";
+}
+
 enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
                                    const struct weft_config *config, bool virtual_clock,
                                    struct weft_machine *out, struct weft_error *err)
 {
     const struct weft_cluster *cluster = &config->cluster;
+    if (meeting->mpi != NULL && cluster->device.type == WEFT_DEVICE_CUDA)
+        return weft_fail(err, WEFT_E_ENVIRONMENT,
+                         "ranks that an MPI launcher started run on CPUs only; GPUs are of one "
+                         "host, and Weft starts their ranks itself (-n)");
     if (meeting->ranks != cluster->ranks)
         return weft_fail(err, WEFT_E_DISAGREE,
                          "rank %d: %d ranks were started, the config says %lld", meeting->rank,
                          meeting->ranks, (long long)cluster->ranks);
     WEFT_TRY(weft_rendezvous_need_proc(err)); /* memory is counted in /proc */
+    WEFT_TRY(weft_rendezvous_check_hosts(meeting, cluster->ranks_per_node, err));
     struct weft_comm_options comm = {
         .rank = meeting->rank,
         .ranks = meeting->ranks,
@@ -130,17 +156,16 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
                   .emulate = cluster->emulate_link,
                   .alpha_ns = cluster->link.intra.alpha_ns,
                   .bytes_per_s = cluster->link.intra.bytes_per_s,
-                  .own_cores = cluster->bind},
+                  .own_cores =
+                      cluster->bind || (meeting->mpi != NULL && meeting->sharers <= weft_cores())},
+        .mpi = meeting->mpi,
     };
     enum weft_clock clock = virtual_clock ? WEFT_CLOCK_VIRTUAL : WEFT_CLOCK_WALL;
     out->threads = weft_rendezvous_threads(meeting, cluster->threads);
     /* Binds after the count of all ranks' cores and before any thread starts. */
-    if (cluster->bind)
-        WEFT_TRY(weft_bind(meeting->rank, meeting->ranks, cluster->threads, &out->binding, err));
+    if (cluster->bind) WEFT_TRY(bind_rank(meeting, cluster, out, err));
     WEFT_TRY(weft_device_open(device_of(config), clock, &out->device, err));
-    /* Local ranks read one another's memory, but not a GPU's. */
-    const bool of_gpu = cluster->device.type == WEFT_DEVICE_CUDA;
-    WEFT_TRY(weft_comm_open(of_gpu ? "cuda" : "local", &comm, &out->comm, err));
+    WEFT_TRY(weft_comm_open(communicator_of(meeting, cluster), &comm, &out->comm, err));
     return open_kernels(meeting, config, out, err);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cli/job/hosts.h"
 #include "cli/process/load.h"
 #include "cli/process/rank_watch.h"
 #include "cli/progress.h"
@@ -206,6 +207,7 @@ enum weft_status weft_job_check_disk(const struct weft_config *config, const str
 enum weft_status weft_job_check(const struct weft_config *config, struct weft_error *err)
 {
     const struct weft_cluster *cluster = &config->cluster;
+    if (weft_hosts_are_ours()) return weft_hosts_check(config, err);
     if (cluster->ranks > WEFT_LAUNCH_MOST_RANKS)
         return weft_fail(err, WEFT_E_USAGE,
                          "%lld local ranks are more than the %d that one machine can be asked for; "
@@ -215,6 +217,34 @@ enum weft_status weft_job_check(const struct weft_config *config, struct weft_er
                          : WEFT_OK;
 }
 
+/* Rank 0 of a world runs the job in this process too, so it hands the files to itself. */
+static enum weft_status run_on_hosts(const struct weft_job *job, const int fds[N_FILES],
+                                     struct weft_error *err)
+{
+    struct weft_text description;
+    weft_text_init(&description);
+    weft_job_write(job, &description);
+    enum weft_status status =
+        weft_text_ok(&description) ? WEFT_OK : weft_fail_memory(err, "the job's description");
+    for (int i = RESULT; i < N_FILES; i++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", fds[i]);
+        if (i != ERRORS) setenv(file_names[i], number, 1);
+    }
+    if (status == WEFT_OK) status = weft_hosts_run_job(&description, err);
+    for (int i = RESULT; i < N_FILES; i++)
+        unsetenv(file_names[i]);
+    weft_text_finish(&description);
+    return status;
+}
+
+static enum weft_status launch_ranks(const struct weft_job *job, const int fds[N_FILES],
+                                     struct weft_error *err)
+{
+    WEFT_TRY(write_description(job, fds[DESCRIPTION], err));
+    return watch_launch(job, fds, err);
+}
+
 enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *result,
                               struct weft_error *err)
 {
@@ -222,8 +252,8 @@ enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *resu
     WEFT_TRY(weft_job_check_disk(job->config, job->plan, err));
     int fds[N_FILES] = {-1, -1, -1, -1};
     enum weft_status status = make_files(fds, err);
-    if (status == WEFT_OK) status = write_description(job, fds[DESCRIPTION], err);
-    if (status == WEFT_OK) status = watch_launch(job, fds, err);
+    if (status == WEFT_OK)
+        status = weft_hosts_are_ours() ? run_on_hosts(job, fds, err) : launch_ranks(job, fds, err);
     if (job->reach) take_reach(fds[REACH], job->reach);
     if (status == WEFT_OK) status = take_result(fds[RESULT], result, err);
     close_files(fds);

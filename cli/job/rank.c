@@ -12,6 +12,7 @@
 #include "base/wrap.h"
 #include "cli/command.h"
 #include "cli/job/job.h"
+#include "cli/job/rank.h"
 #include "cli/job/trap.h"
 #include "cli/layers.h"
 #include "cli/process/rank_watch.h"
@@ -370,7 +371,26 @@ static void close_rank(struct rank *rank)
     weft_session_close(&rank->session);
     weft_layer_files_close(&rank->layers);
     weft_json_destroy(rank->description);
-    weft_rendezvous_finish(&rank->meeting);
+}
+
+static enum weft_status do_job(struct rank *rank, struct weft_error *err)
+{
+    WEFT_TRY(read_job(rank, err));
+    if (rank->job.kind == WEFT_JOB_TRAIN) weft_watch_begin(&rank->watch.watch, "start: device");
+    WEFT_TRY(weft_machine_open(&rank->meeting, rank->session.config, rank->job.virtual_clock,
+                               &rank->machine, err));
+    return rank->job.kind == WEFT_JOB_PROFILE ? do_profile(rank, err) : do_train(rank, err);
+}
+
+enum weft_status weft_rank_work(const struct weft_cli *cli, struct weft_json *description,
+                                const struct weft_rendezvous *meeting, struct weft_error *err)
+{
+    struct rank rank = {.cli = cli, .description = description, .meeting = *meeting};
+    weft_rank_watch_init(&rank.watch, -1);
+    const enum weft_status status = do_job(&rank, err);
+    if (status != WEFT_OK) weft_machine_give_up(&rank.machine);
+    close_rank(&rank);
+    return status;
 }
 
 /* Leaves the error for the launching process, which prints that of the rank that failed first. */
@@ -390,17 +410,11 @@ static enum weft_status run_rank(const struct weft_cli *cli, struct weft_error *
     weft_rank_watch_init(&rank.watch,
                          rank.meeting.rank == 0 ? inherited_fd(WEFT_RANK_WATCH_NAME) : -1);
     if (status == WEFT_OK) status = read_description(&rank, err);
-    if (status == WEFT_OK) status = read_job(&rank, err);
-    if (status == WEFT_OK && rank.job.kind == WEFT_JOB_TRAIN)
-        weft_watch_begin(&rank.watch.watch, "start: device");
-    if (status == WEFT_OK)
-        status = weft_machine_open(&rank.meeting, rank.session.config, rank.job.virtual_clock,
-                                   &rank.machine, err);
-    if (status == WEFT_OK)
-        status = rank.job.kind == WEFT_JOB_PROFILE ? do_profile(&rank, err) : do_train(&rank, err);
+    if (status == WEFT_OK) status = do_job(&rank, err);
     if (status != WEFT_OK && rank.description) leave_error(rank.meeting.rank, err);
     if (status != WEFT_OK) weft_machine_give_up(&rank.machine);
     close_rank(&rank);
+    weft_rendezvous_finish(&rank.meeting);
     return status;
 }
 

@@ -10,8 +10,11 @@
 #include "cli/terminal.h"
 #include "offload/disk.h"
 #include "report/table.h"
+#include "runtime/comm/mpi/calls.h"
 #include "runtime/device/device.h"
+#include "runtime/device/module.h"
 #include "runtime/launch/launch.h"
+#include "runtime/launch/rendezvous.h"
 #include "runtime/nn/nn.h"
 
 struct checkup {
@@ -146,6 +149,29 @@ static void look_at_disk(struct checkup *checkup, const char *directory)
     note_finding(checkup, "disk", HAS, line);
 }
 
+/* Modules of MPI libraries that open, and the one that the launcher around this process needs. */
+static void look_at_mpi(struct checkup *checkup)
+{
+    static const char *const libraries[] = {"openmpi", "mpich"};
+    struct weft_stranger launcher;
+    struct weft_text found;
+    weft_text_init(&found);
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        const void *calls = NULL;
+        struct weft_error unsaid = {0};
+        char version[WEFT_MPI_TEXT_BYTES];
+        if (weft_module_find("mpi", libraries[i], &calls, &unsaid) != WEFT_OK) continue;
+        ((const struct weft_mpi_calls *)calls)->version(version);
+        weft_text_addf(&found, "%s%s", found.length > 0 ? "; " : "", version);
+    }
+    const bool is_there = found.length > 0;
+    if (!is_there) weft_text_add(&found, "no module of an MPI library (docs/hosts.md)");
+    if (weft_rendezvous_find_stranger(&launcher) && launcher.library != NULL)
+        weft_text_addf(&found, "; this launcher needs %s", launcher.library);
+    note_finding(checkup, "mpi", is_there ? HAS : OFF, weft_text_chars(&found));
+    weft_text_finish(&found);
+}
+
 static enum weft_status run_doctor(const struct weft_cli *cli, struct weft_error *err)
 {
     struct checkup checkup = {0};
@@ -163,7 +189,7 @@ static enum weft_status run_doctor(const struct weft_cli *cli, struct weft_error
     look_at_text(&checkup);
     if (cli->disk) look_at_disk(&checkup, cli->disk);
     look_at_gpu(&checkup);
-    note_finding(&checkup, "mpi", OFF, "this build has no MPI communicator");
+    look_at_mpi(&checkup);
     weft_json_end_object(&checkup.writer);
     weft_text_add(&json, "\n");
     weft_table_render(&checkup.table, 0, &out);

@@ -1,6 +1,8 @@
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/job/hosts.h"
 #include "cli/job/job.h"
+#include "cli/job/rank.h"
 #include "cli/terminal.h"
 #include "library/session.h"
 #include "report/table.h"
@@ -123,7 +125,7 @@ static void show_profile(const struct weft_profile *profile, struct weft_text *o
     }
 }
 
-static enum weft_status run_profile(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status measure_config(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
     struct weft_profile *profile = NULL;
@@ -145,6 +147,11 @@ static enum weft_status run_profile(const struct weft_cli *cli, struct weft_erro
     return status;
 }
 
+static enum weft_status run_profile(const struct weft_cli *cli, struct weft_error *err)
+{
+    return weft_hosts_run(cli, measure_config, weft_rank_work, err);
+}
+
 const struct weft_command weft_command_profile = {
     .name = "profile",
     .usage = "CONFIG",
@@ -164,5 +171,6 @@ const struct weft_command weft_command_profile = {
     .least_operands = 1,
     .most_operands = 1,
     .starts_ranks = true,
+    .serves_hosts = true,
     .run = run_profile,
 };

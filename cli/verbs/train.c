@@ -12,7 +12,9 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/job/hosts.h"
 #include "cli/job/job.h"
+#include "cli/job/rank.h"
 #include "cli/job/resume.h"
 #include "cli/process/load.h"
 #include "cli/terminal.h"
@@ -389,7 +391,7 @@ static enum weft_status run_steps(const struct weft_cli *cli, const struct weft_
     return status;
 }
 
-static enum weft_status run_train(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status train_run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
     struct weft_resumption from;
@@ -409,6 +411,11 @@ static enum weft_status run_train(const struct weft_cli *cli, struct weft_error 
                           : run_steps(cli, &from, &request, &session, err);
     weft_session_close(&session);
     return status;
+}
+
+static enum weft_status run_train(const struct weft_cli *cli, struct weft_error *err)
+{
+    return weft_hosts_run(cli, train_run, weft_rank_work, err);
 }
 
 const struct weft_command weft_command_train = {
@@ -446,5 +453,6 @@ const struct weft_command weft_command_train = {
     .least_operands = 0,
     .most_operands = 1,
     .starts_ranks = true,
+    .serves_hosts = true,
     .run = run_train,
 };

@@ -28,7 +28,8 @@ struct weft_comm_ops {
      * rank detach is called on every one. */
     enum weft_status (*attach)(struct weft_comm *comm, const struct weft_arena_shape *shape,
                                const struct weft_ranges *reads, struct weft_error *err);
-    /* Undoes attach, also a failed one. Returns false if a peer may still read the pages. */
+    /* Undoes attach, also a failed one. Returns false if a peer may still read the pages. It may
+     * take comm->arena over and leave NULL, if a library may still read the addresses. */
     bool (*detach)(struct weft_comm *comm);
     void (*all_gather)(struct weft_comm *comm, struct weft_stream *channel,
                        const struct weft_comm_block *block);
@@ -45,7 +46,7 @@ struct weft_comm_ops {
     bool takes_host_memory; /* its arenas are memory of the host, which peers may map */
 };
 
-extern const struct weft_comm_ops weft_comm_local;
+extern const struct weft_comm_ops weft_comm_local, weft_comm_mpi;
 
 enum { WEFT_COMM_DESCRIPTION_BYTES = 128 };
 

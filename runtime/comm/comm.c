@@ -6,7 +6,7 @@
 #include "runtime/comm/backend.h"
 #include "runtime/device/module.h"
 
-static const struct weft_comm_ops *const backends[] = {&weft_comm_local};
+static const struct weft_comm_ops *const backends[] = {&weft_comm_local, &weft_comm_mpi};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
 static enum weft_status find_back_end(const char *name, const struct weft_comm_ops **out,
@@ -58,8 +58,8 @@ enum weft_status weft_comm_open(const char *name, const struct weft_comm_options
 void weft_comm_close(struct weft_comm *comm)
 {
     if (comm == NULL) return;
-    struct weft_arena *arena = comm->arena;
     const bool gives_back = !comm->is_mapped || comm->ops->detach(comm);
+    struct weft_arena *arena = comm->arena;
     comm->ops->close(comm);
     if (arena != NULL) weft_arena_unmap(arena, gives_back);
     weft_arena_close(arena);

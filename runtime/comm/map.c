@@ -119,6 +119,6 @@ void weft_comm_unmap_arena(struct weft_comm *comm)
 {
     if (!comm->is_mapped) return;
     const bool gives_back = comm->ops->detach(comm);
-    weft_arena_unmap(comm->arena, gives_back);
+    if (comm->arena != NULL) weft_arena_unmap(comm->arena, gives_back);
     comm->is_mapped = false;
 }

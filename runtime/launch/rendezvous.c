@@ -18,15 +18,17 @@
 static const struct {
     const char *rank, *ranks, *launcher;
     const char *with, *without; /* must be set; must not be set; or NULL */
+    const char *library;        /* module of its MPI library, or NULL: none is known */
 } strangers[] = {
-    {"RANK", "WORLD_SIZE", "torchrun", NULL, NULL},
-    {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "Flux", NULL, NULL},
-    {"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "jsrun", NULL, NULL},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI", NULL, NULL},
-    {"PMI_RANK", "PMI_SIZE", "an MPI launcher (PMI)", NULL, NULL},
-    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MVAPICH2", NULL, NULL},
-    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun", NULL, NULL},
-    {"SLURM_PROCID", "SLURM_NTASKS", "srun", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"},
+    {"RANK", "WORLD_SIZE", "torchrun", NULL, NULL, NULL},
+    {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "Flux", NULL, NULL, NULL},
+    {"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "jsrun", NULL, NULL, NULL},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI", NULL, NULL, "openmpi"},
+    {"PMI_RANK", "PMI_SIZE", "an MPI launcher (PMI)", NULL, NULL, "mpich"},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MVAPICH2", NULL, NULL, NULL},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun", "PMIX_RANK", NULL, "openmpi"},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun", NULL, NULL, NULL},
+    {"SLURM_PROCID", "SLURM_NTASKS", "srun", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", NULL},
 };
 enum { STRANGERS = sizeof strangers / sizeof strangers[0] };
 
@@ -69,7 +71,8 @@ bool weft_rendezvous_find_stranger(struct weft_stranger *out)
                                       .rank_name = strangers[i].rank,
                                       .ranks_name = strangers[i].ranks,
                                       .rank = rank,
-                                      .ranks = ranks};
+                                      .ranks = ranks,
+                                      .library = strangers[i].library};
         return true;
     }
     return false;
@@ -80,11 +83,42 @@ enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err)
     struct weft_stranger found;
     if (!weft_rendezvous_find_stranger(&found)) return WEFT_OK;
     return weft_fail(err, WEFT_E_ENVIRONMENT,
-                     "this looks like rank %d of %d of %s (%s and %s are set), but this build "
-                     "of Weft runs only local ranks, which it starts itself: start one process "
-                     "with `-n %d`, or unset these variables",
+                     "this looks like rank %d of %d of %s (%s and %s are set), but here Weft runs "
+                     "only local ranks, which it starts itself: start one process with `-n %d`, or "
+                     "unset these variables. Ranks of several hosts are started by mpirun, for "
+                     "`weft train` and `weft profile` (docs/hosts.md)",
                      found.rank, found.ranks, found.launcher, found.rank_name, found.ranks_name,
                      found.ranks);
+}
+
+static enum weft_status fail_hosts(const struct weft_rendezvous *meeting, int64_t ranks_per_node,
+                                   int32_t first, struct weft_error *err)
+{
+    const int32_t n = meeting->hosts[meeting->ranks - 1] + 1;
+    if (ranks_per_node == 0)
+        return weft_fail(err, WEFT_E_DISAGREE,
+                         "rank %d is on another host than rank 0, and cluster.ranks_per_node is 0, "
+                         "which means one node: give --set cluster.ranks_per_node=N with the ranks "
+                         "of a host",
+                         first);
+    return weft_fail(err, WEFT_E_DISAGREE,
+                     "rank %d is on host %d of %d, and with cluster.ranks_per_node %lld a host has "
+                     "that many consecutive ranks: start the ranks host by host (Open MPI: "
+                     "--map-by ppr:%lld:node; MPICH: -ppn %lld; srun: --ntasks-per-node=%lld), or "
+                     "change the config",
+                     first, meeting->hosts[first], n, (long long)ranks_per_node,
+                     (long long)ranks_per_node, (long long)ranks_per_node,
+                     (long long)ranks_per_node);
+}
+
+enum weft_status weft_rendezvous_check_hosts(const struct weft_rendezvous *meeting,
+                                             int64_t ranks_per_node, struct weft_error *err)
+{
+    for (int32_t i = 0; meeting->hosts != NULL && i < meeting->ranks; i++) {
+        const int64_t expected = ranks_per_node > 0 ? i / ranks_per_node : 0;
+        if (meeting->hosts[i] != expected) return fail_hosts(meeting, ranks_per_node, i, err);
+    }
+    return WEFT_OK;
 }
 
 enum weft_status weft_rendezvous_need_proc(struct weft_error *err)
@@ -160,12 +194,14 @@ void weft_rendezvous_finish(struct weft_rendezvous *r)
         if (r->arena_fds[i] > STDERR_FILENO) close(r->arena_fds[i]);
     }
     free(r->arena_fds);
+    free(r->hosts);
     *r = (struct weft_rendezvous){.control_fd = -1};
 }
 
 int32_t weft_rendezvous_threads(const struct weft_rendezvous *rendezvous, int64_t asked)
 {
     if (asked > 0) return asked < INT32_MAX ? (int32_t)asked : INT32_MAX;
-    int32_t threads = rendezvous->ranks > 0 ? weft_cores() / rendezvous->ranks : 1;
+    const int32_t sharers = rendezvous->mpi != NULL ? rendezvous->sharers : rendezvous->ranks;
+    const int32_t threads = sharers > 0 ? weft_cores() / sharers : 1;
     return threads > 0 ? threads : 1;
 }

@@ -15,10 +15,17 @@
 #define WEFT_CONTROL_FD_NAME "WEFT_CONTROL_FD"
 #define WEFT_ARENA_FDS_NAME  "WEFT_ARENA_FDS"
 
+struct weft_mpi;
+
 struct weft_rendezvous {
     int32_t rank, ranks;
-    int control_fd; /* -1: a single process without a launcher */
+    int control_fd; /* -1: a single process without a launcher, or a rank of MPI */
     int *arena_fds; /* [ranks], or NULL */
+    /* For ranks that an MPI launcher started (library/world.h); otherwise NULL and 0. */
+    struct weft_mpi *mpi;            /* not owned */
+    int32_t *hosts;                  /* [ranks], numbered by first appearance */
+    int32_t local_rank, local_ranks; /* on this rank's host */
+    int32_t sharers;                 /* local ranks that may use the same cores, this one too */
 };
 
 /* Reads the launcher's variables from the environment. Without them the result is rank 0 of 1.
@@ -34,6 +41,7 @@ struct weft_stranger {
     const char *launcher;               /* "torchrun" */
     const char *rank_name, *ranks_name; /* names of its variables */
     int32_t rank, ranks;
+    const char *library; /* module of its ranks' MPI library: "openmpi", "mpich"; or NULL */
 };
 
 /* Returns true and fills *out in a process of another launcher with more than one rank. */
@@ -42,6 +50,12 @@ bool weft_rendezvous_find_stranger(struct weft_stranger *out);
 /* WEFT_E_ENVIRONMENT under another launcher with more than one rank. Call it before starting ranks:
  * otherwise each process of that launcher would start them. */
 WEFT_MUST_USE enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err);
+
+/* WEFT_E_DISAGREE if the hosts of the ranks are not nodes of `ranks_per_node` consecutive ranks (0:
+ * one node). The text gives the launcher's option. Local ranks have one host. */
+WEFT_MUST_USE enum weft_status weft_rendezvous_check_hosts(const struct weft_rendezvous *meeting,
+                                                           int64_t ranks_per_node,
+                                                           struct weft_error *err);
 
 /* WEFT_E_ENVIRONMENT without /proc, with the command to mount it. Ranks and other child processes
  * need it. */

@@ -270,8 +270,9 @@ static void test_options(void)
     err.status = WEFT_OK;
     options.local.emulate = false;
     CHECK(weft_comm_open("pigeon", &options, &comm, &err) == WEFT_E_ENVIRONMENT, "%s", err.text);
-    CHECK(strcmp(err.text, "no communicator \"pigeon\" in this build: it has \"local\"") == 0, "%s",
-          err.text);
+    CHECK(strcmp(err.text, "no communicator \"pigeon\" in this build: it has \"local\", \"mpi\"") ==
+              0,
+          "%s", err.text);
     err.status = WEFT_OK;
     options.local.control_fd = STDIN_FILENO;
     CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_E_INTERNAL, "%s", err.text);

@@ -3,6 +3,7 @@
 #ifndef WEFT_TESTS_RUNTIME_COMM_RANKS_H
 #define WEFT_TESTS_RUNTIME_COMM_RANKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,6 +16,9 @@ struct ranks {
     int32_t n;
     int control_fd;
     int arena_fds[MOST_RANKS];
+    /* With WEFT_TEST_COMM=mpi: [r][p] leads from rank r to rank p. */
+    int sockets[MOST_RANKS][MOST_RANKS];
+    bool over_mpi;
     pid_t pids[MOST_RANKS];
     int outcomes[MOST_RANKS]; /* as wait(2) gives them */
 };

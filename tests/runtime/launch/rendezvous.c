@@ -56,8 +56,52 @@ Test(rendezvous, torchrun_is_told_what_works)
     cr_assert(weft_rendezvous_from_environment(&meeting, &error) == WEFT_E_ENVIRONMENT);
     cr_assert_str_eq(error.text,
                      "this looks like rank 3 of 8 of torchrun (RANK and WORLD_SIZE are set), but "
-                     "this build of Weft runs only local ranks, which it starts itself: start one "
-                     "process with `-n 8`, or unset these variables");
+                     "here Weft runs only local ranks, which it starts itself: start one process "
+                     "with `-n 8`, or unset these variables. Ranks of several hosts are started by "
+                     "mpirun, for `weft train` and `weft profile` (docs/hosts.md)");
+}
+
+Test(rendezvous, launchers_of_mpi_ranks_name_their_library)
+{
+    struct weft_stranger found;
+    set("OMPI_COMM_WORLD_RANK", "1");
+    set("OMPI_COMM_WORLD_SIZE", "2");
+    cr_assert(weft_rendezvous_find_stranger(&found));
+    cr_assert_str_eq(found.library, "openmpi");
+    unsetenv("OMPI_COMM_WORLD_RANK");
+    set("SLURM_PROCID", "1");
+    set("SLURM_STEP_NUM_TASKS", "2");
+    cr_assert(weft_rendezvous_find_stranger(&found) && found.library == NULL);
+    set("PMIX_RANK", "1");
+    cr_assert(weft_rendezvous_find_stranger(&found));
+    cr_assert_str_eq(found.library, "openmpi");
+    set("PMI_RANK", "1");
+    set("PMI_SIZE", "2");
+    cr_assert(weft_rendezvous_find_stranger(&found));
+    cr_assert_str_eq(found.library, "mpich");
+}
+
+Test(rendezvous, hosts_are_nodes_of_consecutive_ranks)
+{
+    int32_t by_host[] = {0, 0, 1, 1}, in_turn[] = {0, 1, 0, 1}, one[] = {0, 0, 0, 0};
+    struct weft_rendezvous ranks = {.ranks = 4, .hosts = by_host};
+    cr_assert_eq(weft_rendezvous_check_hosts(&ranks, 2, &error), WEFT_OK, "%s", error.text);
+    cr_assert_eq(weft_rendezvous_check_hosts(&ranks, 4, &error), WEFT_E_DISAGREE);
+    cr_assert_not_null(strstr(error.text, "rank 2 is on host 1 of 2"), "%s", error.text);
+    error = (struct weft_error){.status = WEFT_OK};
+    cr_assert_eq(weft_rendezvous_check_hosts(&ranks, 0, &error), WEFT_E_DISAGREE);
+    cr_assert_not_null(strstr(error.text, "cluster.ranks_per_node=N"), "%s", error.text);
+    error = (struct weft_error){.status = WEFT_OK};
+    ranks.hosts = in_turn;
+    cr_assert_eq(weft_rendezvous_check_hosts(&ranks, 2, &error), WEFT_E_DISAGREE);
+    cr_assert_not_null(strstr(error.text, "--map-by ppr:2:node"), "%s", error.text);
+    error = (struct weft_error){.status = WEFT_OK};
+    ranks.hosts = one;
+    cr_assert_eq(weft_rendezvous_check_hosts(&ranks, 0, &error), WEFT_OK);
+    cr_assert_eq(weft_rendezvous_check_hosts(&ranks, 2, &error), WEFT_E_DISAGREE);
+    ranks.hosts = NULL; /* local ranks play nodes */
+    error = (struct weft_error){.status = WEFT_OK};
+    cr_assert_eq(weft_rendezvous_check_hosts(&ranks, 2, &error), WEFT_OK);
 }
 
 Test(rendezvous, other_launchers_are_known_too)

@@ -1,0 +1,257 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "library/world.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "runtime/comm/host.h"
+#include "runtime/comm/mpi/mpi.h"
+
+enum { NS_PER_S = 1000000000 };
+
+static const int64_t end_ns = INT64_C(5) * NS_PER_S;
+/* Ranks end a collective together, so the others report soon. Files may need their time. */
+static const int64_t report_ns = INT64_C(600) * NS_PER_S;
+/* After a failure a rank may be dead. */
+static const int64_t late_report_ns = INT64_C(1) * NS_PER_S;
+
+struct weft_world {
+    struct weft_mpi *mpi;
+    struct weft_rendezvous meeting;
+    bool is_torn; /* a rank is gone, so MPI cannot end */
+};
+
+/* Rank 0's judgement of all outcomes. */
+struct verdict {
+    struct weft_error error;
+    bool is_torn;
+};
+
+/* Rank 0's word to the others. */
+struct word {
+    int64_t length; /* of the text that follows; negative: the end */
+    int64_t exit_code;
+};
+
+/* Place of a rank: ranks of one host share its memory, and with equal cores its cores. */
+struct place {
+    struct weft_hash host, cores;
+};
+
+static struct place own_place(void)
+{
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_ZERO(&cores);
+    return (struct place){weft_host_of_network(), weft_hash_bytes(&cores, sizeof cores)};
+}
+
+/* Rank 0 collects the places and sends all to all. */
+static enum weft_status exchange_places(struct weft_mpi *mpi, struct place *all,
+                                        struct weft_error *err)
+{
+    const int32_t ranks = weft_mpi_ranks(mpi), rank = weft_mpi_rank(mpi);
+    const int64_t bytes = (int64_t)sizeof *all;
+    all[rank] = own_place();
+    if (rank != 0) {
+        WEFT_TRY(weft_mpi_send_whole(mpi, &all[rank], bytes, 0, WEFT_MPI_JOB, 0, err));
+        return weft_mpi_receive_whole(mpi, all, bytes * ranks, 0, WEFT_MPI_JOB, 0, err);
+    }
+    for (int32_t i = 1; i < ranks; i++)
+        WEFT_TRY(weft_mpi_receive_whole(mpi, &all[i], bytes, i, WEFT_MPI_JOB, 0, err));
+    for (int32_t i = 1; i < ranks; i++)
+        WEFT_TRY(weft_mpi_send_whole(mpi, all, bytes * ranks, i, WEFT_MPI_JOB, 0, err));
+    return WEFT_OK;
+}
+
+static void number_hosts(const struct place *all, struct weft_rendezvous *meeting)
+{
+    const struct place *own = &all[meeting->rank];
+    int32_t n = 0;
+    for (int32_t i = 0; i < meeting->ranks; i++) {
+        int32_t first = 0;
+        while (!weft_hash_equal(all[first].host, all[i].host))
+            first++;
+        meeting->hosts[i] = first < i ? meeting->hosts[first] : n++;
+        if (!weft_hash_equal(all[i].host, own->host)) continue;
+        if (i < meeting->rank) meeting->local_rank++;
+        meeting->local_ranks++;
+        meeting->sharers += weft_hash_equal(all[i].cores, own->cores);
+    }
+}
+
+static enum weft_status meet_ranks(struct weft_world *world, struct weft_error *err)
+{
+    const int32_t ranks = weft_mpi_ranks(world->mpi);
+    world->meeting = (struct weft_rendezvous){
+        .rank = weft_mpi_rank(world->mpi),
+        .ranks = ranks,
+        .control_fd = -1,
+        .mpi = world->mpi,
+        .hosts = calloc((size_t)ranks, sizeof *world->meeting.hosts),
+    };
+    struct place *all = calloc((size_t)ranks, sizeof *all);
+    enum weft_status status = all != NULL && world->meeting.hosts != NULL
+                                  ? exchange_places(world->mpi, all, err)
+                                  : weft_fail_memory(err, "the places of the ranks");
+    if (status == WEFT_OK) number_hosts(all, &world->meeting);
+    free(all);
+    return status;
+}
+
+enum weft_status weft_world_start(struct weft_world **out, struct weft_error *err)
+{
+    struct weft_stranger launcher;
+    if (!weft_rendezvous_find_stranger(&launcher) || launcher.library == NULL)
+        return weft_fail(err, WEFT_E_ENVIRONMENT, "this process has no launcher of MPI ranks");
+    const struct weft_mpi_options options = {.library = launcher.library,
+                                             .rank = launcher.rank,
+                                             .ranks = launcher.ranks,
+                                             .launcher = launcher.launcher};
+    struct weft_world *world = calloc(1, sizeof *world);
+    if (world == NULL) return weft_fail_memory(err, "a world of ranks");
+    enum weft_status status = weft_mpi_start(&options, &world->mpi, err);
+    if (status == WEFT_OK) status = meet_ranks(world, err);
+    if (status == WEFT_OK)
+        *out = world;
+    else
+        (void)weft_world_finish(world);
+    return status;
+}
+
+bool weft_world_finish(struct weft_world *world)
+{
+    if (world == NULL) return true;
+    const bool ended = !world->is_torn && weft_mpi_finish(world->mpi, end_ns);
+    weft_rendezvous_finish(&world->meeting);
+    free(world);
+    return ended;
+}
+
+const struct weft_rendezvous *weft_world_meeting(const struct weft_world *world)
+{
+    return &world->meeting;
+}
+
+static enum weft_status tell_all(struct weft_world *world, const void *bytes, int64_t length,
+                                 struct weft_error *err)
+{
+    for (int32_t i = 1; i < world->meeting.ranks; i++)
+        WEFT_TRY(weft_mpi_send_whole(world->mpi, bytes, length, i, WEFT_MPI_JOB, 0, err));
+    return WEFT_OK;
+}
+
+enum weft_status weft_world_share(struct weft_world *world, const struct weft_text *text,
+                                  struct weft_error *err)
+{
+    const struct word word = {.length = (int64_t)text->length};
+    WEFT_TRY(tell_all(world, &word, sizeof word, err));
+    return tell_all(world, weft_text_chars(text), word.length, err);
+}
+
+enum weft_status weft_world_end(struct weft_world *world, int exit_code, struct weft_error *err)
+{
+    const struct word word = {.length = -1, .exit_code = exit_code};
+    return tell_all(world, &word, sizeof word, err);
+}
+
+enum weft_status weft_world_listen(struct weft_world *world, struct weft_text *text, bool *ended,
+                                   int *exit_code, struct weft_error *err)
+{
+    struct word word = {0};
+    WEFT_TRY(weft_mpi_receive_whole(world->mpi, &word, sizeof word, 0, WEFT_MPI_JOB, 0, err));
+    *ended = word.length < 0;
+    *exit_code = (int)word.exit_code;
+    if (*ended) return WEFT_OK;
+    char *bytes = malloc((size_t)word.length + 1);
+    if (bytes == NULL) return weft_fail_memory(err, "the text of a job");
+    const enum weft_status status =
+        weft_mpi_receive_whole(world->mpi, bytes, word.length, 0, WEFT_MPI_JOB, 0, err);
+    if (status == WEFT_OK) weft_text_append(text, bytes, (size_t)word.length);
+    free(bytes);
+    if (status == WEFT_OK && !weft_text_ok(text)) return weft_fail_memory(err, "the text of a job");
+    return status;
+}
+
+/* A rank that cannot hear the verdict is gone, or finds out by itself. */
+static void ignore_status(enum weft_status status)
+{
+    (void)status;
+}
+
+/* How likely this outcome is the cause of the others; 0: no failure. */
+static int weight_of(const struct weft_error *outcome)
+{
+    if (outcome->status == WEFT_OK) return 0;
+    return outcome->status == WEFT_E_LOST ? 1 : 2;
+}
+
+static void fail_silent(struct weft_world *world, int32_t rank, struct weft_error *out)
+{
+    world->is_torn = true;
+    weft_fail(out, WEFT_E_LOST, "rank %d did not report how it ended: its host or process is gone",
+              rank);
+}
+
+/* Rank 0: *verdict is the likely cause. */
+static void collect_outcomes(struct weft_world *world, struct weft_error *verdict)
+{
+    struct weft_error *outcome = calloc(1, sizeof *outcome);
+    for (int32_t i = 1; outcome != NULL && i < world->meeting.ranks; i++) {
+        struct weft_error unsaid = {.status = WEFT_OK};
+        *outcome = (struct weft_error){.status = WEFT_OK};
+        const int64_t most_ns = verdict->status == WEFT_OK ? report_ns : late_report_ns;
+        if (weft_mpi_receive_whole(world->mpi, outcome, sizeof *outcome, i, WEFT_MPI_OUTCOME,
+                                   most_ns, &unsaid) != WEFT_OK)
+            fail_silent(world, i, outcome);
+        if (weight_of(outcome) <= weight_of(verdict)) continue;
+        *verdict = (struct weft_error){.status = WEFT_OK};
+        if (outcome->of_rank == 0)
+            weft_fail_of_rank(verdict, outcome->status, i, outcome->text);
+        else
+            *verdict = *outcome;
+    }
+    free(outcome);
+}
+
+/* A rank that failed before it had a communicator has told nobody. */
+static void give_up(struct weft_world *world)
+{
+    static const unsigned char farewell[WEFT_MPI_FAREWELL_BYTES];
+    weft_mpi_give_up(world->mpi, farewell);
+}
+
+enum weft_status weft_world_judge(struct weft_world *world, enum weft_status status,
+                                  const struct weft_error *why, struct weft_error *err)
+{
+    struct verdict verdict = {.error = {.status = WEFT_OK}};
+    struct weft_error unsaid = {.status = WEFT_OK};
+    const int32_t rank = world->meeting.rank;
+    const int64_t bytes = sizeof verdict;
+    if (status != WEFT_OK) {
+        verdict.error = *why;
+        verdict.error.status = status;
+        give_up(world);
+    }
+    if (rank != 0) {
+        WEFT_TRY(weft_mpi_send_whole(world->mpi, &verdict.error, sizeof verdict.error, 0,
+                                     WEFT_MPI_OUTCOME, end_ns, err));
+        WEFT_TRY(weft_mpi_receive_whole(world->mpi, &verdict, bytes, 0, WEFT_MPI_VERDICT, report_ns,
+                                        err));
+        world->is_torn = verdict.is_torn;
+    } else {
+        if (status != WEFT_OK && why->of_rank == 0) {
+            verdict.error = (struct weft_error){.status = WEFT_OK};
+            weft_fail_of_rank(&verdict.error, status, 0, why->text);
+        }
+        collect_outcomes(world, &verdict.error);
+        verdict.is_torn = world->is_torn;
+        for (int32_t i = 1; i < world->meeting.ranks; i++)
+            ignore_status(weft_mpi_send_whole(world->mpi, &verdict, bytes, i, WEFT_MPI_VERDICT,
+                                              world->is_torn ? late_report_ns : end_ns, &unsaid));
+    }
+    if (verdict.error.status != WEFT_OK) *err = verdict.error;
+    return verdict.error.status;
+}

@@ -1,0 +1,592 @@
+/* The communicator over MPI: ranks of any hosts. Sums are taken in rank order by the owner of the
+ * slice, from whole chunks of all ranks, so the bits are those of "local". */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/machine/cores.h"
+#include "base/units.h"
+#include "runtime/comm/backend.h"
+#include "runtime/comm/comm.h"
+#include "runtime/comm/host.h"
+#include "runtime/comm/job.h"
+#include "runtime/comm/mpi/rounds.h"
+#include "runtime/comm/sum.h"
+
+enum {
+    SPIN_NS = 200000,
+    SLEEP_NS = 20000,
+    LOOK_NS = 5000000,         /* period of looks for ranks that have given up */
+    MOST_BROKEN_NS = 200000000 /* time for the give-up of a peer to arrive after an error */
+};
+
+static const int64_t default_timeout_ns = INT64_C(600) * 1000000000;
+
+/* Goes with every call to all peers. */
+struct header {
+    struct weft_comm_call call;
+    int64_t arrival_ns; /* on the channel's clock */
+    uint32_t calls;
+    uint32_t raised; /* the carried flag */
+};
+
+/* The last word of a rank. */
+struct farewell {
+    uint32_t calls;
+    uint32_t kinds[WEFT_COMM_RECENT];
+    uint32_t unused[11];
+};
+
+_Static_assert(sizeof(struct farewell) == WEFT_MPI_FAREWELL_BYTES, "a farewell is one message");
+
+struct mpi_comm {
+    struct weft_comm comm; /* first */
+    struct weft_mpi *mpi;
+    int64_t timeout_ns, spin_ns;
+    struct weft_mpi_rounds rounds;
+    struct header own, *headers; /* [ranks], of the latest call */
+    uint32_t *heard;             /* [ranks], the peer's latest call that this rank knows of */
+    char (*hosts)[WEFT_HOST_NAME_BYTES]; /* [ranks] */
+    pthread_mutex_t lock;                /* of the farewell, since any thread may cancel */
+    struct farewell farewell;
+    int64_t looked_ns;
+    atomic_bool cancelled;
+    struct weft_error broken; /* the first failure; after it ranks are out of step */
+    unsigned char *memory;    /* of the arena */
+    int64_t span_bytes, flag_offset, link_free_ns;
+};
+
+static struct mpi_comm *mpi_of(const struct weft_comm *comm)
+{
+    return (struct mpi_comm *)comm;
+}
+
+/* Failures */
+
+static enum weft_status fail_for_good(struct mpi_comm *c, struct weft_error *err)
+{
+    weft_fail(err, c->broken.status, "%s", c->broken.text);
+    return c->broken.status;
+}
+
+static enum weft_status fail_cancelled(struct mpi_comm *c)
+{
+    return weft_fail(&c->broken, WEFT_E_LOST, "rank %d has given up in %s, call %u", c->comm.rank,
+                     weft_comm_call_name((uint32_t)c->own.call.kind), c->own.calls);
+}
+
+static void add_rank(const struct mpi_comm *c, int32_t rank, struct weft_text *out)
+{
+    weft_text_addf(out, "rank %d", rank);
+    if (c->hosts[rank][0] != '\0') weft_text_addf(out, " (host %s)", c->hosts[rank]);
+}
+
+static enum weft_status fail_given_up(struct mpi_comm *c, int32_t rank,
+                                      const struct farewell *farewell)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    add_rank(c, rank, &text);
+    weft_text_addf(&text, " has given up while rank %d waited for it in %s, call %u; ",
+                   c->comm.rank, weft_comm_call_name((uint32_t)c->own.call.kind), c->own.calls);
+    weft_comm_call_show_recent(farewell->calls, farewell->kinds, &text);
+    weft_text_addf(&text, ". See what rank %d printed last", rank);
+    weft_fail(&c->broken, WEFT_E_LOST, "%s", weft_text_chars(&text));
+    weft_text_finish(&text);
+    return WEFT_E_LOST;
+}
+
+static enum weft_status fail_hang(struct mpi_comm *c)
+{
+    struct weft_text missing;
+    char waited[WEFT_UNITS_TEXT_BYTES];
+    weft_text_init(&missing);
+    for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
+        if (rank == c->comm.rank || c->headers[rank].calls == c->own.calls) continue;
+        weft_text_add(&missing, missing.length > 0 ? "; " : "");
+        add_rank(c, rank, &missing);
+        weft_text_addf(&missing, " was last heard in call %u", c->heard[rank]);
+    }
+    if (missing.length == 0) weft_text_add(&missing, "all have come, and their bytes have not");
+    weft_fail(&c->broken, WEFT_E_HANG,
+              "rank %d waited %s in %s, call %u, for ranks that did not come: %s. If they are only "
+              "slow, a longer cluster.timeout helps",
+              c->comm.rank, weft_units_show_ns(c->timeout_ns, waited),
+              weft_comm_call_name((uint32_t)c->own.call.kind), c->own.calls,
+              weft_text_chars(&missing));
+    weft_text_finish(&missing);
+    return WEFT_E_HANG;
+}
+
+static enum weft_status fail_disagree(struct mpi_comm *c, int32_t rank)
+{
+    struct weft_text calls;
+    weft_text_init(&calls);
+    weft_text_addf(&calls, "rank %d called ", c->comm.rank);
+    weft_comm_call_show(&c->own.call, &calls);
+    weft_text_add(&calls, " and ");
+    add_rank(c, rank, &calls);
+    weft_text_add(&calls, " ");
+    weft_comm_call_show(&c->headers[rank].call, &calls);
+    weft_fail(&c->broken, WEFT_E_DISAGREE,
+              "call %u differs between ranks: %s. All ranks must run the same plan with the same "
+              "options",
+              c->own.calls, weft_text_chars(&calls));
+    weft_text_finish(&calls);
+    return WEFT_E_DISAGREE;
+}
+
+/* Fails if a rank has given up. */
+static enum weft_status look_for_farewells(struct mpi_comm *c)
+{
+    struct weft_error unsaid = {.status = WEFT_OK};
+    struct farewell farewell = {0};
+    int32_t rank = -1;
+    if (weft_mpi_look(c->mpi, WEFT_MPI_GIVE_UP, &rank, &unsaid) != WEFT_OK || rank < 0)
+        return WEFT_OK;
+    if (weft_mpi_receive_whole(c->mpi, &farewell, sizeof farewell, rank, WEFT_MPI_GIVE_UP,
+                               MOST_BROKEN_NS, &unsaid) != WEFT_OK)
+        farewell = (struct farewell){0};
+    return fail_given_up(c, rank, &farewell);
+}
+
+/* Called while nothing moves. Spins, then sleeps. */
+static enum weft_status wait_idly(void *context, int64_t idle_ns, struct weft_error *err)
+{
+    struct mpi_comm *c = context;
+    if (atomic_load(&c->cancelled)) fail_cancelled(c);
+    if (c->broken.status == WEFT_OK && idle_ns >= c->timeout_ns) fail_hang(c);
+    if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
+    if (idle_ns < c->spin_ns) return WEFT_OK;
+    const int64_t now_ns = weft_clock_now_ns();
+    if (now_ns - c->looked_ns >= LOOK_NS) {
+        c->looked_ns = now_ns;
+        if (look_for_farewells(c) != WEFT_OK) return fail_for_good(c, err);
+    }
+    weft_clock_sleep_until_ns(now_ns + SLEEP_NS);
+    return WEFT_OK;
+}
+
+/* Calls */
+
+static _Atomic uint32_t *flag_of(const struct mpi_comm *c)
+{
+    if (c->flag_offset < 0 || c->span_bytes == 0) return NULL;
+    return (_Atomic uint32_t *)(void *)(c->memory + c->flag_offset);
+}
+
+/* The library may have failed because ranks make different calls, or because a peer is gone. */
+static enum weft_status fail_flows(struct mpi_comm *c, const struct weft_error *why,
+                                   struct weft_error *err)
+{
+    for (int32_t rank = 0; rank < c->comm.ranks && c->broken.status == WEFT_OK; rank++) {
+        if (rank != c->comm.rank && c->headers[rank].calls == c->own.calls &&
+            !weft_comm_call_equal(&c->headers[rank].call, &c->own.call))
+            fail_disagree(c, rank);
+    }
+    const int64_t end_ns = weft_clock_now_ns() + MOST_BROKEN_NS;
+    while (c->broken.status == WEFT_OK && weft_clock_now_ns() < end_ns) {
+        if (look_for_farewells(c) == WEFT_OK)
+            weft_clock_sleep_until_ns(weft_clock_now_ns() + LOOK_NS);
+    }
+    if (c->broken.status == WEFT_OK) weft_fail(&c->broken, why->status, "%s", why->text);
+    return fail_for_good(c, err);
+}
+
+static struct weft_mpi_flow header_flow(struct mpi_comm *c)
+{
+    return (struct weft_mpi_flow){
+        .tag = WEFT_MPI_HEADER,
+        .bytes = sizeof c->own,
+        .send = (const void *)&c->own,
+        .receive = (void *)c->headers,
+        .receive_stride = sizeof *c->headers,
+    };
+}
+
+/* Makes a call: sends its header and the data, and compares the headers of all ranks. *latest_ns is
+ * the latest arrival. `data` may be NULL. */
+static enum weft_status make_call(struct mpi_comm *c, const struct weft_comm_call *call,
+                                  int64_t arrival_ns, const struct weft_mpi_flow *data,
+                                  int64_t *latest_ns, struct weft_error *err)
+{
+    if (c->broken.status == WEFT_OK && atomic_load(&c->cancelled)) fail_cancelled(c);
+    if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
+    _Atomic uint32_t *flag = flag_of(c);
+    struct weft_error why = {.status = WEFT_OK};
+    c->own = (struct header){
+        .call = *call,
+        .arrival_ns = arrival_ns,
+        .calls = c->own.calls + 1,
+        .raised = flag != NULL && atomic_load(flag) != 0,
+    };
+    pthread_mutex_lock(&c->lock);
+    c->farewell.calls = c->own.calls;
+    c->farewell.kinds[c->own.calls % WEFT_COMM_RECENT] = (uint32_t)call->kind;
+    pthread_mutex_unlock(&c->lock);
+    struct weft_mpi_flow flows[2] = {header_flow(c)};
+    if (data != NULL) flows[1] = *data;
+    if (weft_mpi_exchange_flows(&c->rounds, flows, data != NULL ? 2 : 1, &why) != WEFT_OK)
+        return fail_flows(c, &why, err);
+    int64_t latest = arrival_ns;
+    for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
+        const struct header *theirs = &c->headers[rank];
+        if (rank == c->comm.rank) continue;
+        c->heard[rank] = theirs->calls;
+        if (theirs->calls != c->own.calls || !weft_comm_call_equal(&theirs->call, call)) {
+            fail_disagree(c, rank);
+            return fail_for_good(c, err);
+        }
+        if (theirs->arrival_ns > latest) latest = theirs->arrival_ns;
+        if (theirs->raised != 0 && flag != NULL) atomic_store(flag, 1);
+    }
+    if (latest_ns != NULL) *latest_ns = latest;
+    return WEFT_OK;
+}
+
+static enum weft_status mpi_exchange(struct weft_comm *comm, const void *mine, size_t bytes,
+                                     void *all, struct weft_error *err)
+{
+    struct mpi_comm *c = mpi_of(comm);
+    const struct weft_comm_call call = {.kind = WEFT_COMM_CALL_EXCHANGE, .count = (int64_t)bytes};
+    const struct weft_mpi_flow data = {
+        .tag = WEFT_MPI_DATA,
+        .bytes = (int64_t)bytes,
+        .send = mine,
+        .receive = all,
+        .receive_stride = (int64_t)bytes,
+    };
+    WEFT_TRY(make_call(c, &call, 0, bytes > 0 ? &data : NULL, NULL, err));
+    if (bytes > 0) memcpy((unsigned char *)all + (size_t)comm->rank * bytes, mine, bytes);
+    return WEFT_OK;
+}
+
+/* Collectives, as tasks on the channel */
+
+struct mpi_job {
+    struct mpi_comm *c;
+    struct weft_comm_job job;
+};
+
+static enum weft_status check_job(const struct mpi_job *task, struct weft_error *err)
+{
+    return weft_comm_job_check(&task->job, task->c->comm.ranks, task->c->span_bytes, err);
+}
+
+/* On a virtual clock the collective began when the last rank arrived and the link was free. */
+static void end_call(const struct mpi_job *task, struct weft_stream *channel, int64_t latest_ns)
+{
+    struct mpi_comm *c = task->c;
+    if (weft_stream_clock(channel) != WEFT_CLOCK_VIRTUAL) return;
+    weft_stream_run(channel, latest_ns > c->link_free_ns ? latest_ns : c->link_free_ns,
+                    task->job.ns);
+    c->link_free_ns = weft_stream_now(channel);
+}
+
+/* The slice at `own` goes to its place in the full blocks of all ranks. */
+static struct weft_mpi_flow gather_flow(const struct mpi_job *task, int64_t full, int64_t own)
+{
+    const int64_t bytes = weft_comm_slice_bytes(&task->job);
+    return (struct weft_mpi_flow){
+        .tag = WEFT_MPI_DATA,
+        .bytes = bytes,
+        .send = task->c->memory + own,
+        .receive = task->c->memory + full,
+        .receive_stride = bytes,
+    };
+}
+
+/* A sum and its destination. */
+struct summing {
+    struct weft_comm_sum sum;
+    unsigned char *to;
+};
+
+static void sum_chunk(void *context, int64_t at, int64_t bytes,
+                      const unsigned char *const *operands)
+{
+    struct summing *summing = context;
+    struct weft_comm_sum sum = summing->sum;
+    const int64_t first = at / weft_dtype_bytes(sum.dtype);
+    sum.elements = bytes / weft_dtype_bytes(sum.dtype);
+    sum.from = operands;
+    sum.to = summing->to + first * weft_dtype_bytes(sum.to_dtype);
+    weft_comm_sum_ranks(&sum);
+}
+
+static struct summing summing_of(const struct mpi_job *task, int64_t to)
+{
+    return (struct summing){
+        .sum = {.ranks = task->c->comm.ranks,
+                .dtype = task->job.dtype,
+                .to_dtype = task->job.slice_dtype,
+                .adds = task->job.adds},
+        .to = task->c->memory + to,
+    };
+}
+
+/* Part r of the full block goes to rank r, which sums it. */
+static struct weft_mpi_flow scatter_flow(const struct mpi_job *task, struct summing *summing)
+{
+    const int64_t bytes = weft_comm_slice_bytes(&task->job);
+    return (struct weft_mpi_flow){
+        .tag = WEFT_MPI_DATA,
+        .bytes = bytes,
+        .send = task->c->memory + task->job.call.from,
+        .send_stride = bytes,
+        .consume = sum_chunk,
+        .context = summing,
+    };
+}
+
+static enum weft_status run_all_gather(struct weft_stream *channel, const void *argument,
+                                       struct weft_error *err)
+{
+    const struct mpi_job *task = argument;
+    struct mpi_comm *c = task->c;
+    int64_t latest_ns;
+    WEFT_TRY(check_job(task, err));
+    const int64_t bytes = weft_comm_slice_bytes(&task->job), full = task->job.call.to;
+    const int64_t place = full + c->comm.rank * bytes;
+    const int64_t own = task->job.call.from >= 0 ? task->job.call.from : place;
+    const struct weft_mpi_flow data = gather_flow(task, full, own);
+    WEFT_TRY(make_call(c, &task->job.call, weft_stream_now(channel), &data, &latest_ns, err));
+    if (own != place) memcpy(c->memory + place, c->memory + own, (size_t)bytes);
+    end_call(task, channel, latest_ns);
+    return WEFT_OK;
+}
+
+static enum weft_status run_reduce_scatter(struct weft_stream *channel, const void *argument,
+                                           struct weft_error *err)
+{
+    const struct mpi_job *task = argument;
+    struct mpi_comm *c = task->c;
+    int64_t latest_ns;
+    WEFT_TRY(check_job(task, err));
+    const int64_t place = task->job.call.from + c->comm.rank * weft_comm_slice_bytes(&task->job);
+    struct summing summing = summing_of(task, task->job.call.to >= 0 ? task->job.call.to : place);
+    const struct weft_mpi_flow data = scatter_flow(task, &summing);
+    WEFT_TRY(make_call(c, &task->job.call, weft_stream_now(channel), &data, &latest_ns, err));
+    end_call(task, channel, latest_ns);
+    return WEFT_OK;
+}
+
+/* ReduceScatter in place, then AllGather in place. */
+static enum weft_status run_all_reduce(struct weft_stream *channel, const void *argument,
+                                       struct weft_error *err)
+{
+    const struct mpi_job *task = argument;
+    struct mpi_comm *c = task->c;
+    struct weft_error why = {.status = WEFT_OK};
+    int64_t latest_ns;
+    WEFT_TRY(check_job(task, err));
+    const int64_t full = task->job.call.from;
+    const int64_t place = full + c->comm.rank * weft_comm_slice_bytes(&task->job);
+    struct summing summing = summing_of(task, place);
+    const struct weft_mpi_flow sums = scatter_flow(task, &summing);
+    WEFT_TRY(make_call(c, &task->job.call, weft_stream_now(channel), &sums, &latest_ns, err));
+    const struct weft_mpi_flow data = gather_flow(task, full, place);
+    if (weft_mpi_exchange_flows(&c->rounds, &data, 1, &why) != WEFT_OK)
+        return fail_flows(c, &why, err);
+    end_call(task, channel, latest_ns);
+    return WEFT_OK;
+}
+
+static void sum_words(void *context, int64_t at, int64_t bytes,
+                      const unsigned char *const *operands)
+{
+    const struct mpi_job *task = context;
+    weft_comm_sum_words(task->c->comm.ranks, operands, bytes / (int64_t)sizeof(uint64_t),
+                        task->c->memory + task->job.call.to + at);
+}
+
+static enum weft_status run_agree(struct weft_stream *channel, const void *argument,
+                                  struct weft_error *err)
+{
+    const struct mpi_job *task = argument;
+    struct mpi_comm *c = task->c;
+    struct mpi_job copy = *task;
+    int64_t latest_ns;
+    WEFT_TRY(check_job(task, err));
+    const struct weft_mpi_flow data = {
+        .tag = WEFT_MPI_DATA,
+        .bytes = task->job.call.count * (int64_t)sizeof(uint64_t),
+        .send = c->memory + task->job.call.from,
+        .consume = sum_words,
+        .context = &copy,
+    };
+    WEFT_TRY(make_call(c, &task->job.call, weft_stream_now(channel), &data, &latest_ns, err));
+    end_call(task, channel, latest_ns);
+    return WEFT_OK;
+}
+
+static void push_block(struct weft_comm *comm, struct weft_stream *channel, weft_task_fn *run,
+                       enum weft_comm_call_kind kind, const struct weft_comm_block *block)
+{
+    const struct mpi_job task = {mpi_of(comm), weft_comm_job_of(kind, block)};
+    weft_stream_push(channel, run, &task, sizeof task);
+}
+
+static void mpi_all_gather(struct weft_comm *comm, struct weft_stream *channel,
+                           const struct weft_comm_block *block)
+{
+    push_block(comm, channel, run_all_gather, WEFT_COMM_CALL_ALL_GATHER, block);
+}
+
+static void mpi_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
+                               const struct weft_comm_block *block)
+{
+    push_block(comm, channel, run_reduce_scatter, WEFT_COMM_CALL_REDUCE_SCATTER, block);
+}
+
+static void mpi_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
+                           const struct weft_comm_block *block)
+{
+    push_block(comm, channel, run_all_reduce, WEFT_COMM_CALL_ALL_REDUCE, block);
+}
+
+static void mpi_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
+                      int64_t to_offset, int64_t words, int64_t ns)
+{
+    const struct mpi_job task = {
+        mpi_of(comm),
+        weft_comm_job_of_agreement(from_offset, to_offset, words, ns),
+    };
+    weft_stream_push(channel, run_agree, &task, sizeof task);
+}
+
+/* Life */
+
+static enum weft_status mpi_attach(struct weft_comm *comm, const struct weft_arena_shape *shape,
+                                   const struct weft_ranges *reads, struct weft_error *err)
+{
+    struct mpi_comm *c = mpi_of(comm);
+    (void)reads; /* peers only get sent bytes */
+    (void)err;
+    c->memory = weft_arena_memory(comm->arena);
+    c->span_bytes = shape->span_bytes;
+    return WEFT_OK;
+}
+
+static bool has_failed(struct mpi_comm *c)
+{
+    return c->broken.status != WEFT_OK || atomic_load(&c->cancelled);
+}
+
+/* After a failure peers' libraries may still read what this rank has sent. Some read this process's
+ * addresses, and end the peer if they are not mapped. */
+static bool mpi_detach(struct weft_comm *comm)
+{
+    struct mpi_comm *c = mpi_of(comm);
+    c->memory = NULL;
+    c->span_bytes = 0;
+    c->flag_offset = -1;
+    if (has_failed(c)) {
+        weft_mpi_keep(c->mpi, NULL, comm->arena);
+        comm->arena = NULL;
+    }
+    return true;
+}
+
+static void mpi_carry(struct weft_comm *comm, int64_t flag_offset)
+{
+    mpi_of(comm)->flag_offset = flag_offset;
+}
+
+static void mpi_cancel(struct weft_comm *comm)
+{
+    struct mpi_comm *c = mpi_of(comm);
+    pthread_mutex_lock(&c->lock);
+    const struct farewell farewell = c->farewell;
+    pthread_mutex_unlock(&c->lock);
+    if (!atomic_exchange(&c->cancelled, true)) weft_mpi_give_up(c->mpi, &farewell);
+}
+
+static void mpi_close(struct weft_comm *comm)
+{
+    struct mpi_comm *c = mpi_of(comm);
+    void *const memory[] = {c->rounds.staging, c->rounds.operands, c->headers,
+                            c->heard,          c->hosts,           c};
+    const bool keeps = has_failed(c);
+    struct weft_mpi *mpi = c->mpi;
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) {
+        if (keeps)
+            weft_mpi_keep(mpi, memory[i], NULL);
+        else
+            free(memory[i]);
+    }
+}
+
+static enum weft_status take_memory(struct mpi_comm *c, struct weft_error *err)
+{
+    const size_t ranks = (size_t)c->comm.ranks;
+    c->rounds.staging = malloc(WEFT_MPI_STAGING_BYTES);
+    c->rounds.operands = calloc(ranks, sizeof *c->rounds.operands);
+    c->headers = calloc(ranks, sizeof *c->headers);
+    c->heard = calloc(ranks, sizeof *c->heard);
+    c->hosts = calloc(ranks, sizeof *c->hosts);
+    if (c->rounds.staging == NULL || c->rounds.operands == NULL || c->headers == NULL ||
+        c->heard == NULL || c->hosts == NULL)
+        return weft_fail_memory(err, "a communicator");
+    return WEFT_OK;
+}
+
+static enum weft_status set_up(struct mpi_comm *c, const struct weft_comm_options *options,
+                               struct weft_error *err)
+{
+    char own[WEFT_HOST_NAME_BYTES];
+    if (options->local.emulate)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "cluster.emulate paces ranks of one machine, and these run over MPI, on a "
+                         "real network: leave it out (--set cluster.emulate=false)");
+    c->timeout_ns = options->timeout_ns > 0 ? options->timeout_ns : default_timeout_ns;
+    c->spin_ns = options->local.own_cores ? SPIN_NS : 0;
+    c->rounds.mpi = options->mpi;
+    c->rounds.idle = wait_idly;
+    c->rounds.context = c;
+    snprintf(c->comm.description, sizeof c->comm.description, "mpi, %.100s",
+             weft_mpi_version(c->mpi));
+    WEFT_TRY(take_memory(c, err));
+    return mpi_exchange(&c->comm, weft_host_name(own), sizeof own, c->hosts, err);
+}
+
+static enum weft_status mpi_open(const struct weft_comm_options *options, struct weft_comm **out,
+                                 struct weft_error *err)
+{
+    if (options->mpi == NULL)
+        return weft_fail(err, WEFT_E_INTERNAL, "the communicator \"mpi\" needs a started MPI");
+    struct mpi_comm *c = calloc(1, sizeof *c);
+    if (c == NULL) return weft_fail_memory(err, "a communicator");
+    c->comm.ops = &weft_comm_mpi;
+    c->comm.rank = options->rank;
+    c->comm.ranks = options->ranks;
+    c->flag_offset = -1;
+    c->mpi = options->mpi;
+    pthread_mutex_init(&c->lock, NULL);
+    const enum weft_status status = set_up(c, options, err);
+    if (status != WEFT_OK) {
+        mpi_close(&c->comm);
+        return status;
+    }
+    *out = &c->comm;
+    return WEFT_OK;
+}
+
+const struct weft_comm_ops weft_comm_mpi = {
+    .name = "mpi",
+    .open = mpi_open,
+    .close = mpi_close,
+    .attach = mpi_attach,
+    .detach = mpi_detach,
+    .all_gather = mpi_all_gather,
+    .reduce_scatter = mpi_reduce_scatter,
+    .all_reduce = mpi_all_reduce,
+    .agree = mpi_agree,
+    .exchange = mpi_exchange,
+    .carry = mpi_carry,
+    .cancel = mpi_cancel,
+    .takes_host_memory = true,
+};

@@ -1,0 +1,220 @@
+#include "runtime/comm/mpi/rounds.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+enum { DEPTH = 8, MOST_STAGED = 8, ALIGN_BYTES = 8 };
+
+/* One step of one chunk: a send and a receive. */
+struct step {
+    const struct weft_mpi_flow *flow;
+    int64_t position; /* of the chunk */
+    struct weft_mpi_request send, receive;
+    bool is_sent, is_received;
+};
+
+struct exchange {
+    const struct weft_mpi_rounds *rounds;
+    const struct weft_mpi_flow *flows;
+    int32_t n_flows, rank, ranks;
+    /* The next step to issue. */
+    int32_t flow, turn;
+    int64_t position;
+    /* Steps under way, in order, in a ring. */
+    struct step steps[DEPTH];
+    uint32_t first, end;
+    /* Missing parts of the staged flow's chunks; chunk n is in word n modulo staged_chunks. */
+    int32_t missing[MOST_STAGED];
+    int64_t consumed;
+};
+
+/* Chunks that staging memory holds at once: enough steps for the depth, and at least two. */
+static int32_t staged_chunks(int32_t ranks)
+{
+    const int32_t chunks = (DEPTH + ranks - 2) / (ranks - 1);
+    return chunks > 2 ? chunks : 2;
+}
+
+int64_t weft_mpi_staged_chunk_bytes(int32_t ranks)
+{
+    const int64_t slots = (int64_t)staged_chunks(ranks) * (ranks - 1);
+    const int64_t bytes = WEFT_MPI_STAGING_BYTES / slots / ALIGN_BYTES * ALIGN_BYTES;
+    return bytes > WEFT_MPI_MESSAGE_BYTES ? WEFT_MPI_MESSAGE_BYTES : bytes;
+}
+
+static bool is_staged(const struct weft_mpi_flow *flow)
+{
+    return flow->receive == NULL;
+}
+
+static int64_t chunk_bytes(const struct exchange *x, const struct weft_mpi_flow *flow)
+{
+    return is_staged(flow) ? weft_mpi_staged_chunk_bytes(x->ranks) : WEFT_MPI_MESSAGE_BYTES;
+}
+
+static int64_t bytes_at(const struct exchange *x, const struct weft_mpi_flow *flow,
+                        int64_t position)
+{
+    const int64_t chunk = chunk_bytes(x, flow), left = flow->bytes - position * chunk;
+    return left < chunk ? left : chunk;
+}
+
+/* Place of the peer's part of a chunk, `turn` steps away. */
+static unsigned char *slot_at(const struct exchange *x, int64_t position, int32_t turn)
+{
+    const int64_t chunk = position % staged_chunks(x->ranks);
+    const int64_t slot = chunk * (x->ranks - 1) + turn - 1;
+    return x->rounds->staging + slot * weft_mpi_staged_chunk_bytes(x->ranks);
+}
+
+static bool is_at_end(const struct exchange *x)
+{
+    return x->flow == x->n_flows;
+}
+
+/* Passes flows without bytes. */
+static void settle_cursor(struct exchange *x)
+{
+    while (x->flow < x->n_flows &&
+           x->position * chunk_bytes(x, &x->flows[x->flow]) >= x->flows[x->flow].bytes) {
+        x->flow++;
+        x->position = 0;
+    }
+}
+
+static void advance_cursor(struct exchange *x)
+{
+    x->turn++;
+    if (x->turn < x->ranks) return;
+    x->turn = 1;
+    x->position++;
+    settle_cursor(x);
+}
+
+/* A staged chunk needs a free place. */
+static bool may_issue(const struct exchange *x)
+{
+    if (is_at_end(x) || x->end - x->first == DEPTH) return false;
+    return !is_staged(&x->flows[x->flow]) || x->position - x->consumed < staged_chunks(x->ranks);
+}
+
+static enum weft_status issue_step(struct exchange *x, struct weft_error *err)
+{
+    const struct weft_mpi_flow *flow = &x->flows[x->flow];
+    const int64_t at = x->position * chunk_bytes(x, flow), bytes = bytes_at(x, flow, x->position);
+    const int32_t to = (x->rank + x->turn) % x->ranks;
+    const int32_t from = (x->rank - x->turn + x->ranks) % x->ranks;
+    unsigned char *place = is_staged(flow) ? slot_at(x, x->position, x->turn)
+                                           : flow->receive + from * flow->receive_stride + at;
+    struct step *step = &x->steps[x->end % DEPTH];
+    *step = (struct step){.flow = flow, .position = x->position};
+    if (is_staged(flow) && x->turn == 1)
+        x->missing[x->position % staged_chunks(x->ranks)] = x->ranks - 1;
+    x->end++;
+    WEFT_TRY(weft_mpi_receive(x->rounds->mpi, place, bytes, from, flow->tag, &step->receive, err));
+    return weft_mpi_send(x->rounds->mpi, flow->send + to * flow->send_stride + at, bytes, to,
+                         flow->tag, &step->send, err);
+}
+
+static void consume_chunk(struct exchange *x, const struct weft_mpi_flow *flow)
+{
+    const int64_t at = x->consumed * chunk_bytes(x, flow);
+    const unsigned char **operands = x->rounds->operands;
+    operands[x->rank] = flow->send + x->rank * flow->send_stride + at;
+    for (int32_t turn = 1; turn < x->ranks; turn++)
+        operands[(x->rank - turn + x->ranks) % x->ranks] = slot_at(x, x->consumed, turn);
+    flow->consume(flow->context, at, bytes_at(x, flow, x->consumed), operands);
+    x->consumed++;
+}
+
+/* Chunks before the first step under way are whole, but for the chunk of that step. */
+static void receive_part(struct exchange *x, const struct step *step)
+{
+    const int32_t chunks = staged_chunks(x->ranks);
+    if (!is_staged(step->flow)) return;
+    x->missing[step->position % chunks]--;
+    const int64_t all =
+        (step->flow->bytes + chunk_bytes(x, step->flow) - 1) / chunk_bytes(x, step->flow);
+    const int64_t issued = x->flow < x->n_flows && &x->flows[x->flow] == step->flow
+                               ? x->position + (x->turn > 1)
+                               : all;
+    while (x->consumed < issued && x->missing[x->consumed % chunks] == 0)
+        consume_chunk(x, step->flow);
+}
+
+/* Sets *moved if something was done. */
+static enum weft_status test_step(struct exchange *x, struct step *step, bool *moved,
+                                  struct weft_error *err)
+{
+    if (!step->is_received) {
+        WEFT_TRY(weft_mpi_test(x->rounds->mpi, &step->receive, &step->is_received, err));
+        *moved = *moved || step->is_received;
+        if (step->is_received) receive_part(x, step);
+    }
+    if (!step->is_sent) {
+        WEFT_TRY(weft_mpi_test(x->rounds->mpi, &step->send, &step->is_sent, err));
+        *moved = *moved || step->is_sent;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status poll_steps(struct exchange *x, bool *moved, struct weft_error *err)
+{
+    for (uint32_t i = x->first; i != x->end; i++)
+        WEFT_TRY(test_step(x, &x->steps[i % DEPTH], moved, err));
+    while (x->first != x->end && x->steps[x->first % DEPTH].is_sent &&
+           x->steps[x->first % DEPTH].is_received)
+        x->first++;
+    while (may_issue(x)) {
+        WEFT_TRY(issue_step(x, err));
+        advance_cursor(x);
+        *moved = true;
+    }
+    return WEFT_OK;
+}
+
+static void drop_steps(struct exchange *x)
+{
+    for (uint32_t i = x->first; i != x->end; i++) {
+        weft_mpi_drop(x->rounds->mpi, &x->steps[i % DEPTH].receive);
+        weft_mpi_drop(x->rounds->mpi, &x->steps[i % DEPTH].send);
+    }
+}
+
+enum weft_status weft_mpi_exchange_flows(const struct weft_mpi_rounds *rounds,
+                                         const struct weft_mpi_flow *flows, int32_t n_flows,
+                                         struct weft_error *err)
+{
+    struct exchange x = {
+        .rounds = rounds,
+        .flows = flows,
+        .n_flows = n_flows,
+        .rank = weft_mpi_rank(rounds->mpi),
+        .ranks = weft_mpi_ranks(rounds->mpi),
+        .turn = 1,
+    };
+    if (x.ranks == 1) {
+        for (int32_t i = 0; i < n_flows; i++) {
+            rounds->operands[0] = flows[i].send;
+            if (is_staged(&flows[i]) && flows[i].bytes > 0)
+                flows[i].consume(flows[i].context, 0, flows[i].bytes, rounds->operands);
+        }
+        return WEFT_OK;
+    }
+    enum weft_status status = WEFT_OK;
+    int64_t moved_ns = weft_clock_now_ns();
+    settle_cursor(&x);
+    while (status == WEFT_OK && (!is_at_end(&x) || x.first != x.end)) {
+        bool moved = false;
+        status = poll_steps(&x, &moved, err);
+        if (status != WEFT_OK) break;
+        const int64_t now_ns = weft_clock_now_ns();
+        if (moved)
+            moved_ns = now_ns;
+        else
+            status = rounds->idle(rounds->context, now_ns - moved_ns, err);
+    }
+    if (status != WEFT_OK) drop_steps(&x);
+    return status;
+}

@@ -1,0 +1,48 @@
+/* Permutation rounds: in step k rank r sends to rank r + k and receives from rank r - k, so every
+ * port has one sender at a time. A few steps are under way at once. Large parts are cut into chunks
+ * of bounded size, and all peers get a chunk before the next one begins. */
+#ifndef WEFT_RUNTIME_COMM_MPI_ROUNDS_H
+#define WEFT_RUNTIME_COMM_MPI_ROUNDS_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "runtime/comm/mpi/mpi.h"
+
+/* Bytes that every rank sends to every other rank. */
+struct weft_mpi_flow {
+    enum weft_mpi_tag tag;
+    int64_t bytes; /* to each peer, and from each */
+    /* The part for rank p begins at send + p * send_stride. This rank's own part is its operand. */
+    const unsigned char *send;
+    int64_t send_stride;
+    /* The part of rank p goes to receive + p * receive_stride. NULL: to the staging memory; when
+     * all ranks' parts of a chunk are there, `consume` gets them in rank order. */
+    unsigned char *receive;
+    int64_t receive_stride;
+    void (*consume)(void *context, int64_t at, int64_t bytes, const unsigned char *const *operands);
+    void *context;
+};
+
+enum { WEFT_MPI_STAGING_BYTES = 4 << 20 };
+
+struct weft_mpi_rounds {
+    struct weft_mpi *mpi;
+    unsigned char *staging;         /* WEFT_MPI_STAGING_BYTES, aligned to 8 bytes */
+    const unsigned char **operands; /* [ranks] */
+    /* Called between polls while nothing has moved for idle_ns. It waits a little. A failure ends
+     * the exchange: its messages are dropped. */
+    enum weft_status (*idle)(void *context, int64_t idle_ns, struct weft_error *err);
+    void *context;
+};
+
+/* Exchanges the flows one after the other, overlapped. All ranks call it with equal sizes. Chunks
+ * are consumed in order. */
+WEFT_MUST_USE enum weft_status weft_mpi_exchange_flows(const struct weft_mpi_rounds *rounds,
+                                                       const struct weft_mpi_flow *flows,
+                                                       int32_t n_flows, struct weft_error *err);
+
+/* Bytes of a staged chunk from one peer; a multiple of 8. */
+int64_t weft_mpi_staged_chunk_bytes(int32_t ranks);
+
+#endif

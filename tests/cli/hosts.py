@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Ranks that an MPI launcher starts: the same bits as local ranks, one message and one exit code for all."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from configs import tiny
+from namespaces import LIBRARIES, Namespaces, Unavailable, environment_of, local_command
+from tap import Skip, case, main
+
+# configs.TINY has the tables, three blocks, the last norm, the head.
+PARAMETERS = (256 + 16) * 32 + 3 * (4 * 32 * 32 + 2 * 32 * 64 + 13 * 32 + 64 - 4 * 32) + 2 * 32 + 256 * 32
+
+# Messages of the launchers and transports about ranks that failed; only Weft's own lines are counted.
+OWN = "weft: "
+
+
+def threaded(**changes):
+    """Products have the bits of their number of threads, which depends on the cores that a launcher gives."""
+    return tiny(cluster__threads=1, **changes)
+
+
+def run_hosts(weft, command, library, *arguments, env=None, timeout=100):
+    done = subprocess.run([*command, weft.program, *arguments], cwd=weft.directory, capture_output=True, text=True,
+                          env={**os.environ, **environment_of(library), **(env or {})}, timeout=timeout, check=False)
+    return done.returncode, done.stdout, [line for line in done.stderr.splitlines() if line.startswith(OWN)], \
+        done.stderr
+
+
+def each_library(weft, ranks):
+    """Yields name and launcher command of each library that is here."""
+    found = []
+    for name in LIBRARIES:
+        try:
+            found.append((name, local_command(weft.program, name, ranks)))
+        except Unavailable as why:
+            reason = str(why)
+    if not found:
+        raise Skip(reason)
+    return found
+
+
+def result_of(weft, run):
+    return json.loads((weft.directory / run / "result.json").read_text())
+
+
+def train_locally(weft, config, *flags):
+    weft.expect(0, "train", config, "--quiet", "--run", weft.fresh("local"), *flags)
+    return result_of(weft, "local")
+
+
+@case
+def bits_are_those_of_local_ranks(weft):
+    runs = [(2, {"plan__policies": "fsdp"}), (3, {"plan__policies": "zero1", "train__clip_norm": 0}),
+            (3, {"plan__policies": "sdp", "train__precision": {"compute": "bf16", "reduce": "bf16"},
+                 "cluster__device__flops__bf16": "50G"}),
+            (4, {"plan__policies": "dp", "train__grad_accum": 2})]
+    for ranks, changes in runs:
+        config = weft.write("run.json", threaded(cluster__ranks=ranks, **changes))
+        expected = train_locally(weft, config)
+        for library, command in each_library(weft, ranks):
+            code, _, told, err = run_hosts(weft, command, library, "train", config, "--quiet", "--run",
+                                           weft.fresh("hosts"))
+            assert code == 0 and not told, (library, changes, code, err)
+            got = result_of(weft, "hosts")
+            for key in ("fingerprint", "last_loss"):
+                assert got[key] == expected[key], (library, changes, key, got[key], expected[key])
+
+
+@case
+def a_failure_is_told_once_with_its_exit_code(weft):
+    config = weft.write("run.json", tiny(cluster__timeout="60s"))
+    faults = [
+        ({}, ["--set", "train.steps=-1"], 65, "train.steps"),
+        ({}, ["-n", "5"], 76, "started 2 ranks, and cluster.ranks is 5"),
+        ({}, ["--set", "cluster.emulate=true"], 64, "cluster.emulate"),
+        ({}, ["--nonsense"], 64, "--nonsense"),
+        ({"WEFT_FAILPOINT": "forward:rank=1:step=2:do=error"}, [], 70, "rank 1: "),
+        ({"WEFT_FAILPOINT": "config:rank=1:do=error"}, [], 76, "rank 1: another config than rank 0"),
+    ]
+    for library, command in each_library(weft, 2):
+        for env, flags, expected, says in faults:
+            code, _, told, err = run_hosts(weft, command, library, "train", config, "--quiet", *flags, env=env)
+            assert code == expected and len(told) == 1 and says in told[0], (library, flags, env, code, err)
+
+
+@case
+def a_stopped_rank_is_named_after_the_timeout(weft):
+    config = weft.write("run.json", tiny(cluster__timeout="3s"))
+    for library, command in each_library(weft, 2):
+        if library != "openmpi":  # MPICH's launcher gives the code of the rank that it then kills
+            continue
+        code, _, told, err = run_hosts(weft, command, library, "train", config, "--quiet",
+                                       env={"WEFT_FAILPOINT": "forward:rank=1:step=2:do=stop"})
+        assert code == 80 and "rank 1 (host " in told[0] and "last heard in call" in told[0], (code, err)
+
+
+@case
+def a_signal_saves_and_local_ranks_go_on_with_the_same_bits(weft):
+    config = weft.write("run.json", threaded(train__steps=400, train__checkpoint__at_end=True))
+    expected = train_locally(weft, config)
+    for library, command in each_library(weft, 2):
+        process = subprocess.Popen([*command, weft.program, "train", config, "--run", weft.fresh("hosts"), "--set",
+                                    "train.steps=1000000"], cwd=weft.directory, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True,
+                                   env={**os.environ, **environment_of(library)})
+        for line in process.stdout:
+            if re.match(r"step +\d+/", line):
+                break
+        process.send_signal(signal.SIGUSR1)
+        process.communicate(timeout=60)
+        assert process.returncode == 75, (library, process.returncode)
+        names = os.listdir(weft.path("hosts/checkpoints"))
+        assert len(names) == 1 and names[0].startswith("step-"), names
+        if int(names[0][5:]) >= 400:  # a fast machine
+            continue
+        weft.expect(0, "train", "--run", "hosts", "--resume", "--quiet", "--set", "train.steps=400")
+        assert result_of(weft, "hosts")["fingerprint"] == expected["fingerprint"], library
+
+
+@case
+def hosts_measure_and_plan(weft):
+    """A profile of all hosts' links is one that plans are made with."""
+    config = weft.write("run.json", tiny())
+    for library, command in each_library(weft, 2):
+        code, out, told, err = run_hosts(weft, command, library, "profile", config, "-o", "profile.json")
+        assert code == 0 and not told and "all_gather" in out, (library, code, err)
+        weft.expect(0, "plan", config, "--profile", "profile.json")
+
+
+@case
+def without_the_module_one_line_says_what_to_do(weft):
+    config = weft.write("run.json", tiny())
+    for library, command in each_library(weft, 2):
+        code, _, told, err = run_hosts(weft, command, library, "train", config,
+                                       env={f"WEFT_{library.upper()}_MODULE": "/nonexistent.so"})
+        assert code == 1 and "docs/hosts.md" in told[0] and "/nonexistent.so" in told[0], (library, code, err)
+
+
+@case
+def hosts_of_a_network_give_the_same_bits_over_it(weft):
+    """Bytes on the interfaces show that the network was used, and by how much."""
+    steps = 4
+    inter = {"alpha": "100us", "bandwidth": "100MB/s"}
+    config = weft.write("run.json", threaded(train__steps=steps, plan__policies="fsdp", plan__blocks=2,
+                                         cluster__link__inter=inter))
+    expected = train_locally(weft, config)
+    for library in LIBRARIES:
+        try:
+            with Namespaces(2, rate="1gbit", directory=weft.directory) as hosts:
+                command = hosts.command(weft.program, library, 1)
+                before = hosts.sent_bytes()
+                code, _, told, err = run_hosts(weft, command, library, "train", config, "--quiet", "--run",
+                                               weft.fresh("hosts"), "--set", "cluster.ranks_per_node=1")
+                sent = [b - a for a, b in zip(before, hosts.sent_bytes())]
+                assert code == 0 and not told, (library, code, err)
+                assert result_of(weft, "hosts")["fingerprint"] == expected["fingerprint"], library
+                # A reduction and at least a gather of all blocks; half of a block's bytes leaves each of two hosts.
+                least = steps * 2 * PARAMETERS * 4 / 2
+                assert all(least < n < 2 * least + 300e3 for n in sent), (library, sent, least)
+                code, _, told, err = run_hosts(weft, command, library, "train", config, "--quiet")
+                assert code == 76 and "cluster.ranks_per_node" in told[0], (library, code, err)
+        except Unavailable as why:
+            raise Skip(str(why)) from why
+
+
+@case
+def other_verbs_start_local_ranks_only(weft):
+    config = weft.write("run.json", tiny())
+    library, command = each_library(weft, 2)[0]
+    begun = time.monotonic()
+    code, _, told, err = run_hosts(weft, command, library, "demo")
+    assert code != 0 and "local ranks" in told[0] and time.monotonic() - begun < 60, (code, err)
+
+
+main(sys.argv[1])

@@ -1,0 +1,122 @@
+"""Hosts of a network on one machine: a network namespace each, joined by a bridge. Needs root and iproute2.
+
+    with Namespaces(2, rate="1gbit") as hosts:
+        hosts.mpirun("openmpi", per_host, [program, ...])
+
+A host's link is shaped in the direction from the host. Everything is removed at the end, also of a program that
+was killed: the next one removes it first.
+"""
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+LIBRARIES = {"openmpi": "mpirun.openmpi", "mpich": "mpirun.mpich"}
+
+
+class Unavailable(Exception):
+    """Namespaces, or an MPI library, are not there. The text says why."""
+
+
+def need_library(program, name):
+    """Returns the launcher of an MPI library that this build has a module for."""
+    launcher = shutil.which(LIBRARIES[name])
+    module = Path(program).resolve().parent.parent / f"runtime/weft_{name}.so"
+    if launcher is None:
+        raise Unavailable(f"{LIBRARIES[name]} is not installed")
+    if not module.exists():
+        raise Unavailable(f"this build has no {module.name}")
+    return launcher
+
+
+def environment_of(name):
+    """Root may start ranks in a test, and libraries must be silent about it."""
+    if name == "openmpi":
+        return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {}
+
+
+def local_command(program, name, ranks):
+    """The launcher's words for ranks of this machine."""
+    launcher = need_library(program, name)
+    return [launcher, "-q", "--oversubscribe", "-n", str(ranks)] if name == "openmpi" else \
+        [launcher, "-n", str(ranks)]
+
+
+class Namespaces:
+    """Hosts 0 to n - 1, with the addresses 10.213.77.1 on."""
+
+    def __init__(self, n, rate=None, directory="/tmp"):
+        self.n, self.rate = n, rate
+        self.names = [f"weft-host-{i}" for i in range(n)]
+        self.addresses = [f"10.213.77.{i + 1}" for i in range(n)]
+        self.agent = Path(directory) / "weft-hosts-agent"
+
+    @staticmethod
+    def _ip(*words, check=True):
+        done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+        if check and done.returncode != 0:
+            raise Unavailable(f"ip {' '.join(words)}: {done.stderr.strip()}")
+
+    def _remove(self):
+        for name in self.names:
+            self._ip("netns", "del", name, check=False)
+        self._ip("link", "del", "weft-bridge", check=False)
+
+    def __enter__(self):
+        if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("tc") is None:
+            raise Unavailable("hosts of network namespaces need root, ip and tc (iproute2)")
+        self._remove()
+        try:
+            self._ip("link", "add", "weft-bridge", "type", "bridge")
+            self._ip("link", "set", "weft-bridge", "up")
+            for i in range(self.n):
+                self._add_host(i)
+        except Unavailable:
+            self._remove()
+            raise
+        # rsh's part: starts a launcher's daemon on another host.
+        cases = "".join(f"  {a}) name={n};;\n" for a, n in zip(self.addresses, self.names))
+        self.agent.write_text("#!/bin/sh\nhost=$1\nshift\ncase $host in\n" + cases + "esac\n"
+                              'exec ip netns exec "$name" unshare -u sh -c "hostname $name; $*"\n')
+        self.agent.chmod(self.agent.stat().st_mode | stat.S_IXUSR)
+        return self
+
+    def _add_host(self, i):
+        name, port = self.names[i], f"weft-port-{i}"
+        self._ip("netns", "add", name)
+        self._ip("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", name)
+        self._ip("link", "set", port, "master", "weft-bridge")
+        self._ip("link", "set", port, "up")
+        inside = ["netns", "exec", name, "ip"]
+        self._ip(*inside, "addr", "add", f"{self.addresses[i]}/24", "dev", "eth0")
+        self._ip(*inside, "link", "set", "eth0", "up")
+        self._ip(*inside, "link", "set", "lo", "up")
+        if self.rate:
+            self._ip("netns", "exec", name, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", self.rate,
+                     "burst", "256kb", "latency", "400ms")
+
+    def __exit__(self, *_):
+        self._remove()
+        self.agent.unlink(missing_ok=True)
+
+    def sent_bytes(self):
+        """Bytes that each host has sent over its interface, with all headers."""
+        return [int(subprocess.run(["ip", "netns", "exec", name, "cat", "/sys/class/net/eth0/statistics/tx_bytes"],
+                                   capture_output=True, text=True, check=True).stdout) for name in self.names]
+
+    def command(self, program, name, per_host):
+        """The launcher's words, for a process on host 0. Ranks of different hosts must use the network."""
+        launcher = need_library(program, name)
+        start = ["ip", "netns", "exec", self.names[0], "unshare", "-u", "sh", "-c",
+                 f'hostname {self.names[0]}; exec "$@"', "sh", launcher]
+        if name == "openmpi":
+            hosts = ",".join(f"{a}:{per_host}" for a in self.addresses)
+            network = "10.213.77.0/24"
+            return [*start, "-q", "--oversubscribe", "--host", hosts, "--map-by", f"ppr:{per_host}:node",
+                    "--mca", "plm_rsh_agent", str(self.agent), "--mca", "pml", "ob1", "--mca", "btl", "self,tcp",
+                    "--mca", "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network]
+        return [*start, "-launcher", "rsh", "-launcher-exec", str(self.agent), "-hosts", ",".join(self.addresses),
+                "-ppn", str(per_host), "-n", str(per_host * self.n), "-genv", "UCX_TLS", "tcp,self",
+                "-genv", "UCX_NET_DEVICES", "eth0"]

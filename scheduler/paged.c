@@ -186,7 +186,9 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
 }
 
 /* Rules may be faster in pages while ilp's gap is open. Each is tried as published even if the
- * budget is over, because that takes little. Other settings and lower rows are tried until then. */
+ * budget is over, because that takes little. So is each setting of a rule that recomputes: with
+ * many choices the search ends far from the best. Other settings and lower rows are tried until
+ * then. */
 static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error *err)
 {
     const int32_t n_again = run->n_again;
@@ -199,7 +201,8 @@ static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error 
         do {
             if (!weft_paged_is_open(run) || weft_budget_has_rung(run->budget)) break;
             WEFT_TRY(plan_by_rule(run, rule, setting, err));
-        } while (!weft_budget_is_over(run->budget) && setting && (++setting)->name);
+        } while ((rule->recomputes || !weft_budget_is_over(run->budget)) && setting &&
+                 (++setting)->name);
     }
     run->n_again = n_again;
     run->lower_bytes = lower_bytes;

@@ -2,6 +2,7 @@
 """The planner splits train.batch into micro-steps: train.micro_batch "auto"."""
 import json
 import sys
+from pathlib import Path
 
 from configs import tiny
 from tap import case, main
@@ -58,6 +59,18 @@ def auto_micro_batch_takes_the_largest_that_fits(weft):
     limit = rule[2]["total_bytes"] + (rule[4]["total_bytes"] - rule[2]["total_bytes"]) // 2
     report, plan = planned(weft, config, *flags, "--memory-limit", f"{limit}B")
     assert report["micro_batch"] == 2 and len(plan["other_periods"]) > 0, report
+
+
+@case
+def is_as_fast_as_a_rule_that_recomputes(weft):
+    """Each split has little work, so the search ends far from the best plan."""
+    config = str(Path(__file__).resolve().parents[2] / "configs/runs/gpt3-13b.json")
+    settings = ("train.batch=64", "train.micro_batch=auto", "plan.recompute=auto",
+                "cluster.link.inter.alpha=50us", "cluster.link.inter.bandwidth=12.5GB/s")
+    flags = [part for setting in settings for part in ("--set", setting)] + ["--work-limit", "500M", "--json"]
+    steps = {planner: json.loads(weft.expect(0, "plan", config, "--planner", planner, *flags))["step_ns"]
+             for planner in ("ilp", "recompute-selective:kept")}
+    assert steps["ilp"] <= steps["recompute-selective:kept"], steps
 
 
 @case

@@ -12,6 +12,7 @@ PACKAGE = TESTS.parent
 sys.path[:0] = [str(TESTS), str(PACKAGE)]
 
 import models  # noqa: E402
+from weft import program  # noqa: E402
 
 
 def run_ranks(script, *words, ranks=2, timeout=600):
@@ -32,10 +33,35 @@ def run_ranks(script, *words, ranks=2, timeout=600):
         return json.loads(ends[0][0].splitlines()[-1])
 
 
+def write_snippet(directory):
+    """Plans the tests' model by planner fsdp2, which reduces the head late; returns snippet path and export."""
+    layers = [{"name": name, "type": "custom", "hidden": 0, "forward_flops": "1G", "backward_flops": "2G",
+               "parameters": count, "output": "4KiB", "table": name == "wte"}
+              for name, count in (("wte", 2048), ("b.0", 8416), ("b.1", 8416), ("b.2", 8416), ("head", 2048))]
+    config = {"version": 1, "model": {"layers": layers},
+              "cluster": {"ranks": 2, "device": {"flops": {"f32": "1T"}, "memory_bandwidth": "10GB/s"},
+                          "link": {"intra": {"bandwidth": "1GB/s"}}},
+              "train": {"micro_batch": 1, "seq_len": 1, "steps": 1, "clip_norm": 1.0, "optimizer": {"type": "adamw"}},
+              "plan": {"planner": "fsdp2", "block_scale": "whole", "fuse": False}}
+    paths = {name: f"{directory}/{name}" for name in ("run.json", "plan.json", "wrap.py")}
+    Path(paths["run.json"]).write_text(json.dumps(config))
+    program.run_program("plan", paths["run.json"], "-o", paths["plan.json"], "-q")
+    program.run_program("export", paths["plan.json"], "--to", "fsdp2", "--snippet", "-o", paths["wrap.py"])
+    return paths["wrap.py"], json.loads(program.run_program("export", paths["plan.json"], "--to", "fsdp2"))
+
+
 class TwoRanks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.seen = run_ranks("worker.py")
+        with tempfile.TemporaryDirectory() as directory:
+            snippet, cls.said = write_snippet(directory)
+            cls.seen = run_ranks("worker.py", snippet)
+
+    def test_the_snippet_does_the_same(self):
+        self.assertEqual(self.seen["snippet"]["order"], self.said["order"])
+        self.assertEqual([unit["finalize"] for unit in self.said["units"]], ["own"] * 4 + ["end"])
+        for key in ("losses", "parameters"):
+            self.assertEqual(self.seen["snippet"][key], self.seen["default"][key])
 
     def test_the_order_is_the_exported_one(self):
         for name in ("plain_plan", "rich_plan", "grouped_plan"):
@@ -105,10 +131,15 @@ class TwoRanks(unittest.TestCase):
 
     def test_what_cannot_be_planned_is_one_sentence(self):
         for name, words in {
-                "twice": "b.0 is used 2 times", "never": "spare is never used", "meta": "give cluster=",
+                "tied": "layers wte and head share a parameter", "twice": "b.0 is used 2 times", "never": "spare is never used", "meta": "give cluster=",
                 "limit": "no plan fits the memory limit of 1.00 KiB", "ranks": "measured on 2 ranks",
                 "strange": "ReLU, which is no module", "broken": "shapes cannot be multiplied"}.items():
             self.assertIn(words, self.seen["bad plans"][name])
+
+    def test_a_tied_pair_may_stay_in_the_root(self):
+        units, told = self.seen["loose"]
+        self.assertEqual(units, ["b.0", "b.1", "b.2"])
+        self.assertIn("1 parameters are in no unit, such as wte.weight", told[0])
 
     def test_measuring_changes_no_state(self):
         """The buffer and the random state stay; the first of the layers with parameters is frozen."""

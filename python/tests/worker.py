@@ -133,7 +133,12 @@ def plan_models():
     never.spare = torch.nn.Linear(3, 3)
     broken = models.make_model()
     broken.head = torch.nn.Linear(3, 3)
+    tied = models.make_model()
+    tied.head.weight = tied.wte.weight
+    loose = weft.plan(tied, example, loss_of, layers=list(tied.b))
+    result["loose"] = [unit["name"] for unit in loose.units], refusal(lambda: loose.apply(tied))
     result["bad plans"] = {
+        "tied": refusal(lambda: weft.plan(tied, example, loss_of)),
         "twice": refusal(lambda: weft.plan(twice, example, loss_of)),
         "never": refusal(lambda: weft.plan(never, example, loss_of)),
         "meta": refusal(lambda: weft.plan(model, meta, loss_of)),

@@ -168,6 +168,9 @@ def measure_bytes(passes, layers):
             if held[key] is None:
                 held[key] = number
                 layer.parameters += parameter.numel()
+            elif held[key] != number:
+                raise WeftError(f"layers {layers[held[key]].name} and {layer.name} share a parameter, and no plan has "
+                                "such a unit yet: give layers= without both, and the root holds them unplanned")
     others = {t.untyped_storage()._cdata for t in walk_tensors([passes.inputs, passes.keywords, passes.targets])}
     others |= {b.untyped_storage()._cdata for b in passes.model.buffers()}
     outputs, counter, at = set(), Bytes(), [0, "forward"]

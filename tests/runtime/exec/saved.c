@@ -6,6 +6,7 @@
 
 #include "runtime/exec/host.h"
 #include "runtime/exec/parts.h"
+#include "tests/effort.h"
 #include "tests/runtime/exec/job.h"
 #include "tests/runtime/exec/same_trace.h"
 
@@ -212,8 +213,44 @@ static void check_levels(int32_t ranks, const char *first, const char *second,
     }
 }
 
+/* One policy at one level, or both at random, against keeping all. Returns whether the random plan
+ * recomputes. */
+static bool check_mixed(int32_t ranks, const char *clip, const char *reduce, struct outcome *shared)
+{
+    char set_ranks[32], level[48], what[128];
+    struct outcome kept = {0};
+    bool mixed = false;
+    snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
+    for (int i = 0; i < 2 + WEFT_POLICY_COUNT; i++) {
+        const char *const levels[] = {"none", "auto", "whole", "selective"};
+        snprintf(level, sizeof level, "plan.recompute=%s", levels[i < 2 ? i : 2 + (i + ranks) % 2]);
+        const char *overrides[] = {set_ranks, "plan.blocks=2", "cluster.emulate=false", clip,
+                                   reduce,    level,           "train.grad_accum=2",    NULL};
+        struct job job;
+        job_open(&job, "configs/runs/gpt-odd.json", overrides);
+        if (i < 2)
+            job_plan_random(&job, (uint64_t)ranks + 11);
+        else
+            job_plan_policy(&job, (enum weft_policy)(i - 2), i % 2 == 0);
+        const int32_t n_kept = count_recomputed(job.program, WEFT_RECOMPUTE_NONE);
+        snprintf(what, sizeof what, "%d ranks, %s, %s, %s, plan %d", ranks, clip, reduce, level, i);
+        const bool recomputes = n_kept < job.program->n_layers;
+        if (i == 1) mixed = recomputes;
+        CHECK(i == 1 || recomputes == (i > 0), "%s: %d layers keep all", what, n_kept);
+        const struct outcome outcome = run(&job, shared);
+        if (i == 0) kept = outcome;
+        CHECK(weft_hash_equal(kept.fingerprint, outcome.fingerprint), "%s: other parameters", what);
+        CHECK(kept.last_loss == outcome.last_loss, "%s: another loss", what);
+        job_close(&job);
+    }
+    return mixed;
+}
+
 RANKS_TEST(saved)
 {
+    static const char *const clips[] = {"train.clip_norm=0", "train.clip_norm=0.5"};
+    static const char *const cadences[] = {"train.reduce=step", "train.reduce=micro_step"};
+    int32_t n_mixed = 0, n = 0;
     struct outcome *shared = job_shared(sizeof *shared);
     check_homes(1, "\"device\"", "1GiB", "train.clip_norm=0.5", NULL, shared);
     check_homes(2, "\"host\"", "1KiB", "train.clip_norm=0.5", "train.grad_accum=3", shared);
@@ -222,5 +259,14 @@ RANKS_TEST(saved)
                 "train.precision.compute=\"bf16\"", shared);
     check_levels(2, "train.clip_norm=0.5", "train.grad_accum=2", shared);
     check_levels(3, "train.clip_norm=0", "train.grad_accum=2", shared);
+    /* In part: each number of ranks has two of the four pairs of clipping and cadence. */
+    for (int32_t ranks = 2; ranks <= 4; ranks++)
+        for (int i = 0; i < 4; i++) {
+            const bool chosen = (i == 0 || i == 3) == (ranks % 2 == 0);
+            if (!TEST_CASES_OF(true, chosen, chosen)) continue;
+            n_mixed += check_mixed(ranks, clips[i % 2], cadences[i / 2], shared);
+            n++;
+        }
+    CHECK(n_mixed >= n / 2, "%d of %d random plans recompute", n_mixed, n);
     return 0;
 }

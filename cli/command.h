@@ -52,6 +52,7 @@ struct weft_cli {
     struct weft_solver_process *solver;        /* for all sessions; never NULL */
     const char *memory_limit;                  /* --memory-limit */
     const char *planner;
+    const char *target; /* --for */
     const char *work_limit, *time_limit;
     const char *gap;
     const char *profile;       /* --profile, as given */

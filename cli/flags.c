@@ -29,6 +29,8 @@ const struct weft_flag weft_flags[] = {
      "BYTES", "that a rank may use, such as 24GiB (cluster.memory_limit)"},
     {"--planner", NULL, WEFT_FLAG_TEXT, false, AT(planner), "plan.planner", "PLANNER",
      "the planner, see `weft help planners` (plan.planner)"},
+    {"--for", NULL, WEFT_FLAG_TEXT, false, AT(target), "plan.for", "weft|fsdp2",
+     "runtime of the plan: weft, or PyTorch's FSDP2 (plan.for, docs/pytorch.md)"},
     {"--work-limit", NULL, WEFT_FLAG_TEXT, false, AT(work_limit), "plan.work_limit", "WORK",
      "of planning, such as 5G: about as many ns, and the same on every machine (plan.work_limit)"},
     {"--time-limit", NULL, WEFT_FLAG_TEXT, false, AT(time_limit), "plan.time_limit", "TIME",

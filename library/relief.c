@@ -6,6 +6,7 @@
 #include "scheduler/digest/digest.h"
 #include "spec/config_batch.h"
 #include "spec/kind.h"
+#include "spec/target.h"
 
 /* A way to need less memory that the config does not allow. */
 struct relief {
@@ -32,7 +33,8 @@ static bool is_offered(const struct weft_config *config, const struct relief *re
     const bool splits = train->asked.micro_batch > 1 && config->kept.micro_batch == 0 &&
                         train->precision.reduce == WEFT_F32 &&
                         train->micro_batch * train->grad_accum <= WEFT_MOST_MICRO_STEPS;
-    return (relief->levels == 0 || config->recomputes == NULL) && (!relief->one_sample || splits);
+    const bool recomputes = config->recomputes == NULL && weft_config_target(config)->has_tiers;
+    return (relief->levels == 0 || recomputes) && (!relief->one_sample || splits);
 }
 
 /* Gives a copy of the config and of the profile what the relief allows. */

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "problem/target.h"
 #include "program/predict.h"
 #include "spec/config_batch.h"
 
@@ -164,15 +165,31 @@ static enum weft_status take_terms(struct weft_session *session, const char *sou
     return status;
 }
 
+/* Refuses a plan for another runtime than the config's. */
+static enum weft_status check_target(const struct weft_session *session, const char *source,
+                                     struct weft_error *err)
+{
+    const struct weft_target *planned = weft_problem_target(session->plan->problem);
+    const struct weft_target *target = weft_config_target(session->config);
+    if (planned == target) return WEFT_OK;
+    return weft_fail(
+        err, WEFT_E_DATA,
+        "%s: is a plan for %s, and %s is for %s (plan.for): check it with --for %s, or "
+        "plan again; Weft's executor runs plans for weft alone",
+        source, planned->title, session->config->source, target->title, planned->name);
+}
+
 enum weft_status weft_session_take(struct weft_session *session, const char *bytes, size_t length,
                                    const char *source, struct weft_error *err)
 {
     weft_session_drop_plan(session);
     WEFT_TRY(weft_plan_parse(bytes, length, source, &session->plan, err));
+    WEFT_TRY(check_target(session, source, err));
     WEFT_TRY(take_terms(session, source, err));
     WEFT_TRY(weft_plan_matches(session->plan->problem, session->stages.problem, err));
     WEFT_TRY(weft_plan_check_rows(session->plan, source, err));
     WEFT_TRY(weft_plan_check_prediction(session->plan, err));
+    if (weft_problem_target(session->plan->problem)->is_foreign) return WEFT_OK;
     WEFT_TRY(weft_program_lower(session->plan, &session->inputs, &session->program, err));
     WEFT_TRY(weft_program_check_prediction(session->program, session->plan, err));
     return weft_program_verify(session->program, session->stages.problem->tiers[0].limit_bytes,

@@ -21,7 +21,7 @@ struct weft_session {
     struct weft_stages stages;
     struct weft_lower_inputs inputs;
     struct weft_plan *plan;
-    struct weft_program *program; /* of the plan */
+    struct weft_program *program; /* of the plan; NULL if another runtime runs it */
     struct weft_plan *start;      /* owned; initial plan for planning, or NULL */
 };
 

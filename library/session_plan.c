@@ -12,6 +12,7 @@
 #include "scheduler/schedule.h"
 #include "scheduler/tree/proof.h"
 #include "spec/config_batch.h"
+#include "spec/target.h"
 
 /* A plan with its stages and its program, which move together. */
 struct staged {
@@ -464,7 +465,7 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     weft_watch_end(session->watch);
     weft_session_tell_disturbance(&work, time_ns);
     weft_log(WEFT_LOG_DEBUG, "planning took %.3f G units of work", (double)work.spent / 1e9);
-    if (status != WEFT_OK) return status;
+    if (status != WEFT_OK || session->program == NULL) return status;
     return weft_program_verify(session->program, session->stages.problem->tiers[0].limit_bytes,
                                err);
 }

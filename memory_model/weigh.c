@@ -6,6 +6,12 @@
 
 #include "base/checked.h"
 #include "memory_model/weigh_parts.h"
+#include "spec/target.h"
+
+const struct weft_target *weft_weigh_target(const struct weft_weigher *w)
+{
+    return w->options->target != NULL ? w->options->target : &weft_targets[WEFT_FOR_WEFT];
+}
 
 int weft_weigh_state_homes(const struct weft_weigh_options *options)
 {
@@ -105,8 +111,8 @@ void weft_weigh_count_bytes(struct weft_weigher *w, int64_t bytes)
 }
 
 /* Adds a buffer that lives from slot `first` to slot `last`, unless it is empty. */
-static void hold_buffer(struct weft_weigher *w, struct weft_hold *holds, int32_t *n,
-                        enum weft_category category, int32_t first, int32_t last, int64_t bytes)
+void weft_weigh_hold(struct weft_weigher *w, struct weft_hold *holds, int32_t *n,
+                     enum weft_category category, int32_t first, int32_t last, int64_t bytes)
 {
     int64_t rounded = 0;
     if (bytes == 0) return;
@@ -181,10 +187,10 @@ static int32_t weigh_micro_step(struct weft_weigher *w, const struct weft_layer_
     int32_t n_layers = w->model->n_layers, n = 0;
     const int32_t *forward = w->period->forward + micro * n_layers;
     const int32_t *backward = w->period->backward + micro * n_layers;
-    hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[0], backward[0],
-                weft_model_input_bytes(w->model, &w->options->batch));
-    hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[0], backward[n_layers - 1],
-                weft_model_target_bytes(w->model, &w->options->batch));
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[0], backward[0],
+                    weft_model_input_bytes(w->model, &w->options->batch));
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[0], backward[n_layers - 1],
+                    weft_model_target_bytes(w->model, &w->options->batch));
     for (int32_t l = 0; l < n_layers; l++) {
         int32_t last_read = forward[l];
         if (works[l].backward_reads_output) {
@@ -192,20 +198,20 @@ static int32_t weigh_micro_step(struct weft_weigher *w, const struct weft_layer_
         } else if (l + 1 < n_layers) {
             last_read = works[l + 1].backward_reads_input ? backward[l + 1] : forward[l + 1];
         }
-        hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], last_read,
-                    works[l].output_bytes);
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], last_read,
+                        works[l].output_bytes);
         if (l + 1 < n_layers) {
             /* The last layer's output is the loss, or nothing reads it. */
-            hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward[l + 1], backward[l],
-                        works[l].output_bytes);
+            weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward[l + 1], backward[l],
+                            works[l].output_bytes);
         }
         if (!is_decided(w, l, &works[l]))
-            hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], backward[l],
-                        works[l].saved_bytes);
-        hold_buffer(w, holds, &n, WEFT_CATEGORY_TEMPORARY, forward[l], forward[l],
-                    works[l].forward_temporary_bytes);
-        hold_buffer(w, holds, &n, WEFT_CATEGORY_TEMPORARY, backward[l], backward[l],
-                    works[l].backward_temporary_bytes);
+            weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], backward[l],
+                            works[l].saved_bytes);
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, forward[l], forward[l],
+                        works[l].forward_temporary_bytes);
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, backward[l], backward[l],
+                        works[l].backward_temporary_bytes);
     }
     return n;
 }
@@ -215,8 +221,8 @@ static int32_t weigh_micro_step(struct weft_weigher *w, const struct weft_layer_
 static void hold_dropped(struct weft_weigher *w, struct weft_hold *holds, int32_t *n, int32_t slot,
                          int64_t plain_bytes, int64_t bytes)
 {
-    hold_buffer(w, holds, n, WEFT_CATEGORY_TEMPORARY, slot, slot,
-                weft_arena_round(bytes) - weft_arena_round(plain_bytes));
+    weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, slot, slot,
+                    weft_arena_round(bytes) - weft_arena_round(plain_bytes));
 }
 
 /* Holds of a layer's saved activations under a choice: kept between its forward and its backward on
@@ -232,9 +238,10 @@ static int32_t weigh_saved(struct weft_weigher *w, int32_t layer,
     for (int32_t micro = 0; micro < w->period->rule.n_micro; micro++) {
         const int32_t at = micro * w->model->n_layers + layer;
         const int32_t forward = w->period->forward[at], backward = w->period->backward[at];
-        hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward, away ? forward : backward,
-                    bytes);
-        if (away) hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward, backward, bytes);
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward, away ? forward : backward,
+                        bytes);
+        if (away)
+            weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward, backward, bytes);
         hold_dropped(w, holds, &n, forward, work->forward_temporary_bytes,
                      at_level.forward_temporary_bytes);
         hold_dropped(w, holds, &n, backward, work->backward_temporary_bytes,
@@ -242,7 +249,7 @@ static int32_t weigh_saved(struct weft_weigher *w, int32_t layer,
     }
     if (!away) return n;
     w->overflow |= !weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes);
-    hold_buffer(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, 0, w->period->n_slots - 1, bytes);
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, 0, w->period->n_slots - 1, bytes);
     holds[n - 1].tier = weft_weigh_tier(w->options, choice.saved_home);
     return n;
 }
@@ -282,7 +289,7 @@ static enum weft_status weigh_layers(struct weft_weigher *w, const struct weft_l
 
 static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *err)
 {
-    enum { OF_ALL = 4, OF_MICRO_STEP = 2, OF_LAYER = 5 };
+    enum { OF_ALL = 5, OF_MICRO_STEP = 2, OF_LAYER = 5 };
     int32_t n_layers = w->model->n_layers, end = w->period->n_slots - 1;
     size_t n_micro = (size_t)w->period->rule.n_micro;
     size_t most = OF_ALL + n_micro * (OF_MICRO_STEP + OF_LAYER * (size_t)n_layers);
@@ -293,13 +300,14 @@ static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *
     for (int32_t l = 0; l < n_layers; l++)
         WEFT_TRY(weft_weigh_layer_work(w->options, &w->model->layers[l], pool, &works[l], err));
     int32_t n = 0;
-    hold_buffer(w, holds, &n, WEFT_CATEGORY_BASE, 0, end, w->options->base_bytes);
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_BASE, 0, end, w->options->base_bytes);
     const struct weft_ring ring = weft_weigh_ring(w->options, w->shards);
-    hold_buffer(w, holds, &n, WEFT_CATEGORY_STAGING, 0, end, weft_ring_bytes(&ring));
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_STAGING, 0, end, weft_ring_bytes(&ring));
     if (ring.lanes > 0) holds[n - 1].tier = weft_weigh_staging_tier(w->options);
     /* One record to send, one to receive. */
-    hold_buffer(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
-    hold_buffer(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
+    if (weft_weigh_target(w)->flat_buffers) n += weft_weigh_flat_common(w, holds + n);
     for (int32_t micro = 0; micro < w->period->rule.n_micro; micro++)
         n += weigh_micro_step(w, works, micro, holds + n);
     w->weights->common = holds;
@@ -330,6 +338,34 @@ int32_t weft_weigh_residency_end(const struct weft_period *period, int32_t u, in
     return i;
 }
 
+/* Index of the first use after the micro-step of use `i`. */
+static int32_t micro_step_end(const struct weft_period *period, int32_t u, int32_t i)
+{
+    const int32_t uses = period->n_uses[u] / period->rule.n_micro;
+    return (i / uses + 1) * uses;
+}
+
+int32_t weft_weigh_policy_end(const struct weft_weigher *w, int32_t u, enum weft_policy policy,
+                              int32_t i)
+{
+    const int32_t end =
+        weft_weigh_target(w)->regathers ? micro_step_end(w->period, u, i) : w->period->n_uses[u];
+    const int32_t released = weft_weigh_residency_end(w->period, u, i);
+    return policy == WEFT_POLICY_FSDP && released < end ? released : end;
+}
+
+int32_t weft_weigh_release(const struct weft_weigher *w, int32_t u, int32_t last)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    const struct weft_period *period = w->period;
+    const int32_t use = period->uses[u][last];
+    /* FSDP2 releases layers that share a unit after the backward of the first. */
+    if (!weft_weigh_target(w)->whole_layers || unit->n_layers == 1 ||
+        period->slots[use].kind != WEFT_SLOT_BACKWARD)
+        return use;
+    return period->backward[period->slots[use].micro * period->n_layers + unit->layers[0]];
+}
+
 static uint32_t sensible_policies(const struct weft_weigher *w, int32_t u)
 {
     const struct weft_unit *unit = &w->shards->units[u];
@@ -337,7 +373,9 @@ static uint32_t sensible_policies(const struct weft_weigher *w, int32_t u)
     uint32_t policies = 1u << WEFT_POLICY_SDP;
     if (!unit->trainable || !accumulates) policies |= 1u << WEFT_POLICY_DP;
     if (unit->trainable) policies |= 1u << WEFT_POLICY_ZERO1;
-    if (weft_weigh_residency_end(w->period, u, 0) < w->period->n_uses[u])
+    const bool alone = !weft_weigh_target(w)->whole_layers || unit->n_layers == 1;
+    if (alone && weft_weigh_policy_end(w, u, WEFT_POLICY_FSDP, 0) <
+                     weft_weigh_policy_end(w, u, WEFT_POLICY_SDP, 0))
         policies |= 1u << WEFT_POLICY_FSDP;
     return policies;
 }
@@ -352,15 +390,15 @@ static int32_t weigh_parameters(struct weft_weigher *w, int32_t u, enum weft_pol
     enum weft_dtype compute = w->options->batch.compute;
     int64_t full_bytes = weft_weigh_elements_bytes(w, unit->padded_elements, compute);
     if (policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1) {
-        hold_buffer(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, 0, end, full_bytes);
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, 0, end, full_bytes);
         return n;
     }
-    hold_buffer(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end,
-                full_bytes / w->shards->ranks);
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end,
+                    full_bytes / w->shards->ranks);
     for (int32_t i = 0, next; i < n_uses; i = next) {
-        next = policy == WEFT_POLICY_SDP ? n_uses : weft_weigh_residency_end(w->period, u, i);
-        hold_buffer(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, uses[i], uses[next - 1],
-                    full_bytes);
+        next = weft_weigh_policy_end(w, u, policy, i);
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, uses[i], uses[next - 1],
+                        full_bytes);
     }
     return n;
 }
@@ -400,12 +438,12 @@ static int32_t weigh_host_update(struct weft_weigher *w, int32_t u, struct weft_
     int64_t state = host_bytes(w, slice, WEFT_F32);
     int32_t n = 0;
     w->overflow |= !weft_checked_mul(state, w->options->n_moments + 1, &state);
-    hold_buffer(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, state);
-    hold_buffer(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS, 0, end,
-                host_bytes(w, slice, w->options->accumulate));
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, state);
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS, 0, end,
+                    host_bytes(w, slice, w->options->accumulate));
     if (compute != WEFT_F32)
-        hold_buffer(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end,
-                    host_bytes(w, slice, compute));
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end,
+                        host_bytes(w, slice, compute));
     for (int32_t i = 0; i < n; i++)
         holds[i].tier = weft_weigh_tier(w->options, WEFT_HOME_HOST);
     return n;
@@ -422,14 +460,48 @@ static int32_t weigh_state(struct weft_weigher *w, int32_t u,
     int64_t bytes =
         weft_weigh_elements_bytes(w, weft_weigh_owned_elements(w, u, strategy->policy), WEFT_F32);
     for (int32_t i = 0; i < weft_weigh_count_states(w->options); i++)
-        hold_buffer(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, away ? update : 0,
-                    away ? update : end, bytes);
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, away ? update : 0,
+                        away ? update : end, bytes);
     if (!away) return n;
-    hold_buffer(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end,
-                weft_weigh_state_bytes(w, u, strategy->policy,
-                                       home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES
-                                                              : WEFT_HOST_PAGE_BYTES));
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end,
+                    weft_weigh_state_bytes(w, u, strategy->policy,
+                                           home == WEFT_HOME_DISK ? WEFT_DISK_ALIGN_BYTES
+                                                                  : WEFT_HOST_PAGE_BYTES));
     holds[n - 1].tier = weft_weigh_tier(w->options, home);
+    return n;
+}
+
+/* Holds of a unit's full gradient and of the reduced one. */
+static int32_t weigh_gradients(struct weft_weigher *w, int32_t u,
+                               const struct weft_weighed_strategy *strategy,
+                               struct weft_hold *holds)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    const struct weft_period *period = w->period;
+    const bool all = strategy->policy == WEFT_POLICY_DP;
+    const int64_t owned = weft_weigh_owned_elements(w, u, strategy->policy);
+    int32_t n = 0;
+    /* Gradients of a step are added up in one buffer, or each micro-step has its own. */
+    int32_t reductions = weft_period_reductions(&period->rule),
+            last_micro = period->rule.n_micro - 1;
+    int64_t gradient_bytes =
+        weft_weigh_elements_bytes(w, unit->padded_elements, w->options->reduce);
+    for (int32_t r = 0; r < reductions; r++) {
+        int32_t last =
+            period->last_gradient[(reductions > 1 ? r : last_micro) * w->period->n_units + u];
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_FULL_GRADIENTS,
+                        period->first_gradient[r * period->n_units + u],
+                        all ? period->update[u] : last, gradient_bytes);
+    }
+    const int32_t first_reduced = reductions > 1 ? 0 : last_micro;
+    const bool there = strategy->keep == WEFT_KEEP_HOST_UPDATE;
+    /* The copy down holds it after the last reduction. */
+    const int32_t end =
+        there ? period->last_gradient[last_micro * period->n_units + u] : period->update[u];
+    if (!all && !(there && reductions == 1))
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS,
+                        period->last_gradient[first_reduced * period->n_units + u] + 1, end,
+                        weft_weigh_elements_bytes(w, owned, w->options->accumulate));
     return n;
 }
 
@@ -440,34 +512,12 @@ static int32_t weigh_training(struct weft_weigher *w, int32_t u,
     const struct weft_unit *unit = &w->shards->units[u];
     const struct weft_period *period = w->period;
     int32_t n = weigh_state(w, u, strategy, holds);
-    bool all = strategy->policy == WEFT_POLICY_DP;
-    int64_t owned = weft_weigh_owned_elements(w, u, strategy->policy);
     /* One record of its tensors' norms to send, and one to receive. */
     for (int32_t i = 0; period->rule.agreed_updates && i < 2; i++)
-        hold_buffer(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, period->update[u], period->update[u],
-                    (int64_t)unit->n_tensors * WEFT_TENSOR_NORMS_BYTES);
-    /* Gradients of a step are added up in one buffer, or each micro-step has its own. */
-    int32_t reductions = weft_period_reductions(&period->rule),
-            last_micro = period->rule.n_micro - 1;
-    int64_t gradient_bytes =
-        weft_weigh_elements_bytes(w, unit->padded_elements, w->options->reduce);
-    for (int32_t r = 0; r < reductions; r++) {
-        int32_t last =
-            period->last_gradient[(reductions > 1 ? r : last_micro) * w->period->n_units + u];
-        hold_buffer(w, holds, &n, WEFT_CATEGORY_FULL_GRADIENTS,
-                    period->first_gradient[r * period->n_units + u], all ? period->update[u] : last,
-                    gradient_bytes);
-    }
-    const int32_t first_reduced = reductions > 1 ? 0 : last_micro;
-    const bool there = strategy->keep == WEFT_KEEP_HOST_UPDATE;
-    /* The copy down holds it after the last reduction. */
-    const int32_t end =
-        there ? period->last_gradient[last_micro * period->n_units + u] : period->update[u];
-    if (!all && !(there && reductions == 1))
-        hold_buffer(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS,
-                    period->last_gradient[first_reduced * period->n_units + u] + 1, end,
-                    weft_weigh_elements_bytes(w, owned, w->options->accumulate));
-    return n;
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, period->update[u],
+                        period->update[u], (int64_t)unit->n_tensors * WEFT_TENSOR_NORMS_BYTES);
+    return n + (weft_weigh_target(w)->flat_buffers ? weft_weigh_flat_gradients(w, u, holds + n)
+                                                   : weigh_gradients(w, u, strategy, holds + n));
 }
 
 uint64_t weft_weighed_strategies(const struct weft_weighed_unit *unit, uint32_t policies)
@@ -504,7 +554,9 @@ static enum weft_status weigh_unit(struct weft_weigher *w, int32_t u, struct wef
     /* Resident or shard; master, two moments, their tier, reduced gradient, norms. */
     enum { MOST_OTHERS = 10 };
     struct weft_weighed_unit *unit = &w->weights->units[u];
-    size_t most = (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + MOST_OTHERS;
+    const bool flat = weft_weigh_target(w)->flat_buffers;
+    size_t most = (size_t)w->period->n_uses[u] +
+                  (flat ? WEFT_FLAT_HOLDS : 1) * (size_t)w->period->rule.n_micro + MOST_OTHERS;
     uint32_t policies = sensible_policies(w, u), keeps = sensible_keeps(w, u);
     for (int i = 0; i < WEFT_KEEP_COUNT * WEFT_POLICY_COUNT; i++) {
         const enum weft_keep keep = (enum weft_keep)(i / WEFT_POLICY_COUNT);
@@ -516,7 +568,8 @@ static enum weft_status weigh_unit(struct weft_weigher *w, int32_t u, struct wef
         to->keep = keep;
         to->holds = weft_pool_array(&w->weights->pool, most, sizeof *to->holds);
         if (to->holds == NULL) return weft_fail_memory(err, "weights");
-        to->n_holds = weigh_parameters(w, u, to->policy, to->holds);
+        to->n_holds = flat ? weft_weigh_flat_parameters(w, u, to->policy, to->holds)
+                           : weigh_parameters(w, u, to->policy, to->holds);
         if (w->shards->units[u].trainable)
             to->n_holds += weigh_training(w, u, to, to->holds + to->n_holds);
     }

@@ -22,6 +22,7 @@
 #include "shard/shard.h"
 #include "spec/layer.h"
 #include "spec/profile/profile.h"
+#include "spec/target.h"
 #include "spec/tiers.h"
 
 struct weft_hold {
@@ -106,6 +107,7 @@ struct weft_weigh_options {
      * copies go in one block. */
     int64_t copy_block_bytes;
     struct weft_ring ring; /* saturates the disk, for any model; no lanes without a disk */
+    const struct weft_target *target; /* the runtime that holds the memory; NULL: Weft */
 };
 
 /* A layer's buffers. Its temporaries begin with the profile's scratch, rounded up to

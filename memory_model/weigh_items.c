@@ -13,9 +13,10 @@ static void add_item(struct weft_weigher *w, struct weft_item item)
 
 /* The first slot that may launch a unit's gather for a step: after its update, or for a frozen unit
  * after the last step's uses. */
-static int32_t first_launch(const struct weft_period *period, int32_t u)
+static int32_t first_launch(const struct weft_weigher *w, int32_t u)
 {
-    if (period->rule.agreed_updates) return period->fill;
+    const struct weft_period *period = w->period;
+    if (period->rule.agreed_updates || weft_weigh_target(w)->updates_first) return period->fill;
     if (period->update[u] >= 0) return period->update[u] + 1;
     return period->rule.rotated ? period->drain : 0;
 }
@@ -25,6 +26,27 @@ static int32_t first_launch(const struct weft_period *period, int32_t u)
 static int32_t first_host_update(const struct weft_period *period, int32_t u)
 {
     return period->rule.rotated ? period->update[u] : 0;
+}
+
+/* Whether sdp gathers for use `i`, which is not the first. */
+static bool begins_sdp(const struct weft_weigher *w, int32_t u, int32_t i)
+{
+    int32_t begin = 0;
+    while (begin < i)
+        begin = weft_weigh_policy_end(w, u, WEFT_POLICY_SDP, begin);
+    return begin == i;
+}
+
+/* A forward launches its own gathers alone, not those of the next micro-step. A gather for its
+ * first slot must block there; its window is the slot before. */
+static void keep_in_micro_step(const struct weft_period *period, int32_t use,
+                               struct weft_item *item)
+{
+    const struct weft_slot slot = period->slots[use];
+    if (slot.kind != WEFT_SLOT_FORWARD) return;
+    const int32_t begin = period->forward[slot.micro * period->n_layers];
+    if (item->first < begin) item->first = begin;
+    if (item->first > item->last) item->first = item->last;
 }
 
 static void item_gathers(struct weft_weigher *w, int32_t u)
@@ -46,7 +68,7 @@ static void item_gathers(struct weft_weigher *w, int32_t u)
         .may_block = true,
         .strategies = gathers & ~there,
         .n_blocks = unit->n_blocks,
-        .first = first_launch(period, u),
+        .first = first_launch(w, u),
         .last = uses[0] - 1,
         .block_bytes = bytes,
         .stair_bytes = bytes,
@@ -62,15 +84,18 @@ static void item_gathers(struct weft_weigher *w, int32_t u)
         item.strategies = gathers & there;
         item.first = there != 0 ? first_host_update(period, u) : item.first;
     }
-    item.strategies = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_FSDP);
-    for (int32_t i = weft_weigh_residency_end(period, u, 0); i < period->n_uses[u];
-         i = weft_weigh_residency_end(period, u, i)) {
+    for (int32_t i = weft_weigh_policy_end(w, u, WEFT_POLICY_FSDP, 0); i < period->n_uses[u];
+         i = weft_weigh_policy_end(w, u, WEFT_POLICY_FSDP, i)) {
+        const int32_t released = weft_weigh_release(w, u, i - 1);
         item.gather++;
+        item.strategies = weft_weighed_strategies(
+            weighed, 1u << WEFT_POLICY_FSDP | (uint32_t)begins_sdp(w, u, i) << WEFT_POLICY_SDP);
         /* In a rotated period the turning point is between the two uses, and no window crosses the
          * ends. */
-        item.first = uses[i] > uses[i - 1] ? uses[i - 1] + 1 : 0;
+        item.first = uses[i] > released ? released + 1 : 0;
         item.last = uses[i] - 1;
-        add_item(w, item);
+        if (weft_weigh_target(w)->in_order) keep_in_micro_step(period, uses[i], &item);
+        if (item.strategies != 0) add_item(w, item);
     }
 }
 
@@ -106,6 +131,12 @@ static void item_reductions(struct weft_weigher *w, int32_t u)
         int32_t micro = reductions > 1 ? item.gather : period->rule.n_micro - 1;
         item.first = period->last_gradient[micro * period->n_units + u] + 1;
         item.last = last_completion(period, u, micro);
+        if (weft_weigh_target(w)->flat_buffers) {
+            const struct weft_window window = weft_weigh_reduction(w, u, micro);
+            item.first = window.first;
+            item.last = window.last;
+            item.stair_bytes = 0; /* the strategy's holds have them */
+        }
         add_item(w, item);
     }
     if (whole == 0) return;

@@ -6,12 +6,16 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "memory_model/category.h"
 #include "memory_model/period.h"
 #include "shard/shard.h"
 #include "spec/model.h"
+#include "spec/target.h"
 
-struct weft_weights; /* weigh.h; so is the next */
+struct weft_hold; /* weigh.h; so are the next */
+struct weft_weights;
 struct weft_weigh_options;
+struct weft_weighed_strategy;
 
 /* State of the weighing. `overflow` remembers the first size that does not fit into 64 bits, alone
  * or in the sum, and causes one error at the end. */
@@ -28,6 +32,13 @@ struct weft_weigher {
 /* Buffers of a unit's state: moments, and a master unless it computes in f32. */
 int32_t weft_weigh_count_states(const struct weft_weigh_options *options);
 
+/* The rules of the runtime that holds the memory. */
+const struct weft_target *weft_weigh_target(const struct weft_weigher *w);
+
+/* Adds a buffer that lives from slot `first` to slot `last`, unless it is empty. */
+void weft_weigh_hold(struct weft_weigher *w, struct weft_hold *holds, int32_t *n,
+                     enum weft_category category, int32_t first, int32_t last, int64_t bytes);
+
 /* Adds bytes to the total. */
 void weft_weigh_count_bytes(struct weft_weigher *w, int64_t bytes);
 
@@ -37,12 +48,34 @@ int64_t weft_weigh_elements_bytes(struct weft_weigher *w, int64_t elements, enum
  * residency. */
 int32_t weft_weigh_residency_end(const struct weft_period *period, int32_t u, int32_t i);
 
+/* The same for a policy: sdp keeps parameters to the end of the step, or of the micro-step. */
+int32_t weft_weigh_policy_end(const struct weft_weigher *w, int32_t u, enum weft_policy policy,
+                              int32_t i);
+/* The last slot of the residency of an sdp or fsdp unit that ends after use `last`. */
+int32_t weft_weigh_release(const struct weft_weigher *w, int32_t u, int32_t last);
+
 /* Elements of a unit's state: of a rank's slices, or with dp of the whole unit. */
 int64_t weft_weigh_owned_elements(const struct weft_weigher *w, int32_t u, enum weft_policy policy);
 
 /* Bytes of a unit's state, each buffer of it rounded up. */
 int64_t weft_weigh_state_bytes(struct weft_weigher *w, int32_t u, enum weft_policy policy,
                                int64_t align);
+
+/* The slot that launches the reduction of a unit's gradient of a micro-step, and the last slot that
+ * may complete it. */
+struct weft_window {
+    int32_t first, last;
+};
+struct weft_window weft_weigh_reduction(const struct weft_weigher *w, int32_t u, int32_t micro);
+
+/* Holds of a runtime with flat buffers: of parameters, and of gradients. Each returns their number,
+ * at most WEFT_FLAT_HOLDS a micro-step for both. `common` returns the copy of a rank's part that is
+ * cast for a gather. */
+enum { WEFT_FLAT_HOLDS = 16 };
+int32_t weft_weigh_flat_parameters(struct weft_weigher *w, int32_t u, enum weft_policy policy,
+                                   struct weft_hold *holds);
+int32_t weft_weigh_flat_gradients(struct weft_weigher *w, int32_t u, struct weft_hold *holds);
+int32_t weft_weigh_flat_common(struct weft_weigher *w, struct weft_hold *holds);
 
 /* Fills the items of the weights. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_weigh_items(struct weft_weigher *w, struct weft_error *err);

@@ -1,4 +1,5 @@
 #include "plan/placement.h"
+#include "problem/target.h"
 
 #include <stdlib.h>
 
@@ -6,6 +7,71 @@ static const struct weft_problem_item *item_of(const struct weft_problem *proble
                                                const struct weft_placement *at)
 {
     return &problem->items[at->item];
+}
+
+/* Place of a block in its lane under a target that launches in order: the slot that launches it.
+ * Reductions come first, then gathers that the slot waits for, then the others. */
+static int64_t order_of(const struct weft_problem *problem, const struct weft_placement *at)
+{
+    const int rank = !item_of(problem, at)->item.acquires ? 0 : weft_placement_blocks(at) ? 1 : 2;
+    return (int64_t)at->launch * 3 + rank;
+}
+
+/* Moves a gather to the next slot that may launch it, at the latest the one that uses it. */
+static void move_to_hook(const struct weft_problem *problem, const bool *hooks,
+                         struct weft_placement *at)
+{
+    while (at->launch < at->deadline &&
+           (!hooks[at->launch] || weft_problem_must_block(problem, &item_of(problem, at)->item)))
+        at->launch++;
+}
+
+enum weft_status weft_placements_sort(const struct weft_problem *problem,
+                                      struct weft_placement *placements, int32_t n_placements,
+                                      struct weft_error *err)
+{
+    bool *hooks = calloc((size_t)problem->n_slots, sizeof *hooks);
+    if (hooks == NULL) return weft_fail_memory(err, "plan");
+    weft_problem_hooks(problem, hooks);
+    for (int32_t i = 0; i < n_placements; i++) {
+        struct weft_placement at = placements[i];
+        const struct weft_item *item = &item_of(problem, &at)->item;
+        if (item->acquires) {
+            move_to_hook(problem, hooks, &at);
+        } else {
+            at.launch = item->first;
+            at.deadline = item->last + 1;
+        }
+        /* Insertion keeps the order of equal ones, and most come sorted. */
+        int32_t to = i;
+        for (; to > 0 && order_of(problem, &placements[to - 1]) > order_of(problem, &at); to--)
+            placements[to] = placements[to - 1];
+        placements[to] = at;
+    }
+    free(hooks);
+    return WEFT_OK;
+}
+
+/* Finds the first placement that a target that launches in order cannot launch there; -1: none. */
+static int32_t find_unordered(const struct weft_problem *problem,
+                              const struct weft_placement *placements, int32_t n_placements,
+                              bool *hooks)
+{
+    int64_t reached[WEFT_MOST_LANES] = {0};
+    weft_problem_hooks(problem, hooks);
+    for (int32_t i = 0; i < n_placements; i++) {
+        const struct weft_placement *at = &placements[i];
+        const struct weft_problem_item *of = item_of(problem, at);
+        const int64_t order = order_of(problem, at);
+        struct weft_placement moved = *at;
+        if (of->item.acquires)
+            move_to_hook(problem, hooks, &moved);
+        else
+            moved.launch = of->item.first;
+        if (order < reached[of->lane] || moved.launch != at->launch) return i;
+        reached[of->lane] = order;
+    }
+    return -1;
 }
 
 /* Raises `slot` to the begin of the predecessor of `at`. */
@@ -113,12 +179,14 @@ enum weft_status weft_placements_check(const struct weft_problem *problem,
     int32_t *blocks = calloc((size_t)problem->n_items + 1, sizeof *blocks);
     struct weft_placement *normal = calloc(n + 1, sizeof *normal);
     int32_t *scratch = calloc(n + 1, sizeof *scratch);
+    bool *hooks = calloc((size_t)problem->n_slots, sizeof *hooks);
     const char *fault = NULL;
     int32_t at = 0;
-    if (blocks == NULL || normal == NULL || scratch == NULL) {
+    if (blocks == NULL || normal == NULL || scratch == NULL || hooks == NULL) {
         free(blocks);
         free(normal);
         free(scratch);
+        free(hooks);
         return weft_fail_memory(err, "plan");
     }
     for (; fault == NULL && at < n_placements; at++) {
@@ -142,9 +210,17 @@ enum weft_status weft_placements_check(const struct weft_problem *problem,
         if (at >= 0)
             fault = "it is due before an earlier one on its lane or in its chain is launched";
     }
+    if (fault == NULL && weft_problem_target(problem)->in_order) {
+        at = find_unordered(problem, placements, n_placements, hooks);
+        if (at >= 0)
+            fault = "the runtime that the plan is for launches in slots in which a unit begins: "
+                    "first reductions, after their gradient, then gathers that the slot waits "
+                    "for, then others";
+    }
     free(blocks);
     free(normal);
     free(scratch);
+    free(hooks);
     if (fault == NULL) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA, "%s: placements[%d]: %s", where, at, fault);
 }

@@ -29,6 +29,13 @@ static inline bool weft_placement_blocks(const struct weft_placement *at)
     return at->launch == at->deadline;
 }
 
+/* Sorts placements for a target that launches in order (spec/target.h). A gather is launched in the
+ * next slot that may do so. Each reduction is launched when its window begins, and due when it
+ * ends. WEFT_E_SYSTEM without memory. */
+WEFT_MUST_USE enum weft_status weft_placements_sort(const struct weft_problem *problem,
+                                                    struct weft_placement *placements,
+                                                    int32_t n_placements, struct weft_error *err);
+
 /* Brings placements of valid items into normal form; `scratch` is [n_placements]. Moves launches of
  * acquiring items up to the largest launch ahead on the lane or in the chain. Moves deadlines of
  * releasing items down to the least deadline after them on the lane or in the chain. Returns true

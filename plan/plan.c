@@ -6,6 +6,7 @@
 
 #include "plan/chain.h"
 #include "plan/placement.h"
+#include "problem/target.h"
 
 void weft_plan_destroy(struct weft_plan *plan)
 {
@@ -99,6 +100,8 @@ static enum weft_status build_plan(struct weft_plan *plan, const char *planner,
     enum weft_status status = place_moves(plan, moves, blocks, err);
     free(blocks);
     if (status != WEFT_OK) return status;
+    if (weft_problem_target(problem)->in_order)
+        WEFT_TRY(weft_placements_sort(problem, plan->placements, n_moves, err));
     WEFT_TRY(
         weft_placements_chain(problem, plan->placements, n_moves, planner, WEFT_E_INFEASIBLE, err));
     int32_t *scratch = calloc((size_t)n_moves + 1, sizeof *scratch);

@@ -53,6 +53,9 @@ struct weft_plan {
     struct weft_plan_variant *others;
     /* Work until the planner had a plan that fits; 0: not known. Not in the file. */
     int64_t first_work;
+    /* For another runtime: the step found for Weft's own plans within the same limit, and its
+     * bound; 0: not known. Not in the file. */
+    int64_t free_step_ns, free_bound_ns;
     const char *solver_stop; /* end of planning: "gap closed", "work limit", "solver failed: ..." */
 };
 

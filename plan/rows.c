@@ -2,6 +2,7 @@
 
 #include "plan/placement.h"
 #include "plan/plan.h"
+#include "problem/target.h"
 
 /* Adds bytes to the slots of a hold; `stride` is the distance between slots in the array. */
 static void add_slots(int64_t *rows, int32_t stride, int32_t n_slots, int32_t first, int32_t last,
@@ -130,7 +131,8 @@ static void push_deadlines(struct weft_plan *plan, int64_t *rooms, int32_t *due_
     }
 }
 
-static void pull_launches(struct weft_plan *plan, int64_t *rooms, int32_t *begins)
+static void pull_launches(struct weft_plan *plan, const bool *hooks, int64_t *rooms,
+                          int32_t *begins)
 {
     int32_t ahead[WEFT_MOST_LANES] = {0};
     for (int32_t i = 0; i < plan->n_placements; i++) {
@@ -140,8 +142,14 @@ static void pull_launches(struct weft_plan *plan, int64_t *rooms, int32_t *begin
         int32_t *launched = &ahead[plan->problem->items[at->item].lane];
         if (at->after >= 0 && begins[at->after] > *launched) *launched = begins[at->after];
         if (plan->problem->items[at->item].item.acquires) {
-            int32_t earliest = item->first > *launched ? item->first : *launched;
-            while (at->launch > earliest && room[at->launch - 1] >= item->stair_bytes)
+            const int32_t earliest = item->first > *launched ? item->first : *launched;
+            const bool stays = weft_problem_must_block(plan->problem, item);
+            int32_t least = at->launch;
+            while (!stays && least > earliest && room[least - 1] >= item->stair_bytes)
+                least--;
+            while (least < at->launch && !hooks[least])
+                least++;
+            while (at->launch > least)
                 room[--at->launch] -= item->stair_bytes;
         }
         if (at->launch > *launched) *launched = at->launch;
@@ -154,16 +162,23 @@ enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
 {
     bool changed;
     int32_t *scratch = calloc((size_t)plan->n_placements + 1, sizeof *scratch);
-    if (scratch == NULL) return weft_fail_memory(err, "memory rows");
+    bool *hooks = calloc((size_t)plan->problem->n_slots, sizeof *hooks);
+    if (scratch == NULL || hooks == NULL) {
+        free(scratch);
+        free(hooks);
+        return weft_fail_memory(err, "memory rows");
+    }
+    weft_problem_hooks(plan->problem, hooks);
     do {
         int64_t *totals = slot_totals(plan);
         if (totals == NULL) {
             free(scratch);
+            free(hooks);
             return weft_fail_memory(err, "memory rows");
         }
         to_room(plan->problem, limit_bytes, totals);
         push_deadlines(plan, totals, scratch);
-        pull_launches(plan, totals, scratch);
+        pull_launches(plan, hooks, totals, scratch);
         free(totals);
         /* A gather that no longer blocks makes reductions ahead of it due a slot earlier, which
          * frees bytes. Each gather does so at most once. */
@@ -171,5 +186,6 @@ enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
             weft_placements_normalise(plan->problem, plan->placements, plan->n_placements, scratch);
     } while (changed);
     free(scratch);
+    free(hooks);
     return WEFT_OK;
 }

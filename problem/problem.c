@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "spec/target.h"
 
 void weft_problem_destroy(struct weft_problem *problem)
 {
@@ -372,6 +373,7 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
 {
     struct comparison comparison = {.out = out};
     compare_string(&comparison, "profile source", a->profile_source, b->profile_source);
+    compare_string(&comparison, "for", weft_target_names[a->target], weft_target_names[b->target]);
     compare_integer(&comparison, "ranks", "", a->ranks, b->ranks);
     compare_tiers(&comparison, a, b);
     compare_integer(&comparison, "micro-batch", "", a->micro_batch, b->micro_batch);

@@ -18,6 +18,7 @@
 struct weft_problem {
     struct weft_pool pool;
     struct weft_problem_blocks blocks;
+    int32_t target; /* enum weft_target_id, problem/target.h */
     int64_t ranks;
     int32_t n_tiers; /* 1 to WEFT_MOST_TIERS; only the first is the device's memory */
     struct weft_problem_tier

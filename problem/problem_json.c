@@ -6,6 +6,7 @@
 #include "problem/problem.h"
 #include "problem/terms.h"
 #include "spec/block_scale.h"
+#include "spec/target.h"
 
 enum { PLACE_BYTES = 256, MOST_SLOTS = 1 << 20 };
 
@@ -134,6 +135,8 @@ const struct weft_key_table weft_problem_keys = WEFT_KEY_TABLE(
     WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_problem, config_hash, "of the config"),
     WEFT_KEY_VALUE(WEFT_KEY_HASH, weft_problem, profile_hash, "of the profile"),
     WEFT_KEY_VALUE(WEFT_KEY_SHOWN, weft_problem, profile_source, "measured or analytic"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "for", NULL,
+                     "runtime that runs the plan: fsdp2; left out: weft"),
     WEFT_KEY_COUNT(weft_problem, ranks, "that train together"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "micro_batch", weft_problem, micro_batch,
                       "samples of a rank and micro-step, if the planner chose them"),
@@ -485,6 +488,18 @@ static enum weft_status read_tiers(struct reader *reader, const struct weft_json
     return WEFT_OK;
 }
 
+static enum weft_status read_target(struct reader *reader, const struct weft_json_value *object)
+{
+    const char *name = NULL;
+    if (weft_json_member(object, "for") == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need_string(object, reader->place, "for", &name, reader->err));
+    for (int t = 0; t < WEFT_TARGET_COUNT; t++) {
+        reader->problem->target = t;
+        if (strcmp(name, weft_target_names[t]) == 0) return WEFT_OK;
+    }
+    return fail_unknown(reader, "runtime", name);
+}
+
 static enum weft_status read_blocks(struct reader *reader, const struct weft_json_value *object)
 {
     struct weft_problem_blocks *blocks = &reader->problem->blocks;
@@ -501,6 +516,7 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     struct weft_problem *problem = reader->problem;
     snprintf(reader->place, sizeof reader->place, "%s", where);
     WEFT_TRY(read_keys(reader, &weft_problem_keys, value, problem));
+    WEFT_TRY(read_target(reader, value));
     WEFT_TRY(read_blocks(reader, value));
     WEFT_TRY(read_tiers(reader, value, where));
     WEFT_TRY(read_lanes(reader, value, where));

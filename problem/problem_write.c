@@ -1,4 +1,5 @@
 #include "problem/problem.h"
+#include "problem/target.h"
 #include "problem/terms.h"
 
 /* Arrays have one element a line. */
@@ -219,6 +220,8 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
     write_hash(writer, "config_hash", problem->config_hash);
     write_hash(writer, "profile_hash", problem->profile_hash);
     weft_json_put_string(writer, "profile_source", problem->profile_source);
+    if (problem->target != WEFT_FOR_WEFT)
+        weft_json_put_string(writer, "for", weft_problem_target(problem)->name);
     weft_json_put_integer(writer, "ranks", problem->ranks);
     write_split(problem, writer);
     write_tiers(problem, writer);

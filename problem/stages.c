@@ -7,6 +7,7 @@
 
 #include "problem/extremes.h"
 #include "problem/item_times.h"
+#include "spec/target.h"
 
 /* Input and output of the functions that fill a problem. */
 struct builder {
@@ -83,6 +84,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
                            ? weft_config_activation_homes(config)
                            : 0,
         .recomputes = config->recomputes,
+        .target = weft_config_target(config),
     };
 }
 
@@ -162,6 +164,13 @@ static enum weft_status common_ns(const struct builder *b, struct weft_slot slot
     return WEFT_OK;
 }
 
+/* Whether a step ends with a norm. Without clipping a period that Weft runs is rotated. */
+static bool ends_with_norm(const struct builder *b)
+{
+    const bool clips = b->config->train.clip_norm > 0;
+    return !b->problem->period.rotated && (clips || !weft_config_target(b->config)->is_foreign);
+}
+
 static enum weft_status fill_slot(struct builder *b, int32_t s)
 {
     static const char letters[WEFT_SLOT_KIND_COUNT] = {
@@ -174,7 +183,7 @@ static enum weft_status fill_slot(struct builder *b, int32_t s)
     if (computes) {
         WEFT_TRY(common_ns(b, slot, &problem->slot_ns[s]));
         owner = b->config->model->layers[slot.index].name;
-    } else if (slot.kind == WEFT_SLOT_NORM && !problem->period.rotated) {
+    } else if (slot.kind == WEFT_SLOT_NORM && ends_with_norm(b)) {
         problem->slot_ns[s] = weft_curve_at(&b->profile->norm, sharded_elements(b->stages->shards));
     } else if (slot.kind == WEFT_SLOT_UPDATE) {
         owner = b->stages->shards->units[slot.index].name;
@@ -505,6 +514,7 @@ static enum weft_status fill_problem(struct builder *b)
     weft_problem_device_alone(problem, limit_bytes == 0 ? INT64_MAX : limit_bytes);
     problem->config_hash = config->hash;
     problem->profile_hash = b->profile->hash;
+    problem->target = config->plan.target;
     problem->agree_ns = b->profile->agree_ns;
     /* Without rates, the profile was measured without contention. */
     const struct weft_rates full = {WEFT_RATE_ONE, WEFT_RATE_ONE};
@@ -587,6 +597,8 @@ static enum weft_status create_stages(const struct weft_config *config,
         rule.block_bytes = weft_profile_block_bytes(profile, config->plan.block_efficiency);
     }
     scale_blocks(stages->variant.scale, &rule);
+    rule.whole_layers = weft_config_target(config)->whole_layers;
+    if (rule.whole_layers) rule.blocks = 1;
     struct weft_weigh_options options =
         weft_stages_weigh_options(config, profile, &stages->variant);
     WEFT_TRY(create_parts(config, &rule, &options, stages, err));

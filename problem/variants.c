@@ -1,13 +1,15 @@
 #include "problem/variants.h"
 #include "spec/config_batch.h"
+#include "spec/target.h"
 
 #include <string.h>
 
-enum weft_status weft_variants_policies(const struct weft_config *config, uint32_t *out,
-                                        struct weft_error *err)
+/* Reads names of policies, "dp,sdp", into a bit for each. */
+static enum weft_status read_policies(const struct weft_config *config, const char *names,
+                                      uint32_t *out, struct weft_error *err)
 {
     uint32_t allowed = 0;
-    for (const char *at = config->plan.policies; *at != '\0';) {
+    for (const char *at = names; *at != '\0';) {
         char name[32];
         enum weft_policy policy;
         size_t length = strcspn(at, ",");
@@ -22,11 +24,27 @@ enum weft_status weft_variants_policies(const struct weft_config *config, uint32
         allowed |= UINT32_C(1) << policy;
         at += length + (at[length] == ',');
     }
+    *out = allowed;
+    return WEFT_OK;
+}
+
+enum weft_status weft_variants_policies(const struct weft_config *config, uint32_t *out,
+                                        struct weft_error *err)
+{
+    const struct weft_target *target = weft_config_target(config);
+    uint32_t allowed = 0, had = UINT32_MAX;
+    WEFT_TRY(read_policies(config, config->plan.policies, &allowed, err));
     if (allowed == 0)
         return weft_fail(err, WEFT_E_DATA,
                          "%s: $.plan.policies: names none; write some of dp, zero1, sdp, fsdp",
                          config->source);
-    *out = allowed;
+    if (target->policies != NULL) WEFT_TRY(read_policies(config, target->policies, &had, err));
+    if ((allowed & had) == 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: $.plan.policies: \"%s\" has no policy of a plan for %s: name one of "
+                         "%s, or leave it out",
+                         config->source, config->plan.policies, target->title, target->policies);
+    *out = allowed & had;
     return WEFT_OK;
 }
 
@@ -96,7 +114,8 @@ static int32_t list_periods(const struct weft_config *config, const struct split
                             int32_t most, struct weft_variant *out)
 {
     const bool agreed = config->train.optimizer.type == WEFT_LAMB;
-    const bool rotated = config->train.clip_norm == 0 && !agreed;
+    const bool rotated =
+        config->train.clip_norm == 0 && !agreed && !weft_config_target(config)->updates_first;
     int32_t distances[WEFT_MOST_VARIANTS], n = 0;
     const int32_t n_distances = list_distances(config, rotated, away, distances);
     for (int c = WEFT_CADENCE_MICRO_STEP; c <= WEFT_CADENCE_STEP; c++) {
@@ -146,7 +165,8 @@ int32_t weft_variants_list_scales(const struct weft_config *config,
                                   struct weft_variant out[WEFT_MOST_VARIANTS])
 {
     int32_t n = 0;
-    if (config->plan.block_scale != WEFT_BLOCKS_AUTO) return 0;
+    if (config->plan.block_scale != WEFT_BLOCKS_AUTO || weft_config_target(config)->whole_layers)
+        return 0;
     for (int scale = WEFT_BLOCKS_USUAL; scale < WEFT_BLOCKS_AUTO; scale++) {
         if (scale == (int)chosen->scale) continue;
         out[n] = *chosen;
@@ -180,7 +200,9 @@ int32_t weft_variants_count(const struct weft_config *config)
     int32_t n = 0;
     for (int32_t i = 0; i < n_splits; i++)
         n += list_split(config, &splits[i], all);
-    return config->plan.block_scale == WEFT_BLOCKS_AUTO ? n * WEFT_BLOCKS_AUTO : n;
+    const bool scales =
+        config->plan.block_scale == WEFT_BLOCKS_AUTO && !weft_config_target(config)->whole_layers;
+    return scales ? n * WEFT_BLOCKS_AUTO : n;
 }
 
 bool weft_variant_same(const struct weft_variant *a, const struct weft_variant *b)

@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "problem/names.h"
+#include "problem/target.h"
 #include "program/mappings.h"
 #include "report/away.h"
 #include "report/table.h"
@@ -123,6 +124,10 @@ static void report_limit(const struct weft_plan *plan, struct weft_text *out)
         return;
     }
     char page[WEFT_UNITS_TEXT_BYTES];
+    if (plan->pages.page_bytes == 0) {
+        weft_text_addf(out, "memory    %s a rank of %s, the largest row\n", total, limit);
+        return;
+    }
     weft_text_addf(out, "memory    %s a rank of %s; largest row %s, pages of %s round up %.2f %%\n",
                    total, limit, peak, weft_units_show_bytes(plan->pages.page_bytes, page),
                    percent_of(p->total_bytes - p->peak_bytes, p->peak_bytes));
@@ -326,6 +331,10 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
     const struct weft_prediction *p = &plan->prediction;
     weft_text_addf(out, "plan      by %s, %lld ranks, times %s\n", plan->planner,
                    (long long)plan->problem->ranks, plan->problem->profile_source);
+    const struct weft_target *target = weft_problem_target(plan->problem);
+    if (target->is_foreign)
+        weft_text_addf(out, "for       %s, which runs it; memory is as it holds it\n",
+                       target->title);
     report_split(plan, out);
     report_period(plan, out);
     report_list(plan, "policies", weft_report_policies, out);
@@ -350,6 +359,15 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
                        weft_units_show_ns(plan->paged_bound_ns, b),
                        100.0 * weft_plan_paged_gap(plan));
     if (plan->n_others > 0 && plan->bound_ns > 0) report_least_bound(plan, out);
+    if (plan->free_step_ns > 0)
+        weft_text_addf(
+            out, "free      %s by Weft's own plan within the limit: the target costs %.2f %%\n",
+            weft_units_show_ns(plan->free_step_ns, a),
+            percent_of(p->step_ns - plan->free_step_ns, plan->free_step_ns));
+    if (plan->free_bound_ns > 0)
+        weft_text_addf(out, "          none is faster than %s by rows: it costs at most %.2f %%\n",
+                       weft_units_show_ns(plan->free_bound_ns, a),
+                       percent_of(p->step_ns - plan->free_bound_ns, plan->free_bound_ns));
     if (plan->solver_stop && plan->solver_stop[0])
         weft_text_addf(out, "solver    %s\n", plan->solver_stop);
     report_limit(plan, out);
@@ -428,6 +446,9 @@ static void put_bound(const struct weft_plan *plan, struct weft_json_writer *wri
         weft_json_put_integer(writer, "paged_bound_ns", plan->paged_bound_ns);
         weft_json_put_number(writer, "paged_gap", weft_plan_paged_gap(plan));
     }
+    if (plan->free_step_ns > 0) weft_json_put_integer(writer, "free_step_ns", plan->free_step_ns);
+    if (plan->free_bound_ns > 0)
+        weft_json_put_integer(writer, "free_bound_ns", plan->free_bound_ns);
     weft_json_put_string(writer, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
 }
 
@@ -436,6 +457,7 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
     const struct weft_prediction *p = &plan->prediction;
     weft_json_begin_object(writer);
     weft_json_put_string(writer, "planner", plan->planner);
+    weft_json_put_string(writer, "for", weft_problem_target(plan->problem)->name);
     weft_json_put_integer(writer, "ranks", plan->problem->ranks);
     weft_json_put_string(writer, "times", plan->problem->profile_source);
     if (plan->problem->micro_batch > 0)

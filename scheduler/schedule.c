@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "problem/target.h"
 #include "scheduler/digest/infeasible.h"
 #include "scheduler/paged.h"
 #include "scheduler/planners/planners.h"
@@ -219,7 +220,9 @@ enum weft_status weft_least_paged_limit(const struct weft_problem *problem,
 {
     struct weft_schedule_options options = {.planner = "ilp"};
     struct weft_problem least = *problem;
-    struct weft_paged run = {.problem = &least, .inputs = inputs, .options = &options};
+    const bool runs = !weft_problem_target(problem)->is_foreign;
+    struct weft_paged run = {
+        .problem = &least, .inputs = runs ? inputs : NULL, .options = &options};
     if (problem->n_tiers > 1) {
         /* The leanest strategies depend on how near each tier is to its limit. */
         const int64_t least_bytes = weft_least_limit(problem, 0, NULL);
@@ -238,7 +241,8 @@ enum weft_status weft_schedule(const struct weft_problem *problem,
                                const struct weft_schedule_options *options, struct weft_plan **plan,
                                struct weft_program **program, struct weft_error *err)
 {
-    struct weft_paged run = {.problem = problem, .inputs = inputs};
+    const bool runs = !weft_problem_target(problem)->is_foreign;
+    struct weft_paged run = {.problem = problem, .inputs = runs ? inputs : NULL};
     struct weft_schedule_options own = *options;
     if (!own.planner) own.planner = "ilp";
     WEFT_TRY(weft_planner_need(own.planner, err));

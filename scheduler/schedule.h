@@ -14,7 +14,8 @@
 
 /* Makes the plan with its prediction (arena included) and bound, and its program if `program` is
  * not NULL. The plan refers to `problem`, which must outlive it. Without `inputs` (NULL) there are
- * no pages: arena_bytes is 0, total_bytes the largest row, and `program` must be NULL. The bound
+ * no pages: arena_bytes is 0, total_bytes the largest row, and `program` must be NULL. So it is for
+ * a target that another runtime runs, and *program is then NULL. The bound
  * holds for rows within the problem's limit. Rounding to pages takes total_bytes - peak_bytes.
  *
  * WEFT_E_INFEASIBLE names the least limit that fits, the slot and categories at that peak, and

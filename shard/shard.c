@@ -15,14 +15,27 @@ static enum weft_status fail_size(struct weft_error *err, const struct weft_unit
                      unit->name);
 }
 
+/* "a&b&c": layers that share a unit and need not be neighbours. */
+static const char *join_names(struct weft_pool *pool, const struct weft_model *model,
+                              const struct weft_unit *unit)
+{
+    const char *name = model->layers[unit->layers[0]].name;
+    for (int32_t i = 1; i < unit->n_layers && name != NULL; i++)
+        name = weft_pool_format(pool, "%s&%s", name, model->layers[unit->layers[i]].name);
+    return name;
+}
+
 /* A unit is named after its layers. A tied tensor's unit is named after the tensor, because its
  * layers read other units too. */
 static enum weft_status name_unit(struct weft_pool *pool, const struct weft_model *model,
-                                  struct weft_unit *unit, bool tied, struct weft_error *err)
+                                  struct weft_unit *unit, bool whole, struct weft_error *err)
 {
+    const bool tied = unit->n_tensors == 1 && unit->n_layers > 1;
     const char *first = model->layers[unit->layers[0]].name;
     const char *last = model->layers[unit->layers[unit->n_layers - 1]].name;
-    if (tied) {
+    if (whole && unit->n_layers > 1) {
+        unit->name = join_names(pool, model, unit);
+    } else if (tied) {
         unit->name = weft_pool_string(pool, model->tensors[unit->tensors[0]].name);
     } else if (unit->n_layers == 1) {
         unit->name = weft_pool_string(pool, first);
@@ -86,8 +99,10 @@ done:
 struct layer_lists {
     int32_t *layers;
     bool *reads;
-    int32_t *seen;  /* by unit: 1 + the last layer found to read it */
-    int32_t *first; /* by unit: its first index in layers and reads */
+    int32_t *seen;       /* by unit: 1 + the last layer found to read it */
+    int32_t *first;      /* by unit: its first index in layers and reads */
+    bool needs_gradient; /* a layer's backward reads nothing if no gradient comes back to it: it and
+                            all layers before it are frozen */
 };
 
 /* A layer reads a unit once, with any number of its tensors. */
@@ -98,8 +113,11 @@ static void list_layers(struct weft_shards *shards, const struct weft_model *mod
         shards->units[u].n_layers = 0;
         lists->seen[u] = 0;
     }
+    bool trains = !lists->needs_gradient;
     for (int32_t l = 0; l < model->n_layers; l++) {
         const struct weft_layer *layer = &model->layers[l];
+        for (int32_t i = 0; i < layer->n_tensors; i++)
+            trains |= model->tensors[layer->tensors[i]].trainable;
         for (int32_t i = 0; i < layer->n_tensors; i++) {
             int32_t u = shards->tensor_unit[layer->tensors[i]];
             if (lists->seen[u] == l + 1) continue;
@@ -109,19 +127,20 @@ static void list_layers(struct weft_shards *shards, const struct weft_model *mod
             lists->layers[lists->first[u] + at] = l;
             /* A table scatters the gradient of its output and passes no gradient further back. */
             lists->reads[lists->first[u] + at] =
-                layer->kind->input != WEFT_READS_TOKENS && !layer->is_table;
+                trains && layer->kind->input != WEFT_READS_TOKENS && !layer->is_table;
         }
     }
 }
 
 static enum weft_status find_layers(struct weft_shards *shards, const struct weft_model *model,
-                                    struct weft_error *err)
+                                    const struct weft_block_rule *rule, struct weft_error *err)
 {
     struct weft_pool *pool = &shards->pool;
     size_t n_units = (size_t)shards->n_units, n = 0;
     struct layer_lists lists = {
         .seen = weft_pool_array(pool, n_units, sizeof *lists.seen),
         .first = weft_pool_array(pool, n_units, sizeof *lists.first),
+        .needs_gradient = rule->whole_layers,
     };
     if (lists.seen == NULL || lists.first == NULL) return weft_fail_memory(err, "units");
     list_layers(shards, model, &lists, false);
@@ -137,8 +156,27 @@ static enum weft_status find_layers(struct weft_shards *shards, const struct wef
         struct weft_unit *unit = &shards->units[u];
         unit->layers = lists.layers + lists.first[u];
         unit->reads_in_backward = lists.reads + lists.first[u];
-        WEFT_TRY(name_unit(pool, model, unit, unit->n_tensors == 1 && unit->n_layers > 1, err));
+        WEFT_TRY(name_unit(pool, model, unit, rule->whole_layers, err));
     }
+    return WEFT_OK;
+}
+
+/* Elements of a unit with the rows of each tensor rounded up to a multiple of the ranks, or those
+ * given if they are more. */
+static enum weft_status pad_rows(const struct weft_shards *shards, const struct weft_model *model,
+                                 const struct weft_unit *unit, int64_t *elements,
+                                 struct weft_error *err)
+{
+    int64_t sum = 0;
+    for (int32_t i = 0; i < unit->n_tensors; i++) {
+        const struct weft_tensor *tensor = &model->tensors[unit->tensors[i]];
+        int64_t rows, padded;
+        if (!weft_checked_round_up(tensor->dims[0], shards->ranks, &rows) ||
+            !weft_checked_mul(rows, tensor->elements / tensor->dims[0], &padded) ||
+            !weft_checked_add(sum, padded, &sum))
+            return fail_size(err, unit);
+    }
+    if (sum > *elements) *elements = sum;
     return WEFT_OK;
 }
 
@@ -146,7 +184,7 @@ static enum weft_status cut_unit(const struct weft_shards *shards,
                                  const struct weft_block_rule *rule, int64_t aligned_elements,
                                  struct weft_unit *unit, struct weft_error *err)
 {
-    int64_t n_blocks = rule->blocks;
+    int64_t n_blocks = rule->whole_layers ? 1 : rule->blocks;
     if (n_blocks <= 0) {
         int64_t bytes, least_block;
         if (!weft_checked_mul(aligned_elements, rule->element_bytes, &bytes) ||
@@ -183,7 +221,9 @@ static enum weft_status fill_shards(struct weft_shards *shards, const struct wef
     int64_t *aligned_elements = weft_pool_array(&shards->pool, n_units, sizeof *aligned_elements);
     if (shards->units == NULL || aligned_elements == NULL) return weft_fail_memory(err, "units");
     WEFT_TRY(place_tensors(shards, model, aligned_elements, err));
-    WEFT_TRY(find_layers(shards, model, err));
+    WEFT_TRY(find_layers(shards, model, rule, err));
+    for (int32_t u = 0; u < shards->n_units && rule->whole_layers; u++)
+        WEFT_TRY(pad_rows(shards, model, &shards->units[u], &aligned_elements[u], err));
     for (int32_t u = 0; u < shards->n_units; u++)
         WEFT_TRY(cut_unit(shards, rule, aligned_elements[u], &shards->units[u], err));
     return WEFT_OK;

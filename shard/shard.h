@@ -41,8 +41,8 @@ const char *weft_policy_text(enum weft_policy policy);          /* the sharded s
 bool weft_policy_read(const char *name, enum weft_policy *out); /* a name or an alias */
 
 struct weft_unit {
-    const char
-        *name; /* after its layers: "h.3", "ln_f+head", "h.0+..+h.5"; or a tied tensor's name */
+    const char *name; /* after its layers: "h.3", "ln_f+head", "h.0+..+h.5"; or a tied tensor's
+                         name; with whole layers that share tensors "wte&head" */
     int32_t n_tensors;
     const int32_t *tensors;  /* indices in the model, in order of offset */
     const int64_t *offsets;  /* offset of each tensor in the unit, in elements */

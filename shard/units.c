@@ -110,6 +110,50 @@ static enum weft_status renumber_units(struct weft_pool *pool, struct grouper *g
     return WEFT_OK;
 }
 
+/* Moves all tensors of a unit into another. */
+static void join_units(struct grouper *g, int32_t from, int32_t to)
+{
+    for (int32_t t = 0; t < g->model->n_tensors; t++)
+        if (g->unit[t] == from) g->unit[t] = to;
+}
+
+/* Gives all tensors of a layer one unit. Layers that share a tensor share the unit of the first. */
+static void group_layers(struct grouper *g)
+{
+    for (int32_t l = 0; l < g->model->n_layers; l++) {
+        const struct weft_layer *layer = &g->model->layers[l];
+        int32_t unit = g->n_units++;
+        for (int32_t i = 0; i < layer->n_tensors; i++) {
+            const int32_t at = g->unit[layer->tensors[i]];
+            if (at >= 0 && at < unit) unit = at;
+        }
+        for (int32_t i = 0; i < layer->n_tensors; i++) {
+            const int32_t at = g->unit[layer->tensors[i]];
+            if (at >= 0 && at != unit) join_units(g, at, unit);
+            g->unit[layer->tensors[i]] = unit;
+        }
+    }
+}
+
+/* Refuses a unit with trainable and frozen tensors. */
+static enum weft_status check_layers(struct weft_pool *pool, const struct grouper *g,
+                                     struct weft_error *err)
+{
+    const struct weft_tensor **firsts = weft_pool_array(pool, (size_t)g->n_units, sizeof *firsts);
+    if (firsts == NULL) return weft_fail_memory(err, "units");
+    for (int32_t t = 0; t < g->model->n_tensors; t++) {
+        const struct weft_tensor *tensor = &g->model->tensors[t];
+        const struct weft_tensor **first = &firsts[g->unit[t]];
+        if (*first == NULL) *first = tensor;
+        if ((*first)->trainable != tensor->trainable)
+            return weft_fail(err, WEFT_E_DATA,
+                             "%s and %s are in one unit, because their layers share a tensor, and "
+                             "one of them is frozen: freeze both layers, or none",
+                             (*first)->name, tensor->name);
+    }
+    return WEFT_OK;
+}
+
 enum weft_status weft_units_group(struct weft_pool *pool, const struct weft_model *model,
                                   const struct weft_block_rule *rule, struct weft_grouping *out,
                                   struct weft_error *err)
@@ -130,12 +174,14 @@ enum weft_status weft_units_group(struct weft_pool *pool, const struct weft_mode
         for (int32_t i = 0; i < layer->n_tensors; i++)
             g.readers[layer->tensors[i]]++;
     }
-    for (int32_t l = 0; l < model->n_layers; l++) {
+    for (int32_t l = 0; l < model->n_layers && !rule->whole_layers; l++) {
         add_shared(&g, &model->layers[l]);
         WEFT_TRY(add_own(&g, &model->layers[l], err));
     }
     end_run(&g);
+    if (rule->whole_layers) group_layers(&g);
     WEFT_TRY(renumber_units(pool, &g, err));
+    if (rule->whole_layers) WEFT_TRY(check_layers(pool, &g, err));
     *out = (struct weft_grouping){.n_units = g.n_units, .tensor_unit = g.unit};
     return WEFT_OK;
 }

@@ -14,12 +14,16 @@ enum { WEFT_TENSOR_ALIGN_ELEMENTS = 16 };
 
 /* The rule for cutting units. If `blocks` > 0, every unit has exactly that many blocks. Otherwise
  * block_bytes (> 0) counts bytes of elements of element_bytes. Units below it are fused with
- * neighbours if `fuse`; larger ones have floor(bytes / block_bytes) equal blocks. */
+ * neighbours if `fuse`; larger ones have floor(bytes / block_bytes) equal blocks. `whole_layers`
+ * overrides all of these. */
 struct weft_block_rule {
     int64_t blocks;
     int64_t block_bytes;
     int64_t element_bytes;
     bool fuse;
+    /* A unit is all tensors of a layer, or of layers that share one, in a single block. Each tensor
+     * counts with rows (its first dimension) rounded up to a multiple of the ranks. */
+    bool whole_layers;
 };
 
 struct weft_grouping {

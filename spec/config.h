@@ -115,7 +115,7 @@ struct weft_plan_options {
     int64_t blocks;             /* blocks of every unit; 0: from block_bytes */
     int64_t block_bytes;        /* 0: from the profile's curve, at block_efficiency */
     double block_efficiency;    /* default 0.9 */
-    int block_scale;            /* spec/block_scale.h */
+    int target, block_scale;    /* spec/target.h, spec/block_scale.h */
     bool fuse;                  /* small neighbours share a unit; default true */
     int64_t policy_limit_bytes; /* for "two-stage"; 0: the memory limit */
     const char *policies;       /* allowed policies, separated by commas */

@@ -11,6 +11,7 @@
 #include "spec/config_batch.h"
 #include "spec/config_parts.h"
 #include "spec/config_tables.h"
+#include "spec/target.h"
 
 /* A GPU gives out memory only in large pages. */
 static void check_page(const struct weft_section *section, struct weft_cluster *cluster,
@@ -194,6 +195,8 @@ static enum weft_status hash_config(struct weft_config *config, struct weft_erro
         add_key(&writer, &weft_train_table, train_keys[i], &train);
     }
     if (train.asked.micro_batch == 0) add_key(&writer, &weft_train_table, "batch", &train);
+    if (config->plan.target != WEFT_FOR_WEFT)
+        add_key(&writer, &weft_plan_table, "for", &config->plan);
     if (config->plan.block_scale != WEFT_BLOCKS_USUAL)
         add_key(&writer, &weft_plan_table, "block_scale", &config->plan);
     weft_json_put_integer(&writer, "optimizer", config->train.optimizer.type);

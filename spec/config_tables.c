@@ -1,6 +1,7 @@
 #include "spec/config_tables.h"
 #include "spec/config_batch.h"
 #include "spec/kind.h"
+#include "spec/target.h"
 
 #include <string.h>
 
@@ -318,6 +319,11 @@ const struct weft_field_table weft_train_table = {"train", "The training.", ROWS
 /* plan */
 
 static const struct weft_field plan_fields[] = {
+    {"for", WEFT_FIELD_CHOICE, AT(weft_plan_options, target), "\"weft\"", 0, 0, weft_target_names,
+     NULL,
+     "runtime of the plan: weft, or fsdp2 (PyTorch's fully_shard), which restricts policies, "
+     "blocks "
+     "and slots, and holds more memory"},
     {"planner", WEFT_FIELD_STRING, AT(weft_plan_options, planner), "\"ilp\"", 0, 0, NULL, NULL,
      "ilp, or another of docs/planners.md; NAME:SETTING where a published rule has settings"},
     {"work_limit", WEFT_FIELD_COUNT_UNIT, AT(weft_plan_options, work_limit), "\"30G\"", 1e6, 1e15,

@@ -1,8 +1,11 @@
-/* The keys of tiers: cluster.host, cluster.disk and plan.offload. */
+/* The keys of tiers: cluster.host, cluster.disk and plan.offload; and the targets of plan.for. */
 #include <stdio.h>
+#include <string.h>
 
 #include "spec/config_parts.h"
 #include "spec/config_tables.h"
+#include "spec/target.h"
+#include "spec/ways.h"
 
 #define AT(type, member) offsetof(struct type, member)
 #define ROWS(array)      (array), sizeof(array) / sizeof *(array)
@@ -18,6 +21,21 @@ static const char *const duplexes[] = {"half", "full", NULL};
 const char *const weft_home_names[] = {"device", "host", "disk", NULL};
 const char *const weft_keep_names[] = {"device", "host", "disk", "host-update"};
 static const char *const activation_homes[] = {"device", "host", NULL};
+
+const char *const weft_target_names[] = {"weft", "fsdp2", NULL};
+
+const struct weft_target weft_targets[] = {
+    [WEFT_FOR_WEFT] = {.name = "weft", .title = "Weft", .has_tiers = true},
+    [WEFT_FOR_FSDP2] = {.name = "fsdp2",
+                        .title = "PyTorch's FSDP2",
+                        .is_foreign = true,
+                        .policies = "sdp,fsdp",
+                        .whole_layers = true,
+                        .updates_first = true,
+                        .regathers = true,
+                        .in_order = true,
+                        .flat_buffers = true},
+};
 
 static const struct weft_field lane_fields[] = {
     {"alpha", WEFT_FIELD_TIME, AT(weft_link, alpha_ns), "\"0s\"", 0, HOUR_NS, NULL, NULL,
@@ -97,6 +115,11 @@ static int homes_of(const struct weft_cluster *cluster)
            (cluster->disk.given ? 1 << WEFT_HOME_DISK : 0);
 }
 
+const struct weft_target *weft_config_target(const struct weft_config *config)
+{
+    return &weft_targets[config->plan.target];
+}
+
 int weft_config_state_homes(const struct weft_config *config)
 {
     const int homes = homes_of(&config->cluster);
@@ -172,6 +195,25 @@ static void check_emulated(const struct weft_section *section, const struct weft
                       "there is no link to emulate; give bandwidth, or leave cluster.emulate out");
 }
 
+/* Adds a finding for what a plan for the target would leave out. */
+static void check_target(const struct weft_config *config, const char *source,
+                         struct weft_findings *findings)
+{
+    const struct weft_target *target = weft_config_target(config);
+    const char *recompute = config->plan.recompute;
+    if (target->has_tiers) return;
+    if (weft_config_moves_state(config) || weft_config_moves_activations(config))
+        weft_findings_add(findings, source, "$.plan.for",
+                          "is \"%s\", and plans for %s offload nothing: set plan.offload to "
+                          "{\"state\": [\"device\"], \"activations\": [\"device\"]}",
+                          target->name, target->title);
+    if (recompute != NULL && strcmp(recompute, weft_recompute_names[WEFT_RECOMPUTE_NONE]) != 0)
+        weft_findings_add(findings, source, "$.plan.for",
+                          "is \"%s\", and plans for %s recompute nothing by themselves: leave "
+                          "plan.recompute out",
+                          target->name, target->title);
+}
+
 void weft_config_check_tiers(const struct weft_section *run, const struct weft_section *cluster,
                              const struct weft_config *config, struct weft_findings *findings)
 {
@@ -181,6 +223,7 @@ void weft_config_check_tiers(const struct weft_section *run, const struct weft_s
     check_homes(config, run->source, "state", offload->state, findings);
     check_homes(config, run->source, "activations", offload->activations, findings);
     check_homes(config, run->source, "update", offload->update, findings);
+    check_target(config, run->source, findings);
     if (offload->update == 1 << WEFT_HOME_HOST && !may_update_there(config))
         weft_findings_add(findings, run->source, "$.plan.offload.update",
                           "a GPU's state is updated on the device so far: name \"device\", or "

@@ -7,16 +7,18 @@
 #include "cli/terminal.h"
 #include "library/foreign.h"
 #include "library/session.h"
+#include "library/target_cost.h"
 #include "program/program_text.h"
 #include "report/away.h"
 #include "report/plan_report.h"
+#include "spec/target.h"
 
 static void say_plan(const struct weft_cli *cli, const struct weft_session *session,
                      struct weft_text *out)
 {
     weft_report_plan(session->plan, out);
     weft_report_wear(session->plan, session->config->cluster.disk.endurance_bytes, out);
-    weft_report_mappings(session->program, out);
+    if (session->program) weft_report_mappings(session->program, out);
     if (cli->program_dump) weft_program_dump(session->program, session->plan, out);
 }
 
@@ -75,6 +77,16 @@ static enum weft_status stage_session(const struct weft_cli *cli, struct weft_se
     return status;
 }
 
+/* Refuses to show a program that there is not. */
+static enum weft_status check_program(const struct weft_session *session, struct weft_error *err)
+{
+    const struct weft_target *target = weft_config_target(session->config);
+    if (!target->is_foreign) return WEFT_OK;
+    return weft_fail(err, WEFT_E_USAGE,
+                     "--program: a plan for %s has no program of Weft's; leave the flag out",
+                     target->title);
+}
+
 static enum weft_status run_plan(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
@@ -85,7 +97,9 @@ static enum weft_status run_plan(const struct weft_cli *cli, struct weft_error *
     if (status == WEFT_OK) status = stage_session(cli, &session, err);
     if (status == WEFT_OK) weft_session_tell_origin(&session, false);
     if (status == WEFT_OK && cli->start) status = weft_session_start(&session, cli->start, err);
+    if (status == WEFT_OK && cli->program_dump) status = check_program(&session, err);
     if (status == WEFT_OK) status = weft_session_plan(&session, NULL, err);
+    if (status == WEFT_OK) status = weft_session_add_cost(&session, err);
     if (status == WEFT_OK) {
         weft_plan_write(session.plan, &file);
         (cli->json ? say_json : say_plan)(cli, &session, &out);
@@ -111,7 +125,7 @@ const struct weft_command weft_command_plan = {
         "A config of one node with neither a profile (--profile) nor figures of the device is\n"
         "planned with this machine, which is measured first; -o plan.json then keeps the times in\n"
         "plan.profile.json, which what reads the plan is given with --profile.",
-    .flags = "--set --model --layers --ranks --seed --memory-limit --planner --work-limit "
+    .flags = "--set --model --layers --ranks --seed --memory-limit --for --planner --work-limit "
              "--time-limit --gap "
              "--profile --program "
              "--start",

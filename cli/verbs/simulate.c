@@ -10,6 +10,7 @@
 #include "program/predict.h"
 #include "program/trace.h"
 #include "report/plan_report.h"
+#include "spec/target.h"
 
 /* Writes the trace of the program that the config makes from the plan. */
 static enum weft_status write_trace(const struct weft_cli *cli, const struct weft_session *session,
@@ -17,6 +18,11 @@ static enum weft_status write_trace(const struct weft_cli *cli, const struct wef
 {
     struct weft_trace *trace = NULL;
     struct weft_text text;
+    if (session->program == NULL)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--trace: a plan for %s has no program of Weft's to trace; leave the flag "
+                         "out",
+                         weft_config_target(session->config)->title);
     WEFT_TRY(weft_simulate(session->program, &trace, err));
     weft_text_init(&text);
     weft_trace_write_chrome(session->program, session->plan, trace, &text);
@@ -94,7 +100,8 @@ const struct weft_command weft_command_simulate = {
                "trace (chrome://tracing, Perfetto) of the two streams and of memory by category. "
                "With --config\n"
                "the plan must be that config's.",
-    .flags = "--config --trace --set --model --layers --ranks --seed --profile --memory-limit",
+    .flags =
+        "--config --trace --set --model --layers --ranks --seed --profile --memory-limit --for",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_simulate,

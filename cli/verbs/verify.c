@@ -8,6 +8,7 @@
 #include "library/foreign.h"
 #include "library/session.h"
 #include "problem/stages.h"
+#include "problem/target.h"
 #include "program/predict.h"
 
 /* Checks the total: within the limit, and not below the rows. Rows count the base rounded up. The
@@ -165,10 +166,13 @@ static void tell_proven(const struct weft_cli *cli, const struct weft_plan *plan
                    cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step),
                    weft_problem_emulates(plan->problem) ? " over an emulated link" : "");
     tell_bound(plan, cli->config != NULL, n_open, out);
-    weft_text_addf(out, "%s\n",
-                   cli->config ? "; the problem is the config's; the program is safe in every "
-                                 "timing"
-                               : "; give --config to check the program and the problem too");
+    const bool runs = !weft_problem_target(plan->problem)->is_foreign;
+    if (!cli->config)
+        weft_text_addf(out, "; give --config to check the %sproblem too\n",
+                       runs ? "program and the " : "");
+    else
+        weft_text_addf(out, "; the problem is the config's%s\n",
+                       runs ? "; the program is safe in every timing" : "");
 }
 
 static enum weft_status run_verify(const struct weft_cli *cli, struct weft_error *err)
@@ -205,7 +209,7 @@ const struct weft_command weft_command_verify = {
         "Without --config they are not checked, since the config makes their problems. --json\n"
         "prints the step, the least proven bound (bound_ns, 0 if there is none), and in\n"
         "\"proven\" the bound of each period checked, the plan's own first.",
-    .flags = "--config --set --model --layers --ranks --seed --profile --memory-limit",
+    .flags = "--config --set --model --layers --ranks --seed --profile --memory-limit --for",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_verify,

@@ -10,6 +10,7 @@
 #include "runtime/exec/exec.h"
 #include "runtime/measure/measure.h"
 #include "runtime/measure/parts.h"
+#include "spec/target.h"
 
 enum { WARM_STEPS = 2, SETTLE_STEPS = 6, DEFAULT_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_ROUNDS = 64 };
 
@@ -150,7 +151,9 @@ static enum weft_status open_rehearsal(struct rehearsal *r, const struct rehears
     const struct weft_measure_options *o = r->options;
     const struct weft_model *model = o->config->model;
     struct weft_batch batch = weft_config_batch(o->config);
-    WEFT_TRY(weft_stages_create(o->config, r->profile, &r->stages, err));
+    struct weft_config own = *o->config;
+    own.plan.target = WEFT_FOR_WEFT; /* the times are the same for any runtime */
+    WEFT_TRY(weft_stages_create(&own, r->profile, &r->stages, err));
     WEFT_TRY(weft_measure_rehearsal_plan(o->config, r->stages.problem, &r->plan, err));
     WEFT_TRY(lower_plan(r, err));
     if (r->alone) WEFT_TRY(weft_measure_serialise(r->program, err));

@@ -4,6 +4,7 @@
 #include "problem/stages.h"
 #include "program/predict.h"
 #include "runtime/measure/parts.h"
+#include "spec/target.h"
 
 /* A placement and its order on the channel: at the start of slot `at`. */
 struct place {
@@ -97,7 +98,9 @@ enum weft_status weft_measure_rehearsed_step(const struct weft_config *config,
 {
     struct weft_stages stages = {0};
     struct weft_plan *plan = NULL;
-    WEFT_TRY(weft_stages_create(config, profile, &stages, err));
+    struct weft_config own = *config;
+    own.plan.target = WEFT_FOR_WEFT;
+    WEFT_TRY(weft_stages_create(&own, profile, &stages, err));
     enum weft_status status = weft_measure_rehearsal_plan(config, stages.problem, &plan, err);
     if (status == WEFT_OK) status = weft_plan_predict(plan, err);
     if (status == WEFT_OK) *step_ns = plan->prediction.step_ns;

@@ -17,6 +17,7 @@
 #include "runtime/train/pace.h"
 #include "runtime/train/reader.h"
 #include "runtime/train/saving.h"
+#include "spec/target.h"
 
 enum { WARM_STEPS = 2, LEAST_STEPS = 5 };
 
@@ -53,6 +54,12 @@ static enum weft_status refuse_config(const struct weft_config *config, struct w
 {
     const struct weft_train *train = &config->train;
     WEFT_TRY(weft_model_trains(config->model, train->seq_len, err));
+    if (weft_config_target(config)->is_foreign)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: $.plan.for is \"%s\": Weft does not train plans for %s; leave it out "
+                         "to train with Weft",
+                         config->source, weft_config_target(config)->name,
+                         weft_config_target(config)->title);
     if (config->cluster.channels > 1) {
         return weft_fail(err, WEFT_E_DATA,
                          "%s: $.cluster.channels is %lld: ranks here move one collective at a "

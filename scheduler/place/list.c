@@ -6,6 +6,7 @@
 
 #include <limits.h>
 
+#include "problem/target.h"
 #include "scheduler/place/list_run.h"
 
 const struct weft_list_rule weft_list_rules[WEFT_LIST_RULES] = {
@@ -205,11 +206,13 @@ static bool is_put_off(const struct weft_list *list, int32_t item)
     return !is_clear(list, item);
 }
 
-/* True if the rule makes the gather's next block block the slot that uses it. */
+/* True if the gather's next block blocks the slot that uses it: by the rule, or because the last
+ * slot of its window launches nothing. */
 static bool is_to_block(const struct weft_list *list, int32_t item)
 {
     const struct weft_item *it = &weft_list_item(list, item)->item;
-    return it->may_block && list->launch && list->launch[next_block(list, item)] > it->last;
+    return (it->may_block && list->launch && list->launch[next_block(list, item)] > it->last) ||
+           !list->hooks[it->last] || weft_problem_must_block(list->table->problem, it);
 }
 
 /* Number of the item's next blocks without a pending predecessor: 0 if the next one must wait,
@@ -390,10 +393,12 @@ static int32_t early_gather(struct weft_list *list, int32_t lane)
     const struct weft_digest *table = list->table;
     bool free_only = false;
     list->moving[lane].is_full = false;
+    if (!list->hooks[list->slot]) return -1;
     for (int32_t i = next_open(list, list->gather_at); i >= 0; i = next_open(list, i + 1)) {
         int32_t item = table->gathers[i];
         const struct weft_item *it = &weft_list_item(list, item)->item;
         if (weft_list_item(list, item)->lane != lane || is_put_off(list, item)) continue;
+        if (weft_problem_must_block(list->table->problem, it)) continue;
         if (blocks_ahead(list, item) <= 0) continue;
         if (free_only && it->stair_bytes > 0) continue;
         if (gather_fits(list, item)) return item;
@@ -583,10 +588,22 @@ static void compute_slot(struct weft_list *list, int64_t slot_ns)
     }
 }
 
+/* Puts the reductions that the slot may launch, ahead of all else (spec/target.h, in_order). */
+static void put_in_order(struct weft_list *list)
+{
+    const struct weft_digest *table = list->table;
+    for (int32_t i = list->reduction_at; i < table->n_reductions; i++) {
+        const int32_t item = table->reductions[i];
+        if (weft_list_item(list, item)->item.first > list->slot) return;
+        if (list->left[item] > 0) put_reductions(list, item, list->left[item]);
+    }
+}
+
 static void begin_slot(struct weft_list *list)
 {
     int32_t s = list->slot;
     open_gathers(list);
+    if (weft_problem_target(list->table->problem)->in_order) put_in_order(list);
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         list->moving[k].n_before = list->moving[k].n_put;
         list->moving[k].idle = false;

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "problem/target.h"
 #include "scheduler/place/list.h"
 #include "scheduler/place/list_run.h"
 
@@ -46,8 +47,9 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
         calloc((size_t)list->n_tiers * (size_t)list->n_stretches, sizeof *list->highest);
     list->open = calloc((size_t)table->n_gathers / 64 + 1, sizeof *list->open);
     list->position = calloc(n_items + (size_t)table->n_gathers, sizeof *list->position);
+    list->hooks = calloc(n_slots, sizeof *list->hooks);
     bool ok = list->fixed && list->left && list->done_ns && list->waits && list->highest &&
-              list->open && list->position;
+              list->open && list->position && list->hooks;
     list->n_lanes = table->problem->n_lanes;
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         struct weft_list_lane *lane = &list->moving[k];
@@ -70,6 +72,7 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     list->first_block = list->blocked + n_items;
     list->done = list->first_block + n_items;
     list->has_chains = weft_problem_chains(table->problem);
+    weft_problem_hooks(table->problem, list->hooks);
     find_eager(list);
     list->opening = list->position + n_items;
     order_openings(list, list->moving[WEFT_LANE_FIRST].upto);
@@ -93,6 +96,7 @@ void weft_list_destroy(struct weft_list *list)
     free(list->waits);
     free(list->highest);
     free(list->open);
+    free(list->hooks);
     free(list->position);
     free(list);
 }

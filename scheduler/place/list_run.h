@@ -88,6 +88,7 @@ struct weft_list {
     int32_t gather_at, reduction_at; /* positions in the table's orders */
     bool has_free_gathers;           /* gathers of zero bytes */
     int32_t gather_within;           /* of the rule */
+    bool *hooks;                     /* [n_slots]: slots that may launch gathers */
     bool puts_off;                   /* the rule has one of these arrays */
     const int32_t *launch, *order;
     const int64_t *late_bytes;

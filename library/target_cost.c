@@ -1,0 +1,56 @@
+#include "library/target_cost.h"
+
+#include "base/clock.h"
+#include "scheduler/schedule.h"
+#include "scheduler/tree/proof.h"
+#include "spec/target.h"
+
+enum { COST_PART = 4 }; /* of the config's work */
+
+/* Plans one period. Its bound is the least so far, and its step too if it has a plan. */
+static enum weft_status plan_period(const struct weft_problem *problem,
+                                    const struct weft_schedule_options *options,
+                                    struct weft_plan *to, struct weft_error *err)
+{
+    struct weft_error refusal = {0};
+    struct weft_plan *plan = NULL;
+    struct weft_pool pool = {0};
+    struct weft_outcome trivial = {0};
+    enum weft_status status = weft_schedule(problem, NULL, options, &plan, NULL, &refusal);
+    int64_t bound_ns = 0;
+    if (status == WEFT_OK) {
+        const int64_t step_ns = plan->prediction.step_ns;
+        bound_ns = plan->bound_ns;
+        if (to->free_step_ns == 0 || step_ns < to->free_step_ns) to->free_step_ns = step_ns;
+    } else if (status == WEFT_E_INFEASIBLE) {
+        status = weft_prove(problem, &pool, &trivial, &refusal);
+        bound_ns = trivial.bound_ns;
+    }
+    if (to->free_bound_ns == 0 || bound_ns < to->free_bound_ns) to->free_bound_ns = bound_ns;
+    weft_plan_destroy(plan);
+    weft_pool_finish(&pool);
+    return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
+}
+
+enum weft_status weft_session_add_cost(struct weft_session *session, struct weft_error *err)
+{
+    struct weft_config config = *session->config;
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    const int64_t time_ns = config.plan.time_limit_ns;
+    const int64_t units = weft_work_within((int64_t)config.plan.work_limit, time_ns) / COST_PART;
+    struct weft_work work = weft_work_begin(weft_clock_now_ns, time_ns);
+    struct weft_schedule_options options = {
+        .planner = "ilp", .gap = config.plan.gap, .solver = session->solver};
+    if (!weft_config_target(&config)->is_foreign) return WEFT_OK;
+    config.plan.target = WEFT_FOR_WEFT;
+    const int32_t n = weft_variants_list(&config, variants);
+    for (int32_t v = 0; v < n; v++) {
+        struct weft_stages stages = {0};
+        options.budget = weft_budget_part(weft_budget_of(&work, units), 1.0 / (n - v));
+        WEFT_TRY(weft_stages_create_variant(&config, session->profile, &variants[v], &stages, err));
+        const enum weft_status status = plan_period(stages.problem, &options, session->plan, err);
+        weft_stages_finish(&stages);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}

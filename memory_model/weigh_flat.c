@@ -1,0 +1,198 @@
+/* Memory as PyTorch's FSDP2 holds it. A unit has one flat buffer for each of its collectives.
+ *
+ * Gathers: the flat buffer lives from the launch. Before the unit's forward or backward it is
+ * copied out into parameters of their own. In forward it stays until the next unit is copied out,
+ * or to the end of forward. In backward it is freed at once: the slot that copies out then holds
+ * the unit's gradient, which is as large, so only a frozen unit counts it. The item's stair is the
+ * flat buffer before the copy.
+ *
+ * Reductions: after the unit's last backward its parameters are released, the input of the
+ * reduction before it is freed, and its gradient is copied into an input of its own. All three and
+ * the output may be larger than what the backward held; the difference is a temporary of that slot.
+ * The input stays until the next reduction is copied in, even if the reduction is complete. A unit
+ * with an input that carries no gradient is reduced at the end of backward, and keeps its gradient
+ * to then. */
+#include "memory_model/weigh.h"
+#include "memory_model/weigh_parts.h"
+
+static int64_t unit_bytes(struct weft_weigher *w, int32_t u, enum weft_dtype dtype)
+{
+    return weft_weigh_elements_bytes(w, w->shards->units[u].padded_elements, dtype);
+}
+
+/* Whether no gradient goes back through the unit: nothing before it trains. */
+static bool ends_backward(const struct weft_weigher *w, int32_t u)
+{
+    for (int32_t v = 0; v < u; v++)
+        if (w->shards->units[v].trainable) return false;
+    return true;
+}
+
+/* The slot after a micro-step's backward. */
+static int32_t after_backward(const struct weft_period *period, int32_t micro)
+{
+    return period->backward[micro * period->n_layers] + 1;
+}
+
+static int32_t launch_reduction(const struct weft_weigher *w, int32_t u, int32_t micro)
+{
+    if (ends_backward(w, u)) return after_backward(w->period, micro);
+    return w->period->last_gradient[micro * w->period->n_units + u] + 1;
+}
+
+struct weft_window weft_weigh_reduction(const struct weft_weigher *w, int32_t u, int32_t micro)
+{
+    const int32_t first = launch_reduction(w, u, micro);
+    int32_t last = after_backward(w->period, micro);
+    /* Compute waits for it before the next one is copied in, at the end of a backward. */
+    for (int32_t v = 0; v < w->shards->n_units; v++) {
+        if (!w->shards->units[v].trainable) continue;
+        const int32_t next = launch_reduction(w, v, micro) - 1;
+        if (next >= first && next < last) last = next;
+    }
+    return (struct weft_window){first, last};
+}
+
+/* Bytes of the input of the reduction that is freed when unit u's is copied in; 0: none is. */
+static int64_t freed_input(struct weft_weigher *w, int32_t u, int32_t micro)
+{
+    const int32_t launch = launch_reduction(w, u, micro);
+    int32_t before = -1, latest = -1;
+    for (int32_t v = 0; v < w->shards->n_units; v++) {
+        if (!w->shards->units[v].trainable) continue;
+        const int32_t at = launch_reduction(w, v, micro);
+        if (at >= launch || at <= latest) continue;
+        before = v;
+        latest = at;
+    }
+    return before < 0 ? 0 : unit_bytes(w, before, w->options->reduce);
+}
+
+/* Whether a unit is gathered for backward, and released after it. */
+static bool is_released(const struct weft_weigher *w, int32_t u)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    for (int32_t i = 0; i < unit->n_layers; i++)
+        if (unit->reads_in_backward[i]) return true;
+    return false;
+}
+
+static int64_t none_or_more(int64_t bytes)
+{
+    return bytes > 0 ? bytes : 0;
+}
+
+int32_t weft_weigh_flat_common(struct weft_weigher *w, struct weft_hold *holds)
+{
+    int64_t most = 0;
+    int32_t n = 0;
+    if (w->options->batch.compute == WEFT_F32) return 0; /* it gathers the part itself */
+    for (int32_t u = 0; u < w->shards->n_units; u++) {
+        const int64_t bytes = unit_bytes(w, u, w->options->batch.compute) / w->shards->ranks;
+        if (bytes > most) most = bytes;
+    }
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, w->period->n_slots - 1, most);
+    return n;
+}
+
+/* Adds the flat buffer of a unit that is gathered in forward, after its copy. */
+static void hold_flat(struct weft_weigher *w, int32_t u, int32_t micro, enum weft_policy policy,
+                      struct weft_hold *holds, int32_t *n)
+{
+    const enum weft_dtype compute = w->options->batch.compute;
+    const int32_t *forward = w->period->forward + micro * w->period->n_layers;
+    const int64_t bytes = unit_bytes(w, u, compute);
+    const bool is_last = u + 1 == w->shards->n_units;
+    const int32_t next =
+        is_last ? forward[w->period->n_layers - 1] + 1 : forward[w->shards->units[u + 1].layers[0]];
+    weft_weigh_hold(w, holds, n, WEFT_CATEGORY_COMMUNICATION,
+                    forward[w->shards->units[u].layers[0]], next - 1, bytes);
+    /* The next unit's flat buffer is there before this one is freed. That is more than its slot
+     * holds if this unit keeps its parameters and is the larger one. */
+    if (!is_last && policy == WEFT_POLICY_SDP && is_released(w, u))
+        weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, next, next,
+                        none_or_more(bytes - unit_bytes(w, u + 1, compute)));
+}
+
+int32_t weft_weigh_flat_parameters(struct weft_weigher *w, int32_t u, enum weft_policy policy,
+                                   struct weft_hold *holds)
+{
+    const struct weft_period *period = w->period;
+    const int32_t *uses = period->uses[u];
+    const enum weft_dtype compute = w->options->batch.compute;
+    const int64_t bytes = unit_bytes(w, u, compute);
+    const bool trainable = w->shards->units[u].trainable;
+    int32_t n = 0;
+    /* A trainable unit that computes in another dtype has its part in the master alone. */
+    if (compute == WEFT_F32 || !trainable)
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, period->n_slots - 1,
+                        unit_bytes(w, u, WEFT_F32) / w->shards->ranks);
+    for (int32_t i = 0, next; i < period->n_uses[u]; i = next) {
+        const struct weft_slot slot = period->slots[uses[i]];
+        next = weft_weigh_policy_end(w, u, policy, i);
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, uses[i],
+                        weft_weigh_release(w, u, next - 1), bytes);
+        if (slot.kind == WEFT_SLOT_FORWARD)
+            hold_flat(w, u, slot.micro, policy, holds, &n);
+        else if (!trainable)
+            weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, uses[i], uses[i], bytes);
+    }
+    return n;
+}
+
+/* Adds a unit's gradient of one micro-step, until it is added up or copied in for a reduction.
+ * `apart`: it is not the sum of the step. */
+static void hold_gradient(struct weft_weigher *w, int32_t u, int32_t micro, bool apart,
+                          struct weft_hold *holds, int32_t *n)
+{
+    const int32_t at = micro * w->period->n_units + u, last = w->period->last_gradient[at];
+    const int64_t bytes = unit_bytes(w, u, w->options->batch.compute);
+    weft_weigh_hold(w, holds, n, WEFT_CATEGORY_FULL_GRADIENTS, w->period->first_gradient[at], last,
+                    apart ? bytes : 0);
+    /* Layers that share a tensor each make its gradient. */
+    weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, last, last,
+                    w->shards->units[u].n_layers > 1 ? bytes : 0);
+}
+
+/* Adds the input of a micro-step's reduction of a gradient in some dtype. */
+static void hold_reduction(struct weft_weigher *w, int32_t u, int32_t micro, enum weft_dtype dtype,
+                           struct weft_hold *holds, int32_t *n)
+{
+    const int32_t last = w->period->last_gradient[micro * w->period->n_units + u];
+    const struct weft_window window = weft_weigh_reduction(w, u, micro);
+    const int64_t input = unit_bytes(w, u, w->options->reduce), output = input / w->shards->ranks;
+    int64_t freed = freed_input(w, u, micro);
+    weft_weigh_hold(w, holds, n, WEFT_CATEGORY_FULL_GRADIENTS, window.first, window.last, input);
+    if (weft_period_reductions(&w->period->rule) > 1)
+        weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, window.first, window.last, output);
+    if (ends_backward(w, u)) {
+        weft_weigh_hold(w, holds, n, WEFT_CATEGORY_FULL_GRADIENTS, last + 1, window.first,
+                        last < window.first ? unit_bytes(w, u, dtype) : 0);
+        return;
+    }
+    if (is_released(w, u)) freed += unit_bytes(w, u, w->options->batch.compute);
+    weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, last, last,
+                    none_or_more(input + output - freed));
+}
+
+int32_t weft_weigh_flat_gradients(struct weft_weigher *w, int32_t u, struct weft_hold *holds)
+{
+    const struct weft_period *period = w->period;
+    const enum weft_dtype compute = w->options->batch.compute, reduce = w->options->reduce;
+    const int32_t n_micro = period->rule.n_micro, n_units = period->n_units;
+    const bool adds = n_micro > 1 && weft_period_reductions(&period->rule) == 1;
+    const int32_t first = adds ? n_micro - 1 : 0;
+    int32_t n = 0;
+    /* Gradients of a step are added up, each micro-step's next to the sum. */
+    if (adds)
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_FULL_GRADIENTS, period->first_gradient[u],
+                        period->last_gradient[first * n_units + u], unit_bytes(w, u, reduce));
+    for (int32_t micro = 0; micro < n_micro; micro++) {
+        hold_gradient(w, u, micro, !adds || micro > 0 || compute != reduce, holds, &n);
+        if (micro >= first) hold_reduction(w, u, micro, adds ? reduce : compute, holds, &n);
+    }
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS,
+                    weft_weigh_reduction(w, u, first).first, period->update[u],
+                    unit_bytes(w, u, w->options->accumulate) / w->shards->ranks);
+    return n;
+}

@@ -1,0 +1,385 @@
+/* Random whole configs, planned for PyTorch's FSDP2: every plan keeps the rules of spec/target.h.
+ *
+ * build/tests/library/test-library-targets [FROM TO]
+ *
+ * A plan has the policies, blocks and slots of FSDP2 and no program. Its file reads back as the
+ * same text and proves the bound. ilp is never slower than planner fsdp2 at one limit. The events
+ * of a step (launches, copies, releases, as FSDP2 makes them) are replayed one by one, and no
+ * moment holds more than the row of its slot. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "library/session.h"
+#include "program/predict.h"
+#include "scheduler/digest/digest.h"
+#include "tests/effort.h"
+#include "tests/runtime/exec/job.h"
+#include "tests/scheduler/random_whole.h"
+
+enum { USUAL_SEEDS = TEST_CASES(21, 6), MOST_UNITS = 4096 };
+
+static const char *const overrides[] = {
+    "plan.for=fsdp2",
+    "plan.offload={\"state\": [\"device\"], \"activations\": [\"device\"]}",
+    "plan.work_limit=10M",
+    "plan.policies=dp,zero1,sdp,fsdp",
+};
+
+/* Opens a seed's config for FSDP2. False if its layers cannot be planned so. */
+static bool open_session(uint64_t seed, struct weft_session *session)
+{
+    struct weft_text text;
+    struct weft_error why = {0};
+    *session = (struct weft_session){0};
+    weft_text_init(&text);
+    OK(random_whole_write(seed, &text, &err));
+    const enum weft_status status =
+        weft_config_parse(weft_text_chars(&text), text.length, "random.json", ".", overrides,
+                          sizeof overrides / sizeof *overrides, &session->config, &why);
+    weft_text_finish(&text);
+    CHECK(status == WEFT_OK || strstr(why.text, "recompute") != NULL, "%s", why.text);
+    if (status != WEFT_OK) return false;
+    const enum weft_status staged = weft_session_stage(session, NULL, &why);
+    CHECK(staged == WEFT_OK || strstr(why.text, "one of them is frozen") != NULL, "%s", why.text);
+    return staged == WEFT_OK;
+}
+
+/* A limit between the least one of all periods and the double of it. */
+static int64_t choose_limit(uint64_t seed, struct weft_session *session)
+{
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    const int32_t n = weft_variants_list(session->config, variants);
+    int64_t least_bytes = INT64_MAX;
+    for (int32_t v = 0; v < n; v++) {
+        OK(weft_session_stage_variant(session, &variants[v], &err));
+        const int64_t bytes = weft_least_limit(session->stages.problem, 0, NULL);
+        if (bytes < least_bytes) least_bytes = bytes;
+    }
+    return least_bytes + (int64_t)(seed % 5) * (least_bytes / 32);
+}
+
+static void check_unit(const struct weft_session *session, int32_t unit)
+{
+    const struct weft_problem_strategy *of = weft_plan_chosen(session->plan, unit);
+    const struct weft_unit *at = &session->stages.shards->units[unit];
+    CHECK(of->policy == WEFT_POLICY_SDP || of->policy == WEFT_POLICY_FSDP, "%s", of->name);
+    CHECK(at->n_blocks == 1, "%s has %d blocks", at->name, at->n_blocks);
+    CHECK(at->n_layers == 1 || of->policy == WEFT_POLICY_SDP, "%s is shared and fsdp", at->name);
+}
+
+static void check_placement(const struct weft_session *session, const struct weft_placement *at)
+{
+    const struct weft_problem *problem = session->plan->problem;
+    const struct weft_item *item = &problem->items[at->item].item;
+    const enum weft_slot_kind kind = problem->slots[at->launch].kind;
+    CHECK(at->launch > 0 && kind != WEFT_SLOT_UPDATE && kind != WEFT_SLOT_NORM,
+          "a launch in slot %s", problem->slot_names[at->launch]);
+    if (item->acquires) {
+        CHECK(kind != WEFT_SLOT_DRAIN, "a gather in drain");
+        return;
+    }
+    CHECK(problem->slots[at->launch - 1].kind == WEFT_SLOT_BACKWARD, "a reduction in %s",
+          problem->slot_names[at->launch]);
+}
+
+static void check_rules(const struct weft_session *session)
+{
+    const struct weft_plan *plan = session->plan;
+    const struct weft_prediction *said = &plan->prediction;
+    CHECK(session->program == NULL && said->arena_bytes == 0, "it has a program");
+    CHECK(said->total_bytes == said->peak_bytes &&
+              said->total_bytes <= plan->problem->tiers[0].limit_bytes,
+          "%lld bytes of %lld", (long long)said->total_bytes,
+          (long long)plan->problem->tiers[0].limit_bytes);
+    for (int32_t u = 0; u < plan->problem->n_decisions; u++)
+        check_unit(session, u);
+    for (int32_t i = 0; i < plan->n_placements; i++)
+        check_placement(session, &plan->placements[i]);
+}
+
+/* Writes the plan, reads it again, and checks that both texts are equal. */
+static void check_file(struct weft_session *session)
+{
+    struct weft_text text, again;
+    weft_text_init(&text);
+    weft_text_init(&again);
+    weft_plan_write(session->plan, &text);
+    CHECK(strstr(weft_text_chars(&text), "\"for\": \"fsdp2\"") != NULL, "the file says no target");
+    OK(weft_session_take(session, weft_text_chars(&text), text.length, "its file", &err));
+    OK(weft_session_check_others(session, &err));
+    OK(weft_plan_check_prediction(session->plan, &err));
+    OK(weft_plan_check_bounds(session->plan, &err));
+    weft_plan_write(session->plan, &again);
+    CHECK(weft_text_ok(&text) && strcmp(weft_text_chars(&text), weft_text_chars(&again)) == 0,
+          "the file changes when it is read");
+    weft_text_finish(&again);
+    weft_text_finish(&text);
+}
+
+/* A step of FSDP2, event by event. */
+struct replay {
+    const struct weft_session *session;
+    const struct weft_period *period;
+    const struct weft_shards *shards;
+    enum weft_dtype compute, reduce, accumulate;
+    int64_t *rows;   /* [n_slots]: of parameters and gradients, by the plan */
+    int64_t *common; /* [n_slots]: the rest */
+    int64_t live_bytes, peak_bytes;
+    int32_t slot;
+    int64_t flat[MOST_UNITS], copied[MOST_UNITS], grad[MOST_UNITS], sum[MOST_UNITS];
+    int32_t retained, input; /* units whose flat buffer or reduction input is kept; -1: none */
+    int64_t input_bytes;
+    bool reduced[MOST_UNITS];
+};
+
+static int64_t bytes_of(const struct replay *r, int32_t u, enum weft_dtype dtype, bool sliced)
+{
+    const int64_t elements = r->shards->units[u].padded_elements;
+    return weft_arena_round((sliced ? elements / r->shards->ranks : elements) *
+                            weft_dtype_bytes(dtype));
+}
+
+static void take_bytes(struct replay *r, int64_t *place, int64_t bytes)
+{
+    *place += bytes;
+    r->live_bytes += bytes;
+}
+
+static void drop_bytes(struct replay *r, int64_t *place)
+{
+    r->live_bytes -= *place;
+    *place = 0;
+}
+
+/* Checks a moment of the slot, or the moment between it and the slot before, when only what both
+ * hold in common is there. */
+static void look_at(struct replay *r, const char *what, int32_t u)
+{
+    const int64_t all = r->live_bytes + r->common[r->slot];
+    const bool between = strcmp(what, "gather") == 0;
+    if (between && r->slot > 0 && r->live_bytes <= r->rows[r->slot - 1]) return;
+    CHECK(r->live_bytes <= r->rows[r->slot], "%s of %s in %s: %lld bytes, row %lld", what,
+          r->shards->units[u].name, r->session->plan->problem->slot_names[r->slot],
+          (long long)r->live_bytes, (long long)r->rows[r->slot]);
+    if (all > r->peak_bytes) r->peak_bytes = all;
+}
+
+static bool is_read_back(const struct weft_unit *unit)
+{
+    for (int32_t i = 0; i < unit->n_layers; i++)
+        if (unit->reads_in_backward[i]) return true;
+    return false;
+}
+
+static bool keeps_unit(const struct replay *r, int32_t u)
+{
+    return weft_plan_chosen(r->session->plan, u)->policy == WEFT_POLICY_SDP &&
+           is_read_back(&r->shards->units[u]);
+}
+
+/* Launches the gathers that the plan puts into this slot for later ones. */
+static void launch_list(struct replay *r)
+{
+    const struct weft_plan *plan = r->session->plan;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_placement *at = &plan->placements[i];
+        const struct weft_item *item = &plan->problem->items[at->item].item;
+        if (!item->acquires || at->launch != r->slot || weft_placement_blocks(at)) continue;
+        take_bytes(r, &r->flat[item->decision], bytes_of(r, item->decision, r->compute, false));
+        look_at(r, "prefetch", item->decision);
+    }
+}
+
+static void gather_unit(struct replay *r, int32_t u, bool forward)
+{
+    if (r->copied[u] != 0) return;
+    if (r->flat[u] == 0) take_bytes(r, &r->flat[u], bytes_of(r, u, r->compute, false));
+    look_at(r, "gather", u);
+    if (forward && r->retained >= 0) drop_bytes(r, &r->flat[r->retained]);
+    take_bytes(r, &r->copied[u], bytes_of(r, u, r->compute, false));
+    look_at(r, "copy out", u);
+    if (forward)
+        r->retained = u;
+    else
+        drop_bytes(r, &r->flat[u]);
+}
+
+/* Copies a gradient in and launches its reduction. */
+static void reduce_unit(struct replay *r, int32_t u, bool adds)
+{
+    int64_t shard = 0;
+    drop_bytes(r, &r->input_bytes);
+    take_bytes(r, &r->input_bytes, bytes_of(r, u, r->reduce, false));
+    take_bytes(r, &shard, bytes_of(r, u, r->reduce, true));
+    look_at(r, "copy in", u);
+    drop_bytes(r, adds ? &r->sum[u] : &r->grad[u]);
+    drop_bytes(r, &shard);
+    if (!r->reduced[u]) r->live_bytes += bytes_of(r, u, r->accumulate, true);
+    r->reduced[u] = true;
+}
+
+/* After the last backward of a unit: releases it, and reduces or adds up its gradient. */
+static void end_backward(struct replay *r, int32_t u, int32_t micro, bool at_end, bool adds)
+{
+    const bool reduces = !adds || micro + 1 == r->period->rule.n_micro;
+    drop_bytes(r, &r->copied[u]);
+    if (!r->shards->units[u].trainable) return;
+    if (adds) {
+        if (r->sum[u] == 0) {
+            if (r->compute == r->reduce) drop_bytes(r, &r->grad[u]);
+            take_bytes(r, &r->sum[u], bytes_of(r, u, r->reduce, false));
+            look_at(r, "sum", u);
+        }
+        drop_bytes(r, &r->grad[u]);
+    }
+    if (reduces && !at_end) reduce_unit(r, u, adds);
+}
+
+static bool has_trainable_before(const struct replay *r, int32_t u)
+{
+    for (int32_t v = 0; v < u; v++)
+        if (r->shards->units[v].trainable) return true;
+    return false;
+}
+
+static int32_t unit_with_layer(const struct replay *r, int32_t layer, bool last)
+{
+    for (int32_t u = 0; u < r->shards->n_units; u++) {
+        const struct weft_unit *unit = &r->shards->units[u];
+        if (unit->layers[last ? unit->n_layers - 1 : 0] == layer) return u;
+    }
+    return -1;
+}
+
+static void replay_forward(struct replay *r, int32_t layer)
+{
+    const int32_t begins = unit_with_layer(r, layer, false), ends = unit_with_layer(r, layer, true);
+    if (begins >= 0) gather_unit(r, begins, true);
+    launch_list(r);
+    look_at(r, "compute", 0);
+    if (ends >= 0 && !keeps_unit(r, ends)) drop_bytes(r, &r->copied[ends]);
+    if (layer + 1 < r->period->n_layers || r->retained < 0) return;
+    drop_bytes(r, &r->flat[r->retained]);
+    r->retained = -1;
+}
+
+static void replay_backward(struct replay *r, int32_t layer, int32_t micro, bool adds)
+{
+    const int32_t begins = unit_with_layer(r, layer, true), ends = unit_with_layer(r, layer, false);
+    if (begins >= 0 && is_read_back(&r->shards->units[begins])) gather_unit(r, begins, false);
+    launch_list(r);
+    for (int32_t u = 0; u < r->shards->n_units; u++) {
+        const struct weft_unit *unit = &r->shards->units[u];
+        int64_t again = 0;
+        if (!unit->trainable) continue;
+        if (u == begins) take_bytes(r, &r->grad[u], bytes_of(r, u, r->compute, false));
+        if (u == ends && unit->n_layers > 1)
+            take_bytes(r, &again, bytes_of(r, u, r->compute, false));
+        look_at(r, "backward", u);
+        drop_bytes(r, &again);
+    }
+    if (ends >= 0) end_backward(r, ends, micro, !has_trainable_before(r, ends), adds);
+    if (layer > 0 || (adds && micro + 1 < r->period->rule.n_micro)) return;
+    r->slot++; /* the end of backward */
+    for (int32_t u = 0; u < r->shards->n_units; u++)
+        if (r->shards->units[u].trainable && !has_trainable_before(r, u)) reduce_unit(r, u, adds);
+    drop_bytes(r, &r->input_bytes);
+}
+
+/* Splits the plan's rows: shards of parameters and state are always there, and not replayed. */
+static void fill_rows(struct replay *r)
+{
+    const struct weft_plan *plan = r->session->plan;
+    const int32_t n_slots = plan->problem->n_slots;
+    int64_t *rows = calloc((size_t)n_slots * WEFT_CATEGORY_COUNT, sizeof *rows);
+    CHECK(rows != NULL, "out of memory");
+    weft_plan_rows(plan, 0, rows);
+    for (int32_t i = 0; i < plan->problem->n_common; i++)
+        weft_hold_add(&plan->problem->common[i], n_slots, r->common);
+    for (int32_t s = 0; s < n_slots; s++) {
+        int64_t all = 0;
+        for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
+            all += rows[s * WEFT_CATEGORY_COUNT + c];
+        const int64_t still = rows[s * WEFT_CATEGORY_COUNT + WEFT_CATEGORY_OPTIMIZER_STATE] +
+                              rows[s * WEFT_CATEGORY_COUNT + WEFT_CATEGORY_SHARDED_PARAMETERS];
+        r->rows[s] = all - r->common[s] - still;
+        r->common[s] += still;
+    }
+    free(rows);
+}
+
+static void check_memory(const struct weft_session *session)
+{
+    const struct weft_problem *problem = session->plan->problem;
+    struct replay *r = calloc(1, sizeof *r);
+    CHECK(r != NULL && session->stages.shards->n_units <= MOST_UNITS, "too many units");
+    r->session = session;
+    r->period = session->stages.period;
+    r->shards = session->stages.shards;
+    r->compute = session->stages.variant.batch.compute;
+    r->reduce = (enum weft_dtype)session->config->train.precision.reduce;
+    r->accumulate = (enum weft_dtype)session->config->train.precision.accumulate;
+    r->retained = -1;
+    r->rows = calloc(2 * (size_t)problem->n_slots, sizeof *r->rows);
+    CHECK(r->rows != NULL, "out of memory");
+    r->common = r->rows + problem->n_slots;
+    fill_rows(r);
+    const bool adds = r->period->rule.n_micro > 1 && weft_period_reductions(&r->period->rule) == 1;
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        const struct weft_slot slot = problem->slots[s];
+        r->slot = s;
+        if (slot.kind == WEFT_SLOT_FILL) launch_list(r);
+        if (slot.kind == WEFT_SLOT_FORWARD) replay_forward(r, slot.index);
+        if (slot.kind == WEFT_SLOT_BACKWARD) replay_backward(r, slot.index, slot.micro, adds);
+    }
+    const int64_t said = session->plan->prediction.peak_bytes;
+    CHECK(r->period->rule.n_micro > 1 || (double)said <= 1.05 * (double)r->peak_bytes,
+          "a peak of %lld bytes is said, and %lld held", (long long)said, (long long)r->peak_bytes);
+    free(r->rows);
+    free(r);
+}
+
+static bool check_seed(uint64_t seed)
+{
+    struct weft_session session;
+    struct weft_error why = {0};
+    const bool opens = open_session(seed, &session);
+    if (opens) {
+        OK(weft_config_set_memory_limit(session.config, choose_limit(seed, &session), &err));
+        OK(weft_session_stage(&session, NULL, &err));
+        OK(weft_session_plan(&session, "ilp", &err));
+        const int64_t step_ns = session.plan->prediction.step_ns;
+        const int64_t bound_ns = weft_plan_least_bound_ns(session.plan);
+        CHECK(bound_ns > 0 && bound_ns <= step_ns, "a bound of %lld", (long long)bound_ns);
+        check_rules(&session);
+        check_memory(&session);
+        check_file(&session);
+        const enum weft_status status = weft_session_plan(&session, "fsdp2", &why);
+        CHECK(status == WEFT_OK || status == WEFT_E_INFEASIBLE, "%s", why.text);
+        if (status == WEFT_OK) {
+            check_rules(&session);
+            check_memory(&session);
+            CHECK(session.plan->prediction.step_ns >= step_ns, "fsdp2 %lld ns, ilp %lld",
+                  (long long)session.plan->prediction.step_ns, (long long)step_ns);
+        }
+    }
+    weft_session_close(&session);
+    return opens;
+}
+
+int main(int argc, char **argv)
+{
+    int n = 0;
+    CHECK(argc == 1 || argc == 3, "use: %s [FROM TO]", argv[0]);
+    const uint64_t first = argc == 3 ? strtoull(argv[1], NULL, 10) : 1;
+    const uint64_t last = argc == 3 ? strtoull(argv[2], NULL, 10) : USUAL_SEEDS;
+    for (uint64_t seed = first; seed <= last; seed++) {
+        printf("seed %llu\n", (unsigned long long)seed);
+        fflush(stdout);
+        n += check_seed(seed);
+    }
+    printf("%d random configs planned for FSDP2\n", n);
+    CHECK(n > 0, "nothing was checked");
+    return 0;
+}

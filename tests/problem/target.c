@@ -1,0 +1,188 @@
+/* Problems of plans for PyTorch's FSDP2, by hand. */
+#include "problem/target.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "problem/stages.h"
+#include "spec/profile/profile.h"
+
+/* Four layers a to d on two ranks. A unit's flat buffer has 4, 8, 16 and 4 KiB. */
+static const char four[] =
+    "{\"version\": 1, \"model\": {\"layers\": ["
+    "{\"name\": \"a\", \"type\": \"custom\", \"hidden\": 1, \"parameters\": 1024, "
+    "\"forward_flops\": \"1k\", \"backward_flops\": \"2k\", \"output\": \"256B\", \"saved\": "
+    "\"0B\"}, "
+    "{\"name\": \"b\", \"type\": \"custom\", \"hidden\": 1, \"parameters\": 2048, "
+    "\"forward_flops\": \"1k\", \"backward_flops\": \"2k\", \"output\": \"256B\", \"saved\": "
+    "\"0B\"}, "
+    "{\"name\": \"c\", \"type\": \"custom\", \"hidden\": 1, \"parameters\": 4096, "
+    "\"forward_flops\": \"1k\", \"backward_flops\": \"2k\", \"output\": \"256B\", \"saved\": "
+    "\"0B\"}, "
+    "{\"name\": \"d\", \"type\": \"custom\", \"hidden\": 1, \"parameters\": 1024, "
+    "\"forward_flops\": \"1k\", \"backward_flops\": \"2k\", \"output\": \"256B\", \"saved\": "
+    "\"0B\"}]}, "
+    "\"cluster\": {\"ranks\": 2, \"device\": {\"flops\": {\"f32\": \"1G\"}, "
+    "\"memory_bandwidth\": \"1GB/s\"}, "
+    "\"link\": {\"intra\": {\"alpha\": \"1us\", \"bandwidth\": \"1GB/s\"}}}, "
+    "\"train\": {\"steps\": 1, \"micro_batch\": 1, \"seq_len\": 1, \"clip_norm\": 1%s}, "
+    "\"plan\": {\"for\": \"fsdp2\"}}";
+
+struct made {
+    struct weft_config *config;
+    struct weft_profile *profile;
+    struct weft_stages stages;
+};
+
+static struct made make_four(const char *train)
+{
+    struct made made = {0};
+    struct weft_error err = {0};
+    char text[sizeof four + 128];
+    snprintf(text, sizeof text, four, train);
+    cr_assert_eq(
+        weft_config_parse(text, strlen(text), "four.json", ".", NULL, 0, &made.config, &err),
+        WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_profile_analytic(made.config, &made.profile, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_stages_create(made.config, made.profile, &made.stages, &err), WEFT_OK, "%s",
+                 err.text);
+    return made;
+}
+
+static void drop_made(struct made *made)
+{
+    weft_stages_finish(&made->stages);
+    weft_profile_destroy(made->profile);
+    weft_config_destroy(made->config);
+}
+
+static int32_t find_slot(const struct weft_problem *problem, const char *name)
+{
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        if (strcmp(problem->slot_names[s], name) == 0) return s;
+    cr_assert_fail("no slot %s", name);
+    return -1;
+}
+
+/* Bytes of parameters, gradients and temporaries that the units hold in a slot under policies
+ * "fffs" without the shards. Gathers block, so no launch adds to them. */
+static int64_t held_in(const struct weft_problem *problem, const char *policies, const char *slot)
+{
+    const int32_t s = find_slot(problem, slot);
+    int64_t bytes = 0;
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_decision *unit = &problem->decisions[u];
+        const int32_t k =
+            weft_decision_of_policy(unit, policies[u] == 'f' ? WEFT_POLICY_FSDP : WEFT_POLICY_SDP);
+        cr_assert_geq(k, 0);
+        for (int32_t h = 0; h < unit->strategies[k].n_holds; h++) {
+            const struct weft_hold *hold = &unit->strategies[k].holds[h];
+            const bool still = hold->category == WEFT_CATEGORY_OPTIMIZER_STATE ||
+                               hold->category == WEFT_CATEGORY_SHARDED_PARAMETERS ||
+                               hold->category == WEFT_CATEGORY_SHARDED_GRADIENTS;
+            if (!still && hold->first <= s && s <= hold->last) bytes += hold->bytes;
+        }
+    }
+    return bytes;
+}
+
+static void expect_rows(const struct weft_problem *problem, const char *policies,
+                        const int64_t kib[9])
+{
+    static const char *const slots[] = {"F:a", "F:b", "F:c", "F:d",  "B:d",
+                                        "B:c", "B:b", "B:a", "drain"};
+    for (int i = 0; i < 9; i++)
+        cr_expect_eq(held_in(problem, policies, slots[i]), kib[i] << 10, "%s %s: %lld bytes",
+                     policies, slots[i], (long long)held_in(problem, policies, slots[i]));
+}
+
+Test(target, rows_of_four_units)
+{
+    struct made made = make_four("");
+    const struct weft_problem *problem = made.stages.problem;
+    /* Forward holds each unit twice: its flat buffer and its parameters.
+     * B:d: d and its gradient. At the copy-in d is free, and the input of the reduction and half of
+     * it, the output, are there: 2 KiB more.
+     * B:c: c, its gradient, the input of d: 36 KiB. At the copy-in c and that input are free, 20
+     * KiB, for 24 KiB. B:b: b, its gradient, the input of c. B:a: a, its gradient, the input of b.
+     * drain: a is reduced at the end, so its gradient and its input are there. */
+    expect_rows(problem, "fffs", (const int64_t[]){8, 16, 32, 8, 10, 40, 32, 16, 8});
+    /* c keeps 16 KiB from F:c to B:c. When d is gathered, c's flat buffer is still there: 12 KiB
+     * more than d's. */
+    expect_rows(problem, "ffss", (const int64_t[]){8, 16, 32, 36, 26, 40, 32, 16, 8});
+    drop_made(&made);
+}
+
+/* An item's window, by kind, unit and number. */
+static const struct weft_item *find_item(const struct weft_problem *problem, int kind, int32_t unit,
+                                         int32_t gather)
+{
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->kind == kind && item->decision == unit && item->gather == gather) return item;
+    }
+    cr_assert_fail("unit %d has no item %d", unit, gather);
+    return NULL;
+}
+
+static void expect_window(const struct weft_problem *problem, const struct weft_item *item,
+                          const char *first, const char *last)
+{
+    cr_expect_eq(item->first, find_slot(problem, first), "begins in %s, not %s",
+                 problem->slot_names[item->first], first);
+    cr_expect_eq(item->last, find_slot(problem, last), "ends in %s, not %s",
+                 problem->slot_names[item->last], last);
+}
+
+Test(target, windows_of_four_units)
+{
+    struct made made = make_four("");
+    const struct weft_problem *problem = made.stages.problem;
+    expect_window(problem, find_item(problem, WEFT_ALL_GATHER, 0, 0), "fill", "fill");
+    expect_window(problem, find_item(problem, WEFT_ALL_GATHER, 2, 0), "fill", "F:b");
+    expect_window(problem, find_item(problem, WEFT_ALL_GATHER, 1, 1), "F:c", "B:c");
+    expect_window(problem, find_item(problem, WEFT_REDUCE_SCATTER, 3, 0), "B:c", "B:c");
+    expect_window(problem, find_item(problem, WEFT_REDUCE_SCATTER, 1, 0), "B:a", "B:a");
+    expect_window(problem, find_item(problem, WEFT_REDUCE_SCATTER, 0, 0), "drain", "drain");
+    for (int32_t i = 0; i < problem->n_items; i++)
+        cr_expect_eq(problem->items[i].item.n_blocks, 1);
+    drop_made(&made);
+}
+
+Test(target, micro_steps_gather_in_each_forward)
+{
+    struct made made = make_four(", \"grad_accum\": 2, \"reduce\": \"step\"");
+    const struct weft_problem *problem = made.stages.problem;
+    const struct weft_item *again = find_item(problem, WEFT_ALL_GATHER, 1, 2);
+    expect_window(problem, again, "F2:a", "F2:a");
+    cr_expect_eq(again->strategies, 3, "sdp and fsdp");
+    cr_expect_eq(find_item(problem, WEFT_ALL_GATHER, 1, 1)->strategies, 2, "fsdp alone");
+    cr_expect(weft_problem_must_block(problem, find_item(problem, WEFT_ALL_GATHER, 0, 2)));
+    cr_expect_not(weft_problem_must_block(problem, again));
+    drop_made(&made);
+}
+
+Test(target, what_it_lacks_is_refused)
+{
+    static const struct {
+        const char *override, *says;
+    } cases[] = {
+        {"plan.recompute=auto", "recompute nothing"},
+        {"plan.policies=dp", "no policy of a plan for PyTorch's FSDP2"},
+        {"plan.for=fsdp3", "fsdp3"},
+    };
+    char text[sizeof four];
+    snprintf(text, sizeof text, four, "");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weft_error err = {0};
+        struct weft_config *config = NULL;
+        uint32_t policies;
+        enum weft_status status = weft_config_parse(text, strlen(text), "four.json", ".",
+                                                    &cases[i].override, 1, &config, &err);
+        if (status == WEFT_OK) status = weft_variants_policies(config, &policies, &err);
+        cr_expect_eq(status, WEFT_E_DATA);
+        cr_expect(strstr(err.text, cases[i].says) != NULL, "%s", err.text);
+        weft_config_destroy(config);
+    }
+}

@@ -43,11 +43,14 @@ enum weft_status weft_session_add_cost(struct weft_session *session, struct weft
         .planner = "ilp", .gap = config.plan.gap, .solver = session->solver};
     if (!weft_config_target(&config)->is_foreign) return WEFT_OK;
     config.plan.target = WEFT_FOR_WEFT;
-    const int32_t n = weft_variants_list(&config, variants);
-    for (int32_t v = 0; v < n; v++) {
+    /* Blocks of the usual size, and whole units as the target has them. */
+    const int32_t n = weft_variants_list(&config, variants), n_all = 2 * n;
+    for (int32_t v = 0; v < n_all; v++) {
         struct weft_stages stages = {0};
-        options.budget = weft_budget_part(weft_budget_of(&work, units), 1.0 / (n - v));
-        WEFT_TRY(weft_stages_create_variant(&config, session->profile, &variants[v], &stages, err));
+        struct weft_variant variant = variants[v / 2];
+        if (v % 2 == 1) variant.scale = WEFT_BLOCKS_WHOLE;
+        options.budget = weft_budget_part(weft_budget_of(&work, units), 1.0 / (n_all - v));
+        WEFT_TRY(weft_stages_create_variant(&config, session->profile, &variant, &stages, err));
         const enum weft_status status = plan_period(stages.problem, &options, session->plan, err);
         weft_stages_finish(&stages);
         WEFT_TRY(status);

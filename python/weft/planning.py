@@ -49,7 +49,7 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     config = {"version": 1, "model": {"layers": layers}, "cluster": place,
               "train": {"micro_batch": 1, "seq_len": 1, "steps": 1, "clip_norm": 1.0, "optimizer": {"type": "adamw"},
                         "precision": {"compute": precision or ("f32" if timed else "bf16")}},
-              "plan": {"planner": planner or "fsdp2-mix", "policies": "sdp,fsdp", "block_scale": "whole"}}
+              "plan": {"for": "fsdp2", "planner": planner or "ilp"}}
     if not timed:
         return config, None
     def curve(of, name):
@@ -67,8 +67,7 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
 
     `example` is (inputs, targets) of a rank's micro-batch, for loss(model(inputs), targets). `memory_limit` is
     "24GiB" or None. `ranks` and `cluster` are of machines that are not there. `precision` is the dtype of gathers: f32,
-    or bf16 with a cluster, unless given. `planner` is one of Weft's; with another than fsdp2-mix FSDP2 may differ from the
-    plan, and print(plan) says in which points.
+    or bf16 with a cluster, unless given. `planner` is one of Weft's, ilp unless given.
     """
     measured = model if isinstance(model, Measured) else measure(model, example, loss, layers, mesh)
     text = ""
@@ -76,8 +75,7 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
         try:
             # FSDP2's own rule has no limit to keep to.
             rule = make_export(*make_config(measured, None, ranks, cluster, precision, "fsdp2"), force=True)
-            said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner),
-                               force=planner is not None)
+            said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner))
             text = json.dumps({"said": said, "rule": rule["predicted"]})
         except WeftError as error:
             text = json.dumps({"error": str(error)})

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "plan/plan.h"
 #include "program/predict.h"
@@ -9,6 +10,7 @@
 #include "report/export/others.h"
 #include "scheduler/planners/deepspeed.h"
 #include "scheduler/planners/table.h"
+#include "spec/target.h"
 
 static enum weft_status refuse_snippet(const struct weft_cli *cli, struct weft_error *err)
 {
@@ -22,6 +24,12 @@ static enum weft_status write_fsdp2(const struct weft_cli *cli, const struct wef
     struct weft_fsdp2 *fsdp2 = NULL;
     enum weft_status status = WEFT_OK;
     WEFT_TRY(weft_fsdp2_create(plan, cli->operands[0], &fsdp2, err));
+    if (plan->problem->target != WEFT_FOR_FSDP2)
+        weft_log(
+            WEFT_LOG_WARNING,
+            "%s counts memory as Weft holds it, and FSDP2 holds more: plan with --for fsdp2 for a "
+            "limit that holds there",
+            cli->operands[0]);
     if (fsdp2->n_sentences > 0 && !cli->force)
         status = weft_fail(err, WEFT_E_DATA,
                            "%s: FSDP2 cannot follow this plan in %d points. %s --force writes the "

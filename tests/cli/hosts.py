@@ -15,13 +15,17 @@ from tap import Skip, case, main
 # configs.TINY has the tables, three blocks, the last norm, the head.
 PARAMETERS = (256 + 16) * 32 + 3 * (4 * 32 * 32 + 2 * 32 * 64 + 13 * 32 + 64 - 4 * 32) + 2 * 32 + 256 * 32
 
+LINK = {"alpha": "10us", "bandwidth": "1GB/s"}
+HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
+DISK = {"path": "scratch", "limit": "1GiB", "read": {"bandwidth": "2GB/s"}, "write": {"bandwidth": "1GB/s"}}
+
 # Messages of the launchers and transports about ranks that failed; only Weft's own lines are counted.
 OWN = "weft: "
 
 
 def threaded(**changes):
     """Products have the bits of their number of threads, which depends on the cores that a launcher gives."""
-    return tiny(cluster__threads=1, **changes)
+    return tiny(cluster__threads=1, plan__work_limit="20M", **changes)
 
 
 def run_hosts(weft, command, library, *arguments, env=None, timeout=100):
@@ -58,7 +62,11 @@ def bits_are_those_of_local_ranks(weft):
     runs = [(2, {"plan__policies": "fsdp"}), (3, {"plan__policies": "zero1", "train__clip_norm": 0}),
             (3, {"plan__policies": "sdp", "train__precision": {"compute": "bf16", "reduce": "bf16"},
                  "cluster__device__flops__bf16": "50G"}),
-            (4, {"plan__policies": "dp", "train__grad_accum": 2})]
+            (4, {"plan__policies": "dp", "train__grad_accum": 2}),
+            (2, {"plan__recompute": "whole", "cluster__host": HOST,
+                 "plan__offload": {"state": ["host"], "update": ["host"], "activations": ["device", "host"]}}),
+            (2, {"cluster__disk": DISK, "plan__offload": {"state": ["disk"], "activations": ["device"]}})]
+    os.makedirs(weft.path("scratch"))
     for ranks, changes in runs:
         config = weft.write("run.json", threaded(cluster__ranks=ranks, **changes))
         expected = train_locally(weft, config)

@@ -111,6 +111,14 @@ static struct weft_nn *open_measured(const struct weft_machine *machine,
     return nn;
 }
 
+/* The channel's thread may spin only on a core that no computing thread of this host needs. */
+static bool has_spare_cores(const struct weft_rendezvous *meeting,
+                            const struct weft_cluster *cluster)
+{
+    const int64_t threads = weft_rendezvous_threads(meeting, cluster->threads);
+    return meeting->sharers * (threads + 1) <= weft_cores();
+}
+
 /* A launcher of MPI ranks may have bound them already. */
 static enum weft_status bind_rank(const struct weft_rendezvous *meeting,
                                   const struct weft_cluster *cluster, struct weft_machine *out,
@@ -157,7 +165,7 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
                   .alpha_ns = cluster->link.intra.alpha_ns,
                   .bytes_per_s = cluster->link.intra.bytes_per_s,
                   .own_cores =
-                      cluster->bind || (meeting->mpi != NULL && meeting->sharers <= weft_cores())},
+                      meeting->mpi != NULL ? has_spare_cores(meeting, cluster) : cluster->bind},
         .mpi = meeting->mpi,
     };
     enum weft_clock clock = virtual_clock ? WEFT_CLOCK_VIRTUAL : WEFT_CLOCK_WALL;

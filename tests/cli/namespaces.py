@@ -60,6 +60,8 @@ class Namespaces:
             raise Unavailable(f"ip {' '.join(words)}: {done.stderr.strip()}")
 
     def _remove(self):
+        for i in range(self.n):  # a namespace's own links may outlive it for a moment
+            self._ip("link", "del", f"weft-port-{i}", check=False)
         for name in self.names:
             self._ip("netns", "del", name, check=False)
         self._ip("link", "del", "weft-bridge", check=False)
@@ -95,7 +97,7 @@ class Namespaces:
         self._ip(*inside, "link", "set", "lo", "up")
         if self.rate:
             self._ip("netns", "exec", name, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", self.rate,
-                     "burst", "256kb", "latency", "400ms")
+                     "burst", "256kb", "latency", "5ms")
 
     def __exit__(self, *_):
         self._remove()
@@ -115,7 +117,7 @@ class Namespaces:
             hosts = ",".join(f"{a}:{per_host}" for a in self.addresses)
             network = "10.213.77.0/24"
             return [*start, "-q", "--oversubscribe", "--host", hosts, "--map-by", f"ppr:{per_host}:node",
-                    "--mca", "plm_rsh_agent", str(self.agent), "--mca", "pml", "ob1", "--mca", "btl", "self,tcp",
+                    "--bind-to", "none", "--mca", "plm_rsh_agent", str(self.agent), "--mca", "pml", "ob1", "--mca", "btl", "self,tcp",
                     "--mca", "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network]
         return [*start, "-launcher", "rsh", "-launcher-exec", str(self.agent), "-hosts", ",".join(self.addresses),
                 "-ppn", str(per_host), "-n", str(per_host * self.n), "-genv", "UCX_TLS", "tcp,self",

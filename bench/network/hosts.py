@@ -57,9 +57,12 @@ def measure_hosts(weft, library, n, rate, directory):
         launch = hosts.command(weft, library, 1)
         profile = Path(directory) / f"{library}-{n}-{rate}.json"
         run([*launch, weft, "profile", str(CONFIG), *flags, "-o", str(profile)], library, directory)
+        plan = Path(directory) / f"{library}-{n}-{rate}.plan.json"
+        run([weft, "plan", str(CONFIG), *flags, "--profile", str(profile), "-o", str(plan)])
         before = hosts.sent_bytes()
         place = Path(directory) / f"run-{library}-{n}-{rate}"
-        run([*launch, weft, "train", str(CONFIG), *flags, "--profile", str(profile), "--quiet", "--run", str(place)],
+        run([*launch, weft, "train", str(CONFIG), *flags, "--profile", str(profile), "--plan", str(plan),
+             "--quiet", "--run", str(place)],
             library, directory)
         sent = [after - was for was, after in zip(before, hosts.sent_bytes())]
     told = json.loads((place / "result.json").read_text())

@@ -99,7 +99,7 @@ static enum weft_status fail_given_up(struct mpi_comm *c, int32_t rank,
     return WEFT_E_LOST;
 }
 
-static enum weft_status fail_hang(struct mpi_comm *c)
+static enum weft_status fail_hang(struct mpi_comm *c, int32_t peer)
 {
     struct weft_text missing;
     char waited[WEFT_UNITS_TEXT_BYTES];
@@ -110,7 +110,11 @@ static enum weft_status fail_hang(struct mpi_comm *c)
         add_rank(c, rank, &missing);
         weft_text_addf(&missing, " was last heard in call %u", c->heard[rank]);
     }
-    if (missing.length == 0) weft_text_add(&missing, "all have come, and their bytes have not");
+    if (missing.length == 0) {
+        add_rank(c, peer, &missing);
+        weft_text_addf(&missing, " was last heard in call %u, and then moved no bytes",
+                       c->headers[peer].calls);
+    }
     weft_fail(&c->broken, WEFT_E_HANG,
               "rank %d waited %s in %s, call %u, for ranks that did not come: %s. If they are only "
               "slow, a longer cluster.timeout helps",
@@ -154,11 +158,12 @@ static enum weft_status look_for_farewells(struct mpi_comm *c)
 }
 
 /* Called while nothing moves. Spins, then sleeps. */
-static enum weft_status wait_idly(void *context, int64_t idle_ns, struct weft_error *err)
+static enum weft_status wait_idly(void *context, int64_t idle_ns, int32_t peer,
+                                  struct weft_error *err)
 {
     struct mpi_comm *c = context;
     if (atomic_load(&c->cancelled)) fail_cancelled(c);
-    if (c->broken.status == WEFT_OK && idle_ns >= c->timeout_ns) fail_hang(c);
+    if (c->broken.status == WEFT_OK && idle_ns >= c->timeout_ns) fail_hang(c, peer);
     if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
     if (idle_ns < c->spin_ns) return WEFT_OK;
     const int64_t now_ns = weft_clock_now_ns();

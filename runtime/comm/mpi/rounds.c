@@ -10,6 +10,7 @@ enum { DEPTH = 8, MOST_STAGED = 8, ALIGN_BYTES = 8 };
 struct step {
     const struct weft_mpi_flow *flow;
     int64_t position; /* of the chunk */
+    int32_t from, to; /* peers */
     struct weft_mpi_request send, receive;
     bool is_sent, is_received;
 };
@@ -108,7 +109,7 @@ static enum weft_status issue_step(struct exchange *x, struct weft_error *err)
     unsigned char *place = is_staged(flow) ? slot_at(x, x->position, x->turn)
                                            : flow->receive + from * flow->receive_stride + at;
     struct step *step = &x->steps[x->end % DEPTH];
-    *step = (struct step){.flow = flow, .position = x->position};
+    *step = (struct step){.flow = flow, .position = x->position, .from = from, .to = to};
     if (is_staged(flow) && x->turn == 1)
         x->missing[x->position % staged_chunks(x->ranks)] = x->ranks - 1;
     x->end++;
@@ -174,6 +175,13 @@ static enum weft_status poll_steps(struct exchange *x, bool *moved, struct weft_
     return WEFT_OK;
 }
 
+/* Nothing has moved, so a step is under way. */
+static int32_t oldest_peer(const struct exchange *x)
+{
+    const struct step *step = &x->steps[x->first % DEPTH];
+    return step->is_received ? step->to : step->from;
+}
+
 static void drop_steps(struct exchange *x)
 {
     for (uint32_t i = x->first; i != x->end; i++) {
@@ -213,7 +221,7 @@ enum weft_status weft_mpi_exchange_flows(const struct weft_mpi_rounds *rounds,
         if (moved)
             moved_ns = now_ns;
         else
-            status = rounds->idle(rounds->context, now_ns - moved_ns, err);
+            status = rounds->idle(rounds->context, now_ns - moved_ns, oldest_peer(&x), err);
     }
     if (status != WEFT_OK) drop_steps(&x);
     return status;

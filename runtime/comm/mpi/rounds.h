@@ -30,9 +30,9 @@ struct weft_mpi_rounds {
     struct weft_mpi *mpi;
     unsigned char *staging;         /* WEFT_MPI_STAGING_BYTES, aligned to 8 bytes */
     const unsigned char **operands; /* [ranks] */
-    /* Called between polls while nothing has moved for idle_ns. It waits a little. A failure ends
-     * the exchange: its messages are dropped. */
-    enum weft_status (*idle)(void *context, int64_t idle_ns, struct weft_error *err);
+    /* Called between polls while nothing has moved for idle_ns; `peer` is the rank of the oldest
+     * message. It waits a little. A failure ends the exchange: its messages are dropped. */
+    enum weft_status (*idle)(void *context, int64_t idle_ns, int32_t peer, struct weft_error *err);
     void *context;
 };
 

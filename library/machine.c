@@ -144,10 +144,6 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
                                    struct weft_machine *out, struct weft_error *err)
 {
     const struct weft_cluster *cluster = &config->cluster;
-    if (meeting->mpi != NULL && cluster->device.type == WEFT_DEVICE_CUDA)
-        return weft_fail(err, WEFT_E_ENVIRONMENT,
-                         "ranks that an MPI launcher started run on CPUs only; GPUs are of one "
-                         "host, and Weft starts their ranks itself (-n)");
     if (meeting->ranks != cluster->ranks)
         return weft_fail(err, WEFT_E_DISAGREE,
                          "rank %d: %d ranks were started, the config says %lld", meeting->rank,

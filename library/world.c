@@ -198,22 +198,21 @@ static void fail_silent(struct weft_world *world, int32_t rank, struct weft_erro
 /* Rank 0: *verdict is the likely cause. */
 static void collect_outcomes(struct weft_world *world, struct weft_error *verdict)
 {
-    struct weft_error *outcome = calloc(1, sizeof *outcome);
-    for (int32_t i = 1; outcome != NULL && i < world->meeting.ranks; i++) {
-        struct weft_error unsaid = {.status = WEFT_OK};
-        *outcome = (struct weft_error){.status = WEFT_OK};
+    for (int32_t i = 1; i < world->meeting.ranks; i++) {
+        struct weft_error outcome = {.status = WEFT_OK}, unsaid = {.status = WEFT_OK};
         const int64_t most_ns = verdict->status == WEFT_OK ? report_ns : late_report_ns;
-        if (weft_mpi_receive_whole(world->mpi, outcome, sizeof *outcome, i, WEFT_MPI_OUTCOME,
-                                   most_ns, &unsaid) != WEFT_OK)
-            fail_silent(world, i, outcome);
-        if (weight_of(outcome) <= weight_of(verdict)) continue;
+        if (weft_mpi_receive_whole(world->mpi, &outcome, sizeof outcome, i, WEFT_MPI_OUTCOME,
+                                   most_ns, &unsaid) != WEFT_OK) {
+            outcome = (struct weft_error){.status = WEFT_OK}; /* a part may have come */
+            fail_silent(world, i, &outcome);
+        }
+        if (weight_of(&outcome) <= weight_of(verdict)) continue;
         *verdict = (struct weft_error){.status = WEFT_OK};
-        if (outcome->of_rank == 0)
-            weft_fail_of_rank(verdict, outcome->status, i, outcome->text);
+        if (outcome.of_rank == 0)
+            weft_fail_of_rank(verdict, outcome.status, i, outcome.text);
         else
-            *verdict = *outcome;
+            *verdict = outcome;
     }
-    free(outcome);
 }
 
 /* A rank that failed before it had a communicator has told nobody. */

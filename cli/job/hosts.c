@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* setenv */
 #include "cli/job/hosts.h"
 
 #include <signal.h>

@@ -3,15 +3,8 @@
 #ifndef WEFT_CLI_JOB_RANK_H
 #define WEFT_CLI_JOB_RANK_H
 
-#include "base/json/json.h"
-#include "cli/command.h"
-#include "runtime/launch/rendezvous.h"
+#include "cli/job/hosts.h"
 
-/* Runs the rank of this meeting on the described job. It takes the description and the meeting, but
- * not the meeting's communication library. */
-WEFT_MUST_USE enum weft_status weft_rank_work(const struct weft_cli *cli,
-                                              struct weft_json *description,
-                                              const struct weft_rendezvous *meeting,
-                                              struct weft_error *err);
+WEFT_MUST_USE weft_hosts_work_fn weft_rank_work;
 
 #endif

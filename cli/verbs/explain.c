@@ -4,13 +4,12 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/study/attempt.h"
 #include "cli/terminal.h"
 #include "library/session.h"
 #include "plan/plan.h"
-#include "program/predict.h"
 #include "report/explain.h"
 #include "report/plan_report.h"
-#include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
 /* Default limits of all replans together (AGAIN), the allowed range, and the accepted distance from
@@ -39,41 +38,6 @@ static enum weft_status find_enough(const struct weft_plan *plan, int64_t row_by
     }
     *enough_ns = (int64_t)((double)bound_ns * (1 + GAP));
     return WEFT_OK;
-}
-
-/* Plans by ilp from the starts, without solver, pages or proof. *out is NULL if there is no
- * plan. */
-static enum weft_status plan_again(const struct weft_problem *problem,
-                                   const struct weft_schedule_options *options,
-                                   struct weft_plan **out, struct weft_error *err)
-{
-    struct weft_pool pool = {0};
-    struct weft_outcome outcome = {.pool = &pool};
-    struct weft_error refusal = {0};
-    size_t n_blocks = (size_t)weft_problem_count_blocks(problem) + 1;
-    struct weft_candidate candidate = {
-        .strategies = calloc((size_t)problem->n_decisions + 1, sizeof *candidate.strategies),
-        .moves = calloc(n_blocks, sizeof *candidate.moves)};
-    enum weft_status status = WEFT_OK;
-    *out = NULL;
-    if (!candidate.strategies || !candidate.moves) {
-        status = weft_fail_memory(err, "a plan");
-    } else {
-        status = weft_planner_find("ilp", NULL)
-                     ->decide(problem, options, &candidate, &outcome, &refusal);
-        if (status == WEFT_OK)
-            status = weft_plan_create(problem, "ilp", candidate.strategies, candidate.moves,
-                                      candidate.n_moves, out, &refusal);
-        if (status == WEFT_OK) status = weft_plan_predict(*out, &refusal);
-        if (status == WEFT_E_INFEASIBLE)
-            status = WEFT_OK;
-        else if (status != WEFT_OK)
-            status = weft_fail(err, status, "%s", refusal.text);
-    }
-    free(candidate.strategies);
-    free(candidate.moves);
-    weft_pool_finish(&pool);
-    return status;
 }
 
 /* Plans with one block less than the plan's largest row, as much, and one block more. */
@@ -109,7 +73,7 @@ static enum weft_status find_stair(const struct weft_plan *plan, struct stairs *
     options.budget = weft_budget_part(stairs->budget, 1.0 / (WEFT_STAIRS - i));
     stairs->problems[i] = *plan->problem;
     stairs->problems[i].tiers[0].limit_bytes = row_bytes;
-    WEFT_TRY(plan_again(&stairs->problems[i], &options, &stairs->plans[i], err));
+    WEFT_TRY(weft_study_attempt(&stairs->problems[i], &options, &stairs->plans[i], err));
     if (stairs->plans[i]) *step_ns = stairs->plans[i]->prediction.step_ns;
     return WEFT_OK;
 }

@@ -4,12 +4,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/study/attempt.h"
 #include "plan/plan.h"
-#include "program/predict.h"
 #include "report/export/fsdp2.h"
 #include "report/export/others.h"
 #include "scheduler/planners/deepspeed.h"
-#include "scheduler/planners/table.h"
 #include "spec/target.h"
 
 static enum weft_status refuse_snippet(const struct weft_cli *cli, struct weft_error *err)
@@ -52,41 +51,6 @@ static enum weft_status write_megatron(const struct weft_cli *cli, const struct 
     return WEFT_OK;
 }
 
-/* Makes the plan of DeepSpeed's rule with a setting; *out is NULL if it does not fit. */
-static enum weft_status try_setting(const struct weft_problem *problem,
-                                    const struct weft_setting *setting, struct weft_plan **out,
-                                    struct weft_error *err)
-{
-    const struct weft_schedule_options options = {.planner = "deepspeed", .setting = setting};
-    struct weft_pool pool = {0};
-    struct weft_outcome outcome = {.pool = &pool};
-    struct weft_error refusal = {0};
-    size_t n_blocks = (size_t)weft_problem_count_blocks(problem) + 1;
-    struct weft_candidate candidate = {
-        .strategies = calloc((size_t)problem->n_decisions + 1, sizeof *candidate.strategies),
-        .moves = calloc(n_blocks, sizeof *candidate.moves)};
-    enum weft_status status = WEFT_OK;
-    *out = NULL;
-    if (!candidate.strategies || !candidate.moves) {
-        status = weft_fail_memory(err, "a plan");
-    } else {
-        status = weft_planner_decide(weft_planner_find("deepspeed", NULL), problem, &options,
-                                     &candidate, &outcome, &refusal);
-        if (status == WEFT_OK)
-            status = weft_plan_create(problem, "deepspeed", candidate.strategies, candidate.moves,
-                                      candidate.n_moves, out, &refusal);
-        if (status == WEFT_OK) status = weft_plan_predict(*out, &refusal);
-        if (status == WEFT_E_INFEASIBLE)
-            status = WEFT_OK;
-        else if (status != WEFT_OK)
-            status = weft_fail(err, status, "%s", refusal.text);
-    }
-    free(candidate.strategies);
-    free(candidate.moves);
-    weft_pool_finish(&pool);
-    return status;
-}
-
 /* Searches the settings of DeepSpeed's rule for the fastest within the plan's limit. */
 static enum weft_status write_deepspeed(const struct weft_cli *cli, const struct weft_plan *plan,
                                         struct weft_text *out, struct weft_error *err)
@@ -95,8 +59,9 @@ static enum weft_status write_deepspeed(const struct weft_cli *cli, const struct
     const struct weft_setting *chosen = NULL, *setting = weft_deepspeed_settings;
     enum weft_status status = refuse_snippet(cli, err);
     for (; status == WEFT_OK && setting->name; setting++) {
+        const struct weft_schedule_options options = {.planner = "deepspeed", .setting = setting};
         struct weft_plan *tried = NULL;
-        status = try_setting(plan->problem, setting, &tried, err);
+        status = weft_study_attempt(plan->problem, &options, &tried, err);
         if (tried && tried->prediction.peak_bytes <= plan->problem->tiers[0].limit_bytes &&
             (!best || tried->prediction.step_ns < best->prediction.step_ns)) {
             weft_plan_destroy(best);

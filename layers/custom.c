@@ -20,6 +20,7 @@ static const struct weft_field custom_keys[] = {
      NULL, NULL, "work space of either pass, a sample of seq_len tokens"},
     {"table", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_TABLE), "false", 0, 0, NULL, NULL,
      "backward reads none of its parameters, as an embedding's does not"},
+    WEFT_ROW_TIE,
 };
 
 static int64_t integer_of(const struct weft_layer *layer, int key)
@@ -38,6 +39,7 @@ static enum weft_status custom_shape(const struct weft_layer *layer, double resi
 {
     (void)residual_std, (void)err;
     const int64_t parameters = integer_of(layer, WEFT_CUSTOM_PARAMETERS);
+    if (layer->tie >= 0) weft_add_vector(out, "shared", 1, WEFT_INIT_ZERO); /* the other layer's */
     if (parameters > 0) weft_add_vector(out, "parameters", parameters, WEFT_INIT_ZERO);
     return WEFT_OK;
 }
@@ -75,6 +77,7 @@ const struct weft_kind weft_kind_custom = {
     .type = "custom",
     .text = "anything, by its figures (planning only)",
     WEFT_KEYS(custom_keys),
+    .ties = &weft_kind_custom,
     .complete = custom_complete,
     .shape = custom_shape,
     .needs = custom_needs,

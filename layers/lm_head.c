@@ -8,8 +8,7 @@ static const struct weft_field lm_head_keys[] = {
     WEFT_ROW_VOCAB,
     WEFT_ROW_HIDDEN,
     WEFT_ROW_BIAS,
-    {"tie", WEFT_FIELD_STRING, offsetof(struct weft_layer_entry, tie), "null", 0, 0, NULL, NULL,
-     "name of an earlier embedding: its token table is this layer's weight"},
+    WEFT_ROW_TIE,
 };
 
 static void lm_head_complete(struct weft_layer *layer)

@@ -104,18 +104,20 @@ static int32_t find_tie(struct expansion *expansion, int32_t number,
     if (named >= 0) {
         const struct weft_layer *other = &expansion->layers[named];
         if (other->kind != entry->layer.kind->ties) {
-            why = "that layer is no embedding";
-        } else if (other->vocab != entry->layer.vocab || other->hidden != entry->layer.hidden) {
+            why = "that layer is of another type";
+        } else if (other->kind != entry->layer.kind &&
+                   (other->vocab != entry->layer.vocab || other->hidden != entry->layer.hidden)) {
             why = "that embedding has another vocab or hidden";
         } else {
             return named;
         }
     }
     entry_path(expansion, number, "tie", path);
-    weft_findings_add(expansion->findings, expansion->section->source, path,
-                      "\"%s\" cannot be tied to: %s; name an earlier embedding of the same vocab "
-                      "and hidden",
-                      entry->tie, why);
+    weft_findings_add(
+        expansion->findings, expansion->section->source, path,
+        "\"%s\" cannot be tied to: %s; name an earlier layer of type %s%s", entry->tie, why,
+        entry->layer.kind->ties->type,
+        entry->layer.kind->ties == entry->layer.kind ? "" : ", of the same vocab and hidden");
     return -1;
 }
 

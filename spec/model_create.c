@@ -14,10 +14,11 @@ static enum weft_status check_tie(const struct weft_layer *layers, int32_t index
     const struct weft_layer *head = &layers[index];
     if (head->tie < 0) return WEFT_OK;
     if (head->tie >= index || layers[head->tie].kind != head->kind->ties)
-        return weft_layer_refuse(err, head, "it can only be tied to an %s before it",
+        return weft_layer_refuse(err, head, "it can only be tied to a layer of type %s before it",
                                  head->kind->ties->type);
     const struct weft_layer *embedding = &layers[head->tie];
-    if (head->vocab != embedding->vocab || head->hidden != embedding->hidden)
+    if (embedding->kind != head->kind &&
+        (head->vocab != embedding->vocab || head->hidden != embedding->hidden))
         return weft_layer_refuse(
             err, head,
             "it is tied to \"%s\", but its weight is %lld x %lld and the embedding's "
@@ -102,6 +103,9 @@ static enum weft_status own_tensors(struct weft_model *model, struct weft_error 
         struct weft_layer_shape shape;
         WEFT_TRY(shape_of(layer, residual_std, &shape, err));
         bool tied = layer->tie >= 0;
+        if (tied && model->layers[layer->tie].n_tensors == 0)
+            return weft_layer_refuse(err, layer, "it is tied to \"%s\", which has no parameters",
+                                     model->layers[layer->tie].name);
         if (tied) layer->tensors[layer->n_tensors++] = model->layers[layer->tie].tensors[0];
         for (int32_t k = tied; k < shape.n_tensors; k++)
             WEFT_TRY(own_tensor(model, i, &shape.tensors[k], err));

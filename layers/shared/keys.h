@@ -24,6 +24,14 @@
         "bias", WEFT_FIELD_BOOL, WEFT_LAYER_AT(bias), "true", 0, 0, NULL, NULL,                    \
             "adds a trained bias"                                                                  \
     }
+#define WEFT_ROW_TIE                                                                               \
+    {                                                                                              \
+        "tie", WEFT_FIELD_STRING, offsetof(struct weft_layer_entry, tie), "null", 0, 0, NULL,      \
+            NULL,                                                                                  \
+            "name of an earlier layer that this one shares a tensor with: an lm_head an "          \
+            "embedding's token table, a custom layer a custom layer's parameters, next to "        \
+            "its own"                                                                              \
+    }
 
 /* a * b as a size, or -1 on overflow. Later checks refuse -1. */
 static inline int64_t weft_size(int64_t a, int64_t b)

@@ -2,7 +2,7 @@
 import copy
 
 
-def make_model(seed=0, width=32):
+def make_model(seed=0, width=32, tied=False):
     import torch
     from torch import nn
 
@@ -28,7 +28,10 @@ def make_model(seed=0, width=32):
             return self.head(x)
 
     torch.manual_seed(seed)
-    return Model()
+    model = Model()
+    if tied:
+        model.head.weight = model.wte.weight
+    return model
 
 
 def make_unit(name, forward=(), backward=None, **changes):
@@ -87,6 +90,15 @@ def grouped_plan():
          "gather b.0+b.1", "reduce b.0+b.1", "reduce wte"])
 
 
+def tied_plan():
+    """Layers that share a parameter: gathered once, and reduced at the end, because tokens carry no gradient."""
+    return make_said(
+        [make_unit("wte&head", ["b.0"], modules=["wte", "head"], reshard_after_forward=False, policy="sdp"),
+         make_unit("b.0", ["b.1"]), make_unit("b.1", ["b.2"], ["b.0"]), make_unit("b.2", [], ["b.1"])],
+        ["gather wte&head", "gather b.0", "gather b.1", "gather b.2", "gather b.2", "gather b.1", "reduce b.2",
+         "gather b.0", "reduce b.1", "reduce b.0", "reduce wte&head"])
+
+
 def mutants():
     """Plans that break one rule each, by name. The order of the rich or plain plan finds them."""
     def change(base, unit, key, value):
@@ -100,5 +112,6 @@ def mutants():
         "the root's list dropped": (rich_plan(), change(rich_plan(), "", "forward", [])),
         "the embedding gathered in backward": (plain_plan(), change(plain_plan(), "wte", "unshard_in_backward", True)),
         "a late reduction at its own place": (rich_plan(), change(rich_plan(), "b.1", "finalize", "own")),
+        "a tied pair gathered again": (tied_plan(), change(tied_plan(), "wte&head", "reshard_after_forward", True)),
         "a unit kept after forward": (plain_plan(), change(plain_plan(), "b.0", "reshard_after_forward", False)),
     }

@@ -64,7 +64,7 @@ class TwoRanks(unittest.TestCase):
             self.assertEqual(self.seen["snippet"][key], self.seen["default"][key])
 
     def test_the_order_is_the_exported_one(self):
-        for name in ("plain_plan", "rich_plan", "grouped_plan"):
+        for name in ("plain_plan", "rich_plan", "grouped_plan", "tied_plan"):
             said = getattr(models, name)()
             names = {unit["name"]: ", ".join(unit["modules"]) for unit in said["units"]}
             order = [f"{kind} {names[unit]}" for kind, unit in (event.split(" ", 1) for event in said["order"])]
@@ -75,6 +75,7 @@ class TwoRanks(unittest.TestCase):
         for name in ("plain_plan", "rich_plan", "grouped_plan", "lacking", "interrupted"):
             for key in ("losses", "parameters"):
                 self.assertEqual(self.seen[name][key], self.seen["default"][key], (name, key))
+                self.assertEqual(self.seen["tied_plan"][key], self.seen["tied default"][key], key)
         self.assertEqual(len(set(self.seen["default"]["losses"])), 3)
 
     def test_the_default_gathers_in_vain(self):
@@ -131,10 +132,17 @@ class TwoRanks(unittest.TestCase):
 
     def test_what_cannot_be_planned_is_one_sentence(self):
         for name, words in {
-                "tied": "layers wte and head share a parameter", "twice": "b.0 is used 2 times", "never": "spare is never used", "meta": "give cluster=",
+                "thrice": "layer head shares parameters with wte and with b.0", "twice": "b.0 is used 2 times", "never": "spare is never used", "meta": "give cluster=",
                 "limit": "no plan fits the memory limit of 1.00 KiB", "ranks": "measured on 2 ranks",
                 "strange": "ReLU, which is no module", "broken": "shapes cannot be multiplied"}.items():
             self.assertIn(words, self.seen["bad plans"][name])
+
+    def test_a_tied_pair_is_planned_as_one_unit(self):
+        pair = self.seen["pair"]
+        self.assertEqual(pair["units"], [["wte", "head"], ["b.0"], ["b.1"], ["b.2"]])
+        self.assertEqual(pair["differences"], [])
+        for key in ("losses", "parameters"):
+            self.assertEqual(pair[key], self.seen["tied default"][key])
 
     def test_a_tied_pair_may_stay_in_the_root(self):
         units, told = self.seen["loose"]

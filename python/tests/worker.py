@@ -23,9 +23,9 @@ def batches():
         yield tokens[:, :-1], tokens[:, 1:]
 
 
-def train(wrap, finish):
+def train(wrap, finish, tied=False):
     """Returns losses, a hash of all parameters and the record of the last step."""
-    model = wrap(models.make_model())
+    model = wrap(models.make_model(tied=tied))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     losses = []
     for inputs, targets in batches():
@@ -44,7 +44,8 @@ def train(wrap, finish):
 
 
 def wrap_plainly(model):
-    for module in (model.wte, *model.b, model.head, model):
+    tied = model.head.weight is model.wte.weight
+    for module in ([[model.wte, model.head]] if tied else [model.wte, model.head]) + [*model.b, model]:
         fully_shard(module)
     return model
 
@@ -70,8 +71,7 @@ def bad_inputs():
     old = models.plain_plan()
     old["requires"].append({"call": "set_nothing", "torch": "9.9"})
     lacking = models.rich_plan()
-    tied = models.make_model()
-    tied.head.weight = tied.wte.weight
+    tied = models.make_model(tied=True)
     loose = models.make_model()
     loose.scale = torch.nn.Parameter(torch.ones(4))
     return {
@@ -133,12 +133,17 @@ def plan_models():
     never.spare = torch.nn.Linear(3, 3)
     broken = models.make_model()
     broken.head = torch.nn.Linear(3, 3)
-    tied = models.make_model()
-    tied.head.weight = tied.wte.weight
+    tied = models.make_model(tied=True)
+    pair = weft.plan(tied, example, loss_of, memory_limit="64MiB")
+    result["pair"], seen, _ = train(pair.apply, pair.finish, tied=True)
+    result["pair"].update(units=[unit["modules"] for unit in pair.units], differences=seen.compare(pair))
+    tied = models.make_model(tied=True)
+    thrice = models.make_model(tied=True)
+    thrice.head.other = thrice.b[0].up.weight
     loose = weft.plan(tied, example, loss_of, layers=list(tied.b))
     result["loose"] = [unit["name"] for unit in loose.units], refusal(lambda: loose.apply(tied))
     result["bad plans"] = {
-        "tied": refusal(lambda: weft.plan(tied, example, loss_of)),
+        "thrice": refusal(lambda: weft.measure(thrice, example, loss_of)),
         "twice": refusal(lambda: weft.plan(twice, example, loss_of)),
         "never": refusal(lambda: weft.plan(never, example, loss_of)),
         "meta": refusal(lambda: weft.plan(model, meta, loss_of)),
@@ -211,10 +216,11 @@ def fail():
 def main(rank, file, *snippet):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=int(rank), world_size=2)
-    result = {"default": train(wrap_plainly, lambda model: None)[0]}
-    for name in ("plain_plan", "rich_plan", "grouped_plan"):
+    result = {name: train(wrap_plainly, lambda model: None, tied)[0]
+              for name, tied in (("default", False), ("tied default", True))}
+    for name in ("plain_plan", "rich_plan", "grouped_plan", "tied_plan"):
         plan = weft.Plan(getattr(models, name)())
-        result[name], seen, model = train(plan.apply, plan.finish)
+        result[name], seen, model = train(plan.apply, plan.finish, name == "tied_plan")
         result[name]["differences"] = seen.compare(plan)
         result[name]["cap"] = model._get_fsdp_state()._comm_ctx.reduce_scatter_max_input_buffers
         result[name]["hooks"] = sorted(str(hook) for module in model.modules()
@@ -222,7 +228,7 @@ def main(rank, file, *snippet):
                                        for hook in hooks.values() if "weft" in str(hook))
     result["mutants"] = {}
     for name, (base, mutant) in models.mutants().items():
-        _, seen, _ = train(weft.Plan(mutant).apply, weft.Plan(mutant).finish)
+        _, seen, _ = train(weft.Plan(mutant).apply, weft.Plan(mutant).finish, "tied" in name)
         result["mutants"][name] = seen.compare(weft.Plan(base))
     forgetful = weft.Plan(models.rich_plan())
     result["forgotten"] = train(forgetful.apply, lambda model: None)[1].compare(forgetful)

@@ -16,7 +16,9 @@ SIZES = [1 << shift for shift in range(14, 25, 2)]  # full bytes of a collective
 class Layer:
     name: str
     module: object
-    parameters: int = 0
+    parameters: int = 0  # without those of an earlier layer
+    whole: int = 0  # with them
+    tie: int = None  # the first layer that it shares parameters with
     frozen: bool = False  # no parameter has a gradient
     reads_in_backward: bool = False  # an embedding saves none of its parameters
     forward_flops: int = 0
@@ -165,12 +167,16 @@ def measure_bytes(passes, layers):
         layer.frozen = not any(p.requires_grad for p in layer.module.parameters())
         for parameter in layer.module.parameters():
             key = parameter.untyped_storage()._cdata
+            layer.whole += parameter.numel()
             if held[key] is None:
                 held[key] = number
                 layer.parameters += parameter.numel()
             elif held[key] != number:
-                raise WeftError(f"layers {layers[held[key]].name} and {layer.name} share a parameter, and no plan has "
-                                "such a unit yet: give layers= without both, and the root holds them unplanned")
+                first = held[key] if layers[held[key]].tie is None else layers[held[key]].tie
+                if layer.tie not in (None, first):
+                    raise WeftError(f"layer {layer.name} shares parameters with {layers[layer.tie].name} and with "
+                                    f"{layers[first].name}: give layers= without them, and the root holds them unplanned")
+                layer.tie = first
     others = {t.untyped_storage()._cdata for t in walk_tensors([passes.inputs, passes.keywords, passes.targets])}
     others |= {b.untyped_storage()._cdata for b in passes.model.buffers()}
     outputs, counter, at = set(), Bytes(), [0, "forward"]
@@ -185,7 +191,7 @@ def measure_bytes(passes, layers):
             if was == "forward":
                 rise -= layer.saved + layer.output
             else:
-                rise -= 4 * layer.parameters + (layers[owner - 1].output if owner > 0 else 0)
+                rise -= 4 * layer.whole + (layers[owner - 1].output if owner > 0 else 0)
             layer.temporary = max(layer.temporary, rise)
         counter.peak = counter.live
         at[:] = [number, kind]
@@ -203,7 +209,8 @@ def measure_bytes(passes, layers):
         if key in held:
             owner = held[key]
             if owner is not None:
-                layers[owner].reads_in_backward = True
+                reader = layer if layer.tie == owner else layers[owner]
+                reader.reads_in_backward = True
         elif key not in others and key not in outputs:
             others.add(key)
             layer.saved += tensor.untyped_storage().nbytes()

@@ -44,8 +44,9 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
         layers.append({"name": layer.name, "type": "custom", "hidden": 0, "forward_flops": str(flops[0]),
                        "backward_flops": str(flops[1]), "parameters": layer.parameters, "output": f"{layer.output}B",
                        "saved": f"{layer.saved}B", "temporary": f"{layer.temporary}B",
-                       "frozen": layer.frozen and layer.parameters > 0,
-                       "table": layer.parameters > 0 and not layer.reads_in_backward})
+                       "frozen": layer.frozen and layer.whole > 0,
+                       "table": layer.whole > 0 and not layer.reads_in_backward,
+                       **({} if layer.tie is None else {"tie": measured.layers[layer.tie].name})})
     config = {"version": 1, "model": {"layers": layers}, "cluster": place,
               "train": {"micro_batch": 1, "seq_len": 1, "steps": 1, "clip_norm": 1.0, "optimizer": {"type": "adamw"},
                         "precision": {"compute": precision or ("f32" if timed else "bf16")}},

@@ -7,10 +7,10 @@
 
 #include "spec/names.h"
 
-/* Snippets quote names of units, so their characters are those of layers and "+". */
+/* Snippets quote names of units, so their characters are those of layers, "+" and "&". */
 enum { SENTENCE_BYTES = 512, MOST_NAME = 200 };
 static const char unit_characters[] =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+";
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+&";
 
 struct maker {
     struct weft_fsdp2 *out;
@@ -83,20 +83,50 @@ static int32_t find_layer(const struct weft_fsdp2 *out, const char *name, size_t
     return -1;
 }
 
-/* A unit's name is its layer's, "first+last" or "first+..+last". No layer has a "+" in its name. */
+/* Adds the layers `first` to `last` of a unit. False if either is not found, or not after those
+ * that the unit has. */
+static bool add_layers(struct weft_fsdp2_unit *unit, int32_t first, int32_t last)
+{
+    const int32_t after = unit->n_layers > 0 ? unit->layers[unit->n_layers - 1] + 1 : 0;
+    if (first < after || last < first) return false;
+    for (int32_t l = first; l <= last; l++)
+        unit->layers[unit->n_layers++] = l;
+    return true;
+}
+
+/* Layers of a unit by its name: a layer's, "first+last" or "first+..+last" of neighbours, or
+ * "a&b" of layers that share a tensor. No layer has a "+" or "&" in its name. */
+static bool read_layers(const struct weft_fsdp2 *out, struct weft_fsdp2_unit *unit)
+{
+    const char *name = unit->name, *plus = strchr(name, '+'), *last = strrchr(name, '+');
+    if (name[strspn(name, unit_characters)] != '\0') return false;
+    if (plus)
+        return add_layers(unit, find_layer(out, name, (size_t)(plus - name)),
+                          find_layer(out, last + 1, strlen(last + 1)));
+    for (size_t length; (length = strcspn(name, "&")) > 0; name += length + 1) {
+        const int32_t layer = find_layer(out, name, length);
+        if (!add_layers(unit, layer, layer)) return false;
+        if (name[length] == '\0') return true;
+    }
+    return false;
+}
+
 static enum weft_status find_modules(struct maker *maker, struct weft_fsdp2_unit *unit)
 {
-    const char *plus = strchr(unit->name, '+'), *last = strrchr(unit->name, '+');
-    const char *end = last ? last + 1 : unit->name;
-    size_t length = plus ? (size_t)(plus - unit->name) : strlen(unit->name);
-    unit->first_layer = find_layer(maker->out, unit->name, length);
-    unit->last_layer = find_layer(maker->out, end, strlen(end));
-    const bool is_named = unit->name[strspn(unit->name, unit_characters)] == '\0';
-    if (is_named && unit->first_layer >= 0 && unit->last_layer >= unit->first_layer) return WEFT_OK;
+    const size_t n = (size_t)maker->out->n_layers;
+    unit->layers = weft_pool_array(&maker->out->pool, n, sizeof *unit->layers);
+    if (!unit->layers) return weft_fail_memory(maker->err, "an export");
+    if (read_layers(maker->out, unit)) return WEFT_OK;
     return weft_fail(maker->err, WEFT_E_DATA,
                      "%s: unit %s is a part of its layers, and FSDP2 shards whole modules: plan "
-                     "without the tie, or with a custom layer of both modules",
+                     "with --for fsdp2, or without the tie",
                      maker->source, unit->name);
+}
+
+/* The layer at the unit's hooks: the first one in forward, the last one in backward. */
+static int32_t hook_layer(const struct weft_fsdp2_unit *unit, enum weft_slot_kind kind)
+{
+    return unit->layers[kind == WEFT_SLOT_FORWARD ? 0 : unit->n_layers - 1];
 }
 
 static bool slot_in(const struct weft_hold *hold, int32_t slot)
@@ -112,7 +142,8 @@ static bool releases_forward(const struct maker *maker, const struct weft_fsdp2_
 {
     for (int32_t s = 0; s < maker->problem->n_slots; s++) {
         const struct weft_slot *slot = &maker->problem->slots[s];
-        if (slot->kind != WEFT_SLOT_FORWARD || slot->micro != 0 || slot->index != unit->last_layer)
+        if (slot->kind != WEFT_SLOT_FORWARD || slot->micro != 0 ||
+            slot->index != unit->layers[unit->n_layers - 1])
             continue;
         for (int32_t h = 0; h < chosen->n_holds; h++) {
             const struct weft_hold *hold = &chosen->holds[h];
@@ -153,21 +184,20 @@ static enum weft_status make_units(struct maker *maker)
     return WEFT_OK;
 }
 
+static bool is_of_step(const struct weft_slot *slot)
+{
+    return slot->kind == WEFT_SLOT_FORWARD || slot->kind == WEFT_SLOT_BACKWARD;
+}
+
 /* The unit with a hook in the slot: -1: none, or the root's in slots before the first layer. */
 static int32_t hooked_unit(const struct maker *maker, int32_t slot)
 {
     const struct weft_slot *at = &maker->problem->slots[slot];
     for (int32_t u = 0; u < maker->out->n_units; u++) {
         const struct weft_fsdp2_unit *unit = &maker->out->units[u];
-        if (at->kind == WEFT_SLOT_FORWARD && unit->first_layer == at->index) return u;
-        if (at->kind == WEFT_SLOT_BACKWARD && unit->last_layer == at->index) return u;
+        if (is_of_step(at) && hook_layer(unit, at->kind) == at->index) return u;
     }
     return -1;
-}
-
-static bool is_of_step(const struct weft_slot *slot)
-{
-    return slot->kind == WEFT_SLOT_FORWARD || slot->kind == WEFT_SLOT_BACKWARD;
 }
 
 static bool list_has(const struct weft_fsdp2_list *list, int32_t unit)
@@ -294,6 +324,23 @@ static bool is_trained(const struct weft_fsdp2 *out, int32_t unit)
 /* Most events of a unit: two gathers of its own, two by lists, and a reduction. */
 enum { MOST_EVENTS = 5 };
 
+/* Adds the collectives of hooks at a layer's backward. */
+static void add_backward(struct weft_fsdp2 *out, bool *gathered, int32_t layer)
+{
+    for (int32_t u = 0; u < out->n_units; u++) {
+        if (hook_layer(&out->units[u], WEFT_SLOT_BACKWARD) != layer) continue;
+        if (out->units[u].unshards) add_event(out, gathered, u, true);
+        add_list(out, gathered, &out->units[u].backward);
+    }
+    for (int32_t u = 0; u < out->n_units; u++) {
+        const struct weft_fsdp2_unit *unit = &out->units[u];
+        if (hook_layer(unit, WEFT_SLOT_FORWARD) != layer) continue;
+        gathered[u] = false;
+        if (is_trained(out, u) && !unit->ends_late && !unit->drains)
+            add_event(out, gathered, u, false);
+    }
+}
+
 /* Writes the collectives of a step as FSDP2's hooks issue them. At the end it reduces in reverse
  * order of the modules. */
 static enum weft_status list_events(struct maker *maker)
@@ -309,14 +356,8 @@ static enum weft_status list_events(struct maker *maker)
         add_list(out, gathered, &out->units[u].forward);
         if (out->units[u].reshards) gathered[u] = false;
     }
-    for (int32_t u = n - 1; u >= 0; u--) {
-        const struct weft_fsdp2_unit *unit = &out->units[u];
-        if (unit->unshards) add_event(out, gathered, u, true);
-        add_list(out, gathered, &unit->backward);
-        gathered[u] = false;
-        if (is_trained(out, u) && !unit->ends_late && !unit->drains)
-            add_event(out, gathered, u, false);
-    }
+    for (int32_t l = out->n_layers - 1; l >= 0; l--)
+        add_backward(out, gathered, l);
     for (int32_t u = n - 1; u >= 0; u--)
         if (is_trained(out, u) && (out->units[u].ends_late || out->units[u].drains))
             add_event(out, gathered, u, false);

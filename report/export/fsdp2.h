@@ -5,6 +5,8 @@
  *  before the backward of its last module: its own gather, then its backward list;
  *  after the backward of its first module: its reduction, or at the end of backward.
  *
+ * Modules that share a tensor are one unit too. It stays gathered between them.
+ *
  * The root's forward list comes before the first unit. */
 #ifndef WEFT_REPORT_EXPORT_FSDP2_H
 #define WEFT_REPORT_EXPORT_FSDP2_H
@@ -26,7 +28,8 @@ struct weft_fsdp2_list {
 
 struct weft_fsdp2_unit {
     const char *name;
-    int32_t first_layer, last_layer; /* its modules */
+    int32_t n_layers;
+    int32_t *layers; /* its modules, in forward order */
     enum weft_policy policy;
     bool reshards;  /* after forward; otherwise after backward */
     bool unshards;  /* in backward: false for an embedding, whose backward reads no parameters */
@@ -58,7 +61,7 @@ struct weft_fsdp2 {
     const char **sentences;
 };
 
-/* WEFT_E_DATA for a plan with a unit that is not of whole modules. The caller destroys it before
+/* WEFT_E_DATA for a plan with a unit that is not of whole layers. The caller destroys it before
  * the plan. */
 WEFT_MUST_USE enum weft_status weft_fsdp2_create(const struct weft_plan *plan, const char *source,
                                                  struct weft_fsdp2 **out, struct weft_error *err);

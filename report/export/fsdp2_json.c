@@ -123,8 +123,8 @@ void weft_fsdp2_write_modules(const struct weft_fsdp2 *fsdp2, const struct weft_
     weft_json_key(writer, "modules");
     weft_json_begin_array(writer);
     weft_json_flat(writer);
-    for (int32_t l = unit->first_layer; l <= unit->last_layer; l++)
-        weft_json_add_string(writer, fsdp2->layers[l]);
+    for (int32_t i = 0; i < unit->n_layers; i++)
+        weft_json_add_string(writer, fsdp2->layers[unit->layers[i]]);
     weft_json_end_array(writer);
 }
 

@@ -77,8 +77,8 @@ static void add_row(const struct weft_fsdp2 *fsdp2, const struct weft_fsdp2_unit
                     struct weft_text *out)
 {
     weft_text_addf(out, "(\"%s\", [", unit->name);
-    for (int32_t l = unit->first_layer; l <= unit->last_layer; l++)
-        weft_text_addf(out, "%s\"%s\"", l > unit->first_layer ? ", " : "", fsdp2->layers[l]);
+    for (int32_t i = 0; i < unit->n_layers; i++)
+        weft_text_addf(out, "%s\"%s\"", i > 0 ? ", " : "", fsdp2->layers[unit->layers[i]]);
     weft_text_addf(out, "], %s, %s, %s, %s, ", python_bool(unit->reshards),
                    python_bool(unit->unshards), python_bool(unit->policy == WEFT_POLICY_DP),
                    python_bool(unit->ends_late));

@@ -153,6 +153,34 @@ def a_tensor_of_two_layers_is_refused(weft):
 
 
 @case
+def layers_that_share_a_tensor_are_one_unit(weft):
+    """Two hooks: wte's forward and head's backward. No gradient goes back through wte: reduced at the end."""
+    changes = {"plan__for": "fsdp2", "plan__fuse": None, "plan__planner": "fsdp2"}
+    layers = [{"name": name, "type": "custom", "hidden": 0, "forward_flops": "1M", "backward_flops": "2M",
+               "parameters": count, "output": "4KiB", "table": name == "a"}
+              for name, count in (("a", 10000), ("b", 10000), ("c", 500))]
+    layers[2]["tie"] = "a"
+    for content, first, last, blocks in (
+            (config(model__layers__3__tie="wte", **changes), "wte", "head", ["h.0", "h.1", "h.2", "ln_f"]),
+            (tiny(model__layers=layers, plan__block_scale="whole", **changes), "a", "c", ["b"])):
+        plan(weft, content)
+        said = export(weft)
+        unit = said["units"][0]
+        assert unit["name"] == f"{first}&{last}" and unit["modules"] == [first, last], unit
+        assert not unit["reshard_after_forward"] and unit["unshard_in_backward"], unit
+        assert unit["forward"][-1] == blocks[0] and unit["backward"] == [unit["name"]], lists(said)
+        assert said["not_expressed"] == [] and len(said["units"]) == 1 + len(blocks)
+        assert said["order"].count(f"gather {unit['name']}") == 1
+        assert said["order"][-1] == f"reduce {unit['name']}", said["order"]
+    with open(weft.path("plan.json"), encoding="utf-8") as file:
+        assert json.load(file)["problem"]["decisions"][0]["elements"] == 42 * 256  # 10,500 of them, in slices of 128
+    layers[2]["tie"] = "d"
+    weft.expect(65, "check", weft.write("run.json", tiny(model__layers=layers)), says="no earlier layer has this name")
+    layers[0]["parameters"], layers[2]["tie"] = 0, "a"
+    weft.expect(65, "check", weft.write("run.json", tiny(model__layers=layers)), says="\"a\", which has no parameters")
+
+
+@case
 def names_of_an_edited_plan_reach_no_python(weft):
     plan(weft, config(), "--planner", "fsdp2")
     with open(weft.path("plan.json"), encoding="utf-8") as file:

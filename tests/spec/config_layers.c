@@ -152,7 +152,7 @@ Test(config_layers, refuses_ties_to_what_is_no_earlier_embedding)
 {
     static const char *const ties[][2] = {
         {"model.layers.3.tie=wpe", "\"wpe\" cannot be tied to: no earlier layer has this name"},
-        {"model.layers.3.tie=ln_f", "\"ln_f\" cannot be tied to: that layer is no embedding"},
+        {"model.layers.3.tie=ln_f", "\"ln_f\" cannot be tied to: that layer is of another type"},
         {"model.layers.3.tie=head", "\"head\" cannot be tied to: no earlier layer has this name"},
         {"model.layers.0.vocab=9", "\"wte\" cannot be tied to: that embedding has another vocab"},
     };

@@ -240,9 +240,9 @@ Test(model, refuses_ties_that_cannot_share)
 {
     struct weft_layer layer = gpt[HEAD];
     layer.tie = BLOCK_0;
-    refuses_with(HEAD, layer, "it can only be tied to an embedding before it");
+    refuses_with(HEAD, layer, "it can only be tied to a layer of type embedding before it");
     layer.tie = HEAD;
-    refuses_with(HEAD, layer, "it can only be tied to an embedding before it");
+    refuses_with(HEAD, layer, "it can only be tied to a layer of type embedding before it");
     layer = gpt[HEAD];
     layer.vocab = 255;
     refuses_with(HEAD, layer, "its weight is 255 x 36 and the embedding's 256 x 36");
@@ -261,7 +261,7 @@ Test(model, refuses_sizes_that_are_none)
     layer.keys[WEFT_EMBEDDING_POSITIONS].integer = -1;
     refuses_with(EMBEDDING, layer, "positions is -1");
     layer = (struct weft_layer){
-        .name = "c", .kind = &weft_kind_custom, .keys[WEFT_CUSTOM_SAVED].integer = -1};
+        .name = "c", .kind = &weft_kind_custom, .tie = -1, .keys[WEFT_CUSTOM_SAVED].integer = -1};
     refuses_model(&layer, 1, "layer \"c\" (custom): saved is -1; it must be from 0");
     layer = (struct weft_layer){.name = "c", .kind = &weft_kind_classifier, .hidden = 3, .tie = -1};
     refuses_model(&layer, 1, "classes is 0");
@@ -276,6 +276,7 @@ Test(model, refuses_parameters_that_overflow)
         snprintf(names[i], sizeof names[i], "c.%d", i);
         layers[i] = (struct weft_layer){.name = names[i],
                                         .kind = &weft_kind_custom,
+                                        .tie = -1,
                                         .keys[WEFT_CUSTOM_PARAMETERS].integer = INT64_C(1) << 53};
     }
     struct weft_model *model = create_model(layers, N - 1);

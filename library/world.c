@@ -6,11 +6,14 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "runtime/comm/host.h"
+#include "runtime/comm/mpi/lifeline.h"
 #include "runtime/comm/mpi/mpi.h"
 
 enum { NS_PER_S = 1000000000 };
 
+static const int64_t join_ns = INT64_C(10) * NS_PER_S;
 static const int64_t end_ns = INT64_C(5) * NS_PER_S;
 /* Ranks end a collective together, so the others report soon. Files may need their time. */
 static const int64_t report_ns = INT64_C(600) * NS_PER_S;
@@ -20,7 +23,8 @@ static const int64_t late_report_ns = INT64_C(1) * NS_PER_S;
 struct weft_world {
     struct weft_mpi *mpi;
     struct weft_rendezvous meeting;
-    bool is_torn; /* a rank is gone, so MPI cannot end */
+    struct weft_lifeline *line; /* NULL: none */
+    bool is_torn;               /* a rank is gone, so MPI cannot end */
 };
 
 /* Rank 0's judgement of all outcomes. */
@@ -82,6 +86,62 @@ static void number_hosts(const struct place *all, struct weft_rendezvous *meetin
     }
 }
 
+static enum weft_status tell_all(struct weft_world *world, const void *bytes, int64_t length,
+                                 struct weft_error *err)
+{
+    for (int32_t i = 1; i < world->meeting.ranks; i++)
+        WEFT_TRY(weft_mpi_send_whole(world->mpi, bytes, length, i, WEFT_MPI_JOB, 0, err));
+    return WEFT_OK;
+}
+
+static void warn_of_line(const struct weft_error *why)
+{
+    weft_log(WEFT_LOG_WARNING,
+             "%s. A rank that dies is found after cluster.timeout only, unless its launcher ends "
+             "the others",
+             why->text);
+}
+
+/* Rank 0 invites the others, and warns once if some cannot come. */
+static enum weft_status invite_ranks(struct weft_world *world, struct weft_error *err)
+{
+    struct weft_lifeline_invitation invitation = {.port = 0};
+    struct weft_error why = {.status = WEFT_OK};
+    if (weft_lifeline_open(world->meeting.ranks, &world->line, &invitation, &why) != WEFT_OK)
+        warn_of_line(&why);
+    bool warned = invitation.port == 0;
+    WEFT_TRY(tell_all(world, &invitation, sizeof invitation, err));
+    for (int32_t i = 1; i < world->meeting.ranks; i++) {
+        WEFT_TRY(weft_mpi_receive_whole(world->mpi, &why, sizeof why, i, WEFT_MPI_JOB, 0, err));
+        if (why.status != WEFT_OK && !warned) warn_of_line(&why);
+        warned = warned || why.status != WEFT_OK;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status accept_invitation(struct weft_world *world, struct weft_error *err)
+{
+    struct weft_lifeline_invitation invitation;
+    struct weft_error why = {.status = WEFT_OK}, told = {.status = WEFT_OK};
+    const int32_t rank = world->meeting.rank;
+    const bool same_host = world->meeting.hosts[rank] == world->meeting.hosts[0];
+    WEFT_TRY(weft_mpi_receive_whole(world->mpi, &invitation, sizeof invitation, 0, WEFT_MPI_JOB, 0,
+                                    err));
+    if (invitation.port > 0 &&
+        weft_lifeline_join(&invitation, rank, same_host, join_ns, &world->line, &why) != WEFT_OK)
+        weft_fail_of_rank(&told, why.status, rank, why.text);
+    return weft_mpi_send_whole(world->mpi, &told, sizeof told, 0, WEFT_MPI_JOB, 0, err);
+}
+
+/* Without a lifeline the run goes on: firewalls may pass MPI alone. */
+static enum weft_status open_line(struct weft_world *world, struct weft_error *err)
+{
+    if (world->meeting.ranks == 1) return WEFT_OK;
+    WEFT_TRY(world->meeting.rank == 0 ? invite_ranks(world, err) : accept_invitation(world, err));
+    weft_mpi_watch(world->mpi, world->line);
+    return WEFT_OK;
+}
+
 static enum weft_status meet_ranks(struct weft_world *world, struct weft_error *err)
 {
     const int32_t ranks = weft_mpi_ranks(world->mpi);
@@ -98,7 +158,7 @@ static enum weft_status meet_ranks(struct weft_world *world, struct weft_error *
                                   : weft_fail_memory(err, "the places of the ranks");
     if (status == WEFT_OK) number_hosts(all, &world->meeting);
     free(all);
-    return status;
+    return status == WEFT_OK ? open_line(world, err) : status;
 }
 
 enum weft_status weft_world_start(struct weft_world **out, struct weft_error *err)
@@ -124,23 +184,23 @@ enum weft_status weft_world_start(struct weft_world **out, struct weft_error *er
 bool weft_world_finish(struct weft_world *world)
 {
     if (world == NULL) return true;
-    const bool ended = !world->is_torn && weft_mpi_finish(world->mpi, end_ns);
+    const bool is_whole = !world->is_torn && weft_lifeline_lost(world->line) < 0;
+    if (world->line != NULL) weft_mpi_watch(world->mpi, NULL);
+    weft_lifeline_leave(world->line);
+    const bool ended = is_whole && weft_mpi_finish(world->mpi, end_ns);
     weft_rendezvous_finish(&world->meeting);
     free(world);
     return ended;
 }
 
+int32_t weft_world_lost(const struct weft_world *world)
+{
+    return weft_mpi_lost(world->mpi);
+}
+
 const struct weft_rendezvous *weft_world_meeting(const struct weft_world *world)
 {
     return &world->meeting;
-}
-
-static enum weft_status tell_all(struct weft_world *world, const void *bytes, int64_t length,
-                                 struct weft_error *err)
-{
-    for (int32_t i = 1; i < world->meeting.ranks; i++)
-        WEFT_TRY(weft_mpi_send_whole(world->mpi, bytes, length, i, WEFT_MPI_JOB, 0, err));
-    return WEFT_OK;
 }
 
 enum weft_status weft_world_share(struct weft_world *world, const struct weft_text *text,
@@ -222,6 +282,16 @@ static void give_up(struct weft_world *world)
     weft_mpi_give_up(world->mpi, farewell);
 }
 
+/* Rank 0's process has ended, so nobody judges. */
+static enum weft_status fail_alone(struct weft_world *world, const struct weft_error *own,
+                                   struct weft_error *err)
+{
+    world->is_torn = true;
+    if (own->status == WEFT_OK) return weft_fail(err, WEFT_E_LOST, "rank 0's process has ended");
+    *err = *own;
+    return own->status;
+}
+
 enum weft_status weft_world_judge(struct weft_world *world, enum weft_status status,
                                   const struct weft_error *why, struct weft_error *err)
 {
@@ -234,6 +304,7 @@ enum weft_status weft_world_judge(struct weft_world *world, enum weft_status sta
         verdict.error.status = status;
         give_up(world);
     }
+    if (rank != 0 && weft_mpi_lost(world->mpi) == 0) return fail_alone(world, &verdict.error, err);
     if (rank != 0) {
         WEFT_TRY(weft_mpi_send_whole(world->mpi, &verdict.error, sizeof verdict.error, 0,
                                      WEFT_MPI_OUTCOME, end_ns, err));

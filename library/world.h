@@ -18,6 +18,9 @@ WEFT_MUST_USE enum weft_status weft_world_start(struct weft_world **out, struct 
  * process with _exit. Accepts NULL. */
 bool weft_world_finish(struct weft_world *world);
 
+/* The first rank whose process has ended without a word, or -1. */
+int32_t weft_world_lost(const struct weft_world *world);
+
 /* The meeting of its ranks, valid until the world ends. */
 const struct weft_rendezvous *weft_world_meeting(const struct weft_world *world);
 

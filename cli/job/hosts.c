@@ -88,6 +88,12 @@ static enum weft_status lead_ranks(weft_hosts_verb_fn *verb, struct weft_error *
     return weft_fail(err, told, "%s", unsaid.text);
 }
 
+/* The lowest rank that is left prints. */
+static bool speaks_for_rank_0(void)
+{
+    return hosts.world != NULL && hosts.launcher.rank == 1 && weft_world_lost(hosts.world) == 0;
+}
+
 static enum weft_status follow_rank_0(struct weft_error *err)
 {
     enum weft_status status = weft_world_start(&hosts.world, err);
@@ -106,6 +112,7 @@ static enum weft_status follow_rank_0(struct weft_error *err)
             status = weft_fail(err, weft_status_of_exit_code(exit_code), "rank 0 has failed");
         weft_text_finish(&text);
     }
+    if (speaks_for_rank_0()) hosts.cli->ending->told_elsewhere = false;
     return status;
 }
 

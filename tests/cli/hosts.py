@@ -108,6 +108,24 @@ def a_stopped_rank_is_named_after_the_timeout(weft):
         assert code == 80 and "rank 1 (host " in told[0] and "last heard in call" in told[0], (code, err)
 
 
+def check_killed_rank(weft, command, config, rank, *flags):
+    begun = time.monotonic()
+    code, _, told, err = run_hosts(weft, command, "openmpi", "train", config, "--quiet", *flags,
+                                   env={"WEFT_FAILPOINT": f"forward:rank={rank}:step=2:do=kill"})
+    assert code == 137 and len(told) == 1 and f"rank {rank} (host " in told[0] and "without a word" in told[0], \
+        (code, err)
+    assert time.monotonic() - begun < 20, "the timeout would be ten minutes"
+
+
+@case
+def a_killed_rank_is_named_at_once(weft):
+    """Open MPI gives ranks a second to end. MPICH's launcher, or its transport, ends them without one."""
+    config = weft.write("run.json", tiny())
+    for library, command in each_library(weft, 2):
+        for rank in (0, 1) if library == "openmpi" else ():
+            check_killed_rank(weft, command, config, rank)
+
+
 @case
 def a_signal_saves_and_local_ranks_go_on_with_the_same_bits(weft):
     config = weft.write("run.json", threaded(train__steps=400, train__checkpoint__at_end=True))
@@ -172,6 +190,7 @@ def hosts_of_a_network_give_the_same_bits_over_it(weft):
                 # A reduction and at least a gather of all blocks; half of a block's bytes leaves each of two hosts.
                 least = steps * 2 * PARAMETERS * 4 / 2
                 assert all(least < n < 2 * least + 300e3 for n in sent), (library, sent, least)
+                check_killed_rank(weft, command, config, 1, "--set", "cluster.ranks_per_node=1")
                 code, _, told, err = run_hosts(weft, command, library, "train", config, "--quiet")
                 assert code == 76 and "cluster.ranks_per_node" in told[0], (library, code, err)
         except Unavailable as why:

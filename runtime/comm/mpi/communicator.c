@@ -99,6 +99,20 @@ static enum weft_status fail_given_up(struct mpi_comm *c, int32_t rank,
     return WEFT_E_LOST;
 }
 
+static enum weft_status fail_lost(struct mpi_comm *c, int32_t rank)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    add_rank(c, rank, &text);
+    weft_fail(&c->broken, WEFT_E_LOST,
+              "%s has ended without a word while rank %d was in %s, call %u. It was killed, or it "
+              "crashed: see its host's log",
+              weft_text_chars(&text), c->comm.rank, weft_comm_call_name((uint32_t)c->own.call.kind),
+              c->own.calls);
+    weft_text_finish(&text);
+    return WEFT_E_LOST;
+}
+
 static enum weft_status fail_hang(struct mpi_comm *c, int32_t peer)
 {
     struct weft_text missing;
@@ -143,14 +157,14 @@ static enum weft_status fail_disagree(struct mpi_comm *c, int32_t rank)
     return WEFT_E_DISAGREE;
 }
 
-/* Fails if a rank has given up. */
+/* Fails if a rank has given up, or its process has ended. */
 static enum weft_status look_for_farewells(struct mpi_comm *c)
 {
     struct weft_error unsaid = {.status = WEFT_OK};
     struct farewell farewell = {0};
     int32_t rank = -1;
     if (weft_mpi_look(c->mpi, WEFT_MPI_GIVE_UP, &rank, &unsaid) != WEFT_OK || rank < 0)
-        return WEFT_OK;
+        return weft_mpi_lost(c->mpi) < 0 ? WEFT_OK : fail_lost(c, weft_mpi_lost(c->mpi));
     if (weft_mpi_receive_whole(c->mpi, &farewell, sizeof farewell, rank, WEFT_MPI_GIVE_UP,
                                MOST_BROKEN_NS, &unsaid) != WEFT_OK)
         farewell = (struct farewell){0};

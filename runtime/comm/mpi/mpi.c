@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "runtime/arena/arena.h"
+#include "runtime/comm/mpi/lifeline.h"
 #include "runtime/device/module.h"
 
 enum { LONG_SLEEP_NS = 1000000, SHORT_SLEEP_NS = 20000, PATIENT_AFTER_NS = 2000000 };
@@ -26,6 +27,7 @@ struct weft_mpi {
     atomic_bool has_finished, has_given_up;
     char version[WEFT_MPI_TEXT_BYTES];
     struct kept *kept;
+    const struct weft_lifeline *line; /* or NULL */
 };
 
 static enum weft_status fail_call(struct weft_mpi *mpi, int code, const char *did,
@@ -161,6 +163,16 @@ const char *weft_mpi_version(const struct weft_mpi *mpi)
     return mpi->version;
 }
 
+void weft_mpi_watch(struct weft_mpi *mpi, const struct weft_lifeline *line)
+{
+    mpi->line = line;
+}
+
+int32_t weft_mpi_lost(const struct weft_mpi *mpi)
+{
+    return weft_lifeline_lost(mpi->line);
+}
+
 enum weft_status weft_mpi_send(struct weft_mpi *mpi, const void *from, int64_t bytes, int32_t to,
                                enum weft_mpi_tag tag, struct weft_mpi_request *out,
                                struct weft_error *err)
@@ -242,12 +254,13 @@ void weft_mpi_give_up(struct weft_mpi *mpi, const void *farewell)
 
 /* Polls seldom after a while: the other rank may plan, or measure alone. */
 static enum weft_status await_request(struct weft_mpi *mpi, struct weft_mpi_request *request,
-                                      int64_t deadline_ns, struct weft_error *err)
+                                      int32_t peer, int64_t deadline_ns, struct weft_error *err)
 {
     const int64_t start_ns = weft_clock_now_ns();
     for (bool done = false;;) {
         WEFT_TRY(weft_mpi_test(mpi, request, &done, err));
         if (done) return WEFT_OK;
+        if (weft_mpi_lost(mpi) == peer) break;
         const int64_t now_ns = weft_clock_now_ns();
         if (deadline_ns > 0 && now_ns - start_ns >= deadline_ns) break;
         const int64_t sleep_ns =
@@ -255,6 +268,8 @@ static enum weft_status await_request(struct weft_mpi *mpi, struct weft_mpi_requ
         weft_clock_sleep_until_ns(now_ns + sleep_ns);
     }
     weft_mpi_drop(mpi, request);
+    if (weft_mpi_lost(mpi) == peer)
+        return weft_fail(err, WEFT_E_LOST, "rank %d's process has ended", peer);
     return weft_fail(err, WEFT_E_HANG, "a message was not taken or sent in time");
 }
 
@@ -266,7 +281,7 @@ enum weft_status weft_mpi_send_whole(struct weft_mpi *mpi, const void *from, int
         const int64_t n = bytes - at < WEFT_MPI_MESSAGE_BYTES ? bytes - at : WEFT_MPI_MESSAGE_BYTES;
         struct weft_mpi_request request = {0};
         WEFT_TRY(weft_mpi_send(mpi, (const unsigned char *)from + at, n, to, tag, &request, err));
-        WEFT_TRY(await_request(mpi, &request, deadline_ns, err));
+        WEFT_TRY(await_request(mpi, &request, to, deadline_ns, err));
     }
     return WEFT_OK;
 }
@@ -279,7 +294,7 @@ enum weft_status weft_mpi_receive_whole(struct weft_mpi *mpi, void *to, int64_t 
         const int64_t n = bytes - at < WEFT_MPI_MESSAGE_BYTES ? bytes - at : WEFT_MPI_MESSAGE_BYTES;
         struct weft_mpi_request request = {0};
         WEFT_TRY(weft_mpi_receive(mpi, (unsigned char *)to + at, n, from, tag, &request, err));
-        WEFT_TRY(await_request(mpi, &request, deadline_ns, err));
+        WEFT_TRY(await_request(mpi, &request, from, deadline_ns, err));
     }
     return WEFT_OK;
 }

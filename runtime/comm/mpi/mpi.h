@@ -12,6 +12,7 @@
 #include "runtime/comm/mpi/calls.h"
 
 struct weft_arena;
+struct weft_lifeline;
 struct weft_mpi;
 
 /* Messages are told apart by tags. */
@@ -50,6 +51,11 @@ int32_t weft_mpi_ranks(const struct weft_mpi *mpi);
 /* "Open MPI v4.1.4" */
 const char *weft_mpi_version(const struct weft_mpi *mpi);
 
+/* Waits end early for ranks that this lifeline has lost. NULL takes it away. */
+void weft_mpi_watch(struct weft_mpi *mpi, const struct weft_lifeline *line);
+/* The first rank whose process has ended without a word, or -1. Any thread may ask. */
+int32_t weft_mpi_lost(const struct weft_mpi *mpi);
+
 /* Nonblocking messages of at most WEFT_MPI_MESSAGE_BYTES. WEFT_E_LOST with the library's words. */
 WEFT_MUST_USE enum weft_status weft_mpi_send(struct weft_mpi *mpi, const void *from, int64_t bytes,
                                              int32_t to, enum weft_mpi_tag tag,
@@ -76,8 +82,9 @@ void weft_mpi_give_up(struct weft_mpi *mpi, const void *farewell);
  * still be under way, and a library of a peer may read or write them. Either may be NULL. */
 void weft_mpi_keep(struct weft_mpi *mpi, void *memory, struct weft_arena *arena);
 
-/* Blocking messages of any size, in parts. A deadline of 0 is none. WEFT_E_HANG after it: then the
- * rest of the message is dropped, and the two ranks must not use this tag again. */
+/* Blocking messages of any size, in parts. A deadline of 0 is none. WEFT_E_HANG after it, and
+ * WEFT_E_LOST if the peer's process has ended: then the rest of the message is dropped, and the two
+ * ranks must not use this tag again. */
 WEFT_MUST_USE enum weft_status weft_mpi_send_whole(struct weft_mpi *mpi, const void *from,
                                                    int64_t bytes, int32_t to, enum weft_mpi_tag tag,
                                                    int64_t deadline_ns, struct weft_error *err);

@@ -21,6 +21,7 @@
 #include "library/machine.h"
 #include "library/metrics.h"
 #include "library/session.h"
+#include "runtime/checkpoint/shared.h"
 #include "runtime/launch/launch.h"
 #include "spec/config_batch.h"
 
@@ -330,6 +331,8 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
     weft_stop_handle(request_stop, true);
     weft_trap_set(rank->meeting.rank, inherited_fd("WEFT_ERROR_FD"));
     bool tells = rank->meeting.rank == 0;
+    if (rank->job.checkpoints != NULL && weft_rendezvous_has_hosts(&rank->meeting))
+        WEFT_TRY(weft_checkpoint_prove_shared(rank->machine.comm, rank->job.checkpoints, err));
     if (tells && rank->job.metrics)
         WEFT_TRY(weft_metrics_open(rank->job.metrics, &rank->metrics, err));
     struct weft_train_options options = {

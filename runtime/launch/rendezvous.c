@@ -121,6 +121,13 @@ enum weft_status weft_rendezvous_check_hosts(const struct weft_rendezvous *meeti
     return WEFT_OK;
 }
 
+bool weft_rendezvous_has_hosts(const struct weft_rendezvous *meeting)
+{
+    for (int32_t i = 1; meeting->hosts != NULL && i < meeting->ranks; i++)
+        if (meeting->hosts[i] != meeting->hosts[0]) return true;
+    return false;
+}
+
 enum weft_status weft_rendezvous_need_proc(struct weft_error *err)
 {
     char lacking[64];

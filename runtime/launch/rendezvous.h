@@ -57,6 +57,9 @@ WEFT_MUST_USE enum weft_status weft_rendezvous_check_hosts(const struct weft_ren
                                                            int64_t ranks_per_node,
                                                            struct weft_error *err);
 
+/* Whether the ranks are on several hosts. */
+bool weft_rendezvous_has_hosts(const struct weft_rendezvous *meeting);
+
 /* WEFT_E_ENVIRONMENT without /proc, with the command to mount it. Ranks and other child processes
  * need it. */
 WEFT_MUST_USE enum weft_status weft_rendezvous_need_proc(struct weft_error *err);

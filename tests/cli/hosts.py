@@ -198,6 +198,23 @@ def hosts_of_a_network_give_the_same_bits_over_it(weft):
 
 
 @case
+def checkpoints_need_a_directory_that_all_hosts_share(weft):
+    config = weft.write("run.json", threaded(train__checkpoint__at_end=True, cluster__ranks_per_node=1,
+                                             cluster__link__inter={"alpha": "100us", "bandwidth": "100MB/s"}))
+    os.makedirs(weft.path("own"))
+    try:
+        with Namespaces(2, directory=weft.directory, hidden=weft.path("own")) as hosts:
+            command = hosts.command(weft.program, "openmpi", 1)
+            code, _, told, err = run_hosts(weft, command, "openmpi", "train", config, "--quiet", "--run", "own/run")
+            assert code == 74 and len(told) == 1 and "for rank 1 (host weft-host-1)" in told[0], (code, err)
+            code, _, told, err = run_hosts(weft, command, "openmpi", "train", config, "--quiet", "--run", weft.fresh("all"))
+            assert code == 0 and not told, (code, err)
+    except Unavailable as why:
+        raise Skip(str(why)) from why
+    assert os.listdir(weft.path("own/run/checkpoints")) == [] and len(os.listdir(weft.path("all/checkpoints"))) == 1
+
+
+@case
 def other_verbs_start_local_ranks_only(weft):
     config = weft.write("run.json", tiny())
     library, command = each_library(weft, 2)[0]

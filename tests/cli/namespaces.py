@@ -45,12 +45,13 @@ def local_command(program, name, ranks):
 
 
 class Namespaces:
-    """Hosts 0 to n - 1, with the addresses 10.213.77.1 on."""
+    """Hosts 0 to n - 1, with the addresses 10.213.77.1 on. All but host 0 have another directory for `hidden`."""
 
-    def __init__(self, n, rate=None, directory="/tmp"):
+    def __init__(self, n, rate=None, directory="/tmp", hidden=None):
         self.n, self.rate = n, rate
         self.names = [f"weft-host-{i}" for i in range(n)]
         self.addresses = [f"10.213.77.{i + 1}" for i in range(n)]
+        self.hides = f"mount -t tmpfs none {hidden} && " if hidden else ""
         self.agent = Path(directory) / "weft-hosts-agent"
 
     @staticmethod
@@ -81,7 +82,7 @@ class Namespaces:
         # rsh's part: starts a launcher's daemon on another host.
         cases = "".join(f"  {a}) name={n};;\n" for a, n in zip(self.addresses, self.names))
         self.agent.write_text("#!/bin/sh\nhost=$1\nshift\ncase $host in\n" + cases + "esac\n"
-                              'exec ip netns exec "$name" unshare -u sh -c "hostname $name; $*"\n')
+                              'exec ip netns exec "$name" unshare -u sh -c "hostname $name; ' + self.hides + '$*"\n')
         self.agent.chmod(self.agent.stat().st_mode | stat.S_IXUSR)
         return self
 

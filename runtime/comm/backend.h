@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "runtime/comm/group.h"
 
 struct weft_arena;
 struct weft_arena_shape;
@@ -17,6 +18,14 @@ struct weft_comm_block;
 struct weft_comm_options;
 struct weft_ranges;
 struct weft_stream;
+
+/* The place of a branch in its communicator. */
+struct weft_comm_place {
+    char lane[WEFT_COMM_LANE_BYTES];
+    enum weft_comm_group group;
+    int32_t number;     /* among the branches, from 0 */
+    int32_t first, gap; /* rank r of the group is rank first + r * (1 + gap) of all */
+};
 
 struct weft_comm_ops {
     const char *name;
@@ -43,6 +52,12 @@ struct weft_comm_ops {
                                  struct weft_error *err);
     void (*carry)(struct weft_comm *comm, int64_t flag_offset);
     void (*cancel)(struct weft_comm *comm);
+    /* Opens a branch of comm, with the rank and the number of ranks of its group. attach of a
+     * branch takes over the mapping of `trunk`, and shape and reads are NULL. A NULL function:
+     * there are no branches. */
+    enum weft_status (*branch)(struct weft_comm *trunk, const struct weft_comm_place *place,
+                               int32_t rank, int32_t ranks, struct weft_comm **out,
+                               struct weft_error *err);
     bool takes_host_memory; /* its arenas are memory of the host, which peers may map */
 };
 
@@ -53,8 +68,13 @@ enum { WEFT_COMM_DESCRIPTION_BYTES = 128 };
 struct weft_comm {
     const struct weft_comm_ops *ops;
     int32_t rank, ranks;
+    int32_t ranks_per_node;
     struct weft_arena *arena; /* of weft_comm_open; mapped if is_mapped */
     bool is_mapped;
+    struct weft_comm_place place;
+    struct weft_comm *trunk; /* NULL: no branch */
+    struct weft_comm *branches[WEFT_COMM_MOST_BRANCHES];
+    _Atomic int32_t n_branches; /* any thread may cancel them */
     char description[WEFT_COMM_DESCRIPTION_BYTES];
 };
 

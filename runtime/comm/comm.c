@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "runtime/comm/backend.h"
+#include "runtime/comm/branch.h"
 #include "runtime/device/module.h"
 
 static const struct weft_comm_ops *const backends[] = {&weft_comm_local, &weft_comm_mpi};
@@ -43,23 +44,32 @@ enum weft_status weft_comm_open(const char *name, const struct weft_comm_options
         return weft_fail(err, WEFT_E_INTERNAL, "rank %d of %d ranks: ranks count from 0",
                          options->rank, options->ranks);
     }
+    const int32_t per_node = options->ranks_per_node > 0 ? options->ranks_per_node : options->ranks;
+    if (options->ranks % per_node != 0) {
+        return weft_fail(err, WEFT_E_INTERNAL, "%d ranks are no nodes of %d ranks", options->ranks,
+                         per_node);
+    }
     WEFT_TRY(find_back_end(name, &ops, err));
     const int *files = ops->takes_host_memory ? options->local.arena_fds : NULL;
     WEFT_TRY(weft_arena_open(options->device != NULL ? options->device : "cpu",
                              files != NULL ? files[options->rank] : -1, &arena, err));
     const enum weft_status status = ops->open(options, out, err);
-    if (status == WEFT_OK)
-        (*out)->arena = arena;
-    else
+    if (status != WEFT_OK) {
         weft_arena_close(arena);
-    return status;
+        return status;
+    }
+    (*out)->arena = arena;
+    (*out)->ranks_per_node = per_node;
+    return WEFT_OK;
 }
 
 void weft_comm_close(struct weft_comm *comm)
 {
     if (comm == NULL) return;
-    const bool gives_back = !comm->is_mapped || comm->ops->detach(comm);
+    const bool branches_do = weft_comm_detach_branches(comm);
+    const bool gives_back = (!comm->is_mapped || comm->ops->detach(comm)) && branches_do;
     struct weft_arena *arena = comm->arena;
+    weft_comm_close_branches(comm);
     comm->ops->close(comm);
     if (arena != NULL) weft_arena_unmap(arena, gives_back);
     weft_arena_close(arena);
@@ -117,9 +127,14 @@ enum weft_status weft_comm_exchange(struct weft_comm *comm, const void *mine, si
 void weft_comm_carry(struct weft_comm *comm, int64_t flag_offset)
 {
     comm->ops->carry(comm, flag_offset);
+    for (int32_t i = 0; i < comm->n_branches; i++)
+        comm->branches[i]->ops->carry(comm->branches[i], flag_offset);
 }
 
 void weft_comm_cancel(struct weft_comm *comm)
 {
-    comm->ops->cancel(comm);
+    struct weft_comm *trunk = comm->trunk != NULL ? comm->trunk : comm;
+    trunk->ops->cancel(trunk);
+    for (int32_t i = 0; i < trunk->n_branches; i++)
+        trunk->branches[i]->ops->cancel(trunk->branches[i]);
 }

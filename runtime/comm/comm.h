@@ -1,8 +1,8 @@
 /* A communicator moves bytes between ranks, from arena to arena. All ranks issue the same
- * collectives in the same order on one stream, the channel. Offsets are of the arena and equal on
- * all ranks. A back end is a const table of functions. "local" (ranks of one machine over shared
- * memory) is always built and is the oracle. Sums over ranks are taken in rank order, in fp32, for
- * every dtype and block (docs/numerics.md).
+ * collectives in the same order on one stream, the channel. A branch has a channel of its own.
+ * Offsets are of the arena and equal on all ranks. A back end is a const table of functions.
+ * "local" (ranks of one machine over shared memory) is always built and is the oracle. Sums over
+ * ranks are taken in rank order, in fp32, for every dtype and block (docs/numerics.md).
  */
 #ifndef WEFT_RUNTIME_COMM_COMM_H
 #define WEFT_RUNTIME_COMM_COMM_H
@@ -37,8 +37,9 @@ struct weft_comm_local_options {
 
 struct weft_comm_options {
     int32_t rank, ranks;
-    const char *device; /* device of the arena; NULL: "cpu" */
-    int64_t timeout_ns; /* limit of each wait for a peer, then WEFT_E_HANG; 0: 10 minutes */
+    int32_t ranks_per_node; /* divides ranks; 0: all ranks are one node */
+    const char *device;     /* device of the arena; NULL: "cpu" */
+    int64_t timeout_ns;     /* limit of each wait for a peer, then WEFT_E_HANG; 0: 10 minutes */
     struct weft_comm_local_options local;
     struct weft_mpi *mpi; /* of "mpi": started by weft_mpi_start, and outlives the communicator */
 };
@@ -51,7 +52,7 @@ size_t weft_comm_control_bytes(int32_t ranks);
 WEFT_MUST_USE enum weft_status weft_comm_open(const char *name,
                                               const struct weft_comm_options *options,
                                               struct weft_comm **out, struct weft_error *err);
-/* Unmaps the arena and frees the communicator; accepts NULL. */
+/* Unmaps the arena and frees the communicator and its branches; accepts NULL. */
 void weft_comm_close(struct weft_comm *comm);
 int32_t weft_comm_rank(const struct weft_comm *comm);
 int32_t weft_comm_ranks(const struct weft_comm *comm);
@@ -96,11 +97,11 @@ void weft_comm_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
 void weft_comm_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
                      int64_t to_offset, int64_t words, int64_t ns);
 
-/* Sets a flag that collectives carry along. It is the uint32_t at this offset of the arena, equal
- * on all ranks; negative (the initial value): none. After a sum over ranks it is 1 on every rank if
- * it was not 0 on any rank when that rank arrived. This costs no extra message. Back ends may carry
- * it with other collectives and exchanges too. Work may set it meanwhile. Unmapping the arena
- * removes it. */
+/* Sets a flag that collectives of the communicator and its open branches carry along. It is the
+ * uint32_t at this offset of the arena, equal on all ranks; negative (the initial value): none.
+ * After a sum over ranks it is 1 on every rank if it was not 0 on any rank when that rank arrived.
+ * This costs no extra message. Back ends may carry it with other collectives and exchanges too.
+ * Work may set it meanwhile. Unmapping the arena removes it. */
 void weft_comm_carry(struct weft_comm *comm, int64_t flag_offset);
 
 /* Blocks on the host, outside of steps. Each rank gives `bytes` bytes (equal on all, at most
@@ -110,7 +111,7 @@ WEFT_MUST_USE enum weft_status weft_comm_exchange(struct weft_comm *comm, const 
                                                   size_t bytes, void *all, struct weft_error *err);
 
 /* Gives up this rank; any thread may call it. The current call and all later ones fail with
- * WEFT_E_LOST. Waiting peers learn of it. */
+ * WEFT_E_LOST. Waiting peers learn of it. So do all branches. */
 void weft_comm_cancel(struct weft_comm *comm);
 
 #endif

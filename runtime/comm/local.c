@@ -32,6 +32,24 @@ static void local_close(struct weft_comm *comm)
     free(c);
 }
 
+/* Takes the tables by rank. Only the trunk has files and views of arenas. */
+static enum weft_status take_tables(struct weft_local_comm *c, struct weft_error *err)
+{
+    const size_t ranks = (size_t)c->comm.ranks;
+    const bool is_branch = c->comm.trunk != NULL;
+    c->peer_fds = malloc(ranks * sizeof *c->peer_fds);
+    c->arenas = calloc(ranks, sizeof *c->arenas);
+    c->operands = calloc(ranks, sizeof *c->operands);
+    c->arena_fds = is_branch ? NULL : malloc(ranks * sizeof *c->arena_fds);
+    c->peers = is_branch ? NULL : calloc(ranks, sizeof *c->peers);
+    for (size_t i = 0; c->peer_fds != NULL && i < ranks; i++)
+        c->peer_fds[i] = -1;
+    if (c->peer_fds == NULL || c->arenas == NULL || c->operands == NULL ||
+        (!is_branch && (c->arena_fds == NULL || c->peers == NULL)))
+        return weft_fail_memory(err, "a communicator");
+    return WEFT_OK;
+}
+
 static enum weft_status set_up(struct weft_local_comm *c, const struct weft_comm_options *options,
                                struct weft_error *err)
 {
@@ -55,16 +73,7 @@ static enum weft_status set_up(struct weft_local_comm *c, const struct weft_comm
     c->bytes_per_s = own->bytes_per_s;
     c->control_fd = own->control_fd;
     describe_link(c);
-    c->peer_fds = malloc(ranks * sizeof *c->peer_fds);
-    c->arena_fds = malloc(ranks * sizeof *c->arena_fds);
-    c->arenas = calloc(ranks, sizeof *c->arenas);
-    c->operands = calloc(ranks, sizeof *c->operands);
-    c->peers = calloc(ranks, sizeof *c->peers);
-    if (c->peer_fds == NULL || c->arena_fds == NULL || c->arenas == NULL || c->operands == NULL ||
-        c->peers == NULL)
-        return weft_fail_memory(err, "a communicator");
-    for (size_t i = 0; i < ranks; i++)
-        c->peer_fds[i] = -1;
+    WEFT_TRY(take_tables(c, err));
     if (own->arena_fds != NULL) memcpy(c->arena_fds, own->arena_fds, ranks * sizeof *c->arena_fds);
     return weft_local_control_open(c, err);
 }
@@ -77,6 +86,36 @@ static enum weft_status local_open(const struct weft_comm_options *options, stru
     c->comm.ops = &weft_comm_local;
     c->flag_offset = -1;
     enum weft_status status = set_up(c, options, err);
+    if (status != WEFT_OK) {
+        local_close(&c->comm);
+        return status;
+    }
+    *out = &c->comm;
+    return WEFT_OK;
+}
+
+static enum weft_status local_branch(struct weft_comm *trunk, const struct weft_comm_place *place,
+                                     int32_t rank, int32_t ranks, struct weft_comm **out,
+                                     struct weft_error *err)
+{
+    const struct weft_local_comm *t = weft_local_comm_of(trunk);
+    struct weft_local_comm *c = calloc(1, sizeof *c);
+    if (c == NULL) return weft_fail_memory(err, "a communicator");
+    c->comm = (struct weft_comm){.ops = &weft_comm_local,
+                                 .rank = rank,
+                                 .ranks = ranks,
+                                 .arena = trunk->arena,
+                                 .place = *place,
+                                 .trunk = trunk};
+    c->flag_offset = t->flag_offset;
+    c->timeout_ns = t->timeout_ns;
+    c->emulate = t->emulate;
+    c->own_cores = t->own_cores;
+    c->alpha_ns = t->alpha_ns;
+    c->bytes_per_s = t->bytes_per_s;
+    c->control_fd = t->control_fd;
+    enum weft_status status = take_tables(c, err);
+    if (status == WEFT_OK) status = weft_local_control_open(c, err);
     if (status != WEFT_OK) {
         local_close(&c->comm);
         return status;
@@ -117,5 +156,6 @@ const struct weft_comm_ops weft_comm_local = {
     .exchange = local_exchange,
     .carry = local_carry,
     .cancel = weft_local_cancel,
+    .branch = local_branch,
     .takes_host_memory = true,
 };

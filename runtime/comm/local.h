@@ -6,7 +6,8 @@
  * The control memory holds posts of all ranks. A rank writes only its own part, except for the
  * words of the barrier. It posts before a barrier and reads the peers' posts after it. The count of
  * posts selects one of two halves. So a half is written again only after all ranks have reached the
- * next barrier. */
+ * next barrier. A branch has a control of its own in the same memory (branch.c), and reads peers
+ * through the views of its trunk. */
 #ifndef WEFT_RUNTIME_COMM_LOCAL_H
 #define WEFT_RUNTIME_COMM_LOCAL_H
 
@@ -64,8 +65,9 @@ struct weft_local_comm {
     double bytes_per_s;
 
     int control_fd;
+    void *mapped; /* the control memory of all groups; `control` is a part of it */
+    size_t mapped_bytes;
     struct weft_local_control *control;
-    size_t control_bytes;
     int *peer_fds; /* [ranks] pidfds, -1 if there is none yet */
     bool own_cores;
     int64_t spin_ns;
@@ -75,7 +77,7 @@ struct weft_local_comm {
     struct weft_error broken; /* the first failure; after it ranks are out of step */
 
     int *arena_fds;                 /* [ranks], unused with 1 rank */
-    struct weft_arena_view *peers;  /* [ranks], own entry unused */
+    struct weft_arena_view *peers;  /* [ranks], own entry unused; NULL in a branch */
     unsigned char **arenas;         /* [ranks], addresses of byte 0 */
     const unsigned char **operands; /* [ranks], of a sum; for the channel */
     int64_t span_bytes;             /* of addresses; 0 if none is mapped */

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/comm/branch.h"
 #include "runtime/comm/local.h"
 
 /* Maps peers' arenas read-only, so no rank can damage another's memory. */
@@ -27,10 +28,25 @@ static enum weft_status keep_reads(struct weft_local_comm *c, const struct weft_
     return WEFT_OK;
 }
 
+/* A branch uses its trunk's mapping. */
+static void attach_branch(struct weft_local_comm *c)
+{
+    const struct weft_local_comm *trunk = weft_local_comm_of(c->comm.trunk);
+    for (int32_t i = 0; i < c->comm.ranks; i++)
+        c->arenas[i] = trunk->arenas[weft_comm_rank_of_all(&c->comm, i)];
+    c->reads = trunk->reads;
+    c->n_reads = trunk->n_reads;
+    c->span_bytes = trunk->span_bytes;
+}
+
 enum weft_status weft_local_attach(struct weft_comm *comm, const struct weft_arena_shape *shape,
                                    const struct weft_ranges *reads, struct weft_error *err)
 {
     struct weft_local_comm *c = weft_local_comm_of(comm);
+    if (comm->trunk != NULL) {
+        attach_branch(c);
+        return WEFT_OK;
+    }
     if (reads != NULL) WEFT_TRY(keep_reads(c, reads, err));
     WEFT_TRY(map_peers(c, shape, reads, err));
     c->arenas[comm->rank] = weft_arena_memory(comm->arena);
@@ -44,10 +60,10 @@ bool weft_local_detach(struct weft_comm *comm)
 {
     struct weft_local_comm *c = weft_local_comm_of(comm);
     for (int32_t i = 0; i < comm->ranks; i++) {
-        weft_arena_view_unmap(&c->peers[i]);
+        if (c->peers != NULL) weft_arena_view_unmap(&c->peers[i]);
         c->arenas[i] = NULL;
     }
-    free(c->reads);
+    if (comm->trunk == NULL) free(c->reads);
     c->reads = NULL;
     c->n_reads = 0;
     c->span_bytes = 0;

@@ -15,6 +15,7 @@
 #include "base/machine/cores.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "runtime/comm/branch.h"
 #include "runtime/device/futex.h"
 
 enum {
@@ -24,12 +25,36 @@ enum {
     SPIN_NS = 100000
 };
 
+static size_t bytes_of_group(int32_t ranks)
+{
+    return sizeof(struct weft_local_control) + (size_t)ranks * sizeof(struct weft_local_rank);
+}
+
+/* Bytes of the controls of a branch's groups, if each rank is a group. That is the most. */
+static size_t bytes_of_branch(int32_t ranks)
+{
+    return (size_t)ranks * bytes_of_group(1);
+}
+
+/* The control of all ranks comes first, then those of each branch's groups. Pages of branches that
+ * are never opened take no memory. */
 size_t weft_comm_control_bytes(int32_t ranks)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t bytes =
-        sizeof(struct weft_local_control) + (size_t)ranks * sizeof(struct weft_local_rank);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t bytes = bytes_of_group(ranks) + WEFT_COMM_MOST_BRANCHES * bytes_of_branch(ranks);
     return (bytes + page - 1) / page * page;
+}
+
+/* Place of the control of this communicator's group. */
+static size_t control_at(const struct weft_comm *comm)
+{
+    const struct weft_comm_place *place = &comm->place;
+    if (comm->trunk == NULL) return 0;
+    /* Groups of consecutive ranks begin at multiples of their size, and others at each rank. */
+    const int32_t group = place->gap == 0 ? place->first / comm->ranks : place->first;
+    return bytes_of_group(comm->trunk->ranks) +
+           (size_t)place->number * bytes_of_branch(comm->trunk->ranks) +
+           (size_t)group * bytes_of_group(comm->ranks);
 }
 
 /* Name of the rank's latest call. */
@@ -37,6 +62,19 @@ static const char *latest_call(const struct weft_local_rank *rank)
 {
     return weft_comm_call_name(
         atomic_load(&rank->kinds[atomic_load(&rank->calls) % WEFT_COMM_RECENT]));
+}
+
+/* Appends "all_gather (lane across), call 9": this rank's latest call. */
+static void show_own_call(const struct weft_local_comm *c, struct weft_text *out)
+{
+    weft_text_add(out, latest_call(weft_local_self(c)));
+    weft_comm_show_place(&c->comm, out);
+    weft_text_addf(out, ", call %u", c->calls);
+}
+
+static int32_t rank_of(const struct weft_local_comm *c, int32_t rank)
+{
+    return weft_comm_rank_of_all(&c->comm, rank);
 }
 
 /* Appends "its last calls were all_gather, agree, exchange, all_gather, call 9". */
@@ -106,12 +144,14 @@ static enum weft_status fail_lost(struct weft_local_comm *c, int32_t rank, const
     const struct weft_local_rank *peer = &c->control->ranks[rank];
     struct weft_text calls;
     weft_text_init(&calls);
+    show_own_call(c, &calls);
+    weft_text_add(&calls, "; ");
     show_calls(peer, &calls);
     weft_fail(&c->broken, WEFT_E_LOST,
-              "rank %d (process %d) %s while rank %d waited for it in %s, call %u; %s. See what "
-              "rank %d printed last",
-              rank, atomic_load(&peer->pid), how, c->comm.rank, latest_call(weft_local_self(c)),
-              c->calls, weft_text_chars(&calls), rank);
+              "rank %d (process %d) %s while rank %d waited for it in %s. See what rank %d printed "
+              "last",
+              rank_of(c, rank), atomic_load(&peer->pid), how, rank_of(c, c->comm.rank),
+              weft_text_chars(&calls), rank_of(c, rank));
     weft_text_finish(&calls);
     return WEFT_E_LOST;
 }
@@ -155,15 +195,18 @@ static enum weft_status fail_hang(struct weft_local_comm *c)
 {
     struct weft_text missing;
     weft_text_init(&missing);
+    show_own_call(c, &missing);
+    weft_text_add(&missing, ", for ranks that did not come: ");
+    const size_t length = missing.length;
     for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
         if (rank == c->comm.rank || !is_missing(c, rank)) continue;
         const struct weft_local_rank *peer = &c->control->ranks[rank];
         int32_t pid = atomic_load(&peer->pid);
-        weft_text_add(&missing, missing.length > 0 ? "; " : "");
+        weft_text_add(&missing, missing.length > length ? "; " : "");
         if (pid == 0) {
-            weft_text_addf(&missing, "rank %d never started", rank);
+            weft_text_addf(&missing, "rank %d never started", rank_of(c, rank));
         } else {
-            weft_text_addf(&missing, "rank %d (process %d) is %s, ", rank, pid,
+            weft_text_addf(&missing, "rank %d (process %d) is %s, ", rank_of(c, rank), pid,
                            is_stopped(pid) ? "stopped by a signal (SIGCONT continues it)"
                                            : "alive");
             show_calls(peer, &missing);
@@ -171,18 +214,22 @@ static enum weft_status fail_hang(struct weft_local_comm *c)
     }
     char waited[WEFT_UNITS_TEXT_BYTES];
     weft_fail(&c->broken, WEFT_E_HANG,
-              "rank %d waited %s in %s, call %u, for ranks that did not come: %s. If they are only "
-              "slow, a longer cluster.timeout helps",
-              c->comm.rank, weft_units_show_ns(c->timeout_ns, waited),
-              latest_call(weft_local_self(c)), c->calls, weft_text_chars(&missing));
+              "rank %d waited %s in %s. If they are only slow, a longer cluster.timeout helps",
+              rank_of(c, c->comm.rank), weft_units_show_ns(c->timeout_ns, waited),
+              weft_text_chars(&missing));
     weft_text_finish(&missing);
     return WEFT_E_HANG;
 }
 
 static enum weft_status fail_cancelled(struct weft_local_comm *c)
 {
-    return weft_fail(&c->broken, WEFT_E_LOST, "rank %d has given up in %s, call %u", c->comm.rank,
-                     latest_call(weft_local_self(c)), c->calls);
+    struct weft_text call;
+    weft_text_init(&call);
+    show_own_call(c, &call);
+    weft_fail(&c->broken, WEFT_E_LOST, "rank %d has given up in %s", rank_of(c, c->comm.rank),
+              weft_text_chars(&call));
+    weft_text_finish(&call);
+    return WEFT_E_LOST;
 }
 
 void weft_local_cancel(struct weft_comm *comm)
@@ -275,14 +322,15 @@ static enum weft_status fail_disagree(struct weft_local_comm *c, int32_t rank)
 {
     struct weft_text calls;
     weft_text_init(&calls);
-    weft_text_addf(&calls, "rank %d called ", c->comm.rank);
+    weft_text_addf(&calls, "call %u", c->calls);
+    weft_comm_show_place(&c->comm, &calls);
+    weft_text_addf(&calls, " differs between ranks: rank %d called ", rank_of(c, c->comm.rank));
     weft_comm_call_show(&post_of(c, c->comm.rank)->call, &calls);
-    weft_text_addf(&calls, " and rank %d ", rank);
+    weft_text_addf(&calls, " and rank %d ", rank_of(c, rank));
     weft_comm_call_show(&post_of(c, rank)->call, &calls);
     weft_fail(&c->broken, WEFT_E_DISAGREE,
-              "call %u differs between ranks: %s. All ranks must run the same plan with the same "
-              "options",
-              c->calls, weft_text_chars(&calls));
+              "%s. All ranks must run the same plan with the same options",
+              weft_text_chars(&calls));
     weft_text_finish(&calls);
     return WEFT_E_DISAGREE;
 }
@@ -328,34 +376,37 @@ enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_c
 
 static enum weft_status map_control(struct weft_local_comm *c, struct weft_error *err)
 {
+    const struct weft_comm *trunk = c->comm.trunk != NULL ? c->comm.trunk : &c->comm;
+    c->mapped_bytes = weft_comm_control_bytes(trunk->ranks);
     if (c->control_fd < 0) {
-        c->control =
-            mmap(NULL, c->control_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        c->mapped =
+            mmap(NULL, c->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     } else {
         struct stat status;
-        if (fstat(c->control_fd, &status) != 0 || status.st_size < (off_t)c->control_bytes) {
+        if (fstat(c->control_fd, &status) != 0 || status.st_size < (off_t)c->mapped_bytes) {
             return weft_fail(err, WEFT_E_INTERNAL,
                              "descriptor %d is not the control memory of %d ranks (%zu bytes): "
                              "ranks must be started by weft",
-                             c->control_fd, c->comm.ranks, c->control_bytes);
+                             c->control_fd, trunk->ranks, c->mapped_bytes);
         }
-        c->control =
-            mmap(NULL, c->control_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, c->control_fd, 0);
+        c->mapped =
+            mmap(NULL, c->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, c->control_fd, 0);
     }
-    if (c->control == MAP_FAILED) {
-        c->control = NULL;
+    if (c->mapped == MAP_FAILED) {
+        c->mapped = NULL;
         return weft_fail(err, WEFT_E_SYSTEM, "cannot map %zu bytes of control memory: %s",
-                         c->control_bytes, strerror(errno));
+                         c->mapped_bytes, strerror(errno));
     }
+    c->control = (void *)((unsigned char *)c->mapped + control_at(&c->comm));
     return WEFT_OK;
 }
 
 enum weft_status weft_local_control_open(struct weft_local_comm *c, struct weft_error *err)
 {
-    c->control_bytes = weft_comm_control_bytes(c->comm.ranks);
     WEFT_TRY(map_control(c, err));
     /* With more ranks than cores, a spinning rank would keep its peer from running. */
-    c->spin_ns = c->own_cores || c->comm.ranks <= weft_cores() ? SPIN_NS : 0;
+    const struct weft_comm *all = c->comm.trunk != NULL ? c->comm.trunk : &c->comm;
+    c->spin_ns = c->own_cores || all->ranks <= weft_cores() ? SPIN_NS : 0;
     atomic_store(&weft_local_self(c)->pid, (int32_t)getpid());
     int64_t latest_ns;
     const struct weft_comm_call call = {.kind = WEFT_COMM_CALL_OPEN,
@@ -374,7 +425,7 @@ void weft_local_control_close(struct weft_local_comm *c)
     if (c->control != NULL) {
         atomic_fetch_or(&weft_local_self(c)->closed, WEFT_LOCAL_LEFT);
         weft_futex_wake(&c->control->complete, true);
-        munmap(c->control, c->control_bytes);
+        munmap(c->mapped, c->mapped_bytes);
         c->control = NULL;
     }
     if (c->peer_fds == NULL) return;

@@ -6,6 +6,7 @@
 #include "base/machine/memory.h"
 #include "base/units.h"
 #include "runtime/comm/backend.h"
+#include "runtime/comm/branch.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/host.h"
 #include "runtime/comm/outcome.h"
@@ -118,7 +119,8 @@ enum weft_status weft_comm_map_arena(struct weft_comm *comm, const struct weft_a
 void weft_comm_unmap_arena(struct weft_comm *comm)
 {
     if (!comm->is_mapped) return;
-    const bool gives_back = comm->ops->detach(comm);
+    const bool branches_do = weft_comm_detach_branches(comm);
+    const bool gives_back = comm->ops->detach(comm) && branches_do;
     if (comm->arena != NULL) weft_arena_unmap(comm->arena, gives_back);
     comm->is_mapped = false;
 }

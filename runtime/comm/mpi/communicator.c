@@ -10,6 +10,7 @@
 #include "base/machine/cores.h"
 #include "base/units.h"
 #include "runtime/comm/backend.h"
+#include "runtime/comm/branch.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/host.h"
 #include "runtime/comm/job.h"
@@ -49,7 +50,7 @@ struct mpi_comm {
     struct weft_mpi_rounds rounds;
     struct header own, *headers; /* [ranks], of the latest call */
     uint32_t *heard;             /* [ranks], the peer's latest call that this rank knows of */
-    char (*hosts)[WEFT_HOST_NAME_BYTES]; /* [ranks] */
+    char (*hosts)[WEFT_HOST_NAME_BYTES]; /* [ranks of all], the trunk's */
     pthread_mutex_t lock;                /* of the farewell, since any thread may cancel */
     struct farewell farewell;
     int64_t looked_ns;
@@ -72,26 +73,53 @@ static enum weft_status fail_for_good(struct mpi_comm *c, struct weft_error *err
     return c->broken.status;
 }
 
-static enum weft_status fail_cancelled(struct mpi_comm *c)
+static int32_t rank_of(const struct mpi_comm *c, int32_t rank)
 {
-    return weft_fail(&c->broken, WEFT_E_LOST, "rank %d has given up in %s, call %u", c->comm.rank,
-                     weft_comm_call_name((uint32_t)c->own.call.kind), c->own.calls);
+    return weft_comm_rank_of_all(&c->comm, rank);
 }
 
-static void add_rank(const struct mpi_comm *c, int32_t rank, struct weft_text *out)
+/* Appends "all_gather (lane across), call 9": this rank's latest call. */
+static void show_own_call(const struct mpi_comm *c, struct weft_text *out)
+{
+    weft_text_add(out, weft_comm_call_name((uint32_t)c->own.call.kind));
+    weft_comm_show_place(&c->comm, out);
+    weft_text_addf(out, ", call %u", c->own.calls);
+}
+
+static enum weft_status fail_cancelled(struct mpi_comm *c)
+{
+    struct weft_text call;
+    weft_text_init(&call);
+    show_own_call(c, &call);
+    weft_fail(&c->broken, WEFT_E_LOST, "rank %d has given up in %s", rank_of(c, c->comm.rank),
+              weft_text_chars(&call));
+    weft_text_finish(&call);
+    return WEFT_E_LOST;
+}
+
+/* Appends a rank of all. */
+static void add_rank_of_all(const struct mpi_comm *c, int32_t rank, struct weft_text *out)
 {
     weft_text_addf(out, "rank %d", rank);
     if (c->hosts[rank][0] != '\0') weft_text_addf(out, " (host %s)", c->hosts[rank]);
 }
 
+static void add_rank(const struct mpi_comm *c, int32_t rank, struct weft_text *out)
+{
+    add_rank_of_all(c, rank_of(c, rank), out);
+}
+
+/* `rank` is of all ranks. */
 static enum weft_status fail_given_up(struct mpi_comm *c, int32_t rank,
                                       const struct farewell *farewell)
 {
     struct weft_text text;
     weft_text_init(&text);
-    add_rank(c, rank, &text);
-    weft_text_addf(&text, " has given up while rank %d waited for it in %s, call %u; ",
-                   c->comm.rank, weft_comm_call_name((uint32_t)c->own.call.kind), c->own.calls);
+    add_rank_of_all(c, rank, &text);
+    weft_text_addf(&text, " has given up while rank %d waited for it in ",
+                   rank_of(c, c->comm.rank));
+    show_own_call(c, &text);
+    weft_text_add(&text, "; ");
     weft_comm_call_show_recent(farewell->calls, farewell->kinds, &text);
     weft_text_addf(&text, ". See what rank %d printed last", rank);
     weft_fail(&c->broken, WEFT_E_LOST, "%s", weft_text_chars(&text));
@@ -99,16 +127,17 @@ static enum weft_status fail_given_up(struct mpi_comm *c, int32_t rank,
     return WEFT_E_LOST;
 }
 
+/* `rank` is of all ranks. */
 static enum weft_status fail_lost(struct mpi_comm *c, int32_t rank)
 {
     struct weft_text text;
     weft_text_init(&text);
-    add_rank(c, rank, &text);
-    weft_fail(&c->broken, WEFT_E_LOST,
-              "%s has ended without a word while rank %d was in %s, call %u. It was killed, or it "
-              "crashed: see its host's log",
-              weft_text_chars(&text), c->comm.rank, weft_comm_call_name((uint32_t)c->own.call.kind),
-              c->own.calls);
+    add_rank_of_all(c, rank, &text);
+    weft_text_addf(&text, " has ended without a word while rank %d was in ",
+                   rank_of(c, c->comm.rank));
+    show_own_call(c, &text);
+    weft_fail(&c->broken, WEFT_E_LOST, "%s. It was killed, or it crashed: see its host's log",
+              weft_text_chars(&text));
     weft_text_finish(&text);
     return WEFT_E_LOST;
 }
@@ -118,22 +147,23 @@ static enum weft_status fail_hang(struct mpi_comm *c, int32_t peer)
     struct weft_text missing;
     char waited[WEFT_UNITS_TEXT_BYTES];
     weft_text_init(&missing);
+    show_own_call(c, &missing);
+    weft_text_add(&missing, ", for ranks that did not come: ");
+    const size_t length = missing.length;
     for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
         if (rank == c->comm.rank || c->headers[rank].calls == c->own.calls) continue;
-        weft_text_add(&missing, missing.length > 0 ? "; " : "");
+        weft_text_add(&missing, missing.length > length ? "; " : "");
         add_rank(c, rank, &missing);
         weft_text_addf(&missing, " was last heard in call %u", c->heard[rank]);
     }
-    if (missing.length == 0) {
+    if (missing.length == length) {
         add_rank(c, peer, &missing);
         weft_text_addf(&missing, " was last heard in call %u, and then moved no bytes",
                        c->headers[peer].calls);
     }
     weft_fail(&c->broken, WEFT_E_HANG,
-              "rank %d waited %s in %s, call %u, for ranks that did not come: %s. If they are only "
-              "slow, a longer cluster.timeout helps",
-              c->comm.rank, weft_units_show_ns(c->timeout_ns, waited),
-              weft_comm_call_name((uint32_t)c->own.call.kind), c->own.calls,
+              "rank %d waited %s in %s. If they are only slow, a longer cluster.timeout helps",
+              rank_of(c, c->comm.rank), weft_units_show_ns(c->timeout_ns, waited),
               weft_text_chars(&missing));
     weft_text_finish(&missing);
     return WEFT_E_HANG;
@@ -143,16 +173,17 @@ static enum weft_status fail_disagree(struct mpi_comm *c, int32_t rank)
 {
     struct weft_text calls;
     weft_text_init(&calls);
-    weft_text_addf(&calls, "rank %d called ", c->comm.rank);
+    weft_text_addf(&calls, "call %u", c->own.calls);
+    weft_comm_show_place(&c->comm, &calls);
+    weft_text_addf(&calls, " differs between ranks: rank %d called ", rank_of(c, c->comm.rank));
     weft_comm_call_show(&c->own.call, &calls);
     weft_text_add(&calls, " and ");
     add_rank(c, rank, &calls);
     weft_text_add(&calls, " ");
     weft_comm_call_show(&c->headers[rank].call, &calls);
     weft_fail(&c->broken, WEFT_E_DISAGREE,
-              "call %u differs between ranks: %s. All ranks must run the same plan with the same "
-              "options",
-              c->own.calls, weft_text_chars(&calls));
+              "%s. All ranks must run the same plan with the same options",
+              weft_text_chars(&calls));
     weft_text_finish(&calls);
     return WEFT_E_DISAGREE;
 }
@@ -485,8 +516,8 @@ static enum weft_status mpi_attach(struct weft_comm *comm, const struct weft_are
     struct mpi_comm *c = mpi_of(comm);
     (void)reads; /* peers only get sent bytes */
     (void)err;
-    c->memory = weft_arena_memory(comm->arena);
-    c->span_bytes = shape->span_bytes;
+    c->memory = comm->trunk != NULL ? mpi_of(comm->trunk)->memory : weft_arena_memory(comm->arena);
+    c->span_bytes = comm->trunk != NULL ? mpi_of(comm->trunk)->span_bytes : shape->span_bytes;
     return WEFT_OK;
 }
 
@@ -503,7 +534,9 @@ static bool mpi_detach(struct weft_comm *comm)
     c->memory = NULL;
     c->span_bytes = 0;
     c->flag_offset = -1;
-    if (has_failed(c)) {
+    if (has_failed(c) && comm->trunk != NULL) {
+        atomic_store(&mpi_of(comm->trunk)->cancelled, true); /* it keeps the arena */
+    } else if (has_failed(c)) {
         weft_mpi_keep(c->mpi, NULL, comm->arena);
         comm->arena = NULL;
     }
@@ -527,8 +560,8 @@ static void mpi_cancel(struct weft_comm *comm)
 static void mpi_close(struct weft_comm *comm)
 {
     struct mpi_comm *c = mpi_of(comm);
-    void *const memory[] = {c->rounds.staging, c->rounds.operands, c->headers,
-                            c->heard,          c->hosts,           c};
+    void *const hosts = comm->trunk == NULL ? c->hosts : NULL;
+    void *const memory[] = {c->rounds.staging, c->rounds.operands, c->headers, c->heard, hosts, c};
     const bool keeps = has_failed(c);
     struct weft_mpi *mpi = c->mpi;
     for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) {
@@ -546,11 +579,25 @@ static enum weft_status take_memory(struct mpi_comm *c, struct weft_error *err)
     c->rounds.operands = calloc(ranks, sizeof *c->rounds.operands);
     c->headers = calloc(ranks, sizeof *c->headers);
     c->heard = calloc(ranks, sizeof *c->heard);
-    c->hosts = calloc(ranks, sizeof *c->hosts);
+    if (c->comm.trunk == NULL) c->hosts = calloc(ranks, sizeof *c->hosts);
     if (c->rounds.staging == NULL || c->rounds.operands == NULL || c->headers == NULL ||
         c->heard == NULL || c->hosts == NULL)
         return weft_fail_memory(err, "a communicator");
     return WEFT_OK;
+}
+
+static void begin_rounds(struct mpi_comm *c)
+{
+    c->rounds = (struct weft_mpi_rounds){
+        .mpi = c->mpi,
+        .rank = c->comm.rank,
+        .ranks = c->comm.ranks,
+        .first = c->comm.place.first,
+        .gap = c->comm.place.gap,
+        .tags = c->comm.trunk != NULL ? (c->comm.place.number + 1) * WEFT_MPI_TAGS : 0,
+        .idle = wait_idly,
+        .context = c,
+    };
 }
 
 static enum weft_status set_up(struct mpi_comm *c, const struct weft_comm_options *options,
@@ -563,9 +610,7 @@ static enum weft_status set_up(struct mpi_comm *c, const struct weft_comm_option
                          "real network: leave it out (--set cluster.emulate=false)");
     c->timeout_ns = options->timeout_ns > 0 ? options->timeout_ns : default_timeout_ns;
     c->spin_ns = options->local.own_cores ? SPIN_NS : 0;
-    c->rounds.mpi = options->mpi;
-    c->rounds.idle = wait_idly;
-    c->rounds.context = c;
+    begin_rounds(c);
     snprintf(c->comm.description, sizeof c->comm.description, "mpi, %.100s",
              weft_mpi_version(c->mpi));
     WEFT_TRY(take_memory(c, err));
@@ -594,6 +639,36 @@ static enum weft_status mpi_open(const struct weft_comm_options *options, struct
     return WEFT_OK;
 }
 
+/* Opening needs no message: the first call meets the peers. */
+static enum weft_status mpi_branch(struct weft_comm *trunk, const struct weft_comm_place *place,
+                                   int32_t rank, int32_t ranks, struct weft_comm **out,
+                                   struct weft_error *err)
+{
+    const struct mpi_comm *t = mpi_of(trunk);
+    struct mpi_comm *c = calloc(1, sizeof *c);
+    if (c == NULL) return weft_fail_memory(err, "a communicator");
+    c->comm = (struct weft_comm){.ops = &weft_comm_mpi,
+                                 .rank = rank,
+                                 .ranks = ranks,
+                                 .arena = trunk->arena,
+                                 .place = *place,
+                                 .trunk = trunk};
+    c->flag_offset = t->flag_offset;
+    c->mpi = t->mpi;
+    c->timeout_ns = t->timeout_ns;
+    c->spin_ns = t->spin_ns;
+    c->hosts = t->hosts;
+    pthread_mutex_init(&c->lock, NULL);
+    begin_rounds(c);
+    const enum weft_status status = take_memory(c, err);
+    if (status != WEFT_OK) {
+        mpi_close(&c->comm);
+        return status;
+    }
+    *out = &c->comm;
+    return WEFT_OK;
+}
+
 const struct weft_comm_ops weft_comm_mpi = {
     .name = "mpi",
     .open = mpi_open,
@@ -607,5 +682,6 @@ const struct weft_comm_ops weft_comm_mpi = {
     .exchange = mpi_exchange,
     .carry = mpi_carry,
     .cancel = mpi_cancel,
+    .branch = mpi_branch,
     .takes_host_memory = true,
 };

@@ -174,21 +174,19 @@ int32_t weft_mpi_lost(const struct weft_mpi *mpi)
 }
 
 enum weft_status weft_mpi_send(struct weft_mpi *mpi, const void *from, int64_t bytes, int32_t to,
-                               enum weft_mpi_tag tag, struct weft_mpi_request *out,
-                               struct weft_error *err)
+                               int32_t tag, struct weft_mpi_request *out, struct weft_error *err)
 {
     pthread_mutex_lock(&mpi->lock);
-    const int code = mpi->calls->send(from, (size_t)bytes, to, (int32_t)tag, out);
+    const int code = mpi->calls->send(from, (size_t)bytes, to, tag, out);
     pthread_mutex_unlock(&mpi->lock);
     return code == 0 ? WEFT_OK : fail_call(mpi, code, "send a message", err);
 }
 
 enum weft_status weft_mpi_receive(struct weft_mpi *mpi, void *to, int64_t bytes, int32_t from,
-                                  enum weft_mpi_tag tag, struct weft_mpi_request *out,
-                                  struct weft_error *err)
+                                  int32_t tag, struct weft_mpi_request *out, struct weft_error *err)
 {
     pthread_mutex_lock(&mpi->lock);
-    const int code = mpi->calls->receive(to, (size_t)bytes, from, (int32_t)tag, out);
+    const int code = mpi->calls->receive(to, (size_t)bytes, from, tag, out);
     pthread_mutex_unlock(&mpi->lock);
     return code == 0 ? WEFT_OK : fail_call(mpi, code, "receive a message", err);
 }

@@ -15,7 +15,8 @@ struct weft_arena;
 struct weft_lifeline;
 struct weft_mpi;
 
-/* Messages are told apart by tags. */
+/* Messages are told apart by tags. Branch n of a communicator adds (n + 1) * WEFT_MPI_TAGS to its
+ * headers' and data's. */
 enum weft_mpi_tag {
     WEFT_MPI_HEADER = 1, /* of a collective or an exchange */
     WEFT_MPI_DATA,
@@ -23,6 +24,7 @@ enum weft_mpi_tag {
     WEFT_MPI_JOB,     /* rank 0's word on the next job */
     WEFT_MPI_OUTCOME, /* of a rank, to rank 0 */
     WEFT_MPI_VERDICT, /* rank 0's, on all outcomes */
+    WEFT_MPI_TAGS = 16,
 };
 
 struct weft_mpi_options {
@@ -58,10 +60,10 @@ int32_t weft_mpi_lost(const struct weft_mpi *mpi);
 
 /* Nonblocking messages of at most WEFT_MPI_MESSAGE_BYTES. WEFT_E_LOST with the library's words. */
 WEFT_MUST_USE enum weft_status weft_mpi_send(struct weft_mpi *mpi, const void *from, int64_t bytes,
-                                             int32_t to, enum weft_mpi_tag tag,
-                                             struct weft_mpi_request *out, struct weft_error *err);
+                                             int32_t to, int32_t tag, struct weft_mpi_request *out,
+                                             struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_mpi_receive(struct weft_mpi *mpi, void *to, int64_t bytes,
-                                                int32_t from, enum weft_mpi_tag tag,
+                                                int32_t from, int32_t tag,
                                                 struct weft_mpi_request *out,
                                                 struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_mpi_test(struct weft_mpi *mpi, struct weft_mpi_request *request,

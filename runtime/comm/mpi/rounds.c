@@ -100,6 +100,11 @@ static bool may_issue(const struct exchange *x)
     return !is_staged(&x->flows[x->flow]) || x->position - x->consumed < staged_chunks(x->ranks);
 }
 
+static int32_t rank_of_all(const struct weft_mpi_rounds *rounds, int32_t rank)
+{
+    return rounds->first + rank * (1 + rounds->gap);
+}
+
 static enum weft_status issue_step(struct exchange *x, struct weft_error *err)
 {
     const struct weft_mpi_flow *flow = &x->flows[x->flow];
@@ -113,9 +118,12 @@ static enum weft_status issue_step(struct exchange *x, struct weft_error *err)
     if (is_staged(flow) && x->turn == 1)
         x->missing[x->position % staged_chunks(x->ranks)] = x->ranks - 1;
     x->end++;
-    WEFT_TRY(weft_mpi_receive(x->rounds->mpi, place, bytes, from, flow->tag, &step->receive, err));
-    return weft_mpi_send(x->rounds->mpi, flow->send + to * flow->send_stride + at, bytes, to,
-                         flow->tag, &step->send, err);
+    const struct weft_mpi_rounds *rounds = x->rounds;
+    const int32_t tag = rounds->tags + (int32_t)flow->tag;
+    WEFT_TRY(weft_mpi_receive(rounds->mpi, place, bytes, rank_of_all(rounds, from), tag,
+                              &step->receive, err));
+    return weft_mpi_send(rounds->mpi, flow->send + to * flow->send_stride + at, bytes,
+                         rank_of_all(rounds, to), tag, &step->send, err);
 }
 
 static void consume_chunk(struct exchange *x, const struct weft_mpi_flow *flow)
@@ -198,8 +206,8 @@ enum weft_status weft_mpi_exchange_flows(const struct weft_mpi_rounds *rounds,
         .rounds = rounds,
         .flows = flows,
         .n_flows = n_flows,
-        .rank = weft_mpi_rank(rounds->mpi),
-        .ranks = weft_mpi_ranks(rounds->mpi),
+        .rank = rounds->rank,
+        .ranks = rounds->ranks,
         .turn = 1,
     };
     if (x.ranks == 1) {

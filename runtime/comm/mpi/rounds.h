@@ -28,6 +28,9 @@ enum { WEFT_MPI_STAGING_BYTES = 4 << 20 };
 
 struct weft_mpi_rounds {
     struct weft_mpi *mpi;
+    int32_t rank, ranks;            /* of the group */
+    int32_t first, gap;             /* rank r of the group is rank first + r * (1 + gap) of all */
+    int32_t tags;                   /* added to tags, so that groups and lanes are told apart */
     unsigned char *staging;         /* WEFT_MPI_STAGING_BYTES, aligned to 8 bytes */
     const unsigned char **operands; /* [ranks] */
     /* Called between polls while nothing has moved for idle_ns; `peer` is the rank of the oldest

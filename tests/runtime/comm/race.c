@@ -1,8 +1,9 @@
-/* Collectives under ThreadSanitizer, with 2 and 3 ranks as threads. They write their inputs right
+/* Collectives under ThreadSanitizer, with 2 to 4 ranks as threads. They write their inputs right
  * before each collective and read its results right after it. Only the collective orders these
  * accesses against the peers. Without the sanitizer it still checks the results. */
 #include <stdio.h>
 
+#include "runtime/comm/branch.h"
 #include "tests/runtime/comm/site.h"
 #include "tests/runtime/comm/threads.h"
 
@@ -107,11 +108,53 @@ static int work(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
+/* Sums of two levels on two lanes: within nodes of two ranks, then across them. */
+static int work_on_lanes(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    enum { PER_NODE = 2, NODES = 2 };
+    const struct weft_comm_block across = {.full_offset = SLICE, .slice_elements = COUNT / NODES};
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct weft_error err = {.status = WEFT_OK};
+    struct weft_comm *node = NULL, *between = NULL;
+    struct weft_stream *stream = NULL;
+    struct weft_event *summed = NULL, *done = NULL;
+    struct site s;
+    (void)argument;
+    options.ranks_per_node = PER_NODE;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    CHECK(weft_comm_branch(s.comm, "network", WEFT_GROUP_NODE, &node, &err) == WEFT_OK &&
+              weft_comm_branch(s.comm, "across", WEFT_GROUP_ACROSS, &between, &err) == WEFT_OK &&
+              weft_stream_create(s.device, "across", 0, &stream, &err) == WEFT_OK &&
+              weft_event_create(s.device, &summed, &err) == WEFT_OK &&
+              weft_event_create(s.device, &done, &err) == WEFT_OK,
+          "%s", err.text);
+    for (int32_t round = 0; round < ROUNDS / 2; round++) {
+        fill_full(&s, round);
+        weft_comm_reduce_scatter(node, s.channel, &block);
+        weft_stream_record(s.channel, summed);
+        weft_comm_agree(node, s.channel, WORDS, SUMS, N_WORDS, 0); /* next to the other lane's */
+        weft_stream_wait(stream, summed);
+        weft_comm_all_reduce(between, stream, &across);
+        weft_stream_record(stream, done);
+        weft_stream_wait(s.channel, done);
+        site_synchronise(&s);
+        for (int64_t i = 0; i < COUNT; i++)
+            CHECK(site_floats(&s, SLICE)[i] == sum_of(s.ranks, round, rank % PER_NODE * COUNT + i),
+                  "two levels, round %d", round);
+    }
+    weft_event_destroy(summed);
+    weft_event_destroy(done);
+    weft_stream_destroy(stream);
+    site_close(&s);
+    return 0;
+}
+
 int main(void)
 {
     enum weft_clock wall = WEFT_CLOCK_WALL, virtual = WEFT_CLOCK_VIRTUAL;
     CHECK(threads_run(2, work, &wall) == 0, "2 ranks");
     CHECK(threads_run(3, work, &wall) == 0, "3 ranks");
     CHECK(threads_run(3, work, &virtual) == 0, "3 ranks, virtual clock");
+    CHECK(threads_run(4, work_on_lanes, NULL) == 0, "2 nodes of 2 ranks");
     return 0;
 }

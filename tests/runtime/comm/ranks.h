@@ -10,17 +10,17 @@
 
 #include "runtime/comm/comm.h"
 
-enum { MOST_RANKS = 4 };
+enum { MOST_RANKS = 4 /* of most tests */, ROOM_RANKS = 6 };
 
 struct ranks {
     int32_t n;
     int control_fd;
-    int arena_fds[MOST_RANKS];
+    int arena_fds[ROOM_RANKS];
     /* With WEFT_TEST_COMM=mpi: [r][p] leads from rank r to rank p. */
-    int sockets[MOST_RANKS][MOST_RANKS];
+    int sockets[ROOM_RANKS][ROOM_RANKS];
     bool over_mpi;
-    pid_t pids[MOST_RANKS];
-    int outcomes[MOST_RANKS]; /* as wait(2) gives them */
+    pid_t pids[ROOM_RANKS];
+    int outcomes[ROOM_RANKS]; /* as wait(2) gives them */
 };
 
 /* Returns the exit code of the rank. */

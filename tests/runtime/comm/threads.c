@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum {
-    MOST_SHARED = MOST_RANKS + 1,
+    MOST_SHARED = ROOM_RANKS + 1,
     MAPPED_BYTES = 1 << 28,
     PAGE_BYTES = 4096,
     MAPPED_PAGES = MAPPED_BYTES / PAGE_BYTES,
@@ -139,7 +139,7 @@ static void *start(void *argument)
 int threads_run(int32_t n, rank_fn *function, void *argument)
 {
     struct ranks ranks;
-    struct thread threads[MOST_RANKS];
+    struct thread threads[ROOM_RANKS];
     int failed = 0;
     ranks_open(&ranks, n);
     share(ranks.control_fd);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "runtime/comm/backend.h"
+#include "runtime/comm/branch.h"
 #include "runtime/comm/comm.h"
 
 /* Each rank draws its own waits. All ranks cut the same blocks at the same places. */
@@ -122,6 +123,25 @@ static enum weft_status unruly_exchange(struct weft_comm *comm, const void *mine
     return weft_comm_exchange(unruly_of(comm)->local, mine, bytes, all, err);
 }
 
+static enum weft_status unruly_branch(struct weft_comm *trunk, const struct weft_comm_place *place,
+                                      int32_t rank, int32_t ranks, struct weft_comm **out,
+                                      struct weft_error *err)
+{
+    struct unruly *u = calloc(1, sizeof *u);
+    if (u == NULL) return weft_fail_memory(err, "a communicator");
+    u->comm = (struct weft_comm){
+        .ops = &unruly_ops, .rank = rank, .ranks = ranks, .place = *place, .trunk = trunk};
+    const enum weft_status status =
+        weft_comm_branch(unruly_of(trunk)->local, place->lane, place->group, &u->local, err);
+    if (status != WEFT_OK) {
+        free(u);
+        return status;
+    }
+    u->comm.arena = u->local->arena;
+    *out = &u->comm;
+    return WEFT_OK;
+}
+
 static enum weft_status unruly_attach(struct weft_comm *comm, const struct weft_arena_shape *shape,
                                       const struct weft_ranges *reads, struct weft_error *err)
 {
@@ -147,8 +167,10 @@ static void unruly_cancel(struct weft_comm *comm)
 
 static void unruly_close(struct weft_comm *comm)
 {
-    unruly_of(comm)->local->arena = NULL; /* the caller closes it */
-    weft_comm_close(unruly_of(comm)->local);
+    if (comm->trunk == NULL) {
+        unruly_of(comm)->local->arena = NULL; /* the caller closes it */
+        weft_comm_close(unruly_of(comm)->local);
+    }
     free(comm);
 }
 
@@ -165,6 +187,7 @@ static enum weft_status unruly_open(const struct weft_comm_options *options, str
     u->comm = (struct weft_comm){.ops = &unruly_ops,
                                  .rank = options->rank,
                                  .ranks = options->ranks,
+                                 .ranks_per_node = u->local->ranks_per_node,
                                  .arena = u->local->arena};
     snprintf(u->comm.description, sizeof u->comm.description, "unruly, %.100s",
              weft_comm_describe(u->local));
@@ -185,6 +208,7 @@ static const struct weft_comm_ops unruly_ops = {
     .exchange = unruly_exchange,
     .carry = unruly_carry,
     .cancel = unruly_cancel,
+    .branch = unruly_branch,
     .takes_host_memory = true,
 };
 

@@ -35,7 +35,7 @@ struct peer {
 
 static struct {
     int32_t rank, ranks;
-    struct peer peers[MOST_RANKS];
+    struct peer peers[ROOM_RANKS];
     uint64_t turn;
 } own;
 

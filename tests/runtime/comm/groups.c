@@ -1,0 +1,331 @@
+/* Collectives of groups on two lanes at once, against serial sums. Kinds, sizes, dtypes and places
+ * are random. The lanes share no memory, so one that disturbs the other shows in its results. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "runtime/comm/branch.h"
+#include "tests/runtime/comm/site.h"
+
+enum {
+    LANES = 2,
+    ROUNDS = 60,
+    MOST_ELEMENTS = 2176,
+    LANE_BYTES = 1 << 17,
+    SLICE_AT = 1 << 16,
+    FLAG = LANES * LANE_BYTES,
+    ARENA_BYTES = FLAG + 4096,
+    KINDS = 4
+};
+
+static const int64_t ms = 1000000;
+
+/* Streams of random numbers. */
+enum { OF_VALUE = 1, OF_POWER, OF_CHOICE };
+
+struct shape {
+    int32_t ranks, per_node;
+};
+
+/* A collective, the same on all ranks of its group. */
+struct call {
+    int kind;
+    enum weft_comm_group group;
+    enum weft_dtype dtype, slice_dtype;
+    bool in_place, adds;
+    int64_t n;
+    uint64_t number; /* of its lane and round: values are a function of it */
+};
+
+static uint64_t choose_number(uint64_t number, uint64_t what, uint64_t below)
+{
+    return weft_rng_below(OF_CHOICE, number, what, below);
+}
+
+static struct call call_of(int lane, int round)
+{
+    static const enum weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16, WEFT_F16};
+    const uint64_t number = (uint64_t)(round * LANES + lane);
+    struct call call = {.number = number, .kind = (int)choose_number(number, 0, KINDS)};
+    const enum weft_comm_group own = lane == 0 ? WEFT_GROUP_NODE : WEFT_GROUP_ACROSS;
+    call.group = choose_number(number, 1, 4) == 0 ? WEFT_GROUP_ALL : own;
+    call.dtype = dtypes[choose_number(number, 2, 3)];
+    call.in_place = choose_number(number, 3, 2) == 0;
+    call.n = 2 * (1 + (int64_t)choose_number(number, 4, MOST_ELEMENTS / 2));
+    call.adds = !call.in_place && call.dtype == WEFT_F32 && choose_number(number, 5, 2) == 0;
+    const bool widens = !call.in_place && choose_number(number, 6, 2) == 0;
+    call.slice_dtype = widens ? WEFT_F32 : call.dtype;
+    return call;
+}
+
+static float value_of(const struct call *call, int32_t rank, int64_t element)
+{
+    const uint64_t at = (uint64_t)element * ROOM_RANKS + (uint64_t)rank;
+    const double x = weft_rng_uniform(OF_VALUE, call->number, at) - 0.5;
+    return (float)(x * (double)(UINT64_C(1) << weft_rng_below(OF_POWER, call->number, at, 12)));
+}
+
+static float round_value(enum weft_dtype dtype, float x)
+{
+    if (dtype == WEFT_BF16) return weft_bf16_widen(weft_bf16_narrow(x));
+    return dtype == WEFT_F16 ? weft_f16_widen(weft_f16_narrow(x)) : x;
+}
+
+static void put_value(unsigned char *at, enum weft_dtype dtype, int64_t i, float x)
+{
+    const uint16_t narrow = dtype == WEFT_BF16 ? weft_bf16_narrow(x) : weft_f16_narrow(x);
+    if (dtype == WEFT_F32)
+        memcpy(at + i * 4, &x, sizeof x);
+    else
+        memcpy(at + i * 2, &narrow, sizeof narrow);
+}
+
+static float get_value(const unsigned char *at, enum weft_dtype dtype, int64_t i)
+{
+    uint16_t narrow;
+    float x;
+    if (dtype == WEFT_F32) {
+        memcpy(&x, at + i * 4, sizeof x);
+        return x;
+    }
+    memcpy(&narrow, at + i * 2, sizeof narrow);
+    return dtype == WEFT_BF16 ? weft_bf16_widen(narrow) : weft_f16_widen(narrow);
+}
+
+/* The group of a rank: its members in order, and the rank's place among them. */
+struct group {
+    int32_t n, self, members[ROOM_RANKS];
+};
+
+static struct group group_of(const struct shape *shape, enum weft_comm_group kind, int32_t rank)
+{
+    struct group group = {0};
+    for (int32_t r = 0; r < shape->ranks; r++) {
+        const bool node = r / shape->per_node == rank / shape->per_node;
+        const bool place = r % shape->per_node == rank % shape->per_node;
+        if (kind == WEFT_GROUP_NODE ? !node : kind == WEFT_GROUP_ACROSS && !place) continue;
+        if (r == rank) group.self = group.n;
+        group.members[group.n++] = r;
+    }
+    return group;
+}
+
+/* The sum over the group in its order, rounded once. */
+static float sum_of(const struct call *call, const struct group *group, int64_t element)
+{
+    float sum = round_value(call->dtype, value_of(call, group->members[0], element));
+    for (int32_t i = 1; i < group->n; i++)
+        sum += round_value(call->dtype, value_of(call, group->members[i], element));
+    return round_value(call->dtype, sum);
+}
+
+struct lane {
+    struct weft_comm *comms[WEFT_GROUP_COUNT];
+    struct weft_stream *stream;
+    int64_t at;
+    struct call call;
+    struct group group;
+};
+
+static const float old_value = 0.3F; /* in the slice that a sum is added to */
+
+static void push_call(struct site *s, struct lane *lane)
+{
+    const struct call *call = &lane->call;
+    struct weft_comm *comm = lane->comms[call->group];
+    unsigned char *full = s->arena + lane->at, *slice = full + SLICE_AT;
+    const int64_t n = call->n, all = n * lane->group.n;
+    const struct weft_comm_block block = {
+        .full_offset = lane->at,
+        .slice_offset = call->in_place ? -1 : lane->at + SLICE_AT,
+        .slice_elements = n,
+        .dtype = call->dtype,
+        .slice_dtype = call->kind == 0 ? call->dtype : call->slice_dtype,
+        .adds = call->adds,
+    };
+    switch (call->kind) {
+    case 0:
+        for (int64_t i = 0; i < n; i++)
+            put_value(call->in_place ? full : slice, call->dtype,
+                      i + (call->in_place ? lane->group.self * n : 0), value_of(call, s->rank, i));
+        weft_comm_all_gather(comm, lane->stream, &block);
+        break;
+    case 1:
+    case 2:
+        for (int64_t i = 0; i < all; i++)
+            put_value(full, call->dtype, i, value_of(call, s->rank, i));
+        for (int64_t i = 0; i < n; i++)
+            put_value(slice, call->slice_dtype, i, old_value);
+        if (call->kind == 1)
+            weft_comm_reduce_scatter(comm, lane->stream, &block);
+        else
+            weft_comm_all_reduce(comm, lane->stream, &block);
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            ((uint64_t *)(void *)full)[i] =
+                weft_rng_u64(OF_VALUE, call->number, (uint64_t)(i * ROOM_RANKS + s->rank));
+        weft_comm_agree(comm, lane->stream, lane->at, lane->at + SLICE_AT, n, 0);
+    }
+}
+
+static void check_value(const struct call *call, int64_t i, float got, float expected)
+{
+    CHECK(memcmp(&got, &expected, sizeof got) == 0,
+          "call %llu, kind %d, group %s, %s: element %lld is %a, not %a",
+          (unsigned long long)call->number, call->kind, weft_comm_group_name(call->group),
+          weft_dtype_name(call->dtype), (long long)i, (double)got, (double)expected);
+}
+
+static void check_call(struct site *s, const struct lane *lane)
+{
+    const struct call *call = &lane->call;
+    const struct group *group = &lane->group;
+    const unsigned char *full = s->arena + lane->at, *slice = full + SLICE_AT;
+    const int64_t n = call->n, all = n * group->n;
+    for (int64_t i = 0; call->kind == 0 && i < all; i++)
+        check_value(call, i, get_value(full, call->dtype, i),
+                    round_value(call->dtype, value_of(call, group->members[i / n], i % n)));
+    for (int64_t i = 0; call->kind == 1 && i < n; i++) {
+        const float sum = sum_of(call, group, group->self * n + i);
+        const float got = call->in_place ? get_value(full, call->dtype, group->self * n + i)
+                                         : get_value(slice, call->slice_dtype, i);
+        check_value(call, i, got, call->adds ? old_value + sum : sum);
+    }
+    for (int64_t i = 0; call->kind == 2 && i < all; i++)
+        check_value(call, i, get_value(full, call->dtype, i), sum_of(call, group, i));
+    for (int64_t i = 0; call->kind == 3 && i < n; i++) {
+        uint64_t sum = 0;
+        for (int32_t m = 0; m < group->n; m++)
+            sum += weft_rng_u64(OF_VALUE, call->number,
+                                (uint64_t)(i * ROOM_RANKS + group->members[m]));
+        CHECK(((const uint64_t *)(const void *)slice)[i] == sum, "agree: word %lld", (long long)i);
+    }
+}
+
+static struct weft_comm *open_branch(struct site *s, const char *lane, enum weft_comm_group group)
+{
+    struct weft_error err = {.status = WEFT_OK};
+    struct weft_comm *branch = NULL, *again = NULL;
+    CHECK(weft_comm_branch(s->comm, lane, group, &branch, &err) == WEFT_OK, "%s", err.text);
+    CHECK(weft_comm_branch(s->comm, lane, group, &again, &err) == WEFT_OK, "%s", err.text);
+    CHECK(branch == again && branch != s->comm, "a branch is opened once");
+    return branch;
+}
+
+static void open_lanes(struct site *s, struct lane lanes[LANES])
+{
+    struct weft_error err = {.status = WEFT_OK};
+    memset(lanes, 0, LANES * sizeof *lanes);
+    lanes[0].stream = s->channel;
+    lanes[0].comms[WEFT_GROUP_ALL] = s->comm;
+    lanes[0].comms[WEFT_GROUP_NODE] = open_branch(s, "network", WEFT_GROUP_NODE);
+    lanes[1].at = LANE_BYTES;
+    CHECK(weft_stream_create(s->device, "across", 0, &lanes[1].stream, &err) == WEFT_OK, "%s",
+          err.text);
+    lanes[1].comms[WEFT_GROUP_ALL] = open_branch(s, "across", WEFT_GROUP_ALL);
+    lanes[1].comms[WEFT_GROUP_ACROSS] = open_branch(s, "across", WEFT_GROUP_ACROSS);
+}
+
+static void synchronise_lanes(struct lane lanes[LANES])
+{
+    struct weft_error err = {.status = WEFT_OK};
+    for (int l = 0; l < LANES; l++)
+        CHECK(weft_stream_synchronise(lanes[l].stream, &err) == WEFT_OK, "%s", err.text);
+}
+
+/* A flag that a rank raises goes to the ranks of its group, and by both groups to all. */
+static void test_flag(struct site *s, const struct shape *shape, struct lane lanes[LANES])
+{
+    struct weft_error err = {.status = WEFT_OK};
+    _Atomic uint32_t *flag = (_Atomic uint32_t *)(void *)(s->arena + FLAG);
+    const int32_t raising = shape->ranks - 1;
+    atomic_store(flag, 0);
+    weft_comm_carry(s->comm, FLAG);
+    CHECK(weft_comm_exchange(s->comm, NULL, 0, NULL, &err) == WEFT_OK, "%s", err.text);
+    if (s->rank == raising) atomic_store(flag, 1);
+    weft_comm_agree(lanes[0].comms[WEFT_GROUP_NODE], lanes[0].stream, 0, 4096, 1, 0);
+    synchronise_lanes(lanes);
+    CHECK((atomic_load(flag) != 0) == (s->rank / shape->per_node == raising / shape->per_node),
+          "the node, and no other");
+    weft_comm_agree(lanes[1].comms[WEFT_GROUP_ACROSS], lanes[1].stream, 0, 4096, 1, 0);
+    synchronise_lanes(lanes);
+    CHECK(atomic_load(flag) == 1, "both groups together are all ranks");
+    weft_comm_carry(s->comm, -1);
+}
+
+static int run_groups(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct shape *shape = argument;
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct lane lanes[LANES];
+    struct site s;
+    options.ranks_per_node = shape->per_node;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    open_lanes(&s, lanes);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int l = 0; l < LANES; l++) {
+            lanes[l].call = call_of(l, round);
+            lanes[l].group = group_of(shape, lanes[l].call.group, rank);
+            const struct weft_comm *comm = lanes[l].comms[lanes[l].call.group];
+            CHECK(weft_comm_ranks(comm) == lanes[l].group.n, "ranks of the group");
+            CHECK(weft_comm_rank(comm) == lanes[l].group.self, "rank in the group");
+            push_call(&s, &lanes[l]);
+        }
+        synchronise_lanes(lanes);
+        for (int l = 0; l < LANES; l++)
+            check_call(&s, &lanes[l]);
+    }
+    test_flag(&s, shape, lanes);
+    weft_stream_destroy(lanes[1].stream);
+    site_close(&s);
+    return 0;
+}
+
+/* A rank that leaves the node's collective out: its node names the lane and the rank, and after a
+ * cancel no branch waits any more. */
+static int run_missing(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct shape *shape = argument;
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct weft_error err = {.status = WEFT_OK};
+    struct lane lanes[LANES];
+    struct site s;
+    options.ranks_per_node = shape->per_node;
+    options.timeout_ns = 300 * ms;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    open_lanes(&s, lanes);
+    if (rank == shape->ranks - 1) {
+        weft_clock_sleep_until_ns(weft_clock_now_ns() + 900 * ms);
+    } else if (rank == shape->ranks - 2) {
+        weft_comm_agree(lanes[0].comms[WEFT_GROUP_NODE], lanes[0].stream, 0, 4096, 1, 0);
+        CHECK(weft_stream_synchronise(lanes[0].stream, &err) == WEFT_E_HANG, "%s", err.text);
+        char late[32];
+        snprintf(late, sizeof late, "rank %d", shape->ranks - 1);
+        CHECK(strstr(err.text, "in agree (lane network, group node), call ") != NULL, "%s",
+              err.text);
+        CHECK(strstr(err.text, late) != NULL, "%s is not in: %s", late, err.text);
+        weft_comm_cancel(lanes[0].comms[WEFT_GROUP_NODE]);
+        weft_comm_agree(lanes[1].comms[WEFT_GROUP_ALL], lanes[1].stream, 0, 4096, 1, 0);
+        CHECK(weft_stream_synchronise(lanes[1].stream, &err) == WEFT_E_LOST, "%s", err.text);
+        CHECK(weft_comm_exchange(s.comm, NULL, 0, NULL, &err) == WEFT_E_LOST, "%s", err.text);
+    }
+    weft_stream_destroy(lanes[1].stream);
+    site_close(&s);
+    return 0;
+}
+
+RANKS_TEST(groups)
+{
+    static const struct shape shapes[] = {{1, 1}, {2, 1}, {3, 3}, {4, 2}, {4, 1}, {6, 2}, {6, 3}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct shape shape = shapes[i];
+        CHECK(ranks_run(shape.ranks, run_groups, &shape) == 0, "%d ranks, %d a node", shape.ranks,
+              shape.per_node);
+    }
+    struct shape two = {4, 2};
+    CHECK(ranks_run(two.ranks, run_missing, &two) == 0, "a rank that does not come");
+    return 0;
+}

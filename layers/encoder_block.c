@@ -35,5 +35,8 @@ const struct weft_kind weft_kind_encoder_block = {
     .check = weft_block_check,
     .shape = weft_block_shape,
     .needs = encoder_block_needs,
+    .keeps = {"both norms (mean, rstd, output), q, k, v, attention (log of row sums, output), "
+              "residual, fc, GELU",
+              "q, k, v, residual, fc", "the layer's input alone"},
     .add_sizes = weft_block_add_sizes,
 };

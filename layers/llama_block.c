@@ -49,5 +49,8 @@ const struct weft_kind weft_kind_llama_block = {
     .check = weft_block_check,
     .shape = llama_block_shape,
     .needs = llama_block_needs,
+    .keeps = {"both norms (rstd, output), q, k, v, attention (log of row sums, output), residual, "
+              "gate, up, their product",
+              "q, k, v, residual, gate, up", "the layer's input alone"},
     .add_sizes = weft_block_add_llama_sizes,
 };

@@ -141,6 +141,36 @@ enum weft_status weft_estimate_create(struct weft_session *session, uint32_t ask
     return status == WEFT_OK ? estimate_homes(session, out, err) : status;
 }
 
+/* Lets every layer recompute that can. */
+static enum weft_status open_levels(struct weft_config *config, struct weft_error *err)
+{
+    uint8_t *levels =
+        weft_pool_array(&config->pool, (size_t)config->model->n_layers, sizeof *levels);
+    if (levels == NULL) return weft_fail_memory(err, "an estimate");
+    weft_config_restorable(config, levels);
+    config->recomputes = levels;
+    return WEFT_OK;
+}
+
+enum weft_status weft_estimate_stage_ways(struct weft_session *session, struct weft_error *err)
+{
+    struct weft_config *config = session->config;
+    const uint8_t *levels = config->recomputes;
+    struct weft_text missing;
+    struct weft_error refusal = {0};
+    config->plan.policies = "dp,zero1,sdp,fsdp";
+    config->plan.offload = (struct weft_offload_spec){0};
+    if (weft_config_target(config)->has_tiers) WEFT_TRY(open_levels(config, err));
+    weft_text_init(&missing);
+    enum weft_status status = weft_session_stage_for_memory(session, &missing, &refusal);
+    if (status == WEFT_E_DATA) {
+        config->recomputes = levels;
+        status = weft_session_stage_for_memory(session, &missing, &refusal);
+    }
+    weft_text_finish(&missing);
+    return status == WEFT_OK ? status : weft_fail(err, status, "%s", refusal.text);
+}
+
 void weft_estimate_finish(struct weft_estimate *estimate)
 {
     weft_pool_finish(&estimate->pool);

@@ -31,6 +31,12 @@ struct weft_estimate {
 WEFT_MUST_USE enum weft_status weft_estimate_create(struct weft_session *session, uint32_t asked,
                                                     struct weft_estimate *out,
                                                     struct weft_error *err);
+
+/* Stages an open session with every policy, location and level of recomputation that the cluster
+ * and the layers allow, regardless of the config's plan, for reports of strategies. A profile
+ * without times of the levels leaves recomputation as the config has it. */
+WEFT_MUST_USE enum weft_status weft_estimate_stage_ways(struct weft_session *session,
+                                                        struct weft_error *err);
 void weft_estimate_finish(struct weft_estimate *estimate); /* accepts {0} */
 
 #endif

@@ -22,6 +22,18 @@ enum weft_keep weft_strategy_keep(const char *name)
     return WEFT_KEEP_DEVICE;
 }
 
+int64_t weft_strategy_held(const struct weft_problem_strategy *strategy, int32_t tier, int32_t slot)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < strategy->n_holds; i++) {
+        const struct weft_hold *hold = &strategy->holds[i];
+        const bool within = hold->last < hold->first ? slot >= hold->first || slot <= hold->last
+                                                     : slot >= hold->first && slot <= hold->last;
+        if (hold->tier == tier && within) bytes += hold->bytes;
+    }
+    return bytes;
+}
+
 int32_t weft_decision_of_kind(const struct weft_problem_decision *decision, int32_t kind)
 {
     for (int32_t k = 0; k < decision->n_strategies; k++)

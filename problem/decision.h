@@ -90,6 +90,10 @@ static inline int64_t weft_strategy_ns(const struct weft_problem_strategy *strat
     return 0;
 }
 
+/* Bytes that a strategy holds in a tier's slot, without those of its items. */
+int64_t weft_strategy_held(const struct weft_problem_strategy *strategy, int32_t tier,
+                           int32_t slot);
+
 /* Writes some of a decision's strategies as the member "strategies" of a JSON object, and reads
  * them back. Reading fails with WEFT_E_DATA and `where` if the list is empty or has an unknown
  * name. */

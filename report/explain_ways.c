@@ -18,19 +18,6 @@ struct exchange {
     struct price price;
 };
 
-static int64_t held_bytes(const struct weft_problem_strategy *of, int32_t slot)
-{
-    int64_t bytes = 0;
-    for (int32_t i = 0; i < of->n_holds; i++) {
-        const struct weft_hold *hold = &of->holds[i];
-        const bool wraps = hold->last < hold->first;
-        const bool within = wraps ? slot >= hold->first || slot <= hold->last
-                                  : slot >= hold->first && slot <= hold->last;
-        if (hold->tier == 0 && within) bytes += hold->bytes;
-    }
-    return bytes;
-}
-
 /* Time of compute and of all lanes under a strategy. */
 static int64_t time_of(const struct weft_problem *problem, int32_t decision, int32_t strategy)
 {
@@ -53,7 +40,7 @@ static struct price price_strategy(const struct weft_plan *plan, int32_t slot, i
     const int32_t chosen = plan->strategies[decision];
     const struct weft_problem_strategy *of = problem->decisions[decision].strategies;
     return (struct price){
-        held_bytes(&of[chosen], slot) - held_bytes(&of[strategy], slot),
+        weft_strategy_held(&of[chosen], 0, slot) - weft_strategy_held(&of[strategy], 0, slot),
         time_of(problem, decision, strategy) - time_of(problem, decision, chosen),
     };
 }

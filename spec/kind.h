@@ -105,6 +105,8 @@ struct weft_kind {
      * `subject`. */
     enum weft_status (*needs)(struct weft_subject *subject, struct weft_layer_work *work,
                               struct weft_error *err);
+    /* Saved activations that a level of recomputation keeps, for reports; NULL: not named. */
+    const char *keeps[WEFT_RECOMPUTE_COUNT];
     /* Appends " key=value" for everything that the layer's time depends on. NULL: hidden. */
     void (*add_sizes)(const struct weft_layer *layer, struct weft_text *out);
 };

@@ -6,6 +6,7 @@
 #include "cli/study/values.h"
 #include "cli/terminal.h"
 #include "report/study/needs.h"
+#include "report/study/ways.h"
 #include "report/table.h"
 
 enum { MOST_VALUES = 64 };
@@ -116,11 +117,11 @@ static void say_all(const struct weft_cli *cli, const struct weft_estimate *esti
     weft_report_needs_memory(estimate->rows, WEFT_ESTIMATE_ROWS, out);
 }
 
+/* Puts the members of an estimate into an open object. */
 static void put_all(const struct weft_estimate *estimate, const struct weft_place *place,
                     struct weft_json_writer *writer)
 {
     const bool timed = estimate->times[0] != '\0';
-    weft_json_begin_object(writer);
     if (place->n > 0) {
         weft_json_key(writer, "set");
         weft_json_begin_array(writer);
@@ -138,7 +139,22 @@ static void put_all(const struct weft_estimate *estimate, const struct weft_plac
     weft_report_needs_json(estimate->rows, WEFT_ESTIMATE_ROWS, estimate->limit_bytes, timed,
                            writer);
     if (place->n == 0) put_homes(estimate, writer);
-    weft_json_end_object(writer);
+}
+
+/* Adds the strategies of units and layers to both reports. */
+static enum weft_status add_ways(struct answer *answer, bool timed, struct weft_error *err)
+{
+    const struct weft_place nowhere = {0};
+    struct weft_session session = {0};
+    enum weft_status status = weft_place_open(answer->cli, &nowhere, &session, err);
+    if (status == WEFT_OK) status = weft_estimate_stage_ways(&session, err);
+    if (status == WEFT_OK) {
+        const struct weft_model *model = session.config->model;
+        weft_report_ways(session.stages.problem, model, timed, answer->out);
+        weft_report_ways_json(session.stages.problem, model, timed, &answer->writer);
+    }
+    weft_session_close(&session);
+    return status;
 }
 
 /* Chooses a cell's row: the first published rule that fits, which communicates least; otherwise the
@@ -190,8 +206,13 @@ static enum weft_status add_place(struct answer *answer, const struct weft_place
                       "--sweep twice needs a limit: give --memory-limit, or cluster.memory_limit");
     if (status == WEFT_OK) {
         answer->limit_bytes = estimate.limit_bytes;
+        weft_json_begin_object(&answer->writer);
         put_all(&estimate, place, &answer->writer);
-        if (place->n == 0) say_all(answer->cli, &estimate, answer->out);
+        if (place->n == 0) {
+            say_all(answer->cli, &estimate, answer->out);
+            status = add_ways(answer, estimate.times[0] != '\0', err);
+        }
+        weft_json_end_object(&answer->writer);
         if (place->n == 1) {
             weft_text_addf(answer->out, "%s%s\n", answer->out->length > 0 ? "\n" : "",
                            place->settings[0]);
@@ -292,7 +313,9 @@ const struct weft_command weft_command_estimate = {
         "least memory above which it gets no faster. It also shows whether that fits the memory\n"
         "limit, and the slot and unit of the peak. plan.policies is not applied. Memory needs no\n"
         "times: without figures of the device or a profile they are \"-\". One line per tier: the\n"
-        "device memory needed if all state is there.\n"
+        "device memory needed if all state is there. Two tables have the bytes and times of each\n"
+        "strategy: of the largest unit by policy and location of its state, and of the largest\n"
+        "layer's saved activations by location and recomputation, with the tensors that it keeps.\n"
         "--sweep train.micro_batch=1,2,4 asks for each value; twice, a grid shows the pairs that\n"
         "fit. --largest train.micro_batch (train.seq_len, layers) and --least cluster.ranks "
         "search\n"

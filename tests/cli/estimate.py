@@ -119,6 +119,50 @@ def a_config_s_policies_are_lifted(weft):
     assert {row["policy"] for row in rows.values()} == set(POLICIES)
 
 
+def strategies(weft, config, *flags):
+    rows = json.loads(weft.expect(0, "estimate", config, "--json", *flags))["strategies"]
+    return {(row["of"], row["names"], row["strategy"]): row for row in rows}
+
+
+@case
+def each_strategy_has_bytes_times_and_tensors(weft):
+    """gpt-tiny: 4 samples of 64 tokens in f32, hidden 64, ffn 256, 4 heads."""
+    rows = strategies(weft, os.path.join(RUNS, "gpt-tiny-host.json"))
+    saved = {name: row for (of, names, name), row in rows.items() if of == "layer" and names == "h.0-3"}
+    assert list(saved) == ["device", "host", "selective", "selective+host", "whole"], saved
+    every = 4 * (4 * 64) * (2 + 64 + 3 * 64 + 4 * 64 + 64 + 64 + 2 + 64 + 256 + 256)
+    some = 4 * (4 * 64) * (3 * 64 + 64 + 256)
+    kept = {name: row["rest_bytes"] for name, row in saved.items()}
+    assert kept == {"device": every, "host": 0, "selective": some, "selective+host": 0, "whole": 0}, kept
+    there = {name: row["host_bytes"] for name, row in saved.items()}
+    assert there == {"device": 0, "host": -(-every // 4096) * 4096, "selective": 0, "selective+host": some,
+                     "whole": 0}, there
+    assert saved["selective"]["keeps"] == "q, k, v, residual, fc", saved
+    assert saved["device"]["compute_ns"] == 0 < saved["selective"]["compute_ns"] < saved["whole"]["compute_ns"]
+    assert saved["selective+host"]["copies_ns"] < saved["host"]["copies_ns"] and saved["device"]["copies_ns"] == 0
+    # The config's own plan.offload lets all state be on the host only. All homes are listed.
+    units = {name: row for (of, names, name), row in rows.items() if of == "unit" and names == "h.1-3+ln_f"}
+    assert {"dp", "zero1+host", "fsdp", "fsdp+host-update"} <= set(units), units
+    parameters = 4 * (12 * 64 * 64 + 13 * 64)
+    assert 1 <= units["dp"]["rest_bytes"] / (3 * parameters) < 1.02, units
+    assert units["fsdp+host-update"]["compute_ns"] == 0 < units["fsdp"]["compute_ns"]
+
+
+@case
+def strategies_without_times_have_bytes(weft):
+    config = config_of(weft, **NO_TIMES)
+    rows = strategies(weft, config)
+    assert rows and all(row["compute_ns"] is None and row["rest_bytes"] >= 0 for row in rows.values())
+    out = weft.expect(0, "estimate", config)
+    assert re.search(r"selective +[0-9.]+ KiB .* - +q, k, v, residual, fc", out), out
+
+
+@case
+def strategies_keep_to_what_the_profile_and_the_target_know(weft):
+    rows = strategies(weft, config_of(weft), "--set", "plan.for=fsdp2")
+    assert {row["of"] for row in rows.values()} == {"unit"}, rows
+
+
 @case
 def a_sweep_asks_for_each_value_of_a_key(weft):
     config = config_of(weft)
@@ -130,6 +174,7 @@ def a_sweep_asks_for_each_value_of_a_key(weft):
     for one, n in zip(said, (1, 2, 4)):
         assert one["set"] == [f"train.micro_batch={n}"]
         alone, _ = needs(weft, config, "--set", f"train.micro_batch={n}")
+        del alone["strategies"]
         assert {**alone, "set": one["set"]} == one
 
 

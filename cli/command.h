@@ -57,6 +57,7 @@ struct weft_cli {
     const char *gap;
     const char *profile;       /* --profile, as given */
     const char *model;         /* --model, as given */
+    const char *hf;            /* --hf: the model of a config that Weft makes */
     const char *plan;          /* --plan */
     const char *start;         /* --start, a plan file */
     const char *config;        /* --config */

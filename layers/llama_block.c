@@ -1,9 +1,16 @@
 /* Llama's block: RMS norms, shared keys and values, a gated MLP. Tensors: those of attention
- * (shared/block.h), 6 gate [ffn, h], 7 up [ffn, h], 8 down [h, ffn]. Planning only. */
+ * (shared/block.h), 6 gate [ffn, h], 7 up [ffn, h], 8 down [h, ffn], and Qwen2's biases: 9 q [h],
+ * 10 k [kv_heads * d], 11 v. Planning only. */
 #include "layers/shared/block.h"
 
-static const struct weft_field llama_block_keys[] = {WEFT_ROW_HIDDEN, WEFT_ROW_HEADS, WEFT_ROW_FFN,
-                                                     WEFT_ROW_KV_HEADS};
+static const struct weft_field llama_block_keys[] = {
+    WEFT_ROW_HIDDEN,
+    WEFT_ROW_HEADS,
+    WEFT_ROW_FFN,
+    WEFT_ROW_KV_HEADS,
+    {"qkv_bias", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_BLOCK_QKV_BIAS), "false", 0, 0, NULL, NULL,
+     "queries, keys and values have biases, as in Qwen2"},
+};
 
 static enum weft_status llama_block_shape(const struct weft_layer *layer, double residual_std,
                                           struct weft_layer_shape *out, struct weft_error *err)
@@ -14,6 +21,10 @@ static enum weft_status llama_block_shape(const struct weft_layer *layer, double
     weft_add_matrix(out, "mlp.gate.weight", f, h, WEFT_INIT_STD);
     weft_add_matrix(out, "mlp.up.weight", f, h, WEFT_INIT_STD);
     weft_add_matrix(out, "mlp.down.weight", h, f, residual_std);
+    if (!layer->keys[WEFT_BLOCK_QKV_BIAS].flag) return WEFT_OK;
+    weft_add_vector(out, "attn.q.bias", h, WEFT_INIT_ZERO);
+    weft_add_vector(out, "attn.k.bias", weft_block_kv_width(layer), WEFT_INIT_ZERO);
+    weft_add_vector(out, "attn.v.bias", weft_block_kv_width(layer), WEFT_INIT_ZERO);
     return WEFT_OK;
 }
 
@@ -26,6 +37,7 @@ static enum weft_status llama_block_needs(struct weft_subject *subject,
     int64_t f = weft_block_key(layer, WEFT_BLOCK_FFN);
     double h = subject->h, kv = (double)weft_block_kv_width(layer);
     double weights = h * (2 * h + 2 * kv + 3 * (double)f);
+    double biases = layer->keys[WEFT_BLOCK_QKV_BIAS].flag ? h + 2 * kv : 0;
     /* gate, up, and their product; rstd of two norms, and the logs of row sums */
     weft_block_set_buffers(
         subject, weft_plus(sizes, weft_block_saved_attention(subject), weft_times(sizes, 3, f)),
@@ -36,7 +48,7 @@ static enum weft_status llama_block_needs(struct weft_subject *subject,
     weft_block_set_splits(subject,
                           weft_plus(sizes, weft_block_products(subject), weft_times(sizes, 2, f)),
                           h * (double)f, attention, work);
-    subject->weights = weights;
+    subject->weights = weights + biases;
     return WEFT_OK;
 }
 

@@ -114,17 +114,25 @@ static enum weft_status estimate_homes(struct weft_session *session, struct weft
     return status;
 }
 
+/* The policies that the config's target has. */
+static const char *all_policies(const struct weft_config *config)
+{
+    const char *policies = weft_config_target(config)->policies;
+    return policies ? policies : "dp,zero1,sdp,fsdp";
+}
+
 enum weft_status weft_estimate_create(struct weft_session *session, uint32_t asked,
                                       struct weft_estimate *out, struct weft_error *err)
 {
     struct weft_text missing;
     weft_text_init(&missing);
-    session->config->plan.policies = "dp,zero1,sdp,fsdp";
+    session->config->plan.policies = all_policies(session->config);
     enum weft_status status = weft_session_stage_for_memory(session, &missing, err);
     if (status == WEFT_OK) {
         const struct weft_problem *problem = session->stages.problem;
         *out = (struct weft_estimate){
             .ranks = problem->ranks,
+            .parameters = session->config->model->parameters,
             .ranks_per_node = session->config->cluster.ranks_per_node,
             .limit_bytes = session->config->cluster.memory_limit_bytes,
             .base_bytes = session->profile->base_bytes,
@@ -158,7 +166,7 @@ enum weft_status weft_estimate_stage_ways(struct weft_session *session, struct w
     const uint8_t *levels = config->recomputes;
     struct weft_text missing;
     struct weft_error refusal = {0};
-    config->plan.policies = "dp,zero1,sdp,fsdp";
+    config->plan.policies = all_policies(config);
     config->plan.offload = (struct weft_offload_spec){0};
     if (weft_config_target(config)->has_tiers) WEFT_TRY(open_levels(config, err));
     weft_text_init(&missing);

@@ -19,6 +19,7 @@ struct weft_estimate {
     struct weft_estimate_home homes[WEFT_HOME_COUNT];
     struct weft_need rows[WEFT_ESTIMATE_ROWS]; /* names are in the pool */
     int64_t ranks, ranks_per_node;
+    int64_t parameters;  /* of the model */
     int64_t limit_bytes; /* of the config; 0: none */
     int64_t base_bytes;  /* part of every need */
     int64_t block_bytes; /* least size of a unit's blocks */
@@ -26,8 +27,8 @@ struct weft_estimate {
     const char *missing; /* keys that would give the missing times; otherwise "" */
 };
 
-/* Estimates an open session's config for all policies, regardless of plan.policies. `asked` is that
- * of weft_estimate_fill. The caller finishes *out, also after a failure. */
+/* Estimates an open session's config for all policies of its target, regardless of plan.policies.
+ * `asked` is that of weft_estimate_fill. The caller finishes *out, also after a failure. */
 WEFT_MUST_USE enum weft_status weft_estimate_create(struct weft_session *session, uint32_t asked,
                                                     struct weft_estimate *out,
                                                     struct weft_error *err);

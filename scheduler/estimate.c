@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "problem/target.h"
 #include "program/predict.h"
 #include "scheduler/place/list.h"
 #include "scheduler/planners/fixed.h"
@@ -262,6 +263,16 @@ static void take_faster(struct weft_need *fastest, const struct weft_need *other
     fastest->rule = NULL;
 }
 
+/* Whether a unit has the policy: a rule takes another one for units without it, and for a target
+ * without the policy that would be all. */
+static bool has_policy(const struct run *run, enum weft_policy policy)
+{
+    for (int32_t u = 0; u < weft_problem_n_units(&run->problem); u++)
+        if (weft_problem_chosen(&run->problem, run->candidate.strategies, u)->policy == policy)
+            return true;
+    return !weft_problem_target(&run->problem)->is_foreign;
+}
+
 /* Fills the readings of a policy. *applies: the policy can be applied. */
 static enum weft_status read_policy(struct run *run, const struct weft_need *rows, int n,
                                     bool *applies, struct weft_error *err)
@@ -269,7 +280,7 @@ static enum weft_status read_policy(struct run *run, const struct weft_need *row
     size_t bytes = (size_t)run->problem.n_decisions * sizeof *run->readings[0];
     enum weft_status status =
         weft_fixed_decide(&weft_fixed_rules[rows[0].policy], &run->problem, &run->candidate, NULL);
-    *applies = status == WEFT_OK;
+    *applies = status == WEFT_OK && has_policy(run, rows[0].policy);
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
     if (status != WEFT_OK)
         return weft_fail(err, status, "an estimate of %s", weft_policy_name(rows[0].policy));

@@ -23,6 +23,7 @@ struct hub_family {
     const char *embed_name, *block_name, *norm_name;
     const char *sizes[N_SIZES]; /* NULL: the family has none */
     bool ties;                  /* if "tie_word_embeddings" is missing */
+    const char *block_flag;     /* a key of the block that is true; NULL: none */
     const struct hub_demand *demands;
 };
 
@@ -41,6 +42,10 @@ static const struct hub_demand gpt2_demands[] = {
 static const struct hub_demand llama_demands[] = {WEFT_HUB_LLAMA_DEMANDS, {NULL, NULL, false}};
 static const struct hub_demand mistral_demands[] = {
     WEFT_HUB_LLAMA_DEMANDS, {"sliding_window", "null", true}, {NULL, NULL, false}};
+static const struct hub_demand qwen2_demands[] = {{"hidden_act", "\"silu\"", false},
+                                                  {"use_sliding_window", "false", false},
+                                                  {"head_dim", "", false},
+                                                  {NULL, NULL, false}};
 static const struct hub_demand mixtral_demands[] = {
     WEFT_HUB_LLAMA_DEMANDS, {"sliding_window", "null", false}, {NULL, NULL, false}};
 
@@ -63,20 +68,36 @@ static const struct hub_family hub_families[] = {
       [VOCAB] = "vocab_size",
       [POSITIONS] = "n_positions"},
      true,
+     NULL,
      gpt2_demands},
-    {"llama", "llama_block", WEFT_HUB_LLAMA_NAMES, {WEFT_HUB_LLAMA_SIZES}, false, llama_demands},
+    {"llama",
+     "llama_block",
+     WEFT_HUB_LLAMA_NAMES,
+     {WEFT_HUB_LLAMA_SIZES},
+     false,
+     NULL,
+     llama_demands},
     {"mistral",
      "llama_block",
      WEFT_HUB_LLAMA_NAMES,
      {WEFT_HUB_LLAMA_SIZES},
      false,
+     NULL,
      mistral_demands},
     {"mixtral",
      "moe_block",
      WEFT_HUB_LLAMA_NAMES,
      {WEFT_HUB_LLAMA_SIZES, [EXPERTS] = "num_local_experts", [ACTIVE] = "num_experts_per_tok"},
      false,
+     NULL,
      mixtral_demands},
+    {"qwen2",
+     "llama_block",
+     WEFT_HUB_LLAMA_NAMES,
+     {WEFT_HUB_LLAMA_SIZES},
+     false,
+     "qkv_bias",
+     qwen2_demands},
 };
 enum { N_FAMILIES = sizeof hub_families / sizeof *hub_families };
 
@@ -102,12 +123,11 @@ static enum weft_status find_family(const char *source, const struct weft_json_v
         if (strcmp(type, hub_families[i].type) == 0) return WEFT_OK;
     }
     const char *near = weft_field_nearest(type, names, N_FAMILIES);
-    return weft_fail(
-        err, WEFT_E_DATA,
-        "%s: $.model_type: \"%.80s\" is no type of model that Weft reads%s%s; it reads "
-        "gpt2, llama, mistral and mixtral. Describe other models by \"layers\" "
-        "(docs/keys.md, model.layers[])",
-        source, type, near ? ": did you mean " : "", near ? near : "");
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: $.model_type: \"%.80s\" is no type of model that Weft reads%s%s; it "
+                     "reads " WEFT_HUB_TYPES ". Describe other models by \"layers\" "
+                     "(docs/keys.md, model.layers[])",
+                     source, type, near ? ": did you mean " : "", near ? near : "");
 }
 
 /* Fills sizes [N_SIZES]; 0 where the family has none. */
@@ -206,6 +226,7 @@ static void write_layers(struct weft_json_writer *writer, const struct hub_famil
     for (int i = 0; i < N_SIZES; i++)
         if (block_keys[i] != NULL && sizes[i] > 0)
             weft_json_put_integer(writer, block_keys[i], sizes[i]);
+    if (family->block_flag != NULL) weft_json_put_bool(writer, family->block_flag, true);
     weft_json_end_object(writer);
     begin_layer(writer, family->norm_name, family->norm);
     weft_json_put_integer(writer, "hidden", sizes[HIDDEN]);
@@ -246,4 +267,56 @@ enum weft_status weft_hub_model_convert(const char *source, struct weft_json **d
     weft_json_destroy(*document);
     *document = converted;
     return WEFT_OK;
+}
+
+/* Longest sequence that the model's config names; 0: it names none. */
+static int64_t most_positions(const struct weft_json_value *root)
+{
+    static const char *const keys[] = {"n_positions", "max_position_embeddings"};
+    int64_t positions = 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (weft_json_integer(weft_json_member(root, keys[i]), &positions)) return positions;
+    return 0;
+}
+
+enum weft_status weft_hub_model_run(const char *path, struct weft_text *out, struct weft_error *err)
+{
+    enum { USUAL_TOKENS = 2048 };
+    struct weft_json *document = NULL;
+    struct weft_json_writer writer;
+    WEFT_TRY(weft_json_read(path, &document, err));
+    const struct weft_json_value *root = weft_json_root(document);
+    const int64_t positions = most_positions(root);
+    const bool is_model = weft_hub_model_is(root);
+    weft_json_destroy(document);
+    if (!is_model)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: has no \"model_type\": give the config.json of a model of Hugging "
+                         "Face, or a config of Weft without --hf",
+                         path);
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "version", 1);
+    weft_json_key(&writer, "cluster");
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "ranks", 1);
+    weft_json_end_object(&writer);
+    weft_json_key(&writer, "train");
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "micro_batch", 1);
+    weft_json_put_integer(&writer, "seq_len",
+                          0 < positions && positions < USUAL_TOKENS ? positions : USUAL_TOKENS);
+    weft_json_put_integer(&writer, "steps", 1);
+    weft_json_put_number(&writer, "clip_norm", 1);
+    weft_json_key(&writer, "optimizer");
+    weft_json_begin_object(&writer);
+    weft_json_put_string(&writer, "type", "adamw");
+    weft_json_end_object(&writer);
+    weft_json_key(&writer, "precision");
+    weft_json_begin_object(&writer);
+    weft_json_put_string(&writer, "compute", "bf16");
+    weft_json_end_object(&writer);
+    weft_json_end_object(&writer);
+    weft_json_end_object(&writer);
+    return weft_text_ok(out) ? WEFT_OK : weft_fail_memory(err, "a config");
 }

@@ -5,6 +5,9 @@
 
 #include "base/json/json.h"
 
+/* The types of models, for messages. */
+#define WEFT_HUB_TYPES "gpt2, llama, mistral, mixtral and qwen2"
+
 /* True if the document has a key "model_type" and no "layers". */
 bool weft_hub_model_is(const struct weft_json_value *root);
 
@@ -14,5 +17,11 @@ bool weft_hub_model_is(const struct weft_json_value *root);
 WEFT_MUST_USE enum weft_status weft_hub_model_convert(const char *source,
                                                       struct weft_json **document,
                                                       struct weft_error *err);
+
+/* Appends a run's config without its model, for an estimate of the model in this file: one rank,
+ * one sample of 2048 tokens or of the model's most positions, bf16, AdamW and clipping.
+ * WEFT_E_NO_INPUT, or WEFT_E_DATA for a file without a "model_type". */
+WEFT_MUST_USE enum weft_status weft_hub_model_run(const char *path, struct weft_text *out,
+                                                  struct weft_error *err);
 
 #endif

@@ -12,6 +12,7 @@
 #include "library/session.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
+#include "spec/hub_model.h"
 
 /* Adds the override "key=path" with an absolute path: a flag's path is relative to the working
  * directory, but a config's path is relative to the config's folder. */
@@ -40,13 +41,15 @@ enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *pa
     const char *overrides[WEFT_CLI_OVERRIDES + 3];
     int32_t n = 0;
     enum weft_status status = WEFT_OK;
-    struct weft_text profile, model, file;
+    struct weft_text profile, model, file, made;
     weft_text_init(&profile);
     weft_text_init(&model);
     weft_text_init(&file);
+    weft_text_init(&made);
     /* Overrides change layers of this model, so it comes first. */
-    if (cli->model) {
-        status = set_path("--model", "model", cli->model, &model, err);
+    if (cli->model || cli->hf) {
+        status = set_path(cli->hf ? "--hf" : "--model", "model", cli->hf ? cli->hf : cli->model,
+                          &model, err);
         overrides[n++] = weft_text_chars(&model);
     }
     for (int32_t i = 0; i < cli->n_overrides; i++)
@@ -62,15 +65,21 @@ enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *pa
     }
     session->solver = weft_solver_of_process(cli->solver);
     session->watch = cli->watch;
-    if (status == WEFT_OK) status = weft_shipped_find(path, &file, err);
+    if (status == WEFT_OK)
+        status =
+            cli->hf ? weft_hub_model_run(cli->hf, &made, err) : weft_shipped_find(path, &file, err);
     if (status == WEFT_OK && !weft_text_ok(&file)) status = weft_fail_memory(err, path);
     if (status == WEFT_OK)
-        status = weft_config_load(&(struct weft_config_input){.source = weft_text_chars(&file),
-                                                              .overrides = overrides,
-                                                              .n_overrides = n,
-                                                              .kinds = cli->kinds},
-                                  &session->config, err);
+        status = weft_config_load(
+            &(struct weft_config_input){.bytes = cli->hf ? weft_text_chars(&made) : NULL,
+                                        .length = made.length,
+                                        .source = cli->hf ? path : weft_text_chars(&file),
+                                        .overrides = overrides,
+                                        .n_overrides = n,
+                                        .kinds = cli->kinds},
+            &session->config, err);
     if (status == WEFT_OK) status = weft_model_learns(session->config->model, err);
+    weft_text_finish(&made);
     weft_text_finish(&file);
     weft_text_finish(&profile);
     weft_text_finish(&model);

@@ -101,6 +101,8 @@ static void say_all(const struct weft_cli *cli, const struct weft_estimate *esti
     if (estimate->limit_bytes > 0)
         weft_text_addf(out, ", limit %s a rank",
                        weft_units_show_bytes(estimate->limit_bytes, limit));
+    if (cli->hf)
+        weft_text_addf(out, "\nmodel     %lld parameters", (long long)estimate->parameters);
     weft_text_addf(out, "\ntimes     %s%s\n", timed ? "" : "unknown: they need ",
                    timed ? estimate->times : estimate->missing);
     weft_report_needs(estimate->rows, WEFT_ESTIMATE_ROWS, estimate->limit_bytes, out);
@@ -130,6 +132,7 @@ static void put_all(const struct weft_estimate *estimate, const struct weft_plac
         weft_json_end_array(writer);
     }
     weft_json_put_integer(writer, "ranks", estimate->ranks);
+    weft_json_put_integer(writer, "parameters", estimate->parameters);
     if (estimate->limit_bytes > 0)
         weft_json_put_integer(writer, "memory_limit_bytes", estimate->limit_bytes);
     weft_json_put_integer(writer, "base_bytes", estimate->base_bytes);
@@ -283,9 +286,25 @@ static enum weft_status estimate_places(const struct weft_cli *cli, struct weft_
     return answer_places(&answer, err);
 }
 
-static enum weft_status run_estimate(const struct weft_cli *cli, struct weft_error *err)
+/* The command line with the file of --hf in place of CONFIG, for messages. */
+static enum weft_status find_operand(const struct weft_cli *cli, struct weft_cli *out,
+                                     struct weft_error *err)
+{
+    *out = *cli;
+    if (cli->hf && (cli->n_operands > 0 || cli->model))
+        return weft_fail(err, WEFT_E_USAGE, "--hf %s: takes the place of %s; give one of them",
+                         cli->hf, cli->model ? "--model" : "CONFIG");
+    if (!cli->hf && cli->n_operands == 0)
+        return weft_fail(err, WEFT_E_USAGE, "estimate needs a CONFIG, or --hf FILE");
+    if (cli->hf) out->operands[0] = cli->hf;
+    return WEFT_OK;
+}
+
+static enum weft_status run_estimate(const struct weft_cli *given, struct weft_error *err)
 {
     struct weft_text out, json;
+    struct weft_cli line, *cli = &line;
+    WEFT_TRY(find_operand(given, cli, err));
     const bool searches = cli->largest || cli->least;
     if ((cli->largest && cli->least) || (searches && cli->n_sweeps > 0))
         return weft_fail(err, WEFT_E_USAGE, "--largest, --least, --sweep: one question at a time");
@@ -304,7 +323,7 @@ static enum weft_status run_estimate(const struct weft_cli *cli, struct weft_err
 
 const struct weft_command weft_command_estimate = {
     .name = "estimate",
-    .usage = "CONFIG",
+    .usage = "[CONFIG]",
     .summary = "memory and time that every policy needs, at once and without a run",
     .details =
         "For each policy, given to every unit, a row shows the memory of a rank: just in time "
@@ -316,13 +335,15 @@ const struct weft_command weft_command_estimate = {
         "device memory needed if all state is there. Two tables have the bytes and times of each\n"
         "strategy: of the largest unit by policy and location of its state, and of the largest\n"
         "layer's saved activations by location and recomputation, with the tensors that it keeps.\n"
+        "--hf config.json asks for a model of Hugging Face without a config, as in\n"
+        "weft estimate --hf config.json -n 8 --for fsdp2 --memory-limit 80GiB.\n"
         "--sweep train.micro_batch=1,2,4 asks for each value; twice, a grid shows the pairs that\n"
         "fit. --largest train.micro_batch (train.seq_len, layers) and --least cluster.ranks "
         "search\n"
         "for the value at which each row still fits.",
-    .flags =
-        "--sweep --largest --least --set --model --layers --ranks --seed --profile --memory-limit",
-    .least_operands = 1,
+    .flags = "--sweep --largest --least --set --model --hf --for --layers --ranks --seed --profile "
+             "--memory-limit",
+    .least_operands = 0,
     .most_operands = 1,
     .run = run_estimate,
 };

@@ -11,7 +11,8 @@ enum {
     WEFT_BLOCK_FFN,
     WEFT_BLOCK_KV_HEADS, /* equals heads if the kind has no such key, or if it is left out */
     WEFT_BLOCK_EXPERTS,
-    WEFT_BLOCK_ACTIVE_EXPERTS
+    WEFT_BLOCK_ACTIVE_EXPERTS,
+    WEFT_BLOCK_QKV_BIAS /* a flag */
 };
 
 static inline int64_t weft_block_key(const struct weft_layer *layer, int key)
@@ -42,7 +43,7 @@ void weft_block_complete(struct weft_layer *layer);
 int32_t weft_block_check(const struct weft_layer *layer, struct weft_fault faults[WEFT_FAULTS]);
 /* Appends " hidden= heads= ffn=". */
 void weft_block_add_sizes(const struct weft_layer *layer, struct weft_text *out);
-/* Appends " hidden= heads= kv_heads= ffn=". */
+/* Appends " hidden= heads= kv_heads= ffn=", and " qkv_bias" if there is one. */
 void weft_block_add_llama_sizes(const struct weft_layer *layer, struct weft_text *out);
 
 /* GPT-2's tensors: 0 ln1.weight, 1 ln1.bias, 2 attn.qkv.weight [3h, h], 3 attn.qkv.bias,

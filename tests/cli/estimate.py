@@ -28,6 +28,60 @@ def needs(weft, config, *flags):
     return said, {row_name(row): row for row in said["rows"]}
 
 
+LLAMA = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 4096, "num_attention_heads": 32,
+         "num_key_value_heads": 8, "intermediate_size": 14336, "num_hidden_layers": 32, "vocab_size": 128256,
+         "max_position_embeddings": 8192}
+HUB = {  # parameters as published
+    8030261248: LLAMA,
+    7241732096: {**LLAMA, "model_type": "mistral", "vocab_size": 32000, "sliding_window": None},
+    7615616512: {**LLAMA, "model_type": "qwen2", "hidden_size": 3584, "num_attention_heads": 28,
+                 "num_key_value_heads": 4, "intermediate_size": 18944, "num_hidden_layers": 28, "vocab_size": 152064,
+                 "use_sliding_window": False, "sliding_window": 131072},
+    494032768: {**LLAMA, "model_type": "qwen2", "hidden_size": 896, "num_attention_heads": 14,
+                "num_key_value_heads": 2, "intermediate_size": 4864, "num_hidden_layers": 24, "vocab_size": 151936,
+                "tie_word_embeddings": True},
+    124439808: {"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024,
+                "vocab_size": 50257},
+    46702792704: {**LLAMA, "model_type": "mixtral", "vocab_size": 32000, "num_local_experts": 8,
+                  "num_experts_per_tok": 2}}
+
+
+@case
+def a_model_of_hugging_face_needs_no_config(weft):
+    for parameters, content in HUB.items():
+        flags = ("--hf", weft.write("hf.json", content), "-n", "8", "--memory-limit", "80GiB")
+        said = json.loads(weft.expect(0, "estimate", *flags, "--for", "fsdp2", "--json"))
+        assert said["parameters"] == parameters, (said["parameters"], parameters)
+        assert said["ranks"] == 8 and said["missing"]
+        # FSDP2 has no other policies. State is sharded: master and two moments in f32.
+        assert {row["policy"] for row in said["rows"]} == {"sdp", "fsdp"}
+        state = 12 * parameters / 8
+        assert all(state < row["needs_bytes"] for row in said["rows"])
+        out = weft.expect(0, "estimate", *flags)
+        assert f"model     {parameters} parameters" in out and "zero1" in out, out
+
+
+@case
+def other_files_and_types_of_hugging_face_are_refused(weft):
+    for content, says in (
+            ({**LLAMA, "model_type": "gemma2"}, ["$.model_type", "gpt2, llama, mistral, mixtral and qwen2"]),
+            ({**LLAMA, "attention_bias": True}, ["$.attention_bias: must be false"]),
+            ({**LLAMA, "head_dim": 256}, ["$.head_dim: must be 128"]),
+            ({**LLAMA, "model_type": "qwen2", "use_sliding_window": True}, ["$.use_sliding_window"]),
+            ({**LLAMA, "model_type": "mistral", "sliding_window": 4096}, ["$.sliding_window"]),
+            ({**LLAMA, "vocab_size": 0}, ["$.vocab_size: must be an integer from 1"]),
+            ({**LLAMA, "num_hidden_layers": None}, ["num_hidden_layers", "is missing"]),
+            (tiny(), ["no \"model_type\"", "--hf"]), ([], ["no \"model_type\""])):
+        weft.expect(65, "estimate", "--hf", weft.write("hf.json", content), says=says)
+    weft.expect(66, "estimate", "--hf", "none.json", says="none.json")
+    weft.expect(64, "estimate", "--hf", "hf.json", "run.json", says="takes the place of CONFIG")
+    weft.expect(64, "estimate", "--hf", "hf.json", "--model", "hf.json", says="takes the place of --model")
+    weft.expect(64, "estimate", says="--hf FILE")
+    weft.expect(64, "plan", "--hf", "hf.json", says="no such flag")
+    hub = weft.write("hf.json", LLAMA)
+    weft.expect(65, "estimate", "--hf", hub, "--set", "train.seq_len=0", says="train.seq_len")
+
+
 @case
 def every_policy_has_three_ways(weft):
     said, rows = needs(weft, config_of(weft))

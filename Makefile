@@ -33,6 +33,7 @@ check: test-packages
 	@sh scripts/check.sh
 
 check-all: test-packages
+	@sh scripts/packages.sh slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge || true
 	@sh scripts/check.sh all
 
 bench: all

@@ -125,8 +125,10 @@ static enum weft_status start_command(const struct weft_cli *cli,
 {
     const bool starts_ranks = command->starts_ranks || cli->measure;
     if (starts_ranks) WEFT_TRY(weft_rendezvous_need_proc(err));
-    if (starts_ranks && !command->serves_hosts && cli->ranks == 0)
-        WEFT_TRY(weft_rendezvous_refuse_strangers(err));
+    struct weft_stranger launcher;
+    if (starts_ranks && !command->serves_hosts && weft_rendezvous_find_stranger(&launcher) &&
+        (cli->ranks == 0 || launcher.cure != NULL))
+        return weft_rendezvous_refuse_strangers(err);
     return command->run(cli, err);
 }
 

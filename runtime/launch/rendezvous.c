@@ -19,16 +19,18 @@ static const struct {
     const char *rank, *ranks, *launcher;
     const char *with, *without; /* must be set; must not be set; or NULL */
     const char *library;        /* module of its MPI library, or NULL: none is known */
+    const char *cure;           /* as in weft_stranger */
 } strangers[] = {
-    {"RANK", "WORLD_SIZE", "torchrun", NULL, NULL, NULL},
-    {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "Flux", NULL, NULL, NULL},
-    {"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "jsrun", NULL, NULL, NULL},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI", NULL, NULL, "openmpi"},
-    {"PMI_RANK", "PMI_SIZE", "an MPI launcher (PMI)", NULL, NULL, "mpich"},
-    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MVAPICH2", NULL, NULL, NULL},
-    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun", "PMIX_RANK", NULL, "openmpi"},
-    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun", NULL, NULL, NULL},
-    {"SLURM_PROCID", "SLURM_NTASKS", "srun", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", NULL},
+    {"RANK", "WORLD_SIZE", "torchrun", NULL, NULL, NULL, NULL},
+    {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "Flux", NULL, NULL, NULL, NULL},
+    {"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "jsrun", NULL, NULL, NULL, NULL},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI", NULL, NULL, "openmpi", NULL},
+    {"PMI_RANK", "PMI_SIZE", "an MPI launcher (PMI)", NULL, NULL, "mpich", NULL},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MVAPICH2", NULL, NULL, NULL, NULL},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun", "PMIX_RANK", NULL, "openmpi", NULL},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun", NULL, NULL, NULL,
+     "--mpi=pmix with Open MPI, --mpi=pmi2 with MPICH"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "srun", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", NULL, NULL},
 };
 enum { STRANGERS = sizeof strangers / sizeof strangers[0] };
 
@@ -72,7 +74,8 @@ bool weft_rendezvous_find_stranger(struct weft_stranger *out)
                                       .ranks_name = strangers[i].ranks,
                                       .rank = rank,
                                       .ranks = ranks,
-                                      .library = strangers[i].library};
+                                      .library = strangers[i].library,
+                                      .cure = strangers[i].cure};
         return true;
     }
     return false;
@@ -82,6 +85,13 @@ enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err)
 {
     struct weft_stranger found;
     if (!weft_rendezvous_find_stranger(&found)) return WEFT_OK;
+    if (found.cure != NULL)
+        return weft_fail(err, WEFT_E_ENVIRONMENT,
+                         "%s started %d tasks without MPI, of which this is task %d: for ranks of "
+                         "`weft train` and `weft profile` give %s %s (docs/hosts.md); for local "
+                         "ranks, which Weft starts itself, start one task with `-n %d`",
+                         found.launcher, found.ranks, found.rank, found.launcher, found.cure,
+                         found.ranks);
     return weft_fail(err, WEFT_E_ENVIRONMENT,
                      "this looks like rank %d of %d of %s (%s and %s are set), but here Weft runs "
                      "only local ranks, which it starts itself: start one process with `-n %d`, or "

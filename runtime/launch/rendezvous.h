@@ -42,6 +42,9 @@ struct weft_stranger {
     const char *rank_name, *ranks_name; /* names of its variables */
     int32_t rank, ranks;
     const char *library; /* module of its ranks' MPI library: "openmpi", "mpich"; or NULL */
+    /* Words that make it start MPI ranks, if it counts running tasks but started none of MPI;
+     * otherwise NULL. Then its variables are no leftovers of a shell, and -n is refused too. */
+    const char *cure;
 };
 
 /* Returns true and fills *out in a process of another launcher with more than one rank. */

@@ -479,6 +479,9 @@ def a_task_of_another_launcher_starts_no_job_of_its_own(weft):
     torchrun = launchers["torchrun"]
     weft.expect(0, "train", path, "--run", weft.fresh("run"), "-n", "2", "-q", env=torchrun)
     weft.expect(0, "train", path, "--run", "one", "-q", env={**torchrun, "WORLD_SIZE": "1"})
+    without_mpi = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0"}
+    for verb in (["train", path, "--run", "srun", "-n", "2"], ["demo"]):
+        weft.expect(1, *verb, env=without_mpi, says=["srun started 2 tasks without MPI", "--mpi=pmix", "--mpi=pmi2"])
     shell = {**launchers["srun"], "SLURM_STEP_ID": "4294967290", "SLURM_STEP_NUM_TASKS": "1"}
     weft.expect(0, "train", path, "--run", "shell", "-q", env=shell)
     batch = {"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}

@@ -32,7 +32,7 @@ enum weft_status weft_weigh_layer_work(const struct weft_weigh_options *options,
         options->profile == NULL ? NULL : weft_layer_key(pool, layer, &options->batch);
     if (options->profile != NULL && key == NULL) return weft_fail_memory(err, "a layer's key");
     const struct weft_layer_times *times =
-        key == NULL ? NULL : weft_profile_layer(options->profile, key);
+        key == NULL ? NULL : weft_profile_times(options->profile, layer->name, key);
     if (times != NULL &&
         (!add_scratch(times->forward_scratch_bytes, &work.forward_temporary_bytes) ||
          !add_scratch(times->backward_scratch_bytes, &work.backward_temporary_bytes) ||

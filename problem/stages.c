@@ -94,7 +94,7 @@ static enum weft_status layer_times(const struct builder *b, int32_t layer,
     const struct weft_layer *what = &b->config->model->layers[layer];
     const char *key = weft_layer_key(&b->problem->pool, what, &b->stages->variant.batch);
     if (key == NULL) return weft_fail_memory(b->err, "problem");
-    const struct weft_layer_times *times = weft_profile_layer(b->profile, key);
+    const struct weft_layer_times *times = weft_profile_times(b->profile, what->name, key);
     if (times == NULL) {
         return weft_fail(b->err, WEFT_E_DATA,
                          "%s profile (%s): no times for layer %s (%s); run `weft profile` for this "

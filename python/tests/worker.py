@@ -2,6 +2,7 @@
 import hashlib
 import io
 import json
+import os
 import sys
 import warnings
 from contextlib import nullcontext, redirect_stdout
@@ -243,7 +244,8 @@ def main(rank, file, *snippet):
         result["snippet"] = train(space["wrap"], space.get("finish", lambda model: None))[0]
     dist.destroy_process_group()
     if rank == "0":
-        print(json.dumps(result))
+        print(json.dumps(result), flush=True)
+    os._exit(0)  # threads of PyTorch abort some interpreters that end under load
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def find_cluster(cluster):
 
 def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision=None,
                 planner=None):
-    """Returns config and profile. Measured times stand as operations of a device with 1000 a nanosecond."""
+    """Returns config and profile; None for a profile without measured times."""
     timed = not measured.on_meta and cluster is None
     if not timed and cluster is None:
         raise WeftError("a model on the meta device has no times: give cluster=, such as \"a100-8\"")
@@ -32,18 +32,14 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     place["ranks"] = ranks or place.get("ranks") or measured.ranks
     if memory_limit is not None:
         place["memory_limit"] = memory_limit
-    if timed:
-        place["device"] = {"flops": {"f32": "1T"}, "memory_bandwidth": "1000000TB/s", "efficiency": 1}
-        if place["ranks"] != measured.ranks:
-            raise WeftError(f"collectives were measured on {measured.ranks} ranks: give cluster= to plan for "
-                            f"{place['ranks']}, or start as many")
+    if timed and place["ranks"] != measured.ranks:
+        raise WeftError(f"collectives were measured on {measured.ranks} ranks: give cluster= to plan for "
+                        f"{place['ranks']}, or start as many")
     layers = []
     for layer in measured.layers:
-        flops = ((layer.forward_ns * 1000, layer.backward_ns * 1000) if timed
-                 else (layer.forward_flops, layer.backward_flops))
-        layers.append({"name": layer.name, "type": "custom", "hidden": 0, "forward_flops": str(flops[0]),
-                       "backward_flops": str(flops[1]), "parameters": layer.parameters, "output": f"{layer.output}B",
-                       "saved": f"{layer.saved}B", "temporary": f"{layer.temporary}B",
+        layers.append({"name": layer.name, "type": "custom", "hidden": 0, "forward_flops": str(layer.forward_flops),
+                       "backward_flops": str(layer.backward_flops), "parameters": layer.parameters,
+                       "output": f"{layer.output}B", "saved": f"{layer.saved}B", "temporary": f"{layer.temporary}B",
                        "frozen": layer.frozen and layer.whole > 0,
                        "table": layer.whole > 0 and not layer.reads_in_backward,
                        **({} if layer.tie is None else {"tie": measured.layers[layer.tie].name})})
@@ -56,7 +52,9 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     def curve(of, name):
         return {name: list(of[0]), "ns": list(of[1])}
     profile = {"format": "weft-profile", "version": 1, "source": "measured", "machine": "PyTorch",
-               "ranks": measured.ranks, "layers": [], "update": curve(measured.update, "elements"),
+               "ranks": measured.ranks, "update": curve(measured.update, "elements"),
+               "layers": [{"name": layer.name, "forward_ns": layer.forward_ns, "backward_ns": layer.backward_ns}
+                          for layer in measured.layers],
                "norm": {"elements": [1], "ns": [0]}, "agree_ns": measured.agree_ns, "base_bytes": 0,
                "collectives": {kind: curve(found, "bytes") for kind, found in measured.collectives.items()}}
     return config, profile

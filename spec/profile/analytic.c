@@ -160,11 +160,19 @@ static enum weft_status fill_layers(struct figures *figures, const struct weft_p
         batch.samples = splits[i / model->n_layers];
         struct weft_layer_times times = {.key = weft_layer_key(&profile->pool, layer, &batch)};
         if (times.key == NULL) return weft_fail_memory(err, "a profile");
-        if (weft_profile_layer(profile, times.key) != NULL) continue;
         const struct weft_layer_times *found =
-            measured == NULL ? NULL : weft_profile_layer(measured, times.key);
+            measured == NULL ? NULL : weft_profile_times(measured, layer->name, times.key);
+        const bool is_named = found != NULL && found->is_name;
+        if (!is_named && weft_profile_layer(profile, times.key) != NULL) continue;
+        if (is_named && n > model->n_layers)
+            return weft_fail(err, WEFT_E_DATA,
+                             "%s: has times of layer %s by its name, which are of one micro-batch, "
+                             "and %s leaves several open: give a number as "
+                             "train.micro_batch",
+                             figures->measured, layer->name, figures->config->source);
         if (found != NULL) {
-            const char *key = times.key;
+            const char *key = is_named ? weft_pool_string(&profile->pool, layer->name) : times.key;
+            if (key == NULL) return weft_fail_memory(err, "a profile");
             times = *found;
             times.key = key;
         } else {
@@ -514,8 +522,9 @@ static bool has_layers(const struct weft_config *config, const struct weft_profi
     bool has_all = true;
     for (int32_t i = 0; i < n && has_all; i++) {
         batch.samples = splits[i / n_layers];
-        const char *key = weft_layer_key(&pool, &config->model->layers[i % n_layers], &batch);
-        has_all = key != NULL && weft_profile_layer(profile, key) != NULL;
+        const struct weft_layer *layer = &config->model->layers[i % n_layers];
+        const char *key = weft_layer_key(&pool, layer, &batch);
+        has_all = key != NULL && weft_profile_times(profile, layer->name, key) != NULL;
     }
     weft_pool_finish(&pool);
     return has_all;

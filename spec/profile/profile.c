@@ -19,9 +19,12 @@ static const struct weft_key_table level_table = WEFT_KEY_TABLE_OPEN(
                    "of the slowest rank, restoring included"));
 
 static const struct weft_key_table times_table = WEFT_KEY_TABLE_OPEN(
-    "Times of layers of one key.",
-    WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_layer_times, key,
-                   "type and sizes; layers of one key take the same time"),
+    "Times of layers of one key, or of one layer by its name. The name counts if both are there.",
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "key", WEFT_KEY_TEXT, weft_layer_times, key,
+                      "type and sizes; layers of one key take the same time"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "name", NULL,
+                     "of a layer of the config, instead of the key; its times are at the config's "
+                     "micro-batch"),
     WEFT_KEY_RANGE(weft_layer_times, forward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
     WEFT_KEY_RANGE(weft_layer_times, backward_ns, 0, WEFT_JSON_MOST_INTEGER, "of the slowest rank"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "selective", &level_table,
@@ -95,13 +98,27 @@ const char *weft_collective_name(enum weft_collective kind)
     return (unsigned)kind < WEFT_COLLECTIVE_COUNT ? collective_names[kind] : "no collective";
 }
 
+static const struct weft_layer_times *find_times(const struct weft_profile *profile, bool is_name,
+                                                 const char *key)
+{
+    for (int32_t i = 0; i < profile->n_layers; i++) {
+        const struct weft_layer_times *times = &profile->layers[i];
+        if (times->is_name == is_name && strcmp(times->key, key) == 0) return times;
+    }
+    return NULL;
+}
+
 const struct weft_layer_times *weft_profile_layer(const struct weft_profile *profile,
                                                   const char *key)
 {
-    for (int32_t i = 0; i < profile->n_layers; i++) {
-        if (strcmp(profile->layers[i].key, key) == 0) return &profile->layers[i];
-    }
-    return NULL;
+    return find_times(profile, false, key);
+}
+
+const struct weft_layer_times *weft_profile_times(const struct weft_profile *profile,
+                                                  const char *name, const char *key)
+{
+    const struct weft_layer_times *named = find_times(profile, true, name);
+    return named != NULL ? named : find_times(profile, false, key);
 }
 
 int64_t weft_profile_block_bytes(const struct weft_profile *profile, double efficiency)
@@ -174,7 +191,8 @@ static void write_profile(const struct weft_profile *profile, const char *progra
     for (int32_t i = 0; i < profile->n_layers; i++) {
         weft_json_begin_object(&writer);
         weft_json_flat(&writer);
-        weft_json_put_string(&writer, "key", profile->layers[i].key);
+        weft_json_put_string(&writer, profile->layers[i].is_name ? "name" : "key",
+                             profile->layers[i].key);
         weft_json_put_integer(&writer, "forward_ns", profile->layers[i].forward_ns);
         weft_json_put_integer(&writer, "backward_ns", profile->layers[i].backward_ns);
         write_levels(&profile->layers[i], &writer);
@@ -218,7 +236,8 @@ void weft_profile_write(const struct weft_profile *profile, struct weft_text *ou
 static int by_key(const void *a, const void *b)
 {
     const struct weft_layer_times *const *x = a, *const *y = b;
-    int by = strcmp((*x)->key, (*y)->key);
+    int by = (*x)->is_name - (*y)->is_name;
+    if (by == 0) by = strcmp((*x)->key, (*y)->key);
     return by != 0 ? by : (*x > *y) - (*x < *y);
 }
 
@@ -234,12 +253,29 @@ static enum weft_status check_keys(const struct weft_profile *profile, const cha
         sorted[i] = &profile->layers[i];
     qsort(sorted, n, sizeof *sorted, by_key);
     for (size_t i = 1; i < n && status == WEFT_OK; i++) {
-        if (strcmp(sorted[i - 1]->key, sorted[i]->key) != 0) continue;
+        if (sorted[i - 1]->is_name != sorted[i]->is_name ||
+            strcmp(sorted[i - 1]->key, sorted[i]->key) != 0)
+            continue;
         status = weft_fail(err, WEFT_E_DATA, "%s: layers[%d]: \"%s\" is there twice", source,
                            (int)(sorted[i] - profile->layers), sorted[i]->key);
     }
     free(sorted);
     return status;
+}
+
+/* Takes the name as key. An entry has one of them. */
+static enum weft_status read_name(const struct weft_json_value *value, const char *where,
+                                  struct weft_pool *pool, struct weft_layer_times *times,
+                                  struct weft_error *err)
+{
+    const char *name;
+    const bool is_there = weft_json_string(weft_json_member(value, "name"), &name);
+    if (is_there == (times->key != NULL))
+        return weft_fail(err, WEFT_E_DATA, "%s: must have either \"key\" or \"name\"", where);
+    if (!is_there) return WEFT_OK;
+    times->is_name = true;
+    times->key = weft_pool_string(pool, name);
+    return times->key == NULL ? weft_fail_memory(err, "a profile") : WEFT_OK;
 }
 
 static enum weft_status read_layers(const struct weft_json_value *root, const char *source,
@@ -261,6 +297,7 @@ static enum weft_status read_layers(const struct weft_json_value *root, const ch
         struct weft_layer_times times = {0};
         snprintf(where, sizeof where, "%s: layers[%d]", source, profile->n_layers);
         WEFT_TRY(weft_keys_read(&times_table, value, where, &profile->pool, &times, err));
+        WEFT_TRY(read_name(value, where, &profile->pool, &times, err));
         WEFT_TRY(read_levels(value, where, &times, err));
         profile->layers[profile->n_layers++] = times;
     }
@@ -435,7 +472,7 @@ enum weft_status weft_profile_join(const struct weft_profile *first,
     for (int32_t l = 0; l < first->n_layers && ok; l++)
         joined.layers[l] = first->layers[l];
     for (int32_t l = 0; l < second->n_layers && ok; l++)
-        if (weft_profile_layer(first, second->layers[l].key) == NULL)
+        if (find_times(first, second->layers[l].is_name, second->layers[l].key) == NULL)
             joined.layers[joined.n_layers++] = second->layers[l];
     if (second->base_bytes > joined.base_bytes) joined.base_bytes = second->base_bytes;
     if (ok) weft_profile_write(&joined, &text);

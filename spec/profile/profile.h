@@ -34,7 +34,8 @@ enum weft_collective {
 const char *weft_collective_name(enum weft_collective kind); /* "all_gather" ... */
 
 struct weft_layer_times {
-    const char *key; /* weft_layer_key */
+    const char *key; /* weft_layer_key; or the name of one layer of the config */
+    bool is_name;    /* the latter: times of that layer alone, at the config's micro-batch */
     int64_t forward_ns, backward_ns;
     /* By level of recomputation: backward then includes restoring. `recomputes` has a bit for each
      * level with times; the others are 0. */
@@ -136,9 +137,12 @@ WEFT_MUST_USE enum weft_status weft_profile_join(const struct weft_profile *firs
                                                  struct weft_profile **out, struct weft_error *err);
 void weft_profile_destroy(struct weft_profile *profile);
 
-/* Times of a layer by key; NULL: none. */
+/* Times by key; NULL: none. */
 const struct weft_layer_times *weft_profile_layer(const struct weft_profile *profile,
                                                   const char *key);
+/* Times of a layer, by its name or otherwise by its key; NULL: none. */
+const struct weft_layer_times *weft_profile_times(const struct weft_profile *profile,
+                                                  const char *name, const char *key);
 
 /* The times at a level; NULL if the profile has none. */
 static inline const struct weft_level_times *weft_layer_times_at(

@@ -38,6 +38,39 @@ def all_that_is_missing_is_said_at_once(weft):
     assert weft.run("check", bare(weft))[1].endswith("bare.json: ok\n"), "this machine is measured"
 
 
+def named(layers, **parts):
+    return {"format": "weft-profile", "version": 1, "source": "measured", "machine": "by hand", "ranks": 2,
+            "layers": layers, "collectives": {}, **parts}
+
+
+@case
+def layers_may_have_times_by_name(weft):
+    """Blocks of one key with times of their own. All other times come from figures, or by key."""
+    config, plan = weft.write("run.json", tiny()), weft.path("plan.json")
+
+    def compute(*layers):
+        """Returns the slots' times by name."""
+        profile = weft.write("named.json", named(list(layers)))
+        weft.expect(0, "plan", config, "-o", plan, "--profile", profile, "--planner", "greedy", "-q")
+        weft.expect(0, "verify", plan, "--config", config, "--profile", profile)
+        with open(plan, encoding="utf-8") as file:
+            return {slot["name"]: slot["time_ns"] for slot in json.load(file)["problem"]["slots"]}
+
+    times = [{"name": f"h.{i}", "forward_ns": 1000 * (i + 1), "backward_ns": 7000 * (i + 1)} for i in (0, 2)]
+    before, after = compute(), compute(*times)
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"F:h.0", "B:h.0", "F:h.2", "B:h.2"}, changed
+    assert after["F:h.2"] == 3 * after["F:h.0"] == 3000 and after["B:h.2"] == 3 * after["B:h.0"] == 21000
+    for layer, says in (({"forward_ns": 1, "backward_ns": 1}, "either"),
+                        ({"name": "h.0", "key": "k", "forward_ns": 1, "backward_ns": 1}, "either"),
+                        ({"name": 7, "forward_ns": 1, "backward_ns": 1}, "name")):
+        weft.expect(65, "plan", config, "--profile", weft.write("bad.json", named([layer])),
+                    says=["bad.json: layers[0]", says])
+    weft.expect(65, "plan", config, "--profile", weft.write("bad.json", named([times[0], times[0]])), says="there twice")
+    several = weft.write("several.json", tiny(train__micro_batch="auto", train__batch=8))
+    weft.expect(65, "plan", several, "--profile", weft.write("bad.json", named(times)), says="of one micro-batch")
+
+
 @case
 def plan_measures_what_nobody_gave_and_keeps_it_beside_the_plan(weft):
     config, plan = bare(weft), weft.path("plan.json")

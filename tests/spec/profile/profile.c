@@ -60,6 +60,30 @@ static struct weft_profile *must_parse_profile(const char *text)
     return profile;
 }
 
+Test(profile, a_name_counts_before_a_key)
+{
+    static const char written[] =
+        "{\"format\": \"weft-profile\", \"version\": 1, \"source\": \"measured\", "
+        "\"machine\": \"m\", \"ranks\": 2, \"collectives\": {}, \"layers\": ["
+        "{\"key\": \"a\", \"forward_ns\": 1, \"backward_ns\": 2}, "
+        "{\"name\": \"a\", \"forward_ns\": 3, \"backward_ns\": 4}]}";
+    struct weft_text text;
+    weft_text_init(&text);
+    struct weft_profile *first = must_parse_profile(written);
+    weft_profile_write(first, &text);
+    struct weft_profile *again = must_parse_profile(weft_text_chars(&text));
+    for (int i = 0; i < 2; i++) {
+        const struct weft_profile *profile = i == 0 ? first : again;
+        cr_assert_eq(weft_profile_layer(profile, "a")->forward_ns, 1);
+        cr_assert_eq(weft_profile_times(profile, "a", "a")->forward_ns, 3);
+        cr_assert_eq(weft_profile_times(profile, "b", "a")->forward_ns, 1);
+        cr_assert_null(weft_profile_times(profile, "b", "b"));
+    }
+    weft_text_finish(&text);
+    weft_profile_destroy(first);
+    weft_profile_destroy(again);
+}
+
 Test(profile, reads_every_part)
 {
     struct weft_profile *profile = must_parse_profile(complete_profile);

@@ -1,5 +1,11 @@
 """Models and plans by hand for the tests."""
 import copy
+from dataclasses import dataclass
+
+
+@dataclass
+class Output:
+    x: object
 
 
 def make_model(seed=0, width=32, tied=False):

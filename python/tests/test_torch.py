@@ -97,7 +97,8 @@ class TwoRanks(unittest.TestCase):
 
     def test_bad_input_is_one_sentence(self):
         for name, words in {
-                "wrapped": "already wrapped", "ranks": "for 3 ranks, and there are 2",
+                "wrapped": "already wrapped", "copied": "b.0 is already wrapped",
+                "spread": "parameter weight of unit head is a DTensor", "ranks": "for 3 ranks, and there are 2",
                 "differs": "ranks 0 and 1 have different plans", "names": "no module b0; the nearest are b.0",
                 "tied": "wte and head share parameter weight", "old": "no set_nothing: install 9.9",
                 "format": "no plan for FSDP2"}.items():
@@ -118,6 +119,22 @@ class TwoRanks(unittest.TestCase):
         self.assertTrue(all(layer["forward_ns"] > 0 for layer in layers.values()))
         for real, meta in zip(self.seen["layers"], self.seen["meta"]):
             self.assertEqual({**real, "forward_ns": 0}, meta)
+
+    def test_outputs_may_be_nested_and_blocks_checkpointed(self):
+        plain = [{**layer, "forward_ns": 0} for layer in self.seen["layers"]]
+        for kind, layers in self.seen["odd"].items():
+            layers = [{**layer, "forward_ns": 0} for layer in layers]
+            if "checkpoint" not in kind:
+                self.assertEqual(layers, plain, kind)
+                continue
+            # A checkpoint keeps nothing but the output of the block before.
+            self.assertEqual([layer["saved"] for layer in layers[1:4]], [0, 0, 0], kind)
+            for key in ("name", "parameters", "output", "forward_flops"):
+                self.assertEqual([layer[key] for layer in layers], [layer[key] for layer in plain], (kind, key))
+
+        # Repeated forwards are in backwards.
+        self.assertEqual(self.seen["marks"], [f"forward {number}" for number in range(5)] +
+                         [f"backward {number}" for number in range(4, -1, -1)] + ["end -1"])
 
     def test_a_plan_fits_and_is_followed(self):
         planned = self.seen["planned"]

@@ -10,9 +10,13 @@ from contextlib import nullcontext, redirect_stdout
 import models
 import torch
 import torch.distributed as dist
+from torch.distributed._composable.replicate_with_fsdp import replicate
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import distribute_tensor
 
 import weft
+from weft import measures
 
 STEPS = 3
 
@@ -73,10 +77,16 @@ def bad_inputs():
     old["requires"].append({"call": "set_nothing", "torch": "9.9"})
     lacking = models.rich_plan()
     tied = models.make_model(tied=True)
+    spread = models.make_model()
+    spread.head.weight = torch.nn.Parameter(distribute_tensor(spread.head.weight.detach(), init_device_mesh("cpu", (2,))))
+    copied = models.make_model()
+    replicate(copied.b[0], mesh=init_device_mesh("cpu", (2,)))
     loose = models.make_model()
     loose.scale = torch.nn.Parameter(torch.ones(4))
     return {
         "wrapped": refusal(lambda: plain.apply(wrap_plainly(models.make_model()))),
+        "spread": refusal(lambda: plain.apply(spread)),
+        "copied": refusal(lambda: plain.apply(copied)),
         "ranks": refusal(lambda: weft.Plan(other).apply(models.make_model())),
         "differs": refusal(lambda: weft.Plan(differs).apply(models.make_model())),
         "names": refusal(lambda: weft.Plan(renamed).apply(models.make_model())),
@@ -102,6 +112,40 @@ def without_calls(said):
     finally:
         for name, call in kept.items():
             setattr(FSDPModule, name, call)
+
+
+def open_output(value):
+    return value["x"] if isinstance(value, dict) else value.x if isinstance(value, models.Output) else value
+
+
+def odd_model(kind):
+    """The tests' model with blocks that return dictionaries or dataclasses, or that are checkpointed."""
+    from torch.utils.checkpoint import checkpoint
+    plain = models.make_model()
+    wrap = {"dict": lambda x: {"x": x}, "dataclass": models.Output}.get(kind)
+    if wrap:
+        for block in plain.b:
+            block.register_forward_pre_hook(lambda _, args: open_output(args[0]))
+            block.register_forward_hook(lambda _, __, output: wrap(output))
+        plain.head.register_forward_pre_hook(lambda _, args: open_output(args[0]))
+    elif kind == "checkpoint":
+        for block in plain.b:
+            block.forward = lambda x, run=block.forward: checkpoint(run, x, use_reentrant=False)
+    elif kind == "outer checkpoint":
+        def forward(tokens):
+            x = plain.wte(tokens)
+            for block in plain.b:
+                x = checkpoint(block, x, use_reentrant=False)
+            return plain.head(x)
+        plain.forward = forward
+    return plain
+
+
+def marks_of(model, example):
+    marks = []
+    passes = measures.Passes(model, example, loss_of, measures.find_layers(model))
+    passes.run(lambda kind, number: marks.append(f"{kind} {number}"))
+    return marks
 
 
 def loss_of(outputs, targets):
@@ -143,6 +187,9 @@ def plan_models():
     thrice.head.other = thrice.b[0].up.weight
     loose = weft.plan(tied, example, loss_of, layers=list(tied.b))
     result["loose"] = [unit["name"] for unit in loose.units], refusal(lambda: loose.apply(tied))
+    result["odd"] = {kind: measured_layers(odd_model(kind), example)
+                     for kind in ("dict", "dataclass", "checkpoint", "outer checkpoint")}
+    result["marks"] = marks_of(odd_model("outer checkpoint"), example)
     result["bad plans"] = {
         "thrice": refusal(lambda: weft.measure(thrice, example, loss_of)),
         "twice": refusal(lambda: weft.plan(twice, example, loss_of)),

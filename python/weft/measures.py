@@ -87,13 +87,20 @@ class Passes:
             self.inputs, self.keywords = (), inputs
 
     def run(self, mark, on_output=None, backward=True):
-        """Calls mark("forward" or "backward", number) at begins, and mark("end", -1)."""
+        """Calls mark("forward" or "backward", number) at begins, and mark("end", -1).
+
+        A forward that an activation checkpoint repeats is a part of the backward that asked for it.
+        """
+        turned = []
         with ExitStack() as stack:
             for number, (_, module) in enumerate(self.found):
                 def before(_, __, number=number):
-                    mark("forward", number)
+                    if not turned:
+                        mark("forward", number)
 
                 def after(_, __, output, number=number):
+                    if turned:
+                        return
                     if on_output:
                         on_output(number, output)
                     begun = []
@@ -109,6 +116,7 @@ class Passes:
                 stack.callback(module.register_forward_hook(after).remove)
             output = self.model(*self.inputs, **self.keywords)
             result = self.loss(output) if self.targets is None else self.loss(output, self.targets)
+            turned.append(True)
             if backward:
                 result.backward()
             mark("end", -1)

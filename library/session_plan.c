@@ -329,14 +329,32 @@ static enum weft_status plan_agenda(struct weft_session *session,
     return status;
 }
 
-/* Shares of the remaining budget for the first axes; the last one gets the rest. */
-static const double SPLIT_SHARE = 0.6, SCALE_SHARE = 0.5;
+/* Shares of the remaining budget for the first axes; the last one gets the rest. Other ends of
+ * backward than FSDP2's own are seldom faster. */
+static const double SPLIT_SHARE = 0.6, SCALE_SHARE = 0.5, ENDS_SHARE = 0.9;
+
+static bool is_literal(const char *name)
+{
+    const struct weft_planner *planner = weft_planner_find(name, NULL);
+    return planner != NULL && planner->literal;
+}
+
+/* Leaves out the ends of backward that a published rule does not choose. */
+static void leave_ends(struct agenda *agenda)
+{
+    int32_t n = 0;
+    for (int32_t v = 0; v < agenda->n; v++)
+        if (!agenda->variants[v].rule.late && agenda->variants[v].rule.more_inputs == 0)
+            agenda->variants[n++] = agenda->variants[v];
+    agenda->n = n;
+}
 
 /* Plans further variants next to the best plan so far. */
 static enum weft_status plan_more(struct weft_session *session,
                                   const struct weft_schedule_options *options,
                                   struct agenda *agenda, struct best *best, struct weft_error *err)
 {
+    if (is_literal(options->planner)) leave_ends(agenda);
     WEFT_TRY(look_ahead(session, true, agenda, err));
     return plan_agenda(session, options, agenda, best, err);
 }
@@ -350,7 +368,8 @@ static enum weft_status plan_axes(struct weft_session *session,
     const struct weft_config *config = session->config;
     int64_t splits[WEFT_MOST_SPLITS];
     const bool splits_open = weft_config_splits(config, splits) > 1;
-    const bool scales_open = config->plan.block_scale == WEFT_BLOCKS_AUTO;
+    const bool has_ends = weft_config_target(config)->finalizes;
+    const bool scales_open = config->plan.block_scale == WEFT_BLOCKS_AUTO && !has_ends;
     struct weft_schedule_options part = *options;
     struct agenda *more = calloc(1, sizeof *more);
     if (more == NULL) return weft_fail_memory(err, "variants");
@@ -359,6 +378,7 @@ static enum weft_status plan_axes(struct weft_session *session,
     const bool tries_whole = may_copy_whole(session) && agenda->in_blocks;
     agenda->n_feasible += tries_whole;
     if (splits_open || scales_open) part.budget = weft_budget_part(options->budget, SPLIT_SHARE);
+    if (has_ends && !splits_open) part.budget = weft_budget_part(options->budget, ENDS_SHARE);
     if (status == WEFT_OK) status = plan_agenda(session, &part, agenda, best, err);
     if (status == WEFT_OK && best->staged.plan != NULL) {
         more->n = weft_variants_list_scales(config, &best->staged.stages.variant, more->variants);
@@ -457,6 +477,7 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
         status = weft_session_stage_variant(session, &agenda.variants[0], err);
     const bool several = agenda.n > 1 ||
                          session->config->plan.block_scale == (int)WEFT_BLOCKS_AUTO ||
+                         weft_config_target(session->config)->finalizes ||
                          (status == WEFT_OK && may_copy_whole(session) &&
                           copies_in_blocks(session->stages.problem, NULL));
     if (status == WEFT_OK)

@@ -28,14 +28,18 @@ struct draft {
 
 int64_t weft_period_frame(const struct weft_period_rule *rule, int32_t n_layers)
 {
-    return 2 * (int64_t)rule->n_micro * n_layers + 3 +
-           weft_period_opens(rule); /* fill, drain, norm */
+    return 2 * (int64_t)rule->n_micro * n_layers + 3 + weft_period_opens(rule) +
+           (rule->drains ? rule->n_micro - 1 : 0); /* fill, drain, norm */
 }
 
-/* Slot `at` of micro-steps in a row, each L forwards and then L backwards. */
-static struct weft_slot of_micro_steps(int32_t n_layers, int32_t at)
+/* Slot `at` of micro-steps in a row, each L forwards, then L backwards, and then possibly a drain.
+ */
+static struct weft_slot of_micro_steps(const struct weft_period_rule *rule, int32_t n_layers,
+                                       int32_t at)
 {
-    int32_t micro = at / (2 * n_layers), within = at % (2 * n_layers);
+    const int32_t each = 2 * n_layers + rule->drains;
+    int32_t micro = at / each, within = at % each;
+    if (within == 2 * n_layers) return (struct weft_slot){WEFT_SLOT_DRAIN, -1, micro};
     if (within < n_layers) return (struct weft_slot){WEFT_SLOT_FORWARD, within, micro};
     return (struct weft_slot){WEFT_SLOT_BACKWARD, 2 * n_layers - 1 - within, micro};
 }
@@ -44,16 +48,16 @@ struct weft_slot weft_period_form(const struct weft_period_rule *rule, int32_t n
 {
     const struct weft_slot fill = {WEFT_SLOT_FILL, -1, 0}, drain = {WEFT_SLOT_DRAIN, -1, 0};
     const struct weft_slot norm = {WEFT_SLOT_NORM, -1, 0};
-    int32_t computing = 2 * rule->n_micro * n_layers;
+    int32_t computing = 2 * rule->n_micro * n_layers + (rule->drains ? rule->n_micro - 1 : 0);
     if (weft_period_opens(rule) && at-- == 0) return (struct weft_slot){WEFT_SLOT_OPEN, -1, 0};
     if (at == computing + 2) return norm;
     if (!rule->rotated) {
         if (at == 0) return fill;
-        return at == computing + 1 ? drain : of_micro_steps(n_layers, at - 1);
+        return at == computing + 1 ? drain : of_micro_steps(rule, n_layers, at - 1);
     }
-    if (at < n_layers) return of_micro_steps(n_layers, computing - n_layers + at);
+    if (at < n_layers) return of_micro_steps(rule, n_layers, computing - n_layers + at);
     if (at == n_layers) return drain;
-    return at == n_layers + 1 ? fill : of_micro_steps(n_layers, at - n_layers - 2);
+    return at == n_layers + 1 ? fill : of_micro_steps(rule, n_layers, at - n_layers - 2);
 }
 
 bool weft_period_takes_update(const struct weft_period_rule *rule, int32_t n_layers, int32_t at)
@@ -174,7 +178,8 @@ bool weft_period_is_rule(const struct weft_period_rule *rule)
                            ? rule->update_ahead >= 1
                            : rule->update_ahead == 0 || (rule->update_ahead >= 1 && rule->away);
     return rule->n_micro >= 1 && cadence && ahead && rule->rotated + rule->agreed_updates <= 1 &&
-           !(rule->away && rule->agreed_updates);
+           !(rule->away && rule->agreed_updates) && rule->rotated + rule->drains <= 1 &&
+           rule->more_inputs >= 0 && (!rule->late || rule->cadence == WEFT_CADENCE_STEP);
 }
 
 enum weft_status weft_period_create(const struct weft_model *model,

@@ -26,7 +26,10 @@
  * If state may be offloaded, a period that is not rotated begins with `open`, which computes
  * nothing: the state of the first update arrives there. With clipping, too, U may then come
  * `update_ahead` layers before its unit's first use, among F1..FL of the first micro-step. So
- * copies of state overlap with compute. */
+ * copies of state overlap with compute.
+ *
+ * A target may wait for all reductions at the end of each backward (spec/target.h, drains). Each
+ * micro-step but the last then ends in a drain of its own. */
 #ifndef WEFT_MEMORY_MODEL_PERIOD_H
 #define WEFT_MEMORY_MODEL_PERIOD_H
 
@@ -54,7 +57,8 @@ const char *weft_slot_kind_name(enum weft_slot_kind kind); /* "update", "fill", 
 struct weft_slot {
     enum weft_slot_kind kind;
     int32_t index; /* a unit or a layer; otherwise -1 */
-    int32_t micro; /* FORWARD, BACKWARD: micro-step of its step, from 0; otherwise 0 */
+    int32_t micro; /* FORWARD, BACKWARD, and a DRAIN that is not the last: micro-step of its step,
+                      from 0; otherwise 0 */
 };
 
 /* The form of a step's period. Plans with different rules round differently or hold different
@@ -67,6 +71,10 @@ struct weft_period_rule {
     bool agreed_updates;       /* each update ends in an agreement; excludes rotated */
     bool away;                 /* state may be offloaded; excludes agreed updates */
     bool whole_copies;         /* state and saved activations are copied in one block each */
+    bool drains;               /* each micro-step ends in a drain; excludes rotated */
+    /* Both belong to targets with flat buffers (memory_model/weigh_flat.c). */
+    bool late;           /* all reductions are launched in the last drain */
+    int32_t more_inputs; /* inputs of reductions that are held at once, beyond the first */
 };
 
 /* True if it begins with an open slot. */
@@ -80,7 +88,8 @@ static inline bool weft_period_rule_same(const struct weft_period_rule *a,
 {
     return a->n_micro == b->n_micro && a->cadence == b->cadence && a->rotated == b->rotated &&
            a->update_ahead == b->update_ahead && a->agreed_updates == b->agreed_updates &&
-           a->away == b->away && a->whole_copies == b->whole_copies;
+           a->away == b->away && a->whole_copies == b->whole_copies && a->drains == b->drains &&
+           a->late == b->late && a->more_inputs == b->more_inputs;
 }
 
 /* True if such a rule is possible. */

@@ -345,12 +345,36 @@ static int32_t micro_step_end(const struct weft_period *period, int32_t u, int32
     return (i / uses + 1) * uses;
 }
 
+/* Whether fsdp holds the unit from its first forward to its last, and again in backward, as FSDP2
+ * does. Otherwise it is released between layers, and kept from a forward to the next backward. */
+static bool is_held_by_pass(const struct weft_weigher *w, int32_t u)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    return weft_weigh_target(w)->gathers_all ||
+           (weft_weigh_target(w)->whole_layers && unit->n_layers > 1 && !unit->shares);
+}
+
+/* Index of the first use after the forward or backward of use `i`. */
+static int32_t pass_end(const struct weft_weigher *w, int32_t u, int32_t i)
+{
+    const struct weft_period *period = w->period;
+    const int32_t *uses = period->uses[u];
+    const enum weft_slot_kind kind = period->slots[uses[i]].kind;
+    do
+        i++;
+    while (i < period->n_uses[u] && period->slots[uses[i]].kind == kind);
+    const bool goes_on = i < period->n_uses[u] && !weft_weigh_target(w)->gathers_all &&
+                         are_neighbours(period, uses[i - 1], uses[i]);
+    return goes_on ? pass_end(w, u, i) : i;
+}
+
 int32_t weft_weigh_policy_end(const struct weft_weigher *w, int32_t u, enum weft_policy policy,
                               int32_t i)
 {
     const int32_t end =
         weft_weigh_target(w)->regathers ? micro_step_end(w->period, u, i) : w->period->n_uses[u];
-    const int32_t released = weft_weigh_residency_end(w->period, u, i);
+    const int32_t released =
+        is_held_by_pass(w, u) ? pass_end(w, u, i) : weft_weigh_residency_end(w->period, u, i);
     return policy == WEFT_POLICY_FSDP && released < end ? released : end;
 }
 
@@ -373,7 +397,8 @@ static uint32_t sensible_policies(const struct weft_weigher *w, int32_t u)
     uint32_t policies = 1u << WEFT_POLICY_SDP;
     if (!unit->trainable || !accumulates) policies |= 1u << WEFT_POLICY_DP;
     if (unit->trainable) policies |= 1u << WEFT_POLICY_ZERO1;
-    const bool alone = !weft_weigh_target(w)->whole_layers || unit->n_layers == 1;
+    const bool alone =
+        !weft_weigh_target(w)->whole_layers || !unit->shares || weft_weigh_target(w)->gathers_all;
     if (alone && weft_weigh_policy_end(w, u, WEFT_POLICY_FSDP, 0) <
                      weft_weigh_policy_end(w, u, WEFT_POLICY_SDP, 0))
         policies |= 1u << WEFT_POLICY_FSDP;
@@ -584,6 +609,7 @@ static enum weft_status fill_weights(struct weft_weigher *w, struct weft_error *
     weights->units =
         weft_pool_array(&weights->pool, (size_t)weights->n_units, sizeof *weights->units);
     if (weights->units == NULL) return weft_fail_memory(err, "weights");
+    if (weft_weigh_target(w)->flat_buffers) WEFT_TRY(weft_weigh_flat_begin(w, err));
     WEFT_TRY(weigh_common(w, err));
     for (int32_t u = 0; u < weights->n_units; u++)
         WEFT_TRY(weigh_unit(w, u, err));

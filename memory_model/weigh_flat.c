@@ -9,9 +9,13 @@
  * Reductions: after the unit's last backward its parameters are released, the input of the
  * reduction before it is freed, and its gradient is copied into an input of its own. All three and
  * the output may be larger than what the backward held; the difference is a temporary of that slot.
- * The input stays until the next reduction is copied in, even if the reduction is complete. A unit
- * with an input that carries no gradient is reduced at the end of backward, and keeps its gradient
- * to then. */
+ * The input stays until the next reduction is copied in, or a later one if several inputs may be
+ * held at once, even if the reduction is complete.
+ *
+ * A unit with an input that carries no gradient is reduced at the end of backward, and keeps its
+ * gradient to then. So does a unit that the plan reduces late; its gradient is in the dtype of the
+ * reduction. The end reduces them in reverse order of the units, so the unit without an input is
+ * the last. It then also keeps its parameters until the end, if backward gathered them. */
 #include "memory_model/weigh.h"
 #include "memory_model/weigh_parts.h"
 
@@ -28,6 +32,22 @@ static bool ends_backward(const struct weft_weigher *w, int32_t u)
     return true;
 }
 
+/* Whether the plan reduces a unit at the end that FSDP2 would reduce after its backward. */
+static bool is_late(const struct weft_weigher *w, int32_t u)
+{
+    const bool *late = w->options->late;
+    if (!w->shards->units[u].trainable || ends_backward(w, u)) return false;
+    return w->period->rule.late || (late != NULL && late[w->shards->units[u].layers[0]]);
+}
+
+/* Whether any unit is late. FSDP2 then finalizes backward by hand. */
+static bool has_late(const struct weft_weigher *w)
+{
+    for (int32_t u = 0; u < w->shards->n_units; u++)
+        if (is_late(w, u)) return true;
+    return false;
+}
+
 /* The slot after a micro-step's backward. */
 static int32_t after_backward(const struct weft_period *period, int32_t micro)
 {
@@ -36,36 +56,48 @@ static int32_t after_backward(const struct weft_period *period, int32_t micro)
 
 static int32_t launch_reduction(const struct weft_weigher *w, int32_t u, int32_t micro)
 {
-    if (ends_backward(w, u)) return after_backward(w->period, micro);
+    if (ends_backward(w, u) || is_late(w, u)) return after_backward(w->period, micro);
     return w->period->last_gradient[micro * w->period->n_units + u] + 1;
+}
+
+enum weft_status weft_weigh_flat_begin(struct weft_weigher *w, struct weft_error *err)
+{
+    const int32_t n_units = w->shards->n_units;
+    struct weft_pool *pool = &w->weights->pool;
+    w->reductions = weft_pool_array(pool, (size_t)n_units, sizeof *w->reductions);
+    w->reduction_of = weft_pool_array(pool, (size_t)n_units, sizeof *w->reduction_of);
+    if (w->reductions == NULL || w->reduction_of == NULL) return weft_fail_memory(err, "weights");
+    for (int32_t at_end = 0; at_end < 2; at_end++)
+        for (int32_t u = n_units - 1; u >= 0; u--) {
+            if (!w->shards->units[u].trainable) continue;
+            if ((ends_backward(w, u) || is_late(w, u)) != (at_end == 1)) continue;
+            w->reduction_of[u] = w->n_reductions;
+            w->reductions[w->n_reductions++] = u;
+            w->n_own_reductions += 1 - at_end;
+        }
+    return WEFT_OK;
 }
 
 struct weft_window weft_weigh_reduction(const struct weft_weigher *w, int32_t u, int32_t micro)
 {
-    const int32_t first = launch_reduction(w, u, micro);
-    int32_t last = after_backward(w->period, micro);
-    /* Compute waits for it before the next one is copied in, at the end of a backward. */
-    for (int32_t v = 0; v < w->shards->n_units; v++) {
-        if (!w->shards->units[v].trainable) continue;
-        const int32_t next = launch_reduction(w, v, micro) - 1;
-        if (next >= first && next < last) last = next;
-    }
-    return (struct weft_window){first, last};
+    const int32_t first = launch_reduction(w, u, micro), end = after_backward(w->period, micro);
+    /* Compute waits for it before this one is copied in, or at the end of a backward. */
+    const int32_t next = w->reduction_of[u] + w->period->rule.more_inputs + 1;
+    if (next > w->n_own_reductions || first == end) return (struct weft_window){first, end};
+    if (next == w->n_own_reductions) return (struct weft_window){first, end - 1};
+    return (struct weft_window){first, launch_reduction(w, w->reductions[next], micro) - 1};
+}
+
+/* Bytes of the input of a reduction, by its place in their order; 0: there is none. */
+static int64_t input_bytes(struct weft_weigher *w, int32_t place)
+{
+    return place < 0 ? 0 : unit_bytes(w, w->reductions[place], w->options->reduce);
 }
 
 /* Bytes of the input of the reduction that is freed when unit u's is copied in; 0: none is. */
-static int64_t freed_input(struct weft_weigher *w, int32_t u, int32_t micro)
+static int64_t freed_input(struct weft_weigher *w, int32_t u)
 {
-    const int32_t launch = launch_reduction(w, u, micro);
-    int32_t before = -1, latest = -1;
-    for (int32_t v = 0; v < w->shards->n_units; v++) {
-        if (!w->shards->units[v].trainable) continue;
-        const int32_t at = launch_reduction(w, v, micro);
-        if (at >= launch || at <= latest) continue;
-        before = v;
-        latest = at;
-    }
-    return before < 0 ? 0 : unit_bytes(w, before, w->options->reduce);
+    return input_bytes(w, w->reduction_of[u] - w->period->rule.more_inputs - 1);
 }
 
 /* Whether a unit is gathered for backward, and released after it. */
@@ -151,7 +183,62 @@ static void hold_gradient(struct weft_weigher *w, int32_t u, int32_t micro, bool
                     apart ? bytes : 0);
     /* Layers that share a tensor each make its gradient. */
     weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, last, last,
-                    w->shards->units[u].n_layers > 1 ? bytes : 0);
+                    w->shards->units[u].shares ? bytes : 0);
+}
+
+/* Bytes of a unit's reduced gradient. */
+static int64_t reduced_bytes(struct weft_weigher *w, int32_t u)
+{
+    return unit_bytes(w, u, w->options->accumulate) / w->shards->ranks;
+}
+
+/* Whether a unit's reduced gradient is counted by end_bytes in the drain, and by its own holds only
+ * after it. */
+static bool ends_apart(const struct weft_weigher *w, int32_t u)
+{
+    return is_late(w, u) && weft_period_reductions(&w->period->rule) == 1;
+}
+
+/* Bytes that the end of backward holds at most, beyond all late gradients, input and reduced
+ * gradient of the last reduction, and inputs that are under way since before. Each reduction frees
+ * its gradient once it is copied in, and leaves its reduced one. */
+static int64_t end_bytes(struct weft_weigher *w)
+{
+    const int32_t more = w->period->rule.more_inputs;
+    int64_t freed = 0, most = 0, held = input_bytes(w, w->n_reductions - 1);
+    for (int32_t i = w->n_own_reductions - more; i < w->n_own_reductions; i++)
+        held += input_bytes(w, i);
+    for (int32_t k = w->n_own_reductions; k < w->n_reductions; k++) {
+        int64_t inputs = 0;
+        for (int32_t i = k - more; i <= k; i++)
+            inputs += input_bytes(w, i);
+        if (ends_apart(w, w->reductions[k])) freed -= reduced_bytes(w, w->reductions[k]);
+        if (inputs - freed - held > most) most = inputs - freed - held;
+        freed += input_bytes(w, k);
+    }
+    return most;
+}
+
+/* Adds the gradient of a unit that is reduced at the end, from its last backward on. The unit
+ * without an input is the last, so its holds have the rest of that slot. */
+static void hold_to_end(struct weft_weigher *w, int32_t u, int32_t last, int32_t end,
+                        enum weft_dtype dtype, struct weft_hold *holds, int32_t *n)
+{
+    const enum weft_dtype compute = w->options->batch.compute;
+    const int64_t parameters = is_released(w, u) ? unit_bytes(w, u, compute) : 0;
+    if (is_late(w, u)) dtype = w->options->reduce;
+    const int64_t bytes = unit_bytes(w, u, dtype);
+    weft_weigh_hold(w, holds, n, WEFT_CATEGORY_FULL_GRADIENTS, last + 1, end,
+                    last < end ? bytes : 0);
+    if (is_late(w, u)) {
+        weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, last, last,
+                        dtype != compute ? none_or_more(bytes - parameters) : 0);
+        return;
+    }
+    if (!has_late(w)) return;
+    weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, end, end, end_bytes(w));
+    weft_weigh_hold(w, holds, n, WEFT_CATEGORY_GATHERED_PARAMETERS, last + 1, end,
+                    last < end ? parameters : 0);
 }
 
 /* Adds the input of a micro-step's reduction of a gradient in some dtype. */
@@ -161,13 +248,14 @@ static void hold_reduction(struct weft_weigher *w, int32_t u, int32_t micro, enu
     const int32_t last = w->period->last_gradient[micro * w->period->n_units + u];
     const struct weft_window window = weft_weigh_reduction(w, u, micro);
     const int64_t input = unit_bytes(w, u, w->options->reduce), output = input / w->shards->ranks;
-    int64_t freed = freed_input(w, u, micro);
-    weft_weigh_hold(w, holds, n, WEFT_CATEGORY_FULL_GRADIENTS, window.first, window.last, input);
+    int64_t freed = freed_input(w, u);
+    if (!is_late(w, u))
+        weft_weigh_hold(w, holds, n, WEFT_CATEGORY_FULL_GRADIENTS, window.first, window.last,
+                        input);
     if (weft_period_reductions(&w->period->rule) > 1)
         weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, window.first, window.last, output);
-    if (ends_backward(w, u)) {
-        weft_weigh_hold(w, holds, n, WEFT_CATEGORY_FULL_GRADIENTS, last + 1, window.first,
-                        last < window.first ? unit_bytes(w, u, dtype) : 0);
+    if (ends_backward(w, u) || is_late(w, u)) {
+        hold_to_end(w, u, last, window.first, dtype, holds, n);
         return;
     }
     if (is_released(w, u)) freed += unit_bytes(w, u, w->options->batch.compute);
@@ -192,7 +280,7 @@ int32_t weft_weigh_flat_gradients(struct weft_weigher *w, int32_t u, struct weft
         if (micro >= first) hold_reduction(w, u, micro, adds ? reduce : compute, holds, &n);
     }
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS,
-                    weft_weigh_reduction(w, u, first).first, period->update[u],
-                    unit_bytes(w, u, w->options->accumulate) / w->shards->ranks);
+                    weft_weigh_reduction(w, u, first).first + ends_apart(w, u), period->update[u],
+                    reduced_bytes(w, u));
     return n;
 }

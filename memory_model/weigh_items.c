@@ -38,14 +38,13 @@ static bool begins_sdp(const struct weft_weigher *w, int32_t u, int32_t i)
 }
 
 /* A forward launches its own gathers alone, not those of the next micro-step. A gather for its
- * first slot must block there; its window is the slot before. */
+ * first slot must block there, as one for the first backward; its window is the slot before. */
 static void keep_in_micro_step(const struct weft_period *period, int32_t use,
                                struct weft_item *item)
 {
     const struct weft_slot slot = period->slots[use];
-    if (slot.kind != WEFT_SLOT_FORWARD) return;
     const int32_t begin = period->forward[slot.micro * period->n_layers];
-    if (item->first < begin) item->first = begin;
+    if (slot.kind == WEFT_SLOT_FORWARD && item->first < begin) item->first = begin;
     if (item->first > item->last) item->first = item->last;
 }
 

@@ -27,6 +27,10 @@ struct weft_weigher {
     struct weft_weights *weights;
     int64_t total_bytes;
     bool overflow;
+    /* With flat buffers: trainable units in the order of their reductions, the first
+     * n_own_reductions before the end of backward; and by unit its place there. */
+    int32_t *reductions, *reduction_of;
+    int32_t n_reductions, n_own_reductions;
 };
 
 /* Buffers of a unit's state: moments, and a master unless it computes in f32. */
@@ -66,7 +70,12 @@ int64_t weft_weigh_state_bytes(struct weft_weigher *w, int32_t u, enum weft_poli
 struct weft_window {
     int32_t first, last;
 };
+/* `window` of weft_weigh_flat_begin. */
 struct weft_window weft_weigh_reduction(const struct weft_weigher *w, int32_t u, int32_t micro);
+
+/* Finds the order of reductions of a runtime with flat buffers. WEFT_E_SYSTEM without memory. */
+WEFT_MUST_USE enum weft_status weft_weigh_flat_begin(struct weft_weigher *w,
+                                                     struct weft_error *err);
 
 /* Holds of a runtime with flat buffers: of parameters, and of gradients. Each returns their number,
  * at most WEFT_FLAT_HOLDS a micro-step for both. `common` returns the copy of a rank's part that is

@@ -10,11 +10,14 @@ static const struct weft_problem_item *item_of(const struct weft_problem *proble
 }
 
 /* Place of a block in its lane under a target that launches in order: the slot that launches it.
- * Reductions come first, then gathers that the slot waits for, then the others. */
+ * Reductions come first, the last unit's ahead, then gathers that the slot waits for, then the
+ * others. */
 static int64_t order_of(const struct weft_problem *problem, const struct weft_placement *at)
 {
-    const int rank = !item_of(problem, at)->item.acquires ? 0 : weft_placement_blocks(at) ? 1 : 2;
-    return (int64_t)at->launch * 3 + rank;
+    const struct weft_item *item = &item_of(problem, at)->item;
+    const int64_t n = problem->n_decisions, slot = (int64_t)at->launch * (n + 2);
+    if (!item->acquires) return slot + n - 1 - item->decision;
+    return slot + n + (weft_placement_blocks(at) ? 0 : 1);
 }
 
 /* Moves a gather to the next slot that may launch it, at the latest the one that uses it. */

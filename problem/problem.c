@@ -396,6 +396,9 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "state away", "", a->period.away, b->period.away);
     compare_integer(&comparison, "whole copies", "", a->period.whole_copies,
                     b->period.whole_copies);
+    compare_integer(&comparison, "late reductions", "", a->period.late, b->period.late);
+    compare_integer(&comparison, "further inputs of reductions", "", a->period.more_inputs,
+                    b->period.more_inputs);
     compare_slots(&comparison, a, b);
     compare_decisions(&comparison, a, b);
     compare_holds(&comparison, "common", a->common, a->n_common, b->common, b->n_common);

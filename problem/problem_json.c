@@ -52,7 +52,13 @@ static const struct weft_key_table period_table = WEFT_KEY_TABLE(
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "away", WEFT_KEY_BOOL, weft_period_rule, away,
                       "state may be offloaded"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "whole_copies", WEFT_KEY_BOOL, weft_period_rule,
-                      whole_copies, "copies to the host and back go in one block each"));
+                      whole_copies, "copies to the host and back go in one block each"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "drains", WEFT_KEY_BOOL, weft_period_rule, drains,
+                      "each micro-step waits for its reductions"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "late", WEFT_KEY_BOOL, weft_period_rule, late,
+                      "all reductions are launched at the end of backward"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "more_inputs", weft_period_rule, more_inputs,
+                      "inputs of reductions held at once, beyond the first"));
 
 /* The members of a slot lie in three arrays. */
 struct slot_row {

@@ -85,6 +85,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
                            : 0,
         .recomputes = config->recomputes,
         .target = weft_config_target(config),
+        .late = config->late,
     };
 }
 
@@ -189,11 +190,12 @@ static enum weft_status fill_slot(struct builder *b, int32_t s)
         owner = b->stages->shards->units[slot.index].name;
     }
     char number[16] = "";
-    if (computes && problem->period.n_micro > 1)
+    const bool drains = slot.kind == WEFT_SLOT_DRAIN && s != b->stages->period->drain;
+    if ((computes && problem->period.n_micro > 1) || drains)
         snprintf(number, sizeof number, "%d", slot.micro + 1);
     problem->slot_names[s] =
         owner == NULL
-            ? weft_pool_string(&problem->pool, weft_slot_kind_name(slot.kind))
+            ? weft_pool_format(&problem->pool, "%s%s", weft_slot_kind_name(slot.kind), number)
             : weft_pool_format(&problem->pool, "%c%s:%s", letters[slot.kind], number, owner);
     return problem->slot_names[s] == NULL ? weft_fail_memory(b->err, "problem") : WEFT_OK;
 }
@@ -598,6 +600,8 @@ static enum weft_status create_stages(const struct weft_config *config,
     }
     scale_blocks(stages->variant.scale, &rule);
     rule.whole_layers = weft_config_target(config)->whole_layers;
+    rule.reads_all = weft_config_target(config)->gathers_all;
+    rule.joins = config->joins;
     if (rule.whole_layers) rule.blocks = 1;
     struct weft_weigh_options options =
         weft_stages_weigh_options(config, profile, &stages->variant);

@@ -21,6 +21,9 @@ void weft_problem_hooks(const struct weft_problem *problem, bool *hooks)
 
 bool weft_problem_must_block(const struct weft_problem *problem, const struct weft_item *item)
 {
-    return item->acquires && weft_problem_target(problem)->in_order &&
-           problem->slots[item->last].micro < problem->slots[item->last + 1].micro;
+    if (!item->acquires || !weft_problem_target(problem)->in_order) return false;
+    const struct weft_slot launch = problem->slots[item->last],
+                           use = problem->slots[item->last + 1];
+    return launch.micro < use.micro ||
+           (launch.kind == WEFT_SLOT_FORWARD && use.kind == WEFT_SLOT_BACKWARD);
 }

@@ -13,8 +13,9 @@ const struct weft_target *weft_problem_target(const struct weft_problem *problem
  * which a unit begins; all slots for another target. `hooks` has a place for each slot. */
 void weft_problem_hooks(const struct weft_problem *problem, bool *hooks);
 
-/* True if a gather cannot be launched in its window, which is in an earlier micro-step than its
- * use: a target that launches in order gathers for a forward in that forward. */
+/* True if a gather cannot be launched in its window, and its use launches it. The window is in an
+ * earlier micro-step than the use: a target that launches in order gathers for a forward in that
+ * forward. Or the use is the first backward slot, of a unit that the slot before still reads. */
 bool weft_problem_must_block(const struct weft_problem *problem, const struct weft_item *item);
 
 #endif

@@ -116,6 +116,7 @@ static int32_t list_periods(const struct weft_config *config, const struct split
     const bool agreed = config->train.optimizer.type == WEFT_LAMB;
     const bool rotated =
         config->train.clip_norm == 0 && !agreed && !weft_config_target(config)->updates_first;
+    const bool drains = weft_config_target(config)->drains && split->n_micro > 1;
     int32_t distances[WEFT_MOST_VARIANTS], n = 0;
     const int32_t n_distances = list_distances(config, rotated, away, distances);
     for (int c = WEFT_CADENCE_MICRO_STEP; c <= WEFT_CADENCE_STEP; c++) {
@@ -126,7 +127,8 @@ static int32_t list_periods(const struct weft_config *config, const struct split
                                                       .rotated = rotated,
                                                       .update_ahead = distances[d],
                                                       .agreed_updates = agreed,
-                                                      .away = away},
+                                                      .away = away,
+                                                      .drains = drains},
                                              .scale = first_scale(config),
                                              .batch = split->batch};
     }
@@ -160,11 +162,25 @@ int32_t weft_variants_list(const struct weft_config *config,
     return n;
 }
 
+/* Lists other ends of backward for a variant: two reductions under way, and all reductions late.
+ * Returns their number. */
+static int32_t list_ends(const struct weft_variant *of, struct weft_variant *out)
+{
+    int32_t n = 0;
+    out[n] = *of;
+    out[n++].rule.more_inputs = 1;
+    if (of->rule.cadence != WEFT_CADENCE_STEP) return n;
+    out[n] = *of;
+    out[n++].rule.late = true;
+    return n;
+}
+
 int32_t weft_variants_list_scales(const struct weft_config *config,
                                   const struct weft_variant *chosen,
                                   struct weft_variant out[WEFT_MOST_VARIANTS])
 {
     int32_t n = 0;
+    if (weft_config_target(config)->finalizes) return list_ends(chosen, out);
     if (config->plan.block_scale != WEFT_BLOCKS_AUTO || weft_config_target(config)->whole_layers)
         return 0;
     for (int scale = WEFT_BLOCKS_USUAL; scale < WEFT_BLOCKS_AUTO; scale++) {
@@ -195,11 +211,15 @@ int32_t weft_variants_list_more(const struct weft_config *config, const struct w
 int32_t weft_variants_count(const struct weft_config *config)
 {
     struct split splits[WEFT_MOST_SPLITS];
-    struct weft_variant all[WEFT_MOST_VARIANTS];
+    struct weft_variant all[WEFT_MOST_VARIANTS], ends[WEFT_MOST_VARIANTS];
     const int32_t n_splits = list_splits(config, splits);
     int32_t n = 0;
-    for (int32_t i = 0; i < n_splits; i++)
-        n += list_split(config, &splits[i], all);
+    for (int32_t i = 0; i < n_splits; i++) {
+        const int32_t n_split = list_split(config, &splits[i], all);
+        for (int32_t v = 0; v < n_split && weft_config_target(config)->finalizes; v++)
+            n += list_ends(&all[v], ends);
+        n += n_split;
+    }
     const bool scales =
         config->plan.block_scale == WEFT_BLOCKS_AUTO && !weft_config_target(config)->whole_layers;
     return scales ? n * WEFT_BLOCKS_AUTO : n;
@@ -221,6 +241,11 @@ bool weft_variants_find(const struct weft_config *config, const struct weft_prob
     struct weft_period_rule rule = problem->period;
     if (rule.whole_copies && config->plan.offload.block_bytes > 0) return false;
     rule.whole_copies = false;
+    if (weft_config_target(config)->finalizes && rule.more_inputs <= 1 &&
+        !(rule.late && rule.more_inputs > 0)) {
+        rule.late = false;
+        rule.more_inputs = 0;
+    }
     if (config->plan.block_scale != WEFT_BLOCKS_AUTO && scale != first_scale(config)) return false;
     for (int32_t i = 0; i < n_splits; i++) {
         const int32_t n = list_split(config, &splits[i], all);
@@ -229,6 +254,8 @@ bool weft_variants_find(const struct weft_config *config, const struct weft_prob
             *out = all[v];
             out->scale = scale;
             out->rule.whole_copies = problem->period.whole_copies;
+            out->rule.late = problem->period.late;
+            out->rule.more_inputs = problem->period.more_inputs;
             return true;
         }
     }

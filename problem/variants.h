@@ -29,7 +29,8 @@ int32_t weft_variants_list(const struct weft_config *config,
                            struct weft_variant out[WEFT_MOST_VARIANTS]);
 
 /* With an open size of blocks: lists the chosen variant with the other sizes. Without one there are
- * none. */
+ * none. For a target that finalizes (spec/target.h), lists it with two reductions under way, and
+ * with all reductions late if they are once a step. */
 int32_t weft_variants_list_scales(const struct weft_config *config,
                                   const struct weft_variant *chosen,
                                   struct weft_variant out[WEFT_MOST_VARIANTS]);

@@ -33,7 +33,7 @@ static enum weft_status name_unit(struct weft_pool *pool, const struct weft_mode
     const bool tied = unit->n_tensors == 1 && unit->n_layers > 1;
     const char *first = model->layers[unit->layers[0]].name;
     const char *last = model->layers[unit->layers[unit->n_layers - 1]].name;
-    if (whole && unit->n_layers > 1) {
+    if (whole && unit->shares) {
         unit->name = join_names(pool, model, unit);
     } else if (tied) {
         unit->name = weft_pool_string(pool, model->tensors[unit->tensors[0]].name);
@@ -101,6 +101,7 @@ struct layer_lists {
     bool *reads;
     int32_t *seen;       /* by unit: 1 + the last layer found to read it */
     int32_t *first;      /* by unit: its first index in layers and reads */
+    bool reads_all;      /* tables too */
     bool needs_gradient; /* a layer's backward reads nothing if no gradient comes back to it: it and
                             all layers before it are frozen */
 };
@@ -127,9 +128,25 @@ static void list_layers(struct weft_shards *shards, const struct weft_model *mod
             lists->layers[lists->first[u] + at] = l;
             /* A table scatters the gradient of its output and passes no gradient further back. */
             lists->reads[lists->first[u] + at] =
-                trains && layer->kind->input != WEFT_READS_TOKENS && !layer->is_table;
+                trains &&
+                (lists->reads_all || (layer->kind->input != WEFT_READS_TOKENS && !layer->is_table));
         }
     }
+}
+
+/* Marks the units with a tensor that several layers read. */
+static enum weft_status find_shared(struct weft_shards *shards, const struct weft_model *model,
+                                    struct weft_error *err)
+{
+    int32_t *readers =
+        weft_pool_array(&shards->pool, (size_t)model->n_tensors + 1, sizeof *readers);
+    if (readers == NULL) return weft_fail_memory(err, "units");
+    for (int32_t l = 0; l < model->n_layers; l++)
+        for (int32_t i = 0; i < model->layers[l].n_tensors; i++)
+            readers[model->layers[l].tensors[i]]++;
+    for (int32_t t = 0; t < model->n_tensors; t++)
+        if (readers[t] > 1) shards->units[shards->tensor_unit[t]].shares = true;
+    return WEFT_OK;
 }
 
 static enum weft_status find_layers(struct weft_shards *shards, const struct weft_model *model,
@@ -140,6 +157,7 @@ static enum weft_status find_layers(struct weft_shards *shards, const struct wef
     struct layer_lists lists = {
         .seen = weft_pool_array(pool, n_units, sizeof *lists.seen),
         .first = weft_pool_array(pool, n_units, sizeof *lists.first),
+        .reads_all = rule->reads_all,
         .needs_gradient = rule->whole_layers,
     };
     if (lists.seen == NULL || lists.first == NULL) return weft_fail_memory(err, "units");
@@ -152,6 +170,7 @@ static enum weft_status find_layers(struct weft_shards *shards, const struct wef
     lists.reads = weft_pool_array(pool, n, sizeof *lists.reads);
     if (lists.layers == NULL || lists.reads == NULL) return weft_fail_memory(err, "units");
     list_layers(shards, model, &lists, true);
+    WEFT_TRY(find_shared(shards, model, err));
     for (size_t u = 0; u < n_units; u++) {
         struct weft_unit *unit = &shards->units[u];
         unit->layers = lists.layers + lists.first[u];

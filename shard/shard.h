@@ -51,6 +51,7 @@ struct weft_unit {
     int32_t n_blocks;
     int64_t slice_elements;
     bool trainable;
+    bool shares; /* its layers share a tensor, so each makes a part of one gradient */
     /* Layers that read it, in forward order. Each reads it in its forward, and in its backward if
      * reads_in_backward is true; an embedding's backward reads nothing. Every layer of a trainable
      * unit adds to its gradient in its backward slot. */

@@ -117,12 +117,14 @@ static void join_units(struct grouper *g, int32_t from, int32_t to)
         if (g->unit[t] == from) g->unit[t] = to;
 }
 
-/* Gives all tensors of a layer one unit. Layers that share a tensor share the unit of the first. */
-static void group_layers(struct grouper *g)
+/* Gives all tensors of a layer one unit. Layers that share a tensor share the unit of the first, as
+ * do layers that the caller joins. */
+static void group_layers(struct grouper *g, const int32_t *joins)
 {
     for (int32_t l = 0; l < g->model->n_layers; l++) {
         const struct weft_layer *layer = &g->model->layers[l];
         int32_t unit = g->n_units++;
+        if (joins != NULL) unit = joins[l]; /* layer l opens unit l */
         for (int32_t i = 0; i < layer->n_tensors; i++) {
             const int32_t at = g->unit[layer->tensors[i]];
             if (at >= 0 && at < unit) unit = at;
@@ -179,7 +181,7 @@ enum weft_status weft_units_group(struct weft_pool *pool, const struct weft_mode
         WEFT_TRY(add_own(&g, &model->layers[l], err));
     }
     end_run(&g);
-    if (rule->whole_layers) group_layers(&g);
+    if (rule->whole_layers) group_layers(&g, rule->joins);
     WEFT_TRY(renumber_units(pool, &g, err));
     if (rule->whole_layers) WEFT_TRY(check_layers(pool, &g, err));
     *out = (struct weft_grouping){.n_units = g.n_units, .tensor_unit = g.unit};

@@ -24,6 +24,10 @@ struct weft_block_rule {
     /* A unit is all tensors of a layer, or of layers that share one, in a single block. Each tensor
      * counts with rows (its first dimension) rounded up to a multiple of the ranks. */
     bool whole_layers;
+    bool reads_all; /* a table's backward counts as a reader of its parameters too */
+    /* With whole_layers: [n_layers], the first layer of the unit of each layer; NULL: layers
+     * without a tensor in common have units of their own. Borrowed. */
+    const int32_t *joins;
 };
 
 struct weft_grouping {

@@ -138,9 +138,9 @@ struct weft_config {
     struct weft_cluster cluster;
     struct weft_train train;
     struct weft_plan_options plan;
-    /* [n_layers]: levels of recomputation that a layer may have, a bit for each enum
-     * weft_recompute; NULL: none recomputes. */
-    const uint8_t *recomputes;
+    const uint8_t *recomputes;      /* [n_layers]: a bit for each enum weft_recompute; NULL: none */
+    const int32_t *joins;           /* [n_layers], borrowed: shard/units.h; NULL: none */
+    const bool *late;               /* [n_layers], borrowed: memory_model/weigh.h; NULL: none */
     const struct weft_kinds *kinds; /* supplied kinds in use; NULL: none */
 
     /* Hash of the plan's inputs: layers; ranks, ranks_per_node, memory_limit, channels; batch,

@@ -22,7 +22,7 @@ const char *const weft_home_names[] = {"device", "host", "disk", NULL};
 const char *const weft_keep_names[] = {"device", "host", "disk", "host-update"};
 static const char *const activation_homes[] = {"device", "host", NULL};
 
-const char *const weft_target_names[] = {"weft", "fsdp2", NULL};
+const char *const weft_target_names[] = {"weft", "fsdp2", "fsdp2-default", NULL};
 
 const struct weft_target weft_targets[] = {
     [WEFT_FOR_WEFT] = {.name = "weft", .title = "Weft", .has_tiers = true},
@@ -34,7 +34,20 @@ const struct weft_target weft_targets[] = {
                         .updates_first = true,
                         .regathers = true,
                         .in_order = true,
-                        .flat_buffers = true},
+                        .flat_buffers = true,
+                        .drains = true,
+                        .finalizes = true},
+    [WEFT_FOR_FSDP2_DEFAULT] = {.name = "fsdp2-default",
+                                .title = "PyTorch's FSDP2 with its own gathers",
+                                .is_foreign = true,
+                                .policies = "sdp,fsdp",
+                                .whole_layers = true,
+                                .updates_first = true,
+                                .regathers = true,
+                                .in_order = true,
+                                .flat_buffers = true,
+                                .drains = true,
+                                .gathers_all = true},
 };
 
 static const struct weft_field lane_fields[] = {

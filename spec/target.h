@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-enum weft_target_id { WEFT_FOR_WEFT, WEFT_FOR_FSDP2, WEFT_TARGET_COUNT };
+enum weft_target_id { WEFT_FOR_WEFT, WEFT_FOR_FSDP2, WEFT_FOR_FSDP2_DEFAULT, WEFT_TARGET_COUNT };
 
 struct weft_target {
-    const char *name;     /* plan.for: "weft", "fsdp2" */
+    const char *name;     /* plan.for: "weft", "fsdp2", ... */
     const char *title;    /* in messages */
     bool is_foreign;      /* Weft's executor does not run its plans, and they have no program */
     const char *policies; /* that it has, like plan.policies; NULL: all */
@@ -20,6 +20,12 @@ struct weft_target {
     bool in_order; /* a slot begins with the reductions of gradients that the slot before it made,
                       then its own gathers, then gathers for later slots */
     bool flat_buffers; /* memory as FSDP2 holds it: memory_model/weigh_flat.c */
+    bool drains;       /* the end of each backward waits for all reductions */
+    bool finalizes;    /* all reductions may be launched at the end of backward, and several may be
+                          under way */
+    bool gathers_all;  /* every unit is gathered in backward: also one whose backward reads no
+                          parameters, and the last one, right after its forward. FSDP2 does so
+                          unless set_unshard_in_backward and reshard_after_forward say no */
 };
 
 struct weft_config;

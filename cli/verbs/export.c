@@ -5,11 +5,11 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/study/attempt.h"
+#include "cli/study/run_as.h"
 #include "plan/plan.h"
 #include "report/export/fsdp2.h"
 #include "report/export/others.h"
 #include "scheduler/planners/deepspeed.h"
-#include "spec/target.h"
 
 static enum weft_status refuse_snippet(const struct weft_cli *cli, struct weft_error *err)
 {
@@ -17,25 +17,38 @@ static enum weft_status refuse_snippet(const struct weft_cli *cli, struct weft_e
     return weft_fail(err, WEFT_E_USAGE, "--snippet: only --to fsdp2 has one");
 }
 
+/* Runs the plan as FSDP2 does, and refuses it above its limit. With --force, a plan that FSDP2
+ * cannot run has no figures, which is logged. */
+static enum weft_status run_fsdp2(const struct weft_cli *cli, const struct weft_fsdp2 *fsdp2,
+                                  struct weft_run_as *run, struct weft_error *err)
+{
+    struct weft_error why = {0};
+    enum weft_status status = weft_run_as_fsdp2(cli, fsdp2, run, &why);
+    if (status == WEFT_OK) status = weft_run_as_check(run, cli->operands[0], &why);
+    if (status == WEFT_OK) return WEFT_OK;
+    if (!cli->force || status == WEFT_E_SYSTEM) return weft_fail(err, status, "%s", why.text);
+    weft_log(WEFT_LOG_WARNING, "%s", why.text);
+    return WEFT_OK;
+}
+
 static enum weft_status write_fsdp2(const struct weft_cli *cli, const struct weft_plan *plan,
                                     struct weft_text *out, struct weft_error *err)
 {
     struct weft_fsdp2 *fsdp2 = NULL;
     enum weft_status status = WEFT_OK;
+    struct weft_run_as run = {0};
     WEFT_TRY(weft_fsdp2_create(plan, cli->operands[0], &fsdp2, err));
-    if (plan->problem->target != WEFT_FOR_FSDP2)
-        weft_log(
-            WEFT_LOG_WARNING,
-            "%s counts memory as Weft holds it, and FSDP2 holds more: plan with --for fsdp2 for a "
-            "limit that holds there",
-            cli->operands[0]);
     if (fsdp2->n_sentences > 0 && !cli->force)
         status = weft_fail(err, WEFT_E_DATA,
                            "%s: FSDP2 cannot follow this plan in %d points. %s --force writes the "
                            "nearest, with a sentence for each in not_expressed",
                            cli->operands[0], fsdp2->n_sentences, fsdp2->sentences[0]);
-    else
+    if (status == WEFT_OK) status = run_fsdp2(cli, fsdp2, &run, err);
+    if (status == WEFT_OK) {
+        fsdp2->run = run.plan;
         (cli->snippet ? weft_fsdp2_snippet : weft_fsdp2_write)(fsdp2, out);
+    }
+    weft_run_as_finish(&run);
     weft_fsdp2_destroy(fsdp2);
     return status;
 }
@@ -141,12 +154,14 @@ const struct weft_command weft_command_export = {
         "JSON (`weft schema export`) with a unit for each fully_shard call, its prefetch lists,\n"
         "the place of its reduction, the collectives in order, and the PyTorch release of each\n"
         "call. --snippet writes the same as Python that needs PyTorch alone. Exit 65 if FSDP2\n"
-        "cannot follow the plan; --force writes the nearest, and names each difference.\n"
-        "docs/pytorch.md applies it.\n"
+        "cannot follow the plan; --force writes the nearest, and names each difference. A plan\n"
+        "that was not made --for fsdp2 needs --config, and is refused with exit 78 if FSDP2 needs\n"
+        "more than its limit. docs/pytorch.md applies it.\n"
         "megatron-fsdp and deepspeed are written from documentation and were not run. The first\n"
         "has placements and prefetch budgets by unit, the second the best setting of DeepSpeed's\n"
         "rule within the plan's limit, with its distance from the plan's bound.",
-    .flags = "--to --snippet --force",
+    .flags = "--to --snippet --force --config --set --model --layers --ranks --seed --profile "
+             "--memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_export,

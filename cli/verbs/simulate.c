@@ -1,9 +1,11 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/json/json.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/study/run_as.h"
 #include "cli/terminal.h"
 #include "library/foreign.h"
 #include "library/session.h"
@@ -52,17 +54,52 @@ static enum weft_status simulate_program(const struct weft_cli *cli, struct weft
     return status;
 }
 
+/* Replaces the plan by the one that FSDP2 runs, which borrows from `run`. */
+static enum weft_status simulate_as(const struct weft_cli *cli, struct weft_plan *plan,
+                                    struct weft_run_as *run, struct weft_error *err)
+{
+    struct weft_fsdp2 *fsdp2 = NULL;
+    WEFT_TRY(weft_fsdp2_create(plan, cli->operands[0], &fsdp2, err));
+    enum weft_status status = WEFT_OK;
+    if (fsdp2->n_sentences > 0 && !cli->force)
+        status = weft_fail(err, WEFT_E_DATA,
+                           "%s: FSDP2 cannot follow this plan in %d points. %s --force simulates "
+                           "the nearest",
+                           cli->operands[0], fsdp2->n_sentences, fsdp2->sentences[0]);
+    if (status == WEFT_OK) status = weft_run_as_fsdp2(cli, fsdp2, run, err);
+    if (status == WEFT_OK && !cli->force) status = weft_run_as_check(run, cli->operands[0], err);
+    weft_fsdp2_destroy(fsdp2);
+    return status;
+}
+
+/* Refuses flags that do not go together. */
+static enum weft_status check_flags(const struct weft_cli *cli, struct weft_error *err)
+{
+    if (cli->trace && !cli->config)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--trace needs --config: instructions and addresses are lowered from the "
+                         "plan and the config that it was made for");
+    if (cli->as && strcmp(cli->as, weft_targets[WEFT_FOR_FSDP2].name) != 0)
+        return weft_fail(err, WEFT_E_USAGE, "--as %s: no such runtime; fsdp2", cli->as);
+    if (cli->as && cli->trace)
+        return weft_fail(
+            err, WEFT_E_USAGE,
+            "--trace: a plan as FSDP2 runs it has no program of Weft's to trace; leave "
+            "one of --trace and --as out");
+    if (cli->force && !cli->as)
+        return weft_fail(err, WEFT_E_USAGE, "--force: goes with --as, which may refuse a plan");
+    return WEFT_OK;
+}
+
 static enum weft_status run_simulate(const struct weft_cli *cli, struct weft_error *err)
 {
     char *bytes = NULL;
     size_t length = 0;
     struct weft_plan *plan = NULL;
+    struct weft_run_as run = {0};
     struct weft_text out;
     WEFT_TRY(weft_cli_need_config(cli, err));
-    if (cli->trace && !cli->config)
-        return weft_fail(err, WEFT_E_USAGE,
-                         "--trace needs --config: instructions and addresses are lowered from the "
-                         "plan and the config that it was made for");
+    WEFT_TRY(check_flags(cli, err));
     weft_cli_report_init(cli, cli->output, &out);
     WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
     enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
@@ -76,17 +113,20 @@ static enum weft_status run_simulate(const struct weft_cli *cli, struct weft_err
         plan->prediction.total_bytes = before.total_bytes;
     }
     if (status == WEFT_OK && cli->config) status = simulate_program(cli, err);
+    if (status == WEFT_OK && cli->as) status = simulate_as(cli, plan, &run, err);
     if (status == WEFT_OK) {
         struct weft_json_writer writer;
         weft_json_writer_init(&writer, &out, 2);
+        const struct weft_plan *shown = run.plan ? run.plan : plan;
         if (cli->json) {
-            weft_report_plan_json(plan, &writer);
+            weft_report_plan_json(shown, &writer);
             weft_text_add(&out, "\n");
         } else {
-            weft_report_plan(plan, &out);
+            weft_report_plan(shown, &out);
         }
         status = weft_cli_emit(cli, &out, err);
     }
+    weft_run_as_finish(&run);
     weft_plan_destroy(plan);
     weft_text_finish(&out);
     return status;
@@ -99,9 +139,16 @@ const struct weft_command weft_command_simulate = {
     .details = "The same event-by-event replay that judges every planner. --trace writes a Chrome\n"
                "trace (chrome://tracing, Perfetto) of the two streams and of memory by category. "
                "With --config\n"
-               "the plan must be that config's.",
-    .flags =
-        "--config --trace --set --model --layers --ranks --seed --profile --memory-limit --for",
+               "the plan must be that config's. --as fsdp2 simulates the plan as PyTorch's FSDP2 "
+               "runs it:\n"
+               "whole units, its hooks and prefetch lists, and memory as it holds it. A plan that "
+               "was not made\n"
+               "--for fsdp2 needs --config. Exit 78 if FSDP2 needs more than the plan's limit; "
+               "--force\n"
+               "simulates it.",
+    .flags = "--config --trace --set --model --layers --ranks --seed --profile --memory-limit "
+             "--for --as "
+             "--force",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_simulate,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "problem/target.h"
 #include "spec/names.h"
 
 /* Snippets quote names of units, so their characters are those of layers, "+" and "&". */
@@ -159,6 +160,7 @@ static enum weft_status make_units(struct maker *maker)
 {
     struct weft_fsdp2 *out = maker->out;
     const int32_t n = weft_problem_n_units(maker->problem);
+    bool trains = false; /* a unit before */
     out->n_units = n;
     out->units = weft_pool_array(&out->pool, (size_t)n, sizeof *out->units);
     out->root_forward.units = weft_pool_array(&out->pool, (size_t)n, sizeof(int32_t));
@@ -174,6 +176,8 @@ static enum weft_status make_units(struct maker *maker)
             return weft_fail_memory(maker->err, "an export");
         WEFT_TRY(find_modules(maker, unit));
         unit->reshards = releases_forward(maker, unit, chosen);
+        unit->drains = maker->problem->decisions[u].update_slot >= 0 && !trains;
+        trains |= unit->drains;
         unit->unshards = !unit->reshards;
         if (chosen->policy == WEFT_POLICY_ZERO1)
             WEFT_TRY(add_sentence(maker, "FSDP2 has no zero1: %s shards its gradients too.",
@@ -250,7 +254,8 @@ static enum weft_status list_gather(struct maker *maker, int32_t index)
                             unit->name, slot_name(maker, at->launch));
     if (use->micro == 0) {
         if (!list_has(list, item->decision)) list->units[list->n++] = item->decision;
-    } else if (!list_has(list, item->decision)) {
+    } else if (!list_has(list, item->decision) &&
+               !weft_problem_target(maker->problem)->is_foreign) {
         return add_sentence(maker,
                             "FSDP2 has one list for all micro-steps: %s is gathered in the "
                             "others as in the first.",
@@ -266,9 +271,8 @@ static enum weft_status place_reduction(struct maker *maker, int32_t index)
     const struct weft_item *item = item_at(maker, index);
     struct weft_fsdp2_unit *unit = &maker->out->units[item->decision];
     const int32_t launch = at->launch < item->first ? item->first : at->launch;
-    if (item->first == maker->drain) {
-        unit->drains = true;
-    } else if (launch == maker->drain) {
+    if (unit->drains) return WEFT_OK;
+    if (launch == maker->drain) {
         unit->ends_late = true;
     } else if (launch != item->first) {
         return add_sentence(maker,
@@ -296,9 +300,10 @@ static enum weft_status read_placements(struct maker *maker)
         if (maker->plan->placements[i].block > 0) continue;
         WEFT_TRY(item->acquires ? list_gather(maker, i) : place_reduction(maker, i));
     }
-    /* The first unit gathers itself in the same place, unless another comes before it. */
+    /* A unit of the first layer gathers itself in the same place, unless another comes before it.
+     */
     struct weft_fsdp2_list *list = &maker->out->root_forward;
-    if (list->n == 1 && list->units[0] == 0) list->n = 0;
+    if (list->n == 1 && maker->out->units[list->units[0]].layers[0] == 0) list->n = 0;
     return WEFT_OK;
 }
 
@@ -406,6 +411,8 @@ static enum weft_status check_step(struct maker *maker)
         WEFT_TRY(add_sentence(maker,
                               "The plan updates each unit when its gradient is reduced; PyTorch "
                               "updates all after backward, as with train.clip_norm."));
+    /* Its problem has FSDP2's own order, and lists are those of the first micro-step. */
+    if (rule->n_micro > 1 && weft_problem_target(maker->problem)->is_foreign) return WEFT_OK;
     if (rule->n_micro > 1)
         return add_sentence(maker,
                             "The plan has %d micro-steps: FSDP2 gathers in each of them, and the "
@@ -420,7 +427,8 @@ static enum weft_status check_step(struct maker *maker)
 /* Inputs of reductions that the plan holds at once. Late ones are held as gradients. */
 static void count_inputs(struct maker *maker)
 {
-    maker->out->most_inputs = 1;
+    maker->out->most_inputs = 1 + maker->problem->period.more_inputs;
+    if (weft_problem_target(maker->problem)->is_foreign) return;
     for (int32_t i = 0; i < maker->plan->n_placements; i++) {
         const struct weft_placement *at = &maker->plan->placements[i];
         int32_t held = 0;

@@ -34,7 +34,8 @@ struct weft_fsdp2_unit {
     bool reshards;  /* after forward; otherwise after backward */
     bool unshards;  /* in backward: false for an embedding, whose backward reads no parameters */
     bool ends_late; /* FSDP2 would reduce after its backward, the plan does at the end */
-    bool drains;    /* no gradient flows into it: FSDP2 itself reduces it at the end */
+    bool drains;    /* the first one that trains: no gradient flows into it, and FSDP2 itself
+                       reduces it at the end */
     struct weft_fsdp2_list forward, backward; /* an empty list: no prefetch */
 };
 
@@ -47,6 +48,8 @@ struct weft_fsdp2_event {
 struct weft_fsdp2 {
     struct weft_pool pool;
     const struct weft_plan *plan; /* outlives it */
+    /* The plan as FSDP2 runs it (fsdp2_run.h), set by the caller; NULL: not known. */
+    const struct weft_plan *run;
     int32_t n_layers;
     const char **layers; /* names of modules, in forward order */
     int32_t n_units;

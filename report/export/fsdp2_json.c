@@ -29,6 +29,15 @@ static const struct weft_key_table predicted_table = WEFT_KEY_TABLE(
     WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_INT64, "default_step_ns", NULL,
                      "the step of FSDP2 as it is; null: the plan does not know it"));
 
+static const struct weft_key_table run_table = WEFT_KEY_TABLE(
+    "The plan as FSDP2 runs it: whole units, its hooks, and memory as it holds it.",
+    WEFT_KEY_PART(WEFT_KEY_INT64, "step_ns", NULL, "the simulated step"),
+    WEFT_KEY_PART(WEFT_KEY_INT64, "peak_bytes", NULL, "of the fullest slot of a rank"),
+    WEFT_KEY_PART(WEFT_KEY_SHOWN, "peak_slot", NULL, "its name"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_INT64, "limit_bytes", NULL,
+                     "the plan's limit; null: none"),
+    WEFT_KEY_PART(WEFT_KEY_BOOL, "fits", NULL, "false: above the limit, and forced"));
+
 #define PREFETCH_KEYS                                                                              \
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_SHOWN, "forward", NULL,                               \
                      "units to gather in its forward, in order of launch; empty: none"),           \
@@ -70,6 +79,8 @@ const struct weft_key_table weft_fsdp2_keys = WEFT_KEY_TABLE(
     WEFT_KEY_PART(WEFT_KEY_INT64, "ranks", NULL, "world size"),
     WEFT_KEY_PART(WEFT_KEY_INT32, "micro_steps", NULL, "backward passes of a step"),
     WEFT_KEY_PART(WEFT_KEY_OBJECT, "predicted", &predicted_table, "figures"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_OBJECT, "as_run", &run_table,
+                     "figures under FSDP2; null: not known, because FSDP2 cannot follow the plan"),
     WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_ONE_OF, "param_dtype", dtype_names,
                      "of gathers; null: of 2 bytes, which the caller's policy names"),
     WEFT_KEY_PART_AS(WEFT_KEY_OR_NULL, WEFT_KEY_ONE_OF, "reduce_dtype", dtype_names,
@@ -101,6 +112,28 @@ static void write_predicted(const struct weft_plan *plan, struct weft_json_write
     weft_json_put_number(writer, "gap", weft_plan_gap(plan));
     weft_json_key(writer, "default_step_ns");
     weft_json_add_null(writer);
+    weft_json_end_object(writer);
+}
+
+static void write_run(const struct weft_plan *run, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "as_run");
+    if (!run) {
+        weft_json_add_null(writer);
+        return;
+    }
+    const struct weft_prediction *said = &run->prediction;
+    const int64_t limit_bytes = run->problem->tiers[0].limit_bytes;
+    weft_json_begin_object(writer);
+    weft_json_put_integer(writer, "step_ns", said->step_ns);
+    weft_json_put_integer(writer, "peak_bytes", said->peak_bytes);
+    weft_json_put_string(writer, "peak_slot", run->problem->slot_names[said->peak_slot]);
+    weft_json_key(writer, "limit_bytes");
+    if (limit_bytes < INT64_MAX)
+        weft_json_add_integer(writer, limit_bytes);
+    else
+        weft_json_add_null(writer);
+    weft_json_put_bool(writer, "fits", said->peak_bytes <= limit_bytes);
     weft_json_end_object(writer);
 }
 
@@ -223,6 +256,7 @@ void weft_fsdp2_write(const struct weft_fsdp2 *fsdp2, struct weft_text *out)
     weft_json_put_integer(&writer, "ranks", fsdp2->plan->problem->ranks);
     weft_json_put_integer(&writer, "micro_steps", fsdp2->plan->problem->period.n_micro);
     write_predicted(fsdp2->plan, &writer);
+    write_run(fsdp2->run, &writer);
     weft_json_put_string(&writer, "param_dtype",
                          fsdp2->parameter_bytes == 4 ? dtype_names[0] : NULL);
     weft_json_put_string(&writer, "reduce_dtype",

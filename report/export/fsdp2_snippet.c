@@ -5,7 +5,12 @@ enum { ROW_LINES = 26, LEAST_COLUMNS = 100 };
 
 static const char snippet_head[] =
     "# %s\n"
-    "# Step %.3f ms and %lld bytes a rank predicted, %lld ranks. Made by weft %s.\n"
+    "# Step %.3f ms and %lld bytes a rank predicted, %lld ranks. Made by weft %s.\n";
+
+static const char snippet_over[] =
+    "# FSDP2 needs %lld bytes a rank in slot %s. The plan's limit is %lld.\n";
+
+static const char snippet_units[] =
     "from torch.distributed.fsdp import fully_shard\n"
     "\n"
     "# name, modules, reshard_after_forward, unshard_in_backward, replicate, late, forward, "
@@ -120,13 +125,19 @@ static void add_rows(const struct weft_fsdp2 *fsdp2, struct weft_text *out)
 
 void weft_fsdp2_snippet(const struct weft_fsdp2 *fsdp2, struct weft_text *out)
 {
-    const struct weft_plan *plan = fsdp2->plan;
+    const struct weft_plan *plan = fsdp2->plan, *run = fsdp2->run;
     weft_text_addf(out, snippet_head,
                    fsdp2->n_sentences > 0 ? "FSDP2 does not follow this plan in all: see "
                                             "not_expressed of the JSON."
                                           : "A plan for FSDP2.",
-                   (double)plan->prediction.step_ns / 1e6, (long long)plan->prediction.peak_bytes,
+                   (double)(run ? run : plan)->prediction.step_ns / 1e6,
+                   (long long)(run ? run : plan)->prediction.peak_bytes,
                    (long long)plan->problem->ranks, WEFT_VERSION);
+    if (run && run->prediction.peak_bytes > run->problem->tiers[0].limit_bytes)
+        weft_text_addf(out, snippet_over, (long long)run->prediction.peak_bytes,
+                       run->problem->slot_names[run->prediction.peak_slot],
+                       (long long)run->problem->tiers[0].limit_bytes);
+    weft_text_add(out, snippet_units);
     add_rows(fsdp2, out);
     weft_text_add(out, snippet_apply);
     if (fsdp2->most_inputs > 1) weft_text_addf(out, snippet_cap, fsdp2->most_inputs);

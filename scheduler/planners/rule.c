@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "problem/target.h"
 #include "program/trace.h"
 #include "scheduler/digest/digest.h"
 #include "scheduler/planners/runs.h"
@@ -54,6 +55,7 @@ static void find_root(struct weft_draft *draft)
 {
     const struct weft_problem *problem = draft->problem;
     int32_t first = -1, last = -1;
+    if (weft_problem_target(problem)->gathers_all) return; /* the root has no parameters */
     for (int32_t i = 0; i < draft->n_uses; i++) {
         struct weft_slot slot = problem->slots[draft->uses[i]];
         if (slot.kind != WEFT_SLOT_FORWARD) continue;

@@ -35,9 +35,11 @@ struct made {
     struct weft_stages stages;
 };
 
-static struct made make_four(const char *train)
+/* `late`, `more`: another end of backward than the default. */
+static struct made make_ends(const char *train, bool late, int32_t more)
 {
     struct made made = {0};
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
     struct weft_error err = {0};
     char text[sizeof four + 128];
     snprintf(text, sizeof text, four, train);
@@ -45,9 +47,18 @@ static struct made make_four(const char *train)
         weft_config_parse(text, strlen(text), "four.json", ".", NULL, 0, &made.config, &err),
         WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_profile_analytic(made.config, &made.profile, &err), WEFT_OK, "%s", err.text);
-    cr_assert_eq(weft_stages_create(made.config, made.profile, &made.stages, &err), WEFT_OK, "%s",
-                 err.text);
+    cr_assert_eq(weft_variants_list(made.config, variants), 1);
+    variants[0].rule.late = late;
+    variants[0].rule.more_inputs = more;
+    cr_assert_eq(
+        weft_stages_create_variant(made.config, made.profile, &variants[0], &made.stages, &err),
+        WEFT_OK, "%s", err.text);
     return made;
+}
+
+static struct made make_four(const char *train)
+{
+    return make_ends(train, false, 0);
 }
 
 static void drop_made(struct made *made)
@@ -147,6 +158,60 @@ Test(target, windows_of_four_units)
     expect_window(problem, find_item(problem, WEFT_REDUCE_SCATTER, 0, 0), "drain", "drain");
     for (int32_t i = 0; i < problem->n_items; i++)
         cr_expect_eq(problem->items[i].item.n_blocks, 1);
+    drop_made(&made);
+}
+
+Test(target, two_reductions_under_way)
+{
+    struct made made = make_ends("", false, 1);
+    const struct weft_problem *problem = made.stages.problem;
+    expect_window(problem, find_item(problem, WEFT_REDUCE_SCATTER, 3, 0), "B:c", "B:b");
+    expect_window(problem, find_item(problem, WEFT_REDUCE_SCATTER, 2, 0), "B:b", "B:a");
+    expect_window(problem, find_item(problem, WEFT_REDUCE_SCATTER, 1, 0), "B:a", "drain");
+    expect_window(problem, find_item(problem, WEFT_REDUCE_SCATTER, 0, 0), "drain", "drain");
+    /* B:c: at the copy-in c is free, and the input of d is not: 8 KiB more than without it.
+     * B:b: b, its gradient, the inputs of d and c. At the copy-in b and the input of d are free, as
+     * much as b's input and output. B:a: a, its gradient, the inputs of c and b. */
+    expect_rows(problem, "fffs", (const int64_t[]){8, 16, 32, 8, 10, 44, 36, 32, 16});
+    drop_made(&made);
+}
+
+Test(target, late_reductions)
+{
+    struct made made = make_ends("", true, 0);
+    const struct weft_problem *problem = made.stages.problem;
+    for (int32_t u = 0; u < 4; u++)
+        expect_window(problem, find_item(problem, WEFT_REDUCE_SCATTER, u, 0), "drain", "drain");
+    /* Each backward holds its unit, its gradient and those of the units after it. The fullest
+     * moment of drain is the copy-in of c: gradients of a, b and c, 28 KiB, the input, 16 KiB, the
+     * reduced gradients of d and c, 10 KiB, and a, which stays gathered. */
+    expect_rows(problem, "fffs", (const int64_t[]){8, 16, 32, 8, 8, 36, 36, 36, 58});
+    drop_made(&made);
+}
+
+Test(target, micro_steps_wait_for_their_reductions)
+{
+    struct made made = make_four(", \"grad_accum\": 2, \"reduce\": \"micro_step\"");
+    const struct weft_problem *problem = made.stages.problem;
+    expect_window(problem, find_item(problem, WEFT_REDUCE_SCATTER, 1, 0), "B1:a", "B1:a");
+    expect_window(problem, find_item(problem, WEFT_REDUCE_SCATTER, 0, 0), "drain1", "drain1");
+    expect_window(problem, find_item(problem, WEFT_REDUCE_SCATTER, 0, 1), "drain", "drain");
+    cr_expect_eq(find_slot(problem, "drain1") + 1, find_slot(problem, "F2:a"));
+    drop_made(&made);
+}
+
+Test(target, its_own_gathers_are_all_in_backward)
+{
+    struct made made = make_four("");
+    struct weft_error err = {0};
+    weft_stages_finish(&made.stages);
+    made.config->plan.target = WEFT_FOR_FSDP2_DEFAULT;
+    cr_assert_eq(weft_stages_create(made.config, made.profile, &made.stages, &err), WEFT_OK, "%s",
+                 err.text);
+    const struct weft_problem *problem = made.stages.problem;
+    const struct weft_item *again = find_item(problem, WEFT_ALL_GATHER, 3, 1);
+    expect_window(problem, again, "F:d", "F:d");
+    cr_expect(weft_problem_must_block(problem, again), "d is gathered in B:d, and not before");
     drop_made(&made);
 }
 

@@ -64,6 +64,7 @@ static enum weft_status read_plan(const struct weft_study *study, struct weft_st
         point->total_bytes = plan->prediction.total_bytes;
         /* If the config leaves the period open, other periods may beat this one's bound. */
         point->bound_ns = weft_plan_least_bound_ns(plan);
+        point->shares = weft_way_shares_of(plan);
         weft_text_finish(&row->plan);
         if (study->cli->measure || takes_starts(row)) {
             row->plan = *text;

@@ -91,6 +91,7 @@ static void put_point(const struct weft_sweep *sweep, const struct weft_sweep_po
             weft_json_put_number(writer, "gap", weft_sweep_gap(sweep, point));
     }
     if (point->measured_ns > 0) weft_json_put_string(writer, "link", name_link(sweep));
+    if (point->fits) weft_way_shares_json(&point->shares, writer);
     weft_json_end_object(writer);
 }
 

@@ -173,6 +173,31 @@ static void add_bounds(const struct weft_sweep *sweep, const struct weft_sweep_c
     }
 }
 
+/* A row for each strategy that any plan of the curve has: its share of parameters, or of saved
+ * activations. Strategies of all plans alike have no row. */
+static void add_shares(const struct weft_sweep_curve *curve, struct weft_table *table)
+{
+    for (int k = 0; k < WEFT_WAY_SHARES; k++) {
+        double most = 0, least = 1;
+        for (int32_t i = 0; i < curve->n_points; i++) {
+            if (!curve->points[i].fits) continue;
+            const double share = weft_way_share_at(&curve->points[i].shares, k).share;
+            if (share > most) most = share;
+            if (share < least) least = share;
+        }
+        if (most <= 0 || least >= 1) continue;
+        const struct weft_way_share it = weft_way_share_at(&curve->points[0].shares, k);
+        weft_table_cell(table, "%s %s", it.group, it.name);
+        for (int32_t i = 0; i < curve->n_points; i++) {
+            const struct weft_sweep_point *point = &curve->points[i];
+            if (point->fits)
+                weft_table_cell(table, "%.0f %%", 100 * weft_way_share_at(&point->shares, k).share);
+            else
+                weft_table_cell(table, "-");
+        }
+    }
+}
+
 static void add_title(const struct weft_sweep *sweep, struct weft_text *out)
 {
     weft_text_add(out, "step time");
@@ -230,6 +255,7 @@ void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out)
     if (!sweep->grid) add_bounds(sweep, columns, &table);
     for (int32_t c = 0; c < (sweep->grid ? sweep->n_curves : 1); c++)
         if (sweep->curves[c].n_points == n) add_gaps(sweep, c, &table);
+    if (!sweep->grid && sweep->curves[0].n_points == n) add_shares(&sweep->curves[0], &table);
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);
     if (n_missing > 0)

@@ -11,6 +11,7 @@
 #include "base/json/json.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "report/study/way_shares.h"
 #include "spec/config.h"
 
 /* One plan, or its absence. */
@@ -21,7 +22,8 @@ struct weft_sweep_point {
     bool fits;                  /* false: the planner has no plan within the limit */
     int64_t step_ns, exposed_ns, compute_ns, channel_ns, total_bytes; /* predicted */
     int64_t bound_ns;                                                 /* proven; 0 = none */
-    int64_t measured_ns, measured_exposed_ns, measured_bytes;         /* 0: not run */
+    struct weft_way_shares shares;                            /* of the plan; all 0: not known */
+    int64_t measured_ns, measured_exposed_ns, measured_bytes; /* 0: not run */
 };
 
 /* Points of one planner by increasing x; in a grid, of one limit of the host's memory. */
@@ -61,9 +63,9 @@ double weft_sweep_gap(const struct weft_sweep *sweep, const struct weft_sweep_po
 /* Points of a planner that have a plan. */
 int32_t weft_sweep_count_fits(const struct weft_sweep_curve *curve);
 
-/* One row per planner and one column per x. The bound and the first planner's gap follow, then one
- * line with the planners without any plan. A grid has one row per host limit, and then one row each
- * with its gaps. */
+/* One row per planner and one column per x. The bound, the first planner's gap and the shares of
+ * its strategies follow, then one line with the planners without any plan. A grid has one row per
+ * host limit, and then one row each with its gaps. */
 void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out);
 /* A head, and one line per point. Cells are empty where no plan fits or none was measured. "times"
  * is the source of predicted times, "link" that of measured ones. */

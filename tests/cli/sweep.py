@@ -16,6 +16,8 @@ import xml.dom.minidom
 from configs import tiny
 from tap import Skip, case, main
 
+RUNS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs", "runs")
+
 
 LINK = {"alpha": "10us", "bandwidth": "1GB/s"}
 HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
@@ -118,6 +120,19 @@ def a_start_serves_every_period_left_open(weft):
     first = json.loads(weft.expect(0, "plan", config, "--json"))
     again = json.loads(weft.expect(0, "plan", config, "--json", "--start", plan))
     assert again["step_ns"] <= first["step_ns"]
+
+
+@case
+def shares_of_strategies_change_along_the_curve(weft):
+    flags = (os.path.join(RUNS, "gpt3-1.3b.json"), "--limits", "5GiB,29GiB", "--planners", "greedy", "--set",
+             "plan.recompute=auto")
+    least, most = (point["shares"] for point in
+                   json.loads(weft.expect(0, "sweep", *flags, "--json", "-q"))["curves"][0]["points"])
+    assert least["units"] == {"fsdp": 1} and least["state"] == {"device": 1}, least
+    assert least["saved"]["whole"] > 0.9 and abs(sum(least["saved"].values()) - 1) < 1e-9, least
+    assert most["saved"] == {"device": 1} and abs(sum(most["units"].values()) - 1) < 1e-9, most
+    out = weft.expect(0, "sweep", *flags, "-q")
+    assert re.search(r"^  saved whole +9[0-9] % +0 %$", out, re.M), out
 
 
 @case

@@ -37,6 +37,38 @@ Test(sweep, table_has_a_column_a_limit)
                       "  (-: the planner has no plan that fits)\n");
 }
 
+/* A strategy that no plan has, or that all have alone, has no row. */
+Test(sweep, table_has_the_shares_of_the_first_planner_s_strategies)
+{
+    struct small_sweep small;
+    struct weft_text out;
+    make_small_sweep(&small);
+    for (int i = 0; i < 3; i++) {
+        struct weft_way_shares *shares = &small.best[i].shares;
+        shares->policies[WEFT_POLICY_SDP] = 0.25 * i;
+        shares->policies[WEFT_POLICY_FSDP] = 1 - 0.25 * i;
+        shares->keeps[WEFT_KEEP_DEVICE] = 1;
+    }
+    const struct weft_layer_choice whole = {WEFT_HOME_DEVICE, WEFT_RECOMPUTE_WHOLE};
+    small.best[0].shares.saved[weft_layer_choice_number(whole)] = 0.5;
+    small.best[0].shares.saved[0] = 0.5;
+    small.best[1].shares.saved[0] = 1;
+    small.best[2].fits = false;
+    weft_text_init(&out);
+    weft_sweep_table(&small.sweep, &out);
+    expect_text(&out, "step time by memory limit; a<b.json, 4 ranks, times analytic\n"
+                      "  limit         1.00 KiB  2.00 KiB  3.00 KiB\n"
+                      "  best            300 us    220 us         -\n"
+                      "  slow                 -    900 us    400 us\n"
+                      "  proven bound    200 us    200 us         -\n"
+                      "  gap of best   50.000 %  10.000 %         -\n"
+                      "  units sdp          0 %      25 %         -\n"
+                      "  units fsdp       100 %      75 %         -\n"
+                      "  saved device      50 %     100 %         -\n"
+                      "  saved whole       50 %       0 %         -\n"
+                      "  (-: the planner has no plan that fits)\n");
+}
+
 /* A planner without any plan has neither a row of dashes nor a mark in the picture. */
 Test(sweep, who_has_no_plan_is_one_line)
 {

@@ -77,6 +77,7 @@ def explain(name):
 
 GOLDEN = {
     "help.txt": says("help"),
+    "help-best.txt": says("help", "best"),
     "help-plan.txt": says("help", "plan"),
     "help-sweep.txt": says("help", "sweep"),
     "estimate-gpt-tiny.txt": estimate("gpt-tiny"),

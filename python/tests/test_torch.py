@@ -46,8 +46,9 @@ def write_snippet(directory):
     paths = {name: f"{directory}/{name}" for name in ("run.json", "plan.json", "wrap.py")}
     Path(paths["run.json"]).write_text(json.dumps(config))
     program.run_program("plan", paths["run.json"], "-o", paths["plan.json"], "-q")
-    program.run_program("export", paths["plan.json"], "--to", "fsdp2", "--snippet", "-o", paths["wrap.py"])
-    return paths["wrap.py"], json.loads(program.run_program("export", paths["plan.json"], "--to", "fsdp2"))
+    export = ("export", paths["plan.json"], "--to", "fsdp2", "--config", paths["run.json"])
+    program.run_program(*export, "--snippet", "-o", paths["wrap.py"])
+    return paths["wrap.py"], json.loads(program.run_program(*export))
 
 
 class TwoRanks(unittest.TestCase):

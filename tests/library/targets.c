@@ -5,12 +5,14 @@
  * A plan has the policies, blocks and slots of FSDP2 and no program. Its file reads back as the
  * same text and proves the bound. ilp is never slower than planner fsdp2 at one limit. The events
  * of a step (launches, copies, releases, as FSDP2 makes them) are replayed one by one, and no
- * moment holds more than the row of its slot. The hooks of its export run the same step. */
+ * moment holds more than the row of its slot. The hooks of its export run the same step. The
+ * program tells the cost of the target against Weft's own plans within the same limit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "library/session.h"
+#include "library/target_cost.h"
 #include "program/predict.h"
 #include "report/export/fsdp2_run.h"
 #include "scheduler/digest/digest.h"
@@ -20,6 +22,8 @@
 #include "tests/scheduler/random_whole.h"
 
 static int n_late, n_more; /* plans with late reductions, and with two under way */
+static double costs[4096]; /* of the target, by config: step of its plan over that of Weft's own */
+static int n_costs;
 
 enum { USUAL_SEEDS = TEST_CASES(21, 6), MOST_UNITS = 4096 };
 
@@ -77,8 +81,8 @@ static void check_placement(const struct weft_session *session, const struct wef
     const struct weft_problem *problem = session->plan->problem;
     const struct weft_item *item = &problem->items[at->item].item;
     const enum weft_slot_kind kind = problem->slots[at->launch].kind;
-    CHECK(at->launch > 0 && kind != WEFT_SLOT_UPDATE && kind != WEFT_SLOT_NORM,
-          "a launch in slot %s", problem->slot_names[at->launch]);
+    CHECK(kind != WEFT_SLOT_UPDATE && kind != WEFT_SLOT_NORM, "a launch in slot %s",
+          problem->slot_names[at->launch]);
     if (item->acquires) {
         CHECK(kind != WEFT_SLOT_DRAIN, "a gather in drain");
         return;
@@ -419,6 +423,9 @@ static bool check_seed(uint64_t seed)
         const int64_t step_ns = session.plan->prediction.step_ns;
         const int64_t bound_ns = weft_plan_least_bound_ns(session.plan);
         CHECK(bound_ns > 0 && bound_ns <= step_ns, "a bound of %lld", (long long)bound_ns);
+        OK(weft_session_add_cost(&session, &err));
+        if (session.plan->free_step_ns > 0 && n_costs < (int)(sizeof costs / sizeof *costs))
+            costs[n_costs++] = (double)step_ns / (double)session.plan->free_step_ns - 1;
         check_rules(&session);
         check_memory(&session, true);
         check_run(&session);
@@ -446,6 +453,12 @@ static bool check_seed(uint64_t seed)
     return opens;
 }
 
+static int compare_costs(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 int main(int argc, char **argv)
 {
     int n = 0;
@@ -458,6 +471,10 @@ int main(int argc, char **argv)
         n += check_seed(seed);
     }
     printf("%d random configs planned for FSDP2\n", n);
+    qsort(costs, (size_t)n_costs, sizeof *costs, compare_costs);
+    if (n_costs > 0)
+        printf("cost of the target in %d configs: median %.2f %%, 95th percentile %.2f %%\n",
+               n_costs, 100 * costs[n_costs / 2], 100 * costs[n_costs * 95 / 100]);
     CHECK(n > 0 && n_late > 0 && n_more > 0, "nothing was checked");
     return 0;
 }

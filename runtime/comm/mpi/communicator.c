@@ -38,7 +38,8 @@ struct header {
 struct farewell {
     uint32_t calls;
     uint32_t kinds[WEFT_COMM_RECENT];
-    uint32_t unused[11];
+    uint32_t lost; /* 1 + the rank that it gives up for, if that one has ended; 0: none */
+    uint32_t unused[10];
 };
 
 _Static_assert(sizeof(struct farewell) == WEFT_MPI_FAREWELL_BYTES, "a farewell is one message");
@@ -110,24 +111,6 @@ static void add_rank(const struct mpi_comm *c, int32_t rank, struct weft_text *o
 }
 
 /* `rank` is of all ranks. */
-static enum weft_status fail_given_up(struct mpi_comm *c, int32_t rank,
-                                      const struct farewell *farewell)
-{
-    struct weft_text text;
-    weft_text_init(&text);
-    add_rank_of_all(c, rank, &text);
-    weft_text_addf(&text, " has given up while rank %d waited for it in ",
-                   rank_of(c, c->comm.rank));
-    show_own_call(c, &text);
-    weft_text_add(&text, "; ");
-    weft_comm_call_show_recent(farewell->calls, farewell->kinds, &text);
-    weft_text_addf(&text, ". See what rank %d printed last", rank);
-    weft_fail(&c->broken, WEFT_E_LOST, "%s", weft_text_chars(&text));
-    weft_text_finish(&text);
-    return WEFT_E_LOST;
-}
-
-/* `rank` is of all ranks. */
 static enum weft_status fail_lost(struct mpi_comm *c, int32_t rank)
 {
     struct weft_text text;
@@ -142,6 +125,26 @@ static enum weft_status fail_lost(struct mpi_comm *c, int32_t rank)
     return WEFT_E_LOST;
 }
 
+static enum weft_status fail_given_up(struct mpi_comm *c, int32_t rank,
+                                      const struct farewell *farewell)
+{
+    struct weft_text text;
+    if (farewell->lost > 0 && farewell->lost <= (uint32_t)weft_mpi_ranks(c->mpi))
+        return fail_lost(c, (int32_t)farewell->lost - 1);
+    weft_text_init(&text);
+    add_rank_of_all(c, rank, &text);
+    weft_text_addf(&text, " has given up while rank %d waited for it in ",
+                   rank_of(c, c->comm.rank));
+    show_own_call(c, &text);
+    weft_text_add(&text, "; ");
+    weft_comm_call_show_recent(farewell->calls, farewell->kinds, &text);
+    weft_text_addf(&text, ". See what rank %d printed last", rank);
+    weft_fail(&c->broken, WEFT_E_LOST, "%s", weft_text_chars(&text));
+    weft_text_finish(&text);
+    return WEFT_E_LOST;
+}
+
+/* `rank` is of all ranks. */
 static enum weft_status fail_hang(struct mpi_comm *c, int32_t peer)
 {
     struct weft_text missing;
@@ -552,8 +555,9 @@ static void mpi_cancel(struct weft_comm *comm)
 {
     struct mpi_comm *c = mpi_of(comm);
     pthread_mutex_lock(&c->lock);
-    const struct farewell farewell = c->farewell;
+    struct farewell farewell = c->farewell;
     pthread_mutex_unlock(&c->lock);
+    farewell.lost = (uint32_t)(weft_mpi_lost(c->mpi) + 1);
     if (!atomic_exchange(&c->cancelled, true)) weft_mpi_give_up(c->mpi, &farewell);
 }
 

@@ -218,12 +218,14 @@ enum weft_status weft_mpi_look(struct weft_mpi *mpi, enum weft_mpi_tag tag, int3
     return code == 0 ? WEFT_OK : fail_call(mpi, code, "look for messages", err);
 }
 
+/* A rank that is lost takes no message. */
 static bool all_are_done(struct weft_mpi *mpi, struct weft_mpi_request *requests)
 {
     struct weft_error unsaid = {.status = WEFT_OK};
     bool all = true;
     for (int32_t i = 0; i < mpi->ranks; i++) {
         bool done = true;
+        if (i == weft_mpi_lost(mpi)) continue;
         if (weft_mpi_test(mpi, &requests[i], &done, &unsaid) != WEFT_OK)
             requests[i] = (struct weft_mpi_request){0};
         else

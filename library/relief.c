@@ -13,17 +13,19 @@ struct relief {
     const char *settings; /* "plan.recompute=selective" */
     int levels;           /* bits of enum weft_recompute; 0: the config's */
     bool one_sample;      /* micro-batches have one sample */
+    bool fetches;         /* parameters may be on the host */
     bool joint;           /* told only if no part of it is enough */
 };
 
 enum { SELECTIVE = 1 << WEFT_RECOMPUTE_SELECTIVE, WHOLE = 1 << WEFT_RECOMPUTE_WHOLE };
 
 static const struct relief reliefs[] = {
-    {"plan.recompute=selective", SELECTIVE, false, false},
-    {"plan.recompute=whole", WHOLE, false, false},
-    {"plan.recompute=auto", SELECTIVE | WHOLE, false, true},
-    {"train.micro_batch=auto", 0, true, false},
-    {"plan.recompute=auto and train.micro_batch=auto", SELECTIVE | WHOLE, true, true},
+    {"plan.recompute=selective", SELECTIVE, false, false, false},
+    {"plan.recompute=whole", WHOLE, false, false, false},
+    {"plan.recompute=auto", SELECTIVE | WHOLE, false, false, true},
+    {"train.micro_batch=auto", 0, true, false, false},
+    {"plan.recompute=auto and train.micro_batch=auto", SELECTIVE | WHOLE, true, false, true},
+    {"plan.offload.parameters=[\"device\",\"host\"]", 0, false, true, false},
 };
 
 /* Whether a user could ask for it next to the config. */
@@ -34,7 +36,12 @@ static bool is_offered(const struct weft_config *config, const struct relief *re
                         train->precision.reduce == WEFT_F32 &&
                         train->micro_batch * train->grad_accum <= WEFT_MOST_MICRO_STEPS;
     const bool recomputes = config->recomputes == NULL && weft_config_target(config)->has_tiers;
-    return (relief->levels == 0 || recomputes) && (!relief->one_sample || splits);
+    const bool fetches = config->cluster.host.given && !weft_config_moves_parameters(config) &&
+                         train->precision.compute != WEFT_F32 &&
+                         train->optimizer.type != WEFT_LAMB &&
+                         weft_config_target(config)->has_tiers;
+    return (relief->levels == 0 || recomputes) && (!relief->one_sample || splits) &&
+           (!relief->fetches || fetches);
 }
 
 /* Gives a copy of the config and of the profile what the relief allows. */
@@ -51,6 +58,8 @@ static enum weft_status apply_relief(const struct relief *relief, struct weft_co
     for (size_t l = 0; l < n_layers; l++)
         levels[l] &= (uint8_t)(relief->levels | 1 << WEFT_RECOMPUTE_NONE);
     if (relief->levels != 0) config->recomputes = levels;
+    if (relief->fetches)
+        config->plan.offload.parameters = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
     for (int32_t k = 0; k < profile->n_layers; k++) {
         layers[k] = profile->layers[k];
         layers[k].recomputes = (1 << WEFT_RECOMPUTE_COUNT) - 1;

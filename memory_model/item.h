@@ -11,8 +11,9 @@
 #include "memory_model/item_kind.h"
 
 /* All blocks of one kind that one unit moves once in a step, or that one layer moves once in a
- * micro-step. `gather` counts repetitions: a unit's AllGathers, its ReduceScatters (one a
- * micro-step, or one), or a layer's micro-steps. A block gets a slot s in [first, last]:
+ * micro-step. `gather` counts repetitions: a unit's AllGathers and copies up for them, its
+ * ReduceScatters (one a micro-step, or one), or a layer's micro-steps. A block gets a slot s in
+ * [first, last]:
  *
  *  An item that acquires (AllGather) is launched at the start of s and used from the start of
  *    last + 1. It holds its bytes from s to `last`; later the strategy's holds have them. If it may

@@ -30,5 +30,9 @@ const struct weft_item_kind weft_item_kinds[WEFT_ITEM_KIND_COUNT] = {
                          WEFT_ITEM_A_MICRO_STEP, HOST, false, false, false},
     [WEFT_SAVED_UP] = {"saved_up", "saved_up", WEFT_ITEM_SAVED, WEFT_ROLE_UP,
                        WEFT_ITEM_A_MICRO_STEP, HOST, true, false, false},
+    [WEFT_PARAMETERS_DOWN] = {"parameters_down", "parameters_down", WEFT_ITEM_PARAMETERS,
+                              WEFT_ROLE_DOWN, WEFT_ITEM_ONCE, HOST, false, true, true},
+    [WEFT_PARAMETERS_FETCH] = {"parameters_fetch", "parameters_fetch", WEFT_ITEM_PARAMETERS,
+                               WEFT_ROLE_UP, WEFT_ITEM_A_USE, HOST, true, false, false},
 };
 /* clang-format on */

@@ -12,7 +12,8 @@
 
 /* Kinds that are not collectives. They copy a unit's state from its disk or host to the device for
  * its update, and back. For an update on the host they copy the reduced gradient down, update, and
- * copy the parameters up. They copy a layer's saved activations to the host and back. */
+ * copy the parameters up. They copy a layer's saved activations to the host and back. They copy
+ * updated parameters down, and this rank's slices up before each gather. */
 enum {
     WEFT_STATE_READ = WEFT_COLLECTIVE_COUNT,
     WEFT_STATE_WRITE,
@@ -23,6 +24,8 @@ enum {
     WEFT_PARAMETERS_UP,
     WEFT_SAVED_DOWN,
     WEFT_SAVED_UP,
+    WEFT_PARAMETERS_DOWN,
+    WEFT_PARAMETERS_FETCH,
     WEFT_ITEM_KIND_COUNT
 };
 
@@ -30,7 +33,8 @@ enum weft_item_family {
     WEFT_ITEM_COLLECTIVE,  /* moves blocks of a unit between ranks */
     WEFT_ITEM_STATE,       /* moves a unit's master and moments between tiers */
     WEFT_ITEM_HOST_UPDATE, /* part of a unit's update on the host, block by block */
-    WEFT_ITEM_SAVED        /* moves a layer's saved activations between tiers */
+    WEFT_ITEM_SAVED,       /* moves a layer's saved activations between tiers */
+    WEFT_ITEM_PARAMETERS   /* moves a unit's slices of parameters on the host, block by block */
 };
 
 /* The work of a lane. weft_problem_lane_of finds the lane, because it depends on the problem. */
@@ -74,7 +78,8 @@ static inline bool weft_item_kind_is_of_layer(const struct weft_item_kind *kind)
 /* True if an item has as many blocks as its unit, otherwise it has one. */
 static inline bool weft_item_kind_is_in_blocks(const struct weft_item_kind *kind)
 {
-    return kind->family == WEFT_ITEM_COLLECTIVE || kind->family == WEFT_ITEM_HOST_UPDATE;
+    return kind->family == WEFT_ITEM_COLLECTIVE || kind->family == WEFT_ITEM_HOST_UPDATE ||
+           kind->family == WEFT_ITEM_PARAMETERS;
 }
 
 #endif

@@ -22,9 +22,14 @@ int weft_weigh_state_homes(const struct weft_weigh_options *options)
     return homes;
 }
 
+int weft_weigh_homes(const struct weft_weigh_options *options)
+{
+    return weft_weigh_state_homes(options) | options->saved_homes | options->parameter_homes;
+}
+
 int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home home)
 {
-    const int homes = weft_weigh_state_homes(options) | options->saved_homes;
+    const int homes = weft_weigh_homes(options);
     int32_t tier = 0;
     for (int k = WEFT_HOME_DEVICE; k < (int)home; k++)
         tier += k == WEFT_HOME_DEVICE || (homes >> k & 1) != 0;
@@ -33,7 +38,7 @@ int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home
 
 int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options)
 {
-    const int homes = weft_weigh_state_homes(options) | options->saved_homes;
+    const int homes = weft_weigh_homes(options);
     const bool host = (homes & 1 << WEFT_HOME_HOST) != 0;
     return host ? weft_weigh_tier(options, WEFT_HOME_HOST) : 0;
 }
@@ -405,10 +410,45 @@ static uint32_t sensible_policies(const struct weft_weigher *w, int32_t u)
     return policies;
 }
 
+/* Bytes of host pages for so many elements. */
+static int64_t host_bytes(struct weft_weigher *w, int64_t elements, enum weft_dtype dtype)
+{
+    int64_t bytes = weft_weigh_elements_bytes(w, elements, dtype);
+    w->overflow |= !weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes);
+    return bytes;
+}
+
+/* Holds of a shard: on the device always; or on the host always, and on the device in the update
+ * and in the slots that a gather may block. */
+static int32_t weigh_shard(struct weft_weigher *w, int32_t u,
+                           const struct weft_weighed_strategy *strategy, struct weft_hold *holds)
+{
+    const int32_t *uses = w->period->uses[u], end = w->period->n_slots - 1;
+    const int32_t update = w->period->update[u];
+    const int64_t slice = w->shards->units[u].padded_elements / w->shards->ranks;
+    const enum weft_dtype compute = w->options->batch.compute;
+    const int64_t bytes = weft_weigh_elements_bytes(w, slice, compute);
+    const enum weft_category category = WEFT_CATEGORY_SHARDED_PARAMETERS;
+    int32_t n = 0;
+    if (strategy->parameters == WEFT_HOME_DEVICE) {
+        weft_weigh_hold(w, holds, &n, category, 0, end, bytes);
+        return n;
+    }
+    weft_weigh_hold(w, holds, &n, category, 0, end, host_bytes(w, slice, compute));
+    holds[n - 1].tier = weft_weigh_tier(w->options, WEFT_HOME_HOST);
+    weft_weigh_hold(w, holds, &n, category, update, update, bytes);
+    for (int32_t i = 0; i < w->period->n_uses[u];
+         i = weft_weigh_policy_end(w, u, strategy->policy, i))
+        weft_weigh_hold(w, holds, &n, category, uses[i], uses[i], bytes);
+    return n;
+}
+
 /* Holds of parameters: the resident buffer, or the shard and the gathered copies. */
-static int32_t weigh_parameters(struct weft_weigher *w, int32_t u, enum weft_policy policy,
+static int32_t weigh_parameters(struct weft_weigher *w, int32_t u,
+                                const struct weft_weighed_strategy *strategy,
                                 struct weft_hold *holds)
 {
+    const enum weft_policy policy = strategy->policy;
     const struct weft_unit *unit = &w->shards->units[u];
     const int32_t *uses = w->period->uses[u];
     int32_t n = 0, n_uses = w->period->n_uses[u], end = w->period->n_slots - 1;
@@ -418,8 +458,7 @@ static int32_t weigh_parameters(struct weft_weigher *w, int32_t u, enum weft_pol
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, 0, end, full_bytes);
         return n;
     }
-    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end,
-                    full_bytes / w->shards->ranks);
+    n = weigh_shard(w, u, strategy, holds);
     for (int32_t i = 0, next; i < n_uses; i = next) {
         next = weft_weigh_policy_end(w, u, policy, i);
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, uses[i], uses[next - 1],
@@ -442,14 +481,6 @@ int64_t weft_weigh_state_bytes(struct weft_weigher *w, int32_t u, enum weft_poli
     int64_t bytes = weft_weigh_elements_bytes(w, weft_weigh_owned_elements(w, u, policy), WEFT_F32);
     w->overflow |= !weft_checked_round_up(bytes, align, &bytes) ||
                    !weft_checked_mul(bytes, weft_weigh_count_states(w->options), &bytes);
-    return bytes;
-}
-
-/* Bytes of host pages for so many elements. */
-static int64_t host_bytes(struct weft_weigher *w, int64_t elements, enum weft_dtype dtype)
-{
-    int64_t bytes = weft_weigh_elements_bytes(w, elements, dtype);
-    w->overflow |= !weft_checked_round_up(bytes, WEFT_HOST_PAGE_BYTES, &bytes);
     return bytes;
 }
 
@@ -561,6 +592,14 @@ uint64_t weft_weighed_keeps(const struct weft_weighed_unit *unit, uint32_t keeps
     return strategies;
 }
 
+uint64_t weft_weighed_parameters(const struct weft_weighed_unit *unit, enum weft_home home)
+{
+    uint64_t strategies = 0;
+    for (int32_t k = 0; k < unit->n_strategies; k++)
+        strategies |= (uint64_t)(unit->strategies[k].parameters == home) << k;
+    return strategies;
+}
+
 /* The ways to keep a unit's state. Without state, or with agreed updates, only the device. */
 static uint32_t sensible_keeps(const struct weft_weigher *w, int32_t u)
 {
@@ -569,32 +608,54 @@ static uint32_t sensible_keeps(const struct weft_weigher *w, int32_t u)
     return moves ? (uint32_t)w->options->state_keeps : 1u << WEFT_KEEP_DEVICE;
 }
 
-static bool is_kept_so(enum weft_policy policy, enum weft_keep keep)
+/* Whether a unit's shard may be on the host. Copies down and up need a slot each between its update
+ * and its first use. */
+static bool may_fetch(const struct weft_weigher *w, int32_t u)
 {
-    return policy != WEFT_POLICY_DP || keep != WEFT_KEEP_HOST_UPDATE;
+    enum { APART = 3 };
+    const struct weft_period *period = w->period;
+    return (w->options->parameter_homes & 1 << WEFT_HOME_HOST) != 0 &&
+           w->shards->units[u].trainable && w->options->batch.compute != WEFT_F32 &&
+           !period->rule.agreed_updates && !weft_weigh_target(w)->is_foreign &&
+           period->uses[u][0] - period->update[u] >= APART;
+}
+
+/* The rules that join the ways of a unit. An update on the host has its parameters there already,
+ * and copies them up once. */
+static bool allows_together(const struct weft_weigher *w, int32_t u,
+                            const struct weft_weighed_strategy *of)
+{
+    if (of->parameters == WEFT_HOME_DEVICE)
+        return of->policy != WEFT_POLICY_DP || of->keep != WEFT_KEEP_HOST_UPDATE;
+    return (of->policy == WEFT_POLICY_SDP || of->policy == WEFT_POLICY_FSDP) &&
+           of->keep != WEFT_KEEP_HOST_UPDATE && may_fetch(w, u);
 }
 
 static enum weft_status weigh_unit(struct weft_weigher *w, int32_t u, struct weft_error *err)
 {
-    /* Resident or shard; master, two moments, their tier, reduced gradient, norms. */
-    enum { MOST_OTHERS = 10 };
+    /* Resident or shard, also in the update and on the host; master, two moments, their tier,
+     * reduced gradient, norms. */
+    enum { MOST_OTHERS = 12 };
     struct weft_weighed_unit *unit = &w->weights->units[u];
     const bool flat = weft_weigh_target(w)->flat_buffers;
-    size_t most = (size_t)w->period->n_uses[u] +
+    size_t most = 2 * (size_t)w->period->n_uses[u] +
                   (flat ? WEFT_FLAT_HOLDS : 1) * (size_t)w->period->rule.n_micro + MOST_OTHERS;
     uint32_t policies = sensible_policies(w, u), keeps = sensible_keeps(w, u);
-    for (int i = 0; i < WEFT_KEEP_COUNT * WEFT_POLICY_COUNT; i++) {
-        const enum weft_keep keep = (enum weft_keep)(i / WEFT_POLICY_COUNT);
-        const enum weft_policy policy = (enum weft_policy)(i % WEFT_POLICY_COUNT);
-        if (!(keeps >> keep & 1u) || !(policies >> policy & 1u) || !is_kept_so(policy, keep))
+    for (int i = 0; i < WEFT_UNIT_CHOICES; i++) {
+        const struct weft_weighed_strategy choice = {
+            .policy = (enum weft_policy)(i % WEFT_POLICY_COUNT),
+            .keep = (enum weft_keep)(i / WEFT_POLICY_COUNT % WEFT_KEEP_COUNT),
+            .parameters = (enum weft_home)(i / (WEFT_POLICY_COUNT * WEFT_KEEP_COUNT)),
+        };
+        if (!(keeps >> choice.keep & 1u) || !(policies >> choice.policy & 1u) ||
+            !allows_together(w, u, &choice))
             continue;
         struct weft_weighed_strategy *to = &unit->strategies[unit->n_strategies++];
-        to->policy = policy;
-        to->keep = keep;
+        *to = choice;
         to->holds = weft_pool_array(&w->weights->pool, most, sizeof *to->holds);
         if (to->holds == NULL) return weft_fail_memory(err, "weights");
         to->n_holds = flat ? weft_weigh_flat_parameters(w, u, to->policy, to->holds)
-                           : weigh_parameters(w, u, to->policy, to->holds);
+                           : weigh_parameters(w, u, to, to->holds);
         if (w->shards->units[u].trainable)
             to->n_holds += weigh_training(w, u, to, to->holds + to->n_holds);
     }

@@ -39,6 +39,16 @@ enum { WEFT_ARENA_ALIGN_BYTES = 256 };
  * rounded up to it. */
 enum { WEFT_HOST_PAGE_BYTES = 4096 };
 
+/* Choices of a unit: policy, way to keep state, location of parameters. The first varies fastest.
+ */
+enum { WEFT_UNIT_CHOICES = WEFT_POLICY_COUNT * WEFT_KEEP_COUNT * 2 };
+static inline int32_t weft_unit_choice_number(enum weft_policy policy, enum weft_keep keep,
+                                              enum weft_home parameters)
+{
+    return ((int32_t)parameters * WEFT_KEEP_COUNT + (int32_t)keep) * WEFT_POLICY_COUNT +
+           (int32_t)policy;
+}
+
 /* The useful policies of a unit, in their order, each with every way to keep its state, the device
  * first.
  *
@@ -49,15 +59,21 @@ enum { WEFT_HOST_PAGE_BYTES = 4096 };
  * Offloaded state that is updated on the device is on it in its update, and before and after that
  * while it is copied. State that is updated on the host is never on the device. The host always has
  * moments, an fp32 master, the reduced gradient and the rounded parameters. dp has no such
- * strategy, because each rank would update the whole unit. */
+ * strategy, because each rank would update the whole unit.
+ *
+ * A trainable sdp or fsdp unit that computes in 16 bits may keep its shard on the host, if its
+ * state is updated on the device. The device then has the shard from the update to the end of the
+ * copy down, and a slice from the copy up to the slot that uses the gather. No unit has it that is
+ * used less than three slots after its update: the copies down and up have no window there. */
 struct weft_weighed_unit {
     int32_t n_strategies;
     struct weft_weighed_strategy {
         enum weft_policy policy;
-        enum weft_keep keep; /* of its state */
+        enum weft_keep keep;       /* of its state */
+        enum weft_home parameters; /* location of its shard: the device or the host */
         int32_t n_holds;
         struct weft_hold *holds;
-    } strategies[WEFT_POLICY_COUNT * WEFT_KEEP_COUNT];
+    } strategies[WEFT_UNIT_CHOICES];
 };
 
 /* A layer with saved activations, by their location and recomputation. The last layer is none,
@@ -102,6 +118,7 @@ struct weft_weigh_options {
     const struct weft_profile *profile; /* has the layers' scratch; NULL: none */
     int state_keeps;                    /* a bit for each enum weft_keep; 0: only the device */
     int saved_homes; /* of saved activations: a bit for each enum weft_home; 0: only the device */
+    int parameter_homes;       /* of shards: a bit for each enum weft_home; 0: only the device */
     const uint8_t *recomputes; /* [n_layers]: a bit for each enum weft_recompute; NULL: none */
     /* Least bytes of a block of state or saved activations on its way to the host or back; 0: such
      * copies go in one block. */
@@ -134,6 +151,9 @@ int32_t weft_weigh_staging_tier(const struct weft_weigh_options *options);
 /* Locations that state may have: a bit for each enum weft_home. */
 int weft_weigh_state_homes(const struct weft_weigh_options *options);
 
+/* Locations in use by state, saved activations or parameters. */
+int weft_weigh_homes(const struct weft_weigh_options *options);
+
 /* The tier of a location. Tier 0 is the device; the other locations in use follow. */
 int32_t weft_weigh_tier(const struct weft_weigh_options *options, enum weft_home home);
 
@@ -149,6 +169,8 @@ void weft_weights_destroy(struct weft_weights *weights);
  * keep state (a bit for each enum weft_keep). */
 uint64_t weft_weighed_strategies(const struct weft_weighed_unit *unit, uint32_t policies);
 uint64_t weft_weighed_keeps(const struct weft_weighed_unit *unit, uint32_t keeps);
+/* The strategies with a shard in that location. */
+uint64_t weft_weighed_parameters(const struct weft_weighed_unit *unit, enum weft_home home);
 
 /* Bytes that an update on the host reads and writes for an element. */
 int64_t weft_weigh_update_bytes(const struct weft_weigh_options *options);

@@ -56,8 +56,9 @@ static void item_gathers(struct weft_weigher *w, int32_t u)
     const struct weft_weighed_unit *weighed = &w->weights->units[u];
     const uint64_t there = weft_weighed_keeps(weighed, 1u << WEFT_KEEP_HOST_UPDATE);
     const uint64_t resides = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_ZERO1);
+    const uint64_t fetched = weft_weighed_parameters(weighed, WEFT_HOME_HOST);
     const uint64_t gathers =
-        weft_weighed_strategies(weighed, 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP);
+        weft_weighed_strategies(weighed, 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP) & ~fetched;
     int64_t bytes = weft_weigh_elements_bytes(w, unit->padded_elements, w->options->batch.compute) /
                     unit->n_blocks;
     struct weft_item item = {
@@ -83,6 +84,9 @@ static void item_gathers(struct weft_weigher *w, int32_t u)
         item.strategies = gathers & there;
         item.first = there != 0 ? first_host_update(period, u) : item.first;
     }
+    item.strategies = fetched;
+    item.first = first_launch(w, u);
+    if (fetched != 0) add_item(w, item);
     for (int32_t i = weft_weigh_policy_end(w, u, WEFT_POLICY_FSDP, 0); i < period->n_uses[u];
          i = weft_weigh_policy_end(w, u, WEFT_POLICY_FSDP, i)) {
         const int32_t released = weft_weigh_release(w, u, i - 1);
@@ -94,7 +98,46 @@ static void item_gathers(struct weft_weigher *w, int32_t u)
         item.first = uses[i] > released ? released + 1 : 0;
         item.last = uses[i] - 1;
         if (weft_weigh_target(w)->in_order) keep_in_micro_step(period, uses[i], &item);
+        const uint64_t of = item.strategies;
+        item.strategies = of & ~fetched;
         if (item.strategies != 0) add_item(w, item);
+        item.strategies = of & fetched;
+        if (item.strategies != 0) add_item(w, item);
+    }
+}
+
+/* Adds the copies of a shard on the host: down after the unit's update, and up before each gather
+ * that follows, in the gather's window and blocks. `first` to `last`: the unit's gathers. */
+static void item_parameters(struct weft_weigher *w, int32_t u, int32_t first, int32_t last)
+{
+    const struct weft_weights *weights = w->weights;
+    const struct weft_unit *unit = &w->shards->units[u];
+    const int64_t slice = unit->padded_elements / w->shards->ranks / unit->n_blocks;
+    const int64_t bytes = weft_weigh_elements_bytes(w, slice, w->options->batch.compute);
+    const uint64_t fetched = weft_weighed_parameters(&weights->units[u], WEFT_HOME_HOST);
+    struct weft_item item = {
+        .decision = u,
+        .kind = WEFT_PARAMETERS_DOWN,
+        .strategies = fetched,
+        .n_blocks = unit->n_blocks,
+        .first = w->period->update[u] + 1,
+        .last = w->period->uses[u][0] - 2, /* the copy up follows it */
+        .block_bytes = bytes,
+        .stair_bytes = bytes,
+        .stair_category = WEFT_CATEGORY_SHARDED_PARAMETERS,
+    };
+    if (fetched == 0) return;
+    add_item(w, item);
+    item.kind = WEFT_PARAMETERS_FETCH;
+    item.acquires = item.may_block = true;
+    for (int32_t i = first; i < last; i++) {
+        const struct weft_item *gather = &weights->items[i];
+        if ((gather->strategies & fetched) == 0) continue;
+        item.strategies = gather->strategies;
+        item.gather = gather->gather;
+        item.first = gather->first;
+        item.last = gather->last;
+        add_item(w, item);
     }
 }
 
@@ -268,19 +311,22 @@ enum weft_status weft_weigh_items(struct weft_weigher *w, struct weft_error *err
     enum { OF_LAYER = 4 };
     size_t most = OF_LAYER * (size_t)w->weights->n_layers * (size_t)w->period->rule.n_micro;
     for (int32_t u = 0; u < w->shards->n_units; u++)
-        /* zero1's gather, gathers after host updates, reductions, dp's, copies of both kinds of
-         * state, and the host update */
-        most += (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 15;
+        /* zero1's gather, gathers after host updates and after copies up, reductions, dp's, copies
+         * of both kinds of state, the host update, and copies of parameters */
+        most += 3 * (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 18;
     w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
     if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
     for (int32_t u = 0; u < w->shards->n_units; u++) {
+        const int32_t first = w->weights->n_items;
         item_gathers(w, u);
+        const int32_t gathers = w->weights->n_items;
         if (w->shards->units[u].trainable) item_reductions(w, u);
         for (int32_t kind = WEFT_STATE_READ; kind <= WEFT_STATE_DOWN; kind++) {
             item_state(w, u, kind, false);
             item_state(w, u, kind, true);
         }
         item_host_update(w, u);
+        item_parameters(w, u, first, gathers);
     }
     for (int32_t i = 0; i < w->weights->n_layers; i++)
         item_layer(w, i);

@@ -16,6 +16,9 @@ enum { WEFT_MOST_STRATEGIES = 64 }; /* of one decision */
 /* Prefix of a layer's decision, so that no unit has the same name. */
 #define WEFT_SAVED_PREFIX "saved:"
 
+/* End of the name of a strategy with parameters on the host: "fsdp+host-parameters". */
+#define WEFT_PARAMETERS_SUFFIX "+host-parameters"
+
 /* Compute time that a strategy adds to a slot, on top of the time under every strategy. */
 struct weft_slot_time {
     int32_t slot;
@@ -34,6 +37,7 @@ struct weft_problem_strategy {
                             reports, rules and lowering */
     bool updates_there;  /* true: its unit's state is updated on the host, not on the device */
     enum weft_recompute recompute; /* of its layer's saved activations; NONE for a unit */
+    enum weft_home parameters;     /* location of its unit's shard: the device or the host */
 };
 
 /* The way in which a unit's strategy keeps state. */
@@ -78,9 +82,10 @@ uint64_t weft_decision_policies(const struct weft_problem_decision *decision, ui
 /* Reads the policy from a unit's strategy name: a policy, or a policy with "+" and a suffix. False
  * for any other name. */
 bool weft_strategy_policy(const char *name, enum weft_policy *out);
-/* Reads the way to keep state from a unit's strategy name: the suffix after "+"; without one, on
- * the device. */
+/* Reads the way to keep state from a unit's strategy name: a suffix after "+"; without one, on the
+ * device. Its shard is on the host if the name ends in WEFT_PARAMETERS_SUFFIX. */
 enum weft_keep weft_strategy_keep(const char *name);
+enum weft_home weft_strategy_parameters(const char *name);
 
 /* Compute time that a strategy adds to a slot. */
 static inline int64_t weft_strategy_ns(const struct weft_problem_strategy *strategy, int32_t slot)

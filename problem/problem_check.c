@@ -343,6 +343,21 @@ static bool follows_host_update(const struct weft_problem *problem, int32_t i)
            problem->items[after].item.kind == WEFT_PARAMETERS_UP;
 }
 
+/* Updated parameters go down after their unit's update, before its first use. Copies up have the
+ * rules of the gathers that follow them. */
+static const char *parameters_fault(const struct weft_problem *problem,
+                                    const struct weft_item *item)
+{
+    const bool down = item->kind == WEFT_PARAMETERS_DOWN;
+    const int32_t update = problem->decisions[item->decision].update_slot;
+    if (down == item->acquires) return "parameters that go down are released, others are acquired";
+    if (update < 0) return "a frozen unit has no updated parameters";
+    if (problem->period.agreed_updates) return "its update is in two parts, which ranks agree on";
+    const bool early = item->first <= update;
+    if (down && early) return "it goes down before the unit's update has ended";
+    return NULL;
+}
+
 /* In a rotated period the last step's gathers for backward and its reductions come before the
  * updates. */
 static const char *window_fault(const struct weft_problem *problem, int32_t i)
@@ -363,6 +378,11 @@ static const char *window_fault(const struct weft_problem *problem, int32_t i)
         return host_update_fault(problem, item);
     case WEFT_ITEM_SAVED:
         return saved_fault(problem, item);
+    case WEFT_ITEM_PARAMETERS: {
+        const char *fault = parameters_fault(problem, item);
+        if (fault != NULL || item->kind == WEFT_PARAMETERS_DOWN) return fault;
+        break;
+    }
     }
     if (problem->decisions[item->decision].is_of_layer)
         return "a layer has no parameters to gather or reduce";

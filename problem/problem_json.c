@@ -369,6 +369,7 @@ static bool read_strategy_name(const char *name, bool of_layer, struct weft_prob
     const enum weft_keep keep = weft_strategy_keep(name);
     to->home = weft_keep_home(keep);
     to->updates_there = keep == WEFT_KEEP_HOST_UPDATE;
+    to->parameters = weft_strategy_parameters(name);
     return weft_strategy_policy(name, &to->policy);
 }
 

@@ -15,9 +15,9 @@ struct builder {
     const struct weft_profile *profile;
     const struct weft_stages *stages;
     struct weft_problem *problem;
-    uint32_t allowed;                                  /* allowed policies: bit p */
-    int32_t kinds[WEFT_KEEP_COUNT][WEFT_POLICY_COUNT]; /* index of the problem's kind, for units */
-    int32_t saved_kinds[WEFT_LAYER_CHOICES];           /* index of the problem's kind, for layers */
+    uint32_t allowed;                        /* allowed policies: bit p */
+    int32_t kinds[WEFT_UNIT_CHOICES];        /* index of the problem's kind, for units */
+    int32_t saved_kinds[WEFT_LAYER_CHOICES]; /* index of the problem's kind, for layers */
     struct weft_weigh_options weigh;
     struct weft_error *err;
 };
@@ -83,6 +83,9 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .saved_homes = profile->tiers.host.given && weft_config_moves_activations(config)
                            ? weft_config_activation_homes(config)
                            : 0,
+        .parameter_homes = profile->tiers.host.given && weft_config_moves_parameters(config)
+                               ? weft_config_parameter_homes(config)
+                               : 0,
         .recomputes = config->recomputes,
         .target = weft_config_target(config),
         .late = config->late,
@@ -248,13 +251,19 @@ static enum weft_status policies_of(const struct builder *b, int32_t unit, uint3
     return WEFT_OK;
 }
 
-/* "fsdp", "fsdp+disk" */
-static const char *kind_name(struct weft_problem *problem, enum weft_keep keep,
-                             enum weft_policy policy)
+/* "fsdp", "fsdp+disk", "fsdp+disk+host-parameters" */
+static const char *kind_name(struct weft_problem *problem, const struct weft_weighed_strategy *of)
 {
-    const char *name = weft_policy_name(policy);
-    if (keep == WEFT_KEEP_DEVICE) return name;
-    return weft_pool_format(&problem->pool, "%s+%s", name, weft_keep_names[keep]);
+    const char *name = weft_policy_name(of->policy);
+    const char *suffix = of->parameters == WEFT_HOME_HOST ? WEFT_PARAMETERS_SUFFIX : "";
+    if (of->keep != WEFT_KEEP_DEVICE)
+        return weft_pool_format(&problem->pool, "%s+%s%s", name, weft_keep_names[of->keep], suffix);
+    return *suffix == '\0' ? name : weft_pool_format(&problem->pool, "%s%s", name, suffix);
+}
+
+static int32_t number_of(const struct weft_weighed_strategy *of)
+{
+    return weft_unit_choice_number(of->policy, of->keep, of->parameters);
 }
 
 /* Whether any layer has the alternative. */
@@ -269,29 +278,27 @@ static bool has_choice(const struct weft_weights *weights, struct weft_layer_cho
 }
 
 /* Kinds are the strategies of any unit: policies in their order with state on the device, then with
- * offloaded state. */
+ * offloaded state, and again with parameters on the host. */
 static enum weft_status fill_kinds(struct builder *b)
 {
-    enum { MOST_KINDS = WEFT_KEEP_COUNT * WEFT_POLICY_COUNT };
     struct weft_problem *problem = b->problem;
-    uint32_t policies[WEFT_KEEP_COUNT] = {0};
-    problem->kinds =
-        weft_pool_array(&problem->pool, MOST_KINDS + WEFT_LAYER_CHOICES, sizeof *problem->kinds);
+    const struct weft_weighed_strategy *found[WEFT_UNIT_CHOICES] = {NULL};
+    problem->kinds = weft_pool_array(&problem->pool, WEFT_UNIT_CHOICES + WEFT_LAYER_CHOICES,
+                                     sizeof *problem->kinds);
     if (problem->kinds == NULL) return weft_fail_memory(b->err, "problem");
     for (int32_t u = 0; u < b->stages->weights->n_units; u++) {
         uint32_t own = 0;
         const struct weft_weighed_unit *weighed = &b->stages->weights->units[u];
         WEFT_TRY(policies_of(b, u, &own));
         for (int32_t k = 0; k < weighed->n_strategies; k++)
-            policies[weighed->strategies[k].keep] |= own & UINT32_C(1)
-                                                               << weighed->strategies[k].policy;
+            if (own >> weighed->strategies[k].policy & 1u)
+                found[number_of(&weighed->strategies[k])] = &weighed->strategies[k];
     }
-    for (int i = 0; i < MOST_KINDS; i++) {
-        int keep = i / WEFT_POLICY_COUNT, p = i % WEFT_POLICY_COUNT;
-        if (!(policies[keep] >> p & 1u)) continue;
-        const char *name = kind_name(problem, (enum weft_keep)keep, (enum weft_policy)p);
+    for (int i = 0; i < WEFT_UNIT_CHOICES; i++) {
+        if (found[i] == NULL) continue;
+        const char *name = kind_name(problem, found[i]);
         if (name == NULL) return weft_fail_memory(b->err, "problem");
-        b->kinds[keep][p] = problem->n_kinds;
+        b->kinds[i] = problem->n_kinds;
         problem->kinds[problem->n_kinds++] = name;
     }
     for (int number = 0; number < WEFT_LAYER_CHOICES; number++) {
@@ -310,11 +317,12 @@ static enum weft_status fill_strategy(struct builder *b, int32_t u,
 {
     const struct weft_shards *shards = b->stages->shards;
     const struct weft_unit *unit = &shards->units[u];
-    to->kind = b->kinds[from->keep][from->policy];
+    to->kind = b->kinds[number_of(from)];
     to->name = b->problem->kinds[to->kind];
     to->policy = from->policy;
     to->home = weft_keep_home(from->keep);
     to->updates_there = from->keep == WEFT_KEEP_HOST_UPDATE;
+    to->parameters = from->parameters;
     WEFT_TRY(copy_holds(b, from->holds, from->n_holds, &to->holds, &to->n_holds));
     if (!unit->trainable || to->updates_there) return WEFT_OK;
     int64_t owned = from->policy == WEFT_POLICY_DP ? unit->padded_elements
@@ -416,7 +424,8 @@ static uint64_t strategies_of(const struct builder *b, const struct weft_item *i
         const struct weft_problem_strategy *of = &to->strategies[k];
         const enum weft_keep keep = weft_strategy_keeps(of);
         uint64_t own = weft_weighed_strategies(weighed, 1u << of->policy) &
-                       weft_weighed_keeps(weighed, 1u << keep);
+                       weft_weighed_keeps(weighed, 1u << keep) &
+                       weft_weighed_parameters(weighed, of->parameters);
         if ((item->strategies & own) != 0) strategies |= UINT64_C(1) << k;
     }
     return strategies;
@@ -462,6 +471,33 @@ static void link_chains(struct weft_problem *problem, int32_t decision)
     }
 }
 
+/* The decision's item of a kind and gather under the strategies; -1: none. */
+static int32_t find_item(const struct weft_problem *problem, int32_t decision, int32_t kind,
+                         int32_t gather, uint64_t strategies)
+{
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->decision == decision && item->kind == kind && item->gather == gather &&
+            (item->strategies & strategies) != 0)
+            return i;
+    }
+    return -1;
+}
+
+/* Links the chains of parameters on the host: down, up, gather; and up, gather. */
+static void link_fetches(struct weft_problem *problem, int32_t decision)
+{
+    const int32_t down = last_item(problem, decision, WEFT_PARAMETERS_DOWN);
+    for (int32_t i = 0; i < problem->n_items && down >= 0; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->decision != decision || item->kind != WEFT_PARAMETERS_FETCH) continue;
+        const int32_t gather =
+            find_item(problem, decision, WEFT_ALL_GATHER, item->gather, item->strategies);
+        problem->items[gather].after = i;
+        if (item->gather == 0) problem->items[i].after = down;
+    }
+}
+
 static enum weft_status fill_items(struct builder *b)
 {
     const struct weft_weights *weights = b->stages->weights;
@@ -475,17 +511,18 @@ static enum weft_status fill_items(struct builder *b)
         if (item.strategies == 0) continue; /* no allowed policy has it */
         problem->items[problem->n_items++] = of_lane(b, &item);
     }
-    for (int32_t u = 0; u < weights->n_units; u++)
+    for (int32_t u = 0; u < weights->n_units; u++) {
         link_chains(problem, u);
+        link_fetches(problem, u);
+    }
     return WEFT_OK;
 }
 
-/* Adds the host's tier if it may hold state or saved activations, its lanes of copies, and its lane
- * of updates. */
+/* Adds the host's tier if it may hold anything, its lanes of copies, and its lane of updates. */
 static enum weft_status fill_host(struct builder *b)
 {
     struct weft_problem *problem = b->problem;
-    const int homes = weft_weigh_state_homes(&b->weigh) | b->weigh.saved_homes;
+    const int homes = weft_weigh_homes(&b->weigh);
     if ((homes & 1 << WEFT_HOME_HOST) == 0) return WEFT_OK;
     problem->tiers[problem->n_tiers++] = (struct weft_problem_tier){
         "host", WEFT_HOME_HOST, b->config->cluster.host.memory_limit_bytes};

@@ -10,7 +10,7 @@
 
 /* Kinds of buffers. The index is a unit or a layer. */
 #define WEFT_BUFFER_MAP(X)                                                                         \
-    X(SHARD, "shard")     /* unit: this rank's parameters (sdp, fsdp); persists */                 \
+    X(SHARD, "shard")     /* unit: this rank's parameters (sdp, fsdp); persists on the device */   \
     X(FULL, "full")       /* unit: gathered parameters; persists under dp, zero1 */                \
     X(MASTER, "master")   /* unit: fp32 master of this rank's part, if not in fp32 */              \
     X(MOMENT1, "moment1") /* unit: fp32, of this rank's part */                                    \
@@ -42,8 +42,9 @@ struct weft_buffer {
     enum weft_buffer_kind kind;
     enum weft_category category;
     int32_t index; /* unit, layer, or -1 */
-    /* FULL: number of the residency. GRADIENT: number of the reduction. INPUT to
-     * BACKWARD_TEMPORARY: number of the micro-step. Otherwise 0. */
+    /* FULL: number of the residency. SHARD on the host: 0 in the update, otherwise 1 + number of
+     * the residency. GRADIENT: number of the reduction. INPUT to BACKWARD_TEMPORARY: number of the
+     * micro-step. Otherwise 0. */
     int32_t instance;
     int64_t used_bytes;            /* that work may touch */
     int64_t bytes;                 /* rounded to the arena's alignment */

@@ -192,6 +192,21 @@ int32_t weft_lower_residencies(const struct weft_plan *plan, int32_t unit)
     return n;
 }
 
+/* Whether a slot is the first use after a gather's window. */
+static bool begins_residency(const struct emitter *e, int32_t unit, int32_t residency, int32_t slot)
+{
+    const struct weft_plan *plan = e->lowering->plan;
+    const struct weft_problem *problem = plan->problem;
+    for (int32_t i = first_item(problem, unit);
+         i < problem->n_items && problem->items[i].item.decision == unit; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->kind == WEFT_ALL_GATHER && item->gather == residency &&
+            weft_problem_needs(problem, plan->strategies, i))
+            return item->last + 1 == slot;
+    }
+    return false;
+}
+
 static void read_parameters(struct emitter *e, int32_t layer, int32_t slot, bool backward)
 {
     const struct weft_lowering *lowering = e->lowering;
@@ -201,6 +216,10 @@ static void read_parameters(struct emitter *e, int32_t layer, int32_t slot, bool
         if (backward && !use->in_backward) continue;
         int32_t residency = find_residency(lowering->plan, use->unit, slot);
         touch_piece(e, WEFT_BUFFER_FULL, use->unit, residency, -1, READ);
+        /* A gather may block its first use, so the slices are held to the end of that slot. */
+        if (weft_program_fetches(lowering->program, use->unit) &&
+            begins_residency(e, use->unit, residency, slot))
+            touch_piece(e, WEFT_BUFFER_SHARD, use->unit, 1 + residency, -1, READ);
     }
 }
 
@@ -255,9 +274,11 @@ static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
     if (agreed) wait_for(e, agree);
     touch_buffer(e, WEFT_BUFFER_TENSOR_NORMS_SUM, unit, READ);
     read_gradient(e, unit);
-    /* A skipped step leaves all state unchanged, so each buffer is read too. */
+    /* A skipped step leaves all state unchanged, so each buffer is read too. A shard that goes to
+     * the host is made from the master. */
+    const bool fetches = weft_program_fetches(e->lowering->program, unit);
     touch_buffer(e, shards_parameters(e, unit) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, unit,
-                 READ | WRITE);
+                 fetches ? WRITE : READ | WRITE);
     touch_buffer(e, WEFT_BUFFER_MASTER, unit, READ | WRITE);
     touch_buffer(e, WEFT_BUFFER_MOMENT1, unit, agreed ? READ : READ | WRITE);
     touch_buffer(e, WEFT_BUFFER_MOMENT2, unit, agreed ? READ : READ | WRITE);
@@ -363,7 +384,7 @@ static void emit_norm(struct emitter *e, int32_t slot)
 static void belong_to_step(struct emitter *e, const struct weft_item *item)
 {
     const struct weft_period *period = e->lowering->inputs->period;
-    if (item->kind == WEFT_ALL_GATHER) {
+    if (item->kind == WEFT_ALL_GATHER || item->kind == WEFT_PARAMETERS_FETCH) {
         set_micro_step(e, 0, period->rule.rotated && item->last < period->drain);
     } else {
         int32_t last_micro = period->rule.n_micro - 1;
@@ -384,7 +405,9 @@ static void touch_block(struct emitter *e, const struct weft_item *item, int32_t
     } else if (item->kind == WEFT_ALL_REDUCE) {
         touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, 0, block, READ | WRITE);
     } else if (shards_parameters(e, item->decision)) {
-        touch_piece(e, WEFT_BUFFER_SHARD, item->decision, 0, piece, READ);
+        const bool fetches = weft_program_fetches(e->lowering->program, item->decision);
+        touch_piece(e, WEFT_BUFFER_SHARD, item->decision, fetches ? 1 + item->gather : 0,
+                    fetches ? block : piece, READ);
         touch_piece(e, WEFT_BUFFER_FULL, item->decision, item->gather, block, WRITE);
     } else {
         /* In place: reads this rank's slice of the block, and writes the others'. */
@@ -415,6 +438,17 @@ static void touch_saved(struct emitter *e, const struct weft_item *item, int32_t
                    item->acquires && period->rule.rotated && item->last < period->drain);
     touch_piece(e, item->acquires ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, layer, item->gather,
                 piece_of(item, block), item->acquires ? WRITE : READ);
+}
+
+/* A copy of a block of a shard on the host: down from the update's buffer, or up to a gather's. */
+static void touch_shard(struct emitter *e, const struct weft_item *item, int32_t block)
+{
+    if (item->kind == WEFT_PARAMETERS_DOWN) {
+        touch_piece(e, WEFT_BUFFER_SHARD, item->decision, 0, block, READ);
+        return;
+    }
+    belong_to_step(e, item);
+    touch_piece(e, WEFT_BUFFER_SHARD, item->decision, 1 + item->gather, block, WRITE);
 }
 
 /* Emits a placed block's instruction, on any lane. */
@@ -453,6 +487,9 @@ static void emit_placed(struct emitter *e, int32_t placement)
         break;
     case WEFT_ITEM_SAVED:
         touch_saved(e, item, at->block);
+        break;
+    case WEFT_ITEM_PARAMETERS:
+        touch_shard(e, item, at->block);
         break;
     }
 }

@@ -69,8 +69,11 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     int64_t compute_bytes = weft_dtype_bytes(inputs->weigh.batch.compute);
     int64_t state_bytes = owned * weft_dtype_bytes(WEFT_F32);
     if (kind == WEFT_BUFFER_SHARD && gathered) {
-        make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_PARAMETERS, u, 0, slice * compute_bytes,
-                    pieces);
+        const bool fetches = weft_program_fetches(maker->lowering->program, u);
+        const int32_t instances = fetches ? 1 + weft_lower_residencies(plan, u) : 1;
+        for (int32_t i = 0; i < instances; i++)
+            make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_PARAMETERS, u, i, slice * compute_bytes,
+                        fetches ? unit->n_blocks : pieces);
     } else if (kind == WEFT_BUFFER_FULL) {
         int32_t instances = gathered ? weft_lower_residencies(plan, u) : 1;
         for (int32_t i = 0; i < instances; i++) {

@@ -1,5 +1,6 @@
 /* Prepares lowering. Checks that plan and stages belong together, and lists locations of state and
  * saved activations and the units of each layer. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -90,17 +91,20 @@ static bool belongs_to_stages(const struct weft_lowering *lowering)
     return true;
 }
 
-/* Lists the location of each unit's state. */
+/* Lists the locations of each unit's state and shard. */
 static enum weft_status list_keeps(struct weft_lowering *lowering, struct weft_error *err)
 {
     struct weft_program *program = lowering->program;
     enum weft_keep *keeps =
         weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *keeps);
-    if (keeps == NULL) return weft_fail_memory(err, "program");
+    bool *fetches = weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *fetches);
+    if (keeps == NULL || fetches == NULL) return weft_fail_memory(err, "program");
     for (int32_t u = 0; u < program->n_units; u++) {
         const struct weft_problem_strategy *chosen = weft_plan_chosen(lowering->plan, u);
         keeps[u] = weft_strategy_keeps(chosen);
         if (keeps[u] != WEFT_KEEP_DEVICE) program->keeps = keeps;
+        fetches[u] = chosen->parameters == WEFT_HOME_HOST;
+        if (fetches[u]) program->fetches = fetches;
     }
     return WEFT_OK;
 }
@@ -170,19 +174,20 @@ static enum weft_status copy_lanes(const struct weft_problem *problem, struct we
 }
 
 /* Whether programs can run a strategy. A unit's is a policy, followed by '+' and a location unless
- * its state is on the device. A layer's activations are on the device or the host. */
+ * its state is on the device, and by the suffix of parameters on the host. A layer's activations
+ * are on the device or the host. */
 static bool is_known(const struct weft_problem_decision *decision,
                      const struct weft_problem_strategy *strategy)
 {
     if (decision->is_of_layer)
         return strategy->home == WEFT_HOME_DEVICE || strategy->home == WEFT_HOME_HOST;
-    const char *policy = weft_policy_name(strategy->policy);
-    const size_t length = strlen(policy);
-    if (strncmp(strategy->name, policy, length) != 0) return false;
-    if (strategy->name[length] == '\0') return strategy->home == WEFT_HOME_DEVICE;
+    enum { NAME_BYTES = 64 };
     const enum weft_keep keep = weft_strategy_keeps(strategy);
-    return keep != WEFT_KEEP_DEVICE && strategy->name[length] == '+' &&
-           strcmp(strategy->name + length + 1, weft_keep_names[keep]) == 0;
+    const bool away = keep != WEFT_KEEP_DEVICE, fetches = strategy->parameters == WEFT_HOME_HOST;
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s%s%s%s", weft_policy_name(strategy->policy), away ? "+" : "",
+             away ? weft_keep_names[keep] : "", fetches ? WEFT_PARAMETERS_SUFFIX : "");
+    return strcmp(strategy->name, name) == 0;
 }
 
 static enum weft_status check_lowers(const struct weft_plan *plan, struct weft_error *err)

@@ -25,15 +25,17 @@ enum weft_op {
     WEFT_OP_ALL_GATHER = WEFT_ALL_GATHER,
     WEFT_OP_REDUCE_SCATTER = WEFT_REDUCE_SCATTER,
     WEFT_OP_ALL_REDUCE = WEFT_ALL_REDUCE,
-    WEFT_OP_READ = WEFT_STATE_READ,             /* unit: state from the disk to the arena */
-    WEFT_OP_WRITE = WEFT_STATE_WRITE,           /* unit: state from the arena to the disk */
-    WEFT_OP_COPY_UP = WEFT_STATE_UP,            /* unit: state from the host to the arena */
-    WEFT_OP_COPY_DOWN = WEFT_STATE_DOWN,        /* unit: state from the arena to the host */
-    WEFT_OP_GRADIENT_DOWN = WEFT_GRADIENT_DOWN, /* unit: a gradient block to norm and host */
-    WEFT_OP_HOST_UPDATE = WEFT_HOST_UPDATE,     /* unit: optimizer on a block, on the host */
-    WEFT_OP_PARAMETERS_UP = WEFT_PARAMETERS_UP, /* unit: a block's parameters from the host */
-    WEFT_OP_SAVED_DOWN = WEFT_SAVED_DOWN,       /* layer: saved activations to the host */
-    WEFT_OP_SAVED_UP = WEFT_SAVED_UP,           /* layer: saved activations from the host */
+    WEFT_OP_READ = WEFT_STATE_READ,                   /* unit: state from the disk to the arena */
+    WEFT_OP_WRITE = WEFT_STATE_WRITE,                 /* unit: state from the arena to the disk */
+    WEFT_OP_COPY_UP = WEFT_STATE_UP,                  /* unit: state from the host to the arena */
+    WEFT_OP_COPY_DOWN = WEFT_STATE_DOWN,              /* unit: state from the arena to the host */
+    WEFT_OP_GRADIENT_DOWN = WEFT_GRADIENT_DOWN,       /* unit: a gradient block to norm and host */
+    WEFT_OP_HOST_UPDATE = WEFT_HOST_UPDATE,           /* unit: optimizer on a block, on the host */
+    WEFT_OP_PARAMETERS_UP = WEFT_PARAMETERS_UP,       /* unit: a block's parameters from the host */
+    WEFT_OP_SAVED_DOWN = WEFT_SAVED_DOWN,             /* layer: saved activations to the host */
+    WEFT_OP_SAVED_UP = WEFT_SAVED_UP,                 /* layer: saved activations from the host */
+    WEFT_OP_PARAMETERS_DOWN = WEFT_PARAMETERS_DOWN,   /* unit: a block's shard to the host */
+    WEFT_OP_PARAMETERS_FETCH = WEFT_PARAMETERS_FETCH, /* unit: a block's slice for a gather */
     WEFT_OP_AGREE = WEFT_ITEM_KIND_COUNT, /* sum over ranks of the record, or of a unit's norms */
     /* Compute. */
     WEFT_OP_MARK,     /* start of a slot */

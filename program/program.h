@@ -75,6 +75,10 @@ struct weft_program {
      * state is in the arena only from its READ or COPY_UP to its WRITE or COPY_DOWN. State that is
      * updated on the host is never there. */
     enum weft_keep *keeps;
+    /* [n_units]: whether the unit's shard is on the host. NULL: none is. Then SHARD 0 is in the
+     * arena from its UPDATE to its PARAMETERS_DOWN. SHARD g + 1 is there from gather g's
+     * PARAMETERS_FETCH to the first use of what it gathers. */
+    bool *fetches;
     int32_t n_units;
     /* [n_layers]: offset of the layer's offloaded activations in the host's memory, for one
      * micro-step at a time. -1: they stay on the device. NULL: all stay. */
@@ -143,6 +147,12 @@ enum weft_home weft_program_home(const struct weft_program *program, int32_t uni
 bool weft_program_is_away(const struct weft_program *program, int32_t unit);
 /* Whether a unit is updated on the host. */
 bool weft_program_updates_there(const struct weft_program *program, int32_t unit);
+
+/* Whether a unit's shard is on the host, and copied up before each gather. */
+static inline bool weft_program_fetches(const struct weft_program *program, int32_t unit)
+{
+    return program->fetches != NULL && program->fetches[unit];
+}
 
 /* Whether a layer's saved activations are on the host between its forward and its backward. */
 static inline bool weft_program_saves_away(const struct weft_program *program, int32_t layer)

@@ -19,7 +19,7 @@ struct step {
     int32_t *updates;    /* [n_units]: its UPDATE; -1: none */
     int32_t *reads;      /* by offloaded unit: its last READ or COPY_UP; -1: none */
     int32_t *writes;     /* the same: its last WRITE or COPY_DOWN */
-    struct there *there; /* by unit with updates on the host */
+    struct there *there; /* by unit with updates on the host, or a shard there (downs, down) */
     int32_t *downs;      /* [n_layers]: its last SAVED_DOWN; -1: none */
     int32_t *ups;        /* [n_layers]: its last SAVED_UP; -1: none */
     int32_t *forwards;   /* by recomputed layer: its last FORWARD; -1: none */
@@ -116,6 +116,14 @@ static bool is_up(const struct step *step, int32_t index)
     return there->ups == blocks_of(step->program, at->unit) && is_before(step, there->up, index);
 }
 
+/* Whether a gather takes its block from the copy up before it, for the same residency. */
+static bool is_fetched(const struct weft_program *program, const struct weft_instruction *at,
+                       const struct weft_operand *from, const struct weft_operand *to)
+{
+    return comes_after(program, at, WEFT_OP_PARAMETERS_FETCH) && from->piece == at->block &&
+           program->buffers[from->buffer].instance == 1 + program->buffers[to->buffer].instance;
+}
+
 static enum weft_status check_gather(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
@@ -136,7 +144,37 @@ static enum weft_status check_gather(struct step *step, int32_t index)
     if (trains && (there ? !is_up(step, index) : update < 0 || !is_before(step, update, index))) {
         return step_fault(step, index, "it may start before the unit's update is over");
     }
+    if (weft_program_fetches(program, at->unit) && !is_fetched(program, at, from, to))
+        return step_fault(step, index, "it does not gather the slice that came up for it");
     return move_block(step, index, to);
+}
+
+/* A shard on the host goes down after its unit's update, once. A copy up follows its block's copy
+ * down, or all of them. The use of the last copy up is complete before the next update. */
+static enum weft_status check_shard(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    const bool down = at->op == WEFT_OP_PARAMETERS_DOWN;
+    const int32_t update = step->updates[at->unit];
+    struct there *there = &step->there[at->unit];
+    const struct weft_operand *operand =
+        find_operand(program, at, WEFT_BUFFER_SHARD, at->unit, !down);
+    if (!weft_program_fetches(program, at->unit))
+        return step_fault(step, index, "its unit's shard is not on the host");
+    if (operand == NULL || down != (program->buffers[operand->buffer].instance == 0))
+        return step_fault(step, index, "it does not copy its unit's shard");
+    if (update < 0 || !is_before(step, update, index))
+        return step_fault(step, index, "it may start before the unit's update is over");
+    if (down) {
+        there->downs++;
+        there->down = index;
+    } else if (!comes_after(program, at, WEFT_OP_PARAMETERS_DOWN) &&
+               (there->downs != blocks_of(program, at->unit) ||
+                !is_before(step, there->down, index))) {
+        return step_fault(step, index, "it may start before the updated shard is on the host");
+    }
+    return move_block(step, index, operand);
 }
 
 /* Micro-steps are added to a slice in order, the first without earlier content. All are added
@@ -635,6 +673,9 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
     case WEFT_OP_SAVED_DOWN:
     case WEFT_OP_SAVED_UP:
         return check_copied(step, index);
+    case WEFT_OP_PARAMETERS_DOWN:
+    case WEFT_OP_PARAMETERS_FETCH:
+        return check_shard(step, index);
     case WEFT_OP_FINISH:
         return check_end(step, index);
     case WEFT_OP_MARK:
@@ -656,6 +697,9 @@ static enum weft_status check_trained(const struct step *step, int32_t last)
         if (weft_program_updates_there(step->program, u) &&
             step->there[u].downs != blocks_of(step->program, u))
             return step_fault(step, last, "not all gradients that the host updates with are down");
+        if (weft_program_fetches(step->program, u) &&
+            step->there[u].downs != blocks_of(step->program, u))
+            return step_fault(step, last, "not all of a shard on the host has gone down");
         if (!weft_program_is_away(step->program, u) || weft_program_updates_there(step->program, u))
             continue;
         if (blocks_until(step->program, step->writes[u]) != state_pieces(step->program, u) ||

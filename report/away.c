@@ -101,23 +101,25 @@ static int64_t state_that_stays(const struct weft_problem *problem, int32_t deci
 }
 
 /* Offloaded state is on the device only during its update, or never if the host updates it. Saved
- * activations count as they go down. */
-static struct away away_of(const struct weft_plan *plan, int32_t decision)
+ * activations and shards count as they go down. `shard`: the unit's parameters, not its state. */
+static struct away away_of(const struct weft_plan *plan, int32_t decision, bool shard)
 {
     const struct weft_problem *problem = plan->problem;
     const struct weft_problem_strategy *of = weft_plan_chosen(plan, decision);
     struct away away = {0};
-    if (of->updates_there) away.bytes = state_that_stays(problem, decision, of->policy);
-    for (int32_t h = 0; h < of->n_holds; h++)
+    if (of->updates_there && !shard) away.bytes = state_that_stays(problem, decision, of->policy);
+    for (int32_t h = 0; h < of->n_holds && !shard; h++)
         if (of->holds[h].tier == 0 && of->holds[h].category == WEFT_CATEGORY_OPTIMIZER_STATE)
             away.bytes += of->holds[h].bytes;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (item->decision != decision || weft_item_is_collective(item) ||
-            item->kind == WEFT_HOST_UPDATE || !weft_problem_needs(problem, plan->strategies, i))
+            item->kind == WEFT_HOST_UPDATE || !weft_problem_needs(problem, plan->strategies, i) ||
+            (weft_item_kind_of(item)->family == WEFT_ITEM_PARAMETERS) != shard)
             continue;
         away.ns += item->n_blocks * problem->items[i].block_ns;
-        if (item->kind == WEFT_SAVED_DOWN) away.bytes += item->n_blocks * item->block_bytes;
+        if (item->kind == WEFT_SAVED_DOWN || item->kind == WEFT_PARAMETERS_DOWN)
+            away.bytes += item->n_blocks * item->block_bytes;
     }
     return away;
 }
@@ -131,15 +133,20 @@ void weft_explain_away(const struct weft_plan *plan, int32_t most_rows, struct w
     weft_table_init(&table, "llrrr");
     for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
         weft_table_cell(&table, "%s", head[i]);
-    for (int32_t d = 0; d < plan->problem->n_decisions; d++) {
-        const enum weft_home home = weft_plan_chosen(plan, d)->home;
+    for (int32_t row = 0; row < 2 * plan->problem->n_decisions; row++) {
+        const int32_t d = row / 2;
+        const bool shard = row % 2 == 1;
+        const struct weft_problem_strategy *of = weft_plan_chosen(plan, d);
+        const enum weft_home home = shard ? of->parameters : of->home;
         if (home == WEFT_HOME_DEVICE || n++ >= most_rows) continue;
-        const struct away away = away_of(plan, d);
+        const struct away away = away_of(plan, d, shard);
         const double a_ms = away.ns > 0 ? 1e6 * (double)away.bytes / (double)away.ns : 0;
         char name[WEFT_NAMES_BYTES];
         weft_table_cell(&table, "%s", weft_problem_show_name(plan->problem, d, name));
         weft_table_cell(&table, "%s%s", weft_home_names[home],
-                        weft_plan_chosen(plan, d)->updates_there ? ", updated there" : "");
+                        shard               ? ", parameters"
+                        : of->updates_there ? ", updated there"
+                                            : "");
         weft_table_cell(&table, "%s",
                         away.bytes < 0 ? "-" : weft_units_show_bytes(away.bytes, bytes));
         weft_table_cell(&table, "%s", weft_units_show_ns(away.ns, ns));

@@ -137,8 +137,9 @@ static void report_limit(const struct weft_plan *plan, struct weft_text *out)
 struct tier_use {
     int64_t peak_bytes, read_bytes, written_bytes; /* of state */
     int64_t gradient_bytes, parameter_bytes;       /* with updates on the host: down; up */
+    int64_t shard_bytes, fetched_bytes;            /* with shards on the host: down; up */
     int64_t saved_bytes;                           /* of layers: down, and as many up */
-    int32_t n_units, n_updated, n_layers;
+    int32_t n_units, n_updated, n_fetched, n_layers;
 };
 
 static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
@@ -151,6 +152,9 @@ static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
     for (int32_t d = 0; d < problem->n_decisions; d++)
         use.n_updated +=
             weft_plan_chosen(plan, d)->updates_there && problem->tiers[tier].kind == WEFT_HOME_HOST;
+    for (int32_t u = 0; u < weft_problem_n_units(problem); u++)
+        use.n_fetched += weft_plan_chosen(plan, u)->parameters == WEFT_HOME_HOST &&
+                         problem->tiers[tier].kind == WEFT_HOME_HOST;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         const int64_t bytes = item->n_blocks * item->block_bytes;
@@ -160,6 +164,8 @@ static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
         if (item->kind == WEFT_SAVED_DOWN) use.saved_bytes += bytes;
         if (item->kind == WEFT_GRADIENT_DOWN) use.gradient_bytes += bytes;
         if (item->kind == WEFT_PARAMETERS_UP) use.parameter_bytes += bytes;
+        if (item->kind == WEFT_PARAMETERS_DOWN) use.shard_bytes += bytes;
+        if (item->kind == WEFT_PARAMETERS_FETCH) use.fetched_bytes += bytes;
         if (weft_item_moves_state(item))
             *(item->acquires ? &use.read_bytes : &use.written_bytes) += bytes;
     }
@@ -215,6 +221,12 @@ static void report_tiers(const struct weft_plan *plan, struct weft_text *out)
                            "down and %s of parameters up\n",
                            use.n_updated, weft_units_show_bytes(use.gradient_bytes, written),
                            weft_units_show_bytes(use.parameter_bytes, read));
+        if (use.n_fetched > 0)
+            weft_text_addf(out,
+                           "          parameters of %d units; a step copies %s of them down and %s "
+                           "up\n",
+                           use.n_fetched, weft_units_show_bytes(use.shard_bytes, written),
+                           weft_units_show_bytes(use.fetched_bytes, read));
         if (problem->tiers[tier].kind == WEFT_HOME_HOST && n_units < problem->n_decisions)
             weft_text_addf(
                 out, "          what %d of %d layers saved; a step copies %s of it down, and up\n",

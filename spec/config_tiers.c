@@ -76,6 +76,7 @@ const struct weft_field_table weft_host_table = {
     "The host's memory as a tier, for plans that do not fit within `memory_limit`. Optimizer state "
     "and master may be there: copied up before a unit's update and down after it, or updated on "
     "the host (CPU ranks only). Saved activations may be there between forward and backward. "
+    "16-bit parameters may be there, if plan.offload.parameters says so. "
     "Limits and rates are of one rank with all ranks of its node at work. For a GPU it is pinned "
     "before the first step.",
     ROWS(host_fields)};
@@ -108,6 +109,10 @@ static const struct weft_field offload_fields[] = {
      "tiers that may hold optimizer state and master parameters; left out: all tiers"},
     {"activations", WEFT_FIELD_CHOICES, AT(weft_offload_spec, activations), "null", 0, 0,
      activation_homes, NULL, "tiers that may hold saved activations; left out: all tiers"},
+    {"parameters", WEFT_FIELD_CHOICES, AT(weft_offload_spec, parameters), "null", 0, 0,
+     activation_homes, NULL,
+     "tiers that may hold 16-bit parameters of sdp and fsdp units, which a rank copies up before "
+     "each gather; with the host, device is named too; left out: device"},
     {"update", WEFT_FIELD_CHOICES, AT(weft_offload_spec, update), "null", 0, 0, activation_homes,
      NULL,
      "place of the update of state on the host: device, with copies of state, or host, with copies "
@@ -172,9 +177,21 @@ bool weft_config_moves_activations(const struct weft_config *config)
     return (weft_config_activation_homes(config) & ~(1 << WEFT_HOME_DEVICE)) != 0;
 }
 
+int weft_config_parameter_homes(const struct weft_config *config)
+{
+    const int device = 1 << WEFT_HOME_DEVICE;
+    if (config->train.precision.compute == WEFT_F32) return device;
+    return device | (config->plan.offload.parameters & homes_of(&config->cluster));
+}
+
+bool weft_config_moves_parameters(const struct weft_config *config)
+{
+    return (weft_config_parameter_homes(config) & ~(1 << WEFT_HOME_DEVICE)) != 0;
+}
+
 bool weft_config_uses_host(const struct weft_config *config)
 {
-    return weft_config_moves_activations(config) ||
+    return weft_config_moves_activations(config) || weft_config_moves_parameters(config) ||
            (weft_config_state_homes(config) & 1 << WEFT_HOME_HOST) != 0;
 }
 
@@ -215,7 +232,8 @@ static void check_target(const struct weft_config *config, const char *source,
     const struct weft_target *target = weft_config_target(config);
     const char *recompute = config->plan.recompute;
     if (target->has_tiers) return;
-    if (weft_config_moves_state(config) || weft_config_moves_activations(config))
+    if (weft_config_moves_state(config) || weft_config_moves_activations(config) ||
+        weft_config_moves_parameters(config))
         weft_findings_add(findings, source, "$.plan.for",
                           "is \"%s\", and plans for %s offload nothing: set plan.offload to "
                           "{\"state\": [\"device\"], \"activations\": [\"device\"]}",
@@ -227,6 +245,31 @@ static void check_target(const struct weft_config *config, const char *source,
                           target->name, target->title);
 }
 
+/* Adds findings for parameters that cannot be on the host. */
+static void check_parameters(const struct weft_config *config, const char *source,
+                             struct weft_findings *findings)
+{
+    const char *key = "$.plan.offload.parameters";
+    const int homes = config->plan.offload.parameters;
+    if (homes == 0) return;
+    if ((homes & 1 << WEFT_HOME_DEVICE) == 0)
+        weft_findings_add(
+            findings, source, key,
+            "leaves out \"device\", where dp and zero1 keep their parameters and every "
+            "unit computes: set it to [\"device\", \"host\"]");
+    if ((homes & 1 << WEFT_HOME_HOST) == 0) return;
+    if (config->train.precision.compute == WEFT_F32)
+        weft_findings_add(findings, source, key,
+                          "names \"host\", and with f32 the parameters are the master, which is "
+                          "state: set train.precision.compute to \"bf16\", or allow "
+                          "plan.offload.state");
+    if (config->train.optimizer.type == WEFT_LAMB)
+        weft_findings_add(
+            findings, source, key,
+            "names \"host\", and an update of lamb is in two parts, which ranks agree "
+            "on: use another optimizer, or leave it out");
+}
+
 void weft_config_check_tiers(const struct weft_section *run, const struct weft_section *cluster,
                              const struct weft_config *config, struct weft_findings *findings)
 {
@@ -235,7 +278,9 @@ void weft_config_check_tiers(const struct weft_section *run, const struct weft_s
     char path[PATH_BYTES];
     check_homes(config, run->source, "state", offload->state, findings);
     check_homes(config, run->source, "activations", offload->activations, findings);
+    check_homes(config, run->source, "parameters", offload->parameters, findings);
     check_homes(config, run->source, "update", offload->update, findings);
+    check_parameters(config, run->source, findings);
     check_target(config, run->source, findings);
     if (offload->update == 1 << WEFT_HOME_HOST && !may_update_there(config))
         weft_findings_add(findings, run->source, "$.plan.offload.update",

@@ -213,6 +213,7 @@ static void bind_unit(const struct binding *binding, int32_t u, struct exec_unit
     *out = *unit;
     out->nn.gradient =
         buffer_address(binding, unit->whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u);
+    if (unit->fetches) out->nn.parameters = buffer_address(binding, WEFT_BUFFER_SHARD, u);
     out->nn.master = buffer_address(binding, WEFT_BUFFER_MASTER, u);
     out->nn.moment1 = buffer_address(binding, WEFT_BUFFER_MOMENT1, u);
     out->nn.moment2 = buffer_address(binding, WEFT_BUFFER_MOMENT2, u);
@@ -264,6 +265,15 @@ static struct exec_saved saved_of(const struct binding *binding, enum weft_buffe
     cut_block(binding, buffer, &saved.from, &saved.bytes);
     saved.at = (unsigned char *)buffer_address(binding, kind, at->layer) + saved.from;
     return saved;
+}
+
+static struct exec_slice slice_of(const struct binding *binding)
+{
+    const struct touched shard = find_touched(binding, WEFT_BUFFER_SHARD, binding->at->unit);
+    struct exec_slice slice = {.unit = binding->at->unit};
+    cut_block(binding, shard.buffer, &slice.from, &slice.bytes);
+    slice.at = binding->exec->base + shard.offset + slice.from;
+    return slice;
 }
 
 static enum weft_status bind_there(const struct binding *binding, const struct exec_there **out,
@@ -323,6 +333,10 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
         return WEFT_OK;
     case WEFT_OP_SAVED_UP:
         bound->with.saved = saved_of(binding, WEFT_BUFFER_RESTORED);
+        return WEFT_OK;
+    case WEFT_OP_PARAMETERS_DOWN:
+    case WEFT_OP_PARAMETERS_FETCH:
+        bound->with.slice = slice_of(binding);
         return WEFT_OK;
     case WEFT_OP_MARK:
     case WEFT_OP_FINISH:

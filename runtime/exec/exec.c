@@ -268,6 +268,12 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
     case WEFT_OP_SAVED_UP:
         weft_exec_push_saved(exec, bound->stream, WEFT_COPY_UP, &bound->with.saved);
         return;
+    case WEFT_OP_PARAMETERS_DOWN:
+        weft_exec_push_slice(exec, bound->stream, WEFT_COPY_DOWN, &bound->with.slice);
+        return;
+    case WEFT_OP_PARAMETERS_FETCH:
+        weft_exec_push_slice(exec, bound->stream, WEFT_COPY_UP, &bound->with.slice);
+        return;
     case WEFT_OP_COUNT:
         return;
     }

@@ -32,6 +32,7 @@ static int64_t pages_of(int64_t bytes)
 static int64_t bytes_there(const struct exec_unit *unit, int part)
 {
     const int64_t elements = unit->state_bytes.end / (int64_t)sizeof(float);
+    if (part == EXEC_HOST_PARAMETERS && unit->fetches) return unit->parameter_bytes.end;
     if (unit->home != WEFT_HOME_HOST) return 0;
     if (part < WEFT_STATE_COUNT) return unit->states[part] ? unit->state_bytes.end : 0;
     if (!unit->there) return 0;
@@ -154,7 +155,8 @@ enum weft_status weft_exec_host_create(const struct weft_exec *exec, struct exec
                                        struct weft_error *err)
 {
     const struct weft_cluster *cluster = &exec->options.config->cluster;
-    if (!weft_exec_has_home(exec, WEFT_HOME_HOST) && exec->options.program->host_bytes == 0)
+    if (!weft_exec_has_home(exec, WEFT_HOME_HOST) && exec->options.program->host_bytes == 0 &&
+        exec->options.program->fetches == NULL)
         return WEFT_OK;
     if (!cluster->host.given)
         return weft_fail(err, WEFT_E_DATA,
@@ -205,6 +207,14 @@ void weft_exec_push_saved(struct weft_exec *exec, struct weft_stream *stream,
         exec->host->saved + exec->options.program->saved_at[saved->layer] + saved->from;
     weft_exec_push_host_copy(exec, stream, direction, saved->at,
                              (struct weft_memory_span){there, saved->bytes});
+}
+
+void weft_exec_push_slice(struct weft_exec *exec, struct weft_stream *stream,
+                          enum weft_copy_direction direction, const struct exec_slice *slice)
+{
+    unsigned char *there = exec->host->units[slice->unit][EXEC_HOST_PARAMETERS].at;
+    weft_exec_push_host_copy(exec, stream, direction, slice->at,
+                             (struct weft_memory_span){there + slice->from, slice->bytes});
 }
 
 struct weft_memory_span weft_exec_host_part(const struct exec_host *host, int32_t unit,

@@ -46,9 +46,14 @@ struct exec_saved;
 void weft_exec_push_saved(struct weft_exec *exec, struct weft_stream *stream,
                           enum weft_copy_direction direction, const struct exec_saved *saved);
 
+struct exec_slice;
+/* Queues the copy of a block of a unit's shard to or from its place on the host. */
+void weft_exec_push_slice(struct weft_exec *exec, struct weft_stream *stream,
+                          enum weft_copy_direction direction, const struct exec_slice *slice);
+
 /* Parts of a unit on the host; states keep their numbers. A unit with updates on the host has all
  * parts, with two exceptions. Its optimizer may lack moments. If the device computes in f32, the
- * master serves as parameters. */
+ * master serves as parameters. A unit with its shard on the host has that as parameters. */
 enum exec_host_part {
     EXEC_HOST_MASTER = WEFT_STATE_PARAMETER,
     EXEC_HOST_MOMENT1 = WEFT_STATE_MOMENT1,

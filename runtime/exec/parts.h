@@ -56,6 +56,7 @@ struct exec_bound {
         struct exec_agreement agreement; /* AGREE */
         struct exec_batch batch;         /* LOAD */
         struct exec_saved saved;         /* SAVED_DOWN, SAVED_UP */
+        struct exec_slice slice;         /* PARAMETERS_DOWN, PARAMETERS_FETCH */
         const struct exec_there *there;  /* GRADIENT_DOWN, HOST_UPDATE, PARAMETERS_UP */
         struct {
             const struct exec_unit *unit; /* MOMENTS, UPDATE, ZERO, copies; NORM: all units */
@@ -177,9 +178,8 @@ WEFT_MUST_USE enum weft_status weft_exec_synchronise(struct weft_exec *exec,
 void weft_exec_forget_stamps(struct weft_exec *exec);
 /* failure.c: queues the failure that a failpoint asks for, before or after instruction i. */
 void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind);
-/* culprit.c: whether some rank has found a bad gradient of the applied step, alone or in the sum;
- * always false unless the period is rotated. `stop` comes from the mailbox. The same on all
- * ranks. */
+/* culprit.c: whether a rank has found a bad gradient of the applied step, alone or in the sum;
+ * false unless the period is rotated. `stop` comes from the mailbox. The same on all ranks. */
 static inline bool weft_exec_is_bad(const struct weft_exec *exec, uint32_t stop)
 {
     return exec->options.program->period.rotated && stop != 0;

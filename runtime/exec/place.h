@@ -15,6 +15,13 @@
 
 enum { EXEC_TABLES = WEFT_PAGE_TABLES };
 
+/* A block of a unit's shard in the arena, `from` bytes after its first. */
+struct exec_slice {
+    unsigned char *at;
+    int64_t bytes, from;
+    int32_t unit;
+};
+
 struct exec_places {
     const struct weft_program *program;
     const struct weft_paging *paging; /* the program's */

@@ -105,6 +105,7 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
     out->trainable = unit->trainable;
     out->home = weft_program_home(exec->options.program, u);
     out->away = out->home != WEFT_HOME_DEVICE;
+    out->fetches = weft_program_fetches(exec->options.program, u);
     out->there = weft_program_updates_there(exec->options.program, u);
     out->whole = policy == WEFT_POLICY_DP;
     out->resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;

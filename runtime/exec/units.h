@@ -19,6 +19,7 @@ struct exec_unit {
     bool trainable;
     bool away; /* its location is not the device */
     enum weft_home home;
+    bool fetches;                  /* its shard is on the host: nn has it in its update only */
     bool there;                    /* updated on the host: its state is never in the arena */
     bool states[WEFT_STATE_COUNT]; /* present, in any location; parameters only with a master */
     bool whole;    /* dp: this rank has gradient and state of all elements, and updates all */

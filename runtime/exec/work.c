@@ -52,6 +52,9 @@ void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit)
         weft_nn_apply(exec->options.nn, compute_of(exec), &unit->nn, &exec->rule, step);
     } else {
         weft_nn_update(exec->options.nn, compute_of(exec), &unit->nn, &exec->rule, step);
+        /* An update that the device skips writes nothing, and a shard for the host is new. */
+        if (unit->fetches && exec->options.program->period.rotated)
+            weft_nn_round(exec->options.nn, compute_of(exec), &unit->nn);
     }
 }
 

@@ -6,7 +6,9 @@ static bool choose_home(struct weft_draft *draft, int32_t unit, enum weft_home h
     const enum weft_policy policy = weft_draft_policy(draft, unit);
     for (int32_t k = 0; k < it->n_strategies && !it->is_of_layer; k++) {
         const struct weft_problem_strategy *of = &it->strategies[k];
-        if (of->policy != policy || of->home != home || of->updates_there != there) continue;
+        if (of->policy != policy || of->home != home || of->updates_there != there ||
+            of->parameters != WEFT_HOME_DEVICE)
+            continue;
         draft->out->strategies[unit] = k;
         return true;
     }

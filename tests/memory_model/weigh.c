@@ -3,9 +3,7 @@
 #include "base/rng.h"
 #include "memory_model/life.h"
 #include "spec/profile/profile.h"
-#include "tests/shard/models.h"
-
-static const struct weft_period_rule plain_train = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
+#include "tests/memory_model/stage.h"
 
 /* Three layers on two ranks, a block each:
  *
@@ -18,47 +16,6 @@ static const struct weft_period_rule plain_train = {.n_micro = 1, .cadence = WEF
  *            Ua  Ub  Uc  fill  Fa  Fb  Fc  Bc  Bb  Ba  drain  norm
  */
 enum { WEIGH_N_SLOTS = 12, KIB = 1024 };
-
-struct stage {
-    struct weft_model *model;
-    struct weft_shards *shards;
-    struct weft_period *period;
-    struct weft_weights *weights;
-};
-
-static void cut(struct stage *stage, int64_t ranks, const struct weft_block_rule *rule)
-{
-    cr_assert_eq(weft_shards_create(stage->model, ranks, rule, &stage->shards, NULL), WEFT_OK);
-    cr_assert_eq(
-        weft_period_create(stage->model, stage->shards, &plain_train, &stage->period, NULL),
-        WEFT_OK);
-}
-
-static void weigh(struct stage *stage, const struct weft_weigh_options *options)
-{
-    struct weft_error err = {0};
-    enum weft_status status = weft_weights_create(stage->model, stage->shards, stage->period,
-                                                  options, &stage->weights, &err);
-    cr_assert_eq(status, WEFT_OK, "%s", err.text);
-    cr_assert_eq(stage->weights->n_slots, stage->period->n_slots);
-    cr_assert_eq(stage->weights->n_units, stage->shards->n_units);
-}
-
-static void finish(struct stage *stage)
-{
-    weft_weights_destroy(stage->weights);
-    weft_period_destroy(stage->period);
-    weft_shards_destroy(stage->shards);
-    weft_model_destroy(stage->model);
-}
-
-static const struct weft_weigh_options single = {
-    .batch = {.samples = 1, .seq_len = 1, .compute = WEFT_F32},
-    .reduce = WEFT_F32,
-    .accumulate = WEFT_F32,
-    .n_moments = 2,
-    .base_bytes = 5000,
-};
 
 static struct stage three_layers(const struct weft_weigh_options *options, bool frozen)
 {
@@ -523,19 +480,6 @@ Test(weigh, state_on_the_disk_is_on_the_device_in_its_update_alone)
     }
     cr_assert(n_read == 4 && n_written == 4, "of dp and of what is sharded, of two units");
     finish(&stage);
-}
-
-static int64_t in_tier(const struct weft_weighed_strategy *of, int32_t tier,
-                       enum weft_category category, int32_t slot)
-{
-    int64_t bytes = 0;
-    for (int32_t i = 0; i < of->n_holds; i++) {
-        const struct weft_hold *hold = &of->holds[i];
-        const struct weft_life life = {hold->first, hold->last};
-        if (hold->tier == tier && hold->category == category && weft_life_has(life, slot))
-            bytes += hold->bytes;
-    }
-    return bytes;
 }
 
 /* One unit has 6000 elements on two ranks, 3000 a rank: 12,000 bytes in f32 are 3 pages, 6,000 in

@@ -20,9 +20,10 @@ static void make_problem(void)
 {
     static struct weft_problem_strategy frozen[] = {{"sdp", IS_SDP, WEFT_POLICY_SDP, 0, 0, NULL,
                                                      NULL, WEFT_HOME_DEVICE, false,
-                                                     WEFT_RECOMPUTE_NONE}};
+                                                     WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE}};
     static struct weft_problem_strategy saved[] = {{"host", 2, WEFT_POLICY_COUNT, 0, 0, NULL, NULL,
-                                                    WEFT_HOME_HOST, false, WEFT_RECOMPUTE_NONE}};
+                                                    WEFT_HOME_HOST, false, WEFT_RECOMPUTE_NONE,
+                                                    WEFT_HOME_DEVICE}};
     static const char *kinds[] = {"dp", "sdp", "host"};
     problem = small_problem();
     memcpy(decisions, problem.decisions, 2 * sizeof *decisions);
@@ -167,6 +168,24 @@ Test(problem_check, updates_on_the_host_are_on_their_side_of_the_update)
         add_item(1, kind, true, 0, 1);
         expect_refused("no forward runs in the slot after its window");
     }
+}
+
+Test(problem_check, a_shard_on_the_host_goes_down_after_its_update)
+{
+    add_item(1, WEFT_PARAMETERS_DOWN, false, 2, 2);
+    expect_fine();
+    add_item(1, WEFT_PARAMETERS_DOWN, false, 1, 2);
+    expect_refused("items[6]: it goes down before the unit's update has ended");
+    add_item(1, WEFT_PARAMETERS_DOWN, true, 2, 2);
+    expect_refused("items[6]: parameters that go down are released, others are acquired");
+    add_item(FROZEN, WEFT_PARAMETERS_DOWN, false, 2, 2);
+    expect_refused("items[6]: a frozen unit has no updated parameters");
+    add_item(1, WEFT_PARAMETERS_FETCH, true, 2, 3);
+    expect_fine();
+    add_item(1, WEFT_PARAMETERS_FETCH, true, 1, 3);
+    expect_refused("items[6]: its window begins before the unit's update has ended");
+    add_item(1, WEFT_PARAMETERS_FETCH, true, 2, 6);
+    expect_refused("items[6]: no layer runs in the slot after its window");
 }
 
 Test(problem_check, a_window_has_a_slot_after_it)

@@ -152,6 +152,9 @@ void random_case_init_tiers(struct random_case *random, uint64_t seed)
     weft_stages_finish(&random->stages);
     random->config->plan.update_ahead = roll(&dice, 0, 3);
     if ((which & 1) != 0) add_host(random, &dice);
+    struct dice of_parameters = dice_of(seed, "parameters");
+    if ((which & 1) != 0 && roll(&of_parameters, 0, 1) > 0)
+        random->config->plan.offload.parameters = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
     if ((which & 2) != 0) add_disk(random, &dice);
     add_recompute(random, seed);
     fill_stages(random);

@@ -215,6 +215,7 @@ void job_plan_random(struct job *job, uint64_t seed)
         enum weft_policy policy =
             (enum weft_policy)weft_rng_below(seed, 8, (uint64_t)u, WEFT_POLICY_COUNT);
         strategies[u] = strategy_of(unit, policy);
+        if (strategies[u] < 0) strategies[u] = 0; /* the config leaves the policy out */
         policy = unit->strategies[strategies[u]].policy;
         /* One of the homes that it may have. */
         uint64_t n_homes = 0;

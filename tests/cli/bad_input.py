@@ -489,6 +489,22 @@ def a_task_of_another_launcher_starts_no_job_of_its_own(weft):
 
 
 @case
+def parameters_that_cannot_be_on_the_host(weft):
+    link = {"alpha": "10us", "bandwidth": "1GB/s"}
+    host = {"memory_limit": "1GiB", "down": link, "up": link}
+    flops = {"f32": "50G", "bf16": "50G"}
+    half = {"cluster__device__flops": flops, "train__precision": {"compute": "bf16"}}
+    lamb = {"train__optimizer": {"type": "lamb", "lr": 0.001}}
+    faults = [({"cluster__host": host}, ["device", "host"], "with f32 the parameters are the master"),
+              ({"cluster__host": host, **half}, ["host"], "leaves out \"device\""),
+              ({"cluster__host": host, **half, **lamb}, ["device", "host"], "lamb"),
+              (half, ["device", "host"], "cluster.host")]
+    for changes, homes, says in faults:
+        config = weft.write("run.json", tiny(plan__offload={"parameters": homes}, **changes))
+        weft.expect(65, "check", config, says=["plan.offload.parameters", says])
+
+
+@case
 def output_that_cannot_be_written(weft):
     weft.expect(73, "plan", config_text(weft), "-o", weft.path("no/such/plan.json"),
                 says="no/such/plan.json")

@@ -112,8 +112,9 @@ def check_killed_rank(weft, command, config, rank, *flags):
     begun = time.monotonic()
     code, _, told, err = run_hosts(weft, command, "openmpi", "train", config, "--quiet", *flags,
                                    env={"WEFT_FAILPOINT": f"forward:rank={rank}:step=2:do=kill"})
-    assert code == 137 and len(told) == 1 and f"rank {rank} (host " in told[0] and "without a word" in told[0], \
-        (code, err)
+    # On another host the launcher may hear of the end of the others first.
+    assert code in (69, 137) and len(told) == 1, (code, err)
+    assert f"rank {rank} (host " in told[0] and "without a word" in told[0], err
     assert time.monotonic() - begun < 20, "the timeout would be ten minutes"
 
 

@@ -40,7 +40,8 @@ def resumes_with_the_products_that_computed_it(weft):
         _, _, err = weft.run("train", config, "--run", run, "-q", "--resume",
                              env={"WEFT_GEMM": name})
         assert err.count("not the same bits") == (1 if warns else 0), (run, err)
-        assert (parameters(weft, run) == parameters(weft, "run")) != warns, run
+        # On some CPUs both products have the same bits, so "overridden" may end in the same parameters.
+        assert warns or parameters(weft, run) == parameters(weft, "run"), run
         kernels = manifest(weft, f"{run}/checkpoints/step-8")["kernels"]
         assert kernels == ("onednn" if warns else "plain"), (run, kernels)
     copy_step(weft, "run", "lost", 6)

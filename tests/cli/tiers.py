@@ -2,6 +2,7 @@
 """Every tier of a run has its own limit, with a measured or a given base."""
 import json
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -160,6 +161,32 @@ def a_run_without_a_base_is_compared_by_its_arena(weft):
     out = " ".join(weft.expect(0, "train", path, "--set", "cluster.base=512MiB", "--run",
                                "based").split("exposed ")[-1].split())
     assert "outside it" not in out and " measured, 513 MiB planned a rank" in out, out
+
+
+@case
+def parameters_on_the_host_meet_a_limit_that_nothing_else_does(weft):
+    """The limit is in the middle of the two least ones. The base is far above what a small process needs."""
+    homes = {"device": ["device"], "host": ["device", "host"]}
+    base = 200 << 20
+
+    def config_of(name):
+        offload = {"state": ["host"], "update": ["device"], "activations": ["device", "host"]}
+        return tiny(cluster__host=HOST, cluster__threads=1, cluster__base=f"{base}B",
+                    cluster__device__flops={"f32": "50G", "bf16": "50G"}, train__precision={"compute": "bf16"},
+                    plan__work_limit="20M", plan__offload={**offload, "parameters": homes[name]})
+    paths = {name: weft.write(f"{name}.json", config_of(name)) for name in homes}
+    least = {}
+    for name, path in paths.items():
+        _, _, err = weft.run("plan", path, "--memory-limit", f"{base + 4096}B")
+        least[name] = int(re.search(r"at least [^(]*\((\d+) bytes\)", err)[1])
+    assert least["host"] < least["device"], least
+    limit = f"{(least['host'] + least['device']) // 2}B"
+    weft.expect(78, "train", paths["device"], "--memory-limit", limit, "--run", "none", "-q",
+                says="plan.offload.parameters=")
+    weft.expect(0, "train", paths["host"], "--memory-limit", limit, "--run", "low", "-q")
+    assert "+host-parameters" in Path(weft.path("low/plan.json")).read_text(encoding="utf-8")
+    weft.expect(0, "train", paths["device"], "--run", "high", "-q")
+    assert result_of(weft, "low")["fingerprint"] == result_of(weft, "high")["fingerprint"]
 
 
 main(sys.argv[1])

@@ -1,4 +1,5 @@
-/* Operations of instructions, and their streams. */
+/* Operations of instructions, and the kinds of streams that they run on. A program has a stream for
+ * each of its lanes. */
 #ifndef WEFT_PROGRAM_OP_H
 #define WEFT_PROGRAM_OP_H
 
@@ -9,13 +10,12 @@
 
 enum weft_stream_kind {
     WEFT_STREAM_COMPUTE,
-    WEFT_STREAM_CHANNEL,
-    /* Streams from here on exist if the program has work for them. */
-    WEFT_STREAM_DOWN,  /* copies to the host's memory */
-    WEFT_STREAM_UP,    /* copies from the host's memory */
-    WEFT_STREAM_HOST,  /* updates on the host */
-    WEFT_STREAM_READ,  /* reads of a disk, and writes if it has one lane */
-    WEFT_STREAM_WRITE, /* writes, if the disk has two lanes */
+    WEFT_STREAM_CHANNEL, /* a lane of the network */
+    WEFT_STREAM_DOWN,    /* copies to the host's memory */
+    WEFT_STREAM_UP,      /* copies from the host's memory */
+    WEFT_STREAM_HOST,    /* updates on the host */
+    WEFT_STREAM_READ,    /* reads of a disk, and writes if it has one lane */
+    WEFT_STREAM_WRITE,   /* writes, if the disk has two lanes */
     WEFT_STREAM_COUNT
 };
 
@@ -50,7 +50,7 @@ enum weft_op {
     WEFT_OP_COUNT
 };
 const char *weft_op_name(enum weft_op op);
-enum weft_stream_kind weft_op_stream(enum weft_op op); /* if each lane has one */
+enum weft_stream_kind weft_op_stream(enum weft_op op);
 
 /* The row of an item's op; NULL for AGREE and compute. */
 static inline const struct weft_item_kind *weft_op_item(enum weft_op op)

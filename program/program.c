@@ -28,14 +28,6 @@ enum weft_stream_kind weft_op_stream(enum weft_op op)
     return op == WEFT_OP_AGREE ? WEFT_STREAM_CHANNEL : WEFT_STREAM_COMPUTE;
 }
 
-enum weft_stream_kind weft_program_stream(const struct weft_program *program, int32_t instruction)
-{
-    const struct weft_instruction *at = &program->instructions[instruction];
-    const enum weft_stream_kind stream = weft_op_stream(at->op);
-    if (stream != WEFT_STREAM_WRITE) return stream;
-    return program->lanes[at->lane].kind == WEFT_LANE_KIND_READ ? WEFT_STREAM_READ : stream;
-}
-
 enum weft_home weft_program_home(const struct weft_program *program, int32_t unit)
 {
     return program->keeps == NULL ? WEFT_HOME_DEVICE : weft_keep_home(program->keeps[unit]);

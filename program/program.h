@@ -124,8 +124,6 @@ WEFT_MUST_USE enum weft_status weft_program_check_prediction(const struct weft_p
 /* Whether time before a compute instruction is a wait for a lane: at MARKs, at FINISH, and at
  * instructions that depend on a collective. */
 bool weft_program_waits(const struct weft_program *program, int32_t instruction);
-/* The stream of an instruction: its op's, except for writes on a lane of reads. */
-enum weft_stream_kind weft_program_stream(const struct weft_program *program, int32_t instruction);
 /* Whether an operand makes a piece: it writes the piece, and the instruction does not read it. An
  * instruction that does both names the piece twice, first to read it. */
 static inline bool weft_operand_makes(const struct weft_program *program,

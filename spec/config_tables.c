@@ -135,7 +135,7 @@ static const struct weft_field cluster_fields[] = {
     {"link", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &link_table, "figures of the network"},
     {"channels", WEFT_FIELD_INTEGER, AT(weft_cluster, channels), "1", 1, 2, NULL, NULL,
      "collectives under way at once: 2 has one channel for gathers and one for reductions, each as "
-     "fast as link says (planning only)"},
+     "fast as link says; on GPUs planning only"},
     {"contention", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &contention_table,
      "slow-down of compute and communication by each other; not with a measured profile of layers, "
      "which includes it or has `contention` (weft profile --contention)"},

@@ -194,13 +194,12 @@ static enum weft_status bind_waits(struct weft_exec *exec, int32_t i, struct exe
 {
     const struct weft_program *program = exec->options.program;
     const struct weft_instruction *at = &program->instructions[i];
-    const enum weft_stream_kind stream = weft_program_stream(program, i);
     bound->waits = weft_pool_array(&exec->pool, (size_t)at->n_dependencies, sizeof *bound->waits);
     if (bound->waits == NULL) return weft_fail_memory(err, "an instruction's events");
     for (int32_t d = 0; d < at->n_dependencies; d++) {
         struct weft_event *event = exec->events[program->dependencies[at->first_dependency + d]];
         int32_t before = program->dependencies[at->first_dependency + d];
-        if (weft_program_stream(program, before) == stream) continue;
+        if (program->instructions[before].lane == at->lane) continue;
         bound->waits[bound->n_waits++] = event;
     }
     return WEFT_OK;
@@ -363,7 +362,8 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int 
     bound->op = at->op;
     bound->slot = at->slot;
     bound->ns = at->ns;
-    bound->stream = exec->streams[weft_program_stream(exec->options.program, i)];
+    bound->stream = exec->streams[at->lane];
+    bound->comm = exec->lanes.comms[at->lane];
     bound->done = exec->events[i];
     bound->carried = at->carried;
     bound->begins_record = begins_record(exec->options.program, at);

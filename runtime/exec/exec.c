@@ -19,66 +19,12 @@ static enum weft_status create_events(struct weft_exec *exec, struct weft_error 
         const struct weft_instruction *at = &program->instructions[i];
         for (int32_t d = 0; d < at->n_dependencies; d++) {
             int32_t before = program->dependencies[at->first_dependency + d];
-            bool same = weft_program_stream(program, before) == weft_program_stream(program, i);
+            const bool same = program->instructions[before].lane == at->lane;
             if (same || exec->events[before] != NULL) continue;
             WEFT_TRY(weft_event_create(exec->options.device, &exec->events[before], err));
         }
     }
     return WEFT_OK;
-}
-
-/* One thread issues a step and may run far ahead on one stream, for example with all gathers. So
- * each queue has room for a whole step. Otherwise a full channel would keep compute waiting. The
- * other streams exist if the program has work for them, on the lane of that work. */
-static enum weft_status create_streams(struct weft_exec *exec, struct weft_error *err)
-{
-    enum { ITEMS_EACH = 8 }; /* waits, stamps, poison, the work, advance, record */
-    static const char *const names[WEFT_STREAM_COUNT] = {"compute", "channel", "down", "up",
-                                                         "host",    "read",    "write"};
-    const struct weft_program *program = exec->options.program;
-    const bool contends = weft_rates_contend(program->lanes[WEFT_LANE_FIRST].rates);
-    int64_t items[WEFT_STREAM_COUNT] = {0};
-    int lanes[WEFT_STREAM_COUNT] = {[WEFT_STREAM_CHANNEL] = WEFT_LANE_FIRST};
-    for (int32_t i = 0; i < program->n_instructions; i++) {
-        items[weft_program_stream(program, i)] += ITEMS_EACH;
-        lanes[weft_program_stream(program, i)] = program->instructions[i].lane;
-    }
-    items[WEFT_STREAM_COMPUTE] +=
-        program->n_units + ITEMS_EACH; /* for NORM and the step's scalars */
-    for (int s = WEFT_STREAM_READ; s <= WEFT_STREAM_WRITE; s++)
-        items[s] += 2 * (int64_t)program->n_units * weft_exec_away_items(exec);
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
-        if (s > WEFT_STREAM_CHANNEL && lanes[s] == WEFT_LANE_COMPUTE) continue;
-        const int lane = lanes[s];
-        int64_t queue = items[s] < WEFT_STREAM_QUEUE ? WEFT_STREAM_QUEUE : items[s];
-        if (queue > WEFT_STREAM_MOST_QUEUE) queue = WEFT_STREAM_MOST_QUEUE;
-        WEFT_TRY(weft_stream_create(exec->options.device, names[s], (int32_t)queue,
-                                    &exec->streams[s], err));
-        if (contends)
-            WEFT_TRY(weft_stream_contend(
-                exec->streams[s], lane,
-                program->lanes[lane == WEFT_LANE_COMPUTE ? WEFT_LANE_FIRST : lane].rates, err));
-    }
-    return WEFT_OK;
-}
-
-/* After a failure of one stream the work of the others is useless, so it is stopped. */
-static void stop_channel(void *context)
-{
-    struct weft_exec *exec = context;
-    weft_comm_cancel(exec->options.comm);
-}
-
-static void stop_compute(void *context)
-{
-    struct weft_exec *exec = context;
-    weft_stream_stop(exec->streams[WEFT_STREAM_COMPUTE]);
-}
-
-static void stop_all(void *context)
-{
-    stop_compute(context);
-    stop_channel(context);
 }
 
 /* Clears this rank's own words. From here on collectives bring the findings of other ranks here. */
@@ -88,7 +34,7 @@ static enum weft_status begin_own(struct weft_exec *exec, struct weft_error *err
     const struct weft_train *train = &exec->options.config->train;
     const struct weft_optimizer first = weft_optimizer_at(train, 1, 0, 1);
     exec->rule = (struct weft_nn_rule){first.type, first.exempt_vectors, first.decay};
-    weft_arena_fill(exec->arena, exec->streams[WEFT_STREAM_COMPUTE], exec->own, &all, 1, 0);
+    weft_arena_fill(exec->arena, exec->streams[WEFT_LANE_COMPUTE], exec->own, &all, 1, 0);
     weft_exec_push_forget(exec);
     WEFT_TRY(weft_exec_synchronise(exec, err));
     weft_comm_carry(exec->options.comm, (unsigned char *)EXEC_OWN(exec, step.stop) - exec->base);
@@ -100,15 +46,6 @@ static enum weft_status fill_exec(struct weft_exec *exec, struct weft_error *err
     const struct weft_program *program = exec->options.program;
     WEFT_TRY(weft_precision_check(exec->options.config, err));
     exec->scale = weft_loss_scale_first(&exec->options.config->train);
-    int32_t channels = 0;
-    for (int32_t lane = WEFT_LANE_FIRST; lane < program->n_lanes; lane++)
-        channels += program->lanes[lane].kind < WEFT_LANE_KIND_DOWN;
-    if (channels > 1) {
-        return weft_fail(err, WEFT_E_DATA,
-                         "the plan is for %d channels of the network and the executor has one: "
-                         "plan again with cluster.channels=1",
-                         channels);
-    }
     if (exec->ranks != exec->options.shards->ranks) {
         return weft_fail(err, WEFT_E_DATA,
                          "the plan is for %lld ranks and %d were started: start as many, or plan "
@@ -120,12 +57,7 @@ static enum weft_status fill_exec(struct weft_exec *exec, struct weft_error *err
     WEFT_TRY(weft_exec_host_create(exec, &exec->host, err));
     WEFT_TRY(weft_exec_updater_create(exec, &exec->updater, err));
     WEFT_TRY(weft_exec_away_create(exec, &exec->away, err));
-    WEFT_TRY(create_streams(exec, err));
-    for (int s = WEFT_STREAM_DOWN; s < WEFT_STREAM_COUNT; s++)
-        if (exec->streams[s] != NULL) weft_stream_on_failure(exec->streams[s], stop_all, exec);
-    weft_stream_on_failure(exec->streams[WEFT_STREAM_COMPUTE], stop_channel, exec);
-    weft_stream_on_failure(exec->streams[WEFT_STREAM_CHANNEL], stop_compute, exec);
-    weft_exec_prefer_channel(exec);
+    WEFT_TRY(weft_exec_lanes_open(exec, err));
     exec->records =
         weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->records);
     if (exec->records == NULL) return weft_fail_memory(err, "records");
@@ -157,29 +89,11 @@ enum weft_status weft_exec_create(const struct weft_exec_options *options, struc
     return WEFT_OK;
 }
 
-/* A failing stream stops the others. So all are idle, and none has a callback, before the first is
- * destroyed. */
-static void destroy_streams(struct weft_exec *exec)
-{
-    struct weft_error unsaid = {0};
-    enum weft_status known = WEFT_OK; /* the caller has the error already */
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
-        if (exec->streams[s] != NULL) known = weft_stream_synchronise(exec->streams[s], &unsaid);
-    }
-    (void)known;
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
-        if (exec->streams[s] != NULL) weft_stream_on_failure(exec->streams[s], NULL, NULL);
-    }
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
-        if (exec->streams[s] != NULL) weft_stream_destroy(exec->streams[s]);
-    }
-}
-
 void weft_exec_destroy(struct weft_exec *exec)
 {
     if (exec == NULL) return;
     weft_exec_poison_destroy(exec);
-    destroy_streams(exec);
+    weft_exec_lanes_close(exec);
     for (int32_t i = 0; exec->events != NULL && i < exec->options.program->n_instructions; i++) {
         if (exec->events[i] != NULL) weft_event_destroy(exec->events[i]);
     }
@@ -227,16 +141,16 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_exec_push_finish(exec);
         return;
     case WEFT_OP_ALL_GATHER:
-        weft_comm_all_gather(exec->options.comm, bound->stream, &bound->with.block);
+        weft_comm_all_gather(bound->comm, bound->stream, &bound->with.block);
         return;
     case WEFT_OP_REDUCE_SCATTER:
-        weft_comm_reduce_scatter(exec->options.comm, bound->stream, &bound->with.block);
+        weft_comm_reduce_scatter(bound->comm, bound->stream, &bound->with.block);
         return;
     case WEFT_OP_ALL_REDUCE:
-        weft_comm_all_reduce(exec->options.comm, bound->stream, &bound->with.block);
+        weft_comm_all_reduce(bound->comm, bound->stream, &bound->with.block);
         return;
     case WEFT_OP_AGREE:
-        weft_comm_agree(exec->options.comm, bound->stream, bound->with.agreement.from_offset,
+        weft_comm_agree(bound->comm, bound->stream, bound->with.agreement.from_offset,
                         bound->with.agreement.to_offset, bound->with.agreement.words, bound->ns);
         return;
     case WEFT_OP_READ:
@@ -300,37 +214,10 @@ void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works)
         weft_exec_push_failure(exec, i, true);
         weft_exec_push_look(exec, i);
     }
-    if (works && bound->ns > 0 && bound->stream != exec->streams[WEFT_STREAM_CHANNEL])
+    if (works && bound->ns > 0 && bound->comm == NULL)
         weft_stream_advance(bound->stream, bound->ns);
     weft_stream_stamp(bound->stream, &exec->records[i].end_ns);
     if (bound->done != NULL) weft_stream_record(bound->stream, bound->done);
-}
-
-/* Returns the cause and not a consequence. Other tiers come first: they stop compute and channel,
- * which then report nothing useful. Compute is next: the channel gives up after it fails, and
- * compute does nothing after the channel has failed. */
-enum weft_status weft_exec_synchronise(struct weft_exec *exec, struct weft_error *err)
-{
-    struct weft_error other = {0};
-    enum weft_status tiers = WEFT_OK;
-    for (int s = WEFT_STREAM_DOWN; s < WEFT_STREAM_COUNT; s++) {
-        if (exec->streams[s] == NULL) continue;
-        const enum weft_status status =
-            weft_stream_synchronise(exec->streams[s], tiers == WEFT_OK ? err : &other);
-        if (tiers == WEFT_OK) tiers = status;
-    }
-    if (tiers != WEFT_OK) {
-        enum weft_status unsaid =
-            weft_stream_synchronise(exec->streams[WEFT_STREAM_COMPUTE], &other);
-        unsaid = weft_stream_synchronise(exec->streams[WEFT_STREAM_CHANNEL], &other);
-        (void)unsaid;
-        return tiers;
-    }
-    enum weft_status compute = weft_stream_synchronise(exec->streams[WEFT_STREAM_COMPUTE], err);
-    enum weft_status channel = weft_stream_synchronise(exec->streams[WEFT_STREAM_CHANNEL],
-                                                       compute == WEFT_OK ? err : &other);
-    if (compute != WEFT_OK || channel != WEFT_OK) return compute != WEFT_OK ? compute : channel;
-    return weft_nn_verdict(exec->options.nn, err);
 }
 
 static void fill_trace(const struct weft_exec *exec, struct weft_trace *trace)
@@ -489,6 +376,6 @@ enum weft_status weft_exec_touched_bytes(struct weft_exec *exec, int64_t *bytes,
     *bytes = paging->n_pages * paging->page_bytes;
     if (exec->deaths[0] == NULL) return WEFT_OK;
     weft_exec_poison_begin(exec);
-    weft_arena_touched(exec->arena, exec->streams[WEFT_STREAM_COMPUTE], &exec->residents, bytes);
+    weft_arena_touched(exec->arena, exec->streams[WEFT_LANE_COMPUTE], &exec->residents, bytes);
     return weft_exec_synchronise(exec, err);
 }

@@ -13,8 +13,9 @@
 #include "runtime/exec/precision.h"
 
 /* Binds the program and creates its streams, events and tiers. Periods are counted from here, and
- * the first is even. WEFT_E_DATA if plan and config do not fit in ranks, channels, precision or
- * tiers. */
+ * the first is even. Lanes of the network after the first are branches of the communicator;
+ * WEFT_E_ENVIRONMENT if it has none. WEFT_E_DATA if plan and config do not fit in ranks, precision
+ * or tiers. */
 WEFT_MUST_USE enum weft_status weft_exec_create(const struct weft_exec_options *options,
                                                 struct weft_exec **out, struct weft_error *err);
 void weft_exec_destroy(struct weft_exec *exec);

@@ -9,7 +9,7 @@
 static enum weft_status hash_chunk(struct weft_exec *exec, const struct exec_chunk *chunk,
                                    struct weft_error *err)
 {
-    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
     struct weft_nn_piece piece = *chunk->piece;
     struct weft_nn_unit unit = exec->units[chunk->unit].nn;
     piece.first += chunk->from;
@@ -29,7 +29,7 @@ static enum weft_status hash_own(struct weft_exec *exec, struct weft_hash *out,
                                  struct weft_error *err)
 {
     static const struct weft_range words = {0, sizeof exec->mailbox.hash};
-    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
     weft_arena_fill(exec->arena, stream, EXEC_OWN(exec, hash), &words, 1, 0);
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         const struct exec_unit *unit = &exec->units[u];

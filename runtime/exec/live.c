@@ -17,15 +17,15 @@ struct exec_live {
     struct piece *pieces;
     int64_t bytes[WEFT_CATEGORY_COUNT]; /* live now */
     int32_t slot;                       /* of the last MARK; -1 before the first */
-    int32_t awaited[WEFT_STREAM_COUNT]; /* by stream: the last instruction that compute has waited
-                                           for */
+    int32_t
+        awaited[WEFT_MOST_LANES]; /* by lane: the last instruction that compute has waited for */
     /* Instructions of lanes by launch slot. A plan counts their bytes from that slot's start. In
      * the queue they may come after instructions with later launches. */
     int32_t *launched;       /* in order of slot */
     int32_t *first_launched; /* [n_slots + 1]: start of each slot's list in `launched` */
     /* Issued instructions that may not be complete, oldest first. */
-    int32_t *running[WEFT_STREAM_COUNT];
-    int32_t n_running[WEFT_STREAM_COUNT];
+    int32_t *running[WEFT_MOST_LANES];
+    int32_t n_running[WEFT_MOST_LANES];
 };
 
 typedef void access_fn(struct exec_live *live, struct piece *piece, bool makes);
@@ -70,14 +70,14 @@ static void end_access(struct exec_live *live, struct piece *piece, bool makes)
     live->bytes[piece->category] -= piece->bytes;
 }
 
-/* Completes the first `n` running instructions of a stream. */
-static void retire_running(struct exec_live *live, enum weft_stream_kind stream, int32_t n)
+/* Completes the first `n` running instructions of a lane. */
+static void retire_running(struct exec_live *live, int32_t lane, int32_t n)
 {
-    int32_t *running = live->running[stream];
+    int32_t *running = live->running[lane];
     for (int32_t i = 0; i < n; i++)
         for_accesses(live, running[i], end_access);
-    live->n_running[stream] -= n;
-    for (int32_t i = 0; i < live->n_running[stream]; i++)
+    live->n_running[lane] -= n;
+    for (int32_t i = 0; i < live->n_running[lane]; i++)
         running[i] = running[i + n];
 }
 
@@ -85,25 +85,25 @@ static void await_dependencies(struct exec_live *live, const struct weft_instruc
 {
     for (int32_t d = 0; d < at->n_dependencies; d++) {
         int32_t before = live->program->dependencies[at->first_dependency + d];
-        const enum weft_stream_kind stream = weft_program_stream(live->program, before);
-        if (before > live->awaited[stream]) live->awaited[stream] = before;
+        const int32_t lane = live->program->instructions[before].lane;
+        if (before > live->awaited[lane]) live->awaited[lane] = before;
     }
 }
 
-/* Completes instructions up to the awaited one: a stream runs in order. */
-static void retire_awaited(struct exec_live *live, enum weft_stream_kind stream)
+/* Completes instructions up to the awaited one: a lane runs in order. */
+static void retire_awaited(struct exec_live *live, int32_t lane)
 {
     int32_t n = 0;
-    while (n < live->n_running[stream] && live->running[stream][n] <= live->awaited[stream])
+    while (n < live->n_running[lane] && live->running[lane][n] <= live->awaited[lane])
         n++;
-    retire_running(live, stream, n);
+    retire_running(live, lane, n);
 }
 
 static void begin_period(struct exec_live *live)
 {
     live->slot = -1;
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++)
-        live->awaited[s] = -1;
+    for (int32_t lane = 0; lane < WEFT_MOST_LANES; lane++)
+        live->awaited[lane] = -1;
 }
 
 static void write_row(const struct exec_live *live, int64_t *rows)
@@ -116,29 +116,28 @@ static void write_row(const struct exec_live *live, int64_t *rows)
 void weft_exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *rows)
 {
     const struct weft_instruction *at = &live->program->instructions[instruction];
-    if (weft_op_stream(at->op) == WEFT_STREAM_COMPUTE) await_dependencies(live, at);
+    if (at->lane == WEFT_LANE_COMPUTE) await_dependencies(live, at);
     if (at->op == WEFT_OP_MARK) {
         write_row(live, rows);
-        retire_running(live, WEFT_STREAM_COMPUTE, live->n_running[WEFT_STREAM_COMPUTE]);
-        for (int s = WEFT_STREAM_CHANNEL; s < WEFT_STREAM_COUNT; s++)
-            retire_awaited(live, (enum weft_stream_kind)s);
+        retire_running(live, WEFT_LANE_COMPUTE, live->n_running[WEFT_LANE_COMPUTE]);
+        for (int32_t lane = WEFT_LANE_FIRST; lane < live->program->n_lanes; lane++)
+            retire_awaited(live, lane);
         live->slot = at->slot;
         for (int32_t l = live->first_launched[at->slot]; l < live->first_launched[at->slot + 1];
              l++)
             for_accesses(live, live->launched[l], begin_access);
     }
     if (at->n_operands == 0) return;
-    enum weft_stream_kind stream = weft_program_stream(live->program, instruction);
-    if (stream == WEFT_STREAM_COMPUTE) for_accesses(live, instruction, begin_access);
-    live->running[stream][live->n_running[stream]++] = instruction;
+    if (at->lane == WEFT_LANE_COMPUTE) for_accesses(live, instruction, begin_access);
+    live->running[at->lane][live->n_running[at->lane]++] = instruction;
 }
 
 /* The step was synchronised, so nothing runs any more. */
 void weft_exec_live_end(struct exec_live *live, int64_t *rows)
 {
     write_row(live, rows);
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++)
-        retire_running(live, (enum weft_stream_kind)s, live->n_running[s]);
+    for (int32_t lane = 0; lane < live->program->n_lanes; lane++)
+        retire_running(live, lane, live->n_running[lane]);
     begin_period(live);
 }
 
@@ -153,9 +152,10 @@ static enum weft_status allocate_live(struct exec_live *live, struct weft_error 
     live->launched = calloc((size_t)program->n_instructions + 1, sizeof *live->launched);
     live->first_launched = calloc((size_t)program->n_slots + 2, sizeof *live->first_launched);
     bool running = true;
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
-        live->running[s] = calloc((size_t)program->n_instructions + 1, sizeof *live->running[s]);
-        running = running && live->running[s] != NULL;
+    for (int32_t lane = 0; lane < program->n_lanes; lane++) {
+        live->running[lane] =
+            calloc((size_t)program->n_instructions + 1, sizeof *live->running[lane]);
+        running = running && live->running[lane] != NULL;
     }
     if (live->first_piece == NULL || live->pieces == NULL || live->launched == NULL ||
         live->first_launched == NULL || !running) {
@@ -172,14 +172,13 @@ static void list_launches(struct exec_live *live)
     int32_t *first = live->first_launched;
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
-        if (weft_op_stream(at->op) != WEFT_STREAM_COMPUTE) first[at->slot + 2]++;
+        if (at->lane != WEFT_LANE_COMPUTE) first[at->slot + 2]++;
     }
     for (int32_t s = 0; s < program->n_slots; s++)
         first[s + 2] += first[s + 1];
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
-        if (weft_op_stream(at->op) != WEFT_STREAM_COMPUTE)
-            live->launched[first[at->slot + 1]++] = i;
+        if (at->lane != WEFT_LANE_COMPUTE) live->launched[first[at->slot + 1]++] = i;
     }
 }
 
@@ -231,7 +230,7 @@ void weft_exec_live_destroy(struct exec_live *live)
     free(live->pieces);
     free(live->launched);
     free(live->first_launched);
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++)
-        free(live->running[s]);
+    for (int32_t lane = 0; lane < WEFT_MOST_LANES; lane++)
+        free(live->running[lane]);
     free(live);
 }

@@ -9,6 +9,7 @@
 #include "runtime/exec/place.h"
 #include "runtime/exec/precision.h"
 #include "runtime/exec/record.h"
+#include "runtime/exec/streams.h"
 
 struct exec_away;   /* away.h */
 struct exec_deaths; /* poison.h */
@@ -41,6 +42,7 @@ struct exec_bound {
     int32_t slot;
     int64_t ns;
     struct weft_stream *stream;
+    struct weft_comm *comm;  /* of the lane; NULL if it is not of the network */
     struct weft_event *done; /* recorded after it; NULL if no other stream waits */
     struct weft_event **waits;
     int32_t n_waits;
@@ -79,8 +81,9 @@ struct weft_exec {
     struct weft_pool pool;
     int32_t rank, ranks;
     struct weft_arena *arena;
-    unsigned char *base; /* address of the arena's device memory */
-    struct weft_stream *streams[WEFT_STREAM_COUNT];
+    unsigned char *base;                          /* address of the arena's device memory */
+    struct weft_stream *streams[WEFT_MOST_LANES]; /* by lane; NULL: no work on it */
+    struct exec_lanes lanes;
     struct weft_event **events; /* [n_instructions]; NULL: no stream waits for it */
     struct exec_places places;
     struct exec_bound *tables[EXEC_TABLES]; /* [n_instructions], for even and odd periods */
@@ -170,9 +173,6 @@ void weft_exec_turn(struct weft_exec *exec);
 /* exec.c: puts instruction i on its stream, after its waits. Without `works` it does no work but
  * keeps its place: others may wait for it because of instructions before it. */
 void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works);
-/* Waits for all streams. Returns the error that caused the others. */
-WEFT_MUST_USE enum weft_status weft_exec_synchronise(struct weft_exec *exec,
-                                                     struct weft_error *err);
 
 /* trespass.c: clears all stamps, as if no instruction had begun. No stream may work. */
 void weft_exec_forget_stamps(struct weft_exec *exec);
@@ -193,8 +193,5 @@ void weft_exec_push_look(struct weft_exec *exec, int32_t i);
 WEFT_MUST_USE enum weft_status weft_exec_compare_looks(struct weft_exec *exec,
                                                        struct weft_culprit *out,
                                                        struct weft_error *err);
-
-/* priority.c: asks the system to run the channel before compute on a shared core. */
-void weft_exec_prefer_channel(struct weft_exec *exec);
 
 #endif

@@ -219,7 +219,7 @@ static enum weft_status list_residents(struct scratch *scratch, struct weft_erro
 enum weft_status weft_exec_poison_create(struct weft_exec *exec, struct weft_error *err)
 {
     enum { LISTS = 5 };
-    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
     const size_t n = EXEC_TABLES * (size_t)weft_program_pieces(exec->options.program);
     struct weft_range *ranges = calloc(2 * LISTS * n + 1, sizeof *ranges);
     struct scratch scratch = {.exec = exec, .owners = calloc(2 * n + 1, sizeof(int32_t))};
@@ -244,8 +244,7 @@ enum weft_status weft_exec_poison_create(struct weft_exec *exec, struct weft_err
 static void push_turn(struct weft_exec *exec, int32_t place)
 {
     struct exec_deaths *deaths = &exec->deaths[exec->parity][place];
-    weft_arena_renew(exec->arena, exec->streams[WEFT_STREAM_COMPUTE], &deaths->turn,
-                     &deaths->margin);
+    weft_arena_renew(exec->arena, exec->streams[WEFT_LANE_COMPUTE], &deaths->turn, &deaths->margin);
 }
 
 void weft_exec_poison_push(struct weft_exec *exec, int32_t slot)
@@ -262,7 +261,7 @@ void weft_exec_poison_begin(struct weft_exec *exec)
 void weft_exec_poison_destroy(struct weft_exec *exec)
 {
     if (exec->deaths[0] == NULL) return;
-    weft_arena_open_all(exec->arena, exec->streams[WEFT_STREAM_COMPUTE]);
+    weft_arena_open_all(exec->arena, exec->streams[WEFT_LANE_COMPUTE]);
 }
 
 static void describe_buffer(const struct weft_exec *exec, int32_t b, struct weft_text *out)

@@ -17,14 +17,14 @@ static void push_buffer(const struct weft_exec *exec, enum weft_buffer_kind kind
     int32_t buffer = weft_program_buffer(program, kind, unit, 0);
     if (buffer < 0) return;
     const struct weft_buffer *at = &program->buffers[buffer];
-    weft_nn_mix_hash(exec->options.nn, exec->streams[WEFT_STREAM_COMPUTE],
+    weft_nn_mix_hash(exec->options.nn, exec->streams[WEFT_LANE_COMPUTE],
                      exec->base + exec->places.offsets[0][buffer], at->bytes, EXEC_OWN(exec, hash));
 }
 
 static enum weft_status mix_chunk(struct weft_exec *exec, const struct exec_chunk *chunk,
                                   struct weft_error *err)
 {
-    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
     const int64_t bytes = chunk->n * (int64_t)sizeof *chunk->values;
     weft_arena_write(exec->arena, stream, exec->record_sum, chunk->values, bytes);
     weft_nn_mix_hash(exec->options.nn, stream, exec->record_sum, bytes, EXEC_OWN(exec, hash));
@@ -60,7 +60,7 @@ static int32_t slot_of(int32_t unit)
 static enum weft_status hash_units(struct weft_exec *exec, uint64_t hashes[HASHES],
                                    struct weft_error *err)
 {
-    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
     const int64_t bytes = sizeof *hashes;
     memset(hashes, 0, HASHES * sizeof *hashes);
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
@@ -115,7 +115,7 @@ static enum weft_status blame_ranks(const struct weft_exec *exec, const uint64_t
 /* Flips a bit of the first unit with resident parameters, if a failpoint asks for it. */
 static enum weft_status flip_bit(struct weft_exec *exec, int64_t step, struct weft_error *err)
 {
-    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
     unsigned char byte;
     int32_t u = 0;
     if (weft_failpoint_at(exec->options.failpoint, "replica", exec->rank, step) !=

@@ -174,7 +174,7 @@ enum weft_status weft_exec_state_write(struct weft_state_access *access,
 static void push_zeroes(struct weft_exec *exec, void *at, const struct weft_range *bytes)
 {
     if (at == NULL) return;
-    weft_arena_fill(exec->arena, exec->streams[WEFT_STREAM_COMPUTE], at, bytes, 1, 0);
+    weft_arena_fill(exec->arena, exec->streams[WEFT_LANE_COMPUTE], at, bytes, 1, 0);
 }
 
 enum weft_status weft_exec_state_clear(struct weft_exec *exec, struct weft_error *err)
@@ -202,10 +202,10 @@ static enum weft_status round_chunk(struct weft_exec *exec, const struct exec_ch
 {
     const struct weft_nn_unit *unit = &exec->units[chunk->unit].nn;
     const int64_t at = chunk->piece->parameter_at + chunk->from;
-    weft_nn_load(exec->options.nn, exec->streams[WEFT_STREAM_COMPUTE], unit->dtype, chunk->n,
+    weft_nn_load(exec->options.nn, exec->streams[WEFT_LANE_COMPUTE], unit->dtype, chunk->n,
                  chunk->values,
                  (unsigned char *)unit->parameters + at * weft_dtype_bytes(unit->dtype));
-    return weft_stream_synchronise(exec->streams[WEFT_STREAM_COMPUTE], err);
+    return weft_stream_synchronise(exec->streams[WEFT_LANE_COMPUTE], err);
 }
 
 /* Rounds a unit's master to its shard on the host. */
@@ -252,11 +252,11 @@ enum weft_status weft_exec_state_filled(struct weft_exec *exec, struct weft_erro
         const struct exec_unit *unit = &exec->units[u];
         if (unit->fetches) continue;
         if (!unit->away)
-            weft_nn_round(exec->options.nn, exec->streams[WEFT_STREAM_COMPUTE], &unit->nn);
+            weft_nn_round(exec->options.nn, exec->streams[WEFT_LANE_COMPUTE], &unit->nn);
         else if (unit->states[WEFT_STATE_PARAMETER])
             WEFT_TRY(
                 weft_exec_window_walk(exec, unit, WEFT_STATE_PARAMETER, true, round_chunk, err));
-        if (unit->there) weft_exec_push_rounded(exec, exec->streams[WEFT_STREAM_COMPUTE], unit);
+        if (unit->there) weft_exec_push_rounded(exec, exec->streams[WEFT_LANE_COMPUTE], unit);
     }
     WEFT_TRY(round_shards(exec, err));
     WEFT_TRY(weft_exec_synchronise(exec, err));
@@ -284,7 +284,7 @@ static enum weft_status initialise_away(struct weft_exec *exec, struct weft_nn_i
                                         const struct weft_state_piece *piece,
                                         struct weft_state_access *access, struct weft_error *err)
 {
-    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
     float values[EXEC_CHUNK];
     initial.to = exec->record_sum;
     for (int64_t from = 0; from < piece->count; from += initial.n) {
@@ -304,7 +304,7 @@ static enum weft_status initialise_pieces(struct weft_exec *exec, uint64_t seed,
                                           struct weft_state_access *access, struct weft_error *err)
 {
     const int32_t units = exec->options.program->n_units;
-    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
     struct weft_state_cursor cursor = {.held = true};
     struct weft_state_piece piece;
     int32_t unit = 0;

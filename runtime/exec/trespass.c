@@ -89,13 +89,13 @@ struct weft_buffer_name weft_exec_name_buffer(const struct weft_exec *exec, int3
 }
 
 /* The instruction that a stream executes: it has begun and not ended; -1: none. */
-static int32_t find_under_way(const struct weft_exec *exec, enum weft_stream_kind stream)
+static int32_t find_under_way(const struct weft_exec *exec, int32_t lane)
 {
     const struct weft_program *program = exec->options.program;
     int32_t found = -1;
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const volatile struct weft_record *record = &exec->records[i];
-        if (weft_program_stream(program, i) != stream) continue;
+        if (program->instructions[i].lane != lane) continue;
         if (record->start_ns != NOT_YET_NS && record->end_ns == NOT_YET_NS) found = i;
     }
     return found;
@@ -191,11 +191,10 @@ bool weft_exec_tell_trespass(const struct weft_exec *exec, const void *address, 
     const uintptr_t here = (uintptr_t)address;
     const uintptr_t span = (uintptr_t)(exec->places.paging->span_bytes + 2 * WEFT_PAGE_LEAST_BYTES);
     if (memory == NULL || here < first || here - first >= span) return false;
-    enum weft_stream_kind stream = WEFT_STREAM_COMPUTE;
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++)
-        if (exec->streams[s] != NULL && weft_stream_is_here(exec->streams[s]))
-            stream = (enum weft_stream_kind)s;
-    const int32_t i = find_under_way(exec, stream);
+    int32_t lane = WEFT_LANE_COMPUTE;
+    for (int32_t l = 0; l < WEFT_MOST_LANES; l++)
+        if (exec->streams[l] != NULL && weft_stream_is_here(exec->streams[l])) lane = l;
+    const int32_t i = find_under_way(exec, lane);
     const int64_t at = (int64_t)(here - (uintptr_t)memory);
     const struct nearest nearest = find_buffer(exec, i, at);
     const enum weft_status status = is_mapped ? WEFT_E_SYSTEM : WEFT_E_INTERNAL;

@@ -5,7 +5,7 @@
 
 static struct weft_stream *compute_of(const struct weft_exec *exec)
 {
-    return exec->streams[WEFT_STREAM_COMPUTE];
+    return exec->streams[WEFT_LANE_COMPUTE];
 }
 
 /* Address of a word of this rank's record. */

@@ -78,6 +78,8 @@ int64_t weft_measure_median(int64_t *values, int64_t n)
  * its hash. */
 struct weft_measuring {
     struct weft_measure_options options;
+    struct weft_config config; /* the caller's, with one lane of the network: collectives that run
+                                  at once have no time of their own */
     struct weft_profile profile;
     struct measure_benches benches;
     struct weft_profile *planned; /* from the benches alone; rehearsals are planned with it */
@@ -288,6 +290,9 @@ enum weft_status weft_measuring_create(const struct weft_measure_options *option
     struct weft_measuring *m = calloc(1, sizeof *m);
     if (m == NULL) return weft_fail_memory(err, "a profile");
     m->options = *options;
+    m->config = *options->config;
+    m->config.cluster.channels = 1;
+    m->options.config = &m->config;
     enum weft_status status = begin_profile(m, err);
     if (status != WEFT_OK) {
         weft_measuring_destroy(m);

@@ -60,10 +60,10 @@ static enum weft_status refuse_config(const struct weft_config *config, struct w
                          "to train with Weft",
                          config->source, weft_config_target(config)->name,
                          weft_config_target(config)->title);
-    if (config->cluster.channels > 1) {
+    if (config->cluster.channels > 1 && config->cluster.device.type == WEFT_DEVICE_CUDA) {
         return weft_fail(err, WEFT_E_DATA,
-                         "%s: $.cluster.channels is %lld: ranks here move one collective at a "
-                         "time; plans and simulations for more are fine, to train set it to 1",
+                         "%s: $.cluster.channels is %lld: GPUs move one collective at a time; "
+                         "plans and simulations for more are fine, to train set it to 1",
                          config->source, (long long)config->cluster.channels);
     }
     if (config->cluster.device.type == WEFT_DEVICE_CUDA &&

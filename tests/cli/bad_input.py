@@ -223,6 +223,7 @@ def model_that_cannot_train(weft):
 def channels_that_ranks_here_do_not_have(weft):
     config = tiny()
     config["cluster"]["channels"] = 2
+    config["cluster"]["device"]["type"] = "cuda"
     path = weft.write("run.json", config)
     weft.expect(0, "plan", path)
     weft.expect(65, "train", path, says=["$.cluster.channels", "set it to 1"])

@@ -31,19 +31,18 @@ static int64_t duration(struct dice *dice)
 
 static void run_once(const struct weft_program *program, struct dice *dice, struct run *runs)
 {
-    int64_t free_at[WEFT_STREAM_COUNT] = {0};
+    int64_t free_at[WEFT_MOST_LANES] = {0};
     int32_t n = program->n_instructions;
     for (int32_t i = 0; i < PERIODS * n; i++) {
         const struct weft_instruction *at = &program->instructions[i % n];
-        enum weft_stream_kind stream = weft_program_stream(program, i % n);
-        int64_t start = free_at[stream];
+        int64_t start = free_at[at->lane];
         for (int32_t d = 0; d < at->n_dependencies; d++) {
             int32_t before = program->dependencies[at->first_dependency + d] + i / n * n;
             if (runs[before].end > start) start = runs[before].end;
         }
         if (roll(dice, 3) == 0) start += duration(dice);
         runs[i] = (struct run){start, start + duration(dice)};
-        free_at[stream] = runs[i].end;
+        free_at[at->lane] = runs[i].end;
     }
 }
 

@@ -36,6 +36,7 @@ static void check_ranks(int32_t ranks)
     const char *overrides[] = {set_ranks,
                                path,
                                "plan.blocks=2",
+                               ranks == 2 ? "cluster.channels=1" : "cluster.channels=2",
                                "cluster.emulate=false",
                                "plan.offload.activations=[\"host\"]",
                                "cluster.host.memory_limit=1GB",

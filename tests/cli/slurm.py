@@ -99,7 +99,16 @@ class Slurm:
         self.__exit__()
         raise Skip("Slurm's daemons did not start")
 
+    def end_jobs(self):
+        """A batch script outlives its daemon, so it must end first."""
+        end = time.monotonic() + 15
+        while time.monotonic() < end and self.ask("squeue", "-h")[1].strip():
+            self.ask("scancel", "--full", "--signal=KILL", "--user=root")
+            self.ask("scancel", "--user=root")
+            time.sleep(0.3)
+
     def __exit__(self, *_):
+        self.end_jobs()
         for daemon in reversed(self.daemons):
             daemon.terminate()
         for daemon in self.daemons:

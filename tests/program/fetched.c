@@ -100,7 +100,7 @@ Test(fetched, what_is_planned_is_what_the_program_holds_and_takes)
         }
         tiers_case_finish(&c);
     }
-    cr_assert_gt(n_seen, FETCHED_CASES / 40, "%d cases", n_seen);
+    cr_assert_gt(n_seen, FETCHED_CASES / 60, "%d cases", n_seen);
 }
 
 Test(fetched, what_does_not_wait_is_refused)

@@ -1,20 +1,13 @@
 /* Programs of plans with randomly offloaded state. verify accepts them, and refuses a program that
  * uses state before it is there. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "program/lifetime.h"
 #include "tests/effort.h"
+#include "tests/program/changes.h"
 #include "tests/program/random_model.h"
 
 enum { CASES = TEST_CASES(60, 20) };
-
-static enum weft_status verify_case(const struct tiers_case *c, struct weft_error *err)
-{
-    *err = (struct weft_error){0};
-    return weft_program_verify(c->program, INT64_MAX, err);
-}
 
 /* Whether it moves the state of some unit. */
 static bool moves_state(const struct weft_program *program)
@@ -41,48 +34,30 @@ static int32_t find_taking(const struct weft_program *program)
     return i;
 }
 
+static bool has_offloaded_state(const struct weft_program *program)
+{
+    return program->keeps != NULL;
+}
+
 Test(away, what_is_planned_of_state_is_what_the_program_holds_and_takes)
 {
-    int32_t n_seen = 0;
-    for (uint64_t seed = 1; seed <= CASES; seed++) {
-        struct tiers_case c;
-        tiers_case_init(&c, seed);
-        if (c.program->keeps != NULL) {
-            n_seen++;
-            tiers_case_check(&c);
-        }
-        tiers_case_finish(&c);
-    }
-    cr_assert_gt(n_seen, CASES / 4);
+    cr_assert_gt(check_programs(CASES, has_offloaded_state), CASES / 4);
 }
 
-Test(away, programs_are_accepted_and_their_state_does_not_persist)
+Test(away, offloaded_state_does_not_persist)
 {
-    int32_t n_seen = 0;
     for (uint64_t seed = 1; seed <= CASES; seed++) {
         struct tiers_case c;
-        struct weft_error err;
         tiers_case_init(&c, seed);
-        if (c.program->keeps != NULL) {
-            n_seen++;
-            cr_assert_eq(verify_case(&c, &err), WEFT_OK, "seed %d: %s", (int)seed, err.text);
-            for (int32_t b = 0; b < c.program->n_buffers; b++) {
-                const struct weft_buffer *buffer = &c.program->buffers[b];
-                if (!weft_buffer_is_state(buffer->kind)) continue;
-                const bool away = weft_program_is_away(c.program, buffer->index);
-                cr_assert_eq(weft_buffer_persists(c.program, buffer), !away);
-            }
+        for (int32_t b = 0; b < c.program->n_buffers && has_offloaded_state(c.program); b++) {
+            const struct weft_buffer *buffer = &c.program->buffers[b];
+            if (!weft_buffer_is_state(buffer->kind)) continue;
+            const bool away = weft_program_is_away(c.program, buffer->index);
+            cr_assert_eq(weft_buffer_persists(c.program, buffer), !away);
         }
         tiers_case_finish(&c);
     }
-    cr_assert_gt(n_seen, CASES / 4);
 }
-
-/* A change of a program, false if it cannot be made, and a word of verify's refusal. */
-struct change {
-    bool (*make)(struct weft_program *program);
-    const char *says;
-};
 
 static int32_t find_update(const struct weft_program *program, int32_t unit)
 {
@@ -173,29 +148,14 @@ static bool move_from_another_home(struct weft_program *program)
 
 Test(away, what_would_use_state_that_is_not_there_is_refused)
 {
-    static const struct change changes[] = {
-        {forget_read, "state is there"},
-        {forget_update, "its side of the unit's update"},
-        {read_another_unit, "state"},
-        {move_over_the_network, "a lane that does not do it"},
-        {say_that_it_is_here, "is not away"},
-        {forget_write, "has been written"},
-        {move_from_another_home, "has another home"},
+    static const struct program_change changes[] = {
+        {forget_read, "state is there", false},
+        {forget_update, "its side of the unit's update", false},
+        {read_another_unit, "state", false},
+        {move_over_the_network, "a lane that does not do it", false},
+        {say_that_it_is_here, "is not away", false},
+        {forget_write, "has been written", false},
+        {move_from_another_home, "has another home", false},
     };
-    int32_t n_made[sizeof changes / sizeof *changes] = {0};
-    for (uint64_t seed = 1; seed <= CASES; seed++) {
-        for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-            struct tiers_case c;
-            struct weft_error err;
-            tiers_case_init(&c, seed);
-            if (moves_state(c.program) && changes[i].make(c.program)) {
-                cr_assert_eq(verify_case(&c, &err), WEFT_E_DATA, "seed %d, change %d", (int)seed,
-                             (int)i);
-                n_made[i] += strstr(err.text, changes[i].says) != NULL;
-            }
-            tiers_case_finish(&c);
-        }
-    }
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
-        cr_assert_gt(n_made[i], 0, "change %d is never told as what it is", (int)i);
+    check_refusals(CASES, moves_state, changes, sizeof changes / sizeof *changes);
 }

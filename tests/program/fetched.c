@@ -1,24 +1,15 @@
 /* Programs of plans with shards on the host. verify accepts them. It refuses programs in which
  * copies, updates and gathers do not wait for each other, or that copy only part of a shard. */
 #include <criterion/criterion.h>
-#include <string.h>
 
 #include "tests/effort.h"
-#include "tests/program/random_model.h"
+#include "tests/program/changes.h"
 
 enum { FETCHED_CASES = TEST_CASES(300, 120) };
 
-/* The first instruction of an op; -1: none. */
-static int32_t find_first_copy(const struct weft_program *program, enum weft_op op)
-{
-    for (int32_t i = 0; i < program->n_instructions; i++)
-        if (program->instructions[i].op == op) return i;
-    return -1;
-}
-
 static bool program_fetches(const struct weft_program *program)
 {
-    return find_first_copy(program, WEFT_OP_PARAMETERS_FETCH) >= 0;
+    return find_op(program, WEFT_OP_PARAMETERS_FETCH, 0) >= 0;
 }
 
 /* Removes the chain's wait of an instruction that follows one of that op. */
@@ -50,7 +41,7 @@ static bool fetch_before_it_is_down(struct weft_program *program)
 
 static bool fetch_another_block(struct weft_program *program)
 {
-    const int32_t i = find_first_copy(program, WEFT_OP_PARAMETERS_FETCH);
+    const int32_t i = find_op(program, WEFT_OP_PARAMETERS_FETCH, 0);
     program->instructions[i].block++;
     return true;
 }
@@ -58,21 +49,21 @@ static bool fetch_another_block(struct weft_program *program)
 static bool fetch_for_another_gather(struct weft_program *program)
 {
     const struct weft_instruction *at =
-        &program->instructions[find_first_copy(program, WEFT_OP_PARAMETERS_FETCH)];
+        &program->instructions[find_op(program, WEFT_OP_PARAMETERS_FETCH, 0)];
     program->operands[at->first_operand].buffer--;
     return true;
 }
 
 static bool say_that_shard_stays(struct weft_program *program)
 {
-    const int32_t i = find_first_copy(program, WEFT_OP_PARAMETERS_DOWN);
+    const int32_t i = find_op(program, WEFT_OP_PARAMETERS_DOWN, 0);
     program->fetches[program->instructions[i].unit] = false;
     return true;
 }
 
 static bool send_down_over_the_network(struct weft_program *program)
 {
-    const int32_t i = find_first_copy(program, WEFT_OP_PARAMETERS_DOWN);
+    const int32_t i = find_op(program, WEFT_OP_PARAMETERS_DOWN, 0);
     program->instructions[i].lane = WEFT_LANE_FIRST;
     return true;
 }
@@ -80,36 +71,19 @@ static bool send_down_over_the_network(struct weft_program *program)
 static bool send_another_unit_down(struct weft_program *program)
 {
     struct weft_instruction *at =
-        &program->instructions[find_first_copy(program, WEFT_OP_PARAMETERS_DOWN)];
+        &program->instructions[find_op(program, WEFT_OP_PARAMETERS_DOWN, 0)];
     at->unit = (at->unit + 1) % program->n_units;
     return program->n_units > 1;
 }
 
 Test(fetched, what_is_planned_is_what_the_program_holds_and_takes)
 {
-    int32_t n_seen = 0;
-    for (uint64_t seed = 1; seed <= FETCHED_CASES; seed++) {
-        struct tiers_case c;
-        struct weft_error err = {0};
-        tiers_case_init(&c, seed);
-        if (program_fetches(c.program)) {
-            n_seen++;
-            tiers_case_check(&c);
-            cr_assert_eq(weft_program_verify(c.program, INT64_MAX, &err), WEFT_OK, "seed %d: %s",
-                         (int)seed, err.text);
-        }
-        tiers_case_finish(&c);
-    }
-    cr_assert_gt(n_seen, FETCHED_CASES / 60, "%d cases", n_seen);
+    cr_assert_gt(check_programs(FETCHED_CASES, program_fetches), FETCHED_CASES / 60);
 }
 
 Test(fetched, what_does_not_wait_is_refused)
 {
-    static const struct {
-        bool (*make)(struct weft_program *program);
-        const char *says;
-        bool may_hold; /* another wait may keep the order */
-    } changes[] = {
+    static const struct program_change changes[] = {
         {gather_before_its_copy, "does not gather the slice that came up for it", false},
         {fetch_before_it_is_down, "before the updated shard is on the host", true},
         {fetch_another_block, "", false},
@@ -118,21 +92,5 @@ Test(fetched, what_does_not_wait_is_refused)
         {send_down_over_the_network, "a lane that does not do it", false},
         {send_another_unit_down, "shard", false},
     };
-    int32_t n_told[sizeof changes / sizeof *changes] = {0};
-    for (uint64_t seed = 1; seed <= FETCHED_CASES; seed++) {
-        for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-            struct tiers_case c;
-            struct weft_error err = {0};
-            tiers_case_init(&c, seed);
-            if (program_fetches(c.program) && changes[i].make(c.program)) {
-                const enum weft_status status = weft_program_verify(c.program, INT64_MAX, &err);
-                cr_assert(status == WEFT_E_DATA || (status == WEFT_OK && changes[i].may_hold),
-                          "seed %d, change %d", (int)seed, (int)i);
-                n_told[i] += status != WEFT_OK && strstr(err.text, changes[i].says) != NULL;
-            }
-            tiers_case_finish(&c);
-        }
-    }
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
-        cr_assert_gt(n_told[i], 0, "change %d is never told as what it is", (int)i);
+    check_refusals(FETCHED_CASES, program_fetches, changes, sizeof changes / sizeof *changes);
 }

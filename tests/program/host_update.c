@@ -1,20 +1,11 @@
 /* Programs of plans that update units on the host. verify accepts them. It refuses programs in
  * which copies and updates do not wait for each other, or that update only part of a unit. */
 #include <criterion/criterion.h>
-#include <string.h>
 
 #include "tests/effort.h"
-#include "tests/program/random_model.h"
+#include "tests/program/changes.h"
 
 enum { HOST_CASES = TEST_CASES(160, 50) };
-
-/* The first instruction of an op from `from` on; -1: none. */
-static int32_t find_op(const struct weft_program *program, enum weft_op op, int32_t from)
-{
-    for (int32_t i = from; i < program->n_instructions; i++)
-        if (program->instructions[i].op == op) return i;
-    return -1;
-}
 
 static bool has_host_updates(const struct weft_program *program)
 {
@@ -103,29 +94,12 @@ static bool forget_before_the_norm(struct weft_program *program)
 
 Test(host_update, what_is_planned_is_what_the_program_holds_and_takes)
 {
-    int32_t n_seen = 0;
-    for (uint64_t seed = 1; seed <= HOST_CASES; seed++) {
-        struct tiers_case c;
-        struct weft_error err = {0};
-        tiers_case_init(&c, seed);
-        if (has_host_updates(c.program)) {
-            n_seen++;
-            tiers_case_check(&c);
-            cr_assert_eq(weft_program_verify(c.program, INT64_MAX, &err), WEFT_OK, "seed %d: %s",
-                         (int)seed, err.text);
-        }
-        tiers_case_finish(&c);
-    }
-    cr_assert_gt(n_seen, HOST_CASES / 12, "%d cases", n_seen);
+    cr_assert_gt(check_programs(HOST_CASES, has_host_updates), HOST_CASES / 12);
 }
 
 Test(host_update, what_does_not_wait_is_refused)
 {
-    static const struct {
-        bool (*make)(struct weft_program *program);
-        const char *says;
-        bool may_hold; /* another wait may keep the order */
-    } changes[] = {
+    static const struct program_change changes[] = {
         {gather_before_it_is_up, "before the unit's update is over", true},
         {send_up_before_the_update, "does not come after its block's update", false},
         {send_down_before_the_reduction, "does not come after its block's last reduction", false},
@@ -135,21 +109,5 @@ Test(host_update, what_does_not_wait_is_refused)
         {send_up_over_the_network, "a lane that does not do it", false},
         {forget_before_the_norm, "", false},
     };
-    int32_t n_told[sizeof changes / sizeof *changes] = {0};
-    for (uint64_t seed = 1; seed <= HOST_CASES; seed++) {
-        for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-            struct tiers_case c;
-            struct weft_error err = {0};
-            tiers_case_init(&c, seed);
-            if (has_host_updates(c.program) && changes[i].make(c.program)) {
-                const enum weft_status status = weft_program_verify(c.program, INT64_MAX, &err);
-                cr_assert(status == WEFT_E_DATA || (status == WEFT_OK && changes[i].may_hold),
-                          "seed %d, change %d", (int)seed, (int)i);
-                n_told[i] += status != WEFT_OK && strstr(err.text, changes[i].says) != NULL;
-            }
-            tiers_case_finish(&c);
-        }
-    }
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
-        cr_assert_gt(n_told[i], 0, "change %d is never told as what it is", (int)i);
+    check_refusals(HOST_CASES, has_host_updates, changes, sizeof changes / sizeof *changes);
 }

@@ -2,9 +2,9 @@
  * program that uses them before they arrive or after they are gone. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/effort.h"
+#include "tests/program/changes.h"
 #include "tests/program/random_model.h"
 
 enum { SAVED_CASES = TEST_CASES(200, 60) };
@@ -21,37 +21,20 @@ static void check_host_rows(const struct tiers_case *c)
     free(rows);
 }
 
+static bool has_offloaded_activations(const struct weft_program *program)
+{
+    return program->saved_at != NULL;
+}
+
 Test(saved, what_is_planned_of_layers_is_what_the_program_holds_and_takes)
 {
-    int32_t n_seen = 0;
+    cr_assert_gt(check_programs(SAVED_CASES, has_offloaded_activations), SAVED_CASES / 20);
     for (uint64_t seed = 1; seed <= SAVED_CASES; seed++) {
         struct tiers_case c;
         tiers_case_init(&c, seed);
-        if (c.program->saved_at != NULL) {
-            struct weft_error err = {0};
-            n_seen++;
-            tiers_case_check(&c);
-            check_host_rows(&c);
-            cr_assert_eq(weft_program_verify(c.program, INT64_MAX, &err), WEFT_OK, "seed %d: %s",
-                         (int)seed, err.text);
-        }
+        if (has_offloaded_activations(c.program)) check_host_rows(&c);
         tiers_case_finish(&c);
     }
-    cr_assert_gt(n_seen, SAVED_CASES / 20, "%d", n_seen);
-}
-
-/* A change of a program, false if it cannot be made, and a word of verify's refusal. */
-struct saved_change {
-    bool (*make)(struct weft_program *program);
-    const char *says;
-};
-
-static int32_t find_first(const struct weft_program *program, enum weft_op op)
-{
-    int32_t i = 0;
-    while (program->instructions[i].op != op)
-        i++;
-    return i;
 }
 
 /* The backward for which an instruction brings something. */
@@ -80,14 +63,14 @@ static void forget_lane(struct weft_program *program, int32_t from, int32_t end)
 
 static bool forget_up(struct weft_program *program)
 {
-    const int32_t up = find_first(program, WEFT_OP_SAVED_UP);
+    const int32_t up = find_op(program, WEFT_OP_SAVED_UP, 0);
     forget_lane(program, up, find_backward(program, up));
     return true;
 }
 
 static bool forget_down(struct weft_program *program)
 {
-    const int32_t down = find_first(program, WEFT_OP_SAVED_DOWN);
+    const int32_t down = find_op(program, WEFT_OP_SAVED_DOWN, 0);
     forget_lane(program, down, program->n_instructions - 1);
     return true;
 }
@@ -106,7 +89,7 @@ static struct weft_operand *operand_of(struct weft_program *program, int32_t ins
 
 static bool read_what_is_away(struct weft_program *program)
 {
-    const int32_t up = find_first(program, WEFT_OP_SAVED_UP), back = find_backward(program, up);
+    const int32_t up = find_op(program, WEFT_OP_SAVED_UP, 0), back = find_backward(program, up);
     const struct weft_instruction *at = &program->instructions[back];
     operand_of(program, back, WEFT_BUFFER_RESTORED)->buffer =
         weft_program_buffer(program, WEFT_BUFFER_SAVED, at->layer, at->micro);
@@ -115,64 +98,50 @@ static bool read_what_is_away(struct weft_program *program)
 
 static bool say_that_it_stays(struct weft_program *program)
 {
-    program->saved_at[program->instructions[find_first(program, WEFT_OP_SAVED_DOWN)].layer] = -1;
+    program->saved_at[program->instructions[find_op(program, WEFT_OP_SAVED_DOWN, 0)].layer] = -1;
     return true;
 }
 
 static bool bring_another_layer(struct weft_program *program)
 {
-    struct weft_instruction *at = &program->instructions[find_first(program, WEFT_OP_SAVED_UP)];
+    struct weft_instruction *at = &program->instructions[find_op(program, WEFT_OP_SAVED_UP, 0)];
     at->layer = at->layer > 0 ? at->layer - 1 : at->layer + 1;
     return true;
 }
 
 static bool bring_another_micro_step(struct weft_program *program)
 {
-    struct weft_instruction *at = &program->instructions[find_first(program, WEFT_OP_SAVED_UP)];
+    struct weft_instruction *at = &program->instructions[find_op(program, WEFT_OP_SAVED_UP, 0)];
     at->micro = (at->micro + 1) % program->period.n_micro;
     return program->period.n_micro > 1;
 }
 
 static bool copy_over_the_network(struct weft_program *program)
 {
-    program->instructions[find_first(program, WEFT_OP_SAVED_DOWN)].lane = WEFT_LANE_FIRST;
+    program->instructions[find_op(program, WEFT_OP_SAVED_DOWN, 0)].lane = WEFT_LANE_FIRST;
     return true;
 }
 
 static bool move_of_a_unit(struct weft_program *program)
 {
-    program->instructions[find_first(program, WEFT_OP_SAVED_DOWN)].unit = 0;
+    program->instructions[find_op(program, WEFT_OP_SAVED_DOWN, 0)].unit = 0;
     return true;
 }
 
 Test(saved, what_would_use_what_is_not_there_is_refused)
 {
-    static const struct saved_change changes[] = {
-        {forget_up, "saved is back"},
-        {forget_down, "does not follow the copy before it"},
-        {read_what_is_away, "back from the host"},
-        {say_that_it_stays, "is not away"},
-        {bring_another_layer, "saved"},
-        {bring_another_micro_step, "does not move what its layer saved"},
-        {copy_over_the_network, "a lane that does not do it"},
-        {move_of_a_unit, "unit is out of range"},
+    static const struct program_change changes[] = {
+        {forget_up, "saved is back", false},
+        {forget_down, "does not follow the copy before it", false},
+        {read_what_is_away, "back from the host", false},
+        {say_that_it_stays, "is not away", false},
+        {bring_another_layer, "saved", false},
+        {bring_another_micro_step, "does not move what its layer saved", false},
+        {copy_over_the_network, "a lane that does not do it", false},
+        {move_of_a_unit, "unit is out of range", false},
     };
-    int32_t n_made[sizeof changes / sizeof *changes] = {0};
-    for (uint64_t seed = 1; seed <= SAVED_CASES; seed++) {
-        for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-            struct tiers_case c;
-            struct weft_error err = {0};
-            tiers_case_init(&c, seed);
-            if (c.program->saved_at != NULL && changes[i].make(c.program)) {
-                cr_assert_eq(weft_program_verify(c.program, INT64_MAX, &err), WEFT_E_DATA,
-                             "seed %d, change %d", (int)seed, (int)i);
-                n_made[i] += strstr(err.text, changes[i].says) != NULL;
-            }
-            tiers_case_finish(&c);
-        }
-    }
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
-        cr_assert_gt(n_made[i], 0, "change %d is never told as what it is", (int)i);
+    check_refusals(SAVED_CASES, has_offloaded_activations, changes,
+                   sizeof changes / sizeof *changes);
 }
 
 /* A recomputed layer of the program at a level; -1: none. */
@@ -191,19 +160,21 @@ static int32_t find_of_layer(const struct weft_program *program, enum weft_op op
     return i;
 }
 
+static bool recomputes_layers(const struct weft_program *program)
+{
+    return program->recomputes != NULL;
+}
+
 Test(saved, recomputed_layers_hold_and_take_what_is_planned)
 {
     int32_t n_seen[WEFT_RECOMPUTE_COUNT] = {0};
+    check_programs(SAVED_CASES, recomputes_layers);
     for (uint64_t seed = 1; seed <= SAVED_CASES; seed++) {
         struct tiers_case c;
-        struct weft_error err = {0};
         tiers_case_init(&c, seed);
-        if (c.program->recomputes != NULL) {
+        if (recomputes_layers(c.program)) {
             for (int level = 0; level < WEFT_RECOMPUTE_COUNT; level++)
                 n_seen[level] += find_recomputed(c.program, (enum weft_recompute)level) >= 0;
-            tiers_case_check(&c);
-            cr_assert_eq(weft_program_verify(c.program, INT64_MAX, &err), WEFT_OK, "seed %d: %s",
-                         (int)seed, err.text);
         }
         tiers_case_finish(&c);
     }
@@ -268,28 +239,13 @@ static bool give_no_level(struct weft_program *program)
 
 Test(saved, a_backward_that_cannot_restore_is_refused)
 {
-    static const struct saved_change changes[] = {
-        {say_that_nothing_is_kept, "what its level of recomputation keeps"},
-        {say_that_some_is_kept, "what its level of recomputation keeps"},
-        {say_that_a_kept_one_is_recomputed, "no room for what it drops"},
-        {forget_input, "does not read its layer's input"},
-        {forget_parameters, "does not read all of its parameters"},
-        {give_no_level, "level 3 of recomputation"},
+    static const struct program_change changes[] = {
+        {say_that_nothing_is_kept, "what its level of recomputation keeps", false},
+        {say_that_some_is_kept, "what its level of recomputation keeps", false},
+        {say_that_a_kept_one_is_recomputed, "no room for what it drops", false},
+        {forget_input, "does not read its layer's input", false},
+        {forget_parameters, "does not read all of its parameters", false},
+        {give_no_level, "level 3 of recomputation", false},
     };
-    int32_t n_made[sizeof changes / sizeof *changes] = {0};
-    for (uint64_t seed = 1; seed <= SAVED_CASES; seed++) {
-        for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-            struct tiers_case c;
-            struct weft_error err = {0};
-            tiers_case_init(&c, seed);
-            if (c.program->recomputes != NULL && changes[i].make(c.program)) {
-                cr_assert_eq(weft_program_verify(c.program, INT64_MAX, &err), WEFT_E_DATA,
-                             "seed %d, change %d", (int)seed, (int)i);
-                n_made[i] += strstr(err.text, changes[i].says) != NULL;
-            }
-            tiers_case_finish(&c);
-        }
-    }
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
-        cr_assert_gt(n_made[i], 0, "change %d is never told as what it is", (int)i);
+    check_refusals(SAVED_CASES, recomputes_layers, changes, sizeof changes / sizeof *changes);
 }

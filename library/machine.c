@@ -153,6 +153,7 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
     struct weft_comm_options comm = {
         .rank = meeting->rank,
         .ranks = meeting->ranks,
+        .ranks_per_node = (int32_t)cluster->ranks_per_node,
         .device = device_of(config),
         .timeout_ns = cluster->timeout_ns,
         .local = {.control_fd = meeting->control_fd,

@@ -68,7 +68,8 @@ enum { WEFT_COMM_DESCRIPTION_BYTES = 128 };
 struct weft_comm {
     const struct weft_comm_ops *ops;
     int32_t rank, ranks;
-    int32_t ranks_per_node;
+    int32_t ranks_per_node; /* of the sums of this communicator: a branch of a node or across nodes
+                               has one level */
     struct weft_arena *arena; /* of weft_comm_open; mapped if is_mapped */
     bool is_mapped;
     struct weft_comm_place place;

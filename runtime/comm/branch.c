@@ -70,6 +70,7 @@ enum weft_status weft_comm_branch(struct weft_comm *comm, const char *lane,
         memcpy(place.lane, lane, strlen(lane) + 1);
         WEFT_TRY(comm->ops->branch(comm, &place, (comm->rank - place.first) / (1 + place.gap),
                                    ranks_of(comm, group), &branch, err));
+        branch->ranks_per_node = group == WEFT_GROUP_ALL ? comm->ranks_per_node : branch->ranks;
         comm->branches[comm->n_branches] = branch;
         comm->n_branches++;
     }

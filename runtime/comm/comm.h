@@ -2,7 +2,8 @@
  * collectives in the same order on one stream, the channel. A branch has a channel of its own.
  * Offsets are of the arena and equal on all ranks. A back end is a const table of functions.
  * "local" (ranks of one machine over shared memory) is always built and is the oracle. Sums over
- * ranks are taken in rank order, in fp32, for every dtype and block (docs/numerics.md).
+ * ranks are taken in canonical order, in fp32, for every dtype and block: within each node in rank
+ * order, then over nodes in node order (docs/numerics.md).
  */
 #ifndef WEFT_RUNTIME_COMM_COMM_H
 #define WEFT_RUNTIME_COMM_COMM_H
@@ -37,7 +38,7 @@ struct weft_comm_local_options {
 
 struct weft_comm_options {
     int32_t rank, ranks;
-    int32_t ranks_per_node; /* divides ranks; 0: all ranks are one node */
+    int32_t ranks_per_node; /* the order of sums; divides ranks; 0: all ranks are one node */
     const char *device;     /* device of the arena; NULL: "cpu" */
     int64_t timeout_ns;     /* limit of each wait for a peer, then WEFT_E_HANG; 0: 10 minutes */
     struct weft_comm_local_options local;
@@ -82,6 +83,8 @@ struct weft_comm_block {
                               fp32, rounded to it once. */
     enum weft_dtype slice_dtype; /* of the slice that ReduceScatter writes: dtype, or fp32 */
     bool adds;                   /* ReduceScatter of fp32: adds the sum over ranks to the slice */
+    bool partial;                /* ReduceScatter to fp32: the sum is not rounded to dtype, since it
+                                    is summed further */
 };
 /* Fills the full block with the slices of all ranks. */
 void weft_comm_all_gather(struct weft_comm *comm, struct weft_stream *channel,

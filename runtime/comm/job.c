@@ -47,6 +47,7 @@ struct weft_comm_job weft_comm_job_of(enum weft_comm_call_kind kind,
         .ns = block->ns,
         .slice_elements = block->slice_elements,
         .adds = scatters && block->adds,
+        .partial = scatters && block->partial,
         .dtype = block->dtype,
         .slice_dtype = scatters ? block->slice_dtype : block->dtype,
     };
@@ -114,6 +115,8 @@ enum weft_status weft_comm_job_check(const struct weft_comm_job *job, int32_t ra
     if (job->slice_dtype != job->dtype && (slice < 0 || job->slice_dtype != WEFT_F32))
         return weft_comm_job_fail(job, span_bytes,
                                   "would be written in a dtype that does not fit it", err);
+    if (job->partial && job->slice_dtype != WEFT_F32)
+        return weft_comm_job_fail(job, span_bytes, "would round a partial sum", err);
     if (slice >= 0 && ranges_overlap(full, full_bytes, slice, bytes))
         return weft_comm_job_fail(job, span_bytes, "has a slice that overlaps its block", err);
     return WEFT_OK;

@@ -52,7 +52,7 @@ struct weft_comm_job {
     struct weft_comm_call call;
     int64_t ns;             /* predicted */
     int64_t slice_elements; /* 0 for AGREE */
-    bool adds;
+    bool adds, partial;
     enum weft_dtype dtype, slice_dtype;
 };
 

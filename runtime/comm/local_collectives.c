@@ -84,9 +84,11 @@ static void sum_slices(const struct local_job *task, int64_t from, int64_t to)
     const struct weft_local_comm *c = task->c;
     const struct weft_comm_sum sum = {
         .ranks = c->comm.ranks,
+        .per_node = c->comm.ranks_per_node,
         .dtype = task->job.dtype,
         .to_dtype = task->job.slice_dtype,
         .adds = task->job.adds,
+        .partial = task->job.partial,
         .elements = task->job.slice_elements,
         .from = operands_at(c, from),
         .to = c->arenas[c->comm.rank] + to,

@@ -80,18 +80,33 @@ static void write_sums(enum weft_dtype dtype, enum weft_dtype out_dtype, const f
     }
 }
 
+/* The sum over n ranks from `first` on, of `count` elements. */
+static void sum_chunk(const struct weft_comm_sum *job, int32_t first, int32_t n, int64_t at,
+                      int64_t count, float *sum)
+{
+    const int64_t skip = at * weft_dtype_bytes(job->dtype);
+    for (int32_t i = 0; i < n; i++)
+        add_chunk(job->dtype, i == 0, job->from[first + i] + skip, count, sum);
+}
+
 void weft_comm_sum_ranks(const struct weft_comm_sum *job)
 {
-    const int64_t n = job->elements, size = weft_dtype_bytes(job->dtype);
-    float sum[CHUNK];
+    /* Nodes of one rank are added in rank order too. */
+    const int32_t per_node = job->per_node > 1 ? job->per_node : job->ranks;
+    const enum weft_dtype rounded = job->partial ? WEFT_F32 : job->dtype;
+    const int64_t n = job->elements;
+    float sum[CHUNK], of_node[CHUNK];
     for (int64_t at = 0; at < n; at += CHUNK) {
         const int64_t count = n - at < CHUNK ? n - at : CHUNK;
-        for (int32_t rank = 0; rank < job->ranks; rank++)
-            add_chunk(job->dtype, rank == 0, job->from[rank] + at * size, count, sum);
+        sum_chunk(job, 0, per_node, at, count, sum);
+        for (int32_t first = per_node; first < job->ranks; first += per_node) {
+            sum_chunk(job, first, per_node, at, count, of_node);
+            add_floats(sum, of_node, count);
+        }
         if (job->adds) {
             add_floats((float *)(void *)job->to + at, sum, count);
         } else {
-            write_sums(job->dtype, job->to_dtype, sum, count,
+            write_sums(rounded, job->to_dtype, sum, count,
                        job->to + at * weft_dtype_bytes(job->to_dtype));
         }
     }

@@ -1,5 +1,6 @@
-/* Sums over ranks in rank order, in fp32, for every dtype (docs/numerics.md). For back ends that
- * run on the CPU. */
+/* Sums over ranks in canonical order, in fp32, for every dtype (docs/numerics.md): over the ranks
+ * of each node in rank order, then over the nodes in their order. For back ends that run on the
+ * CPU. */
 #ifndef WEFT_RUNTIME_COMM_SUM_H
 #define WEFT_RUNTIME_COMM_SUM_H
 
@@ -10,9 +11,11 @@
 
 struct weft_comm_sum {
     int32_t ranks;
+    int32_t per_node;         /* ranks of a node, which divide ranks; 0: all */
     enum weft_dtype dtype;    /* of the operands; the sum is rounded to it once */
     enum weft_dtype to_dtype; /* of the result: dtype, or fp32 */
     bool adds;                /* fp32: adds the sum to the result */
+    bool partial;             /* to_dtype is fp32: the sum is not rounded */
     int64_t elements;
     const unsigned char *const *from; /* [ranks] operands, in rank order */
     unsigned char *to;                /* may be an operand */

@@ -374,9 +374,11 @@ static struct summing summing_of(const struct mpi_job *task, int64_t to)
 {
     return (struct summing){
         .sum = {.ranks = task->c->comm.ranks,
+                .per_node = task->c->comm.ranks_per_node,
                 .dtype = task->job.dtype,
                 .to_dtype = task->job.slice_dtype,
-                .adds = task->job.adds},
+                .adds = task->job.adds,
+                .partial = task->job.partial},
         .to = task->c->memory + to,
     };
 }

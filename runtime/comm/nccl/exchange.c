@@ -109,6 +109,7 @@ static void reduce_flat(const struct weft_nccl_shape *shape, const struct weft_c
     sum->own.at = in_arena(part->from + shape->rank * part->slice_bytes);
     sum->to.at = in_arena(part->to);
     sum->adds = block->adds;
+    sum->partial = block->partial;
     sum->to_dtype = block->slice_dtype;
 }
 
@@ -171,9 +172,10 @@ static void reduce_across(const struct weft_nccl_shape *shape, const struct weft
     add_members(sum, nodes, self);
     sum->from = exchange->to;
     sum->own.at = own;
-    sum->to.at = block->dtype == WEFT_F32 ? in_arena(part->to) : own;
+    const bool rounds = block->dtype != WEFT_F32 && !block->partial;
+    sum->to.at = rounds ? own : in_arena(part->to);
     sum->adds = block->adds;
-    if (block->dtype == WEFT_F32) return;
+    if (!rounds) return;
     /* The received sums have been read, so their memory is free. */
     const bool widens = block->slice_dtype == WEFT_F32;
     struct weft_nccl_step *narrow =

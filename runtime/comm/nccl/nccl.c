@@ -284,6 +284,7 @@ static enum weft_status issue_step(struct nccl_comm *c, const struct weft_nccl_s
     if (step->kind != WEFT_NCCL_SUM) return weft_nccl_issue(c->link, step, memory, cuda, err);
     const struct weft_cuda_sum sum = {.dtype = step->dtype,
                                       .ranks = step->members,
+                                      .per_node = c->comm.ranks_per_node,
                                       .own = step->self,
                                       .n = step->elements,
                                       .stride_bytes = step->from.stride,

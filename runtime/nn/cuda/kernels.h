@@ -74,8 +74,8 @@ int weft_cuda_norm_pack(const uint64_t *bins, uint64_t *words, struct CUstream_s
 int weft_cuda_hash_add(uint64_t *sum, uint64_t name, int64_t first, const float *x, int64_t n,
                        struct CUstream_st *stream);
 
-/* A sum over ranks, in rank order and fp32, with the CPU's bits. Rank r's n elements of `dtype` are
- * r * stride_bytes after `from`. Those of rank `own` are at own_from (own -1: none). */
+/* A sum over ranks, in canonical order and fp32, with the CPU's bits. Rank r's n elements of
+ * `dtype` are r * stride_bytes after `from`. Those of rank `own` are at own_from (own -1: none). */
 struct weft_cuda_sum {
     enum weft_dtype dtype;
     int32_t ranks, own;
@@ -85,6 +85,7 @@ struct weft_cuda_sum {
     bool adds;                /* adds to `to` in fp32; dtype f32 */
     enum weft_dtype to_dtype; /* otherwise rounds to dtype, then writes this: dtype or f32 */
     void *to;                 /* may be a rank's elements */
+    int32_t per_node;         /* ranks of a node, which divide ranks; 0: all */
 };
 int weft_cuda_sum_ranks(const struct weft_cuda_sum *sum, struct CUstream_st *stream);
 

@@ -10,18 +10,30 @@ enum sum_kind { SUM_ROUNDED, SUM_PARTIAL, SUM_ADDED };
 template <typename T, typename U, enum sum_kind KIND>
 struct sum_op {
     enum {GROUP = sizeof(U) == 2 ? 8 : 4}; const unsigned char * from; const T * own_from;
-    int64_t stride_bytes; int32_t ranks, own; U * to;
+    int64_t stride_bytes; int32_t ranks, per_node, own; U * to;
 
     GPU const T *
     of_rank(int32_t rank, int64_t i)
         const {return (rank == own ? own_from : (const T *)(from + rank * stride_bytes)) + i;}
+template <int N> GPU void of_node(int32_t first, int64_t i, float (&sum)[N]) const
+{
+    float x[N];
+    load<N>(of_rank(first, i), sum);
+#pragma unroll 4
+    for (int32_t rank = first + 1; rank < first + per_node; rank++) {
+        load<N>(of_rank(rank, i), x);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            sum[j] += x[j];
+        }
+    }
+}
 template <int N> GPU void at(int64_t i) const
 {
     float sum[N], x[N];
-    load<N>(of_rank(0, i), sum);
-#pragma unroll 4
-    for (int32_t rank = 1; rank < ranks; rank++) {
-        load<N>(of_rank(rank, i), x);
+    of_node(0, i, sum);
+    for (int32_t first = per_node; first < ranks; first += per_node) {
+        of_node(first, i, x);
 #pragma unroll
         for (int j = 0; j < N; j++) {
             sum[j] += x[j];
@@ -56,6 +68,7 @@ static int sum_as(const struct weft_cuda_sum *s, cudaStream_t stream)
                                    s->own >= 0 ? (const T *)s->own_from : NULL,
                                    s->stride_bytes,
                                    s->ranks,
+                                   s->per_node > 1 ? s->per_node : s->ranks,
                                    s->own,
                                    (U *)s->to};
     return launch_each(op, s->n, stream);

@@ -6,10 +6,14 @@
 static void expect_sum(const struct weft_cuda_sum *s, const void *before)
 {
     for (int64_t i = 0; i < s->n; i++) {
-        float sum = -0.0f;
+        const int32_t per_node = s->per_node > 0 ? s->per_node : s->ranks;
+        float sum = -0.0f, of_node = -0.0f;
         for (int32_t rank = 0; rank < s->ranks; rank++) {
             const char *from = (const char *)s->from + rank * s->stride_bytes;
-            sum += element_at(s->dtype, rank == s->own ? s->own_from : from, i);
+            of_node += element_at(s->dtype, rank == s->own ? s->own_from : from, i);
+            if ((rank + 1) % per_node != 0) continue;
+            sum += of_node;
+            of_node = -0.0f;
         }
         if (s->adds) sum = element_at(WEFT_F32, before, i) + sum;
         unsigned char once[4], wanted[4];
@@ -22,7 +26,8 @@ static void expect_sum(const struct weft_cuda_sum *s, const void *before)
     }
 }
 
-static void sum_ranks(enum weft_dtype dtype, int32_t ranks, int64_t n, int64_t shift)
+static void sum_ranks(enum weft_dtype dtype, int32_t ranks, int32_t per_node, int64_t n,
+                      int64_t shift)
 {
     enum { KINDS = 4 };
     for (int kind = 0; kind < KINDS; kind++) {
@@ -47,7 +52,8 @@ static void sum_ranks(enum weft_dtype dtype, int32_t ranks, int64_t n, int64_t s
                                           kind == 2,
                                           adds,
                                           to_dtype,
-                                          to.data};
+                                          to.data,
+                                          per_node};
         emu_expect(weft_cuda_sum_ranks(&sum, NULL) == 0, "launched");
         expect_sum(&sum, before.data());
     }
@@ -58,8 +64,11 @@ static void sums_over_ranks_are_in_their_order(void)
     for (int64_t n : some_sizes()) {
         for (enum weft_dtype dtype : all_dtypes) {
             for (int32_t ranks : {1, 2, 3, 4, 8, 13}) {
-                sum_ranks(dtype, ranks, n, emu_below(2) * emu_below(9));
+                sum_ranks(dtype, ranks, 0, n, emu_below(2) * emu_below(9));
             }
+            sum_ranks(dtype, 4, 2, n, emu_below(2) * emu_below(9));
+            sum_ranks(dtype, 6, 3, n, emu_below(2) * emu_below(9));
+            sum_ranks(dtype, 3, 1, n, emu_below(2) * emu_below(9));
         }
     }
 }
@@ -74,8 +83,8 @@ static void a_sum_may_take_the_place_of_an_operand(void)
     for (int i = 0; i < N; i++) {
         wanted[(size_t)i] = (x[i] + x[N + i]) + x[2 * N + i];
     }
-    const struct weft_cuda_sum sum = {WEFT_F32, RANKS, -1,    N,        N * 4,     x.data,
-                                      NULL,     false, false, WEFT_F32, x.data + N};
+    const struct weft_cuda_sum sum = {WEFT_F32, RANKS, -1,    N,        N * 4,      x.data,
+                                      NULL,     false, false, WEFT_F32, x.data + N, 0};
     weft_cuda_sum_ranks(&sum, NULL);
     emu_same_bits("in place", N, x.data + N, wanted.data());
 }

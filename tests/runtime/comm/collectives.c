@@ -1,7 +1,9 @@
-/* Every collective against plain loops, at 1 to 4 ranks, at sizes that divide nothing. The sums
- * must have the bits of a sum in rank order: two ranks cannot show an order, three and four do. */
+/* Every collective against plain loops, at 1 to 4 ranks of one node and at 2 x 2, 3 x 2 and 2 x 3,
+ * at sizes that divide nothing. The sums must have the bits of a sum in canonical order: two ranks
+ * cannot show an order, three and four do. */
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
@@ -22,12 +24,34 @@ static float value_of(int32_t rank, int64_t element)
     return (float)(x * (double)(UINT64_C(1) << power));
 }
 
+static int32_t ranks_per_node; /* of this process's test */
+
+/* A value of a rank as it is summed. */
+typedef float operand_fn(int dtype, int32_t rank, int64_t element);
+
+static float wide_operand(int dtype, int32_t rank, int64_t element)
+{
+    (void)dtype;
+    return value_of(rank, element);
+}
+
+/* In rank order within each node, then over the nodes. */
+static float canonical_sum(operand_fn *operand, int dtype, int32_t ranks, int64_t element)
+{
+    float sum = 0;
+    for (int32_t node = 0; node < ranks / ranks_per_node; node++) {
+        const int32_t first = node * ranks_per_node;
+        float of_node = operand(dtype, first, element);
+        for (int32_t i = 1; i < ranks_per_node; i++)
+            of_node += operand(dtype, first + i, element);
+        sum = node == 0 ? of_node : sum + of_node;
+    }
+    return sum;
+}
+
 static float sum_of(int32_t ranks, int64_t element)
 {
-    float sum = value_of(0, element);
-    for (int32_t rank = 1; rank < ranks; rank++)
-        sum += value_of(rank, element);
-    return sum;
+    return canonical_sum(wide_operand, 0, ranks, element);
 }
 
 static float backward_sum_of(int32_t ranks, int64_t element)
@@ -106,13 +130,16 @@ static float widen(enum weft_dtype dtype, uint16_t x)
     return dtype == WEFT_BF16 ? weft_bf16_widen(x) : weft_f16_widen(x);
 }
 
-/* The sum over ranks of the rounded values, in rank order, rounded once more. */
-static float narrow_sum_of(enum weft_dtype dtype, int32_t ranks, int64_t i)
+static float narrow_operand(int dtype, int32_t rank, int64_t i)
 {
-    float sum = widen(dtype, narrow(dtype, value_of(0, i)));
-    for (int32_t rank = 1; rank < ranks; rank++)
-        sum += widen(dtype, narrow(dtype, value_of(rank, i)));
-    return widen(dtype, narrow(dtype, sum));
+    return widen((enum weft_dtype)dtype, narrow((enum weft_dtype)dtype, value_of(rank, i)));
+}
+
+/* The sum over ranks of the rounded values, rounded once more unless it is partial. */
+static float narrow_sum_of(enum weft_dtype dtype, int32_t ranks, int64_t i, bool partial)
+{
+    const float sum = canonical_sum(narrow_operand, (int)dtype, ranks, i);
+    return partial ? sum : widen(dtype, narrow(dtype, sum));
 }
 
 static void fill_narrow(struct site *s, enum weft_dtype dtype, int64_t from, int64_t n)
@@ -122,7 +149,8 @@ static void fill_narrow(struct site *s, enum weft_dtype dtype, int64_t from, int
         x[i] = narrow(dtype, value_of(s->rank, i));
 }
 
-/* Gathered as they are; summed in fp32 and rounded once, into 16 bits and, widened again, fp32. */
+/* Gathered as they are; summed in fp32 and rounded once, into 16 bits and, widened again, fp32. A
+ * partial sum is not rounded. */
 static void test_narrow(struct site *s, enum weft_dtype dtype, int64_t n)
 {
     struct weft_comm_block block = {.full_offset = FROM,
@@ -132,23 +160,26 @@ static void test_narrow(struct site *s, enum weft_dtype dtype, int64_t n)
                                     .slice_dtype = dtype};
     const uint16_t *out = (const uint16_t *)(const void *)(s->arena + TO);
     const uint16_t *full = (const uint16_t *)(const void *)(s->arena + FROM);
-    for (int wide = 0; wide < 2; wide++) {
+    for (int wide = 0; wide < 3; wide++) {
         block.slice_dtype = wide ? WEFT_F32 : dtype;
+        block.partial = wide == 2;
         fill_narrow(s, dtype, FROM, n * s->ranks);
         weft_comm_reduce_scatter(s->comm, s->channel, &block);
         site_synchronise(s);
         for (int64_t i = 0; i < n; i++) {
             float got = wide ? site_floats(s, TO)[i] : widen(dtype, out[i]);
-            check_bits(&got, narrow_sum_of(dtype, s->ranks, s->rank * n + i), "narrow sum", i);
+            check_bits(&got, narrow_sum_of(dtype, s->ranks, s->rank * n + i, block.partial),
+                       "narrow sum", i);
         }
     }
     block.slice_dtype = dtype;
+    block.partial = false;
     fill_narrow(s, dtype, FROM, n * s->ranks);
     weft_comm_all_reduce(s->comm, s->channel, &block);
     site_synchronise(s);
     for (int64_t i = 0; i < n * s->ranks; i++) {
         float got = widen(dtype, full[i]);
-        check_bits(&got, narrow_sum_of(dtype, s->ranks, i), "narrow all_reduce", i);
+        check_bits(&got, narrow_sum_of(dtype, s->ranks, i, false), "narrow all_reduce", i);
     }
     fill_narrow(s, dtype, TO, n);
     weft_comm_all_gather(s->comm, s->channel, &block);
@@ -232,7 +263,7 @@ static void test_chain(struct site *s)
 static void test_exchange(struct site *s)
 {
     struct weft_error err = {.status = WEFT_OK};
-    unsigned char mine[4096], all[MOST_RANKS * 4096];
+    unsigned char mine[4096], all[ROOM_RANKS * 4096];
     for (size_t bytes = 0; bytes <= sizeof mine; bytes = bytes * 2 + 1365) {
         memset(mine, s->rank + 1, sizeof mine);
         memset(all, 0, sizeof all);
@@ -241,7 +272,7 @@ static void test_exchange(struct site *s)
             CHECK(all[i] == i / bytes + 1, "byte %zu", i);
     }
     for (uint32_t round = 0; round < 1000; round++) {
-        uint32_t values[MOST_RANKS], value = round * 10 + (uint32_t)s->rank;
+        uint32_t values[ROOM_RANKS], value = round * 10 + (uint32_t)s->rank;
         CHECK(weft_comm_exchange(s->comm, &value, sizeof value, values, &err) == WEFT_OK, "%s",
               err.text);
         for (int32_t rank = 0; rank < s->ranks; rank++)
@@ -280,9 +311,10 @@ static void test_flag(struct site *s)
 
 static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
 {
-    (void)argument;
     struct weft_comm_options options = ranks_options(rank, ranks);
     struct site s;
+    ranks_per_node = *(const int32_t *)argument;
+    options.ranks_per_node = ranks_per_node;
     site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
     CHECK(weft_comm_rank(s.comm) == rank && weft_comm_ranks(s.comm) == ranks->n, "rank");
     CHECK(weft_comm_describe(s.comm)[0] != '\0', "a communicator says what it is");
@@ -305,15 +337,36 @@ static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
+/* Counts the sums whose bits show that they are in canonical order. */
+static int64_t count_different(int32_t ranks, int32_t per_node,
+                               float other(int32_t ranks, int64_t element))
+{
+    int64_t differ = 0;
+    for (int64_t i = 0; i < 1000; i++) {
+        ranks_per_node = per_node;
+        const float sum = sum_of(ranks, i);
+        ranks_per_node = ranks;
+        differ += sum != other(ranks, i);
+    }
+    return differ;
+}
+
 RANKS_TEST(collectives)
 {
-    for (int32_t ranks = 3; ranks <= MOST_RANKS; ranks++) {
-        int64_t differ = 0;
-        for (int64_t i = 0; i < 1000; i++)
-            differ += sum_of(ranks, i) != backward_sum_of(ranks, i);
-        CHECK(differ > 50, "the values do not show the order of a sum at %d ranks", ranks);
-    }
+    int32_t levels[][2] = {{4, 2}, {6, 2}, {6, 3}};
+    const char *gpus = getenv("WEFT_DOUBLE_GPUS");
+    const int32_t most = gpus != NULL ? atoi(gpus) : ROOM_RANKS;
+    for (int32_t ranks = 3; ranks <= MOST_RANKS; ranks++)
+        CHECK(count_different(ranks, ranks, backward_sum_of) > 50,
+              "the values do not show the order of a sum at %d ranks", ranks);
     for (int32_t ranks = 1; ranks <= MOST_RANKS; ranks++)
-        CHECK(ranks_run(ranks, run_rank, NULL) == 0, "%d ranks", ranks);
+        CHECK(ranks_run(ranks, run_rank, &ranks) == 0, "%d ranks", ranks);
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0] && levels[i][0] <= most; i++) {
+        const int32_t ranks = levels[i][0];
+        CHECK(count_different(ranks, levels[i][1], sum_of) > 50,
+              "the values do not show the nodes of %d", levels[i][1]);
+        CHECK(ranks_run(ranks, run_rank, &levels[i][1]) == 0, "%d ranks, %d a node", ranks,
+              levels[i][1]);
+    }
     return 0;
 }

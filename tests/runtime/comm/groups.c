@@ -94,9 +94,10 @@ static float get_value(const unsigned char *at, enum weft_dtype dtype, int64_t i
     return dtype == WEFT_BF16 ? weft_bf16_widen(narrow) : weft_f16_widen(narrow);
 }
 
-/* The group of a rank: its members in order, and the rank's place among them. */
+/* The group of a rank: its members in order, the rank's place among them, and the members of a node
+ * that are summed first. */
 struct group {
-    int32_t n, self, members[ROOM_RANKS];
+    int32_t n, self, per_node, members[ROOM_RANKS];
 };
 
 static struct group group_of(const struct shape *shape, enum weft_comm_group kind, int32_t rank)
@@ -109,15 +110,19 @@ static struct group group_of(const struct shape *shape, enum weft_comm_group kin
         if (r == rank) group.self = group.n;
         group.members[group.n++] = r;
     }
+    group.per_node = kind == WEFT_GROUP_ALL ? shape->per_node : group.n;
     return group;
 }
 
 /* The sum over the group in its order, rounded once. */
 static float sum_of(const struct call *call, const struct group *group, int64_t element)
 {
-    float sum = round_value(call->dtype, value_of(call, group->members[0], element));
-    for (int32_t i = 1; i < group->n; i++)
-        sum += round_value(call->dtype, value_of(call, group->members[i], element));
+    float sum = 0, of_node = 0;
+    for (int32_t i = 0; i < group->n; i++) {
+        const float x = round_value(call->dtype, value_of(call, group->members[i], element));
+        of_node = i % group->per_node == 0 ? x : of_node + x;
+        if ((i + 1) % group->per_node == 0) sum = i < group->per_node ? of_node : sum + of_node;
+    }
     return round_value(call->dtype, sum);
 }
 

@@ -27,6 +27,7 @@ struct weft_cluster {
     struct weft_device_spec device;
     struct {
         struct weft_link intra, inter;
+        int64_t alpha_per_node_ns; /* joins inter.alpha_ns for each node after the second */
     } link;
     int64_t channels; /* serial lanes of the network: 1, or 2 (gathers, reductions) */
     struct {
@@ -50,11 +51,8 @@ enum weft_cadence {
 };                                                        /* "reduce" */
 const char *weft_cadence_name(enum weft_cadence cadence); /* "auto", "micro_step", "step" */
 bool weft_cadence_read(const char *name, enum weft_cadence *out);
-enum weft_data_format {                  /* "format" of data */
-                        WEFT_DATA_AUTO,  /* a token file if it has a header, otherwise a text */
-                        WEFT_DATA_BYTES, /* any file, byte by byte */
-                        WEFT_DATA_FORMAT_COUNT
-};
+/* "format" of data. AUTO: a token file if it has a header, otherwise a text. BYTES: any file. */
+enum weft_data_format { WEFT_DATA_AUTO, WEFT_DATA_BYTES, WEFT_DATA_FORMAT_COUNT };
 enum weft_lr_schedule {
     WEFT_LR_CONSTANT,
     WEFT_LR_COSINE,

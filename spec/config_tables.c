@@ -104,6 +104,8 @@ static const struct weft_field link_fields[] = {
      "between ranks of one node"},
     {"inter", WEFT_FIELD_OBJECT, AT(weft_cluster, link.inter), "{}", 0, 0, NULL, &line_table,
      "between nodes: bus bandwidth of a collective over them"},
+    {"alpha_per_node", WEFT_FIELD_TIME, AT(weft_cluster, link.alpha_per_node_ns), "\"0s\"", 0,
+     HOUR_NS, NULL, NULL, "joins inter.alpha for each node after the second"},
 };
 static const struct weft_field_table link_table = {
     "link", "The network, for the analytic profile and for emulation.", ROWS(link_fields)};

@@ -55,7 +55,8 @@ static void add_links(const struct weft_config *config, struct weft_text *out)
     weft_text_add(out, "\nlink ");
     if (inside) add_link(&cluster->link.intra, out);
     if (inside && between) weft_text_add(out, " in a node, ");
-    if (between) add_link(&cluster->link.inter, out);
+    const struct weft_link inter = weft_cluster_inter(cluster);
+    if (between) add_link(&inter, out);
     if (between) weft_text_add(out, " between nodes");
     if (!inside && !between) weft_text_add(out, "as measured");
     weft_text_add(out, weft_config_emulates(config) ? ", emulated" : ", not emulated");

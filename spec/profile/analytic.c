@@ -219,6 +219,14 @@ static double collective_s(double bytes, const void *context)
     return network->passes * longest;
 }
 
+struct weft_link weft_cluster_inter(const struct weft_cluster *cluster)
+{
+    const int64_t nodes = (cluster->ranks + cluster->ranks_per_node - 1) / cluster->ranks_per_node;
+    struct weft_link link = cluster->link.inter;
+    if (nodes > 2) link.alpha_ns += (nodes - 2) * cluster->link.alpha_per_node_ns;
+    return link;
+}
+
 /* True if the config gives all links of a collective. */
 static bool knows_links(const struct weft_cluster *cluster)
 {
@@ -242,7 +250,7 @@ static bool find_network(struct figures *figures, struct network *out)
         note_missing(figures, "link.inter.bandwidth", "time of collectives between nodes");
     if (within && !knows_intra)
         note_missing(figures, "link.intra.bandwidth", "time of collectives in a node");
-    if (nodes) out->links[out->n++] = cluster->link.inter;
+    if (nodes) out->links[out->n++] = weft_cluster_inter(cluster);
     if (within) out->links[out->n++] = cluster->link.intra;
     return knows_links(cluster);
 }

@@ -72,6 +72,9 @@ struct weft_profile {
     struct weft_hash hash; /* of the written form without the program's version */
 };
 
+/* The link between nodes: alpha joins alpha_per_node for each node after the second. */
+struct weft_link weft_cluster_inter(const struct weft_cluster *cluster);
+
 /* Computes times from the cluster's device and link figures: flops / (peak * efficiency), and at
  * least moved bytes / memory bandwidth. WEFT_E_DATA lists all missing figures.
  *
@@ -82,7 +85,7 @@ struct weft_profile {
  *
  * with l the links within nodes (ranks_per_node > 1) and between them (ranks > ranks_per_node).
  * bandwidth_l is the bus bandwidth of nccl-tests, all rails of a node together, so it does not
- * depend on N. alpha between nodes grows with their number, so each cluster gives its own. */
+ * depend on N. alpha between nodes is that of weft_cluster_inter. */
 WEFT_MUST_USE enum weft_status weft_profile_analytic(const struct weft_config *config,
                                                      struct weft_profile **out,
                                                      struct weft_error *err);

@@ -133,6 +133,29 @@ Test(profile_analytic, the_slower_link_decides_between_nodes)
     weft_config_destroy(config);
 }
 
+/* 8 ranks in nodes of 2 are 4 nodes, two of them after the second. 5 ranks are 3 nodes. */
+Test(profile_analytic, latency_grows_with_the_nodes)
+{
+    static const struct {
+        const char *ranks;
+        int64_t ns; /* of 4,096 bytes at 4 GB/s */
+    } cases[] = {{"cluster.ranks=8", 100000 + 2 * 7000 + 896},
+                 {"cluster.ranks=5", 100000 + 7000 + 820},
+                 {"cluster.ranks=4", 100000 + 768}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weft_config *config = must_parse_with(
+            CONFIG(GPT_MODEL, NODE, SMALL_TRAIN),
+            SET(cases[i].ranks, "cluster.ranks_per_node=2", "cluster.link.inter.alpha=100us",
+                "cluster.link.inter.bandwidth=3GB/s", "cluster.link.alpha_per_node=7us"));
+        struct weft_profile *profile = resolve(config);
+        const int64_t ns = weft_curve_at(&profile->collectives[WEFT_ALL_GATHER], 4096);
+        cr_assert(ns >= cases[i].ns && ns <= cases[i].ns + 1, "%s: %lld", cases[i].ranks,
+                  (long long)ns); /* rounded up */
+        weft_profile_destroy(profile);
+        weft_config_destroy(config);
+    }
+}
+
 /* Small collectives wait for the network between nodes, large ones for the slower links in them. */
 Test(profile_analytic, each_level_governs_where_it_is_the_slower)
 {

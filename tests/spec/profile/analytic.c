@@ -146,7 +146,7 @@ Test(profile_analytic, latency_grows_with_the_nodes)
         struct weft_config *config = must_parse_with(
             CONFIG(GPT_MODEL, NODE, SMALL_TRAIN),
             SET(cases[i].ranks, "cluster.ranks_per_node=2", "cluster.link.inter.alpha=100us",
-                "cluster.link.inter.bandwidth=3GB/s", "cluster.link.alpha_per_node=7us"));
+                "cluster.link.inter.bandwidth=4GB/s", "cluster.link.alpha_per_node=7us"));
         struct weft_profile *profile = resolve(config);
         const int64_t ns = weft_curve_at(&profile->collectives[WEFT_ALL_GATHER], 4096);
         cr_assert(ns >= cases[i].ns && ns <= cases[i].ns + 1, "%s: %lld", cases[i].ranks,

@@ -76,4 +76,10 @@ static inline int64_t weft_comm_slice_bytes(const struct weft_comm_job *job)
     return job->slice_elements * weft_dtype_bytes(job->dtype);
 }
 
+/* The dtype that the sum is rounded to. */
+static inline enum weft_dtype weft_comm_rounded(const struct weft_comm_job *job)
+{
+    return job->partial ? WEFT_F32 : job->dtype;
+}
+
 #endif

@@ -93,7 +93,6 @@ void weft_comm_sum_ranks(const struct weft_comm_sum *job)
 {
     /* Nodes of one rank are added in rank order too. */
     const int32_t per_node = job->per_node > 1 ? job->per_node : job->ranks;
-    const enum weft_dtype rounded = job->partial ? WEFT_F32 : job->dtype;
     const int64_t n = job->elements;
     float sum[CHUNK], of_node[CHUNK];
     for (int64_t at = 0; at < n; at += CHUNK) {
@@ -106,7 +105,7 @@ void weft_comm_sum_ranks(const struct weft_comm_sum *job)
         if (job->adds) {
             add_floats((float *)(void *)job->to + at, sum, count);
         } else {
-            write_sums(rounded, job->to_dtype, sum, count,
+            write_sums(job->rounded, job->to_dtype, sum, count,
                        job->to + at * weft_dtype_bytes(job->to_dtype));
         }
     }

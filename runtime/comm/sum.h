@@ -12,10 +12,10 @@
 struct weft_comm_sum {
     int32_t ranks;
     int32_t per_node;         /* ranks of a node, which divide ranks; 0: all */
-    enum weft_dtype dtype;    /* of the operands; the sum is rounded to it once */
-    enum weft_dtype to_dtype; /* of the result: dtype, or fp32 */
-    bool adds;                /* fp32: adds the sum to the result */
-    bool partial;             /* to_dtype is fp32: the sum is not rounded */
+    enum weft_dtype dtype;    /* of the operands */
+    enum weft_dtype rounded;  /* the sum is rounded to it once; fp32: not at all */
+    enum weft_dtype to_dtype; /* of the result: `rounded`, or fp32 */
+    bool adds;                /* adds the sum to the result; all three are fp32 */
     int64_t elements;
     const unsigned char *const *from; /* [ranks] operands, in rank order */
     unsigned char *to;                /* may be an operand */

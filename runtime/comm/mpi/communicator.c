@@ -1,5 +1,6 @@
-/* The communicator over MPI: ranks of any hosts. Sums are taken in rank order by the owner of the
- * slice, from whole chunks of all ranks, so the bits are those of "local". */
+/* The communicator over MPI: ranks of any hosts. Sums are taken in canonical order by the owner of
+ * the slice, from whole chunks, so the bits are those of "local". With several nodes of several
+ * ranks blocks go on two levels (levels.h). */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/comm/host.h"
 #include "runtime/comm/job.h"
+#include "runtime/comm/mpi/levels.h"
 #include "runtime/comm/mpi/rounds.h"
 #include "runtime/comm/sum.h"
 
@@ -49,6 +51,7 @@ struct mpi_comm {
     struct weft_mpi *mpi;
     int64_t timeout_ns, spin_ns;
     struct weft_mpi_rounds rounds;
+    struct weft_mpi_flow *flows; /* of a call: its header, then the data */
     struct header own, *headers; /* [ranks], of the latest call */
     uint32_t *heard;             /* [ranks], the peer's latest call that this rank knows of */
     char (*hosts)[WEFT_HOST_NAME_BYTES]; /* [ranks of all], the trunk's */
@@ -260,16 +263,23 @@ static struct weft_mpi_flow header_flow(struct mpi_comm *c)
     };
 }
 
-/* Makes a call: sends its header and the data, and compares the headers of all ranks. *latest_ns is
- * the latest arrival. `data` may be NULL. */
-static enum weft_status make_call(struct mpi_comm *c, const struct weft_comm_call *call,
-                                  int64_t arrival_ns, const struct weft_mpi_flow *data,
-                                  int64_t *latest_ns, struct weft_error *err)
+static enum weft_status exchange_flows(struct mpi_comm *c, const struct weft_mpi_flow *flows,
+                                       int32_t n, struct weft_error *err)
+{
+    struct weft_error why = {.status = WEFT_OK};
+    if (weft_mpi_exchange_flows(&c->rounds, flows, n, &why) == WEFT_OK) return WEFT_OK;
+    return fail_flows(c, &why, err);
+}
+
+/* Makes a call: sends its header and n flows of data, which stand behind the first of c->flows, and
+ * compares the headers of all ranks. *latest_ns is the latest arrival. */
+static enum weft_status make_call_of(struct mpi_comm *c, const struct weft_comm_call *call,
+                                     int64_t arrival_ns, int32_t n, int64_t *latest_ns,
+                                     struct weft_error *err)
 {
     if (c->broken.status == WEFT_OK && atomic_load(&c->cancelled)) fail_cancelled(c);
     if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
     _Atomic uint32_t *flag = flag_of(c);
-    struct weft_error why = {.status = WEFT_OK};
     c->own = (struct header){
         .call = *call,
         .arrival_ns = arrival_ns,
@@ -280,10 +290,8 @@ static enum weft_status make_call(struct mpi_comm *c, const struct weft_comm_cal
     c->farewell.calls = c->own.calls;
     c->farewell.kinds[c->own.calls % WEFT_COMM_RECENT] = (uint32_t)call->kind;
     pthread_mutex_unlock(&c->lock);
-    struct weft_mpi_flow flows[2] = {header_flow(c)};
-    if (data != NULL) flows[1] = *data;
-    if (weft_mpi_exchange_flows(&c->rounds, flows, data != NULL ? 2 : 1, &why) != WEFT_OK)
-        return fail_flows(c, &why, err);
+    c->flows[0] = header_flow(c);
+    WEFT_TRY(exchange_flows(c, c->flows, 1 + n, err));
     int64_t latest = arrival_ns;
     for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
         const struct header *theirs = &c->headers[rank];
@@ -298,6 +306,15 @@ static enum weft_status make_call(struct mpi_comm *c, const struct weft_comm_cal
     }
     if (latest_ns != NULL) *latest_ns = latest;
     return WEFT_OK;
+}
+
+/* `data` may be NULL. */
+static enum weft_status make_call(struct mpi_comm *c, const struct weft_comm_call *call,
+                                  int64_t arrival_ns, const struct weft_mpi_flow *data,
+                                  int64_t *latest_ns, struct weft_error *err)
+{
+    if (data != NULL) c->flows[1] = *data;
+    return make_call_of(c, call, arrival_ns, data != NULL, latest_ns, err);
 }
 
 static enum weft_status mpi_exchange(struct weft_comm *comm, const void *mine, size_t bytes,
@@ -376,9 +393,9 @@ static struct summing summing_of(const struct mpi_job *task, int64_t to)
         .sum = {.ranks = task->c->comm.ranks,
                 .per_node = task->c->comm.ranks_per_node,
                 .dtype = task->job.dtype,
+                .rounded = weft_comm_rounded(&task->job),
                 .to_dtype = task->job.slice_dtype,
-                .adds = task->job.adds,
-                .partial = task->job.partial},
+                .adds = task->job.adds},
         .to = task->c->memory + to,
     };
 }
@@ -397,6 +414,64 @@ static struct weft_mpi_flow scatter_flow(const struct mpi_job *task, struct summ
     };
 }
 
+static bool has_levels(const struct mpi_comm *c)
+{
+    return weft_mpi_has_levels(c->comm.ranks, c->comm.ranks_per_node);
+}
+
+static struct weft_mpi_levels levels_of(const struct mpi_job *task, int64_t full, int64_t own,
+                                        bool gathers)
+{
+    const struct mpi_comm *c = task->c;
+    return weft_mpi_levels_of(&c->rounds, c->comm.ranks_per_node, &task->job, c->memory, full, own,
+                              gathers);
+}
+
+/* Sums into the slice at `own`. The call's header goes first. */
+static enum weft_status reduce_block(const struct mpi_job *task, struct weft_stream *channel,
+                                     int64_t own, int64_t *latest_ns, struct weft_error *err)
+{
+    struct mpi_comm *c = task->c;
+    const struct weft_comm_call *call = &task->job.call;
+    const int64_t now_ns = weft_stream_now(channel);
+    if (!has_levels(c)) {
+        struct summing summing = summing_of(task, own);
+        const struct weft_mpi_flow data = scatter_flow(task, &summing);
+        return make_call(c, call, now_ns, &data, latest_ns, err);
+    }
+    const struct weft_mpi_levels levels = levels_of(task, call->from, own, false);
+    for (int32_t i = 0; i < levels.stages; i++) {
+        const int32_t n = weft_mpi_reduce_stage(&levels, i, c->flows + 1);
+        if (i == 0)
+            WEFT_TRY(make_call_of(c, call, now_ns, n, latest_ns, err));
+        else
+            WEFT_TRY(exchange_flows(c, c->flows + 1, n, err));
+        weft_mpi_end_reduce_stage(&levels, i);
+    }
+    return WEFT_OK;
+}
+
+/* Gathers the slices at `own`. `latest_ns` NULL: the call was made, and its header has gone. */
+static enum weft_status gather_block(const struct mpi_job *task, struct weft_stream *channel,
+                                     int64_t full, int64_t own, int64_t *latest_ns,
+                                     struct weft_error *err)
+{
+    struct mpi_comm *c = task->c;
+    const int64_t now_ns = weft_stream_now(channel);
+    const bool levelled = has_levels(c);
+    const struct weft_mpi_levels levels = levels_of(task, full, own, true);
+    for (int32_t i = 0; i < (levelled ? levels.stages : 1); i++) {
+        int32_t n = 1;
+        c->flows[1] = gather_flow(task, full, own);
+        if (levelled) n = weft_mpi_gather_stage(&levels, i, c->flows + 1);
+        if (i == 0 && latest_ns != NULL)
+            WEFT_TRY(make_call_of(c, &task->job.call, now_ns, n, latest_ns, err));
+        else
+            WEFT_TRY(exchange_flows(c, c->flows + 1, n, err));
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status run_all_gather(struct weft_stream *channel, const void *argument,
                                        struct weft_error *err)
 {
@@ -407,8 +482,7 @@ static enum weft_status run_all_gather(struct weft_stream *channel, const void *
     const int64_t bytes = weft_comm_slice_bytes(&task->job), full = task->job.call.to;
     const int64_t place = full + c->comm.rank * bytes;
     const int64_t own = task->job.call.from >= 0 ? task->job.call.from : place;
-    const struct weft_mpi_flow data = gather_flow(task, full, own);
-    WEFT_TRY(make_call(c, &task->job.call, weft_stream_now(channel), &data, &latest_ns, err));
+    WEFT_TRY(gather_block(task, channel, full, own, &latest_ns, err));
     if (own != place) memcpy(c->memory + place, c->memory + own, (size_t)bytes);
     end_call(task, channel, latest_ns);
     return WEFT_OK;
@@ -418,13 +492,12 @@ static enum weft_status run_reduce_scatter(struct weft_stream *channel, const vo
                                            struct weft_error *err)
 {
     const struct mpi_job *task = argument;
-    struct mpi_comm *c = task->c;
     int64_t latest_ns;
     WEFT_TRY(check_job(task, err));
-    const int64_t place = task->job.call.from + c->comm.rank * weft_comm_slice_bytes(&task->job);
-    struct summing summing = summing_of(task, task->job.call.to >= 0 ? task->job.call.to : place);
-    const struct weft_mpi_flow data = scatter_flow(task, &summing);
-    WEFT_TRY(make_call(c, &task->job.call, weft_stream_now(channel), &data, &latest_ns, err));
+    const int64_t place =
+        task->job.call.from + task->c->comm.rank * weft_comm_slice_bytes(&task->job);
+    WEFT_TRY(reduce_block(task, channel, task->job.call.to >= 0 ? task->job.call.to : place,
+                          &latest_ns, err));
     end_call(task, channel, latest_ns);
     return WEFT_OK;
 }
@@ -434,18 +507,12 @@ static enum weft_status run_all_reduce(struct weft_stream *channel, const void *
                                        struct weft_error *err)
 {
     const struct mpi_job *task = argument;
-    struct mpi_comm *c = task->c;
-    struct weft_error why = {.status = WEFT_OK};
     int64_t latest_ns;
     WEFT_TRY(check_job(task, err));
     const int64_t full = task->job.call.from;
-    const int64_t place = full + c->comm.rank * weft_comm_slice_bytes(&task->job);
-    struct summing summing = summing_of(task, place);
-    const struct weft_mpi_flow sums = scatter_flow(task, &summing);
-    WEFT_TRY(make_call(c, &task->job.call, weft_stream_now(channel), &sums, &latest_ns, err));
-    const struct weft_mpi_flow data = gather_flow(task, full, place);
-    if (weft_mpi_exchange_flows(&c->rounds, &data, 1, &why) != WEFT_OK)
-        return fail_flows(c, &why, err);
+    const int64_t place = full + task->c->comm.rank * weft_comm_slice_bytes(&task->job);
+    WEFT_TRY(reduce_block(task, channel, place, &latest_ns, err));
+    WEFT_TRY(gather_block(task, channel, full, place, NULL, err));
     end_call(task, channel, latest_ns);
     return WEFT_OK;
 }
@@ -567,7 +634,8 @@ static void mpi_close(struct weft_comm *comm)
 {
     struct mpi_comm *c = mpi_of(comm);
     void *const hosts = comm->trunk == NULL ? c->hosts : NULL;
-    void *const memory[] = {c->rounds.staging, c->rounds.operands, c->headers, c->heard, hosts, c};
+    void *const memory[] = {
+        c->rounds.staging, c->rounds.operands, c->flows, c->headers, c->heard, hosts, c};
     const bool keeps = has_failed(c);
     struct weft_mpi *mpi = c->mpi;
     for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) {
@@ -583,11 +651,12 @@ static enum weft_status take_memory(struct mpi_comm *c, struct weft_error *err)
     const size_t ranks = (size_t)c->comm.ranks;
     c->rounds.staging = malloc(WEFT_MPI_STAGING_BYTES);
     c->rounds.operands = calloc(ranks, sizeof *c->rounds.operands);
+    c->flows = calloc(1 + (size_t)weft_mpi_level_flows(c->comm.ranks), sizeof *c->flows);
     c->headers = calloc(ranks, sizeof *c->headers);
     c->heard = calloc(ranks, sizeof *c->heard);
     if (c->comm.trunk == NULL) c->hosts = calloc(ranks, sizeof *c->hosts);
-    if (c->rounds.staging == NULL || c->rounds.operands == NULL || c->headers == NULL ||
-        c->heard == NULL || c->hosts == NULL)
+    if (c->rounds.staging == NULL || c->rounds.operands == NULL || c->flows == NULL ||
+        c->headers == NULL || c->heard == NULL || c->hosts == NULL)
         return weft_fail_memory(err, "a communicator");
     return WEFT_OK;
 }
@@ -596,10 +665,7 @@ static void begin_rounds(struct mpi_comm *c)
 {
     c->rounds = (struct weft_mpi_rounds){
         .mpi = c->mpi,
-        .rank = c->comm.rank,
-        .ranks = c->comm.ranks,
-        .first = c->comm.place.first,
-        .gap = c->comm.place.gap,
+        .group = {c->comm.rank, c->comm.ranks, c->comm.place.first, c->comm.place.gap},
         .tags = c->comm.trunk != NULL ? (c->comm.place.number + 1) * WEFT_MPI_TAGS : 0,
         .idle = wait_idly,
         .context = c,

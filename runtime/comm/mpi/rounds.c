@@ -10,7 +10,7 @@ enum { DEPTH = 8, MOST_STAGED = 8, ALIGN_BYTES = 8 };
 struct step {
     const struct weft_mpi_flow *flow;
     int64_t position; /* of the chunk */
-    int32_t from, to; /* peers */
+    int32_t from, to; /* peers, in the flow's group */
     struct weft_mpi_request send, receive;
     bool is_sent, is_received;
 };
@@ -18,7 +18,7 @@ struct step {
 struct exchange {
     const struct weft_mpi_rounds *rounds;
     const struct weft_mpi_flow *flows;
-    int32_t n_flows, rank, ranks;
+    int32_t n_flows;
     /* The next step to issue. */
     int32_t flow, turn;
     int64_t position;
@@ -44,6 +44,12 @@ int64_t weft_mpi_staged_chunk_bytes(int32_t ranks)
     return bytes > WEFT_MPI_MESSAGE_BYTES ? WEFT_MPI_MESSAGE_BYTES : bytes;
 }
 
+static const struct weft_mpi_group *group_of(const struct exchange *x,
+                                             const struct weft_mpi_flow *flow)
+{
+    return flow->group != NULL ? flow->group : &x->rounds->group;
+}
+
 static bool is_staged(const struct weft_mpi_flow *flow)
 {
     return flow->receive == NULL;
@@ -51,7 +57,8 @@ static bool is_staged(const struct weft_mpi_flow *flow)
 
 static int64_t chunk_bytes(const struct exchange *x, const struct weft_mpi_flow *flow)
 {
-    return is_staged(flow) ? weft_mpi_staged_chunk_bytes(x->ranks) : WEFT_MPI_MESSAGE_BYTES;
+    return is_staged(flow) ? weft_mpi_staged_chunk_bytes(x->rounds->group.ranks)
+                           : WEFT_MPI_MESSAGE_BYTES;
 }
 
 static int64_t bytes_at(const struct exchange *x, const struct weft_mpi_flow *flow,
@@ -64,9 +71,9 @@ static int64_t bytes_at(const struct exchange *x, const struct weft_mpi_flow *fl
 /* Place of the peer's part of a chunk, `turn` steps away. */
 static unsigned char *slot_at(const struct exchange *x, int64_t position, int32_t turn)
 {
-    const int64_t chunk = position % staged_chunks(x->ranks);
-    const int64_t slot = chunk * (x->ranks - 1) + turn - 1;
-    return x->rounds->staging + slot * weft_mpi_staged_chunk_bytes(x->ranks);
+    const int64_t chunk = position % staged_chunks(x->rounds->group.ranks);
+    const int64_t slot = chunk * (x->rounds->group.ranks - 1) + turn - 1;
+    return x->rounds->staging + slot * weft_mpi_staged_chunk_bytes(x->rounds->group.ranks);
 }
 
 static bool is_at_end(const struct exchange *x)
@@ -74,11 +81,12 @@ static bool is_at_end(const struct exchange *x)
     return x->flow == x->n_flows;
 }
 
-/* Passes flows without bytes. */
+/* Passes flows without bytes or peers. */
 static void settle_cursor(struct exchange *x)
 {
     while (x->flow < x->n_flows &&
-           x->position * chunk_bytes(x, &x->flows[x->flow]) >= x->flows[x->flow].bytes) {
+           (group_of(x, &x->flows[x->flow])->ranks == 1 ||
+            x->position * chunk_bytes(x, &x->flows[x->flow]) >= x->flows[x->flow].bytes)) {
         x->flow++;
         x->position = 0;
     }
@@ -87,7 +95,7 @@ static void settle_cursor(struct exchange *x)
 static void advance_cursor(struct exchange *x)
 {
     x->turn++;
-    if (x->turn < x->ranks) return;
+    if (x->turn < group_of(x, &x->flows[x->flow])->ranks) return;
     x->turn = 1;
     x->position++;
     settle_cursor(x);
@@ -97,42 +105,46 @@ static void advance_cursor(struct exchange *x)
 static bool may_issue(const struct exchange *x)
 {
     if (is_at_end(x) || x->end - x->first == DEPTH) return false;
-    return !is_staged(&x->flows[x->flow]) || x->position - x->consumed < staged_chunks(x->ranks);
+    return !is_staged(&x->flows[x->flow]) ||
+           x->position - x->consumed < staged_chunks(x->rounds->group.ranks);
 }
 
-static int32_t rank_of_all(const struct weft_mpi_rounds *rounds, int32_t rank)
+static int32_t rank_of_all(const struct weft_mpi_group *group, int32_t rank)
 {
-    return rounds->first + rank * (1 + rounds->gap);
+    return group->first + rank * (1 + group->gap);
 }
 
 static enum weft_status issue_step(struct exchange *x, struct weft_error *err)
 {
     const struct weft_mpi_flow *flow = &x->flows[x->flow];
     const int64_t at = x->position * chunk_bytes(x, flow), bytes = bytes_at(x, flow, x->position);
-    const int32_t to = (x->rank + x->turn) % x->ranks;
-    const int32_t from = (x->rank - x->turn + x->ranks) % x->ranks;
+    const struct weft_mpi_group *group = group_of(x, flow);
+    const int32_t to = (group->rank + x->turn) % group->ranks;
+    const int32_t from = (group->rank - x->turn + group->ranks) % group->ranks;
     unsigned char *place = is_staged(flow) ? slot_at(x, x->position, x->turn)
                                            : flow->receive + from * flow->receive_stride + at;
     struct step *step = &x->steps[x->end % DEPTH];
     *step = (struct step){.flow = flow, .position = x->position, .from = from, .to = to};
     if (is_staged(flow) && x->turn == 1)
-        x->missing[x->position % staged_chunks(x->ranks)] = x->ranks - 1;
+        x->missing[x->position % staged_chunks(x->rounds->group.ranks)] = group->ranks - 1;
     x->end++;
     const struct weft_mpi_rounds *rounds = x->rounds;
     const int32_t tag = rounds->tags + (int32_t)flow->tag;
-    WEFT_TRY(weft_mpi_receive(rounds->mpi, place, bytes, rank_of_all(rounds, from), tag,
+    WEFT_TRY(weft_mpi_receive(rounds->mpi, place, bytes, rank_of_all(group, from), tag,
                               &step->receive, err));
     return weft_mpi_send(rounds->mpi, flow->send + to * flow->send_stride + at, bytes,
-                         rank_of_all(rounds, to), tag, &step->send, err);
+                         rank_of_all(group, to), tag, &step->send, err);
 }
 
 static void consume_chunk(struct exchange *x, const struct weft_mpi_flow *flow)
 {
     const int64_t at = x->consumed * chunk_bytes(x, flow);
+    const struct weft_mpi_group *group = &x->rounds->group;
     const unsigned char **operands = x->rounds->operands;
-    operands[x->rank] = flow->send + x->rank * flow->send_stride + at;
-    for (int32_t turn = 1; turn < x->ranks; turn++)
-        operands[(x->rank - turn + x->ranks) % x->ranks] = slot_at(x, x->consumed, turn);
+    operands[group->rank] = flow->send + group->rank * flow->send_stride + at;
+    for (int32_t turn = 1; turn < group->ranks; turn++)
+        operands[(group->rank - turn + group->ranks) % group->ranks] =
+            slot_at(x, x->consumed, turn);
     flow->consume(flow->context, at, bytes_at(x, flow, x->consumed), operands);
     x->consumed++;
 }
@@ -140,7 +152,7 @@ static void consume_chunk(struct exchange *x, const struct weft_mpi_flow *flow)
 /* Chunks before the first step under way are whole, but for the chunk of that step. */
 static void receive_part(struct exchange *x, const struct step *step)
 {
-    const int32_t chunks = staged_chunks(x->ranks);
+    const int32_t chunks = staged_chunks(x->rounds->group.ranks);
     if (!is_staged(step->flow)) return;
     x->missing[step->position % chunks]--;
     const int64_t all =
@@ -187,7 +199,10 @@ static enum weft_status poll_steps(struct exchange *x, bool *moved, struct weft_
 static int32_t oldest_peer(const struct exchange *x)
 {
     const struct step *step = &x->steps[x->first % DEPTH];
-    return step->is_received ? step->to : step->from;
+    const struct weft_mpi_group *group = &x->rounds->group;
+    const int32_t rank =
+        rank_of_all(group_of(x, step->flow), step->is_received ? step->to : step->from);
+    return (rank - group->first) / (1 + group->gap);
 }
 
 static void drop_steps(struct exchange *x)
@@ -206,11 +221,9 @@ enum weft_status weft_mpi_exchange_flows(const struct weft_mpi_rounds *rounds,
         .rounds = rounds,
         .flows = flows,
         .n_flows = n_flows,
-        .rank = rounds->rank,
-        .ranks = rounds->ranks,
         .turn = 1,
     };
-    if (x.ranks == 1) {
+    if (rounds->group.ranks == 1) {
         for (int32_t i = 0; i < n_flows; i++) {
             rounds->operands[0] = flows[i].send;
             if (is_staged(&flows[i]) && flows[i].bytes > 0)

@@ -9,15 +9,22 @@
 #include "base/status.h"
 #include "runtime/comm/mpi/mpi.h"
 
-/* Bytes that every rank sends to every other rank. */
+/* Ranks that exchange: rank r of the group is rank first + r * (1 + gap) of all. */
+struct weft_mpi_group {
+    int32_t rank, ranks, first, gap;
+};
+
+/* Bytes that every rank of a group sends to every other one. */
 struct weft_mpi_flow {
     enum weft_mpi_tag tag;
-    int64_t bytes; /* to each peer, and from each */
+    const struct weft_mpi_group *group; /* NULL: that of the rounds */
+    int64_t bytes;                      /* to each peer, and from each */
     /* The part for rank p begins at send + p * send_stride. This rank's own part is its operand. */
     const unsigned char *send;
     int64_t send_stride;
     /* The part of rank p goes to receive + p * receive_stride. NULL: to the staging memory; when
-     * all ranks' parts of a chunk are there, `consume` gets them in rank order. */
+     * all ranks' parts of a chunk are there, `consume` gets them in rank order. There is one such
+     * flow at most, of the rounds' group. */
     unsigned char *receive;
     int64_t receive_stride;
     void (*consume)(void *context, int64_t at, int64_t bytes, const unsigned char *const *operands);
@@ -28,13 +35,13 @@ enum { WEFT_MPI_STAGING_BYTES = 4 << 20 };
 
 struct weft_mpi_rounds {
     struct weft_mpi *mpi;
-    int32_t rank, ranks;            /* of the group */
-    int32_t first, gap;             /* rank r of the group is rank first + r * (1 + gap) of all */
+    struct weft_mpi_group group;    /* contains the groups of all flows */
     int32_t tags;                   /* added to tags, so that groups and lanes are told apart */
     unsigned char *staging;         /* WEFT_MPI_STAGING_BYTES, aligned to 8 bytes */
     const unsigned char **operands; /* [ranks] */
-    /* Called between polls while nothing has moved for idle_ns; `peer` is the rank of the oldest
-     * message. It waits a little. A failure ends the exchange: its messages are dropped. */
+    /* Called between polls while nothing has moved for idle_ns; `peer` is the rank, in the group,
+     * of the oldest message. It waits a little. A failure ends the exchange: its messages are
+     * dropped. */
     enum weft_status (*idle)(void *context, int64_t idle_ns, int32_t peer, struct weft_error *err);
     void *context;
 };

@@ -27,6 +27,7 @@ struct op {
 
 struct peer {
     int socket;
+    int64_t sent;                           /* bytes of messages */
     struct op *sends, *receives, *messages; /* in order */
     struct op *coming;                      /* the one whose bytes are read; or NULL */
     struct frame frame;
@@ -173,6 +174,7 @@ static int double_send(const void *from, size_t bytes, int32_t to, int32_t tag,
     op->frame = (struct frame){tag, (uint32_t)bytes};
     op->memory = (unsigned char *)from;
     append_op(&own.peers[to].sends, op);
+    own.peers[to].sent += (int64_t)bytes;
     out->library = (uint64_t)(uintptr_t)op;
     progress_all();
     return 0;
@@ -273,6 +275,11 @@ struct weft_mpi_calls mpi_double_calls = {
     .explain = double_explain,
     .version = double_version,
 };
+
+int64_t mpi_double_sent(int32_t to)
+{
+    return own.peers[to].sent;
+}
 
 struct weft_mpi *mpi_double_start(int32_t rank, int32_t ranks, const int *sockets)
 {

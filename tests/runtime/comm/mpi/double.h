@@ -11,6 +11,9 @@
 /* sockets[p] leads to rank p. One rank a process. */
 struct weft_mpi *mpi_double_start(int32_t rank, int32_t ranks, const int *sockets);
 
+/* Bytes of all messages to that rank. */
+int64_t mpi_double_sent(int32_t to);
+
 /* The table, for tests of a library that fails; its functions are those of mpi_double_start. */
 extern struct weft_mpi_calls mpi_double_calls;
 

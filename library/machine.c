@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/machine/cores.h"
 #include "base/shown.h"
+#include "program/predict.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/measure/measure.h"
 #include "spec/config_batch.h"
@@ -155,7 +156,7 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
         .ranks = meeting->ranks,
         .ranks_per_node = (int32_t)cluster->ranks_per_node,
         .device = device_of(config),
-        .timeout_ns = cluster->timeout_ns,
+        .timeout_ns = weft_cluster_timeout_ns(cluster),
         .local = {.control_fd = meeting->control_fd,
                   .arena_fds = meeting->arena_fds,
                   .emulate = cluster->emulate_link,
@@ -451,6 +452,18 @@ enum weft_status weft_machine_go_on(const struct weft_rendezvous *meeting,
     if (status == WEFT_OK) status = bind_products(machine, config, weft_text_chars(&earlier), err);
     weft_text_finish(&earlier);
     return status;
+}
+
+enum weft_status weft_machine_expect(const struct weft_machine *machine,
+                                     const struct weft_config *config,
+                                     const struct weft_profile *profile,
+                                     const struct weft_plan *plan, struct weft_error *err)
+{
+    int64_t longest_ns = 0;
+    if (config->cluster.timeout_ns == 0 && profile->origin.machine != NULL)
+        WEFT_TRY(weft_plan_longest_wait(plan, &longest_ns, err));
+    weft_comm_expect(machine->comm, longest_ns);
+    return WEFT_OK;
 }
 
 void weft_machine_give_up(const struct weft_machine *machine)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/watch.h"
+#include "plan/plan.h"
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
 #include "runtime/launch/bind.h"
@@ -45,6 +46,13 @@ WEFT_MUST_USE enum weft_status weft_machine_go_on(const struct weft_rendezvous *
 WEFT_MUST_USE enum weft_status weft_machine_check_measuring(const struct weft_config *config,
                                                             bool contention,
                                                             struct weft_error *err);
+/* Before a run of the plan. Without cluster.timeout and with measured times, a wait in a step is
+ * limited by the plan's prediction (weft_comm_expect). */
+WEFT_MUST_USE enum weft_status weft_machine_expect(const struct weft_machine *machine,
+                                                   const struct weft_config *config,
+                                                   const struct weft_profile *profile,
+                                                   const struct weft_plan *plan,
+                                                   struct weft_error *err);
 /* Collective: runs weft_measure (runtime/measure/measure.h) on this machine, checked first. rounds
  * 0: as many as needed. */
 WEFT_MUST_USE enum weft_status weft_machine_measure(

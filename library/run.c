@@ -143,6 +143,8 @@ static enum weft_status train_steps(const struct weft_run_of *of,
     struct audience audience = {settings, metrics};
     WEFT_TRY(weft_machine_go_on(of->meeting, session->config, session->profile, resume, of->machine,
                                 err));
+    WEFT_TRY(
+        weft_machine_expect(of->machine, session->config, session->profile, session->plan, err));
     const struct weft_train_options options = {
         .config = session->config,
         .plan = session->plan,

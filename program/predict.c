@@ -17,6 +17,49 @@ static enum weft_status predict_plan(const struct weft_plan *plan, struct weft_p
     return out->peak_bytes < 0 ? weft_fail_memory(err, "memory rows") : WEFT_OK;
 }
 
+struct lane_launches {
+    int64_t first_ns, latest_ns; /* of the launches seen */
+    bool any;
+};
+
+static int64_t longest_wait(const struct weft_plan *plan, const struct weft_plan_times *times)
+{
+    const struct weft_problem *problem = plan->problem;
+    struct lane_launches lanes[WEFT_MOST_LANES] = {0};
+    int64_t longest_ns = 0, gap_ns = 0;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const int32_t lane = problem->items[plan->placements[i].item].lane;
+        const int64_t launch_ns = times->slot_start_ns[plan->placements[i].launch];
+        if (problem->lanes[lane].kind >= WEFT_LANE_KIND_DOWN) continue;
+        struct lane_launches *on = &lanes[lane];
+        if (!on->any) *on = (struct lane_launches){launch_ns, launch_ns, true};
+        if (launch_ns - on->latest_ns > gap_ns) gap_ns = launch_ns - on->latest_ns;
+        if (launch_ns > on->latest_ns) on->latest_ns = launch_ns;
+        const int64_t took_ns = times->end_ns[i] - times->start_ns[i];
+        if (took_ns > longest_ns) longest_ns = took_ns;
+    }
+    for (int32_t lane = 0; lane < problem->n_lanes; lane++) {
+        const struct lane_launches *on = &lanes[lane];
+        const int64_t over_ns = plan->prediction.step_ns - on->latest_ns + on->first_ns;
+        if (on->any && over_ns > gap_ns) gap_ns = over_ns;
+    }
+    return gap_ns + longest_ns;
+}
+
+enum weft_status weft_plan_longest_wait(const struct weft_plan *plan, int64_t *out_ns,
+                                        struct weft_error *err)
+{
+    const size_t slots = (size_t)plan->problem->n_slots, blocks = (size_t)plan->n_placements;
+    int64_t *all = calloc(weft_simulate_words(plan->problem) + slots + 2 * blocks, sizeof *all);
+    if (all == NULL) return weft_fail_memory(err, "prediction");
+    struct weft_plan_times times = {
+        .slot_start_ns = all, .start_ns = all + slots, .end_ns = all + slots + blocks};
+    weft_simulate_plan_times(plan, all + slots + 2 * blocks, &times);
+    *out_ns = longest_wait(plan, &times);
+    free(all);
+    return WEFT_OK;
+}
+
 enum weft_status weft_plan_predict(struct weft_plan *plan, struct weft_error *err)
 {
     struct weft_prediction prediction = plan->prediction;

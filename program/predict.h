@@ -10,6 +10,13 @@
  * total_bytes, which lowering knows. */
 WEFT_MUST_USE enum weft_status weft_plan_predict(struct weft_plan *plan, struct weft_error *err);
 
+/* Predicts the longest time between two collectives: from the launch of one to the launch of the
+ * next one on its lane, over the ends of steps too, and the longest collective. A rank that is k
+ * times slower than the plan keeps its peers waiting at most k times as long. 0 without
+ * collectives. */
+WEFT_MUST_USE enum weft_status weft_plan_longest_wait(const struct weft_plan *plan, int64_t *out_ns,
+                                                      struct weft_error *err);
+
 /* WEFT_OK if the plan's placements give its prediction, its bound is at most its step, and its
  * decision has the hash in its file. Otherwise WEFT_E_DATA with the first difference.
  * weft_program_check_prediction checks the arena's figures. */

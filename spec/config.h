@@ -36,7 +36,7 @@ struct weft_cluster {
     bool emulate_link;   /* the local communicator paces itself by link.intra */
     int64_t threads;     /* compute threads a rank; 0: weft_cores() / ranks */
     bool bind;           /* each local rank keeps to its share of the cores */
-    int64_t timeout_ns;  /* longest wait for a rank in a collective */
+    int64_t timeout_ns;  /* longest wait for a rank; 0: left out, see weft_cluster_timeout_ns */
     const char *profile; /* path, resolved against the config's directory; NULL: analytic */
     struct weft_host_spec host;
     struct weft_disk_spec disk;
@@ -180,7 +180,6 @@ void weft_config_destroy(struct weft_config *config);
 /* Sets cluster.memory_limit, 0 for none, and updates the hash. */
 WEFT_MUST_USE enum weft_status weft_config_set_memory_limit(struct weft_config *config,
                                                             int64_t bytes, struct weft_error *err);
-
 /* Writes the resolved config as JSON; weft_config_parse reads it back to an equal config. */
 void weft_config_write(const struct weft_config *config, struct weft_text *out);
 /* Writes the value of "layers", one entry a layer. */
@@ -191,8 +190,9 @@ struct weft_batch weft_config_batch(const struct weft_config *config);
 int32_t weft_config_moments(const struct weft_config *config);
 /* "adamw", "lamb", "sgd", "sgd with momentum": updates with equal time an element. */
 const char *weft_config_updates(const struct weft_config *config);
-
 /* True if local ranks emulate their link, so that times are of that link. */
 bool weft_config_emulates(const struct weft_config *config);
+/* cluster.timeout, or 10 minutes if it is left out: the limit of a wait without a prediction. */
+int64_t weft_cluster_timeout_ns(const struct weft_cluster *cluster);
 
 #endif

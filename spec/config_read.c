@@ -482,6 +482,11 @@ bool weft_config_emulates(const struct weft_config *config)
     return config->cluster.emulate_link && config->cluster.ranks > 1;
 }
 
+int64_t weft_cluster_timeout_ns(const struct weft_cluster *cluster)
+{
+    return cluster->timeout_ns > 0 ? cluster->timeout_ns : 10 * INT64_C(60000000000);
+}
+
 const char *weft_config_updates(const struct weft_config *config)
 {
     switch ((enum weft_optimizer_type)config->train.optimizer.type) {

@@ -148,8 +148,11 @@ static const struct weft_field cluster_fields[] = {
     {"bind", WEFT_FIELD_BOOL, AT(weft_cluster, bind), "false", 0, 0, NULL, NULL,
      "each local rank keeps to an equal share of the cores that Weft may use (affinity, cpuset), "
      "at least one a thread; for measurements, and for machines without other programs"},
-    {"timeout", WEFT_FIELD_TIME, AT(weft_cluster, timeout_ns), "\"10min\"", 1e6, 24 * HOUR_NS, NULL,
-     NULL, "time after which a rank that is missing in a collective, or stopped, counts as hung"},
+    {"timeout", WEFT_FIELD_TIME, AT(weft_cluster, timeout_ns), "null", 1e6, 24 * HOUR_NS, NULL,
+     NULL,
+     "time after which a rank that is missing in a collective, or stopped, counts as hung; left "
+     "out: in steps of a plan with measured times 20 times the longest predicted time between two "
+     "collectives, at least 10s; otherwise, and on GPUs, 10min"},
     {"profile", WEFT_FIELD_STRING, AT(weft_cluster, profile), "null", 0, 0, NULL, NULL,
      "path of a measured profile; each part that it has replaces the analytic one"},
     {"host", WEFT_FIELD_OBJECT, AT(weft_cluster, host), "null", 0, 0, NULL, &weft_host_table,

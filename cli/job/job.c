@@ -147,7 +147,7 @@ static enum weft_status launch_job(const struct weft_job *job, const int fds[N_F
         .stop = job->stop,
         /* Ranks end themselves when they hang. The launcher also watches, in case all ranks are
          * stopped. */
-        .hang_ns = job->config->cluster.timeout_ns,
+        .hang_ns = weft_cluster_timeout_ns(&job->config->cluster),
         .look = watched->watch ? weft_watched_ranks_look : NULL,
         .look_context = watched,
     };

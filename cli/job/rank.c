@@ -326,6 +326,8 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
     weft_watch_begin(&rank->watch.watch, "start: products");
     WEFT_TRY(weft_machine_go_on(&rank->meeting, session->config, session->profile, rank->job.resume,
                                 &rank->machine, err));
+    WEFT_TRY(
+        weft_machine_expect(&rank->machine, session->config, session->profile, session->plan, err));
     /* From here a signal stops training after a whole step. Before, and in a profile, there is
      * nothing to save and a signal ends the rank at once. */
     weft_stop_handle(request_stop, true);

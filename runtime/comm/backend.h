@@ -72,11 +72,15 @@ struct weft_comm {
                                has one level */
     struct weft_arena *arena; /* of weft_comm_open; mapped if is_mapped */
     bool is_mapped;
+    int64_t patience_ns; /* of weft_comm_expect; 0: none. Branches use their trunk's */
     struct weft_comm_place place;
     struct weft_comm *trunk; /* NULL: no branch */
     struct weft_comm *branches[WEFT_COMM_MOST_BRANCHES];
     _Atomic int32_t n_branches; /* any thread may cancel them */
     char description[WEFT_COMM_DESCRIPTION_BYTES];
 };
+
+/* Limit of a wait in a call: that of weft_comm_expect in a collective, otherwise timeout_ns. */
+int64_t weft_comm_patience_ns(const struct weft_comm *comm, bool in_collective, int64_t timeout_ns);
 
 #endif

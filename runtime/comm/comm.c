@@ -131,6 +131,20 @@ void weft_comm_carry(struct weft_comm *comm, int64_t flag_offset)
         comm->branches[i]->ops->carry(comm->branches[i], flag_offset);
 }
 
+void weft_comm_expect(struct weft_comm *comm, int64_t longest_ns)
+{
+    static const int64_t least_ns = INT64_C(10000000000), most_ns = INT64_MAX / 2;
+    enum { TIMES = 20 };
+    const int64_t wanted_ns = longest_ns < most_ns / TIMES ? TIMES * longest_ns : most_ns;
+    comm->patience_ns = longest_ns <= 0 ? 0 : wanted_ns > least_ns ? wanted_ns : least_ns;
+}
+
+int64_t weft_comm_patience_ns(const struct weft_comm *comm, bool in_collective, int64_t timeout_ns)
+{
+    const struct weft_comm *all = comm->trunk != NULL ? comm->trunk : comm;
+    return in_collective && all->patience_ns > 0 ? all->patience_ns : timeout_ns;
+}
+
 void weft_comm_cancel(struct weft_comm *comm)
 {
     struct weft_comm *trunk = comm->trunk != NULL ? comm->trunk : comm;

@@ -113,6 +113,12 @@ enum { WEFT_COMM_EXCHANGE_BYTES = 4096 };
 WEFT_MUST_USE enum weft_status weft_comm_exchange(struct weft_comm *comm, const void *mine,
                                                   size_t bytes, void *all, struct weft_error *err);
 
+/* Before a run, on all ranks: the longest predicted time between two collectives of a step. From
+ * then on a wait for a peer in a collective ends after 20 times that, at least 10 s, in place of
+ * timeout_ns. Exchanges keep timeout_ns: nothing predicts saves, starts or evaluations. 0 takes the
+ * prediction back. Over NCCL it has no effect. */
+void weft_comm_expect(struct weft_comm *comm, int64_t longest_ns);
+
 /* Gives up this rank; any thread may call it. The current call and all later ones fail with
  * WEFT_E_LOST. Waiting peers learn of it. So do all branches. */
 void weft_comm_cancel(struct weft_comm *comm);

@@ -35,6 +35,12 @@ struct weft_comm_call {
     int64_t from, to; /* offsets */
 };
 
+/* False for calls outside of steps. */
+static inline bool weft_comm_call_is_collective(uint32_t kind)
+{
+    return kind >= WEFT_COMM_CALL_ALL_GATHER;
+}
+
 /* "all_gather"; "?" for a number that is no kind. */
 const char *weft_comm_call_name(uint32_t kind);
 bool weft_comm_call_equal(const struct weft_comm_call *a, const struct weft_comm_call *b);

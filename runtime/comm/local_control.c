@@ -191,6 +191,13 @@ static bool is_stopped(int32_t pid)
     return end != NULL && (end[1] == ' ' && (end[2] == 'T' || end[2] == 't'));
 }
 
+/* Limit of a wait in the latest call. */
+static int64_t patience_ns(const struct weft_local_comm *c)
+{
+    const uint32_t kind = atomic_load(&weft_local_self(c)->kinds[c->calls % WEFT_COMM_RECENT]);
+    return weft_comm_patience_ns(&c->comm, weft_comm_call_is_collective(kind), c->timeout_ns);
+}
+
 static enum weft_status fail_hang(struct weft_local_comm *c)
 {
     struct weft_text missing;
@@ -215,7 +222,7 @@ static enum weft_status fail_hang(struct weft_local_comm *c)
     char waited[WEFT_UNITS_TEXT_BYTES];
     weft_fail(&c->broken, WEFT_E_HANG,
               "rank %d waited %s in %s. If they are only slow, a longer cluster.timeout helps",
-              rank_of(c, c->comm.rank), weft_units_show_ns(c->timeout_ns, waited),
+              rank_of(c, c->comm.rank), weft_units_show_ns(patience_ns(c), waited),
               weft_text_chars(&missing));
     weft_text_finish(&missing);
     return WEFT_E_HANG;
@@ -268,7 +275,7 @@ static enum weft_status sleep_until_complete(struct weft_local_comm *c)
             break;
         }
         int64_t now_ns = weft_clock_now_ns();
-        int64_t left_ns = start_ns + c->timeout_ns - now_ns;
+        int64_t left_ns = start_ns + patience_ns(c) - now_ns;
         if (now_ns >= look_ns || left_ns <= 0) {
             look_ns = now_ns + LOOK_NS;
             status = look_for_lost(c);

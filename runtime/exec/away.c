@@ -115,7 +115,7 @@ static enum weft_status open_away(struct exec_away *away, struct weft_error *err
         .threads = away->ring.threads,
         .requests = away->ring.seats + WINDOWS,
         .spans = 1,
-        .timeout_ns = cluster->timeout_ns,
+        .timeout_ns = weft_cluster_timeout_ns(cluster),
         .unverified = !cluster->disk.verify,
         .quiet = exec->rank != 0, /* rank 0 logs for all */
     };

@@ -75,7 +75,7 @@ static enum weft_status create_copier(struct exec_host *host, struct weft_error 
                   [WEFT_COPY_UP] = link_of(exec, &cluster->host.up)},
         .requests = 1, /* a stream waits for its own copy */
         .spans = WEFT_STATE_COUNT,
-        .timeout_ns = cluster->timeout_ns,
+        .timeout_ns = weft_cluster_timeout_ns(cluster),
     };
     return weft_copier_create(&copies, &host->copier, err);
 }

@@ -140,7 +140,7 @@ enum weft_status weft_exec_updater_create(const struct weft_exec *exec, struct e
         .threads = updater->threads - 1,
         .requests = MOST_THREADS,
         .request_bytes = sizeof(struct share),
-        .timeout_ns = exec->options.config->cluster.timeout_ns,
+        .timeout_ns = weft_cluster_timeout_ns(&exec->options.config->cluster),
         .serve = serve_share,
         .hang = say_hang,
     };

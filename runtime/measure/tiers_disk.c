@@ -100,7 +100,7 @@ static enum weft_status open_try(struct disk_try *t, struct weft_error *err)
         .threads = (int32_t)t->threads,
         .requests = (int32_t)t->seats,
         .spans = 1,
-        .timeout_ns = cluster->timeout_ns,
+        .timeout_ns = weft_cluster_timeout_ns(cluster),
         .unverified = !cluster->disk.verify,
         .quiet = bench->told,
     };

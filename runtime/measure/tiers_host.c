@@ -153,7 +153,7 @@ static enum weft_status open_copier(struct host_bench *bench, struct weft_error 
                   [WEFT_COPY_UP] = link_of(&cluster->host.up, cluster->emulate_link)},
         .requests = SEATS,
         .spans = 1,
-        .timeout_ns = cluster->timeout_ns,
+        .timeout_ns = weft_cluster_timeout_ns(cluster),
     };
     WEFT_TRY(weft_copier_create(&options, &bench->copier, err));
     for (int direction = 0; direction < WEFT_COPY_DIRECTIONS; direction++) {

@@ -62,6 +62,54 @@ Test(simulate, relaxed_plans_are_never_slower)
     cr_assert_gt(faster, SIMULATE_CASES / 4);
 }
 
+/* The longest wait, launch by launch, from the simulation of the program. */
+Test(simulate, longest_wait_is_from_launch_to_launch)
+{
+    for (uint64_t seed = 0; seed < SIMULATE_CASES; seed++) {
+        struct random_case random;
+        struct weft_error err = {0};
+        random_case_init(&random, seed);
+        struct weft_plan *plan = random_plan(&random, 3);
+        const struct weft_problem *problem = plan->problem;
+        int64_t *words = calloc(weft_simulate_words(problem) + (size_t)problem->n_slots +
+                                    2 * (size_t)plan->n_placements,
+                                sizeof *words);
+        struct weft_plan_times times = {words, words + problem->n_slots,
+                                        words + problem->n_slots + plan->n_placements};
+        weft_simulate_plan_times(plan, words + problem->n_slots + 2 * plan->n_placements, &times);
+        int64_t gap_ns = 0, block_ns = 0, told_ns = -1;
+        for (int32_t i = 0; i < plan->n_placements; i++) {
+            /* The next launch on the lane, in this step or the next one. */
+            const int32_t lane = problem->items[plan->placements[i].item].lane;
+            int64_t own_ns = 0; /* not before those ahead of it */
+            for (int32_t j = 0; j <= i; j++) {
+                const int64_t at_ns = times.slot_start_ns[plan->placements[j].launch];
+                if (problem->items[plan->placements[j].item].lane == lane && at_ns > own_ns)
+                    own_ns = at_ns;
+            }
+            bool seen = false;
+            int64_t first_ns = 0, next_ns = INT64_MAX;
+            const int64_t took_ns = times.end_ns[i] - times.start_ns[i];
+            if (problem->lanes[lane].kind >= WEFT_LANE_KIND_DOWN) continue;
+            for (int32_t j = 0; j < plan->n_placements; j++) {
+                if (problem->items[plan->placements[j].item].lane != lane) continue;
+                const int64_t at_ns = times.slot_start_ns[plan->placements[j].launch];
+                if (j > i && next_ns == INT64_MAX) next_ns = at_ns;
+                if (!seen) first_ns = at_ns + plan->prediction.step_ns;
+                seen = true;
+            }
+            if (next_ns == INT64_MAX) next_ns = first_ns;
+            if (next_ns - own_ns > gap_ns) gap_ns = next_ns - own_ns;
+            if (took_ns > block_ns) block_ns = took_ns;
+        }
+        cr_assert_eq(weft_plan_longest_wait(plan, &told_ns, &err), WEFT_OK);
+        cr_assert_eq(told_ns, gap_ns + block_ns, "seed %d", (int)seed);
+        free(words);
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+}
+
 /* Moments of a step: 2s is the start of slot s, 2s + 1 that of its compute. */
 static int32_t launched_at(const struct weft_placement *at)
 {

@@ -147,6 +147,12 @@ static enum weft_status fail_given_up(struct mpi_comm *c, int32_t rank,
     return WEFT_E_LOST;
 }
 
+static int64_t patience_ns(const struct mpi_comm *c)
+{
+    return weft_comm_patience_ns(&c->comm, weft_comm_call_is_collective((uint32_t)c->own.call.kind),
+                                 c->timeout_ns);
+}
+
 /* `rank` is of all ranks. */
 static enum weft_status fail_hang(struct mpi_comm *c, int32_t peer)
 {
@@ -169,7 +175,7 @@ static enum weft_status fail_hang(struct mpi_comm *c, int32_t peer)
     }
     weft_fail(&c->broken, WEFT_E_HANG,
               "rank %d waited %s in %s. If they are only slow, a longer cluster.timeout helps",
-              rank_of(c, c->comm.rank), weft_units_show_ns(c->timeout_ns, waited),
+              rank_of(c, c->comm.rank), weft_units_show_ns(patience_ns(c), waited),
               weft_text_chars(&missing));
     weft_text_finish(&missing);
     return WEFT_E_HANG;
@@ -214,7 +220,7 @@ static enum weft_status wait_idly(void *context, int64_t idle_ns, int32_t peer,
 {
     struct mpi_comm *c = context;
     if (atomic_load(&c->cancelled)) fail_cancelled(c);
-    if (c->broken.status == WEFT_OK && idle_ns >= c->timeout_ns) fail_hang(c, peer);
+    if (c->broken.status == WEFT_OK && idle_ns >= patience_ns(c)) fail_hang(c, peer);
     if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
     if (idle_ns < c->spin_ns) return WEFT_OK;
     const int64_t now_ns = weft_clock_now_ns();

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "runtime/comm/backend.h"
 #include "tests/runtime/comm/site.h"
 
 enum { ARENA_BYTES = 1 << 20, FAULTY = 1 };
@@ -117,6 +118,43 @@ static int run_hanging(int32_t rank, const struct ranks *ranks, void *argument)
     }
     site_close(&s);
     return 0;
+}
+
+/* Longer than the timeout, which then holds for exchanges only. */
+static int run_expected(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)argument;
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct weft_error err = {.status = WEFT_OK};
+    options.timeout_ns = 200 * ms;
+    struct site s;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    weft_comm_expect(s.comm, 1);
+    if (rank == FAULTY) weft_clock_sleep_until_ns(weft_clock_now_ns() + 500 * ms);
+    warm_up(&s);
+    if (rank == FAULTY) weft_clock_sleep_until_ns(weft_clock_now_ns() + 500 * ms);
+    if (rank != FAULTY) {
+        CHECK(weft_comm_exchange(s.comm, NULL, 0, NULL, &err) == WEFT_E_HANG, "%s", err.text);
+        CHECK(strstr(err.text, "waited 200 ms in exchange") != NULL, "%s", err.text);
+    }
+    site_close(&s);
+    return 0;
+}
+
+static void test_patience(void)
+{
+    const int64_t s = 1000 * ms, given = 600 * s;
+    const struct {
+        int64_t longest_ns, wanted_ns;
+    } cases[] = {{0, given},     {1, 10 * s},        {s / 2, 10 * s},
+                 {s, 20 * s},    {60 * s, 1200 * s}, {INT64_MAX, INT64_MAX / 2},
+                 {-5 * s, given}};
+    struct weft_comm trunk = {.trunk = NULL}, branch = {.trunk = &trunk};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft_comm_expect(&trunk, cases[i].longest_ns);
+        CHECK(weft_comm_patience_ns(&branch, true, given) == cases[i].wanted_ns, "case %zu", i);
+        CHECK(weft_comm_patience_ns(&branch, false, given) == given, "case %zu, an exchange", i);
+    }
 }
 
 static int run_never_started(int32_t rank, const struct ranks *ranks, void *argument)
@@ -295,6 +333,8 @@ RANKS_TEST(faults)
     test_killed();
     CHECK(ranks_run(3, run_leaving, NULL) == 0, "leaving");
     CHECK(ranks_run(3, run_hanging, NULL) == 0, "hanging");
+    CHECK(ranks_run(3, run_expected, NULL) == 0, "expected");
+    test_patience();
     CHECK(ranks_run(3, run_never_started, NULL) == 0, "never started");
     test_stopped();
     CHECK(ranks_run(3, run_different, NULL) == 0, "different calls");

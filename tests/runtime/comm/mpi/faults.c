@@ -65,6 +65,25 @@ static int run_hung(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
+/* Longer than the timeout, which then holds for exchanges only. */
+static int run_expected(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    struct site s;
+    struct weft_error err = {.status = WEFT_OK};
+    (void)argument;
+    open_ready(&s, rank, ranks, rank == FAULTY ? 0 : 200 * ms);
+    weft_comm_expect(s.comm, 1);
+    if (rank == FAULTY) weft_clock_sleep_until_ns(weft_clock_now_ns() + 500 * ms);
+    weft_comm_reduce_scatter(s.comm, s.channel, &block);
+    site_synchronise(&s);
+    if (rank == FAULTY)
+        weft_clock_sleep_until_ns(weft_clock_now_ns() + 1000 * ms);
+    else
+        CHECK(weft_comm_exchange(s.comm, NULL, 0, NULL, &err) == WEFT_E_HANG, "%s", err.text);
+    site_close(&s);
+    return 0;
+}
+
 /* All ranks find out, whether sizes, addresses or kinds differ. */
 static int run_otherwise(int32_t rank, const struct ranks *ranks, void *argument)
 {
@@ -136,6 +155,7 @@ RANKS_TEST(mpi_faults)
     test_chunks();
     CHECK(ranks_run(3, run_given_up, NULL) == 0, "given up");
     CHECK(ranks_run(3, run_hung, NULL) == 0, "hung");
+    CHECK(ranks_run(3, run_expected, NULL) == 0, "expected");
     for (int way = 0; way < 3; way++)
         CHECK(ranks_run(3, run_otherwise, &way) == 0, "otherwise, %d", way);
     for (int32_t n = 1; n <= MOST_RANKS; n++)

@@ -204,19 +204,30 @@ static enum weft_status make_curve(struct weft_pool *pool,
 struct network {
     struct weft_link links[2]; /* links of the collective; the slower one gives its time */
     int n;
-    double ranks, passes; /* 2 for AllReduce: ReduceScatter, then AllGather */
+    double ranks;
+    int gathers, reduces; /* passes; AllReduce has both */
+    /* With two levels: bytes of a partial sum, which crosses nodes in fp32, by those of an operand.
+     * Otherwise 1. */
+    double widens;
 };
+
+/* A pass over the slowest link; `widens` is of the first link. */
+static double pass_s(const struct network *network, double bytes, double widens)
+{
+    double longest = 0;
+    for (int i = 0; i < network->n; i++) {
+        const struct weft_link *link = &network->links[i];
+        double share = bytes * (i == 0 ? widens : 1) * (network->ranks - 1) / network->ranks;
+        longest = fmax(longest, (double)link->alpha_ns * 1e-9 + share / link->bytes_per_s);
+    }
+    return longest;
+}
 
 static double collective_s(double bytes, const void *context)
 {
     const struct network *network = context;
-    double longest = 0;
-    for (int i = 0; i < network->n; i++) {
-        const struct weft_link *link = &network->links[i];
-        double share = bytes * (network->ranks - 1) / network->ranks;
-        longest = fmax(longest, (double)link->alpha_ns * 1e-9 + share / link->bytes_per_s);
-    }
-    return network->passes * longest;
+    return network->gathers * pass_s(network, bytes, 1) +
+           network->reduces * pass_s(network, bytes, network->widens);
 }
 
 struct weft_link weft_cluster_inter(const struct weft_cluster *cluster)
@@ -244,7 +255,7 @@ static bool find_network(struct figures *figures, struct network *out)
     bool within = cluster->ranks_per_node > 1;
     bool knows_inter = cluster->link.inter.bytes_per_s > 0;
     bool knows_intra = cluster->link.intra.bytes_per_s > 0;
-    *out = (struct network){.ranks = (double)cluster->ranks};
+    *out = (struct network){.ranks = (double)cluster->ranks, .widens = 1};
     if (cluster->ranks == 1) return true; /* nothing is sent */
     if (nodes && !knows_inter)
         note_missing(figures, "link.inter.bandwidth", "time of collectives between nodes");
@@ -252,6 +263,10 @@ static bool find_network(struct figures *figures, struct network *out)
         note_missing(figures, "link.intra.bandwidth", "time of collectives in a node");
     if (nodes) out->links[out->n++] = weft_cluster_inter(cluster);
     if (within) out->links[out->n++] = cluster->link.intra;
+    if (nodes && within)
+        out->widens =
+            (double)weft_dtype_bytes(WEFT_F32) /
+            (double)weft_dtype_bytes((enum weft_dtype)figures->config->train.precision.reduce);
     return knows_links(cluster);
 }
 
@@ -277,7 +292,8 @@ static enum weft_status fill_collectives(struct figures *figures,
             continue;
         }
         if (!find_network(figures, &network)) continue;
-        network.passes = kind == WEFT_ALL_REDUCE ? 2 : 1;
+        network.gathers = kind != WEFT_REDUCE_SCATTER;
+        network.reduces = kind != WEFT_ALL_GATHER;
         WEFT_TRY(
             make_curve(&profile->pool, collective_s, &network, &profile->collectives[kind], err));
         *analytic = true;
@@ -288,7 +304,7 @@ static enum weft_status fill_collectives(struct figures *figures,
     }
     struct network network;
     if (!find_network(figures, &network)) return WEFT_OK;
-    network.passes = 2;
+    network.gathers = 2;
     profile->agree_ns = to_ns(collective_s(WEFT_AGREE_BYTES, &network));
     *analytic = true;
     return WEFT_OK;

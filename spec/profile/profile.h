@@ -83,7 +83,8 @@ struct weft_link weft_cluster_inter(const struct weft_cluster *cluster);
  *
  *     max over levels l of [ alpha_l + B (N-1)/N / bandwidth_l ],   AllReduce twice that,
  *
- * with l the links within nodes (ranks_per_node > 1) and between them (ranks > ranks_per_node).
+ * with l the links within nodes (ranks_per_node > 1) and between them (ranks > ranks_per_node). If
+ * there are both, partial sums cross nodes in fp32: a reduction of 16-bit gradients has 2 B there.
  * bandwidth_l is the bus bandwidth of nccl-tests, all rails of a node together, so it does not
  * depend on N. alpha between nodes is that of weft_cluster_inter. */
 WEFT_MUST_USE enum weft_status weft_profile_analytic(const struct weft_config *config,

@@ -172,6 +172,35 @@ Test(profile_analytic, each_level_governs_where_it_is_the_slower)
     weft_config_destroy(config);
 }
 
+/* A partial sum of a node crosses to the other one in fp32, and is gathered in 16 bits. With one
+ * rank a node there are no partial sums. */
+Test(profile_analytic, partial_sums_of_nodes_are_wide)
+{
+    static const struct {
+        const char *reduce, *per_node;
+        int64_t scatter_ns, all_reduce_ns; /* 3/4 of 1 MiB at 1 GB/s, or of 2 MiB */
+    } cases[] = {
+        {"train.precision.reduce=f32", "cluster.ranks_per_node=2", 786432, 2 * 786432},
+        {"train.precision.reduce=bf16", "cluster.ranks_per_node=2", 2 * 786432, 3 * 786432},
+        {"train.precision.reduce=f16", "cluster.ranks_per_node=2", 2 * 786432, 3 * 786432},
+        {"train.precision.reduce=bf16", "cluster.ranks_per_node=1", 786432, 2 * 786432},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weft_config *config = must_parse_with(
+            CONFIG(GPT_MODEL, NODE, SMALL_TRAIN),
+            SET(cases[i].reduce, cases[i].per_node, "cluster.link.inter.alpha=0us",
+                "cluster.link.inter.bandwidth=1GB/s", "cluster.link.intra.bandwidth=100GB/s",
+                "cluster.link.intra.alpha=0us"));
+        struct weft_profile *profile = resolve(config);
+        const struct weft_curve *curves = profile->collectives;
+        cr_assert_eq(weft_curve_at(&curves[WEFT_ALL_GATHER], 1 << 20), 786432);
+        cr_assert_eq(weft_curve_at(&curves[WEFT_REDUCE_SCATTER], 1 << 20), cases[i].scatter_ns);
+        cr_assert_eq(weft_curve_at(&curves[WEFT_ALL_REDUCE], 1 << 20), cases[i].all_reduce_ns);
+        weft_profile_destroy(profile);
+        weft_config_destroy(config);
+    }
+}
+
 Test(profile_analytic, one_rank_sends_nothing)
 {
     struct weft_config *config =

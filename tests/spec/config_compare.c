@@ -17,9 +17,10 @@ Test(config_compare, differences_are_in_the_units_of_a_config)
     weft_text_init(&out);
     cr_assert_eq(weft_config_compare(now, now, NULL, &out), 0);
     cr_assert_eq(weft_config_compare(now, before, NULL, &out), 4);
-    cr_assert_str_eq(weft_text_chars(&out),
-                     "cluster.memory_limit: 1536MiB, was 1GiB\ncluster.timeout: 120s, was not given\n"
-                     "train.optimizer.lr: 0.002, was 0.0006\nplan.planner: greedy, was ilp");
+    cr_assert_str_eq(
+        weft_text_chars(&out),
+        "cluster.memory_limit: 1536MiB, was 1GiB\ncluster.timeout: 120s, was not given\n"
+        "train.optimizer.lr: 0.002, was 0.0006\nplan.planner: greedy, was ilp");
     cr_assert_eq(weft_config_compare(now, before, is_plan, NULL), 1);
     weft_text_finish(&out);
     weft_config_destroy(now);

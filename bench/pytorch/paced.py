@@ -80,6 +80,7 @@ class Link:
             move, size, sent = self.queue.get()
             end = time.perf_counter() + size / self.rate
             move()
+            move = None  # otherwise it holds its buffers until the next message
             time.sleep(max(0.0, end - time.perf_counter()))
             sent.done.set()
 

@@ -18,6 +18,8 @@ static const struct weft_field custom_keys[] = {
      "saved activations, a sample of seq_len tokens"},
     {"temporary", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_TEMPORARY), "\"0B\"", 0, WEFT_LARGE,
      NULL, NULL, "work space of either pass, a sample of seq_len tokens"},
+    {"freed", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_FREED), "\"0B\"", 0, WEFT_LARGE, NULL, NULL,
+     "bytes of saved that backward has freed when it holds most; only for FSDP2"},
     {"table", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_TABLE), "false", 0, 0, NULL, NULL,
      "backward reads none of its parameters, as an embedding's does not"},
     WEFT_ROW_TIE,
@@ -53,6 +55,8 @@ static enum weft_status custom_needs(struct weft_subject *subject, struct weft_l
     int64_t samples = subject->batch->samples;
     work->output_bytes = weft_times(sizes, samples, integer_of(layer, WEFT_CUSTOM_OUTPUT));
     work->saved_bytes = weft_times(sizes, samples, integer_of(layer, WEFT_CUSTOM_SAVED));
+    work->freed_bytes = weft_times(sizes, samples, integer_of(layer, WEFT_CUSTOM_FREED));
+    if (work->freed_bytes > work->saved_bytes) work->freed_bytes = work->saved_bytes;
     work->forward_temporary_bytes =
         weft_times(sizes, samples, integer_of(layer, WEFT_CUSTOM_TEMPORARY));
     work->backward_temporary_bytes = work->forward_temporary_bytes;

@@ -186,9 +186,10 @@ static bool is_decided(const struct weft_weigher *w, int32_t layer,
 }
 
 /* Holds of activations and temporaries of one micro-step. */
-static int32_t weigh_micro_step(struct weft_weigher *w, const struct weft_layer_work *works,
-                                int32_t micro, struct weft_hold *holds)
+static int32_t weigh_micro_step(struct weft_weigher *w, int32_t micro, struct weft_hold *holds)
 {
+    const struct weft_layer_work *works = w->works;
+    const bool flat = weft_weigh_target(w)->flat_buffers;
     int32_t n_layers = w->model->n_layers, n = 0;
     const int32_t *forward = w->period->forward + micro * n_layers;
     const int32_t *backward = w->period->backward + micro * n_layers;
@@ -210,9 +211,13 @@ static int32_t weigh_micro_step(struct weft_weigher *w, const struct weft_layer_
             weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward[l + 1], backward[l],
                             works[l].output_bytes);
         }
-        if (!is_decided(w, l, &works[l]))
+        if (!is_decided(w, l, &works[l])) {
+            const int64_t freed = flat ? works[l].freed_bytes : 0;
             weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], backward[l],
-                            works[l].saved_bytes);
+                            works[l].saved_bytes - freed);
+            weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], backward[l] - 1,
+                            freed);
+        }
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, forward[l], forward[l],
                         works[l].forward_temporary_bytes);
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, backward[l], backward[l],
@@ -280,21 +285,20 @@ static enum weft_status weigh_layer(struct weft_weigher *w, int32_t l,
     return WEFT_OK;
 }
 
-static enum weft_status weigh_layers(struct weft_weigher *w, const struct weft_layer_work *works,
-                                     struct weft_error *err)
+static enum weft_status weigh_layers(struct weft_weigher *w, struct weft_error *err)
 {
     const int32_t n_layers = w->model->n_layers;
     w->weights->layers =
         weft_pool_array(&w->weights->pool, (size_t)n_layers, sizeof *w->weights->layers);
     if (w->weights->layers == NULL) return weft_fail_memory(err, "weights");
     for (int32_t l = 0; l < n_layers; l++)
-        if (is_decided(w, l, &works[l])) WEFT_TRY(weigh_layer(w, l, &works[l], err));
+        if (is_decided(w, l, &w->works[l])) WEFT_TRY(weigh_layer(w, l, &w->works[l], err));
     return WEFT_OK;
 }
 
 static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *err)
 {
-    enum { OF_ALL = 5, OF_MICRO_STEP = 2, OF_LAYER = 5 };
+    enum { OF_ALL = 5, OF_MICRO_STEP = 2, OF_LAYER = 6 };
     int32_t n_layers = w->model->n_layers, end = w->period->n_slots - 1;
     size_t n_micro = (size_t)w->period->rule.n_micro;
     size_t most = OF_ALL + n_micro * (OF_MICRO_STEP + OF_LAYER * (size_t)n_layers);
@@ -304,6 +308,7 @@ static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *
     if (works == NULL || holds == NULL) return weft_fail_memory(err, "weights");
     for (int32_t l = 0; l < n_layers; l++)
         WEFT_TRY(weft_weigh_layer_work(w->options, &w->model->layers[l], pool, &works[l], err));
+    w->works = works;
     int32_t n = 0;
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_BASE, 0, end, w->options->base_bytes);
     const struct weft_ring ring = weft_weigh_ring(w->options, w->shards);
@@ -314,10 +319,10 @@ static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
     if (weft_weigh_target(w)->flat_buffers) n += weft_weigh_flat_common(w, holds + n);
     for (int32_t micro = 0; micro < w->period->rule.n_micro; micro++)
-        n += weigh_micro_step(w, works, micro, holds + n);
+        n += weigh_micro_step(w, micro, holds + n);
     w->weights->common = holds;
     w->weights->n_common = n;
-    return weigh_layers(w, works, err);
+    return weigh_layers(w, err);
 }
 
 /* True if no slot between two uses, also around the period's end, could release the parameters: no

@@ -3,12 +3,14 @@
  * Gathers: the flat buffer lives from the launch. Before the unit's forward or backward it is
  * copied out into parameters of their own. In forward it stays until the next unit is copied out,
  * or to the end of forward. In backward it is freed at once: the slot that copies out then holds
- * the unit's gradient, which is as large, so only a frozen unit counts it. The item's stair is the
- * flat buffer before the copy.
+ * the unit's gradient, which is as large, so only a frozen unit counts it. The layer has not freed
+ * any saved activations yet, and this may be more than the rest of its backward holds. The item's
+ * stair is the flat buffer before the copy.
  *
- * Reductions: after the unit's last backward its parameters are released, the input of the
- * reduction before it is freed, and its gradient is copied into an input of its own. All three and
- * the output may be larger than what the backward held; the difference is a temporary of that slot.
+ * Reductions: after the unit's last backward its parameters, that layer's saved activations and
+ * temporaries are released, the input of the reduction before it is freed, and its gradient is
+ * copied into an input of its own. The gradient is freed before the output is allocated. If this is
+ * more than the backward held, the difference is a temporary of that slot.
  * The input stays until the next reduction is copied in, or a later one if several inputs may be
  * held at once, even if the reduction is complete.
  *
@@ -146,6 +148,17 @@ static void hold_flat(struct weft_weigher *w, int32_t u, int32_t micro, enum wef
                         none_or_more(bytes - unit_bytes(w, u + 1, compute)));
 }
 
+/* Bytes that a unit's first layer of backward holds at its begin and not when it holds most: saved
+ * activations that it frees, without its temporaries and the gradient of its input. */
+static int64_t freed_later(const struct weft_weigher *w, int32_t u)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    const int32_t layer = unit->layers[unit->n_layers - 1];
+    const struct weft_layer_work *work = &w->works[layer];
+    return work->freed_bytes - work->backward_temporary_bytes -
+           (layer > 0 ? w->works[layer - 1].output_bytes : 0);
+}
+
 int32_t weft_weigh_flat_parameters(struct weft_weigher *w, int32_t u, enum weft_policy policy,
                                    struct weft_hold *holds)
 {
@@ -166,8 +179,9 @@ int32_t weft_weigh_flat_parameters(struct weft_weigher *w, int32_t u, enum weft_
                         weft_weigh_release(w, u, next - 1), bytes);
         if (slot.kind == WEFT_SLOT_FORWARD)
             hold_flat(w, u, slot.micro, policy, holds, &n);
-        else if (!trainable)
-            weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, uses[i], uses[i], bytes);
+        else
+            weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, uses[i], uses[i],
+                            none_or_more(freed_later(w, u) + (trainable ? 0 : bytes)));
     }
     return n;
 }
@@ -241,6 +255,14 @@ static void hold_to_end(struct weft_weigher *w, int32_t u, int32_t last, int32_t
                     last < end ? parameters : 0);
 }
 
+/* Bytes that the slot of a unit's last backward holds at most for its layer, and that are free when
+ * the unit is reduced. */
+static int64_t layer_bytes(const struct weft_weigher *w, int32_t u)
+{
+    const struct weft_layer_work *work = &w->works[w->shards->units[u].layers[0]];
+    return work->saved_bytes - work->freed_bytes + work->backward_temporary_bytes;
+}
+
 /* Adds the input of a micro-step's reduction of a gradient in some dtype. */
 static void hold_reduction(struct weft_weigher *w, int32_t u, int32_t micro, enum weft_dtype dtype,
                            struct weft_hold *holds, int32_t *n)
@@ -248,7 +270,7 @@ static void hold_reduction(struct weft_weigher *w, int32_t u, int32_t micro, enu
     const int32_t last = w->period->last_gradient[micro * w->period->n_units + u];
     const struct weft_window window = weft_weigh_reduction(w, u, micro);
     const int64_t input = unit_bytes(w, u, w->options->reduce), output = input / w->shards->ranks;
-    int64_t freed = freed_input(w, u);
+    int64_t freed = freed_input(w, u) + layer_bytes(w, u);
     if (!is_late(w, u))
         weft_weigh_hold(w, holds, n, WEFT_CATEGORY_FULL_GRADIENTS, window.first, window.last,
                         input);
@@ -259,8 +281,9 @@ static void hold_reduction(struct weft_weigher *w, int32_t u, int32_t micro, enu
         return;
     }
     if (is_released(w, u)) freed += unit_bytes(w, u, w->options->batch.compute);
+    const int64_t more = none_or_more(output - unit_bytes(w, u, dtype));
     weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, last, last,
-                    none_or_more(input + output - freed));
+                    none_or_more(input + more - freed));
 }
 
 int32_t weft_weigh_flat_gradients(struct weft_weigher *w, int32_t u, struct weft_hold *holds)

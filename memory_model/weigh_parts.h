@@ -25,6 +25,7 @@ struct weft_weigher {
     const struct weft_period *period;
     const struct weft_weigh_options *options;
     struct weft_weights *weights;
+    const struct weft_layer_work *works; /* by layer */
     int64_t total_bytes;
     bool overflow;
     /* With flat buffers: trainable units in the order of their reductions, the first

@@ -68,6 +68,7 @@ struct weft_layer_work {
     int64_t output_bytes; /* read by the next layer; 0 for a loss layer */
     int64_t saved_bytes;  /* saved activations: written by forward, read by backward, private to the
                              layer */
+    int64_t freed_bytes;  /* of saved, no longer held when backward holds most; 0: not known */
     int64_t forward_temporary_bytes;
     int64_t backward_temporary_bytes;
     int64_t forward_scratch_bytes; /* of a GPU's kernels, besides temporaries; a CPU needs none */

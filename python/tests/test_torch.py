@@ -117,6 +117,12 @@ class TwoRanks(unittest.TestCase):
         self.assertEqual(layers["b.1"]["output"], 4 * 32 * 32)
         # The norm's input is b.0's output. Saved are its output, two figures a token, and the relu's result.
         self.assertEqual(layers["b.1"]["saved"], 4 * 32 * (32 + 1 + 1 + 128))
+        # Forward holds most when relu has run: its input is there, and the output of `down` is not.
+        self.assertEqual(layers["b.1"]["temporary"], 4 * 32 * (128 - 32))
+        # Backward holds most in relu's: gradients of its result, of its input and of `down`, 11,520 bytes more than
+        # gradients of all parameters and of the input.
+        most = 4 * (2 * 32 * 128 + 128 * 32 + 32) - 4 * (8416 + 32 * 32)
+        self.assertEqual(layers["b.1"]["freed"], 4 * 32 * (128 - 32) - most)
         self.assertTrue(all(layer["forward_ns"] > 0 for layer in layers.values()))
         for real, meta in zip(self.seen["layers"], self.seen["meta"]):
             self.assertEqual({**real, "forward_ns": 0}, meta)

@@ -153,7 +153,7 @@ def loss_of(outputs, targets):
 
 
 def measured_layers(model, example):
-    keys = ("name", "parameters", "reads_in_backward", "forward_flops", "saved", "output", "temporary", "forward_ns")
+    keys = ("name", "parameters", "reads_in_backward", "forward_flops", "saved", "output", "temporary", "freed", "forward_ns")
     return [{key: getattr(layer, key) for key in keys} for layer in weft.measure(model, example, loss_of).layers]
 
 

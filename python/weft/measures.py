@@ -1,9 +1,9 @@
 """Measures a model: its layers in forward order, their bytes and times, and collectives by size."""
 import statistics
 import time
-import weakref
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from weakref import WeakSet, finalize
 
 from .program import WeftError
 from .ranks import gather_numbers
@@ -26,6 +26,7 @@ class Layer:
     saved: int = 0  # bytes, without outputs of other layers
     output: int = 0
     temporary: int = 0
+    freed: int = 0  # of saved, when backward holds most
     forward_ns: int = 0
     backward_ns: int = 0
 
@@ -147,7 +148,7 @@ class Bytes:
 
     def mode(self):
         from torch.utils._python_dispatch import TorchDispatchMode
-        counter, known = self, weakref.WeakSet()
+        counter, known = self, WeakSet()
 
         def release(size):
             counter.live -= size
@@ -160,7 +161,7 @@ class Bytes:
                     if storage not in known and not any(
                             storage._cdata == other.untyped_storage()._cdata for other in walk_tensors(args)):
                         known.add(storage)
-                        weakref.finalize(storage, release, storage.nbytes())
+                        finalize(storage, release, storage.nbytes())
                         counter.live += storage.nbytes()
                         counter.peak = max(counter.peak, counter.live)
                 return made
@@ -185,48 +186,42 @@ def measure_bytes(passes, layers):
                     raise WeftError(f"layer {layer.name} shares parameters with {layers[layer.tie].name} and with "
                                     f"{layers[first].name}: give layers= without them, and the root holds them unplanned")
                 layer.tie = first
-    others = {t.untyped_storage()._cdata for t in walk_tensors([passes.inputs, passes.keywords, passes.targets])}
-    others |= {b.untyped_storage()._cdata for b in passes.model.buffers()}
-    outputs, counter, at = set(), Bytes(), [0, "forward"]
-    begins, kept = [], []  # a storage that is freed would give its key to another
+    others = WeakSet(t.untyped_storage() for t in walk_tensors([passes.inputs, passes.keywords, passes.targets]))
+    others.update(buffer.untyped_storage() for buffer in passes.model.buffers())
+    outputs, counter, at, rises = WeakSet(), Bytes(), ["forward", 0, 0], {}
 
     def mark(kind, number):
-        begins.append((kind, number, counter.live))
-        if len(begins) > 1:
-            was, owner, live = begins[-2]
-            rise = counter.peak - live
-            layer = layers[owner]
-            if was == "forward":
-                rise -= layer.saved + layer.output
-            else:
-                rise -= 4 * layer.whole + (layers[owner - 1].output if owner > 0 else 0)
-            layer.temporary = max(layer.temporary, rise)
+        rises[at[0], at[1]] = counter.peak - at[2]
         counter.peak = counter.live
-        at[:] = [number, kind]
+        at[:] = [kind, number, counter.live]
 
     def on_output(number, output):
         for tensor in walk_tensors(output):
-            if tensor.untyped_storage()._cdata not in outputs:
-                outputs.add(tensor.untyped_storage()._cdata)
+            if tensor.untyped_storage() not in outputs:
+                outputs.add(tensor.untyped_storage())
                 layers[number].output += tensor.untyped_storage().nbytes()
-                kept.append(tensor)
 
     def pack(tensor):
-        key = tensor.untyped_storage()._cdata
-        layer = layers[max(at[0], 0)]
-        if key in held:
-            owner = held[key]
+        storage, layer = tensor.untyped_storage(), layers[at[1]]
+        if storage._cdata in held:
+            owner = held[storage._cdata]
             if owner is not None:
                 reader = layer if layer.tie == owner else layers[owner]
                 reader.reads_in_backward = True
-        elif key not in others and key not in outputs:
-            others.add(key)
-            layer.saved += tensor.untyped_storage().nbytes()
-            kept.append(tensor)
+        elif storage not in others and storage not in outputs:
+            others.add(storage)
+            layer.saved += storage.nbytes()
         return tensor
 
     with counter.mode(), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         passes.run(mark, on_output)
+    for number, layer in enumerate(layers):
+        # Backward makes gradients of all its parameters and of its input.
+        made = 0 if layer.frozen else 4 * layer.whole
+        made += layers[number - 1].output if number > 0 else 0
+        rise = rises.get(("backward", number), made) - made
+        layer.temporary = max(0, rise, rises["forward", number] - layer.saved - layer.output)
+        layer.freed = min(layer.saved, layer.temporary - rise)
 
 
 def measure_flops(passes, layers):

@@ -134,6 +134,7 @@ struct replay {
     int64_t *rows;   /* [n_slots]: of parameters and gradients, by the plan */
     int64_t *common; /* [n_slots]: the rest */
     int64_t live_bytes, peak_bytes;
+    int64_t gone; /* of common bytes of the slot: not there yet, or free */
     int32_t slot;
     int64_t flat[MOST_UNITS], copied[MOST_UNITS], grad[MOST_UNITS], sum[MOST_UNITS];
     int32_t retained;  /* unit with a flat buffer that is kept; -1: none */
@@ -164,12 +165,12 @@ static void drop_bytes(struct replay *r, int64_t *place)
  * hold in common is there. */
 static void look_at(struct replay *r, const char *what, int32_t u)
 {
-    const int64_t all = r->live_bytes + r->common[r->slot];
+    const int64_t live = r->live_bytes - r->gone, all = live + r->common[r->slot];
     const bool between = strcmp(what, "gather") == 0;
     if (between && r->slot > 0 && r->live_bytes <= r->rows[r->slot - 1]) return;
-    CHECK(r->live_bytes <= r->rows[r->slot], "%s of %s in %s: %lld bytes, row %lld", what,
-          r->shards->units[u].name, r->session->plan->problem->slot_names[r->slot],
-          (long long)r->live_bytes, (long long)r->rows[r->slot]);
+    CHECK(live <= r->rows[r->slot], "%s of %s in %s: %lld bytes, row %lld", what,
+          r->shards->units[u].name, r->session->plan->problem->slot_names[r->slot], (long long)live,
+          (long long)r->rows[r->slot]);
     if (all > r->peak_bytes) r->peak_bytes = all;
 }
 
@@ -199,6 +200,14 @@ static void launch_list(struct replay *r)
     }
 }
 
+static struct weft_layer_work work_of(const struct replay *r, int32_t layer)
+{
+    struct weft_layer_work work;
+    OK(weft_layer_work(&r->session->config->model->layers[layer], &r->session->stages.variant.batch,
+                       &work, &err));
+    return work;
+}
+
 static void gather_unit(struct replay *r, int32_t u, bool forward)
 {
     if (r->copied[u] != 0) return;
@@ -206,7 +215,14 @@ static void gather_unit(struct replay *r, int32_t u, bool forward)
     look_at(r, "gather", u);
     if (forward && r->retained >= 0) drop_bytes(r, &r->flat[r->retained]);
     take_bytes(r, &r->copied[u], bytes_of(r, u, r->compute, false));
+    if (!forward) {
+        const int32_t layer = r->shards->units[u].layers[r->shards->units[u].n_layers - 1];
+        const struct weft_layer_work work = work_of(r, layer);
+        r->gone = work.backward_temporary_bytes - work.freed_bytes;
+        if (layer > 0) r->gone += work_of(r, layer - 1).output_bytes;
+    }
     look_at(r, "copy out", u);
+    r->gone = 0;
     if (forward)
         r->retained = u;
     else
@@ -217,15 +233,20 @@ static void gather_unit(struct replay *r, int32_t u, bool forward)
 static void reduce_unit(struct replay *r, int32_t u, bool adds)
 {
     int64_t shard = 0;
+    const struct weft_layer_work work = work_of(r, r->shards->units[u].layers[0]);
+    if (r->session->plan->problem->slots[r->slot].kind == WEFT_SLOT_BACKWARD)
+        r->gone = work.saved_bytes - work.freed_bytes + work.backward_temporary_bytes;
     if (r->period->rule.more_inputs == 0) drop_bytes(r, &r->inputs[1]);
     drop_bytes(r, &r->inputs[0]);
     r->inputs[0] = r->inputs[1];
     r->inputs[1] = 0;
     take_bytes(r, &r->inputs[1], bytes_of(r, u, r->reduce, false));
-    take_bytes(r, &shard, bytes_of(r, u, r->reduce, true));
     look_at(r, "copy in", u);
     drop_bytes(r, adds || r->sum[u] > 0 ? &r->sum[u] : &r->grad[u]);
+    take_bytes(r, &shard, bytes_of(r, u, r->reduce, true));
+    look_at(r, "output", u);
     drop_bytes(r, &shard);
+    r->gone = 0;
     if (!r->reduced[u]) r->live_bytes += bytes_of(r, u, r->accumulate, true);
     r->reduced[u] = true;
 }

@@ -1,6 +1,7 @@
 #include "library/target_cost.h"
 
 #include "base/clock.h"
+#include "problem/parts.h"
 #include "scheduler/schedule.h"
 #include "scheduler/tree/proof.h"
 #include "spec/target.h"
@@ -55,5 +56,8 @@ enum weft_status weft_session_add_cost(struct weft_session *session, struct weft
         weft_stages_finish(&stages);
         WEFT_TRY(status);
     }
+    struct weft_plan *plan = session->plan;
+    plan->free_never_fits = plan->free_bound_ns >= WEFT_PROBLEM_MOST;
+    if (plan->free_never_fits) plan->free_bound_ns = 0;
     return WEFT_OK;
 }

@@ -56,6 +56,7 @@ struct weft_plan {
     /* For another runtime: the step found for Weft's own plans within the same limit, and its
      * bound; 0: not known. Not in the file. */
     int64_t free_step_ns, free_bound_ns;
+    bool free_never_fits;    /* the least rows of Weft's own plans are above the limit */
     const char *solver_stop; /* end of planning: "gap closed", "work limit", "solver failed: ..." */
 };
 

@@ -312,6 +312,13 @@ static bool leaves_offload_open(const struct weft_plan *plan)
     return open;
 }
 
+/* The choices that make the periods of a plan, for its target. */
+static const char *choices_of_periods(const struct weft_plan *plan)
+{
+    return weft_problem_target(plan->problem)->finalizes ? "reductions late or two under way"
+                                                         : "train.reduce, update_ahead";
+}
+
 static bool leaves_scale_open(const struct weft_plan *plan)
 {
     for (int32_t i = 0; i < plan->n_others; i++)
@@ -324,17 +331,39 @@ static void report_least_bound(const struct weft_plan *plan, struct weft_text *o
 {
     char bound[WEFT_UNITS_TEXT_BYTES];
     int64_t least_ns = weft_plan_least_bound_ns(plan);
-    weft_text_addf(
-        out,
-        "          of the %d periods planned (%strain.reduce, update_ahead%s%s), none faster "
-        "than %s",
-        plan->n_others + 1, plan->problem->micro_batch > 0 ? "train.micro_batch, " : "",
-        leaves_scale_open(plan) ? ", block_scale" : "",
-        leaves_offload_open(plan) ? ", plan.offload" : "", weft_units_show_ns(least_ns, bound));
+    weft_text_addf(out, "          of the %d periods planned (%s%s%s%s), none faster than %s",
+                   plan->n_others + 1, plan->problem->micro_batch > 0 ? "train.micro_batch, " : "",
+                   choices_of_periods(plan), leaves_scale_open(plan) ? ", block_scale" : "",
+                   leaves_offload_open(plan) ? ", plan.offload" : "",
+                   weft_units_show_ns(least_ns, bound));
     if (least_ns > 0 && least_ns < plan->bound_ns)
         weft_text_addf(out, ": gap %.3f %%",
                        100.0 * (double)(plan->prediction.step_ns - least_ns) / (double)least_ns);
     weft_text_add(out, "\n");
+}
+
+/* The plan's step next to that of Weft's own plans. These hold other buffers, so they may be slower
+ * at one limit, or none may fit. */
+static void report_cost(const struct weft_plan *plan, struct weft_text *out)
+{
+    char ns[WEFT_UNITS_TEXT_BYTES];
+    const int64_t step_ns = plan->prediction.step_ns;
+    if (plan->free_never_fits)
+        weft_text_add(out,
+                      "free      no plan of Weft's own fits the limit: it holds other buffers\n");
+    if (plan->free_step_ns > 0)
+        weft_text_addf(out,
+                       "free      %s by Weft's own plan within the limit: the target %s %.2f %%\n",
+                       weft_units_show_ns(plan->free_step_ns, ns),
+                       step_ns < plan->free_step_ns ? "saves" : "costs",
+                       percent_of(llabs(step_ns - plan->free_step_ns), plan->free_step_ns));
+    if (plan->free_bound_ns > 0 && plan->free_bound_ns <= step_ns)
+        weft_text_addf(out, "          none is faster than %s by rows: it costs at most %.2f %%\n",
+                       weft_units_show_ns(plan->free_bound_ns, ns),
+                       percent_of(step_ns - plan->free_bound_ns, plan->free_bound_ns));
+    if (plan->free_bound_ns > step_ns)
+        weft_text_addf(out, "          none is faster than %s by rows\n",
+                       weft_units_show_ns(plan->free_bound_ns, ns));
 }
 
 void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
@@ -371,15 +400,7 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
                        weft_units_show_ns(plan->paged_bound_ns, b),
                        100.0 * weft_plan_paged_gap(plan));
     if (plan->n_others > 0 && plan->bound_ns > 0) report_least_bound(plan, out);
-    if (plan->free_step_ns > 0)
-        weft_text_addf(
-            out, "free      %s by Weft's own plan within the limit: the target costs %.2f %%\n",
-            weft_units_show_ns(plan->free_step_ns, a),
-            percent_of(p->step_ns - plan->free_step_ns, plan->free_step_ns));
-    if (plan->free_bound_ns > 0)
-        weft_text_addf(out, "          none is faster than %s by rows: it costs at most %.2f %%\n",
-                       weft_units_show_ns(plan->free_bound_ns, a),
-                       percent_of(p->step_ns - plan->free_bound_ns, plan->free_bound_ns));
+    if (target->is_foreign) report_cost(plan, out);
     if (plan->solver_stop && plan->solver_stop[0])
         weft_text_addf(out, "solver    %s\n", plan->solver_stop);
     report_limit(plan, out);
@@ -461,6 +482,7 @@ static void put_bound(const struct weft_plan *plan, struct weft_json_writer *wri
     if (plan->free_step_ns > 0) weft_json_put_integer(writer, "free_step_ns", plan->free_step_ns);
     if (plan->free_bound_ns > 0)
         weft_json_put_integer(writer, "free_bound_ns", plan->free_bound_ns);
+    if (plan->free_never_fits) weft_json_put_bool(writer, "free_fits", false);
     weft_json_put_string(writer, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "program/predict.h"
+#include "scheduler/place/micro_steps.h"
 #include "scheduler/planners/table.h"
 
 int64_t weft_paged_total_bytes(const struct weft_paged *run)
@@ -113,6 +114,11 @@ static enum weft_status lower_plan(struct weft_paged *run, int64_t rows_bytes,
     struct weft_plan *plan = NULL;
     struct weft_program *program = NULL;
     WEFT_TRY(measure_faster(run, rows_bytes, &plan, err));
+    const enum weft_status placed = weft_place_micro_steps(plan, err);
+    if (placed != WEFT_OK) {
+        weft_plan_destroy(plan);
+        return placed;
+    }
     if (run->below_ns > 0 && plan->prediction.step_ns >= run->below_ns) {
         weft_plan_destroy(plan);
         return WEFT_OK;

@@ -390,8 +390,7 @@ static void check_memory(const struct weft_session *session, bool tight)
     free(r);
 }
 
-/* Follows the hooks of the plan's export. Without micro-steps, which share their lists, they run
- * the plan itself. */
+/* Follows the hooks of the plan's export. They run the plan itself. */
 static void check_run(const struct weft_session *session)
 {
     struct weft_fsdp2 *fsdp2 = NULL;
@@ -400,9 +399,8 @@ static void check_run(const struct weft_session *session)
     OK(weft_fsdp2_create(plan, "plan", &fsdp2, &err));
     CHECK(fsdp2->n_sentences == 0, "%s", fsdp2->sentences[0]);
     OK(weft_fsdp2_run(fsdp2, "plan", plan->problem, &run, &err));
-    CHECK(plan->problem->period.n_micro > 1 ||
-              (run->prediction.step_ns == plan->prediction.step_ns &&
-               run->prediction.peak_bytes == plan->prediction.peak_bytes),
+    CHECK(run->prediction.step_ns == plan->prediction.step_ns &&
+              run->prediction.peak_bytes == plan->prediction.peak_bytes,
           "%lld ns and %lld bytes as run, %lld ns and %lld bytes planned",
           (long long)run->prediction.step_ns, (long long)run->prediction.peak_bytes,
           (long long)plan->prediction.step_ns, (long long)plan->prediction.peak_bytes);

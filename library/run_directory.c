@@ -115,6 +115,21 @@ static int64_t steps_of_result(const struct weft_run_directory *directory)
     return stopped ? -1 : steps;
 }
 
+/* Fails if a run that has begun holds the lock. */
+static enum weft_status check_lock(const char *path, struct weft_error *err)
+{
+    struct weft_text holder;
+    enum weft_status status = WEFT_OK;
+    weft_text_init(&holder);
+    if (weft_checkpoint_is_locked(path, &holder))
+        status = weft_fail(err, WEFT_E_CREATE,
+                           "%s: another run is writing to this directory%s: give another with "
+                           "--run",
+                           path, weft_text_chars(&holder));
+    weft_text_finish(&holder);
+    return status;
+}
+
 /* Checks a request that does not resume. */
 static enum weft_status check_begin(const struct weft_run_directory *directory, const char *latest,
                                     struct weft_error *err)
@@ -124,10 +139,7 @@ static enum weft_status check_begin(const struct weft_run_directory *directory, 
                          "%s: this run has checkpoints already: go on with --resume, or give "
                          "another directory with --run",
                          latest);
-    if (has_trained(directory) && weft_checkpoint_is_locked(directory->path))
-        return weft_fail(err, WEFT_E_CREATE,
-                         "%s: another run is writing to this directory: give another with --run",
-                         directory->path);
+    if (has_trained(directory)) WEFT_TRY(check_lock(directory->path, err));
     if (has_trained(directory))
         return weft_fail(err, WEFT_E_CREATE,
                          "%s: a run has trained here and saved nothing: give another directory "

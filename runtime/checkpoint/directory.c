@@ -16,6 +16,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/shown.h"
+#include "runtime/comm/host.h"
 
 static const char prefix[] = "step-";
 static const char temporary_mark[] = ".tmp-";
@@ -201,7 +203,7 @@ bool weft_checkpoint_retire(const struct weft_sink *sink, const char *directory,
     weft_checkpoint_path(directory, step, &from);
     weft_checkpoint_temporary(directory, step, 0, &to);
     if (weft_text_ok(&from) && weft_text_ok(&to)) {
-        int error = sink->rename(sink->context, weft_text_chars(&from), weft_text_chars(&to));
+        int error = weft_sink_rename(sink, weft_text_chars(&from), weft_text_chars(&to));
         renamed = error == 0;
         if (renamed) {
             weft_checkpoint_discard(sink, directory, weft_text_chars(&to));
@@ -228,6 +230,44 @@ void weft_checkpoint_retain(const struct weft_sink *sink, const char *directory,
     free(steps);
 }
 
+enum { HOLDER_BYTES = 200 };
+
+/* Leaves host, process and the batch system's job in the lock, for the message of another run. */
+static void sign_lock(int lock)
+{
+    static const char *const jobs[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"};
+    char host[WEFT_HOST_NAME_BYTES], text[HOLDER_BYTES];
+    const char *job = NULL;
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs && job == NULL; i++)
+        job = getenv(jobs[i]);
+    const int n = snprintf(text, sizeof text, "host %s, process %ld%s%.60s", weft_host_name(host),
+                           (long)getpid(), job != NULL ? ", job " : "", job != NULL ? job : "");
+    if (ftruncate(lock, 0) == 0) (void)!pwrite(lock, text, (size_t)n, 0);
+}
+
+/* Appends " (host a, process 7)"; nothing if the holder has not signed. */
+static void add_holder(int lock, struct weft_text *out)
+{
+    char text[HOLDER_BYTES], shown[WEFT_SHOWN_BYTES];
+    const ssize_t n = pread(lock, text, sizeof text - 1, 0);
+    if (n <= 0) return;
+    text[n] = '\0';
+    weft_text_addf(out, " (%s)", weft_shown(text, shown));
+}
+
+static enum weft_status fail_locked(int lock, const char *run_directory, struct weft_error *err)
+{
+    struct weft_text holder;
+    weft_text_init(&holder);
+    add_holder(lock, &holder);
+    weft_fail(err, WEFT_E_CREATE,
+              "%s: another run is writing to this directory%s: wait until it has ended, or give "
+              "another with --run",
+              run_directory, weft_text_chars(&holder));
+    weft_text_finish(&holder);
+    return WEFT_E_CREATE;
+}
+
 enum weft_status weft_checkpoint_lock(const char *run_directory, int *fd, struct weft_error *err)
 {
     static const int64_t patience_ns = INT64_C(3000000000), pause_ns = INT64_C(50000000);
@@ -249,10 +289,7 @@ enum weft_status weft_checkpoint_lock(const char *run_directory, int *fd, struct
             status = weft_fail(err, WEFT_E_IO, "%s: cannot be locked: %s", weft_text_chars(&path),
                                strerror(errno));
         } else if (weft_clock_now_ns() >= until_ns) {
-            status = weft_fail(err, WEFT_E_CREATE,
-                               "%s: another run is writing to this directory: wait until it has "
-                               "ended, or give another with --run",
-                               run_directory);
+            status = fail_locked(lock, run_directory, err);
         } else {
             weft_clock_sleep_until_ns(weft_clock_now_ns() + pause_ns);
         }
@@ -262,17 +299,19 @@ enum weft_status weft_checkpoint_lock(const char *run_directory, int *fd, struct
         if (lock >= 0) close(lock);
         return status;
     }
+    sign_lock(lock);
     *fd = lock;
     return WEFT_OK;
 }
 
-bool weft_checkpoint_is_locked(const char *run_directory)
+bool weft_checkpoint_is_locked(const char *run_directory, struct weft_text *holder)
 {
     struct weft_text path;
     weft_text_init(&path);
     weft_text_addf(&path, "%s/lock", run_directory);
     int lock = weft_text_ok(&path) ? open(weft_text_chars(&path), O_RDONLY | O_NOFOLLOW) : -1;
     bool locked = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (locked) add_holder(lock, holder);
     if (lock >= 0) close(lock);
     weft_text_finish(&path);
     return locked;

@@ -49,12 +49,14 @@ bool weft_checkpoint_retire(const struct weft_sink *sink, const char *directory,
 void weft_checkpoint_retain(const struct weft_sink *sink, const char *directory, int64_t keep,
                             int64_t precious);
 
-/* Takes a run's lock until *fd and its inherited copies are closed. WEFT_E_CREATE if another run
- * still has it after a short wait. */
+/* Takes a run's lock until *fd and its inherited copies are closed, and leaves this host, process
+ * and job in it. WEFT_E_CREATE, with the holder's, if another run still has it after a short wait.
+ */
 WEFT_MUST_USE enum weft_status weft_checkpoint_lock(const char *run_directory, int *fd,
                                                     struct weft_error *err);
 
-/* Whether a run holds the lock. Takes and creates nothing. */
-bool weft_checkpoint_is_locked(const char *run_directory);
+/* Whether a run holds the lock. Takes and creates nothing. Appends " (host a, process 7)" of the
+ * holder, if it is known. */
+bool weft_checkpoint_is_locked(const char *run_directory, struct weft_text *holder);
 
 #endif

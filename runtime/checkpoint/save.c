@@ -1,6 +1,7 @@
 /* The stages of a save:
  *   1. rank 0 makes step-N.tmp-K with all files at full length, and their headers;
  *   2. every rank writes its own pieces and syncs each file;
+ *      with several hosts rank 0 writes the pages that a rank fills only in part;
  *   3. all ranks agree on success, and on CRCs, which come from memory;
  *   4. rank 0 syncs the directory, writes, syncs and renames the manifest, syncs the directory,
  *      renames it to step-N, and syncs the directory above: now it is committed;
@@ -161,6 +162,8 @@ static enum weft_status finish_writing(struct weft_saver *saver, bool background
         return weft_fail(err, WEFT_E_INTERNAL,
                          "ranks have written %" PRId64 " bytes of a checkpoint of %" PRId64,
                          saver->bytes, weft_save_bytes(saver->options.layout));
+    WEFT_TRY(weft_save_share_pages(saver, err));
+    if (saver->options.page_bytes > 0) WEFT_TRY(settle_stage(saver, err));
     WEFT_TRY(combine_crcs(saver, err));
     start_phase(saver, SAVE_COMMITTING, background);
     return WEFT_OK;
@@ -335,6 +338,7 @@ void weft_saver_destroy(struct weft_saver *saver)
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
         free(saver->crcs[f]);
     weft_text_finish(&saver->path);
+    free(saver->pages.parts);
     free(saver->all);
     free(saver);
 }

@@ -17,14 +17,14 @@ static enum weft_status write_manifest(struct weft_saver *saver, const struct we
     weft_save_name_file(saver, temporary, &from);
     weft_save_name_file(saver, WEFT_MANIFEST_NAME, &to);
     error = weft_text_ok(&from) && weft_text_ok(&to)
-                ? sink->create(sink->context, weft_text_chars(&from), &fd)
+                ? weft_save_create_file(saver, weft_text_chars(&from), &fd)
                 : ENOMEM;
     if (error == 0) error = weft_sink_write(sink, fd, text->data, text->length, 0);
     if (error != 0) status = weft_save_fail(saver, "write", temporary, error, err);
     if (status == WEFT_OK) status = weft_save_sync_file(saver, fd, temporary, err);
     if (fd >= 0) error = sink->close(sink->context, fd);
     if (status == WEFT_OK && error == 0)
-        error = sink->rename(sink->context, weft_text_chars(&from), weft_text_chars(&to));
+        error = weft_sink_rename(sink, weft_text_chars(&from), weft_text_chars(&to));
     if (status == WEFT_OK && error != 0)
         status = weft_save_fail(saver, "rename", temporary, error, err);
     weft_text_finish(&to);
@@ -52,8 +52,8 @@ static enum weft_status publish_step(struct weft_saver *saver, int64_t step, str
     struct weft_text path;
     weft_text_init(&path);
     weft_checkpoint_path(saver->options.directory, step, &path);
-    int error = weft_text_ok(&path) ? sink->rename(sink->context, temporary, weft_text_chars(&path))
-                                    : ENOMEM;
+    int error =
+        weft_text_ok(&path) ? weft_sink_rename(sink, temporary, weft_text_chars(&path)) : ENOMEM;
     enum weft_status status = WEFT_OK;
     if (error != 0) {
         status = weft_fail(err, WEFT_E_IO, "cannot rename %s to step-%" PRId64 ": %s", temporary,
@@ -62,7 +62,7 @@ static enum weft_status publish_step(struct weft_saver *saver, int64_t step, str
         status = sync_directory(saver, saver->options.directory, err);
         /* Either name may last on the disk, so the temporary one comes back: it is no
          * checkpoint's. */
-        if (status != WEFT_OK) sink->rename(sink->context, weft_text_chars(&path), temporary);
+        if (status != WEFT_OK) (void)weft_sink_rename(sink, weft_text_chars(&path), temporary);
     }
     weft_text_finish(&path);
     return status;

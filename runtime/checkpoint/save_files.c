@@ -5,6 +5,8 @@
 #include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/save_parts.h"
 
+#define NS_PER_S INT64_C(1000000000)
+
 enum weft_status weft_save_fail(struct weft_saver *saver, const char *what, const char *name,
                                 int error, struct weft_error *err)
 {
@@ -28,6 +30,38 @@ void weft_save_close_files(struct weft_saver *saver)
     }
 }
 
+static const char *name_of(const struct weft_saver *saver, int f)
+{
+    return saver->options.layout->files[f].name;
+}
+
+int weft_save_create_file(const struct weft_saver *saver, const char *path, int *fd)
+{
+    enum { MOST_TRIES = 5 };
+    const struct weft_sink *sink = saver->options.sink;
+    int error = sink->create(sink->context, path, fd);
+    for (int i = 1; error == EEXIST && saver->options.page_bytes > 0 && i < MOST_TRIES; i++) {
+        (void)sink->remove(sink->context, path);
+        error = sink->create(sink->context, path, fd);
+    }
+    return error;
+}
+
+/* Opens rank 0's file, whose name another host may see only when its cache expires. */
+static int open_late(const struct weft_saver *saver, const char *path, int *fd)
+{
+    const struct weft_sink *sink = saver->options.sink;
+    int64_t waited_ns = 0;
+    for (int64_t pause_ns = 1000000;; pause_ns = pause_ns < NS_PER_S ? 2 * pause_ns : NS_PER_S) {
+        const int error = sink->open(sink->context, path, fd);
+        const bool may_appear = error == ENOENT || error == ESTALE;
+        if (!may_appear || saver->options.page_bytes == 0 || waited_ns > WEFT_SINK_PATIENCE_NS)
+            return error;
+        weft_sink_pause(sink, pause_ns);
+        waited_ns += pause_ns;
+    }
+}
+
 static enum weft_status open_file(struct weft_saver *saver, int f, bool create,
                                   struct weft_error *err)
 {
@@ -36,13 +70,20 @@ static enum weft_status open_file(struct weft_saver *saver, int f, bool create,
     struct weft_text path;
     weft_save_name_file(saver, file->name, &path);
     int error = !weft_text_ok(&path) ? ENOMEM
-                : create ? sink->create(sink->context, weft_text_chars(&path), &saver->fds[f])
-                         : sink->open(sink->context, weft_text_chars(&path), &saver->fds[f]);
+                : create ? weft_save_create_file(saver, weft_text_chars(&path), &saver->fds[f])
+                         : open_late(saver, weft_text_chars(&path), &saver->fds[f]);
     weft_text_finish(&path);
     if (error != 0)
         return weft_save_fail(saver, create ? "create" : "open", file->name, error, err);
     if (create) error = sink->reserve(sink->context, saver->fds[f], file->bytes);
     return error == 0 ? WEFT_OK : weft_save_fail(saver, "make room for", file->name, error, err);
+}
+
+enum weft_status weft_save_open_files(struct weft_saver *saver, struct weft_error *err)
+{
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
+        if (saver->fds[f] < 0) WEFT_TRY(open_file(saver, f, false, err));
+    return WEFT_OK;
 }
 
 /* The disk writes earlier bytes while the CPU computes CRCs of the next ones. */
@@ -69,7 +110,7 @@ static enum weft_status write_run(struct weft_saver *saver, int f, const void *b
         int64_t room = weft_checkpoint_chunk_length(file->bytes, chunk_bytes, chunk) - inside;
         int64_t n = length < room ? length : room;
         saver->crcs[f][chunk] ^= weft_crc32c_share(at, (size_t)n, room - n);
-        int error = weft_sink_write(saver->options.sink, saver->fds[f], at, (size_t)n, offset);
+        const int error = weft_save_put(saver, f, at, n, offset);
         if (error != 0) return weft_save_fail(saver, "write", file->name, error, err);
         saver->bytes += n;
         begin_sync(saver, saver->fds[f], n);
@@ -96,11 +137,17 @@ enum weft_status weft_save_prepare(struct weft_saver *saver, struct weft_error *
 {
     const struct weft_sink *sink = saver->options.sink;
     WEFT_TRY(weft_save_check_room(saver, err));
-    int error = sink->make_directory(sink->context, weft_text_chars(&saver->path));
+    const char *path = weft_text_chars(&saver->path);
+    int error = sink->make_directory(sink->context, path);
+    /* No other run has this name, so it is there because a reply was lost. */
+    if (error == EEXIST && saver->options.page_bytes > 0) error = 0;
     if (error != 0) return weft_save_fail(saver, "create", NULL, error, err);
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
         WEFT_TRY(open_file(saver, f, true, err));
         WEFT_TRY(write_header(saver, f, err));
+        /* A reservation may have filled pages of this host that others write. */
+        if (saver->options.page_bytes > 0)
+            WEFT_TRY(weft_save_sync_file(saver, saver->fds[f], name_of(saver, f), err));
     }
     return WEFT_OK;
 }
@@ -155,13 +202,21 @@ enum weft_status weft_save_sync_file(struct weft_saver *saver, int fd, const cha
 
 enum weft_status weft_save_write_own(struct weft_saver *saver, struct weft_error *err)
 {
+    WEFT_TRY(weft_save_open_files(saver, err));
+    saver->pages.n = 0;
+    saver->pages.from = saver->pages.to = 0;
+    WEFT_TRY(write_pieces(saver, err));
+    const int error = weft_save_end_page(saver);
+    if (error != 0)
+        return weft_save_fail(saver, "write", name_of(saver, saver->pages.file), error, err);
+    return weft_save_finish_files(saver, err);
+}
+
+enum weft_status weft_save_finish_files(struct weft_saver *saver, struct weft_error *err)
+{
     const struct weft_sink *sink = saver->options.sink;
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
-        if (saver->fds[f] < 0) WEFT_TRY(open_file(saver, f, false, err));
-    }
-    WEFT_TRY(write_pieces(saver, err));
-    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
-        const char *name = saver->options.layout->files[f].name;
+        const char *name = name_of(saver, f);
         WEFT_TRY(weft_save_sync_file(saver, saver->fds[f], name, err));
         int error = sink->close(sink->context, saver->fds[f]);
         saver->fds[f] = -1;

@@ -31,9 +31,14 @@ struct weft_save_source {
                              struct weft_error *err);
 };
 
+enum { WEFT_SAVE_PAGE_BYTES = 4096 };
+
 struct weft_saver_options {
     const struct weft_layout *layout;
     struct weft_comm *comm;
+    /* Several hosts write on a shared file system, which may write whole pages of this size back:
+     * never two hosts into one. At most WEFT_SAVE_PAGE_BYTES; 0: one host. */
+    int64_t page_bytes;
     const struct weft_sink *sink;
     const char *directory; /* of all checkpoints; created if missing */
     int64_t keep;          /* number of checkpoints to keep, at least 2 */

@@ -20,6 +20,16 @@ struct save_verdict {
     char text[SAVE_VERDICT_TEXT_BYTES];
 };
 
+/* With several hosts, on ranks other than 0: the page that is being filled, and parts of pages for
+ * rank 0 (save_pages.c). */
+struct save_pages {
+    int32_t file;
+    int64_t from, to; /* of the open page's bytes in the file; equal: none is open */
+    unsigned char open[WEFT_SAVE_PAGE_BYTES];
+    unsigned char *parts; /* owned */
+    size_t n, room;
+};
+
 enum save_phase { SAVE_IDLE, SAVE_WRITING, SAVE_COMMITTING };
 
 struct weft_saver {
@@ -40,6 +50,7 @@ struct weft_saver {
     int64_t waiting_bytes;                 /* written since the last begin_sync */
     bool sync_failed, no_space;            /* on some rank in this attempt */
     bool made_room;                        /* at least once, as told on rank 0 */
+    struct save_pages pages;
     struct save_verdict mine;
     void *all; /* [ranks], each of the largest exchange */
     float buffer[SAVE_BUFFER_ELEMENTS];
@@ -72,6 +83,26 @@ WEFT_MUST_USE enum weft_status weft_save_prepare(struct weft_saver *saver, struc
 /* Writes and syncs this rank's pieces, and closes its files. */
 WEFT_MUST_USE enum weft_status weft_save_write_own(struct weft_saver *saver,
                                                    struct weft_error *err);
+/* Creates a file in rank 0's new directory. With several hosts it tries again after EEXIST: only a
+ * lost reply can leave a file there. Returns 0 or an errno. */
+int weft_save_create_file(const struct weft_saver *saver, const char *path, int *fd);
+/* Opens this rank's files that are not open. On other hosts names may appear late, so it waits for
+ * them. */
+WEFT_MUST_USE enum weft_status weft_save_open_files(struct weft_saver *saver,
+                                                    struct weft_error *err);
+/* Syncs and closes all files; errors of both count. */
+WEFT_MUST_USE enum weft_status weft_save_finish_files(struct weft_saver *saver,
+                                                      struct weft_error *err);
+/* Writes bytes to an open file. With several hosts, parts of pages are kept for rank 0. Returns 0
+ * or an errno. */
+int weft_save_put(struct weft_saver *saver, int f, const void *bytes, int64_t length,
+                  int64_t offset);
+/* After the last weft_save_put. */
+int weft_save_end_page(struct weft_saver *saver);
+/* Collective, after all ranks have written: rank 0 writes the parts of pages that others kept, and
+ * syncs. Its failure is in saver->status. Does nothing with one host. */
+WEFT_MUST_USE enum weft_status weft_save_share_pages(struct weft_saver *saver,
+                                                     struct weft_error *err);
 void weft_save_close_files(struct weft_saver *saver);
 /* Tries again after EINTR; another failure sets saver->sync_failed. */
 WEFT_MUST_USE enum weft_status weft_save_sync_file(struct weft_saver *saver, int fd,

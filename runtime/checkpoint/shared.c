@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/sink.h"
 #include "runtime/comm/host.h"
 
 enum { NONCE_BYTES = 16, PATH_BYTES = 4096 };
@@ -130,4 +132,15 @@ enum weft_status weft_checkpoint_prove_shared(struct weft_comm *comm, const char
     status = compare_sights(comm, directory, &nonce, err);
     if (leads) remove_nonce(directory, &nonce);
     return status;
+}
+
+void weft_checkpoint_await(const char *path)
+{
+    char manifest[PATH_BYTES];
+    const int64_t end_ns = weft_clock_now_ns() + WEFT_SINK_PATIENCE_NS;
+    if (snprintf(manifest, sizeof manifest, "%s/%s", path, WEFT_MANIFEST_NAME) >= PATH_BYTES)
+        return;
+    while (access(manifest, R_OK) != 0 && (errno == ENOENT || errno == ESTALE) &&
+           weft_clock_now_ns() < end_ns)
+        weft_clock_sleep_until_ns(weft_clock_now_ns() + pause_ns);
 }

@@ -13,4 +13,7 @@ WEFT_MUST_USE enum weft_status weft_checkpoint_prove_shared(struct weft_comm *co
                                                             const char *directory,
                                                             struct weft_error *err);
 
+/* Waits until this host sees the checkpoint that rank 0 has found, about a minute at most. */
+void weft_checkpoint_await(const char *path);
+
 #endif

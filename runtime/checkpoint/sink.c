@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 static int result_of(int returned)
 {
@@ -95,6 +98,13 @@ static int rename_path(void *context, const char *from, const char *to)
     return result_of(rename(from, to));
 }
 
+static int look_for(void *context, const char *path)
+{
+    struct stat about;
+    (void)context;
+    return result_of(lstat(path, &about));
+}
+
 static int sync_directory(void *context, const char *path)
 {
     (void)context;
@@ -137,11 +147,30 @@ const struct weft_sink weft_sink_system = {
     .sync = sync_file,
     .close = close_file,
     .rename = rename_path,
+    .look = look_for,
     .sync_directory = sync_directory,
     .remove = remove_file,
     .remove_directory = remove_directory,
     .free_bytes = free_bytes,
 };
+
+void weft_sink_pause(const struct weft_sink *sink, int64_t ns)
+{
+    if (sink->pause != NULL)
+        sink->pause(sink->context, ns);
+    else
+        weft_clock_sleep_until_ns(weft_clock_now_ns() + ns);
+}
+
+int weft_sink_rename(const struct weft_sink *sink, const char *from, const char *to)
+{
+    const int error = sink->rename(sink->context, from, to);
+    const bool may_be_done = error != 0 && sink->look != NULL;
+    if (may_be_done && sink->look(sink->context, from) == ENOENT &&
+        sink->look(sink->context, to) == 0)
+        return 0;
+    return error;
+}
 
 int weft_sink_write(const struct weft_sink *sink, int fd, const void *bytes, size_t length,
                     int64_t offset)

@@ -26,6 +26,10 @@ struct weft_sink {
     int (*sync)(void *context, int fd);
     int (*close)(void *context, int fd);
     int (*rename)(void *context, const char *from, const char *to);
+    /* Asks the file system itself: 0 or ENOENT. NULL: not available. */
+    int (*look)(void *context, const char *path);
+    /* Waits; NULL: by the clock. */
+    void (*pause)(void *context, int64_t ns);
     int (*sync_directory)(void *context, const char *path);
     int (*remove)(void *context, const char *path);           /* a file */
     int (*remove_directory)(void *context, const char *path); /* an empty one */
@@ -34,6 +38,14 @@ struct weft_sink {
 };
 
 extern const struct weft_sink weft_sink_system;
+
+/* Caches of names on other hosts expire within a minute (NFS: acdirmax). */
+#define WEFT_SINK_PATIENCE_NS INT64_C(70000000000)
+void weft_sink_pause(const struct weft_sink *sink, int64_t ns);
+
+/* Renames. A shared file system may report an error of a rename that it has done, if the reply was
+ * lost. So an error counts only if `from` is still there or `to` is not. */
+int weft_sink_rename(const struct weft_sink *sink, const char *from, const char *to);
 
 /* Writes all bytes, after interrupted and short calls too. Returns 0 or an errno. */
 int weft_sink_write(const struct weft_sink *sink, int fd, const void *bytes, size_t length,

@@ -13,6 +13,7 @@
 #include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/origin.h"
 #include "runtime/checkpoint/save.h"
+#include "runtime/checkpoint/shared.h"
 #include "runtime/exec/precision.h"
 #include "runtime/exec/state.h"
 
@@ -204,6 +205,7 @@ static enum weft_status open_checkpoint(struct weft_saving *saving, struct weft_
                                         struct weft_error *err)
 {
     const struct weft_train_options *o = saving->options;
+    if (o->several_hosts && saving->rank != 0) weft_checkpoint_await(o->resume);
     WEFT_TRY(weft_checkpoint_open(o->resume, &saving->checkpoint, err));
     WEFT_TRY(weft_checkpoint_matches(saving->checkpoint, saving->layout, err));
     WEFT_TRY(weft_checkpoint_verify(saving->checkpoint, saving->rank, saving->ranks, err));
@@ -245,6 +247,7 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
     struct weft_saver_options options = {
         .layout = saving->layout,
         .comm = o->comm,
+        .page_bytes = o->several_hosts ? WEFT_SAVE_PAGE_BYTES : 0,
         .sink = &weft_sink_system,
         .directory = o->checkpoints,
         .keep = saving->train->checkpoint.keep,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/checkpoint/directory.h"
+#include "runtime/comm/host.h"
 
 static char root[64];
 
@@ -141,6 +142,14 @@ Test(directory, one_lock_at_a_time, .init = make_root, .fini = remove_root)
     cr_assert_eq(weft_checkpoint_lock(root, &first, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_checkpoint_lock(root, &second, &err), WEFT_E_CREATE);
     cr_assert_not_null(strstr(err.text, "another run"));
+    char own[160], host[WEFT_HOST_NAME_BYTES];
+    snprintf(own, sizeof own, "(host %s, process %ld", weft_host_name(host), (long)getpid());
+    cr_assert_not_null(strstr(err.text, own), "%s", err.text);
+    struct weft_text holder;
+    weft_text_init(&holder);
+    cr_assert(weft_checkpoint_is_locked(root, &holder));
+    cr_assert_not_null(strstr(weft_text_chars(&holder), own), "%s", weft_text_chars(&holder));
+    weft_text_finish(&holder);
     cr_assert_eq(second, -1);
     int copy = dup(first);
     close(first);

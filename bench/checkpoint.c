@@ -69,7 +69,7 @@ static enum weft_status read_piece(void *context, int64_t from, int64_t n, float
 static enum weft_status open_bench(struct bench *b, const char *config, struct weft_error *err)
 {
     WEFT_TRY(weft_config_read(config, NULL, 0, &b->config, err));
-    WEFT_TRY(weft_layout_create(b->config->model, weft_config_moments(b->config),
+    WEFT_TRY(weft_layout_create(b->config->model, weft_config_states(b->config),
                                 WEFT_CHECKPOINT_CHUNK_BYTES, &b->layout, err));
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
         b->bytes += b->layout->files[f].bytes;

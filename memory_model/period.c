@@ -63,6 +63,7 @@ struct weft_slot weft_period_form(const struct weft_period_rule *rule, int32_t n
 bool weft_period_takes_update(const struct weft_period_rule *rule, int32_t n_layers, int32_t at)
 {
     const int32_t first = rule->rotated ? n_layers + 1 : weft_period_opens(rule);
+    if (rule->delayed) return at >= 1 && at <= n_layers;
     return at >= first && at <= (rule->update_ahead > 0 ? first + n_layers : first);
 }
 
@@ -78,15 +79,18 @@ static int32_t update_before(const struct draft *draft, const struct weft_unit *
     const struct weft_period_rule *rule = draft->rule;
     const int32_t fill = rule->rotated ? draft->n_layers + 1 : weft_period_opens(rule);
     const int32_t layer = unit->layers[0] - rule->update_ahead;
+    if (rule->delayed) return draft->n_layers - unit->layers[0]; /* its last backward is before */
     return rule->update_ahead == 0 || layer <= 0 ? fill : fill + 1 + layer;
 }
 
 static void append_all(struct draft *draft)
 {
     const struct weft_shards *shards = draft->shards;
-    int32_t frame = (int32_t)weft_period_frame(draft->rule, draft->n_layers), u = 0;
+    int32_t frame = (int32_t)weft_period_frame(draft->rule, draft->n_layers), n = 0;
     for (int32_t at = 0; at < frame; at++) {
-        for (; u < shards->n_units; u++) {
+        for (; n < shards->n_units; n++) {
+            /* Backward ends with the unit that is used first. */
+            const int32_t u = draft->rule->delayed ? shards->n_units - 1 - n : n;
             bool trainable = shards->units[u].trainable;
             if (trainable && update_before(draft, &shards->units[u]) > at) break;
             draft->update[u] =
@@ -179,7 +183,9 @@ bool weft_period_is_rule(const struct weft_period_rule *rule)
                            : rule->update_ahead == 0 || (rule->update_ahead >= 1 && rule->away);
     return rule->n_micro >= 1 && cadence && ahead && rule->rotated + rule->agreed_updates <= 1 &&
            !(rule->away && rule->agreed_updates) && rule->rotated + rule->drains <= 1 &&
-           rule->more_inputs >= 0 && (!rule->late || rule->cadence == WEFT_CADENCE_STEP);
+           rule->more_inputs >= 0 && (!rule->late || rule->cadence == WEFT_CADENCE_STEP) &&
+           (!rule->delayed ||
+            (rule->rotated && rule->cadence == WEFT_CADENCE_STEP && !rule->away && !rule->late));
 }
 
 enum weft_status weft_period_create(const struct weft_model *model,
@@ -189,9 +195,10 @@ enum weft_status weft_period_create(const struct weft_model *model,
 {
     if (!weft_period_is_rule(rule)) {
         return weft_fail(err, WEFT_E_INTERNAL,
-                         "a period of %d micro-steps, cadence %d, updated %d layers ahead%s%s",
+                         "a period of %d micro-steps, cadence %d, updated %d layers ahead%s%s%s",
                          rule->n_micro, (int)rule->cadence, rule->update_ahead,
                          rule->agreed_updates ? ", updates agreed on" : "",
+                         rule->delayed ? ", delayed" : "",
                          rule->away ? ", with state that may be away" : "");
     }
     int64_t most_slots = weft_period_frame(rule, model->n_layers) + shards->n_units;

@@ -29,7 +29,13 @@
  * copies of state overlap with compute.
  *
  * A target may wait for all reductions at the end of each backward (spec/target.h, drains). Each
- * micro-step but the last then ends in a drain of its own. */
+ * micro-step but the last then ends in a drain of its own.
+ *
+ * In a delayed period an update applies the gradient of the step before the last one. It is
+ * rotated, with clipping too. A unit's U comes directly after the unit's last backward, and frees
+ * the reduced gradient for the reduction that follows. That reduction may run through the next
+ * forward, up to the norm, so no slot waits for it. The reduced gradient lasts from step to step.
+ */
 #ifndef WEFT_MEMORY_MODEL_PERIOD_H
 #define WEFT_MEMORY_MODEL_PERIOD_H
 
@@ -72,6 +78,7 @@ struct weft_period_rule {
     bool away;                 /* state may be offloaded; excludes agreed updates */
     bool whole_copies;         /* state and saved activations are copied in one block each */
     bool drains;               /* each micro-step ends in a drain; excludes rotated */
+    bool delayed; /* updates apply the gradient before the last; rotated, cadence STEP */
     /* Both belong to targets with flat buffers (memory_model/weigh_flat.c). */
     bool late;           /* all reductions are launched in the last drain */
     int32_t more_inputs; /* inputs of reductions that are held at once, beyond the first */
@@ -89,7 +96,13 @@ static inline bool weft_period_rule_same(const struct weft_period_rule *a,
     return a->n_micro == b->n_micro && a->cadence == b->cadence && a->rotated == b->rotated &&
            a->update_ahead == b->update_ahead && a->agreed_updates == b->agreed_updates &&
            a->away == b->away && a->whole_copies == b->whole_copies && a->drains == b->drains &&
-           a->late == b->late && a->more_inputs == b->more_inputs;
+           a->late == b->late && a->more_inputs == b->more_inputs && a->delayed == b->delayed;
+}
+
+/* True if its norm slot computes the norm of all reduced gradients. */
+static inline bool weft_period_norms(const struct weft_period_rule *rule)
+{
+    return !rule->rotated || rule->delayed;
 }
 
 /* True if such a rule is possible. */

@@ -405,7 +405,9 @@ static uint32_t sensible_policies(const struct weft_weigher *w, int32_t u)
     const struct weft_unit *unit = &w->shards->units[u];
     bool accumulates = weft_period_reductions(&w->period->rule) > 1;
     uint32_t policies = 1u << WEFT_POLICY_SDP;
-    if (!unit->trainable || !accumulates) policies |= 1u << WEFT_POLICY_DP;
+    /* dp reduces in place, where the next gradient comes while the delayed one is in use. */
+    if (!unit->trainable || (!accumulates && !w->period->rule.delayed))
+        policies |= 1u << WEFT_POLICY_DP;
     if (unit->trainable) policies |= 1u << WEFT_POLICY_ZERO1;
     const bool alone =
         !weft_weigh_target(w)->whole_layers || !unit->shares || weft_weigh_target(w)->gathers_all;
@@ -552,16 +554,19 @@ static int32_t weigh_gradients(struct weft_weigher *w, int32_t u,
             period->last_gradient[(reductions > 1 ? r : last_micro) * w->period->n_units + u];
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_FULL_GRADIENTS,
                         period->first_gradient[r * period->n_units + u],
-                        all ? period->update[u] : last, gradient_bytes);
+                        all || period->rule.delayed ? period->update[u] : last, gradient_bytes);
     }
     const int32_t first_reduced = reductions > 1 ? 0 : last_micro;
     const bool there = strategy->keep == WEFT_KEEP_HOST_UPDATE;
     /* The copy down holds it after the last reduction. */
     const int32_t end =
         there ? period->last_gradient[last_micro * period->n_units + u] : period->update[u];
+    const bool delayed = period->rule.delayed; /* it lasts from step to step */
     if (!all && !(there && reductions == 1))
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS,
-                        period->last_gradient[first_reduced * period->n_units + u] + 1, end,
+                        delayed ? 0
+                                : period->last_gradient[first_reduced * period->n_units + u] + 1,
+                        delayed ? period->n_slots - 1 : end,
                         weft_weigh_elements_bytes(w, owned, w->options->accumulate));
     return n;
 }

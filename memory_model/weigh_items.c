@@ -142,9 +142,12 @@ static void item_parameters(struct weft_weigher *w, int32_t u, int32_t first, in
 }
 
 /* The slot by the end of which a gradient must be reduced: before its update, before the next
- * gradient is added to the same slice, and before the period's end. */
+ * gradient is added to the same slice, and before the period's end. A delayed update is in the next
+ * period. There the next step's first gradient, or the norm, ends the window. */
 static int32_t last_completion(const struct weft_period *period, int32_t u, int32_t micro)
 {
+    if (period->rule.delayed)
+        return (period->rule.n_micro > 1 ? period->first_gradient[u] : period->norm) - 1;
     if (micro + 1 == period->rule.n_micro)
         return period->rule.rotated ? period->update[u] - 1 : period->drain;
     int32_t next = period->last_gradient[(micro + 1) * period->n_units + u];
@@ -171,7 +174,8 @@ static void item_reductions(struct weft_weigher *w, int32_t u)
     };
     for (; item.gather < reductions; item.gather++) {
         int32_t micro = reductions > 1 ? item.gather : period->rule.n_micro - 1;
-        item.first = period->last_gradient[micro * period->n_units + u] + 1;
+        item.first = period->rule.delayed ? period->update[u] + 1
+                                          : period->last_gradient[micro * period->n_units + u] + 1;
         item.last = last_completion(period, u, micro);
         if (weft_weigh_target(w)->flat_buffers) {
             const struct weft_window window = weft_weigh_reduction(w, u, micro);

@@ -393,6 +393,7 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "rotated", "", a->period.rotated, b->period.rotated);
     compare_integer(&comparison, "agreed updates", "", a->period.agreed_updates,
                     b->period.agreed_updates);
+    compare_integer(&comparison, "delayed updates", "", a->period.delayed, b->period.delayed);
     compare_integer(&comparison, "state away", "", a->period.away, b->period.away);
     compare_integer(&comparison, "whole copies", "", a->period.whole_copies,
                     b->period.whole_copies);

@@ -102,9 +102,10 @@ static enum weft_status check_period(const struct checker *checker)
     if (weft_period_is_rule(period)) return WEFT_OK;
     return weft_fail(checker->err, WEFT_E_DATA,
                      "%s: no period has %d micro-steps, reduces every %s and updates %d layers "
-                     "ahead%s%s%s",
+                     "ahead%s%s%s%s",
                      checker->where, period->n_micro, weft_cadence_name(period->cadence),
                      period->update_ahead, period->rotated ? ", rotated" : "",
+                     period->delayed ? ", delayed" : "",
                      period->agreed_updates ? ", updates agreed on" : "",
                      period->away ? ", with state that may be away" : "");
 }
@@ -393,6 +394,8 @@ static const char *window_fault(const struct weft_problem *problem, int32_t i)
         return "no layer runs in the slot after its window";
     }
     bool before = problem->period.rotated && item->last < update;
+    if (problem->period.delayed && !gathers && before)
+        return "a delayed update frees the slice for it, and its window is before that update";
     if (item->first <= update && !before && !follows_host_update(problem, i))
         return "its window begins before the unit's update has ended";
     if (problem->period.agreed_updates && problem->slots[item->first].kind == WEFT_SLOT_UPDATE)

@@ -55,6 +55,8 @@ static const struct weft_key_table period_table = WEFT_KEY_TABLE(
                       whole_copies, "copies to the host and back go in one block each"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "drains", WEFT_KEY_BOOL, weft_period_rule, drains,
                       "each micro-step waits for its reductions"),
+    WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "delayed", WEFT_KEY_BOOL, weft_period_rule, delayed,
+                      "updates apply the gradient of the step before the last"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "late", WEFT_KEY_BOOL, weft_period_rule, late,
                       "all reductions are launched at the end of backward"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "more_inputs", weft_period_rule, more_inputs,

@@ -100,6 +100,7 @@ static void write_period(const struct weft_period_rule *period, struct weft_json
     if (period->away) weft_json_put_bool(writer, "away", true);
     if (period->whole_copies) weft_json_put_bool(writer, "whole_copies", true);
     if (period->drains) weft_json_put_bool(writer, "drains", true);
+    if (period->delayed) weft_json_put_bool(writer, "delayed", true);
     if (period->late) weft_json_put_bool(writer, "late", true);
     if (period->more_inputs > 0) weft_json_put_integer(writer, "more_inputs", period->more_inputs);
     weft_json_end_object(writer);

@@ -168,11 +168,13 @@ static enum weft_status common_ns(const struct builder *b, struct weft_slot slot
     return WEFT_OK;
 }
 
-/* Whether a step ends with a norm. Without clipping a period that Weft runs is rotated. */
+/* Whether a step ends with a norm. Without clipping a period that Weft runs is rotated. A delayed
+ * period always has a norm. */
 static bool ends_with_norm(const struct builder *b)
 {
     const bool clips = b->config->train.clip_norm > 0;
-    return !b->problem->period.rotated && (clips || !weft_config_target(b->config)->is_foreign);
+    return weft_period_norms(&b->problem->period) &&
+           (clips || !weft_config_target(b->config)->is_foreign);
 }
 
 static enum weft_status fill_slot(struct builder *b, int32_t s)
@@ -243,8 +245,10 @@ static enum weft_status policies_of(const struct builder *b, int32_t unit, uint3
         return weft_fail(
             b->err, WEFT_E_DATA,
             "%s: $.plan.policies: \"dp\" is all that unit %s may have, which it cannot "
-            "when gradients are reduced every micro-step, or state is updated on the host: set "
-            "train.reduce to \"step\" and plan.offload.update to \"device\", or allow zero1",
+            "when gradients are reduced every micro-step, updates are delayed or state is updated "
+            "on the host: set train.reduce to \"step\", train.delay to 0 and plan.offload.update "
+            "to "
+            "\"device\", or allow zero1",
             b->config->source, b->stages->shards->units[unit].name);
     }
     *out = UINT32_C(1) << WEFT_POLICY_SDP;

@@ -1,5 +1,6 @@
 #include "problem/variants.h"
 #include "spec/config_batch.h"
+#include "spec/names.h"
 #include "spec/target.h"
 
 #include <string.h>
@@ -16,7 +17,12 @@ static enum weft_status read_policies(const struct weft_config *config, const ch
         if (length >= sizeof name) length = sizeof name - 1;
         memcpy(name, at, length);
         name[length] = '\0';
-        if (!weft_policy_read(name, &policy))
+        const bool known = weft_policy_read(name, &policy);
+        const char *refused = known ? NULL : weft_name_refused(name);
+        if (refused != NULL)
+            return weft_fail(err, WEFT_E_DATA, "%s: $.plan.policies: \"%s\" is no policy: %s",
+                             config->source, name, refused);
+        if (!known)
             return weft_fail(err, WEFT_E_DATA,
                              "%s: $.plan.policies: \"%s\" is no policy; write some of dp, zero1, "
                              "sdp, fsdp, separated by commas",
@@ -55,7 +61,12 @@ static int32_t list_distances(const struct weft_config *config, bool rotated, bo
                               int32_t out[WEFT_MOST_VARIANTS])
 {
     static const int32_t ahead_rotated[] = {2, 1, 4, INT32_MAX}, ahead_clipped[] = {0, 2};
-    const int32_t most = rotated ? 4 : away ? 2 : 1, n_layers = config->model->n_layers;
+    /* A delayed update has its place in backward. */
+    const int32_t most = config->train.delay > 0 ? 1
+                         : rotated               ? 4
+                         : away                  ? 2
+                                                 : 1,
+                  n_layers = config->model->n_layers;
     int32_t n = 0;
     for (int32_t i = 0; i < most; i++) {
         int64_t ahead = rotated ? ahead_rotated[i] : ahead_clipped[i];
@@ -93,6 +104,7 @@ static bool has_cadence(const struct weft_config *config, int32_t n_micro,
                         enum weft_cadence cadence)
 {
     const bool step = cadence == WEFT_CADENCE_STEP;
+    if (config->train.delay > 0) return step;
     enum weft_cadence asked = (enum weft_cadence)config->train.cadence;
     uint32_t policies = 0;
     if (n_micro == 1) return step;
@@ -114,8 +126,9 @@ static int32_t list_periods(const struct weft_config *config, const struct split
                             int32_t most, struct weft_variant *out)
 {
     const bool agreed = config->train.optimizer.type == WEFT_LAMB;
-    const bool rotated =
-        config->train.clip_norm == 0 && !agreed && !weft_config_target(config)->updates_first;
+    const bool delayed = config->train.delay > 0;
+    const bool rotated = (config->train.clip_norm == 0 || delayed) && !agreed &&
+                         !weft_config_target(config)->updates_first;
     const bool drains = weft_config_target(config)->drains && split->n_micro > 1;
     int32_t distances[WEFT_MOST_VARIANTS], n = 0;
     const int32_t n_distances = list_distances(config, rotated, away, distances);
@@ -128,6 +141,7 @@ static int32_t list_periods(const struct weft_config *config, const struct split
                                                       .update_ahead = distances[d],
                                                       .agreed_updates = agreed,
                                                       .away = away,
+                                                      .delayed = delayed,
                                                       .drains = drains},
                                              .scale = first_scale(config),
                                              .batch = split->batch};

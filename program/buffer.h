@@ -16,7 +16,7 @@
     X(MOMENT1, "moment1") /* unit: fp32, of this rank's part */                                    \
     X(MOMENT2, "moment2")                                                                          \
     X(GRADIENT, "gradient") /* unit: full gradient, one per reduction */                           \
-    X(REDUCED, "reduced")   /* unit: this rank's reduced gradient (not dp) */                      \
+    X(REDUCED, "reduced")   /* unit: reduced gradient (not dp); persists in a delayed period */    \
     X(INPUT, "input")       /* micro-batch; one per micro-step down to BACKWARD_TEMPORARY */       \
     X(TARGETS, "targets")                                                                          \
     X(OUTPUT, "output")                   /* layer: input of the next layer */                     \

@@ -368,7 +368,8 @@ static void emit_norm(struct emitter *e, int32_t slot)
 {
     const struct weft_plan *plan = e->lowering->plan;
     int32_t norm = begin_instruction(e, WEFT_OP_NORM, slot, -1, -1, weft_plan_slot_ns(plan, slot));
-    for (int32_t u = 0; !plan->problem->period.rotated && u < e->lowering->program->n_units; u++)
+    const bool norms = weft_period_norms(&plan->problem->period);
+    for (int32_t u = 0; norms && u < e->lowering->program->n_units; u++)
         if (!updates_there(e, u)) read_gradient(e, u);
     add_to_record(e);
     int32_t agree = begin_agree(e, slot, -1);

@@ -75,6 +75,7 @@ static bool belongs_to_stages(const struct weft_lowering *lowering)
         weft_problem_n_units(problem) != inputs->shards->n_units ||
         problem->period.cadence != period->rule.cadence ||
         problem->period.rotated != period->rule.rotated ||
+        problem->period.delayed != period->rule.delayed ||
         problem->period.agreed_updates != period->rule.agreed_updates) {
         return false;
     }

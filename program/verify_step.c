@@ -197,8 +197,12 @@ static enum weft_status check_sum(struct step *step, int32_t index, const struct
     if (step->summed[at->unit] != gradient->instance) {
         return step_fault(step, index, "micro-steps are not added to the slice in order");
     }
+    /* A delayed update frees the slice, and the next period's comes after the norm. */
+    const bool delayed = program->period.delayed;
+    if (delayed && (update < 0 || !weft_order_before(step->order, update, index)))
+        return step_fault(step, index, "its unit's update may still read the gradient before it");
     if (program->period.rotated && at->carried &&
-        (update < 0 || !weft_order_before(step->order, index, update))) {
+        (update < 0 || !weft_order_before(step->order, index, delayed ? step->norm : update))) {
         return step_fault(step, index, "the unit's update does not wait for it");
     }
     if (at->block + 1 == gradient->n_pieces) step->summed[at->unit]++;
@@ -557,6 +561,21 @@ static enum weft_status check_layer_operands(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
+/* In a delayed period the rest of a step comes before the updates that follow in the period. */
+static bool precedes_updates(const struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    for (int32_t i = 0; i < at->n_operands; i++) {
+        const struct weft_buffer *of =
+            &program->buffers[program->operands[at->first_operand + i].buffer];
+        if (of->kind == WEFT_BUFFER_FULL && step->updates[of->index] >= 0 &&
+            !weft_order_before(step->order, index, step->updates[of->index]))
+            return false;
+    }
+    return true;
+}
+
 /* Each micro-step has one forward per layer in order, then one backward each in reverse order. */
 static enum weft_status check_layer(struct step *step, int32_t index)
 {
@@ -573,6 +592,8 @@ static enum weft_status check_layer(struct step *step, int32_t index)
     }
     WEFT_TRY(check_restored(step, index));
     WEFT_TRY(check_recomputed(step, index));
+    if (step->program->period.delayed && at->carried && !precedes_updates(step, index))
+        return step_fault(step, index, "it may read parameters of the next step");
     return check_layer_operands(step, index);
 }
 
@@ -601,8 +622,8 @@ static enum weft_status check_norm(struct step *step, int32_t index)
     step->norm = index;
     if (find_operand(program, &program->instructions[index], WEFT_BUFFER_RECORD, -1, true) == NULL)
         return step_fault(step, index, "it does not write the record");
-    if (program->period.rotated) return WEFT_OK;
-    WEFT_TRY(check_complete(step, true, index));
+    if (!weft_period_norms(&program->period)) return WEFT_OK;
+    if (!program->period.delayed) WEFT_TRY(check_complete(step, true, index)); /* check_sum */
     for (int32_t u = 0; u < program->n_units; u++) {
         bool whole = program->policies[u] == WEFT_POLICY_DP;
         const bool there = weft_program_updates_there(program, u);

@@ -288,13 +288,14 @@ static void report_split(const struct weft_plan *plan, struct weft_text *out)
 static void report_period(const struct weft_plan *plan, struct weft_text *out)
 {
     const struct weft_period_rule *rule = &plan->problem->period;
-    const bool ahead = rule->update_ahead > 0;
-    if (rule->n_micro == 1 && !ahead) return;
+    const bool ahead = rule->update_ahead > 0 && !rule->delayed;
+    if (rule->n_micro == 1 && !ahead && !rule->delayed) return;
     weft_text_add(out, "period    ");
     if (rule->n_micro > 1)
         weft_text_addf(out, "%d micro-steps, gradients reduced %s", rule->n_micro,
                        rule->cadence == WEFT_CADENCE_STEP ? "once a step" : "every micro-step");
-    if (rule->n_micro > 1 && ahead) weft_text_add(out, "; ");
+    if (rule->n_micro > 1 && (ahead || rule->delayed)) weft_text_add(out, "; ");
+    if (rule->delayed) weft_text_add(out, "updates delayed by a step");
     if (ahead)
         weft_text_addf(out, "%sunits updated %d layer%s before their first use",
                        rule->rotated ? "without clipping, " : "", rule->update_ahead,

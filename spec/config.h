@@ -80,6 +80,7 @@ struct weft_train {
     } validation;
     int64_t compare_every; /* steps between comparisons of replicas; 0: never */
     int cadence;           /* enum weft_cadence */
+    int64_t delay;         /* steps by which updates lag: 0 or 1 */
     struct {
         int compute, reduce, accumulate; /* enum weft_dtype */
     } precision;
@@ -147,9 +148,8 @@ struct weft_config {
     struct weft_hash hash;
 };
 
-/* Fills the levels of recomputation that each layer can have, with that of none: plan.recompute
- * "auto". `levels` has a place for each layer. */
-void weft_config_restorable(const struct weft_config *config, uint8_t *levels);
+/* Fills the levels of recomputation that each layer can have, with none: plan.recompute "auto". */
+void weft_config_restorable(const struct weft_config *config, uint8_t *levels); /* [n_layers] */
 
 struct weft_config_input {
     const char *bytes; /* JSON; NULL: read the file `source` */
@@ -184,13 +184,14 @@ WEFT_MUST_USE enum weft_status weft_config_set_memory_limit(struct weft_config *
 void weft_config_write(const struct weft_config *config, struct weft_text *out);
 /* Writes the value of "layers", one entry a layer. */
 void weft_layers_encode(const struct weft_model *model, struct weft_json_writer *writer);
-
 struct weft_batch weft_config_batch(const struct weft_config *config);
-/* Moments of the optimizer, fp32 numbers for each parameter besides a master: 0 to 2. */
+/* Moments of the optimizer, fp32 numbers for each parameter besides a master: 0 to 2. And states
+ * that a trained tensor keeps: a bit for each enum weft_state. */
 int32_t weft_config_moments(const struct weft_config *config);
+uint32_t weft_config_states(const struct weft_config *config);
 /* "adamw", "lamb", "sgd", "sgd with momentum": updates with equal time an element. */
 const char *weft_config_updates(const struct weft_config *config);
-/* True if local ranks emulate their link, so that times are of that link. */
+/* True if local ranks emulate their link. */
 bool weft_config_emulates(const struct weft_config *config);
 /* cluster.timeout, or 10 minutes if it is left out: the limit of a wait without a prediction. */
 int64_t weft_cluster_timeout_ns(const struct weft_cluster *cluster);

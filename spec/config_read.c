@@ -131,6 +131,34 @@ static void check_train(const struct weft_section *section, const struct weft_tr
     }
 }
 
+/* The settings that a delayed update excludes. */
+static void check_delay(const struct weft_section *section, const struct weft_config *config,
+                        struct weft_findings *findings)
+{
+    const struct weft_train *train = &config->train;
+    const char *why = NULL;
+    if (train->delay == 0) return;
+    if (train->optimizer.type == WEFT_LAMB)
+        why =
+            "lamb agrees on norms within each update, for which reductions would wait: take adamw "
+            "or sgd";
+    else if (train->precision.compute == WEFT_F16)
+        why = "f16 repeats a step that overflowed, and its gradient would be in use: compute in "
+              "bf16 or f32";
+    else if (train->cadence == WEFT_CADENCE_MICRO_STEP)
+        why = "the slice of the last gradient is in use while micro-steps would add to it: set "
+              "train.reduce to \"step\" or leave it out";
+    else if (weft_config_target(config)->is_foreign)
+        why = "the runtime of plan.for updates with the gradient of its own step: set plan.for to "
+              "\"weft\"";
+    else if (weft_config_moves_state(config) || weft_config_moves_parameters(config))
+        why = "optimizer state and parameters stay on the device: set plan.offload to "
+              "{\"state\": [\"device\"]} (activations may be offloaded)";
+    if (why != NULL)
+        weft_findings_add(findings, section->source, "$.train.delay",
+                          "is 1, and %s; or set it to 0", why);
+}
+
 /* Checks that shapes chain and sizes do not overflow, after every single layer passed. */
 static void check_model(const struct weft_section *section, struct weft_config *config,
                         const struct weft_layer *layers, int32_t n_layers,
@@ -275,6 +303,7 @@ static enum weft_status decode_sections(const struct weft_sections *sections,
                            &findings);
     }
     weft_config_check_tiers(&sections->run, &sections->cluster, config, &findings);
+    check_delay(&sections->run, config, &findings);
     resolve_path(config, directory, &config->cluster.profile, &findings);
     resolve_path(config, directory, &config->cluster.disk.path, &findings);
     resolve_path(config, directory, &config->train.data, &findings);
@@ -475,6 +504,14 @@ int32_t weft_config_moments(const struct weft_config *config)
         break;
     }
     return 0;
+}
+
+uint32_t weft_config_states(const struct weft_config *config)
+{
+    const int32_t moments = weft_config_moments(config);
+    return 1u << WEFT_STATE_PARAMETER | (uint32_t)(moments >= 1) << WEFT_STATE_MOMENT1 |
+           (uint32_t)(moments >= 2) << WEFT_STATE_MOMENT2 |
+           (uint32_t)(config->train.delay > 0) << WEFT_STATE_PENDING;
 }
 
 bool weft_config_emulates(const struct weft_config *config)

@@ -308,6 +308,9 @@ static const struct weft_field train_fields[] = {
     {"reduce", WEFT_FIELD_CHOICE, AT(weft_train, cadence), "\"auto\"", 0, 0, cadences, NULL,
      "reductions of gradients over ranks: every micro_step or once a step, which round "
      "differently; auto: the faster one within the memory limit"},
+    {"delay", WEFT_FIELD_INTEGER, AT(weft_train, delay), "0", 0, 1, NULL, NULL,
+     "1: an update applies the gradient of the step before, so no step waits for its own "
+     "reductions (docs/hosts.md); the first step updates nothing"},
     {"optimizer", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &optimizer_table,
      "the update of parameters"},
     {"loss_scale", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &loss_scale_table, "of the loss in f16"},

@@ -8,6 +8,7 @@
 
 #include "base/shown.h"
 #include "base/units.h"
+#include "spec/names.h"
 
 /* The place of a value, for messages. */
 struct place {
@@ -179,9 +180,15 @@ static const char *article_of(const struct weft_json_value *value)
 static void wrong_kind(const struct place *place, const struct weft_field *field,
                        const struct weft_json_value *value)
 {
-    weft_findings_add(place->findings, place->source, place->path, "is %s%s; must be %s",
-                      article_of(value), weft_json_kind_name(weft_json_kind(value)),
-                      weft_field_kind_text(field->kind));
+    const char *string = NULL;
+    const char *refused = weft_json_string(value, &string) ? weft_name_refused(string) : NULL;
+    if (refused != NULL)
+        weft_findings_add(place->findings, place->source, place->path,
+                          "\"%.80s\" is not possible; %s", string, refused);
+    else
+        weft_findings_add(place->findings, place->source, place->path, "is %s%s; must be %s",
+                          article_of(value), weft_json_kind_name(weft_json_kind(value)),
+                          weft_field_kind_text(field->kind));
 }
 
 /* True if the number is in the field's range; adds a finding otherwise. A range of one value needs
@@ -343,8 +350,11 @@ static void unknown_choice(const struct place *place, const struct weft_field *f
     weft_text_init(&what);
     weft_text_addf(&what, "\"%.80s\" is not possible; ", string);
     bool one = field->choices[1] == NULL;
-    int near = one ? -1 : nearest_choice(field, string);
-    if (near >= 0) {
+    const char *refused = weft_name_refused(string);
+    int near = one || refused != NULL ? -1 : nearest_choice(field, string);
+    if (refused != NULL) {
+        weft_text_add(&what, refused);
+    } else if (near >= 0) {
         weft_text_add(&what, "did you mean \"");
         weft_field_choice(field, near, &what);
         weft_text_add(&what, "\"?");

@@ -30,7 +30,8 @@ struct weft_tensor {
 #define WEFT_STATE_MAP(X)                                                                          \
     X(PARAMETER, "")                                                                               \
     X(MOMENT1, ".moment1")                                                                         \
-    X(MOMENT2, ".moment2")
+    X(MOMENT2, ".moment2")                                                                         \
+    X(PENDING, ".pending") /* reduced gradient that the next update applies: train.delay */
 
 enum weft_state {
 #define WEFT_STATE_ENUMERATOR(name, text) WEFT_STATE_##name,

@@ -1,5 +1,6 @@
 #include "spec/names.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,50 @@ bool weft_name_is_good(const char *name, size_t most_bytes)
     size_t length = strspn(name, letters);
     return length > 0 && length <= most_bytes && name[length] == '\0' && name[0] != '.' &&
            name[length - 1] != '.' && strstr(name, "..") == NULL;
+}
+
+/* Words separated by spaces, in lower case, "-" for "_". A name that contains one is refused. */
+static const struct refused {
+    const char *words, *text;
+} refused[] = {
+    {"async asgd hogwild stale",
+     "an asynchronous parameter server applies gradients in the order of their arrival, so a run "
+     "depends on timing and cannot be repeated. Weft has train.delay 1 in its place: no step waits "
+     "for its own reductions, and every run has the same bits"},
+    {"gossip d-psgd adpsgd sgp",
+     "gossip averages each rank with its neighbours alone, so ranks have different parameters. "
+     "Weft "
+     "sums gradients over all ranks, and train.delay 1 takes the wait for them out of the step"},
+    {"1bit 1-bit onebit one-bit signsgd sign-sgd 0/1",
+     "1-bit compression changes gradients, and with them results. train.precision.reduce \"bf16\" "
+     "halves the bytes of reductions, and the planner hides the rest where it can"},
+    {"powersgd power-sgd low-rank lowrank",
+     "low-rank compression changes gradients, and with them results. train.precision.reduce "
+     "\"bf16\" halves the bytes of reductions, and the planner hides the rest where it can"},
+};
+
+static bool contains_word(const char *name, const char *words)
+{
+    while (*words != '\0') {
+        const size_t length = strcspn(words, " ");
+        for (const char *at = name; strlen(at) >= length; at++)
+            if (memcmp(at, words, length) == 0) return true;
+        words += length;
+        words += *words == ' ';
+    }
+    return false;
+}
+
+const char *weft_name_refused(const char *name)
+{
+    char lower[64];
+    size_t n = 0;
+    for (; name[n] != '\0' && n + 1 < sizeof lower; n++)
+        lower[n] = name[n] == '_' ? '-' : (char)tolower((unsigned char)name[n]);
+    lower[n] = '\0';
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (contains_word(lower, refused[i].words)) return refused[i].text;
+    return NULL;
 }
 
 static int by_name(const void *a, const void *b)

@@ -10,6 +10,10 @@
  * names. */
 bool weft_name_is_good(const char *name, size_t most_bytes);
 
+/* A sentence that says why Weft has no such method, and what it has in its place; NULL for a name
+ * that is none of them. These methods change results, or let them depend on timing. */
+const char *weft_name_refused(const char *name);
+
 /* WEFT_E_DATA when two layers of the model have one name. */
 WEFT_MUST_USE enum weft_status weft_names_check_layers(const struct weft_model *model,
                                                        struct weft_error *err);

@@ -407,7 +407,10 @@ static enum weft_status check_step(struct maker *maker)
             WEFT_TRY(add_sentence(maker, "FSDP2 keeps the saved activations of %s.",
                                   maker->problem->decisions[d].name));
     }
-    if (rule->rotated)
+    if (rule->delayed)
+        WEFT_TRY(add_sentence(maker, "The plan updates with the gradient of the step before, as "
+                                     "train.delay says; PyTorch uses the step's own."));
+    else if (rule->rotated)
         WEFT_TRY(add_sentence(maker,
                               "The plan updates each unit when its gradient is reduced; PyTorch "
                               "updates all after backward, as with train.clip_norm."));

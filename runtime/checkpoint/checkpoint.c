@@ -399,8 +399,10 @@ static void find_moments(const struct weft_checkpoint *checkpoint, const struct 
     }
 }
 
+/* A pending gradient that starts at 0 makes one update without a gradient. */
 static const char *moments_text(unsigned moments)
 {
+    if (moments == 1u << WEFT_STATE_PENDING) return "its pending gradient";
     const bool first = (moments >> WEFT_STATE_MOMENT1 & 1) != 0;
     const bool second = (moments >> WEFT_STATE_MOMENT2 & 1) != 0;
     return first && second ? "moments" : first ? "its moment" : "its second moment";
@@ -417,7 +419,7 @@ int32_t weft_checkpoint_compare_moments(const struct weft_checkpoint *checkpoint
         unsigned wanted = 0, found = 0;
         find_moments(checkpoint, layout, layer, &wanted, &found);
         const unsigned begun = wanted & ~found, dropped = found & ~wanted;
-        *n_begun += begun != 0;
+        *n_begun += (begun & ~(1u << WEFT_STATE_PENDING)) != 0;
         if (begun != 0)
             weft_text_addf(out, "%s%s: %s start%s at 0", n++ > 0 ? "\n" : "", layer->name,
                            moments_text(begun), (begun & (begun - 1)) != 0 ? "" : "s");

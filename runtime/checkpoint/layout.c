@@ -35,9 +35,9 @@ int64_t weft_checkpoint_chunk_length(int64_t bytes, int64_t chunk_bytes, int64_t
     return left < chunk_bytes ? left : chunk_bytes;
 }
 
-static bool is_kept(const struct weft_tensor *tensor, int32_t state, int32_t n_moments)
+static bool is_kept(const struct weft_tensor *tensor, int32_t state, uint32_t states)
 {
-    return state == WEFT_STATE_PARAMETER || (tensor->trainable && state <= n_moments);
+    return state == WEFT_STATE_PARAMETER || (tensor->trainable && (states >> state & 1u) != 0);
 }
 
 static enum weft_status add_entry(struct weft_layout *layout, int32_t tensor, int32_t state,
@@ -139,7 +139,7 @@ static enum weft_status read_back(const struct weft_layout *layout, int32_t file
                      why.text);
 }
 
-static enum weft_status fill_files(struct weft_layout *layout, int32_t n_moments,
+static enum weft_status fill_files(struct weft_layout *layout, uint32_t states,
                                    struct weft_error *err)
 {
     const struct weft_model *model = layout->model;
@@ -156,7 +156,7 @@ static enum weft_status fill_files(struct weft_layout *layout, int32_t n_moments
     }
     for (int32_t t = 0; t < model->n_tensors; t++) {
         for (int32_t state = 0; state < WEFT_STATE_COUNT; state++) {
-            if (is_kept(&model->tensors[t], state, n_moments))
+            if (is_kept(&model->tensors[t], state, states))
                 WEFT_TRY(add_entry(layout, t, state, err));
         }
     }
@@ -167,7 +167,7 @@ static enum weft_status fill_files(struct weft_layout *layout, int32_t n_moments
     return WEFT_OK;
 }
 
-enum weft_status weft_layout_create(const struct weft_model *model, int32_t n_moments,
+enum weft_status weft_layout_create(const struct weft_model *model, uint32_t states,
                                     int64_t chunk_bytes, struct weft_layout **out,
                                     struct weft_error *err)
 {
@@ -175,7 +175,7 @@ enum weft_status weft_layout_create(const struct weft_model *model, int32_t n_mo
     if (layout == NULL) return weft_fail_memory(err, "a checkpoint's layout");
     layout->model = model;
     layout->chunk_bytes = chunk_bytes;
-    enum weft_status status = fill_files(layout, n_moments, err);
+    enum weft_status status = fill_files(layout, states, err);
     if (status != WEFT_OK) {
         weft_layout_destroy(layout);
         return status;

@@ -46,9 +46,10 @@ struct weft_layout {
     } * places;              /* [n_tensors * WEFT_STATE_COUNT] */
 };
 
-/* Makes the layout for an optimizer of 0 to 2 moments, with chunks of `chunk_bytes`. WEFT_E_DATA if
- * the reader (safetensors.h) would refuse one of its headers. */
-WEFT_MUST_USE enum weft_status weft_layout_create(const struct weft_model *model, int32_t n_moments,
+/* Makes the layout of parameters and of the states of trained tensors (a bit for each enum
+ * weft_state), with chunks of `chunk_bytes`. WEFT_E_DATA if the reader (safetensors.h) would refuse
+ * one of its headers. */
+WEFT_MUST_USE enum weft_status weft_layout_create(const struct weft_model *model, uint32_t states,
                                                   int64_t chunk_bytes, struct weft_layout **out,
                                                   struct weft_error *err);
 void weft_layout_destroy(struct weft_layout *layout);
@@ -57,7 +58,7 @@ void weft_layout_destroy(struct weft_layout *layout);
 const struct weft_layout_entry *weft_layout_find(const struct weft_layout *layout, int32_t tensor,
                                                  enum weft_state state, int32_t *file);
 
-/* Suffix of a state's name in the files: "", ".moment1", ".moment2". */
+/* Suffix of a state's name in the files: "", ".moment1", ".moment2", ".pending". */
 const char *weft_layout_suffix(enum weft_state state);
 
 /* Appends a file's first header_bytes. */

@@ -240,7 +240,9 @@ static void prepare_update(struct weft_exec *exec, const struct weft_step_inputs
     struct exec_pending *pending = &exec->pending;
     struct weft_step_result *finished = result;
     pending->valid = finished->finite;
-    pending->optimizer = weft_optimizer_at(train, inputs->step - exec->moments_began, inputs->lr,
+    const int64_t updates = inputs->step - exec->moments_began - train->delay;
+    pending->applies = updates > 0;
+    pending->optimizer = weft_optimizer_at(train, pending->applies ? updates : 1, inputs->lr,
                                            finished->clip / exec->scale.scale);
     bool goes_on = weft_loss_scale_next(&exec->scale, train, finished->finite);
     finished->skipped = goes_on && !finished->finite;

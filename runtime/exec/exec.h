@@ -43,7 +43,7 @@ WEFT_MUST_USE enum weft_status weft_exec_settle(struct weft_exec *exec, struct w
 struct weft_loss_scale weft_exec_loss_scale(const struct weft_exec *exec);
 void weft_exec_set_loss_scale(struct weft_exec *exec, struct weft_loss_scale scale);
 /* Sets the step after which all moments were 0, if that was not the run's beginning. AdamW and LAMB
- * correct their bias by the steps since then. */
+ * correct their bias by the updates since then. With delay the first step after it has none. */
 void weft_exec_set_moments_began(struct weft_exec *exec, int64_t step);
 
 /* Collective; call it after settle. A hash of 128 bits of all parameters, the same for every

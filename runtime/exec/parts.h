@@ -73,6 +73,7 @@ struct exec_live; /* in live.c */
 /* A step with gradients that are still to be applied. */
 struct exec_pending {
     bool valid;
+    bool applies; /* false: the updates of the first step with delay, which have no gradient */
     struct weft_optimizer optimizer;
 };
 

@@ -40,7 +40,8 @@ static enum weft_status push_state(struct weft_exec *exec, const struct exec_uni
         [WEFT_STATE_MOMENT1] = WEFT_BUFFER_MOMENT1,
         [WEFT_STATE_MOMENT2] = WEFT_BUFFER_MOMENT2,
     };
-    for (int state = 0; state < WEFT_STATE_COUNT; state++) {
+    /* A pending gradient has no replicas. */
+    for (int state = 0; state < WEFT_STATE_PENDING; state++) {
         if (!unit->away)
             push_buffer(exec, kinds[state], unit->index);
         else if (unit->states[state])

@@ -29,7 +29,10 @@ static bool find_piece(const struct weft_exec *exec, const struct exec_unit *of,
     const bool resident = state == WEFT_STATE_PARAMETER && !of->states[state];
     const unsigned char *at = resident ? unit->parameters : weft_exec_state_at(unit, state);
     if (!resident && !of->states[state]) return false;
-    const enum weft_dtype dtype = resident ? unit->dtype : WEFT_F32;
+    const bool pending = state == WEFT_STATE_PENDING;
+    const enum weft_dtype dtype = resident  ? unit->dtype
+                                  : pending ? unit->gradient_dtype
+                                            : WEFT_F32;
     const int64_t bytes =
         (resident ? piece->parameter_at : piece->state_at) * weft_dtype_bytes(dtype);
     const bool away = of->away && !resident;
@@ -187,6 +190,8 @@ enum weft_status weft_exec_state_clear(struct weft_exec *exec, struct weft_error
         push_zeroes(exec, unit->nn.master, &unit->state_bytes);
         push_zeroes(exec, unit->nn.moment1, &unit->state_bytes);
         push_zeroes(exec, unit->nn.moment2, &unit->state_bytes);
+        if (unit->states[WEFT_STATE_PENDING])
+            push_zeroes(exec, unit->nn.gradient, &unit->pending_bytes);
     }
     push_zeroes(exec, exec->record, &sent);
     push_zeroes(exec, exec->record_sum, &sent);

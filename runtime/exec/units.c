@@ -86,6 +86,9 @@ static bool find_training_buffers(const struct weft_exec *exec, int32_t u, struc
     out->states[WEFT_STATE_PARAMETER] = out->there || exec_compute(exec) != WEFT_F32;
     out->states[WEFT_STATE_MOMENT1] = moments >= 1;
     out->states[WEFT_STATE_MOMENT2] = moments >= 2;
+    out->states[WEFT_STATE_PENDING] = exec->options.program->period.delayed;
+    out->pending_bytes.end = exec->options.shards->units[u].padded_elements / exec->ranks *
+                             weft_dtype_bytes(nn->gradient_dtype);
     bool agreed = exec->options.program->period.agreed_updates;
     return full != NULL && nn->gradient != NULL &&
            (nn->master != NULL) == (!out->there && exec_compute(exec) != WEFT_F32) &&
@@ -151,6 +154,8 @@ unsigned char *weft_exec_state_at(const struct weft_nn_unit *unit, enum weft_sta
         return unit->moment1;
     case WEFT_STATE_MOMENT2:
         return unit->moment2;
+    case WEFT_STATE_PENDING:
+        return unit->gradient;
     case WEFT_STATE_COUNT:
         break;
     }

@@ -25,7 +25,7 @@ struct exec_unit {
     bool whole;    /* dp: this rank has gradient and state of all elements, and updates all */
     bool resident; /* dp, zero1: parameters stay in the full buffer, not in a shard */
     /* Sizes of the memory at the addresses of nn, as ranges from 0. */
-    struct weft_range parameter_bytes, state_bytes, norms_bytes;
+    struct weft_range parameter_bytes, state_bytes, norms_bytes, pending_bytes;
     struct weft_range *gaps; /* bytes of the full gradient that belong to no tensor */
     int32_t n_gaps;
 };

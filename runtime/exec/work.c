@@ -47,7 +47,7 @@ void weft_exec_push_moments(struct weft_exec *exec, const struct exec_unit *unit
 void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit)
 {
     void *step = EXEC_OWN(exec, step);
-    if (!exec->pending.valid) return;
+    if (!exec->pending.valid || !exec->pending.applies) return;
     if (exec->options.program->period.agreed_updates) {
         weft_nn_apply(exec->options.nn, compute_of(exec), &unit->nn, &exec->rule, step);
     } else {
@@ -83,7 +83,8 @@ void weft_exec_push_norm(struct weft_exec *exec, const struct exec_unit *units)
 {
     const struct weft_program *program = exec->options.program;
     struct weft_nn *nn = exec->options.nn;
-    for (int32_t u = 0; u < program->n_units && !program->period.rotated; u++)
+    const bool norms = weft_period_norms(&program->period);
+    for (int32_t u = 0; u < program->n_units && norms; u++)
         if (units[u].trainable && !units[u].there)
             weft_exec_push_norm_of(exec, compute_of(exec), u, &units[u].nn);
     weft_nn_record_loss(nn, compute_of(exec), EXEC_OWN(exec, loss), word_of(exec, EXEC_WORD_LOSS));
@@ -151,7 +152,7 @@ struct weft_step_result weft_exec_finish(const struct weft_exec *exec)
         .suspect = -1,
         .earlier = weft_exec_is_bad(exec, exec->mailbox.earlier),
     };
-    if (!program->period.rotated)
+    if (weft_period_norms(&program->period))
         out.norm = weft_norm_result(sum + EXEC_WORD_NORM, &finite) / exec->scale.scale;
     if (clip_norm > 0 && clip_norm < out.norm + 1e-6) out.clip = clip_norm / (out.norm + 1e-6);
     for (int32_t u = 0; u < program->n_units; u++) {

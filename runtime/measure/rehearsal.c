@@ -286,7 +286,7 @@ static enum weft_status read_step(struct rehearsal *r, int32_t round, struct wef
         enum weft_slot_kind kind = r->stages.period->slots[s].kind;
         if (kind == WEFT_SLOT_UPDATE) step[VALUE_UPDATE] += r->slot_ns[s];
         /* Without clipping no norm is computed, and the bench's time stays. */
-        if (kind == WEFT_SLOT_NORM && !r->stages.period->rule.rotated)
+        if (kind == WEFT_SLOT_NORM && weft_period_norms(&r->stages.period->rule))
             step[VALUE_NORM] = r->slot_ns[s];
     }
     for (int32_t v = 0; v < VALUE_TRANSFER; v++)

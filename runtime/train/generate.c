@@ -137,7 +137,7 @@ static enum weft_status read_checkpoint(struct weft_generator *g, const char *pa
     struct weft_layout *layout = NULL;
     enum weft_status status = weft_checkpoint_open(path, &checkpoint, err);
     if (status == WEFT_OK)
-        status = weft_layout_create(g->model, weft_config_moments(g->config),
+        status = weft_layout_create(g->model, weft_config_states(g->config),
                                     WEFT_CHECKPOINT_CHUNK_BYTES, &layout, err);
     if (status == WEFT_OK) status = read_tensors(g, layout, checkpoint, err);
     if (status == WEFT_OK) {

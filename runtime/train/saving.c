@@ -272,7 +272,7 @@ static enum weft_status fill_saving(struct weft_saving *saving, struct weft_data
     struct weft_hash hash = {0};
     if (o->resume == NULL && o->from != NULL) WEFT_TRY(open_origin(saving, err));
     if (o->checkpoints == NULL && o->resume == NULL) return WEFT_OK;
-    WEFT_TRY(weft_layout_create(o->config->model, weft_config_moments(o->config),
+    WEFT_TRY(weft_layout_create(o->config->model, weft_config_states(o->config),
                                 WEFT_CHECKPOINT_CHUNK_BYTES, &saving->layout, err));
     WEFT_TRY(weft_manifest_settings(o->config, &saving->pool, &saving->settings, err));
     if (saving->rank == 0) WEFT_TRY(weft_data_hash(data, &hash, err));

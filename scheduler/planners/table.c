@@ -9,6 +9,7 @@
 #include "scheduler/planners/deepspeed.h"
 #include "scheduler/planners/names.h"
 #include "spec/field.h"
+#include "spec/names.h"
 
 enum { DISK = 1 << WEFT_HOME_DISK, HOST = 1 << WEFT_HOME_HOST };
 
@@ -222,6 +223,9 @@ static enum weft_status refuse_planner(const char *name, struct weft_error *err)
                          "unit; plan.policies says which ones ilp may choose from (--set "
                          "plan.policies=%s)",
                          name, weft_policy_name(policy), weft_policy_name(policy));
+    const char *refused = weft_name_refused(name);
+    if (refused != NULL)
+        return weft_fail(err, WEFT_E_USAGE, "no planner \"%s\": %s", name, refused);
     const char *near = weft_field_nearest(name, names, N_PLANNERS);
     if (near)
         return weft_fail(err, WEFT_E_USAGE,

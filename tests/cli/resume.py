@@ -8,7 +8,7 @@ import signal
 import sys
 
 from saved import (copy_step, crc32c, manifest, parameters, refuses, rewrite, same_files, saved_run,
-                   saving, steps)
+                   saving, steps, tensors)
 from tap import Skip, case, main
 
 FLOPS = {"f32": "50G", "bf16": "50G", "f16": "50G"}
@@ -26,6 +26,55 @@ def resumes_with_the_same_bits_under_another_plan(weft):
         same_files(weft, f"{run}/checkpoints/step-8", "run/checkpoints/step-8")
         lines = open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8").readlines()
         assert [json.loads(line)["step"] for line in lines if "loss" in line] == [7, 8]
+
+
+@case
+def resumes_with_the_gradient_that_waits_for_its_update(weft):
+    """With a delay a checkpoint holds the reduced gradient of its last step, for any plan and ranks."""
+    delayed = {"train__delay": 1, "cluster__device__flops": FLOPS,
+               "train__precision": {"compute": "bf16", "reduce": "bf16"}}
+    config = saved_run(weft, **delayed)
+    names = tensors(weft, "run/checkpoints/step-6/optimizer.safetensors")
+    assert any(name.endswith(".pending") for name in names), list(names)
+    assert any(any(value) for name, value in names.items() if name.endswith(".pending"))
+    for number, planner in enumerate(["all-fsdp", "all-zero1", "random"]):
+        run = f"again{number}"
+        copy_step(weft, "run", run, 6)
+        weft.expect(0, "train", config, "--run", run, "-q", "--resume", "--planner", planner)
+        assert parameters(weft, run) == parameters(weft, "run"), planner
+        same_files(weft, f"{run}/checkpoints/step-8", "run/checkpoints/step-8")
+    weft.expect(0, "train", config, "--run", "moved", "-q", "-n", "3",
+                "--resume=run/checkpoints/step-8")
+    same_files(weft, "moved/checkpoints/step-8", "run/checkpoints/step-8")
+    # Saves in between, each after a settle, change nothing.
+    often = weft.write("often.json", saving(train__checkpoint={"every": 1}, **delayed))
+    weft.expect(0, "train", often, "--run", "often", "-q")
+    assert parameters(weft, "often") == parameters(weft, "run")
+    # Without its delay a run has no use for the gradient, and says so; with it, it begins at 0.
+    copy_step(weft, "run", "plain", 6)
+    _, _, err = weft.run("train", config, "--run", "plain", "-q", "--resume", "--set",
+                         "train.delay=0")
+    assert "its pending gradient of the checkpoint is not needed any more" in err, err
+    _, _, err = weft.run("train", config, "--run", "plain", "-q", "--resume", "--set",
+                         "train.steps=10")
+    assert "its pending gradient starts at 0" in err, err
+
+
+@case
+def refuses_what_a_delay_excludes(weft):
+    config = weft.write("run.json", saving(train__delay=1))
+    for setting, says in (("train.optimizer.type=lamb", "take adamw or sgd"),
+                          ("train.precision.compute=f16", "compute in bf16 or f32"),
+                          ("train.delay=2", "must be 0 to 1"),
+                          ("plan.policies=dp", "updates are delayed"),
+                          ("train.delay=async", "asynchronous parameter server"),
+                          ("train.delay=gossip", "ranks have different parameters"),
+                          ("train.precision.reduce=1bit", "1-bit compression changes gradients"),
+                          ("train.precision.reduce=powersgd", "low-rank compression changes"),
+                          ("plan.policies=gossip", "ranks have different parameters")):
+        weft.expect(65, "plan", config, "--set", setting, says=[says])
+    weft.expect(64, "plan", config, "--planner", "async-ps",
+                says=["depends on timing", "train.delay 1"])
 
 
 @case

@@ -66,6 +66,39 @@ Test(period, goes_up_and_down_the_layers)
     weft_model_destroy(model);
 }
 
+Test(period, a_delayed_update_follows_its_units_last_backward)
+{
+    struct weft_period_rule rule = plain_period;
+    struct weft_model *model = make_tied_model(false);
+    struct weft_shards *shards = shard(model);
+    struct weft_period *period = NULL;
+    rule.delayed = true;
+    cr_assert_not(weft_period_is_rule(&rule), "it is rotated");
+    rule.rotated = true;
+    rule.update_ahead = 2; /* changes nothing */
+    cr_assert_eq(weft_period_create(model, shards, &rule, &period, NULL), WEFT_OK);
+    /*                              0     1     2     3     4     5     6     7 */
+    const char *const expected[] = {"B3", "B2", "U3", "B1", "U2", "B0", "U1", "U0",
+                                    /* 8 9  10    11    12    13   14 */
+                                    "d", "f", "F0", "F1", "F2", "F3", "n", NULL};
+    check_slots(period, expected);
+    cr_assert_eq(period->last_gradient[0], 5, "of tied tokens: the embedding's");
+    cr_assert_eq(period->update[0], 7);
+    cr_assert(weft_period_norms(&rule));
+    for (int32_t at = 0; at < weft_period_frame(&rule, 4); at++)
+        cr_assert_eq(weft_period_takes_update(&rule, 4, at), at >= 1 && at <= 4, "%d", at);
+    weft_period_destroy(period);
+    rule.n_micro = 2;
+    cr_assert(weft_period_is_rule(&rule));
+    rule.cadence = WEFT_CADENCE_MICRO_STEP;
+    cr_assert_not(weft_period_is_rule(&rule), "the slice is in use");
+    rule.cadence = WEFT_CADENCE_STEP;
+    rule.away = true;
+    cr_assert_not(weft_period_is_rule(&rule), "state stays on the device");
+    weft_shards_destroy(shards);
+    weft_model_destroy(model);
+}
+
 Test(period, frozen_units_have_no_update_and_no_gradient)
 {
     struct weft_model *model = make_tied_model(true);

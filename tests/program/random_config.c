@@ -371,7 +371,8 @@ static void whole_train(uint64_t seed, enum random_shape shape, bool language,
                         struct weft_text *out)
 {
     static const char *const cadences[] = {"auto", "auto", "micro_step", "step"};
-    struct dice dice = dice_of(seed, "train");
+    struct dice dice = dice_of(seed, "train"), delay = dice_of(seed, "delay");
+    bool delayed = chance(&delay, 20);
     bool tiny = shape == RANDOM_TINY;
     int64_t seq_len = tiny ? roll(&dice, 1, 8) : 128 * roll(&dice, 1, 16);
     if (!language) seq_len = 1;
@@ -380,11 +381,13 @@ static void whole_train(uint64_t seed, enum random_shape shape, bool language,
     if (tiny) weft_text_add(out, ", \"data\": \"/usr/share/common-licenses/GPL-3\"");
     if (chance(&dice, 40)) {
         const char *cadence = cadences[roll(&dice, 0, 3)];
+        if (cadence == cadences[2]) delayed = false;
         weft_text_addf(out, ", \"grad_accum\": %lld, \"reduce\": \"%s\"",
                        (long long)roll(&dice, 2, tiny ? 3 : 8), cadence);
     }
     if (chance(&dice, 30)) weft_text_add(out, ", \"clip_norm\": 0");
-    if (chance(&dice, 15))
+    const bool lamb = chance(&dice, 15);
+    if (lamb)
         weft_text_add(out, ", \"optimizer\": {\"type\": \"lamb\"}");
     else if (chance(&dice, 15))
         weft_text_add(out, ", \"optimizer\": {\"type\": \"sgd\"}");
@@ -392,6 +395,7 @@ static void whole_train(uint64_t seed, enum random_shape shape, bool language,
         weft_text_addf(out, ", \"precision\": {\"compute\": \"bf16\", \"reduce\": \"%s\"}",
                        chance(&dice, 50) ? "bf16" : "f32");
     }
+    if (delayed && !lamb) weft_text_add(out, ", \"delay\": 1");
     weft_text_add(out, "}");
 }
 

@@ -84,7 +84,7 @@ static void fill_stages(struct random_case *random)
     random->inputs.page_bytes = WEFT_PAGE_LEAST_BYTES;
 }
 
-static void init(struct random_case *random, uint64_t seed, bool plain)
+static void parse_case(struct random_case *random, uint64_t seed, bool plain)
 {
     struct weft_error err = {0};
     struct weft_text text;
@@ -96,17 +96,27 @@ static void init(struct random_case *random, uint64_t seed, bool plain)
     cr_assert_eq(status, WEFT_OK, "seed %d: %s\n%s", (int)seed, err.text, weft_text_chars(&text));
     weft_text_finish(&text);
     random->profile = random_profile(random->config, seed);
-    fill_stages(random);
 }
 
 void random_case_init(struct random_case *random, uint64_t seed)
 {
-    init(random, seed, false);
+    parse_case(random, seed, false);
+    fill_stages(random);
 }
 
 void random_case_init_plain(struct random_case *random, uint64_t seed)
 {
-    init(random, seed, true);
+    parse_case(random, seed, true);
+    fill_stages(random);
+}
+
+void random_case_init_delayed(struct random_case *random, uint64_t seed)
+{
+    parse_case(random, seed, false);
+    random->config->train.delay = 1;
+    random->config->train.cadence = WEFT_CADENCE_STEP;
+    random->config->train.optimizer.type = WEFT_ADAMW;
+    fill_stages(random);
 }
 
 static void add_host(struct random_case *random, struct dice *dice)

@@ -23,6 +23,8 @@ struct weft_profile *random_profile(const struct weft_config *config, uint64_t s
 void random_case_init(struct random_case *random, uint64_t seed);
 /* The same of a plain config. */
 void random_case_init_plain(struct random_case *random, uint64_t seed);
+/* The same with updates that are delayed by a step, and no micro-step's reductions or LAMB. */
+void random_case_init_delayed(struct random_case *random, uint64_t seed);
 /* The same for a config in a file, with its analytic profile. */
 void random_case_read(struct random_case *random, const char *path);
 /* The same with host memory, a disk or both as further tiers for state. */

@@ -34,5 +34,7 @@ const struct weft_item_kind weft_item_kinds[WEFT_ITEM_KIND_COUNT] = {
                               WEFT_ROLE_DOWN, WEFT_ITEM_ONCE, HOST, false, true, true},
     [WEFT_PARAMETERS_FETCH] = {"parameters_fetch", "parameters_fetch", WEFT_ITEM_PARAMETERS,
                                WEFT_ROLE_UP, WEFT_ITEM_A_USE, HOST, true, false, false},
+    [WEFT_ACROSS_REDUCE] = {"across_reduce", "across_reduce", WEFT_ITEM_COLLECTIVE,
+                            WEFT_ROLE_ACROSS, WEFT_ITEM_A_REDUCTION, DEVICE, false, false, false},
 };
 /* clang-format on */

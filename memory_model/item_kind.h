@@ -10,9 +10,10 @@
 #include "spec/profile/profile.h"
 #include "spec/tiers.h"
 
-/* Kinds that are not collectives. They copy a unit's state from its disk or host to the device for
- * its update, and back. For an update on the host they copy the reduced gradient down, update, and
- * copy the parameters up. They copy a layer's saved activations to the host and back. They copy
+/* Kinds that are not collectives of all ranks or of a node. WEFT_ACROSS_REDUCE sums the partial
+ * sums of nodes, between them. The others copy a unit's state from its disk or host to the device
+ * for its update, and back. For an update on the host they copy the reduced gradient down, update,
+ * and copy the parameters up. They copy a layer's saved activations to the host and back. They copy
  * updated parameters down, and this rank's slices up before each gather. */
 enum {
     WEFT_STATE_READ = WEFT_COLLECTIVE_COUNT,
@@ -26,6 +27,7 @@ enum {
     WEFT_SAVED_UP,
     WEFT_PARAMETERS_DOWN,
     WEFT_PARAMETERS_FETCH,
+    WEFT_ACROSS_REDUCE,
     WEFT_ITEM_KIND_COUNT
 };
 
@@ -46,6 +48,7 @@ enum weft_lane_role {
     WEFT_ROLE_HOST,
     WEFT_ROLE_READS,
     WEFT_ROLE_WRITES,
+    WEFT_ROLE_ACROSS,
     WEFT_ROLE_COUNT
 };
 

@@ -385,7 +385,8 @@ int32_t weft_weigh_policy_end(const struct weft_weigher *w, int32_t u, enum weft
         weft_weigh_target(w)->regathers ? micro_step_end(w->period, u, i) : w->period->n_uses[u];
     const int32_t released =
         is_held_by_pass(w, u) ? pass_end(w, u, i) : weft_weigh_residency_end(w->period, u, i);
-    return policy == WEFT_POLICY_FSDP && released < end ? released : end;
+    const bool releases = policy == WEFT_POLICY_FSDP || policy == WEFT_POLICY_HSDP;
+    return releases && released < end ? released : end;
 }
 
 int32_t weft_weigh_release(const struct weft_weigher *w, int32_t u, int32_t last)
@@ -414,6 +415,7 @@ static uint32_t sensible_policies(const struct weft_weigher *w, int32_t u)
     if (alone && weft_weigh_policy_end(w, u, WEFT_POLICY_FSDP, 0) <
                      weft_weigh_policy_end(w, u, WEFT_POLICY_SDP, 0))
         policies |= 1u << WEFT_POLICY_FSDP;
+    if (w->options->hybrid) policies |= 1u << WEFT_POLICY_HSDP;
     return policies;
 }
 
@@ -432,7 +434,7 @@ static int32_t weigh_shard(struct weft_weigher *w, int32_t u,
 {
     const int32_t *uses = w->period->uses[u], end = w->period->n_slots - 1;
     const int32_t update = w->period->update[u];
-    const int64_t slice = w->shards->units[u].padded_elements / w->shards->ranks;
+    const int64_t slice = weft_weigh_owned_elements(w, u, strategy->policy);
     const enum weft_dtype compute = w->options->batch.compute;
     const int64_t bytes = weft_weigh_elements_bytes(w, slice, compute);
     const enum weft_category category = WEFT_CATEGORY_SHARDED_PARAMETERS;
@@ -474,11 +476,10 @@ static int32_t weigh_parameters(struct weft_weigher *w, int32_t u,
     return n;
 }
 
-/* Elements of a unit's state: of a rank's slices, or with dp of the whole unit. */
+/* Elements of a unit's state: of a rank's slices, with hsdp of its node's, or with dp of all. */
 int64_t weft_weigh_owned_elements(const struct weft_weigher *w, int32_t u, enum weft_policy policy)
 {
-    int64_t elements = w->shards->units[u].padded_elements;
-    return policy == WEFT_POLICY_DP ? elements : elements / w->shards->ranks;
+    return w->shards->units[u].padded_elements / weft_shards_sharers(w->shards, policy);
 }
 
 /* Bytes of a unit's state, each buffer of it rounded up. */
@@ -630,11 +631,13 @@ static bool may_fetch(const struct weft_weigher *w, int32_t u)
            period->uses[u][0] - period->update[u] >= APART;
 }
 
-/* The rules that join the ways of a unit. An update on the host has its parameters there already,
- * and copies them up once. */
+/* The rules that join the ways of a unit. An hsdp unit is on the device. An update on the host has
+ * its parameters there already, and copies them up once. */
 static bool allows_together(const struct weft_weigher *w, int32_t u,
                             const struct weft_weighed_strategy *of)
 {
+    if (of->policy == WEFT_POLICY_HSDP)
+        return of->parameters == WEFT_HOME_DEVICE && of->keep == WEFT_KEEP_DEVICE;
     if (of->parameters == WEFT_HOME_DEVICE)
         return of->policy != WEFT_POLICY_DP || of->keep != WEFT_KEEP_HOST_UPDATE;
     return (of->policy == WEFT_POLICY_SDP || of->policy == WEFT_POLICY_FSDP) &&

@@ -125,6 +125,7 @@ struct weft_weigh_options {
     int64_t copy_block_bytes;
     struct weft_ring ring; /* saturates the disk, for any model; no lanes without a disk */
     const struct weft_target *target; /* the runtime that holds the memory; NULL: Weft */
+    bool hybrid;      /* units may have hsdp: shards has several nodes of several ranks */
     const bool *late; /* [n_layers]: units by first layer that reduce at the end; NULL: none more */
 };
 

@@ -57,6 +57,7 @@ static void item_gathers(struct weft_weigher *w, int32_t u)
     const uint64_t there = weft_weighed_keeps(weighed, 1u << WEFT_KEEP_HOST_UPDATE);
     const uint64_t resides = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_ZERO1);
     const uint64_t fetched = weft_weighed_parameters(weighed, WEFT_HOME_HOST);
+    const uint64_t hybrid = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_HSDP);
     const uint64_t gathers =
         weft_weighed_strategies(weighed, 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP) & ~fetched;
     int64_t bytes = weft_weigh_elements_bytes(w, unit->padded_elements, w->options->batch.compute) /
@@ -87,6 +88,8 @@ static void item_gathers(struct weft_weigher *w, int32_t u)
     item.strategies = fetched;
     item.first = first_launch(w, u);
     if (fetched != 0) add_item(w, item);
+    item.strategies = hybrid;
+    if (hybrid != 0) add_item(w, item);
     for (int32_t i = weft_weigh_policy_end(w, u, WEFT_POLICY_FSDP, 0); i < period->n_uses[u];
          i = weft_weigh_policy_end(w, u, WEFT_POLICY_FSDP, i)) {
         const int32_t released = weft_weigh_release(w, u, i - 1);
@@ -103,6 +106,8 @@ static void item_gathers(struct weft_weigher *w, int32_t u)
         if (item.strategies != 0) add_item(w, item);
         item.strategies = of & fetched;
         if (item.strategies != 0) add_item(w, item);
+        item.strategies = hybrid;
+        if (hybrid != 0) add_item(w, item);
     }
 }
 
@@ -160,13 +165,15 @@ static void item_reductions(struct weft_weigher *w, int32_t u)
     const struct weft_period *period = w->period;
     const struct weft_weighed_unit *weighed = &w->weights->units[u];
     uint64_t whole = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_DP);
+    const uint64_t hybrid = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_HSDP);
     int32_t reductions = weft_period_reductions(&period->rule);
     int64_t bytes =
         weft_weigh_elements_bytes(w, unit->padded_elements, w->options->reduce) / unit->n_blocks;
     struct weft_item item = {
         .decision = u,
         .kind = WEFT_REDUCE_SCATTER,
-        .strategies = weft_weighed_strategies(weighed, ~(1u << WEFT_POLICY_DP)),
+        .strategies =
+            weft_weighed_strategies(weighed, ~(1u << WEFT_POLICY_DP | 1u << WEFT_POLICY_HSDP)),
         .n_blocks = unit->n_blocks,
         .block_bytes = bytes,
         .stair_bytes = bytes,
@@ -184,6 +191,9 @@ static void item_reductions(struct weft_weigher *w, int32_t u)
             item.stair_bytes = 0; /* the strategy's holds have them */
         }
         add_item(w, item);
+        struct weft_item of_node = item;
+        of_node.strategies = hybrid;
+        if (hybrid != 0) add_item(w, of_node);
     }
     if (whole == 0) return;
     item.kind = WEFT_ALL_REDUCE;
@@ -191,6 +201,32 @@ static void item_reductions(struct weft_weigher *w, int32_t u)
     item.strategies = whole;
     item.stair_bytes = 0;
     add_item(w, item);
+}
+
+/* Sums of partial sums over nodes, in fp32, in the windows of the reductions within the node that
+ * they follow. A block of partial sums is held from the first of these to its sum. */
+static void item_across(struct weft_weigher *w, int32_t u)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    const struct weft_period *period = w->period;
+    const int32_t reductions = weft_period_reductions(&period->rule);
+    const int64_t slice = weft_weigh_owned_elements(w, u, WEFT_POLICY_HSDP) / unit->n_blocks;
+    const int64_t bytes = weft_weigh_elements_bytes(w, slice, WEFT_F32);
+    struct weft_item item = {
+        .decision = u,
+        .kind = WEFT_ACROSS_REDUCE,
+        .strategies = weft_weighed_strategies(&w->weights->units[u], 1u << WEFT_POLICY_HSDP),
+        .n_blocks = unit->n_blocks,
+        .block_bytes = bytes,
+        .stair_bytes = bytes,
+        .stair_category = WEFT_CATEGORY_SHARDED_GRADIENTS,
+    };
+    for (; item.strategies != 0 && item.gather < reductions; item.gather++) {
+        const int32_t micro = reductions > 1 ? item.gather : period->rule.n_micro - 1;
+        item.first = period->last_gradient[micro * period->n_units + u] + 1;
+        item.last = last_completion(period, u, micro);
+        add_item(w, item);
+    }
 }
 
 /* Cuts an item of one block. The blocks hold the same bytes, and the last may copy fewer. */
@@ -316,8 +352,9 @@ enum weft_status weft_weigh_items(struct weft_weigher *w, struct weft_error *err
     size_t most = OF_LAYER * (size_t)w->weights->n_layers * (size_t)w->period->rule.n_micro;
     for (int32_t u = 0; u < w->shards->n_units; u++)
         /* zero1's gather, gathers after host updates and after copies up, reductions, dp's, copies
-         * of both kinds of state, the host update, and copies of parameters */
-        most += 3 * (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 18;
+         * of both kinds of state, the host update, and copies of parameters; gathers, reductions
+         * and sums over nodes of hsdp */
+        most += 4 * (size_t)w->period->n_uses[u] + 3 * (size_t)w->period->rule.n_micro + 19;
     w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
     if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
     for (int32_t u = 0; u < w->shards->n_units; u++) {
@@ -331,6 +368,7 @@ enum weft_status weft_weigh_items(struct weft_weigher *w, struct weft_error *err
         }
         item_host_update(w, u);
         item_parameters(w, u, first, gathers);
+        if (w->shards->units[u].trainable) item_across(w, u);
     }
     for (int32_t i = 0; i < w->weights->n_layers; i++)
         item_layer(w, i);

@@ -8,7 +8,7 @@ int32_t weft_problem_lane_of(const struct weft_problem *problem, enum weft_lane_
         [WEFT_ROLE_GATHERS] = WEFT_LANE_KIND_NETWORK, [WEFT_ROLE_REDUCES] = WEFT_LANE_KIND_NETWORK,
         [WEFT_ROLE_DOWN] = WEFT_LANE_KIND_DOWN,       [WEFT_ROLE_UP] = WEFT_LANE_KIND_UP,
         [WEFT_ROLE_HOST] = WEFT_LANE_KIND_HOST,       [WEFT_ROLE_READS] = WEFT_LANE_KIND_READ,
-        [WEFT_ROLE_WRITES] = WEFT_LANE_KIND_WRITE,
+        [WEFT_ROLE_WRITES] = WEFT_LANE_KIND_WRITE,    [WEFT_ROLE_ACROSS] = WEFT_LANE_KIND_ACROSS,
     };
     if (role == WEFT_ROLE_GATHERS) return WEFT_LANE_FIRST;
     if (role == WEFT_ROLE_REDUCES) return weft_problem_agree_lane(problem);
@@ -34,10 +34,27 @@ static const struct weft_curve *copy_curve(const struct weft_profile_tiers *tier
     case WEFT_ROLE_GATHERS:
     case WEFT_ROLE_REDUCES:
     case WEFT_ROLE_HOST:
+    case WEFT_ROLE_ACROSS:
     case WEFT_ROLE_COUNT:
         break;
     }
     return NULL;
+}
+
+/* Time of a pass over a link. Each of the members sends all parts of the bytes except its own. */
+static int64_t pass_ns(const struct weft_link *link, int64_t members, double bytes)
+{
+    const double share = bytes * (double)(members - 1) / (double)members;
+    return link->alpha_ns + (int64_t)ceil(1e9 * share / link->bytes_per_s);
+}
+
+int64_t weft_item_level_ns(const struct weft_cluster *cluster, const struct weft_item *item)
+{
+    const int64_t per_node = cluster->ranks_per_node, nodes = cluster->ranks / per_node;
+    const struct weft_link inter = weft_cluster_inter(cluster);
+    if (item->kind != WEFT_ACROSS_REDUCE)
+        return pass_ns(&cluster->link.intra, per_node, (double)item->block_bytes);
+    return 2 * pass_ns(&inter, nodes, (double)item->block_bytes * (double)per_node);
 }
 
 int64_t weft_item_ns(const struct weft_profile *profile, const struct weft_period_rule *rule,

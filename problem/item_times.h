@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "problem/problem.h"
+#include "spec/config.h"
 #include "spec/profile/profile.h"
 
 /* The lane for a role. With two networks gathers are on the first, reductions on the second. Writes
@@ -15,5 +16,11 @@ int32_t weft_problem_lane_of(const struct weft_problem *problem, enum weft_lane_
  * its copy down; `accumulate` is the dtype of its elements. */
 int64_t weft_item_ns(const struct weft_profile *profile, const struct weft_period_rule *rule,
                      enum weft_dtype accumulate, const struct weft_item *item);
+
+/* The same for a collective of hsdp, within a node or across nodes, from the config's links. Within
+ * a node of L ranks it is alpha + B (L-1)/L / bandwidth. Across H nodes it is an AllReduce, twice
+ * alpha + B (H-1)/H / bandwidth, with B the fp32 partial sums of all ranks of a node, which share
+ * the link. */
+int64_t weft_item_level_ns(const struct weft_cluster *cluster, const struct weft_item *item);
 
 #endif

@@ -64,6 +64,17 @@ static int64_t copy_block_bytes(const struct weft_config *config,
     return most < LEAST_BYTES ? LEAST_BYTES : most;
 }
 
+/* Whether units may have hsdp. Its links must be known, since a profile has no times of levels. */
+static bool allows_hybrid(const struct weft_config *config)
+{
+    const struct weft_cluster *cluster = &config->cluster;
+    struct weft_error unsaid = {0};
+    uint32_t allowed = 0;
+    return weft_variants_policies(config, &allowed, &unsaid) == WEFT_OK &&
+           (allowed >> WEFT_POLICY_HSDP & 1) != 0 && cluster->ranks_per_node > 1 &&
+           cluster->ranks > cluster->ranks_per_node;
+}
+
 struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *config,
                                                     const struct weft_profile *profile,
                                                     const struct weft_variant *variant)
@@ -88,6 +99,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
                                : 0,
         .recomputes = config->recomputes,
         .target = weft_config_target(config),
+        .hybrid = allows_hybrid(config),
         .late = config->late,
     };
 }
@@ -329,8 +341,7 @@ static enum weft_status fill_strategy(struct builder *b, int32_t u,
     to->parameters = from->parameters;
     WEFT_TRY(copy_holds(b, from->holds, from->n_holds, &to->holds, &to->n_holds));
     if (!unit->trainable || to->updates_there) return WEFT_OK;
-    int64_t owned = from->policy == WEFT_POLICY_DP ? unit->padded_elements
-                                                   : unit->padded_elements / shards->ranks;
+    const int64_t owned = unit->padded_elements / weft_shards_sharers(shards, from->policy);
     to->times = weft_pool_array(&b->problem->pool, 1, sizeof *to->times);
     if (to->times == NULL) return weft_fail_memory(b->err, "problem");
     to->times[0] = (struct weft_slot_time){b->stages->period->update[u],
@@ -438,20 +449,29 @@ static uint64_t strategies_of(const struct builder *b, const struct weft_item *i
 /* Finds the lane of an item and the time of a block. */
 static struct weft_problem_item of_lane(const struct builder *b, const struct weft_item *item)
 {
+    const struct weft_problem_decision *of = &b->problem->decisions[item->decision];
+    const uint64_t levels = weft_decision_policies(of, 1u << WEFT_POLICY_HSDP);
+    const bool is_of_level = !of->is_of_layer && (item->strategies & levels) != 0;
     return (struct weft_problem_item){
         .item = *item,
         .lane = weft_problem_lane_of(b->problem, weft_item_kind_of(item)->role),
-        .block_ns = weft_item_ns(b->profile, &b->problem->period, b->weigh.accumulate, item),
+        .block_ns = is_of_level
+                        ? weft_item_level_ns(&b->config->cluster, item)
+                        : weft_item_ns(b->profile, &b->problem->period, b->weigh.accumulate, item),
         .after = -1};
 }
 
-/* The decision's last item of a kind; -1: none. */
-static int32_t last_item(const struct weft_problem *problem, int32_t decision, int32_t kind)
+/* The decision's last item of a kind under some of the strategies; -1: none. */
+static int32_t last_item(const struct weft_problem *problem, int32_t decision, int32_t kind,
+                         uint64_t strategies)
 {
     int32_t last = -1;
-    for (int32_t i = 0; i < problem->n_items; i++)
-        if (problem->items[i].item.decision == decision && problem->items[i].item.kind == kind)
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->decision == decision && item->kind == kind &&
+            (item->strategies & strategies) != 0)
             last = i;
+    }
     return last;
 }
 
@@ -459,11 +479,11 @@ static int32_t last_item(const struct weft_problem *problem, int32_t decision, i
  * gather. */
 static void link_chains(struct weft_problem *problem, int32_t decision)
 {
-    const int32_t update = last_item(problem, decision, WEFT_HOST_UPDATE);
-    const int32_t up = last_item(problem, decision, WEFT_PARAMETERS_UP);
-    const int32_t reduction = last_item(problem, decision, WEFT_REDUCE_SCATTER);
+    const int32_t update = last_item(problem, decision, WEFT_HOST_UPDATE, UINT64_MAX);
     if (update < 0) return;
     const uint64_t there = problem->items[update].item.strategies;
+    const int32_t up = last_item(problem, decision, WEFT_PARAMETERS_UP, there);
+    const int32_t reduction = last_item(problem, decision, WEFT_REDUCE_SCATTER, there);
     for (int32_t i = 0; i < problem->n_items; i++) {
         struct weft_problem_item *it = &problem->items[i];
         if (it->item.decision != decision) continue;
@@ -491,7 +511,7 @@ static int32_t find_item(const struct weft_problem *problem, int32_t decision, i
 /* Links the chains of parameters on the host: down, up, gather; and up, gather. */
 static void link_fetches(struct weft_problem *problem, int32_t decision)
 {
-    const int32_t down = last_item(problem, decision, WEFT_PARAMETERS_DOWN);
+    const int32_t down = last_item(problem, decision, WEFT_PARAMETERS_DOWN, UINT64_MAX);
     for (int32_t i = 0; i < problem->n_items && down >= 0; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (item->decision != decision || item->kind != WEFT_PARAMETERS_FETCH) continue;
@@ -499,6 +519,17 @@ static void link_fetches(struct weft_problem *problem, int32_t decision)
             find_item(problem, decision, WEFT_ALL_GATHER, item->gather, item->strategies);
         problem->items[gather].after = i;
         if (item->gather == 0) problem->items[i].after = down;
+    }
+}
+
+/* A sum over nodes follows the sum within its node. */
+static void link_levels(struct weft_problem *problem, int32_t decision)
+{
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->decision == decision && item->kind == WEFT_ACROSS_REDUCE)
+            problem->items[i].after =
+                find_item(problem, decision, WEFT_REDUCE_SCATTER, item->gather, item->strategies);
     }
 }
 
@@ -518,6 +549,7 @@ static enum weft_status fill_items(struct builder *b)
     for (int32_t u = 0; u < weights->n_units; u++) {
         link_chains(problem, u);
         link_fetches(problem, u);
+        link_levels(problem, u);
     }
     return WEFT_OK;
 }
@@ -564,6 +596,8 @@ static enum weft_status fill_problem(struct builder *b)
     WEFT_TRY(weft_problem_networks(problem, (int32_t)config->cluster.channels,
                                    b->profile->rates.compute > 0 ? b->profile->rates : full,
                                    b->err));
+    if (b->weigh.hybrid)
+        WEFT_TRY(weft_problem_add_lane(problem, "across", WEFT_LANE_KIND_ACROSS, b->err));
     WEFT_TRY(fill_host(b));
     WEFT_TRY(fill_disk(b));
     problem->period = b->stages->period->rule;
@@ -593,6 +627,7 @@ static enum weft_status create_parts(const struct weft_config *config,
     struct weft_error why = {0};
     enum weft_status status =
         weft_shards_create(config->model, config->cluster.ranks, rule, &stages->shards, &why);
+    if (status == WEFT_OK) stages->shards->ranks_per_node = config->cluster.ranks_per_node;
     if (status == WEFT_OK)
         status = weft_period_create(config->model, stages->shards, &stages->variant.rule,
                                     &stages->period, &why);

@@ -25,13 +25,38 @@ static enum weft_status read_policies(const struct weft_config *config, const ch
         if (!known)
             return weft_fail(err, WEFT_E_DATA,
                              "%s: $.plan.policies: \"%s\" is no policy; write some of dp, zero1, "
-                             "sdp, fsdp, separated by commas",
+                             "sdp, fsdp, hsdp, separated by commas",
                              config->source, name);
         allowed |= UINT32_C(1) << policy;
         at += length + (at[length] == ',');
     }
     *out = allowed;
     return WEFT_OK;
+}
+
+/* hsdp needs two levels, and figures of both links: a profile has no times of levels. */
+static enum weft_status check_hybrid(const struct weft_config *config, uint32_t allowed,
+                                     struct weft_error *err)
+{
+    const struct weft_cluster *cluster = &config->cluster;
+    if ((allowed >> WEFT_POLICY_HSDP & 1) == 0) return WEFT_OK;
+    if (cluster->ranks_per_node < 2 || cluster->ranks <= cluster->ranks_per_node)
+        return weft_fail(
+            err, WEFT_E_DATA,
+            "%s: $.plan.policies: hsdp shards within nodes, and needs several nodes of "
+            "several ranks; cluster.ranks is %lld and cluster.ranks_per_node %lld: "
+            "name fsdp, or set cluster.ranks_per_node",
+            config->source, (long long)cluster->ranks, (long long)cluster->ranks_per_node);
+    if (config->train.delay > 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: $.plan.policies: hsdp has no delayed updates: leave out train.delay, "
+                         "or name fsdp",
+                         config->source);
+    if (cluster->link.intra.bytes_per_s > 0 && cluster->link.inter.bytes_per_s > 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: $.plan.policies: hsdp has times from the links alone: give "
+                     "cluster.link.intra and cluster.link.inter",
+                     config->source);
 }
 
 enum weft_status weft_variants_policies(const struct weft_config *config, uint32_t *out,
@@ -50,6 +75,7 @@ enum weft_status weft_variants_policies(const struct weft_config *config, uint32
                          "%s: $.plan.policies: \"%s\" has no policy of a plan for %s: name one of "
                          "%s, or leave it out",
                          config->source, config->plan.policies, target->title, target->policies);
+    WEFT_TRY(check_hybrid(config, allowed, err));
     *out = allowed & had;
     return WEFT_OK;
 }

@@ -17,6 +17,7 @@
     X(MOMENT2, "moment2")                                                                          \
     X(GRADIENT, "gradient") /* unit: full gradient, one per reduction */                           \
     X(REDUCED, "reduced")   /* unit: reduced gradient (not dp); persists in a delayed period */    \
+    X(PARTIAL, "partial")   /* unit: fp32 sums over this node (hsdp), one per reduction */         \
     X(INPUT, "input")       /* micro-batch; one per micro-step down to BACKWARD_TEMPORARY */       \
     X(TARGETS, "targets")                                                                          \
     X(OUTPUT, "output")                   /* layer: input of the next layer */                     \
@@ -43,8 +44,8 @@ struct weft_buffer {
     enum weft_category category;
     int32_t index; /* unit, layer, or -1 */
     /* FULL: number of the residency. SHARD on the host: 0 in the update, otherwise 1 + number of
-     * the residency. GRADIENT: number of the reduction. INPUT to BACKWARD_TEMPORARY: number of the
-     * micro-step. Otherwise 0. */
+     * the residency. GRADIENT, PARTIAL: number of the reduction. INPUT to BACKWARD_TEMPORARY:
+     * number of the micro-step. Otherwise 0. */
     int32_t instance;
     int64_t used_bytes;            /* that work may touch */
     int64_t bytes;                 /* rounded to the arena's alignment */

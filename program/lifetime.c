@@ -20,6 +20,7 @@ bool weft_buffer_persists(const struct weft_program *program, const struct weft_
     case WEFT_BUFFER_REDUCED:
         return program->period.delayed;
     case WEFT_BUFFER_GRADIENT:
+    case WEFT_BUFFER_PARTIAL:
     case WEFT_BUFFER_TENSOR_NORMS:
     case WEFT_BUFFER_TENSOR_NORMS_SUM:
     case WEFT_BUFFER_INPUT:

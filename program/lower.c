@@ -137,8 +137,7 @@ static bool updates_there(const struct emitter *e, int32_t unit)
 
 static bool shards_parameters(const struct emitter *e, int32_t unit)
 {
-    enum weft_policy policy = weft_plan_chosen(e->lowering->plan, unit)->policy;
-    return policy == WEFT_POLICY_SDP || policy == WEFT_POLICY_FSDP;
+    return weft_policy_gathers(weft_plan_chosen(e->lowering->plan, unit)->policy);
 }
 
 /* The unit's first item, or the place of it if the unit has none. */
@@ -398,7 +397,16 @@ static void touch_block(struct emitter *e, const struct weft_item *item, int32_t
 {
     /* The host updates block by block, so the piece is one block. */
     const int32_t piece = updates_there(e, item->decision) ? block : -1;
-    if (item->kind == WEFT_REDUCE_SCATTER) {
+    const bool hybrid =
+        weft_plan_chosen(e->lowering->plan, item->decision)->policy == WEFT_POLICY_HSDP;
+    if (item->kind == WEFT_REDUCE_SCATTER && hybrid) {
+        touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, item->gather, block, READ);
+        touch_piece(e, WEFT_BUFFER_PARTIAL, item->decision, item->gather, block, WRITE);
+    } else if (item->kind == WEFT_ACROSS_REDUCE) {
+        touch_piece(e, WEFT_BUFFER_PARTIAL, item->decision, item->gather, block, READ | WRITE);
+        touch_piece(e, WEFT_BUFFER_REDUCED, item->decision, 0, piece,
+                    item->gather > 0 ? READ | WRITE : WRITE);
+    } else if (item->kind == WEFT_REDUCE_SCATTER) {
         touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, item->gather, block, READ);
         /* The slice is read too: the sum is added to those of earlier micro-steps. */
         touch_piece(e, WEFT_BUFFER_REDUCED, item->decision, 0, piece,

@@ -60,19 +60,18 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     const struct weft_plan *plan = maker->lowering->plan;
     const struct weft_unit *unit = &inputs->shards->units[u];
     enum weft_policy policy = weft_plan_chosen(plan, u)->policy;
-    bool gathered = policy == WEFT_POLICY_SDP || policy == WEFT_POLICY_FSDP;
+    const bool gathered = weft_policy_gathers(policy);
     const bool there = weft_program_updates_there(maker->lowering->program, u);
     const int32_t pieces = there ? unit->n_blocks : 1; /* the host updates block by block */
     int64_t full = unit->padded_elements;
-    int64_t slice = full / inputs->shards->ranks;
-    int64_t owned = policy == WEFT_POLICY_DP ? full : slice;
+    const int64_t owned = full / weft_shards_sharers(inputs->shards, policy);
     int64_t compute_bytes = weft_dtype_bytes(inputs->weigh.batch.compute);
     int64_t state_bytes = owned * weft_dtype_bytes(WEFT_F32);
     if (kind == WEFT_BUFFER_SHARD && gathered) {
         const bool fetches = weft_program_fetches(maker->lowering->program, u);
         const int32_t instances = fetches ? 1 + weft_lower_residencies(plan, u) : 1;
         for (int32_t i = 0; i < instances; i++)
-            make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_PARAMETERS, u, i, slice * compute_bytes,
+            make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_PARAMETERS, u, i, owned * compute_bytes,
                         fetches ? unit->n_blocks : pieces);
     } else if (kind == WEFT_BUFFER_FULL) {
         int32_t instances = gathered ? weft_lower_residencies(plan, u) : 1;
@@ -104,7 +103,11 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
         }
     } else if (kind == WEFT_BUFFER_REDUCED && policy != WEFT_POLICY_DP) {
         make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_GRADIENTS, u, 0,
-                    slice * weft_dtype_bytes(inputs->weigh.accumulate), pieces);
+                    owned * weft_dtype_bytes(inputs->weigh.accumulate), pieces);
+    } else if (kind == WEFT_BUFFER_PARTIAL && policy == WEFT_POLICY_HSDP) {
+        for (int32_t i = 0; i < weft_period_reductions(&inputs->period->rule); i++)
+            make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_GRADIENTS, u, i, state_bytes,
+                        unit->n_blocks);
     }
 }
 
@@ -153,6 +156,7 @@ static void make_kind(struct maker *maker, enum weft_buffer_kind kind)
     case WEFT_BUFFER_MOMENT2:
     case WEFT_BUFFER_GRADIENT:
     case WEFT_BUFFER_REDUCED:
+    case WEFT_BUFFER_PARTIAL:
     case WEFT_BUFFER_TENSOR_NORMS:
     case WEFT_BUFFER_TENSOR_NORMS_SUM:
         for (int32_t u = 0; u < inputs->shards->n_units; u++)

@@ -13,6 +13,7 @@ bool weft_buffer_is_read_by_peers(const struct weft_program *program,
     switch (buffer->kind) {
     case WEFT_BUFFER_SHARD:
     case WEFT_BUFFER_GRADIENT:
+    case WEFT_BUFFER_PARTIAL:
     case WEFT_BUFFER_TENSOR_NORMS:
     case WEFT_BUFFER_RECORD:
         return true;

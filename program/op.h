@@ -36,6 +36,7 @@ enum weft_op {
     WEFT_OP_SAVED_UP = WEFT_SAVED_UP,                 /* layer: saved activations from the host */
     WEFT_OP_PARAMETERS_DOWN = WEFT_PARAMETERS_DOWN,   /* unit: a block's shard to the host */
     WEFT_OP_PARAMETERS_FETCH = WEFT_PARAMETERS_FETCH, /* unit: a block's slice for a gather */
+    WEFT_OP_ACROSS_REDUCE = WEFT_ACROSS_REDUCE,       /* unit: a block's partial sums over nodes */
     WEFT_OP_AGREE = WEFT_ITEM_KIND_COUNT, /* sum over ranks of the record, or of a unit's norms */
     /* Compute. */
     WEFT_OP_MARK,     /* start of a slot */

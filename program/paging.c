@@ -24,6 +24,7 @@ static bool lives_alike(const struct weft_program *program, const struct weft_bu
     case WEFT_BUFFER_MOMENT2:
     case WEFT_BUFFER_GRADIENT:
     case WEFT_BUFFER_REDUCED:
+    case WEFT_BUFFER_PARTIAL:
     case WEFT_BUFFER_TENSOR_NORMS:
     case WEFT_BUFFER_TENSOR_NORMS_SUM:
     case WEFT_BUFFER_RECORD:

@@ -21,7 +21,7 @@ enum weft_stream_kind weft_op_stream(enum weft_op op)
         [WEFT_ROLE_GATHERS] = WEFT_STREAM_CHANNEL, [WEFT_ROLE_REDUCES] = WEFT_STREAM_CHANNEL,
         [WEFT_ROLE_DOWN] = WEFT_STREAM_DOWN,       [WEFT_ROLE_UP] = WEFT_STREAM_UP,
         [WEFT_ROLE_HOST] = WEFT_STREAM_HOST,       [WEFT_ROLE_READS] = WEFT_STREAM_READ,
-        [WEFT_ROLE_WRITES] = WEFT_STREAM_WRITE,
+        [WEFT_ROLE_WRITES] = WEFT_STREAM_WRITE,    [WEFT_ROLE_ACROSS] = WEFT_STREAM_CHANNEL,
     };
     const struct weft_item_kind *item = weft_op_item(op);
     if (item != NULL) return streams[item->role];

@@ -5,7 +5,7 @@
 
 static bool of_unit(enum weft_buffer_kind kind)
 {
-    return kind <= WEFT_BUFFER_REDUCED;
+    return kind <= WEFT_BUFFER_PARTIAL;
 }
 
 static bool of_layer(enum weft_buffer_kind kind)

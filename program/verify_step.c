@@ -69,12 +69,10 @@ static enum weft_status move_block(struct step *step, int32_t index,
 {
     const struct weft_instruction *at = &step->program->instructions[index];
     const struct weft_buffer *buffer = &step->program->buffers[operand->buffer];
-    if (buffer->n_pieces > 1 && operand->piece != at->block) {
+    if (buffer->n_pieces > 1 && operand->piece != at->block)
         return step_fault(step, index, "its operand is not its block");
-    }
-    if (at->block != step->moved[operand->buffer]++) {
+    if (at->block != step->moved[operand->buffer]++)
         return step_fault(step, index, "blocks do not move in order, each once");
-    }
     return WEFT_OK;
 }
 
@@ -135,15 +133,13 @@ static enum weft_status check_gather(struct step *step, int32_t index)
     bool resident = policy == WEFT_POLICY_ZERO1;
     const struct weft_operand *from =
         find_operand(program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit, false);
-    if (to == NULL || from == NULL) {
+    if (to == NULL || from == NULL)
         return step_fault(step, index, "it does not gather its unit's parameters");
-    }
     int32_t update = step->updates[at->unit];
     bool trains = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, at->unit, 0) >= 0;
     const bool there = weft_program_updates_there(program, at->unit);
-    if (trains && (there ? !is_up(step, index) : update < 0 || !is_before(step, update, index))) {
+    if (trains && (there ? !is_up(step, index) : update < 0 || !is_before(step, update, index)))
         return step_fault(step, index, "it may start before the unit's update is over");
-    }
     if (weft_program_fetches(program, at->unit) && !is_fetched(program, at, from, to))
         return step_fault(step, index, "it does not gather the slice that came up for it");
     return move_block(step, index, to);
@@ -186,25 +182,23 @@ static enum weft_status check_sum(struct step *step, int32_t index, const struct
     const struct weft_buffer *gradient = &program->buffers[from->buffer];
     bool several = weft_period_reductions(&program->period) > 1;
     int32_t update = step->updates[at->unit];
-    if (at->micro != (several ? gradient->instance : program->period.n_micro - 1)) {
+    if (at->micro != (several ? gradient->instance : program->period.n_micro - 1))
         return step_fault(step, index, "it reduces another micro-step's gradient");
-    }
-    bool sums = at->op == WEFT_OP_REDUCE_SCATTER;
+    const bool hybrid = program->policies[at->unit] == WEFT_POLICY_HSDP;
+    const bool sums =
+        at->op == WEFT_OP_ACROSS_REDUCE || (at->op == WEFT_OP_REDUCE_SCATTER && !hybrid);
     bool adds = find_operand(program, at, WEFT_BUFFER_REDUCED, at->unit, false) != NULL;
-    if (sums && adds != (gradient->instance > 0)) {
+    if (sums && adds != (gradient->instance > 0))
         return step_fault(step, index, "all gradients but the first are added to the slice");
-    }
-    if (step->summed[at->unit] != gradient->instance) {
+    if (step->summed[at->unit] != gradient->instance)
         return step_fault(step, index, "micro-steps are not added to the slice in order");
-    }
     /* A delayed update frees the slice, and the next period's comes after the norm. */
     const bool delayed = program->period.delayed;
     if (delayed && (update < 0 || !weft_order_before(step->order, update, index)))
         return step_fault(step, index, "its unit's update may still read the gradient before it");
     if (program->period.rotated && at->carried &&
-        (update < 0 || !weft_order_before(step->order, index, delayed ? step->norm : update))) {
+        (update < 0 || !weft_order_before(step->order, index, delayed ? step->norm : update)))
         return step_fault(step, index, "the unit's update does not wait for it");
-    }
     if (at->block + 1 == gradient->n_pieces) step->summed[at->unit]++;
     return WEFT_OK;
 }
@@ -214,19 +208,37 @@ static enum weft_status check_reduction(struct step *step, int32_t index)
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
     bool whole = at->op == WEFT_OP_ALL_REDUCE;
-    if (whole != (program->policies[at->unit] == WEFT_POLICY_DP)) {
+    if (whole != (program->policies[at->unit] == WEFT_POLICY_DP))
         return step_fault(step, index, "its unit's policy reduces in another way");
-    }
     const struct weft_operand *from =
         find_operand(program, at, WEFT_BUFFER_GRADIENT, at->unit, false);
-    const struct weft_operand *to = find_operand(
-        program, at, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, at->unit, true);
-    if (from == NULL || to == NULL) {
+    const bool hybrid = program->policies[at->unit] == WEFT_POLICY_HSDP;
+    const enum weft_buffer_kind sliced = hybrid ? WEFT_BUFFER_PARTIAL : WEFT_BUFFER_REDUCED;
+    const struct weft_operand *to =
+        find_operand(program, at, whole ? WEFT_BUFFER_GRADIENT : sliced, at->unit, true);
+    if (from == NULL || to == NULL)
         return step_fault(step, index, "it does not reduce its unit's gradient");
-    }
-    if (whole && to->piece != from->piece) {
+    if ((whole || hybrid) &&
+        (to->piece != from->piece ||
+         program->buffers[to->buffer].instance != program->buffers[from->buffer].instance))
         return step_fault(step, index, "it writes another block than it reads");
-    }
+    if (!hybrid) WEFT_TRY(check_sum(step, index, from));
+    return move_block(step, index, from);
+}
+
+/* A sum over nodes takes the partial sums of its block from the reduction before it. */
+static enum weft_status check_across(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    const struct weft_operand *from =
+        find_operand(program, at, WEFT_BUFFER_PARTIAL, at->unit, false);
+    if (program->policies[at->unit] != WEFT_POLICY_HSDP || from == NULL ||
+        find_operand(program, at, WEFT_BUFFER_PARTIAL, at->unit, true) == NULL ||
+        find_operand(program, at, WEFT_BUFFER_REDUCED, at->unit, true) == NULL)
+        return step_fault(step, index, "it does not sum its unit's partial sums");
+    if (!comes_after(program, at, WEFT_OP_REDUCE_SCATTER))
+        return step_fault(step, index, "it does not follow its block's reduction in the node");
     WEFT_TRY(check_sum(step, index, from));
     return move_block(step, index, from);
 }
@@ -245,12 +257,10 @@ static enum weft_status check_moments(struct step *step, int32_t index)
     if (!program->period.agreed_updates)
         return step_fault(step, index, "updates are not agreed on");
     if (step->moments >= 0) return step_fault(step, index, "the update before it has not ended");
-    if (!reads_gradient(program, at)) {
+    if (!reads_gradient(program, at))
         return step_fault(step, index, "it does not read its unit's gradient");
-    }
-    if (find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS, at->unit, true) == NULL) {
+    if (find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS, at->unit, true) == NULL)
         return step_fault(step, index, "it does not write its tensors' norms");
-    }
     step->moments = index;
     return WEFT_OK;
 }
@@ -262,13 +272,11 @@ static enum weft_status check_agreed(struct step *step, int32_t index)
     const struct weft_instruction *at = &program->instructions[index];
     if (step->moments < 0 || step->agreed >= 0 ||
         program->instructions[step->moments].unit != at->unit ||
-        !is_before(step, step->moments, index)) {
+        !is_before(step, step->moments, index))
         return step_fault(step, index, "it does not follow its unit's moments");
-    }
     if (find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS, at->unit, false) == NULL ||
-        find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS_SUM, at->unit, true) == NULL) {
+        find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS_SUM, at->unit, true) == NULL)
         return step_fault(step, index, "it does not use its tensors' norms and their sum");
-    }
     step->agreed = index;
     return WEFT_OK;
 }
@@ -281,9 +289,8 @@ static enum weft_status check_agreement(struct step *step, int32_t index)
     if (!program->period.agreed_updates) return WEFT_OK;
     if (step->agreed < 0 || program->instructions[step->agreed].unit != at->unit ||
         !is_before(step, step->agreed, index) ||
-        find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS_SUM, at->unit, false) == NULL) {
+        find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS_SUM, at->unit, false) == NULL)
         return step_fault(step, index, "it does not use what ranks have agreed on");
-    }
     step->moments = step->agreed = -1;
     return WEFT_OK;
 }
@@ -292,27 +299,23 @@ static enum weft_status check_update(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
-    enum weft_policy policy = program->policies[at->unit];
     WEFT_TRY(check_agreement(step, index));
     if (weft_program_updates_there(program, at->unit))
         return step_fault(step, index, "its unit is updated on the host");
     if (step->updates[at->unit] >= 0) return step_fault(step, index, "the unit is updated twice");
     if (step->layers > (program->period.update_ahead > 0 ? step->n_layers : 0) &&
-        !program->period.rotated) {
+        !program->period.rotated)
         return step_fault(step, index,
                           "it comes after a forward with parameters that are not updated yet");
-    }
     step->updates[at->unit] = index;
     if (weft_program_is_away(program, at->unit) &&
         (blocks_until(program, step->reads[at->unit]) != state_pieces(program, at->unit) ||
-         !is_before(step, step->reads[at->unit], index))) {
+         !is_before(step, step->reads[at->unit], index)))
         return step_fault(step, index, "it may start before the unit's state is there");
-    }
-    bool resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
-    if (find_operand(program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit,
-                     true) == NULL) {
+    const bool gathers = weft_policy_gathers(program->policies[at->unit]);
+    if (find_operand(program, at, gathers ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, at->unit, true) ==
+        NULL)
         return step_fault(step, index, "it does not write its unit's parameters");
-    }
     return reads_gradient(program, at)
                ? WEFT_OK
                : step_fault(step, index, "it does not read its unit's gradient");
@@ -544,19 +547,16 @@ static enum weft_status check_layer_operands(struct step *step, int32_t index)
         const struct weft_operand *operand = &program->operands[at->first_operand + i];
         enum weft_buffer_kind kind = program->buffers[operand->buffer].kind;
         int32_t moved = step->moved[operand->buffer];
-        if (kind == WEFT_BUFFER_GRADIENT && operand->writes && moved > 0) {
+        if (kind == WEFT_BUFFER_GRADIENT && operand->writes && moved > 0)
             return step_fault(step, index,
                               "it writes a gradient of which a block is reduced already");
-        }
         if (kind != WEFT_BUFFER_FULL) continue;
-        if (moved != gathered_blocks(program, operand->buffer)) {
+        if (moved != gathered_blocks(program, operand->buffer))
             return step_fault(step, index, "it reads parameters that are not gathered yet");
-        }
         int32_t unit = program->buffers[operand->buffer].index;
         bool trains = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, unit, 0) >= 0;
-        if (trains && step->updates[unit] < 0) {
+        if (trains && step->updates[unit] < 0)
             return step_fault(step, index, "it reads parameters that are not updated yet");
-        }
     }
     return WEFT_OK;
 }
@@ -585,11 +585,10 @@ static enum weft_status check_layer(struct step *step, int32_t index)
     int32_t n = step->n_layers, micro = step->layers / (2 * n), within = step->layers++ % (2 * n);
     bool forward = at->op == WEFT_OP_FORWARD;
     if (at->micro != micro || at->layer != (within < n ? within : 2 * n - 1 - within) ||
-        forward != (within < n)) {
+        forward != (within < n))
         return step_fault(step, index,
                           "forwards do not run in order of layers and backwards in reverse order, "
                           "micro-step after micro-step");
-    }
     WEFT_TRY(check_restored(step, index));
     WEFT_TRY(check_recomputed(step, index));
     if (step->program->period.delayed && at->carried && !precedes_updates(step, index))
@@ -603,7 +602,9 @@ static enum weft_status check_complete(struct step *step, bool gradients, int32_
     const struct weft_program *program = step->program;
     for (int32_t b = 0; b < program->n_buffers; b++) {
         const struct weft_buffer *buffer = &program->buffers[b];
-        if (buffer->kind != (gradients ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_FULL)) continue;
+        const bool reduced =
+            buffer->kind == WEFT_BUFFER_GRADIENT || buffer->kind == WEFT_BUFFER_PARTIAL;
+        if (gradients ? !reduced : buffer->kind != WEFT_BUFFER_FULL) continue;
         int32_t expected = gradients ? buffer->n_pieces : gathered_blocks(program, b);
         if (step->moved[b] == expected) continue;
         char name[WEFT_PROGRAM_NAME_BYTES], at[WEFT_PROGRAM_NAME_BYTES];
@@ -634,10 +635,9 @@ static enum weft_status check_norm(struct step *step, int32_t index)
                                             whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u,
                                             false) != NULL;
         bool trained = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, u, 0) >= 0;
-        if (normed != trained || trained != (step->updates[u] >= 0)) {
+        if (normed != trained || trained != (step->updates[u] >= 0))
             return step_fault(step, index,
                               "the units that train, update and are in the norm differ");
-        }
     }
     return WEFT_OK;
 }
@@ -647,9 +647,8 @@ static enum weft_status check_end(struct step *step, int32_t index)
     bool agrees = step->program->instructions[index].op == WEFT_OP_AGREE;
     int32_t *seen = agrees ? &step->agree : &step->finish;
     int32_t before = agrees ? step->norm : step->agree;
-    if (*seen >= 0 || before < 0 || !is_before(step, before, index)) {
+    if (*seen >= 0 || before < 0 || !is_before(step, before, index))
         return step_fault(step, index, "norm, agree and finish do not follow each other");
-    }
     *seen = index;
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
@@ -661,9 +660,8 @@ static enum weft_status check_end(struct step *step, int32_t index)
 static enum weft_status check_instruction(struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
-    if (step->agree >= 0 && at->op != WEFT_OP_FINISH && !at->carried) {
+    if (step->agree >= 0 && at->op != WEFT_OP_FINISH && !at->carried)
         return step_fault(step, index, "it comes after the sum over ranks");
-    }
     switch (at->op) {
     case WEFT_OP_MOMENTS:
         return check_moments(step, index);
@@ -680,6 +678,8 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
     case WEFT_OP_REDUCE_SCATTER:
     case WEFT_OP_ALL_REDUCE:
         return check_reduction(step, index);
+    case WEFT_OP_ACROSS_REDUCE:
+        return check_across(step, index);
     case WEFT_OP_AGREE:
         return at->unit >= 0 ? check_agreed(step, index) : check_end(step, index);
     case WEFT_OP_READ:
@@ -712,9 +712,8 @@ static enum weft_status check_trained(const struct step *step, int32_t last)
 {
     for (int32_t u = 0; u < step->program->n_units; u++) {
         bool trained = weft_program_buffer(step->program, WEFT_BUFFER_GRADIENT, u, 0) >= 0;
-        if (trained != (step->updates[u] >= 0)) {
+        if (trained != (step->updates[u] >= 0))
             return step_fault(step, last, "not every unit that trains has been updated");
-        }
         if (weft_program_updates_there(step->program, u) &&
             step->there[u].downs != blocks_of(step->program, u))
             return step_fault(step, last, "not all gradients that the host updates with are down");
@@ -742,9 +741,8 @@ static enum weft_status check_all(struct step *step)
         const struct weft_instruction *at = &program->instructions[i];
         if (at->op == WEFT_OP_FORWARD && at->layer >= step->n_layers)
             step->n_layers = at->layer + 1;
-        if (at->carried && !program->period.rotated) {
+        if (at->carried && !program->period.rotated)
             return step_fault(step, i, "nothing is carried over the end of this period");
-        }
     }
     for (int pass = 0; pass < 2; pass++) {
         for (int32_t i = 0; i <= last; i++) {
@@ -753,9 +751,8 @@ static enum weft_status check_all(struct step *step)
         }
     }
     if (step->finish != last) return step_fault(step, last, "a step does not end without finish");
-    if (step->layers == 0 || step->layers != 2 * program->period.n_micro * step->n_layers) {
+    if (step->layers == 0 || step->layers != 2 * program->period.n_micro * step->n_layers)
         return step_fault(step, last, "not every forward has its backward");
-    }
     WEFT_TRY(check_trained(step, last));
     WEFT_TRY(check_complete(step, true, last));
     return check_complete(step, false, last);

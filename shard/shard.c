@@ -263,6 +263,7 @@ enum weft_status weft_shards_create(const struct weft_model *model, int64_t rank
     struct weft_shards *shards = calloc(1, sizeof *shards);
     if (shards == NULL) return weft_fail_memory(err, "units");
     shards->ranks = ranks;
+    shards->ranks_per_node = ranks;
     enum weft_status status = fill_shards(shards, model, rule, err);
     if (status != WEFT_OK) {
         weft_shards_destroy(shards);

@@ -6,7 +6,9 @@
  *     unit:   | block 0                     | block 1                     | ...
  *     block:  | slice 0 | slice 1 | slice N-1 |
  *
- * Element e of a unit lies in block e / (N * slice_elements), under every policy. */
+ * Element e of a unit lies in block e / (N * slice_elements), under every policy. Under hsdp a
+ * block has one slice for each rank of a node, of slices of all N ranks back to back. Each node has
+ * all. */
 #ifndef WEFT_SHARD_SHARD_H
 #define WEFT_SHARD_SHARD_H
 
@@ -26,7 +28,8 @@ enum { WEFT_SLICE_ALIGN_ELEMENTS = 128 };
     X(DP, "dp", "NO_SHARD=ddp", "nothing: gradients are summed by AllReduce")                      \
     X(ZERO1, "zero1", "", "the optimizer's state (ZeRO-1)")                                        \
     X(SDP, "sdp", "SHARD_GRAD_OP=zero2", "the optimizer's state and gradients (ZeRO-2)")           \
-    X(FSDP, "fsdp", "FULL_SHARD=zero3", "state, gradients and parameters (ZeRO-3)")
+    X(FSDP, "fsdp", "FULL_SHARD=zero3", "state, gradients and parameters (ZeRO-3)")                \
+    X(HSDP, "hsdp", "HYBRID_SHARD", "as fsdp, within a node; each node has a copy")
 
 enum weft_policy {
 #define WEFT_POLICY_ENUMERATOR(id, name, aliases, text) WEFT_POLICY_##id,
@@ -63,6 +66,7 @@ struct weft_unit {
 struct weft_shards {
     struct weft_pool pool;
     int64_t ranks;
+    int64_t ranks_per_node; /* divides ranks; all ranks unless the caller sets it */
     int32_t n_units;
     struct weft_unit *units;      /* in order of first use */
     const int32_t *tensor_unit;   /* by tensor */
@@ -77,6 +81,19 @@ WEFT_MUST_USE enum weft_status weft_shards_create(const struct weft_model *model
                                                   const struct weft_block_rule *rule,
                                                   struct weft_shards **out, struct weft_error *err);
 void weft_shards_destroy(struct weft_shards *shards);
+
+/* Ranks that share a unit's state under a policy. */
+static inline int64_t weft_shards_sharers(const struct weft_shards *shards, enum weft_policy policy)
+{
+    if (policy == WEFT_POLICY_HSDP) return shards->ranks_per_node;
+    return policy == WEFT_POLICY_DP ? 1 : shards->ranks;
+}
+
+/* Whether a rank keeps a shard of a unit's parameters, and gathers them for use. */
+static inline bool weft_policy_gathers(enum weft_policy policy)
+{
+    return policy == WEFT_POLICY_SDP || policy == WEFT_POLICY_FSDP || policy == WEFT_POLICY_HSDP;
+}
 
 /* A run of elements of one tensor within one block and, if `rank` >= 0, within that rank's slice.
  */

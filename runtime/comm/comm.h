@@ -85,6 +85,7 @@ struct weft_comm_block {
     bool adds;                   /* ReduceScatter of fp32: adds the sum over ranks to the slice */
     bool partial;                /* ReduceScatter to fp32: the sum is not rounded to dtype, since it
                                     is summed further */
+    bool of_partials;            /* AllReduce of such sums */
 };
 /* Fills the full block with the slices of all ranks. */
 void weft_comm_all_gather(struct weft_comm *comm, struct weft_stream *channel,
@@ -92,7 +93,9 @@ void weft_comm_all_gather(struct weft_comm *comm, struct weft_stream *channel,
 /* Writes this rank's part of the sum over ranks to its slice. */
 void weft_comm_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
                               const struct weft_comm_block *block);
-/* Works in place: all full blocks get the sum in rank order. It ignores slice_offset. */
+/* Works in place: all full blocks get the sum in canonical order. It ignores slice_offset, unless
+ * the operands are partial sums. These are fp32, and the result is the whole block at slice_offset:
+ * the sums, rounded to `dtype` once, are written as slice_dtype or added. */
 void weft_comm_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
                           const struct weft_comm_block *block);
 /* Adds `words` uint64 at `from_offset` over ranks, wrapping. All ranks get the sum at

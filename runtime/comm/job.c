@@ -1,6 +1,7 @@
 #include "runtime/comm/job.h"
 
 #include "base/checked.h"
+#include "runtime/comm/sum.h"
 
 enum { ALIGN_BYTES = sizeof(float) };
 
@@ -35,9 +36,28 @@ void weft_comm_call_show_recent(uint32_t calls, const uint32_t kinds[WEFT_COMM_R
     weft_text_addf(out, "call %u", calls);
 }
 
+/* In fp32 and in place, and its result comes after it. */
+static struct weft_comm_job job_of_partials(const struct weft_comm_block *block)
+{
+    return (struct weft_comm_job){
+        .call = {WEFT_COMM_CALL_ALL_REDUCE, block->slice_elements, block->full_offset,
+                 block->slice_offset},
+        .ns = block->ns,
+        .slice_elements = block->slice_elements,
+        .partial = true,
+        .dtype = WEFT_F32,
+        .slice_dtype = WEFT_F32,
+        .of_partials = true,
+        .result_adds = block->adds,
+        .result_rounded = block->dtype,
+        .result_dtype = block->slice_dtype,
+    };
+}
+
 struct weft_comm_job weft_comm_job_of(enum weft_comm_call_kind kind,
                                       const struct weft_comm_block *block)
 {
+    if (kind == WEFT_COMM_CALL_ALL_REDUCE && block->of_partials) return job_of_partials(block);
     const int64_t full = block->full_offset;
     const int64_t slice = kind == WEFT_COMM_CALL_ALL_REDUCE ? full : block->slice_offset;
     const bool gathers = kind == WEFT_COMM_CALL_ALL_GATHER;
@@ -95,6 +115,38 @@ static enum weft_status check_agreement(const struct weft_comm_job *job, int64_t
     return WEFT_OK;
 }
 
+/* The result of an AllReduce of partial sums has all elements of the block. */
+static enum weft_status check_result(const struct weft_comm_job *job, int64_t full_bytes,
+                                     int64_t span_bytes, struct weft_error *err)
+{
+    const int64_t bytes =
+        full_bytes / weft_dtype_bytes(WEFT_F32) * weft_dtype_bytes(job->result_dtype);
+    if (!is_inside(span_bytes, job->call.to, bytes))
+        return weft_comm_job_fail(job, span_bytes, "leaves the arena", err);
+    if (ranges_overlap(job->call.from, full_bytes, job->call.to, bytes))
+        return weft_comm_job_fail(job, span_bytes, "has a result that overlaps its block", err);
+    if (job->result_adds && job->result_rounded != WEFT_F32)
+        return weft_comm_job_fail(job, span_bytes, "would be added up in less than f32", err);
+    return WEFT_OK;
+}
+
+void weft_comm_finish_partials(const struct weft_comm_job *job, int32_t ranks,
+                               unsigned char *memory)
+{
+    const unsigned char *from = memory + job->call.from;
+    const struct weft_comm_sum sum = {
+        .ranks = 1,
+        .dtype = WEFT_F32,
+        .rounded = job->result_rounded,
+        .to_dtype = job->result_dtype,
+        .adds = job->result_adds,
+        .elements = job->slice_elements * ranks,
+        .from = &from,
+        .to = memory + job->call.to,
+    };
+    if (job->of_partials) weft_comm_sum_ranks(&sum);
+}
+
 enum weft_status weft_comm_job_check(const struct weft_comm_job *job, int32_t ranks,
                                      int64_t span_bytes, struct weft_error *err)
 {
@@ -110,6 +162,7 @@ enum weft_status weft_comm_job_check(const struct weft_comm_job *job, int32_t ra
         !is_inside(span_bytes, full, full_bytes) ||
         (slice >= 0 && !is_inside(span_bytes, slice, bytes)))
         return weft_comm_job_fail(job, span_bytes, "leaves the arena", err);
+    if (job->of_partials) WEFT_TRY(check_result(job, full_bytes, span_bytes, err));
     if (job->adds && job->dtype != WEFT_F32)
         return weft_comm_job_fail(job, span_bytes, "would be added up in less than f32", err);
     if (job->slice_dtype != job->dtype && (slice < 0 || job->slice_dtype != WEFT_F32))

@@ -60,6 +60,9 @@ struct weft_comm_job {
     int64_t slice_elements; /* 0 for AGREE */
     bool adds, partial;
     enum weft_dtype dtype, slice_dtype;
+    /* AllReduce of partial sums: of the result. */
+    bool of_partials, result_adds;
+    enum weft_dtype result_rounded, result_dtype;
 };
 
 /* The job of a collective of that kind over the block. */
@@ -81,6 +84,11 @@ static inline int64_t weft_comm_slice_bytes(const struct weft_comm_job *job)
 {
     return job->slice_elements * weft_dtype_bytes(job->dtype);
 }
+
+/* After an AllReduce of partial sums over `ranks` ranks: rounds the sums and writes or adds them.
+ */
+void weft_comm_finish_partials(const struct weft_comm_job *job, int32_t ranks,
+                               unsigned char *memory);
 
 /* The dtype that the sum is rounded to. */
 static inline enum weft_dtype weft_comm_rounded(const struct weft_comm_job *job)

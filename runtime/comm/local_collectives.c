@@ -164,6 +164,7 @@ static enum weft_status run_all_reduce(struct weft_stream *channel, const void *
     WEFT_TRY(weft_local_barrier(task->c, err));
     gather_slices(task->c, full, -1, bytes);
     WEFT_TRY(weft_local_barrier(task->c, err));
+    weft_comm_finish_partials(&task->job, task->c->comm.ranks, task->c->arenas[task->c->comm.rank]);
     end_call(task, channel, latest_ns, 2, (double)all_bytes);
     return WEFT_OK;
 }

@@ -133,35 +133,75 @@ static bool reads_buffer(const struct weft_program *program, const struct weft_i
     return false;
 }
 
+/* The buffers of a collective: blocks of `full` are cut into slices of `slice`. */
+struct moved {
+    struct touched full, slice;
+    bool sliced; /* false: in place */
+    enum weft_dtype dtype, slice_dtype;
+    int64_t ranks; /* of the group */
+};
+
+static struct moved moved_of(const struct binding *binding)
+{
+    const struct weft_exec *exec = binding->exec;
+    const struct weft_instruction *at = binding->at;
+    const struct exec_unit *unit = &exec->units[at->unit];
+    const bool gathers = at->op == WEFT_OP_ALL_GATHER, across = at->op == WEFT_OP_ACROSS_REDUCE;
+    enum weft_buffer_kind full = WEFT_BUFFER_GRADIENT, slice = WEFT_BUFFER_REDUCED;
+    if (gathers) {
+        full = WEFT_BUFFER_FULL;
+        slice = WEFT_BUFFER_SHARD;
+    } else if (across) {
+        full = WEFT_BUFFER_PARTIAL;
+    } else if (unit->hybrid) {
+        slice = WEFT_BUFFER_PARTIAL;
+    }
+    const int64_t per_node = exec->options.shards->ranks_per_node;
+    struct moved moved = {
+        .full = find_touched(binding, full, at->unit),
+        .slice = find_touched(binding, slice, at->unit),
+        .sliced = across || at->op == WEFT_OP_REDUCE_SCATTER || (gathers && !unit->resident),
+        .dtype = gathers ? exec_compute(exec) : exec_reduce(exec),
+        .ranks = !unit->hybrid ? exec->ranks
+                 : across      ? exec->ranks / per_node
+                               : per_node,
+    };
+    moved.slice_dtype = moved.dtype;
+    if (at->op == WEFT_OP_REDUCE_SCATTER || across)
+        moved.slice_dtype = slice == WEFT_BUFFER_PARTIAL ? WEFT_F32 : unit->nn.gradient_dtype;
+    return moved;
+}
+
 static enum weft_status bind_collective(const struct binding *binding,
                                         struct weft_comm_block *block, struct weft_error *err)
 {
-    struct weft_exec *exec = binding->exec;
+    const struct weft_exec *exec = binding->exec;
     const struct weft_instruction *at = binding->at;
     const struct weft_unit *unit = &exec->options.shards->units[at->unit];
-    bool gathers = at->op == WEFT_OP_ALL_GATHER;
-    const struct touched full =
-        find_touched(binding, gathers ? WEFT_BUFFER_FULL : WEFT_BUFFER_GRADIENT, at->unit);
-    const struct touched slice =
-        find_touched(binding, gathers ? WEFT_BUFFER_SHARD : WEFT_BUFFER_REDUCED, at->unit);
-    bool sliced = at->op == WEFT_OP_REDUCE_SCATTER || (gathers && !exec->units[at->unit].resident);
-    if (full.buffer < 0 || (sliced && slice.buffer < 0)) {
+    const struct moved moved = moved_of(binding);
+    const bool across = at->op == WEFT_OP_ACROSS_REDUCE;
+    const bool reduces = across || at->op == WEFT_OP_REDUCE_SCATTER;
+    if (moved.full.buffer < 0 || (moved.sliced && moved.slice.buffer < 0)) {
         return weft_fail(err, WEFT_E_INTERNAL, "%s of unit %s, block %d, has no buffer to move",
                          weft_op_name(at->op), unit->name, at->block);
     }
-    enum weft_dtype dtype = gathers ? exec_compute(exec) : exec_reduce(exec);
-    enum weft_dtype slice_dtype = dtype;
-    if (at->op == WEFT_OP_REDUCE_SCATTER) slice_dtype = exec->units[at->unit].nn.gradient_dtype;
-    int64_t before = at->block * unit->slice_elements; /* elements of the shard before the block */
+    /* Elements of the block: of all ranks' slices, or the node's slice of them. */
+    const int64_t all = unit->slice_elements * exec->ranks;
+    const int64_t full = across ? all / exec->options.shards->ranks_per_node : all;
+    const int64_t slice = across ? full : full / moved.ranks;
+    const enum weft_dtype dtype = across ? WEFT_F32 : moved.dtype;
     *block = (struct weft_comm_block){
-        .full_offset = full.offset + before * exec->ranks * weft_dtype_bytes(dtype),
-        .slice_offset = sliced ? slice.offset + before * weft_dtype_bytes(slice_dtype) : -1,
-        .slice_elements = unit->slice_elements,
-        .dtype = dtype,
-        .slice_dtype = slice_dtype,
+        .full_offset = moved.full.offset + at->block * full * weft_dtype_bytes(dtype),
+        .slice_offset = moved.sliced ? moved.slice.offset +
+                                           at->block * slice * weft_dtype_bytes(moved.slice_dtype)
+                                     : -1,
+        .slice_elements = full / moved.ranks,
+        .dtype = moved.dtype,
+        .slice_dtype = moved.slice_dtype,
         .ns = at->ns,
-        .adds = at->op == WEFT_OP_REDUCE_SCATTER &&
-                reads_buffer(exec->options.program, at, slice.buffer),
+        .adds = reduces && reads_buffer(exec->options.program, at, moved.slice.buffer),
+        .partial = exec->units[at->unit].hybrid && at->op == WEFT_OP_REDUCE_SCATTER,
+        .of_partials = across,
     };
     return WEFT_OK;
 }
@@ -326,6 +366,7 @@ static enum weft_status bind_work(const struct binding *binding, int32_t *writte
     case WEFT_OP_ALL_GATHER:
     case WEFT_OP_REDUCE_SCATTER:
     case WEFT_OP_ALL_REDUCE:
+    case WEFT_OP_ACROSS_REDUCE:
         return bind_collective(binding, &bound->with.block, err);
     case WEFT_OP_SAVED_DOWN:
         bound->with.saved = saved_of(binding, WEFT_BUFFER_SAVED);
@@ -364,6 +405,8 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int 
     bound->ns = at->ns;
     bound->stream = exec->streams[at->lane];
     bound->comm = exec->lanes.comms[at->lane];
+    const bool in_node = at->op == WEFT_OP_ALL_GATHER || at->op == WEFT_OP_REDUCE_SCATTER;
+    if (in_node && exec->units[at->unit].hybrid) bound->comm = exec->lanes.nodes[at->lane];
     bound->done = exec->events[i];
     bound->carried = at->carried;
     bound->begins_record = begins_record(exec->options.program, at);

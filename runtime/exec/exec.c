@@ -147,6 +147,7 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_comm_reduce_scatter(bound->comm, bound->stream, &bound->with.block);
         return;
     case WEFT_OP_ALL_REDUCE:
+    case WEFT_OP_ACROSS_REDUCE:
         weft_comm_all_reduce(bound->comm, bound->stream, &bound->with.block);
         return;
     case WEFT_OP_AGREE:

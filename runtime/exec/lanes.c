@@ -17,15 +17,34 @@ static bool is_of_network(const struct weft_exec *exec, int32_t lane)
            exec->options.program->lanes[lane].kind < WEFT_LANE_KIND_DOWN;
 }
 
-/* The first lane of the network has the communicator itself, and each other one a branch. */
+static bool has_hybrid(const struct weft_program *program)
+{
+    bool any = false;
+    for (int32_t u = 0; u < program->n_units; u++)
+        any = any || program->policies[u] == WEFT_POLICY_HSDP;
+    return any;
+}
+
+/* The first lane of the network has the communicator itself, and each other one a branch. With hsdp
+ * each lane has another branch, for the ranks of the node, and the lane across nodes is used. */
 static enum weft_status open_comms(struct weft_exec *exec, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
-    exec->lanes.comms[WEFT_LANE_FIRST] = exec->options.comm;
-    for (int32_t lane = WEFT_LANE_FIRST + 1; lane < program->n_lanes; lane++)
-        if (is_of_network(exec, lane))
-            WEFT_TRY(weft_comm_branch(exec->options.comm, program->lanes[lane].name, WEFT_GROUP_ALL,
-                                      &exec->lanes.comms[lane], err));
+    struct exec_lanes *lanes = &exec->lanes;
+    const bool hybrid = has_hybrid(program);
+    lanes->comms[WEFT_LANE_FIRST] = exec->options.comm;
+    for (int32_t lane = WEFT_LANE_FIRST; lane < program->n_lanes; lane++) {
+        const bool across = program->lanes[lane].kind == WEFT_LANE_KIND_ACROSS;
+        const char *name = program->lanes[lane].name;
+        if (!is_of_network(exec, lane) || (across && !hybrid)) continue;
+        if (lane > WEFT_LANE_FIRST)
+            WEFT_TRY(weft_comm_branch(exec->options.comm, name,
+                                      across ? WEFT_GROUP_ACROSS : WEFT_GROUP_ALL,
+                                      &lanes->comms[lane], err));
+        if (hybrid && !across)
+            WEFT_TRY(weft_comm_branch(exec->options.comm, name, WEFT_GROUP_NODE,
+                                      &lanes->nodes[lane], err));
+    }
     return WEFT_OK;
 }
 

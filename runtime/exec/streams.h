@@ -20,6 +20,7 @@ struct exec_watched {
 
 struct exec_lanes {
     struct weft_comm *comms[WEFT_MOST_LANES]; /* of lanes of the network; others NULL */
+    struct weft_comm *nodes[WEFT_MOST_LANES]; /* with hsdp: of these lanes, of the node's ranks */
     struct exec_watched watched[WEFT_MOST_LANES];
     _Atomic int32_t failed; /* lane of the network that failed first; 0: none */
 };

@@ -73,6 +73,7 @@ struct weft_buffer_name weft_exec_name_buffer(const struct weft_exec *exec, int3
     case WEFT_BUFFER_MOMENT2:
     case WEFT_BUFFER_GRADIENT:
     case WEFT_BUFFER_REDUCED:
+    case WEFT_BUFFER_PARTIAL:
     case WEFT_BUFFER_TENSOR_NORMS:
     case WEFT_BUFFER_TENSOR_NORMS_SUM:
         name.of = " of unit ";

@@ -22,32 +22,80 @@ static struct weft_nn_piece piece_of(const struct weft_exec *exec, const struct 
     };
 }
 
-/* Lists all pieces of a unit for `rank` (-1: all ranks) in order of tensors, in the pool. */
-static enum weft_status list_pieces(struct weft_exec *exec, int32_t u, int64_t rank,
+/* The unit, cut into slices for a rank of a node each. */
+struct node_view {
+    struct weft_unit unit;
+    struct weft_shards shards;
+};
+
+static struct node_view *view_of_node(struct weft_exec *exec, int32_t u)
+{
+    const struct weft_shards *shards = exec->options.shards;
+    struct node_view *view = weft_pool_array(&exec->pool, 1, sizeof *view);
+    if (view == NULL) return NULL;
+    view->unit = shards->units[u];
+    view->unit.slice_elements *= shards->ranks / shards->ranks_per_node;
+    view->shards =
+        (struct weft_shards){.ranks = shards->ranks_per_node, .n_units = 1, .units = &view->unit};
+    return view;
+}
+
+/* The slice of all ranks' that this rank counts alone: a part of the slice that its place has on
+ * every node. */
+static int64_t counted_slice(const struct weft_exec *exec)
+{
+    const int64_t per_node = exec->options.shards->ranks_per_node;
+    return exec->rank % per_node * (exec->ranks / per_node) + exec->rank / per_node;
+}
+
+/* Moves a piece of that slice to its place in the node's slice. */
+static void place_in_node(const struct weft_exec *exec, int32_t u, struct weft_piece *piece)
+{
+    const int64_t slice = exec->options.shards->units[u].slice_elements;
+    const int64_t per_node = exec->options.shards->ranks_per_node;
+    const int64_t nodes = exec->ranks / per_node, node = exec->rank / per_node;
+    piece->shard_begin += (piece->shard_begin / slice * (nodes - 1) + node) * slice;
+}
+
+/* Lists all pieces of unit `at` of these shards for `rank` (-1: all ranks) in order of tensors, in
+ * the pool. It is the executor's unit u. */
+static enum weft_status list_pieces(struct weft_exec *exec, const struct weft_shards *shards,
+                                    int32_t at, int32_t u, int64_t rank,
                                     const struct weft_nn_piece **pieces, int64_t *n_pieces,
                                     struct weft_error *err)
 {
-    const struct weft_shards *shards = exec->options.shards;
+    const bool in_node = exec->units[u].hybrid && shards == exec->options.shards;
     const struct weft_model *model = exec->options.config->model;
     struct weft_piece piece;
     int64_t n = 0;
     int32_t place = 0;
     struct weft_piece_cursor cursor = {0};
-    while (weft_piece_next(shards, model, u, rank, &cursor, &piece))
+    while (weft_piece_next(shards, model, at, rank, &cursor, &piece))
         n++;
     struct weft_nn_piece *list = weft_pool_array(&exec->pool, (size_t)n, sizeof *list);
     if (list == NULL) return weft_fail_memory(err, "pieces of a unit");
     cursor = (struct weft_piece_cursor){0};
     for (int64_t i = 0; i < n; i++) {
-        weft_piece_next(shards, model, u, rank, &cursor, &piece);
-        while (shards->units[u].tensors[place] != piece.tensor)
+        weft_piece_next(shards, model, at, rank, &cursor, &piece);
+        while (shards->units[at].tensors[place] != piece.tensor)
             place++;
+        if (in_node) place_in_node(exec, u, &piece);
         list[i] = piece_of(exec, &exec->units[u], &piece);
         list[i].place = place;
     }
     *pieces = list;
     *n_pieces = n;
     return WEFT_OK;
+}
+
+/* An hsdp unit: this rank renews all of its node's slice, of which it counts a part. */
+static enum weft_status list_of_node(struct weft_exec *exec, int32_t u, struct weft_nn_unit *nn,
+                                     struct weft_error *err)
+{
+    const struct node_view *view = view_of_node(exec, u);
+    if (view == NULL) return weft_fail_memory(err, "pieces of a unit");
+    return list_pieces(exec, &view->shards, 0, u, exec->rank % view->shards.ranks, &nn->renew,
+                       &nn->n_renew, err);
 }
 
 /* Lists bytes of the full gradient that belong to no tensor. */
@@ -103,7 +151,8 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
     enum weft_policy policy = exec->options.program->policies[u];
     struct exec_unit *out = &exec->units[u];
     struct weft_nn_unit *nn = &out->nn;
-    int64_t slices = unit->padded_elements / exec->ranks;
+    const struct weft_shards *shards = exec->options.shards;
+    const int64_t owned = unit->padded_elements / weft_shards_sharers(shards, policy);
     out->index = u;
     out->trainable = unit->trainable;
     out->home = weft_program_home(exec->options.program, u);
@@ -111,16 +160,19 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
     out->fetches = weft_program_fetches(exec->options.program, u);
     out->there = weft_program_updates_there(exec->options.program, u);
     out->whole = policy == WEFT_POLICY_DP;
+    out->hybrid = policy == WEFT_POLICY_HSDP;
     out->resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
     nn->dtype = exec_compute(exec);
     nn->parameters = buffer_of(exec, out->resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, u);
     out->parameter_bytes.end =
-        (out->resident ? unit->padded_elements : slices) * weft_dtype_bytes(nn->dtype);
-    out->state_bytes.end = (out->whole ? unit->padded_elements : slices) * (int64_t)sizeof(float);
-    WEFT_TRY(list_pieces(exec, u, exec->rank, &nn->own, &nn->n_own, err));
+        (out->resident ? unit->padded_elements : owned) * weft_dtype_bytes(nn->dtype);
+    out->state_bytes.end = owned * (int64_t)sizeof(float);
+    WEFT_TRY(list_pieces(exec, shards, u, u, out->hybrid ? counted_slice(exec) : exec->rank,
+                         &nn->own, &nn->n_own, err));
     nn->renew = nn->own;
     nn->n_renew = nn->n_own;
-    if (out->whole) WEFT_TRY(list_pieces(exec, u, -1, &nn->renew, &nn->n_renew, err));
+    if (out->whole) WEFT_TRY(list_pieces(exec, shards, u, u, -1, &nn->renew, &nn->n_renew, err));
+    if (out->hybrid) WEFT_TRY(list_of_node(exec, u, nn, err));
     bool complete =
         nn->parameters != NULL && (!unit->trainable || find_training_buffers(exec, u, out));
     if (complete) return unit->trainable ? list_gaps(exec, u, err) : WEFT_OK;

@@ -23,6 +23,7 @@ struct exec_unit {
     bool there;                    /* updated on the host: its state is never in the arena */
     bool states[WEFT_STATE_COUNT]; /* present, in any location; parameters only with a master */
     bool whole;    /* dp: this rank has gradient and state of all elements, and updates all */
+    bool hybrid;   /* hsdp: the ranks of a node share the unit, and nodes have copies */
     bool resident; /* dp, zero1: parameters stay in the full buffer, not in a shard */
     /* Sizes of the memory at the addresses of nn, as ranges from 0. */
     struct weft_range parameter_bytes, state_bytes, norms_bytes, pending_bytes;

@@ -20,6 +20,10 @@ const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT] = {
     [WEFT_POLICY_FSDP] = {.planner = "all-fsdp",
                           .policies = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_COUNT},
                           .gather = WEFT_GATHER_ONE_AHEAD},
+    [WEFT_POLICY_HSDP] = {.planner = "all-hsdp",
+                          .policies = {WEFT_POLICY_HSDP, WEFT_POLICY_FSDP, WEFT_POLICY_SDP,
+                                       WEFT_POLICY_COUNT},
+                          .gather = WEFT_GATHER_ONE_AHEAD},
 };
 
 /* Sorts moves into channel order by launch slot, then blocking gathers before reductions before

@@ -10,19 +10,23 @@ SPEED = {"f32": "50G", "bf16": "50G"}
 PLANNERS = ("all-dp", "all-zero1", "all-fsdp")
 
 
+def nodes(ranks, per_node, compute="f32", **changes):
+    return tiny(cluster__ranks=ranks, cluster__ranks_per_node=per_node, cluster__threads=1,
+                cluster__link__inter={"alpha": "100us", "bandwidth": "100MB/s"}, cluster__device__flops=SPEED,
+                train__precision={"compute": compute}, **changes)
+
+
 def fingerprint(weft, ranks, per_node, compute, planner):
-    config = weft.write("run.json", tiny(cluster__ranks=ranks, cluster__ranks_per_node=per_node, cluster__threads=1,
-                                         cluster__link__inter={"alpha": "100us", "bandwidth": "100MB/s"},
-                                         cluster__device__flops=SPEED, train__precision={"compute": compute}))
+    config = weft.write("run.json", nodes(ranks, per_node, compute))
     weft.expect(0, "train", config, "--planner", planner, "--quiet", "--run", weft.fresh("run"))
     return json.loads((weft.directory / "run/result.json").read_text())["fingerprint"]
 
 
 @case
 def every_policy_has_the_bits_of_its_nodes(weft):
-    for compute in SPEED:
+    for compute, shapes in (("f32", ((4, 4), (4, 2), (6, 6), (6, 2), (6, 3))), ("bf16", ((4, 4), (4, 2)))):
         found = {}
-        for ranks, per_node in ((4, 4), (4, 2), (6, 6), (6, 2), (6, 3)):
+        for ranks, per_node in shapes:
             bits = {fingerprint(weft, ranks, per_node, compute, planner) for planner in PLANNERS}
             assert len(bits) == 1, (ranks, per_node, compute, bits)
             found[ranks, per_node] = bits.pop()
@@ -32,6 +36,42 @@ def every_policy_has_the_bits_of_its_nodes(weft):
 @case
 def one_rank_a_node_has_the_bits_of_one_node(weft):
     assert fingerprint(weft, 3, 1, "f32", "all-fsdp") == fingerprint(weft, 3, 3, "f32", "all-fsdp")
+
+
+def train(weft, run, *flags, **changes):
+    config = weft.write("run.json", nodes(6, 2, plan__work_limit="20M", plan__blocks=2, **changes))
+    weft.expect(0, "train", config, "--quiet", "--run", run, *flags)
+    return json.loads((weft.directory / run / "result.json").read_text())
+
+
+@case
+def hybrid_shards_have_the_bits_of_all_policies(weft):
+    """hsdp alone and among others, 20 steps; its checkpoint goes on under another policy, and the other way round."""
+    steps = {"train__steps": 20, "train__checkpoint": {"every": 10, "at_end": True}}
+    expected = train(weft, weft.fresh("fsdp"), plan__policies="fsdp", **steps)
+    for policies in ("hsdp", "dp,zero1,sdp,fsdp,hsdp"):
+        assert train(weft, weft.fresh("hsdp"), plan__policies=policies, **steps)["fingerprint"] == \
+            expected["fingerprint"], policies
+    for policies, source in (("hsdp", "fsdp"), ("fsdp", "hsdp")):
+        resumed = train(weft, weft.fresh("resumed"), f"--resume={source}/checkpoints/step-10", plan__policies=policies,
+                        **steps)
+        assert resumed["fingerprint"] == expected["fingerprint"], policies
+
+
+@case
+def hybrid_shards_need_two_levels_and_their_links(weft):
+    for per_node, changes, words in ((4, {}, "hsdp shards within nodes, and needs several nodes"), (1, {}, "several ranks"),
+                                     (2, {"train__delay": 1}, "train.delay"),
+                                     (2, {"cluster__link": {"inter": {"bandwidth": "1GB/s"}}}, "cluster.link.intra")):
+        config = weft.write("run.json", nodes(4, per_node, plan__policies="hsdp", **changes))
+        weft.expect(65, "plan", config, says=words)
+
+
+@case
+def plans_without_the_policy_stay_the_same(weft):
+    config = weft.write("run.json", nodes(4, 2))
+    said = json.loads(weft.expect(0, "plan", config, "-o", weft.path("plan.json"), "--json"))
+    assert "hsdp" not in json.dumps(said) and "across" not in (weft.directory / "plan.json").read_text()
 
 
 main(sys.argv[1])

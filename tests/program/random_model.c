@@ -154,6 +154,22 @@ static void add_recompute(struct random_case *random, uint64_t seed)
     random->config->recomputes = levels;
 }
 
+/* Some configs of an even number of ranks have nodes of 2, and hsdp. */
+static void add_nodes(struct random_case *random, uint64_t seed)
+{
+    struct weft_cluster *cluster = &random->config->cluster;
+    struct dice dice = dice_of(seed, "nodes");
+    if (chance(&dice, 50) || cluster->ranks % 2 != 0 || cluster->ranks < 4) return;
+    cluster->ranks_per_node = 2;
+    cluster->link.intra = (struct weft_link){.alpha_ns = 1000, .bytes_per_s = 1e9};
+    cluster->link.inter = (struct weft_link){.alpha_ns = 9000, .bytes_per_s = 1e8};
+    random->config->plan.policies =
+        chance(&dice, 50)
+            ? "hsdp"
+            : weft_pool_format(&random->config->pool, "%s,hsdp", random->config->plan.policies);
+    cr_assert_not_null(random->config->plan.policies);
+}
+
 void random_case_init_tiers(struct random_case *random, uint64_t seed)
 {
     struct dice dice = dice_of(seed, "tiers");
@@ -167,6 +183,14 @@ void random_case_init_tiers(struct random_case *random, uint64_t seed)
         random->config->plan.offload.parameters = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST;
     if ((which & 2) != 0) add_disk(random, &dice);
     add_recompute(random, seed);
+    fill_stages(random);
+}
+
+void random_case_init_nodes(struct random_case *random, uint64_t seed)
+{
+    random_case_init_tiers(random, seed);
+    weft_stages_finish(&random->stages);
+    add_nodes(random, seed);
     fill_stages(random);
 }
 
@@ -304,7 +328,7 @@ struct weft_program *random_program(const struct random_case *random, const stru
 
 void tiers_case_init(struct tiers_case *c, uint64_t seed)
 {
-    random_case_init_tiers(&c->random, seed);
+    random_case_init_nodes(&c->random, seed);
     c->plan = random_plan(&c->random, seed);
     c->program = random_program(&c->random, c->plan);
 }

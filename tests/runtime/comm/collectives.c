@@ -190,6 +190,29 @@ static void test_narrow(struct site *s, enum weft_dtype dtype, int64_t n)
     }
 }
 
+/* An AllReduce of partial sums: in fp32, rounded once, and then widened or added. */
+static void test_partials(struct site *s, enum weft_dtype dtype, int64_t n)
+{
+    const int64_t all = n * s->ranks;
+    struct weft_comm_block block = {.full_offset = FROM,
+                                    .slice_offset = TO,
+                                    .slice_elements = n,
+                                    .dtype = dtype,
+                                    .slice_dtype = WEFT_F32,
+                                    .of_partials = true};
+    for (int adds = 0; adds <= (dtype == WEFT_F32); adds++) {
+        block.adds = adds > 0;
+        fill(s, FROM, all, 0);
+        weft_comm_all_reduce(s->comm, s->channel, &block);
+        site_synchronise(s);
+        for (int64_t i = 0; i < all; i++) {
+            const float sum = sum_of(s->ranks, i);
+            const float once = dtype == WEFT_F32 ? sum : widen(dtype, narrow(dtype, sum));
+            check_bits(site_floats(s, TO) + i, adds > 0 ? sentinel + once : once, "partials", i);
+        }
+    }
+}
+
 /* Zeros below zero add up to one below zero. */
 static void test_negative_zero(struct site *s, enum weft_dtype dtype)
 {
@@ -327,6 +350,9 @@ static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
         test_narrow(&s, WEFT_BF16, sizes[i]);
         test_narrow(&s, WEFT_F16, sizes[i]);
         test_agree(&s, sizes[i]);
+        const char *comm = getenv("WEFT_TEST_COMM"); /* hsdp is not on GPUs */
+        for (int d = 0; d < WEFT_DTYPE_COUNT && (comm == NULL || strcmp(comm, "cuda") != 0); d++)
+            test_partials(&s, (enum weft_dtype)d, sizes[i]);
     }
     test_negative_zero(&s, WEFT_BF16);
     test_negative_zero(&s, WEFT_F16);

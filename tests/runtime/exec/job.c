@@ -308,6 +308,7 @@ void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
     struct weft_batch batch = weft_config_batch(job->config);
     struct weft_comm_options options = ranks_options(rank, ranks);
     *r = (struct job_rank){.job = job, .rank = rank, .poison = poison};
+    options.ranks_per_node = (int32_t)job->config->cluster.ranks_per_node;
     options.device = job_device();
     OK(weft_device_open(job_device(), clock, &r->device, &err));
     job_open_kernels(job, &r->nn);

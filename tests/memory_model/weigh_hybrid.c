@@ -1,0 +1,41 @@
+#include "tests/memory_model/stage.h"
+
+/* 4 ranks, 2 a node. Slots: 0 U:a, 1 U:b, 2 fill, 3 F:a, 4 F:b, 5 B:b, 6 B:a, 7 drain, 8 norm. Unit
+ * a has 6144 elements with padding, and a rank 3072 of them. */
+Test(weigh, an_hsdp_unit_is_shared_within_its_node)
+{
+    enum { FULL = 6144, OWN = FULL / 2 };
+    struct weft_layer layers[] = {custom_layer("a", 6000, false), custom_layer("b", 500, false)};
+    struct weft_weigh_options options = single;
+    struct stage stage = {.model = make_model(layers, 2)};
+    int32_t n_gathers = 0, n_reductions = 0, n_across = 0;
+    options.hybrid = true;
+    cut(&stage, 4, &(struct weft_block_rule){.blocks = 1});
+    stage.shards->ranks_per_node = 2;
+    weigh(&stage, &options);
+    const struct weft_weighed_unit *unit = &stage.weights->units[0];
+    const uint64_t hybrid = weft_weighed_strategies(unit, 1u << WEFT_POLICY_HSDP);
+    cr_assert_neq(hybrid, 0);
+    for (int32_t k = 0; k < unit->n_strategies; k++) {
+        const struct weft_weighed_strategy *it = &unit->strategies[k];
+        if (it->policy != WEFT_POLICY_HSDP) continue;
+        for (int32_t s = 0; s < stage.period->n_slots; s++) {
+            cr_assert_eq(in_tier(it, 0, WEFT_CATEGORY_SHARDED_PARAMETERS, s), OWN * 4);
+            cr_assert_eq(in_tier(it, 0, WEFT_CATEGORY_OPTIMIZER_STATE, s), 2 * OWN * 4);
+            cr_assert_eq(in_tier(it, 0, WEFT_CATEGORY_GATHERED_PARAMETERS, s),
+                         s == 3 || s == 6 ? FULL * 4 : 0, "slot %d", (int)s);
+        }
+    }
+    for (int32_t i = 0; i < stage.weights->n_items; i++) {
+        const struct weft_item *item = &stage.weights->items[i];
+        if (item->decision != 0 || item->strategies != hybrid) continue;
+        n_gathers += item->kind == WEFT_ALL_GATHER && item->block_bytes == FULL * 4;
+        n_reductions += item->kind == WEFT_REDUCE_SCATTER && item->stair_bytes == FULL * 4;
+        if (item->kind != WEFT_ACROSS_REDUCE) continue;
+        n_across++;
+        cr_assert(item->first == 7 && item->last == 7 && !item->acquires);
+        cr_assert(item->block_bytes == OWN * 4 && item->stair_bytes == OWN * 4);
+    }
+    cr_assert(n_gathers == 2 && n_reductions == 1 && n_across == 1);
+    finish(&stage);
+}

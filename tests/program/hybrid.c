@@ -1,0 +1,76 @@
+/* Programs of plans with hsdp. verify accepts them. It refuses programs in which sums over nodes do
+ * not follow the sums within them, or take others' partial sums. */
+#include <criterion/criterion.h>
+
+#include "tests/effort.h"
+#include "tests/program/changes.h"
+
+enum { HYBRID_CASES = TEST_CASES(300, 120) };
+
+static bool program_is_hybrid(const struct weft_program *program)
+{
+    return find_op(program, WEFT_OP_ACROSS_REDUCE, 0) >= 0;
+}
+
+static struct weft_instruction *sum_over_nodes(struct weft_program *program)
+{
+    return &program->instructions[find_op(program, WEFT_OP_ACROSS_REDUCE, 0)];
+}
+
+static bool sum_before_the_node(struct weft_program *program)
+{
+    struct weft_instruction *at = sum_over_nodes(program);
+    for (int32_t d = 0; d < at->n_dependencies; d++)
+        if (program->dependencies[at->first_dependency + d] == at->after)
+            program->dependencies[at->first_dependency + d] = 0;
+    at->after = 0;
+    return true;
+}
+
+static bool sum_another_block(struct weft_program *program)
+{
+    sum_over_nodes(program)->block++;
+    return true;
+}
+
+static bool say_that_nodes_share(struct weft_program *program)
+{
+    program->policies[sum_over_nodes(program)->unit] = WEFT_POLICY_FSDP;
+    return true;
+}
+
+static bool round_in_the_node(struct weft_program *program)
+{
+    const struct weft_instruction *at = &program->instructions[sum_over_nodes(program)->after];
+    const struct weft_instruction *across = sum_over_nodes(program);
+    for (int32_t i = 0; i < at->n_operands; i++) {
+        struct weft_operand *operand = &program->operands[at->first_operand + i];
+        if (operand->writes)
+            operand->buffer =
+                program->operands[across->first_operand + across->n_operands - 1].buffer;
+    }
+    return true;
+}
+
+static bool leave_the_sum_out(struct weft_program *program)
+{
+    sum_over_nodes(program)->op = WEFT_OP_MARK;
+    return true;
+}
+
+Test(hybrid, what_is_planned_is_what_the_program_holds_and_takes)
+{
+    cr_assert_gt(check_programs(HYBRID_CASES, program_is_hybrid), HYBRID_CASES / 30);
+}
+
+Test(hybrid, what_does_not_wait_is_refused)
+{
+    static const struct program_change changes[] = {
+        {sum_before_the_node, "does not follow its block's reduction in the node", false},
+        {sum_another_block, "", false},
+        {say_that_nodes_share, "", false},
+        {round_in_the_node, "", false},
+        {leave_the_sum_out, "", false},
+    };
+    check_refusals(HYBRID_CASES, program_is_hybrid, changes, sizeof changes / sizeof *changes);
+}

@@ -140,6 +140,17 @@ static const char *communicator_of(const struct weft_rendezvous *meeting,
     return meeting->mpi != NULL ? "mpi" : "local";
 }
 
+/* Streams that share a queue of a GPU block one another, and with these ways to keep state a stream
+ * waits for the host. So each gets a queue of its own, unless the user has set another number. CUDA
+ * reads the variable when it opens the GPU. */
+static void give_streams_queues(const struct weft_config *config)
+{
+    const int ways = 1 << WEFT_KEEP_HOST_UPDATE | 1 << WEFT_KEEP_DISK;
+    if (config->cluster.device.type == WEFT_DEVICE_CUDA &&
+        (weft_config_state_keeps(config) & ways) != 0)
+        (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
 enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
                                    const struct weft_config *config, bool virtual_clock,
                                    struct weft_machine *out, struct weft_error *err)
@@ -170,6 +181,7 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
     out->threads = weft_rendezvous_threads(meeting, cluster->threads);
     /* Binds after the count of all ranks' cores and before any thread starts. */
     if (cluster->bind) WEFT_TRY(bind_rank(meeting, cluster, out, err));
+    give_streams_queues(config);
     WEFT_TRY(weft_device_open(device_of(config), clock, &out->device, err));
     WEFT_TRY(weft_comm_open(communicator_of(meeting, cluster), &comm, &out->comm, err));
     return open_kernels(meeting, config, out, err);

@@ -75,7 +75,8 @@ const struct weft_field_table weft_host_table = {
     "host",
     "The host's memory as a tier, for plans that do not fit within `memory_limit`. Optimizer state "
     "and master may be there: copied up before a unit's update and down after it, or updated on "
-    "the host (CPU ranks only). Saved activations may be there between forward and backward. "
+    "the host (for a GPU only if plan.offload.update names it). Saved activations may be there "
+    "between forward and backward. "
     "16-bit parameters may be there, if plan.offload.parameters says so. "
     "Limits and rates are of one rank with all ranks of its node at work. For a GPU it is pinned "
     "before the first step.",
@@ -144,8 +145,8 @@ int weft_config_state_homes(const struct weft_config *config)
     return config->plan.offload.state == 0 ? homes : config->plan.offload.state & homes;
 }
 
-/* The host's lane is a thread, and streams of a GPU cannot wait for it yet. */
-static bool may_update_there(const struct weft_config *config)
+/* Updates on the host have not run under a GPU yet, but over doubles of CUDA's libraries alone. */
+static bool updates_there_unasked(const struct weft_config *config)
 {
     return config->cluster.device.type != WEFT_DEVICE_CUDA;
 }
@@ -154,8 +155,8 @@ int weft_config_state_keeps(const struct weft_config *config)
 {
     const int homes = weft_config_state_homes(config), on_host = 1 << WEFT_HOME_HOST;
     const int update = config->plan.offload.update;
-    const bool there = (homes & on_host) != 0 && (update == 0 || (update & on_host) != 0) &&
-                       may_update_there(config);
+    const bool asked = update == 0 ? updates_there_unasked(config) : (update & on_host) != 0;
+    const bool there = (homes & on_host) != 0 && asked;
     const bool device = update == 0 || (update & 1 << WEFT_HOME_DEVICE) != 0;
     return (device ? homes : homes & ~on_host) | (there ? 1 << WEFT_KEEP_HOST_UPDATE : 0);
 }
@@ -282,10 +283,6 @@ void weft_config_check_tiers(const struct weft_section *run, const struct weft_s
     check_homes(config, run->source, "update", offload->update, findings);
     check_parameters(config, run->source, findings);
     check_target(config, run->source, findings);
-    if (offload->update == 1 << WEFT_HOME_HOST && !may_update_there(config))
-        weft_findings_add(findings, run->source, "$.plan.offload.update",
-                          "a GPU's state is updated on the device so far: name \"device\", or "
-                          "leave it out");
     if (c->host.given && c->emulate_link) {
         check_emulated(cluster, &c->host.down, "down", findings);
         check_emulated(cluster, &c->host.up, "up", findings);

@@ -28,22 +28,37 @@ def tokens_of(count, below):
 
 LINK = {"alpha": "10us", "bandwidth": "1GB/s"}
 HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1MB/s"}
+RATE = {"bandwidth": "1GB/s"}
+DISK = {"path": ".", "limit": "1GiB", "read": RATE, "write": RATE, "duplex": "full"}
 MAY_BE_AWAY = ("state", "activations")
+
+
+def offload_of(away):
+    """Returns plan.offload that keeps what `away` names on the host ("state", "activations", "parameters"), state on a
+    disk ("disk"), or state and its updates on the host ("update").
+    """
+    homes = {name: ["host" if name in away else "device"] for name in MAY_BE_AWAY}
+    if "disk" in away:
+        homes["state"] = ["disk"]
+    if "update" in away:
+        homes.update({"state": ["host"], "update": ["host"]})
+    return {"offload": {**homes, **({"parameters": ["device", "host"]} if "parameters" in away else {})}}
 
 
 def config_of(tokens, device, planner="all-dp", steps=5, layers=None, dtype="f32", ranks=1, blocks=None, away=(),
               **train):
-    """Returns a config for `ranks` ranks that reads the file `tokens`, made by tokens_of(9000, 61). The kinds that
-    `away` names are offloaded to the host where the config allows it.
+    """Returns a config for `ranks` ranks that reads the file `tokens`, made by tokens_of(9000, 61). What `away` names is
+    offloaded (offload_of) where the config allows it.
     """
     rates = {"f32": "50G", "bf16": "50G", "f16": "50G"}
-    homes = {"offload": {name: ["host" if name in away else "device"] for name in MAY_BE_AWAY}} if away else {}
+    homes = offload_of(away) if away else {}
+    tiers = {"host": HOST, **({"disk": DISK} if "disk" in away else {})} if away else {}
     return {"version": 1, "model": {"layers": layers or LAYERS},
             "train": {"steps": steps, "micro_batch": 1, "seq_len": 9, "seed": 5, "data": tokens, "clip_norm": 0.5,
                       "optimizer": {"type": "adamw", "lr": 1e-2}, "precision": {"compute": dtype},
                       "checkpoint": {"at_end": False}, **train},
             "plan": {"planner": planner, "time_limit": "5s", "fuse": False, **({"blocks": blocks} if blocks else {}),
                      **homes},
-            "cluster": {"ranks": ranks, "memory_limit": "2GiB", **({"host": HOST} if away else {}),
+            "cluster": {"ranks": ranks, "memory_limit": "2GiB", **tiers,
                         "device": {"type": device, "flops": rates, "memory_bandwidth": "10GB/s"},
                         "link": {"intra": {"alpha": "20us", "bandwidth": "1GB/s"}}}}

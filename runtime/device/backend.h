@@ -19,6 +19,10 @@ struct weft_device_ops {
     bool (*memory)(const struct weft_device *device, int64_t *bytes, bool *exact); /* or NULL */
     enum weft_status (*stream_create)(struct weft_device *device, const char *name, int32_t queue,
                                       struct weft_stream **out, struct weft_error *err);
+    /* NULL: streams are threads of the host anyway. */
+    enum weft_status (*stream_create_on_host)(struct weft_device *device, const char *name,
+                                              int32_t queue, struct weft_stream **out,
+                                              struct weft_error *err);
     void (*stream_destroy)(struct weft_stream *stream);
     enum weft_status (*event_create)(struct weft_device *device, struct weft_event **out,
                                      struct weft_error *err);

@@ -60,15 +60,34 @@ enum weft_clock weft_stream_clock(const struct weft_stream *stream)
     return stream->device->clock;
 }
 
-enum weft_status weft_stream_create(struct weft_device *device, const char *name, int32_t queue,
-                                    struct weft_stream **out, struct weft_error *err)
+typedef enum weft_status create_fn(struct weft_device *device, const char *name, int32_t queue,
+                                   struct weft_stream **out, struct weft_error *err);
+
+static enum weft_status create_stream(struct weft_device *device, create_fn *create,
+                                      const char *name, int32_t queue, struct weft_stream **out,
+                                      struct weft_error *err)
 {
     if (queue < 0 || queue > WEFT_STREAM_MOST_QUEUE) {
         return weft_fail(err, WEFT_E_INTERNAL, "stream \"%s\": a queue of %d items; at most %d",
                          name, queue, WEFT_STREAM_MOST_QUEUE);
     }
-    return device->ops->stream_create(device, name, queue > 0 ? queue : WEFT_STREAM_QUEUE, out,
-                                      err);
+    return create(device, name, queue > 0 ? queue : WEFT_STREAM_QUEUE, out, err);
+}
+
+enum weft_status weft_stream_create(struct weft_device *device, const char *name, int32_t queue,
+                                    struct weft_stream **out, struct weft_error *err)
+{
+    return create_stream(device, device->ops->stream_create, name, queue, out, err);
+}
+
+enum weft_status weft_stream_create_on_host(struct weft_device *device, const char *name,
+                                            int32_t queue, struct weft_stream **out,
+                                            struct weft_error *err)
+{
+    const struct weft_device_ops *ops = device->ops;
+    create_fn *create =
+        ops->stream_create_on_host != NULL ? ops->stream_create_on_host : ops->stream_create;
+    return create_stream(device, create, name, queue, out, err);
 }
 
 void weft_stream_destroy(struct weft_stream *stream)

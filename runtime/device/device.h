@@ -45,6 +45,13 @@ enum { WEFT_STREAM_QUEUE = 256, WEFT_STREAM_MOST_QUEUE = 1 << 20 };
 WEFT_MUST_USE enum weft_status weft_stream_create(struct weft_device *device, const char *name,
                                                   int32_t queue, struct weft_stream **out,
                                                   struct weft_error *err);
+/* The same for a stream whose tasks wait for a disk, or compute for long: a thread of the host does
+ * its work. On a GPU the functions of a stream must be short, because CUDA may call one at a time.
+ * Such a stream takes tasks, copies and fills, and no kernels or collectives. */
+WEFT_MUST_USE enum weft_status weft_stream_create_on_host(struct weft_device *device,
+                                                          const char *name, int32_t queue,
+                                                          struct weft_stream **out,
+                                                          struct weft_error *err);
 void weft_stream_destroy(struct weft_stream *stream); /* waits until it is idle */
 WEFT_MUST_USE enum weft_status weft_event_create(struct weft_device *device,
                                                  struct weft_event **out, struct weft_error *err);

@@ -5,6 +5,7 @@
 
 #include "offload/store.h"
 #include "offload/tier.h"
+#include "runtime/arena/copy.h"
 #include "runtime/exec/parts.h"
 
 enum {
@@ -34,6 +35,7 @@ struct exec_away {
     int64_t n_blocks, most_blocks;      /* of all units; of the largest unit */
     struct away_state (*units)[STATES]; /* [n_units] */
     struct weft_store_block *blocks;
+    bool pinned; /* the ring is */
     bool warned;
 };
 
@@ -98,6 +100,8 @@ static enum weft_status open_rings(struct exec_away *away, struct weft_error *er
         .name = "ring of the disk", .page_bytes = page_bytes, .pages = bytes / page_bytes};
     WEFT_TRY(weft_tier_create(&options, &away->tier, err));
     unsigned char *memory = weft_tier_memory(away->tier).at;
+    WEFT_TRY(weft_arena_pin(away->exec->arena, weft_tier_memory(away->tier), err));
+    away->pinned = true;
     for (int r = 0; r < ring->lanes; r++) {
         away->rings[r].memory = memory + r * ring->seats * ring->block_bytes;
         away->rings[r].tickets = calloc((size_t)ring->seats, sizeof *away->rings[r].tickets);
@@ -119,10 +123,8 @@ static enum weft_status open_away(struct exec_away *away, struct weft_error *err
         .unverified = !cluster->disk.verify,
         .quiet = exec->rank != 0, /* rank 0 logs for all */
     };
-    if (!cluster->disk.given || cluster->device.type != WEFT_DEVICE_CPU)
-        return weft_fail(err, WEFT_E_DATA,
-                         "the program keeps state on a disk: give cluster.disk, on a device that "
-                         "is the cpu");
+    if (!cluster->disk.given)
+        return weft_fail(err, WEFT_E_DATA, "the program keeps state on a disk: give cluster.disk");
     const int32_t n_units = exec->options.program->n_units;
     away->units = calloc((size_t)n_units, sizeof *away->units);
     if (away->units == NULL) return weft_fail_memory(err, "state that is away");
@@ -158,6 +160,7 @@ void weft_exec_away_destroy(struct exec_away *away)
 {
     if (away == NULL) return;
     weft_store_destroy(away->store);
+    if (away->pinned) weft_arena_unpin(away->exec->arena, weft_tier_memory(away->tier));
     weft_tier_destroy(away->tier);
     for (int r = 0; r < away->ring.lanes; r++)
         free(away->rings[r].tickets);
@@ -245,6 +248,26 @@ static unsigned char *memory_of(const struct passing *passing)
     return seat_of(passing).at;
 }
 
+/* Copies a block's used bytes between the arena and its seat. */
+static void push_copy(const struct passage *passage, const struct passing *passing, void *at,
+                      int64_t bytes)
+{
+    struct weft_arena *arena = passage->exec->arena;
+    const bool down = passing->direction == WEFT_STORE_WRITE;
+    unsigned char *seat = memory_of(passing);
+    if (weft_arena_copies_by_itself(arena)) {
+        const struct weft_arena_copy copy = {.direction = down ? WEFT_COPY_DOWN : WEFT_COPY_UP,
+                                             .n = 1,
+                                             .at = {at},
+                                             .there = {{seat, bytes}}};
+        weft_arena_copy(arena, passage->stream, &copy);
+    } else if (down) {
+        weft_arena_read(arena, passage->stream, at, bytes, seat);
+    } else {
+        weft_arena_write(arena, passage->stream, at, seat, bytes);
+    }
+}
+
 void weft_exec_push_read(struct weft_exec *exec, struct weft_stream *stream,
                          const struct exec_unit *unit)
 {
@@ -257,7 +280,7 @@ void weft_exec_push_read(struct weft_exec *exec, struct weft_stream *stream,
             const struct passing there =
                 block_of(&passage, WEFT_STORE_READ, k - seats, &at, &bytes);
             weft_stream_push(passage.stream, wait_for_seat, &there, sizeof there);
-            weft_arena_write(exec->arena, passage.stream, at, memory_of(&there), bytes);
+            push_copy(&passage, &there, at, bytes);
         }
         if (k >= passage.n) continue;
         const struct passing next = block_of(&passage, WEFT_STORE_READ, k, &at, &bytes);
@@ -280,7 +303,7 @@ void weft_exec_push_write(struct weft_exec *exec, struct weft_stream *stream,
         }
         if (k >= passage.n) continue;
         const struct passing next = block_of(&passage, WEFT_STORE_WRITE, k, &at, &bytes);
-        weft_arena_read(exec->arena, passage.stream, at, bytes, memory_of(&next));
+        push_copy(&passage, &next, at, bytes);
         weft_stream_push(passage.stream, submit_block, &next, sizeof next);
     }
 }

@@ -16,8 +16,8 @@ struct exec_away;
 
 /* Opens the file in cluster.disk.path and reserves blocks for all units with state on the disk.
  * *out stays NULL if there are none. The executor's units must be filled. WEFT_E_DATA without
- * cluster.disk, or on a device other than the cpu. Other errors are those of weft_store_open and
- * weft_store_reserve. */
+ * cluster.disk. Other errors are those of weft_store_open, weft_store_reserve and
+ * weft_arena_pin. */
 WEFT_MUST_USE enum weft_status weft_exec_away_create(const struct weft_exec *exec,
                                                      struct exec_away **out,
                                                      struct weft_error *err);

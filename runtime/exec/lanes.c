@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "runtime/comm/branch.h"
 #include "runtime/exec/away.h"
 #include "runtime/exec/parts.h"
@@ -48,6 +49,13 @@ static enum weft_status open_comms(struct weft_exec *exec, struct weft_error *er
     return WEFT_OK;
 }
 
+/* Work of these lanes waits for a disk, or computes with the host's cores. */
+static bool is_of_host(enum weft_lane_kind kind)
+{
+    return kind == WEFT_LANE_KIND_HOST || kind == WEFT_LANE_KIND_READ ||
+           kind == WEFT_LANE_KIND_WRITE;
+}
+
 /* Creates a lane's stream, with room for `items` in its queue. */
 static enum weft_status create_stream(struct weft_exec *exec, int32_t lane, int64_t items,
                                       struct weft_error *err)
@@ -56,12 +64,28 @@ static enum weft_status create_stream(struct weft_exec *exec, int32_t lane, int6
     const char *name = lane == WEFT_LANE_FIRST ? "channel" : program->lanes[lane].name;
     int64_t queue = items < WEFT_STREAM_QUEUE ? WEFT_STREAM_QUEUE : items;
     if (queue > WEFT_STREAM_MOST_QUEUE) queue = WEFT_STREAM_MOST_QUEUE;
-    WEFT_TRY(
-        weft_stream_create(exec->options.device, name, (int32_t)queue, &exec->streams[lane], err));
+    struct weft_device *device = exec->options.device;
+    const bool on_host = is_of_host(program->lanes[lane].kind);
+    WEFT_TRY((on_host ? weft_stream_create_on_host : weft_stream_create)(
+        device, name, (int32_t)queue, &exec->streams[lane], err));
     if (!weft_rates_contend(program->lanes[WEFT_LANE_FIRST].rates)) return WEFT_OK;
     return weft_stream_contend(
         exec->streams[lane], lane,
         program->lanes[lane == WEFT_LANE_COMPUTE ? WEFT_LANE_FIRST : lane].rates, err);
+}
+
+/* Rank 0 says for all that no GPU has run such a program yet. */
+static void warn_of_untried(const struct weft_exec *exec, const int64_t items[WEFT_MOST_LANES])
+{
+    const struct weft_program *program = exec->options.program;
+    bool any = false;
+    for (int32_t lane = 0; lane < program->n_lanes; lane++)
+        any |= items[lane] > 0 && is_of_host(program->lanes[lane].kind);
+    if (any && exec->rank == 0 && exec->options.config->cluster.device.type == WEFT_DEVICE_CUDA)
+        weft_log(WEFT_LOG_WARNING,
+                 "updates on the host and state on a disk have never run on a GPU, but over "
+                 "doubles of CUDA's libraries alone (docs/gpu.md): compare the fingerprint of a "
+                 "short run with that of one without them");
 }
 
 /* One thread issues a step and may run far ahead on one stream, for example with all gathers. So
@@ -74,6 +98,7 @@ static enum weft_status create_streams(struct weft_exec *exec, struct weft_error
     for (int32_t i = 0; i < program->n_instructions; i++)
         items[program->instructions[i].lane] += ITEMS_EACH;
     items[WEFT_LANE_COMPUTE] += program->n_units + ITEMS_EACH; /* for NORM and the step's scalars */
+    warn_of_untried(exec, items);
     for (int32_t lane = 0; lane < program->n_lanes; lane++) {
         const enum weft_lane_kind kind = program->lanes[lane].kind;
         if (lane > WEFT_LANE_FIRST && items[lane] == 0) continue;

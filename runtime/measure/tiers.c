@@ -1,6 +1,5 @@
 #include "runtime/measure/tiers.h"
 
-#include "base/log.h"
 #include "base/units.h"
 
 enum { MOST_FLOWS = 64, ROUNDS = 50 };
@@ -46,8 +45,5 @@ enum weft_status weft_measure_tiers(const struct weft_measure_options *options,
         WEFT_TRY((cpu ? weft_measure_host : weft_measure_device_copies)(options, &out->pool,
                                                                         &out->tiers.host, err));
     if (!weft_config_uses_disk(config)) return WEFT_OK;
-    if (cpu) return weft_measure_disk(options, &out->pool, &out->tiers.disk, err);
-    weft_log(WEFT_LOG_WARNING, "a disk is not measured under a GPU, which trains with none: the "
-                               "profile has no times of cluster.disk");
-    return WEFT_OK;
+    return weft_measure_disk(options, &out->pool, &out->tiers.disk, err);
 }

@@ -66,13 +66,12 @@ static enum weft_status refuse_config(const struct weft_config *config, struct w
                          "plans and simulations for more are fine, to train set it to 1",
                          config->source, (long long)config->cluster.channels);
     }
-    if (config->cluster.device.type == WEFT_DEVICE_CUDA &&
-        (weft_config_state_homes(config) & 1 << WEFT_HOME_DISK) != 0) {
+    if (config->cluster.device.type == WEFT_DEVICE_CUDA && weft_config_uses_disk(config) &&
+        !config->cluster.host.given) {
         return weft_fail(err, WEFT_E_DATA,
-                         "%s: $.cluster.device.type is \"cuda\", and state on a disk is trained "
-                         "with on the cpu alone yet: plans for it are fine, to train leave "
-                         "cluster.disk out, or allow other tiers in plan.offload: {\"state\": "
-                         "[\"device\", \"host\"]}",
+                         "%s: $.cluster.device.type is \"cuda\", and state on its way to a disk "
+                         "passes through the host's memory, which the plan must count: give "
+                         "cluster.host, or leave cluster.disk out",
                          config->source);
     }
     WEFT_TRY(weft_precision_check(config, err));

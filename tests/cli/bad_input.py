@@ -87,12 +87,12 @@ def a_disk_that_is_none_is_refused(weft):
 
 
 @case
-def a_gpu_plans_with_a_disk_and_does_not_train_with_it(weft):
+def a_gpu_plans_with_a_disk_and_does_not_train_with_it_alone(weft):
     disk = {"path": "nowhere", "limit": "1GB", "read": {"bandwidth": "2GB/s"},
             "write": {"bandwidth": "1GB/s"}}
     path = weft.write("run.json", tiny(cluster__disk=disk, cluster__device__type="cuda"))
     weft.expect(0, "plan", path)
-    weft.expect(65, "train", path, "--run", "run", says=["state on a disk is trained with on the cpu alone", "plan.offload"])
+    weft.expect(65, "train", path, "--run", "run", says=["passes through the host's memory", "give cluster.host"])
     assert not os.path.exists(weft.path("run"))
 
 
@@ -102,8 +102,6 @@ def keys_of_tiers_that_do_not_go_together(weft):
         weft.expect(65, "check", weft.write("run.json", tiny(**changes)), says=text)
     says("names \"host\", and the cluster has none", plan__offload={"state": ["host"]})
     says("is empty; leave the key out", plan__offload={"state": []})
-    says("a GPU's state is updated on the device so far", cluster__host=HOST,
-         cluster__device__type="cuda", plan__offload={"update": ["host"]})
     says("it has no limit: give \"limit\"", cluster__disk={"path": "scratch"})
     says("0B/s is out of range", cluster__host={**HOST, "update": "0GB/s"})
     says("did you mean \"host\"?", cluster__host=HOST, plan__offload={"state": ["hots"]})

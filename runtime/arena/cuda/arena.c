@@ -33,18 +33,31 @@ static struct cuda_arena *cuda_arena_of(const struct weft_arena *arena)
 
 /* Work */
 
+struct fill {
+    unsigned char *at;
+    const struct weft_range *ranges;
+    int32_t n;
+    unsigned char byte;
+};
+
+static cudaError_t issue_fill(struct weft_cuda_stream *s, const void *argument)
+{
+    const struct fill *fill = argument;
+    cudaError_t code = cudaSuccess;
+    for (int32_t i = 0; i < fill->n && code == cudaSuccess; i++) {
+        const size_t bytes = (size_t)(fill->ranges[i].end - fill->ranges[i].begin);
+        if (bytes > 0)
+            code = cudaMemsetAsync(fill->at + fill->ranges[i].begin, fill->byte, bytes, s->cuda);
+    }
+    return code;
+}
+
 static void cuda_fill(struct weft_arena *arena, struct weft_stream *stream, void *at,
                       const struct weft_range *ranges, int32_t n_ranges, unsigned char byte)
 {
     (void)arena;
-    cudaError_t code = cudaSuccess;
-    const cudaStream_t cuda = weft_cuda_stream_open_for_work(stream);
-    for (int32_t i = 0; i < n_ranges && cuda != NULL && code == cudaSuccess; i++) {
-        const size_t bytes = (size_t)(ranges[i].end - ranges[i].begin);
-        if (bytes == 0) continue;
-        code = cudaMemsetAsync((unsigned char *)at + ranges[i].begin, byte, bytes, cuda);
-    }
-    weft_cuda_stream_worked(stream, code, "fill the GPU's memory");
+    const struct fill fill = {at, ranges, n_ranges, byte};
+    weft_cuda_stream_call(stream, issue_fill, "fill the GPU's memory", &fill, sizeof fill);
 }
 
 static struct weft_cuda_mailbox *mailbox_of(struct weft_stream *stream)
@@ -53,24 +66,38 @@ static struct weft_cuda_mailbox *mailbox_of(struct weft_stream *stream)
                                                           : NULL;
 }
 
+struct letter {
+    const void *from;
+    void *to;
+    int64_t bytes;
+};
+
+static cudaError_t issue_write(struct weft_cuda_stream *s, const void *argument)
+{
+    const struct letter *letter = argument;
+    return weft_cuda_send(&s->mailbox, letter->to, letter->from, letter->bytes);
+}
+
 static void cuda_write(struct weft_arena *arena, struct weft_stream *stream, void *to,
                        const void *host, int64_t bytes)
 {
     (void)arena;
-    struct weft_cuda_mailbox *mailbox = mailbox_of(stream);
-    if (mailbox == NULL) return;
-    weft_cuda_stream_worked(stream, weft_cuda_send(mailbox, to, host, bytes),
-                            "copy to the GPU's memory");
+    const struct letter letter = {host, to, bytes};
+    weft_cuda_stream_call(stream, issue_write, "copy to the GPU's memory", &letter, sizeof letter);
+}
+
+static cudaError_t issue_read(struct weft_cuda_stream *s, const void *argument)
+{
+    const struct letter *letter = argument;
+    return weft_cuda_receive(&s->mailbox, letter->from, letter->bytes, letter->to);
 }
 
 static void cuda_read(struct weft_arena *arena, struct weft_stream *stream, const void *from,
                       int64_t bytes, void *host)
 {
     (void)arena;
-    struct weft_cuda_mailbox *mailbox = mailbox_of(stream);
-    if (mailbox == NULL) return;
-    weft_cuda_stream_worked(stream, weft_cuda_receive(mailbox, from, bytes, host),
-                            "copy from the GPU's memory");
+    const struct letter letter = {from, host, bytes};
+    weft_cuda_stream_call(stream, issue_read, "copy from the GPU's memory", &letter, sizeof letter);
 }
 
 /* Host tier */
@@ -119,21 +146,29 @@ static void cuda_unpin(struct weft_arena *arena, struct weft_memory_span memory)
     (void)cudaHostUnregister(memory.at);
 }
 
+static cudaError_t issue_copy(struct weft_cuda_stream *s, const void *argument)
+{
+    const struct weft_arena_copy *copy = argument;
+    const bool down = copy->direction == WEFT_COPY_DOWN;
+    cudaError_t code = cudaSuccess;
+    for (int32_t i = 0; i < copy->n && code == cudaSuccess; i++) {
+        void *there = copy->there[i].at;
+        code = cudaMemcpyAsync(down ? there : copy->at[i], down ? copy->at[i] : there,
+                               (size_t)copy->there[i].bytes,
+                               down ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice, s->cuda);
+    }
+    return code;
+}
+_Static_assert(sizeof(struct weft_arena_copy) <= WEFT_TASK_BYTES, "a stream's copy of a call");
+
 static void cuda_copy(struct weft_arena *arena, struct weft_stream *stream,
                       const struct weft_arena_copy *copy)
 {
     (void)arena;
-    const bool down = copy->direction == WEFT_COPY_DOWN;
-    const cudaStream_t cuda = weft_cuda_stream_open_for_work(stream);
-    cudaError_t code = cudaSuccess;
-    for (int32_t i = 0; i < copy->n && cuda != NULL && code == cudaSuccess; i++) {
-        void *there = copy->there[i].at;
-        code = cudaMemcpyAsync(down ? there : copy->at[i], down ? copy->at[i] : there,
-                               (size_t)copy->there[i].bytes,
-                               down ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice, cuda);
-    }
-    weft_cuda_stream_worked(stream, code,
-                            down ? "copy to the host's tier" : "copy from the host's tier");
+    weft_cuda_stream_call(stream, issue_copy,
+                          copy->direction == WEFT_COPY_DOWN ? "copy to the host's tier"
+                                                            : "copy from the host's tier",
+                          copy, sizeof *copy);
 }
 
 /* The search for uses of dead memory copies the bytes to the host. */

@@ -6,7 +6,8 @@
 #define WEFT_RUNTIME_ARENA_CUDA_CELLS_H
 
 #include "runtime/arena/arena.h"
-#include "runtime/arena/cuda/driver.h"
+#include "runtime/device/cuda/calls.h"
+#include "runtime/device/cuda/driver.h"
 
 /* Addresses mapped by one call. */
 struct weft_cuda_seen {

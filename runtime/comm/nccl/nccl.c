@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "runtime/arena/cuda/driver.h"
 #include "runtime/comm/cuda/work.h"
 #include "runtime/comm/local.h"
 #include "runtime/comm/nccl/meet.h"
 #include "runtime/comm/nccl/watchdog.h"
 #include "runtime/comm/outcome.h"
+#include "runtime/device/cuda/driver.h"
 #include "runtime/nn/cuda/kernels.h"
 #include "runtime/nn/cuda/record.h"
 

@@ -14,12 +14,6 @@ WEFT_API extern const struct weft_device_ops weft_device_cuda;
 WEFT_API extern const char *const weft_module_version;
 const char *const weft_module_version = WEFT_MODULE_VERSION;
 
-struct cuda_event {
-    struct weft_event event; /* first */
-    cudaEvent_t cuda;
-    bool recorded; /* a wait for an event without a record returns at once */
-};
-
 static struct weft_cuda_gpu *gpu_of(const struct weft_device *device)
 {
     return (struct weft_cuda_gpu *)device;
@@ -28,9 +22,15 @@ static struct weft_cuda_gpu *gpu_of(const struct weft_device *device)
 static void cuda_record(struct weft_stream *stream, struct weft_event *event)
 {
     struct weft_cuda_stream *s = weft_cuda_stream_of(stream);
-    struct cuda_event *e = (struct cuda_event *)event;
+    struct weft_cuda_event *e = (struct weft_cuda_event *)event;
+    if (s->host != NULL) {
+        weft_cuda_host_record(s, e);
+        return;
+    }
     cudaError_t code = weft_cuda_enter(s->gpu);
+    if (code == cudaSuccess) code = weft_cuda_host_unpoll(s->gpu, e);
     if (code == cudaSuccess) code = cudaEventRecord(e->cuda, s->cuda);
+    if (code == cudaSuccess) e->by = NULL;
     e->recorded = e->recorded || code == cudaSuccess;
     weft_cuda_stream_worked(stream, code, "record an event");
 }
@@ -38,17 +38,23 @@ static void cuda_record(struct weft_stream *stream, struct weft_event *event)
 static void cuda_wait(struct weft_stream *stream, struct weft_event *event)
 {
     struct weft_cuda_stream *s = weft_cuda_stream_of(stream);
-    const struct cuda_event *e = (const struct cuda_event *)event;
+    struct weft_cuda_event *e = (struct weft_cuda_event *)event;
+    if (s->host != NULL) {
+        weft_cuda_host_wait(s, e);
+        return;
+    }
     if (!e->recorded) return;
     cudaError_t code = weft_cuda_enter(s->gpu);
-    if (code == cudaSuccess) code = cudaStreamWaitEvent(s->cuda, e->cuda, 0);
+    if (code == cudaSuccess)
+        code =
+            e->by != NULL ? weft_cuda_host_release(s, e) : cudaStreamWaitEvent(s->cuda, e->cuda, 0);
     weft_cuda_stream_worked(stream, code, "wait for an event");
 }
 
 static enum weft_status cuda_event_create(struct weft_device *device, struct weft_event **out,
                                           struct weft_error *err)
 {
-    struct cuda_event *e = calloc(1, sizeof *e);
+    struct weft_cuda_event *e = calloc(1, sizeof *e);
     if (e == NULL) return weft_fail_memory(err, "an event");
     e->event.device = device;
     cudaError_t code = weft_cuda_enter(gpu_of(device));
@@ -63,7 +69,7 @@ static enum weft_status cuda_event_create(struct weft_device *device, struct wef
 
 static void cuda_event_destroy(struct weft_event *event)
 {
-    cudaEventDestroy(((struct cuda_event *)event)->cuda);
+    cudaEventDestroy(((struct weft_cuda_event *)event)->cuda);
     free(event);
 }
 
@@ -102,6 +108,8 @@ static void cuda_close(struct weft_device *device)
     if (gpu->anchor != NULL) cudaEventDestroy(gpu->anchor);
     if (gpu->clock != NULL) cudaStreamDestroy(gpu->clock);
     weft_nvml_close(&gpu->nvml);
+    weft_cuda_host_forget(gpu);
+    weft_cuda_driver_close(&gpu->driver);
     pthread_mutex_destroy(&gpu->lock);
     free(gpu);
 }
@@ -176,6 +184,7 @@ const struct weft_device_ops weft_device_cuda = {
     .hardware = cuda_hardware,
     .memory = weft_cuda_memory,
     .stream_create = weft_cuda_stream_create,
+    .stream_create_on_host = weft_cuda_stream_create_on_host,
     .stream_destroy = weft_cuda_stream_destroy,
     .event_create = cuda_event_create,
     .event_destroy = cuda_event_destroy,

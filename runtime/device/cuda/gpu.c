@@ -144,6 +144,18 @@ cudaError_t weft_cuda_nap(const struct weft_cuda_gpu *gpu, cudaStream_t stream, 
     return code;
 }
 
+cudaError_t weft_cuda_pause(int64_t since_ns, int32_t tries)
+{
+    if (tries < SPINS) {
+        weft_cpu_relax();
+        return cudaErrorNotReady;
+    }
+    const int64_t now_ns = weft_clock_now_ns();
+    if (now_ns - since_ns > timeout_ns()) return cudaErrorTimeout;
+    weft_clock_sleep_until_ns(now_ns + NAP_NS);
+    return cudaErrorNotReady;
+}
+
 cudaError_t weft_cuda_await(const struct weft_cuda_gpu *gpu, cudaStream_t stream)
 {
     const int64_t since_ns = weft_clock_now_ns();

@@ -8,10 +8,12 @@
 
 #include "runtime/device/backend.h"
 #include "runtime/device/cuda/calls.h"
+#include "runtime/device/cuda/driver.h"
 #include "runtime/device/cuda/nvml.h"
 #include "runtime/device/cuda/toolkit.h"
 #include "runtime/device/device.h"
 
+struct weft_cuda_host;
 struct weft_cuda_stream;
 
 struct weft_cuda_gpu {
@@ -26,7 +28,9 @@ struct weft_cuda_gpu {
     cudaStream_t clock; /* NULL before the first stamp */
     cudaEvent_t anchor;
     int64_t anchor_ns;
-    int64_t anchor_error_ns; /* bound on the anchor's error */
+    int64_t anchor_error_ns;         /* bound on the anchor's error */
+    struct weft_cuda_host *finished; /* their pinned memory may still be read */
+    struct weft_cuda_driver driver;  /* opened with the first stream of the host */
     /* Called now and then by a thread that waits for the GPU. There the owner checks pending work
      * that may never end. May be NULL. */
     void (*tend)(void *context);
@@ -53,6 +57,9 @@ cudaError_t weft_cuda_time_of(const struct weft_cuda_gpu *gpu, cudaEvent_t event
 /* Sleeps briefly in a wait that began at `since_ns`, then queries the stream. cudaSuccess and
  * cudaErrorNotReady mean: look again. Any other code is an error. */
 cudaError_t weft_cuda_nap(const struct weft_cuda_gpu *gpu, cudaStream_t stream, int64_t since_ns);
+/* The same for a wait in which nothing of CUDA is queried: spins at first. Returns
+ * cudaErrorNotReady, or cudaErrorTimeout. `tries` counts the calls of one wait. */
+cudaError_t weft_cuda_pause(int64_t since_ns, int32_t tries);
 /* True for any code but cudaSuccess and cudaErrorNotReady. */
 static inline bool weft_cuda_is_bad(cudaError_t code)
 {

@@ -20,6 +20,12 @@ void weft_cuda_mailbox_finish(struct weft_cuda_mailbox *mailbox)
     mailbox->ring = NULL;
 }
 
+cudaError_t weft_cuda_mailbox_open(struct weft_cuda_mailbox *mailbox)
+{
+    if (mailbox->ring != NULL) return cudaSuccess;
+    return cudaHostAlloc((void **)&mailbox->ring, RING_BYTES, cudaHostAllocDefault);
+}
+
 /* Called by the stream, in order. */
 static void end_letter(void *argument)
 {
@@ -42,11 +48,8 @@ static bool has_room(struct weft_cuda_mailbox *mailbox, int64_t bytes)
 static cudaError_t open_letter(struct weft_cuda_mailbox *mailbox, int64_t bytes,
                                struct weft_cuda_letter **out, unsigned char **piece)
 {
-    if (mailbox->ring == NULL) {
-        const cudaError_t code =
-            cudaHostAlloc((void **)&mailbox->ring, RING_BYTES, cudaHostAllocDefault);
-        if (code != cudaSuccess) return code;
-    }
+    const cudaError_t opened = weft_cuda_mailbox_open(mailbox);
+    if (opened != cudaSuccess) return opened;
     const int64_t whole = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     const int64_t at = mailbox->sent_bytes % RING_BYTES;
     const int64_t skipped = at + whole > RING_BYTES ? RING_BYTES - at : 0;

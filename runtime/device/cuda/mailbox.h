@@ -39,6 +39,9 @@ struct weft_cuda_mailbox {
 
 void weft_cuda_mailbox_init(struct weft_cuda_mailbox *mailbox, const struct weft_cuda_gpu *gpu,
                             cudaStream_t stream);
+/* Allocates the ring, which the first letter does otherwise. CUDA may wait for streams meanwhile.
+ */
+cudaError_t weft_cuda_mailbox_open(struct weft_cuda_mailbox *mailbox);
 /* The stream must be idle. */
 void weft_cuda_mailbox_finish(struct weft_cuda_mailbox *mailbox);
 

@@ -21,7 +21,7 @@ static void fail_stream(struct weft_cuda_stream *s, const struct weft_error *err
     if (first && s->on_failure != NULL) s->on_failure(s->on_failure_context);
 }
 
-static bool goes_on(const struct weft_cuda_stream *s)
+bool weft_cuda_stream_goes_on(const struct weft_cuda_stream *s)
 {
     return !atomic_load(&s->failed) && !atomic_load(&s->stopped);
 }
@@ -34,8 +34,8 @@ void weft_cuda_stream_fail(struct weft_stream *stream, const struct weft_error *
 cudaStream_t weft_cuda_stream_open_for_work(struct weft_stream *stream)
 {
     struct weft_cuda_stream *s = weft_cuda_stream_of(stream);
-    if (!goes_on(s)) return NULL;
-    const cudaError_t code = weft_cuda_enter(s->gpu);
+    if (!weft_cuda_stream_goes_on(s)) return NULL;
+    const cudaError_t code = s->host != NULL ? cudaErrorNotPermitted : weft_cuda_enter(s->gpu);
     if (code == cudaSuccess) return s->cuda;
     weft_cuda_stream_worked(stream, code, "use the GPU");
     return NULL;
@@ -59,22 +59,35 @@ void weft_cuda_stream_worked(struct weft_stream *stream, cudaError_t code, const
     fail_stream(weft_cuda_stream_of(stream), &err);
 }
 
+void weft_cuda_stream_call(struct weft_stream *stream, weft_cuda_call_fn *call, const char *what,
+                           const void *argument, size_t bytes)
+{
+    struct weft_cuda_stream *s = weft_cuda_stream_of(stream);
+    if (s->host != NULL)
+        weft_cuda_host_call(s, call, what, argument, bytes);
+    else if (weft_cuda_stream_open_for_work(stream) != NULL)
+        weft_cuda_stream_worked(stream, call(s, argument), what);
+}
+
 /* Tasks */
+
+void weft_cuda_stream_run(struct weft_cuda_stream *s, weft_task_fn *task, const void *argument)
+{
+    struct weft_error err = {0};
+    if (!weft_cuda_stream_goes_on(s)) return;
+    const enum weft_status status = task(&s->stream, argument, &err);
+    if (status == WEFT_OK) return;
+    weft_fail(&err, status, "a task on stream \"%s\" failed: %s", s->name,
+              weft_status_text(status));
+    fail_stream(s, &err);
+}
 
 /* Called by the stream. */
 static void run_task(void *argument)
 {
     struct weft_cuda_task *task = argument;
     struct weft_cuda_stream *s = task->stream;
-    struct weft_error err = {0};
-    if (goes_on(s)) {
-        const enum weft_status status = task->run(&s->stream, task->argument, &err);
-        if (status != WEFT_OK) {
-            weft_fail(&err, status, "a task on stream \"%s\" failed: %s", s->name,
-                      weft_status_text(status));
-            fail_stream(s, &err);
-        }
-    }
+    weft_cuda_stream_run(s, task->run, task->argument);
     atomic_fetch_add(&s->done, 1);
 }
 
@@ -96,6 +109,10 @@ void weft_cuda_stream_push(struct weft_stream *stream, weft_task_fn *task, const
                            size_t bytes)
 {
     struct weft_cuda_stream *s = weft_cuda_stream_of(stream);
+    if (s->host != NULL) {
+        weft_cuda_host_push(s, task, argument, bytes);
+        return;
+    }
     if (weft_cuda_stream_open_for_work(stream) == NULL) return;
     struct weft_cuda_task *next = next_task(s);
     if (next == NULL) return;
@@ -185,6 +202,10 @@ static cudaError_t stamp_stream(struct weft_cuda_stream *s, int64_t *ns)
 void weft_cuda_stream_stamp(struct weft_stream *stream, int64_t *ns)
 {
     struct weft_cuda_stream *s = weft_cuda_stream_of(stream);
+    if (s->host != NULL) {
+        weft_cuda_host_stamp(s, ns);
+        return;
+    }
     cudaError_t code = weft_cuda_enter(s->gpu);
     if (code == cudaSuccess) code = stamp_stream(s, ns);
     weft_cuda_stream_worked(stream, code, "take a time");
@@ -194,7 +215,8 @@ enum weft_status weft_cuda_stream_synchronise(struct weft_stream *stream, struct
 {
     struct weft_cuda_stream *s = weft_cuda_stream_of(stream);
     cudaError_t code = weft_cuda_enter(s->gpu);
-    if (code == cudaSuccess) code = weft_cuda_await(s->gpu, s->cuda);
+    if (code == cudaSuccess)
+        code = s->host != NULL ? weft_cuda_host_await(s) : weft_cuda_await(s->gpu, s->cuda);
     if (code == cudaSuccess) code = tell_all_stamps(s->gpu);
     weft_cuda_stream_worked(stream, code, "finish the work of a stream");
     pthread_mutex_lock(&s->lock);
@@ -208,6 +230,7 @@ enum weft_status weft_cuda_stream_synchronise(struct weft_stream *stream, struct
 
 static void free_stream(struct weft_cuda_stream *s)
 {
+    weft_cuda_host_finish(s);
     for (uint32_t i = 0; s->stamps != NULL && i < s->n_tasks; i++) {
         if (s->stamps[i].event != NULL) cudaEventDestroy(s->stamps[i].event);
     }
@@ -230,37 +253,65 @@ static cudaError_t create_cuda_stream(struct weft_cuda_stream *s)
     return cudaStreamCreateWithPriority(&s->cuda, cudaStreamNonBlocking, priority);
 }
 
-enum weft_status weft_cuda_stream_create(struct weft_device *device, const char *name,
-                                         int32_t queue, struct weft_stream **out,
-                                         struct weft_error *err)
+static enum weft_status make_stream(struct weft_cuda_gpu *gpu, const char *name, int32_t queue,
+                                    struct weft_cuda_stream **out, struct weft_error *err)
 {
-    struct weft_cuda_gpu *gpu = (struct weft_cuda_gpu *)device;
     struct weft_cuda_stream *s = calloc(1, sizeof *s);
     if (s == NULL) return weft_fail_memory(err, "a stream");
+    *out = s;
     pthread_mutex_init(&s->lock, NULL);
-    s->stream.device = device;
+    s->stream.device = &gpu->device;
     s->gpu = gpu;
     s->n_tasks = (uint32_t)queue;
     strncpy(s->name, name, sizeof s->name - 1);
-    s->tasks = calloc(s->n_tasks, sizeof *s->tasks);
-    s->stamps = calloc(s->n_tasks, sizeof *s->stamps);
-    if (s->tasks == NULL || s->stamps == NULL) {
-        free_stream(s);
-        return weft_fail_memory(err, "a stream");
-    }
     cudaError_t code = weft_cuda_enter(gpu);
     if (code == cudaSuccess) code = create_cuda_stream(s);
-    if (code != cudaSuccess) {
-        free_stream(s);
-        return weft_cuda_fail(code, "make a stream", err);
+    return code == cudaSuccess ? WEFT_OK : weft_cuda_fail(code, "make a stream", err);
+}
+
+/* The mailbox of a stream of the host is its thread's, which must not tend the GPU's owner. */
+static enum weft_status fill_stream(struct weft_cuda_stream *s, bool on_host,
+                                    struct weft_error *err)
+{
+    weft_cuda_mailbox_init(&s->mailbox, on_host ? NULL : s->gpu, s->cuda);
+    if (on_host) return weft_cuda_host_start(s, err);
+    s->tasks = calloc(s->n_tasks, sizeof *s->tasks);
+    s->stamps = calloc(s->n_tasks, sizeof *s->stamps);
+    return s->tasks != NULL && s->stamps != NULL ? WEFT_OK : weft_fail_memory(err, "a stream");
+}
+
+static enum weft_status create_stream(struct weft_device *device, const char *name, int32_t queue,
+                                      bool on_host, struct weft_stream **out,
+                                      struct weft_error *err)
+{
+    struct weft_cuda_gpu *gpu = (struct weft_cuda_gpu *)device;
+    struct weft_cuda_stream *s = NULL;
+    enum weft_status status = make_stream(gpu, name, queue, &s, err);
+    if (status == WEFT_OK) status = fill_stream(s, on_host, err);
+    if (status != WEFT_OK) {
+        if (s != NULL) free_stream(s);
+        return status;
     }
-    weft_cuda_mailbox_init(&s->mailbox, gpu, s->cuda);
     pthread_mutex_lock(&gpu->lock);
     s->next = gpu->streams;
     gpu->streams = s;
     pthread_mutex_unlock(&gpu->lock);
     *out = &s->stream;
     return WEFT_OK;
+}
+
+enum weft_status weft_cuda_stream_create(struct weft_device *device, const char *name,
+                                         int32_t queue, struct weft_stream **out,
+                                         struct weft_error *err)
+{
+    return create_stream(device, name, queue, false, out, err);
+}
+
+enum weft_status weft_cuda_stream_create_on_host(struct weft_device *device, const char *name,
+                                                 int32_t queue, struct weft_stream **out,
+                                                 struct weft_error *err)
+{
+    return create_stream(device, name, queue, true, out, err);
 }
 
 void weft_cuda_stream_destroy(struct weft_stream *stream)

@@ -9,14 +9,14 @@
 
 /* Creation and destruction */
 
-static int allocate_shared(struct weft_nn_cuda *cuda)
+static int allocate_words(struct weft_nn_cuda *cuda)
 {
     void *found = NULL;
     const int code = cuda->machine->share(WEFT_CUDA_CHECKS * (int64_t)sizeof(uint32_t), &found);
     if (code != 0) return code;
     cuda->found = found;
     memset(cuda->found, 0xff, WEFT_CUDA_CHECKS * sizeof(uint32_t));
-    return 0;
+    return cuda->machine->allocate(WEFT_CUDA_NORM_BYTES, &cuda->norm);
 }
 
 /* Opens the library. "auto" goes on without one that cannot be opened, and *unopened has the
@@ -74,7 +74,7 @@ enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *backend,
     cuda->ops = machine->library;
     cuda->plain = strcmp(options->gemm, "plain") == 0;
     enum weft_status status =
-        weft_nn_cuda_status(cuda, allocate_shared(cuda), "memory that host and GPU share", err);
+        weft_nn_cuda_status(cuda, allocate_words(cuda), "words of the GPU", err);
     if (status == WEFT_OK) status = open_library(cuda, options->gemm, &unopened, err);
     if (status == WEFT_OK)
         status = weft_cuda_attention_open(cuda, options->attention, &unattending, err);
@@ -95,6 +95,7 @@ void weft_nn_cuda_close(struct weft_nn *nn)
         cuda->machine->release(cuda->outgrown[i]);
     }
     if (cuda->workspace != NULL) cuda->machine->release(cuda->workspace);
+    if (cuda->norm != NULL) cuda->machine->release(cuda->norm);
     if (cuda->found != NULL) cuda->machine->unshare(cuda->found);
     if (cuda->library != NULL) cuda->ops->close(cuda->library);
     weft_cuda_attention_close(cuda);

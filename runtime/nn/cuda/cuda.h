@@ -6,7 +6,8 @@
  * run has the bits of a CPU's run with plain products.
  *
  * A layer's scratch is the plan's (nn.h). The library's workspace, and the scratch of work on
- * units, are this back end's own, so all work of one object must be on one stream. */
+ * units, are this back end's own, so all work of one object must be on one stream. The norm has its
+ * own scratch: gradients that the host updates with are added up on their way there. */
 #ifndef WEFT_RUNTIME_NN_CUDA_CUDA_H
 #define WEFT_RUNTIME_NN_CUDA_CUDA_H
 
@@ -42,6 +43,7 @@ struct weft_nn_cuda {
     int32_t n_attended;
     char *workspace; /* GPU memory; begins with the library's part */
     int64_t workspace_bytes;
+    void *norm; /* scratch of the norm alone, whose stream may be another one than the layers' */
     void **outgrown; /* [n_outgrown] workspaces that pending work may use */
     int32_t n_outgrown;
     uint32_t *found; /* [WEFT_CUDA_CHECKS], shared with the host */
@@ -143,6 +145,7 @@ int64_t weft_nn_cuda_join(const struct weft_nn_piece *pieces, int64_t n, int64_t
 weft_nn_update_fn weft_nn_cuda_update, weft_nn_cuda_moments, weft_nn_cuda_apply;
 
 /* step.c. Work on units needs at most this much of the workspace. */
+enum { WEFT_CUDA_NORM_BYTES = 16 }; /* the bins' former words for infinities and NaNs */
 enum { WEFT_CUDA_WIDE_PIECE = 1 << 18, WEFT_CUDA_UNIT_BYTES = 64 + 4 * WEFT_CUDA_WIDE_PIECE };
 void weft_nn_cuda_add_norm(struct weft_nn *nn, struct weft_stream *stream,
                            const struct weft_nn_unit *unit, void *bins, void *bad);

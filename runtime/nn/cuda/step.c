@@ -8,18 +8,14 @@ struct norm_argument {
     uint64_t *bins, *bad;
 };
 
-/* The workspace has the bins' former words for infinities and NaNs. */
-enum { BEFORE_BYTES = 16 };
-
 static enum weft_status issue_norm(struct weft_stream *stream, struct CUstream_st *on,
                                    const void *argument, struct weft_error *err)
 {
     (void)stream;
     const struct norm_argument *a = argument;
     const struct weft_nn_unit *unit = a->unit;
-    WEFT_TRY(weft_nn_cuda_reserve(a->cuda, WEFT_CUDA_UNIT_BYTES, err));
-    uint64_t *before = (uint64_t *)(void *)a->cuda->workspace;
-    int code = weft_cuda_copy(before, a->bins + WEFT_NORM_WORDS - 2, BEFORE_BYTES, on);
+    uint64_t *before = a->cuda->norm;
+    int code = weft_cuda_copy(before, a->bins + WEFT_NORM_WORDS - 2, WEFT_CUDA_NORM_BYTES, on);
     for (int64_t i = 0; i < unit->n_own && code == 0;) {
         struct weft_nn_piece piece;
         i = weft_nn_cuda_join(unit->own, unit->n_own, i, false, &piece);

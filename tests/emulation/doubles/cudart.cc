@@ -316,6 +316,7 @@ cudaError_t cudaStreamQuery(cudaStream_t given)
     if (stream == NULL) return cudaErrorInvalidResourceHandle;
     if (!double_stream_is_idle(stream)) return cudaErrorNotReady;
     double_host_learns(stream->clock);
+    double_host_learns(stream->acquired);
     return cudaSuccess;
 }
 
@@ -327,6 +328,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t given)
     if (stream == NULL) return cudaErrorInvalidResourceHandle;
     double_moved.wait(door, [=] { return double_stream_is_idle(stream); });
     double_host_learns(stream->clock);
+    double_host_learns(stream->acquired);
     return cudaSuccess;
 }
 
@@ -385,6 +387,7 @@ cudaError_t cudaEventRecord(cudaEvent_t given, cudaStream_t given_stream)
             (void)id;
             const std::lock_guard<std::mutex> guard(double_door);
             mark->reached = true;
+            mark->acquired = stream->acquired;
             mark->ns = now_ns();
             double_moved.notify_all();
         },
@@ -414,9 +417,10 @@ cudaError_t cudaEventQuery(cudaEvent_t given)
     ENTER;
     struct double_event *event = event_of(given);
     if (event == NULL) return cudaErrorInvalidResourceHandle;
-    if (event->last == NULL) return cudaSuccess;
+    if (event->last == NULL || event->last->dropped) return cudaSuccess;
     if (!event->last->reached) return cudaErrorNotReady;
     double_host_learns(event->last->clock);
+    double_host_learns(event->last->acquired);
     return cudaSuccess;
 }
 
@@ -430,6 +434,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t given)
     const std::shared_ptr<double_mark> mark = event->last;
     double_moved.wait(door, [=] { return mark->reached; });
     double_host_learns(mark->clock);
+    double_host_learns(mark->acquired);
     return cudaSuccess;
 }
 
@@ -451,6 +456,7 @@ cudaError_t cudaDeviceSynchronize(void)
     for (struct double_stream *stream : handles()->streams) {
         double_moved.wait(door, [=] { return double_stream_is_idle(stream); });
         double_host_learns(stream->clock);
+        double_host_learns(stream->acquired);
     }
     return cudaSuccess;
 }

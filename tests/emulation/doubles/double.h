@@ -41,7 +41,7 @@ typedef std::vector<uint32_t> double_clock;
 struct double_mark {
     bool reached, dropped;
     int64_t ns; /* time of the record */
-    double_clock clock;
+    double_clock clock, acquired;
 };
 struct double_event {
     bool timed;
@@ -53,6 +53,7 @@ struct double_operation {
     std::function<void(uint32_t id)> run;
     std::shared_ptr<double_mark> awaited; /* or NULL */
     bool waits;                           /* for other processes, or for double_door */
+    std::function<bool(void)> ready;      /* a wait for the host; or empty */
 };
 struct double_stream {
     uint32_t index;
@@ -60,6 +61,8 @@ struct double_stream {
     std::deque<struct double_operation> queue;
     uint32_t issued, done;
     double_clock clock; /* of the last issued operation */
+    /* Brought by waits, and not known at the issue: the host's clock, for a word. */
+    double_clock acquired;
     uint64_t random;
     std::string behind; /* the last issued operation that is no record or wait */
     bool ends;
@@ -91,13 +94,15 @@ void double_stream_close(struct double_stream *stream, std::unique_lock<std::mut
 bool double_stream_is_idle(const struct double_stream *stream);
 void double_issue(struct double_stream *stream, const char *what,
                   std::function<void(uint32_t id)> run, std::shared_ptr<double_mark> awaited = NULL,
-                  bool waits = false);
+                  bool waits = false, std::function<bool(void)> ready = nullptr);
 /* False if a stream has work that the host has not seen complete. */
 bool double_host_knows_all(void);
 void double_host_learns(const double_clock &clock);
 
 /* uses.cc. Returns the id of a new operation, from 1 on. Call with the door held. */
 uint32_t double_order_add(uint32_t stream, const double_clock &clock, const char *what);
+/* Puts the operation after all of `clock`, when it begins. */
+void double_order_acquire(uint32_t id, const double_clock &clock);
 /* Finds earlier uses of these bytes that are not ordered with this one. */
 void double_use(uint32_t id, const void *at, size_t bytes, bool write);
 /* Attributes later accesses of watched kernels to the operation; 0: to none. */

@@ -224,6 +224,21 @@ CUresult cuStreamWriteValue32(CUstream given, CUdeviceptr at, cuuint32_t word, u
     return CUDA_SUCCESS;
 }
 
+/* Waits until a word of pinned memory, which the host writes, is `word` or later (modulo 2^32). */
+CUresult cuStreamWaitValue32(CUstream given, CUdeviceptr at, cuuint32_t word, unsigned flags)
+{
+    ENTER;
+    struct double_stream *stream = (struct double_stream *)given;
+    if (flags != CU_STREAM_WAIT_VALUE_GEQ || at % sizeof(uint32_t) != 0 ||
+        !double_memory_has((void *)at, sizeof(uint32_t), DOUBLE_PINNED))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (double_drops("a wait for a word")) return CUDA_SUCCESS;
+    double_issue(stream, "a wait for a word", nullptr, NULL, false, [=] {
+        return (int32_t)(__atomic_load_n((uint32_t *)at, __ATOMIC_SEQ_CST) - word) >= 0;
+    });
+    return CUDA_SUCCESS;
+}
+
 /* Unmaps whole pieces, as they were mapped. */
 CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {

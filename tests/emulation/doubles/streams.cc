@@ -52,6 +52,18 @@ static void run_operation(const struct double_operation &operation)
     if (operation.run && !double_is_broken()) operation.run(operation.id);
 }
 
+/* The host writes a word without a call, so it is polled. The stream learns all that the host has
+ * seen complete by then. */
+static void wait_for_host(struct double_stream *stream, const struct double_operation &operation,
+                          std::unique_lock<std::mutex> &door)
+{
+    if (!operation.ready) return;
+    while (!operation.ready() && !double_is_broken()) {
+        double_moved.wait_for(door, std::chrono::microseconds(50));
+    }
+    add_clock(streams()->host, stream->acquired);
+}
+
 static void run_stream(struct double_stream *stream)
 {
     std::unique_lock<std::mutex> door(double_door);
@@ -63,6 +75,9 @@ static void run_stream(struct double_stream *stream)
         double_moved.wait(door, [&] {
             return operation.awaited == NULL || operation.awaited->reached || double_is_broken();
         });
+        if (operation.awaited != NULL) add_clock(operation.awaited->acquired, stream->acquired);
+        wait_for_host(stream, operation, door);
+        if (!stream->acquired.empty()) double_order_acquire(operation.id, stream->acquired);
         door.unlock();
         be_late(stream);
         run_operation(operation);
@@ -106,7 +121,7 @@ bool double_stream_is_idle(const struct double_stream *stream)
 
 void double_issue(struct double_stream *stream, const char *what,
                   std::function<void(uint32_t id)> run, std::shared_ptr<double_mark> awaited,
-                  bool waits)
+                  bool waits, std::function<bool(void)> ready)
 {
     add_clock(streams()->host, stream->clock);
     if (awaited != NULL) add_clock(awaited->clock, stream->clock);
@@ -115,7 +130,7 @@ void double_issue(struct double_stream *stream, const char *what,
     streams()->issued[stream->index] = ++stream->issued;
     const uint32_t id = double_order_add(stream->index, stream->clock, what);
     if (run && !waits) stream->behind = what;
-    stream->queue.push_back({id, run, awaited, waits});
+    stream->queue.push_back({id, run, awaited, waits, ready});
     double_moved.notify_all();
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""State and saved activations on the host, with the device "cuda": the shipped program and module over doubles.
+"""Bytes on the host or on a disk, and updates there, with the device "cuda": the shipped program over doubles.
 
     tiers.py WEFT MODULE DOUBLES WATCHED [--all]
 
@@ -24,7 +24,9 @@ MODULE, DOUBLES, WATCHED = (os.path.abspath(path) for path in sys.argv[2:5])
 COMPARED = []
 
 STATE, SAVED, ALL_AWAY = ("state",), ("activations",), models.MAY_BE_AWAY
-SYSTEM, LOST, FINDING = 71, 69, "double: "
+UPDATE, DISK, PARAMETERS = ("update",), ("disk",), ("parameters",)
+UPDATE_ALL, DISK_ALL = UPDATE + SAVED, DISK + SAVED
+SYSTEM, LOST, INTERNAL, FINDING = 71, 69, 70, "double: "
 
 
 def config_of(weft, device, **what):
@@ -59,7 +61,9 @@ def is_away(weft, folder, away):
     """Returns whether the run's plan offloads exactly the kinds in `away`, and the plan's kinds."""
     with open(weft.path(f"{folder}/plan.json"), encoding="utf-8") as file:
         kinds = json.load(file)["problem"]["kinds"]
-    has = {"state": any("+host" in kind for kind in kinds), "activations": any(kind == "host" for kind in kinds)}
+    has = {"state": any(kind.endswith("+host") for kind in kinds), "activations": any(kind == "host" for kind in kinds),
+           "update": any("+host-update" in kind for kind in kinds), "disk": any("+disk" in kind for kind in kinds),
+           "parameters": any("+host-parameters" in kind for kind in kinds)}
     return all(there == (name in away) for name, there in has.items()), kinds
 
 
@@ -84,14 +88,69 @@ def where_bytes_are_changes_no_bit(weft):
     same(weft, SAVED, "--poison", planner="all-sdp", ranks=2, grad_accum=2)
     same(weft, ALL_AWAY, "--poison", planner="all-zero1", ranks=2, dtype="bf16", seed=3)
     same(weft, ALL_AWAY, dtype="bf16", clip_norm=0, validation={"share": 0.2, "every": 2})
-    every = itertools.product((STATE, SAVED, ALL_AWAY), (1, 2, 3), ("f32", "bf16"), (0, 0.5),
+    every = itertools.product((STATE, SAVED, ALL_AWAY, UPDATE_ALL, DISK_ALL), (1, 2, 3), ("f32", "bf16"), (0, 0.5),
                               ("all-dp", "all-fsdp", "all-zero1", "greedy"))
     for seed, (away, ranks, dtype, clip, planner) in enumerate(every if ALL else ()):
         same(weft, away, "--poison", ranks=ranks, dtype=dtype, clip_norm=clip, planner=planner, seed=seed + 2)
 
 
 @case
+def updates_on_the_host_change_no_bit(weft):
+    """Threads of the host update while the GPU computes. Words in pinned memory order their streams."""
+    same(weft, UPDATE, "--poison", planner="all-fsdp")
+    same(weft, UPDATE_ALL, "--poison", planner="all-sdp", ranks=2, grad_accum=2, seed=2)
+    same(weft, UPDATE_ALL, "--poison", planner="all-zero1", ranks=2, dtype="bf16", clip_norm=0, seed=3)
+    same(weft, PARAMETERS, "--poison", planner="all-fsdp", ranks=2, dtype="bf16", seed=4)
+
+
+@case
+def state_on_a_disk_changes_no_bit(weft):
+    same(weft, DISK, "--poison", planner="all-dp")
+    same(weft, DISK_ALL, "--poison", planner="all-fsdp", ranks=2, grad_accum=2, seed=2)
+    same(weft, DISK_ALL, "--poison", planner="all-zero1", ranks=2, dtype="bf16", clip_norm=0, seed=3)
+
+
+@case
+def a_gpu_that_waits_for_no_word_has_the_same_bits(weft):
+    """The issuing thread waits in its place."""
+    for away in UPDATE, DISK:
+        _, wanted = run(weft, config_of(weft, "cpu", planner="all-fsdp"))
+        _, got = run(weft, config_of(weft, "cuda", away=away, planner="all-fsdp"), WEFT_DOUBLE_FAIL="cuStreamWaitValue32_v2:1:801")
+        COMPARED.append(away)
+        assert got == wanted, (away, got, wanted)
+
+
+@case
+def a_word_that_nobody_waits_for_is_found(weft):
+    """Without the wait, an update on the GPU could begin before its state has come from the disk. The double does not see
+    the host's own writes, so it misses no word after an update on the host.
+    """
+    found = 0
+    for at in range(1, 13):
+        env = environment_of("cuda", doubles=WATCHED, WEFT_DOUBLE_DROP=f"a wait for a word:{at}")
+        code, err = ended(weft, env, away=DISK, steps=3, planner="all-fsdp")
+        assert (code != 0) == ("double: order: " in err), (at, code, err)
+        found += code != 0
+        if found:
+            break
+    assert found > 0, "no word is missed"
+
+
+@case
+def a_stream_of_the_host_that_fails_ends_the_run(weft):
+    for away, place in (UPDATE, "host_update"), (DISK, "read"), (DISK, "write"):
+        env = environment_of("cuda", 2, WEFT_FAILPOINT=f"{place}:rank=1:step=2:do=error")
+        code, err = ended(weft, env, away=away, ranks=2, steps=4, planner="all-fsdp")
+        assert code == INTERNAL and "rank 1" in err and "WEFT_FAILPOINT" in err and FINDING not in err, (place, code, err)
+        env = environment_of("cuda", 2, WEFT_FAILPOINT=f"{place}:rank=1:step=2")
+        code, err = ended(weft, env, away=away, ranks=2, steps=4, planner="all-fsdp")
+        assert code == LOST and "signal 9" in err and FINDING not in err, (place, code, err)
+
+
+@case
 def every_use_of_memory_is_ordered(weft):
+    same(weft, UPDATE_ALL, doubles=WATCHED, planner="all-fsdp", steps=3, ranks=2)
+    same(weft, DISK_ALL, doubles=WATCHED, planner="all-sdp", steps=3, clip_norm=0)
     same(weft, ALL_AWAY, doubles=WATCHED, planner="all-fsdp", steps=2, ranks=2)
     same(weft, ALL_AWAY, doubles=WATCHED, planner="all-dp", steps=3, clip_norm=0)
     for planner, clip, micro in itertools.product(("all-sdp", "all-zero1", "ilp"), (0, 0.5),
@@ -201,26 +260,38 @@ def copies_are_measured(weft):
     for way in ("down", "up"):
         assert len(host[way]["bytes"]) >= 4 and min(host[way]["ns"]) > 0 and 1 <= host[f"{way}_beside"] <= 1024, host
     assert host["update_bytes_per_s"] == 0, host
+    disk = {"path": ".", "limit": "1GiB"}
+    of_disk = {**config, "cluster": {**config["cluster"], "disk": disk}, "plan": {**config["plan"], "offload": {"state": ["disk"]}}}
+    weft.expect(0, "profile", weft.write("disk.json", of_disk), "-o", weft.path("both.json"), env=environment_of("cuda"))
+    with open(weft.path("both.json"), encoding="utf-8") as file:
+        found = json.load(file)["disk"]
+    for way in ("read", "write"):
+        assert min(found[way]["ns"]) > 0, found
     there, kinds = is_away(weft, run(weft, config)[0], ALL_AWAY)
     assert there, kinds
 
 
 @case
-def a_disk_is_refused_and_planned_for(weft):
+def a_disk_without_memory_of_the_host_is_refused_and_planned_for(weft):
     config = config_of(weft, "cuda")
-    rate = {"bandwidth": "1GB/s"}
-    config["cluster"]["disk"] = {"path": ".", "limit": "1GiB", "read": rate, "write": rate}
+    config["cluster"]["disk"] = models.DISK
     path = weft.write("config.json", config)
     weft.expect(65, "train", path, "--run", "disk", env=environment_of("cuda"),
-                says=["state on a disk is trained with on the cpu alone", '["device", "host"]'])
+                says=["passes through the host's memory", "give cluster.host"])
     weft.expect(0, "plan", path)
+
+
+@case
+def a_ring_that_cannot_be_pinned_ends_the_run(weft):
+    code, err = ended(weft, environment_of("cuda", WEFT_DOUBLE_FAIL="cudaHostRegister:1:2"), away=DISK)
+    assert code == SYSTEM and "keep less on the host" in err and FINDING not in err, (code, err)
 
 
 @case
 def what_was_compared_is_counted(weft):
     del weft
     print(f"# {len(COMPARED)} runs were compared")
-    assert len(COMPARED) >= (140 if ALL else 9), len(COMPARED)
+    assert len(COMPARED) >= (240 if ALL else 19), len(COMPARED)
 
 
 main(sys.argv[1])

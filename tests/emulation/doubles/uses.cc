@@ -50,6 +50,17 @@ uint32_t double_order_add(uint32_t stream, const double_clock &clock, const char
     return (uint32_t)all->operations.size() - 1;
 }
 
+void double_order_acquire(uint32_t id, const double_clock &clock)
+{
+    struct uses *all = uses();
+    const std::lock_guard<std::mutex> guard(all->lock);
+    double_clock &known = all->operations[id].clock;
+    if (known.size() < clock.size()) known.resize(clock.size());
+    for (size_t i = 0; i < clock.size(); i++) {
+        known[i] = known[i] < clock[i] ? clock[i] : known[i];
+    }
+}
+
 static bool is_behind(const struct uses *all, uint32_t later, uint32_t earlier)
 {
     const struct ordered &a = all->operations[earlier], &b = all->operations[later];

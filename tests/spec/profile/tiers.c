@@ -160,7 +160,6 @@ Test(profile_tiers, what_neither_gives_is_told_with_what_to_do)
     cr_assert(strstr(tiers_error.text, "weft profile"), "%s", tiers_error.text);
 }
 
-/* A GPU's state is never updated on the host. */
 Test(profile_tiers, a_rate_of_updates_is_missed_only_where_the_host_updates)
 {
     static const char *const offloads[] = {"{\"update\":[\"device\"]}", "{\"update\":[\"host\"]}"};

@@ -6,8 +6,8 @@ enum { MOST_CALLS = 400 };
 
 struct run {
     struct weft_device *device;
-    struct weft_stream *a, *b;
-    struct weft_event *event;
+    struct weft_stream *a, *b, *there;
+    struct weft_event *event, *back;
 };
 
 static enum weft_status do_nothing(struct weft_stream *on, const void *argument,
@@ -24,6 +24,8 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
     WEFT_TRY(weft_device_cuda.open(WEFT_CLOCK_WALL, &run->device, err));
     WEFT_TRY(weft_stream_create(run->device, "compute", 4, &run->a, err));
     WEFT_TRY(weft_stream_create(run->device, "channel", 4, &run->b, err));
+    WEFT_TRY(weft_stream_create_on_host(run->device, "host", 4, &run->there, err));
+    WEFT_TRY(weft_event_create(run->device, &run->back, err));
     return weft_event_create(run->device, &run->event, err);
 }
 
@@ -34,17 +36,24 @@ static enum weft_status do_run(struct run *run, struct weft_error *err)
     weft_stream_push(run->a, do_nothing, NULL, 0);
     weft_stream_stamp(run->a, &stamps[0]);
     weft_stream_record(run->a, run->event);
+    weft_stream_wait(run->there, run->event);
+    weft_stream_push(run->there, do_nothing, NULL, 0);
+    weft_stream_record(run->there, run->back);
+    weft_stream_wait(run->a, run->back);
     weft_stream_wait(run->b, run->event);
     weft_stream_stamp(run->b, &stamps[1]);
     weft_stream_push(run->b, do_nothing, NULL, 0);
+    const enum weft_status of_there = weft_stream_synchronise(run->there, err);
     const enum weft_status of_b = weft_stream_synchronise(run->b, err);
     const enum weft_status of_a = weft_stream_synchronise(run->a, err);
-    return of_b != WEFT_OK ? of_b : of_a;
+    return of_there != WEFT_OK ? of_there : of_b != WEFT_OK ? of_b : of_a;
 }
 
 static void close_run(struct run *run)
 {
     if (run->event != NULL) weft_event_destroy(run->event);
+    weft_event_destroy(run->back);
+    weft_stream_destroy(run->there);
     weft_stream_destroy(run->a);
     weft_stream_destroy(run->b);
     weft_device_close(run->device);
@@ -89,6 +98,7 @@ Test(cuda_faults, of_every_call_end_the_run_and_leave_nothing)
                                             "cudaEventRecord",
                                             "cudaEventQuery",
                                             "cudaEventElapsedTime",
+                                            "cudaHostAlloc",
                                             "cudaStreamWaitEvent",
                                             "cudaLaunchHostFunc",
                                             NULL};

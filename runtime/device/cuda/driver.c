@@ -1,4 +1,4 @@
-#include "runtime/arena/cuda/driver.h"
+#include "runtime/device/cuda/driver.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -19,6 +19,7 @@ static const struct function {
     {"cuMemUnmap", offsetof(struct weft_cuda_driver, unmap)},
     {"cuMemSetAccess", offsetof(struct weft_cuda_driver, set_access)},
     {"cuStreamWriteValue32_v2", offsetof(struct weft_cuda_driver, write_word)},
+    {"cuStreamWaitValue32_v2", offsetof(struct weft_cuda_driver, wait_word)},
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 

@@ -1,9 +1,11 @@
-/* Functions of CUDA's driver that map memory and write words in a stream's order. The library is
- * opened on demand, because libcuda.so.1 comes with the driver and not with the toolkit. */
-#ifndef WEFT_RUNTIME_ARENA_CUDA_DRIVER_H
-#define WEFT_RUNTIME_ARENA_CUDA_DRIVER_H
+/* Functions of CUDA's driver that map memory, and that write words or wait for them in a stream's
+ * order. The library is opened on demand, because libcuda.so.1 comes with the driver and not with
+ * the toolkit. */
+#ifndef WEFT_RUNTIME_DEVICE_CUDA_DRIVER_H
+#define WEFT_RUNTIME_DEVICE_CUDA_DRIVER_H
 
-#include "runtime/device/cuda/gpu.h"
+#include "base/status.h"
+#include "runtime/device/cuda/toolkit.h"
 
 struct weft_cuda_driver {
     void *library;
@@ -20,6 +22,7 @@ struct weft_cuda_driver {
     CUresult (*unmap)(CUdeviceptr at, size_t bytes);
     CUresult (*set_access)(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t n);
     CUresult (*write_word)(CUstream stream, CUdeviceptr at, cuuint32_t word, unsigned flags);
+    CUresult (*wait_word)(CUstream stream, CUdeviceptr at, cuuint32_t word, unsigned flags);
 };
 
 /* WEFT_E_ENVIRONMENT if there is no such library, or if it is too old. */

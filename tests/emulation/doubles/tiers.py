@@ -100,7 +100,20 @@ def updates_on_the_host_change_no_bit(weft):
     same(weft, UPDATE, "--poison", planner="all-fsdp")
     same(weft, UPDATE_ALL, "--poison", planner="all-sdp", ranks=2, grad_accum=2, seed=2)
     same(weft, UPDATE_ALL, "--poison", planner="all-zero1", ranks=2, dtype="bf16", clip_norm=0, seed=3)
-    same(weft, PARAMETERS, "--poison", planner="all-fsdp", ranks=2, dtype="bf16", seed=4)
+
+
+@case
+def parameters_on_the_host_change_no_bit(weft):
+    """The random planner keeps those of some units there."""
+    for clip in 0, 0.5:
+        what = {"planner": "random", "ranks": 2, "dtype": "bf16", "clip_norm": clip}
+        _, wanted = run(weft, config_of(weft, "cuda", **what))
+        folder, got = run(weft, config_of(weft, "cuda", away=PARAMETERS, **what), "--poison", seed=4)
+        COMPARED.append(PARAMETERS)
+        assert got == wanted, (clip, got, wanted)
+        with open(weft.path(f"{folder}/plan.json"), encoding="utf-8") as file:
+            strategies = json.load(file)["strategies"]
+        assert any("+host-parameters" in strategy for strategy in strategies), strategies
 
 
 @case
@@ -291,7 +304,7 @@ def a_ring_that_cannot_be_pinned_ends_the_run(weft):
 def what_was_compared_is_counted(weft):
     del weft
     print(f"# {len(COMPARED)} runs were compared")
-    assert len(COMPARED) >= (240 if ALL else 19), len(COMPARED)
+    assert len(COMPARED) >= (240 if ALL else 21), len(COMPARED)
 
 
 main(sys.argv[1])

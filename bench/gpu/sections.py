@@ -24,6 +24,8 @@ STORED = {
     "maps": {"layers": MAPS, "planner": "all-fsdp"},
     "away": {"planner": "all-fsdp", "away": ("state", "activations")},
     "2 ranks": {"ranks": 2, "planner": "all-fsdp", "blocks": 3},
+    "host update": {"planner": "all-fsdp", "away": ("update", "activations")},
+    "disk": {"planner": "all-fsdp", "away": ("disk", "activations")},
 }
 
 
@@ -194,7 +196,11 @@ def fingerprints(machine, notes):
         if what.get("ranks", 1) > notes.gpus:
             notes.skip(f"{what['ranks']} ranks over NCCL, each on its own GPU", f"GPUs here: {notes.gpus}")
             continue
-        got = machine.train(steps=STEPS, **what)
+        try:
+            got = machine.train(steps=STEPS, **what)
+        except Failure as failure:
+            notes.fail(f"run {name}: {failure}", failure.log)
+            continue
         found = differences(got, stored[name])
         if found:
             notes.fail(f"run {name}: {'; '.join(found)}", json.dumps(got["losses"]))

@@ -32,7 +32,7 @@ def all_is_as_promised_and_said_to_be_emulated(weft):
     kernels = report["sections"]["kernels"]["figures"]
     assert kernels["against stored bits"] >= 61 and kernels["against numbers alone"] >= 13, kernels
     prints = report["sections"]["fingerprints"]["figures"]
-    assert len(prints) == 7 and all(run["as stored"] for run in prints.values()), prints
+    assert len(prints) == 9 and all(run["as stored"] for run in prints.values()), prints
     assert len(report["sections"]["faults"]["figures"]) == 4, report["sections"]["faults"]
     products = report["sections"]["products"]["figures"]
     assert len(products) >= 40 and all(one["right"] and one["repeats"] for one in products.values()), products
@@ -66,10 +66,10 @@ def it_goes_on_after_a_failure_and_keeps_its_log(weft):
     code, report, page, _ = bench(weft, "--emulated", "--bits", str(bits), "--only", "kernels,fingerprints,memory")
     assert code == 70, code
     failures = report["failures"]
-    assert [one["section"] for one in failures] == ["kernels"] + 7 * ["fingerprints"], failures
+    assert [one["section"] for one in failures] == ["kernels"] + 9 * ["fingerprints"], failures
     assert "no bits of this case" in failures[0]["log"] and "norm of step 8" in str(failures), failures
     assert all("nothing is stored" in one["what"] for one in failures[1:] if "maps" not in one["what"]), failures
-    assert report["sections"]["memory"]["ok"] and "8 failures" in page, page
+    assert report["sections"]["memory"]["ok"] and "10 failures" in page, page
 
 
 @case

@@ -31,6 +31,7 @@ static const char *const overrides[] = {
     "plan.for=fsdp2",
     "plan.offload={\"state\": [\"device\"], \"activations\": [\"device\"]}",
     "plan.work_limit=10M",
+    "train.delay=0",
     "plan.policies=dp,zero1,sdp,fsdp",
 };
 

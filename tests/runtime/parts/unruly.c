@@ -86,7 +86,10 @@ static void unruly_all_reduce(struct weft_comm *comm, struct weft_stream *channe
     parts[0].ns = block->ns / 2;
     parts[1].slice_elements -= first;
     parts[1].ns -= first > 0 ? parts[0].ns : 0;
-    parts[1].full_offset += first * comm->ranks * weft_dtype_bytes(block->dtype);
+    const int64_t ahead = first * comm->ranks;
+    const enum weft_dtype full = block->of_partials ? block->slice_dtype : block->dtype;
+    parts[1].full_offset += ahead * weft_dtype_bytes(full);
+    if (block->of_partials) parts[1].slice_offset += ahead * weft_dtype_bytes(block->slice_dtype);
     const int turn = second_first(u);
     u->calls++;
     for (int i = 0; i < 2; i++) {

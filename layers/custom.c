@@ -20,6 +20,8 @@ static const struct weft_field custom_keys[] = {
      NULL, NULL, "work space of either pass, a sample of seq_len tokens"},
     {"freed", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_FREED), "\"0B\"", 0, WEFT_LARGE, NULL, NULL,
      "bytes of saved that backward has freed when it holds most; only for FSDP2"},
+    {"reads_output", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_READS_OUTPUT), "false", 0, 0, NULL,
+     NULL, "backward reads its output, as a ReLU's does; otherwise only the next layer's may"},
     {"table", WEFT_FIELD_BOOL, WEFT_KEY_AT(WEFT_CUSTOM_TABLE), "false", 0, 0, NULL, NULL,
      "backward reads none of its parameters, as an embedding's does not"},
     WEFT_ROW_TIE,
@@ -61,6 +63,7 @@ static enum weft_status custom_needs(struct weft_subject *subject, struct weft_l
         weft_times(sizes, samples, integer_of(layer, WEFT_CUSTOM_TEMPORARY));
     work->backward_temporary_bytes = work->forward_temporary_bytes;
     work->backward_reads_input = true; /* unknown, so assumed */
+    work->backward_reads_output = layer->keys[WEFT_CUSTOM_READS_OUTPUT].flag;
     work->forward_flops = (double)samples * layer->keys[WEFT_CUSTOM_FORWARD_FLOPS].number;
     work->backward_flops = (double)samples * layer->keys[WEFT_CUSTOM_BACKWARD_FLOPS].number;
     subject->weights = (double)integer_of(layer, WEFT_CUSTOM_PARAMETERS);

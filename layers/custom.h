@@ -11,7 +11,8 @@ enum {
     WEFT_CUSTOM_SAVED,
     WEFT_CUSTOM_TEMPORARY,
     WEFT_CUSTOM_FREED,
-    WEFT_CUSTOM_TABLE /* flag */
+    WEFT_CUSTOM_READS_OUTPUT, /* flag */
+    WEFT_CUSTOM_TABLE         /* flag */
 };
 
 #endif

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Steps of FSDP2's default and of Weft's plans on two gloo ranks with a link of known speed.
+"""Steps of FSDP2's default and of Weft's plans on gloo ranks with a link of known speed.
 
-    PYTHONPATH=python WEFT=build/cli/weft bench/pytorch/paced.py [--rate 50e6] [--steps 4] [--limits 1.0,1.1]
+    PYTHONPATH=python WEFT=build/cli/weft bench/pytorch/paced.py [--models gpt,cnn,tied,uneven] [--limits least,middle,most]
 
-The model has 10.7 M parameters. One thread a rank moves messages in order, and keeps the link busy for the bytes that a
-rank sends at that rate. Peaks are MemTracker's. Limits are shares of the default's peak. A busy machine makes times
-indicative only.
+One thread a rank moves messages in order, and keeps the link busy for the bytes that a rank sends at that rate. Peaks are
+MemTracker's. Limits are shares of the default's peak, or least, middle and most: the least that a plan fits, the peak of a
+plan without a limit, and their mean. Each plan must run in its order, with the default's losses and parameters to the bit,
+and with a peak of at most the plan's and at least 0.97 of it. --check-times also asks for steps within 7 % of the
+prediction: a busy machine makes them indicative only. Exit code 1 if a check fails.
 """
 import argparse
+import hashlib
 import queue
+import re
 import statistics
 import subprocess
 import sys
@@ -20,41 +24,10 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from models import MODELS, loss_of
 from torch.distributed.fsdp import fully_shard
 
 import weft
-
-WIDTH, HEADS, LAYERS, CONTEXT, BATCH = 384, 6, 6, 256, 1
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norms = nn.ModuleList([nn.LayerNorm(WIDTH) for _ in range(2)])
-        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x):
-        n, t, _ = x.shape
-        parts = self.qkv(self.norms[0](x)).view(n, t, 3, HEADS, -1).permute(2, 0, 3, 1, 4)
-        mixed = nn.functional.scaled_dot_product_attention(*parts, is_causal=True)
-        x = x + self.out(mixed.transpose(1, 2).reshape(n, t, WIDTH))
-        return x + self.down(nn.functional.gelu(self.up(self.norms[1](x))))
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.wte = nn.Embedding(256, WIDTH)
-        self.h = nn.ModuleList([Block() for _ in range(LAYERS)])
-        self.head = nn.Linear(WIDTH, 256, bias=False)
-
-    def forward(self, x):
-        x = self.wte(x)
-        for block in self.h:
-            x = block(x)
-        return self.head(x)
 
 
 class Sent(dist.distributed_c10d.Work):
@@ -70,8 +43,8 @@ class Sent(dist.distributed_c10d.Work):
 class Link:
     """Moves messages in order on one thread. A reduction waits until fewer than `cap` are under way."""
 
-    def __init__(self, rate):
-        self.rate, self.cap, self.reductions = rate, 1, []
+    def __init__(self, rate, cap):
+        self.rate, self.cap, self.reductions = rate, cap, []
         self.queue = queue.SimpleQueue()
         threading.Thread(target=self.work, daemon=True).start()
 
@@ -105,7 +78,7 @@ class Comm:
 class Gather(Comm):
     def __call__(self, output_tensor, input_tensor, group, async_op=False):
         sent = self.link.send(lambda: dist.all_gather_into_tensor(output_tensor, input_tensor, group),
-                              input_tensor.nbytes)
+                              input_tensor.nbytes * (dist.get_world_size() - 1))
         return sent if async_op else sent.wait() and None
 
 
@@ -115,79 +88,139 @@ class Reduce(Comm):
         while len(waiting) >= self.link.cap:
             waiting.pop(0).wait()
         waiting.append(self.link.send(lambda: dist.reduce_scatter_tensor(output_tensor, input_tensor, op, group),
-                                      output_tensor.nbytes))
+                                      output_tensor.nbytes * (dist.get_world_size() - 1)))
 
 
-def loss_of(outputs, targets):
-    return nn.functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
+class Run:
+    """A training run: the median step in ms, peak, losses, a hash of all parameters, and the record of its last step."""
 
-
-def train(wrap, finish, cap, options):
-    """Returns the median step in ms, the peak in bytes and the last loss."""
-    torch.manual_seed(0)
-    model = wrap(Model())
-    link = Link(options.rate)
-    link.cap = cap
-    for module in model.modules():
-        if isinstance(module, dist.fsdp.FSDPModule):
-            module.set_custom_all_gather(Gather(link))
-            module.set_custom_reduce_scatter(Reduce(link))
-    model._set_unshard_async_op(True)  # on a CPU a gather is otherwise complete before its unit goes on
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    torch.manual_seed(1 + dist.get_rank())
-    times, loss = [], 0.0
-    for step in range(options.steps + 2):
-        tokens = torch.randint(0, 256, (BATCH, CONTEXT + 1))
-        dist.barrier()
-        begin = time.perf_counter()
-        with weft.record(model, optimizer, memory=True) if step > options.steps else nullcontext() as seen:
-            loss = loss_of(model(tokens[:, :-1]), tokens[:, 1:])
-            loss.backward()
-            finish(model)
-            link.drain()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad()
-        times.append(1e3 * (time.perf_counter() - begin))
-    return statistics.median(times[1:-1]), seen.peak_bytes, loss.item(), seen
+    def __init__(self, name, options, wrap, finish=lambda model: None, cap=1, delays=False):
+        torch.manual_seed(0)
+        model = MODELS[name]()
+        make_batch = model.batch
+        wrap(model)
+        self.link = Link(options.rate, cap)
+        modules = [module for module in model.modules() if isinstance(module, dist.fsdp.FSDPModule)]
+        for module in modules:
+            module.set_custom_all_gather(Gather(self.link))
+            module.set_custom_reduce_scatter(Reduce(self.link))
+        model._set_unshard_async_op(True)  # on a CPU a gather is otherwise complete before its unit goes on
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        torch.manual_seed(1 + dist.get_rank())
+        times, self.losses = [], []
+        for step in range(options.steps + 2):
+            batches = [make_batch() for _ in range(options.accumulate)]
+            dist.barrier()
+            begin = time.perf_counter()
+            with weft.record(model, optimizer, memory=True) if step > options.steps else nullcontext() as self.seen:
+                for number, (inputs, targets) in enumerate(batches):
+                    if not delays and options.accumulate > 1:
+                        model.set_requires_gradient_sync(number + 1 == len(batches))
+                    loss = loss_of(model(inputs), targets)
+                    loss.backward()
+                    self.losses.append(loss.item().hex())
+                finish(model)
+                self.link.drain()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                optimizer.zero_grad()
+            times.append(1e3 * (time.perf_counter() - begin))
+        self.step, self.peak = statistics.median(times[1:-1]), self.seen.peak_bytes
+        self.full = [parameter.full_tensor().detach() for _, parameter in sorted(model.named_parameters())]
+        self.hash = hashlib.sha256(b"".join(bytes(each.contiguous().view(torch.uint8).flatten().numpy())
+                                            for each in self.full)).hexdigest()
 
 
 def wrap_default(model):
-    for module in (model.wte, *model.h, model.head, model):
-        fully_shard(module)
-    return model
+    for unit in (*model.units(), model):
+        fully_shard(unit)
+
+
+def measure(name, options):
+    torch.manual_seed(0)
+    model = MODELS[name]()
+    torch.manual_seed(1 + dist.get_rank())
+    measured = weft.measure(model, model.batch(), loss_of)
+    sizes = [1 << shift for shift in range(10, 27, 2)]
+    ranks = dist.get_world_size()
+    paced = [int(1e9 * size * (ranks - 1) / ranks / options.rate) for size in sizes]
+    measured.collectives = {kind: (sizes, paced) for kind in ("all_gather", "reduce_scatter", "all_reduce")}
+    return measured
+
+
+def find_limits(measured, base, options):
+    """Returns limits in bytes by their names."""
+    def plan(limit):
+        return weft.plan(measured, None, None, memory_limit=limit, planner=options.planner)
+    named = {}
+    if {"least", "middle", "most"} & set(options.limits.split(",")):
+        most = plan(None).said["predicted"]["peak_bytes"]
+        try:
+            plan("1B")
+        except weft.WeftError as error:
+            least = int(re.findall(r"(\d+) bytes", str(error).partition("the least limit")[2])[0])
+        named = {"least": least, "middle": (least + most) // 2, "most": most}
+    return {name: named[name] if name in named else int(base * float(name)) for name in options.limits.split(",")}
+
+
+def find_faults(run, default, plan, options):
+    """Returns a sentence for each check that fails."""
+    faults = list(run.seen.compare(plan))
+    told = plan.said["predicted"]
+    if run.losses != default.losses:
+        faults.append("other losses")
+    if run.hash != default.hash:
+        faults.append("other parameters")
+    if run.peak < 0.97 * told["peak_bytes"]:
+        faults.append(f"the peak is {1 - run.peak / told['peak_bytes']:.1%} below the plan")
+    if options.check_times and abs(1e6 * run.step / told["step_ns"] - 1) > 0.07:
+        faults.append("the step is not within 7 % of the prediction")
+    return faults
+
+
+def run_model(name, options, say):
+    """Returns the number of plans that fail a check."""
+    default, failed = Run(name, options, wrap_default), 0
+    say(f"{name:8} FSDP2's default {default.step:7.0f} ms {'':10} {default.peak:11d} bytes")
+    measured = measure(name, options)
+    for share, limit in find_limits(measured, default.peak, options).items():
+        try:
+            plan = weft.plan(measured, None, None, memory_limit=f"{limit}B", planner=options.planner)
+        except weft.WeftError as error:
+            say(f"{name:8} {share:15} {error}")
+            continue
+        run = Run(name, options, plan.apply, plan.finish, plan.said["max_reduce_scatter_inputs"], plan.delays())
+        told, faults = plan.said["predicted"], find_faults(run, default, plan, options)
+        failed += bool(faults)
+        say(f"{name:8} {share:15} {run.step:7.0f} ms {1e6 * run.step / told['step_ns'] - 1:+9.1%} {run.peak:12d} bytes "
+            f"{run.peak / told['peak_bytes'] - 1:+.2%}  {', '.join(faults) or 'as planned'}"
+            f"{', late' if plan.delays() else ''}")
+    return failed
 
 
 def run_rank(rank, options):
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{options.meet}", rank=rank, world_size=2)
-    step, base, loss, _ = train(wrap_default, lambda model: None, 1, options)
-    if rank == 0:
-        print(f"FSDP2's default           {step:8.0f} ms {base:12d} bytes  loss {loss.hex()}", flush=True)
-    torch.manual_seed(0)
-    tokens = torch.randint(0, 256, (BATCH, CONTEXT + 1))
-    measured = weft.measure(Model(), (tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()), loss_of)
-    sizes = [1 << shift for shift in range(14, 27, 2)]
-    paced = [int(1e9 * size / 2 / options.rate) for size in sizes]
-    measured.collectives = {kind: (sizes, paced) for kind in ("all_gather", "reduce_scatter", "all_reduce")}
-    for share in options.limits.split(","):
-        plan = weft.plan(measured, None, None, memory_limit=f"{int(base * float(share))}B",
-                         planner=options.planner)
-        told = plan.said["predicted"]
-        step, peak, loss, seen = train(plan.apply, plan.finish, plan.said["max_reduce_scatter_inputs"], options)
+    dist.init_process_group("gloo", init_method=f"file://{options.meet}", rank=rank, world_size=options.ranks)
+
+    def say(text):
         if rank == 0:
-            print(f"plan at {share} of that peak {step:8.0f} ms {peak:12d} bytes  loss {loss.hex()}  "
-                  f"(planned {told['step_ns'] / 1e6:.0f} ms, {told['peak_bytes']} bytes; {seen.compare(plan) or 'as planned'})",
-                  flush=True)
+            print(text, flush=True)
+    failed = sum(run_model(name, options, say) for name in options.models.split(","))
+    say(f"{failed} plans fail a check" if failed else "all plans pass")
     dist.destroy_process_group()
+    return 1 if failed else 0
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default="gpt-10m", help=f"of {', '.join(MODELS)}")
     parser.add_argument("--rate", type=float, default=50e6, help="bytes that a rank sends in a second")
     parser.add_argument("--steps", type=int, default=4)
-    parser.add_argument("--limits", default="1.0,1.1", help="shares of the default's peak")
+    parser.add_argument("--limits", default="1.0,1.1", help="shares of the default's peak, or least, middle, most")
     parser.add_argument("--planner", default="ilp", help="Weft's planner")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--accumulate", type=int, default=1, help="micro-steps; the default runs them in no_sync")
+    parser.add_argument("--check-times", action="store_true")
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--meet", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -195,7 +228,7 @@ def main():
         return run_rank(options.rank, options)
     with tempfile.TemporaryDirectory() as directory:
         ranks = [subprocess.Popen([sys.executable, str(Path(__file__)), *sys.argv[1:], "--rank", str(rank), "--meet",
-                                   f"{directory}/meet"]) for rank in range(2)]
+                                   f"{directory}/meet"]) for rank in range(options.ranks)]
         return max(rank.wait() for rank in ranks)
 
 

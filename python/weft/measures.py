@@ -3,7 +3,8 @@ import statistics
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from weakref import WeakSet, finalize
+from math import prod
+from weakref import WeakKeyDictionary, WeakSet, finalize
 
 from .program import WeftError
 from .ranks import gather_numbers
@@ -17,10 +18,12 @@ class Layer:
     name: str
     module: object
     parameters: int = 0  # without those of an earlier layer
+    shapes: list = field(default_factory=list)  # of these
     whole: int = 0  # with them
     tie: int = None  # the first layer that it shares parameters with
     frozen: bool = False  # no parameter has a gradient
     reads_in_backward: bool = False  # an embedding saves none of its parameters
+    reads_output: bool = False  # in backward, as a ReLU does
     forward_flops: int = 0
     backward_flops: int = 0
     saved: int = 0  # bytes, without outputs of other layers
@@ -29,6 +32,10 @@ class Layer:
     freed: int = 0  # of saved, when backward holds most
     forward_ns: int = 0
     backward_ns: int = 0
+
+    def pad(self, ranks):
+        """Returns the number of parameters with rows padded to a multiple of the ranks, as FSDP2 does."""
+        return sum(-(-shape[0] // ranks) * ranks * prod(shape[1:]) for shape in self.shapes)
 
 
 @dataclass
@@ -180,6 +187,7 @@ def measure_bytes(passes, layers):
             if held[key] is None:
                 held[key] = number
                 layer.parameters += parameter.numel()
+                layer.shapes.append((*parameter.shape, 1)[:max(1, parameter.dim())])
             elif held[key] != number:
                 first = held[key] if layers[held[key]].tie is None else layers[held[key]].tie
                 if layer.tie not in (None, first):
@@ -188,7 +196,7 @@ def measure_bytes(passes, layers):
                 layer.tie = first
     others = WeakSet(t.untyped_storage() for t in walk_tensors([passes.inputs, passes.keywords, passes.targets]))
     others.update(buffer.untyped_storage() for buffer in passes.model.buffers())
-    outputs, counter, at, rises = WeakSet(), Bytes(), ["forward", 0, 0], {}
+    outputs, saved, counter, at, rises = WeakSet(), WeakKeyDictionary(), Bytes(), ["forward", 0, 0], {}
 
     def mark(kind, number):
         rises[at[0], at[1]] = counter.peak - at[2]
@@ -197,9 +205,14 @@ def measure_bytes(passes, layers):
 
     def on_output(number, output):
         for tensor in walk_tensors(output):
-            if tensor.untyped_storage() not in outputs:
-                outputs.add(tensor.untyped_storage())
-                layers[number].output += tensor.untyped_storage().nbytes()
+            storage = tensor.untyped_storage()
+            if storage in outputs:
+                continue
+            outputs.add(storage)
+            layers[number].output += storage.nbytes()
+            if saved.get(storage) == number:  # by its last operation
+                layers[number].saved -= storage.nbytes()
+                layers[number].reads_output = True
 
     def pack(tensor):
         storage, layer = tensor.untyped_storage(), layers[at[1]]
@@ -208,8 +221,8 @@ def measure_bytes(passes, layers):
             if owner is not None:
                 reader = layer if layer.tie == owner else layers[owner]
                 reader.reads_in_backward = True
-        elif storage not in others and storage not in outputs:
-            others.add(storage)
+        elif not any(storage in each for each in (others, outputs, saved)):
+            saved[storage] = at[1]
             layer.saved += storage.nbytes()
         return tensor
 

@@ -38,9 +38,9 @@ def make_config(measured, memory_limit=None, ranks=None, cluster=None, precision
     layers = []
     for layer in measured.layers:
         layers.append({"name": layer.name, "type": "custom", "hidden": 0, "forward_flops": str(layer.forward_flops),
-                       "backward_flops": str(layer.backward_flops), "parameters": layer.parameters,
+                       "backward_flops": str(layer.backward_flops), "parameters": layer.pad(place["ranks"]),
                        "output": f"{layer.output}B", "saved": f"{layer.saved}B", "temporary": f"{layer.temporary}B",
-                       "freed": f"{layer.freed}B",
+                       "freed": f"{layer.freed}B", "reads_output": layer.reads_output,
                        "frozen": layer.frozen and layer.whole > 0,
                        "table": layer.whole > 0 and not layer.reads_in_backward,
                        **({} if layer.tie is None else {"tie": measured.layers[layer.tie].name})})

@@ -272,6 +272,10 @@ Test(kinds, custom_is_what_it_says_times_samples)
     cr_assert_eq(work.forward_temporary_bytes, 44);
     cr_assert_eq(work.backward_temporary_bytes, 44);
     cr_assert(work.backward_reads_input);
+    cr_assert_not(work.backward_reads_output);
+    layer.keys[WEFT_CUSTOM_READS_OUTPUT].flag = true;
+    work = work_of(&layer, &batch);
+    cr_assert(work.backward_reads_output);
 }
 
 Test(kinds, refuses_batches_that_cannot_be)

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import models  # noqa: E402
 import weft  # noqa: E402
-from weft import program  # noqa: E402
+from weft import measures, program  # noqa: E402
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -48,6 +48,12 @@ class Plain(unittest.TestCase):
         seen.order[3], seen.peak_bytes = "gather b.2", 0
         self.assertEqual(seen.compare(plan), ["the order differs first at collective 3: planned gather head, "
                                               "seen gather b.2"])
+
+
+    def test_rows_are_padded_to_the_ranks(self):
+        """As FSDP2 of PyTorch 2.15 did: 92 elements were gathered as 114 and 140."""
+        layer = measures.Layer("b", None, shapes=[(1, 8), (5, 4), (1,), (7, 8), (7,)])
+        self.assertEqual([layer.pad(ranks) for ranks in (1, 2, 4)], [92, 114, 140])
 
 
 class Program(unittest.TestCase):

@@ -178,6 +178,10 @@ class TwoRanks(unittest.TestCase):
         self.assertEqual(self.seen["state"][:2], [True, True])
         self.assertEqual(self.seen["state"][2:4], [True, False])
 
+    def test_an_output_that_backward_reads_is_counted_once(self):
+        """The ReLU saves its result, which is the output. The loss saves the last output."""
+        self.assertEqual(self.seen["relu"], [[0, 4 * 8 * 6, True], [0, 4 * 8 * 2, False]])
+
     def test_the_curve_has_a_line_a_limit(self):
         text, error = self.seen["curve"]
         lines = text.splitlines()

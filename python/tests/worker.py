@@ -205,7 +205,7 @@ def plan_models():
         result["bad plans"]["broken"] = str(error)
     result["curve"] = run_module()
     result["interrupted"] = interrupted(models.plain_plan())
-    result["state"] = changed_state()
+    result["state"], result["relu"] = changed_state(), relu_layers()
     return result
 
 
@@ -237,6 +237,16 @@ def changed_state():
     layers = weft.measure(model, example, torch.nn.functional.mse_loss).layers
     after = [model[1].running_mean, torch.get_rng_state()]
     return [torch.equal(a, b) for a, b in zip(before, after)] + [layer.frozen for layer in layers]
+
+
+def relu_layers():
+    """Returns saved bytes, outputs and whether backward reads them, of a layer that ends in a ReLU, and of the next."""
+    model = torch.nn.ModuleDict({"a": torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU()),
+                                 "b": torch.nn.Linear(6, 2)})
+    model.forward = lambda x: model.b(model.a(x))
+    example = (torch.randn(8, 4), torch.zeros(8, 2))
+    layers = weft.measure(model, example, torch.nn.functional.mse_loss, layers=[model.a, model.b]).layers
+    return [[layer.saved, layer.output, layer.reads_output] for layer in layers]
 
 
 def run_module():

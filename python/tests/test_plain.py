@@ -51,7 +51,7 @@ class Plain(unittest.TestCase):
 
 
     def test_rows_are_padded_to_the_ranks(self):
-        """As FSDP2 of PyTorch 2.15 did: 92 elements were gathered as 114 and 140."""
+        """FSDP2 of PyTorch 2.15 gathered 92 elements as 114 and 140."""
         layer = measures.Layer("b", None, shapes=[(1, 8), (5, 4), (1,), (7, 8), (7,)])
         self.assertEqual([layer.pad(ranks) for ranks in (1, 2, 4)], [92, 114, 140])
 

@@ -76,7 +76,8 @@ def plan(model, example, loss, mesh=None, memory_limit=None, ranks=None, cluster
             # FSDP2's own rule has no limit to keep to, and its bound is not shown: no work is spent on one.
             rule = make_export(*make_config(measured, None, ranks, cluster, precision, "fsdp2"),
                                ("--work-limit", "1M"), force=True)
-            said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner))
+            said = make_export(*make_config(measured, memory_limit, ranks, cluster, precision, planner),
+                               ("--work-limit", "20G"))
             text = json.dumps({"said": said, "rule": rule["predicted"]})
         except WeftError as error:
             text = json.dumps({"error": str(error)})

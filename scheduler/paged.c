@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "problem/target.h"
 #include "program/predict.h"
 #include "scheduler/paged_rows.h"
 #include "scheduler/planners/fixed.h"
@@ -185,12 +186,26 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     return weft_fail(err, status, "%s", refusal.text);
 }
 
+/* Tries each setting of the rule that a foreign target has by itself, even if the budget is over.
+ * ilp starts from it too, but gathering alike in all micro-steps may make ilp's plan slower
+ * afterwards. */
+static enum weft_status plan_by_target_rule(struct weft_paged *run, struct weft_error *err)
+{
+    const struct weft_planner *rule = weft_planner_find("fsdp2", NULL);
+    for (const struct weft_setting *setting = rule->settings; setting->name; setting++) {
+        if (!weft_paged_is_open(run) || weft_budget_has_rung(run->budget)) break;
+        WEFT_TRY(plan_by_rule(run, rule, setting, err));
+    }
+    return WEFT_OK;
+}
+
 /* Rules may be faster in pages while ilp's gap is open. Each is tried as published even if the
  * budget is over, because that takes little. So is each setting of a rule that recomputes: with
  * many choices the search ends far from the best. Other settings and lower rows are tried until
  * then. */
 static enum weft_status plan_by_rules(struct weft_paged *run, struct weft_error *err)
 {
+    if (weft_problem_target(run->problem)->is_foreign) return plan_by_target_rule(run, err);
     const int32_t n_again = run->n_again;
     const int64_t lower_bytes = run->lower_bytes;
     if (!run->inputs) return WEFT_OK;

@@ -186,9 +186,9 @@ static enum weft_status plan_by_rule(struct weft_paged *run, const struct weft_p
     return weft_fail(err, status, "%s", refusal.text);
 }
 
-/* Tries each setting of the rule that a foreign target has by itself, even if the budget is over.
- * ilp starts from it too, but gathering alike in all micro-steps may make ilp's plan slower
- * afterwards. */
+/* Tries each setting of a foreign target's own rule, even if the budget is over: no plan may be
+ * slower. ilp may not have started from the rule, and gathering alike in all micro-steps may slow
+ * ilp's plan after the search. */
 static enum weft_status plan_by_target_rule(struct weft_paged *run, struct weft_error *err)
 {
     const struct weft_planner *rule = weft_planner_find("fsdp2", NULL);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "problem/target.h"
 #include "scheduler/planners/planners.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/tree/follow.h"
@@ -133,12 +132,9 @@ static enum weft_status start_from_rule(struct run *run, const struct weft_plann
 }
 
 /* Starts from the plans of all rules, so that no rule is faster than ilp, even on a small budget.
- * The table lists rules with one policy for all units first. The rule of another runtime comes
- * ahead of them, whatever the budget. */
+ * The table lists rules with one policy for all units first. */
 static enum weft_status start_from_rules(struct run *run, struct weft_error *err)
 {
-    if (weft_problem_target(run->table->problem)->is_foreign)
-        WEFT_TRY(start_from_rule(run, weft_planner_find("fsdp2", NULL), NULL, err));
     for (const struct weft_planner *rule = weft_planners(); rule->name; rule++) {
         const struct weft_setting *setting = rule->settings;
         if (!weft_planner_is_rule_for(rule, run->table->problem)) continue;

@@ -141,11 +141,17 @@ static void hold_flat(struct weft_weigher *w, int32_t u, int32_t micro, enum wef
         is_last ? forward[w->period->n_layers - 1] + 1 : forward[w->shards->units[u + 1].layers[0]];
     weft_weigh_hold(w, holds, n, WEFT_CATEGORY_COMMUNICATION,
                     forward[w->shards->units[u].layers[0]], next - 1, bytes);
-    /* The next unit's flat buffer is there before this one is freed. That is more than its slot
-     * holds if this unit keeps its parameters and is the larger one. */
-    if (!is_last && policy == WEFT_POLICY_SDP && is_released(w, u))
+    /* The next unit's flat buffer is there before this one is freed, and its layer has made nothing
+     * yet. That may be more than its slot holds if this unit keeps its parameters, or was used
+     * before the slot ahead of it. */
+    const bool keeps = policy == WEFT_POLICY_SDP && is_released(w, u);
+    if (is_last) return;
+    const int32_t layer = w->shards->units[u + 1].layers[0];
+    const struct weft_layer_work *work = &w->works[layer];
+    const int64_t made = work->output_bytes + work->saved_bytes + work->forward_temporary_bytes;
+    if (keeps || w->shards->units[u].layers[0] + 1 < layer)
         weft_weigh_hold(w, holds, n, WEFT_CATEGORY_TEMPORARY, next, next,
-                        none_or_more(bytes - unit_bytes(w, u + 1, compute)));
+                        none_or_more(bytes - unit_bytes(w, u + 1, compute) - made));
 }
 
 /* Bytes that a unit's first layer of backward holds at its begin and not when it holds most: saved

@@ -213,7 +213,12 @@ static void gather_unit(struct replay *r, int32_t u, bool forward)
 {
     if (r->copied[u] != 0) return;
     if (r->flat[u] == 0) take_bytes(r, &r->flat[u], bytes_of(r, u, r->compute, false));
+    if (forward) { /* its layer has made nothing yet */
+        const struct weft_layer_work work = work_of(r, r->shards->units[u].layers[0]);
+        r->gone = work.output_bytes + work.saved_bytes + work.forward_temporary_bytes;
+    }
     look_at(r, "gather", u);
+    r->gone = 0;
     if (forward && r->retained >= 0) drop_bytes(r, &r->flat[r->retained]);
     take_bytes(r, &r->copied[u], bytes_of(r, u, r->compute, false));
     if (!forward) {

@@ -17,6 +17,10 @@ void weft_problem_hooks(const struct weft_problem *problem, bool *hooks)
         if (problem->slots[s].kind == WEFT_SLOT_BACKWARD &&
             problem->slots[s - 1].kind == WEFT_SLOT_FORWARD && hooks[s - 1])
             hooks[s] = true;
+    /* The root's list, which FILL has for the first micro-step. */
+    for (int32_t s = 0; s < problem->n_slots && in_order; s++)
+        hooks[s] |= problem->slots[s].kind == WEFT_SLOT_FORWARD && problem->slots[s].index == 0 &&
+                    problem->slots[s].micro > 0;
 }
 
 bool weft_problem_must_block(const struct weft_problem *problem, const struct weft_item *item)

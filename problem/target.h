@@ -9,8 +9,9 @@
 
 const struct weft_target *weft_problem_target(const struct weft_problem *problem);
 
-/* Marks the slots in which a target that launches in order launches gathers: `fill`, and those in
- * which a unit begins; all slots for another target. `hooks` has a place for each slot. */
+/* Marks the slots in which a target that launches in order launches gathers: `fill`, the first
+ * ones of later micro-steps, and those in which a unit begins; all slots for another target.
+ * `hooks` has a place for each slot. */
 void weft_problem_hooks(const struct weft_problem *problem, bool *hooks);
 
 /* True if a gather cannot be launched in its window, and its use launches it. The window is in an

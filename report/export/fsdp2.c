@@ -204,6 +204,15 @@ static int32_t hooked_unit(const struct maker *maker, int32_t slot)
     return -1;
 }
 
+/* Whether the root launches its list in the slot: at the begin of a forward. In the first one that
+ * is ahead of its first slot. */
+static bool root_hooks(const struct maker *maker, int32_t slot)
+{
+    const struct weft_slot *at = &maker->problem->slots[slot];
+    return !is_of_step(at) || (at->kind == WEFT_SLOT_FORWARD && at->index == 0 && at->micro > 0 &&
+                               hooked_unit(maker, slot) < 0);
+}
+
 static bool list_has(const struct weft_fsdp2_list *list, int32_t unit)
 {
     for (int32_t i = 0; i < list->n; i++)
@@ -214,10 +223,9 @@ static bool list_has(const struct weft_fsdp2_list *list, int32_t unit)
 /* The list whose hook launches what the plan launches in `slot`, or the nearest before it. */
 static struct weft_fsdp2_list *find_list(struct maker *maker, int32_t slot, int32_t *hook)
 {
-    while (slot >= 0 && is_of_step(&maker->problem->slots[slot]) &&
-           (*hook = hooked_unit(maker, slot)) < 0)
+    while (slot >= 0 && !root_hooks(maker, slot) && (*hook = hooked_unit(maker, slot)) < 0)
         slot--;
-    if (slot < 0 || !is_of_step(&maker->problem->slots[slot])) {
+    if (slot < 0 || root_hooks(maker, slot)) {
         *hook = -1;
         return &maker->out->root_forward;
     }
@@ -242,7 +250,7 @@ static enum weft_status list_gather(struct maker *maker, int32_t index)
     /* Ahead of the first unit's own gather only the root has a hook. */
     if (hook == 0 && list == &maker->out->units[0].forward && !maker->gathers_first)
         list = &maker->out->root_forward;
-    if (is_of_step(launch) && (hook < 0 || hook != hooked_unit(maker, at->launch)))
+    if (!root_hooks(maker, at->launch) && (hook < 0 || hook != hooked_unit(maker, at->launch)))
         WEFT_TRY(add_sentence(maker,
                               "The gather of %s is launched in %s, where FSDP2 has no hook: it is "
                               "launched in the hook before.",

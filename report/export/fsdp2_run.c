@@ -116,13 +116,16 @@ static enum weft_status reduce_units(struct runner *r)
 
 static enum weft_status run_forward(struct runner *r, int32_t layer)
 {
+    /* In later micro-steps the root's list comes in the first slot, after the gather of a unit that
+     * begins there. */
     const bool repeats = layer == 0 && r->problem->slots[r->slot].micro > 0;
+    for (int32_t u = 0; u < r->fsdp2->n_units && repeats; u++)
+        if (r->fsdp2->units[u].layers[0] == 0) WEFT_TRY(gather_unit(r, u, true));
+    if (repeats) WEFT_TRY(gather_list(r, &r->fsdp2->root_forward));
     for (int32_t u = 0; u < r->fsdp2->n_units; u++) {
         const struct weft_fsdp2_unit *unit = &r->fsdp2->units[u];
         if (unit->layers[0] == layer) {
             WEFT_TRY(gather_unit(r, u, true));
-            /* In later micro-steps the root's list comes in the first slot. */
-            if (repeats) WEFT_TRY(gather_list(r, &r->fsdp2->root_forward));
             WEFT_TRY(gather_list(r, &unit->forward));
         }
         if (unit->layers[unit->n_layers - 1] == layer && unit->reshards) r->gathered[u] = false;

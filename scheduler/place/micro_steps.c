@@ -9,12 +9,15 @@ struct aligner {
     struct weft_plan *plan;
     const struct weft_problem *problem;
     int32_t n_layers;
+    int32_t root_slot; /* `fill`, if no unit begins with the first layer; -1: one does */
     int32_t *slots;    /* by micro-step, kind (forward, backward) and layer */
     int32_t *used_at;  /* by slot: the first gather of the plan that it uses; -1: none */
     int32_t *next;     /* by item: the next such gather; -1: none */
     int32_t *launches; /* by item: its launch in the plan */
     int32_t *twins; /* by item: the same gather in the first micro-step; itself if there is none */
-    bool *own;      /* by item of the first micro-step: its unit gathers it, not a list */
+    int32_t *gathers; /* of the plan, in the order of their launches */
+    bool *listed;     /* by item: in `gathers` */
+    bool *own;        /* by item of the first micro-step: its unit gathers it, not a list */
     int64_t *rows;
     struct weft_move *moves;
     struct weft_plan *best;
@@ -41,11 +44,14 @@ static int32_t *slot_of(const struct aligner *a, int32_t micro, bool forward, in
     return &a->slots[(2 * micro + (forward ? 0 : 1)) * a->n_layers + layer];
 }
 
-/* The same slot of another micro-step. Slots before the first forward stand for that forward. */
+/* The same slot of another micro-step. The root's list is launched in `fill` in the first one, and
+ * with the first forward in others. */
 static int32_t same_slot(const struct aligner *a, int32_t slot, int32_t micro)
 {
     const struct weft_slot *at = &a->problem->slots[slot];
     if (at->micro == micro) return slot;
+    if (at->kind == WEFT_SLOT_FORWARD && at->index == 0 && micro == 0 && a->root_slot >= 0)
+        return a->root_slot;
     if (at->kind != WEFT_SLOT_FORWARD && at->kind != WEFT_SLOT_BACKWARD)
         return *slot_of(a, micro, true, 0);
     return *slot_of(a, micro, at->kind == WEFT_SLOT_FORWARD, at->index);
@@ -66,6 +72,7 @@ static void read_plan(struct aligner *a)
     for (int32_t s = 0; s < a->problem->n_slots; s++) {
         const struct weft_slot *at = &a->problem->slots[s];
         a->used_at[s] = -1;
+        if (at->kind == WEFT_SLOT_FILL) a->root_slot = s;
         if (at->kind == WEFT_SLOT_FORWARD || at->kind == WEFT_SLOT_BACKWARD)
             *slot_of(a, at->micro, at->kind == WEFT_SLOT_FORWARD, at->index) = s;
     }
@@ -76,6 +83,7 @@ static void read_plan(struct aligner *a)
         a->next[at->item] = a->used_at[use_of(a, at->item)];
         a->used_at[use_of(a, at->item)] = at->item;
     }
+    if (a->used_at[*slot_of(a, 0, true, 0)] >= 0) a->root_slot = -1;
     for (int32_t p = 0; p < a->plan->n_placements; p++) {
         const int32_t item = a->plan->placements[p].item;
         const int32_t twin = item_at(a, item)->acquires ? find_twin(a, item, 0) : -1;
@@ -92,19 +100,43 @@ static int32_t launch_as(const struct aligner *a, int32_t item, int32_t source)
     return launch < item_at(a, item)->first || launch > use ? use : launch;
 }
 
-/* Makes the plan whose gathers are launched as in micro-step `source`. */
+/* Lists the gathers of the plan by micro-step, each time in the order of micro-step `source`. One
+ * without a twin there comes last. */
+static void list_gathers(const struct aligner *a, int32_t source)
+{
+    const struct weft_placement *all = a->plan->placements;
+    int32_t n = 0;
+    memset(a->listed, 0, (size_t)a->problem->n_items * sizeof *a->listed);
+    for (int32_t micro = 0; micro <= a->problem->period.n_micro; micro++) {
+        const bool is_rest = micro == a->problem->period.n_micro;
+        for (int32_t p = 0; p < a->plan->n_placements; p++) {
+            int32_t item = all[p].item;
+            if (!item_at(a, item)->acquires) continue;
+            if (!is_rest) item = micro_of(a, item) == source ? find_twin(a, item, micro) : -1;
+            if (item < 0 || a->listed[item]) continue;
+            a->listed[item] = true;
+            a->gathers[n++] = item;
+        }
+    }
+}
+
+/* Makes the plan whose gathers are launched as in micro-step `source`, and in that order. */
 static enum weft_status make_like(struct aligner *a, int32_t source, struct weft_plan **out)
 {
-    int32_t n = 0;
+    int32_t next = 0;
+    list_gathers(a, source);
     for (int32_t p = 0; p < a->plan->n_placements; p++) {
-        const struct weft_placement *at = &a->plan->placements[p];
-        const struct weft_item *item = item_at(a, at->item);
-        const int32_t launch = item->acquires ? launch_as(a, at->item, source) : item->first;
-        a->moves[n++] = (struct weft_move){
-            .item = at->item, .slot = item->acquires ? launch : item->last, .launch = launch};
+        const int32_t item = a->plan->placements[p].item;
+        if (item_at(a, item)->acquires) {
+            const int32_t gather = a->gathers[next++], launch = launch_as(a, gather, source);
+            a->moves[p] = (struct weft_move){.item = gather, .slot = launch, .launch = launch};
+        } else {
+            a->moves[p] = (struct weft_move){
+                .item = item, .slot = item_at(a, item)->last, .launch = item_at(a, item)->first};
+        }
     }
-    WEFT_TRY(weft_plan_create(a->problem, a->plan->planner, a->plan->strategies, a->moves, n, out,
-                              a->err));
+    WEFT_TRY(weft_plan_create(a->problem, a->plan->planner, a->plan->strategies, a->moves,
+                              a->plan->n_placements, out, a->err));
     return weft_plan_predict(*out, a->err);
 }
 
@@ -186,7 +218,7 @@ enum weft_status weft_place_micro_steps(struct weft_plan *plan, struct weft_erro
 {
     const struct weft_problem *problem = plan->problem;
     const size_t n_items = (size_t)problem->n_items + 1, n_slots = (size_t)problem->n_slots;
-    struct aligner a = {.plan = plan, .problem = problem, .err = err};
+    struct aligner a = {.plan = plan, .problem = problem, .root_slot = -1, .err = err};
     if (!weft_problem_target(problem)->in_order || problem->period.n_micro < 2) return WEFT_OK;
     for (size_t s = 0; s < n_slots; s++)
         if (problem->slots[s].kind == WEFT_SLOT_FORWARD && problem->slots[s].index >= a.n_layers)
@@ -198,11 +230,13 @@ enum weft_status weft_place_micro_steps(struct weft_plan *plan, struct weft_erro
     a.next = weft_pool_array(&pool, n_items, sizeof *a.next);
     a.launches = weft_pool_array(&pool, n_items, sizeof *a.launches);
     a.twins = weft_pool_array(&pool, n_items, sizeof *a.twins);
+    a.gathers = weft_pool_array(&pool, n_items, sizeof *a.gathers);
+    a.listed = weft_pool_array(&pool, n_items, sizeof *a.listed);
     a.own = weft_pool_array(&pool, n_items, sizeof *a.own);
     a.rows = weft_pool_array(&pool, n_slots * WEFT_CATEGORY_COUNT, sizeof *a.rows);
     a.moves = weft_pool_array(&pool, (size_t)plan->n_placements + 1, sizeof *a.moves);
-    const bool ready =
-        a.slots && a.used_at && a.next && a.launches && a.twins && a.own && a.rows && a.moves;
+    const bool ready = a.slots && a.used_at && a.next && a.launches && a.twins && a.gathers &&
+                       a.listed && a.own && a.rows && a.moves;
     const enum weft_status status = ready ? align_gathers(&a) : weft_fail_memory(err, "a plan");
     weft_pool_finish(&pool);
     weft_plan_destroy(a.best);

@@ -404,7 +404,8 @@ def a_directory_that_is_removed_is_told(weft):
         shutil.rmtree(weft.path("run"))
         out, err = process.communicate(timeout=60)
         assert process.returncode == 74 and "step 100 cannot be saved" in err, err
-        assert "run/checkpoints/step-100.tmp-1: No such file" in err, err
+        # Any rank may be the first to find it gone.
+        assert "run/checkpoints/step-100.tmp-1" in err and "No such file" in err, err
         assert ("step 400/400" in out) != required, out[-300:]
         assert not os.path.exists(weft.path("run")), "it was made again"
 

@@ -64,7 +64,7 @@ RANKS_TEST(explain)
     check(1 << 20, half, 60000, 512);
     check(1, half, 60000, 640);
     check(1, nearly, 60000, WEFT_RATE_ONE);
-    struct weft_layer_times times[LAYERS];
+    struct weft_layer_times times[LAYERS] = {{0}};
     struct weft_profile profile = {.n_layers = LAYERS, .layers = times};
     struct measure_rehearsal rehearsal = {.layers = layers, .step_ns = 1};
     struct weft_error error = {0};

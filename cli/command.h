@@ -78,10 +78,11 @@ struct weft_cli {
     bool all;                                                  /* --all */
     bool raw;                                                  /* --raw */
     const char *planners, *points, *limits, *jobs, *csv, *svg; /* of sweep */
-    const char *to;                        /* of sweep: "all"; of export: the target */
-    const char *as;                        /* of simulate: the target that runs the plan */
-    const char *host_points, *host_limits; /* of sweep */
-    bool split, measure;                   /* of sweep */
+    const char *to; /* of sweep: "all"; of export: the target */
+    const char *as; /* of simulate: the target that runs the plan */
+    const char *jitter, *jitter_seed, *jitter_steps; /* of simulate */
+    const char *host_points, *host_limits;           /* of sweep */
+    bool split, measure;                             /* of sweep */
     bool print, program_dump, poison, contention;
     bool snippet, force;   /* of export; force of simulate too */
     char settings[8][256]; /* overrides that flags above set */

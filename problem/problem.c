@@ -375,6 +375,7 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_string(&comparison, "profile source", a->profile_source, b->profile_source);
     compare_string(&comparison, "for", weft_target_names[a->target], weft_target_names[b->target]);
     compare_integer(&comparison, "ranks", "", a->ranks, b->ranks);
+    compare_integer(&comparison, "ranks of a node", "", a->ranks_per_node, b->ranks_per_node);
     compare_tiers(&comparison, a, b);
     compare_integer(&comparison, "micro-batch", "", a->micro_batch, b->micro_batch);
     compare_bytes(&comparison, "least block", "", a->blocks.least_bytes, b->blocks.least_bytes);

@@ -86,6 +86,12 @@ static enum weft_status check_scalars(struct checker *checker)
         return weft_fail(checker->err, WEFT_E_DATA, "%s: ranks is %" PRId64 "; expected 1 to %d",
                          checker->where, problem->ranks, INT32_MAX);
     }
+    if (problem->ranks_per_node < 0 ||
+        (problem->ranks_per_node > 0 && problem->ranks % problem->ranks_per_node != 0))
+        return weft_fail(checker->err, WEFT_E_DATA,
+                         "%s: ranks_per_node is %" PRId64 ", which does not divide %" PRId64
+                         " ranks",
+                         checker->where, problem->ranks_per_node, problem->ranks);
     int64_t agreements_ns;
     bool fits =
         weft_checked_mul(problem->agree_ns, (int64_t)problem->n_decisions + 1, &agreements_ns);

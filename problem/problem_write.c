@@ -227,6 +227,8 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
     if (problem->target != WEFT_FOR_WEFT)
         weft_json_put_string(writer, "for", weft_problem_target(problem)->name);
     weft_json_put_integer(writer, "ranks", problem->ranks);
+    if (problem->ranks_per_node > 0)
+        weft_json_put_integer(writer, "ranks_per_node", problem->ranks_per_node);
     write_split(problem, writer);
     write_tiers(problem, writer);
     write_lanes(problem, writer);

@@ -596,8 +596,10 @@ static enum weft_status fill_problem(struct builder *b)
     WEFT_TRY(weft_problem_networks(problem, (int32_t)config->cluster.channels,
                                    b->profile->rates.compute > 0 ? b->profile->rates : full,
                                    b->err));
-    if (b->weigh.hybrid)
+    if (b->weigh.hybrid) {
+        problem->ranks_per_node = config->cluster.ranks_per_node;
         WEFT_TRY(weft_problem_add_lane(problem, "across", WEFT_LANE_KIND_ACROSS, b->err));
+    }
     WEFT_TRY(fill_host(b));
     WEFT_TRY(fill_disk(b));
     problem->period = b->stages->period->rule;

@@ -487,10 +487,9 @@ static void put_bound(const struct weft_plan *plan, struct weft_json_writer *wri
     weft_json_put_string(writer, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
 }
 
-void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer *writer)
+void weft_report_plan_keys(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
     const struct weft_prediction *p = &plan->prediction;
-    weft_json_begin_object(writer);
     weft_json_put_string(writer, "planner", plan->planner);
     weft_json_put_string(writer, "for", weft_problem_target(plan->problem)->name);
     weft_json_put_integer(writer, "ranks", plan->problem->ranks);
@@ -523,5 +522,11 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
                              weft_plan_chosen(plan, u)->name);
     weft_json_end_object(writer);
     put_saved(plan, writer);
+}
+
+void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    weft_report_plan_keys(plan, writer);
     weft_json_end_object(writer);
 }

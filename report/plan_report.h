@@ -17,8 +17,9 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out);
  * runs out. */
 void weft_report_mappings(const struct weft_program *program, struct weft_text *out);
 
-/* Writes the same figures as one JSON object. */
+/* Writes the same figures as one JSON object; _keys: as keys of an open one. */
 void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer *writer);
+void weft_report_plan_keys(const struct weft_plan *plan, struct weft_json_writer *writer);
 
 /* Policies on one line with equal neighbours folded: "h.0..h.3 fsdp, h.4 sdp". */
 void weft_report_policies(const struct weft_plan *plan, struct weft_text *out);

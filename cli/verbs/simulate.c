@@ -11,6 +11,7 @@
 #include "library/session.h"
 #include "program/predict.h"
 #include "program/trace.h"
+#include "report/jitter.h"
 #include "report/plan_report.h"
 #include "spec/target.h"
 
@@ -72,6 +73,45 @@ static enum weft_status simulate_as(const struct weft_cli *cli, struct weft_plan
     return status;
 }
 
+/* Reads a number of --jitter's flags; NULL: unchanged. */
+static enum weft_status read_jitter_number(const char *flag, const char *value, int64_t least,
+                                           int64_t *out, struct weft_error *err)
+{
+    enum { MOST = 1000000 };
+    char *end = NULL;
+    if (value == NULL) return WEFT_OK;
+    const long long n = strtoll(value, &end, 10);
+    if (*value == '\0' || *end != '\0' || n < least || n > MOST)
+        return weft_fail(err, WEFT_E_USAGE, "%s %s: a whole number from %lld to %d", flag, value,
+                         (long long)least, MOST);
+    *out = n;
+    return WEFT_OK;
+}
+
+static enum weft_status read_jitter(const struct weft_cli *cli, struct weft_jitter_report *report,
+                                    struct weft_error *err)
+{
+    enum { MOST_CV = 10, STEPS = 100 };
+    char *end = NULL;
+    int64_t seed = 0;
+    report->n_steps = STEPS;
+    if (cli->jitter == NULL && (cli->jitter_steps || cli->jitter_seed))
+        return weft_fail(err, WEFT_E_USAGE, "%s goes with --jitter CV",
+                         cli->jitter_steps ? "--jitter-steps" : "--jitter-seed");
+    if (cli->jitter == NULL) return WEFT_OK;
+    const double cv = strtod(cli->jitter, &end);
+    if (*cli->jitter == '\0' || *end != '\0' || !(cv >= 0 && cv <= MOST_CV))
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--jitter %s: a standard deviation over the mean, from 0 (none) to %d, "
+                         "such as 0.05",
+                         cli->jitter, MOST_CV);
+    report->factors.cv = cv;
+    WEFT_TRY(read_jitter_number("--jitter-steps", cli->jitter_steps, 1, &report->n_steps, err));
+    WEFT_TRY(read_jitter_number("--jitter-seed", cli->jitter_seed, 0, &seed, err));
+    report->factors.seed = (uint64_t)seed;
+    return WEFT_OK;
+}
+
 /* Refuses flags that do not go together. */
 static enum weft_status check_flags(const struct weft_cli *cli, struct weft_error *err)
 {
@@ -91,15 +131,34 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
     return WEFT_OK;
 }
 
+static void show_simulation(const struct weft_cli *cli, const struct weft_plan *plan,
+                            const struct weft_jitter_report *jitter, struct weft_text *out)
+{
+    if (!cli->json) {
+        weft_report_plan(plan, out);
+        if (cli->jitter) weft_report_jitter(plan, jitter, out);
+        return;
+    }
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 2);
+    weft_json_begin_object(&writer);
+    weft_report_plan_keys(plan, &writer);
+    if (cli->jitter) weft_report_jitter_json(jitter, &writer);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
+
 static enum weft_status run_simulate(const struct weft_cli *cli, struct weft_error *err)
 {
     char *bytes = NULL;
     size_t length = 0;
     struct weft_plan *plan = NULL;
     struct weft_run_as run = {0};
+    struct weft_jitter_report jitter = {0};
     struct weft_text out;
     WEFT_TRY(weft_cli_need_config(cli, err));
     WEFT_TRY(check_flags(cli, err));
+    WEFT_TRY(read_jitter(cli, &jitter, err));
     weft_cli_report_init(cli, cli->output, &out);
     WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
     enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
@@ -114,16 +173,12 @@ static enum weft_status run_simulate(const struct weft_cli *cli, struct weft_err
     }
     if (status == WEFT_OK && cli->config) status = simulate_program(cli, err);
     if (status == WEFT_OK && cli->as) status = simulate_as(cli, plan, &run, err);
+    const struct weft_plan *shown = run.plan ? run.plan : plan;
+    if (status == WEFT_OK && cli->jitter)
+        status = weft_simulate_jitter(shown, weft_jitter_lognormal(&jitter.factors), jitter.n_steps,
+                                      &jitter.steps, err);
     if (status == WEFT_OK) {
-        struct weft_json_writer writer;
-        weft_json_writer_init(&writer, &out, 2);
-        const struct weft_plan *shown = run.plan ? run.plan : plan;
-        if (cli->json) {
-            weft_report_plan_json(shown, &writer);
-            weft_text_add(&out, "\n");
-        } else {
-            weft_report_plan(shown, &out);
-        }
+        show_simulation(cli, shown, &jitter, &out);
         status = weft_cli_emit(cli, &out, err);
     }
     weft_run_as_finish(&run);
@@ -145,10 +200,13 @@ const struct weft_command weft_command_simulate = {
                "was not made\n"
                "--for fsdp2 needs --config. Exit 78 if FSDP2 needs more than the plan's limit; "
                "--force\n"
-               "simulates it.",
+               "simulates it. --jitter simulates every rank with random compute times: log-normal "
+               "with the\n"
+               "planned mean, a draw for each step, rank and slot. A collective waits for the last "
+               "of its ranks.",
     .flags = "--config --trace --set --model --layers --ranks --seed --profile --memory-limit "
              "--for --as "
-             "--force",
+             "--force --jitter --jitter-steps --jitter-seed",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_simulate,

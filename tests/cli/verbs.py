@@ -325,6 +325,33 @@ def flags_that_would_do_nothing_are_refused(weft):
 
 
 @case
+def simulate_lets_ranks_differ(weft):
+    """Without jitter it is the plan's step; with jitter steps are longer, and a seed repeats them."""
+    config, plan = config_of(weft), weft.path("plan.json")
+    weft.expect(0, "plan", config, "-o", plan)
+    plain = one_document(weft.expect(0, "simulate", plan, "--json"))
+    assert "jitter" not in plain, plain
+    none = one_document(weft.expect(0, "simulate", plan, "--jitter", "0", "--json"))
+    assert none["jitter"]["mean_ns"] == none["jitter"]["longest_ns"] == none["step_ns"] == plain["step_ns"], none
+    first, second, again = (one_document(weft.expect(
+        0, "simulate", plan, "--jitter", "0.2", "--jitter-steps", "9", "--jitter-seed", seed, "--json"))["jitter"]
+        for seed in ("1", "2", "1"))
+    assert first == again != second and first["steps"] == 9, (first, second, again)
+    assert plain["step_ns"] < first["median_ns"] <= first["p99_ns"] <= first["longest_ns"], first
+    text = weft.expect(0, "simulate", plan, "--jitter", "0.2", "--jitter-steps", "9")
+    assert re.search(r"jitter +compute of \d+ ranks varies by 0.2 of its mean, 9 steps", text), text
+    assert "compute waits" in text, text
+    for value in ("x", "-1", "11", ""):
+        weft.expect(64, "simulate", plan, "--jitter", value, says="standard deviation over the mean, from 0")
+    for value in ("0", "1.5", "9999999"):
+        weft.expect(64, "simulate", plan, "--jitter", "1", "--jitter-steps", value, says="whole number from 1")
+    weft.expect(64, "simulate", plan, "--jitter-seed", "1", says="goes with --jitter")
+    slows = weft.path("slows.json")
+    weft.expect(0, "plan", config, "--set", "cluster.contention.compute=0.3", "-o", slows)
+    weft.expect(65, "simulate", slows, "--jitter", "0.1", says="slow each other")
+
+
+@case
 def seed_seeds_the_random_planner(weft):
     plans = {weft.expect(0, "plan", config_of(weft), "--planner", "random", "--seed", seed, "-o", "-")
              for seed in ("1", "2", "3", "3")}

@@ -26,6 +26,9 @@ Test(problem, scalars)
     problem.ranks = 0;
     refused_problem(&problem, "ranks is 0");
     problem = small_problem();
+    problem.ranks_per_node = 3;
+    refused_problem(&problem, "ranks_per_node is 3, which does not divide 2 ranks");
+    problem = small_problem();
     problem.tiers[0].limit_bytes = 0;
     refused_problem(&problem, "tiers[0] (device): its limit_bytes");
     problem.tiers[0].limit_bytes = WEFT_PROBLEM_MOST + 1;

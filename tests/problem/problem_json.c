@@ -36,6 +36,7 @@ static struct weft_problem full_problem(void)
     items[A_REDUCE].after = A_GATHER;
     problem.blocks = (struct weft_problem_blocks){4096, 2, 900000, 1, 2};
     problem.micro_batch = 3;
+    problem.ranks_per_node = 2;
     problem.n_lanes = 3;
     problem.lanes[1].rates = (struct weft_rates){700, 600};
     problem.lanes[2] = (struct weft_lane){"down", WEFT_LANE_KIND_DOWN, problem.lanes[2].rates};

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "runtime/comm/host.h"
@@ -17,14 +18,20 @@ static const int64_t join_ns = INT64_C(10) * NS_PER_S;
 static const int64_t end_ns = INT64_C(5) * NS_PER_S;
 /* Ranks end a collective together, so the others report soon. Files may need their time. */
 static const int64_t report_ns = INT64_C(600) * NS_PER_S;
-/* After a failure a rank may be dead. */
+/* Rank 0 hears of a failure, has late_report_ns for the others, and sends its verdict. It may be
+ * out of reach if a peer was silent. Otherwise it may be writing a checkpoint. */
+static const int64_t verdict_ns = INT64_C(3) * NS_PER_S;
+static const int64_t busy_verdict_ns = INT64_C(30) * NS_PER_S;
+/* After a failure ranks may be dead, and all reports together have this time. */
 static const int64_t late_report_ns = INT64_C(1) * NS_PER_S;
+static const int64_t least_report_ns = INT64_C(5000000);
 
 struct weft_world {
     struct weft_mpi *mpi;
     struct weft_rendezvous meeting;
     struct weft_lifeline *line; /* NULL: none */
     bool is_torn;               /* a rank is gone, so MPI cannot end */
+    bool is_alone;              /* rank 0 did not judge this rank's outcome */
 };
 
 /* Rank 0's judgement of all outcomes. */
@@ -198,6 +205,13 @@ int32_t weft_world_lost(const struct weft_world *world)
     return weft_mpi_lost(world->mpi);
 }
 
+bool weft_world_speaks(const struct weft_world *world)
+{
+    const struct weft_rendezvous *meeting = &world->meeting;
+    const bool with_rank_0 = meeting->hosts[meeting->rank] == meeting->hosts[0];
+    return world->is_alone && meeting->local_rank == (with_rank_0 ? 1 : 0);
+}
+
 const struct weft_rendezvous *weft_world_meeting(const struct weft_world *world)
 {
     return &world->meeting;
@@ -255,18 +269,26 @@ static void fail_silent(struct weft_world *world, int32_t rank, struct weft_erro
               rank);
 }
 
+static int64_t time_until(int64_t then_ns)
+{
+    const int64_t left_ns = then_ns - weft_clock_now_ns();
+    return left_ns > least_report_ns ? left_ns : least_report_ns;
+}
+
 /* Rank 0: *verdict is the likely cause. */
 static void collect_outcomes(struct weft_world *world, struct weft_error *verdict)
 {
+    int64_t until_ns =
+        weft_clock_now_ns() + (verdict->status == WEFT_OK ? report_ns : late_report_ns);
     for (int32_t i = 1; i < world->meeting.ranks; i++) {
         struct weft_error outcome = {.status = WEFT_OK}, unsaid = {.status = WEFT_OK};
-        const int64_t most_ns = verdict->status == WEFT_OK ? report_ns : late_report_ns;
         if (weft_mpi_receive_whole(world->mpi, &outcome, sizeof outcome, i, WEFT_MPI_OUTCOME,
-                                   most_ns, &unsaid) != WEFT_OK) {
+                                   time_until(until_ns), &unsaid) != WEFT_OK) {
             outcome = (struct weft_error){.status = WEFT_OK}; /* a part may have come */
             fail_silent(world, i, &outcome);
         }
         if (weight_of(&outcome) <= weight_of(verdict)) continue;
+        if (verdict->status == WEFT_OK) until_ns = weft_clock_now_ns() + late_report_ns;
         *verdict = (struct weft_error){.status = WEFT_OK};
         if (outcome.of_rank == 0)
             weft_fail_of_rank(verdict, outcome.status, i, outcome.text);
@@ -282,45 +304,66 @@ static void give_up(struct weft_world *world)
     weft_mpi_give_up(world->mpi, farewell);
 }
 
-/* Rank 0's process has ended, so nobody judges. */
+/* Rank 0's process has ended or is out of reach, so nobody judges. */
 static enum weft_status fail_alone(struct weft_world *world, const struct weft_error *own,
                                    struct weft_error *err)
 {
-    world->is_torn = true;
+    world->is_torn = world->is_alone = true;
     if (own->status == WEFT_OK) return weft_fail(err, WEFT_E_LOST, "rank 0's process has ended");
     *err = *own;
     return own->status;
 }
 
+/* Sends this rank's outcome to rank 0, and hears the verdict. */
+static enum weft_status hear_verdict(struct weft_world *world, const struct weft_error *own,
+                                     struct verdict *verdict, struct weft_error *err)
+{
+    const bool peer_was_silent = own->status == WEFT_E_HANG || own->status == WEFT_E_LOST;
+    const int64_t most_ns = own->status == WEFT_OK ? report_ns
+                            : peer_was_silent      ? verdict_ns
+                                                   : busy_verdict_ns;
+    WEFT_TRY(weft_mpi_send_whole(world->mpi, own, sizeof *own, 0, WEFT_MPI_OUTCOME,
+                                 most_ns < end_ns ? most_ns : end_ns, err));
+    return weft_mpi_receive_whole(world->mpi, verdict, sizeof *verdict, 0, WEFT_MPI_VERDICT,
+                                  most_ns, err);
+}
+
+static void send_verdict(struct weft_world *world, const struct verdict *verdict)
+{
+    struct weft_error unsaid = {.status = WEFT_OK};
+    const int64_t until_ns = weft_clock_now_ns() + (world->is_torn ? late_report_ns : end_ns);
+    for (int32_t i = 1; i < world->meeting.ranks; i++)
+        ignore_status(weft_mpi_send_whole(world->mpi, verdict, sizeof *verdict, i, WEFT_MPI_VERDICT,
+                                          time_until(until_ns), &unsaid));
+}
+
 enum weft_status weft_world_judge(struct weft_world *world, enum weft_status status,
                                   const struct weft_error *why, struct weft_error *err)
 {
+    struct weft_error own = {.status = WEFT_OK}, unsaid = {.status = WEFT_OK};
     struct verdict verdict = {.error = {.status = WEFT_OK}};
-    struct weft_error unsaid = {.status = WEFT_OK};
     const int32_t rank = world->meeting.rank;
-    const int64_t bytes = sizeof verdict;
     if (status != WEFT_OK) {
-        verdict.error = *why;
-        verdict.error.status = status;
+        own = *why;
+        own.status = status;
         give_up(world);
     }
-    if (rank != 0 && weft_mpi_lost(world->mpi) == 0) return fail_alone(world, &verdict.error, err);
+    if (rank != 0 && weft_mpi_lost(world->mpi) == 0) return fail_alone(world, &own, err);
     if (rank != 0) {
-        WEFT_TRY(weft_mpi_send_whole(world->mpi, &verdict.error, sizeof verdict.error, 0,
-                                     WEFT_MPI_OUTCOME, end_ns, err));
-        WEFT_TRY(weft_mpi_receive_whole(world->mpi, &verdict, bytes, 0, WEFT_MPI_VERDICT, report_ns,
-                                        err));
+        const enum weft_status heard = hear_verdict(world, &own, &verdict, &unsaid);
+        if (heard == WEFT_E_HANG && own.status == WEFT_OK)
+            weft_fail(&own, heard, "rank 0 has not told how all ranks ended: its host is down");
+        if (heard != WEFT_OK) return fail_alone(world, own.status != WEFT_OK ? &own : &unsaid, err);
         world->is_torn = verdict.is_torn;
     } else {
+        verdict.error = own;
         if (status != WEFT_OK && why->of_rank == 0) {
             verdict.error = (struct weft_error){.status = WEFT_OK};
             weft_fail_of_rank(&verdict.error, status, 0, why->text);
         }
         collect_outcomes(world, &verdict.error);
         verdict.is_torn = world->is_torn;
-        for (int32_t i = 1; i < world->meeting.ranks; i++)
-            ignore_status(weft_mpi_send_whole(world->mpi, &verdict, bytes, i, WEFT_MPI_VERDICT,
-                                              world->is_torn ? late_report_ns : end_ns, &unsaid));
+        send_verdict(world, &verdict);
     }
     if (verdict.error.status != WEFT_OK) *err = verdict.error;
     return verdict.error.status;

@@ -21,6 +21,9 @@ bool weft_world_finish(struct weft_world *world);
 /* The first rank whose process has ended without a word, or -1. */
 int32_t weft_world_lost(const struct weft_world *world);
 
+/* True if rank 0 has not told the outcome, on the first other rank of each host: it prints. */
+bool weft_world_speaks(const struct weft_world *world);
+
 /* The meeting of its ranks, valid until the world ends. */
 const struct weft_rendezvous *weft_world_meeting(const struct weft_world *world);
 
@@ -38,7 +41,8 @@ WEFT_MUST_USE enum weft_status weft_world_listen(struct weft_world *world, struc
 
 /* All ranks: compares the outcomes. `status` and `why` are this rank's. All ranks return the
  * outcome of the rank that is the likely cause, with its number in the text, or WEFT_OK. A rank
- * that does not report in time is lost. */
+ * that does not report in time is lost. A failed rank that hears nothing from rank 0 returns
+ * its own outcome, after 3 s if a peer was silent, otherwise after 30 s. */
 WEFT_MUST_USE enum weft_status weft_world_judge(struct weft_world *world, enum weft_status status,
                                                 const struct weft_error *why,
                                                 struct weft_error *err);

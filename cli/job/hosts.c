@@ -89,10 +89,12 @@ static enum weft_status lead_ranks(weft_hosts_verb_fn *verb, struct weft_error *
     return weft_fail(err, told, "%s", unsaid.text);
 }
 
-/* The lowest rank that is left prints. */
+/* Rank 0 is gone: the lowest rank that is left prints. Rank 0 is out of reach: one of each host. */
 static bool speaks_for_rank_0(void)
 {
-    return hosts.world != NULL && hosts.launcher.rank == 1 && weft_world_lost(hosts.world) == 0;
+    if (hosts.world == NULL) return false;
+    if (weft_world_lost(hosts.world) == 0) return hosts.launcher.rank == 1;
+    return weft_world_speaks(hosts.world);
 }
 
 static enum weft_status follow_rank_0(struct weft_error *err)

@@ -6,8 +6,10 @@
 A host's link is shaped in the direction from the host. Everything is removed at the end, also of a program that
 was killed: the next one removes it first.
 """
+import contextlib
 import os
 import shutil
+import signal
 import stat
 import subprocess
 from pathlib import Path
@@ -64,6 +66,10 @@ class Namespaces:
         for i in range(self.n):  # a namespace's own links may outlive it for a moment
             self._ip("link", "del", f"weft-port-{i}", check=False)
         for name in self.names:
+            pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout
+            for pid in pids.split():  # a launcher's daemon that cannot reach its launcher waits for minutes
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
             self._ip("netns", "del", name, check=False)
         self._ip("link", "del", "weft-bridge", check=False)
 

@@ -220,7 +220,9 @@ static enum weft_status wait_idly(void *context, int64_t idle_ns, int32_t peer,
 {
     struct mpi_comm *c = context;
     if (atomic_load(&c->cancelled)) fail_cancelled(c);
-    if (c->broken.status == WEFT_OK && idle_ns >= patience_ns(c)) fail_hang(c, peer);
+    if (c->broken.status == WEFT_OK && idle_ns >= patience_ns(c) &&
+        look_for_farewells(c) == WEFT_OK)
+        fail_hang(c, peer); /* a rank that was stopped itself may have missed a farewell */
     if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
     if (idle_ns < c->spin_ns) return WEFT_OK;
     const int64_t now_ns = weft_clock_now_ns();

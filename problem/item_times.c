@@ -48,8 +48,39 @@ static int64_t pass_ns(const struct weft_link *link, int64_t members, double byt
     return link->alpha_ns + (int64_t)ceil(1e9 * share / link->bytes_per_s);
 }
 
-int64_t weft_item_level_ns(const struct weft_cluster *cluster, const struct weft_item *item)
+static bool measured_levels(const struct weft_profile *profile, const struct weft_cluster *cluster)
 {
+    return weft_profile_has_levels(&profile->network) &&
+           profile->network.ranks_per_node == cluster->ranks_per_node;
+}
+
+static int64_t measured_level_ns(const struct weft_profile_network *network,
+                                 const struct weft_item *item)
+{
+    const struct weft_curve *curve = &network->node_gather;
+    if (item->kind == WEFT_ACROSS_REDUCE) curve = &network->across_reduce;
+    if (item->kind == WEFT_REDUCE_SCATTER) curve = &network->node_reduce;
+    return weft_curve_at(curve, item->block_bytes);
+}
+
+enum weft_status weft_item_need_levels(const struct weft_profile *profile,
+                                       const struct weft_config *config, struct weft_error *err)
+{
+    const struct weft_cluster *cluster = &config->cluster;
+    if (measured_levels(profile, cluster)) return WEFT_OK;
+    if (cluster->link.intra.bytes_per_s > 0 && cluster->link.inter.bytes_per_s > 0) return WEFT_OK;
+    return weft_fail(
+        err, WEFT_E_DATA,
+        "%s: $.plan.policies: hsdp needs times of each level, and the profile has none "
+        "for %lld ranks a node: give cluster.link.intra and cluster.link.inter, or "
+        "measure all hosts with `weft profile`",
+        config->source, (long long)cluster->ranks_per_node);
+}
+
+int64_t weft_item_level_ns(const struct weft_profile *profile, const struct weft_cluster *cluster,
+                           const struct weft_item *item)
+{
+    if (measured_levels(profile, cluster)) return measured_level_ns(&profile->network, item);
     const int64_t per_node = cluster->ranks_per_node, nodes = cluster->ranks / per_node;
     const struct weft_link inter = weft_cluster_inter(cluster);
     if (item->kind != WEFT_ACROSS_REDUCE)

@@ -17,10 +17,17 @@ int32_t weft_problem_lane_of(const struct weft_problem *problem, enum weft_lane_
 int64_t weft_item_ns(const struct weft_profile *profile, const struct weft_period_rule *rule,
                      enum weft_dtype accumulate, const struct weft_item *item);
 
-/* The same for a collective of hsdp, within a node or across nodes, from the config's links. Within
+/* The same for a collective of hsdp, within a node or across nodes: measured, if the profile has
+ * times of levels for nodes of as many ranks, otherwise from the config's links. Within
  * a node of L ranks it is alpha + B (L-1)/L / bandwidth. Across H nodes it is an AllReduce, twice
  * alpha + B (H-1)/H / bandwidth, with B the fp32 partial sums of all ranks of a node, which share
  * the link. */
-int64_t weft_item_level_ns(const struct weft_cluster *cluster, const struct weft_item *item);
+int64_t weft_item_level_ns(const struct weft_profile *profile, const struct weft_cluster *cluster,
+                           const struct weft_item *item);
+
+/* WEFT_E_DATA if neither the profile nor the config has times of levels. */
+WEFT_MUST_USE enum weft_status weft_item_need_levels(const struct weft_profile *profile,
+                                                     const struct weft_config *config,
+                                                     struct weft_error *err);
 
 #endif

@@ -64,7 +64,7 @@ static int64_t copy_block_bytes(const struct weft_config *config,
     return most < LEAST_BYTES ? LEAST_BYTES : most;
 }
 
-/* Whether units may have hsdp. Its links must be known, since a profile has no times of levels. */
+/* Whether units may have hsdp. */
 static bool allows_hybrid(const struct weft_config *config)
 {
     const struct weft_cluster *cluster = &config->cluster;
@@ -456,7 +456,7 @@ static struct weft_problem_item of_lane(const struct builder *b, const struct we
         .item = *item,
         .lane = weft_problem_lane_of(b->problem, weft_item_kind_of(item)->role),
         .block_ns = is_of_level
-                        ? weft_item_level_ns(&b->config->cluster, item)
+                        ? weft_item_level_ns(b->profile, &b->config->cluster, item)
                         : weft_item_ns(b->profile, &b->problem->period, b->weigh.accumulate, item),
         .after = -1};
 }
@@ -702,6 +702,8 @@ static enum weft_status create_stages(const struct weft_config *config,
                               .weigh = options,
                               .err = err};
     WEFT_TRY(weft_variants_policies(config, &builder.allowed, err));
+    if ((builder.allowed >> WEFT_POLICY_HSDP & 1) != 0)
+        WEFT_TRY(weft_item_need_levels(profile, config, err));
     return fill_problem(&builder);
 }
 

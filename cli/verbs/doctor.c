@@ -1,8 +1,11 @@
 #define _GNU_SOURCE /* for memfd_create */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json/json.h"
 #include "cli/command.h"
 #include "cli/facts.h"
@@ -16,6 +19,7 @@
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rendezvous.h"
 #include "runtime/nn/nn.h"
+#include "spec/profile/profile.h"
 
 struct checkup {
     struct weft_table table;
@@ -172,6 +176,57 @@ static void look_at_mpi(struct checkup *checkup)
     weft_text_finish(&found);
 }
 
+/* Appends the lines of a text as one. */
+static void join_lines(const char *lines, struct weft_text *out)
+{
+    for (size_t n = strcspn(lines, "\n"); n > 0; n = strcspn(lines, "\n")) {
+        weft_text_add(out, out->length > 0 ? "; " : "");
+        weft_text_append(out, lines, n);
+        lines += n + (lines[n] == '\n');
+    }
+}
+
+static enum weft_status note_network(struct checkup *checkup,
+                                     const struct weft_profile_network *network,
+                                     struct weft_error *err)
+{
+    struct weft_network_verdict verdict;
+    struct weft_pool pool = {0};
+    struct weft_text lines, text;
+    weft_text_init(&lines);
+    weft_text_init(&text);
+    const enum weft_status status = weft_network_judge(network, &pool, &verdict, err);
+    if (status == WEFT_OK) {
+        weft_network_show_slow(network, &verdict, &lines);
+        join_lines(weft_text_chars(&lines), &text);
+        if (network->n_hosts == 0) weft_text_add(&text, "the profile is of one host");
+        if (network->n_hosts > 0 && verdict.n_slow == 0)
+            weft_text_addf(&text, "%d hosts, and no slow link or host", network->n_hosts);
+        note_finding(checkup, "network", network->n_hosts > 0 && verdict.n_slow == 0 ? HAS : OFF,
+                     weft_text_chars(&text));
+    }
+    weft_text_finish(&text);
+    weft_text_finish(&lines);
+    weft_pool_finish(&pool);
+    return status;
+}
+
+/* Slow links and hosts of a measured profile. Weft needs none of them, so they are no failure. */
+static enum weft_status look_at_network(struct checkup *checkup, const char *path,
+                                        struct weft_error *err)
+{
+    const int64_t most_bytes = INT64_C(1) << 28;
+    struct weft_profile *profile = NULL;
+    char *bytes = NULL;
+    size_t length = 0;
+    WEFT_TRY(weft_file_read(path, most_bytes, &bytes, &length, err));
+    enum weft_status status = weft_profile_parse(bytes, length, path, &profile, err);
+    if (status == WEFT_OK) status = note_network(checkup, &profile->network, err);
+    free(bytes);
+    weft_profile_destroy(profile);
+    return status;
+}
+
 static enum weft_status run_doctor(const struct weft_cli *cli, struct weft_error *err)
 {
     struct checkup checkup = {0};
@@ -190,10 +245,12 @@ static enum weft_status run_doctor(const struct weft_cli *cli, struct weft_error
     if (cli->disk) look_at_disk(&checkup, cli->disk);
     look_at_gpu(&checkup);
     look_at_mpi(&checkup);
+    enum weft_status status = WEFT_OK;
+    if (cli->profile) status = look_at_network(&checkup, cli->profile, err);
     weft_json_end_object(&checkup.writer);
     weft_text_add(&json, "\n");
     weft_table_render(&checkup.table, 0, &out);
-    enum weft_status status = weft_cli_emit(cli, cli->json ? &json : &out, err);
+    if (status == WEFT_OK) status = weft_cli_emit(cli, cli->json ? &json : &out, err);
     if (status == WEFT_OK && checkup.missing > 0)
         status = weft_fail(err, WEFT_E_ENVIRONMENT, "%d of the things that weft needs %s missing",
                            checkup.missing, checkup.missing == 1 ? "is" : "are");
@@ -214,7 +271,8 @@ const struct weft_command weft_command_doctor = {
         "shared\n"
         "memory and the demo's text, and says what each missing one would cost. Last a GPU: what\n"
         "of driver, toolkit and module is missing for one, or what there is. With --disk DIR the\n"
-        "file system there, direct input and output (O_DIRECT), alignment and free space.",
-    .flags = "--disk",
+        "file system there, direct input and output (O_DIRECT), alignment and free space. With\n"
+        "--profile FILE the slow links and slow hosts that `weft profile` found on several hosts.",
+    .flags = "--disk --profile",
     .run = run_doctor,
 };

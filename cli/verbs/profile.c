@@ -44,6 +44,52 @@ static void show_collectives(const struct weft_profile *profile, struct weft_tex
     weft_table_finish(&table);
 }
 
+/* Shows collectives of single levels at the sizes of sums across nodes. */
+static void show_levels(const struct weft_profile_network *network, struct weft_text *out)
+{
+    char bytes[WEFT_UNITS_TEXT_BYTES], shown[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_curve *const curves[] = {&network->node_gather, &network->node_reduce,
+                                               &network->across_reduce};
+    struct weft_table table;
+    if (!weft_profile_has_levels(network)) return;
+    weft_table_init(&table, "rrrr");
+    weft_table_cell(&table, "full size");
+    weft_table_cell(&table, "all_gather in a node");
+    weft_table_cell(&table, "reduce_scatter in a node");
+    weft_table_cell(&table, "all_reduce across nodes");
+    for (int32_t i = 0; i < network->across_reduce.n; i++) {
+        const int64_t x = network->across_reduce.x[i];
+        weft_table_cell(&table, "%s", weft_units_show_bytes(x, bytes));
+        for (size_t c = 0; c < sizeof curves / sizeof curves[0]; c++)
+            weft_table_cell(&table, "%s", weft_units_show_ns(weft_curve_at(curves[c], x), shown));
+    }
+    weft_table_render(&table, 2, out);
+    weft_table_finish(&table);
+}
+
+/* Shows the usual and the slowest pair, and all that is slow. */
+static enum weft_status show_network(const struct weft_profile_network *network,
+                                     struct weft_text *out, struct weft_error *err)
+{
+    struct weft_pool pool = {0};
+    struct weft_network_verdict verdict;
+    int64_t slowest_ns = 0;
+    if (network->n_hosts == 0) return WEFT_OK;
+    const enum weft_status status = weft_network_judge(network, &pool, &verdict, err);
+    for (int32_t p = 0; p < network->n_pairs; p++)
+        if (network->pairs[p].ns > slowest_ns) slowest_ns = network->pairs[p].ns;
+    if (status == WEFT_OK) {
+        weft_text_addf(out,
+                       "%d hosts, %d pair%s: %.1f MB/s each way is usual, the slowest moves %.1f\n",
+                       network->n_hosts, network->n_pairs, network->n_pairs == 1 ? "" : "s",
+                       1e-6 * weft_network_rate(network, verdict.pair_ns),
+                       1e-6 * weft_network_rate(network, slowest_ns));
+        weft_network_show_slow(network, &verdict, out);
+    }
+    weft_pool_finish(&pool);
+    return status;
+}
+
 static double rate_of(const struct weft_curve *curve, int64_t bytes)
 {
     const int64_t ns = weft_curve_at(curve, bytes);
@@ -102,7 +148,8 @@ static void show_tiers(const struct weft_profile *profile, struct weft_text *out
             disk->verified ? "on" : "off", (long long)disk->threads, (long long)disk->seats);
 }
 
-static void show_profile(const struct weft_profile *profile, struct weft_text *out)
+static enum weft_status show_profile(const struct weft_profile *profile, struct weft_text *out,
+                                     struct weft_error *err)
 {
     char base[WEFT_UNITS_TEXT_BYTES];
     weft_text_addf(out, "%s, %lld ranks, %s; base memory %s a rank\n", profile->source,
@@ -115,6 +162,7 @@ static void show_profile(const struct weft_profile *profile, struct weft_text *o
                        1e-3 * (double)profile->origin.busy_millicores);
     show_layers(profile, out);
     show_collectives(profile, out);
+    show_levels(&profile->network, out);
     show_tiers(profile, out);
     if (profile->rates.compute > 0) {
         weft_text_addf(out,
@@ -123,6 +171,7 @@ static void show_profile(const struct weft_profile *profile, struct weft_text *o
                        (double)profile->rates.compute / WEFT_RATE_ONE,
                        (double)profile->rates.own / WEFT_RATE_ONE);
     }
+    return show_network(&profile->network, out, err);
 }
 
 static enum weft_status measure_config(const struct weft_cli *cli, struct weft_error *err)
@@ -137,9 +186,9 @@ static enum weft_status measure_config(const struct weft_cli *cli, struct weft_e
         status = weft_job_profile(session.config, cli->contention, cli->watch, &profile, err);
     if (status == WEFT_OK) {
         weft_profile_write(profile, &file);
-        show_profile(profile, &out);
-        status = weft_cli_emit_file(cli, &file, cli->json ? &file : &out, err);
+        status = show_profile(profile, &out, err);
     }
+    if (status == WEFT_OK) status = weft_cli_emit_file(cli, &file, cli->json ? &file : &out, err);
     weft_text_finish(&file);
     weft_text_finish(&out);
     weft_profile_destroy(profile);
@@ -166,7 +215,12 @@ const struct weft_command weft_command_profile = {
         "\n"
         "Where the config may keep something in the host's memory or on a disk (cluster.host,\n"
         "cluster.disk, plan.offload), copies, updates there, reads and writes are measured too:\n"
-        "alone and both ways at once, and which blocks and how many at once keep a disk busy.",
+        "alone and both ways at once, and which blocks and how many at once keep a disk busy.\n"
+        "\n"
+        "Under an MPI launcher the ranks of all hosts measure. Every pair of hosts is timed too, "
+        "and\n"
+        "slow links and slow hosts are named. With several nodes of several ranks, collectives of\n"
+        "single levels are timed for hsdp (docs/hosts.md).",
     .flags = "--contention --set --model --layers --ranks --seed --memory-limit",
     .least_operands = 1,
     .most_operands = 1,

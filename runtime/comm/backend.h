@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "runtime/comm/group.h"
+#include "runtime/comm/host.h"
 
 struct weft_arena;
 struct weft_arena_shape;
@@ -50,6 +51,9 @@ struct weft_comm_ops {
                   int64_t to_offset, int64_t words, int64_t ns);
     enum weft_status (*exchange)(struct weft_comm *comm, const void *mine, size_t bytes, void *all,
                                  struct weft_error *err);
+    /* NULL: there are only collectives. */
+    enum weft_status (*swap)(struct weft_comm *comm, int32_t peer, const void *mine, int64_t bytes,
+                             void *theirs, struct weft_error *err);
     void (*carry)(struct weft_comm *comm, int64_t flag_offset);
     void (*cancel)(struct weft_comm *comm);
     /* Opens a branch of comm, with the rank and the number of ranks of its group. attach of a
@@ -70,7 +74,8 @@ struct weft_comm {
     int32_t rank, ranks;
     int32_t ranks_per_node; /* of the sums of this communicator: a branch of a node or across nodes
                                has one level */
-    struct weft_arena *arena; /* of weft_comm_open; mapped if is_mapped */
+    const char (*hosts)[WEFT_HOST_NAME_BYTES]; /* [ranks], of the back end; NULL: not known */
+    struct weft_arena *arena;                  /* of weft_comm_open; mapped if is_mapped */
     bool is_mapped;
     int64_t patience_ns; /* of weft_comm_expect; 0: none. Branches use their trunk's */
     struct weft_comm_place place;

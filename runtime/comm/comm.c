@@ -124,6 +124,28 @@ enum weft_status weft_comm_exchange(struct weft_comm *comm, const void *mine, si
     return comm->ops->exchange(comm, mine, bytes, all, err);
 }
 
+const char *weft_comm_host(const struct weft_comm *comm, int32_t rank)
+{
+    return comm->hosts != NULL ? comm->hosts[rank] : "";
+}
+
+bool weft_comm_swaps(const struct weft_comm *comm)
+{
+    return comm->ops->swap != NULL;
+}
+
+enum weft_status weft_comm_swap(struct weft_comm *comm, int32_t peer, const void *mine,
+                                int64_t bytes, void *theirs, struct weft_error *err)
+{
+    if (!weft_comm_swaps(comm))
+        return weft_fail(err, WEFT_E_ENVIRONMENT, "the communicator \"%s\" has only collectives",
+                         comm->ops->name);
+    if (peer < 0 || peer >= comm->ranks || peer == comm->rank)
+        return weft_fail(err, WEFT_E_INTERNAL, "rank %d of %d cannot swap with rank %d", comm->rank,
+                         comm->ranks, peer);
+    return comm->ops->swap(comm, peer, mine, bytes, theirs, err);
+}
+
 void weft_comm_carry(struct weft_comm *comm, int64_t flag_offset)
 {
     comm->ops->carry(comm, flag_offset);

@@ -116,6 +116,18 @@ enum { WEFT_COMM_EXCHANGE_BYTES = 4096 };
 WEFT_MUST_USE enum weft_status weft_comm_exchange(struct weft_comm *comm, const void *mine,
                                                   size_t bytes, void *all, struct weft_error *err);
 
+/* Name of a rank's host, valid until the communicator is closed; "" if it is not known, as for
+ * ranks of one machine. */
+const char *weft_comm_host(const struct weft_comm *comm, int32_t rank);
+
+/* Swaps `bytes` bytes with another rank, outside of steps and without a collective: other pairs of
+ * ranks may do the same meanwhile. Both ranks must call it with equal sizes. WEFT_E_ENVIRONMENT if
+ * the back end only has collectives; weft_comm_swaps tells. */
+bool weft_comm_swaps(const struct weft_comm *comm);
+WEFT_MUST_USE enum weft_status weft_comm_swap(struct weft_comm *comm, int32_t peer,
+                                              const void *mine, int64_t bytes, void *theirs,
+                                              struct weft_error *err);
+
 /* Before a run, on all ranks: the longest predicted time between two collectives of a step. From
  * then on a wait for a peer in a collective ends after 20 times that, at least 10 s, in place of
  * timeout_ns. Exchanges keep timeout_ns: nothing predicts saves, starts or evaluations. 0 takes the

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "runtime/comm/branch.h"
 #include "runtime/measure/measure.h"
 #include "runtime/measure/parts.h"
 #include "runtime/nn/units.h"
@@ -35,7 +36,8 @@ struct bench {
     const struct weft_measure_options *options;
     struct weft_stream *stream;
     struct weft_arena *arena;
-    unsigned char *base; /* its address */
+    unsigned char *base;             /* its address */
+    struct weft_comm *node, *across; /* branches of the two levels, if they are measured */
     int64_t walk_bytes;
     struct weft_nn_rule rule;
     struct weft_nn_step step;
@@ -83,6 +85,33 @@ static void push_collective(struct bench *bench, int kind, int64_t x)
     case WEFT_COLLECTIVE_COUNT:
         break;
     }
+}
+
+/* Pushes a collective of one level, as hsdp has them. */
+static void push_level(struct bench *bench, int level, int64_t x)
+{
+    const struct weft_train *train = &bench->options->config->train;
+    const bool gathers = level == MEASURE_NODE_GATHER, across = level == MEASURE_ACROSS_REDUCE;
+    struct weft_comm *comm = across ? bench->across : bench->node;
+    const int64_t slice_bytes = x / weft_comm_ranks(comm);
+    const enum weft_dtype dtype =
+        (enum weft_dtype)(gathers ? train->precision.compute : train->precision.reduce);
+    const int64_t place = next_place(bench, 2 * x);
+    const struct weft_comm_block block = {
+        .full_offset = place,
+        .slice_offset = place + x,
+        .slice_elements = slice_bytes / weft_dtype_bytes(across ? WEFT_F32 : dtype),
+        .dtype = dtype,
+        .slice_dtype = gathers ? dtype : WEFT_F32,
+        .partial = level == MEASURE_NODE_REDUCE,
+        .of_partials = across,
+    };
+    if (gathers)
+        weft_comm_all_gather(comm, bench->stream, &block);
+    else if (across)
+        weft_comm_all_reduce(comm, bench->stream, &block);
+    else
+        weft_comm_reduce_scatter(comm, bench->stream, &block);
 }
 
 enum { PASS_UPDATE, PASS_NORM };
@@ -218,6 +247,33 @@ static enum weft_status largest_unit(const struct weft_config *config, int64_t *
     return WEFT_OK;
 }
 
+/* GPUs have no branches, and an emulated link has one level. */
+static bool has_levels(const struct weft_measure_options *options)
+{
+    const struct weft_cluster *cluster = &options->config->cluster;
+    return cluster->ranks_per_node > 1 && cluster->ranks > cluster->ranks_per_node &&
+           cluster->device.type == WEFT_DEVICE_CPU && !cluster->emulate_link;
+}
+
+static enum weft_status time_levels(struct bench *bench, int64_t most_bytes,
+                                    struct measure_curve out[MEASURE_LEVELS],
+                                    struct weft_error *err)
+{
+    struct weft_comm *all = bench->options->comm;
+    if (!has_levels(bench->options)) return WEFT_OK;
+    WEFT_TRY(weft_comm_branch(all, "measure", WEFT_GROUP_NODE, &bench->node, err));
+    WEFT_TRY(weft_comm_branch(all, "measure", WEFT_GROUP_ACROSS, &bench->across, err));
+    for (int level = 0; level < MEASURE_LEVELS; level++) {
+        const struct weft_comm *comm = level == MEASURE_ACROSS_REDUCE ? bench->across : bench->node;
+        const int64_t unit =
+            weft_comm_ranks(comm) * WEFT_SLICE_ALIGN_ELEMENTS * (int64_t)sizeof(float);
+        WEFT_TRY(time_sizes(bench, push_level, level,
+                            unit > LEAST_COLLECTIVE_BYTES ? unit : LEAST_COLLECTIVE_BYTES,
+                            most_bytes, unit, &out[level], err));
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status run_all(struct bench *bench, int64_t elements, struct measure_benches *out,
                                 struct weft_error *err)
 {
@@ -227,7 +283,7 @@ static enum weft_status run_all(struct bench *bench, int64_t elements, struct me
                                      MOST_COLLECTIVE_BYTES);
     int64_t most_elements = clamp_value(elements, LEAST_PASS_ELEMENTS, MOST_PASS_ELEMENTS);
     struct weft_watch *watch = bench->options->watch;
-    int64_t done = 0, n = WEFT_COLLECTIVE_COUNT + 2;
+    int64_t done = 0, n = WEFT_COLLECTIVE_COUNT + 3;
     WEFT_TRY(raise_clocks(bench, most_elements, err));
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
         weft_watch_count(watch, "operation", done++, n);
@@ -236,6 +292,8 @@ static enum weft_status run_all(struct bench *bench, int64_t elements, struct me
                        slice_unit > LEAST_COLLECTIVE_BYTES ? slice_unit : LEAST_COLLECTIVE_BYTES,
                        most_bytes, slice_unit, &out->collectives[kind], err));
     }
+    weft_watch_count(watch, "operation", done++, n);
+    WEFT_TRY(time_levels(bench, most_bytes, out->levels, err));
     weft_watch_count(watch, "operation", done++, n);
     WEFT_TRY(time_sizes(bench, push_pass, PASS_UPDATE, LEAST_PASS_ELEMENTS, most_elements, 1,
                         &out->update, err));

@@ -129,6 +129,18 @@ static enum weft_status take_curve(struct weft_pool *pool, const struct measure_
     return WEFT_OK;
 }
 
+static enum weft_status take_levels(struct weft_measuring *m, struct weft_error *err)
+{
+    struct weft_profile_network *network = &m->profile.network;
+    struct weft_pool *pool = &m->profile.pool;
+    const struct measure_curve *levels = m->benches.levels;
+    if (levels[MEASURE_ACROSS_REDUCE].n == 0) return WEFT_OK;
+    network->ranks_per_node = (int32_t)m->options.config->cluster.ranks_per_node;
+    WEFT_TRY(take_curve(pool, &levels[MEASURE_NODE_GATHER], &network->node_gather, err));
+    WEFT_TRY(take_curve(pool, &levels[MEASURE_NODE_REDUCE], &network->node_reduce, err));
+    return take_curve(pool, &levels[MEASURE_ACROSS_REDUCE], &network->across_reduce, err);
+}
+
 static enum weft_status take_benches(struct weft_measuring *m, struct weft_error *err)
 {
     struct weft_profile *profile = &m->profile;
@@ -137,6 +149,7 @@ static enum weft_status take_benches(struct weft_measuring *m, struct weft_error
         WEFT_TRY(take_curve(&profile->pool, &benches->collectives[kind],
                             &profile->collectives[kind], err));
     }
+    WEFT_TRY(take_levels(m, err));
     WEFT_TRY(take_curve(&profile->pool, &benches->update, &profile->update, err));
     return take_curve(&profile->pool, &benches->norm, &profile->norm, err);
 }
@@ -202,7 +215,11 @@ static enum weft_status take_rehearsal(struct weft_measuring *m, struct weft_err
     size_t n_rows = (size_t)weft_measure_rows(m->options.config, profile);
     struct measure_rehearsal rehearsal = {
         .layers = weft_pool_array(&profile->pool, n_rows, sizeof *rehearsal.layers)};
-    if (rehearsal.layers == NULL) return weft_fail_memory(err, "a profile");
+    if (profile->network.n_hosts > 0)
+        rehearsal.compute_ns =
+            weft_pool_array(&profile->pool, (size_t)profile->ranks, sizeof *rehearsal.compute_ns);
+    if (rehearsal.layers == NULL || (profile->network.n_hosts > 0 && rehearsal.compute_ns == NULL))
+        return weft_fail_memory(err, "a profile");
     WEFT_TRY(weft_measure_rehearsals_finish(m->rehearsals, &rehearsal, err));
     scale_curve(&benches->update, rehearsal.update_ns, rehearsal.update_expected_ns);
     scale_curve(&benches->norm, rehearsal.norm_ns, rehearsal.norm_expected_ns);
@@ -210,6 +227,10 @@ static enum weft_status take_rehearsal(struct weft_measuring *m, struct weft_err
     profile->agree_ns = rehearsal.agree_ns;
     profile->base_bytes = rehearsal.base_bytes;
     WEFT_TRY(take_benches(m, err));
+    if (rehearsal.compute_ns != NULL)
+        WEFT_TRY(weft_measure_hosts_compute(rehearsal.compute_ns,
+                                            (int32_t)m->options.config->cluster.ranks_per_node,
+                                            &profile->pool, &profile->network, err));
     return weft_measure_explain(profile, &rehearsal, predict_step, m, err);
 }
 
@@ -276,6 +297,7 @@ static enum weft_status begin_profile(struct weft_measuring *m, struct weft_erro
     WEFT_TRY(list_layers(m, err));
     WEFT_TRY(weft_measure_run_benches(&m->options, &m->benches, err));
     WEFT_TRY(take_benches(m, err));
+    WEFT_TRY(weft_measure_network(&m->options, &m->profile.pool, &m->profile.network, err));
     WEFT_TRY(weft_measure_tiers(&m->options, &m->profile, err));
     WEFT_TRY(read_back(m, &m->planned, err));
     /* Rehearsals keep all state on the device, and so do their predictions. */

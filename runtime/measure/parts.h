@@ -17,8 +17,12 @@ struct measure_curve {
     int64_t x[MEASURE_POINTS], ns[MEASURE_POINTS];
 };
 
+enum { MEASURE_NODE_GATHER, MEASURE_NODE_REDUCE, MEASURE_ACROSS_REDUCE, MEASURE_LEVELS };
+
 struct measure_benches {
     struct measure_curve collectives[WEFT_COLLECTIVE_COUNT];
+    /* Single levels: gathers and reductions in a node, sums across nodes. Empty without both. */
+    struct measure_curve levels[MEASURE_LEVELS];
     struct measure_curve update, norm;
 };
 
@@ -45,6 +49,7 @@ struct measure_layer {
 /* Times of real steps. With contention these are serialised steps, except for step_ns. */
 struct measure_rehearsal {
     struct measure_layer *layers; /* of the caller, [weft_measure_rows] */
+    int64_t *compute_ns;          /* of the caller, [ranks]: each rank's forward and backward */
     int64_t step_ns;              /* of a whole step, overlapped */
     int64_t update_ns;            /* of all units */
     int64_t norm_ns, agree_ns;
@@ -102,6 +107,20 @@ WEFT_MUST_USE enum weft_status weft_measure_rehearsals_turn(struct measure_rehea
 WEFT_MUST_USE enum weft_status weft_measure_rehearsals_finish(struct measure_rehearsals *both,
                                                               struct measure_rehearsal *out,
                                                               struct weft_error *err);
+
+/* network.c. Measures every pair of hosts in rounds of matchings; every rank must call it. A swap
+ * has 256 KiB to 8 MiB a rank, so that it usually takes 20 ms. `out` stays as it is if there is one
+ * host, or if the communicator has only collectives. */
+WEFT_MUST_USE enum weft_status weft_measure_network(const struct weft_measure_options *options,
+                                                    struct weft_pool *pool,
+                                                    struct weft_profile_network *out,
+                                                    struct weft_error *err);
+/* Adds the compute of each host, its slowest rank's, to a network that was measured. */
+WEFT_MUST_USE enum weft_status weft_measure_hosts_compute(const int64_t *compute_ns,
+                                                          int32_t ranks_per_node,
+                                                          struct weft_pool *pool,
+                                                          struct weft_profile_network *network,
+                                                          struct weft_error *err);
 
 /* rehearsal_plan.c. The rehearsal's plan, and its simulated step. */
 WEFT_MUST_USE enum weft_status weft_measure_rehearsal_plan(const struct weft_config *config,

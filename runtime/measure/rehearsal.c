@@ -424,6 +424,18 @@ static enum weft_status fill_unseen(const struct rehearsal *r, struct measure_re
     return WEFT_OK;
 }
 
+/* Writes each rank's compute of a step, from the own times of this rank's rows. */
+static enum weft_status share_compute(const struct rehearsal *r, const int64_t *own,
+                                      int64_t *compute_ns, struct weft_error *err)
+{
+    int64_t mine_ns = 0;
+    if (compute_ns == NULL) return WEFT_OK;
+    for (int32_t row = 0; row < r->n_rows; row++)
+        mine_ns += (own[2 * row] + own[2 * row + 1]) * r->row_layers[row];
+    mine_ns *= r->stages.period->rule.n_micro;
+    return weft_comm_exchange(r->options->comm, &mine_ns, sizeof mine_ns, compute_ns, err);
+}
+
 static enum weft_status finish_rehearsal(struct rehearsal *r, struct measure_rehearsal *out,
                                          struct weft_error *err)
 {
@@ -434,8 +446,9 @@ static enum weft_status finish_rehearsal(struct rehearsal *r, struct measure_reh
         medians[v] = weft_measure_median(&r->values[v * MOST_ROUNDS], r->rounds);
     medians[r->n_values] = r->base_bytes;
     const int64_t *own = medians + 2 * n_rows, *others = medians + 4 * n_rows;
-    enum weft_status status =
-        weft_measure_mean(r->options->comm, medians + 2 * n_rows, 2 * n_rows, err);
+    enum weft_status status = share_compute(r, own, out->compute_ns, err);
+    if (status == WEFT_OK)
+        status = weft_measure_mean(r->options->comm, medians + 2 * n_rows, 2 * n_rows, err);
     if (status == WEFT_OK)
         status = weft_measure_most(r->options->comm, medians, r->n_values + 1, err);
     for (int32_t k = 0; k < n_rows; k++) {

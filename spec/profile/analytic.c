@@ -298,6 +298,8 @@ static enum weft_status fill_collectives(struct figures *figures,
             make_curve(&profile->pool, collective_s, &network, &profile->collectives[kind], err));
         *analytic = true;
     }
+    if (measured != NULL && measured->ranks == figures->config->cluster.ranks)
+        profile->network = measured->network;
     if (measured != NULL && measured->agree_ns >= 0) {
         profile->agree_ns = measured->agree_ns;
         return WEFT_OK;
@@ -573,6 +575,7 @@ enum weft_status weft_profile_with_network(const struct weft_config *config,
     } else {
         memcpy(whole.collectives, network->collectives, sizeof whole.collectives);
         whole.ranks = network->ranks;
+        whole.network = network->network;
         whole.agree_ns = network->agree_ns;
         whole.origin.ranks = 0;
         if (network->origin.busy_millicores > whole.origin.busy_millicores)

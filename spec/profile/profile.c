@@ -82,6 +82,10 @@ const struct weft_key_table weft_profile_keys = WEFT_KEY_TABLE_OPEN(
                      "if the config allows cluster.host"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "disk", &weft_profile_disk_keys,
                      "if the config allows cluster.disk"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "network", &weft_profile_network_keys,
+                     "of several hosts"),
+    WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "levels", &weft_profile_levels_keys,
+                     "of several nodes of several ranks"),
     WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "agree_ns", weft_profile, agree_ns, 0,
                       WEFT_JSON_MOST_INTEGER, "time in which ranks sum norm, loss and flags"),
     WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "base_bytes", weft_profile, base_bytes, 0,
@@ -221,6 +225,7 @@ static void write_profile(const struct weft_profile *profile, const char *progra
         weft_json_end_object(&writer);
     }
     weft_profile_write_tiers(&profile->tiers, &writer);
+    weft_profile_network_write(&profile->network, &writer);
     if (profile->agree_ns >= 0) weft_json_put_integer(&writer, "agree_ns", profile->agree_ns);
     if (profile->base_bytes >= 0) weft_json_put_integer(&writer, "base_bytes", profile->base_bytes);
     weft_json_end_object(&writer);
@@ -364,7 +369,8 @@ static enum weft_status read_profile(const struct weft_json_value *root, const c
     WEFT_TRY(weft_curve_read(root, source, "update", "elements", pool, &profile->update, err));
     WEFT_TRY(weft_curve_read(root, source, "norm", "elements", pool, &profile->norm, err));
     WEFT_TRY(read_rates(root, source, &profile->rates, err));
-    return weft_profile_read_tiers(root, source, pool, &profile->tiers, err);
+    WEFT_TRY(weft_profile_read_tiers(root, source, pool, &profile->tiers, err));
+    return weft_profile_network_read(root, source, pool, &profile->network, err);
 }
 
 enum weft_status weft_profile_parse(const char *bytes, size_t length, const char *source,

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "spec/config.h"
 #include "spec/profile/curve.h"
+#include "spec/profile/network.h"
 #include "spec/profile/origin.h"
 #include "spec/profile/tiers.h"
 #include "spec/ways.h"
@@ -66,7 +67,8 @@ struct weft_profile {
     /* Rates of compute and of a network lane while both run. 0: not measured; measured layer times
      * then include the slow-down. */
     struct weft_rates rates;
-    struct weft_profile_tiers tiers; /* offload tiers */
+    struct weft_profile_tiers tiers;     /* offload tiers */
+    struct weft_profile_network network; /* pairs of hosts, and levels; of equal ranks */
     int64_t agree_ns;      /* time of summing norm, loss and flags over ranks; -1: not measured */
     int64_t base_bytes;    /* of a rank, outside the arena; -1: not measured */
     struct weft_hash hash; /* of the written form without the program's version */

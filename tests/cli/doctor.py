@@ -46,6 +46,24 @@ def a_gpu_that_is_missing_is_no_fault(weft):
 
 
 @case
+def slow_hosts_of_a_profile_are_named(weft):
+    hosts = [{"name": "a", "compute_ns": 9000000}, {"name": "b", "compute_ns": 1000000}]
+    profile = {"format": "weft-profile", "version": 1, "source": "measured", "machine": "m", "ranks": 2, "layers": [],
+               "collectives": {}}
+    network = {"hosts": hosts, "pair_bytes": 1000, "pairs": [{"a": 0, "b": 1, "ns": 1000}]}
+    for content, state, says in (({}, "off", "of one host"), ({"network": network}, "off", "slow host a: compute"),
+                                 ({"network": {**network, "hosts": [hosts[1], hosts[1]]}}, "ok", "no slow link or host")):
+        path = weft.write("profile.json", {**profile, **content})
+        entry = json.loads(weft.run("doctor", "--json", "--profile", path)[1])["network"]
+        assert entry["state"] == state and says in entry["text"], entry
+    assert "network" not in facts(weft)
+    for path, code, says in ((weft.write("wrong.json", {**profile, "network": {**network, "pairs": 7}}), 65, "pairs"),
+                             ("/nonexistent.json", 66, "/nonexistent.json")):
+        got, _, err = weft.run("doctor", "--profile", path)
+        assert got == code and err.count("\n") == 1 and says in err, (got, err)
+
+
+@case
 def the_commit_is_one_of_this_repository(weft):
     if not (SOURCE / ".git").exists() or not shutil.which("git"):
         raise Skip("the sources are no checkout, or git is not installed")

@@ -200,6 +200,29 @@ def hosts_of_a_network_give_the_same_bits_over_it(weft):
 
 
 @case
+def a_profile_names_slow_links(weft):
+    """Of five hosts one has a slow link, and two others have a slow link between them."""
+    config = weft.write("run.json", threaded(cluster__ranks=5, cluster__ranks_per_node=1))
+    try:
+        with Namespaces(5, rate="100mbit", directory=weft.directory, slow={1: "10mbit", (2, 4): "10mbit"}) as hosts:
+            code, out, told, err = run_hosts(weft, hosts.command(weft.program, "openmpi", 1), "openmpi", "profile", config,
+                                             "-o", "profile.json")
+    except Unavailable as why:
+        raise Skip(str(why)) from why
+    assert code == 0 and not told, (code, err)
+    network = json.loads((weft.directory / "profile.json").read_text())["network"]
+    assert [host["name"] for host in network["hosts"]] == [f"weft-host-{i}" for i in range(5)], network
+    assert all(host["compute_ns"] > 0 for host in network["hosts"]), network
+    assert [(p["a"], p["b"]) for p in network["pairs"]] == [(a, b) for a in range(5) for b in range(a + 1, 5)], network
+    doctor = json.loads(weft.run("doctor", "--json", "--profile", "profile.json")[1])["network"]
+    assert doctor["state"] == "off", doctor
+    for text in (doctor["text"], " ".join(out.split())):
+        assert re.findall(r"slow link of host (\S+):", text) == ["weft-host-1"], text
+        assert re.findall(r"slow link between hosts (\S+) and (\S+):", text) == [("weft-host-2", "weft-host-4")], text
+    weft.expect(0, "plan", config, "--profile", "profile.json")
+
+
+@case
 def a_partial_sum_crosses_the_network_once_a_node(weft):
     """Bytes that leave a host of two ranks: those of one rank of its own, and not twice as many. hsdp has no more."""
     steps = 20

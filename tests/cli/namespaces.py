@@ -47,10 +47,11 @@ def local_command(program, name, ranks):
 
 
 class Namespaces:
-    """Hosts 0 to n - 1, with the addresses 10.213.77.1 on. All but host 0 have another directory for `hidden`."""
+    """Hosts 0 to n - 1, with the addresses 10.213.77.1 on. All but host 0 have another directory for `hidden`.
+    `slow` has another rate for a host's link, or for the link between a pair of hosts."""
 
-    def __init__(self, n, rate=None, directory="/tmp", hidden=None):
-        self.n, self.rate = n, rate
+    def __init__(self, n, rate=None, directory="/tmp", hidden=None, slow=None):
+        self.n, self.rate, self.slow = n, rate, slow or {}
         self.names = [f"weft-host-{i}" for i in range(n)]
         self.addresses = [f"10.213.77.{i + 1}" for i in range(n)]
         self.hides = f"mount -t tmpfs none {hidden} && " if hidden else ""
@@ -103,8 +104,24 @@ class Namespaces:
         self._ip(*inside, "link", "set", "eth0", "up")
         self._ip(*inside, "link", "set", "lo", "up")
         if self.rate:
-            self._ip("netns", "exec", name, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", self.rate,
-                     "burst", "256kb", "latency", "5ms")
+            self._shape(i)
+
+    def _shape(self, i):
+        """Bytes to the partners of a slow pair have a class of their own."""
+        tc = ["netns", "exec", self.names[i], "tc"]
+        bucket = ["tbf", "rate", self.slow.get(i, self.rate), "burst", "256kb", "latency", "5ms"]
+        partners = {b if a == i else a: rate for (a, b), rate in
+                    ((pair, rate) for pair, rate in self.slow.items() if isinstance(pair, tuple)) if i in (a, b)}
+        if not partners:
+            self._ip(*tc, "qdisc", "add", "dev", "eth0", "root", *bucket)
+            return
+        self._ip(*tc, "qdisc", "add", "dev", "eth0", "root", "handle", "1:", "htb", "default", "1")
+        for number, (rate, partner) in enumerate([(self.rate, None), *((r, p) for p, r in partners.items())], 1):
+            self._ip(*tc, "class", "add", "dev", "eth0", "parent", "1:", "classid", f"1:{number}", "htb", "rate", rate,
+                     "burst", "256kb", "cburst", "256kb")
+            if partner is not None:
+                self._ip(*tc, "filter", "add", "dev", "eth0", "parent", "1:", "protocol", "ip", "u32", "match", "ip",
+                         "dst", f"{self.addresses[partner]}/32", "flowid", f"1:{number}")
 
     def __exit__(self, *_):
         self._remove()

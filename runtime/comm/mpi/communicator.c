@@ -342,6 +342,21 @@ static enum weft_status mpi_exchange(struct weft_comm *comm, const void *mine, s
     return WEFT_OK;
 }
 
+/* The two ranks are a group of their own. */
+static enum weft_status mpi_swap(struct weft_comm *comm, int32_t peer, const void *mine,
+                                 int64_t bytes, void *theirs, struct weft_error *err)
+{
+    struct mpi_comm *c = mpi_of(comm);
+    const bool is_second = peer < comm->rank;
+    const int32_t first = is_second ? peer : comm->rank, second = is_second ? comm->rank : peer;
+    const struct weft_mpi_group pair = {is_second, 2, first, second - first - 1};
+    const struct weft_mpi_flow data = {
+        .tag = WEFT_MPI_DATA, .group = &pair, .bytes = bytes, .send = mine, .receive = theirs};
+    if (c->broken.status == WEFT_OK && atomic_load(&c->cancelled)) fail_cancelled(c);
+    if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
+    return exchange_flows(c, &data, 1, err);
+}
+
 /* Collectives, as tasks on the channel */
 
 struct mpi_job {
@@ -695,6 +710,7 @@ static enum weft_status set_up(struct mpi_comm *c, const struct weft_comm_option
     snprintf(c->comm.description, sizeof c->comm.description, "mpi, %.100s",
              weft_mpi_version(c->mpi));
     WEFT_TRY(take_memory(c, err));
+    c->comm.hosts = (const char(*)[WEFT_HOST_NAME_BYTES])c->hosts;
     return mpi_exchange(&c->comm, weft_host_name(own), sizeof own, c->hosts, err);
 }
 
@@ -761,6 +777,7 @@ const struct weft_comm_ops weft_comm_mpi = {
     .all_reduce = mpi_all_reduce,
     .agree = mpi_agree,
     .exchange = mpi_exchange,
+    .swap = mpi_swap,
     .carry = mpi_carry,
     .cancel = mpi_cancel,
     .branch = mpi_branch,

@@ -1,0 +1,371 @@
+#include "spec/profile/network.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/shown.h"
+#include "base/units.h"
+
+enum { MOST_HOSTS = 65536, MOST_PAIRS = 1 << 24 };
+
+#define CURVE(name, text) WEFT_KEY_PART(WEFT_KEY_OBJECT, name, &weft_curve_bytes_keys, text)
+
+static const struct weft_key_table host_table = WEFT_KEY_TABLE_OPEN(
+    "A host.", WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_network_host, name, "of the host"),
+    WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "compute_ns", weft_network_host, compute_ns, 1,
+                      WEFT_JSON_MOST_INTEGER, "forward and backward of a step, slowest rank"));
+
+static const struct weft_key_table pair_table = WEFT_KEY_TABLE_OPEN(
+    "A pair of hosts.",
+    WEFT_KEY_RANGE(weft_network_pair, a, 0, MOST_HOSTS - 1, "a host, by its place in `hosts`"),
+    WEFT_KEY_RANGE(weft_network_pair, b, 1, MOST_HOSTS - 1, "the other one, a higher number"),
+    WEFT_KEY_RANGE(weft_network_pair, ns, 1, WEFT_JSON_MOST_INTEGER,
+                   "of pair_bytes both ways at once"));
+
+const struct weft_key_table weft_profile_network_keys = WEFT_KEY_TABLE_OPEN(
+    "The network by pairs of hosts.",
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "hosts", &host_table, "in the order of ranks"),
+    WEFT_KEY_RANGE(weft_profile_network, pair_bytes, 1, WEFT_JSON_MOST_INTEGER,
+                   "that a host of a pair sends to the other one"),
+    WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "pairs", &pair_table,
+                     "measured ones, in order of a, then b"));
+
+static const struct weft_key_table node_table =
+    WEFT_KEY_TABLE_OPEN("Collectives of the ranks of a node.", CURVE("all_gather", "parameters"),
+                        CURVE("reduce_scatter", "gradients, to fp32"));
+
+static const struct weft_key_table across_table =
+    WEFT_KEY_TABLE_OPEN("Collectives of the ranks of one place in their nodes.",
+                        CURVE("all_reduce", "partial sums, in fp32"));
+
+const struct weft_key_table weft_profile_levels_keys = WEFT_KEY_TABLE_OPEN(
+    "Times of collectives of one level, for hsdp.",
+    WEFT_KEY_RANGE(weft_profile_network, ranks_per_node, 2, MOST_HOSTS, "that were measured"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "node", &node_table, "inside a node"),
+    WEFT_KEY_PART(WEFT_KEY_OBJECT, "across", &across_table, "between nodes"));
+
+/* File */
+
+static void write_hosts(const struct weft_profile_network *network, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "hosts");
+    weft_json_begin_array(writer);
+    for (int32_t h = 0; h < network->n_hosts; h++) {
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_string(writer, "name", network->hosts[h].name);
+        if (network->hosts[h].compute_ns > 0)
+            weft_json_put_integer(writer, "compute_ns", network->hosts[h].compute_ns);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+static void write_pairs(const struct weft_profile_network *network, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "pairs");
+    weft_json_begin_array(writer);
+    for (int32_t p = 0; p < network->n_pairs; p++) {
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_integer(writer, "a", network->pairs[p].a);
+        weft_json_put_integer(writer, "b", network->pairs[p].b);
+        weft_json_put_integer(writer, "ns", network->pairs[p].ns);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+void weft_profile_network_write(const struct weft_profile_network *network,
+                                struct weft_json_writer *writer)
+{
+    if (network->n_hosts > 0) {
+        weft_json_key(writer, "network");
+        weft_json_begin_object(writer);
+        write_hosts(network, writer);
+        weft_json_put_integer(writer, "pair_bytes", network->pair_bytes);
+        write_pairs(network, writer);
+        weft_json_end_object(writer);
+    }
+    if (!weft_profile_has_levels(network)) return;
+    weft_json_key(writer, "levels");
+    weft_json_begin_object(writer);
+    weft_json_put_integer(writer, "ranks_per_node", network->ranks_per_node);
+    weft_json_key(writer, "node");
+    weft_json_begin_object(writer);
+    weft_curve_write(writer, "all_gather", "bytes", &network->node_gather);
+    weft_curve_write(writer, "reduce_scatter", "bytes", &network->node_reduce);
+    weft_json_end_object(writer);
+    weft_json_key(writer, "across");
+    weft_json_begin_object(writer);
+    weft_curve_write(writer, "all_reduce", "bytes", &network->across_reduce);
+    weft_json_end_object(writer);
+    weft_json_end_object(writer);
+}
+
+static enum weft_status read_hosts(const struct weft_json_value *object, const char *source,
+                                   struct weft_pool *pool, struct weft_profile_network *out,
+                                   struct weft_error *err)
+{
+    const struct weft_json_value *list;
+    WEFT_TRY(weft_json_need(object, source, "hosts", WEFT_JSON_ARRAY, &list, err));
+    const size_t n = weft_json_count(list);
+    if (n < 2 || n > MOST_HOSTS)
+        return weft_fail(err, WEFT_E_DATA, "%s: hosts has %zu entries; must have 2 to %d", source,
+                         n, MOST_HOSTS);
+    struct weft_network_host *hosts = weft_pool_array(pool, n, sizeof *hosts);
+    if (hosts == NULL) return weft_fail_memory(err, "a profile");
+    for (const struct weft_json_value *value = weft_json_first(list); value != NULL;
+         value = weft_json_next(value)) {
+        char where[640];
+        snprintf(where, sizeof where, "%s: hosts[%d]", source, out->n_hosts);
+        WEFT_TRY(weft_keys_read(&host_table, value, where, pool, &hosts[out->n_hosts++], err));
+    }
+    out->hosts = hosts;
+    return WEFT_OK;
+}
+
+/* Each pair comes once, in order. */
+static enum weft_status check_pair(const struct weft_profile_network *network,
+                                   const struct weft_network_pair *before,
+                                   const struct weft_network_pair *pair, const char *where,
+                                   struct weft_error *err)
+{
+    if (pair->a >= pair->b || pair->b >= network->n_hosts)
+        return weft_fail(err, WEFT_E_DATA, "%s: a is %d and b %d; must be a < b < %d", where,
+                         pair->a, pair->b, network->n_hosts);
+    if (before != NULL && (pair->a < before->a || (pair->a == before->a && pair->b <= before->b)))
+        return weft_fail(err, WEFT_E_DATA, "%s: the pair %d, %d must come before %d, %d, and once",
+                         where, pair->a, pair->b, before->a, before->b);
+    return WEFT_OK;
+}
+
+static enum weft_status read_pairs(const struct weft_json_value *object, const char *source,
+                                   struct weft_pool *pool, struct weft_profile_network *out,
+                                   struct weft_error *err)
+{
+    const struct weft_json_value *list;
+    WEFT_TRY(weft_json_need(object, source, "pairs", WEFT_JSON_ARRAY, &list, err));
+    const size_t n = weft_json_count(list);
+    if (n > MOST_PAIRS)
+        return weft_fail(err, WEFT_E_DATA, "%s: pairs has %zu entries; must have at most %d",
+                         source, n, MOST_PAIRS);
+    struct weft_network_pair *pairs = weft_pool_array(pool, n, sizeof *pairs);
+    if (pairs == NULL) return weft_fail_memory(err, "a profile");
+    for (const struct weft_json_value *value = weft_json_first(list); value != NULL;
+         value = weft_json_next(value)) {
+        struct weft_network_pair *pair = &pairs[out->n_pairs];
+        char where[640];
+        snprintf(where, sizeof where, "%s: pairs[%d]", source, out->n_pairs);
+        WEFT_TRY(weft_keys_read(&pair_table, value, where, NULL, pair, err));
+        WEFT_TRY(check_pair(out, out->n_pairs > 0 ? pair - 1 : NULL, pair, where, err));
+        out->n_pairs++;
+    }
+    out->pairs = pairs;
+    return WEFT_OK;
+}
+
+static enum weft_status read_levels(const struct weft_json_value *root, const char *source,
+                                    struct weft_pool *pool, struct weft_profile_network *out,
+                                    struct weft_error *err)
+{
+    const struct weft_json_value *levels, *node, *across;
+    char where[512];
+    if (weft_json_member(root, "levels") == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need(root, source, "levels", WEFT_JSON_OBJECT, &levels, err));
+    snprintf(where, sizeof where, "%s: levels", source);
+    WEFT_TRY(weft_keys_read(&weft_profile_levels_keys, levels, where, pool, out, err));
+    WEFT_TRY(weft_json_need(levels, where, "node", WEFT_JSON_OBJECT, &node, err));
+    WEFT_TRY(weft_json_need(levels, where, "across", WEFT_JSON_OBJECT, &across, err));
+    snprintf(where, sizeof where, "%s: levels.node", source);
+    WEFT_TRY(weft_curve_read(node, where, "all_gather", "bytes", pool, &out->node_gather, err));
+    WEFT_TRY(weft_curve_read(node, where, "reduce_scatter", "bytes", pool, &out->node_reduce, err));
+    snprintf(where, sizeof where, "%s: levels.across", source);
+    WEFT_TRY(weft_curve_read(across, where, "all_reduce", "bytes", pool, &out->across_reduce, err));
+    if (out->node_gather.n > 0 && out->node_reduce.n > 0 && out->across_reduce.n > 0)
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: levels: must have node.all_gather, node.reduce_scatter and "
+                     "across.all_reduce",
+                     source);
+}
+
+enum weft_status weft_profile_network_read(const struct weft_json_value *root, const char *source,
+                                           struct weft_pool *pool, struct weft_profile_network *out,
+                                           struct weft_error *err)
+{
+    const struct weft_json_value *object;
+    struct weft_profile_network read = {0};
+    if (weft_json_member(root, "network") != NULL) {
+        char where[512];
+        WEFT_TRY(weft_json_need(root, source, "network", WEFT_JSON_OBJECT, &object, err));
+        snprintf(where, sizeof where, "%s: network", source);
+        WEFT_TRY(weft_keys_read(&weft_profile_network_keys, object, where, pool, &read, err));
+        WEFT_TRY(read_hosts(object, where, pool, &read, err));
+        WEFT_TRY(read_pairs(object, where, pool, &read, err));
+    }
+    WEFT_TRY(read_levels(root, source, pool, &read, err));
+    *out = read;
+    return WEFT_OK;
+}
+
+/* Judgement */
+
+static int compare_ns(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts the times; 0 if there are none. */
+static int64_t lower_median(int64_t *ns, int32_t n)
+{
+    if (n == 0) return 0;
+    qsort(ns, (size_t)n, sizeof *ns, compare_ns);
+    return ns[(n - 1) / 2];
+}
+
+static bool is_slow(int64_t ns, int64_t usual_ns)
+{
+    return usual_ns > 0 && ns / WEFT_SLOW_TIMES >= usual_ns && ns > WEFT_SLOW_TIMES * usual_ns;
+}
+
+struct judging {
+    const struct weft_profile_network *network;
+    int64_t *ns, *of_hosts; /* [n_hosts], scratch */
+    bool *links, *hosts, *pairs;
+};
+
+/* Writes the times of a host's pairs, and returns their number. */
+static int32_t pairs_of(const struct judging *j, int32_t host)
+{
+    int32_t n = 0;
+    for (int32_t p = 0; p < j->network->n_pairs; p++) {
+        const struct weft_network_pair *pair = &j->network->pairs[p];
+        if (pair->a == host || pair->b == host) j->ns[n++] = pair->ns;
+    }
+    return n;
+}
+
+static void judge_links(struct judging *j, struct weft_network_verdict *out)
+{
+    const struct weft_profile_network *network = j->network;
+    int32_t n_known = 0;
+    for (int32_t h = 0; h < network->n_hosts; h++) {
+        const int32_t n = pairs_of(j, h);
+        if (n > 0) j->of_hosts[n_known++] = lower_median(j->ns, n);
+    }
+    out->pair_ns = lower_median(j->of_hosts, n_known);
+    if (network->n_hosts == 2) return;
+    for (int32_t h = 0; h < network->n_hosts; h++) {
+        const int32_t n = pairs_of(j, h);
+        int32_t n_slow = 0;
+        for (int32_t i = 0; i < n; i++)
+            n_slow += is_slow(j->ns[i], out->pair_ns);
+        j->links[h] = 2 * n_slow > n;
+        out->n_slow += j->links[h];
+    }
+    for (int32_t p = 0; p < network->n_pairs; p++) {
+        const struct weft_network_pair *pair = &network->pairs[p];
+        j->pairs[p] = !j->links[pair->a] && !j->links[pair->b] && is_slow(pair->ns, out->pair_ns);
+        out->n_slow += j->pairs[p];
+    }
+}
+
+static void judge_compute(struct judging *j, struct weft_network_verdict *out)
+{
+    const struct weft_network_host *hosts = j->network->hosts;
+    int32_t n_known = 0;
+    for (int32_t h = 0; h < j->network->n_hosts; h++) {
+        if (hosts[h].compute_ns == 0) continue;
+        j->of_hosts[n_known++] = hosts[h].compute_ns;
+        if (out->slowest < 0 || hosts[h].compute_ns > hosts[out->slowest].compute_ns)
+            out->slowest = h;
+    }
+    out->compute_ns = lower_median(j->of_hosts, n_known);
+    for (int32_t h = 0; h < j->network->n_hosts; h++) {
+        j->hosts[h] = is_slow(hosts[h].compute_ns, out->compute_ns);
+        out->n_slow += j->hosts[h];
+    }
+}
+
+enum weft_status weft_network_judge(const struct weft_profile_network *network,
+                                    struct weft_pool *pool, struct weft_network_verdict *out,
+                                    struct weft_error *err)
+{
+    const size_t n_hosts = (size_t)network->n_hosts, n_pairs = (size_t)network->n_pairs;
+    struct weft_network_verdict verdict = {.slowest = -1};
+    struct judging j = {.network = network,
+                        .ns = weft_pool_array(pool, n_hosts + 1, sizeof *j.ns),
+                        .of_hosts = weft_pool_array(pool, n_hosts + 1, sizeof *j.of_hosts),
+                        .links = weft_pool_array(pool, n_hosts + 1, sizeof *j.links),
+                        .hosts = weft_pool_array(pool, n_hosts + 1, sizeof *j.hosts),
+                        .pairs = weft_pool_array(pool, n_pairs + 1, sizeof *j.pairs)};
+    if (j.ns == NULL || j.of_hosts == NULL || j.links == NULL || j.hosts == NULL || j.pairs == NULL)
+        return weft_fail_memory(err, "the judgement of a network");
+    judge_links(&j, &verdict);
+    judge_compute(&j, &verdict);
+    verdict.slow_links = j.links;
+    verdict.slow_hosts = j.hosts;
+    verdict.slow_pairs = j.pairs;
+    *out = verdict;
+    return WEFT_OK;
+}
+
+/* Text */
+
+double weft_network_rate(const struct weft_profile_network *network, int64_t ns)
+{
+    return ns > 0 ? 1e9 * (double)network->pair_bytes / (double)ns : 0;
+}
+
+/* The time of a host's fastest pair. */
+static int64_t best_ns(const struct weft_profile_network *network, int32_t host)
+{
+    int64_t best = 0;
+    for (int32_t p = 0; p < network->n_pairs; p++) {
+        const struct weft_network_pair *pair = &network->pairs[p];
+        if ((pair->a == host || pair->b == host) && (best == 0 || pair->ns < best)) best = pair->ns;
+    }
+    return best;
+}
+
+static void show_link(const struct weft_profile_network *network,
+                      const struct weft_network_verdict *verdict, int64_t ns, struct weft_text *out)
+{
+    weft_text_addf(out, "%.1f MB/s each way, and %.1f are usual",
+                   1e-6 * weft_network_rate(network, ns),
+                   1e-6 * weft_network_rate(network, verdict->pair_ns));
+}
+
+void weft_network_show_slow(const struct weft_profile_network *network,
+                            const struct weft_network_verdict *verdict, struct weft_text *out)
+{
+    char shown[WEFT_SHOWN_BYTES], other[WEFT_SHOWN_BYTES];
+    char took[WEFT_UNITS_TEXT_BYTES], usual[WEFT_UNITS_TEXT_BYTES];
+    for (int32_t h = 0; h < network->n_hosts; h++) {
+        const struct weft_network_host *host = &network->hosts[h];
+        weft_shown(host->name, shown);
+        if (verdict->slow_links[h]) {
+            weft_text_addf(out, "slow link of host %s: most of its pairs are slow, the best moves ",
+                           shown);
+            show_link(network, verdict, best_ns(network, h), out);
+            weft_text_add(out, ": see its port, cable and traffic\n");
+        }
+        if (verdict->slow_hosts[h])
+            weft_text_addf(out,
+                           "slow host %s: compute of a step takes %s, and %s are usual: see its "
+                           "clocks, its share of cores, and other programs on it\n",
+                           shown, weft_units_show_ns(host->compute_ns, took),
+                           weft_units_show_ns(verdict->compute_ns, usual));
+    }
+    for (int32_t p = 0; p < network->n_pairs; p++) {
+        const struct weft_network_pair *pair = &network->pairs[p];
+        if (!verdict->slow_pairs[p]) continue;
+        weft_text_addf(out, "slow link between hosts %s and %s: ",
+                       weft_shown(network->hosts[pair->a].name, shown),
+                       weft_shown(network->hosts[pair->b].name, other));
+        show_link(network, verdict, pair->ns, out);
+        weft_text_add(out, ": see the switches between them\n");
+    }
+}

@@ -18,6 +18,7 @@
 #include "runtime/checkpoint/directory.h"
 #include "runtime/checkpoint/save.h"
 #include "spec/config.h"
+#include "spec/config_batch.h"
 
 enum { MOST_ROUNDS = 99, WRITE_BYTES = 8 << 20 };
 
@@ -70,7 +71,8 @@ static enum weft_status open_bench(struct bench *b, const char *config, struct w
 {
     WEFT_TRY(weft_config_read(config, NULL, 0, &b->config, err));
     WEFT_TRY(weft_layout_create(b->config->model, weft_config_states(b->config),
-                                WEFT_CHECKPOINT_CHUNK_BYTES, &b->layout, err));
+                                weft_config_nodes(b->config), WEFT_CHECKPOINT_CHUNK_BYTES,
+                                &b->layout, err));
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
         b->bytes += b->layout->files[f].bytes;
     b->values = malloc((size_t)b->bytes);

@@ -14,6 +14,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/checkpoint/origin.h"
+#include "spec/config_batch.h"
 
 static const char if_any[] = "if-any";
 
@@ -203,8 +204,9 @@ static enum weft_status check_resume(const char *path, const struct weft_config 
     struct weft_layout *layout = NULL;
     struct weft_checkpoint *checkpoint = NULL;
     if (path == NULL) return WEFT_OK;
-    enum weft_status status = weft_layout_create(config->model, weft_config_states(config),
-                                                 WEFT_CHECKPOINT_CHUNK_BYTES, &layout, err);
+    enum weft_status status =
+        weft_layout_create(config->model, weft_config_states(config), weft_config_nodes(config),
+                           WEFT_CHECKPOINT_CHUNK_BYTES, &layout, err);
     if (status == WEFT_OK) status = weft_checkpoint_open(path, &checkpoint, err);
     if (status == WEFT_OK) status = weft_checkpoint_matches(checkpoint, layout, err);
     if (status == WEFT_OK) *step = checkpoint->manifest->progress.step;

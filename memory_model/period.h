@@ -78,7 +78,8 @@ struct weft_period_rule {
     bool away;                 /* state may be offloaded; excludes agreed updates */
     bool whole_copies;         /* state and saved activations are copied in one block each */
     bool drains;               /* each micro-step ends in a drain; excludes rotated */
-    bool delayed; /* updates apply the gradient before the last; rotated, cadence STEP */
+    bool delayed;  /* updates apply the gradient before the last; rotated, cadence STEP */
+    int64_t every; /* steps between averages over nodes, which step on their own; 0: none */
     /* Both belong to targets with flat buffers (memory_model/weigh_flat.c). */
     bool late;           /* all reductions are launched in the last drain */
     int32_t more_inputs; /* inputs of reductions that are held at once, beyond the first */
@@ -96,7 +97,8 @@ static inline bool weft_period_rule_same(const struct weft_period_rule *a,
     return a->n_micro == b->n_micro && a->cadence == b->cadence && a->rotated == b->rotated &&
            a->update_ahead == b->update_ahead && a->agreed_updates == b->agreed_updates &&
            a->away == b->away && a->whole_copies == b->whole_copies && a->drains == b->drains &&
-           a->late == b->late && a->more_inputs == b->more_inputs && a->delayed == b->delayed;
+           a->late == b->late && a->more_inputs == b->more_inputs && a->delayed == b->delayed &&
+           a->every == b->every;
 }
 
 /* True if its norm slot computes the norm of all reduced gradients. */

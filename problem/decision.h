@@ -38,6 +38,9 @@ struct weft_problem_strategy {
     bool updates_there;  /* true: its unit's state is updated on the host, not on the device */
     enum weft_recompute recompute; /* of its layer's saved activations; NONE for a unit */
     enum weft_home parameters;     /* location of its unit's shard: the device or the host */
+    /* Time of its unit in an average over nodes, and bytes that a rank sends to other nodes for it.
+     * They are part of no step; 0 without averages. */
+    int64_t average_ns, average_bytes;
 };
 
 /* The way in which a unit's strategy keeps state. */

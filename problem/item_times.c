@@ -88,6 +88,38 @@ int64_t weft_item_level_ns(const struct weft_profile *profile, const struct weft
     return 2 * pass_ns(&inter, nodes, (double)item->block_bytes * (double)per_node);
 }
 
+struct weft_average weft_average_of(const struct weft_unit *unit, enum weft_policy policy,
+                                    enum weft_dtype compute)
+{
+    /* Resident fp32 parameters are their own master, in the full buffer. */
+    const bool whole =
+        policy == WEFT_POLICY_DP || (policy == WEFT_POLICY_ZERO1 && compute == WEFT_F32);
+    return (struct weft_average){
+        .blocks = whole ? unit->n_blocks : 1,
+        .elements = whole ? unit->slice_elements : unit->n_blocks * unit->slice_elements,
+        .gathers = policy == WEFT_POLICY_DP,
+    };
+}
+
+int64_t weft_average_ns(const struct weft_profile *profile, const struct weft_cluster *cluster,
+                        int64_t elements)
+{
+    const struct weft_item item = {.kind = WEFT_ACROSS_REDUCE,
+                                   .block_bytes = elements * (int64_t)sizeof(float)};
+    return weft_item_level_ns(profile, cluster, &item);
+}
+
+enum weft_status weft_average_need(const struct weft_profile *profile,
+                                   const struct weft_config *config, struct weft_error *err)
+{
+    if (measured_levels(profile, &config->cluster) || config->cluster.link.inter.bytes_per_s > 0)
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: $.train.across.every: an average has no time: give cluster.link.inter, "
+                     "or measure all hosts with `weft profile`",
+                     config->source);
+}
+
 int64_t weft_item_ns(const struct weft_profile *profile, const struct weft_period_rule *rule,
                      enum weft_dtype accumulate, const struct weft_item *item)
 {

@@ -335,6 +335,9 @@ static void compare_decisions(struct comparison *comparison, const struct weft_p
             const struct weft_problem_strategy *of = &x->strategies[k], *to = &y->strategies[k];
             compare_string(comparison, "strategy", of->name, to->name);
             compare_times(comparison, x->name, of, to);
+            compare_ns(comparison, x->name, "an average takes", of->average_ns, to->average_ns);
+            compare_bytes(comparison, x->name, "an average sends", of->average_bytes,
+                          to->average_bytes);
             compare_holds(comparison, x->name, of->holds, of->n_holds, to->holds, to->n_holds);
         }
     }
@@ -395,6 +398,8 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "agreed updates", "", a->period.agreed_updates,
                     b->period.agreed_updates);
     compare_integer(&comparison, "delayed updates", "", a->period.delayed, b->period.delayed);
+    compare_integer(&comparison, "steps between averages over nodes", "", a->period.every,
+                    b->period.every);
     compare_integer(&comparison, "state away", "", a->period.away, b->period.away);
     compare_integer(&comparison, "whole copies", "", a->period.whole_copies,
                     b->period.whole_copies);

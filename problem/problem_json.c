@@ -57,6 +57,8 @@ static const struct weft_key_table period_table = WEFT_KEY_TABLE(
                       "each micro-step waits for its reductions"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "delayed", WEFT_KEY_BOOL, weft_period_rule, delayed,
                       "updates apply the gradient of the step before the last"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "every", weft_period_rule, every,
+                      "steps between averages over nodes, which step on their own"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "late", WEFT_KEY_BOOL, weft_period_rule, late,
                       "all reductions are launched at the end of backward"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "more_inputs", weft_period_rule, more_inputs,
@@ -93,6 +95,10 @@ static const struct weft_key_table strategy_table = WEFT_KEY_TABLE(
     "One alternative of a decision.",
     WEFT_KEY_PART(WEFT_KEY_TEXT, "name", NULL, "one of the kinds"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "times", &time_table, "by slot"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "average_ns", weft_problem_strategy, average_ns,
+                      "time of the unit in an average over nodes"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "average_bytes", weft_problem_strategy, average_bytes,
+                      "bytes of the unit that a rank sends to other nodes for it"),
     WEFT_KEY_PART_AS(WEFT_KEY_LIST, WEFT_KEY_OBJECT, "holds", &hold_table,
                      "bytes wherever its blocks move"));
 

@@ -101,6 +101,7 @@ static void write_period(const struct weft_period_rule *period, struct weft_json
     if (period->whole_copies) weft_json_put_bool(writer, "whole_copies", true);
     if (period->drains) weft_json_put_bool(writer, "drains", true);
     if (period->delayed) weft_json_put_bool(writer, "delayed", true);
+    if (period->every > 0) weft_json_put_integer(writer, "every", period->every);
     if (period->late) weft_json_put_bool(writer, "late", true);
     if (period->more_inputs > 0) weft_json_put_integer(writer, "more_inputs", period->more_inputs);
     weft_json_end_object(writer);
@@ -150,6 +151,10 @@ static void write_decisions(const struct weft_problem *problem, struct weft_json
             weft_json_begin_object(writer);
             weft_json_put_string(writer, "name", strategy->name);
             write_times(writer, strategy);
+            if (strategy->average_ns > 0) {
+                weft_json_put_integer(writer, "average_ns", strategy->average_ns);
+                weft_json_put_integer(writer, "average_bytes", strategy->average_bytes);
+            }
             write_holds(writer, problem, "holds", strategy->holds, strategy->n_holds);
             weft_json_end_object(writer);
         }

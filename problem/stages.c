@@ -7,6 +7,7 @@
 
 #include "problem/extremes.h"
 #include "problem/item_times.h"
+#include "spec/config_batch.h"
 #include "spec/target.h"
 
 /* Input and output of the functions that fill a problem. */
@@ -327,6 +328,23 @@ static enum weft_status fill_kinds(struct builder *b)
     return WEFT_OK;
 }
 
+/* Fills a unit's part of an average over nodes. Each rank sends (H - 1)/H of its slices twice. */
+static void fill_average(const struct builder *b, const struct weft_unit *unit,
+                         struct weft_problem_strategy *to)
+{
+    const struct weft_cluster *cluster = &b->config->cluster;
+    const int64_t nodes = cluster->ranks / cluster->ranks_per_node;
+    const struct weft_average average =
+        weft_average_of(unit, to->policy, b->stages->variant.batch.compute);
+    const int64_t bytes = average.elements * (int64_t)sizeof(float);
+    int64_t block_ns = weft_average_ns(b->profile, cluster, average.elements);
+    if (average.gathers)
+        block_ns += weft_curve_at(&b->profile->collectives[WEFT_ALL_GATHER],
+                                  bytes * cluster->ranks_per_node);
+    to->average_ns = average.blocks * block_ns;
+    to->average_bytes = average.blocks * (2 * (bytes / nodes) * (nodes - 1));
+}
+
 static enum weft_status fill_strategy(struct builder *b, int32_t u,
                                       const struct weft_weighed_strategy *from,
                                       struct weft_problem_strategy *to)
@@ -341,6 +359,7 @@ static enum weft_status fill_strategy(struct builder *b, int32_t u,
     to->parameters = from->parameters;
     WEFT_TRY(copy_holds(b, from->holds, from->n_holds, &to->holds, &to->n_holds));
     if (!unit->trainable || to->updates_there) return WEFT_OK;
+    if (b->config->train.every > 0) fill_average(b, unit, to);
     const int64_t owned = unit->padded_elements / weft_shards_sharers(shards, from->policy);
     to->times = weft_pool_array(&b->problem->pool, 1, sizeof *to->times);
     if (to->times == NULL) return weft_fail_memory(b->err, "problem");
@@ -630,6 +649,7 @@ static enum weft_status create_parts(const struct weft_config *config,
     enum weft_status status =
         weft_shards_create(config->model, config->cluster.ranks, rule, &stages->shards, &why);
     if (status == WEFT_OK) stages->shards->ranks_per_node = config->cluster.ranks_per_node;
+    if (status == WEFT_OK && config->train.every > 0) weft_shards_split(stages->shards);
     if (status == WEFT_OK)
         status = weft_period_create(config->model, stages->shards, &stages->variant.rule,
                                     &stages->period, &why);
@@ -704,6 +724,7 @@ static enum weft_status create_stages(const struct weft_config *config,
     WEFT_TRY(weft_variants_policies(config, &builder.allowed, err));
     if ((builder.allowed >> WEFT_POLICY_HSDP & 1) != 0)
         WEFT_TRY(weft_item_need_levels(profile, config, err));
+    if (config->train.every > 0) WEFT_TRY(weft_average_need(profile, config, err));
     return fill_problem(&builder);
 }
 
@@ -721,11 +742,12 @@ enum weft_status weft_stages_create_variant(const struct weft_config *config,
                                             const struct weft_variant *variant,
                                             struct weft_stages *out, struct weft_error *err)
 {
-    if (profile->ranks != config->cluster.ranks) {
+    const int64_t ranks = weft_config_together(config);
+    if (profile->ranks != ranks) {
         return weft_fail(err, WEFT_E_DATA,
                          "the profile was made for %" PRId64 " ranks, the config has %" PRId64
                          "; run `weft profile` with as many",
-                         profile->ranks, config->cluster.ranks);
+                         profile->ranks, ranks);
     }
     struct weft_stages stages = {.variant = *variant};
     enum weft_status status = create_stages(config, profile, &stages, err);

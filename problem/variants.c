@@ -52,6 +52,11 @@ static enum weft_status check_hybrid(const struct weft_config *config, uint32_t 
                          "%s: $.plan.policies: hsdp has no delayed updates: leave out train.delay, "
                          "or name fsdp",
                          config->source);
+    if (config->train.every > 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: $.plan.policies: hsdp sums gradients over nodes, which "
+                         "train.across.every lets step on their own: leave one of them out",
+                         config->source);
     return WEFT_OK;
 }
 
@@ -164,6 +169,7 @@ static int32_t list_periods(const struct weft_config *config, const struct split
                                                       .agreed_updates = agreed,
                                                       .away = away,
                                                       .delayed = delayed,
+                                                      .every = config->train.every,
                                                       .drains = drains},
                                              .scale = first_scale(config),
                                              .batch = split->batch};

@@ -20,6 +20,7 @@ bool weft_buffer_is_read_by_peers(const struct weft_program *program,
     case WEFT_BUFFER_FULL:
         return weft_buffer_persists(program, buffer);
     case WEFT_BUFFER_MASTER:
+        return program->period.every > 0; /* an average over nodes reads it */
     case WEFT_BUFFER_MOMENT1:
     case WEFT_BUFFER_MOMENT2:
     case WEFT_BUFFER_REDUCED:

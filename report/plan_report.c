@@ -367,6 +367,40 @@ static void report_cost(const struct weft_plan *plan, struct weft_text *out)
                        weft_units_show_ns(plan->free_bound_ns, ns));
 }
 
+/* An average over nodes: its time, the bytes that a rank sends for it, and the mean time of a step
+ * with it. */
+struct average {
+    int64_t ns, bytes, mean_ns;
+};
+
+static struct average average_of(const struct weft_plan *plan)
+{
+    const int64_t every = plan->problem->period.every;
+    struct average sum = {0};
+    for (int32_t u = 0; u < weft_problem_n_units(plan->problem); u++) {
+        sum.ns += weft_plan_chosen(plan, u)->average_ns;
+        sum.bytes += weft_plan_chosen(plan, u)->average_bytes;
+    }
+    sum.mean_ns = plan->prediction.step_ns + (every > 0 ? (sum.ns + every - 1) / every : 0);
+    return sum;
+}
+
+static void report_average(const struct weft_plan *plan, struct weft_text *out)
+{
+    char average[WEFT_UNITS_TEXT_BYTES], bytes[WEFT_UNITS_TEXT_BYTES];
+    char with[WEFT_UNITS_TEXT_BYTES], mean[WEFT_UNITS_TEXT_BYTES];
+    const struct average of = average_of(plan);
+    const long long every = (long long)plan->problem->period.every;
+    if (every == 0) return;
+    weft_text_addf(out,
+                   "across    nodes step on their own; an average every %lld steps takes %s, in "
+                   "which a rank sends %s to other nodes: %s for a step with it, %s on average\n",
+                   every, weft_units_show_ns(of.ns, average),
+                   weft_units_show_bytes(of.bytes, bytes),
+                   weft_units_show_ns(plan->prediction.step_ns + of.ns, with),
+                   weft_units_show_ns(of.mean_ns, mean));
+}
+
 void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
 {
     char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES];
@@ -391,6 +425,7 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
     if (p->slowdown_ns > 0)
         weft_text_addf(out, "; it slows compute by %s", weft_units_show_ns(p->slowdown_ns, a));
     weft_text_add(out, "\n");
+    report_average(plan, out);
     if (plan->bound_ns > 0)
         weft_text_addf(out, "proven    no plan is faster than %s (%s): gap %.3f %%\n",
                        weft_units_show_ns(plan->bound_ns, a), plan->bound_by,
@@ -469,6 +504,20 @@ static void put_saved(const struct weft_plan *plan, struct weft_json_writer *wri
     weft_json_end_object(writer);
 }
 
+/* Averages over nodes; nothing without them. */
+static void put_average(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    const struct average of = average_of(plan);
+    if (plan->problem->period.every == 0) return;
+    weft_json_key(writer, "average");
+    weft_json_begin_object(writer);
+    weft_json_put_integer(writer, "every", plan->problem->period.every);
+    weft_json_put_integer(writer, "ns", of.ns);
+    weft_json_put_integer(writer, "sent_bytes", of.bytes);
+    weft_json_put_integer(writer, "mean_step_ns", of.mean_ns);
+    weft_json_end_object(writer);
+}
+
 static void put_bound(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
     weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
@@ -505,6 +554,7 @@ void weft_report_plan_keys(const struct weft_plan *plan, struct weft_json_writer
     weft_json_put_integer(writer, "slowdown_ns", p->slowdown_ns);
     weft_json_put_integer(writer, "communication_ns", p->channel_ns);
     weft_json_put_integer(writer, "exposed_ns", p->exposed_ns);
+    put_average(plan, writer);
     weft_json_put_integer(writer, "peak_bytes", p->peak_bytes);
     weft_json_put_string(writer, "peak_slot", plan->problem->slot_names[p->peak_slot]);
     weft_json_put_integer(writer, "arena_bytes", p->arena_bytes);

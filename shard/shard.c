@@ -273,6 +273,14 @@ enum weft_status weft_shards_create(const struct weft_model *model, int64_t rank
     return WEFT_OK;
 }
 
+void weft_shards_split(struct weft_shards *shards)
+{
+    const int64_t nodes = shards->ranks / shards->ranks_per_node;
+    for (int32_t u = 0; u < shards->n_units; u++)
+        shards->units[u].slice_elements *= nodes;
+    shards->ranks = shards->ranks_per_node;
+}
+
 void weft_shards_destroy(struct weft_shards *shards)
 {
     if (shards == NULL) return;

@@ -82,6 +82,10 @@ WEFT_MUST_USE enum weft_status weft_shards_create(const struct weft_model *model
                                                   struct weft_shards **out, struct weft_error *err);
 void weft_shards_destroy(struct weft_shards *shards);
 
+/* Lets each node have all units, shared by its ranks alone: ranks becomes ranks_per_node, and a
+ * slice has the elements of as many slices as there are nodes. */
+void weft_shards_split(struct weft_shards *shards);
+
 /* Ranks that share a unit's state under a policy. */
 static inline int64_t weft_shards_sharers(const struct weft_shards *shards, enum weft_policy policy)
 {

@@ -81,6 +81,7 @@ struct weft_train {
     int64_t compare_every; /* steps between comparisons of replicas; 0: never */
     int cadence;           /* enum weft_cadence */
     int64_t delay;         /* steps by which updates lag: 0 or 1 */
+    int64_t every;         /* steps between averages over nodes; 0: all ranks step together */
     struct {
         int compute, reduce, accumulate; /* enum weft_dtype */
     } precision;

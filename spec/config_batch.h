@@ -5,6 +5,18 @@
 
 #include "spec/config.h"
 
+/* Ranks that step together, and share the parameters: with train.across.every those of a node. */
+static inline int64_t weft_config_together(const struct weft_config *config)
+{
+    return config->train.every > 0 ? config->cluster.ranks_per_node : config->cluster.ranks;
+}
+
+/* Nodes with parameters of their own: with train.across.every all nodes, otherwise 1. */
+static inline int32_t weft_config_nodes(const struct weft_config *config)
+{
+    return (int32_t)(config->cluster.ranks / weft_config_together(config));
+}
+
 enum { WEFT_MOST_MICRO_BATCH = 1048576, WEFT_MOST_MICRO_STEPS = 1024, WEFT_MOST_SPLITS = 8 };
 
 /* Lists the micro-batches that the config allows, increasing, and returns their number: one unless

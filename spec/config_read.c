@@ -159,6 +159,35 @@ static void check_delay(const struct weft_section *section, const struct weft_co
                           "is 1, and %s; or set it to 0", why);
 }
 
+/* The settings that steps of nodes on their own exclude. */
+static void check_across(const struct weft_section *section, const struct weft_config *config,
+                         struct weft_findings *findings)
+{
+    const struct weft_train *train = &config->train;
+    const struct weft_cluster *cluster = &config->cluster;
+    const char *why = NULL;
+    if (train->every == 0) return;
+    if (cluster->ranks <= cluster->ranks_per_node)
+        why = "there is one node: set cluster.ranks_per_node to the ranks of a node, below "
+              "cluster.ranks";
+    else if (cluster->ranks % cluster->ranks_per_node != 0)
+        why = "nodes have different numbers of ranks: let cluster.ranks_per_node divide "
+              "cluster.ranks";
+    else if (cluster->device.type != WEFT_DEVICE_CPU)
+        why = "GPUs have no averages yet: leave out cluster.device.type, or let all ranks step "
+              "together";
+    else if (train->precision.compute == WEFT_F16)
+        why = "f16 repeats a step that overflowed, on one node alone: compute in bf16 or f32";
+    else if (weft_config_target(config)->is_foreign)
+        why = "the runtime of plan.for steps with all ranks together: set plan.for to \"weft\"";
+    else if (weft_config_moves_state(config) || weft_config_moves_parameters(config))
+        why = "optimizer state and parameters stay on the device: set plan.offload to "
+              "{\"state\": [\"device\"]} (activations may be offloaded)";
+    if (why != NULL)
+        weft_findings_add(findings, section->source, "$.train.across.every",
+                          "is %lld, and %s; or set it to 0", (long long)train->every, why);
+}
+
 /* Checks that shapes chain and sizes do not overflow, after every single layer passed. */
 static void check_model(const struct weft_section *section, struct weft_config *config,
                         const struct weft_layer *layers, int32_t n_layers,
@@ -304,6 +333,7 @@ static enum weft_status decode_sections(const struct weft_sections *sections,
     }
     weft_config_check_tiers(&sections->run, &sections->cluster, config, &findings);
     check_delay(&sections->run, config, &findings);
+    if (findings.count == 0) check_across(&sections->run, config, &findings);
     resolve_path(config, directory, &config->cluster.profile, &findings);
     resolve_path(config, directory, &config->cluster.disk.path, &findings);
     resolve_path(config, directory, &config->train.data, &findings);

@@ -277,6 +277,14 @@ static const struct weft_field checkpoint_fields[] = {
 static const struct weft_field_table checkpoint_table = {
     "checkpoint", "Saving, to the run's directory.", ROWS(checkpoint_fields)};
 
+static const struct weft_field across_fields[] = {
+    {"every", WEFT_FIELD_INTEGER, AT(weft_train, every), "0", 0, 1e12, NULL, NULL,
+     "nodes step on their own, and average their parameters after every N steps (local SGD); 0: "
+     "all ranks step together"},
+};
+static const struct weft_field_table across_table = {
+    "across", "Steps of nodes on their own (docs/hosts.md).", ROWS(across_fields)};
+
 static const struct weft_field train_fields[] = {
     {"steps", WEFT_FIELD_INTEGER, AT(weft_train, steps), "100", 1, 1e12, NULL, NULL,
      "training steps"},
@@ -311,6 +319,8 @@ static const struct weft_field train_fields[] = {
     {"delay", WEFT_FIELD_INTEGER, AT(weft_train, delay), "0", 0, 1, NULL, NULL,
      "1: an update applies the gradient of the step before, so no step waits for its own "
      "reductions (docs/hosts.md); the first step updates nothing"},
+    {"across", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &across_table,
+     "training that synchronises nodes less often"},
     {"optimizer", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &optimizer_table,
      "the update of parameters"},
     {"loss_scale", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &loss_scale_table, "of the loss in f16"},

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -254,20 +255,49 @@ static bool is_wanted(const struct weft_layout_file *file, int32_t i, const char
     return false;
 }
 
-/* Whether this is the name of a tensor's moment under some optimizer. */
+/* Whether this is the name of a tensor's moment under some optimizer, on any node. */
 static bool is_moment(const struct weft_model *model, const char *name)
 {
-    for (int state = WEFT_STATE_MOMENT1; state < WEFT_STATE_COUNT; state++) {
-        const char *suffix = weft_layout_suffix((enum weft_state)state);
-        const size_t length = strlen(name), behind = strlen(suffix);
-        if (length <= behind || strcmp(name + length - behind, suffix) != 0) continue;
-        for (int32_t t = 0; t < model->n_tensors; t++) {
-            const char *tensor = model->tensors[t].name;
-            if (strlen(tensor) == length - behind && strncmp(tensor, name, length - behind) == 0)
-                return true;
-        }
+    const size_t length = weft_layout_tensor_length(name, strlen(name));
+    for (int32_t t = 0; t < model->n_tensors && name[length] != '\0'; t++) {
+        const char *tensor = model->tensors[t].name;
+        if (strlen(tensor) == length && memcmp(tensor, name, length) == 0) return true;
     }
     return false;
+}
+
+/* Nodes that have a state of their own in the checkpoint; 1: all ranks stepped together. */
+static int32_t count_nodes(const struct weft_checkpoint *checkpoint)
+{
+    const struct weft_safetensors *file = checkpoint->files[1];
+    int32_t nodes = 1;
+    for (int32_t t = 0; t < file->n_tensors; t++) {
+        const char *name = file->tensors[t].name;
+        const size_t length = weft_layout_tensor_length(name, strlen(name));
+        int node = 0;
+        if (sscanf(name + length, ".node%9d", &node) == 1 && node >= nodes) nodes = node + 1;
+    }
+    return nodes;
+}
+
+/* A state cannot be divided between nodes, or made of several. */
+static enum weft_status compare_nodes(const struct weft_checkpoint *checkpoint,
+                                      const struct weft_layout *layout, struct weft_error *err)
+{
+    const int32_t found = count_nodes(checkpoint);
+    if (found == layout->nodes) return WEFT_OK;
+    if (found == 1)
+        return weft_fail(
+            err, WEFT_E_DATA,
+            "%s: has one state, since all ranks stepped together, and with "
+            "train.across.every %d nodes have one each: set it to 0, or begin with its "
+            "parameters: --from %s",
+            checkpoint->path, layout->nodes, checkpoint->path);
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: has the states of %d nodes that stepped on their own, and this run has "
+                     "%d: set train.across.every, cluster.ranks and cluster.ranks_per_node as "
+                     "before, or begin with the first node's parameters: --from %s",
+                     checkpoint->path, found, layout->nodes, checkpoint->path);
 }
 
 /* Compares names and shapes of all tensors, in linear time if nothing differs. */
@@ -351,6 +381,7 @@ enum weft_status weft_checkpoint_matches(const struct weft_checkpoint *checkpoin
     const struct weft_manifest *manifest = checkpoint->manifest;
     struct weft_text text;
     int32_t n = 0;
+    WEFT_TRY(compare_nodes(checkpoint, layout, err));
     weft_text_init(&text);
     compare_tensors(checkpoint, layout, &n, &text);
     const char *what = n > 0 ? "model and optimizer" : "model";

@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/layout.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "runtime/checkpoint/safetensors.h"
 
 enum { LENGTH_BYTES = 8, ELEMENT_BYTES = 4 };
+#define NODE_SUFFIX ".node"
 
 static const char *const file_names[WEFT_CHECKPOINT_FILES] = {"model.safetensors",
                                                               "optimizer.safetensors"};
@@ -22,6 +24,23 @@ static const char *const suffixes[WEFT_STATE_COUNT] = {
 const char *weft_layout_suffix(enum weft_state state)
 {
     return suffixes[state];
+}
+
+size_t weft_layout_tensor_length(const char *name, size_t length)
+{
+    const size_t mark = sizeof NODE_SUFFIX - 1;
+    for (int state = WEFT_STATE_PARAMETER + 1; state < WEFT_STATE_COUNT; state++) {
+        const size_t after = strlen(suffixes[state]);
+        if (length <= after || memcmp(name + length - after, suffixes[state], after) != 0) continue;
+        length -= after;
+        break;
+    }
+    size_t digits = 0;
+    while (digits < length && isdigit((unsigned char)name[length - 1 - digits]))
+        digits++;
+    const bool of_node = digits > 0 && length > digits + mark &&
+                         memcmp(name + length - digits - mark, NODE_SUFFIX, mark) == 0;
+    return of_node ? length - digits - mark : length;
 }
 
 int64_t weft_checkpoint_chunks(int64_t bytes, int64_t chunk_bytes)
@@ -40,23 +59,32 @@ static bool is_kept(const struct weft_tensor *tensor, int32_t state, uint32_t st
     return state == WEFT_STATE_PARAMETER || (tensor->trainable && (states >> state & 1u) != 0);
 }
 
-static enum weft_status add_entry(struct weft_layout *layout, int32_t tensor, int32_t state,
-                                  struct weft_error *err)
+static struct weft_layout_place *place_of(const struct weft_layout *layout, int32_t node,
+                                          int32_t tensor, int32_t state)
 {
-    int32_t which = state == WEFT_STATE_PARAMETER ? 0 : 1;
+    const int64_t row = (int64_t)node * layout->model->n_tensors + tensor;
+    return &layout->places[row * WEFT_STATE_COUNT + state];
+}
+
+static enum weft_status add_entry(struct weft_layout *layout, int32_t node, int32_t tensor,
+                                  int32_t state, struct weft_error *err)
+{
+    int32_t which = state == WEFT_STATE_PARAMETER && node == 0 ? 0 : 1;
     const struct weft_tensor *of = &layout->model->tensors[tensor];
     struct weft_layout_file *file = &layout->files[which];
     struct weft_layout_entry *entry = &file->entries[file->n_entries];
-    entry->name = weft_pool_format(&layout->pool, "%s%s", of->name, suffixes[state]);
+    entry->name = node == 0 ? weft_pool_format(&layout->pool, "%s%s", of->name, suffixes[state])
+                            : weft_pool_format(&layout->pool, "%s" NODE_SUFFIX "%d%s", of->name,
+                                               node, suffixes[state]);
     if (entry->name == NULL) return weft_fail_memory(err, "names of a checkpoint");
     entry->tensor = tensor;
+    entry->node = node;
     entry->state = (enum weft_state)state;
     entry->begin = file->bytes;
     if (!weft_checked_mul(of->elements, ELEMENT_BYTES, &entry->bytes) ||
         !weft_checked_add(file->bytes, entry->bytes, &file->bytes))
         return weft_fail(err, WEFT_E_DATA, "tensor %s is too large for a file", of->name);
-    layout->places[tensor * WEFT_STATE_COUNT + state] =
-        (struct weft_layout_place){which, file->n_entries++};
+    *place_of(layout, node, tensor, state) = (struct weft_layout_place){which, file->n_entries++};
     return WEFT_OK;
 }
 
@@ -143,7 +171,7 @@ static enum weft_status fill_files(struct weft_layout *layout, uint32_t states,
                                    struct weft_error *err)
 {
     const struct weft_model *model = layout->model;
-    size_t n = (size_t)model->n_tensors * WEFT_STATE_COUNT;
+    size_t n = (size_t)layout->nodes * (size_t)model->n_tensors * WEFT_STATE_COUNT;
     layout->places = weft_pool_array(&layout->pool, n, sizeof *layout->places);
     if (layout->places == NULL) return weft_fail_memory(err, "a checkpoint's layout");
     for (size_t i = 0; i < n; i++)
@@ -154,10 +182,15 @@ static enum weft_status fill_files(struct weft_layout *layout, uint32_t states,
             weft_pool_array(&layout->pool, n, sizeof(struct weft_layout_entry));
         if (layout->files[f].entries == NULL) return weft_fail_memory(err, "a checkpoint's layout");
     }
-    for (int32_t t = 0; t < model->n_tensors; t++) {
-        for (int32_t state = 0; state < WEFT_STATE_COUNT; state++) {
-            if (is_kept(&model->tensors[t], state, states))
-                WEFT_TRY(add_entry(layout, t, state, err));
+    for (int32_t node = 0; node < layout->nodes; node++) {
+        for (int32_t t = 0; t < model->n_tensors; t++) {
+            const bool shared = node > 0 && !model->tensors[t].trainable;
+            for (int32_t state = 0; state < WEFT_STATE_COUNT; state++) {
+                if (shared)
+                    *place_of(layout, node, t, state) = *place_of(layout, 0, t, state);
+                else if (is_kept(&model->tensors[t], state, states))
+                    WEFT_TRY(add_entry(layout, node, t, state, err));
+            }
         }
     }
     for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
@@ -167,7 +200,7 @@ static enum weft_status fill_files(struct weft_layout *layout, uint32_t states,
     return WEFT_OK;
 }
 
-enum weft_status weft_layout_create(const struct weft_model *model, uint32_t states,
+enum weft_status weft_layout_create(const struct weft_model *model, uint32_t states, int32_t nodes,
                                     int64_t chunk_bytes, struct weft_layout **out,
                                     struct weft_error *err)
 {
@@ -175,6 +208,7 @@ enum weft_status weft_layout_create(const struct weft_model *model, uint32_t sta
     if (layout == NULL) return weft_fail_memory(err, "a checkpoint's layout");
     layout->model = model;
     layout->chunk_bytes = chunk_bytes;
+    layout->nodes = nodes;
     enum weft_status status = fill_files(layout, states, err);
     if (status != WEFT_OK) {
         weft_layout_destroy(layout);
@@ -194,8 +228,7 @@ void weft_layout_destroy(struct weft_layout *layout)
 const struct weft_layout_entry *weft_layout_find(const struct weft_layout *layout, int32_t tensor,
                                                  enum weft_state state, int32_t *file)
 {
-    const struct weft_layout_place *place =
-        &layout->places[tensor * WEFT_STATE_COUNT + (int32_t)state];
+    const struct weft_layout_place *place = place_of(layout, layout->node, tensor, (int32_t)state);
     if (place->file < 0) return NULL;
     *file = place->file;
     return &layout->files[place->file].entries[place->entry];

@@ -64,11 +64,12 @@ enum weft_status weft_exec_compare_looks(struct weft_exec *exec, struct weft_cul
                                          struct weft_error *err)
 {
     int64_t mine = exec->mailbox.first_bad, first = NOBODY;
-    int64_t *all = calloc((size_t)exec->ranks, sizeof *all);
+    const int32_t ranks = weft_comm_ranks(exec->options.comm);
+    int64_t *all = calloc((size_t)ranks, sizeof *all);
     *out = (struct weft_culprit){.known = false};
     if (all == NULL) return weft_fail_memory(err, "the ranks' findings");
     enum weft_status status = weft_comm_exchange(exec->options.comm, &mine, sizeof mine, all, err);
-    for (int32_t r = 0; r < exec->ranks && status == WEFT_OK; r++) {
+    for (int32_t r = 0; r < ranks && status == WEFT_OK; r++) {
         if (all[r] < first) *out = (struct weft_culprit){.known = true, .rank = r};
         if (all[r] < first) first = all[r];
         out->n_ranks += first != NOBODY && all[r] == first;
@@ -104,10 +105,11 @@ enum weft_status weft_exec_find_culprit(struct weft_exec *exec,
 void weft_exec_describe_culprit(const struct weft_exec *exec, const struct weft_culprit *culprit,
                                 struct weft_text *out)
 {
+    const int32_t ranks = weft_comm_ranks(exec->options.comm);
     if (!culprit->known) return;
-    if (culprit->n_ranks == exec->ranks) weft_text_add(out, "all ranks");
-    if (culprit->n_ranks < exec->ranks) weft_text_addf(out, "rank %d", culprit->rank);
-    if (culprit->n_ranks > 1 && culprit->n_ranks < exec->ranks)
+    if (culprit->n_ranks == ranks) weft_text_add(out, "all ranks");
+    if (culprit->n_ranks < ranks) weft_text_addf(out, "rank %d", culprit->rank);
+    if (culprit->n_ranks > 1 && culprit->n_ranks < ranks)
         weft_text_addf(out, " and %d more", culprit->n_ranks - 1);
     weft_text_addf(out, ", in the %s pass of layer %s", culprit->backward ? "backward" : "forward",
                    exec->options.config->model->layers[culprit->layer].name);

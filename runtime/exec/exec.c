@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "runtime/exec/average.h"
 #include "runtime/exec/away.h"
 #include "runtime/exec/exec.h"
 #include "runtime/exec/host.h"
@@ -74,13 +75,15 @@ enum weft_status weft_exec_create(const struct weft_exec_options *options, struc
     struct weft_exec *exec = calloc(1, sizeof *exec);
     if (exec == NULL) return weft_fail_memory(err, "the executor");
     exec->options = *options;
-    exec->rank = weft_comm_rank(options->comm);
-    exec->ranks = weft_comm_ranks(options->comm);
+    exec->comm = options->comm;
     exec->arena = options->arena;
     exec->base = weft_arena_address(options->arena);
     exec->looks = options->program->period.rotated;
     exec->mailbox.first_bad = INT64_MAX;
-    enum weft_status status = fill_exec(exec, err);
+    enum weft_status status = weft_exec_average_create(exec, err);
+    exec->rank = weft_comm_rank(exec->comm);
+    exec->ranks = weft_comm_ranks(exec->comm);
+    if (status == WEFT_OK) status = fill_exec(exec, err);
     if (status != WEFT_OK) {
         weft_exec_destroy(exec);
         return status;
@@ -101,6 +104,7 @@ void weft_exec_destroy(struct weft_exec *exec)
     weft_exec_updater_destroy(exec->updater);
     weft_exec_host_destroy(exec->host);
     weft_exec_live_destroy(exec->live);
+    weft_exec_average_destroy(exec->average);
     weft_pool_finish(&exec->pool);
     free(exec);
 }
@@ -292,6 +296,7 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     weft_exec_host_warn(exec->host);
     if (trace != NULL) fill_trace(exec, trace);
     *result = weft_exec_finish(exec);
+    WEFT_TRY(weft_exec_share_result(exec, result, err));
     prepare_update(exec, inputs, result);
     return WEFT_OK;
 }
@@ -347,7 +352,9 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
     WEFT_TRY(weft_exec_poison_check(exec, err));
     weft_exec_push_own(exec); /* after all collectives */
     WEFT_TRY(weft_exec_synchronise(exec, err));
-    return weft_exec_is_bad(exec, exec->mailbox.stop) ? fail_settling(exec, err) : WEFT_OK;
+    bool bad = weft_exec_is_bad(exec, exec->mailbox.stop);
+    WEFT_TRY(weft_exec_share_bad(exec, &bad, err));
+    return bad ? fail_settling(exec, err) : WEFT_OK;
 }
 
 int64_t weft_exec_ring_bytes(const struct weft_exec *exec)

@@ -48,7 +48,8 @@ void weft_exec_set_moments_began(struct weft_exec *exec, int64_t step);
 
 /* Collective; call it after settle. A hash of 128 bits of all parameters, the same for every
  * sharding. It is the sum over ranks of a hash of each element with its tensor's name and index.
- * Equal hashes mean that every parameter has the same bits. */
+ * Equal hashes mean that every parameter has the same bits. If nodes have stepped on their own
+ * since their last average, it is a hash of theirs in node order. */
 WEFT_MUST_USE enum weft_status weft_exec_fingerprint(struct weft_exec *exec, struct weft_hash *out,
                                                      struct weft_error *err);
 
@@ -77,8 +78,9 @@ WEFT_MUST_USE enum weft_status weft_exec_find_culprit(struct weft_exec *exec,
 void weft_exec_describe_culprit(const struct weft_exec *exec, const struct weft_culprit *culprit,
                                 struct weft_text *out);
 
-/* Collective, after step `step`. Compares replicas: parameters under dp and zero1, and state under
- * dp. WEFT_E_NUMERIC names the unit and the ranks outside the largest group that agrees. */
+/* Collective, after step `step`. Compares replicas of ranks that step together: parameters under dp
+ * and zero1, and state under dp. WEFT_E_NUMERIC names the unit and the ranks outside the largest
+ * group that agrees. */
 WEFT_MUST_USE enum weft_status weft_exec_compare_replicas(struct weft_exec *exec, int64_t step,
                                                           struct weft_error *err);
 

@@ -81,7 +81,8 @@ void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind)
     int64_t step = exec->inputs == NULL ? exec->last_step + 1 : exec->inputs->step;
     const struct weft_instruction *at = &exec->options.program->instructions[i];
     const struct exec_bound *bound = &exec->bound[i];
-    enum weft_failure failure = weft_failpoint_at(point, weft_op_name(at->op), exec->rank, step);
+    enum weft_failure failure =
+        weft_failpoint_at(point, weft_op_name(at->op), weft_comm_rank(exec->options.comm), step);
     int32_t index = at->layer >= 0 ? at->layer : at->unit;
     bool other = point->at >= 0 ? point->at != index : exec->failed_step == step;
     if (failure == WEFT_FAILURE_NONE || behind != (failure == WEFT_FAILURE_NAN) || other) return;

@@ -33,15 +33,16 @@ static enum weft_status open_comms(struct weft_exec *exec, struct weft_error *er
     const struct weft_program *program = exec->options.program;
     struct exec_lanes *lanes = &exec->lanes;
     const bool hybrid = has_hybrid(program);
-    lanes->comms[WEFT_LANE_FIRST] = exec->options.comm;
+    const enum weft_comm_group together = exec->average != NULL ? WEFT_GROUP_NODE : WEFT_GROUP_ALL;
+    lanes->comms[WEFT_LANE_FIRST] = exec->comm;
     for (int32_t lane = WEFT_LANE_FIRST; lane < program->n_lanes; lane++) {
         const bool across = program->lanes[lane].kind == WEFT_LANE_KIND_ACROSS;
         const char *name = program->lanes[lane].name;
         if (!is_of_network(exec, lane) || (across && !hybrid)) continue;
         if (lane > WEFT_LANE_FIRST)
             WEFT_TRY(weft_comm_branch(exec->options.comm, name,
-                                      across ? WEFT_GROUP_ACROSS : WEFT_GROUP_ALL,
-                                      &lanes->comms[lane], err));
+                                      across ? WEFT_GROUP_ACROSS : together, &lanes->comms[lane],
+                                      err));
         if (hybrid && !across)
             WEFT_TRY(weft_comm_branch(exec->options.comm, name, WEFT_GROUP_NODE,
                                       &lanes->nodes[lane], err));

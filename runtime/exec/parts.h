@@ -80,7 +80,9 @@ struct exec_pending {
 struct weft_exec {
     struct weft_exec_options options;
     struct weft_pool pool;
-    int32_t rank, ranks;
+    struct weft_comm *comm;       /* of the ranks that step together: all, or those of a node */
+    int32_t rank, ranks;          /* of comm */
+    struct exec_average *average; /* average.h; NULL: all ranks step together */
     struct weft_arena *arena;
     unsigned char *base;                          /* address of the arena's device memory */
     struct weft_stream *streams[WEFT_MOST_LANES]; /* by lane; NULL: no work on it */
@@ -94,7 +96,7 @@ struct weft_exec {
     struct exec_unit *units; /* [n_units], with addresses of the first period */
 
     int64_t input_bytes, target_bytes;
-    int64_t all_rows; /* over all micro-steps and ranks */
+    int64_t all_rows; /* over all micro-steps and ranks of comm */
     unsigned char *record, *record_sum;
     unsigned char *own; /* struct exec_own */
     struct exec_mailbox mailbox;
@@ -154,7 +156,7 @@ void weft_exec_push_step(struct weft_exec *exec);
 void weft_exec_push_own(struct weft_exec *exec);
 /* Resets first_bad: nothing was found. */
 void weft_exec_push_forget(struct weft_exec *exec);
-/* The step's result, from the words that FINISH left in the mailbox. */
+/* The step's result, from the words that FINISH left in the mailbox. The loss is that of comm. */
 struct weft_step_result weft_exec_finish(const struct weft_exec *exec);
 
 /* live.c: counts live bytes while a step is issued. A piece lives from the launch of its first

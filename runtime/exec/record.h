@@ -36,6 +36,9 @@ struct exec_own {
 _Static_assert(sizeof(struct exec_own) <= EXEC_OWN_WORDS * sizeof(uint64_t), "it has its words");
 _Static_assert(EXEC_SENT_WORDS * sizeof(uint64_t) % 16 == 0, "scalars of a step are aligned");
 
+/* The mean loss over rows, from summed words of the record (EXEC_WORD_LOSS). */
+double weft_exec_mean_loss(const uint64_t words[WEFT_NN_LOSS_WORDS], int64_t rows);
+
 /* Words of the arena that the host reads; valid after a synchronise. */
 struct exec_mailbox {
     uint64_t sum[EXEC_SENT_WORDS]; /* the record over all ranks */

@@ -1,9 +1,12 @@
-/* Replicas are bytes that all ranks have: parameters under dp and zero1, and the optimizer's state
- * under dp. Only their comparison shows a rank with wrong memory or arithmetic. */
+/* Hashes of the parameters. Replicas are bytes that all ranks have: parameters under dp and zero1,
+ * and the optimizer's state under dp. Only their comparison shows a rank with wrong memory or
+ * arithmetic. A fingerprint is of the parameters alone. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "runtime/comm/branch.h"
+#include "runtime/exec/average.h"
 #include "runtime/exec/exec.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/units.h"
@@ -99,7 +102,8 @@ static enum weft_status blame_ranks(const struct weft_exec *exec, const uint64_t
     weft_text_init(&odd);
     for (int32_t r = 0; r < ranks; r++) {
         if (known && count_alike(all, ranks, r, u) == most) continue;
-        weft_text_addf(&odd, "%s%d", odd.length > 0 ? ", " : "", r);
+        weft_text_addf(&odd, "%s%d", odd.length > 0 ? ", " : "",
+                       weft_comm_rank_of_all(exec->comm, r));
     }
     enum weft_status status = weft_fail(
         err, WEFT_E_NUMERIC,
@@ -119,8 +123,8 @@ static enum weft_status flip_bit(struct weft_exec *exec, int64_t step, struct we
     struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
     unsigned char byte;
     int32_t u = 0;
-    if (weft_failpoint_at(exec->options.failpoint, "replica", exec->rank, step) !=
-        WEFT_FAILURE_FLIP)
+    if (weft_failpoint_at(exec->options.failpoint, "replica", weft_comm_rank(exec->options.comm),
+                          step) != WEFT_FAILURE_FLIP)
         return WEFT_OK;
     while (u < exec->options.program->n_units && !exec->units[u].resident)
         u++;
@@ -132,20 +136,89 @@ static enum weft_status flip_bit(struct weft_exec *exec, int64_t step, struct we
     return weft_stream_synchronise(stream, err);
 }
 
-enum weft_status weft_exec_compare_replicas(struct weft_exec *exec, int64_t step,
-                                            struct weft_error *err)
+static enum weft_status compare_ranks(struct weft_exec *exec, int64_t step, struct weft_error *err)
 {
     uint64_t mine[HASHES];
     uint64_t *all = calloc((size_t)exec->ranks, sizeof mine);
     if (all == NULL) return weft_fail_memory(err, "the ranks' hashes");
     enum weft_status status = flip_bit(exec, step, err);
     if (status == WEFT_OK) status = hash_units(exec, mine, err);
-    if (status == WEFT_OK)
-        status = weft_comm_exchange(exec->options.comm, mine, sizeof mine, all, err);
+    if (status == WEFT_OK) status = weft_comm_exchange(exec->comm, mine, sizeof mine, all, err);
     for (int32_t u = 0; u < HASHES && status == WEFT_OK; u++) {
         if (count_alike(all, exec->ranks, 0, u) < exec->ranks)
             status = blame_ranks(exec, all, u, err);
     }
     free(all);
+    return status;
+}
+
+enum weft_status weft_exec_compare_replicas(struct weft_exec *exec, int64_t step,
+                                            struct weft_error *err)
+{
+    if (exec->average == NULL) return compare_ranks(exec, step, err);
+    struct weft_error *own = calloc(1, sizeof *own);
+    if (own == NULL) return weft_fail_memory(err, "an error");
+    enum weft_status status = compare_ranks(exec, step, own);
+    status = weft_exec_share_status(exec, status, own, err);
+    free(own);
+    return status;
+}
+
+/* Hashes a chunk of an offloaded master in the buffer of the record's sum. */
+static enum weft_status hash_chunk(struct weft_exec *exec, const struct exec_chunk *chunk,
+                                   struct weft_error *err)
+{
+    struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
+    struct weft_nn_piece piece = *chunk->piece;
+    struct weft_nn_unit unit = exec->units[chunk->unit].nn;
+    piece.first += chunk->from;
+    piece.count = chunk->n;
+    piece.state_at = 0;
+    unit.master = exec->record_sum;
+    unit.own = &piece;
+    unit.n_own = 1;
+    weft_arena_write(exec->arena, stream, exec->record_sum, chunk->values,
+                     chunk->n * (int64_t)sizeof *chunk->values);
+    weft_nn_add_hash(exec->options.nn, stream, &unit, EXEC_OWN(exec, hash));
+    return weft_stream_synchronise(stream, err);
+}
+
+/* Hashes the pieces that this rank owns. */
+static enum weft_status hash_own(struct weft_exec *exec, struct weft_hash *out,
+                                 struct weft_error *err)
+{
+    static const struct weft_range words = {0, sizeof exec->mailbox.hash};
+    struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
+    weft_arena_fill(exec->arena, stream, EXEC_OWN(exec, hash), &words, 1, 0);
+    for (int32_t u = 0; u < exec->options.program->n_units; u++) {
+        const struct exec_unit *unit = &exec->units[u];
+        if (unit->away && unit->states[WEFT_STATE_PARAMETER])
+            WEFT_TRY(
+                weft_exec_window_walk(exec, unit, WEFT_STATE_PARAMETER, false, hash_chunk, err));
+        else
+            weft_nn_add_hash(exec->options.nn, stream, &unit->nn, EXEC_OWN(exec, hash));
+    }
+    weft_arena_read(exec->arena, stream, EXEC_OWN(exec, hash), sizeof exec->mailbox.hash,
+                    exec->mailbox.hash);
+    WEFT_TRY(weft_stream_synchronise(stream, err));
+    *out = (struct weft_hash){.high = exec->mailbox.hash[0], .low = exec->mailbox.hash[1]};
+    return WEFT_OK;
+}
+
+enum weft_status weft_exec_fingerprint(struct weft_exec *exec, struct weft_hash *out,
+                                       struct weft_error *err)
+{
+    struct weft_hash mine = {0}, sum = {0};
+    WEFT_TRY(hash_own(exec, &mine, err));
+    struct weft_hash *all = calloc((size_t)exec->ranks, sizeof *all);
+    if (all == NULL) return weft_fail_memory(err, "the ranks' fingerprints");
+    enum weft_status status = weft_comm_exchange(exec->comm, &mine, sizeof mine, all, err);
+    for (int32_t r = 0; r < exec->ranks && status == WEFT_OK; r++) {
+        sum.high += all[r].high;
+        sum.low += all[r].low;
+    }
+    free(all);
+    if (status == WEFT_OK) status = weft_exec_share_hash(exec, &sum, err);
+    if (status == WEFT_OK) *out = sum;
     return status;
 }

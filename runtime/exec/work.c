@@ -129,12 +129,11 @@ void weft_exec_push_forget(struct weft_exec *exec)
                      sizeof nobody);
 }
 
-static double loss_of(const struct weft_exec *exec)
+double weft_exec_mean_loss(const uint64_t words[WEFT_NN_LOSS_WORDS], int64_t rows)
 {
-    const uint64_t *words = exec->mailbox.sum + EXEC_WORD_LOSS;
     double loss =
         (double)(int64_t)words[WEFT_NN_LOSS_WHOLE] + (double)words[WEFT_NN_LOSS_FRACTION] * 0x1p-32;
-    return words[WEFT_NN_LOSS_BAD] != 0 ? NAN : loss / (double)exec->all_rows;
+    return words[WEFT_NN_LOSS_BAD] != 0 ? NAN : loss / (double)rows;
 }
 
 struct weft_step_result weft_exec_finish(const struct weft_exec *exec)
@@ -147,7 +146,7 @@ struct weft_step_result weft_exec_finish(const struct weft_exec *exec)
         .norm = -1,
         .loss_scale = exec->scale.scale,
         .clip = 1,
-        .loss = loss_of(exec),
+        .loss = weft_exec_mean_loss(sum + EXEC_WORD_LOSS, exec->all_rows),
         .stop = sum[EXEC_WORD_STOP] != 0,
         .suspect = -1,
         .earlier = weft_exec_is_bad(exec, exec->mailbox.earlier),

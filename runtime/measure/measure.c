@@ -314,6 +314,7 @@ enum weft_status weft_measuring_create(const struct weft_measure_options *option
     m->options = *options;
     m->config = *options->config;
     m->config.cluster.channels = 1;
+    m->config.train.every = 0; /* collectives of all ranks */
     m->options.config = &m->config;
     enum weft_status status = begin_profile(m, err);
     if (status != WEFT_OK) {

@@ -125,6 +125,12 @@ void weft_nn_round(struct weft_nn *nn, struct weft_stream *stream, const struct 
     if (unit->master != NULL) nn->backend->round(nn, stream, unit);
 }
 
+void weft_nn_average(struct weft_nn *nn, struct weft_stream *stream,
+                     const struct weft_nn_unit *unit, int32_t nodes)
+{
+    nn->backend->average(nn, stream, unit, nodes);
+}
+
 void weft_nn_update(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_unit *unit,
                     const struct weft_nn_rule *rule, const void *step)
 {

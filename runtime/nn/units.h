@@ -74,6 +74,11 @@ void weft_nn_initialise(struct weft_nn *nn, struct weft_stream *stream,
 /* Rounds parameters from the master; does nothing without one. */
 void weft_nn_round(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_unit *unit);
 
+/* Divides the unit's own fp32 parameters, which are sums over `nodes` nodes, and rounds parameters
+ * from the master. GPUs do not have it. */
+void weft_nn_average(struct weft_nn *nn, struct weft_stream *stream,
+                     const struct weft_nn_unit *unit, int32_t nodes);
+
 /* The optimizer's step with the gradients, unless step->stop. LAMB has two parts instead, moments
  * and apply. Between them ranks add the norms, which must be 0 before the first part. */
 void weft_nn_update(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_unit *unit,

@@ -9,6 +9,7 @@
 #include "layers/embedding.h"
 #include "layers/shared/layout.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "spec/config_batch.h"
 #include "spec/kind.h"
 
 /* Rows of a prompt that run at once. So many rows repay the load of the weights, and their scores
@@ -138,7 +139,8 @@ static enum weft_status read_checkpoint(struct weft_generator *g, const char *pa
     enum weft_status status = weft_checkpoint_open(path, &checkpoint, err);
     if (status == WEFT_OK)
         status = weft_layout_create(g->model, weft_config_states(g->config),
-                                    WEFT_CHECKPOINT_CHUNK_BYTES, &layout, err);
+                                    weft_config_nodes(g->config), WEFT_CHECKPOINT_CHUNK_BYTES,
+                                    &layout, err);
     if (status == WEFT_OK) status = read_tensors(g, layout, checkpoint, err);
     if (status == WEFT_OK) {
         g->step = checkpoint->manifest->progress.step;

@@ -16,6 +16,7 @@
 #include "runtime/checkpoint/shared.h"
 #include "runtime/exec/precision.h"
 #include "runtime/exec/state.h"
+#include "spec/config_batch.h"
 
 enum { READ_ELEMENTS = 1 << 16, LATEST_BYTES = 80 };
 #define TOLD_LENGTH 1.5 /* of updates, relative to usual ones */
@@ -24,6 +25,8 @@ enum { READ_ELEMENTS = 1 << 16, LATEST_BYTES = 80 };
 struct source {
     const struct weft_exec *exec;
     struct weft_state_access *access;
+    const struct weft_model *model;
+    bool skips_frozen; /* the first node saves them for all */
     struct weft_state_cursor cursor;
     struct weft_state_piece piece; /* given last */
 };
@@ -58,7 +61,9 @@ static bool next_piece(void *context, struct weft_save_piece *out)
 {
     struct source *source = context;
     struct weft_state_piece *piece = &source->piece;
-    if (!weft_exec_state_next(source->exec, &source->cursor, piece)) return false;
+    do {
+        if (!weft_exec_state_next(source->exec, &source->cursor, piece)) return false;
+    } while (source->skips_frozen && !source->model->tensors[piece->tensor].trainable);
     *out = (struct weft_save_piece){piece->tensor, piece->state, piece->first, piece->count,
                                     piece->computed};
     return true;
@@ -273,7 +278,9 @@ static enum weft_status fill_saving(struct weft_saving *saving, struct weft_data
     if (o->resume == NULL && o->from != NULL) WEFT_TRY(open_origin(saving, err));
     if (o->checkpoints == NULL && o->resume == NULL) return WEFT_OK;
     WEFT_TRY(weft_layout_create(o->config->model, weft_config_states(o->config),
-                                WEFT_CHECKPOINT_CHUNK_BYTES, &saving->layout, err));
+                                weft_config_nodes(o->config), WEFT_CHECKPOINT_CHUNK_BYTES,
+                                &saving->layout, err));
+    saving->layout->node = saving->rank / (int32_t)weft_config_together(o->config);
     WEFT_TRY(weft_manifest_settings(o->config, &saving->pool, &saving->settings, err));
     if (saving->rank == 0) WEFT_TRY(weft_data_hash(data, &hash, err));
     if (o->resume != NULL) WEFT_TRY(open_checkpoint(saving, hash, err));
@@ -420,6 +427,8 @@ enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec 
 {
     const bool reads = saving->from != NULL || saving->checkpoint != NULL;
     saving->source.exec = exec;
+    saving->source.model = saving->options->config->model;
+    saving->source.skips_frozen = saving->layout != NULL && saving->layout->node > 0;
     weft_watch_begin(saving->options->watch, reads ? "start: checkpoint" : "start: initial values");
     if (saving->from != NULL) {
         WEFT_TRY(take_origin(saving, exec, err));

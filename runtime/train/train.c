@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "runtime/comm/outcome.h"
+#include "runtime/exec/average.h"
 #include "runtime/exec/exec.h"
 #include "runtime/measure/measure.h"
 #include "runtime/train/data.h"
@@ -105,12 +106,25 @@ static void warn_of_batches(const struct weft_config *config)
              config->source, train->validation.samples);
 }
 
+/* Without an average at the end, nodes end with parameters of their own. */
+static void warn_of_rest(const struct weft_config *config)
+{
+    const struct weft_train *train = &config->train;
+    if (train->every == 0 || train->steps % train->every == 0) return;
+    weft_log(WEFT_LOG_WARNING,
+             "%s: $.train.across.every is %" PRId64 ", and the last %" PRId64 " of %" PRId64
+             " steps come after the last average: nodes end with different parameters, and "
+             "model.safetensors has those of the first; let it divide train.steps",
+             config->source, train->every, train->steps % train->every, train->steps);
+}
+
 enum weft_status weft_train_check(const struct weft_config *config, struct weft_error *err)
 {
     struct weft_data *training = NULL, *held_out = NULL;
     WEFT_TRY(refuse_config(config, err));
     weft_train_warn_of_lr(&config->train);
     warn_of_batches(config);
+    warn_of_rest(config);
     enum weft_status status = check_data(config, &training, &held_out, err);
     weft_data_close(held_out);
     weft_data_close(training);
@@ -316,6 +330,11 @@ static enum weft_status look_after(struct run *run, int64_t step, int64_t comput
     WEFT_TRY(look_at_pace(run, compute_ns, err));
     if (compare_every > 0 && (step % compare_every == 0 || step == run->train->steps))
         WEFT_TRY(weft_exec_compare_replicas(run->exec, step, err));
+    /* Replicas are equal before a settle alone. What follows has the averages. */
+    if (run->train->every > 0 && step % run->train->every == 0) {
+        WEFT_TRY(weft_exec_settle(run->exec, err));
+        WEFT_TRY(weft_exec_average(run->exec, err));
+    }
     if (run->evaluation == NULL || !weft_evaluation_is_due(run->train, step)) return WEFT_OK;
     struct weft_evaluation_line line;
     bool whole = true;

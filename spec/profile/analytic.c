@@ -56,7 +56,7 @@ static enum weft_status refuse_missing(const struct figures *figures, struct wef
     if (figures->other_ranks > 0)
         weft_text_addf(&text, "%s: made for %lld ranks, and the cluster of %s has %lld\n",
                        figures->measured, (long long)figures->other_ranks, config,
-                       (long long)figures->config->cluster.ranks);
+                       (long long)weft_config_together(figures->config));
     for (int32_t i = 0; i < figures->n_missing; i++) {
         const struct missing *missing = &figures->missing[i];
         if (figures->measured != NULL)
@@ -239,24 +239,27 @@ struct weft_link weft_cluster_inter(const struct weft_cluster *cluster)
 }
 
 /* True if the config gives all links of a collective. */
-static bool knows_links(const struct weft_cluster *cluster)
+static bool knows_links(const struct weft_config *config)
 {
-    const bool nodes = cluster->ranks > cluster->ranks_per_node;
+    const struct weft_cluster *cluster = &config->cluster;
+    const int64_t ranks = weft_config_together(config);
+    const bool nodes = ranks > cluster->ranks_per_node;
     const bool within = cluster->ranks_per_node > 1;
-    return cluster->ranks == 1 || ((!nodes || cluster->link.inter.bytes_per_s > 0) &&
-                                   (!within || cluster->link.intra.bytes_per_s > 0));
+    return ranks == 1 || ((!nodes || cluster->link.inter.bytes_per_s > 0) &&
+                          (!within || cluster->link.intra.bytes_per_s > 0));
 }
 
 /* Finds the links of a collective; false if one is not known. */
 static bool find_network(struct figures *figures, struct network *out)
 {
     const struct weft_cluster *cluster = &figures->config->cluster;
-    bool nodes = cluster->ranks > cluster->ranks_per_node;
+    const int64_t ranks = weft_config_together(figures->config);
+    bool nodes = ranks > cluster->ranks_per_node;
     bool within = cluster->ranks_per_node > 1;
     bool knows_inter = cluster->link.inter.bytes_per_s > 0;
     bool knows_intra = cluster->link.intra.bytes_per_s > 0;
-    *out = (struct network){.ranks = (double)cluster->ranks, .widens = 1};
-    if (cluster->ranks == 1) return true; /* nothing is sent */
+    *out = (struct network){.ranks = (double)ranks, .widens = 1};
+    if (ranks == 1) return true; /* nothing is sent */
     if (nodes && !knows_inter)
         note_missing(figures, "link.inter.bandwidth", "time of collectives between nodes");
     if (within && !knows_intra)
@@ -267,7 +270,24 @@ static bool find_network(struct figures *figures, struct network *out)
         out->widens =
             (double)weft_dtype_bytes(WEFT_F32) /
             (double)weft_dtype_bytes((enum weft_dtype)figures->config->train.precision.reduce);
-    return knows_links(cluster);
+    return knows_links(figures->config);
+}
+
+/* Times of levels of a profile of all nodes, if nodes step on their own; otherwise NULL. */
+static const struct weft_profile_network *measured_levels(const struct weft_config *config,
+                                                          const struct weft_profile *measured)
+{
+    if (measured == NULL || config->train.every == 0 || measured->ranks != config->cluster.ranks ||
+        measured->network.ranks_per_node != config->cluster.ranks_per_node)
+        return NULL;
+    return weft_profile_has_levels(&measured->network) ? &measured->network : NULL;
+}
+
+/* Whether a profile has collectives of the ranks that step together. */
+static bool has_network(const struct weft_config *config, const struct weft_profile *measured)
+{
+    return measured->ranks == weft_config_together(config) ||
+           measured_levels(config, measured) != NULL;
 }
 
 /* Measured collectives apply to equal ranks. For memory alone, those of other ranks serve if no
@@ -276,8 +296,25 @@ static const struct weft_profile *measured_network(const struct weft_config *con
                                                    const struct weft_profile *measured,
                                                    bool for_memory)
 {
-    if (measured == NULL || measured->ranks == config->cluster.ranks) return measured;
-    return for_memory && !knows_links(&config->cluster) ? measured : NULL;
+    if (measured == NULL || has_network(config, measured)) return measured;
+    return for_memory && !knows_links(config) ? measured : NULL;
+}
+
+/* Collectives of a node are those of its level. An AllReduce is a reduction and a gather. */
+static enum weft_status fill_levels(const struct weft_profile_network *levels,
+                                    struct weft_profile *profile, struct weft_error *err)
+{
+    const struct weft_curve *gather = &levels->node_gather, *reduce = &levels->node_reduce;
+    int64_t *ns = weft_pool_array(&profile->pool, (size_t)gather->n, sizeof *ns);
+    if (ns == NULL) return weft_fail_memory(err, "a profile");
+    for (int32_t i = 0; i < gather->n; i++)
+        ns[i] = gather->ns[i] + weft_curve_at(reduce, gather->x[i]);
+    profile->network = *levels;
+    profile->collectives[WEFT_ALL_GATHER] = *gather;
+    profile->collectives[WEFT_REDUCE_SCATTER] = *reduce;
+    profile->collectives[WEFT_ALL_REDUCE] = (struct weft_curve){gather->n, gather->x, ns};
+    profile->agree_ns = weft_curve_at(&profile->collectives[WEFT_ALL_REDUCE], WEFT_AGREE_BYTES);
+    return WEFT_OK;
 }
 
 static enum weft_status fill_collectives(struct figures *figures,
@@ -298,7 +335,7 @@ static enum weft_status fill_collectives(struct figures *figures,
             make_curve(&profile->pool, collective_s, &network, &profile->collectives[kind], err));
         *analytic = true;
     }
-    if (measured != NULL && measured->ranks == figures->config->cluster.ranks)
+    if (measured != NULL && measured->ranks == weft_config_together(figures->config))
         profile->network = measured->network;
     if (measured != NULL && measured->agree_ns >= 0) {
         profile->agree_ns = measured->agree_ns;
@@ -398,13 +435,16 @@ static enum weft_status fill_profile(struct figures *figures, const struct weft_
 {
     const struct weft_cluster *cluster = &figures->config->cluster;
     struct origins origins = {0};
-    profile->ranks = cluster->ranks;
+    profile->ranks = weft_config_together(figures->config);
     profile->origin = weft_profile_origin_unsaid;
     if (cluster->device.type != WEFT_DEVICE_CPU)
         profile->device = weft_device_name((enum weft_device_type)cluster->device.type);
     WEFT_TRY(fill_layers(figures, measured, profile, &origins.layers, err));
-    WEFT_TRY(fill_collectives(figures, measured_network(figures->config, measured, for_memory),
-                              profile, &origins.collectives, err));
+    const struct weft_profile_network *levels = measured_levels(figures->config, measured);
+    WEFT_TRY(levels != NULL ? fill_levels(levels, profile, err)
+                            : fill_collectives(
+                                  figures, measured_network(figures->config, measured, for_memory),
+                                  profile, &origins.collectives, err));
     int update_bytes = UPDATE_BYTES + MOMENT_BYTES * weft_config_moments(figures->config);
     if (figures->config->train.optimizer.type == WEFT_LAMB) update_bytes += LAMB_BYTES;
     WEFT_TRY(fill_pass(figures, measured_updates(figures->config, measured), update_bytes,
@@ -449,7 +489,7 @@ static enum weft_status combine_sources(struct figures *figures,
     weft_text_init(&text);
     struct weft_profile *profile = calloc(1, sizeof *profile);
     if (profile == NULL) return weft_fail_memory(err, "a profile");
-    if (measured != NULL && measured->ranks != figures->config->cluster.ranks)
+    if (measured != NULL && !has_network(figures->config, measured))
         figures->other_ranks = measured->ranks;
     WEFT_TRY_GOTO(done, fill_profile(figures, measured, missing != NULL, profile, err));
     if (missing == NULL && figures->n_missing > 0)
@@ -530,9 +570,9 @@ bool weft_profile_lacks_network(const struct weft_config *config)
 {
     struct weft_profile *measured = NULL;
     struct weft_error unread = {0};
-    if (config->cluster.profile == NULL || knows_links(&config->cluster)) return false;
+    if (config->cluster.profile == NULL || knows_links(config)) return false;
     if (read_measured(config, &measured, &unread) != WEFT_OK) return false;
-    const bool lacks = measured->ranks != config->cluster.ranks;
+    const bool lacks = !has_network(config, measured);
     weft_profile_destroy(measured);
     return lacks;
 }
@@ -590,9 +630,9 @@ enum weft_status weft_profile_with_network(const struct weft_config *config,
 static void note_ranks(const struct weft_config *config, const struct weft_profile *measured,
                        struct weft_text *missing)
 {
-    if (measured->ranks == config->cluster.ranks || knows_links(&config->cluster)) return;
+    if (has_network(config, measured) || knows_links(config)) return;
     weft_text_addf(missing, "a profile of %lld ranks (%s has %lld)",
-                   (long long)config->cluster.ranks, config->cluster.profile,
+                   (long long)weft_config_together(config), config->cluster.profile,
                    (long long)measured->ranks);
 }
 

@@ -22,9 +22,9 @@ static struct weft_problem full_problem(void)
     static struct weft_hold host_holds[] = {{WEFT_CATEGORY_ACTIVATIONS, 4, 5, 250, 1}};
     static struct weft_problem_strategy saved[] = {
         {"device", 2, WEFT_POLICY_COUNT, 0, 1, NULL, saved_holds, WEFT_HOME_DEVICE, false,
-         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE},
+         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, 0, 0},
         {"host", 3, WEFT_POLICY_COUNT, 0, 1, NULL, host_holds, WEFT_HOME_HOST, false,
-         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE}};
+         WEFT_RECOMPUTE_NONE, WEFT_HOME_DEVICE, 0, 0}};
     static const char *kinds[] = {"dp", "sdp", "device", "host"};
     struct weft_problem problem = small_problem();
     memcpy(decisions, problem.decisions, 2 * sizeof *decisions);
@@ -37,6 +37,9 @@ static struct weft_problem full_problem(void)
     problem.blocks = (struct weft_problem_blocks){4096, 2, 900000, 1, 2};
     problem.micro_batch = 3;
     problem.ranks_per_node = 2;
+    problem.period.every = 4;
+    decisions[0].strategies[IS_SDP].average_ns = 700;
+    decisions[0].strategies[IS_SDP].average_bytes = 900;
     problem.n_lanes = 3;
     problem.lanes[1].rates = (struct weft_rates){700, 600};
     problem.lanes[2] = (struct weft_lane){"down", WEFT_LANE_KIND_DOWN, problem.lanes[2].rates};

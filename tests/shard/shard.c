@@ -131,6 +131,22 @@ Test(shard, tensors_are_placed_without_overlap)
     weft_model_destroy(model);
 }
 
+/* 4 ranks of 2 nodes: each node has all, in slices of twice the elements. */
+Test(shard, nodes_have_units_of_their_own)
+{
+    struct weft_layer layer = custom_layer("a", 4000, false);
+    struct weft_model *model = make_model(&layer, 1);
+    struct weft_shards *shards = shard_model(model, 4, (struct weft_block_rule){.blocks = 2});
+    cr_assert_eq(shards->units[0].slice_elements, 512); /* 4000 / 8 = 500 */
+    shards->ranks_per_node = 2;
+    weft_shards_split(shards);
+    cr_assert_eq(shards->ranks, 2);
+    cr_assert_eq(shards->units[0].slice_elements, 1024);
+    cr_assert_eq(shards->units[0].padded_elements, 4096, "2 blocks of 2 slices");
+    weft_shards_destroy(shards);
+    weft_model_destroy(model);
+}
+
 Test(shard, no_parameters_no_units)
 {
     struct weft_layer layer = custom_layer("a", 0, false);

@@ -115,3 +115,38 @@ void weft_nn_cpu_round(struct weft_nn *nn, struct weft_stream *stream,
     const struct round_argument argument = {weft_nn_cpu_of(nn), unit};
     weft_stream_push(stream, round_unit, &argument, sizeof(argument));
 }
+
+struct average_argument {
+    const struct weft_nn_cpu *cpu;
+    const struct weft_nn_unit *unit;
+    int32_t nodes;
+};
+
+/* A division is rounded once, so the bits are those of the mean for any number of nodes. */
+static enum weft_status average_unit(struct weft_stream *stream, const void *argument,
+                                     struct weft_error *err)
+{
+    (void)stream;
+    (void)err;
+    const struct average_argument *a = argument;
+    const struct weft_nn_unit *unit = a->unit;
+    const float nodes = (float)a->nodes;
+    for (int64_t i = 0; i < unit->n_own; i++) {
+        const struct weft_nn_piece *piece = &unit->own[i];
+        float *values = weft_nn_cpu_values(a->cpu, unit, piece);
+        for (int64_t at = 0; at < piece->count; at++)
+            values[at] /= nodes;
+        if (unit->master == NULL) continue;
+        a->cpu->kernels->narrow(unit->dtype, piece->count, values,
+                                weft_nn_cpu_element(a->cpu, unit->parameters, piece->parameter_at,
+                                                    weft_dtype_bytes(unit->dtype)));
+    }
+    return WEFT_OK;
+}
+
+void weft_nn_cpu_average(struct weft_nn *nn, struct weft_stream *stream,
+                         const struct weft_nn_unit *unit, int32_t nodes)
+{
+    const struct average_argument argument = {weft_nn_cpu_of(nn), unit, nodes};
+    weft_stream_push(stream, average_unit, &argument, sizeof(argument));
+}

@@ -14,9 +14,10 @@ enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t
     .gemm_name = weft_nn_cpu_gemm_name, .forward = weft_nn_cpu_push_forward,                       \
     .backward = weft_nn_cpu_push_backward, .load = weft_nn_cpu_load,                               \
     .initialise = weft_nn_cpu_initialise, .round = weft_nn_cpu_round,                              \
-    .update = weft_nn_cpu_update, .moments = weft_nn_cpu_moments, .apply = weft_nn_cpu_apply,      \
-    .add_norm = weft_nn_cpu_add_norm, .record_loss = weft_nn_cpu_record_loss,                      \
-    .look = weft_nn_cpu_look, .add_hash = weft_nn_cpu_add_hash, .mix_hash = weft_nn_cpu_mix_hash
+    .average = weft_nn_cpu_average, .update = weft_nn_cpu_update, .moments = weft_nn_cpu_moments,  \
+    .apply = weft_nn_cpu_apply, .add_norm = weft_nn_cpu_add_norm,                                  \
+    .record_loss = weft_nn_cpu_record_loss, .look = weft_nn_cpu_look,                              \
+    .add_hash = weft_nn_cpu_add_hash, .mix_hash = weft_nn_cpu_mix_hash
 void weft_nn_cpu_close(struct weft_nn *nn);
 const char *weft_nn_cpu_describe(const struct weft_nn *nn);
 const char *weft_nn_cpu_gemm_name(const struct weft_nn *nn);
@@ -32,6 +33,8 @@ void weft_nn_cpu_initialise(struct weft_nn *nn, struct weft_stream *stream,
                             const struct weft_nn_initial *initial);
 void weft_nn_cpu_round(struct weft_nn *nn, struct weft_stream *stream,
                        const struct weft_nn_unit *unit);
+void weft_nn_cpu_average(struct weft_nn *nn, struct weft_stream *stream,
+                         const struct weft_nn_unit *unit, int32_t nodes);
 
 /* update.c */
 weft_nn_update_fn weft_nn_cpu_update, weft_nn_cpu_moments, weft_nn_cpu_apply;

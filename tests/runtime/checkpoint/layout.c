@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/checkpoint/layout.h"
@@ -64,7 +65,7 @@ Test(layout, what_the_reader_refuses_is_no_layout)
         struct weft_layout *layout = NULL;
         struct weft_error err = {0};
         model->tensors[0].name = bad[i];
-        cr_assert_eq(weft_layout_create(model, (1u << WEFT_STATE_COUNT) - 1,
+        cr_assert_eq(weft_layout_create(model, (1u << WEFT_STATE_COUNT) - 1, 1,
                                         WEFT_CHECKPOINT_CHUNK_BYTES, &layout, &err),
                      WEFT_E_DATA, "%s", bad[i]);
         cr_assert_not_null(strstr(err.text, "model.safetensors"), "%s", err.text);
@@ -82,4 +83,41 @@ Test(layout, chunks)
     cr_assert_eq(weft_checkpoint_chunks(513, 512), 2);
     cr_assert_eq(weft_checkpoint_chunk_length(513, 512, 0), 512);
     cr_assert_eq(weft_checkpoint_chunk_length(513, 512, 1), 1);
+}
+
+/* Nodes after the first have all trained tensors in the second file; frozen ones are shared. */
+Test(layout, nodes_have_a_state_each)
+{
+    enum { NODES = 3 };
+    struct site site;
+    struct weft_layout *layout = NULL;
+    struct weft_error err = {0};
+    int32_t file = -1, other = -1;
+    site_open(&site);
+    const struct weft_model *model = site.config->model;
+    cr_assert_eq(weft_layout_create(model, 1u << WEFT_STATE_MOMENT1, NODES,
+                                    WEFT_CHECKPOINT_CHUNK_BYTES, &layout, &err),
+                 WEFT_OK, "%s", err.text);
+    cr_assert_eq(layout->files[0].n_entries, model->n_tensors);
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        char name[64];
+        layout->node = 0;
+        const struct weft_layout_entry *first =
+            weft_layout_find(layout, t, WEFT_STATE_PARAMETER, &file);
+        layout->node = 2;
+        const struct weft_layout_entry *third =
+            weft_layout_find(layout, t, WEFT_STATE_PARAMETER, &other);
+        cr_assert(file == 0 && other == model->tensors[t].trainable);
+        cr_assert_eq(first == third, !model->tensors[t].trainable);
+        snprintf(name, sizeof name, "%s.node2.moment1", model->tensors[t].name);
+        const struct weft_layout_entry *moment =
+            weft_layout_find(layout, t, WEFT_STATE_MOMENT1, &other);
+        cr_assert_eq(moment != NULL, model->tensors[t].trainable);
+        if (moment == NULL) continue;
+        cr_assert_str_eq(moment->name, name);
+        cr_assert_eq(weft_layout_tensor_length(name, strlen(name)), strlen(model->tensors[t].name));
+        cr_assert_eq(moment->node, 2);
+    }
+    weft_layout_destroy(layout);
+    site_close(&site);
 }

@@ -24,7 +24,7 @@ void site_open(struct site *site)
     CHECK(weft_config_parse(run_text, strlen(run_text), "run", ".", NULL, 0, &site->config, &err) ==
               WEFT_OK,
           "%s", err.text);
-    CHECK(weft_layout_create(site->config->model, (1u << WEFT_STATE_COUNT) - 1, CHUNK_BYTES,
+    CHECK(weft_layout_create(site->config->model, (1u << WEFT_STATE_COUNT) - 1, 1, CHUNK_BYTES,
                              &site->layout, &err) == WEFT_OK,
           "%s", err.text);
     CHECK(weft_manifest_settings(site->config, &site->config->pool, &site->settings, &err) ==

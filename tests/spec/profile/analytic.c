@@ -487,6 +487,44 @@ static struct weft_profile *measure_all(const struct weft_config *config, int64_
     return whole;
 }
 
+/* Two nodes of two ranks step on their own, so collectives are those of two ranks: of the link in a
+ * node, or measured on that level of all four ranks. */
+Test(profile_resolve, nodes_on_their_own_have_collectives_of_a_node)
+{
+    static const int64_t bytes[] = {4096, 8192}, gather[] = {40, 80}, reduce[] = {60, 120};
+    struct weft_config *config =
+        must_parse_with(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN),
+                        SET("cluster.ranks_per_node=2", "train.across.every=3"));
+    struct weft_profile *profile = resolve(config), *measured = NULL, *levels = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(profile->ranks, 2);
+    cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_ALL_GATHER], 4096), 10000 + 2048);
+    config->train.every = 0;
+    cr_assert_eq(weft_profile_analytic(config, &measured, &err), WEFT_OK, "%s", err.text);
+    config->train.every = 3;
+    measured->network = (struct weft_profile_network){.ranks_per_node = 2,
+                                                      .node_gather = {2, bytes, gather},
+                                                      .node_reduce = {2, bytes, reduce},
+                                                      .across_reduce = {2, bytes, reduce}};
+    cr_assert_eq(weft_profile_resolve_measured(config, measured, &levels, &err), WEFT_OK, "%s",
+                 err.text);
+    cr_assert_eq(levels->ranks, 2);
+    cr_assert_eq(weft_curve_at(&levels->collectives[WEFT_ALL_GATHER], 4096), 40);
+    cr_assert_eq(weft_curve_at(&levels->collectives[WEFT_REDUCE_SCATTER], 4096), 60);
+    cr_assert_eq(weft_curve_at(&levels->collectives[WEFT_ALL_REDUCE], 4096), 100);
+    cr_assert_eq(weft_curve_at(&levels->network.across_reduce, 8192), 120);
+    weft_profile_destroy(levels);
+    /* Levels of other nodes do not count. */
+    measured->network.ranks_per_node = 4;
+    cr_assert_eq(weft_profile_resolve_measured(config, measured, &levels, &err), WEFT_OK, "%s",
+                 err.text);
+    cr_assert_eq(weft_curve_at(&levels->collectives[WEFT_ALL_GATHER], 4096), 10000 + 2048);
+    weft_profile_destroy(levels);
+    weft_profile_destroy(measured);
+    weft_profile_destroy(profile);
+    weft_config_destroy(config);
+}
+
 Test(profile_resolve, a_new_measurement_serves_where_the_profile_lacks_layers)
 {
     struct weft_config *config = with_measured("{\"ranks\":4," DEVICE "}", MEASURED("2", SOME));

@@ -1,0 +1,44 @@
+/* Averages of parameters over nodes, which step on their own in between (local SGD; Stich 2019,
+ * arXiv:1805.09767). Then the executor's communicator is that of the node: it gathers, reduces and
+ * agrees among the node's ranks. All but weft_exec_average is private to this folder. */
+#ifndef WEFT_RUNTIME_EXEC_AVERAGE_H
+#define WEFT_RUNTIME_EXEC_AVERAGE_H
+
+#include <stdbool.h>
+
+#include "base/hash.h"
+#include "runtime/exec/options.h"
+
+struct exec_average;
+
+/* Collective; call it after settle. Averages the parameters over nodes: every rank sums its fp32
+ * slices with those of its place on the other nodes, in node order, and divides by the nodes.
+ * Moments stay. Does nothing unless the plan has averages (train.across.every). */
+WEFT_MUST_USE enum weft_status weft_exec_average(struct weft_exec *exec, struct weft_error *err);
+
+/* Opens the communicators if the plan has averages, and lets exec->comm be the node's. */
+WEFT_MUST_USE enum weft_status weft_exec_average_create(struct weft_exec *exec,
+                                                        struct weft_error *err);
+void weft_exec_average_destroy(struct exec_average *average);
+
+/* All of these do nothing if all ranks step together. */
+
+/* Collective. All ranks get the mean loss over all nodes, and fail or stop together. The norm and
+ * the clip coefficient stay those of the node. */
+WEFT_MUST_USE enum weft_status weft_exec_share_result(struct weft_exec *exec,
+                                                      struct weft_step_result *result,
+                                                      struct weft_error *err);
+/* Collective. *bad becomes true on all ranks if it is on one. */
+WEFT_MUST_USE enum weft_status weft_exec_share_bad(struct weft_exec *exec, bool *bad,
+                                                   struct weft_error *err);
+/* Collective. *hash, of this node, becomes that of all nodes: the same if all are equal, otherwise
+ * a hash of all in node order. */
+WEFT_MUST_USE enum weft_status weft_exec_share_hash(struct weft_exec *exec, struct weft_hash *hash,
+                                                    struct weft_error *err);
+/* Collective. All ranks return the first failed rank's failure, with the text of `own`. */
+WEFT_MUST_USE enum weft_status weft_exec_share_status(struct weft_exec *exec,
+                                                      enum weft_status status,
+                                                      const struct weft_error *own,
+                                                      struct weft_error *err);
+
+#endif

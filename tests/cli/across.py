@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Nodes that step on their own, train.across.every: plans, bits, checkpoints between averages, and refusals."""
+import json
+import sys
+
+from configs import tiny
+from saved import copy_step, same_files, tensors
+from tap import case, main
+
+SPEED = {"f32": "50G", "bf16": "50G", "f16": "50G"}
+PLANNERS = ("all-dp", "all-zero1", "all-sdp", "all-fsdp", "random")
+
+
+def across(every=3, ranks=4, per_node=2, **changes):
+    return tiny(**{"cluster__ranks": ranks, "cluster__ranks_per_node": per_node, "cluster__threads": 1,
+                   "cluster__link__inter": {"alpha": "100us", "bandwidth": "100MB/s"},
+                   "cluster__device__flops": SPEED, "train__steps": 8, "train__across": {"every": every},
+                   "train__checkpoint": {"every": 2, "keep": 9, "at_end": True}, "plan__work_limit": "20M", **changes})
+
+
+def train(weft, run, *flags, **changes):
+    config = weft.write(f"{run}.json", across(**changes))
+    weft.expect(0, "train", config, "--quiet", "--run", run, *flags)
+    return json.loads((weft.directory / run / "result.json").read_text())
+
+
+@case
+def a_checkpoint_between_averages_resumes_under_any_plan(weft):
+    """Steps 2, 4 and 8 are between averages, 6 is on one. The files of the end are those of the first run."""
+    expected = train(weft, "run", train__precision={"compute": "bf16"})
+    assert any(".node1.moment2" in name for name in tensors(weft, "run/checkpoints/step-2/optimizer.safetensors"))
+    for step, planner in zip((2, 4, 6, 2, 4), PLANNERS):
+        run = f"from-{planner}"
+        copy_step(weft, "run", run, step)
+        resumed = train(weft, run, "--resume", "--planner", planner, train__precision={"compute": "bf16"})
+        assert resumed["fingerprint"] == expected["fingerprint"], (step, planner)
+        same_files(weft, f"{run}/checkpoints/step-8", "run/checkpoints/step-8")
+
+
+def nodes_of(weft, step):
+    """Parameters of both nodes in a checkpoint."""
+    path = f"run/checkpoints/step-{step}/"
+    first, rest = tensors(weft, path + "model.safetensors"), tensors(weft, path + "optimizer.safetensors")
+    return first, {name: rest[f"{name}.node1"] for name in first}
+
+
+@case
+def nodes_differ_between_averages_alone(weft):
+    train(weft, "run")
+    for step in (2, 4, 6, 8):
+        first, second = nodes_of(weft, step)
+        assert (first == second) == (step % 3 == 0), step
+
+
+@case
+def steps_on_their_own_send_less_and_differ(weft):
+    """Averages every step are not sums of gradients: AdamW is not linear. No moment is averaged."""
+    bits = {every: train(weft, f"every-{every}", every=every, train__steps=6)["fingerprint"] for every in (0, 1, 2, 3)}
+    assert len(set(bits.values())) == 4, bits
+    again = train(weft, "again", every=2, train__steps=6, train__clip_norm=1e9, plan__policies="fsdp")
+    assert again["fingerprint"] != bits[0]
+
+
+@case
+def a_plan_tells_the_time_of_averages(weft):
+    """2 nodes of 2 ranks and one unit of 16,384 elements: a rank sends half of its 8,192 fp32 numbers twice."""
+    config = weft.write("run.json", across(model__layers=[
+        {"name": "wte", "type": "embedding", "vocab": 256, "positions": 0, "hidden": 64, "frozen": True},
+        {"name": "head", "type": "lm_head", "vocab": 256, "hidden": 64, "bias": False}], plan__blocks=1))
+    for planner, gathers_ns in (("all-fsdp", 0), ("all-dp", 20000 + 65536 // 2)):
+        plan = json.loads(weft.expect(0, "plan", config, "--planner", planner, "--json", "-o", "plan.json"))
+        average = plan["average"]
+        # Both ranks of a node share the link: 2 * (100 us + 65,536 bytes / 2 / 100 MB/s).
+        assert 0 <= average["ns"] - 2 * (100000 + 327680) - gathers_ns <= 1, (planner, average)
+        assert average["sent_bytes"] == 32768, average
+        assert average["mean_step_ns"] == plan["step_ns"] + -(-average["ns"] // 3), (plan["step_ns"], average)
+        assert "an average every 3 steps takes" in weft.expect(0, "plan", config, "--planner", planner, "-o", "plan.json")
+
+
+@case
+def what_has_no_averages_is_refused(weft):
+    for words, changes in (("there is one node", {"per_node": 4}), ("different numbers of ranks", {"ranks": 5}),
+                           ("f16", {"train__precision": {"compute": "f16"}}), ("GPUs", {"cluster__device__type": "cuda"}),
+                           ("plan.for", {"plan__for": "fsdp2"}), ("cluster.link.inter", {"cluster__link__inter": {}}),
+                           ("plan.offload", {"cluster__host": {"memory_limit": "1GiB",
+                               "down": {"bandwidth": "1GB/s"}, "up": {"bandwidth": "1GB/s"}}})):
+        config = weft.write("bad.json", across(**changes))
+        weft.expect(65, "plan", config, says=("$.train.across.every", words))
+    config = weft.write("bad.json", across(plan__policies="hsdp", cluster__link__intra={"bandwidth": "1GB/s"}))
+    weft.expect(65, "plan", config, says=("hsdp", "train.across.every"))
+    config = weft.write("bad.json", across(every=-1))
+    weft.expect(65, "plan", config, says="$.train.across.every")
+
+
+@case
+def a_state_of_other_nodes_is_refused(weft):
+    train(weft, "run", train__steps=2)
+    train(weft, "plain", every=0, train__steps=2)
+    for run, words, changes in (("run", "has the states of 2 nodes", {"every": 0}),
+                                ("run", "this run has 4", {"per_node": 1}),
+                                ("plain", "has one state, since all ranks stepped together", {})):
+        config = weft.write("other.json", across(**changes))
+        path = f"{run}/checkpoints/step-2"
+        weft.expect(65, "train", config, "-q", "--run", "other", f"--resume={path}", says=(words, f"--from {path}"))
+    # The cure works.
+    assert train(weft, "begun", "--from", "run/checkpoints/step-2", every=0)["steps_done"] == 8
+
+
+@case
+def a_rest_of_steps_without_an_average_is_told(weft):
+    _, _, err = weft.run("train", weft.write("run.json", across(every=5)), "-q", "--run", "run")
+    assert "the last 3 of 8 steps come after the last average" in err, err
+    _, _, err = weft.run("train", weft.write("run.json", across(every=4)), "-q", "--run", "even")
+    assert "the last average" not in err, err
+
+
+@case
+def all_ranks_fail_with_one_node(weft):
+    """A number that is not finite on the second node ends both, and names the rank."""
+    for clip in (1.0, 0):
+        config = weft.write("run.json", across(train__clip_norm=clip))
+        weft.expect(79, "train", config, "-q", "--run", weft.fresh("run"), says="rank 3",
+                    env={"WEFT_FAILPOINT": "backward:rank=3:step=2:do=nan"})
+
+
+main(sys.argv[1])

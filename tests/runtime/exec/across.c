@@ -1,0 +1,264 @@
+/* Nodes that step on their own and average their parameters every few steps. Parameters, moments
+ * and losses have the bits of a serial oracle: it runs each node alone, as a job of its ranks, and
+ * averages by a loop. That holds under every policy and plan. The average takes the planned time.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "runtime/exec/average.h"
+#include "runtime/exec/state.h"
+#include "tests/effort.h"
+#include "tests/runtime/exec/job.h"
+
+enum { STEPS = 5, MOST_NODES = 3, RANDOM_PLANS = TEST_CASES(2, 1), RANDOM_JOBS = TEST_CASES(3, 1) };
+
+/* The whole state of a run, in memory that all processes share: [node][state][element]. */
+struct whole {
+    float *values;
+    int64_t elements, *first; /* of all tensors; of each tensor */
+    double losses[MOST_NODES][STEPS + 1];
+};
+
+struct task {
+    const struct job *job;
+    struct whole *whole;
+    int32_t per_node, nodes, node; /* of the oracle: this node alone */
+    int64_t every, from, to;       /* steps (from, to] */
+};
+
+static float *values_of(const struct whole *whole, int32_t node, const struct weft_state_piece *at)
+{
+    const int64_t state = node * WEFT_STATE_COUNT + at->state;
+    return whole->values + state * whole->elements + whole->first[at->tensor] + at->first;
+}
+
+static void store_state(const struct job_rank *r, const struct whole *whole, int32_t node)
+{
+    struct weft_state_cursor cursor = {.held = false};
+    struct weft_state_access *access;
+    struct weft_state_piece piece;
+    OK(weft_exec_state_open(r->exec, &access, &err));
+    while (weft_exec_state_next(r->exec, &cursor, &piece))
+        OK(weft_exec_state_read(access, &piece, 0, piece.count, values_of(whole, node, &piece),
+                                &err));
+    weft_exec_state_close(access);
+}
+
+static void load_state(const struct job_rank *r, const struct whole *whole, int32_t node)
+{
+    struct weft_state_cursor cursor = {.held = true};
+    struct weft_state_access *access;
+    struct weft_state_piece piece;
+    OK(weft_exec_state_clear(r->exec, &err));
+    OK(weft_exec_state_open(r->exec, &access, &err));
+    while (weft_exec_state_next(r->exec, &cursor, &piece))
+        OK(weft_exec_state_write(access, &piece, 0, piece.count, values_of(whole, node, &piece),
+                                 &err));
+    weft_exec_state_close(access);
+    OK(weft_exec_state_filled(r->exec, &err));
+}
+
+static struct weft_step_result do_step(struct job_rank *r, int64_t step, int64_t rank)
+{
+    const struct weft_train *train = &r->job->config->train;
+    const int64_t samples = train->micro_batch * train->grad_accum;
+    struct weft_step_inputs inputs = {
+        .input = r->input, .targets = r->targets, .step = step, .lr = 0.02 / (double)step};
+    struct weft_step_result result;
+    OK(weft_data_fill(r->data, step, rank * samples, samples, r->input, r->targets, &err));
+    OK(weft_exec_step(r->exec, &inputs, &result, r->trace, &err));
+    CHECK(result.finite, "step %lld: loss %g", (long long)step, result.loss);
+    return result;
+}
+
+/* The oracle: ranks of one node, which knows of no other. */
+static int step_alone(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct task *task = argument;
+    struct job_rank r;
+    job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_WALL, false);
+    if (task->from > 0) load_state(&r, task->whole, task->node);
+    for (int64_t step = task->from + 1; step <= task->to; step++) {
+        const int64_t place = task->node * task->per_node + rank;
+        const struct weft_step_result result = do_step(&r, step, place);
+        if (rank == 0) task->whole->losses[task->node][step] = result.loss;
+    }
+    OK(weft_exec_settle(r.exec, &err));
+    store_state(&r, task->whole, task->node);
+    job_rank_close(&r);
+    return 0;
+}
+
+/* The mean over nodes of each trained parameter. */
+static void average_whole(const struct task *task)
+{
+    const struct weft_model *model = task->job->config->model;
+    const struct whole *whole = task->whole;
+    const int64_t apart = whole->elements * WEFT_STATE_COUNT;
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        const int64_t n = model->tensors[t].trainable ? model->tensors[t].elements : 0;
+        for (int64_t i = whole->first[t]; i < whole->first[t] + n; i++) {
+            float sum = whole->values[i];
+            for (int32_t node = 1; node < task->nodes; node++)
+                sum += whole->values[node * apart + i];
+            for (int32_t node = 0; node < task->nodes; node++)
+                whole->values[node * apart + i] = sum / (float)task->nodes;
+        }
+    }
+}
+
+static void run_oracle(struct task *task)
+{
+    for (task->from = 0; task->from < STEPS; task->from = task->to) {
+        task->to = task->from + task->every < STEPS ? task->from + task->every : STEPS;
+        for (task->node = 0; task->node < task->nodes; task->node++)
+            CHECK(ranks_run(task->per_node, step_alone, task) == 0, "node %d alone", task->node);
+        if (task->to % task->every == 0) average_whole(task);
+    }
+}
+
+static int step_together(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct task *task = argument;
+    const int32_t node = rank / task->per_node;
+    struct weft_hash fingerprint;
+    struct job_rank r;
+    job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_WALL, true);
+    for (int64_t step = 1; step <= STEPS; step++) {
+        task->whole->losses[node][step] = do_step(&r, step, rank).loss;
+        OK(weft_exec_compare_replicas(r.exec, step, &err));
+        if (step % task->every != 0) continue;
+        OK(weft_exec_settle(r.exec, &err));
+        OK(weft_exec_average(r.exec, &err));
+    }
+    OK(weft_exec_settle(r.exec, &err));
+    OK(weft_exec_fingerprint(r.exec, &fingerprint, &err));
+    store_state(&r, task->whole, node);
+    job_rank_close(&r);
+    return 0;
+}
+
+static void check_same(const struct task *task, const struct whole *oracle, const char *what)
+{
+    const struct whole *found = task->whole;
+    const int64_t n = task->nodes * WEFT_STATE_COUNT * found->elements;
+    for (int64_t i = 0; i < n; i++)
+        CHECK(memcmp(&found->values[i], &oracle->values[i], sizeof(float)) == 0,
+              "%s: node %lld, state %lld, element %lld is %.9g, not %.9g", what,
+              (long long)(i / found->elements / WEFT_STATE_COUNT),
+              (long long)(i / found->elements % WEFT_STATE_COUNT), (long long)(i % found->elements),
+              found->values[i], oracle->values[i]);
+    for (int64_t step = 1; step <= STEPS; step++) {
+        double sum = 0;
+        for (int32_t node = 0; node < task->nodes; node++)
+            sum += oracle->losses[node][step] / task->nodes;
+        for (int32_t node = 0; node < task->nodes; node++) {
+            const double loss = found->losses[node][step];
+            CHECK(loss > sum - 1e-9 && loss < sum + 1e-9 && loss == found->losses[0][step],
+                  "%s, step %lld: loss %.17g, not %.17g", what, (long long)step, loss, sum);
+        }
+    }
+}
+
+static void open_job(struct job *job, const char *path, int32_t ranks, int32_t per_node,
+                     int64_t every, const char *const *more)
+{
+    const char *overrides[12];
+    char text[3][48];
+    int n = 0;
+    snprintf(text[0], sizeof text[0], "cluster.ranks=%d", ranks);
+    snprintf(text[1], sizeof text[1], "cluster.ranks_per_node=%d", per_node);
+    snprintf(text[2], sizeof text[2], "train.across.every=%lld", (long long)every);
+    for (int i = 0; i < 3; i++)
+        overrides[n++] = text[i];
+    overrides[n++] = "cluster.link={\"intra\":{\"alpha\":\"5us\",\"bandwidth\":\"2GB/s\"},"
+                     "\"inter\":{\"alpha\":\"20us\",\"bandwidth\":\"200MB/s\"}}";
+    overrides[n++] = "cluster.emulate=false";
+    overrides[n++] = "plan.blocks=2";
+    while (*more != NULL)
+        overrides[n++] = *more++;
+    overrides[n] = NULL;
+    job_open(job, path, overrides);
+}
+
+static void make_whole(const struct weft_model *model, int32_t nodes, struct whole **out)
+{
+    struct whole *whole = job_shared(sizeof *whole);
+    whole->first = job_shared((size_t)model->n_tensors * sizeof *whole->first);
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        whole->first[t] = whole->elements;
+        whole->elements += model->tensors[t].elements;
+    }
+    whole->values =
+        job_shared((size_t)(nodes * WEFT_STATE_COUNT * whole->elements) * sizeof(float));
+    *out = whole;
+}
+
+static void plan_job(struct job *job, int plan)
+{
+    static const enum weft_policy policies[] = {WEFT_POLICY_DP, WEFT_POLICY_ZERO1, WEFT_POLICY_SDP,
+                                                WEFT_POLICY_FSDP};
+    if (plan < 4)
+        job_plan_policy(job, policies[plan], plan % 2 == 0);
+    else
+        job_plan_random(job, (uint64_t)plan);
+}
+
+static void check_bits(const char *path, int32_t nodes, int32_t per_node, int64_t every, int plans,
+                       const char *const *more)
+{
+    struct whole *oracle, *found;
+    struct job job, alone;
+    open_job(&alone, path, per_node, per_node, 0, more);
+    open_job(&job, path, nodes * per_node, per_node, every, more);
+    make_whole(job.config->model, nodes, &oracle);
+    make_whole(job.config->model, nodes, &found);
+    CHECK(job.stages.shards->ranks == per_node && job.stages.period->rule.every == every,
+          "shards of a node");
+    job_plan_policy(&alone, WEFT_POLICY_FSDP, true);
+    struct task task = {&alone, oracle, per_node, nodes, 0, every, 0, 0};
+    run_oracle(&task);
+    task = (struct task){&job, found, per_node, nodes, 0, every, 0, 0};
+    for (int plan = 4 - plans; plan < 4 + RANDOM_PLANS; plan++) {
+        char what[160];
+        plan_job(&job, plan);
+        snprintf(what, sizeof what, "%s, %d nodes of %d ranks, every %lld steps, %s, plan %d", path,
+                 nodes, per_node, (long long)every, more[0] == NULL ? "" : more[0], plan);
+        CHECK(ranks_run(nodes * per_node, step_together, &task) == 0, "%s", what);
+        check_same(&task, oracle, what);
+    }
+    job_close(&job);
+    job_close(&alone);
+}
+
+/* Any shape, interval and setting. */
+static void check_random(uint64_t seed)
+{
+    static const char *const paths[] = {
+        "configs/runs/gpt-odd.json", "configs/runs/gpt-no-clip.json",
+        "configs/runs/gpt-accumulate.json", "configs/runs/gpt-frozen.json"};
+    static const char *const settings[] = {
+        "train.clip_norm=0.5", "train.precision.compute=bf16", "train.optimizer.type=lamb",
+        "train.optimizer={\"type\":\"sgd\",\"momentum\":0.9}", "train.clip_norm=0"};
+    const uint64_t path = weft_rng_below(seed, 1, 0, 4), setting = weft_rng_below(seed, 1, 1, 5);
+    const int32_t nodes = 2 + (int32_t)weft_rng_below(seed, 1, 2, 2);
+    const int32_t per_node = 1 + (int32_t)weft_rng_below(seed, 1, 3, 2);
+    const char *more[] = {settings[setting], NULL};
+    check_bits(paths[path], nodes, per_node, 1 + (int64_t)weft_rng_below(seed, 1, 4, 4), 0, more);
+}
+
+RANKS_TEST(across)
+{
+    const char *const none[] = {NULL}, *const bf16[] = {"train.precision.compute=bf16", NULL};
+    const char *const no_clip[] = {"train.clip_norm=0", NULL};
+    for (int64_t every = 1; every <= 3; every++)
+        check_bits("configs/runs/gpt-odd.json", 2, 1, every, 1, none);
+    check_bits("configs/runs/gpt-odd.json", 2, 2, 1, 2, no_clip);
+    check_bits("configs/runs/gpt-odd.json", 2, 2, 2, 4, none);
+    check_bits("configs/runs/gpt-odd.json", 2, 2, 3, 4, bf16);
+    for (uint64_t seed = 1; seed <= RANDOM_JOBS; seed++)
+        check_random(seed);
+    return 0;
+}

@@ -246,6 +246,35 @@ def a_partial_sum_crosses_the_network_once_a_node(weft):
 
 
 @case
+def nodes_on_their_own_send_averages_alone(weft):
+    """Bits of local ranks, also resumed between two averages. For each average a host sends all parameters in fp32. 20
+    further steps with 5 averages send that 5 times, and little more: sums of gradients would be 20 times."""
+    config = weft.write("run.json", threaded(train__steps=20, train__across={"every": 4}, cluster__ranks=4,
+                                             cluster__ranks_per_node=2, cluster__link__inter=LINK))
+    expected, sent = train_locally(weft, config), {}
+    try:
+        with Namespaces(2, rate="1gbit", directory=weft.directory) as hosts:
+            def train(run, *flags):
+                before = hosts.sent_bytes()
+                code, _, told, err = run_hosts(weft, hosts.command(weft.program, "openmpi", 2), "openmpi", "train", config,
+                                               "--quiet", "--run", weft.fresh(run), *flags)
+                assert code == 0 and not told, (flags, code, err)
+                return [b - a for a, b in zip(before, hosts.sent_bytes())]
+
+            for steps in (20, 40):
+                sent[steps] = train("hosts", "--set", f"train.steps={steps}")
+                if steps == 20:
+                    assert result_of(weft, "hosts")["fingerprint"] == expected["fingerprint"]
+            train("saved", "--set", "train.checkpoint.every=14")
+            train("resumed", "--resume=saved/checkpoints/step-14")
+            assert result_of(weft, "resumed")["fingerprint"] == expected["fingerprint"]
+    except Unavailable as why:
+        raise Skip(str(why)) from why
+    more, expected_bytes = [b - a for a, b in zip(sent[20], sent[40])], 5 * PARAMETERS * 4
+    assert all(expected_bytes < n < 1.2 * expected_bytes for n in more), (more, expected_bytes)
+
+
+@case
 def checkpoints_need_a_directory_that_all_hosts_share(weft):
     config = weft.write("run.json", threaded(train__checkpoint__at_end=True, cluster__ranks_per_node=1,
                                              cluster__link__inter={"alpha": "100us", "bandwidth": "100MB/s"}))

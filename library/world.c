@@ -22,6 +22,9 @@ static const int64_t report_ns = INT64_C(600) * NS_PER_S;
  * out of reach if a peer was silent. Otherwise it may be writing a checkpoint. */
 static const int64_t verdict_ns = INT64_C(3) * NS_PER_S;
 static const int64_t busy_verdict_ns = INT64_C(30) * NS_PER_S;
+static const int64_t lost_verdict_ns = INT64_C(1) * NS_PER_S; /* all ranks know of the lost one */
+/* After a rank is lost a library may not return from a call. */
+static const int64_t stuck_ns = INT64_C(500000000);
 /* After a failure ranks may be dead, and all reports together have this time. */
 static const int64_t late_report_ns = INT64_C(1) * NS_PER_S;
 static const int64_t least_report_ns = INT64_C(5000000);
@@ -30,6 +33,7 @@ struct weft_world {
     struct weft_mpi *mpi;
     struct weft_rendezvous meeting;
     struct weft_lifeline *line; /* NULL: none */
+    weft_world_stuck_fn *stuck; /* or NULL */
     bool is_torn;               /* a rank is gone, so MPI cannot end */
     bool is_alone;              /* rank 0 did not judge this rank's outcome */
 };
@@ -140,12 +144,24 @@ static enum weft_status accept_invitation(struct weft_world *world, struct weft_
     return weft_mpi_send_whole(world->mpi, &told, sizeof told, 0, WEFT_MPI_JOB, 0, err);
 }
 
+static void look_for_stuck_call(void *context)
+{
+    const struct weft_world *world = context;
+    struct weft_error why = {.status = WEFT_OK};
+    if (weft_mpi_call_ns(world->mpi) < stuck_ns) return;
+    weft_fail(&why, WEFT_E_LOST,
+              "rank %d has ended without a word, and %s does not return from a call since",
+              weft_lifeline_lost(world->line), weft_mpi_version(world->mpi));
+    world->stuck(&why);
+}
+
 /* Without a lifeline the run goes on: firewalls may pass MPI alone. */
 static enum weft_status open_line(struct weft_world *world, struct weft_error *err)
 {
     if (world->meeting.ranks == 1) return WEFT_OK;
     WEFT_TRY(world->meeting.rank == 0 ? invite_ranks(world, err) : accept_invitation(world, err));
     weft_mpi_watch(world->mpi, world->line);
+    if (world->stuck != NULL) weft_lifeline_look(world->line, look_for_stuck_call, world);
     return WEFT_OK;
 }
 
@@ -168,7 +184,8 @@ static enum weft_status meet_ranks(struct weft_world *world, struct weft_error *
     return status == WEFT_OK ? open_line(world, err) : status;
 }
 
-enum weft_status weft_world_start(struct weft_world **out, struct weft_error *err)
+enum weft_status weft_world_start(weft_world_stuck_fn *stuck, struct weft_world **out,
+                                  struct weft_error *err)
 {
     struct weft_stranger launcher;
     if (!weft_rendezvous_find_stranger(&launcher) || launcher.library == NULL)
@@ -179,6 +196,7 @@ enum weft_status weft_world_start(struct weft_world **out, struct weft_error *er
                                              .launcher = launcher.launcher};
     struct weft_world *world = calloc(1, sizeof *world);
     if (world == NULL) return weft_fail_memory(err, "a world of ranks");
+    world->stuck = stuck;
     enum weft_status status = weft_mpi_start(&options, &world->mpi, err);
     if (status == WEFT_OK) status = meet_ranks(world, err);
     if (status == WEFT_OK)
@@ -319,9 +337,10 @@ static enum weft_status hear_verdict(struct weft_world *world, const struct weft
                                      struct verdict *verdict, struct weft_error *err)
 {
     const bool peer_was_silent = own->status == WEFT_E_HANG || own->status == WEFT_E_LOST;
-    const int64_t most_ns = own->status == WEFT_OK ? report_ns
-                            : peer_was_silent      ? verdict_ns
-                                                   : busy_verdict_ns;
+    const int64_t most_ns = own->status == WEFT_OK           ? report_ns
+                            : weft_mpi_lost(world->mpi) >= 0 ? lost_verdict_ns
+                            : peer_was_silent                ? verdict_ns
+                                                             : busy_verdict_ns;
     WEFT_TRY(weft_mpi_send_whole(world->mpi, own, sizeof *own, 0, WEFT_MPI_OUTCOME,
                                  most_ns < end_ns ? most_ns : end_ns, err));
     return weft_mpi_receive_whole(world->mpi, verdict, sizeof *verdict, 0, WEFT_MPI_VERDICT,

@@ -9,10 +9,14 @@
 
 struct weft_world;
 
+/* Ends the process: a rank is lost, and MPI does not return from a call. Any thread may call it. */
+typedef void weft_world_stuck_fn(const struct weft_error *why);
+
 /* Starts MPI with the library of the launcher; all its ranks must call it. WEFT_E_ENVIRONMENT if
  * this process has no such launcher, without the library's module, or if the launcher is another
- * library's. End it with weft_world_finish. */
-WEFT_MUST_USE enum weft_status weft_world_start(struct weft_world **out, struct weft_error *err);
+ * library's. `stuck` may be NULL. End it with weft_world_finish. */
+WEFT_MUST_USE enum weft_status weft_world_start(weft_world_stuck_fn *stuck, struct weft_world **out,
+                                                struct weft_error *err);
 
 /* Ends MPI, waiting a few seconds at most. Returns false if the library hangs there: then end the
  * process with _exit. Accepts NULL. */
@@ -42,7 +46,7 @@ WEFT_MUST_USE enum weft_status weft_world_listen(struct weft_world *world, struc
 /* All ranks: compares the outcomes. `status` and `why` are this rank's. All ranks return the
  * outcome of the rank that is the likely cause, with its number in the text, or WEFT_OK. A rank
  * that does not report in time is lost. A failed rank that hears nothing from rank 0 returns
- * its own outcome, after 3 s if a peer was silent, otherwise after 30 s. */
+ * its own outcome: after 1 s if a rank is lost, 3 s if a peer was silent, otherwise 30 s. */
 WEFT_MUST_USE enum weft_status weft_world_judge(struct weft_world *world, enum weft_status status,
                                                 const struct weft_error *why,
                                                 struct weft_error *err);

@@ -1,9 +1,11 @@
 #include "cli/job/hosts.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json/json.h"
+#include "base/log.h"
 #include "library/world.h"
 #include "runtime/device/module.h"
 
@@ -45,10 +47,18 @@ enum weft_status weft_hosts_check(const struct weft_config *config, struct weft_
                      hosts.launcher.ranks);
 }
 
+/* Some other rank tells of the lost one, if there is another. */
+static void end_stuck_process(const struct weft_error *why)
+{
+    if (hosts.launcher.rank == 0 && hosts.launcher.ranks == 2)
+        weft_log(WEFT_LOG_WARNING, "%s", why->text);
+    _exit(why->exit_code);
+}
+
 /* Rank 0 plans before MPI starts, since many MPI libraries forbid child processes after it. */
 static enum weft_status need_world(struct weft_error *err)
 {
-    return hosts.world != NULL ? WEFT_OK : weft_world_start(&hosts.world, err);
+    return hosts.world != NULL ? WEFT_OK : weft_world_start(end_stuck_process, &hosts.world, err);
 }
 
 /* Runs the job here, and compares how all ranks ended. */
@@ -99,7 +109,7 @@ static bool speaks_for_rank_0(void)
 
 static enum weft_status follow_rank_0(struct weft_error *err)
 {
-    enum weft_status status = weft_world_start(&hosts.world, err);
+    enum weft_status status = weft_world_start(end_stuck_process, &hosts.world, err);
     if (status != WEFT_OK) {
         /* Rank 0 has the same error, as a rule. It prints it, and the launcher ends this rank. */
         weft_clock_sleep_until_ns(weft_clock_now_ns() + same_error_ns);

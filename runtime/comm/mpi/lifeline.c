@@ -21,7 +21,8 @@
 
 enum {
     MOST_STRANGERS =
-        16, /* connections that have not proven themselves; a new one ends the oldest */
+        16,        /* connections that have not proven themselves; a new one ends the oldest */
+    LOOK_MS = 250, /* after a loss */
     TRY_NS = 1000000000, /* for an address to answer */
     PAUSE_NS = 50000000, /* between two rounds over the addresses */
     GOOD_BYE = -1,
@@ -51,6 +52,8 @@ struct weft_lifeline {
     bool has_thread;
     atomic_bool leaves;
     _Atomic int32_t lost, joined;
+    void *context;
+    void (*_Atomic look)(void *context); /* NULL: none */
 };
 
 static void close_descriptor(int *fd)
@@ -146,6 +149,16 @@ static int poll_descriptor(struct pollfd *place, int fd)
     return fd;
 }
 
+/* Waits for something to hear. */
+static bool poll_line(struct weft_lifeline *line, int32_t descriptors)
+{
+    void (*look)(void *) = atomic_load(&line->look);
+    const bool looks = look != NULL && atomic_load(&line->lost) >= 0;
+    const int found = poll(line->polled, (nfds_t)descriptors, looks ? LOOK_MS : -1);
+    if (found == 0 && looks) look(line->context);
+    return found > 0;
+}
+
 static void watch_ranks(struct weft_lifeline *line)
 {
     struct pollfd *strangers = &line->polled[2], *lines = strangers + MOST_STRANGERS;
@@ -155,7 +168,7 @@ static void watch_ranks(struct weft_lifeline *line)
         poll_descriptor(&strangers[i], line->strangers[i].fd);
     for (int32_t i = 0; i < line->n_lines; i++)
         poll_descriptor(&lines[i], line->lines[i]);
-    if (poll(line->polled, (nfds_t)(2 + MOST_STRANGERS + line->n_lines), -1) < 0) return;
+    if (!poll_line(line, 2 + MOST_STRANGERS + line->n_lines)) return;
     for (int32_t i = 0; i < line->n_lines; i++)
         if (lines[i].revents != 0) hear_rank(line, i);
     for (int i = 0; i < MOST_STRANGERS; i++)
@@ -170,7 +183,7 @@ static void watch_rank_0(struct weft_lifeline *line)
     uint32_t word = 0;
     poll_descriptor(&line->polled[0], line->wake);
     poll_descriptor(&line->polled[1], line->lines[0]);
-    if (poll(line->polled, 2, -1) < 0 || line->polled[1].revents == 0) return;
+    if (!poll_line(line, 2) || line->polled[1].revents == 0) return;
     const ssize_t n = recv(line->lines[0], &word, sizeof word, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     const int32_t number = n == (ssize_t)sizeof word ? (int32_t)ntohl(word) : 0;
@@ -437,6 +450,13 @@ enum weft_status weft_lifeline_join(const struct weft_lifeline_invitation *invit
 int32_t weft_lifeline_lost(const struct weft_lifeline *line)
 {
     return line != NULL ? atomic_load(&line->lost) : -1;
+}
+
+void weft_lifeline_look(struct weft_lifeline *line, void (*look)(void *context), void *context)
+{
+    if (line == NULL) return;
+    line->context = context;
+    atomic_store(&line->look, look);
 }
 
 int32_t weft_lifeline_joined(const struct weft_lifeline *line)

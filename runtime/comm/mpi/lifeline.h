@@ -43,6 +43,10 @@ WEFT_MUST_USE enum weft_status weft_lifeline_join(const struct weft_lifeline_inv
  * itself is lost. Any thread may ask. NULL: -1. */
 int32_t weft_lifeline_lost(const struct weft_lifeline *line);
 
+/* After a rank is lost, the lifeline's thread calls `look` every 250 ms until this rank leaves. Set
+ * it once, before a loss matters. Accepts a line that is NULL. */
+void weft_lifeline_look(struct weft_lifeline *line, void (*look)(void *context), void *context);
+
 /* Rank 0: ranks that have joined, itself too. */
 int32_t weft_lifeline_joined(const struct weft_lifeline *line);
 

@@ -13,6 +13,8 @@
 
 enum { LONG_SLEEP_NS = 1000000, SHORT_SLEEP_NS = 20000, PATIENT_AFTER_NS = 2000000 };
 static const int64_t most_tell_ns = INT64_C(1) * 1000000000;
+/* The lifelines tell all ranks of a lost one, and some have ended already. */
+static const int64_t tell_lost_ns = INT64_C(100) * 1000000;
 
 struct kept {
     struct kept *next;
@@ -25,6 +27,7 @@ struct weft_mpi {
     pthread_mutex_t lock;
     int32_t rank, ranks;
     atomic_bool has_finished, has_given_up;
+    _Atomic int64_t entered_ns; /* 0: no call is under way */
     char version[WEFT_MPI_TEXT_BYTES];
     struct kept *kept;
     const struct weft_lifeline *line; /* or NULL */
@@ -173,21 +176,39 @@ int32_t weft_mpi_lost(const struct weft_mpi *mpi)
     return weft_lifeline_lost(mpi->line);
 }
 
+int64_t weft_mpi_call_ns(const struct weft_mpi *mpi)
+{
+    const int64_t entered_ns = atomic_load(&mpi->entered_ns);
+    return entered_ns == 0 ? 0 : weft_clock_now_ns() - entered_ns;
+}
+
+static void enter_library(struct weft_mpi *mpi)
+{
+    pthread_mutex_lock(&mpi->lock);
+    atomic_store_explicit(&mpi->entered_ns, weft_clock_now_ns(), memory_order_relaxed);
+}
+
+static void leave_library(struct weft_mpi *mpi)
+{
+    atomic_store_explicit(&mpi->entered_ns, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&mpi->lock);
+}
+
 enum weft_status weft_mpi_send(struct weft_mpi *mpi, const void *from, int64_t bytes, int32_t to,
                                int32_t tag, struct weft_mpi_request *out, struct weft_error *err)
 {
-    pthread_mutex_lock(&mpi->lock);
+    enter_library(mpi);
     const int code = mpi->calls->send(from, (size_t)bytes, to, tag, out);
-    pthread_mutex_unlock(&mpi->lock);
+    leave_library(mpi);
     return code == 0 ? WEFT_OK : fail_call(mpi, code, "send a message", err);
 }
 
 enum weft_status weft_mpi_receive(struct weft_mpi *mpi, void *to, int64_t bytes, int32_t from,
                                   int32_t tag, struct weft_mpi_request *out, struct weft_error *err)
 {
-    pthread_mutex_lock(&mpi->lock);
+    enter_library(mpi);
     const int code = mpi->calls->receive(to, (size_t)bytes, from, tag, out);
-    pthread_mutex_unlock(&mpi->lock);
+    leave_library(mpi);
     return code == 0 ? WEFT_OK : fail_call(mpi, code, "receive a message", err);
 }
 
@@ -196,25 +217,25 @@ enum weft_status weft_mpi_test(struct weft_mpi *mpi, struct weft_mpi_request *re
 {
     *done = request->library == 0;
     if (*done) return WEFT_OK;
-    pthread_mutex_lock(&mpi->lock);
+    enter_library(mpi);
     const int code = mpi->calls->test(request, done);
-    pthread_mutex_unlock(&mpi->lock);
+    leave_library(mpi);
     return code == 0 ? WEFT_OK : fail_call(mpi, code, "end a message", err);
 }
 
 void weft_mpi_drop(struct weft_mpi *mpi, struct weft_mpi_request *request)
 {
-    pthread_mutex_lock(&mpi->lock);
+    enter_library(mpi);
     mpi->calls->drop(request);
-    pthread_mutex_unlock(&mpi->lock);
+    leave_library(mpi);
 }
 
 enum weft_status weft_mpi_look(struct weft_mpi *mpi, enum weft_mpi_tag tag, int32_t *rank,
                                struct weft_error *err)
 {
-    pthread_mutex_lock(&mpi->lock);
+    enter_library(mpi);
     const int code = mpi->calls->look((int32_t)tag, rank);
-    pthread_mutex_unlock(&mpi->lock);
+    leave_library(mpi);
     return code == 0 ? WEFT_OK : fail_call(mpi, code, "look for messages", err);
 }
 
@@ -244,7 +265,8 @@ void weft_mpi_give_up(struct weft_mpi *mpi, const void *farewell)
                                             WEFT_MPI_GIVE_UP, &sends[i], &unsaid) != WEFT_OK)
             sends[i] = (struct weft_mpi_request){0};
     }
-    const int64_t end_ns = weft_clock_now_ns() + most_tell_ns;
+    const int64_t most_ns = weft_mpi_lost(mpi) < 0 ? most_tell_ns : tell_lost_ns;
+    const int64_t end_ns = weft_clock_now_ns() + most_ns;
     while (sends != NULL && !all_are_done(mpi, sends) && weft_clock_now_ns() < end_ns)
         weft_clock_sleep_until_ns(weft_clock_now_ns() + SHORT_SLEEP_NS);
     for (int32_t i = 0; sends != NULL && i < mpi->ranks; i++)

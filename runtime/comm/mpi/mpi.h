@@ -58,6 +58,9 @@ void weft_mpi_watch(struct weft_mpi *mpi, const struct weft_lifeline *line);
 /* The first rank whose process has ended without a word, or -1. Any thread may ask. */
 int32_t weft_mpi_lost(const struct weft_mpi *mpi);
 
+/* The time since the library was called and has not returned; 0 outside of its calls. */
+int64_t weft_mpi_call_ns(const struct weft_mpi *mpi);
+
 /* Nonblocking messages of at most WEFT_MPI_MESSAGE_BYTES. WEFT_E_LOST with the library's words. */
 WEFT_MUST_USE enum weft_status weft_mpi_send(struct weft_mpi *mpi, const void *from, int64_t bytes,
                                              int32_t to, int32_t tag, struct weft_mpi_request *out,

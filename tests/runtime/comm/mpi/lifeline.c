@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -111,6 +112,29 @@ static void test_all_ranks_learn_which_one_was_killed(void)
     weft_lifeline_leave(line_0);
 }
 
+static void count_look(void *context)
+{
+    atomic_fetch_add((atomic_int *)context, 1);
+}
+
+static void test_a_rank_looks_around_after_a_loss_alone(void)
+{
+    struct weft_lifeline_invitation invitation;
+    atomic_int looks = 0;
+    struct weft_lifeline *line = open_rank_0(&invitation);
+    weft_lifeline_look(NULL, count_look, &looks);
+    weft_lifeline_look(line, count_look, &looks);
+    const pid_t pid = start_process(&invitation, 1);
+    await_joined(line, 2);
+    CHECK(atomic_load(&looks) == 0, "%d looks without a loss", atomic_load(&looks));
+    kill_process(pid);
+    const int64_t end_ns = weft_clock_now_ns() + patience_ns;
+    while (atomic_load(&looks) < 2 && weft_clock_now_ns() < end_ns)
+        weft_clock_sleep_until_ns(weft_clock_now_ns() + ms);
+    CHECK(atomic_load(&looks) >= 2, "%d looks after a loss", atomic_load(&looks));
+    weft_lifeline_leave(line);
+}
+
 static void test_rank_0_is_lost(void)
 {
     int pipes[2];
@@ -216,6 +240,7 @@ RANKS_TEST(mpi_lifeline)
 {
     test_ranks_that_leave_are_not_lost();
     test_all_ranks_learn_which_one_was_killed();
+    test_a_rank_looks_around_after_a_loss_alone();
     test_rank_0_is_lost();
     test_strangers_have_no_effect();
     test_a_rank_that_reaches_nobody();

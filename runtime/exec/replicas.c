@@ -1,6 +1,7 @@
 /* Hashes of the parameters. Replicas are bytes that all ranks have: parameters under dp and zero1,
- * and the optimizer's state under dp. Only their comparison shows a rank with wrong memory or
- * arithmetic. A fingerprint is of the parameters alone. */
+ * and the optimizer's state under dp. Under hsdp the ranks of one place in every node have the same
+ * shards and state. Only their comparison shows a rank with wrong memory or arithmetic. A
+ * fingerprint is of the parameters alone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,36 +73,53 @@ static enum weft_status hash_units(struct weft_exec *exec, uint64_t hashes[HASHE
         uint64_t *hash = &hashes[slot_of(u)];
         weft_arena_write(exec->arena, stream, EXEC_OWN(exec, hash), hash, bytes);
         if (unit->resident) push_buffer(exec, WEFT_BUFFER_FULL, u);
-        if (unit->whole) WEFT_TRY(push_state(exec, unit, err));
+        if (unit->hybrid) push_buffer(exec, WEFT_BUFFER_SHARD, u);
+        if (unit->whole || unit->hybrid) WEFT_TRY(push_state(exec, unit, err));
         weft_arena_read(exec->arena, stream, EXEC_OWN(exec, hash), bytes, hash);
     }
     return weft_stream_synchronise(stream, err);
 }
 
-/* Number of ranks with the same hash of unit `u` as rank `rank`. */
-static int32_t count_alike(const uint64_t *all, int32_t ranks, int32_t rank, int32_t u)
+/* Ranks with the same replicas in a slot: `first`, and every `gap`-th rank after it. */
+struct replica_holders {
+    const uint64_t *all; /* hashes by rank and slot */
+    int32_t slot, first, gap, ranks;
+};
+
+/* The gap between holders: 1, or the ranks of a node if the slot has a unit with hsdp. */
+static int32_t gap_of_slot(const struct weft_exec *exec, int32_t slot)
+{
+    for (int32_t u = slot; u < exec->options.program->n_units; u++)
+        if (slot_of(u) == slot && exec->units[u].hybrid)
+            return (int32_t)exec->options.shards->ranks_per_node;
+    return 1;
+}
+
+/* Number of holders with the hash of `rank`. */
+static int32_t count_alike(const struct replica_holders *of, int32_t rank)
 {
     int32_t alike = 0;
-    for (int32_t r = 0; r < ranks; r++)
-        alike += all[r * HASHES + u] == all[rank * HASHES + u];
+    for (int32_t r = of->first; r < of->ranks; r += of->gap)
+        alike += of->all[r * HASHES + of->slot] == of->all[rank * HASHES + of->slot];
     return alike;
 }
 
-/* Names the ranks outside the largest group that agrees, or all ranks if no group is largest. */
-static enum weft_status blame_ranks(const struct weft_exec *exec, const uint64_t *all, int32_t u,
+/* Names the holders outside the largest group that agrees, or all holders if no group is largest.
+ */
+static enum weft_status blame_ranks(const struct weft_exec *exec, const struct replica_holders *of,
                                     struct weft_error *err)
 {
     struct weft_text odd;
-    int32_t ranks = exec->ranks, most = 0, groups = 0;
-    for (int32_t r = 0; r < ranks; r++) {
-        int32_t alike = count_alike(all, ranks, r, u);
+    int32_t most = 0, groups = 0;
+    for (int32_t r = of->first; r < of->ranks; r += of->gap) {
+        const int32_t alike = count_alike(of, r);
         groups += alike == most;
         if (alike > most) most = alike, groups = 1;
     }
     bool known = groups == most;
     weft_text_init(&odd);
-    for (int32_t r = 0; r < ranks; r++) {
-        if (known && count_alike(all, ranks, r, u) == most) continue;
+    for (int32_t r = of->first; r < of->ranks; r += of->gap) {
+        if (known && count_alike(of, r) == most) continue;
         weft_text_addf(&odd, "%s%d", odd.length > 0 ? ", " : "",
                        weft_comm_rank_of_all(exec->comm, r));
     }
@@ -110,14 +128,27 @@ static enum weft_status blame_ranks(const struct weft_exec *exec, const uint64_t
         "the ranks' replicas of unit %s differ: rank %s %s. Memory or arithmetic of a machine is "
         "not to be trusted; start again from the last checkpoint, on other hardware if it comes "
         "again",
-        exec->options.shards->units[u].name, weft_text_chars(&odd),
+        exec->options.shards->units[of->slot].name, weft_text_chars(&odd),
         known ? "holds other bits than the other ranks"
               : "(which of them is wrong cannot be told)");
     weft_text_finish(&odd);
     return status;
 }
 
-/* Flips a bit of the first unit with resident parameters, if a failpoint asks for it. */
+static enum weft_status compare_hashes(const struct weft_exec *exec, const uint64_t *all,
+                                       struct weft_error *err)
+{
+    for (int32_t slot = 0; slot < HASHES && slot < exec->options.program->n_units; slot++) {
+        const int32_t gap = gap_of_slot(exec, slot);
+        for (int32_t first = 0; first < gap; first++) {
+            const struct replica_holders of = {all, slot, first, gap, exec->ranks};
+            if (count_alike(&of, first) * gap < exec->ranks) return blame_ranks(exec, &of, err);
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Flips a bit of the first unit with replicas of parameters, if a failpoint asks for it. */
 static enum weft_status flip_bit(struct weft_exec *exec, int64_t step, struct weft_error *err)
 {
     struct weft_stream *stream = exec->streams[WEFT_LANE_COMPUTE];
@@ -126,7 +157,7 @@ static enum weft_status flip_bit(struct weft_exec *exec, int64_t step, struct we
     if (weft_failpoint_at(exec->options.failpoint, "replica", weft_comm_rank(exec->options.comm),
                           step) != WEFT_FAILURE_FLIP)
         return WEFT_OK;
-    while (u < exec->options.program->n_units && !exec->units[u].resident)
+    while (u < exec->options.program->n_units && !exec->units[u].resident && !exec->units[u].hybrid)
         u++;
     if (u == exec->options.program->n_units) return WEFT_OK;
     weft_arena_read(exec->arena, stream, exec->units[u].nn.parameters, 1, &byte);
@@ -144,10 +175,7 @@ static enum weft_status compare_ranks(struct weft_exec *exec, int64_t step, stru
     enum weft_status status = flip_bit(exec, step, err);
     if (status == WEFT_OK) status = hash_units(exec, mine, err);
     if (status == WEFT_OK) status = weft_comm_exchange(exec->comm, mine, sizeof mine, all, err);
-    for (int32_t u = 0; u < HASHES && status == WEFT_OK; u++) {
-        if (count_alike(all, exec->ranks, 0, u) < exec->ranks)
-            status = blame_ranks(exec, all, u, err);
-    }
+    if (status == WEFT_OK) status = compare_hashes(exec, all, err);
     free(all);
     return status;
 }

@@ -5,11 +5,16 @@
 
 #include "tests/runtime/exec/job.h"
 
-enum { RANKS = 3, BAD_RANK = 1, STEPS = 2 };
+enum { RANKS = 3, BAD_RANK = 1, STEPS = 2, NODES = 3, NODE = 2 };
 
-static const enum weft_buffer_kind kinds[] = {WEFT_BUFFER_FULL, WEFT_BUFFER_MASTER,
-                                              WEFT_BUFFER_MOMENT1, WEFT_BUFFER_MOMENT2};
+static const enum weft_buffer_kind kinds[] = {WEFT_BUFFER_FULL, WEFT_BUFFER_SHARD,
+                                              WEFT_BUFFER_MASTER, WEFT_BUFFER_MOMENT1,
+                                              WEFT_BUFFER_MOMENT2};
 enum { KINDS = sizeof kinds / sizeof *kinds };
+
+#define LINKS                                                                                      \
+    "cluster.link={\"intra\":{\"alpha\":\"5us\",\"bandwidth\":\"2GB/s\"},"                         \
+    "\"inter\":{\"alpha\":\"20us\",\"bandwidth\":\"200MB/s\"}}"
 
 struct task {
     const struct job *job;
@@ -48,8 +53,11 @@ static int flip_each(int32_t rank, const struct ranks *ranks, void *argument)
     compare(&r, NULL, NULL);
     for (int32_t u = 0; u < program->n_units; u++) {
         for (int k = 0; k < KINDS; k++) {
+            /* Full parameters are gathered under hsdp. */
+            const bool gathered =
+                program->policies[u] == WEFT_POLICY_HSDP && kinds[k] == WEFT_BUFFER_FULL;
             int32_t at = weft_program_buffer(program, kinds[k], u, 0);
-            if (at < 0) continue;
+            if (at < 0 || gathered) continue;
             flip(&r, &program->buffers[at]);
             compare(&r, task->job->stages.shards->units[u].name, weft_buffer_kind_name(kinds[k]));
             flip(&r, &program->buffers[at]);
@@ -61,30 +69,58 @@ static int flip_each(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
+/* A job with two copies of each replica, and the ranks that differ after a flip. */
+struct pair {
+    struct job job;
+    enum weft_buffer_kind kind;
+    const char *who;
+};
+
 /* Nobody can say which of two that differ is wrong. */
 static int flip_of_two(int32_t rank, const struct ranks *ranks, void *argument)
 {
-    const struct job *job = argument;
+    const struct pair *pair = argument;
+    const struct weft_program *program = pair->job.program;
     struct weft_error err = {0};
     struct job_rank r;
-    job_rank_open(&r, job, rank, ranks, WEFT_CLOCK_WALL, false);
-    int32_t at = weft_program_buffer(job->program, WEFT_BUFFER_FULL, 0, 0);
-    flip(&r, &job->program->buffers[at]);
+    char text[128];
+    job_rank_open(&r, &pair->job, rank, ranks, WEFT_CLOCK_WALL, false);
+    flip(&r, &program->buffers[weft_program_buffer(program, pair->kind, 0, 0)]);
     enum weft_status status = weft_exec_compare_replicas(r.exec, STEPS, &err);
-    CHECK(status == WEFT_E_NUMERIC &&
-              strstr(err.text, "rank 0, 1 (which of them is wrong cannot be told)") != NULL,
-          "%s", err.text);
+    snprintf(text, sizeof text, "rank %s (which of them is wrong cannot be told)", pair->who);
+    CHECK(status == WEFT_E_NUMERIC && strstr(err.text, text) != NULL, "%s", err.text);
     job_rank_close(&r);
     return 0;
 }
 
 static void check_two(void)
 {
-    const char *overrides[] = {"cluster.ranks=2", "cluster.emulate=false", NULL};
+    const char *two[] = {"cluster.ranks=2", "cluster.emulate=false", NULL};
+    const char *nodes[] = {"cluster.ranks=4",    "cluster.ranks_per_node=2", LINKS,
+                           "plan.policies=hsdp", "cluster.emulate=false",    NULL};
+    struct pair pair = {.kind = WEFT_BUFFER_FULL, .who = "0, 1"};
+    job_open(&pair.job, "configs/runs/gpt-odd.json", two);
+    job_plan_policy(&pair.job, WEFT_POLICY_DP, false);
+    CHECK(ranks_run(2, flip_of_two, &pair) == 0, "two ranks");
+    job_close(&pair.job);
+    pair = (struct pair){.kind = WEFT_BUFFER_SHARD, .who = "1, 3"};
+    job_open(&pair.job, "configs/runs/gpt-odd.json", nodes);
+    job_plan_policy(&pair.job, WEFT_POLICY_HSDP, false);
+    CHECK(ranks_run(4, flip_of_two, &pair) == 0, "two nodes");
+    job_close(&pair.job);
+}
+
+/* Three copies of each shard, in three nodes. */
+static void check_nodes(int32_t *found)
+{
+    const char *overrides[] = {
+        "cluster.ranks=6",       "cluster.ranks_per_node=2",     LINKS, "plan.policies=hsdp",
+        "cluster.emulate=false", "train.precision.compute=bf16", NULL};
     struct job job;
     job_open(&job, "configs/runs/gpt-odd.json", overrides);
-    job_plan_policy(&job, WEFT_POLICY_DP, false);
-    CHECK(ranks_run(2, flip_of_two, &job) == 0, "two ranks");
+    job_plan_policy(&job, WEFT_POLICY_HSDP, false);
+    struct task task = {&job, found};
+    CHECK(ranks_run(NODES * NODE, flip_each, &task) == 0, "three nodes");
     job_close(&job);
 }
 
@@ -102,6 +138,7 @@ RANKS_TEST(replicas)
         CHECK(ranks_run(RANKS, flip_each, &task) == 0, "%s", precisions[p]);
         job_close(&job);
     }
+    check_nodes(found);
     check_two();
     for (int k = 0; k < KINDS; k++)
         CHECK(found[k] > 0, "no %s was compared", weft_buffer_kind_name(kinds[k]));

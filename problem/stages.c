@@ -465,15 +465,18 @@ static uint64_t strategies_of(const struct builder *b, const struct weft_item *i
     return strategies;
 }
 
-/* Finds the lane of an item and the time of a block. */
+/* Finds the lane of an item and the time of a block. Where hsdp is allowed, collectives of all
+ * ranks are on lane across: they share the links between nodes with sums over nodes. */
 static struct weft_problem_item of_lane(const struct builder *b, const struct weft_item *item)
 {
     const struct weft_problem_decision *of = &b->problem->decisions[item->decision];
     const uint64_t levels = weft_decision_policies(of, 1u << WEFT_POLICY_HSDP);
     const bool is_of_level = !of->is_of_layer && (item->strategies & levels) != 0;
+    const bool of_all = weft_item_is_collective(item) && !is_of_level && b->weigh.hybrid;
+    const enum weft_lane_role role = weft_item_kind_of(item)->role;
     return (struct weft_problem_item){
         .item = *item,
-        .lane = weft_problem_lane_of(b->problem, weft_item_kind_of(item)->role),
+        .lane = weft_problem_lane_of(b->problem, of_all ? WEFT_ROLE_ACROSS : role),
         .block_ns = is_of_level
                         ? weft_item_level_ns(b->profile, &b->config->cluster, item)
                         : weft_item_ns(b->profile, &b->problem->period, b->weigh.accumulate, item),
@@ -618,6 +621,7 @@ static enum weft_status fill_problem(struct builder *b)
     if (b->weigh.hybrid) {
         problem->ranks_per_node = config->cluster.ranks_per_node;
         WEFT_TRY(weft_problem_add_lane(problem, "across", WEFT_LANE_KIND_ACROSS, b->err));
+        problem->lanes[problem->n_lanes - 1].rates = problem->lanes[WEFT_LANE_FIRST].rates;
     }
     WEFT_TRY(fill_host(b));
     WEFT_TRY(fill_disk(b));

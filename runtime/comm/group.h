@@ -8,6 +8,6 @@ enum weft_comm_group { WEFT_GROUP_ALL, WEFT_GROUP_NODE, WEFT_GROUP_ACROSS, WEFT_
 /* "all", "node", "across" */
 const char *weft_comm_group_name(enum weft_comm_group group);
 
-enum { WEFT_COMM_MOST_BRANCHES = 4 /* of a communicator */, WEFT_COMM_LANE_BYTES = 16 };
+enum { WEFT_COMM_MOST_BRANCHES = 5 /* of a communicator */, WEFT_COMM_LANE_BYTES = 16 };
 
 #endif

@@ -405,12 +405,12 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int 
     bound->ns = at->ns;
     bound->stream = exec->streams[at->lane];
     bound->comm = exec->lanes.comms[at->lane];
-    const bool in_node = at->op == WEFT_OP_ALL_GATHER || at->op == WEFT_OP_REDUCE_SCATTER;
-    if (in_node && exec->units[at->unit].hybrid) bound->comm = exec->lanes.nodes[at->lane];
+    const struct weft_item_kind *item = weft_op_item(at->op);
+    if (item != NULL && item->family == WEFT_ITEM_COLLECTIVE && exec->units[at->unit].hybrid)
+        bound->comm = exec->lanes.levels[at->lane];
     bound->done = exec->events[i];
     bound->carried = at->carried;
     bound->begins_record = begins_record(exec->options.program, at);
-    const struct weft_item_kind *item = weft_op_item(at->op);
     bound->updates = at->op == WEFT_OP_MOMENTS || at->op == WEFT_OP_UPDATE ||
                      (item != NULL && item->of_update) ||
                      (at->op == WEFT_OP_AGREE && at->unit >= 0);

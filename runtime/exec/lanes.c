@@ -18,34 +18,38 @@ static bool is_of_network(const struct weft_exec *exec, int32_t lane)
            exec->options.program->lanes[lane].kind < WEFT_LANE_KIND_DOWN;
 }
 
-static bool has_hybrid(const struct weft_program *program)
+/* Units with hsdp. */
+static int32_t count_hybrid(const struct weft_program *program)
 {
-    bool any = false;
+    int32_t n = 0;
     for (int32_t u = 0; u < program->n_units; u++)
-        any = any || program->policies[u] == WEFT_POLICY_HSDP;
-    return any;
+        n += program->policies[u] == WEFT_POLICY_HSDP;
+    return n;
 }
 
 /* The first lane of the network has the communicator itself, and each other one a branch. With hsdp
- * each lane has another branch, for the ranks of the node, and the lane across nodes is used. */
+ * each lane has another branch, for the ranks of the node, or those of a place in every node. If
+ * all units have hsdp, the lane across nodes has that one alone. */
 static enum weft_status open_comms(struct weft_exec *exec, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
     struct exec_lanes *lanes = &exec->lanes;
-    const bool hybrid = has_hybrid(program);
+    const int32_t n_hybrid = count_hybrid(program);
     const enum weft_comm_group together = exec->average != NULL ? WEFT_GROUP_NODE : WEFT_GROUP_ALL;
     lanes->comms[WEFT_LANE_FIRST] = exec->comm;
     for (int32_t lane = WEFT_LANE_FIRST; lane < program->n_lanes; lane++) {
         const bool across = program->lanes[lane].kind == WEFT_LANE_KIND_ACROSS;
         const char *name = program->lanes[lane].name;
-        if (!is_of_network(exec, lane) || (across && !hybrid)) continue;
-        if (lane > WEFT_LANE_FIRST)
+        if (!is_of_network(exec, lane)) continue;
+        if (n_hybrid > 0)
             WEFT_TRY(weft_comm_branch(exec->options.comm, name,
-                                      across ? WEFT_GROUP_ACROSS : together, &lanes->comms[lane],
-                                      err));
-        if (hybrid && !across)
-            WEFT_TRY(weft_comm_branch(exec->options.comm, name, WEFT_GROUP_NODE,
-                                      &lanes->nodes[lane], err));
+                                      across ? WEFT_GROUP_ACROSS : WEFT_GROUP_NODE,
+                                      &lanes->levels[lane], err));
+        if (across && n_hybrid == program->n_units)
+            lanes->comms[lane] = lanes->levels[lane];
+        else if (lane > WEFT_LANE_FIRST)
+            WEFT_TRY(
+                weft_comm_branch(exec->options.comm, name, together, &lanes->comms[lane], err));
     }
     return WEFT_OK;
 }

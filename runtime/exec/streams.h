@@ -20,7 +20,8 @@ struct exec_watched {
 
 struct exec_lanes {
     struct weft_comm *comms[WEFT_MOST_LANES]; /* of lanes of the network; others NULL */
-    struct weft_comm *nodes[WEFT_MOST_LANES]; /* with hsdp: of these lanes, of the node's ranks */
+    /* With hsdp, of these lanes: of the node's ranks, or across nodes. */
+    struct weft_comm *levels[WEFT_MOST_LANES];
     struct exec_watched watched[WEFT_MOST_LANES];
     _Atomic int32_t failed; /* lane of the network that failed first; 0: none */
 };

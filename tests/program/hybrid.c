@@ -58,6 +58,36 @@ static bool leave_the_sum_out(struct weft_program *program)
     return true;
 }
 
+/* Collectives within a node are on lanes of the network. All that crosses nodes is on one lane,
+ * with the rates of the network. */
+Test(hybrid, what_crosses_nodes_shares_a_lane)
+{
+    int n_mixed = 0;
+    for (uint64_t seed = 0; seed < HYBRID_CASES; seed++) {
+        struct random_case random;
+        random_case_init_nodes(&random, seed);
+        const struct weft_problem *problem = random.stages.problem;
+        bool of_node = false, of_all = false;
+        for (int32_t i = 0; i < problem->n_items && problem->ranks_per_node > 0; i++) {
+            const struct weft_item *item = &problem->items[i].item;
+            const struct weft_problem_decision *of = &problem->decisions[item->decision];
+            if (!weft_item_is_collective(item)) continue;
+            const struct weft_lane *lane = &problem->lanes[problem->items[i].lane];
+            const bool hybrid =
+                (item->strategies & weft_decision_policies(of, 1u << WEFT_POLICY_HSDP)) != 0;
+            const bool in_node = hybrid && item->kind != WEFT_ACROSS_REDUCE;
+            cr_assert_eq(lane->kind, in_node ? WEFT_LANE_KIND_NETWORK : WEFT_LANE_KIND_ACROSS,
+                         "seed %d, item %d", (int)seed, (int)i);
+            cr_assert_eq(lane->rates.compute, problem->lanes[WEFT_LANE_FIRST].rates.compute);
+            of_node |= in_node;
+            of_all |= !hybrid;
+        }
+        n_mixed += of_node && of_all;
+        random_case_finish(&random);
+    }
+    cr_assert_gt(n_mixed, HYBRID_CASES / 30);
+}
+
 Test(hybrid, what_is_planned_is_what_the_program_holds_and_takes)
 {
     cr_assert_gt(check_programs(HYBRID_CASES, program_is_hybrid), HYBRID_CASES / 30);

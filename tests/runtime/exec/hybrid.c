@@ -81,5 +81,6 @@ RANKS_TEST(hybrid)
     check_bits("configs/runs/gpt-no-clip.json", "train.precision.compute=bf16", 6, "3", shared);
     check_bits("configs/runs/gpt-accumulate.json", "train.reduce=micro_step", 4, "2", shared);
     check_bits("configs/runs/gpt-odd.json", "train.optimizer.type=lamb", 4, "2", shared);
+    check_bits("configs/runs/gpt-odd.json", "cluster.channels=2", 4, "2", shared);
     return 0;
 }

@@ -21,8 +21,7 @@ const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT] = {
                           .policies = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_COUNT},
                           .gather = WEFT_GATHER_ONE_AHEAD},
     [WEFT_POLICY_HSDP] = {.planner = "all-hsdp",
-                          .policies = {WEFT_POLICY_HSDP, WEFT_POLICY_FSDP, WEFT_POLICY_SDP,
-                                       WEFT_POLICY_COUNT},
+                          .policies = {WEFT_POLICY_HSDP, WEFT_POLICY_COUNT},
                           .gather = WEFT_GATHER_ONE_AHEAD},
 };
 

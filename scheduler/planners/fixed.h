@@ -18,7 +18,7 @@ struct weft_fixed_rule {
     enum weft_fixed_gather gather;
 };
 
-/* "all-dp" ... "all-fsdp", by policy. A unit that may not have the policy gets an equal one. For
+/* "all-dp" ... "all-hsdp", by policy. A unit that may not have the policy gets an equal one. For
  * zero1 a frozen unit gets sdp, because it has no state to shard. For fsdp a unit that would never
  * be released gets sdp. */
 extern const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT];

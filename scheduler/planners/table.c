@@ -25,6 +25,8 @@ static const struct weft_planner planners[] = {
     {"all-zero1", "every unit zero1, gathered once updated, reduced at once",
      .fixed = &weft_fixed_rules[WEFT_POLICY_ZERO1]},
     {"all-dp", "every unit dp, reduced at once", .fixed = &weft_fixed_rules[WEFT_POLICY_DP]},
+    {"all-hsdp", "every unit hsdp, gathered one use ahead in its node, reduced at once",
+     .fixed = &weft_fixed_rules[WEFT_POLICY_HSDP]},
     {"random", "random policies and slots that fit, from a seed", .all_homes = true,
      .decide = weft_planner_random},
     /* DistributedDataParallel shards nothing. A full bucket launches an AllReduce. */
@@ -179,6 +181,8 @@ bool weft_planner_is_rule_for(const struct weft_planner *planner,
 {
     bool has = planner->homes == 0;
     if (planner->fills_batch && problem->micro_batch == 0) return false;
+    if (planner->fixed == &weft_fixed_rules[WEFT_POLICY_HSDP] && problem->ranks_per_node == 0)
+        return false;
     if (planner->recomputes && !may_recompute(problem)) return false;
     for (int32_t t = 1; t < problem->n_tiers; t++)
         has |= (planner->homes >> problem->tiers[t].kind & 1) != 0;

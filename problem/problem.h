@@ -20,7 +20,7 @@ struct weft_problem {
     struct weft_problem_blocks blocks;
     int32_t target; /* enum weft_target_id, problem/target.h */
     int64_t ranks;
-    int64_t ranks_per_node; /* if units may have hsdp; otherwise 0 */
+    int64_t ranks_per_node; /* with hsdp or period.every; otherwise 0 */
     int32_t n_tiers;        /* 1 to WEFT_MOST_TIERS; only the first is the device's memory */
     struct weft_problem_tier tiers[WEFT_MOST_TIERS]; /* by value: a copy may have other limits */
     const char *profile_source; /* "analytic", "measured, emulated link": weft_profile.source */

@@ -153,7 +153,7 @@ const struct weft_key_table weft_problem_keys = WEFT_KEY_TABLE(
                      "runtime that runs the plan: fsdp2; left out: weft"),
     WEFT_KEY_COUNT(weft_problem, ranks, "that train together"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "ranks_per_node", weft_problem, ranks_per_node,
-                      "if units may have hsdp"),
+                      "if units may have hsdp, or nodes step on their own"),
     WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "micro_batch", weft_problem, micro_batch,
                       "samples of a rank and micro-step, if the planner chose them"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_OBJECT, "blocks", &blocks_table, "if it is known"),

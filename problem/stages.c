@@ -618,8 +618,9 @@ static enum weft_status fill_problem(struct builder *b)
     WEFT_TRY(weft_problem_networks(problem, (int32_t)config->cluster.channels,
                                    b->profile->rates.compute > 0 ? b->profile->rates : full,
                                    b->err));
-    if (b->weigh.hybrid) {
+    if (b->weigh.hybrid || config->train.every > 0)
         problem->ranks_per_node = config->cluster.ranks_per_node;
+    if (b->weigh.hybrid) {
         WEFT_TRY(weft_problem_add_lane(problem, "across", WEFT_LANE_KIND_ACROSS, b->err));
         problem->lanes[problem->n_lanes - 1].rates = problem->lanes[WEFT_LANE_FIRST].rates;
     }

@@ -42,11 +42,12 @@ struct weft_jitter_law weft_jitter_lognormal(const struct weft_jitter_factors *o
 
 static enum jitter_group group_of_item(const struct weft_plan *plan, const struct weft_item *item)
 {
+    const bool in_node = plan->problem->period.every > 0 ||
+                         weft_plan_chosen(plan, item->decision)->policy == WEFT_POLICY_HSDP;
     switch (weft_item_kind_of(item)->role) {
     case WEFT_ROLE_GATHERS:
     case WEFT_ROLE_REDUCES:
-        return weft_plan_chosen(plan, item->decision)->policy == WEFT_POLICY_HSDP ? JITTER_NODE
-                                                                                  : JITTER_ALL;
+        return in_node ? JITTER_NODE : JITTER_ALL;
     case WEFT_ROLE_ACROSS:
         return JITTER_ACROSS;
     case WEFT_ROLE_DOWN:
@@ -191,20 +192,20 @@ static int64_t run_step(struct ranks_run *run, struct weft_jitter_law law, int64
 static enum weft_status check_plan(const struct weft_plan *plan, struct weft_error *err)
 {
     const struct weft_problem *problem = plan->problem;
-    bool hybrid = false;
+    bool has_nodes = problem->period.every > 0;
     for (int32_t i = 0; i < problem->n_items; i++)
-        hybrid |= weft_problem_needs(problem, plan->strategies, i) &&
-                  problem->items[i].item.kind == WEFT_ACROSS_REDUCE;
+        has_nodes |= weft_problem_needs(problem, plan->strategies, i) &&
+                     problem->items[i].item.kind == WEFT_ACROSS_REDUCE;
     if (weft_problem_contends(problem))
         return weft_fail(err, WEFT_E_DATA,
                          "--jitter: compute and communication of this plan slow each other, which "
                          "the simulation of unequal ranks leaves out: plan with "
                          "cluster.contention.compute=0 and cluster.contention.channel=0, or a "
                          "profile without rates");
-    if (hybrid && problem->ranks_per_node == 0)
+    if (has_nodes && problem->ranks_per_node == 0)
         return weft_fail(err, WEFT_E_DATA,
-                         "--jitter: the plan has hsdp, but not how many ranks a node has: plan "
-                         "again");
+                         "--jitter: the plan has collectives of nodes, but not how many ranks a "
+                         "node has: plan again");
     return WEFT_OK;
 }
 

@@ -1,8 +1,10 @@
 /* Steps of many ranks of unequal speed. Every rank runs the plan with compute times of its own. A
  * collective begins when its last member has come to it: all ranks, those of a node, or those of
  * one place in every node. It takes the time of the plan, since the link does not jitter. Copies
- * and updates on the host are a rank's own. All ranks agree at the end of a step, so steps are
- * independent. The order of blocks, launches and deadlines is that of weft_simulate_plan. */
+ * and updates on the host are a rank's own. All ranks meet at the end of a step, so steps are
+ * independent. Nodes that step on their own (period.every) meet there too, since they exchange the
+ * loss; the time of their averages is not added. The order of blocks, launches and deadlines is
+ * that of weft_simulate_plan. */
 #ifndef WEFT_PROGRAM_JITTER_H
 #define WEFT_PROGRAM_JITTER_H
 
@@ -32,8 +34,8 @@ struct weft_jitter_steps {
 
 /* Simulates steps, at least 1. With the plan's own times each takes exactly the plan's predicted
  * step. Takes time and memory by ranks x blocks. WEFT_E_DATA: compute and communication slow each
- * other, or a plan with hsdp does not say how many ranks a node has. WEFT_E_SYSTEM without
- * memory. */
+ * other, or a plan with hsdp or averages does not say how many ranks a node has. WEFT_E_SYSTEM
+ * without memory. */
 WEFT_MUST_USE enum weft_status weft_simulate_jitter(const struct weft_plan *plan,
                                                     struct weft_jitter_law law, int64_t n_steps,
                                                     struct weft_jitter_steps *out,

@@ -181,8 +181,8 @@ bool weft_planner_is_rule_for(const struct weft_planner *planner,
 {
     bool has = planner->homes == 0;
     if (planner->fills_batch && problem->micro_batch == 0) return false;
-    if (planner->fixed == &weft_fixed_rules[WEFT_POLICY_HSDP] && problem->ranks_per_node == 0)
-        return false;
+    const bool may_hybrid = problem->ranks_per_node > 0 && problem->period.every == 0;
+    if (planner->fixed == &weft_fixed_rules[WEFT_POLICY_HSDP] && !may_hybrid) return false;
     if (planner->recomputes && !may_recompute(problem)) return false;
     for (int32_t t = 1; t < problem->n_tiers; t++)
         has |= (planner->homes >> problem->tiers[t].kind & 1) != 0;

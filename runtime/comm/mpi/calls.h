@@ -36,6 +36,10 @@ struct weft_mpi_calls {
     /* Sets *rank to a rank with a waiting message of this tag, or -1. */
     int (*look)(int32_t tag, int32_t *rank);
     void (*explain)(int code, char text[WEFT_MPI_TEXT_BYTES]);
+    /* Bytes of a message in rounds, a multiple of 8. Open MPI over TCP asks the receiver before it
+     * sends more than 64 KiB, and the answer waits behind data of the other direction. UCX does
+     * not, and large messages need less work. */
+    int64_t round_bytes;
     /* "Open MPI v4.1.4 ..."; also before start. */
     void (*version)(char text[WEFT_MPI_TEXT_BYTES]);
 };

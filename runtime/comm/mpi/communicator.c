@@ -690,6 +690,7 @@ static void begin_rounds(struct mpi_comm *c)
     c->rounds = (struct weft_mpi_rounds){
         .mpi = c->mpi,
         .group = {c->comm.rank, c->comm.ranks, c->comm.place.first, c->comm.place.gap},
+        .message_bytes = weft_mpi_round_bytes(c->mpi),
         .tags = c->comm.trunk != NULL ? (c->comm.place.number + 1) * WEFT_MPI_TAGS : 0,
         .idle = wait_idly,
         .context = c,

@@ -123,6 +123,11 @@ const struct weft_mpi_calls WEFT_MPI_TABLE = {
     .test = test_request,
     .drop = drop_request,
     .look = look_for_message,
+#ifdef OPEN_MPI
+    .round_bytes = 60 << 10,
+#else
+    .round_bytes = WEFT_MPI_MESSAGE_BYTES,
+#endif
     .explain = explain_code,
     .version = tell_version,
 };

@@ -161,6 +161,11 @@ int32_t weft_mpi_ranks(const struct weft_mpi *mpi)
     return mpi->ranks;
 }
 
+int64_t weft_mpi_round_bytes(const struct weft_mpi *mpi)
+{
+    return mpi->calls->round_bytes;
+}
+
 const char *weft_mpi_version(const struct weft_mpi *mpi)
 {
     return mpi->version;

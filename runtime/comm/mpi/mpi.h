@@ -50,6 +50,7 @@ bool weft_mpi_finish(struct weft_mpi *mpi, int64_t deadline_ns);
 
 int32_t weft_mpi_rank(const struct weft_mpi *mpi);
 int32_t weft_mpi_ranks(const struct weft_mpi *mpi);
+int64_t weft_mpi_round_bytes(const struct weft_mpi *mpi); /* of the library's table */
 /* "Open MPI v4.1.4" */
 const char *weft_mpi_version(const struct weft_mpi *mpi);
 

@@ -4,7 +4,8 @@
 
 #include "base/clock.h"
 
-enum { DEPTH = 8, MOST_STAGED = 8, ALIGN_BYTES = 8 };
+/* Steps under way at once: small messages need more of them to fill a link. */
+enum { MOST_UNDER_WAY_BYTES = 8 << 20, MOST_DEPTH = 32, ALIGN_BYTES = 8 };
 
 /* One step of one chunk: a send and a receive. */
 struct step {
@@ -23,25 +24,41 @@ struct exchange {
     int32_t flow, turn;
     int64_t position;
     /* Steps under way, in order, in a ring. */
-    struct step steps[DEPTH];
+    struct step steps[MOST_DEPTH];
     uint32_t first, end;
     /* Missing parts of the staged flow's chunks; chunk n is in word n modulo staged_chunks. */
-    int32_t missing[MOST_STAGED];
+    int32_t missing[MOST_DEPTH];
     int64_t consumed;
 };
 
-/* Chunks that staging memory holds at once: enough steps for the depth, and at least two. */
-static int32_t staged_chunks(int32_t ranks)
+static int32_t depth_of(int64_t message_bytes)
 {
-    const int32_t chunks = (DEPTH + ranks - 2) / (ranks - 1);
+    const int64_t depth = MOST_UNDER_WAY_BYTES / message_bytes;
+    return depth < MOST_DEPTH ? (int32_t)depth : MOST_DEPTH;
+}
+
+/* Chunks that staging memory holds at once: enough steps for the depth, and at least two. */
+static int32_t chunks_of(int32_t ranks, int64_t message_bytes)
+{
+    const int32_t chunks = (depth_of(message_bytes) + ranks - 2) / (ranks - 1);
     return chunks > 2 ? chunks : 2;
 }
 
-int64_t weft_mpi_staged_chunk_bytes(int32_t ranks)
+int64_t weft_mpi_staged_chunk_bytes(int32_t ranks, int64_t message_bytes)
 {
-    const int64_t slots = (int64_t)staged_chunks(ranks) * (ranks - 1);
+    const int64_t slots = (int64_t)chunks_of(ranks, message_bytes) * (ranks - 1);
     const int64_t bytes = WEFT_MPI_STAGING_BYTES / slots / ALIGN_BYTES * ALIGN_BYTES;
-    return bytes > WEFT_MPI_MESSAGE_BYTES ? WEFT_MPI_MESSAGE_BYTES : bytes;
+    return bytes > message_bytes ? message_bytes : bytes;
+}
+
+static int32_t staged_chunks(const struct exchange *x)
+{
+    return chunks_of(x->rounds->group.ranks, x->rounds->message_bytes);
+}
+
+static int64_t staged_bytes(const struct exchange *x)
+{
+    return weft_mpi_staged_chunk_bytes(x->rounds->group.ranks, x->rounds->message_bytes);
 }
 
 static const struct weft_mpi_group *group_of(const struct exchange *x,
@@ -57,8 +74,7 @@ static bool is_staged(const struct weft_mpi_flow *flow)
 
 static int64_t chunk_bytes(const struct exchange *x, const struct weft_mpi_flow *flow)
 {
-    return is_staged(flow) ? weft_mpi_staged_chunk_bytes(x->rounds->group.ranks)
-                           : WEFT_MPI_MESSAGE_BYTES;
+    return is_staged(flow) ? staged_bytes(x) : x->rounds->message_bytes;
 }
 
 static int64_t bytes_at(const struct exchange *x, const struct weft_mpi_flow *flow,
@@ -71,9 +87,9 @@ static int64_t bytes_at(const struct exchange *x, const struct weft_mpi_flow *fl
 /* Place of the peer's part of a chunk, `turn` steps away. */
 static unsigned char *slot_at(const struct exchange *x, int64_t position, int32_t turn)
 {
-    const int64_t chunk = position % staged_chunks(x->rounds->group.ranks);
+    const int64_t chunk = position % staged_chunks(x);
     const int64_t slot = chunk * (x->rounds->group.ranks - 1) + turn - 1;
-    return x->rounds->staging + slot * weft_mpi_staged_chunk_bytes(x->rounds->group.ranks);
+    return x->rounds->staging + slot * staged_bytes(x);
 }
 
 static bool is_at_end(const struct exchange *x)
@@ -104,9 +120,9 @@ static void advance_cursor(struct exchange *x)
 /* A staged chunk needs a free place. */
 static bool may_issue(const struct exchange *x)
 {
-    if (is_at_end(x) || x->end - x->first == DEPTH) return false;
-    return !is_staged(&x->flows[x->flow]) ||
-           x->position - x->consumed < staged_chunks(x->rounds->group.ranks);
+    if (is_at_end(x) || (int32_t)(x->end - x->first) == depth_of(x->rounds->message_bytes))
+        return false;
+    return !is_staged(&x->flows[x->flow]) || x->position - x->consumed < staged_chunks(x);
 }
 
 static int32_t rank_of_all(const struct weft_mpi_group *group, int32_t rank)
@@ -123,10 +139,10 @@ static enum weft_status issue_step(struct exchange *x, struct weft_error *err)
     const int32_t from = (group->rank - x->turn + group->ranks) % group->ranks;
     unsigned char *place = is_staged(flow) ? slot_at(x, x->position, x->turn)
                                            : flow->receive + from * flow->receive_stride + at;
-    struct step *step = &x->steps[x->end % DEPTH];
+    struct step *step = &x->steps[x->end % MOST_DEPTH];
     *step = (struct step){.flow = flow, .position = x->position, .from = from, .to = to};
     if (is_staged(flow) && x->turn == 1)
-        x->missing[x->position % staged_chunks(x->rounds->group.ranks)] = group->ranks - 1;
+        x->missing[x->position % staged_chunks(x)] = group->ranks - 1;
     x->end++;
     const struct weft_mpi_rounds *rounds = x->rounds;
     const int32_t tag = rounds->tags + (int32_t)flow->tag;
@@ -152,7 +168,7 @@ static void consume_chunk(struct exchange *x, const struct weft_mpi_flow *flow)
 /* Chunks before the first step under way are whole, but for the chunk of that step. */
 static void receive_part(struct exchange *x, const struct step *step)
 {
-    const int32_t chunks = staged_chunks(x->rounds->group.ranks);
+    const int32_t chunks = staged_chunks(x);
     if (!is_staged(step->flow)) return;
     x->missing[step->position % chunks]--;
     const int64_t all =
@@ -183,9 +199,9 @@ static enum weft_status test_step(struct exchange *x, struct step *step, bool *m
 static enum weft_status poll_steps(struct exchange *x, bool *moved, struct weft_error *err)
 {
     for (uint32_t i = x->first; i != x->end; i++)
-        WEFT_TRY(test_step(x, &x->steps[i % DEPTH], moved, err));
-    while (x->first != x->end && x->steps[x->first % DEPTH].is_sent &&
-           x->steps[x->first % DEPTH].is_received)
+        WEFT_TRY(test_step(x, &x->steps[i % MOST_DEPTH], moved, err));
+    while (x->first != x->end && x->steps[x->first % MOST_DEPTH].is_sent &&
+           x->steps[x->first % MOST_DEPTH].is_received)
         x->first++;
     while (may_issue(x)) {
         WEFT_TRY(issue_step(x, err));
@@ -198,7 +214,7 @@ static enum weft_status poll_steps(struct exchange *x, bool *moved, struct weft_
 /* Nothing has moved, so a step is under way. */
 static int32_t oldest_peer(const struct exchange *x)
 {
-    const struct step *step = &x->steps[x->first % DEPTH];
+    const struct step *step = &x->steps[x->first % MOST_DEPTH];
     const struct weft_mpi_group *group = &x->rounds->group;
     const int32_t rank =
         rank_of_all(group_of(x, step->flow), step->is_received ? step->to : step->from);
@@ -208,8 +224,8 @@ static int32_t oldest_peer(const struct exchange *x)
 static void drop_steps(struct exchange *x)
 {
     for (uint32_t i = x->first; i != x->end; i++) {
-        weft_mpi_drop(x->rounds->mpi, &x->steps[i % DEPTH].receive);
-        weft_mpi_drop(x->rounds->mpi, &x->steps[i % DEPTH].send);
+        weft_mpi_drop(x->rounds->mpi, &x->steps[i % MOST_DEPTH].receive);
+        weft_mpi_drop(x->rounds->mpi, &x->steps[i % MOST_DEPTH].send);
     }
 }
 

@@ -36,6 +36,7 @@ enum { WEFT_MPI_STAGING_BYTES = 4 << 20 };
 struct weft_mpi_rounds {
     struct weft_mpi *mpi;
     struct weft_mpi_group group;    /* contains the groups of all flows */
+    int64_t message_bytes;          /* weft_mpi_round_bytes */
     int32_t tags;                   /* added to tags, so that groups and lanes are told apart */
     unsigned char *staging;         /* WEFT_MPI_STAGING_BYTES, aligned to 8 bytes */
     const unsigned char **operands; /* [ranks] */
@@ -52,7 +53,7 @@ WEFT_MUST_USE enum weft_status weft_mpi_exchange_flows(const struct weft_mpi_rou
                                                        const struct weft_mpi_flow *flows,
                                                        int32_t n_flows, struct weft_error *err);
 
-/* Bytes of a staged chunk from one peer; a multiple of 8. */
-int64_t weft_mpi_staged_chunk_bytes(int32_t ranks);
+/* Bytes of a staged chunk from one peer; a multiple of 8, as message_bytes is. */
+int64_t weft_mpi_staged_chunk_bytes(int32_t ranks, int64_t message_bytes);
 
 #endif

@@ -272,6 +272,7 @@ struct weft_mpi_calls mpi_double_calls = {
     .test = double_test,
     .drop = double_drop,
     .look = double_look,
+    .round_bytes = WEFT_MPI_MESSAGE_BYTES,
     .explain = double_explain,
     .version = double_version,
 };

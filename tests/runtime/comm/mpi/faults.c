@@ -6,9 +6,10 @@
 
 #include "base/clock.h"
 #include "runtime/comm/mpi/rounds.h"
+#include "tests/runtime/comm/mpi/double.h"
 #include "tests/runtime/comm/site.h"
 
-enum { ARENA_BYTES = 1 << 20, FAULTY = 1 };
+enum { ARENA_BYTES = 1 << 20, FAULTY = 1, SMALL_MESSAGE_BYTES = 60 << 10 };
 
 static const int64_t ms = 1000000;
 static const struct weft_comm_block block = {
@@ -107,12 +108,11 @@ static int run_otherwise(int32_t rank, const struct ranks *ranks, void *argument
     return 0;
 }
 
-static void test_chunks(void)
+static void test_chunks(int64_t message_bytes)
 {
     for (int32_t ranks = 2; ranks < 20000; ranks = ranks * 3 / 2 + 1) {
-        const int64_t bytes = weft_mpi_staged_chunk_bytes(ranks);
-        CHECK(bytes >= 8 && bytes % 8 == 0 && bytes <= WEFT_MPI_MESSAGE_BYTES, "%d ranks",
-              (int)ranks);
+        const int64_t bytes = weft_mpi_staged_chunk_bytes(ranks, message_bytes);
+        CHECK(bytes >= 8 && bytes % 8 == 0 && bytes <= message_bytes, "%d ranks", (int)ranks);
         CHECK(2 * bytes * (ranks - 1) <= WEFT_MPI_STAGING_BYTES, "%d ranks", (int)ranks);
     }
 }
@@ -152,7 +152,8 @@ static int run_large(int32_t rank, const struct ranks *ranks, void *argument)
 RANKS_TEST(mpi_faults)
 {
     setenv("WEFT_TEST_COMM", "mpi", 1);
-    test_chunks();
+    test_chunks(WEFT_MPI_MESSAGE_BYTES);
+    test_chunks(SMALL_MESSAGE_BYTES);
     CHECK(ranks_run(3, run_given_up, NULL) == 0, "given up");
     CHECK(ranks_run(3, run_hung, NULL) == 0, "hung");
     CHECK(ranks_run(3, run_expected, NULL) == 0, "expected");
@@ -160,5 +161,8 @@ RANKS_TEST(mpi_faults)
         CHECK(ranks_run(3, run_otherwise, &way) == 0, "otherwise, %d", way);
     for (int32_t n = 1; n <= MOST_RANKS; n++)
         CHECK(ranks_run(n, run_large, NULL) == 0, "large, %d ranks", n);
+    mpi_double_calls.round_bytes = SMALL_MESSAGE_BYTES;
+    for (int32_t n = 2; n <= MOST_RANKS; n++)
+        CHECK(ranks_run(n, run_large, NULL) == 0, "large, small messages, %d ranks", n);
     return 0;
 }

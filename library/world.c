@@ -27,6 +27,7 @@ static const int64_t lost_verdict_ns = INT64_C(1) * NS_PER_S; /* all ranks know 
 static const int64_t stuck_ns = INT64_C(500000000);
 /* After a failure ranks may be dead, and all reports together have this time. */
 static const int64_t late_report_ns = INT64_C(1) * NS_PER_S;
+static const int64_t torn_verdict_ns = INT64_C(100000000); /* some ranks cannot hear it */
 static const int64_t least_report_ns = INT64_C(5000000);
 
 struct weft_world {
@@ -350,7 +351,7 @@ static enum weft_status hear_verdict(struct weft_world *world, const struct weft
 static void send_verdict(struct weft_world *world, const struct verdict *verdict)
 {
     struct weft_error unsaid = {.status = WEFT_OK};
-    const int64_t until_ns = weft_clock_now_ns() + (world->is_torn ? late_report_ns : end_ns);
+    const int64_t until_ns = weft_clock_now_ns() + (world->is_torn ? torn_verdict_ns : end_ns);
     for (int32_t i = 1; i < world->meeting.ranks; i++)
         ignore_status(weft_mpi_send_whole(world->mpi, verdict, sizeof *verdict, i, WEFT_MPI_VERDICT,
                                           time_until(until_ns), &unsaid));

@@ -47,14 +47,16 @@ int weft_save_create_file(const struct weft_saver *saver, const char *path, int 
     return error;
 }
 
-/* Opens rank 0's file, whose name another host may see only when its cache expires. */
+/* Opens rank 0's file, whose name another host may see only when its cache expires. After a loss
+ * rank 0 has removed it. */
 static int open_late(const struct weft_saver *saver, const char *path, int *fd)
 {
     const struct weft_sink *sink = saver->options.sink;
     int64_t waited_ns = 0;
     for (int64_t pause_ns = 1000000;; pause_ns = pause_ns < NS_PER_S ? 2 * pause_ns : NS_PER_S) {
         const int error = sink->open(sink->context, path, fd);
-        const bool may_appear = error == ENOENT || error == ESTALE;
+        const bool may_appear =
+            (error == ENOENT || error == ESTALE) && weft_comm_lost(saver->options.comm) < 0;
         if (!may_appear || saver->options.page_bytes == 0 || waited_ns > WEFT_SINK_PATIENCE_NS)
             return error;
         weft_sink_pause(sink, pause_ns);

@@ -56,6 +56,7 @@ struct weft_comm_ops {
                              void *theirs, struct weft_error *err);
     void (*carry)(struct weft_comm *comm, int64_t flag_offset);
     void (*cancel)(struct weft_comm *comm);
+    int32_t (*lost)(const struct weft_comm *comm); /* NULL: nobody can tell */
     /* Opens a branch of comm, with the rank and the number of ranks of its group. attach of a
      * branch takes over the mapping of `trunk`, and shape and reads are NULL. A NULL function:
      * there are no branches. */

@@ -174,3 +174,8 @@ void weft_comm_cancel(struct weft_comm *comm)
     for (int32_t i = 0; i < trunk->n_branches; i++)
         trunk->branches[i]->ops->cancel(trunk->branches[i]);
 }
+
+int32_t weft_comm_lost(const struct weft_comm *comm)
+{
+    return comm->ops->lost != NULL ? comm->ops->lost(comm) : -1;
+}

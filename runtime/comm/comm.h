@@ -138,4 +138,8 @@ void weft_comm_expect(struct weft_comm *comm, int64_t longest_ns);
  * WEFT_E_LOST. Waiting peers learn of it. So do all branches. */
 void weft_comm_cancel(struct weft_comm *comm);
 
+/* The first rank whose process is known to have ended without a word, or -1, also if the back end
+ * cannot tell. Any thread may ask. */
+int32_t weft_comm_lost(const struct weft_comm *comm);
+
 #endif

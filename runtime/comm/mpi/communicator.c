@@ -654,6 +654,11 @@ static void mpi_cancel(struct weft_comm *comm)
     if (!atomic_exchange(&c->cancelled, true)) weft_mpi_give_up(c->mpi, &farewell);
 }
 
+static int32_t mpi_lost(const struct weft_comm *comm)
+{
+    return weft_mpi_lost(mpi_of(comm)->mpi);
+}
+
 static void mpi_close(struct weft_comm *comm)
 {
     struct mpi_comm *c = mpi_of(comm);
@@ -781,6 +786,7 @@ const struct weft_comm_ops weft_comm_mpi = {
     .swap = mpi_swap,
     .carry = mpi_carry,
     .cancel = mpi_cancel,
+    .lost = mpi_lost,
     .branch = mpi_branch,
     .takes_host_memory = true,
 };

@@ -95,10 +95,10 @@ enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err)
     return weft_fail(err, WEFT_E_ENVIRONMENT,
                      "this looks like rank %d of %d of %s (%s and %s are set), but here Weft runs "
                      "only local ranks, which it starts itself: start one process with `-n %d`, or "
-                     "unset these variables. Ranks of several hosts are started by mpirun, for "
-                     "`weft train` and `weft profile` (docs/hosts.md)",
+                     "unset these variables. For ranks of several hosts start `weft train` or "
+                     "`weft profile` once, with `env -u %s -u %s mpirun -n %d` (docs/hosts.md)",
                      found.rank, found.ranks, found.launcher, found.rank_name, found.ranks_name,
-                     found.ranks);
+                     found.ranks, found.rank_name, found.ranks_name, found.ranks);
 }
 
 static enum weft_status fail_hosts(const struct weft_rendezvous *meeting, int64_t ranks_per_node,

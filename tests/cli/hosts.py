@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Ranks that an MPI launcher starts: the same bits as local ranks, one message and one exit code for all."""
+import contextlib
 import json
 import os
 import re
@@ -152,6 +153,61 @@ def a_signal_saves_and_local_ranks_go_on_with_the_same_bits(weft):
         assert result_of(weft, "hosts")["fingerprint"] == expected["fingerprint"], library
 
 
+def rank_processes(weft):
+    """Numbers of the ranks that run now, by their working directory."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/cwd") == str(weft.directory) and os.readlink(f"/proc/{pid}/exe") == weft.program:
+                found.append(int(pid))
+        except OSError:
+            continue
+    return found
+
+
+def await_step(process):
+    for line in process.stdout:
+        if re.match(r"step +\d+/", line):
+            return
+
+
+@case
+def a_killed_launcher_ends_its_ranks(weft):
+    config = weft.write("run.json", threaded(train__steps=1000000, train__checkpoint__every=10))
+    for library, command in each_library(weft, 2):
+        process = subprocess.Popen([*command, weft.program, "train", config, "--run", weft.fresh("hosts")],
+                                   cwd=weft.directory, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                   env={**os.environ, **environment_of(library)})
+        await_step(process)
+        assert len(rank_processes(weft)) == 2, (library, rank_processes(weft))
+        process.kill()
+        end = time.monotonic() + 10
+        process.communicate()
+        while rank_processes(weft):
+            assert time.monotonic() < end, (library, rank_processes(weft))
+            time.sleep(0.02)
+
+
+@case
+def a_rank_that_goes_on_in_time_changes_nothing(weft):
+    config = weft.write("run.json", threaded(train__steps=200, cluster__timeout="20s"))
+    expected = train_locally(weft, config)
+    for library, command in each_library(weft, 2):
+        process = subprocess.Popen([*command, weft.program, "train", config, "--run", weft.fresh("hosts")],
+                                   cwd=weft.directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, **environment_of(library)})
+        await_step(process)
+        stopped = rank_processes(weft)[-1]
+        os.kill(stopped, signal.SIGSTOP)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1)
+        assert process.poll() is None, (library, "the others did not wait")
+        os.kill(stopped, signal.SIGCONT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0 and OWN not in err, (library, process.returncode, err)
+        assert result_of(weft, "hosts")["fingerprint"] == expected["fingerprint"], library
+
+
 @case
 def hosts_measure_and_plan(weft):
     """A profile of all hosts' links is one that plans are made with."""
@@ -289,6 +345,18 @@ def checkpoints_need_a_directory_that_all_hosts_share(weft):
     except Unavailable as why:
         raise Skip(str(why)) from why
     assert os.listdir(weft.path("own/run/checkpoints")) == [] and len(os.listdir(weft.path("all/checkpoints"))) == 1
+
+
+@case
+def ranks_of_torchrun_are_told_a_command_that_works(weft):
+    config = weft.write("run.json", threaded(train__steps=4))
+    torchrun = {"RANK": "0", "WORLD_SIZE": "2"}
+    code, _, err = weft.run("train", config, "--quiet", env=torchrun)
+    command = re.search(r"`(env -u RANK -u WORLD_SIZE) mpirun -n 2`", err.replace("\n", " "))
+    assert code == 1 and command, (code, err)
+    for library, launcher in each_library(weft, 2):
+        code, _, told, err = run_hosts(weft, [*command[1].split(), *launcher], library, "train", config, "--quiet", env=torchrun)
+        assert code == 0 and not told, (library, code, err)
 
 
 @case

@@ -523,7 +523,8 @@ static int32_t weigh_state(struct weft_weigher *w, int32_t u,
     if (strategy->keep == WEFT_KEEP_HOST_UPDATE) return weigh_host_update(w, u, holds);
     int64_t bytes =
         weft_weigh_elements_bytes(w, weft_weigh_owned_elements(w, u, strategy->policy), WEFT_F32);
-    for (int32_t i = 0; i < weft_weigh_count_states(w->options); i++)
+    const int32_t outer = w->options->outer ? WEFT_OUTER_STATES : 0;
+    for (int32_t i = 0; i < weft_weigh_count_states(w->options) + outer; i++)
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, away ? update : 0,
                         away ? update : end, bytes);
     if (!away) return n;
@@ -648,7 +649,7 @@ static enum weft_status weigh_unit(struct weft_weigher *w, int32_t u, struct wef
 {
     /* Resident or shard, also in the update and on the host; master, two moments, their tier,
      * reduced gradient, norms. */
-    enum { MOST_OTHERS = 12 };
+    enum { MOST_OTHERS = 12 + WEFT_OUTER_STATES };
     struct weft_weighed_unit *unit = &w->weights->units[u];
     const bool flat = weft_weigh_target(w)->flat_buffers;
     size_t most = 2 * (size_t)w->period->n_uses[u] +

@@ -107,6 +107,8 @@ struct weft_weights {
     struct weft_item *items;
 };
 
+enum { WEFT_OUTER_STATES = 2 };
+
 /* Options of weighing. Parameters and gathers have dtype compute, gradients reduce, sharded
  * gradients accumulate. Moments are fp32, as is the master that exists if compute is not f32.
  * base_bytes is a common hold. weft_weights_create returns WEFT_E_DATA when a sum overflows. */
@@ -114,6 +116,7 @@ struct weft_weigh_options {
     struct weft_batch batch;
     enum weft_dtype reduce, accumulate;
     int32_t n_moments; /* of the optimizer: weft_config_moments */
+    bool outer;        /* with an anchor and a momentum of averages: weft_config_outer */
     int64_t base_bytes;
     const struct weft_profile *profile; /* has the layers' scratch; NULL: none */
     int state_keeps;                    /* a bit for each enum weft_keep; 0: only the device */

@@ -87,6 +87,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .reduce = (enum weft_dtype)config->train.precision.reduce,
         .accumulate = (enum weft_dtype)config->train.precision.accumulate,
         .n_moments = weft_config_moments(config),
+        .outer = weft_config_outer(config),
         .base_bytes = profile->base_bytes,
         .profile = profile,
         .state_keeps = keeps,

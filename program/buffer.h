@@ -15,6 +15,8 @@
     X(MASTER, "master")   /* unit: fp32 master of this rank's part, if not in fp32 */              \
     X(MOMENT1, "moment1") /* unit: fp32, of this rank's part */                                    \
     X(MOMENT2, "moment2")                                                                          \
+    X(ANCHOR, "anchor") /* unit: fp32, of this rank's part; averages alone touch it and OUTER */   \
+    X(OUTER, "outer")                                                                              \
     X(GRADIENT, "gradient") /* unit: full gradient, one per reduction */                           \
     X(REDUCED, "reduced")   /* unit: reduced gradient (not dp); persists in a delayed period */    \
     X(PARTIAL, "partial")   /* unit: fp32 sums over this node (hsdp), one per reduction */         \

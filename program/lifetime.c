@@ -7,6 +7,8 @@ bool weft_buffer_persists(const struct weft_program *program, const struct weft_
     switch (buffer->kind) {
     case WEFT_BUFFER_SHARD:
         return !weft_program_fetches(program, buffer->index);
+    case WEFT_BUFFER_ANCHOR:
+    case WEFT_BUFFER_OUTER:
     case WEFT_BUFFER_RECORD:
     case WEFT_BUFFER_RECORD_SUM:
         return true;

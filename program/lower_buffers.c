@@ -90,6 +90,9 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
         const int32_t blocks = copied ? weft_weigh_state_blocks(&inputs->weigh, owned) : 1;
         if (!there)
             make_buffer(maker, kind, WEFT_CATEGORY_OPTIMIZER_STATE, u, 0, state_bytes, blocks);
+    } else if (kind == WEFT_BUFFER_ANCHOR || kind == WEFT_BUFFER_OUTER) {
+        if (inputs->weigh.outer)
+            make_buffer(maker, kind, WEFT_CATEGORY_OPTIMIZER_STATE, u, 0, state_bytes, 1);
     } else if (kind == WEFT_BUFFER_GRADIENT) {
         int32_t reductions = weft_period_reductions(&inputs->period->rule);
         for (int32_t i = 0; i < reductions; i++) {
@@ -154,6 +157,8 @@ static void make_kind(struct maker *maker, enum weft_buffer_kind kind)
     case WEFT_BUFFER_MASTER:
     case WEFT_BUFFER_MOMENT1:
     case WEFT_BUFFER_MOMENT2:
+    case WEFT_BUFFER_ANCHOR:
+    case WEFT_BUFFER_OUTER:
     case WEFT_BUFFER_GRADIENT:
     case WEFT_BUFFER_REDUCED:
     case WEFT_BUFFER_PARTIAL:

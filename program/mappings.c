@@ -23,6 +23,8 @@ bool weft_buffer_is_read_by_peers(const struct weft_program *program,
         return program->period.every > 0; /* an average over nodes reads it */
     case WEFT_BUFFER_MOMENT1:
     case WEFT_BUFFER_MOMENT2:
+    case WEFT_BUFFER_ANCHOR:
+    case WEFT_BUFFER_OUTER:
     case WEFT_BUFFER_REDUCED:
     case WEFT_BUFFER_INPUT:
     case WEFT_BUFFER_TARGETS:

@@ -22,6 +22,8 @@ static bool lives_alike(const struct weft_program *program, const struct weft_bu
     case WEFT_BUFFER_MASTER:
     case WEFT_BUFFER_MOMENT1:
     case WEFT_BUFFER_MOMENT2:
+    case WEFT_BUFFER_ANCHOR:
+    case WEFT_BUFFER_OUTER:
     case WEFT_BUFFER_GRADIENT:
     case WEFT_BUFFER_REDUCED:
     case WEFT_BUFFER_PARTIAL:

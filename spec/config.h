@@ -82,6 +82,7 @@ struct weft_train {
     int cadence;           /* enum weft_cadence */
     int64_t delay;         /* steps by which updates lag: 0 or 1 */
     int64_t every;         /* steps between averages over nodes; 0: all ranks step together */
+    double across_momentum, across_lr; /* of the step that an average makes; 0 and 1: none */
     struct {
         int compute, reduce, accumulate; /* enum weft_dtype */
     } precision;
@@ -192,8 +193,7 @@ int32_t weft_config_moments(const struct weft_config *config);
 uint32_t weft_config_states(const struct weft_config *config);
 /* "adamw", "lamb", "sgd", "sgd with momentum": updates with equal time an element. */
 const char *weft_config_updates(const struct weft_config *config);
-/* True if local ranks emulate their link. */
-bool weft_config_emulates(const struct weft_config *config);
+bool weft_config_emulates(const struct weft_config *config); /* the link of local ranks */
 /* cluster.timeout, or 10 minutes if it is left out: the limit of a wait without a prediction. */
 int64_t weft_cluster_timeout_ns(const struct weft_cluster *cluster);
 

@@ -17,6 +17,13 @@ static inline int32_t weft_config_nodes(const struct weft_config *config)
     return (int32_t)(config->cluster.ranks / weft_config_together(config));
 }
 
+/* Whether an average is a step of an outer optimizer, which has states of its own. */
+static inline bool weft_config_outer(const struct weft_config *config)
+{
+    const struct weft_train *train = &config->train;
+    return train->every > 0 && (train->across_momentum > 0 || train->across_lr != 1);
+}
+
 enum { WEFT_MOST_MICRO_BATCH = 1048576, WEFT_MOST_MICRO_STEPS = 1024, WEFT_MOST_SPLITS = 8 };
 
 /* Lists the micro-batches that the config allows, increasing, and returns their number: one unless

@@ -166,6 +166,10 @@ static void check_across(const struct weft_section *section, const struct weft_c
     const struct weft_train *train = &config->train;
     const struct weft_cluster *cluster = &config->cluster;
     const char *why = NULL;
+    if (train->every == 0 && (train->across_momentum > 0 || train->across_lr != 1))
+        weft_findings_add(findings, section->source, "$.train.across",
+                          "has momentum or lr, which are for averages: give \"every\", or leave "
+                          "them out");
     if (train->every == 0) return;
     if (cluster->ranks <= cluster->ranks_per_node)
         why = "there is one node: set cluster.ranks_per_node to the ranks of a node, below "
@@ -541,7 +545,9 @@ uint32_t weft_config_states(const struct weft_config *config)
     const int32_t moments = weft_config_moments(config);
     return 1u << WEFT_STATE_PARAMETER | (uint32_t)(moments >= 1) << WEFT_STATE_MOMENT1 |
            (uint32_t)(moments >= 2) << WEFT_STATE_MOMENT2 |
-           (uint32_t)(config->train.delay > 0) << WEFT_STATE_PENDING;
+           (uint32_t)(config->train.delay > 0) << WEFT_STATE_PENDING |
+           (uint32_t)weft_config_outer(config) << WEFT_STATE_ANCHOR |
+           (uint32_t)weft_config_outer(config) << WEFT_STATE_OUTER;
 }
 
 bool weft_config_emulates(const struct weft_config *config)

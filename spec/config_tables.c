@@ -281,6 +281,11 @@ static const struct weft_field across_fields[] = {
     {"every", WEFT_FIELD_INTEGER, AT(weft_train, every), "0", 0, 1e12, NULL, NULL,
      "nodes step on their own, and average their parameters after every N steps (local SGD); 0: "
      "all ranks step together"},
+    {"momentum", WEFT_FIELD_NUMBER, AT(weft_train, across_momentum), "0", 0, 0.9999, NULL, NULL,
+     "Nesterov momentum of an outer optimizer, whose gradient is the change since the last average "
+     "(DiLoCo)"},
+    {"lr", WEFT_FIELD_NUMBER, AT(weft_train, across_lr), "1", 1e-6, 100, NULL, NULL,
+     "learning rate of that optimizer; 1 without momentum: a plain average"},
 };
 static const struct weft_field_table across_table = {
     "across", "Steps of nodes on their own (docs/hosts.md).", ROWS(across_fields)};

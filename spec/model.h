@@ -31,7 +31,9 @@ struct weft_tensor {
     X(PARAMETER, "")                                                                               \
     X(MOMENT1, ".moment1")                                                                         \
     X(MOMENT2, ".moment2")                                                                         \
-    X(PENDING, ".pending") /* reduced gradient that the next update applies: train.delay */
+    X(PENDING, ".pending") /* reduced gradient that the next update applies: train.delay */        \
+    X(ANCHOR, ".anchor")   /* parameters after the last average, and the momentum of the step */   \
+    X(OUTER, ".outer")     /* there: train.across. Both are the same on all nodes */
 
 enum weft_state {
 #define WEFT_STATE_ENUMERATOR(name, text) WEFT_STATE_##name,

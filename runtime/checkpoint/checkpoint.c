@@ -280,12 +280,29 @@ static int32_t count_nodes(const struct weft_checkpoint *checkpoint)
     return nodes;
 }
 
+/* The anchor is where all nodes were after the last average, which no other state tells. */
+static enum weft_status compare_anchors(const struct weft_checkpoint *checkpoint,
+                                        const struct weft_layout *layout, struct weft_error *err)
+{
+    for (int32_t e = 0; e < layout->files[1].n_entries; e++) {
+        const struct weft_layout_entry *entry = &layout->files[1].entries[e];
+        if (entry->state != WEFT_STATE_ANCHOR) continue;
+        if (weft_safetensors_find(checkpoint->files[1], entry->name) != NULL) return WEFT_OK;
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: has no parameters of the last average, which train.across.momentum "
+                         "and train.across.lr need: leave these out, or begin with its parameters: "
+                         "--from %s",
+                         checkpoint->path, checkpoint->path);
+    }
+    return WEFT_OK;
+}
+
 /* A state cannot be divided between nodes, or made of several. */
 static enum weft_status compare_nodes(const struct weft_checkpoint *checkpoint,
                                       const struct weft_layout *layout, struct weft_error *err)
 {
     const int32_t found = count_nodes(checkpoint);
-    if (found == layout->nodes) return WEFT_OK;
+    if (found == layout->nodes) return compare_anchors(checkpoint, layout, err);
     if (found == 1)
         return weft_fail(
             err, WEFT_E_DATA,

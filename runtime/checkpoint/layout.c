@@ -184,9 +184,8 @@ static enum weft_status fill_files(struct weft_layout *layout, uint32_t states,
     }
     for (int32_t node = 0; node < layout->nodes; node++) {
         for (int32_t t = 0; t < model->n_tensors; t++) {
-            const bool shared = node > 0 && !model->tensors[t].trainable;
             for (int32_t state = 0; state < WEFT_STATE_COUNT; state++) {
-                if (shared)
+                if (node > 0 && weft_layout_shares(model, t, (enum weft_state)state))
                     *place_of(layout, node, t, state) = *place_of(layout, 0, t, state);
                 else if (is_kept(&model->tensors[t], state, states))
                     WEFT_TRY(add_entry(layout, node, t, state, err));

@@ -1,7 +1,7 @@
 /* A layout gives the place of every tensor of a model and its optimizer in a checkpoint's files. It
  * depends on the model alone: whole tensors by name, in the model's order. Units, blocks, policies
  * and ranks do not matter. Nodes that step on their own have a state each: the tensors of node N
- * after the first are "NAME.nodeN", with the moments. Frozen tensors are the same on all. */
+ * after the first are "NAME.nodeN", with the moments. The first node has what all share. */
 #ifndef WEFT_RUNTIME_CHECKPOINT_LAYOUT_H
 #define WEFT_RUNTIME_CHECKPOINT_LAYOUT_H
 
@@ -62,6 +62,14 @@ void weft_layout_destroy(struct weft_layout *layout);
 /* The entry of a tensor's state; NULL if it is not stored. */
 const struct weft_layout_entry *weft_layout_find(const struct weft_layout *layout, int32_t tensor,
                                                  enum weft_state state, int32_t *file);
+
+/* Whether all nodes have the same: frozen tensors, and states that averages alone change. */
+static inline bool weft_layout_shares(const struct weft_model *model, int32_t tensor,
+                                      enum weft_state state)
+{
+    return !model->tensors[tensor].trainable || state == WEFT_STATE_ANCHOR ||
+           state == WEFT_STATE_OUTER;
+}
 
 /* Length of an entry's name without its state's suffix and its node: of the tensor's name. */
 size_t weft_layout_tensor_length(const char *name, size_t length);

@@ -176,13 +176,16 @@ enum weft_status weft_exec_average(struct weft_exec *exec, struct weft_error *er
     struct weft_nn *nn = exec->options.nn;
     struct weft_stream *compute = exec->streams[WEFT_LANE_COMPUTE];
     if (exec->average == NULL) return WEFT_OK;
+    const struct weft_train *train = &exec->options.config->train;
+    const struct weft_nn_outer outer = {exec->average->nodes, (float)train->across_momentum,
+                                        (float)train->across_lr};
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         const struct exec_unit *unit = &exec->units[u];
         if (!unit->trainable) continue;
         const struct values values = values_of(exec, unit);
         push_sums(exec, &values);
         WEFT_TRY(weft_exec_synchronise(exec, err));
-        weft_nn_average(nn, compute, &unit->nn, exec->average->nodes);
+        weft_nn_average(nn, compute, &unit->nn, &outer);
         WEFT_TRY(weft_exec_synchronise(exec, err));
         if (!values.blocks.gathers) continue;
         push_gathers(exec, &values);

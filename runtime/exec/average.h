@@ -13,7 +13,8 @@ struct exec_average;
 
 /* Collective; call it after settle. Averages the parameters over nodes: every rank sums its fp32
  * slices with those of its place on the other nodes, in node order, and divides by the nodes.
- * Moments stay. Does nothing unless the plan has averages (train.across.every). */
+ * Moments stay. With an outer optimizer the averages make its step (runtime/nn/units.h). Does
+ * nothing unless the plan has averages (train.across.every). */
 WEFT_MUST_USE enum weft_status weft_exec_average(struct weft_exec *exec, struct weft_error *err);
 
 /* Opens the communicators if the plan has averages, and lets exec->comm be the node's. */

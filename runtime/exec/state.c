@@ -190,6 +190,8 @@ enum weft_status weft_exec_state_clear(struct weft_exec *exec, struct weft_error
         push_zeroes(exec, unit->nn.master, &unit->state_bytes);
         push_zeroes(exec, unit->nn.moment1, &unit->state_bytes);
         push_zeroes(exec, unit->nn.moment2, &unit->state_bytes);
+        push_zeroes(exec, unit->nn.anchor, &unit->state_bytes);
+        push_zeroes(exec, unit->nn.outer, &unit->state_bytes);
         if (unit->states[WEFT_STATE_PENDING])
             push_zeroes(exec, unit->nn.gradient, &unit->pending_bytes);
     }
@@ -315,7 +317,8 @@ static enum weft_status initialise_pieces(struct weft_exec *exec, uint64_t seed,
     int32_t unit = 0;
     weft_watch_count(exec->options.watch, "unit", 0, units);
     while (weft_exec_state_next(exec, &cursor, &piece)) {
-        if (piece.state != WEFT_STATE_PARAMETER) continue;
+        /* A run begins on its anchor. */
+        if (piece.state != WEFT_STATE_PARAMETER && piece.state != WEFT_STATE_ANCHOR) continue;
         /* A count is of values that exist, not of issued work. */
         if (piece.unit != unit) WEFT_TRY(weft_stream_synchronise(stream, err));
         unit = piece.unit;

@@ -71,6 +71,8 @@ struct weft_buffer_name weft_exec_name_buffer(const struct weft_exec *exec, int3
     case WEFT_BUFFER_MASTER:
     case WEFT_BUFFER_MOMENT1:
     case WEFT_BUFFER_MOMENT2:
+    case WEFT_BUFFER_ANCHOR:
+    case WEFT_BUFFER_OUTER:
     case WEFT_BUFFER_GRADIENT:
     case WEFT_BUFFER_REDUCED:
     case WEFT_BUFFER_PARTIAL:

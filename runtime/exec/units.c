@@ -1,5 +1,6 @@
 #include "runtime/exec/units.h"
 #include "runtime/exec/parts.h"
+#include "spec/config_batch.h"
 
 static void *buffer_of(const struct weft_exec *exec, enum weft_buffer_kind kind, int32_t unit)
 {
@@ -127,6 +128,8 @@ static bool find_training_buffers(const struct weft_exec *exec, int32_t u, struc
     nn->master = buffer_of(exec, WEFT_BUFFER_MASTER, u);
     nn->moment1 = buffer_of(exec, WEFT_BUFFER_MOMENT1, u);
     nn->moment2 = buffer_of(exec, WEFT_BUFFER_MOMENT2, u);
+    nn->anchor = buffer_of(exec, WEFT_BUFFER_ANCHOR, u);
+    nn->outer = buffer_of(exec, WEFT_BUFFER_OUTER, u);
     nn->norms = buffer_of(exec, WEFT_BUFFER_TENSOR_NORMS, u);
     nn->norms_sum = buffer_of(exec, WEFT_BUFFER_TENSOR_NORMS_SUM, u);
     out->norms_bytes.end = exec->options.shards->units[u].n_tensors * WEFT_TENSOR_NORMS_BYTES;
@@ -135,6 +138,8 @@ static bool find_training_buffers(const struct weft_exec *exec, int32_t u, struc
     out->states[WEFT_STATE_MOMENT1] = moments >= 1;
     out->states[WEFT_STATE_MOMENT2] = moments >= 2;
     out->states[WEFT_STATE_PENDING] = exec->options.program->period.delayed;
+    const bool outer = weft_config_outer(config);
+    out->states[WEFT_STATE_ANCHOR] = out->states[WEFT_STATE_OUTER] = outer;
     out->pending_bytes.end = exec->options.shards->units[u].padded_elements / exec->ranks *
                              weft_dtype_bytes(nn->gradient_dtype);
     bool agreed = exec->options.program->period.agreed_updates;
@@ -142,6 +147,7 @@ static bool find_training_buffers(const struct weft_exec *exec, int32_t u, struc
            (nn->master != NULL) == (!out->there && exec_compute(exec) != WEFT_F32) &&
            (nn->moment1 != NULL) == (!out->there && moments >= 1) &&
            (nn->moment2 != NULL) == (!out->there && moments >= 2) &&
+           (nn->anchor != NULL) == outer && (nn->outer != NULL) == outer &&
            (nn->norms != NULL) == agreed && (nn->norms_sum != NULL) == agreed;
 }
 
@@ -208,6 +214,10 @@ unsigned char *weft_exec_state_at(const struct weft_nn_unit *unit, enum weft_sta
         return unit->moment2;
     case WEFT_STATE_PENDING:
         return unit->gradient;
+    case WEFT_STATE_ANCHOR:
+        return unit->anchor;
+    case WEFT_STATE_OUTER:
+        return unit->outer;
     case WEFT_STATE_COUNT:
         break;
     }

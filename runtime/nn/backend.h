@@ -54,7 +54,7 @@ struct weft_nn_backend {
     void (*round)(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_unit *unit);
     /* NULL on a GPU; weft_config_load refuses averages there. */
     void (*average)(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_unit *unit,
-                    int32_t nodes);
+                    const struct weft_nn_outer *outer);
     weft_nn_update_fn *update, *moments, *apply;
     void (*add_norm)(struct weft_nn *nn, struct weft_stream *stream,
                      const struct weft_nn_unit *unit, void *bins, void *bad);

@@ -126,9 +126,9 @@ void weft_nn_round(struct weft_nn *nn, struct weft_stream *stream, const struct 
 }
 
 void weft_nn_average(struct weft_nn *nn, struct weft_stream *stream,
-                     const struct weft_nn_unit *unit, int32_t nodes)
+                     const struct weft_nn_unit *unit, const struct weft_nn_outer *outer)
 {
-    nn->backend->average(nn, stream, unit, nodes);
+    nn->backend->average(nn, stream, unit, outer);
 }
 
 void weft_nn_update(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_unit *unit,

@@ -30,6 +30,7 @@ struct weft_nn_unit {
     void *gradient; /* NULL: frozen */
     enum weft_dtype gradient_dtype;
     void *moment1, *moment2;         /* fp32; NULL if the optimizer has none */
+    void *anchor, *outer;            /* fp32, of weft_nn_average; NULL: plain averages */
     const struct weft_nn_piece *own; /* in this rank's slices; over all ranks each element once */
     int64_t n_own;
     const struct weft_nn_piece *renew; /* updated by this rank */
@@ -74,10 +75,17 @@ void weft_nn_initialise(struct weft_nn *nn, struct weft_stream *stream,
 /* Rounds parameters from the master; does nothing without one. */
 void weft_nn_round(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_unit *unit);
 
-/* Divides the unit's own fp32 parameters, which are sums over `nodes` nodes, and rounds parameters
- * from the master. GPUs do not have it. */
+/* A step of averages: x is the mean over nodes, a the anchor, m the momentum. With Nesterov's
+ * momentum (Sutskever et al. 2013, in the form of PyTorch's SGD; DiLoCo, arXiv:2311.08105) it is
+ *   d = a - x; m = momentum m + d; a -= lr (d + momentum m); x = a. */
+struct weft_nn_outer {
+    int32_t nodes;
+    float momentum, lr;
+};
+/* Divides the unit's own fp32 parameters, which are sums over nodes, makes the step if the unit has
+ * an anchor, and rounds parameters from the master. GPUs do not have it. */
 void weft_nn_average(struct weft_nn *nn, struct weft_stream *stream,
-                     const struct weft_nn_unit *unit, int32_t nodes);
+                     const struct weft_nn_unit *unit, const struct weft_nn_outer *outer);
 
 /* The optimizer's step with the gradients, unless step->stop. LAMB has two parts instead, moments
  * and apply. Between them ranks add the norms, which must be 0 before the first part. */

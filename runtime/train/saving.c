@@ -26,7 +26,7 @@ struct source {
     const struct weft_exec *exec;
     struct weft_state_access *access;
     const struct weft_model *model;
-    bool skips_frozen; /* the first node saves them for all */
+    bool skips_shared; /* the first node saves it for all */
     struct weft_state_cursor cursor;
     struct weft_state_piece piece; /* given last */
 };
@@ -63,7 +63,8 @@ static bool next_piece(void *context, struct weft_save_piece *out)
     struct weft_state_piece *piece = &source->piece;
     do {
         if (!weft_exec_state_next(source->exec, &source->cursor, piece)) return false;
-    } while (source->skips_frozen && !source->model->tensors[piece->tensor].trainable);
+    } while (source->skips_shared &&
+             weft_layout_shares(source->model, piece->tensor, piece->state));
     *out = (struct weft_save_piece){piece->tensor, piece->state, piece->first, piece->count,
                                     piece->computed};
     return true;
@@ -353,6 +354,7 @@ static enum weft_status take_loss_scale(const struct weft_saving *saving, struct
 static bool is_given(const struct weft_saving *saving, const struct weft_state_piece *piece)
 {
     if (piece->state == WEFT_STATE_PARAMETER) return true;
+    if (piece->state == WEFT_STATE_ANCHOR && saving->checkpoint == NULL) return true;
     return saving->checkpoint != NULL && !saving->fresh &&
            weft_checkpoint_has(saving->checkpoint, saving->layout, piece->tensor, piece->state);
 }
@@ -428,7 +430,7 @@ enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec 
     const bool reads = saving->from != NULL || saving->checkpoint != NULL;
     saving->source.exec = exec;
     saving->source.model = saving->options->config->model;
-    saving->source.skips_frozen = saving->layout != NULL && saving->layout->node > 0;
+    saving->source.skips_shared = saving->layout != NULL && saving->layout->node > 0;
     weft_watch_begin(saving->options->watch, reads ? "start: checkpoint" : "start: initial values");
     if (saving->from != NULL) {
         WEFT_TRY(take_origin(saving, exec, err));

@@ -37,6 +37,42 @@ def a_checkpoint_between_averages_resumes_under_any_plan(weft):
         same_files(weft, f"{run}/checkpoints/step-8", "run/checkpoints/step-8")
 
 
+@case
+def a_checkpoint_holds_the_outer_optimizer(weft):
+    """Anchor and momentum are stored once, since all nodes have the same, and resumed between averages."""
+    outer = {"every": 3, "momentum": 0.9, "lr": 0.7}
+    expected = train(weft, "run", train__across=outer)
+    names = tensors(weft, "run/checkpoints/step-4/optimizer.safetensors")
+    for suffix in (".anchor", ".outer"):
+        mine = [name for name in names if name.endswith(suffix)]
+        assert mine and not any(".node" in name for name in mine), mine
+    before = tensors(weft, "run/checkpoints/step-2/optimizer.safetensors")  # no average yet
+    assert not any(any(before[name]) for name in before if name.endswith(".outer"))
+    assert any(any(names[name]) for name in names if name.endswith(".outer"))
+    for step, planner in ((2, "all-fsdp"), (4, "all-dp"), (6, "random")):
+        run = f"from-{planner}"
+        copy_step(weft, "run", run, step)
+        assert train(weft, run, "--resume", "--planner", planner, train__across=outer)["fingerprint"] == \
+            expected["fingerprint"], (step, planner)
+        same_files(weft, f"{run}/checkpoints/step-8", "run/checkpoints/step-8")
+    assert train(weft, "plain")["fingerprint"] != expected["fingerprint"]
+    config = weft.write("other.json", across(train__across=outer))
+    weft.expect(65, "train", config, "-q", "--run", "other", "--resume=plain/checkpoints/step-4",
+                says=("has no parameters of the last average", "train.across.momentum", "--from plain/checkpoints/step-4"))
+
+
+@case
+def an_outer_optimizer_is_planned(weft):
+    """Two fp32 numbers more for each parameter of a rank's part."""
+    rows = []
+    for across_ in ({"every": 3}, {"every": 3, "momentum": 0.9}):
+        config = weft.write("run.json", across(train__across=across_, plan__blocks=1))
+        plan = json.loads(weft.expect(0, "plan", config, "--planner", "all-fsdp", "--json", "-o", "plan.json"))
+        rows.append(plan["peak_memory_bytes"]["optimizer_state"])
+    assert rows[1] == 2 * rows[0], rows  # adamw has two moments in f32
+    weft.expect(65, "plan", weft.write("bad.json", across(train__across={"momentum": 0.9})), says="$.train.across: has momentum")
+
+
 def nodes_of(weft, step):
     """Parameters of both nodes in a checkpoint."""
     path = f"run/checkpoints/step-{step}/"
@@ -121,6 +157,15 @@ def all_ranks_fail_with_one_node(weft):
         config = weft.write("run.json", across(train__clip_norm=clip))
         weft.expect(79, "train", config, "-q", "--run", weft.fresh("run"), says="rank 3",
                     env={"WEFT_FAILPOINT": "backward:rank=3:step=2:do=nan"})
+
+
+@case
+def replicas_of_one_node_are_compared(weft):
+    """Nodes differ between averages without harm. In a node of two ranks it cannot be told which is wrong."""
+    config = weft.write("run.json", across(train__compare_every=1, plan__policies="dp"))
+    weft.expect(0, "train", config, "-q", "--run", "run")
+    weft.expect(79, "train", config, "-q", "--run", weft.fresh("run"), says="differ: rank 2, 3 (which of them",
+                env={"WEFT_FAILPOINT": "replica:rank=3:step=2:do=flip"})
 
 
 main(sys.argv[1])

@@ -119,8 +119,19 @@ void weft_nn_cpu_round(struct weft_nn *nn, struct weft_stream *stream,
 struct average_argument {
     const struct weft_nn_cpu *cpu;
     const struct weft_nn_unit *unit;
-    int32_t nodes;
+    struct weft_nn_outer outer;
 };
+
+static void step_outer(const struct weft_nn_outer *outer, int64_t n, float *anchor, float *momentum,
+                       float *values)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float change = anchor[i] - values[i];
+        momentum[i] = outer->momentum * momentum[i] + change;
+        anchor[i] -= outer->lr * (change + outer->momentum * momentum[i]);
+        values[i] = anchor[i];
+    }
+}
 
 /* A division is rounded once, so the bits are those of the mean for any number of nodes. */
 static enum weft_status average_unit(struct weft_stream *stream, const void *argument,
@@ -130,12 +141,17 @@ static enum weft_status average_unit(struct weft_stream *stream, const void *arg
     (void)err;
     const struct average_argument *a = argument;
     const struct weft_nn_unit *unit = a->unit;
-    const float nodes = (float)a->nodes;
+    const float nodes = (float)a->outer.nodes;
     for (int64_t i = 0; i < unit->n_own; i++) {
         const struct weft_nn_piece *piece = &unit->own[i];
         float *values = weft_nn_cpu_values(a->cpu, unit, piece);
         for (int64_t at = 0; at < piece->count; at++)
             values[at] /= nodes;
+        if (unit->anchor != NULL)
+            step_outer(&a->outer, piece->count,
+                       weft_nn_cpu_element(a->cpu, unit->anchor, piece->state_at, sizeof(float)),
+                       weft_nn_cpu_element(a->cpu, unit->outer, piece->state_at, sizeof(float)),
+                       values);
         if (unit->master == NULL) continue;
         a->cpu->kernels->narrow(unit->dtype, piece->count, values,
                                 weft_nn_cpu_element(a->cpu, unit->parameters, piece->parameter_at,
@@ -145,8 +161,8 @@ static enum weft_status average_unit(struct weft_stream *stream, const void *arg
 }
 
 void weft_nn_cpu_average(struct weft_nn *nn, struct weft_stream *stream,
-                         const struct weft_nn_unit *unit, int32_t nodes)
+                         const struct weft_nn_unit *unit, const struct weft_nn_outer *outer)
 {
-    const struct average_argument argument = {weft_nn_cpu_of(nn), unit, nodes};
+    const struct average_argument argument = {weft_nn_cpu_of(nn), unit, *outer};
     weft_stream_push(stream, average_unit, &argument, sizeof(argument));
 }

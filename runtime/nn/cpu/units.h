@@ -34,7 +34,7 @@ void weft_nn_cpu_initialise(struct weft_nn *nn, struct weft_stream *stream,
 void weft_nn_cpu_round(struct weft_nn *nn, struct weft_stream *stream,
                        const struct weft_nn_unit *unit);
 void weft_nn_cpu_average(struct weft_nn *nn, struct weft_stream *stream,
-                         const struct weft_nn_unit *unit, int32_t nodes);
+                         const struct weft_nn_unit *unit, const struct weft_nn_outer *outer);
 
 /* update.c */
 weft_nn_update_fn weft_nn_cpu_update, weft_nn_cpu_moments, weft_nn_cpu_apply;

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "runtime/exec/average.h"
 #include "runtime/exec/state.h"
+#include "spec/config_batch.h"
 #include "tests/effort.h"
 #include "tests/runtime/exec/job.h"
 
@@ -24,8 +25,9 @@ struct whole {
 struct task {
     const struct job *job;
     struct whole *whole;
-    int32_t per_node, nodes, node; /* of the oracle: this node alone */
-    int64_t every, from, to;       /* steps (from, to] */
+    int32_t per_node, nodes, node;   /* of the oracle: this node alone */
+    int64_t every, from, to;         /* steps (from, to] */
+    const struct weft_config *outer; /* with the outer optimizer's settings */
 };
 
 static float *values_of(const struct whole *whole, int32_t node, const struct weft_state_piece *at)
@@ -91,9 +93,22 @@ static int step_alone(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* The mean over nodes of each trained parameter. */
+/* The outer optimizer's step of one element: the anchor a, the mean x. */
+static float step_element(const struct weft_train *train, float *anchor, float *momentum, float x)
+{
+    const float mu = (float)train->across_momentum, lr = (float)train->across_lr;
+    const float change = *anchor - x, grown = mu * *momentum;
+    *momentum = grown + change;
+    const float ahead = mu * *momentum;
+    const float step = lr * (change + ahead);
+    *anchor -= step;
+    return *anchor;
+}
+
+/* The mean over nodes of each trained parameter, or the step that it makes. */
 static void average_whole(const struct task *task)
 {
+    const bool outer = weft_config_outer(task->outer);
     const struct weft_model *model = task->job->config->model;
     const struct whole *whole = task->whole;
     const int64_t apart = whole->elements * WEFT_STATE_COUNT;
@@ -103,20 +118,55 @@ static void average_whole(const struct task *task)
             float sum = whole->values[i];
             for (int32_t node = 1; node < task->nodes; node++)
                 sum += whole->values[node * apart + i];
-            for (int32_t node = 0; node < task->nodes; node++)
-                whole->values[node * apart + i] = sum / (float)task->nodes;
+            for (int32_t node = 0; node < task->nodes; node++) {
+                float *own = whole->values + node * apart + i;
+                *own = sum / (float)task->nodes;
+                if (outer)
+                    *own =
+                        step_element(&task->outer->train, own + WEFT_STATE_ANCHOR * whole->elements,
+                                     own + WEFT_STATE_OUTER * whole->elements, *own);
+            }
+        }
+    }
+}
+
+/* Every node begins at the initial parameters, and so does its anchor. */
+static void set_anchors(const struct task *task)
+{
+    const struct weft_model *model = task->job->config->model;
+    const struct whole *whole = task->whole;
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        if (!model->tensors[t].trainable) continue;
+        for (int32_t node = 0; node < task->nodes; node++) {
+            float *own = whole->values + node * WEFT_STATE_COUNT * whole->elements;
+            memcpy(own + WEFT_STATE_ANCHOR * whole->elements + whole->first[t],
+                   whole->values + whole->first[t],
+                   (size_t)model->tensors[t].elements * sizeof *own);
         }
     }
 }
 
 static void run_oracle(struct task *task)
 {
+    CHECK(ranks_run(task->per_node, step_alone, task) == 0, "initial values");
+    if (weft_config_outer(task->outer)) set_anchors(task);
     for (task->from = 0; task->from < STEPS; task->from = task->to) {
         task->to = task->from + task->every < STEPS ? task->from + task->every : STEPS;
         for (task->node = 0; task->node < task->nodes; task->node++)
             CHECK(ranks_run(task->per_node, step_alone, task) == 0, "node %d alone", task->node);
         if (task->to % task->every == 0) average_whole(task);
     }
+}
+
+static void check_rows(const struct job *job, const struct job_rank *r)
+{
+    const size_t n_rows = (size_t)job->stages.problem->n_slots * WEFT_CATEGORY_COUNT;
+    int64_t *rows = calloc(n_rows, sizeof *rows);
+    CHECK(rows != NULL, "out of memory");
+    weft_plan_rows(job->plan, 0, rows);
+    CHECK(memcmp(rows, r->trace->live_bytes, n_rows * sizeof *rows) == 0,
+          "live bytes are not the plan's");
+    free(rows);
 }
 
 static int step_together(int32_t rank, const struct ranks *ranks, void *argument)
@@ -128,6 +178,7 @@ static int step_together(int32_t rank, const struct ranks *ranks, void *argument
     job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_WALL, true);
     for (int64_t step = 1; step <= STEPS; step++) {
         task->whole->losses[node][step] = do_step(&r, step, rank).loss;
+        if (rank == 0) check_rows(task->job, &r);
         OK(weft_exec_compare_replicas(r.exec, step, &err));
         if (step % task->every != 0) continue;
         OK(weft_exec_settle(r.exec, &err));
@@ -163,20 +214,20 @@ static void check_same(const struct task *task, const struct whole *oracle, cons
 }
 
 static void open_job(struct job *job, const char *path, int32_t ranks, int32_t per_node,
-                     int64_t every, const char *const *more)
+                     int64_t every, const char *outer, const char *const *more)
 {
     const char *overrides[12];
-    char text[3][48];
+    char text[3][80];
     int n = 0;
     snprintf(text[0], sizeof text[0], "cluster.ranks=%d", ranks);
     snprintf(text[1], sizeof text[1], "cluster.ranks_per_node=%d", per_node);
-    snprintf(text[2], sizeof text[2], "train.across.every=%lld", (long long)every);
     for (int i = 0; i < 3; i++)
         overrides[n++] = text[i];
     overrides[n++] = "cluster.link={\"intra\":{\"alpha\":\"5us\",\"bandwidth\":\"2GB/s\"},"
                      "\"inter\":{\"alpha\":\"20us\",\"bandwidth\":\"200MB/s\"}}";
     overrides[n++] = "cluster.emulate=false";
     overrides[n++] = "plan.blocks=2";
+    snprintf(text[2], sizeof text[2], "train.across={\"every\":%lld%s}", (long long)every, outer);
     while (*more != NULL)
         overrides[n++] = *more++;
     overrides[n] = NULL;
@@ -207,20 +258,20 @@ static void plan_job(struct job *job, int plan)
 }
 
 static void check_bits(const char *path, int32_t nodes, int32_t per_node, int64_t every, int plans,
-                       const char *const *more)
+                       const char *outer, const char *const *more)
 {
     struct whole *oracle, *found;
     struct job job, alone;
-    open_job(&alone, path, per_node, per_node, 0, more);
-    open_job(&job, path, nodes * per_node, per_node, every, more);
+    open_job(&alone, path, per_node, per_node, 0, "", more);
+    open_job(&job, path, nodes * per_node, per_node, every, outer, more);
     make_whole(job.config->model, nodes, &oracle);
     make_whole(job.config->model, nodes, &found);
     CHECK(job.stages.shards->ranks == per_node && job.stages.period->rule.every == every,
           "shards of a node");
     job_plan_policy(&alone, WEFT_POLICY_FSDP, true);
-    struct task task = {&alone, oracle, per_node, nodes, 0, every, 0, 0};
+    struct task task = {&alone, oracle, per_node, nodes, 0, every, 0, 0, job.config};
     run_oracle(&task);
-    task = (struct task){&job, found, per_node, nodes, 0, every, 0, 0};
+    task = (struct task){&job, found, per_node, nodes, 0, every, 0, 0, job.config};
     for (int plan = 4 - plans; plan < 4 + RANDOM_PLANS; plan++) {
         char what[160];
         plan_job(&job, plan);
@@ -245,19 +296,22 @@ static void check_random(uint64_t seed)
     const uint64_t path = weft_rng_below(seed, 1, 0, 4), setting = weft_rng_below(seed, 1, 1, 5);
     const int32_t nodes = 2 + (int32_t)weft_rng_below(seed, 1, 2, 2);
     const int32_t per_node = 1 + (int32_t)weft_rng_below(seed, 1, 3, 2);
+    static const char *const outers[] = {"", ",\"momentum\":0.5", ",\"lr\":0.9"};
     const char *more[] = {settings[setting], NULL};
-    check_bits(paths[path], nodes, per_node, 1 + (int64_t)weft_rng_below(seed, 1, 4, 4), 0, more);
+    check_bits(paths[path], nodes, per_node, 1 + (int64_t)weft_rng_below(seed, 1, 4, 4), 0,
+               outers[weft_rng_below(seed, 1, 5, 3)], more);
 }
 
 RANKS_TEST(across)
 {
     const char *const none[] = {NULL}, *const bf16[] = {"train.precision.compute=bf16", NULL};
+    static const char nesterov[] = ",\"momentum\":0.9,\"lr\":0.7";
     const char *const no_clip[] = {"train.clip_norm=0", NULL};
     for (int64_t every = 1; every <= 3; every++)
-        check_bits("configs/runs/gpt-odd.json", 2, 1, every, 1, none);
-    check_bits("configs/runs/gpt-odd.json", 2, 2, 1, 2, no_clip);
-    check_bits("configs/runs/gpt-odd.json", 2, 2, 2, 4, none);
-    check_bits("configs/runs/gpt-odd.json", 2, 2, 3, 4, bf16);
+        check_bits("configs/runs/gpt-odd.json", 2, 1, every, 1, "", none);
+    check_bits("configs/runs/gpt-odd.json", 2, 2, 1, 2, "", no_clip);
+    check_bits("configs/runs/gpt-odd.json", 2, 2, 2, 4, nesterov, none);
+    check_bits("configs/runs/gpt-odd.json", 2, 2, 3, 4, "", bf16);
     for (uint64_t seed = 1; seed <= RANDOM_JOBS; seed++)
         check_random(seed);
     return 0;

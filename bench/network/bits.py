@@ -44,9 +44,9 @@ def parameters_of(place):
     return json.loads((Path(place) / "result.json").read_text())["fingerprint"]
 
 
-def cases_of(per_host):
+def cases_of(policies, per_host):
     for precision, changes in PRECISIONS.items():
-        for policy in POLICIES:
+        for policy in policies:
             for name, more in SETTINGS.items():
                 if per_host == 1 and (policy in LEAST_HOSTS_OF_TWO or name in LEAST_HOSTS_OF_TWO):
                     continue
@@ -57,7 +57,7 @@ def bench_layout(weft, options, directory, n, per_host):
     """Yields a row for each run. A setting that a policy excludes is refused with exit code 65 by the local run."""
     link = {"alpha": "100us", "bandwidth": "100MB/s"}
     with Namespaces(n, directory=directory) as hosts:
-        for policy, precision, name, changes in cases_of(per_host):
+        for policy, precision, name, changes in cases_of(options.policies.split(","), per_host):
             config = Path(directory) / "run.json"
             config.write_text(json.dumps(tiny(
                 cluster__threads=1, cluster__ranks=n * per_host, cluster__ranks_per_node=per_host,
@@ -84,6 +84,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", nargs="?", default="build")
     parser.add_argument("--libraries", default=",".join(LIBRARIES))
+    parser.add_argument("--policies", default=",".join(POLICIES))
     parser.add_argument("--layouts", default="3x1,2x2", help="hosts and ranks of a host")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()

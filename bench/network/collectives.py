@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Collectives over MPI between hosts that are network namespaces with shaped links: bench/network/collectives.py BUILD
 
-Section `collectives`: ReduceScatter and AllGather of 16 and 64 MiB at several rates, on 2 and 3 hosts of one rank,
+Section `collectives`: ReduceScatter and AllGather of 16 and 32 MiB at several rates, on 2 and 3 hosts of one rank,
 next to the library's own. Section `levels`: hosts of two ranks, flat and on two levels: bytes that leave a host
 against the formula, and time against bytes. Needs root and iproute2; without them, or without an MPI library, it says
 so and exits with 77. --record stores the figures. All of it takes about five minutes.
@@ -70,7 +70,7 @@ def bench_collectives(options, directory):
         for rate in (int(rate) for rate in options.rates.split(",")):
             with Namespaces(n, rate=f"{rate}mbit", directory=directory) as hosts:
                 for library in options.libraries.split(","):
-                    told = measure(options.build, hosts, library, 1, 1, rate, "16,64")
+                    told = measure(options.build, hosts, library, 1, 1, rate, "16,32")
                     for own in (row for row in told if row["side"] == "weft"):
                         other = next((row for row in told if row["side"] == "library" and
                                       all(row[key] == own[key] for key in ("kind", "dtype", "bytes"))), None)

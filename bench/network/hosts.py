@@ -166,6 +166,7 @@ def main():
     parser.add_argument("build", nargs="?", default="build")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--rates", default="200,1000,5000", help="of a host's link, in Mbit/s")
+    parser.add_argument("--hybrid-rates", default="1000", help="of hosts of two ranks")
     parser.add_argument("--libraries", default="openmpi")
     parser.add_argument("--variants", default="zero1;zero1, delay 1;hsdp")
     parser.add_argument("--hosts", type=int, default=2)
@@ -177,7 +178,8 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         points = [(model, library, rate, per_host) for model in options.models.split(",")
                   for library in options.libraries.split(",")
-                  for rate in (int(rate) for rate in options.rates.split(",")) for per_host in (1, 2)]
+                  for per_host, rates in ((1, options.rates), (2, options.hybrid_rates))
+                  for rate in map(int, rates.split(","))]
         for model, library, rate, per_host in points:
             named = [name for name in variants if VARIANTS[name][0] == per_host]
             if not named:

@@ -7,7 +7,8 @@ Three tables of bench/results/scale.json, which --record writes:
   or grows by `cluster.link.alpha_per_node` for each node. The planner's CPU time and memory are those of the process
   with weft-solve, by GNU time. Padding is elements that only round a unit up to whole slices of all ranks.
 - `slices`: units that are not fused, so a rank's slice of a small unit is below the least slice and is padded.
-- `jitter`: steps of ranks with random compute times (`weft simulate --jitter`), under fsdp and under hsdp.
+- `jitter`: steps of ranks with random compute times (`weft simulate --jitter`), under fsdp, hsdp
+  and `train.across.every`.
 
 Plans and steps depend on no clock, so other programs change the CPU time alone.
 """
@@ -28,6 +29,9 @@ RANKS = [16, 128, 1024, 16384]
 # A model, a cluster of which links and devices are taken, and the latency that each node after the second adds.
 POINTS = [("gpt2-xl", "a100-16", "0s"), ("llama-3-8b", "a100-16", "1us"), ("gpt3-13b", "h100-64", "56us")]
 POLICIES = {"default": "dp,zero1,sdp,fsdp", "hsdp": "hsdp"}
+# Policies of the table of jitter. Nodes on their own gather and reduce within the node, and meet at the end of a step.
+WAITS = {"fsdp": ["plan.policies=fsdp"], "hsdp": ["plan.policies=hsdp"],
+         "across.every": ["plan.policies=fsdp", "train.across.every=16"]}
 LEAST_SLICE = 128  # elements: WEFT_SLICE_ALIGN_ELEMENTS
 NO_PLAN = 78
 STEPS = 40
@@ -119,9 +123,9 @@ def table_of_slices(options, folder):
 def table_of_jitter(options, folder):
     rows, same = [], True
     for model, name, alpha in POINTS[:2]:
-        for policy in ("fsdp", "hsdp"):
+        for policy, settings in WAITS.items():
             for ranks in RANKS:
-                said, _, _, _ = plan(options, folder, model, cluster_of(name, ranks, alpha), f"plan.policies={policy}")
+                said, _, _, _ = plan(options, folder, model, cluster_of(name, ranks, alpha), *settings)
                 if said is None:
                     continue
                 path = f"{folder}/plan.json"

@@ -89,9 +89,8 @@ static enum weft_status estimate_home(struct weft_session *session, enum weft_ho
         if (least_bytes < out->least_bytes) out->least_bytes = least_bytes;
         out->limit_bytes = problem->tiers[tier].limit_bytes;
         out->held_bytes = least_held(problem, tier);
-        for (int32_t i = 0; i < problem->n_common; i++)
-            if (problem->common[i].category == WEFT_CATEGORY_STAGING)
-                out->ring_bytes = problem->common[i].tier == 0 ? problem->common[i].bytes : 0;
+        const struct weft_hold *ring = weft_problem_ring(problem);
+        if (ring != NULL) out->ring_bytes = ring->tier == 0 ? ring->bytes : 0;
     }
     return WEFT_OK;
 }

@@ -298,7 +298,7 @@ static enum weft_status weigh_layers(struct weft_weigher *w, struct weft_error *
 
 static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *err)
 {
-    enum { OF_ALL = 5, OF_MICRO_STEP = 2, OF_LAYER = 6 };
+    enum { OF_ALL = 6, OF_MICRO_STEP = 2, OF_LAYER = 6 };
     int32_t n_layers = w->model->n_layers, end = w->period->n_slots - 1;
     size_t n_micro = (size_t)w->period->rule.n_micro;
     size_t most = OF_ALL + n_micro * (OF_MICRO_STEP + OF_LAYER * (size_t)n_layers);
@@ -314,6 +314,7 @@ static enum weft_status weigh_common(struct weft_weigher *w, struct weft_error *
     const struct weft_ring ring = weft_weigh_ring(w->options, w->shards);
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_STAGING, 0, end, weft_ring_bytes(&ring));
     if (ring.lanes > 0) holds[n - 1].tier = weft_weigh_staging_tier(w->options);
+    weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_STAGING, 0, end, w->options->staging_bytes);
     /* One record to send, one to receive. */
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
     weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);

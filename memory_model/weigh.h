@@ -118,6 +118,7 @@ struct weft_weigh_options {
     int32_t n_moments; /* of the optimizer: weft_config_moments */
     bool outer;        /* with an anchor and a momentum of averages: weft_config_outer */
     int64_t base_bytes;
+    int64_t staging_bytes;              /* of communicators; a common hold, as is base_bytes */
     const struct weft_profile *profile; /* has the layers' scratch; NULL: none */
     int state_keeps;                    /* a bit for each enum weft_keep; 0: only the device */
     int saved_homes; /* of saved activations: a bit for each enum weft_home; 0: only the device */

@@ -8,9 +8,8 @@ enum { PLACE_BYTES = 256 };
 
 static int64_t find_ring_bytes(const struct weft_problem *problem)
 {
-    for (int32_t i = 0; i < problem->n_common; i++)
-        if (problem->common[i].category == WEFT_CATEGORY_STAGING) return problem->common[i].bytes;
-    return 0;
+    const struct weft_hold *ring = weft_problem_ring(problem);
+    return ring == NULL ? 0 : ring->bytes;
 }
 
 static void write_terms(const struct weft_problem *problem, struct weft_text *out)

@@ -175,6 +175,16 @@ bool weft_problem_contends(const struct weft_problem *problem)
     return contends;
 }
 
+const struct weft_hold *weft_problem_ring(const struct weft_problem *problem)
+{
+    bool has_disk = false;
+    for (int32_t t = 1; t < problem->n_tiers; t++)
+        has_disk |= problem->tiers[t].kind == WEFT_HOME_DISK;
+    for (int32_t i = 0; has_disk && i < problem->n_common; i++)
+        if (problem->common[i].category == WEFT_CATEGORY_STAGING) return &problem->common[i];
+    return NULL;
+}
+
 int64_t weft_problem_agreements_ns(const struct weft_problem *problem)
 {
     int64_t n = 1;

@@ -99,6 +99,9 @@ static inline int32_t weft_problem_stair_at(const struct weft_problem *problem,
 /* The row of [n_tiers][n_slots] with the largest excess over its tier's limit, or least room. */
 int32_t weft_problem_fullest_row(const struct weft_problem *problem, const int64_t *rows);
 
+/* The hold of the ring of a disk, ahead of other staging; NULL: none. */
+const struct weft_hold *weft_problem_ring(const struct weft_problem *problem);
+
 /* Gives the problem one tier, the device's memory. */
 void weft_problem_device_alone(struct weft_problem *problem, int64_t limit_bytes);
 
@@ -116,11 +119,9 @@ WEFT_MUST_USE enum weft_status weft_problem_add_lane(struct weft_problem *proble
 /* The lane on which ranks agree: the last of the network. */
 int32_t weft_problem_agree_lane(const struct weft_problem *problem);
 
-/* True if an item follows another. */
+/* True if an item follows another; and the number of items before it in its chain. */
 bool weft_problem_chains(const struct weft_problem *problem);
-/* Number of items before it in its chain. */
 int32_t weft_problem_depth(const struct weft_problem *problem, int32_t item);
-
 /* True when compute and some lane slow each other. */
 bool weft_problem_contends(const struct weft_problem *problem);
 
@@ -140,7 +141,6 @@ static inline struct weft_lanes weft_problem_lanes(const struct weft_problem *pr
 {
     return (struct weft_lanes){.lanes = problem->lanes, .n_lanes = problem->n_lanes};
 }
-
 /* True if its times are of an emulated link, according to its profile's source. */
 bool weft_problem_emulates(const struct weft_problem *problem);
 

@@ -76,6 +76,15 @@ static bool allows_hybrid(const struct weft_config *config)
            cluster->ranks > cluster->ranks_per_node;
 }
 
+/* Communicators of a run: one for each lane of the network. hsdp adds one for each of these, within
+ * nodes, and two for the lane across nodes. Averages add those of a node and across nodes. */
+static int64_t count_communicators(const struct weft_config *config)
+{
+    const int64_t lanes = config->cluster.channels;
+    if (config->train.every > 0) return lanes + 2;
+    return allows_hybrid(config) ? 2 * lanes + 2 : lanes;
+}
+
 struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *config,
                                                     const struct weft_profile *profile,
                                                     const struct weft_variant *variant)
@@ -89,6 +98,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .n_moments = weft_config_moments(config),
         .outer = weft_config_outer(config),
         .base_bytes = profile->base_bytes,
+        .staging_bytes = profile->staging_bytes * count_communicators(config),
         .profile = profile,
         .state_keeps = keeps,
         .ring = (keeps & 1 << WEFT_KEEP_DISK) != 0 ? ring_of(disk) : (struct weft_ring){0},

@@ -233,8 +233,9 @@ enum weft_status weft_lower_prepare(struct weft_lowering *lowering, struct weft_
     WEFT_TRY(copy_lanes(plan->problem, program, err));
     program->base_bytes = inputs->weigh.base_bytes;
     program->ring = weft_weigh_ring(&inputs->weigh, inputs->shards);
+    program->comm_bytes = program->staging_bytes = inputs->weigh.staging_bytes;
     if (weft_weigh_staging_tier(&inputs->weigh) == 0)
-        program->staging_bytes = weft_ring_bytes(&program->ring);
+        program->staging_bytes += weft_ring_bytes(&program->ring);
     program->policies =
         weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *program->policies);
     if (program->policies == NULL) return weft_fail_memory(err, "program");

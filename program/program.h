@@ -68,7 +68,8 @@ struct weft_program {
     int64_t live_bytes;  /* largest sum of live bytes in a slot */
     int64_t base_bytes;
     struct weft_ring ring;      /* of the disk's blocks, outside the arena */
-    int64_t staging_bytes;      /* of the ring, if it is in device memory */
+    int64_t comm_bytes;         /* staging of communicators */
+    int64_t staging_bytes;      /* the same, and of the ring if it is in device memory */
     struct weft_paging *paging; /* of the buffers; owned */
     enum weft_policy *policies; /* [n_units] */
     /* [n_units]: location of the unit's master and moments; NULL: all on the device. Offloaded

@@ -107,14 +107,16 @@ void weft_program_dump(const struct weft_program *program, const struct weft_pla
                        struct weft_text *out)
 {
     char arena[WEFT_UNITS_TEXT_BYTES], live[WEFT_UNITS_TEXT_BYTES], base[WEFT_UNITS_TEXT_BYTES];
-    char ring[WEFT_UNITS_TEXT_BYTES];
-    const bool staged = program->staging_bytes > 0;
-    weft_text_addf(out,
-                   "arena %s, live at most %s, base %s%s%s; channel instructions begin with |\n",
-                   weft_units_show_bytes(program->arena_bytes, arena),
-                   weft_units_show_bytes(program->live_bytes, live),
-                   weft_units_show_bytes(program->base_bytes, base), staged ? ", ring " : "",
-                   staged ? weft_units_show_bytes(program->staging_bytes, ring) : "");
+    char ring[WEFT_UNITS_TEXT_BYTES], comm[WEFT_UNITS_TEXT_BYTES];
+    const bool staged = program->staging_bytes > program->comm_bytes;
+    weft_text_addf(
+        out, "arena %s, live at most %s, base %s%s%s%s%s; channel instructions begin with |\n",
+        weft_units_show_bytes(program->arena_bytes, arena),
+        weft_units_show_bytes(program->live_bytes, live),
+        weft_units_show_bytes(program->base_bytes, base), staged ? ", ring " : "",
+        staged ? weft_units_show_bytes(program->staging_bytes - program->comm_bytes, ring) : "",
+        program->comm_bytes > 0 ? ", staging " : "",
+        program->comm_bytes > 0 ? weft_units_show_bytes(program->comm_bytes, comm) : "");
     const struct weft_paging *paging = program->paging;
     weft_text_addf(out, "%d pages of %s, %d table%s, %d mappings, %s of addresses\n",
                    paging->n_pages, weft_units_show_bytes(paging->page_bytes, arena),

@@ -172,18 +172,10 @@ static struct tier_use use_of_tier(const struct weft_plan *plan, int32_t tier)
     return use;
 }
 
-/* The hold of the ring for state on a disk; NULL: none. */
-static const struct weft_hold *ring_of(const struct weft_problem *problem)
-{
-    for (int32_t i = 0; i < problem->n_common; i++)
-        if (problem->common[i].category == WEFT_CATEGORY_STAGING) return &problem->common[i];
-    return NULL;
-}
-
 static void report_ring(const struct weft_plan *plan, struct weft_text *out)
 {
     char bytes[WEFT_UNITS_TEXT_BYTES];
-    const struct weft_hold *ring = ring_of(plan->problem);
+    const struct weft_hold *ring = weft_problem_ring(plan->problem);
     if (ring != NULL)
         weft_text_addf(out, "%-9s through a ring of %s in the %s's memory, held throughout\n", "",
                        weft_units_show_bytes(ring->bytes, bytes),

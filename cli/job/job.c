@@ -306,7 +306,7 @@ enum weft_status weft_job_measure_base(const struct weft_config *config, struct 
                                  .watch = watch};
     struct weft_profile *profile = NULL;
     WEFT_TRY(run_profile(&job, &profile, err));
-    *base_bytes = profile->base_bytes;
+    *base_bytes = profile->base_bytes + profile->staging_bytes;
     weft_profile_destroy(profile);
     return WEFT_OK;
 }

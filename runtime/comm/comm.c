@@ -85,6 +85,19 @@ int32_t weft_comm_ranks(const struct weft_comm *comm)
     return comm->ranks;
 }
 
+int64_t weft_comm_staging_bytes(const struct weft_comm *comm)
+{
+    return comm->staging_bytes;
+}
+
+int64_t weft_comm_all_staging_bytes(const struct weft_comm *comm)
+{
+    int64_t bytes = comm->staging_bytes;
+    for (int32_t i = 0; i < comm->n_branches; i++)
+        bytes += comm->branches[i]->staging_bytes;
+    return bytes;
+}
+
 const char *weft_comm_describe(const struct weft_comm *comm)
 {
     return comm->description;

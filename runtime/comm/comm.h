@@ -60,6 +60,11 @@ int32_t weft_comm_ranks(const struct weft_comm *comm);
 const char *weft_comm_describe(
     const struct weft_comm *comm); /* "local, emulated link 20 us + ..." */
 
+/* Host memory outside the arena in which blocks wait for their sums, of any number of ranks: of the
+ * communicator alone, and of it and its open branches. */
+int64_t weft_comm_staging_bytes(const struct weft_comm *comm);
+int64_t weft_comm_all_staging_bytes(const struct weft_comm *comm);
+
 /* Maps this rank's arena; every rank must call it with the same shape. Either all ranks succeed or
  * none. `reads` are the bytes that collectives read of peers. It is copied, and peers can reach
  * only these bytes; NULL: all. The communicator owns the arena and maps one at a time.

@@ -364,7 +364,8 @@ int64_t weft_exec_ring_bytes(const struct weft_exec *exec)
 
 int64_t weft_exec_tier_bytes(const struct weft_exec *exec, enum weft_home home)
 {
-    const bool ring_on_device = exec->options.program->staging_bytes > 0;
+    const struct weft_program *program = exec->options.program;
+    const bool ring_on_device = program->staging_bytes > program->comm_bytes;
     switch (home) {
     case WEFT_HOME_DEVICE:
         return ring_on_device ? weft_exec_ring_bytes(exec) : 0;

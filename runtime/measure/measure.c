@@ -226,6 +226,7 @@ static enum weft_status take_rehearsal(struct weft_measuring *m, struct weft_err
     scale_collectives(benches, &rehearsal);
     profile->agree_ns = rehearsal.agree_ns;
     profile->base_bytes = rehearsal.base_bytes;
+    profile->staging_bytes = weft_comm_staging_bytes(m->options.comm);
     WEFT_TRY(take_benches(m, err));
     if (rehearsal.compute_ns != NULL)
         WEFT_TRY(weft_measure_hosts_compute(rehearsal.compute_ns,

@@ -377,8 +377,10 @@ static enum weft_status warm_up(struct rehearsal *r, struct weft_error *err)
 static void weigh_process(struct rehearsal *r)
 {
     bool exact;
-    r->base_bytes =
-        weft_measure_outside_bytes(r->options->device, r->arena, r->exec, &exact) + RUN_BYTES;
+    const int64_t bytes =
+        weft_measure_outside_bytes(r->options->device, r->arena, r->exec, &exact) -
+        weft_comm_all_staging_bytes(r->options->comm);
+    r->base_bytes = RUN_BYTES + (bytes > 0 ? bytes : 0);
     if (!exact)
         weft_log(WEFT_LOG_WARNING,
                  "base memory has what other processes hold on this GPU in it, for the system "

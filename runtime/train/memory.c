@@ -68,12 +68,12 @@ static enum weft_status look_at_device(struct weft_run_memory *memory,
         warn_of_growth(memory, of->device, step, outside_bytes, bytes > limit_bytes);
         return WEFT_OK;
     }
-    return weft_fail(
-        err, WEFT_E_INFEASIBLE,
-        "step %" PRId64 ": this rank holds %" PRId64 " bytes, over the limit of %" PRId64
-        ": outside the arena %" PRId64 ", where the plan counts %" PRId64
-        " as base and ring of a disk. Measure it with `weft profile`, or set cluster.base",
-        step, bytes, limit_bytes, outside_bytes, memory->outside.planned_bytes);
+    return weft_fail(err, WEFT_E_INFEASIBLE,
+                     "step %" PRId64 ": this rank holds %" PRId64
+                     " bytes, over the limit of %" PRId64 ": outside the arena %" PRId64
+                     ", where the plan counts %" PRId64
+                     " as base and staging. Measure it with `weft profile`, or set cluster.base",
+                     step, bytes, limit_bytes, outside_bytes, memory->outside.planned_bytes);
 }
 
 static enum weft_status look_at_tier(struct weft_run_memory *memory,

@@ -474,6 +474,7 @@ static enum weft_status fill_profile(struct figures *figures, const struct weft_
         note_missing(figures, lacks[i].figure, lacks[i].part);
     origins.base = measured == NULL || measured->base_bytes < 0;
     profile->base_bytes = origins.base ? cluster->base_bytes : measured->base_bytes;
+    profile->staging_bytes = measured == NULL ? 0 : measured->staging_bytes;
     return describe_origins(figures, measured, &origins, profile, err);
 }
 
@@ -617,6 +618,7 @@ enum weft_status weft_profile_with_network(const struct weft_config *config,
         whole.ranks = network->ranks;
         whole.network = network->network;
         whole.agree_ns = network->agree_ns;
+        whole.staging_bytes = network->staging_bytes;
         whole.origin.ranks = 0;
         if (network->origin.busy_millicores > whole.origin.busy_millicores)
             whole.origin.busy_millicores = network->origin.busy_millicores;

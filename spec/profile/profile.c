@@ -89,7 +89,10 @@ const struct weft_key_table weft_profile_keys = WEFT_KEY_TABLE_OPEN(
     WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "agree_ns", weft_profile, agree_ns, 0,
                       WEFT_JSON_MOST_INTEGER, "time in which ranks sum norm, loss and flags"),
     WEFT_KEY_RANGE_AS(WEFT_KEY_OPTIONAL, "base_bytes", weft_profile, base_bytes, 0,
-                      WEFT_JSON_MOST_INTEGER, "that a rank holds outside the arena"));
+                      WEFT_JSON_MOST_INTEGER, "that a rank holds outside the arena"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "staging_bytes", weft_profile, staging_bytes,
+                      "not in base_bytes: of sums under way, for each lane of the network and "
+                      "group of ranks"));
 
 static const char *const collective_names[WEFT_COLLECTIVE_COUNT] = {
     [WEFT_ALL_GATHER] = "all_gather",
@@ -228,6 +231,8 @@ static void write_profile(const struct weft_profile *profile, const char *progra
     weft_profile_network_write(&profile->network, &writer);
     if (profile->agree_ns >= 0) weft_json_put_integer(&writer, "agree_ns", profile->agree_ns);
     if (profile->base_bytes >= 0) weft_json_put_integer(&writer, "base_bytes", profile->base_bytes);
+    if (profile->staging_bytes > 0)
+        weft_json_put_integer(&writer, "staging_bytes", profile->staging_bytes);
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");
 }
@@ -481,6 +486,7 @@ enum weft_status weft_profile_join(const struct weft_profile *first,
         if (find_times(first, second->layers[l].is_name, second->layers[l].key) == NULL)
             joined.layers[joined.n_layers++] = second->layers[l];
     if (second->base_bytes > joined.base_bytes) joined.base_bytes = second->base_bytes;
+    if (second->staging_bytes > joined.staging_bytes) joined.staging_bytes = second->staging_bytes;
     if (ok) weft_profile_write(&joined, &text);
     enum weft_status status =
         ok && weft_text_ok(&text)

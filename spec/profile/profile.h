@@ -71,6 +71,8 @@ struct weft_profile {
     struct weft_profile_network network; /* pairs of hosts, and levels; of equal ranks */
     int64_t agree_ns;      /* time of summing norm, loss and flags over ranks; -1: not measured */
     int64_t base_bytes;    /* of a rank, outside the arena; -1: not measured */
+    int64_t staging_bytes; /* of a rank's communicator, outside base_bytes; as much for each lane
+                              and group of ranks; 0: none */
     struct weft_hash hash; /* of the written form without the program's version */
 };
 

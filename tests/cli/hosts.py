@@ -215,7 +215,11 @@ def hosts_measure_and_plan(weft):
     for library, command in each_library(weft, 2):
         code, out, told, err = run_hosts(weft, command, library, "profile", config, "-o", "profile.json")
         assert code == 0 and not told and "all_gather" in out, (library, code, err)
-        weft.expect(0, "plan", config, "--profile", "profile.json")
+        profile = json.loads((weft.directory / "profile.json").read_text())
+        assert profile["staging_bytes"] == 4 << 20 and profile["base_bytes"] > 0, (library, profile)
+        said = json.loads(weft.expect(0, "plan", config, "--profile", "profile.json", "--json"))
+        assert said["peak_memory_bytes"]["staging"] == 4 << 20, (library, said)
+        assert sum(said["peak_memory_bytes"].values()) == said["peak_bytes"], (library, said)
 
 
 @case

@@ -704,6 +704,33 @@ Test(weigh, an_update_moves_master_moments_and_gradient)
     cr_assert_eq(weft_weigh_update_bytes(&options), 2 * 8 + 2 + 2);
 }
 
+/* Bytes of staging that all strategies hold in a slot. */
+static int64_t staged_in(const struct weft_weights *weights, int32_t slot)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < weights->n_common; i++) {
+        const struct weft_hold *hold = &weights->common[i];
+        const bool holds = hold->first <= slot && slot <= hold->last && hold->tier == 0;
+        if (holds && hold->category == WEFT_CATEGORY_STAGING) bytes += hold->bytes;
+    }
+    return bytes;
+}
+
+Test(weigh, staging_of_communicators_is_held_throughout)
+{
+    struct weft_layer layer = custom_layer("a", 6000, false);
+    struct weft_weigh_options options = single;
+    for (int64_t staging = 0; staging <= 8192; staging += 4096) {
+        struct stage stage = {.model = make_model(&layer, 1)};
+        options.staging_bytes = staging;
+        cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
+        weigh(&stage, &options);
+        for (int32_t s = 0; s < stage.period->n_slots; s++)
+            cr_assert_eq(staged_in(stage.weights, s), staging);
+        finish(&stage);
+    }
+}
+
 static void refuse(int64_t parameters, int64_t saved_bytes, int64_t base_bytes, const char *text)
 {
     struct weft_layer layer = custom_layer("wide", parameters, false);

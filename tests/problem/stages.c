@@ -83,6 +83,35 @@ Test(stages, other_ranks_are_refused)
     random_case_finish(&random);
 }
 
+/* Each lane has a communicator. hsdp and averages need further ones. */
+Test(stages, each_communicator_has_staging_memory)
+{
+    enum { STAGING = 4096 };
+    struct random_case random;
+    struct weft_variant variants[WEFT_MOST_VARIANTS];
+    random_case_init_plain(&random, 5);
+    struct weft_config *config = random.config;
+    cr_assert_geq(weft_variants_list(config, variants), 1);
+    const struct {
+        int64_t channels, every, communicators;
+        const char *policies;
+    } cases[] = {{1, 0, 1, "fsdp"}, {2, 0, 2, "fsdp"}, {1, 0, 4, "fsdp,hsdp"},
+                 {2, 0, 6, "hsdp"}, {1, 8, 3, "fsdp"}, {2, 8, 4, "fsdp"}};
+    random.profile->staging_bytes = STAGING;
+    config->cluster.ranks = 4;
+    config->cluster.ranks_per_node = 2;
+    config->cluster.link.intra = (struct weft_link){.alpha_ns = 1000, .bytes_per_s = 1e9};
+    config->cluster.link.inter = config->cluster.link.intra;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        config->cluster.channels = cases[i].channels;
+        config->train.every = cases[i].every;
+        config->plan.policies = cases[i].policies;
+        cr_assert_eq(weft_stages_weigh_options(config, random.profile, &variants[0]).staging_bytes,
+                     STAGING * cases[i].communicators, "case %zu", i);
+    }
+    random_case_finish(&random);
+}
+
 Test(stages, variants_are_what_the_config_leaves_open)
 {
     struct random_case random;

@@ -161,6 +161,7 @@ static void add_nodes(struct random_case *random, uint64_t seed)
     struct dice dice = dice_of(seed, "nodes");
     if (chance(&dice, 50) || cluster->ranks % 2 != 0 || cluster->ranks < 4) return;
     cluster->ranks_per_node = 2;
+    random->profile->staging_bytes = roll(&dice, 0, 2) * WEFT_ARENA_ALIGN_BYTES;
     cluster->link.intra = (struct weft_link){.alpha_ns = 1000, .bytes_per_s = 1e9};
     cluster->link.inter = (struct weft_link){.alpha_ns = 9000, .bytes_per_s = 1e8};
     random->config->plan.policies =

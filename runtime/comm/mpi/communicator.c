@@ -678,6 +678,7 @@ static void mpi_close(struct weft_comm *comm)
 static enum weft_status take_memory(struct mpi_comm *c, struct weft_error *err)
 {
     const size_t ranks = (size_t)c->comm.ranks;
+    c->comm.staging_bytes = WEFT_MPI_STAGING_BYTES;
     c->rounds.staging = malloc(WEFT_MPI_STAGING_BYTES);
     c->rounds.operands = calloc(ranks, sizeof *c->rounds.operands);
     c->flows = calloc(1 + (size_t)weft_mpi_level_flows(c->comm.ranks), sizeof *c->flows);

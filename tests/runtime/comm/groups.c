@@ -270,6 +270,8 @@ static int run_groups(int32_t rank, const struct ranks *ranks, void *argument)
     options.ranks_per_node = shape->per_node;
     site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
     open_lanes(&s, lanes);
+    CHECK(weft_comm_all_staging_bytes(s.comm) == 4 * weft_comm_staging_bytes(s.comm),
+          "staging of the communicator and its three branches");
     for (int round = 0; round < ROUNDS; round++) {
         for (int l = 0; l < LANES; l++) {
             lanes[l].call = call_of(l, round);

@@ -49,7 +49,7 @@ static const char complete_profile[] =
     "\"kernels\":\"avx512\",\"update\":{\"elements\":[5],\"ns\":[6]},\"norm\":{\"elements\":[7],"
     "\"ns\":[8]},"
     "\"contention\":{\"compute_rate\":800,\"channel_rate\":1000},"
-    "\"agree_ns\":11,\"base_bytes\":12}";
+    "\"agree_ns\":11,\"base_bytes\":12,\"staging_bytes\":13}";
 
 static struct weft_profile *must_parse_profile(const char *text)
 {
@@ -100,6 +100,7 @@ Test(profile, reads_every_part)
     cr_assert_str_eq(profile->kernels, "avx512");
     cr_assert_null(profile->updates);
     cr_assert_eq(profile->agree_ns, 11);
+    cr_assert_eq(profile->staging_bytes, 13);
     cr_assert_eq(profile->rates.compute, 800);
     cr_assert_eq(profile->rates.own, 1000);
     cr_assert_eq(profile->base_bytes, 12);
@@ -132,6 +133,7 @@ Test(profile, may_lack_parts)
     cr_assert_eq(profile->n_layers, 0);
     cr_assert_eq(profile->update.n, 0);
     cr_assert_eq(profile->agree_ns, -1);
+    cr_assert_eq(profile->staging_bytes, 0);
     cr_assert_eq(profile->rates.compute, 0);
     cr_assert_eq(profile->base_bytes, -1);
     weft_profile_destroy(profile);

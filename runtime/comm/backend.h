@@ -47,6 +47,9 @@ struct weft_comm_ops {
                            const struct weft_comm_block *block);
     void (*all_reduce)(struct weft_comm *comm, struct weft_stream *channel,
                        const struct weft_comm_block *block);
+    /* weft_comm_reduce, or weft_comm_broadcast; NULL: there are none. */
+    void (*move_owned)(struct weft_comm *comm, struct weft_stream *channel, bool reduces,
+                       const struct weft_comm_block *block);
     void (*agree)(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
                   int64_t to_offset, int64_t words, int64_t ns);
     enum weft_status (*exchange)(struct weft_comm *comm, const void *mine, size_t bytes, void *all,

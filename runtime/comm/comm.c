@@ -121,6 +121,23 @@ void weft_comm_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
     comm->ops->all_reduce(comm, channel, block);
 }
 
+bool weft_comm_has_owners(const struct weft_comm *comm)
+{
+    return comm->ops->move_owned != NULL;
+}
+
+void weft_comm_reduce(struct weft_comm *comm, struct weft_stream *channel,
+                      const struct weft_comm_block *block)
+{
+    comm->ops->move_owned(comm, channel, true, block);
+}
+
+void weft_comm_broadcast(struct weft_comm *comm, struct weft_stream *channel,
+                         const struct weft_comm_block *block)
+{
+    comm->ops->move_owned(comm, channel, false, block);
+}
+
 void weft_comm_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
                      int64_t to_offset, int64_t words, int64_t ns)
 {

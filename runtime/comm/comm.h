@@ -91,6 +91,8 @@ struct weft_comm_block {
     bool partial;                /* ReduceScatter to fp32: the sum is not rounded to dtype, since it
                                     is summed further */
     bool of_partials;            /* AllReduce of such sums */
+    bool owned;                  /* Reduce, Broadcast: in place, to or from the rank `owner` */
+    int32_t owner;
 };
 /* Fills the full block with the slices of all ranks. */
 void weft_comm_all_gather(struct weft_comm *comm, struct weft_stream *channel,
@@ -103,6 +105,14 @@ void weft_comm_reduce_scatter(struct weft_comm *comm, struct weft_stream *channe
  * the sums, rounded to `dtype` once, are written as slice_dtype or added. */
 void weft_comm_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
                           const struct weft_comm_block *block);
+/* The owner's full block gets the sum over ranks in canonical order, rounded to dtype once, or goes
+ * to all other ranks. They ignore slice_offset. The owner's port moves ranks - 1 blocks. A back end
+ * may lack both. */
+bool weft_comm_has_owners(const struct weft_comm *comm);
+void weft_comm_reduce(struct weft_comm *comm, struct weft_stream *channel,
+                      const struct weft_comm_block *block);
+void weft_comm_broadcast(struct weft_comm *comm, struct weft_stream *channel,
+                         const struct weft_comm_block *block);
 /* Adds `words` uint64 at `from_offset` over ranks, wrapping. All ranks get the sum at
  * `to_offset`. */
 void weft_comm_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,

@@ -73,6 +73,18 @@ struct weft_comm_job weft_comm_job_of(enum weft_comm_call_kind kind,
     };
 }
 
+struct weft_comm_job weft_comm_job_of_owned(bool reduces, const struct weft_comm_block *block)
+{
+    return (struct weft_comm_job){
+        .call = {reduces ? WEFT_COMM_CALL_REDUCE : WEFT_COMM_CALL_BROADCAST, block->slice_elements,
+                 block->full_offset, block->owner},
+        .ns = block->ns,
+        .slice_elements = block->slice_elements,
+        .dtype = block->dtype,
+        .slice_dtype = block->dtype,
+    };
+}
+
 struct weft_comm_job weft_comm_job_of_agreement(int64_t from_offset, int64_t to_offset,
                                                 int64_t words, int64_t ns)
 {
@@ -153,9 +165,12 @@ enum weft_status weft_comm_job_check(const struct weft_comm_job *job, int32_t ra
     if (job->call.kind == WEFT_COMM_CALL_AGREE) return check_agreement(job, span_bytes, err);
     const bool gathers = job->call.kind == WEFT_COMM_CALL_ALL_GATHER;
     const int64_t full = gathers ? job->call.to : job->call.from;
-    const bool in_place = job->call.kind == WEFT_COMM_CALL_ALL_REDUCE;
+    const bool owned = weft_comm_call_is_owned(&job->call);
+    const bool in_place = owned || job->call.kind == WEFT_COMM_CALL_ALL_REDUCE;
     const int64_t slice = in_place ? -1 : gathers ? job->call.from : job->call.to;
     int64_t bytes, part_bytes, full_bytes;
+    if (owned && (job->call.to < 0 || job->call.to >= ranks))
+        return weft_comm_job_fail(job, span_bytes, "has an owner that is no rank", err);
     if (!weft_checked_mul(job->slice_elements, weft_dtype_bytes(job->slice_dtype), &bytes) ||
         !weft_checked_mul(job->slice_elements, weft_dtype_bytes(job->dtype), &part_bytes) ||
         !weft_checked_mul(part_bytes, ranks, &full_bytes) ||

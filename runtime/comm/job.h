@@ -19,7 +19,9 @@
     X(ALL_GATHER, "all_gather")                                                                    \
     X(REDUCE_SCATTER, "reduce_scatter")                                                            \
     X(ALL_REDUCE, "all_reduce")                                                                    \
-    X(AGREE, "agree")
+    X(AGREE, "agree")                                                                              \
+    X(REDUCE, "reduce")                                                                            \
+    X(BROADCAST, "broadcast")
 
 enum weft_comm_call_kind {
 #define WEFT_COMM_CALL_ENUMERATOR(name, text) WEFT_COMM_CALL_##name,
@@ -32,7 +34,7 @@ enum weft_comm_call_kind {
 struct weft_comm_call {
     enum weft_comm_call_kind kind;
     int64_t count;    /* elements, words or bytes */
-    int64_t from, to; /* offsets */
+    int64_t from, to; /* offsets; REDUCE, BROADCAST: of the block, and the owner's rank */
 };
 
 /* False for calls outside of steps. */
@@ -68,6 +70,8 @@ struct weft_comm_job {
 /* The job of a collective of that kind over the block. */
 struct weft_comm_job weft_comm_job_of(enum weft_comm_call_kind kind,
                                       const struct weft_comm_block *block);
+/* A reduction to the block's owner, or a broadcast from it. */
+struct weft_comm_job weft_comm_job_of_owned(bool reduces, const struct weft_comm_block *block);
 struct weft_comm_job weft_comm_job_of_agreement(int64_t from_offset, int64_t to_offset,
                                                 int64_t words, int64_t ns);
 
@@ -89,6 +93,12 @@ static inline int64_t weft_comm_slice_bytes(const struct weft_comm_job *job)
  */
 void weft_comm_finish_partials(const struct weft_comm_job *job, int32_t ranks,
                                unsigned char *memory);
+
+/* Whether the call moves a whole block to or from its owner, in place. */
+static inline bool weft_comm_call_is_owned(const struct weft_comm_call *call)
+{
+    return call->kind == WEFT_COMM_CALL_REDUCE || call->kind == WEFT_COMM_CALL_BROADCAST;
+}
 
 /* The dtype that the sum is rounded to. */
 static inline enum weft_dtype weft_comm_rounded(const struct weft_comm_job *job)

@@ -152,6 +152,7 @@ const struct weft_comm_ops weft_comm_local = {
     .all_gather = weft_local_all_gather,
     .reduce_scatter = weft_local_reduce_scatter,
     .all_reduce = weft_local_all_reduce,
+    .move_owned = weft_local_move_owned,
     .agree = weft_local_agree,
     .exchange = local_exchange,
     .carry = local_carry,

@@ -79,7 +79,8 @@ static const unsigned char *const *operands_at(const struct weft_local_comm *c, 
     return c->operands;
 }
 
-static void sum_slices(const struct local_job *task, int64_t from, int64_t to)
+/* Sums so many elements at `from` over ranks into this rank's `to`. */
+static void sum_elements(const struct local_job *task, int64_t elements, int64_t from, int64_t to)
 {
     const struct weft_local_comm *c = task->c;
     const struct weft_comm_sum sum = {
@@ -89,11 +90,16 @@ static void sum_slices(const struct local_job *task, int64_t from, int64_t to)
         .rounded = weft_comm_rounded(&task->job),
         .to_dtype = task->job.slice_dtype,
         .adds = task->job.adds,
-        .elements = task->job.slice_elements,
+        .elements = elements,
         .from = operands_at(c, from),
         .to = c->arenas[c->comm.rank] + to,
     };
     weft_comm_sum_ranks(&sum);
+}
+
+static void sum_slices(const struct local_job *task, int64_t from, int64_t to)
+{
+    sum_elements(task, task->job.slice_elements, from, to);
 }
 
 /* Copies all ranks' slices into this rank's full block. It begins with the next rank's, so ranks
@@ -169,6 +175,30 @@ static enum weft_status run_all_reduce(struct weft_stream *channel, const void *
     return WEFT_OK;
 }
 
+/* Only the owner writes its block in a reduction, and only it reads the others'. */
+static enum weft_status run_owned(struct weft_stream *channel, const void *argument,
+                                  struct weft_error *err)
+{
+    const struct local_job *task = argument;
+    const struct weft_local_comm *c = task->c;
+    const struct weft_comm_call *call = &task->job.call;
+    const bool owns = c->comm.rank == call->to, reduces = call->kind == WEFT_COMM_CALL_REDUCE;
+    const int64_t bytes = weft_comm_slice_bytes(&task->job) * c->comm.ranks;
+    int64_t latest_ns;
+    WEFT_TRY(check_job(task, err));
+    WEFT_TRY(check_reads(task, call->from, bytes, err));
+    WEFT_TRY(enter_call(task, channel, &latest_ns, err));
+    if (reduces && owns)
+        sum_elements(task, task->job.slice_elements * c->comm.ranks, call->from, call->from);
+    if (!reduces && !owns)
+        memcpy(c->arenas[c->comm.rank] + call->from, c->arenas[call->to] + call->from,
+               (size_t)bytes);
+    WEFT_TRY(weft_local_barrier(task->c, err));
+    /* The owner's port moves the block once for each other rank. */
+    end_call(task, channel, latest_ns, 1, (double)bytes * c->comm.ranks);
+    return WEFT_OK;
+}
+
 static enum weft_status run_agree(struct weft_stream *channel, const void *argument,
                                   struct weft_error *err)
 {
@@ -209,6 +239,14 @@ void weft_local_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
                            const struct weft_comm_block *block)
 {
     push_block(comm, channel, run_all_reduce, WEFT_COMM_CALL_ALL_REDUCE, block);
+}
+
+void weft_local_move_owned(struct weft_comm *comm, struct weft_stream *channel, bool reduces,
+                           const struct weft_comm_block *block)
+{
+    const struct local_job task = {weft_local_comm_of(comm),
+                                   weft_comm_job_of_owned(reduces, block)};
+    weft_stream_push(channel, run_owned, &task, sizeof task);
 }
 
 void weft_local_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,

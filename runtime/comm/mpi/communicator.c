@@ -15,6 +15,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/comm/host.h"
 #include "runtime/comm/job.h"
+#include "runtime/comm/mpi/flows.h"
 #include "runtime/comm/mpi/levels.h"
 #include "runtime/comm/mpi/rounds.h"
 #include "runtime/comm/sum.h"
@@ -379,64 +380,6 @@ static void end_call(const struct mpi_job *task, struct weft_stream *channel, in
     c->link_free_ns = weft_stream_now(channel);
 }
 
-/* The slice at `own` goes to its place in the full blocks of all ranks. */
-static struct weft_mpi_flow gather_flow(const struct mpi_job *task, int64_t full, int64_t own)
-{
-    const int64_t bytes = weft_comm_slice_bytes(&task->job);
-    return (struct weft_mpi_flow){
-        .tag = WEFT_MPI_DATA,
-        .bytes = bytes,
-        .send = task->c->memory + own,
-        .receive = task->c->memory + full,
-        .receive_stride = bytes,
-    };
-}
-
-/* A sum and its destination. */
-struct summing {
-    struct weft_comm_sum sum;
-    unsigned char *to;
-};
-
-static void sum_chunk(void *context, int64_t at, int64_t bytes,
-                      const unsigned char *const *operands)
-{
-    struct summing *summing = context;
-    struct weft_comm_sum sum = summing->sum;
-    const int64_t first = at / weft_dtype_bytes(sum.dtype);
-    sum.elements = bytes / weft_dtype_bytes(sum.dtype);
-    sum.from = operands;
-    sum.to = summing->to + first * weft_dtype_bytes(sum.to_dtype);
-    weft_comm_sum_ranks(&sum);
-}
-
-static struct summing summing_of(const struct mpi_job *task, int64_t to)
-{
-    return (struct summing){
-        .sum = {.ranks = task->c->comm.ranks,
-                .per_node = task->c->comm.ranks_per_node,
-                .dtype = task->job.dtype,
-                .rounded = weft_comm_rounded(&task->job),
-                .to_dtype = task->job.slice_dtype,
-                .adds = task->job.adds},
-        .to = task->c->memory + to,
-    };
-}
-
-/* Part r of the full block goes to rank r, which sums it. */
-static struct weft_mpi_flow scatter_flow(const struct mpi_job *task, struct summing *summing)
-{
-    const int64_t bytes = weft_comm_slice_bytes(&task->job);
-    return (struct weft_mpi_flow){
-        .tag = WEFT_MPI_DATA,
-        .bytes = bytes,
-        .send = task->c->memory + task->job.call.from,
-        .send_stride = bytes,
-        .consume = sum_chunk,
-        .context = summing,
-    };
-}
-
 static bool has_levels(const struct mpi_comm *c)
 {
     return weft_mpi_has_levels(c->comm.ranks, c->comm.ranks_per_node);
@@ -458,8 +401,8 @@ static enum weft_status reduce_block(const struct mpi_job *task, struct weft_str
     const struct weft_comm_call *call = &task->job.call;
     const int64_t now_ns = weft_stream_now(channel);
     if (!has_levels(c)) {
-        struct summing summing = summing_of(task, own);
-        const struct weft_mpi_flow data = scatter_flow(task, &summing);
+        struct weft_mpi_sum sum = weft_mpi_sum_of(&c->comm, &task->job, c->memory + own);
+        const struct weft_mpi_flow data = weft_mpi_scatter_flow(&task->job, c->memory, &sum);
         return make_call(c, call, now_ns, &data, latest_ns, err);
     }
     const struct weft_mpi_levels levels = levels_of(task, call->from, own, false);
@@ -485,7 +428,7 @@ static enum weft_status gather_block(const struct mpi_job *task, struct weft_str
     const struct weft_mpi_levels levels = levels_of(task, full, own, true);
     for (int32_t i = 0; i < (levelled ? levels.stages : 1); i++) {
         int32_t n = 1;
-        c->flows[1] = gather_flow(task, full, own);
+        c->flows[1] = weft_mpi_gather_flow(&task->job, c->memory + full, c->memory + own);
         if (levelled) n = weft_mpi_gather_stage(&levels, i, c->flows + 1);
         if (i == 0 && latest_ns != NULL)
             WEFT_TRY(make_call_of(c, &task->job.call, now_ns, n, latest_ns, err));
@@ -541,6 +484,22 @@ static enum weft_status run_all_reduce(struct weft_stream *channel, const void *
     return WEFT_OK;
 }
 
+/* It goes on one level. */
+static enum weft_status run_owned(struct weft_stream *channel, const void *argument,
+                                  struct weft_error *err)
+{
+    const struct mpi_job *task = argument;
+    struct mpi_comm *c = task->c;
+    unsigned char *block = c->memory + task->job.call.from;
+    struct weft_mpi_sum sum = weft_mpi_sum_of(&c->comm, &task->job, block);
+    int64_t latest_ns;
+    WEFT_TRY(check_job(task, err));
+    const struct weft_mpi_flow data = weft_mpi_owned_flow(&task->job, c->comm.ranks, block, &sum);
+    WEFT_TRY(make_call(c, &task->job.call, weft_stream_now(channel), &data, &latest_ns, err));
+    end_call(task, channel, latest_ns);
+    return WEFT_OK;
+}
+
 static void sum_words(void *context, int64_t at, int64_t bytes,
                       const unsigned char *const *operands)
 {
@@ -592,6 +551,13 @@ static void mpi_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
                            const struct weft_comm_block *block)
 {
     push_block(comm, channel, run_all_reduce, WEFT_COMM_CALL_ALL_REDUCE, block);
+}
+
+static void mpi_move_owned(struct weft_comm *comm, struct weft_stream *channel, bool reduces,
+                           const struct weft_comm_block *block)
+{
+    const struct mpi_job task = {mpi_of(comm), weft_comm_job_of_owned(reduces, block)};
+    weft_stream_push(channel, run_owned, &task, sizeof task);
 }
 
 static void mpi_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
@@ -782,6 +748,7 @@ const struct weft_comm_ops weft_comm_mpi = {
     .all_gather = mpi_all_gather,
     .reduce_scatter = mpi_reduce_scatter,
     .all_reduce = mpi_all_reduce,
+    .move_owned = mpi_move_owned,
     .agree = mpi_agree,
     .exchange = mpi_exchange,
     .swap = mpi_swap,

@@ -117,12 +117,28 @@ static void advance_cursor(struct exchange *x)
     settle_cursor(x);
 }
 
+static bool sends_to(const struct weft_mpi_group *group, const struct weft_mpi_flow *flow,
+                     int32_t peer)
+{
+    if (flow->way == WEFT_MPI_TO_OWNER) return peer == flow->owner;
+    return flow->way == WEFT_MPI_ALL_PAIRS || group->rank == flow->owner;
+}
+
+static bool receives_from(const struct weft_mpi_group *group, const struct weft_mpi_flow *flow,
+                          int32_t peer)
+{
+    if (flow->way == WEFT_MPI_FROM_OWNER) return peer == flow->owner;
+    return flow->way == WEFT_MPI_ALL_PAIRS || group->rank == flow->owner;
+}
+
 /* A staged chunk needs a free place. */
 static bool may_issue(const struct exchange *x)
 {
     if (is_at_end(x) || (int32_t)(x->end - x->first) == depth_of(x->rounds->message_bytes))
         return false;
-    return !is_staged(&x->flows[x->flow]) || x->position - x->consumed < staged_chunks(x);
+    const struct weft_mpi_flow *flow = &x->flows[x->flow];
+    const bool sums = flow->way != WEFT_MPI_TO_OWNER || group_of(x, flow)->rank == flow->owner;
+    return !is_staged(flow) || !sums || x->position - x->consumed < staged_chunks(x);
 }
 
 static int32_t rank_of_all(const struct weft_mpi_group *group, int32_t rank)
@@ -139,15 +155,24 @@ static enum weft_status issue_step(struct exchange *x, struct weft_error *err)
     const int32_t from = (group->rank - x->turn + group->ranks) % group->ranks;
     unsigned char *place = is_staged(flow) ? slot_at(x, x->position, x->turn)
                                            : flow->receive + from * flow->receive_stride + at;
+    const bool sends = sends_to(group, flow, to), receives = receives_from(group, flow, from);
+    if (!sends && !receives) return WEFT_OK;
     struct step *step = &x->steps[x->end % MOST_DEPTH];
-    *step = (struct step){.flow = flow, .position = x->position, .from = from, .to = to};
+    *step = (struct step){.flow = flow,
+                          .position = x->position,
+                          .from = from,
+                          .to = to,
+                          .is_sent = !sends,
+                          .is_received = !receives};
     if (is_staged(flow) && x->turn == 1)
         x->missing[x->position % staged_chunks(x)] = group->ranks - 1;
     x->end++;
     const struct weft_mpi_rounds *rounds = x->rounds;
     const int32_t tag = rounds->tags + (int32_t)flow->tag;
-    WEFT_TRY(weft_mpi_receive(rounds->mpi, place, bytes, rank_of_all(group, from), tag,
-                              &step->receive, err));
+    if (receives)
+        WEFT_TRY(weft_mpi_receive(rounds->mpi, place, bytes, rank_of_all(group, from), tag,
+                                  &step->receive, err));
+    if (!sends) return WEFT_OK;
     return weft_mpi_send(rounds->mpi, flow->send + to * flow->send_stride + at, bytes,
                          rank_of_all(group, to), tag, &step->send, err);
 }

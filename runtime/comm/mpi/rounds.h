@@ -14,8 +14,13 @@ struct weft_mpi_group {
     int32_t rank, ranks, first, gap;
 };
 
-/* Bytes that every rank of a group sends to every other one. */
+/* Pairs of ranks that a flow is between: all, or the owner and each other rank. */
+enum weft_mpi_way { WEFT_MPI_ALL_PAIRS, WEFT_MPI_TO_OWNER, WEFT_MPI_FROM_OWNER };
+
+/* Bytes that every rank of a group sends to every other one, or to or from their owner. */
 struct weft_mpi_flow {
+    enum weft_mpi_way way;
+    int32_t owner; /* rank in the group */
     enum weft_mpi_tag tag;
     const struct weft_mpi_group *group; /* NULL: that of the rounds */
     int64_t bytes;                      /* to each peer, and from each */
@@ -23,8 +28,8 @@ struct weft_mpi_flow {
     const unsigned char *send;
     int64_t send_stride;
     /* The part of rank p goes to receive + p * receive_stride. NULL: to the staging memory; when
-     * all ranks' parts of a chunk are there, `consume` gets them in rank order. There is one such
-     * flow at most, of the rounds' group. */
+     * all ranks' parts of a chunk are there, `consume` gets them in rank order. Of a flow to an
+     * owner, it alone consumes. There is one such flow at most, of the rounds' group. */
     unsigned char *receive;
     int64_t receive_stride;
     void (*consume)(void *context, int64_t at, int64_t bytes, const unsigned char *const *operands);

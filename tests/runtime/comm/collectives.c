@@ -213,6 +213,42 @@ static void test_partials(struct site *s, enum weft_dtype dtype, int64_t n)
     }
 }
 
+/* Each rank is the owner once. Its block gets the sum, and no other; then all get its block. */
+static void test_owned(struct site *s, enum weft_dtype dtype, int64_t n)
+{
+    const int64_t all = n * s->ranks;
+    struct weft_comm_block block = {.full_offset = FROM,
+                                    .slice_offset = TO, /* ignored */
+                                    .slice_elements = n,
+                                    .dtype = dtype,
+                                    .slice_dtype = dtype,
+                                    .owned = true};
+    const uint16_t *halves = (const uint16_t *)(const void *)(s->arena + FROM);
+    for (block.owner = 0; block.owner < s->ranks; block.owner++) {
+        fill(s, FROM, all, 0);
+        if (dtype != WEFT_F32) fill(s, FROM, (all + 1) / 2, 0);
+        if (dtype != WEFT_F32) fill_narrow(s, dtype, FROM, all);
+        for (int sent = 0; sent < 2; sent++) {
+            if (sent == 0)
+                weft_comm_reduce(s->comm, s->channel, &block);
+            else
+                weft_comm_broadcast(s->comm, s->channel, &block);
+            site_synchronise(s);
+            for (int64_t i = 0; i < all; i++) {
+                const bool summed = sent > 0 || block.owner == s->rank;
+                const float sum = dtype == WEFT_F32 ? sum_of(s->ranks, i)
+                                                    : narrow_sum_of(dtype, s->ranks, i, false);
+                const float own = dtype == WEFT_F32 ? value_of(s->rank, i)
+                                                    : narrow_operand((int)dtype, s->rank, i);
+                const float got =
+                    dtype == WEFT_F32 ? site_floats(s, FROM)[i] : widen(dtype, halves[i]);
+                check_bits(&got, summed ? sum : own, sent > 0 ? "broadcast" : "reduce", i);
+            }
+            check_untouched(s, TO, 0, dtype == WEFT_F32 ? all : (all + 1) / 2);
+        }
+    }
+}
+
 /* Zeros below zero add up to one below zero. */
 static void test_negative_zero(struct site *s, enum weft_dtype dtype)
 {
@@ -353,6 +389,8 @@ static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
         const char *comm = getenv("WEFT_TEST_COMM"); /* hsdp is not on GPUs */
         for (int d = 0; d < WEFT_DTYPE_COUNT && (comm == NULL || strcmp(comm, "cuda") != 0); d++)
             test_partials(&s, (enum weft_dtype)d, sizes[i]);
+        for (int d = 0; d < WEFT_DTYPE_COUNT && weft_comm_has_owners(s.comm); d++)
+            test_owned(&s, (enum weft_dtype)d, sizes[i]);
     }
     test_negative_zero(&s, WEFT_BF16);
     test_negative_zero(&s, WEFT_F16);

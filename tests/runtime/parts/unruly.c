@@ -101,6 +101,15 @@ static void unruly_all_reduce(struct weft_comm *comm, struct weft_stream *channe
     push_wait(u, channel);
 }
 
+static void unruly_move_owned(struct weft_comm *comm, struct weft_stream *channel, bool reduces,
+                              const struct weft_comm_block *block)
+{
+    struct unruly *u = unruly_of(comm);
+    push_wait(u, channel);
+    (reduces ? weft_comm_reduce : weft_comm_broadcast)(u->local, channel, block);
+    push_wait(u, channel);
+}
+
 static void unruly_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
                          int64_t to_offset, int64_t words, int64_t ns)
 {
@@ -207,6 +216,7 @@ static const struct weft_comm_ops unruly_ops = {
     .all_gather = unruly_all_gather,
     .reduce_scatter = unruly_reduce_scatter,
     .all_reduce = unruly_all_reduce,
+    .move_owned = unruly_move_owned,
     .agree = unruly_agree,
     .exchange = unruly_exchange,
     .carry = unruly_carry,

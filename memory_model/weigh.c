@@ -407,9 +407,12 @@ static uint32_t sensible_policies(const struct weft_weigher *w, int32_t u)
     const struct weft_unit *unit = &w->shards->units[u];
     bool accumulates = weft_period_reductions(&w->period->rule) > 1;
     uint32_t policies = 1u << WEFT_POLICY_SDP;
-    /* dp reduces in place, where the next gradient comes while the delayed one is in use. */
+    /* dp and central reduce in place, where the next gradient comes while the delayed one is in
+     * use. */
     if (!unit->trainable || (!accumulates && !w->period->rule.delayed))
         policies |= 1u << WEFT_POLICY_DP;
+    if (unit->trainable && w->options->central && !accumulates && !w->period->rule.delayed)
+        policies |= 1u << WEFT_POLICY_CENTRAL;
     if (unit->trainable) policies |= 1u << WEFT_POLICY_ZERO1;
     const bool alone =
         !weft_weigh_target(w)->whole_layers || !unit->shares || weft_weigh_target(w)->gathers_all;
@@ -464,7 +467,7 @@ static int32_t weigh_parameters(struct weft_weigher *w, int32_t u,
     int32_t n = 0, n_uses = w->period->n_uses[u], end = w->period->n_slots - 1;
     enum weft_dtype compute = w->options->batch.compute;
     int64_t full_bytes = weft_weigh_elements_bytes(w, unit->padded_elements, compute);
-    if (policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1) {
+    if (!weft_policy_gathers(policy)) {
         weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, 0, end, full_bytes);
         return n;
     }
@@ -477,7 +480,8 @@ static int32_t weigh_parameters(struct weft_weigher *w, int32_t u,
     return n;
 }
 
-/* Elements of a unit's state: of a rank's slices, with hsdp of its node's, or with dp of all. */
+/* Elements of a unit's state: of a rank's slices, with hsdp of its node's, or with dp and on
+ * the owner of all. */
 int64_t weft_weigh_owned_elements(const struct weft_weigher *w, int32_t u, enum weft_policy policy)
 {
     return w->shards->units[u].padded_elements / weft_shards_sharers(w->shards, policy);
@@ -544,7 +548,7 @@ static int32_t weigh_gradients(struct weft_weigher *w, int32_t u,
 {
     const struct weft_unit *unit = &w->shards->units[u];
     const struct weft_period *period = w->period;
-    const bool all = strategy->policy == WEFT_POLICY_DP;
+    const bool all = weft_policy_is_whole(strategy->policy);
     const int64_t owned = weft_weigh_owned_elements(w, u, strategy->policy);
     int32_t n = 0;
     /* Gradients of a step are added up in one buffer, or each micro-step has its own. */
@@ -633,12 +637,12 @@ static bool may_fetch(const struct weft_weigher *w, int32_t u)
            period->uses[u][0] - period->update[u] >= APART;
 }
 
-/* The rules that join the ways of a unit. An hsdp unit is on the device. An update on the host has
- * its parameters there already, and copies them up once. */
+/* The rules that join the ways of a unit. Units of hsdp and central are on the device. An update on
+ * the host has its parameters there already, and copies them up once. */
 static bool allows_together(const struct weft_weigher *w, int32_t u,
                             const struct weft_weighed_strategy *of)
 {
-    if (of->policy == WEFT_POLICY_HSDP)
+    if (of->policy == WEFT_POLICY_HSDP || weft_policy_is_central(of->policy))
         return of->parameters == WEFT_HOME_DEVICE && of->keep == WEFT_KEEP_DEVICE;
     if (of->parameters == WEFT_HOME_DEVICE)
         return of->policy != WEFT_POLICY_DP || of->keep != WEFT_KEEP_HOST_UPDATE;

@@ -130,6 +130,7 @@ struct weft_weigh_options {
     struct weft_ring ring; /* saturates the disk, for any model; no lanes without a disk */
     const struct weft_target *target; /* the runtime that holds the memory; NULL: Weft */
     bool hybrid;      /* units may have hsdp: shards has several nodes of several ranks */
+    bool central;     /* units may have central */
     const bool *late; /* [n_layers]: units by first layer that reduce at the end; NULL: none more */
 };
 

@@ -58,6 +58,7 @@ static void item_gathers(struct weft_weigher *w, int32_t u)
     const uint64_t resides = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_ZERO1);
     const uint64_t fetched = weft_weighed_parameters(weighed, WEFT_HOME_HOST);
     const uint64_t hybrid = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_HSDP);
+    const uint64_t central = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_CENTRAL);
     const uint64_t gathers =
         weft_weighed_strategies(weighed, 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP) & ~fetched;
     int64_t bytes = weft_weigh_elements_bytes(w, unit->padded_elements, w->options->batch.compute) /
@@ -90,6 +91,10 @@ static void item_gathers(struct weft_weigher *w, int32_t u)
     if (fetched != 0) add_item(w, item);
     item.strategies = hybrid;
     if (hybrid != 0) add_item(w, item);
+    struct weft_item sent = item; /* by the owner, into buffers that are there */
+    sent.strategies = central;
+    sent.stair_bytes = 0;
+    if (central != 0) add_item(w, sent);
     for (int32_t i = weft_weigh_policy_end(w, u, WEFT_POLICY_FSDP, 0); i < period->n_uses[u];
          i = weft_weigh_policy_end(w, u, WEFT_POLICY_FSDP, i)) {
         const int32_t released = weft_weigh_release(w, u, i - 1);
@@ -172,8 +177,8 @@ static void item_reductions(struct weft_weigher *w, int32_t u)
     struct weft_item item = {
         .decision = u,
         .kind = WEFT_REDUCE_SCATTER,
-        .strategies =
-            weft_weighed_strategies(weighed, ~(1u << WEFT_POLICY_DP | 1u << WEFT_POLICY_HSDP)),
+        .strategies = weft_weighed_strategies(
+            weighed, ~(1u << WEFT_POLICY_DP | 1u << WEFT_POLICY_HSDP | 1u << WEFT_POLICY_CENTRAL)),
         .n_blocks = unit->n_blocks,
         .block_bytes = bytes,
         .stair_bytes = bytes,
@@ -195,12 +200,13 @@ static void item_reductions(struct weft_weigher *w, int32_t u)
         of_node.strategies = hybrid;
         if (hybrid != 0) add_item(w, of_node);
     }
-    if (whole == 0) return;
-    item.kind = WEFT_ALL_REDUCE;
     item.gather = 0;
-    item.strategies = whole;
     item.stair_bytes = 0;
-    add_item(w, item);
+    item.strategies = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_CENTRAL);
+    if (item.strategies != 0) add_item(w, item); /* in place on the owner */
+    item.kind = WEFT_ALL_REDUCE;
+    item.strategies = whole;
+    if (whole != 0) add_item(w, item);
 }
 
 /* Sums of partial sums over nodes, in fp32, in the windows of the reductions within the node that
@@ -353,8 +359,8 @@ enum weft_status weft_weigh_items(struct weft_weigher *w, struct weft_error *err
     for (int32_t u = 0; u < w->shards->n_units; u++)
         /* zero1's gather, gathers after host updates and after copies up, reductions, dp's, copies
          * of both kinds of state, the host update, and copies of parameters; gathers, reductions
-         * and sums over nodes of hsdp */
-        most += 4 * (size_t)w->period->n_uses[u] + 3 * (size_t)w->period->rule.n_micro + 19;
+         * and sums over nodes of hsdp; both moves of central */
+        most += 4 * (size_t)w->period->n_uses[u] + 3 * (size_t)w->period->rule.n_micro + 21;
     w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
     if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
     for (int32_t u = 0; u < w->shards->n_units; u++) {

@@ -65,14 +65,17 @@ static int64_t copy_block_bytes(const struct weft_config *config,
     return most < LEAST_BYTES ? LEAST_BYTES : most;
 }
 
-/* Whether units may have hsdp. */
+static bool allows_policy(const struct weft_config *config, enum weft_policy policy)
+{
+    uint32_t allowed = 0;
+    return weft_variants_policies(config, &allowed, NULL) == WEFT_OK &&
+           (allowed >> policy & 1) != 0;
+}
+
 static bool allows_hybrid(const struct weft_config *config)
 {
     const struct weft_cluster *cluster = &config->cluster;
-    struct weft_error unsaid = {0};
-    uint32_t allowed = 0;
-    return weft_variants_policies(config, &allowed, &unsaid) == WEFT_OK &&
-           (allowed >> WEFT_POLICY_HSDP & 1) != 0 && cluster->ranks_per_node > 1 &&
+    return allows_policy(config, WEFT_POLICY_HSDP) && cluster->ranks_per_node > 1 &&
            cluster->ranks > cluster->ranks_per_node;
 }
 
@@ -112,6 +115,7 @@ struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *co
         .recomputes = config->recomputes,
         .target = weft_config_target(config),
         .hybrid = allows_hybrid(config),
+        .central = allows_policy(config, WEFT_POLICY_CENTRAL),
         .late = config->late,
     };
 }
@@ -263,19 +267,21 @@ static enum weft_status policies_of(const struct builder *b, int32_t unit, uint3
     const struct weft_weighed_unit *weighed = &b->stages->weights->units[unit];
     if (weft_weighed_strategies(weighed, b->allowed) != 0) {
         *out = b->allowed;
+        if (weft_weighed_strategies(weighed, b->allowed & 1u << WEFT_POLICY_ZERO1) != 0)
+            *out &= ~weft_variants_dominated(b->config);
         return WEFT_OK;
     }
-    if (b->allowed == UINT32_C(1) << WEFT_POLICY_DP) {
+    if (b->stages->shards->units[unit].trainable && weft_policies_are_whole(b->allowed)) {
         return weft_fail(
             b->err, WEFT_E_DATA,
-            "%s: $.plan.policies: \"dp\" is all that unit %s may have, which it cannot "
+            "%s: $.plan.policies: \"%s\" is all that unit %s may have, which it cannot "
             "when gradients are reduced every micro-step, updates are delayed or state is updated "
             "on the host: set train.reduce to \"step\", train.delay to 0 and plan.offload.update "
             "to "
             "\"device\", or allow zero1",
-            b->config->source, b->stages->shards->units[unit].name);
+            b->config->source, b->config->plan.policies, b->stages->shards->units[unit].name);
     }
-    *out = UINT32_C(1) << WEFT_POLICY_SDP;
+    *out = 1u << (weft_policies_are_whole(b->allowed) ? WEFT_POLICY_DP : WEFT_POLICY_SDP);
     return WEFT_OK;
 }
 
@@ -372,10 +378,14 @@ static enum weft_status fill_strategy(struct builder *b, int32_t u,
     if (!unit->trainable || to->updates_there) return WEFT_OK;
     if (b->config->train.every > 0) fill_average(b, unit, to);
     const int64_t owned = unit->padded_elements / weft_shards_sharers(shards, from->policy);
+    int64_t ns = weft_curve_at(&b->profile->update, owned);
+    /* The owner counts all of it in the norm, a slot of another decision. */
+    if (weft_policy_is_central(from->policy) && ends_with_norm(b))
+        ns += weft_curve_at(&b->profile->norm, owned) -
+              weft_curve_at(&b->profile->norm, owned / shards->ranks);
     to->times = weft_pool_array(&b->problem->pool, 1, sizeof *to->times);
     if (to->times == NULL) return weft_fail_memory(b->err, "problem");
-    to->times[0] = (struct weft_slot_time){b->stages->period->update[u],
-                                           weft_curve_at(&b->profile->update, owned)};
+    to->times[0] = (struct weft_slot_time){b->stages->period->update[u], ns};
     to->n_times = 1;
     return WEFT_OK;
 }
@@ -482,15 +492,20 @@ static struct weft_problem_item of_lane(const struct builder *b, const struct we
 {
     const struct weft_problem_decision *of = &b->problem->decisions[item->decision];
     const uint64_t levels = weft_decision_policies(of, 1u << WEFT_POLICY_HSDP);
+    const uint64_t stars = weft_decision_policies(of, 1u << WEFT_POLICY_CENTRAL);
     const bool is_of_level = !of->is_of_layer && (item->strategies & levels) != 0;
     const bool of_all = weft_item_is_collective(item) && !is_of_level && b->weigh.hybrid;
     const enum weft_lane_role role = weft_item_kind_of(item)->role;
+    struct weft_item moved = *item;
+    /* The owner's port moves all of the block for each other rank, and not a part. */
+    if (!of->is_of_layer && (item->strategies & stars) != 0)
+        moved.block_bytes *= b->config->cluster.ranks;
     return (struct weft_problem_item){
         .item = *item,
         .lane = weft_problem_lane_of(b->problem, of_all ? WEFT_ROLE_ACROSS : role),
-        .block_ns = is_of_level
-                        ? weft_item_level_ns(b->profile, &b->config->cluster, item)
-                        : weft_item_ns(b->profile, &b->problem->period, b->weigh.accumulate, item),
+        .block_ns = is_of_level ? weft_item_level_ns(b->profile, &b->config->cluster, item)
+                                : weft_item_ns(b->profile, &b->problem->period, b->weigh.accumulate,
+                                               &moved),
         .after = -1};
 }
 

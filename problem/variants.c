@@ -25,7 +25,7 @@ static enum weft_status read_policies(const struct weft_config *config, const ch
         if (!known)
             return weft_fail(err, WEFT_E_DATA,
                              "%s: $.plan.policies: \"%s\" is no policy; write some of dp, zero1, "
-                             "sdp, fsdp, hsdp, separated by commas",
+                             "sdp, fsdp, hsdp, central, separated by commas",
                              config->source, name);
         allowed |= UINT32_C(1) << policy;
         at += length + (at[length] == ',');
@@ -60,12 +60,49 @@ static enum weft_status check_hybrid(const struct weft_config *config, uint32_t 
     return WEFT_OK;
 }
 
+/* central sums a gradient in place, once a step, where the next one comes while a delayed one is in
+ * use. Its owner is one of all ranks. */
+static enum weft_status check_central(const struct weft_config *config, uint32_t allowed,
+                                      struct weft_error *err)
+{
+    const bool averages = config->train.every > 0;
+    if ((allowed >> WEFT_POLICY_CENTRAL & 1) == 0 || (config->train.delay == 0 && !averages))
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: $.plan.policies: central has no %s: leave out %s, or name zero1",
+                     config->source, averages ? "owner in each node" : "delayed updates",
+                     averages ? "train.across" : "train.delay");
+}
+
+uint32_t weft_planner_policies(const struct weft_config *config)
+{
+    const char *planner = config->plan.planner;
+    return planner != NULL && strcmp(planner, "all-central") == 0 ? 1u << WEFT_POLICY_CENTRAL : 0;
+}
+
+uint32_t weft_variants_dominated(const struct weft_config *config)
+{
+    const bool has_state =
+        weft_config_moments(config) > 0 || weft_config_batch(config).compute != WEFT_F32;
+    return has_state && config->cluster.ranks > 1 && weft_planner_policies(config) == 0
+               ? 1u << WEFT_POLICY_CENTRAL
+               : 0;
+}
+
+bool weft_policies_are_whole(uint32_t policies)
+{
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+        if ((policies >> p & 1) != 0 && !weft_policy_is_whole((enum weft_policy)p)) return false;
+    return true;
+}
+
 enum weft_status weft_variants_policies(const struct weft_config *config, uint32_t *out,
                                         struct weft_error *err)
 {
     const struct weft_target *target = weft_config_target(config);
     uint32_t allowed = 0, had = UINT32_MAX;
     WEFT_TRY(read_policies(config, config->plan.policies, &allowed, err));
+    allowed |= weft_planner_policies(config);
     if (allowed == 0)
         return weft_fail(err, WEFT_E_DATA,
                          "%s: $.plan.policies: names none; write some of dp, zero1, sdp, fsdp",
@@ -77,6 +114,7 @@ enum weft_status weft_variants_policies(const struct weft_config *config, uint32
                          "%s, or leave it out",
                          config->source, config->plan.policies, target->title, target->policies);
     WEFT_TRY(check_hybrid(config, allowed, err));
+    WEFT_TRY(check_central(config, allowed, err));
     *out = allowed & had;
     return WEFT_OK;
 }
@@ -125,8 +163,8 @@ static int32_t list_splits(const struct weft_config *config, struct split out[WE
     return n;
 }
 
-/* Whether the config allows reductions of this cadence. If only dp is allowed, gradients must be
- * reduced once a step. */
+/* Whether the config allows reductions of this cadence. If units may have dp or central alone,
+ * gradients must be reduced once a step. */
 static bool has_cadence(const struct weft_config *config, int32_t n_micro,
                         enum weft_cadence cadence)
 {
@@ -138,7 +176,7 @@ static bool has_cadence(const struct weft_config *config, int32_t n_micro,
     if (asked == WEFT_CADENCE_AUTO) asked = config->kept.cadence;
     if (asked != WEFT_CADENCE_AUTO) return asked == cadence;
     return step || weft_variants_policies(config, &policies, NULL) != WEFT_OK ||
-           policies != 1u << WEFT_POLICY_DP;
+           (!weft_policies_are_whole(policies) && weft_planner_policies(config) == 0);
 }
 
 /* The first size of blocks. */

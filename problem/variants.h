@@ -51,7 +51,17 @@ bool weft_variants_find(const struct weft_config *config, const struct weft_prob
 
 bool weft_variant_same(const struct weft_variant *a, const struct weft_variant *b);
 
-/* Reads plan.policies, "dp,sdp", into a bit for each policy. WEFT_E_DATA. */
+/* True if these policies sum whole gradients in place, once a step. */
+bool weft_policies_are_whole(uint32_t policies);
+
+/* Policies, a bit for each, that are no better than zero1 in time and memory (docs/hosts.md). */
+uint32_t weft_variants_dominated(const struct weft_config *config);
+
+/* Policies, a bit for each, that the config's planner needs: they need no name in plan.policies. */
+uint32_t weft_planner_policies(const struct weft_config *config);
+
+/* Reads plan.policies, "dp,sdp", into a bit for each policy, and adds those that the planner needs.
+ * WEFT_E_DATA. */
 WEFT_MUST_USE enum weft_status weft_variants_policies(const struct weft_config *config,
                                                       uint32_t *out, struct weft_error *err);
 

@@ -17,8 +17,7 @@ bool weft_buffer_persists(const struct weft_program *program, const struct weft_
     case WEFT_BUFFER_MOMENT2:
         return !weft_program_is_away(program, buffer->index);
     case WEFT_BUFFER_FULL:
-        return program->policies[buffer->index] == WEFT_POLICY_DP ||
-               program->policies[buffer->index] == WEFT_POLICY_ZERO1;
+        return !weft_policy_gathers(program->policies[buffer->index]);
     case WEFT_BUFFER_REDUCED:
         return program->period.delayed;
     case WEFT_BUFFER_GRADIENT:

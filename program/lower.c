@@ -224,7 +224,7 @@ static void read_parameters(struct emitter *e, int32_t layer, int32_t slot, bool
 
 static void read_gradient(struct emitter *e, int32_t unit)
 {
-    bool whole = weft_plan_chosen(e->lowering->plan, unit)->policy == WEFT_POLICY_DP;
+    const bool whole = weft_policy_is_whole(weft_plan_chosen(e->lowering->plan, unit)->policy);
     touch_buffer(e, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, unit, READ);
 }
 
@@ -397,21 +397,21 @@ static void touch_block(struct emitter *e, const struct weft_item *item, int32_t
 {
     /* The host updates block by block, so the piece is one block. */
     const int32_t piece = updates_there(e, item->decision) ? block : -1;
-    const bool hybrid =
-        weft_plan_chosen(e->lowering->plan, item->decision)->policy == WEFT_POLICY_HSDP;
-    if (item->kind == WEFT_REDUCE_SCATTER && hybrid) {
+    const enum weft_policy policy = weft_plan_chosen(e->lowering->plan, item->decision)->policy;
+    if (item->kind == WEFT_REDUCE_SCATTER && policy == WEFT_POLICY_HSDP) {
         touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, item->gather, block, READ);
         touch_piece(e, WEFT_BUFFER_PARTIAL, item->decision, item->gather, block, WRITE);
     } else if (item->kind == WEFT_ACROSS_REDUCE) {
         touch_piece(e, WEFT_BUFFER_PARTIAL, item->decision, item->gather, block, READ | WRITE);
         touch_piece(e, WEFT_BUFFER_REDUCED, item->decision, 0, piece,
                     item->gather > 0 ? READ | WRITE : WRITE);
-    } else if (item->kind == WEFT_REDUCE_SCATTER) {
+    } else if (item->kind == WEFT_REDUCE_SCATTER && !weft_policy_is_central(policy)) {
         touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, item->gather, block, READ);
         /* The slice is read too: the sum is added to those of earlier micro-steps. */
         touch_piece(e, WEFT_BUFFER_REDUCED, item->decision, 0, piece,
                     item->gather > 0 ? READ | WRITE : WRITE);
-    } else if (item->kind == WEFT_ALL_REDUCE) {
+    } else if (item->kind != WEFT_ALL_GATHER) {
+        /* In place: on all ranks, or on the owner. */
         touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, 0, block, READ | WRITE);
     } else if (shards_parameters(e, item->decision)) {
         const bool fetches = weft_program_fetches(e->lowering->program, item->decision);

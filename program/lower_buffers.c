@@ -104,7 +104,7 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
             make_buffer(maker, kind, WEFT_CATEGORY_COMMUNICATION, u, 0,
                         (int64_t)unit->n_tensors * WEFT_TENSOR_NORMS_BYTES, 1);
         }
-    } else if (kind == WEFT_BUFFER_REDUCED && policy != WEFT_POLICY_DP) {
+    } else if (kind == WEFT_BUFFER_REDUCED && !weft_policy_is_whole(policy)) {
         make_buffer(maker, kind, WEFT_CATEGORY_SHARDED_GRADIENTS, u, 0,
                     owned * weft_dtype_bytes(inputs->weigh.accumulate), pieces);
     } else if (kind == WEFT_BUFFER_PARTIAL && policy == WEFT_POLICY_HSDP) {

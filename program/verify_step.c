@@ -130,7 +130,7 @@ static enum weft_status check_gather(struct step *step, int32_t index)
     if (policy == WEFT_POLICY_DP)
         return step_fault(step, index, "a unit under dp is never gathered");
     const struct weft_operand *to = find_operand(program, at, WEFT_BUFFER_FULL, at->unit, true);
-    bool resident = policy == WEFT_POLICY_ZERO1;
+    bool resident = weft_policy_refreshes(policy);
     const struct weft_operand *from =
         find_operand(program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit, false);
     if (to == NULL || from == NULL)
@@ -213,12 +213,13 @@ static enum weft_status check_reduction(struct step *step, int32_t index)
     const struct weft_operand *from =
         find_operand(program, at, WEFT_BUFFER_GRADIENT, at->unit, false);
     const bool hybrid = program->policies[at->unit] == WEFT_POLICY_HSDP;
+    const bool in_place = weft_policy_is_whole(program->policies[at->unit]);
     const enum weft_buffer_kind sliced = hybrid ? WEFT_BUFFER_PARTIAL : WEFT_BUFFER_REDUCED;
     const struct weft_operand *to =
-        find_operand(program, at, whole ? WEFT_BUFFER_GRADIENT : sliced, at->unit, true);
+        find_operand(program, at, in_place ? WEFT_BUFFER_GRADIENT : sliced, at->unit, true);
     if (from == NULL || to == NULL)
         return step_fault(step, index, "it does not reduce its unit's gradient");
-    if ((whole || hybrid) &&
+    if ((in_place || hybrid) &&
         (to->piece != from->piece ||
          program->buffers[to->buffer].instance != program->buffers[from->buffer].instance))
         return step_fault(step, index, "it writes another block than it reads");
@@ -245,7 +246,7 @@ static enum weft_status check_across(struct step *step, int32_t index)
 
 static bool reads_gradient(const struct weft_program *program, const struct weft_instruction *at)
 {
-    bool whole = program->policies[at->unit] == WEFT_POLICY_DP;
+    const bool whole = weft_policy_is_whole(program->policies[at->unit]);
     return find_operand(program, at, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, at->unit,
                         false) != NULL;
 }
@@ -532,7 +533,7 @@ static int32_t gathered_blocks(const struct weft_program *program, int32_t full)
     const struct weft_buffer *buffer = &program->buffers[full];
     enum weft_policy policy = program->policies[buffer->index];
     if (policy == WEFT_POLICY_DP) return 0;
-    if (policy != WEFT_POLICY_ZERO1) return buffer->n_pieces;
+    if (!weft_policy_refreshes(policy)) return buffer->n_pieces;
     int32_t gradient = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, buffer->index, 0);
     return gradient < 0 ? 0 : program->buffers[gradient].n_pieces;
 }
@@ -626,7 +627,7 @@ static enum weft_status check_norm(struct step *step, int32_t index)
     if (!weft_period_norms(&program->period)) return WEFT_OK;
     if (!program->period.delayed) WEFT_TRY(check_complete(step, true, index)); /* check_sum */
     for (int32_t u = 0; u < program->n_units; u++) {
-        bool whole = program->policies[u] == WEFT_POLICY_DP;
+        const bool whole = weft_policy_is_whole(program->policies[u]);
         const bool there = weft_program_updates_there(program, u);
         if (there && (step->there[u].downs != blocks_of(program, u) ||
                       !is_before(step, step->there[u].down, index)))

@@ -29,7 +29,8 @@ enum { WEFT_SLICE_ALIGN_ELEMENTS = 128 };
     X(ZERO1, "zero1", "", "the optimizer's state (ZeRO-1)")                                        \
     X(SDP, "sdp", "SHARD_GRAD_OP=zero2", "the optimizer's state and gradients (ZeRO-2)")           \
     X(FSDP, "fsdp", "FULL_SHARD=zero3", "state, gradients and parameters (ZeRO-3)")                \
-    X(HSDP, "hsdp", "HYBRID_SHARD", "as fsdp, within a node; each node has a copy")
+    X(HSDP, "hsdp", "HYBRID_SHARD", "as fsdp, within a node; each node has a copy")                \
+    X(CENTRAL, "central", "", "nothing: rank 0 alone has the state, and sends out parameters")
 
 enum weft_policy {
 #define WEFT_POLICY_ENUMERATOR(id, name, aliases, text) WEFT_POLICY_##id,
@@ -86,11 +87,29 @@ void weft_shards_destroy(struct weft_shards *shards);
  * slice has the elements of as many slices as there are nodes. */
 void weft_shards_split(struct weft_shards *shards);
 
+/* Whether one rank owns a unit's state, sums its gradient and sends out its parameters. */
+static inline bool weft_policy_is_central(enum weft_policy policy)
+{
+    return policy == WEFT_POLICY_CENTRAL;
+}
+
+/* Whether a rank with a unit's state has all of it, and updates from the full gradient. */
+static inline bool weft_policy_is_whole(enum weft_policy policy)
+{
+    return policy == WEFT_POLICY_DP || weft_policy_is_central(policy);
+}
+
+/* Whether each rank always has a unit's full parameters, and gathers new ones in place. */
+static inline bool weft_policy_refreshes(enum weft_policy policy)
+{
+    return policy == WEFT_POLICY_ZERO1 || weft_policy_is_central(policy);
+}
+
 /* Ranks that share a unit's state under a policy. */
 static inline int64_t weft_shards_sharers(const struct weft_shards *shards, enum weft_policy policy)
 {
     if (policy == WEFT_POLICY_HSDP) return shards->ranks_per_node;
-    return policy == WEFT_POLICY_DP ? 1 : shards->ranks;
+    return weft_policy_is_whole(policy) ? 1 : shards->ranks;
 }
 
 /* Whether a rank keeps a shard of a unit's parameters, and gathers them for use. */

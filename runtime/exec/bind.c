@@ -160,14 +160,15 @@ static struct moved moved_of(const struct binding *binding)
     struct moved moved = {
         .full = find_touched(binding, full, at->unit),
         .slice = find_touched(binding, slice, at->unit),
-        .sliced = across || at->op == WEFT_OP_REDUCE_SCATTER || (gathers && !unit->resident),
+        .sliced = across ||
+                  (gathers ? !unit->resident : at->op == WEFT_OP_REDUCE_SCATTER && !unit->central),
         .dtype = gathers ? exec_compute(exec) : exec_reduce(exec),
         .ranks = !unit->hybrid ? exec->ranks
                  : across      ? exec->ranks / per_node
                                : per_node,
     };
     moved.slice_dtype = moved.dtype;
-    if (at->op == WEFT_OP_REDUCE_SCATTER || across)
+    if (!gathers && moved.sliced)
         moved.slice_dtype = slice == WEFT_BUFFER_PARTIAL ? WEFT_F32 : unit->nn.gradient_dtype;
     return moved;
 }
@@ -202,6 +203,8 @@ static enum weft_status bind_collective(const struct binding *binding,
         .adds = reduces && reads_buffer(exec->options.program, at, moved.slice.buffer),
         .partial = exec->units[at->unit].hybrid && at->op == WEFT_OP_REDUCE_SCATTER,
         .of_partials = across,
+        .owned = exec->units[at->unit].central,
+        .owner = exec->units[at->unit].owner,
     };
     return WEFT_OK;
 }

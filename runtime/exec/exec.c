@@ -145,10 +145,12 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_exec_push_finish(exec);
         return;
     case WEFT_OP_ALL_GATHER:
-        weft_comm_all_gather(bound->comm, bound->stream, &bound->with.block);
+        (bound->with.block.owned ? weft_comm_broadcast : weft_comm_all_gather)(
+            bound->comm, bound->stream, &bound->with.block);
         return;
     case WEFT_OP_REDUCE_SCATTER:
-        weft_comm_reduce_scatter(bound->comm, bound->stream, &bound->with.block);
+        (bound->with.block.owned ? weft_comm_reduce : weft_comm_reduce_scatter)(
+            bound->comm, bound->stream, &bound->with.block);
         return;
     case WEFT_OP_ALL_REDUCE:
     case WEFT_OP_ACROSS_REDUCE:

@@ -1,6 +1,6 @@
-/* Hashes of the parameters. Replicas are bytes that all ranks have: parameters under dp and zero1,
- * and the optimizer's state under dp. Under hsdp the ranks of one place in every node have the same
- * shards and state. Only their comparison shows a rank with wrong memory or arithmetic. A
+/* Hashes of the parameters. Replicas are bytes that all ranks have: parameters under dp, zero1 and
+ * central, and the optimizer's state under dp. Under hsdp the ranks of one place in every node have
+ * the same shards and state. Only their comparison shows a rank with wrong memory or arithmetic. A
  * fingerprint is of the parameters alone. */
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static enum weft_status hash_units(struct weft_exec *exec, uint64_t hashes[HASHE
         weft_arena_write(exec->arena, stream, EXEC_OWN(exec, hash), hash, bytes);
         if (unit->resident) push_buffer(exec, WEFT_BUFFER_FULL, u);
         if (unit->hybrid) push_buffer(exec, WEFT_BUFFER_SHARD, u);
-        if (unit->whole || unit->hybrid) WEFT_TRY(push_state(exec, unit, err));
+        if ((unit->whole && !unit->central) || unit->hybrid) WEFT_TRY(push_state(exec, unit, err));
         weft_arena_read(exec->arena, stream, EXEC_OWN(exec, hash), bytes, hash);
     }
     return weft_stream_synchronise(stream, err);

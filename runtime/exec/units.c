@@ -159,25 +159,33 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
     struct weft_nn_unit *nn = &out->nn;
     const struct weft_shards *shards = exec->options.shards;
     const int64_t owned = unit->padded_elements / weft_shards_sharers(shards, policy);
+    if (weft_policy_is_central(policy) && !weft_comm_has_owners(exec->options.comm))
+        return weft_fail(err, WEFT_E_ENVIRONMENT,
+                         "this communicator has no reductions to one owner, and unit %s has policy "
+                         "%s: plan again without it. zero1 costs less",
+                         unit->name, weft_policy_name(policy));
     out->index = u;
     out->trainable = unit->trainable;
     out->home = weft_program_home(exec->options.program, u);
     out->away = out->home != WEFT_HOME_DEVICE;
     out->fetches = weft_program_fetches(exec->options.program, u);
     out->there = weft_program_updates_there(exec->options.program, u);
-    out->whole = policy == WEFT_POLICY_DP;
+    out->whole = weft_policy_is_whole(policy);
+    out->central = weft_policy_is_central(policy);
     out->hybrid = policy == WEFT_POLICY_HSDP;
-    out->resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
+    out->resident = !weft_policy_gathers(policy);
     nn->dtype = exec_compute(exec);
     nn->parameters = buffer_of(exec, out->resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, u);
     out->parameter_bytes.end =
         (out->resident ? unit->padded_elements : owned) * weft_dtype_bytes(nn->dtype);
     out->state_bytes.end = owned * (int64_t)sizeof(float);
-    WEFT_TRY(list_pieces(exec, shards, u, u, out->hybrid ? counted_slice(exec) : exec->rank,
-                         &nn->own, &nn->n_own, err));
+    const int64_t counted = out->hybrid ? counted_slice(exec) : out->central ? -1 : exec->rank;
+    if (!out->central || out->owner == exec->rank)
+        WEFT_TRY(list_pieces(exec, shards, u, u, counted, &nn->own, &nn->n_own, err));
     nn->renew = nn->own;
     nn->n_renew = nn->n_own;
-    if (out->whole) WEFT_TRY(list_pieces(exec, shards, u, u, -1, &nn->renew, &nn->n_renew, err));
+    if (out->whole && !out->central)
+        WEFT_TRY(list_pieces(exec, shards, u, u, -1, &nn->renew, &nn->n_renew, err));
     if (out->hybrid) WEFT_TRY(list_of_node(exec, u, nn, err));
     bool complete =
         nn->parameters != NULL && (!unit->trainable || find_training_buffers(exec, u, out));

@@ -22,9 +22,11 @@ struct exec_unit {
     bool fetches;                  /* its shard is on the host: nn has it in its update only */
     bool there;                    /* updated on the host: its state is never in the arena */
     bool states[WEFT_STATE_COUNT]; /* present, in any location; parameters only with a master */
-    bool whole;    /* dp: this rank has gradient and state of all elements, and updates all */
+    bool whole;   /* dp, central: gradient and state of all elements; with dp it updates all */
+    bool central; /* rank `owner` alone has the state, and updates */
+    int32_t owner;
     bool hybrid;   /* hsdp: the ranks of a node share the unit, and nodes have copies */
-    bool resident; /* dp, zero1: parameters stay in the full buffer, not in a shard */
+    bool resident; /* dp, zero1, central: parameters stay in the full buffer, not in a shard */
     /* Sizes of the memory at the addresses of nn, as ranges from 0. */
     struct weft_range parameter_bytes, state_bytes, norms_bytes, pending_bytes;
     struct weft_range *gaps; /* bytes of the full gradient that belong to no tensor */

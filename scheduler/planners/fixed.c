@@ -23,6 +23,9 @@ const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT] = {
     [WEFT_POLICY_HSDP] = {.planner = "all-hsdp",
                           .policies = {WEFT_POLICY_HSDP, WEFT_POLICY_COUNT},
                           .gather = WEFT_GATHER_ONE_AHEAD},
+    [WEFT_POLICY_CENTRAL] = {.planner = "all-central",
+                             .policies = {WEFT_POLICY_CENTRAL, WEFT_POLICY_DP, WEFT_POLICY_COUNT},
+                             .gather = WEFT_GATHER_EARLY},
 };
 
 /* Sorts moves into channel order by launch slot, then blocking gathers before reductions before

@@ -20,7 +20,7 @@ struct weft_fixed_rule {
 
 /* "all-dp" ... "all-hsdp", by policy. A unit that may not have the policy gets an equal one. For
  * zero1 a frozen unit gets sdp, because it has no state to shard. For fsdp a unit that would never
- * be released gets sdp. */
+ * be released gets sdp. For central a frozen unit gets dp. */
 extern const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT];
 
 /* WEFT_E_INFEASIBLE if a unit may have none of the policies, or if the plan does not fit. */

@@ -27,6 +27,8 @@ static const struct weft_planner planners[] = {
     {"all-dp", "every unit dp, reduced at once", .fixed = &weft_fixed_rules[WEFT_POLICY_DP]},
     {"all-hsdp", "every unit hsdp, gathered one use ahead in its node, reduced at once",
      .fixed = &weft_fixed_rules[WEFT_POLICY_HSDP]},
+    {"all-central", "a synchronous parameter server: rank 0 owns and updates all units",
+     .fixed = &weft_fixed_rules[WEFT_POLICY_CENTRAL]},
     {"random", "random policies and slots that fit, from a seed", .all_homes = true,
      .decide = weft_planner_random},
     /* DistributedDataParallel shards nothing. A full bucket launches an AllReduce. */

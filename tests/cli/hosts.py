@@ -63,7 +63,9 @@ def bits_are_those_of_local_ranks(weft):
     runs = [(2, {"plan__policies": "fsdp"}), (3, {"plan__policies": "zero1", "train__clip_norm": 0}),
             (3, {"plan__policies": "sdp", "train__precision": {"compute": "bf16", "reduce": "bf16"},
                  "cluster__device__flops__bf16": "50G"}),
-            (4, {"plan__policies": "dp", "train__grad_accum": 2}),
+            (4, {"plan__policies": "dp", "train__grad_accum": 2}), (3, {"plan__policies": "central"}),
+            (4, {"plan__policies": "central", "cluster__device__flops__bf16": "50G",
+                 "train__precision": {"compute": "bf16", "reduce": "bf16"}}),
             (2, {"plan__recompute": "whole", "cluster__host": HOST,
                  "plan__offload": {"state": ["host"], "update": ["host"], "activations": ["device", "host"]}}),
             (2, {"cluster__disk": DISK, "plan__offload": {"state": ["disk"], "activations": ["device"]}})]

@@ -17,7 +17,7 @@ FLOPS = {"f32": "50G", "bf16": "50G", "f16": "50G"}
 @case
 def resumes_with_the_same_bits_under_another_plan(weft):
     config = saved_run(weft)
-    for number, planner in enumerate(["all-fsdp", "all-dp", "all-zero1", "all-sdp"]):
+    for number, planner in enumerate(["all-fsdp", "all-dp", "all-zero1", "all-sdp", "all-central"]):
         run = f"again{number}"
         copy_step(weft, "run", run, 6)
         weft.expect(0, "train", config, "--run", run, "-q", "--resume", "--planner", planner,

@@ -2,6 +2,7 @@
 #ifndef WEFT_TESTS_MEMORY_MODEL_STAGE_H
 #define WEFT_TESTS_MEMORY_MODEL_STAGE_H
 
+#include "memory_model/life.h"
 #include "memory_model/weigh.h"
 #include "tests/shard/models.h"
 

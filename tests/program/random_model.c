@@ -171,6 +171,14 @@ static void add_nodes(struct random_case *random, uint64_t seed)
     cr_assert_not_null(random->config->plan.policies);
 }
 
+/* Some configs may have central, next to policies that are not always better. */
+static void add_central(struct random_case *random, uint64_t seed)
+{
+    struct dice dice = dice_of(seed, "central");
+    if (!chance(&dice, 30)) return;
+    random->config->plan.policies = chance(&dice, 50) ? "dp,sdp,central" : "sdp,fsdp,central";
+}
+
 void random_case_init_tiers(struct random_case *random, uint64_t seed)
 {
     struct dice dice = dice_of(seed, "tiers");
@@ -192,6 +200,7 @@ void random_case_init_nodes(struct random_case *random, uint64_t seed)
     random_case_init_tiers(random, seed);
     weft_stages_finish(&random->stages);
     add_nodes(random, seed);
+    add_central(random, seed);
     fill_stages(random);
 }
 
@@ -296,10 +305,19 @@ struct weft_plan *random_placements(const struct random_case *random, const int3
     return plan;
 }
 
+/* Every second unit that may have one owner has it. Draws of their own, so that other plans do not
+ * depend on them. -1: it has not. */
+static int32_t draw_central(const struct weft_problem_decision *unit, struct dice *dice)
+{
+    const int32_t k = weft_decision_of_policy(unit, WEFT_POLICY_CENTRAL);
+    return k >= 0 && unit->n_strategies > 1 && chance(dice, 50) ? -1 : k;
+}
+
 struct weft_plan *random_plan(const struct random_case *random, uint64_t seed)
 {
     const struct weft_problem *problem = random->stages.problem;
     struct dice dice = {random->seed, weft_hash_string("policies") + seed, 0};
+    struct dice of_central = {random->seed, weft_hash_string("central units") + seed, 0};
     int32_t *strategies = calloc((size_t)problem->n_decisions + 1, sizeof *strategies);
     cr_assert(strategies != NULL);
     for (int32_t u = 0; u < problem->n_decisions; u++) {
@@ -308,10 +326,10 @@ struct weft_plan *random_plan(const struct random_case *random, uint64_t seed)
             strategies[u] = (int32_t)roll(&dice, 0, unit->n_strategies - 1);
             continue;
         }
-        do
-            strategies[u] = weft_decision_of_policy(
-                unit, (enum weft_policy)roll(&dice, 0, WEFT_POLICY_COUNT - 1));
-        while (strategies[u] < 0);
+        strategies[u] = draw_central(unit, &of_central);
+        while (strategies[u] < 0)
+            strategies[u] =
+                weft_decision_of_policy(unit, (enum weft_policy)roll(&dice, 0, WEFT_POLICY_HSDP));
     }
     struct weft_plan *plan = random_placements(random, strategies, seed);
     free(strategies);

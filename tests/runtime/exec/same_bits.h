@@ -1,0 +1,14 @@
+/* Plans of a policy end in the bits of dp, with any schedule. Buffers are poisoned when they
+ * die, and times are the simulator's. */
+#ifndef WEFT_TESTS_RUNTIME_EXEC_SAME_BITS_H
+#define WEFT_TESTS_RUNTIME_EXEC_SAME_BITS_H
+
+#include "tests/runtime/exec/job.h"
+
+/* Trains a config of `ranks` ranks with dp, or sdp if it has none, with the policy in all trainable
+ * units, early and late, and with random policies, and CHECKs that all end alike. `overrides` end
+ * with NULL. */
+void check_same_bits(const char *path, const char *const *overrides, int32_t ranks,
+                     enum weft_policy policy);
+
+#endif

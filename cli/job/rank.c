@@ -351,6 +351,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .on_step = tells ? on_step : NULL,
         .on_evaluation = tells ? on_evaluation : NULL,
         .on_save = tells ? on_save : NULL,
+        .measured = weft_profile_timed_network(session->profile),
         .several_hosts = weft_rendezvous_has_hosts(&rank->meeting),
         .checkpoints = rank->job.checkpoints,
         .resume = rank->job.resume,

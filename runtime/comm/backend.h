@@ -17,6 +17,7 @@ struct weft_arena_shape;
 struct weft_comm;
 struct weft_comm_block;
 struct weft_comm_options;
+struct weft_comm_meter;
 struct weft_ranges;
 struct weft_stream;
 
@@ -78,6 +79,7 @@ struct weft_comm {
     int32_t rank, ranks;
     int32_t ranks_per_node; /* of the sums of this communicator: a branch of a node or across nodes
                                has one level */
+    struct weft_comm_meter *meter;             /* of the back end; NULL: traffic is not measured */
     const char (*hosts)[WEFT_HOST_NAME_BYTES]; /* [ranks], of the back end; NULL: not known */
     struct weft_arena *arena;                  /* of weft_comm_open; mapped if is_mapped */
     bool is_mapped;

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "runtime/comm/backend.h"
 #include "runtime/comm/branch.h"
+#include "runtime/comm/meter.h"
 #include "runtime/device/module.h"
 
 static const struct weft_comm_ops *const backends[] = {&weft_comm_local, &weft_comm_mpi};
@@ -174,6 +175,29 @@ enum weft_status weft_comm_swap(struct weft_comm *comm, int32_t peer, const void
         return weft_fail(err, WEFT_E_INTERNAL, "rank %d of %d cannot swap with rank %d", comm->rank,
                          comm->ranks, peer);
     return comm->ops->swap(comm, peer, mine, bytes, theirs, err);
+}
+
+static void add_traffic(struct weft_comm *comm, struct weft_comm_traffic *traffic,
+                        int64_t *moving_ns)
+{
+    struct weft_comm_meter *meter = comm->meter;
+    for (int32_t r = 0; r < comm->ranks; r++) {
+        struct weft_comm_traffic *of = &traffic[weft_comm_rank_of_all(comm, r)];
+        of->bytes += atomic_exchange_explicit(&meter->peers[r].bytes, 0, memory_order_relaxed);
+        of->ns += atomic_exchange_explicit(&meter->peers[r].ns, 0, memory_order_relaxed);
+    }
+    *moving_ns += atomic_exchange_explicit(&meter->moving_ns, 0, memory_order_relaxed);
+}
+
+void weft_comm_take_traffic(struct weft_comm *comm, struct weft_comm_traffic *traffic,
+                            int64_t *moving_ns)
+{
+    memset(traffic, 0, (size_t)comm->ranks * sizeof *traffic);
+    *moving_ns = 0;
+    if (comm->meter == NULL) return;
+    add_traffic(comm, traffic, moving_ns);
+    for (int32_t i = 0; i < comm->n_branches; i++)
+        add_traffic(comm->branches[i], traffic, moving_ns);
 }
 
 void weft_comm_carry(struct weft_comm *comm, int64_t flag_offset)

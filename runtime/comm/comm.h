@@ -143,6 +143,17 @@ WEFT_MUST_USE enum weft_status weft_comm_swap(struct weft_comm *comm, int32_t pe
                                               const void *mine, int64_t bytes, void *theirs,
                                               struct weft_error *err);
 
+/* Bytes that came from a rank in collectives, and the time that they took. Waits for a rank that
+ * has not yet joined a collective are not in it. */
+struct weft_comm_traffic {
+    int64_t bytes, ns;
+};
+/* Reads the traffic from each rank, traffic[ranks], and the time in which collectives moved bytes,
+ * summed over the communicator and its branches, since the last reading. All are 0 if the back end
+ * does not measure. Collectives may be under way. */
+void weft_comm_take_traffic(struct weft_comm *comm, struct weft_comm_traffic *traffic,
+                            int64_t *moving_ns);
+
 /* Before a run, on all ranks: the longest predicted time between two collectives of a step. From
  * then on a wait for a peer in a collective ends after 20 times that, at least 10 s, in place of
  * timeout_ns. Exchanges keep timeout_ns: nothing predicts saves, starts or evaluations. 0 takes the

@@ -76,6 +76,7 @@ struct weft_train_options {
     enum weft_status (*on_save)(void *context, const struct weft_save_line *line,
                                 struct weft_error *err);
     void *context;
+    bool measured;           /* the plan's times of collectives: slower ones are warned of */
     bool several_hosts;      /* checkpoints are on a file system that hosts share */
     const char *checkpoints; /* directory for train.checkpoint; NULL: does not save */
     const char *resume;      /* checkpoint to resume; NULL: none */

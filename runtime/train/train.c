@@ -227,6 +227,7 @@ static void close_run(struct run *run)
     weft_evaluation_destroy(run->evaluation);
     weft_reader_destroy(run->reader);
     weft_data_close(run->data);
+    weft_pace_finish(&run->pace);
     free(run->unread);
     free(run->times);
 }
@@ -305,19 +306,91 @@ static enum weft_status look_at_memory(struct run *run, int64_t step, struct wef
     return WEFT_OK;
 }
 
-/* All ranks know the slow rank; rank 0 warns. */
-static enum weft_status look_at_pace(struct run *run, int64_t compute_ns, struct weft_error *err)
+/* Appends "rank 2 (host b)". */
+static void add_rank(const struct run *run, int32_t rank, struct weft_text *out)
 {
-    int32_t slow = -1;
-    double times = 0;
-    WEFT_TRY(weft_pace_note(&run->pace, run->options->comm, compute_ns, &slow, &times, err));
-    if (slow < 0 || run->rank != 0) return WEFT_OK;
+    const char *host = weft_comm_host(run->options->comm, rank);
+    weft_text_addf(out, "rank %d", rank);
+    if (host[0] != '\0') weft_text_addf(out, " (host %s)", host);
+}
+
+/* Appends the node by its first rank: "rank 2 (host b)". */
+static void add_node(const struct run *run, int32_t node, struct weft_text *out)
+{
+    add_rank(run, node * run->pace.ranks_per_node, out);
+}
+
+static void warn_of_rank(const struct run *run, const struct weft_pace_finding *finding)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    add_rank(run, finding->slow, &text);
     weft_log(WEFT_LOG_WARNING,
-             "rank %d takes %.1f times as long to compute as the other ranks, which wait for it "
+             "%s takes %.1f times as long to compute as the other ranks, which wait for it "
              "(sums over the last steps). See what else runs on its machine, and its share of the "
              "cores",
-             slow, times);
+             weft_text_chars(&text), finding->times);
+    weft_text_finish(&text);
+}
+
+static void warn_of_link(const struct run *run, const struct weft_link_finding *link)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    switch (link->fault) {
+    case WEFT_LINK_FINE:
+        break;
+    case WEFT_LINK_OF_HOST:
+        weft_text_add(&text, "all links of ");
+        add_node(run, link->to, &text);
+        weft_text_add(&text, " are slow");
+        break;
+    case WEFT_LINK_OF_PAIR:
+        weft_text_add(&text, "the link between ");
+        add_node(run, link->from, &text);
+        weft_text_add(&text, " and ");
+        add_node(run, link->to, &text);
+        weft_text_add(&text, " is slow");
+        break;
+    case WEFT_LINK_OF_ALL:
+        weft_text_addf(&text, "collectives take %.1f times as long as planned", link->times);
+        if (run->ranks > 2 * run->pace.ranks_per_node)
+            weft_text_add(&text, ", on all links between hosts alike");
+        if (run->ranks == 2 * run->pace.ranks_per_node) {
+            weft_text_add(&text, ": the link between ");
+            add_node(run, 0, &text);
+            weft_text_add(&text, " and ");
+            add_node(run, 1, &text);
+            weft_text_add(&text, " is slow");
+        }
+        break;
+    }
+    weft_log(
+        WEFT_LOG_WARNING,
+        "%s, which costs %.0f %% of the time (sums over the last steps). See ports, cables and "
+        "other traffic, or measure all pairs of hosts with `weft profile`",
+        weft_text_chars(&text), 100 * link->share);
+    weft_text_finish(&text);
+}
+
+/* All ranks know what is slow; rank 0 warns. */
+static enum weft_status look_at_pace(struct run *run, int64_t compute_ns, struct weft_error *err)
+{
+    struct weft_pace_finding finding;
+    WEFT_TRY(weft_pace_note(&run->pace, run->options->comm, compute_ns, &finding, err));
+    if (run->rank == 0 && finding.slow >= 0) warn_of_rank(run, &finding);
+    if (run->rank == 0 && finding.link.fault != WEFT_LINK_FINE) warn_of_link(run, &finding.link);
     return WEFT_OK;
+}
+
+/* The plan's time of a step's collectives. */
+static int64_t planned_collectives_ns(const struct weft_program *program)
+{
+    int64_t ns = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++)
+        if (weft_op_stream(program->instructions[i].op) == WEFT_STREAM_CHANNEL)
+            ns += program->instructions[i].ns;
+    return ns;
 }
 
 /* Occasional work after a step. */
@@ -338,8 +411,10 @@ static enum weft_status look_after(struct run *run, int64_t step, int64_t comput
     if (run->evaluation == NULL || !weft_evaluation_is_due(run->train, step)) return WEFT_OK;
     struct weft_evaluation_line line;
     bool whole = true;
+    WEFT_TRY(weft_pace_pause(&run->pace, o->comm, err));
     WEFT_TRY(weft_evaluation_run(run->evaluation, run->exec, step, o->stop, &line, &whole,
                                  run->unread, err));
+    WEFT_TRY(weft_pace_go_on(o->comm, err));
     if (!whole) {
         run->result.stopped = step < run->train->steps;
         return WEFT_OK;
@@ -496,7 +571,9 @@ enum weft_status weft_train_run(const struct weft_train_options *options,
         .predicted_step_ns = options->plan->prediction.step_ns,
         .emulated = run.result.emulated,
     };
-    weft_pace_init(&run.pace, WEFT_PACE_NS);
+    const int64_t per_node = options->config->cluster.ranks_per_node;
+    weft_pace_init(&run.pace, WEFT_PACE_NS, per_node < run.ranks ? (int32_t)per_node : run.ranks,
+                   options->measured ? planned_collectives_ns(options->program) : 0);
     enum weft_status status = open_run(&run, err);
     if (status == WEFT_OK) status = run_steps(&run, err);
     close_run(&run);

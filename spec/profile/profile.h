@@ -152,6 +152,12 @@ const struct weft_layer_times *weft_profile_layer(const struct weft_profile *pro
 const struct weft_layer_times *weft_profile_times(const struct weft_profile *profile,
                                                   const char *name, const char *key);
 
+/* True if a resolved profile has measured collectives. */
+static inline bool weft_profile_timed_network(const struct weft_profile *profile)
+{
+    return profile->origin.machine != NULL && profile->origin.ranks == 0;
+}
+
 /* The times at a level; NULL if the profile has none. */
 static inline const struct weft_level_times *weft_layer_times_at(
     const struct weft_layer_times *times, enum weft_recompute level)

@@ -284,6 +284,39 @@ def a_profile_names_slow_links(weft):
     weft.expect(0, "plan", config, "--profile", "profile.json")
 
 
+SLOW = "20mbit"
+
+
+def train_slowly(weft, config, n, slow, *flags):
+    """Returns the warnings about links of a run of 96 steps: six windows of 16, which last longer than a second each."""
+    with Namespaces(n, rate="400mbit", directory=weft.directory, slow=slow) as hosts:
+        code, _, told, err = run_hosts(weft, hosts.command(weft.program, "openmpi", 1), "openmpi", "train", config, "--quiet",
+                                       "--run", weft.fresh("hosts"), "-n", str(n), "--set", "train.steps=96", *flags)
+    assert code == 0 and all(line.startswith("weft: warning: ") for line in told), (code, err)
+    return [line for line in told if "ports, cables" in line]  # a busy machine has slow ranks too
+
+
+@case
+def a_run_names_its_slow_link_and_has_the_same_bits(weft):
+    config = weft.write("run.json", threaded(plan__policies="fsdp", plan__blocks=2, cluster__ranks_per_node=1,
+                                             cluster__link__inter=LINK))
+    expected = train_locally(weft, config, "-n", "3", "--set", "train.steps=96")["fingerprint"]
+    try:
+        told = train_slowly(weft, config, 3, {1: SLOW})
+        assert told and "all links of rank 1 (host weft-host-1) are slow" in told[0], told
+        assert result_of(weft, "hosts")["fingerprint"] == expected
+        # Two hosts have one link, so only a profile of better days tells.
+        with Namespaces(2, rate="400mbit", directory=weft.directory) as hosts:
+            code, _, told, err = run_hosts(weft, hosts.command(weft.program, "openmpi", 1), "openmpi", "profile", config,
+                                           "-n", "2", "-o", "profile.json")
+            assert code == 0 and not told, (code, err)
+        told = train_slowly(weft, config, 2, {(0, 1): SLOW}, "--profile", "profile.json")
+        assert told and "times as long as planned: the link between rank 0 (host weft-host-0) and rank 1 " \
+            "(host weft-host-1) is slow" in told[0], told
+    except Unavailable as why:
+        raise Skip(str(why)) from why
+
+
 @case
 def a_partial_sum_crosses_the_network_once_a_node(weft):
     """Bytes that leave a host of two ranks: those of one rank of its own, and not twice as many. hsdp has no more."""

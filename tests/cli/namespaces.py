@@ -7,6 +7,7 @@ A host's link is shaped in the direction from the host. Everything is removed at
 was killed: the next one removes it first.
 """
 import contextlib
+import contextlib
 import os
 import shutil
 import signal
@@ -131,6 +132,16 @@ class Namespaces:
         """Bytes that each host has sent over its interface, with all headers."""
         return [int(subprocess.run(["ip", "netns", "exec", name, "cat", "/sys/class/net/eth0/statistics/tx_bytes"],
                                    capture_output=True, text=True, check=True).stdout) for name in self.names]
+
+    def pids(self, i, program):
+        """Processes of a host that run the program."""
+        listed = subprocess.run(["ip", "netns", "pids", self.names[i]], capture_output=True, text=True, check=True).stdout
+        found = []
+        for pid in listed.split():
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/exe") == str(Path(program).resolve()):
+                    found.append(int(pid))
+        return found
 
     def command(self, program, name, per_host):
         """The launcher's words, for a process on host 0. Ranks of different hosts must use the network."""

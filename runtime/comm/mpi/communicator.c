@@ -33,6 +33,7 @@ static const int64_t default_timeout_ns = INT64_C(600) * 1000000000;
 struct header {
     struct weft_comm_call call;
     int64_t arrival_ns; /* on the channel's clock */
+    int64_t sent_ns;    /* on this host's */
     uint32_t calls;
     uint32_t raised; /* the carried flag */
 };
@@ -52,9 +53,10 @@ struct mpi_comm {
     struct weft_mpi *mpi;
     int64_t timeout_ns, spin_ns;
     struct weft_mpi_rounds rounds;
-    struct weft_mpi_flow *flows; /* of a call: its header, then the data */
-    struct header own, *headers; /* [ranks], of the latest call */
-    uint32_t *heard;             /* [ranks], the peer's latest call that this rank knows of */
+    struct weft_comm_meter meter; /* of collectives */
+    struct weft_mpi_flow *flows;  /* of a call: its header, then the data */
+    struct header own, *headers;  /* [ranks], of the latest call */
+    uint32_t *heard;              /* [ranks], the peer's latest call that this rank knows of */
     char (*hosts)[WEFT_HOST_NAME_BYTES]; /* [ranks of all], the trunk's */
     pthread_mutex_t lock;                /* of the farewell, since any thread may cancel */
     struct farewell farewell;
@@ -292,6 +294,7 @@ static enum weft_status make_call_of(struct mpi_comm *c, const struct weft_comm_
     c->own = (struct header){
         .call = *call,
         .arrival_ns = arrival_ns,
+        .sent_ns = weft_clock_now_ns(),
         .calls = c->own.calls + 1,
         .raised = flag != NULL && atomic_load(flag) != 0,
     };
@@ -299,6 +302,7 @@ static enum weft_status make_call_of(struct mpi_comm *c, const struct weft_comm_
     c->farewell.calls = c->own.calls;
     c->farewell.kinds[c->own.calls % WEFT_COMM_RECENT] = (uint32_t)call->kind;
     pthread_mutex_unlock(&c->lock);
+    c->rounds.meter = weft_comm_call_is_collective((uint32_t)call->kind) ? &c->meter : NULL;
     c->flows[0] = header_flow(c);
     WEFT_TRY(exchange_flows(c, c->flows, 1 + n, err));
     int64_t latest = arrival_ns;
@@ -306,6 +310,7 @@ static enum weft_status make_call_of(struct mpi_comm *c, const struct weft_comm_
         const struct header *theirs = &c->headers[rank];
         if (rank == c->comm.rank) continue;
         c->heard[rank] = theirs->calls;
+        if (c->rounds.meter != NULL) weft_comm_meter_hear(&c->meter, rank, theirs->sent_ns);
         if (theirs->calls != c->own.calls || !weft_comm_call_equal(&theirs->call, call)) {
             fail_disagree(c, rank);
             return fail_for_good(c, err);
@@ -343,7 +348,6 @@ static enum weft_status mpi_exchange(struct weft_comm *comm, const void *mine, s
     return WEFT_OK;
 }
 
-/* The two ranks are a group of their own. */
 static enum weft_status mpi_swap(struct weft_comm *comm, int32_t peer, const void *mine,
                                  int64_t bytes, void *theirs, struct weft_error *err)
 {
@@ -633,6 +637,7 @@ static void mpi_close(struct weft_comm *comm)
         c->rounds.staging, c->rounds.operands, c->flows, c->headers, c->heard, hosts, c};
     const bool keeps = has_failed(c);
     struct weft_mpi *mpi = c->mpi;
+    weft_comm_meter_close(&c->meter);
     for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) {
         if (keeps)
             weft_mpi_keep(mpi, memory[i], NULL);
@@ -644,6 +649,7 @@ static void mpi_close(struct weft_comm *comm)
 static enum weft_status take_memory(struct mpi_comm *c, struct weft_error *err)
 {
     const size_t ranks = (size_t)c->comm.ranks;
+    c->comm.meter = &c->meter;
     c->comm.staging_bytes = WEFT_MPI_STAGING_BYTES;
     c->rounds.staging = malloc(WEFT_MPI_STAGING_BYTES);
     c->rounds.operands = calloc(ranks, sizeof *c->rounds.operands);
@@ -651,8 +657,9 @@ static enum weft_status take_memory(struct mpi_comm *c, struct weft_error *err)
     c->headers = calloc(ranks, sizeof *c->headers);
     c->heard = calloc(ranks, sizeof *c->heard);
     if (c->comm.trunk == NULL) c->hosts = calloc(ranks, sizeof *c->hosts);
-    if (c->rounds.staging == NULL || c->rounds.operands == NULL || c->flows == NULL ||
-        c->headers == NULL || c->heard == NULL || c->hosts == NULL)
+    if (!weft_comm_meter_open(&c->meter, c->comm.ranks) || c->rounds.staging == NULL ||
+        c->rounds.operands == NULL || c->flows == NULL || c->headers == NULL || c->heard == NULL ||
+        c->hosts == NULL)
         return weft_fail_memory(err, "a communicator");
     return WEFT_OK;
 }

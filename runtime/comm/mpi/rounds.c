@@ -20,6 +20,7 @@ struct exchange {
     const struct weft_mpi_rounds *rounds;
     const struct weft_mpi_flow *flows;
     int32_t n_flows;
+    int64_t now_ns; /* at the latest poll */
     /* The next step to issue. */
     int32_t flow, turn;
     int64_t position;
@@ -146,6 +147,14 @@ static int32_t rank_of_all(const struct weft_mpi_group *group, int32_t rank)
     return group->first + rank * (1 + group->gap);
 }
 
+/* Number of the flow's rank in the rounds' group. */
+static int32_t rank_of_rounds(const struct exchange *x, const struct weft_mpi_flow *flow,
+                              int32_t rank)
+{
+    const struct weft_mpi_group *group = &x->rounds->group;
+    return (rank_of_all(group_of(x, flow), rank) - group->first) / (1 + group->gap);
+}
+
 static enum weft_status issue_step(struct exchange *x, struct weft_error *err)
 {
     const struct weft_mpi_flow *flow = &x->flows[x->flow];
@@ -169,6 +178,8 @@ static enum weft_status issue_step(struct exchange *x, struct weft_error *err)
     x->end++;
     const struct weft_mpi_rounds *rounds = x->rounds;
     const int32_t tag = rounds->tags + (int32_t)flow->tag;
+    if (receives && rounds->meter != NULL)
+        weft_comm_meter_owe(rounds->meter, rank_of_rounds(x, flow, from), x->now_ns);
     if (receives)
         WEFT_TRY(weft_mpi_receive(rounds->mpi, place, bytes, rank_of_all(group, from), tag,
                                   &step->receive, err));
@@ -188,6 +199,13 @@ static void consume_chunk(struct exchange *x, const struct weft_mpi_flow *flow)
             slot_at(x, x->consumed, turn);
     flow->consume(flow->context, at, bytes_at(x, flow, x->consumed), operands);
     x->consumed++;
+}
+
+static void meter_part(const struct exchange *x, const struct step *step)
+{
+    if (x->rounds->meter == NULL) return;
+    weft_comm_meter_take(x->rounds->meter, rank_of_rounds(x, step->flow, step->from),
+                         bytes_at(x, step->flow, step->position), weft_clock_now_ns());
 }
 
 /* Chunks before the first step under way are whole, but for the chunk of that step. */
@@ -212,7 +230,10 @@ static enum weft_status test_step(struct exchange *x, struct step *step, bool *m
     if (!step->is_received) {
         WEFT_TRY(weft_mpi_test(x->rounds->mpi, &step->receive, &step->is_received, err));
         *moved = *moved || step->is_received;
-        if (step->is_received) receive_part(x, step);
+        if (step->is_received) {
+            meter_part(x, step);
+            receive_part(x, step);
+        }
     }
     if (!step->is_sent) {
         WEFT_TRY(weft_mpi_test(x->rounds->mpi, &step->send, &step->is_sent, err));
@@ -240,10 +261,7 @@ static enum weft_status poll_steps(struct exchange *x, bool *moved, struct weft_
 static int32_t oldest_peer(const struct exchange *x)
 {
     const struct step *step = &x->steps[x->first % MOST_DEPTH];
-    const struct weft_mpi_group *group = &x->rounds->group;
-    const int32_t rank =
-        rank_of_all(group_of(x, step->flow), step->is_received ? step->to : step->from);
-    return (rank - group->first) / (1 + group->gap);
+    return rank_of_rounds(x, step->flow, step->is_received ? step->to : step->from);
 }
 
 static void drop_steps(struct exchange *x)
@@ -273,18 +291,21 @@ enum weft_status weft_mpi_exchange_flows(const struct weft_mpi_rounds *rounds,
         return WEFT_OK;
     }
     enum weft_status status = WEFT_OK;
-    int64_t moved_ns = weft_clock_now_ns();
+    int64_t moved_ns = x.now_ns = weft_clock_now_ns();
     settle_cursor(&x);
+    if (rounds->meter != NULL)
+        weft_comm_meter_begin(rounds->meter, flows[0].tag == WEFT_MPI_HEADER, moved_ns);
     while (status == WEFT_OK && (!is_at_end(&x) || x.first != x.end)) {
         bool moved = false;
         status = poll_steps(&x, &moved, err);
         if (status != WEFT_OK) break;
-        const int64_t now_ns = weft_clock_now_ns();
+        x.now_ns = weft_clock_now_ns();
         if (moved)
-            moved_ns = now_ns;
+            moved_ns = x.now_ns;
         else
-            status = rounds->idle(rounds->context, now_ns - moved_ns, oldest_peer(&x), err);
+            status = rounds->idle(rounds->context, x.now_ns - moved_ns, oldest_peer(&x), err);
     }
+    if (status == WEFT_OK && rounds->meter != NULL) weft_comm_meter_end(rounds->meter, x.now_ns);
     if (status != WEFT_OK) drop_steps(&x);
     return status;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "runtime/comm/meter.h"
 #include "runtime/comm/mpi/mpi.h"
 
 /* Ranks that exchange: rank r of the group is rank first + r * (1 + gap) of all. */
@@ -45,6 +46,7 @@ struct weft_mpi_rounds {
     int32_t tags;                   /* added to tags, so that groups and lanes are told apart */
     unsigned char *staging;         /* WEFT_MPI_STAGING_BYTES, aligned to 8 bytes */
     const unsigned char **operands; /* [ranks] */
+    struct weft_comm_meter *meter;  /* counts what comes, by ranks of the group; or NULL */
     /* Called between polls while nothing has moved for idle_ns; `peer` is the rank, in the group,
      * of the oldest message. It waits a little. A failure ends the exchange: its messages are
      * dropped. */

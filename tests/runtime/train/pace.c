@@ -22,21 +22,23 @@ static int note(int32_t rank, const struct ranks *ranks, void *argument)
     struct weft_pace pace;
     int64_t warnings = 0;
     OK(weft_comm_open("local", &options, &comm, &err));
-    weft_pace_init(&pace, 0);
+    weft_pace_init(&pace, 0, ranks->n, 0);
     for (int64_t step = 1; step <= STEPS; step++) {
         double ns = 1e6 * (1 + weft_rng_uniform(1, (uint64_t)rank, (uint64_t)step));
-        int32_t slow = -1;
-        double times = 0;
+        struct weft_pace_finding found;
         if (rank == task->slow_rank && step >= task->from) ns *= task->times;
         if (task->noise > 0 && (step + rank) % task->noise == 0) ns *= 50;
-        OK(weft_pace_note(&pace, comm, (int64_t)ns, &slow, &times, &err));
-        if (slow < 0) continue;
+        OK(weft_pace_note(&pace, comm, (int64_t)ns, &found, &err));
+        CHECK(found.link.fault == WEFT_LINK_FINE, "local ranks have no links");
+        if (found.slow < 0) continue;
         warnings++;
-        CHECK(slow == task->slow_rank, "rank %d is named", slow);
-        CHECK(times > 0.7 * task->times && times < 1.5 * task->times, "%g times", times);
+        CHECK(found.slow == task->slow_rank, "rank %d is named", found.slow);
+        CHECK(found.times > 0.7 * task->times && found.times < 1.5 * task->times, "%g times",
+              found.times);
         CHECK(step >= task->from + WEFT_PACE_STEPS, "step %lld", (long long)step);
     }
     CHECK(warnings == task->warnings, "%lld warnings", (long long)warnings);
+    weft_pace_finish(&pace);
     weft_comm_close(comm);
     return 0;
 }

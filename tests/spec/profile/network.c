@@ -48,7 +48,7 @@ static void slow_links_of(struct net *net, int32_t host, int64_t times)
         if (net->pairs[p].a == host || net->pairs[p].b == host) net->pairs[p].ns *= times;
 }
 
-static struct weft_network_verdict judge(const struct net *net, struct weft_pool *pool)
+static struct weft_network_verdict judge_net(const struct net *net, struct weft_pool *pool)
 {
     struct weft_network_verdict verdict;
     struct weft_error err = {0};
@@ -59,7 +59,7 @@ static struct weft_network_verdict judge(const struct net *net, struct weft_pool
 static void expect_text(const struct net *net, const char *expected)
 {
     struct weft_pool pool = {0};
-    const struct weft_network_verdict verdict = judge(net, &pool);
+    const struct weft_network_verdict verdict = judge_net(net, &pool);
     struct weft_text text;
     weft_text_init(&text);
     weft_network_show_slow(&net->network, &verdict, &text);
@@ -115,12 +115,12 @@ Test(network, more_than_twice_the_usual_time_is_slow)
     build_net(&net, 4, 1000000, 5000000);
     pair_of(&net, 0, 1)->ns = 2000000;
     net.hosts[2].compute_ns = 10000000;
-    struct weft_network_verdict verdict = judge(&net, &pool);
+    struct weft_network_verdict verdict = judge_net(&net, &pool);
     cr_expect(verdict.n_slow == 0 && verdict.pair_ns == 1000000 && verdict.compute_ns == 5000000);
     cr_expect_eq(verdict.slowest, 2);
     pair_of(&net, 0, 1)->ns++;
     net.hosts[2].compute_ns++;
-    verdict = judge(&net, &pool);
+    verdict = judge_net(&net, &pool);
     cr_expect(verdict.n_slow == 2 && verdict.slow_pairs[0] && verdict.slow_hosts[2]);
     weft_pool_finish(&pool);
 }
@@ -131,7 +131,7 @@ Test(network, the_only_pair_is_the_usual_one)
     struct weft_pool pool = {0};
     struct net net;
     build_net(&net, 2, 123456789, 0);
-    const struct weft_network_verdict verdict = judge(&net, &pool);
+    const struct weft_network_verdict verdict = judge_net(&net, &pool);
     cr_expect(verdict.pair_ns == 123456789 && verdict.n_slow == 0 && verdict.slowest == -1);
     weft_pool_finish(&pool);
 }
@@ -140,7 +140,7 @@ Test(network, an_unmeasured_network_has_no_fault)
 {
     struct weft_pool pool = {0};
     const struct net net = {.network = {0}};
-    const struct weft_network_verdict verdict = judge(&net, &pool);
+    const struct weft_network_verdict verdict = judge_net(&net, &pool);
     cr_expect(verdict.n_slow == 0 && verdict.pair_ns == 0 && verdict.slowest == -1);
     weft_pool_finish(&pool);
 }
@@ -185,7 +185,7 @@ static void check_injected(uint64_t seed)
         if (pairs[p]) slow_pairs_of[pair->a]++, slow_pairs_of[pair->b]++;
         if (fault || pairs[p]) pair->ns *= 4 + throw_below(&dice, 100);
     }
-    const struct weft_network_verdict verdict = judge(&net, &pool);
+    const struct weft_network_verdict verdict = judge_net(&net, &pool);
     for (int32_t h = 0; h < n; h++) {
         cr_expect_eq(verdict.slow_links[h], links[h], "seed %llu, %d hosts: link of %d",
                      (unsigned long long)seed, n, h);

@@ -1,5 +1,5 @@
-/* Measures ReduceScatter and AllGather over MPI next to the library's own: time, CPU time, and
- * bytes on this host's interface. One program for each MPI library, started by its launcher:
+/* Measures ReduceScatter and AllGather over MPI next to the library's own, and the stars of policy
+ * central: time, CPU time, and bytes on this host's interface. One program for each MPI library, started by its launcher:
  *
  *     mpirun -n 4 build/bench/network/collectives-openmpi PER_NODE MIB[,MIB...] ROUNDS
  *
@@ -38,19 +38,25 @@ struct bench {
     int rounds;
 };
 
+typedef void collective_fn(struct weft_comm *comm, struct weft_stream *channel,
+                           const struct weft_comm_block *block);
+
 struct side {
     const char *name, *kind;
     enum weft_dtype dtype;
-    bool gathers, is_own;
+    collective_fn *own; /* NULL: the library's */
+    bool gathers, owned;
 };
 
 /* Kinds are measured side by side, since the machine's speed drifts. */
 static const struct side sides[] = {
-    {"weft", "reduce_scatter", WEFT_F32, false, true},
-    {"library", "reduce_scatter", WEFT_F32, false, false},
-    {"weft", "all_gather", WEFT_F32, true, true},
-    {"library", "all_gather", WEFT_F32, true, false},
-    {"weft", "reduce_scatter", WEFT_BF16, false, true},
+    {"weft", "reduce_scatter", WEFT_F32, weft_comm_reduce_scatter, false, false},
+    {"library", "reduce_scatter", WEFT_F32, NULL, false, false},
+    {"weft", "all_gather", WEFT_F32, weft_comm_all_gather, true, false},
+    {"library", "all_gather", WEFT_F32, NULL, true, false},
+    {"weft", "reduce_scatter", WEFT_BF16, weft_comm_reduce_scatter, false, false},
+    {"weft", "reduce", WEFT_F32, weft_comm_reduce, false, true},
+    {"weft", "broadcast", WEFT_F32, weft_comm_broadcast, false, true},
 };
 
 static int64_t read_count(const char *path)
@@ -110,13 +116,10 @@ static enum weft_status run_own(struct bench *b, const struct side *side, int64_
         .slice_elements = elements / b->ranks,
         .dtype = side->dtype,
         .slice_dtype = side->dtype,
+        .owned = side->owned,
     };
-    for (int i = 0; i < b->rounds; i++) {
-        if (side->gathers)
-            weft_comm_all_gather(b->comm, b->channel, &block);
-        else
-            weft_comm_reduce_scatter(b->comm, b->channel, &block);
-    }
+    for (int i = 0; i < b->rounds; i++)
+        side->own(b->comm, b->channel, &block);
     return weft_stream_synchronise(b->channel, err);
 }
 
@@ -162,7 +165,7 @@ static enum weft_status measure_side(struct bench *b, const struct side *side, i
     struct counters all[MOST_RANKS];
     WEFT_TRY(weft_comm_exchange(b->comm, NULL, 0, NULL, err));
     const struct counters before = read_counters();
-    WEFT_TRY(side->is_own ? run_own(b, side, elements, err) : run_library(b, side, elements, err));
+    WEFT_TRY(side->own != NULL ? run_own(b, side, elements, err) : run_library(b, side, elements, err));
     const int64_t end_ns = weft_clock_now_ns();
     WEFT_TRY(weft_comm_exchange(b->comm, NULL, 0, NULL, err));
     const struct counters after = read_counters();
@@ -182,8 +185,8 @@ static enum weft_status measure_sizes(struct bench *b, char *sizes, struct weft_
         for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++) {
             b->rounds = 1; /* connections and buffers warm up */
             const int64_t elements = bytes / weft_dtype_bytes(sides[i].dtype);
-            WEFT_TRY(sides[i].is_own ? run_own(b, &sides[i], elements, err)
-                                     : run_library(b, &sides[i], elements, err));
+            WEFT_TRY(sides[i].own != NULL ? run_own(b, &sides[i], elements, err)
+                                          : run_library(b, &sides[i], elements, err));
             b->rounds = rounds;
             WEFT_TRY(measure_side(b, &sides[i], bytes, err));
         }

@@ -2,7 +2,7 @@
 """Collectives over MPI between hosts that are network namespaces with shaped links: bench/network/collectives.py BUILD
 
 Section `collectives`: ReduceScatter and AllGather of 16 and 32 MiB at several rates, on 2 and 3 hosts of one rank,
-next to the library's own. Section `levels`: hosts of two ranks, flat and on two levels: bytes that leave a host
+next to the library's own; and the reduction and broadcast of policy central, whose owner moves (N - 1) blocks. Section `levels`: hosts of two ranks, flat and on two levels: bytes that leave a host
 against the formula, and time against bytes. Needs root and iproute2; without them, or without an MPI library, it says
 so and exits with 77. --record stores the figures. All of it takes about five minutes.
 """
@@ -23,6 +23,8 @@ import results  # noqa: E402
 
 HEADERS = 66  # Ethernet, IP and TCP with time stamps; the interface counts them once for a packet of up to 64 KiB
 ON_THE_LINK = 1514 / 1448  # a link's rate counts them for every segment
+SIDES = 7  # of the bench's table
+OWNED = ("reduce", "broadcast")  # of policy central
 WIDE = {"f32": 1, "bf16": 2}  # partial sums cross the network in fp32
 
 
@@ -36,7 +38,7 @@ def measure(build, hosts, library, per_host, per_node, rate, sizes):
         done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False,
                               env={**os.environ, **environment_of(library)})
         rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        if len(rows) == 5 * len(sizes.split(",")):
+        if len(rows) == SIDES * len(sizes.split(",")):
             return [{**row, "rounds": rounds, "rate": rate, "per_host": per_host} for row in rows]
     sys.exit(f"collectives.py: {library}: exit {done.returncode}, {len(rows)} rows\n{done.stderr[-2000:]}")
 
@@ -45,6 +47,8 @@ def payload(row, per_node):
     """Bytes that leave a host for one collective, by formula."""
     ranks, per_host = len(row["ranks"]), row["per_host"]
     hosts = ranks // per_host
+    if row["kind"] in OWNED:  # of the owner's host
+        return (ranks - per_host) * row["bytes"]
     if per_node > 1 and row["side"] == "weft":
         return row["bytes"] * (hosts - 1) / hosts * (WIDE[row["dtype"]] if row["kind"] == "reduce_scatter" else 1)
     return per_host * (ranks - per_host) / ranks * row["bytes"]
@@ -74,7 +78,8 @@ def bench_collectives(options, directory):
                     for own in (row for row in told if row["side"] == "weft"):
                         other = next((row for row in told if row["side"] == "library" and
                                       all(row[key] == own[key] for key in ("kind", "dtype", "bytes"))), None)
-                        shares.append(share(own, 1))
+                        if own["kind"] not in OWNED:
+                            shares.append(share(own, 1))
                         rows.append([library, n, f"{rate} Mbit/s", f"{own['kind']}, {own['dtype']}",
                                      f"{own['bytes'] / 2**20:.0f} MiB", f"{share(own, 1):.2f}",
                                      f"{share(other, 1):.2f}" if other else "-", pair_of(own),
@@ -93,7 +98,7 @@ def bench_levels(options, directory):
             for library in options.libraries.split(","):
                 for name, per_node in (("flat", 0), ("two levels", per_host)):
                     for own in measure(options.build, hosts, library, per_host, per_node, rate, "48"):
-                        if own["side"] != "weft":
+                        if own["side"] != "weft" or own["kind"] in OWNED:
                             continue
                         by_formula = payload(own, per_node)
                         leaders = own["ranks"][::per_host]

@@ -36,8 +36,8 @@ struct weft_cuda_host {
     struct item *items;          /* [n_tasks of the stream] */
     pthread_t thread;
     bool started;
-    _Atomic uint32_t pushed; /* the thread sleeps on it */
-    _Atomic uint32_t done;
+    _Atomic uint32_t pushed, done;
+    _Atomic uint32_t bell; /* the thread sleeps on it; each push and the end change it */
     atomic_bool ends;
     uint32_t recorded;      /* value of the last record pushed */
     _Atomic uint32_t *word; /* pinned: value of the last record done */
@@ -120,13 +120,22 @@ static void *work_on_host(void *argument)
     weft_cuda_stream_worked(&host->stream->stream, weft_cuda_enter(host->stream->gpu),
                             "use the GPU");
     for (;;) {
-        const uint32_t done = atomic_load(&host->done);
-        while (atomic_load(&host->pushed) == done && !atomic_load(&host->ends))
-            weft_futex_wait(&host->pushed, done, -1, false);
-        if (atomic_load(&host->pushed) == done) return NULL;
-        do_item(host, &host->items[done % host->stream->n_tasks]);
-        atomic_store(&host->done, done + 1);
+        const uint32_t bell = atomic_load(&host->bell), done = atomic_load(&host->done);
+        if (atomic_load(&host->pushed) != done) {
+            do_item(host, &host->items[done % host->stream->n_tasks]);
+            atomic_store(&host->done, done + 1);
+        } else if (atomic_load(&host->ends)) {
+            return NULL;
+        } else {
+            weft_futex_wait(&host->bell, bell, -1, false);
+        }
     }
+}
+
+static void ring_bell(struct weft_cuda_host *host)
+{
+    atomic_fetch_add(&host->bell, 1);
+    weft_futex_wake(&host->bell, false);
 }
 
 /* Signals are the thread's that installed their handlers. */
@@ -172,7 +181,7 @@ void weft_cuda_host_finish(struct weft_cuda_stream *s)
     if (host->started) {
         atomic_store(&s->stopped, true);
         atomic_store(&host->ends, true);
-        weft_futex_wake(&host->pushed, false);
+        ring_bell(host);
         pthread_join(host->thread, NULL);
     }
     free(host->items);
@@ -228,7 +237,7 @@ static struct item *open_item(struct weft_cuda_stream *s, enum item_kind kind)
 static void close_item(struct weft_cuda_host *host)
 {
     atomic_fetch_add(&host->pushed, 1);
-    weft_futex_wake(&host->pushed, false);
+    ring_bell(host);
 }
 
 void weft_cuda_host_push(struct weft_cuda_stream *s, weft_task_fn *task, const void *argument,

@@ -1,5 +1,6 @@
 /* Measures ReduceScatter and AllGather over MPI next to the library's own, and the stars of policy
- * central: time, CPU time, and bytes on this host's interface. One program for each MPI library, started by its launcher:
+ * central: time, CPU time, and bytes on this host's interface. One program for each MPI library,
+ * started by its launcher:
  *
  *     mpirun -n 4 build/bench/network/collectives-openmpi PER_NODE MIB[,MIB...] ROUNDS
  *
@@ -165,7 +166,8 @@ static enum weft_status measure_side(struct bench *b, const struct side *side, i
     struct counters all[MOST_RANKS];
     WEFT_TRY(weft_comm_exchange(b->comm, NULL, 0, NULL, err));
     const struct counters before = read_counters();
-    WEFT_TRY(side->own != NULL ? run_own(b, side, elements, err) : run_library(b, side, elements, err));
+    WEFT_TRY(side->own != NULL ? run_own(b, side, elements, err)
+                               : run_library(b, side, elements, err));
     const int64_t end_ns = weft_clock_now_ns();
     WEFT_TRY(weft_comm_exchange(b->comm, NULL, 0, NULL, err));
     const struct counters after = read_counters();

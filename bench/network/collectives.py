@@ -2,7 +2,7 @@
 """Collectives over MPI between hosts that are network namespaces with shaped links: bench/network/collectives.py BUILD
 
 Section `collectives`: ReduceScatter and AllGather of 16 and 32 MiB at several rates, on 2 and 3 hosts of one rank,
-next to the library's own; and the reduction and broadcast of policy central, whose owner moves (N - 1) blocks. Section `levels`: hosts of two ranks, flat and on two levels: bytes that leave a host
+next to the library's own; and the reduction and broadcast of policy central. Section `levels`: hosts of two ranks, flat and on two levels: bytes that leave a host
 against the formula, and time against bytes. Needs root and iproute2; without them, or without an MPI library, it says
 so and exits with 77. --record stores the figures. All of it takes about five minutes.
 """

@@ -38,10 +38,11 @@ void weft_comm_meter_take(struct weft_comm_meter *meter, int32_t peer, int64_t b
                           int64_t now_ns)
 {
     struct weft_comm_meter_peer *p = &meter->peers[peer];
-    if (p->has_come) {
+    if (p->has_come && meter->missing == 0) {
+        const int64_t since_ns = p->since_ns > meter->met_ns ? p->since_ns : meter->met_ns;
         atomic_fetch_add_explicit(&p->bytes, bytes, memory_order_relaxed);
-        atomic_fetch_add_explicit(&p->ns, now_ns - p->since_ns, memory_order_relaxed);
-    } else if (meter->missing > 0) {
+        atomic_fetch_add_explicit(&p->ns, now_ns - since_ns, memory_order_relaxed);
+    } else if (!p->has_come && meter->missing > 0) {
         meter->missing--;
         meter->met_ns = now_ns;
     }

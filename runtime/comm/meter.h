@@ -1,9 +1,10 @@
 /* A meter tells how long bytes of each peer were under way, and how long collectives move. A wait
  * for a peer that still computes is no transfer. The first message of a peer in an exchange, as a
- * rule the call's header, shows that it has come, and later ones are timed. The header tells when
- * it was sent, on the sender's clock: a wait for a header that was sent already is the link's.
- * Clocks of two hosts differ by the least difference between sending and coming that was seen
- * lately. One thread counts, and any thread may read. */
+ * rule the call's header, shows that it has come. Messages are timed once all peers have come:
+ * until then a peer may wait with its own for a third one. The header tells when it was sent, on
+ * the sender's clock: a wait for a header that was sent already is the link's. Clocks of two hosts
+ * differ by the least difference between sending and coming that was seen lately. One thread
+ * counts, and any thread may read. */
 #ifndef WEFT_RUNTIME_COMM_METER_H
 #define WEFT_RUNTIME_COMM_METER_H
 

@@ -60,11 +60,12 @@ static void judge_compute(struct weft_pace *pace, const struct sums *all, int32_
     pace->suspect = suspect;
 }
 
-/* A host that hardly computes sends slowly too. */
+/* A host that hardly computes sends slowly too, and all collectives wait for it. */
 static bool is_of_suspect(const struct weft_pace *pace, const struct weft_link_finding *found)
 {
     const int32_t node = pace->suspect / pace->ranks_per_node;
-    return pace->suspect >= 0 && (found->from == node || found->to == node);
+    return pace->suspect >= 0 &&
+           (found->fault == WEFT_LINK_OF_ALL || found->from == node || found->to == node);
 }
 
 static enum weft_status judge_links(struct weft_pace *pace, const struct sums *all, int32_t ranks,

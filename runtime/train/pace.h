@@ -51,8 +51,8 @@ WEFT_MUST_USE enum weft_status weft_pace_note(struct weft_pace *pace, struct wef
                                               int64_t compute_ns, struct weft_pace_finding *out,
                                               struct weft_error *err);
 
-/* Around an evaluation, which the plan does not time: `pause` takes the traffic before it into the
- * window, and `go_on` leaves out what came since. */
+/* Around an evaluation or an average, which are not in the plan's step: `pause` takes the traffic
+ * before it into the window, and `go_on` leaves out what came since. */
 WEFT_MUST_USE enum weft_status weft_pace_pause(struct weft_pace *pace, struct weft_comm *comm,
                                                struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_pace_go_on(struct weft_comm *comm, struct weft_error *err);

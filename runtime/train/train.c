@@ -405,8 +405,10 @@ static enum weft_status look_after(struct run *run, int64_t step, int64_t comput
         WEFT_TRY(weft_exec_compare_replicas(run->exec, step, err));
     /* Replicas are equal before a settle alone. What follows has the averages. */
     if (run->train->every > 0 && step % run->train->every == 0) {
+        WEFT_TRY(weft_pace_pause(&run->pace, o->comm, err));
         WEFT_TRY(weft_exec_settle(run->exec, err));
         WEFT_TRY(weft_exec_average(run->exec, err));
+        WEFT_TRY(weft_pace_go_on(o->comm, err));
     }
     if (run->evaluation == NULL || !weft_evaluation_is_due(run->train, step)) return WEFT_OK;
     struct weft_evaluation_line line;

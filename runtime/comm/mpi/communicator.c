@@ -306,11 +306,14 @@ static enum weft_status make_call_of(struct mpi_comm *c, const struct weft_comm_
     c->flows[0] = header_flow(c);
     WEFT_TRY(exchange_flows(c, c->flows, 1 + n, err));
     int64_t latest = arrival_ns;
+    /* With many peers some headers wait for others to come. */
+    const bool hears = c->rounds.meter != NULL &&
+                       c->comm.ranks - 1 <= weft_mpi_rounds_depth(c->rounds.message_bytes);
     for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
         const struct header *theirs = &c->headers[rank];
         if (rank == c->comm.rank) continue;
         c->heard[rank] = theirs->calls;
-        if (c->rounds.meter != NULL) weft_comm_meter_hear(&c->meter, rank, theirs->sent_ns);
+        if (hears) weft_comm_meter_hear(&c->meter, rank, theirs->sent_ns);
         if (theirs->calls != c->own.calls || !weft_comm_call_equal(&theirs->call, call)) {
             fail_disagree(c, rank);
             return fail_for_good(c, err);

@@ -32,7 +32,7 @@ struct exchange {
     int64_t consumed;
 };
 
-static int32_t depth_of(int64_t message_bytes)
+int32_t weft_mpi_rounds_depth(int64_t message_bytes)
 {
     const int64_t depth = MOST_UNDER_WAY_BYTES / message_bytes;
     return depth < MOST_DEPTH ? (int32_t)depth : MOST_DEPTH;
@@ -41,7 +41,7 @@ static int32_t depth_of(int64_t message_bytes)
 /* Chunks that staging memory holds at once: enough steps for the depth, and at least two. */
 static int32_t chunks_of(int32_t ranks, int64_t message_bytes)
 {
-    const int32_t chunks = (depth_of(message_bytes) + ranks - 2) / (ranks - 1);
+    const int32_t chunks = (weft_mpi_rounds_depth(message_bytes) + ranks - 2) / (ranks - 1);
     return chunks > 2 ? chunks : 2;
 }
 
@@ -135,7 +135,8 @@ static bool receives_from(const struct weft_mpi_group *group, const struct weft_
 /* A staged chunk needs a free place. */
 static bool may_issue(const struct exchange *x)
 {
-    if (is_at_end(x) || (int32_t)(x->end - x->first) == depth_of(x->rounds->message_bytes))
+    if (is_at_end(x) ||
+        (int32_t)(x->end - x->first) == weft_mpi_rounds_depth(x->rounds->message_bytes))
         return false;
     const struct weft_mpi_flow *flow = &x->flows[x->flow];
     const bool sums = flow->way != WEFT_MPI_TO_OWNER || group_of(x, flow)->rank == flow->owner;

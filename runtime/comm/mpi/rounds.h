@@ -60,6 +60,9 @@ WEFT_MUST_USE enum weft_status weft_mpi_exchange_flows(const struct weft_mpi_rou
                                                        const struct weft_mpi_flow *flows,
                                                        int32_t n_flows, struct weft_error *err);
 
+/* Steps under way at once: messages to, and from, as many peers. */
+int32_t weft_mpi_rounds_depth(int64_t message_bytes);
+
 /* Bytes of a staged chunk from one peer; a multiple of 8, as message_bytes is. */
 int64_t weft_mpi_staged_chunk_bytes(int32_t ranks, int64_t message_bytes);
 

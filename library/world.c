@@ -22,7 +22,7 @@ static const int64_t report_ns = INT64_C(600) * NS_PER_S;
  * out of reach if a peer was silent. Otherwise it may be writing a checkpoint. */
 static const int64_t verdict_ns = INT64_C(3) * NS_PER_S;
 static const int64_t busy_verdict_ns = INT64_C(30) * NS_PER_S;
-static const int64_t lost_verdict_ns = INT64_C(1) * NS_PER_S; /* all ranks know of the lost one */
+static const int64_t lost_verdict_ns = INT64_C(1500000000); /* all ranks know of the lost one */
 /* After a rank is lost a library may not return from a call. */
 static const int64_t stuck_ns = INT64_C(500000000);
 /* After a failure ranks may be dead, and all reports together have this time. */
@@ -288,10 +288,13 @@ static void fail_silent(struct weft_world *world, int32_t rank, struct weft_erro
               rank);
 }
 
-static int64_t time_until(int64_t then_ns)
+/* Each of many silent ranks has a part of a second after that time. */
+static int64_t time_until(const struct weft_world *world, int64_t then_ns)
 {
-    const int64_t left_ns = then_ns - weft_clock_now_ns();
-    return left_ns > least_report_ns ? left_ns : least_report_ns;
+    const int64_t left_ns = then_ns - weft_clock_now_ns(),
+                  part_ns = NS_PER_S / world->meeting.ranks;
+    const int64_t least_ns = part_ns < least_report_ns ? part_ns : least_report_ns;
+    return left_ns > least_ns ? left_ns : least_ns;
 }
 
 /* Rank 0: *verdict is the likely cause. */
@@ -302,7 +305,7 @@ static void collect_outcomes(struct weft_world *world, struct weft_error *verdic
     for (int32_t i = 1; i < world->meeting.ranks; i++) {
         struct weft_error outcome = {.status = WEFT_OK}, unsaid = {.status = WEFT_OK};
         if (weft_mpi_receive_whole(world->mpi, &outcome, sizeof outcome, i, WEFT_MPI_OUTCOME,
-                                   time_until(until_ns), &unsaid) != WEFT_OK) {
+                                   time_until(world, until_ns), &unsaid) != WEFT_OK) {
             outcome = (struct weft_error){.status = WEFT_OK}; /* a part may have come */
             fail_silent(world, i, &outcome);
         }
@@ -354,7 +357,7 @@ static void send_verdict(struct weft_world *world, const struct verdict *verdict
     const int64_t until_ns = weft_clock_now_ns() + (world->is_torn ? torn_verdict_ns : end_ns);
     for (int32_t i = 1; i < world->meeting.ranks; i++)
         ignore_status(weft_mpi_send_whole(world->mpi, verdict, sizeof *verdict, i, WEFT_MPI_VERDICT,
-                                          time_until(until_ns), &unsaid));
+                                          time_until(world, until_ns), &unsaid));
 }
 
 enum weft_status weft_world_judge(struct weft_world *world, enum weft_status status,

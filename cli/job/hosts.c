@@ -47,10 +47,11 @@ enum weft_status weft_hosts_check(const struct weft_config *config, struct weft_
                      hosts.launcher.ranks);
 }
 
-/* Some other rank tells of the lost one, if there is another. */
+/* Ranks that are not stuck may tell of the lost one too. All may be stuck. */
 static void end_stuck_process(const struct weft_error *why)
 {
-    if (hosts.launcher.rank == 0 && hosts.launcher.ranks == 2)
+    const bool rank_0_is_lost = hosts.world != NULL && weft_world_lost(hosts.world) == 0;
+    if (hosts.launcher.rank == (rank_0_is_lost ? 1 : 0))
         weft_log(WEFT_LOG_WARNING, "%s", why->text);
     _exit(why->exit_code);
 }

@@ -152,10 +152,10 @@ static int poll_descriptor(struct pollfd *place, int fd)
 /* Waits for something to hear. */
 static bool poll_line(struct weft_lifeline *line, int32_t descriptors)
 {
-    void (*look)(void *) = atomic_load(&line->look);
-    const bool looks = look != NULL && atomic_load(&line->lost) >= 0;
-    const int found = poll(line->polled, (nfds_t)descriptors, looks ? LOOK_MS : -1);
-    if (found == 0 && looks) look(line->context);
+    const bool is_lost = atomic_load(&line->lost) >= 0;
+    const int found = poll(line->polled, (nfds_t)descriptors, is_lost ? LOOK_MS : -1);
+    void (*look)(void *) = atomic_load(&line->look); /* it may come after the loss */
+    if (found == 0 && look != NULL) look(line->context);
     return found > 0;
 }
 

@@ -294,16 +294,19 @@ static enum weft_status read_step(struct rehearsal *r, int32_t round, struct wef
     return WEFT_OK;
 }
 
-/* Kind of the collective if it moves a block, otherwise -1. */
+/* Kind of the collective of all ranks if it moves a block, otherwise -1. Those of hsdp go on one
+ * level. */
 static int32_t kind_of(const struct rehearsal *r, int32_t instruction)
 {
-    int32_t item = r->program->instructions[instruction].item;
-    bool moves = weft_op_stream(r->program->instructions[instruction].op) == WEFT_STREAM_CHANNEL &&
-                 item >= 0;
-    return moves ? (int32_t)r->stages.problem->items[item].item.kind : -1;
+    const struct weft_instruction *at = &r->program->instructions[instruction];
+    if (weft_op_stream(at->op) != WEFT_STREAM_CHANNEL || at->item < 0) return -1;
+    const struct weft_item *item = &r->stages.problem->items[at->item].item;
+    const bool is_of_level = weft_plan_chosen(r->plan, item->decision)->policy == WEFT_POLICY_HSDP;
+    return item->kind < WEFT_COLLECTIVE_COUNT && !is_of_level ? (int32_t)item->kind : -1;
 }
 
-/* All ranks share one clock. */
+/* Ranks compare times of one clock. On hosts with clocks of their own the spans are negative, and
+ * curves are not scaled by them. */
 static enum weft_status read_times(struct rehearsal *r, int32_t round, struct weft_error *err)
 {
     int32_t n = r->program->n_instructions;
@@ -334,11 +337,11 @@ static void expect_times(const struct rehearsal *r, struct measure_rehearsal *ou
     for (int32_t u = 0; u < r->stages.shards->n_units; u++) {
         const struct weft_unit *unit = &r->stages.shards->units[u];
         if (!unit->trainable) continue;
-        int64_t slices = unit->padded_elements / r->stages.shards->ranks;
-        bool whole = weft_plan_chosen(r->plan, u)->policy == WEFT_POLICY_DP;
-        out->update_expected_ns +=
-            weft_curve_at(&r->profile->update, whole ? unit->padded_elements : slices);
-        owned += slices;
+        const struct weft_shards *shards = r->stages.shards;
+        const enum weft_policy policy = weft_plan_chosen(r->plan, u)->policy;
+        out->update_expected_ns += weft_curve_at(
+            &r->profile->update, unit->padded_elements / weft_shards_sharers(shards, policy));
+        owned += unit->padded_elements / (weft_policy_is_central(policy) ? 1 : shards->ranks);
     }
     out->norm_expected_ns = weft_curve_at(&r->profile->norm, owned);
     for (int32_t i = 0; i < r->program->n_instructions; i++) {

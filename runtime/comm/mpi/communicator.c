@@ -1,6 +1,7 @@
 /* The communicator over MPI: ranks of any hosts. Sums are taken in canonical order by the owner of
  * the slice, from whole chunks, so the bits are those of "local". With several nodes of several
  * ranks blocks go on two levels (levels.h). */
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -664,6 +665,7 @@ static enum weft_status take_memory(struct mpi_comm *c, struct weft_error *err)
         c->rounds.operands == NULL || c->flows == NULL || c->headers == NULL || c->heard == NULL ||
         c->hosts == NULL)
         return weft_fail_memory(err, "a communicator");
+    memset(c->rounds.staging, UCHAR_MAX, WEFT_MPI_STAGING_BYTES); /* resident when it is measured */
     return WEFT_OK;
 }
 

@@ -114,10 +114,11 @@ enum weft_status weft_average_need(const struct weft_profile *profile,
 {
     if (measured_levels(profile, &config->cluster) || config->cluster.link.inter.bytes_per_s > 0)
         return WEFT_OK;
+    const bool may_measure = config->cluster.ranks_per_node > 1;
     return weft_fail(err, WEFT_E_DATA,
-                     "%s: $.train.across.every: an average has no time: give cluster.link.inter, "
-                     "or measure all hosts with `weft profile`",
-                     config->source);
+                     "%s: $.train.across.every: an average has no time: give cluster.link.inter%s",
+                     config->source,
+                     may_measure ? ", or measure all hosts with `weft profile`" : "");
 }
 
 int64_t weft_item_ns(const struct weft_profile *profile, const struct weft_period_rule *rule,

@@ -450,7 +450,11 @@ static void find_moments(const struct weft_checkpoint *checkpoint, const struct 
 /* A pending gradient that starts at 0 makes one update without a gradient. */
 static const char *moments_text(unsigned moments)
 {
+    const unsigned outer = 1u << WEFT_STATE_ANCHOR | 1u << WEFT_STATE_OUTER;
     if (moments == 1u << WEFT_STATE_PENDING) return "its pending gradient";
+    if (moments == outer) return "anchor and outer momentum";
+    if ((moments & ~outer) == 0)
+        return (moments >> WEFT_STATE_ANCHOR & 1) != 0 ? "its anchor" : "its outer momentum";
     const bool first = (moments >> WEFT_STATE_MOMENT1 & 1) != 0;
     const bool second = (moments >> WEFT_STATE_MOMENT2 & 1) != 0;
     return first && second ? "moments" : first ? "its moment" : "its second moment";

@@ -115,7 +115,8 @@ enum weft_status weft_exec_host_check_offers(const struct exec_host_offer *offer
         weft_units_show_bytes(least->available_bytes, most), least->limit);
 }
 
-/* All ranks check before any touches a page: one page too many would end a rank by a signal. */
+/* Ranks check before any touches a page: one page too many would end a rank by a signal. With steps
+ * of nodes on their own they are those of a node. */
 static enum weft_status check_ranks(const struct exec_host *host, struct weft_error *err)
 {
     const struct weft_exec *exec = host->exec;
@@ -123,7 +124,7 @@ static enum weft_status check_ranks(const struct exec_host *host, struct weft_er
     struct exec_host_offer *all = calloc((size_t)exec->ranks, sizeof *all);
     if (all == NULL) return weft_fail_memory(err, "what ranks take of the host's memory");
     own.available_bytes = weft_memory_available(own.limit, sizeof own.limit);
-    enum weft_status status = weft_comm_exchange(exec->options.comm, &own, sizeof own, all, err);
+    enum weft_status status = weft_comm_exchange(exec->comm, &own, sizeof own, all, err);
     if (status == WEFT_OK) status = weft_exec_host_check_offers(all, exec->ranks, err);
     free(all);
     return status;

@@ -353,9 +353,11 @@ static enum weft_status take_loss_scale(const struct weft_saving *saving, struct
 /* Moments without a source stay 0. */
 static bool is_given(const struct weft_saving *saving, const struct weft_state_piece *piece)
 {
+    const bool is_outer = piece->state == WEFT_STATE_ANCHOR || piece->state == WEFT_STATE_OUTER;
     if (piece->state == WEFT_STATE_PARAMETER) return true;
     if (piece->state == WEFT_STATE_ANCHOR && saving->checkpoint == NULL) return true;
-    return saving->checkpoint != NULL && !saving->fresh &&
+    /* Another optimizer begins anew; the outer one goes on. */
+    return saving->checkpoint != NULL && (is_outer || !saving->fresh) &&
            weft_checkpoint_has(saving->checkpoint, saving->layout, piece->tensor, piece->state);
 }
 

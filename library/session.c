@@ -2,12 +2,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "problem/target.h"
 #include "program/predict.h"
+#include "scheduler/planners/fixed.h"
 #include "spec/config_batch.h"
 
 enum { PLAN_MOST_BYTES = 1 << 30 };
@@ -154,8 +156,14 @@ static enum weft_status take_terms(struct weft_session *session, const char *sou
 {
     struct weft_plan *plan = session->plan;
     struct weft_variant variant = session->stages.variant;
+    const char *central = weft_fixed_rules[WEFT_POLICY_CENTRAL].planner;
     bool changed;
     WEFT_TRY(take_limit(session, source, &changed, err));
+    /* Its policy needs no name in the config, so the planner tells of it. */
+    if (strcmp(plan->planner, central) == 0 && weft_planner_policies(session->config) == 0) {
+        session->config->plan.planner = central;
+        changed = true;
+    }
     /* If it is not open, comparing the problems gives the error. */
     (void)weft_variants_find(session->config, plan->problem, &variant);
     if (!changed && weft_variant_same(&session->stages.variant, &variant)) return WEFT_OK;

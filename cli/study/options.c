@@ -118,16 +118,17 @@ static void drop_planners(const struct weft_config *config, struct weft_study *s
     int32_t n = 0;
     uint32_t policies = 0;
     struct weft_error unsaid = {0};
-    const bool hybrid = weft_variants_policies(config, &policies, &unsaid) == WEFT_OK &&
-                        (policies >> WEFT_POLICY_HSDP & 1) != 0;
+    if (weft_variants_policies(config, &policies, &unsaid) != WEFT_OK) policies = 0;
     for (int32_t i = 0; i < study->n_planners; i++) {
         const struct weft_planner *planner = weft_planner_find(study->planners[i], NULL);
         const bool has =
             planner->homes == 0 || (planner->homes & weft_config_state_homes(config)) != 0;
         const bool recomputes = !planner->recomputes || config->recomputes != NULL;
         const bool splits = !planner->fills_batch || config->train.asked.micro_batch == 0;
-        const bool levels = planner->fixed != &weft_fixed_rules[WEFT_POLICY_HSDP] || hybrid;
-        if (has && recomputes && splits && levels) study->planners[n++] = study->planners[i];
+        bool allowed = true; /* policies that no config has by default */
+        for (int p = WEFT_POLICY_HSDP; p <= WEFT_POLICY_CENTRAL; p++)
+            allowed &= planner->fixed != &weft_fixed_rules[p] || (policies >> p & 1) != 0;
+        if (has && recomputes && splits && allowed) study->planners[n++] = study->planners[i];
     }
     study->n_planners = n;
 }

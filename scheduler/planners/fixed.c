@@ -56,12 +56,22 @@ static void sort_moves(const struct weft_problem *problem, struct weft_move *mov
     free(runs);
 }
 
+/* A trained unit has its owner, and nothing in its place. */
+static const enum weft_policy *policies_for(const struct weft_fixed_rule *rule,
+                                            const struct weft_problem_decision *decision)
+{
+    static const enum weft_policy owned[] = {WEFT_POLICY_CENTRAL, WEFT_POLICY_COUNT};
+    const bool owns = rule->policies[0] == WEFT_POLICY_CENTRAL && decision->update_slot >= 0;
+    return owns ? owned : rule->policies;
+}
+
 static enum weft_status choose_strategies(const struct weft_fixed_rule *rule,
                                           const struct weft_problem *problem, int32_t *strategies,
                                           struct weft_error *err)
 {
     for (int32_t u = 0; u < problem->n_decisions; u++)
-        WEFT_TRY(weft_rule_policy(problem, rule->planner, u, rule->policies, &strategies[u], err));
+        WEFT_TRY(weft_rule_policy(problem, rule->planner, u,
+                                  policies_for(rule, &problem->decisions[u]), &strategies[u], err));
     return WEFT_OK;
 }
 

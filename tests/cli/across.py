@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Nodes that step on their own, train.across.every: plans, bits, checkpoints between averages, and refusals."""
+import array
 import json
 import sys
 
@@ -59,6 +60,26 @@ def a_checkpoint_holds_the_outer_optimizer(weft):
     config = weft.write("other.json", across(train__across=outer))
     weft.expect(65, "train", config, "-q", "--run", "other", "--resume=plain/checkpoints/step-4",
                 says=("has no parameters of the last average", "train.across.momentum", "--from plain/checkpoints/step-4"))
+
+
+@case
+def another_optimizer_keeps_the_outer_ones_state(weft):
+    """Its moments begin at 0. An anchor of 0 would multiply all parameters."""
+    outer = {"every": 3, "momentum": 0.9, "lr": 0.7}
+    train(weft, "run", train__across=outer, train__steps=4)
+    optimizer = {"type": "sgd", "lr": 1e-9}
+    train(weft, "run", "--resume", train__across=outer, train__steps=6, train__optimizer=optimizer)
+    anchors = [tensors(weft, f"run/checkpoints/step-{step}/optimizer.safetensors") for step in (4, 6)]
+    before, after = (sum(sum(map(abs, array.array("f", one[name]))) for name in one if name.endswith(".anchor"))
+                     for one in anchors)
+    assert abs(after - before) <= 0.02 * before, (before, after)
+
+
+@case
+def saved_activations_may_be_on_the_host(weft):
+    host = {"memory_limit": "1GiB", "down": {"bandwidth": "1GB/s"}, "up": {"bandwidth": "1GB/s"}}
+    away = {"cluster__host": host, "plan__offload": {"state": ["device"], "activations": ["host"]}}
+    assert train(weft, "away", **away)["fingerprint"] == train(weft, "here")["fingerprint"]
 
 
 @case

@@ -35,6 +35,15 @@ def a_parameter_server_ends_in_the_bits_of_dp(weft):
 
 
 @case
+def its_plan_needs_no_flag_again(weft):
+    config = weft.write("run.json", of(3))
+    weft.expect(0, "plan", config, "--planner", "all-central", "-o", "plan.json")
+    weft.expect(0, "train", config, "--quiet", "--plan", "plan.json", "--run", "planned")
+    found = json.loads((weft.directory / "planned/result.json").read_text())["fingerprint"]
+    assert found == train(weft, "dp", 3, "f32", "--planner", "all-dp")
+
+
+@case
 def its_checkpoints_go_on_under_any_policy(weft):
     expected = train(weft, weft.fresh("whole"), 3, "bf16", "--planner", "all-fsdp")
     train(weft, weft.fresh("central"), 3, "bf16", "--planner", "all-central")
@@ -66,6 +75,9 @@ def what_it_cannot_do_is_refused(weft):
         weft.expect(code, "plan", config, says=words)
     config = weft.write("run.json", of(2, plan__policies="centre"))
     weft.expect(65, "plan", config, says="write some of dp, zero1, sdp, fsdp, hsdp, central")
+    host = {"memory_limit": "1GiB", "down": {"bandwidth": "1GB/s"}, "up": {"bandwidth": "1GB/s"}, "update": "1GB/s"}
+    config = weft.write("run.json", of(2, cluster__host=host, plan__offload={"state": ["host"]}))
+    weft.expect(65, "plan", config, "--planner", "all-central", says="planner all-central: its rule gives unit")
     config = weft.write("run.json", of(2, cluster__memory_limit="650KiB"))
     weft.expect(78, "plan", config, "--planner", "all-central", says="planner all-central: its plan holds")
 

@@ -34,12 +34,13 @@ void weft_comm_meter_owe(struct weft_comm_meter *meter, int32_t peer, int64_t no
     if (p->owed++ == 0) p->since_ns = now_ns;
 }
 
-void weft_comm_meter_take(struct weft_comm_meter *meter, int32_t peer, int64_t bytes,
+void weft_comm_meter_take(struct weft_comm_meter *meter, int32_t peer, int64_t bytes, bool is_early,
                           int64_t now_ns)
 {
     struct weft_comm_meter_peer *p = &meter->peers[peer];
-    if (p->has_come && meter->missing == 0) {
-        const int64_t since_ns = p->since_ns > meter->met_ns ? p->since_ns : meter->met_ns;
+    if (p->has_come && (is_early || meter->missing == 0)) {
+        const bool since_all = !is_early && meter->met_ns > p->since_ns;
+        const int64_t since_ns = since_all ? meter->met_ns : p->since_ns;
         atomic_fetch_add_explicit(&p->bytes, bytes, memory_order_relaxed);
         atomic_fetch_add_explicit(&p->ns, now_ns - since_ns, memory_order_relaxed);
     } else if (!p->has_come && meter->missing > 0) {

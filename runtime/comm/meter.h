@@ -43,8 +43,8 @@ void weft_comm_meter_close(struct weft_comm_meter *meter);
 void weft_comm_meter_begin(struct weft_comm_meter *meter, bool has_header, int64_t now_ns);
 /* A message of the peer is under way. */
 void weft_comm_meter_owe(struct weft_comm_meter *meter, int32_t peer, int64_t now_ns);
-/* It has come. */
-void weft_comm_meter_take(struct weft_comm_meter *meter, int32_t peer, int64_t bytes,
+/* It has come. An early message is one that the peer sends without a wait for another. */
+void weft_comm_meter_take(struct weft_comm_meter *meter, int32_t peer, int64_t bytes, bool is_early,
                           int64_t now_ns);
 void weft_comm_meter_end(struct weft_comm_meter *meter, int64_t now_ns);
 /* After an exchange with headers: the peer's was sent at that time of its clock. */

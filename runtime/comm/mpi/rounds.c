@@ -14,6 +14,7 @@ struct step {
     int32_t from, to; /* peers, in the flow's group */
     struct weft_mpi_request send, receive;
     bool is_sent, is_received;
+    bool is_early; /* of the first steps, which wait for no other step */
 };
 
 struct exchange {
@@ -173,7 +174,9 @@ static enum weft_status issue_step(struct exchange *x, struct weft_error *err)
                           .from = from,
                           .to = to,
                           .is_sent = !sends,
-                          .is_received = !receives};
+                          .is_received = !receives,
+                          .is_early =
+                              (int32_t)x->end < weft_mpi_rounds_depth(x->rounds->message_bytes)};
     if (is_staged(flow) && x->turn == 1)
         x->missing[x->position % staged_chunks(x)] = group->ranks - 1;
     x->end++;
@@ -206,7 +209,8 @@ static void meter_part(const struct exchange *x, const struct step *step)
 {
     if (x->rounds->meter == NULL) return;
     weft_comm_meter_take(x->rounds->meter, rank_of_rounds(x, step->flow, step->from),
-                         bytes_at(x, step->flow, step->position), weft_clock_now_ns());
+                         bytes_at(x, step->flow, step->position), step->is_early,
+                         weft_clock_now_ns());
 }
 
 /* Chunks before the first step under way are whole, but for the chunk of that step. */

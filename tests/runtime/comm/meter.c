@@ -21,10 +21,14 @@ static void one_call(struct weft_comm_meter *meter)
         weft_comm_meter_owe(meter, peer, 50); /* its header, and its data */
         weft_comm_meter_owe(meter, peer, 50);
     }
-    weft_comm_meter_take(meter, 1, HEADER, 100);
-    weft_comm_meter_take(meter, 1, 1000, 300);
-    weft_comm_meter_take(meter, 2, HEADER, 5000);
-    weft_comm_meter_take(meter, 2, 1000, 7000);
+    weft_comm_meter_owe(meter, 1, 50);
+    weft_comm_meter_owe(meter, 1, 50);
+    weft_comm_meter_take(meter, 1, HEADER, true, 100);
+    weft_comm_meter_take(meter, 1, 1000, true, 300);
+    weft_comm_meter_take(meter, 1, 1000, false, 900); /* it may have waited for peer 2 */
+    weft_comm_meter_take(meter, 2, HEADER, true, 5000);
+    weft_comm_meter_take(meter, 1, 1000, false, 5400); /* from 5000 on */
+    weft_comm_meter_take(meter, 2, 1000, true, 7000);
     weft_comm_meter_end(meter, 7100);
 }
 
@@ -33,12 +37,12 @@ static void check_calls(void)
     struct weft_comm_meter meter = {0};
     CHECK(weft_comm_meter_open(&meter, 3), "no memory");
     one_call(&meter);
-    check_peer(&meter, 1, 0, 0); /* it may have waited for peer 2 */
+    check_peer(&meter, 1, 2000, 600);
     check_peer(&meter, 2, 1000, 2000);
     CHECK(meter.moving_ns == 2100, "since the last peer has come: %lld",
           (long long)meter.moving_ns);
     one_call(&meter);
-    check_peer(&meter, 1, 0, 0);
+    check_peer(&meter, 1, 4000, 1200);
     check_peer(&meter, 2, 2000, 4000);
     CHECK(meter.moving_ns == 4200, "%lld", (long long)meter.moving_ns);
     weft_comm_meter_close(&meter);
@@ -51,11 +55,11 @@ static void check_chunks(void)
     CHECK(weft_comm_meter_open(&meter, 2), "no memory");
     weft_comm_meter_begin(&meter, false, 0);
     weft_comm_meter_owe(&meter, 1, 0);
-    weft_comm_meter_take(&meter, 1, 10, 100); /* shows that it is there */
+    weft_comm_meter_take(&meter, 1, 10, true, 100); /* shows that it is there */
     weft_comm_meter_owe(&meter, 1, 400);
     weft_comm_meter_owe(&meter, 1, 400);
-    weft_comm_meter_take(&meter, 1, 10, 450);
-    weft_comm_meter_take(&meter, 1, 10, 520);
+    weft_comm_meter_take(&meter, 1, 10, false, 450);
+    weft_comm_meter_take(&meter, 1, 10, false, 520);
     weft_comm_meter_end(&meter, 530);
     check_peer(&meter, 1, 20, 120);
     CHECK(meter.moving_ns == 530, "all ranks are in the call: %lld", (long long)meter.moving_ns);
@@ -70,7 +74,7 @@ static void hear_call(struct weft_comm_meter *meter, int64_t sent_ns, int64_t be
 {
     weft_comm_meter_begin(meter, true, began_ns);
     weft_comm_meter_owe(meter, 1, began_ns);
-    weft_comm_meter_take(meter, 1, HEADER, came_ns);
+    weft_comm_meter_take(meter, 1, HEADER, true, came_ns);
     weft_comm_meter_end(meter, came_ns);
     weft_comm_meter_hear(meter, 1, sent_ns + 10000);
 }

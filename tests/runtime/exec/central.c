@@ -1,35 +1,21 @@
 /* central: 1 to 4 ranks, and 6 of nodes of 2, end in the bits of dp, with any plan. Buffers are
  * poisoned when they die, and times are the simulator's. */
-#include <stdio.h>
-
 #include "tests/runtime/exec/same_bits.h"
 
-static void check_central(const char *path, const char *override, int32_t n, const char *per_node)
+static void check_central(const char *path, const char *override, int32_t n, int32_t per_node)
 {
-    char ranks[32], node[40];
-    snprintf(ranks, sizeof ranks, "cluster.ranks=%d", n);
-    snprintf(node, sizeof node, "cluster.ranks_per_node=%s", per_node);
-    const char *overrides[] = {
-        override,
-        ranks,
-        node,
-        "cluster.link={\"intra\":{\"alpha\":\"5us\",\"bandwidth\":\"2GB/s\"},"
-        "\"inter\":{\"alpha\":\"20us\",\"bandwidth\":\"200MB/s\"}}",
-        "plan.blocks=2",
-        "plan.policies=dp,fsdp,sdp,central",
-        "cluster.emulate=false",
-        NULL};
-    check_same_bits(path, overrides, n, WEFT_POLICY_CENTRAL);
+    check_same_bits(path, override, n, per_node, "plan.policies=dp,fsdp,sdp,central",
+                    WEFT_POLICY_CENTRAL);
 }
 
 RANKS_TEST(central)
 {
-    check_central("configs/runs/gpt-odd.json", "train.clip_norm=0.5", 1, "1");
-    check_central("configs/runs/gpt-odd.json", "train.clip_norm=0.5", 4, "4");
+    check_central("configs/runs/gpt-odd.json", "train.clip_norm=0.5", 1, 1);
+    check_central("configs/runs/gpt-odd.json", "train.clip_norm=0.5", 4, 4);
     check_central("configs/runs/gpt-odd.json",
-                  "train.precision={\"compute\":\"bf16\",\"reduce\":\"bf16\"}", 3, "3");
-    check_central("configs/runs/gpt-no-clip.json", "train.precision.compute=bf16", 6, "2");
-    check_central("configs/runs/gpt-accumulate.json", "train.reduce=step", 2, "2");
-    check_central("configs/runs/gpt-frozen.json", "train.optimizer.type=lamb", 3, "3");
+                  "train.precision={\"compute\":\"bf16\",\"reduce\":\"bf16\"}", 3, 3);
+    check_central("configs/runs/gpt-no-clip.json", "train.precision.compute=bf16", 6, 2);
+    check_central("configs/runs/gpt-accumulate.json", "train.reduce=step", 2, 2);
+    check_central("configs/runs/gpt-frozen.json", "train.optimizer.type=lamb", 3, 3);
     return 0;
 }

@@ -1,35 +1,21 @@
 /* hsdp: 4 ranks of nodes of 2, and 6 of nodes of 2 and of 3, end in the bits of dp, with any plan.
  * Buffers are poisoned when they die, and times are the simulator's. */
-#include <stdio.h>
-
 #include "tests/runtime/exec/same_bits.h"
 
-static void check_bits(const char *path, const char *override, int32_t n, const char *per_node)
+static void check_bits(const char *path, const char *override, int32_t n, int32_t per_node)
 {
-    char ranks[32], node[40];
-    snprintf(ranks, sizeof ranks, "cluster.ranks=%d", n);
-    snprintf(node, sizeof node, "cluster.ranks_per_node=%s", per_node);
-    const char *overrides[] = {
-        override,
-        ranks,
-        node,
-        "cluster.link={\"intra\":{\"alpha\":\"5us\",\"bandwidth\":\"2GB/s\"},"
-        "\"inter\":{\"alpha\":\"20us\",\"bandwidth\":\"200MB/s\"}}",
-        "plan.blocks=2",
-        "plan.policies=dp,zero1,fsdp,sdp,hsdp",
-        "cluster.emulate=false",
-        NULL};
-    check_same_bits(path, overrides, n, WEFT_POLICY_HSDP);
+    check_same_bits(path, override, n, per_node, "plan.policies=dp,zero1,fsdp,sdp,hsdp",
+                    WEFT_POLICY_HSDP);
 }
 
 RANKS_TEST(hybrid)
 {
-    check_bits("configs/runs/gpt-odd.json", "train.clip_norm=0.5", 4, "2");
+    check_bits("configs/runs/gpt-odd.json", "train.clip_norm=0.5", 4, 2);
     check_bits("configs/runs/gpt-odd.json",
-               "train.precision={\"compute\":\"bf16\",\"reduce\":\"bf16\"}", 6, "2");
-    check_bits("configs/runs/gpt-no-clip.json", "train.precision.compute=bf16", 6, "3");
-    check_bits("configs/runs/gpt-accumulate.json", "train.reduce=micro_step", 4, "2");
-    check_bits("configs/runs/gpt-odd.json", "train.optimizer.type=lamb", 4, "2");
-    check_bits("configs/runs/gpt-odd.json", "cluster.channels=2", 4, "2");
+               "train.precision={\"compute\":\"bf16\",\"reduce\":\"bf16\"}", 6, 2);
+    check_bits("configs/runs/gpt-no-clip.json", "train.precision.compute=bf16", 6, 3);
+    check_bits("configs/runs/gpt-accumulate.json", "train.reduce=micro_step", 4, 2);
+    check_bits("configs/runs/gpt-odd.json", "train.optimizer.type=lamb", 4, 2);
+    check_bits("configs/runs/gpt-odd.json", "cluster.channels=2", 4, 2);
     return 0;
 }

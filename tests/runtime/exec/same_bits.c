@@ -1,5 +1,7 @@
 #include "tests/runtime/exec/same_bits.h"
 
+#include <stdio.h>
+
 #include "tests/effort.h"
 #include "tests/runtime/exec/same_trace.h"
 
@@ -36,10 +38,23 @@ static int32_t count_others(const struct job *job, enum weft_policy policy)
     return n;
 }
 
-void check_same_bits(const char *path, const char *const *overrides, int32_t ranks,
-                     enum weft_policy policy)
+void check_same_bits(const char *path, const char *override, int32_t ranks, int32_t per_node,
+                     const char *policies, enum weft_policy policy)
 {
     static struct weft_hash *shared;
+    char all[32], node[40];
+    snprintf(all, sizeof all, "cluster.ranks=%d", ranks);
+    snprintf(node, sizeof node, "cluster.ranks_per_node=%d", per_node);
+    const char *overrides[] = {
+        override,
+        all,
+        node,
+        "cluster.link={\"intra\":{\"alpha\":\"5us\",\"bandwidth\":\"2GB/s\"},"
+        "\"inter\":{\"alpha\":\"20us\",\"bandwidth\":\"200MB/s\"}}",
+        "plan.blocks=2",
+        policies,
+        "cluster.emulate=false",
+        NULL};
     struct weft_hash first = {0};
     struct job job;
     if (shared == NULL) shared = job_shared(sizeof *shared);
@@ -53,7 +68,7 @@ void check_same_bits(const char *path, const char *const *overrides, int32_t ran
         CHECK(ranks_run(ranks, train_job, &task) == 0, "%s, plan %d", path, plan);
         if (plan == 0) first = *shared;
         CHECK(weft_hash_equal(first, *shared), "%s, %s, %d ranks: plan %d has other bits", path,
-              overrides[0], ranks, plan);
+              override, ranks, plan);
         if (plan > 1)
             CHECK(ranks_run(ranks, same_trace, &job) == 0, "%s, plan %d: times", path, plan);
     }

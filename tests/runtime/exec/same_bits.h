@@ -5,10 +5,10 @@
 
 #include "tests/runtime/exec/job.h"
 
-/* Trains a config of `ranks` ranks with dp, or sdp if it has none, with the policy in all trainable
- * units, early and late, and with random policies, and CHECKs that all end alike. `overrides` end
- * with NULL. */
-void check_same_bits(const char *path, const char *const *overrides, int32_t ranks,
-                     enum weft_policy policy);
+/* Trains a config of `ranks` ranks, `per_node` of a node, with dp, or sdp if it has none, with the
+ * policy in all trainable units, early and late, and with random policies of "plan.policies=..." in
+ * `policies`, and CHECKs that all end alike. `override` is one setting more. */
+void check_same_bits(const char *path, const char *override, int32_t ranks, int32_t per_node,
+                     const char *policies, enum weft_policy policy);
 
 #endif

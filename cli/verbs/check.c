@@ -10,9 +10,11 @@
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
-/* Texts for all files together. */
+/* Texts for all files together, a line a file. */
 struct findings {
-    struct weft_text problems, missing; /* `missing`: keys that times need and the config lacks */
+    struct weft_text problems;
+    struct weft_text missing;   /* keys that times need and the config lacks */
+    struct weft_text untrained; /* reasons why a model can be planned alone */
 };
 
 /* Stages without times: verbs that need them measure collectives, and layers that the profile
@@ -41,15 +43,25 @@ static enum weft_status check_times(struct weft_session *session, struct weft_te
     return weft_session_stage_for_memory(session, missing, err);
 }
 
-static void report_ok(const char *path, const char *missing, struct weft_text *out)
+static void report_ok(const char *path, const char *missing, const char *untrained,
+                      struct weft_text *out)
 {
-    if (*missing == '\0')
-        weft_text_addf(out, "%s: ok\n", path);
-    else
+    const char *verbs = *untrained == '\0' ? "plan, sweep and train" : "plan and sweep";
+    weft_text_addf(out, "%s: ", path);
+    if (*untrained != '\0') weft_text_addf(out, "can be planned, not trained: %s\n", untrained);
+    if (*untrained != '\0' && *missing != '\0') weft_text_addf(out, "%s: ", path);
+    if (*missing != '\0')
         weft_text_addf(out,
-                       "%s: ok for estimate; for plan, sweep and train there are no times: they "
-                       "need %s, or --profile FILE (weft profile makes one)\n",
-                       path, missing);
+                       "ok for estimate; for %s there are no times: they need %s, or --profile "
+                       "FILE (weft profile makes one)\n",
+                       verbs, missing);
+    else if (*untrained == '\0')
+        weft_text_add(out, "ok\n");
+}
+
+static void add_line(const char *path, const char *line, struct weft_text *out)
+{
+    if (*line != '\0') weft_text_addf(out, "%s%s: %s", out->length ? "\n" : "", path, line);
 }
 
 /* Checks the disk if all ranks are on one machine, which is taken to be this one. */
@@ -64,7 +76,7 @@ static enum weft_status check_disk(const struct weft_session *session, struct we
 static enum weft_status check_one(const struct weft_cli *cli, const char *path,
                                   struct weft_text *out, struct findings *found)
 {
-    struct weft_error err = {0};
+    struct weft_error err = {0}, untrained = {0};
     struct weft_session session = {0};
     struct weft_text missing;
     weft_text_init(&missing);
@@ -74,16 +86,26 @@ static enum weft_status check_one(const struct weft_cli *cli, const char *path,
     if (status == WEFT_OK) status = check_times(&session, &missing, &err);
     if (status == WEFT_OK) weft_train_warn_of_lr(&session.config->train);
     if (status == WEFT_OK && cli->print) weft_config_write(session.config, out);
+    const bool trains =
+        status != WEFT_OK || weft_model_trains(session.config->model, session.config->train.seq_len,
+                                               &untrained) == WEFT_OK;
     weft_session_close(&session);
     if (status != WEFT_OK)
         weft_text_addf(&found->problems, "%s%s", found->problems.length ? "\n" : "", err.text);
     else if (!cli->print && !cli->json && !cli->quiet)
-        report_ok(path, weft_text_chars(&missing), out);
-    if (status == WEFT_OK && missing.length > 0)
-        weft_text_addf(&found->missing, "%s%s: %s", found->missing.length ? "\n" : "", path,
-                       weft_text_chars(&missing));
+        report_ok(path, weft_text_chars(&missing), untrained.text, out);
+    if (status == WEFT_OK) add_line(path, weft_text_chars(&missing), &found->missing);
+    if (status == WEFT_OK && !trains) add_line(path, untrained.text, &found->untrained);
     weft_text_finish(&missing);
     return status;
+}
+
+/* One word for all files: the worst that is known of one of them. */
+static const char *code_of(enum weft_status worst, const struct findings *found)
+{
+    if (worst != WEFT_OK) return "refused";
+    if (found->untrained.length > 0) return "planned_only";
+    return found->missing.length > 0 ? "no_times" : "ok";
 }
 
 static enum weft_status run_check(const struct weft_cli *cli, struct weft_error *err)
@@ -96,6 +118,7 @@ static enum weft_status run_check(const struct weft_cli *cli, struct weft_error 
         weft_cli_report_init(cli, cli->output, &out);
     weft_text_init(&found.problems);
     weft_text_init(&found.missing);
+    weft_text_init(&found.untrained);
     enum weft_status worst = WEFT_OK;
     if (cli->json && cli->print && cli->n_operands > 1)
         return weft_fail(err, WEFT_E_USAGE,
@@ -109,8 +132,10 @@ static enum weft_status run_check(const struct weft_cli *cli, struct weft_error 
         weft_json_writer_init(&writer, &out, 0);
         weft_json_begin_object(&writer);
         weft_json_put_bool(&writer, "ok", worst == WEFT_OK);
+        weft_json_put_string(&writer, "code", code_of(worst, &found));
         weft_json_put_string(&writer, "problems", weft_text_chars(&found.problems));
         weft_json_put_string(&writer, "missing", weft_text_chars(&found.missing));
+        weft_json_put_string(&writer, "untrained", weft_text_chars(&found.untrained));
         weft_json_end_object(&writer);
         weft_text_add(&out, "\n");
     }
@@ -118,6 +143,7 @@ static enum weft_status run_check(const struct weft_cli *cli, struct weft_error 
     if (status == WEFT_OK && worst != WEFT_OK)
         status = weft_fail(err, worst, "%s", weft_text_chars(&found.problems));
     weft_text_finish(&out);
+    weft_text_finish(&found.untrained);
     weft_text_finish(&found.missing);
     weft_text_finish(&found.problems);
     return status;
@@ -127,10 +153,13 @@ const struct weft_command weft_command_check = {
     .name = "check",
     .usage = "FILE...",
     .summary = "validates configs; all problems at once",
-    .details = "Each problem comes with file, JSON path, what is wrong and what would be right.\n"
-               "A profile that it names, or --profile, is read too. Where there is none, all "
-               "figures that\ntimes need and the config does not give are told, and are no "
-               "problem: estimate needs no times.",
+    .details =
+        "Each problem comes with file, JSON path, what is wrong and what would be right.\n"
+        "A profile that it names, or --profile, is read too. Where there is none, all "
+        "figures that\ntimes need and the config does not give are told, and are no "
+        "problem: estimate needs no times. A model\nthat can be planned but not trained is told "
+        "with the reason. With --json, code is \"ok\",\n\"no_times\", \"planned_only\" or "
+        "\"refused\".",
     .flags = "--print --set --model --layers --ranks --seed --profile --memory-limit --planner "
              "--work-limit "
              "--time-limit --gap",

@@ -360,6 +360,31 @@ def make_the_arena_more_than_all(plan):
 
 
 @case
+def model_that_can_be_planned_but_not_trained(weft):
+    """check says of each model what train would say, with a code of its own."""
+    blocks = {"relu": {}, "custom": {"parameters": 64, "forward_flops": "1G", "backward_flops": "2G"}}
+    trained = 0
+    for kind, keys in blocks.items():
+        layers = [{"name": "embed", "type": "embedding", "vocab": 256, "hidden": 64},
+                  {"name": "middle", "type": kind, "hidden": 64, **keys},
+                  {"name": "head", "type": "lm_head", "vocab": 256, "hidden": 64}]
+        path = weft.write("run.json", {**tiny(), "model": {"layers": layers}})
+        told = json.loads(weft.expect(0, "check", path, "--json"))
+        code, _, error = weft.run("train", path, "--run", weft.path(kind), "--set", "train.steps=1")
+        error = " ".join(error.split())
+        if "not trained" in error:
+            assert code == 65 and told["ok"] and told["code"] == "planned_only", told
+            assert told["untrained"].split(": ", 1)[1] in error, (error, told)
+            assert "can be planned, not trained: layer" in " ".join(weft.expect(0, "check", path).split())
+        else:
+            assert told["code"] == "ok" and told["untrained"] == "", told
+            trained += 1
+    assert 0 < trained < len(blocks), trained
+    bad = json.loads(weft.run("check", weft.write("bad.json", {"version": 1}), "--json")[1])
+    assert bad["code"] == "refused" and not bad["ok"], bad
+
+
+@case
 def certificate_that_does_not_hold(weft):
     plan = weft.path("a.json")
     weft.expect(0, "plan", weft.write("run.json", tiny()), "--planner", "all-fsdp", "-o", plan)

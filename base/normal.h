@@ -103,14 +103,15 @@ WEFT_ALWAYS_INLINE double weft_logarithm(double x)
     return n * ln2_high + (f - (half - rest));
 }
 
-/* cos x for x from 0 to 2 pi, within 1.5 ulp or 2^-85. x = n pi/2 + r with |r| <= pi/4. pi/2 has
- * two parts. The first has 33 bits, so its subtraction is exact. Both series end below 2^-58. */
-WEFT_ALWAYS_INLINE double weft_cosine(double x)
+/* cos (x + quarters pi/2) for x from 0 to 2^20, within 1.5 ulp or 2^-65; up to 2 pi within 1.5 ulp
+ * or 2^-85. x = n pi/2 + r with |r| <= pi/4. pi/2 has two parts. The first has 33 bits, so its
+ * multiples are exact. Both series end below 2^-58. */
+WEFT_ALWAYS_INLINE double weft_turned_cosine(double x, uint64_t quarters)
 {
     const double half_pi_high = 0x1.921fb54400000p+0, half_pi_low = 0x1.0b4611a626331p-34;
     const double magic = 0x1.8p52; /* rounds to an integer, in the low bits */
     const double shifted = x * 0.63661977236758134308 + magic, n = shifted - magic;
-    const uint64_t quarter = weft_bits_of_double(shifted);
+    const uint64_t quarter = weft_bits_of_double(shifted) + quarters;
     const double r = (x - n * half_pi_high) - n * half_pi_low, z = r * r;
     double c = 1.0 / 20922789888000;
     c = c * z - 1.0 / 87178291200;
@@ -133,6 +134,16 @@ WEFT_ALWAYS_INLINE double weft_cosine(double x)
     /* cos r, -sin r, -cos r, sin r */
     const uint64_t bits = weft_bits_of_double((quarter & 1) != 0 ? sine : cosine);
     return weft_double_of(bits ^ ((quarter + 1) & 2) << 62);
+}
+
+/* cos x and sin x, for x as above. */
+WEFT_ALWAYS_INLINE double weft_cosine(double x)
+{
+    return weft_turned_cosine(x, 0);
+}
+WEFT_ALWAYS_INLINE double weft_sine(double x)
+{
+    return weft_turned_cosine(x, 3);
 }
 
 /* A normal law with mean 0. Its numbers are those of weft_rng_normal times `deviation`. */

@@ -93,6 +93,34 @@ WEFT_ALWAYS_INLINE float gelu_slope(float x)
     return fmaf(c * fmaf(-gate, gate, gate), du2, gate);
 }
 
+/* The logistic function 1 / (1 + e^-x), for x from -86 to 86. There its result is normal, and
+ * beyond 86 it would be 1. */
+WEFT_ALWAYS_INLINE float silu_clamp(float x)
+{
+    const float c = x < -86.0f ? -86.0f : x;
+    return c > 86.0f ? 86.0f : c;
+}
+
+WEFT_ALWAYS_INLINE float silu_gate(float clamped)
+{
+    return 1.0f / (1.0f + power_of_two_within(clamped * -gelu_log2_e));
+}
+
+/* SiLU is x / (1 + e^-x). Accepts any x; NaN stays NaN. Below the clamp it is 0, which is within
+ * 4e-36. */
+WEFT_ALWAYS_INLINE float silu_of(float x)
+{
+    const float gate = silu_gate(silu_clamp(x));
+    return x * (x < -86.0f ? 0.0f : gate);
+}
+
+/* Accepts any x. Beyond the clamp the slope is the clamp's. */
+WEFT_ALWAYS_INLINE float silu_slope(float x)
+{
+    const float c = silu_clamp(x), gate = silu_gate(c);
+    return fmaf(c * gate, 1.0f - gate, gate);
+}
+
 /* Parts of AdamW and LAMB (optimizer.h), for the gradient g = clip * gradient. A finite gradient's
  * second moment may overflow to inf, and the step is then 0. */
 WEFT_ALWAYS_INLINE float adam_moment1(struct weft_adamw a, float moment1, float g)

@@ -62,6 +62,21 @@ Test(normal, cosine_is_as_near_as_it_says)
     cr_assert_eq(weft_cosine(acos(-1)), -1);
 }
 
+/* Angles of rotary positions, and next to multiples of pi/2. */
+Test(normal, cosine_and_sine_are_near_for_many_turns)
+{
+    const double half_pi = acos(-1) / 2;
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        double x = weft_rng_uniform(1, 7, i) * 0x1p20;
+        if (i % 3 == 0) x = (double)(float)(floor(x / half_pi) * half_pi);
+        const long double c = cosl((long double)x), s = sinl((long double)x);
+        cr_assert(fabsl((long double)weft_cosine(x) - c) <= 0x1p-52L, "cos %.17g", x);
+        cr_assert(fabsl((long double)weft_sine(x) - s) <= 0x1p-52L, "sin %.17g", x);
+        cr_assert(fabsl((long double)weft_sine(x) - s) <= 0x1p-65L + fabsl(s) * 0x1p-51L);
+    }
+    cr_assert_eq(weft_sine(0), 0);
+}
+
 Test(normal, integers_and_shares_are_exact)
 {
     const uint32_t words[] = {0, 1, 0x7ff, 0x800, 0xfffff800, 0xffffffff};

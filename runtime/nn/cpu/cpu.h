@@ -110,27 +110,42 @@ void weft_nn_cpu_map_bias(const struct weft_nn_cpu *cpu, const struct weft_nn_li
 void weft_nn_cpu_give(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call, int tensor,
                       int64_t n, float alpha, const float *sums);
 
-/* Causal self-attention of every head of every sample. A row of qkv is [q, k, v], each for all
- * heads. Probabilities are [samples, heads, seq_len, seq_len], the output is [T, hidden]. */
+/* Causal self-attention of every head of every sample. `heads` / `kv_heads` adjacent heads of
+ * queries share a head of keys and values. Rows of query, key and value have strides, and
+ * gradients have theirs. The output is [T, heads * size]. Queries are those of rows `first`,
+ * first + 1, ... of a sample's `seq_len` keys. */
 struct weft_nn_attention {
     enum weft_dtype dtype;
-    int64_t samples, seq_len, heads, hidden;
-    const void *qkv;
-    void *probabilities; /* saved for backward, in rows or in the kernels' order */
+    int64_t samples, seq_len, first, heads, kv_heads, size;
+    const void *query, *key, *value;
+    int64_t query_stride, key_stride, value_stride;
+    void *probabilities; /* [samples, heads, seq_len, seq_len], saved for backward, in rows or in
+                            the kernels' order */
 };
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
                                                   const struct weft_nn_attention *attention,
                                                   void *output, struct weft_error *err);
-/* The same for one sample's rows from `first` on. The output has only these rows. `probabilities`
- * [seq_len - first, seq_len] is scratch, used by one head after another. */
+/* The same for one sample, with the bits of products. The output has only the queries' rows.
+ * `probabilities` [seq_len - first, seq_len] is scratch, used by one head after another. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_from(const struct weft_nn_cpu *cpu,
                                                        const struct weft_nn_attention *attention,
-                                                       int64_t first, void *output,
-                                                       struct weft_error *err);
-/* `output` is the forward's result, `d_scores` [seq_len, seq_len] is scratch, and d_qkv is
- * written. */
+                                                       void *output, struct weft_error *err);
+
+struct weft_nn_attention_gradients {
+    void *query, *key, *value; /* written */
+    void *scores;              /* scratch, [seq_len, seq_len] */
+    float *sums; /* scratch of weft_nn_cpu_attend_sums elements, or NULL if there are none */
+};
+/* Elements that sum the gradients of a head of keys and values over its queries: of 16 bits with
+ * shared heads. fp32 is summed in place. */
+static inline int64_t weft_nn_cpu_attend_sums(const struct weft_nn_attention *attention)
+{
+    const bool shared = attention->heads > attention->kv_heads;
+    return shared && attention->dtype != WEFT_F32 ? attention->seq_len * attention->size : 0;
+}
+/* `output` is the forward's result, of all rows. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_backward(
     const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention, const void *output,
-    const void *d_output, void *d_scores, void *d_qkv, struct weft_error *err);
+    const void *d_output, const struct weft_nn_attention_gradients *to, struct weft_error *err);
 
 #endif

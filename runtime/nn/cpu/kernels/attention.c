@@ -256,12 +256,17 @@ static int64_t next_row(const struct weft_head *head, int64_t i, int64_t stride)
     return (i + 1) * SIDE < head->seq_len ? (i + 1) * SIDE * stride : head->size;
 }
 
+static void fetch_next(const struct weft_head *head, const float *from, int64_t stride, int64_t i,
+                       struct fetches *to)
+{
+    add_fetch(from + next_row(head, i, stride), stride, head->size, to);
+}
+
 static void fetch_inputs(const struct weft_head *head, int64_t i, struct fetches *to)
 {
-    const int64_t at = next_row(head, i, head->stride);
-    add_fetch(head->query + at, head->stride, head->size, to);
-    add_fetch(head->key + at, head->stride, head->size, to);
-    add_fetch(head->value + at, head->stride, head->size, to);
+    fetch_next(head, head->query, head->query_stride, i, to);
+    fetch_next(head, head->key, head->key_stride, i, to);
+    fetch_next(head, head->value, head->value_stride, i, to);
 }
 
 /* Probabilities are tiles of SIDE queries, one after another. Row i of tiles begins at i * seq_len
@@ -269,18 +274,18 @@ static void fetch_inputs(const struct weft_head *head, int64_t i, struct fetches
 void weft_kernels_attend_avx512(const struct weft_head *head, float *probabilities, float *output)
 {
     _Alignas(64) float turned[MOST_SIZE * SIDE], values[MOST_SIZE * SIDE];
-    const int64_t size = head->size, stride = head->stride, n = head->seq_len / SIDE;
+    const int64_t size = head->size, n = head->seq_len / SIDE;
     for (int64_t i = 0; i < n; i++) {
         float *tiles = probabilities + i * n * TILE;
         float *out = output + i * SIDE * head->output_stride;
         struct fetches next = {0};
         fetch_inputs(head, i, &next);
-        add_fetch(output + next_row(head, i, head->output_stride), head->output_stride, size,
-                  &next);
+        fetch_next(head, output, head->output_stride, i, &next);
         add_fetch(tiles + n * TILE, SIDE, SIDE, &next);
-        turn_rows(head->query + i * SIDE * stride, stride, size, head->scale, turned);
+        turn_rows(head->query + i * SIDE * head->query_stride, head->query_stride, size,
+                  head->scale, turned);
         for (int64_t j = 0; j <= i; j++) {
-            const struct left keys = {head->key + j * SIDE * stride, stride, 1};
+            const struct left keys = {head->key + j * SIDE * head->key_stride, head->key_stride, 1};
             struct fetches tile = {0};
             if (j < i) add_fetch(tiles + (j + 1) * TILE, SIDE, SIDE, &tile);
             multiply_to_tile(keys, turned, size, i == j, tiles + j * TILE, &tile);
@@ -289,7 +294,8 @@ void weft_kernels_attend_avx512(const struct weft_head *head, float *probabiliti
         for (int64_t j = 0; j <= i; j++) {
             const struct left p = {tiles + j * TILE, 1, SIDE};
             struct fetches some = part_of(&next, j, i + 1);
-            copy_rows(head->value + j * SIDE * stride, stride, size, 1, values);
+            copy_rows(head->value + j * SIDE * head->value_stride, head->value_stride, size, 1,
+                      values);
             for (int64_t panel = 0; panel < size; panel += SIDE) {
                 multiply_tiles(p, values + panel * SIDE, i == j ? UP_TO_ROW : WHOLE, j > 0,
                                out + panel, head->output_stride, &some);
@@ -311,7 +317,8 @@ static void queries_of(const struct weft_head *head, const float *output, const 
 {
     _Alignas(64) float turned[MOST_SIZE * SIDE];
     const int64_t size = head->size, rows = i * SIDE, at = rows * head->output_stride;
-    copy_rows(head->query + rows * head->stride, head->stride, size, head->scale, q->query);
+    copy_rows(head->query + rows * head->query_stride, head->query_stride, size, head->scale,
+              q->query);
     copy_rows(d_output + at, head->output_stride, size, 1, q->d_output);
     turn_rows(d_output + at, head->output_stride, size, 1, q->d_turned);
     turn_rows(output + at, head->output_stride, size, 1, turned);
@@ -342,15 +349,13 @@ static void softmax_backward(bool diagonal, const float *restrict p, const float
 static struct fetches next_of(const struct weft_head *head, const float *output,
                               const float *d_output, struct weft_head_gradients to, int64_t i)
 {
-    const int64_t size = head->size, at = next_row(head, i, head->stride);
-    const int64_t output_at = next_row(head, i, head->output_stride);
     struct fetches next = {0};
     fetch_inputs(head, i, &next);
-    add_fetch(output + output_at, head->output_stride, size, &next);
-    add_fetch(d_output + output_at, head->output_stride, size, &next);
-    add_fetch(to.query + at, head->stride, size, &next);
-    add_fetch(to.key + at, head->stride, size, &next);
-    add_fetch(to.value + at, head->stride, size, &next);
+    fetch_next(head, output, head->output_stride, i, &next);
+    fetch_next(head, d_output, head->output_stride, i, &next);
+    fetch_next(head, to.query, head->query_stride, i, &next);
+    fetch_next(head, to.key, head->key_stride, i, &next);
+    fetch_next(head, to.value, head->value_stride, i, &next);
     return next;
 }
 
@@ -361,26 +366,27 @@ static void tile_backward(const struct weft_head *head, const struct queries *q,
 {
     _Alignas(64) float d_scores[TILE], keys[MOST_SIZE * SIDE];
     const bool diagonal = i == j;
-    const int64_t size = head->size, stride = head->stride;
-    const int64_t query = i * SIDE * stride, key = j * SIDE * stride;
+    const int64_t size = head->size, query = i * SIDE * head->query_stride;
+    const int64_t key = j * SIDE * head->key_stride, value = j * SIDE * head->value_stride;
     const enum part by_key = diagonal ? FROM_ROW_ON : WHOLE;
-    const struct left values = {head->value + key, stride, 1};
+    const struct left values = {head->value + value, head->value_stride, 1};
+    const bool add = !diagonal || to.adds;
     struct fetches some[4];
     for (int64_t k = 0; k < 4; k++) {
         some[k] = part_of(later, k, 4);
     }
-    copy_rows(head->key + key, stride, size, head->scale, keys);
+    copy_rows(head->key + key, head->key_stride, size, head->scale, keys);
     multiply_to_tile(values, q->d_turned, size, diagonal, d_scores, &some[0]);
     softmax_backward(diagonal, p, q->dots, d_scores);
     for (int64_t panel = 0; panel < size; panel += SIDE) {
         const struct left p_rows = {p, SIDE, 1}, d_rows = {d_scores, SIDE, 1},
                           d_columns = {d_scores, 1, SIDE};
-        multiply_tiles(p_rows, q->d_output + panel * SIDE, by_key, !diagonal,
-                       to.value + key + panel, stride, &some[1]);
-        multiply_tiles(d_rows, q->query + panel * SIDE, by_key, !diagonal, to.key + key + panel,
-                       stride, &some[2]);
+        multiply_tiles(p_rows, q->d_output + panel * SIDE, by_key, add, to.value + value + panel,
+                       head->value_stride, &some[1]);
+        multiply_tiles(d_rows, q->query + panel * SIDE, by_key, add, to.key + key + panel,
+                       head->key_stride, &some[2]);
         multiply_tiles(d_columns, keys + panel * SIDE, diagonal ? UP_TO_ROW : WHOLE, j > 0,
-                       to.query + query + panel, stride, &some[3]);
+                       to.query + query + panel, head->query_stride, &some[3]);
         some[1].count = some[2].count = some[3].count = 0;
     }
 }

@@ -16,6 +16,21 @@
 #include "base/normal.h"
 #include "runtime/nn/optimizer.h"
 
+/* Parts of rows that are normalised alone: `parts` adjacent ones of `width` in every row. */
+struct weft_parts {
+    int64_t rows, parts, width;
+    int64_t x_stride; /* of rows of x, its gradient and the residual */
+    int64_t y_stride; /* of rows of y and its gradient */
+};
+
+/* Rows of samples with `heads` adjacent heads of `size` columns each. Row i of a sample is position
+ * `first` + i. */
+struct weft_rope_rows {
+    int64_t samples, seq_len, first, heads, size, stride;
+    const float *frequencies; /* [size / 2], of runtime/nn/rope.h */
+    bool back;
+};
+
 /* Loops over elements of one dtype, passed as void *. Statistics and sums are fp32. Inputs are
  * widened, and results rounded once. */
 struct weft_layer_kernels {
@@ -35,6 +50,27 @@ struct weft_layer_kernels {
     void (*layer_norm_backward)(int64_t rows, int64_t width, const void *x, const void *weight,
                                 const float *mean, const float *rstd, const void *dy,
                                 const void *residual, void *dx, float *sums);
+
+    /* y = x rstd weight with rstd = 1 / sqrt(mean of squares + epsilon), for each part of each row.
+     * All parts share the weight. rstd [rows, parts]. */
+    void (*rms_norm)(const struct weft_parts *parts, float epsilon, const void *x,
+                     const void *weight, void *y, float *rstd);
+    /* Equals layer_norm_backward in form; `sums` [width] gets the gradient of weight. */
+    void (*rms_norm_backward)(const struct weft_parts *parts, const void *x, const void *weight,
+                              const float *rstd, const void *dy, const void *residual, void *dx,
+                              float *sums);
+    /* Turns pairs (j, j + size / 2) of each head in place, by the angle position * frequency j in
+     * fp32, or back. Positions are at most 2^20, and frequencies at most 1. */
+    void (*rope)(const struct weft_rope_rows *rows, void *x);
+
+    /* y = silu(gate) up, for rows of gate and up with a stride. y is dense. */
+    void (*gate)(int64_t rows, int64_t width, int64_t stride, const void *gate, const void *up,
+                 void *y);
+    /* d_gate = dy up silu'(gate) and d_up = dy silu(gate), which have the stride too. dy has a
+     * stride of its own, and may be d_up. */
+    void (*gate_backward)(int64_t rows, int64_t width, int64_t stride, const void *gate,
+                          const void *up, int64_t dy_stride, const void *dy, void *d_gate,
+                          void *d_up);
 
     /* y = gelu(x) = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). */
     void (*gelu)(int64_t n, const void *x, void *y);
@@ -62,15 +98,16 @@ struct weft_layer_kernels {
 /* A head of one sample's causal attention. */
 struct weft_head {
     int64_t seq_len, size;
-    int64_t stride;        /* of rows of query, key, value and their gradients */
-    int64_t output_stride; /* of rows of the output and its gradient */
-    float scale;           /* of scores: 1 / sqrt(size) */
+    int64_t query_stride, key_stride, value_stride; /* of rows, and of their gradients */
+    int64_t output_stride;                          /* of rows of the output and its gradient */
+    float scale;                                    /* of scores: 1 / sqrt(size) */
     const float *query, *key, *value;
 };
 
 /* Outputs of backward. */
 struct weft_head_gradients {
     float *query, *key, *value;
+    bool adds; /* to key and value, which another head of queries has written */
 };
 
 /* Requirements of a head's kernels: seq_len and size are multiples of the side. */

@@ -160,6 +160,134 @@ static void layer_norm_backward(int64_t rows, int64_t width, const void *from, c
     }
 }
 
+static void rms_norm(const struct weft_parts *parts, float epsilon, const void *from,
+                     const void *weight_from, void *to, float *restrict rstd)
+{
+    const int64_t width = parts->width;
+    const element *restrict weight = weight_from;
+    for (int64_t i = 0; i < parts->rows * parts->parts; i++) {
+        const int64_t row = i / parts->parts, column = i % parts->parts * width;
+        const element *restrict x = (const element *)from + row * parts->x_stride + column;
+        element *restrict y = (element *)to + row * parts->y_stride + column;
+        float squares[LANES] = {0};
+        FOR_LANES(j, lane, width, squares[lane] += load(x[j]) * load(x[j]));
+        const float r = 1.0f / sqrtf(sum_lanes(squares) / (float)width + epsilon);
+        for (int64_t j = 0; j < width; j++) {
+            y[j] = store(load(x[j]) * r * load(weight[j]));
+        }
+        rstd[i] = r;
+    }
+}
+
+static void rms_norm_dx(int64_t width, const element *restrict x, const element *restrict weight,
+                        float r, const element *restrict dy, const element *restrict residual,
+                        element *restrict dx)
+{
+    float lanes[LANES] = {0};
+    FOR_LANES(i, lane, width, lanes[lane] += load(dy[i]) * load(weight[i]) * (load(x[i]) * r));
+    const float mean = sum_lanes(lanes) / (float)width;
+    if (residual) {
+        for (int64_t i = 0; i < width; i++) {
+            const float g = load(dy[i]) * load(weight[i]) - load(x[i]) * r * mean;
+            dx[i] = store(load(residual[i]) + r * g);
+        }
+    } else {
+        for (int64_t i = 0; i < width; i++) {
+            dx[i] = store(r * (load(dy[i]) * load(weight[i]) - load(x[i]) * r * mean));
+        }
+    }
+}
+
+static void rms_norm_backward(const struct weft_parts *parts, const void *from, const void *weight,
+                              const float *rstd, const void *dy_from, const void *residual_from,
+                              void *to, float *restrict sums)
+{
+    const int64_t width = parts->width;
+    memset(sums, 0, (size_t)width * sizeof(float));
+    for (int64_t i = 0; i < parts->rows * parts->parts; i++) {
+        const int64_t row = i / parts->parts, column = i % parts->parts * width;
+        const int64_t x_at = row * parts->x_stride + column;
+        const element *restrict x = (const element *)from + x_at;
+        const element *restrict dy = (const element *)dy_from + row * parts->y_stride + column;
+        for (int64_t j = 0; j < width; j++) {
+            sums[j] += load(dy[j]) * (load(x[j]) * rstd[i]);
+        }
+        if (!to) continue;
+        const element *residual = residual_from;
+        rms_norm_dx(width, x, weight, rstd[i], dy, residual ? residual + x_at : NULL,
+                    (element *)to + x_at);
+    }
+}
+
+static void turn_head(int64_t half, const float *restrict cosines, const float *restrict sines,
+                      element *restrict low, element *restrict high)
+{
+    for (int64_t j = 0; j < half; j++) {
+        const float x = load(low[j]), y = load(high[j]);
+        low[j] = store(x * cosines[j] - y * sines[j]);
+        high[j] = store(y * cosines[j] + x * sines[j]);
+    }
+}
+
+/* Samples share a position's angles. Long heads are turned in parts of the buffers' size. */
+static void rotate_pairs(const struct weft_rope_rows *rows, void *in_place)
+{
+    enum { MOST = 256 };
+    float cosines[MOST], sines[MOST];
+    element *x = in_place;
+    const int64_t half = rows->size / 2;
+    const double sign = rows->back ? -1 : 1;
+    for (int64_t i = 0; i < rows->seq_len * ((half + MOST - 1) / MOST); i++) {
+        const int64_t row = i % rows->seq_len, from = i / rows->seq_len * MOST;
+        const int64_t n = half - from < MOST ? half - from : MOST;
+        const float position = (float)(rows->first + row);
+        for (int64_t j = 0; j < n; j++) {
+            const double angle = (double)(position * rows->frequencies[from + j]);
+            cosines[j] = (float)weft_cosine(angle);
+            sines[j] = (float)(sign * weft_sine(angle));
+        }
+        for (int64_t k = 0; k < rows->samples * rows->heads; k++) {
+            const int64_t sample = k / rows->heads, head = k % rows->heads;
+            element *low = x + (sample * rows->seq_len + row) * rows->stride + head * rows->size;
+            turn_head(n, cosines, sines, low + from, low + half + from);
+        }
+    }
+}
+
+static void apply_gate(int64_t rows, int64_t width, int64_t stride, const void *gate_from,
+                       const void *up_from, void *to)
+{
+    const element *gate_row = gate_from, *up_row = up_from;
+    element *y_row = to;
+    for (int64_t i = 0; i < rows; i++, gate_row += stride, up_row += stride, y_row += width) {
+        const element *restrict gate = gate_row, *restrict up = up_row;
+        element *restrict y = y_row;
+        for (int64_t j = 0; j < width; j++) {
+            y[j] = store(silu_of(load(gate[j])) * load(up[j]));
+        }
+    }
+}
+
+/* Works in place after copying dy, like gelu_backward. */
+static void gate_backward(int64_t rows, int64_t width, int64_t stride, const void *gate_from,
+                          const void *up_from, int64_t dy_stride, const void *dy_from,
+                          void *d_gate_to, void *d_up_to)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const element *restrict gate = (const element *)gate_from + i * stride;
+        const element *restrict up = (const element *)up_from + i * stride;
+        element *restrict d_gate = (element *)d_gate_to + i * stride;
+        element *restrict d_up = (element *)d_up_to + i * stride;
+        if (dy_from != d_up_to)
+            memcpy(d_up, (const element *)dy_from + i * dy_stride, (size_t)width * sizeof(element));
+        for (int64_t j = 0; j < width; j++) {
+            const float x = load(gate[j]), d = load(d_up[j]);
+            d_gate[j] = store(d * load(up[j]) * silu_slope(x));
+            d_up[j] = store(d * silu_of(x));
+        }
+    }
+}
+
 static void apply_gelu(int64_t n, const void *from, void *to)
 {
     const element *restrict x = from;
@@ -308,6 +436,11 @@ const struct weft_layer_kernels WEFT_KERNELS_TABLE = {
     .add_to = add_to,
     .layer_norm = layer_norm,
     .layer_norm_backward = layer_norm_backward,
+    .rms_norm = rms_norm,
+    .rms_norm_backward = rms_norm_backward,
+    .rope = rotate_pairs,
+    .gate = apply_gate,
+    .gate_backward = gate_backward,
     .gelu = apply_gelu,
     .bias_gelu = bias_gelu,
     .gelu_backward = gelu_backward,

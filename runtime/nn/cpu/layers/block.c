@@ -41,6 +41,16 @@ static struct weft_nn_linear linear_of(const struct weft_nn_call *call, int weig
                                    .weight = call->tensors[weight]};
 }
 
+/* Rows of [q, k, v]. */
+static void set_rows(enum weft_dtype dtype, const void *qkv, int64_t hidden,
+                     struct weft_nn_attention *attention)
+{
+    attention->query = qkv;
+    attention->key = weft_nn_at(dtype, qkv, hidden);
+    attention->value = weft_nn_at(dtype, qkv, 2 * hidden);
+    attention->query_stride = attention->key_stride = attention->value_stride = 3 * hidden;
+}
+
 /* `temporary_bytes` come before the dropped ones in the call's temporary buffer. */
 static struct block block_of(const struct weft_nn_call *call, int64_t temporary_bytes)
 {
@@ -70,10 +80,11 @@ static struct block block_of(const struct weft_nn_call *call, int64_t temporary_
         .attention = {.dtype = call->batch.compute,
                       .samples = call->batch.samples,
                       .seq_len = call->batch.seq_len,
-                      .heads = weft_block_key(call->layer, WEFT_BLOCK_HEADS),
-                      .hidden = h,
-                      .qkv = weft_nn_part(products, at.saved.qkv),
                       .probabilities = weft_nn_part(others, at.saved.probabilities)}};
+    const int64_t heads = weft_block_key(call->layer, WEFT_BLOCK_HEADS);
+    block.attention.heads = block.attention.kv_heads = heads;
+    block.attention.size = h / heads;
+    set_rows(call->batch.compute, block.qkv, h, &block.attention);
     block.to_qkv = linear_of(call, QKV_WEIGHT, h, 3 * h, block.ln1_out);
     block.to_residual = linear_of(call, PROJ_WEIGHT, h, h, block.attended);
     block.to_fc = linear_of(call, FC_WEIGHT, h, f, block.ln2_out);
@@ -107,11 +118,13 @@ static enum weft_status attend_behind(const struct weft_nn_cpu *cpu,
     const enum weft_dtype dtype = call->batch.compute;
     struct weft_nn_attention attention = b->attention;
     attention.seq_len = cache->before + b->rows;
-    attention.qkv = cache->qkv;
+    attention.first = cache->before;
+    set_rows(dtype, cache->qkv, b->hidden, &attention);
+    attention.query = b->qkv;
     attention.probabilities = cache->scores;
     memcpy(weft_nn_to(dtype, cache->qkv, cache->before * 3 * b->hidden), b->qkv,
            (size_t)(b->rows * 3 * b->hidden * weft_dtype_bytes(dtype)));
-    return weft_nn_cpu_attend_from(cpu, &attention, cache->before, b->attended, err);
+    return weft_nn_cpu_attend_from(cpu, &attention, b->attended, err);
 }
 
 /* Computes the parts that are saved. Without `products`, results of products with weights are there
@@ -183,8 +196,14 @@ static enum weft_status attention_backward(const struct weft_nn_cpu *cpu,
         weft_nn_cpu_map_weight(cpu, &b->to_residual, 1, b->d_residual, call, PROJ_WEIGHT, err));
     WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_residual, 1, &finish, b->d_residual, b->d_attention,
                                    err));
-    WEFT_TRY(weft_nn_cpu_attend_backward(cpu, &b->attention, b->attended, b->d_attention,
-                                         b->d_scores, b->d_qkv, err));
+    const enum weft_dtype dtype = call->batch.compute;
+    const struct weft_nn_attention_gradients to = {.query = b->d_qkv,
+                                                   .key = weft_nn_to(dtype, b->d_qkv, b->hidden),
+                                                   .value =
+                                                       weft_nn_to(dtype, b->d_qkv, 2 * b->hidden),
+                                                   .scores = b->d_scores};
+    WEFT_TRY(
+        weft_nn_cpu_attend_backward(cpu, &b->attention, b->attended, b->d_attention, &to, err));
     weft_nn_cpu_map_bias(cpu, &b->to_qkv, 1, b->d_qkv, call, QKV_BIAS, b->sums);
     WEFT_TRY(weft_nn_cpu_map_weight(cpu, &b->to_qkv, 1, b->d_qkv, call, QKV_WEIGHT, err));
     WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_qkv, 1, &finish, b->d_qkv, b->d_ln1, err));

@@ -42,13 +42,15 @@ static struct attention_subject subject_of(int64_t seq_len, int64_t size)
                                   .probabilities = sentinels(seq_len * seq_len)};
     s.head = (struct weft_head){.seq_len = seq_len,
                                 .size = size,
-                                .stride = stride,
+                                .query_stride = stride,
+                                .key_stride = stride,
+                                .value_stride = stride,
                                 .output_stride = out,
                                 .scale = (float)(1 / sqrt((double)size)),
                                 .query = s.qkv,
                                 .key = s.qkv + size,
                                 .value = s.qkv + 2 * size};
-    s.to = (struct weft_head_gradients){s.d_qkv, s.d_qkv + size, s.d_qkv + 2 * size};
+    s.to = (struct weft_head_gradients){s.d_qkv, s.d_qkv + size, s.d_qkv + 2 * size, false};
     return s;
 }
 
@@ -88,7 +90,7 @@ static double dot(int64_t n, const float *a, const float *b)
 static void add_row(const struct attention_subject *s, int64_t row, double *output, double *d_qkv)
 {
     const struct weft_head *h = &s->head;
-    const int64_t size = h->size, stride = h->stride;
+    const int64_t size = h->size, stride = h->query_stride;
     const float *d_output = s->d_output + row * h->output_stride;
     double *p = calloc((size_t)(2 * h->seq_len), sizeof(*p)), *d = p + h->seq_len;
     double sum = 0, mean = 0;
@@ -141,7 +143,7 @@ static void check_size(int64_t seq_len, int64_t size)
     }
     run_attention(kernels, &s);
     check_attention("output", s.output, s.head.output_stride, output, seq_len, size);
-    check_attention("gradients", s.d_qkv, s.head.stride, d_qkv, seq_len, 3 * size);
+    check_attention("gradients", s.d_qkv, s.head.query_stride, d_qkv, seq_len, 3 * size);
     free(output);
     free(d_qkv);
     subject_free(&s);
@@ -192,7 +194,7 @@ Test(kernels_attention, what_causality_forbids_is_zero)
     kernels->attend_backward(&s.head, s.probabilities, s.output, s.d_output, s.to);
     for (int i = 0; i < ROWS; i++) {
         for (int k = 0; k < 3 * 64; k++) {
-            cr_assert(isfinite(s.d_qkv[i * s.head.stride + k]), "row %d, column %d", i, k);
+            cr_assert(isfinite(s.d_qkv[i * s.head.query_stride + k]), "row %d, column %d", i, k);
         }
     }
     subject_free(&s);
@@ -204,7 +206,7 @@ Test(kernels_attention, scores_may_be_far_apart)
     struct attention_subject s = subject_of(128, 64);
     for (int64_t i = 0; i < 128; i++) {
         for (int64_t k = 0; k < 64; k++) {
-            s.qkv[i * s.head.stride + k] *= 100; /* one key has it all */
+            s.qkv[i * s.head.query_stride + k] *= 100; /* one key has it all */
         }
     }
     run_attention(kernels, &s);
@@ -214,7 +216,7 @@ Test(kernels_attention, scores_may_be_far_apart)
             cr_assert(y >= -1 && y <= 1, "row %lld has %g", (long long)i, (double)y);
         }
         for (int64_t k = 0; k < 3 * 64; k++) {
-            cr_assert(isfinite(s.d_qkv[i * s.head.stride + k]), "row %lld", (long long)i);
+            cr_assert(isfinite(s.d_qkv[i * s.head.query_stride + k]), "row %lld", (long long)i);
         }
     }
     subject_free(&s);
@@ -225,11 +227,12 @@ Test(kernels_attention, what_is_not_a_number_reaches_rows_from_there_on_and_no_o
     enum { AT = 72 }; /* where rows begin that are summed together */
     const struct weft_kernels *kernels = kernels_with_attention();
     struct attention_subject s = subject_of(128, 64);
-    s.qkv[AT * s.head.stride + 64 + 3] = NAN; /* of a key */
+    s.qkv[AT * s.head.query_stride + 64 + 3] = NAN; /* of a key */
     run_attention(kernels, &s);
     for (int64_t i = 0; i < 128; i++) {
         cr_assert_eq(isnan(s.output[i * s.head.output_stride]), i >= AT, "row %lld", (long long)i);
-        cr_assert_eq(isnan(s.to.query[i * s.head.stride]), i >= AT, "query %lld", (long long)i);
+        cr_assert_eq(isnan(s.to.query[i * s.head.query_stride]), i >= AT, "query %lld",
+                     (long long)i);
     }
     subject_free(&s);
 }

@@ -1,0 +1,287 @@
+/* Attention with heads of keys and values that several heads of queries share, against the formula
+ * in doubles: by products of every library and as whole heads, in every dtype. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/numbers.h"
+#include "base/rng.h"
+#include "runtime/nn/cpu/cpu.h"
+#include "tests/effort.h"
+
+struct shape {
+    int64_t samples, seq_len, heads, kv_heads, size;
+};
+
+/* One row is [queries, keys, a gap, values]. */
+enum { GAP_COLUMNS = 3 };
+struct grouped {
+    struct shape shape;
+    enum weft_dtype dtype;
+    int64_t rows, stride, width; /* of the output */
+    struct weft_nn_attention attention;
+    struct weft_nn_attention_gradients to;
+    void *qkv, *d_qkv, *output, *d_output;
+};
+
+static void *at_of(const struct grouped *g, void *array, int64_t i)
+{
+    return weft_nn_to(g->dtype, array, i);
+}
+
+static double value_at(const struct grouped *g, const void *array, int64_t i)
+{
+    float x;
+    weft_kernels_best()->widen(g->dtype, 1, weft_nn_at(g->dtype, array, i), &x);
+    return (double)x;
+}
+
+static void *numbers_of(const struct grouped *g, int64_t n, uint64_t stream)
+{
+    void *x = malloc((size_t)(n * weft_dtype_bytes(g->dtype)));
+    for (int64_t i = 0; i < n; i++) {
+        const float draw = (float)weft_rng_normal(31, stream, (uint64_t)i);
+        weft_kernels_best()->narrow(g->dtype, 1, &draw, at_of(g, x, i));
+    }
+    return x;
+}
+
+static void *filled_bytes(int64_t bytes)
+{
+    return memset(malloc((size_t)bytes), 0xff, (size_t)bytes);
+}
+
+static void set_addresses(struct grouped *g, void *qkv, void *d_qkv)
+{
+    const struct shape *s = &g->shape;
+    const int64_t key = s->heads * s->size, value = key + s->kv_heads * s->size + GAP_COLUMNS;
+    g->attention.query = qkv;
+    g->attention.key = at_of(g, qkv, key);
+    g->attention.value = at_of(g, qkv, value);
+    g->to.query = d_qkv;
+    g->to.key = at_of(g, d_qkv, key);
+    g->to.value = at_of(g, d_qkv, value);
+}
+
+static struct grouped grouped_of(struct shape s, enum weft_dtype dtype)
+{
+    struct grouped g = {.shape = s, .dtype = dtype, .rows = s.samples * s.seq_len};
+    const int64_t bytes = weft_dtype_bytes(dtype), scores = s.seq_len * s.seq_len;
+    g.stride = (s.heads + 2 * s.kv_heads) * s.size + GAP_COLUMNS;
+    g.width = s.heads * s.size;
+    g.attention = (struct weft_nn_attention){.dtype = dtype,
+                                             .samples = s.samples,
+                                             .seq_len = s.seq_len,
+                                             .heads = s.heads,
+                                             .kv_heads = s.kv_heads,
+                                             .size = s.size,
+                                             .query_stride = g.stride,
+                                             .key_stride = g.stride,
+                                             .value_stride = g.stride};
+    g.attention.probabilities = filled_bytes(s.samples * s.heads * scores * bytes);
+    g.qkv = numbers_of(&g, g.rows * g.stride, 1);
+    g.d_qkv = filled_bytes(g.rows * g.stride * bytes);
+    g.output = filled_bytes(g.rows * g.width * bytes);
+    g.d_output = numbers_of(&g, g.rows * g.width, 2);
+    set_addresses(&g, g.qkv, g.d_qkv);
+    g.to.scores = filled_bytes(scores * bytes);
+    const int64_t sums = weft_nn_cpu_attend_sums(&g.attention);
+    if (sums > 0) g.to.sums = filled_bytes(sums * (int64_t)sizeof(float));
+    return g;
+}
+
+static void grouped_free(struct grouped *g)
+{
+    void *const buffers[] = {g->attention.probabilities,
+                             g->qkv,
+                             g->d_qkv,
+                             g->output,
+                             g->d_output,
+                             g->to.scores,
+                             g->to.sums};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        free(buffers[i]);
+    }
+}
+
+static void run_grouped(const struct weft_nn *nn, struct grouped *g)
+{
+    const struct weft_nn_cpu *cpu = weft_nn_cpu_of(nn);
+    struct weft_error err = {0};
+    cr_assert_eq(weft_nn_cpu_attend(cpu, &g->attention, g->output, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(
+        weft_nn_cpu_attend_backward(cpu, &g->attention, g->output, g->d_output, &g->to, &err),
+        WEFT_OK, "%s", err.text);
+}
+
+/* Adds the part of row `row` and a head to output and gradients. */
+static void add_head_row(const struct grouped *g, const double *qkv, int64_t row, int64_t head,
+                         double *output, double *d_qkv)
+{
+    const struct shape *s = &g->shape;
+    const int64_t first = row / s->seq_len * s->seq_len, d = s->size;
+    const int64_t shared = head / (s->heads / s->kv_heads) * d, key = s->heads * d + shared;
+    const int64_t value = (s->heads + s->kv_heads) * d + GAP_COLUMNS + shared;
+    const int64_t query = row * g->stride + head * d;
+    double *p = calloc((size_t)(2 * s->seq_len), sizeof(*p)), *dp = p + s->seq_len;
+    double sum = 0, mean = 0;
+    for (int64_t j = first; j <= row; j++) {
+        for (int64_t k = 0; k < d; k++) {
+            p[j - first] += qkv[query + k] * qkv[j * g->stride + key + k] / sqrt((double)d);
+            dp[j - first] += value_at(g, g->d_output, row * g->width + head * d + k) *
+                             qkv[j * g->stride + value + k];
+        }
+        sum += p[j - first] = exp(p[j - first]);
+    }
+    for (int64_t j = 0; j <= row - first; j++) {
+        p[j] /= sum;
+        mean += p[j] * dp[j];
+    }
+    for (int64_t j = first; j <= row; j++) {
+        const double ds = p[j - first] * (dp[j - first] - mean) / sqrt((double)d);
+        for (int64_t k = 0; k < d; k++) {
+            const int64_t out = row * g->width + head * d + k, at = j * g->stride;
+            output[out] += p[j - first] * qkv[at + value + k];
+            d_qkv[query + k] += ds * qkv[at + key + k];
+            d_qkv[at + key + k] += ds * qkv[query + k];
+            d_qkv[at + value + k] += p[j - first] * value_at(g, g->d_output, out);
+        }
+    }
+    free(p);
+}
+
+static void compare_elements(const struct grouped *g, const char *library, const char *what,
+                             const void *found, const double *right, int64_t n)
+{
+    const double most_error = g->dtype == WEFT_F32 ? 4e-6 : g->dtype == WEFT_BF16 ? 0x1p-6 : 0x1p-9;
+    double scale = 0;
+    for (int64_t i = 0; i < n; i++) {
+        scale = fmax(scale, fabs(right[i]));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t gap = i % g->stride - (g->shape.heads + g->shape.kv_heads) * g->shape.size;
+        const double got = value_at(g, found, i);
+        if (found == g->d_qkv && gap >= 0 && gap < GAP_COLUMNS) {
+            cr_assert(isnan(got), "%s writes between keys and values", library);
+        } else {
+            cr_assert(fabs(got - right[i]) <= most_error * scale,
+                      "%s, %s, size %d, %d of %d heads: %s [%d] is %.9g, not %.9g", library,
+                      weft_dtype_name(g->dtype), (int)g->shape.size, (int)g->shape.kv_heads,
+                      (int)g->shape.heads, what, (int)i, got, right[i]);
+        }
+    }
+}
+
+static void check_formula(const struct weft_nn *nn, const char *library, struct grouped *g)
+{
+    const int64_t n = g->rows * g->stride, n_output = g->rows * g->width;
+    double *qkv = calloc((size_t)n, sizeof(double)), *d_qkv = calloc((size_t)n, sizeof(double));
+    double *output = calloc((size_t)n_output, sizeof(double));
+    for (int64_t i = 0; i < n; i++) {
+        qkv[i] = value_at(g, g->qkv, i);
+    }
+    for (int64_t i = 0; i < g->rows * g->shape.heads; i++) {
+        add_head_row(g, qkv, i / g->shape.heads, i % g->shape.heads, output, d_qkv);
+    }
+    run_grouped(nn, g);
+    compare_elements(g, library, "output", g->output, output, n_output);
+    compare_elements(g, library, "gradient", g->d_qkv, d_qkv, n);
+    free(qkv);
+    free(d_qkv);
+    free(output);
+}
+
+static struct weft_nn *open_nn(const char *library, enum weft_dtype dtype)
+{
+    const struct weft_nn_options options = {.threads = 1, .compute = dtype, .gemm = library};
+    struct weft_nn *nn = NULL;
+    struct weft_error err = {0};
+    return weft_nn_open("cpu", &options, &nn, &err) == WEFT_OK ? nn : NULL;
+}
+
+static bool same_results_of_heads(const struct grouped *a, const struct grouped *b)
+{
+    const int64_t bytes = weft_dtype_bytes(a->dtype);
+    return memcmp(a->output, b->output, (size_t)(a->rows * a->width * bytes)) == 0 &&
+           memcmp(a->d_qkv, b->d_qkv, (size_t)(a->rows * a->stride * bytes)) == 0;
+}
+
+/* Shared heads have the same bits for any number of threads and at any kernel level. The products
+ * were opened for one thread: some libraries have other bits for more. */
+static void check_same_bits(const char *library, const struct grouped *right)
+{
+    const struct weft_kernels *level;
+    for (int32_t l = 0; (level = weft_kernels_level(l)) != NULL; l++) {
+        struct weft_nn *nn = open_nn(library, right->dtype);
+        struct weft_nn_cpu *cpu = (struct weft_nn_cpu *)(void *)nn;
+        struct weft_kernels mixed = *level;
+        mixed.attend = weft_kernels_best()->attend;
+        mixed.attend_backward = weft_kernels_best()->attend_backward;
+        cpu->kernels = &mixed;
+        cpu->threads = l + 2;
+        struct grouped g = grouped_of(right->shape, right->dtype);
+        run_grouped(nn, &g);
+        cr_assert(same_results_of_heads(right, &g), "%s, %s: %d threads, %s kernels", library,
+                  weft_dtype_name(g.dtype), l + 2, level->level);
+        grouped_free(&g);
+        weft_nn_close(nn);
+    }
+}
+
+static void check_shape(struct shape shape)
+{
+    static const char *const libraries[] = {"plain", "onednn", "amx", "amx-bf16x3", "avx512"};
+    for (int i = 0; i < 5 * WEFT_DTYPE_COUNT; i++) {
+        const enum weft_dtype dtype = (enum weft_dtype)(i / 5);
+        struct weft_nn *nn = open_nn(libraries[i % 5], dtype);
+        if (nn == NULL) continue;
+        struct grouped g = grouped_of(shape, dtype);
+        check_formula(nn, libraries[i % 5], &g);
+        if (shape.kv_heads < shape.heads) check_same_bits(libraries[i % 5], &g);
+        grouped_free(&g);
+        weft_nn_close(nn);
+    }
+}
+
+Test(attention, of_shared_heads_is_the_formula)
+{
+    check_shape((struct shape){2, 5, 4, 2, 6});
+    check_shape((struct shape){1, 67, 6, 1, 32});
+    check_shape((struct shape){2, 33, 4, 4, 80});
+    check_shape((struct shape){1, 65, 4, 2, 96});
+    check_shape((struct shape){1, 1, 8, 2, 64});
+}
+
+Test(attention, of_shared_heads_takes_whole_heads)
+{
+    check_shape((struct shape){2, 64, 2, 1, 64});
+    check_shape((struct shape){1, 128, 3, 1, 128});
+}
+
+/* A cache holds rows of keys and values in another order than a call's rows. */
+Test(attention, of_later_rows_has_the_bits_of_products_of_all)
+{
+    static const struct shape shapes[] = {{1, 37, 6, 2, 32}, {1, 70, 4, 1, 80}};
+    for (int i = 0; i < 2 * WEFT_DTYPE_COUNT; i++) {
+        const enum weft_dtype dtype = (enum weft_dtype)(i / 2);
+        struct weft_nn *nn = open_nn("plain", dtype);
+        struct grouped g = grouped_of(shapes[i % 2], dtype);
+        run_grouped(nn, &g);
+        const int64_t first = g.rows - 3, bytes = weft_dtype_bytes(dtype);
+        struct weft_nn_attention some = g.attention;
+        some.first = first;
+        some.query = at_of(&g, g.qkv, first * g.stride);
+        void *output = filled_bytes(3 * g.width * bytes);
+        some.probabilities = filled_bytes(3 * g.rows * bytes);
+        struct weft_error err = {0};
+        cr_assert_eq(weft_nn_cpu_attend_from(weft_nn_cpu_of(nn), &some, output, &err), WEFT_OK);
+        cr_assert_eq(
+            memcmp(output, at_of(&g, g.output, first * g.width), (size_t)(3 * g.width * bytes)), 0,
+            "%s", weft_dtype_name(dtype));
+        free(output);
+        free(some.probabilities);
+        grouped_free(&g);
+        weft_nn_close(nn);
+    }
+}

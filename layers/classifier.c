@@ -1,5 +1,6 @@
 /* Takes the mean over the sequence, then a product to the classes, then cross-entropy. Tensors: 0
  * weight [classes, hidden]; 1 bias. Backward needs only saved activations. */
+#include "layers/recipe/recipe.h"
 #include "layers/shared/keys.h"
 #include "layers/shared/layout.h"
 #include "layers/shared/scratch.h"
@@ -41,8 +42,22 @@ static void classifier_sizes(const struct weft_layer *layer, struct weft_text *o
                    (long long)layer->outputs);
 }
 
+static const struct weft_recipe_step classifier_steps[] = {
+    {.op = &weft_op_mean_rows, .in = {"x"}, .out = {"pooled"}},
+    {.op = &weft_op_product,
+     .in = {"pooled"},
+     .out = {"logits"},
+     .columns = "classes",
+     .bias = "bias",
+     .tensors = {"weight", "bias"}},
+    {.op = &weft_op_loss, .in = {"logits"}, .out = {"d_logits"}},
+};
+static const struct weft_recipe classifier_recipe = {
+    WEFT_STEPS(classifier_steps), .sizes = {{"hidden", "hidden"}, {"classes", "classes"}}};
+
 const struct weft_kind weft_kind_classifier = {
     .type = "classifier",
+    .recipe = &classifier_recipe,
     .text = "mean over the sequence, product onto the classes, cross-entropy",
     WEFT_KEYS(classifier_keys),
     .trains = true,

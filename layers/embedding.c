@@ -1,5 +1,6 @@
 #include "layers/embedding.h"
 
+#include "layers/recipe/recipe.h"
 #include "layers/shared/keys.h"
 
 static const struct weft_field embedding_keys[] = {
@@ -45,8 +46,22 @@ static void embedding_sizes(const struct weft_layer *layer, struct weft_text *ou
                    (long long)weft_embedding_positions(layer), (long long)layer->hidden);
 }
 
+static const struct weft_recipe_step embedding_steps[] = {
+    {.op = &weft_op_embed,
+     .in = {"x"},
+     .out = {"y"},
+     .columns = "hidden",
+     .vocab = "vocab",
+     .positions = "positions",
+     .tensors = {"tokens", "positions"}},
+};
+static const struct weft_recipe embedding_recipe = {
+    WEFT_STEPS(embedding_steps),
+    .sizes = {{"vocab", "vocab"}, {"positions", "positions"}, {"hidden", "hidden"}}};
+
 const struct weft_kind weft_kind_embedding = {
     .type = "embedding",
+    .recipe = &embedding_recipe,
     .text = "token table, and position table when `positions` is not 0",
     WEFT_KEYS(embedding_keys),
     .trains = true,

@@ -1,4 +1,5 @@
 /* Layer normalisation: 0 weight, 1 bias. Backward reads the input. */
+#include "layers/recipe/recipe.h"
 #include "layers/shared/keys.h"
 #include "layers/shared/layout.h"
 #include "layers/shared/scratch.h"
@@ -30,8 +31,18 @@ static enum weft_status layer_norm_needs(struct weft_subject *subject, struct we
     return WEFT_OK;
 }
 
+static const struct weft_recipe_step layer_norm_steps[] = {
+    {.op = &weft_op_norm,
+     .in = {"x"},
+     .out = {"y"},
+     .kind = WEFT_WORD_LAYER,
+     .tensors = {"weight", "bias"}},
+};
+static const struct weft_recipe layer_norm_recipe = {WEFT_STEPS(layer_norm_steps)};
+
 const struct weft_kind weft_kind_layer_norm = {
     .type = "layer_norm",
+    .recipe = &layer_norm_recipe,
     .text = "layer normalisation with weight and bias",
     WEFT_KEYS(layer_norm_keys),
     .trains = true,

@@ -2,6 +2,7 @@
  * input, unless the layer is frozen. */
 #include <math.h>
 
+#include "layers/recipe/recipe.h"
 #include "layers/shared/keys.h"
 #include "layers/shared/layout.h"
 #include "layers/shared/scratch.h"
@@ -44,8 +45,21 @@ static void linear_sizes(const struct weft_layer *layer, struct weft_text *out)
                    (long long)layer->outputs);
 }
 
+static const struct weft_recipe_step linear_steps[] = {
+    {.op = &weft_op_product,
+     .in = {"x"},
+     .out = {"y"},
+     .columns = "outputs",
+     .bias = "bias",
+     .init = WEFT_WORD_FAN_IN,
+     .tensors = {"weight", "bias"}},
+};
+static const struct weft_recipe linear_recipe = {
+    WEFT_STEPS(linear_steps), .sizes = {{"inputs", "hidden"}, {"outputs", "outputs"}}};
+
 const struct weft_kind weft_kind_linear = {
     .type = "linear",
+    .recipe = &linear_recipe,
     .text = "matrix product",
     WEFT_KEYS(linear_keys),
     .trains = true,

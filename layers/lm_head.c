@@ -1,5 +1,6 @@
 /* Product to the vocabulary with cross-entropy. Tensors: 0 weight [vocab, hidden], or the
  * embedding's tokens if tied; 1 bias. Backward reads the input, unless the layer is frozen. */
+#include "layers/recipe/recipe.h"
 #include "layers/shared/keys.h"
 #include "layers/shared/layout.h"
 #include "layers/shared/scratch.h"
@@ -46,8 +47,20 @@ static void lm_head_sizes(const struct weft_layer *layer, struct weft_text *out)
                    (long long)layer->hidden);
 }
 
+static const struct weft_recipe_step lm_head_steps[] = {
+    {.op = &weft_op_product,
+     .in = {"x"},
+     .out = {"logits"},
+     .columns = "vocab",
+     .bias = "bias",
+     .tensors = {"weight", "bias"}},
+    {.op = &weft_op_loss, .in = {"logits"}, .out = {"d_logits"}},
+};
+static const struct weft_recipe lm_head_recipe = {WEFT_STEPS(lm_head_steps)};
+
 const struct weft_kind weft_kind_lm_head = {
     .type = "lm_head",
+    .recipe = &lm_head_recipe,
     .text = "product onto the vocabulary with cross-entropy, a loss for each token",
     WEFT_KEYS(lm_head_keys),
     .trains = true,

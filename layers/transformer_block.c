@@ -1,4 +1,5 @@
 /* GPT-2's block: pre-norm, causal attention, tanh GELU. Backward reads the input. */
+#include "layers/recipe/recipe.h"
 #include "layers/shared/block.h"
 #include "layers/shared/layout.h"
 #include "layers/shared/scratch.h"
@@ -38,8 +39,60 @@ static enum weft_status transformer_block_needs(struct weft_subject *subject,
     return WEFT_OK;
 }
 
+static const struct weft_recipe_step transformer_block_steps[] = {
+    {.op = &weft_op_norm,
+     .in = {"x"},
+     .out = {"ln1"},
+     .kind = WEFT_WORD_LAYER,
+     .tensors = {"ln1.weight", "ln1.bias"}},
+    {.op = &weft_op_product,
+     .in = {"ln1"},
+     .out = {"qkv"},
+     .columns = "3*hidden",
+     .bias = "1",
+     .tensors = {"attn.qkv.weight", "attn.qkv.bias"}},
+    {.op = &weft_op_attend,
+     .in = {"qkv[0:hidden]", "qkv[hidden:2*hidden]", "qkv[2*hidden:3*hidden]"},
+     .out = {"attention"},
+     .causal = "1",
+     .heads = "heads",
+     .kv_heads = "heads",
+     .head_dim = "hidden/heads"},
+    {.op = &weft_op_product,
+     .in = {"attention"},
+     .out = {"residual"},
+     .columns = "hidden",
+     .bias = "1",
+     .add = "x",
+     .init = WEFT_WORD_RESIDUAL,
+     .tensors = {"attn.proj.weight", "attn.proj.bias"}},
+    {.op = &weft_op_norm,
+     .in = {"residual"},
+     .out = {"ln2"},
+     .kind = WEFT_WORD_LAYER,
+     .tensors = {"ln2.weight", "ln2.bias"}},
+    {.op = &weft_op_product,
+     .in = {"ln2"},
+     .out = {"fc", "gelu"},
+     .columns = "ffn",
+     .bias = "1",
+     .then = WEFT_WORD_GELU,
+     .tensors = {"mlp.fc.weight", "mlp.fc.bias"}},
+    {.op = &weft_op_product,
+     .in = {"gelu"},
+     .out = {"y"},
+     .columns = "hidden",
+     .bias = "1",
+     .add = "residual",
+     .init = WEFT_WORD_RESIDUAL,
+     .tensors = {"mlp.proj.weight", "mlp.proj.bias"}},
+};
+static const struct weft_recipe transformer_block_recipe = {WEFT_STEPS(transformer_block_steps),
+                                                            .recomputes = true};
+
 const struct weft_kind weft_kind_transformer_block = {
     .type = "transformer_block",
+    .recipe = &transformer_block_recipe,
     .text = "GPT-2 block: pre-norm, causal attention, GELU",
     WEFT_KEYS(transformer_block_keys),
     .trains = true,

@@ -83,8 +83,9 @@ struct weft_kind {
      * WEFT_KEY_AT's. */
     const struct weft_field *keys;
     size_t n_keys;
-    bool trains;          /* runtime/nn has its functions */
-    bool closes_residual; /* two branches of it add to the residual stream */
+    const struct weft_recipe *recipe; /* its steps (layers/recipe/recipe.h); or NULL */
+    bool trains;                      /* runtime/nn has its functions */
+    bool closes_residual;             /* two branches of it add to the residual stream */
     bool by_rows; /* a row depends on earlier rows only through a cache, so it can generate */
     enum weft_kind_input input;
     enum weft_kind_loss loss;

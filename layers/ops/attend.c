@@ -1,0 +1,90 @@
+/* Attention of queries, keys and values [rows, heads * head_dim]: softmax(q k^T / sqrt(head_dim)) v
+ * for each head and sample. Query heads share kv_heads of keys and values in equal groups. It saves
+ * probabilities [samples, heads, seq_len, seq_len], or with `save` the log of each row's sum in f32
+ * (Dao et al. 2022, section 3.2). */
+#include "layers/recipe/op.h"
+
+/* Equal to those of runtime/nn/cuda: widest head of attention on tensor cores, elements of one
+ * copy. */
+enum { MOST_HEAD = 128, HEAD_UNIT = 8 };
+
+static enum weft_status check_widths(const struct weft_walk *walk,
+                                     const struct weft_walk_step *step, struct weft_error *err)
+{
+    const int64_t heads[] = {step->sizes.heads, step->sizes.kv_heads, step->sizes.kv_heads};
+    for (int i = 0; i < 3; i++) {
+        int64_t width;
+        if (!weft_checked_mul(heads[i], step->sizes.head_dim, &width) ||
+            width != weft_span_width(&step->in[i]))
+            return weft_step_refuse(walk, step, err,
+                                    "input %d has %lld columns; %lld heads of %lld need another "
+                                    "number",
+                                    i, (long long)weft_span_width(&step->in[i]),
+                                    (long long)heads[i], (long long)step->sizes.head_dim);
+    }
+    if (step->sizes.kv_heads < 1 || step->sizes.heads % step->sizes.kv_heads != 0)
+        return weft_step_refuse(walk, step, err, "%lld kv_heads do not divide %lld heads",
+                                (long long)step->sizes.kv_heads, (long long)step->sizes.heads);
+    return WEFT_OK;
+}
+
+static enum weft_status shape_attend(struct weft_walk *walk, struct weft_walk_step *step,
+                                     struct weft_error *err)
+{
+    WEFT_TRY(check_widths(walk, step, err));
+    if (step->from->save == WEFT_WORD_LOG_SUMS)
+        WEFT_TRY(weft_step_add_statistic(walk, step, "log_sums", step->rows, step->sizes.heads,
+                                         WEFT_VALUE_F32, err));
+    else
+        WEFT_TRY(weft_step_add_statistic(walk, step, "probabilities",
+                                         weft_times(&walk->fits, step->sizes.heads, step->rows),
+                                         walk->batch.seq_len, WEFT_VALUE_COMPUTE, err));
+    return weft_step_add_output(walk, step, step->rows, weft_span_width(&step->in[0]), err);
+}
+
+static unsigned attend_reads(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    (void)walk, (void)step;
+    return WEFT_STEP_IN0 | WEFT_STEP_IN1 | WEFT_STEP_IN2 | WEFT_STEP_STATS | WEFT_STEP_OUT0;
+}
+
+/* Scores and values, each 2 rows seq_len width, halved by causality. */
+static double attend_flops(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    return (step->sizes.causal != 0 ? 2 : 4) * (double)step->rows * (double)walk->batch.seq_len *
+           (double)weft_span_width(&step->in[0]);
+}
+
+/* True if tensor cores do attention, which keep a number a row and head instead of scores. */
+static bool by_tensor_cores(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    const int64_t size = step->sizes.head_dim;
+    return walk->batch.compute != WEFT_F32 && walk->batch.seq_len > 1 && size > 0 &&
+           size <= MOST_HEAD && size % HEAD_UNIT == 0;
+}
+
+static void attend_scratch(struct weft_walk *walk, const struct weft_walk_step *step,
+                           struct weft_step_scratch *out)
+{
+    struct weft_sizes *fits = &walk->fits;
+    const int64_t s = walk->batch.seq_len;
+    const int64_t row_bytes = weft_times(fits, s, weft_dtype_bytes(walk->batch.compute));
+    if (step->from->save != WEFT_WORD_LOG_SUMS) out->scores = weft_times(fits, s, row_bytes);
+    out->gpu_backward =
+        weft_times(fits, weft_times(fits, step->sizes.heads, step->rows),
+                   by_tensor_cores(walk, step) ? (int64_t)sizeof(float) : row_bytes);
+}
+
+const struct weft_op weft_op_attend = {
+    .name = "attend",
+    .n_in = 3,
+    .most_out = 1,
+    .required = WEFT_SIZE(heads) | WEFT_SIZE(kv_heads) | WEFT_SIZE(head_dim),
+    .optional = WEFT_SIZE(causal),
+    .counts = true,
+    .holds = WEFT_WALK_NONE,
+    .shape = shape_attend,
+    .reads = attend_reads,
+    .flops = attend_flops,
+    .scratch = attend_scratch,
+};

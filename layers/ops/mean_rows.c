@@ -1,0 +1,32 @@
+/* The mean of each sample's rows: [rows, n] to [samples, n]. */
+#include "layers/recipe/op.h"
+
+static enum weft_status shape_mean_rows(struct weft_walk *walk, struct weft_walk_step *step,
+                                        struct weft_error *err)
+{
+    return weft_step_add_output(walk, step, walk->batch.samples, weft_span_width(&step->in[0]),
+                                err);
+}
+
+static unsigned mean_rows_reads(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    (void)walk, (void)step;
+    return 0;
+}
+
+static double mean_rows_flops(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    return (double)walk->rows * (double)weft_span_width(&step->in[0]);
+}
+
+const struct weft_op weft_op_mean_rows = {
+    .name = "mean_rows",
+    .n_in = 1,
+    .most_out = 1,
+    .counts = true,
+    .holds = WEFT_WALK_NONE,
+    .shape = shape_mean_rows,
+    .reads = mean_rows_reads,
+    .flops = mean_rows_flops,
+    .backward_flops = mean_rows_flops,
+};

@@ -1,0 +1,24 @@
+/* Parts of the derivation of a walk, in order. */
+#ifndef WEFT_LAYERS_RECIPE_DERIVE_H
+#define WEFT_LAYERS_RECIPE_DERIVE_H
+
+#include "layers/recipe/op.h"
+
+/* steps.c: fills steps, values and tensors from the recipe, and checks them. */
+enum weft_status weft_walk_add_steps(struct weft_walk *walk, struct weft_error *err);
+/* saved.c: finds the values that backward reads, merges places, and places saved values. */
+enum weft_status weft_walk_save(struct weft_walk *walk, struct weft_error *err);
+/* gradients.c: the way of each gradient, and backward's temporaries. */
+enum weft_status weft_walk_add_gradients(struct weft_walk *walk, struct weft_error *err);
+
+/* Evaluates an expression for the layer; WEFT_E_DATA if it is wrong. An overflow is only noted. */
+enum weft_status weft_walk_number(struct weft_walk *walk, int32_t step, const char *text,
+                                  size_t length, int64_t *out, struct weft_error *err);
+static inline struct weft_value *weft_walk_place(struct weft_walk *walk, int32_t value)
+{
+    return &walk->values[walk->values[value].place];
+}
+/* Bytes of a value, rounded up to the alignment of offsets. */
+int64_t weft_walk_bytes(struct weft_walk *walk, const struct weft_value *value);
+
+#endif

@@ -1,0 +1,112 @@
+/* A recipe is a layer kind as an ordered list of steps. A step is an op of one closed table
+ * (layers/ops/), with inputs, outputs, tensors and attributes. Everything else follows from the
+ * steps (walk.h): tensors, saved activations and their offsets, temporaries, flops, levels of
+ * recomputation, the profile key, forward and backward.
+ *
+ * Weft's own kinds are const tables. A kind with a recipe takes its functions from here:
+ *
+ *     static const struct weft_recipe_step steps[] = {
+ *         {.op = &weft_op_product, .in = {"x"}, .out = {"y"}, .columns = "outputs", .bias = "bias",
+ *          .init = WEFT_WORD_FAN_IN, .tensors = {"weight", "bias"}},
+ *     };
+ *     static const struct weft_recipe linear = {WEFT_STEPS(steps)};
+ *
+ * A value is a matrix of rows. The layer's input is "x" and its output "y"; a recipe that ends with
+ * a loss has no "y". Every other value has the name that its step gives. A reference is a value,
+ * or columns of it: "qkv[0:hidden]". Texts of sizes are expressions (expression.h) of the kind's
+ * keys, earlier definitions, rows, samples and seq_len. */
+#ifndef WEFT_LAYERS_RECIPE_RECIPE_H
+#define WEFT_LAYERS_RECIPE_RECIPE_H
+
+#include "spec/kind.h"
+
+/* X(identifier): attributes of steps, as expressions. */
+#define WEFT_STEP_SIZES(X)                                                                         \
+    X(columns)  /* of the output */                                                                \
+    X(bias)     /* 1: has a bias */                                                                \
+    X(heads)    /* of queries */                                                                   \
+    X(kv_heads) /* of keys and values */                                                           \
+    X(head_dim)                                                                                    \
+    X(causal) /* 1: a row attends to itself and earlier rows */                                    \
+    X(vocab)                                                                                       \
+    X(positions) /* rows of the table of positions, or 0 */
+
+/* Attributes that are words. */
+enum weft_word {
+    WEFT_WORD_NONE,
+    WEFT_WORD_LAYER, /* of a norm */
+    WEFT_WORD_RMS,
+    WEFT_WORD_GELU, /* of an activation */
+    WEFT_WORD_SILU,
+    WEFT_WORD_RELU,
+    WEFT_WORD_LOG_SUMS, /* attention saves logs of the sums of rows; otherwise probabilities */
+    WEFT_WORD_FAN_IN,   /* initial values: of variance 1 / inputs */
+    WEFT_WORD_RESIDUAL, /* of a matrix that closes a residual branch */
+    WEFT_WORD_COUNT
+};
+
+enum {
+    WEFT_STEP_INPUTS = 3,
+    WEFT_STEP_OUTPUTS = 2,
+    WEFT_STEP_STATISTICS = 2,
+    WEFT_STEP_TENSORS = 2,
+    WEFT_RECIPE_STEPS = 32,
+    WEFT_RECIPE_DEFINITIONS = 8,
+    WEFT_RECIPE_KEYS = 16
+};
+
+struct weft_op; /* op.h */
+#define WEFT_STEP_SIZE(name) const char *name;
+struct weft_recipe_step {
+    const struct weft_op *op;
+    const char *in[WEFT_STEP_INPUTS];       /* references */
+    const char *out[WEFT_STEP_OUTPUTS];     /* names of new values */
+    const char *add;                        /* reference, added to the product; or NULL */
+    const char *when;                       /* the step is left out if this is 0; NULL: 1 */
+    const char *tensors[WEFT_STEP_TENSORS]; /* names, as "attn.qkv.weight" */
+    enum weft_word kind;                    /* of a norm or activation */
+    enum weft_word then; /* the second output of a product: this activation of the first */
+    enum weft_word init; /* of a product's weight; none: normal, of std WEFT_INIT_STD */
+    enum weft_word save; /* of attention */
+    WEFT_STEP_SIZES(WEFT_STEP_SIZE)
+};
+#undef WEFT_STEP_SIZE
+
+struct weft_recipe {
+    const struct weft_recipe_step *steps;
+    int32_t n_steps;
+    bool recomputes; /* offers all levels of recomputation */
+    struct weft_definition {
+        const char *name, *expression;
+    } definitions[WEFT_RECIPE_DEFINITIONS]; /* in order; a NULL name ends them */
+    /* The layer's part of the profile key: names and values of keys. None: all keys, in order. */
+    struct weft_recipe_size {
+        const char *name, *key;
+    } sizes[WEFT_RECIPE_KEYS];
+};
+#define WEFT_STEPS(array) .steps = (array), .n_steps = sizeof(array) / sizeof *(array)
+
+/* X(name): the closed table; each op has a file in layers/ops/. */
+#define WEFT_OPS(X)                                                                                \
+    X(product)                                                                                     \
+    X(norm)                                                                                        \
+    X(attend)                                                                                      \
+    X(activate)                                                                                    \
+    X(embed)                                                                                       \
+    X(mean_rows)                                                                                   \
+    X(loss)
+#define WEFT_OP_DECLARE(name) extern const struct weft_op weft_op_##name;
+WEFT_OPS(WEFT_OP_DECLARE)
+#undef WEFT_OP_DECLARE
+
+/* Functions of a kind with a recipe; spec/kind.h states their contracts. */
+enum weft_status weft_recipe_shape(const struct weft_layer *layer, double residual_std,
+                                   struct weft_layer_shape *out, struct weft_error *err);
+enum weft_status weft_recipe_needs(struct weft_subject *subject, struct weft_layer_work *work,
+                                   struct weft_error *err);
+void weft_recipe_add_sizes(const struct weft_layer *layer, struct weft_text *out);
+#define WEFT_RECIPE(table)                                                                         \
+    .recipe = &(table), .shape = weft_recipe_shape, .needs = weft_recipe_needs,                    \
+    .add_sizes = weft_recipe_add_sizes
+
+#endif

@@ -1,0 +1,155 @@
+#include "layers/recipe/derive.h"
+#include "layers/shared/place.h"
+
+static void need_value(struct weft_walk *walk, const struct weft_walk_step *step, unsigned reads)
+{
+    for (int32_t i = 0; i < step->n_in; i++)
+        if ((reads & (unsigned)WEFT_STEP_IN0 << i) != 0)
+            walk->values[step->in[i].value].is_needed = true;
+    if ((reads & WEFT_STEP_OUT0) != 0) walk->values[step->out[0]].is_needed = true;
+    for (int32_t i = 0; i < step->n_statistics && (reads & WEFT_STEP_STATS) != 0; i++)
+        walk->values[step->statistics[i]].is_needed = true;
+}
+
+/* Finds the values that backward reads. A frozen product reads no input; its layer still saves the
+ * same values, except the layer's own input. */
+static void find_needed(struct weft_walk *walk)
+{
+    for (int32_t i = 0; i < walk->n_steps; i++) {
+        const struct weft_walk_step *step = &walk->steps[i];
+        const unsigned reads = step->op->reads(walk, step);
+        need_value(walk, step, reads);
+        const bool frozen = walk->layer->frozen && step->op->has_weight;
+        for (int32_t k = 0; k < step->n_in; k++)
+            if ((reads & (unsigned)WEFT_STEP_IN0 << k) != 0 && step->in[k].value == 0 && !frozen)
+                walk->reads_input = true;
+    }
+    walk->reads_output = walk->output != WEFT_WALK_NONE && walk->values[walk->output].is_needed;
+}
+
+/* An output takes the place of its input if the op can, no other step reads the input, and no
+ * backward does. */
+static enum weft_status merge_places(struct weft_walk *walk, struct weft_error *err)
+{
+    for (int32_t i = 0; i < walk->n_steps; i++) {
+        struct weft_walk_step *step = &walk->steps[i];
+        if (!step->op->in_place) continue;
+        const struct weft_value *in = &walk->values[step->in[0].value];
+        const struct weft_value *out = &walk->values[step->out[0]];
+        step->in_place = step->in[0].value != 0 && in->n_readers == 1 && !in->is_needed &&
+                         in->rows == out->rows && in->columns == out->columns;
+        if (step->in_place)
+            walk->values[step->out[0]].place = in->place;
+        else if (step->op == &weft_op_loss)
+            return weft_step_refuse(walk, step, err, "another step reads \"%s\"", in->name);
+    }
+    return WEFT_OK;
+}
+
+/* True if a backward reads a value on the place. */
+static bool is_read(const struct weft_walk *walk, int32_t place)
+{
+    for (int32_t i = 0; i < walk->n_values; i++)
+        if (walk->values[i].place == place && walk->values[i].is_needed) return true;
+    return false;
+}
+
+/* True if the level keeps the place: selective keeps results of products with weights. */
+static bool keeps_place(const struct weft_walk *walk, const struct weft_value *value)
+{
+    const struct weft_walk_step *maker = &walk->steps[value->maker];
+    return walk->level == WEFT_RECOMPUTE_NONE ||
+           (walk->level == WEFT_RECOMPUTE_SELECTIVE && maker->op->has_weight &&
+            value == &walk->values[maker->out[0]]);
+}
+
+static void put_value(struct weft_walk *walk, struct weft_value *value, enum weft_value_home home,
+                      int64_t *bytes)
+{
+    value->home = home;
+    value->offset = *bytes;
+    *bytes = weft_plus(&walk->fits, *bytes, weft_walk_bytes(walk, value));
+}
+
+/* Places values that only forward reads, by the steps from their maker to their last reader. */
+static void place_temporaries(struct weft_walk *walk)
+{
+    struct weft_part parts[WEFT_WALK_VALUES];
+    int32_t of[WEFT_WALK_VALUES], n = 0;
+    for (int32_t i = 1; i < walk->n_values; i++) {
+        const struct weft_value *value = &walk->values[i];
+        if (value->place != i || value->home != WEFT_VALUE_TEMPORARY) continue;
+        struct weft_part part = {.bytes = weft_walk_bytes(walk, value), .first = value->maker};
+        for (int32_t k = i; k < walk->n_values; k++)
+            if (walk->values[k].place == i && walk->values[k].reader > part.last)
+                part.last = walk->values[k].reader;
+        if (part.last < part.first) part.last = part.first;
+        of[n] = i;
+        parts[n++] = part;
+    }
+    walk->forward_bytes = weft_place_parts(parts, n);
+    if (walk->forward_bytes < 0) walk->fits.overflowed = true;
+    for (int32_t i = 0; i < n; i++)
+        walk->values[of[i]].offset = parts[i].offset;
+}
+
+/* Saved values lie in the order of steps, statistics before outputs. */
+static void place_values(struct weft_walk *walk)
+{
+    const int32_t y =
+        walk->output == WEFT_WALK_NONE ? WEFT_WALK_NONE : walk->values[walk->output].place;
+    for (int32_t i = 1; i < walk->n_values; i++) {
+        struct weft_value *value = &walk->values[i];
+        if (value->place != i) continue;
+        if (i == y)
+            value->home = WEFT_VALUE_OUTPUT;
+        else if (is_read(walk, i) && keeps_place(walk, value))
+            put_value(walk, value, WEFT_VALUE_KEPT, &walk->kept_bytes);
+        else if (is_read(walk, i) || walk->level != WEFT_RECOMPUTE_NONE)
+            put_value(walk, value, WEFT_VALUE_DROPPED, &walk->dropped_bytes);
+        else
+            value->home = WEFT_VALUE_TEMPORARY;
+    }
+    place_temporaries(walk);
+}
+
+/* Marks the places that the step reads and that are not kept: restoring makes them first. */
+static void want_inputs(const struct weft_walk *walk, const struct weft_walk_step *step,
+                        bool *wanted)
+{
+    for (int32_t i = -1; i < step->n_in; i++) {
+        const int32_t value = i < 0 ? step->add.value : step->in[i].value;
+        if (value == WEFT_WALK_NONE) continue;
+        const int32_t place = walk->values[value].place;
+        if (walk->values[place].home == WEFT_VALUE_DROPPED) wanted[place] = true;
+    }
+}
+
+/* Finds the steps that restore dropped values, from the last one on. */
+static void find_restored(struct weft_walk *walk)
+{
+    bool wanted[WEFT_WALK_VALUES] = {false};
+    for (int32_t i = 1; i < walk->n_values; i++)
+        wanted[i] = walk->values[i].home == WEFT_VALUE_DROPPED && is_read(walk, i);
+    for (int32_t i = walk->n_steps - 1; i >= 0; i--) {
+        struct weft_walk_step *step = &walk->steps[i];
+        bool first = false, second = false;
+        for (int32_t k = 0; k < step->n_statistics; k++)
+            first = first || wanted[walk->values[step->statistics[k]].place];
+        first = first || wanted[walk->values[step->out[0]].place];
+        second = step->n_out > 1 && wanted[walk->values[step->out[1]].place];
+        if (!first && !second) continue;
+        const bool keeps = walk->values[step->out[0]].home == WEFT_VALUE_KEPT;
+        step->restore = !first && keeps ? WEFT_RESTORE_THEN : WEFT_RESTORE_ALL;
+        if (step->restore == WEFT_RESTORE_ALL) want_inputs(walk, step, wanted);
+    }
+}
+
+enum weft_status weft_walk_save(struct weft_walk *walk, struct weft_error *err)
+{
+    find_needed(walk);
+    WEFT_TRY(merge_places(walk, err));
+    place_values(walk);
+    if (walk->level != WEFT_RECOMPUTE_NONE) find_restored(walk);
+    return WEFT_OK;
+}

@@ -1,0 +1,373 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "layers/recipe/derive.h"
+#include "layers/recipe/expression.h"
+#include "layers/shared/layout.h"
+
+#define ROW(name) &weft_op_##name,
+static const struct weft_op *const ops[] = {WEFT_OPS(ROW)};
+#undef ROW
+
+const struct weft_op *weft_op_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(ops[i]->name, name) == 0) return ops[i];
+    return NULL;
+}
+
+enum weft_status weft_step_refuse(const struct weft_walk *walk, const struct weft_walk_step *step,
+                                  struct weft_error *err, const char *format, ...)
+{
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return weft_layer_refuse(err, walk->layer, "steps[%d] (%s): %s", (int)step->index,
+                             step->op->name, text);
+}
+
+/* Names of expressions. */
+
+static bool is_name(const char *name, const char *text, size_t length)
+{
+    return strlen(name) == length && memcmp(name, text, length) == 0;
+}
+
+static bool find_key(const struct weft_layer *layer, const char *name, size_t length, int64_t *out)
+{
+    const struct weft_kind *kind = layer->kind;
+    for (size_t i = 0; i < kind->n_keys; i++) {
+        const struct weft_field *key = &kind->keys[i];
+        const char *at = (const char *)layer + key->offset;
+        if (!is_name(key->name, name, length)) continue;
+        if (key->kind == WEFT_FIELD_INTEGER)
+            *out = *(const int64_t *)(const void *)at;
+        else if (key->kind == WEFT_FIELD_BOOL)
+            *out = *(const bool *)(const void *)at;
+        else
+            return false;
+        return true;
+    }
+    return false;
+}
+
+static bool find_name(const void *context, const char *name, size_t length, int64_t *out)
+{
+    const struct weft_walk *walk = context;
+    const struct weft_definition *definitions = walk->layer->kind->recipe->definitions;
+    for (int32_t i = 0; i < walk->n_definitions; i++) {
+        if (!is_name(definitions[i].name, name, length)) continue;
+        *out = walk->definitions[i];
+        return true;
+    }
+    if (find_key(walk->layer, name, length, out)) return true;
+    const bool rows = is_name("rows", name, length), samples = is_name("samples", name, length);
+    if (!rows && !samples && !is_name("seq_len", name, length)) return false;
+    *out = rows ? walk->rows : samples ? walk->batch.samples : walk->batch.seq_len;
+    return true;
+}
+
+enum weft_status weft_walk_number(struct weft_walk *walk, int32_t step, const char *text,
+                                  size_t length, int64_t *out, struct weft_error *err)
+{
+    const struct weft_names names = {find_name, walk};
+    struct weft_expression_fault fault;
+    if (weft_expression(text, length, &names, out, &fault)) return WEFT_OK;
+    if (!fault.overflowed)
+        return step == WEFT_WALK_NONE
+                   ? weft_layer_refuse(err, walk->layer, "%s", fault.text)
+                   : weft_layer_refuse(err, walk->layer, "steps[%d]: %s", (int)step, fault.text);
+    walk->fits.overflowed = true;
+    *out = 0;
+    return WEFT_OK;
+}
+
+static enum weft_status define_names(struct weft_walk *walk, struct weft_error *err)
+{
+    const struct weft_definition *definitions = walk->layer->kind->recipe->definitions;
+    for (int32_t i = 0; i < WEFT_RECIPE_DEFINITIONS && definitions[i].name != NULL; i++) {
+        WEFT_TRY(weft_walk_number(walk, WEFT_WALK_NONE, definitions[i].expression,
+                                  strlen(definitions[i].expression), &walk->definitions[i], err));
+        walk->n_definitions = i + 1;
+    }
+    return WEFT_OK;
+}
+
+/* Values. */
+
+int64_t weft_value_element(const struct weft_walk *walk, const struct weft_value *value)
+{
+    return value->dtype == WEFT_VALUE_COMPUTE ? weft_dtype_bytes(walk->batch.compute) : 4;
+}
+
+int64_t weft_walk_bytes(struct weft_walk *walk, const struct weft_value *value)
+{
+    int64_t bytes =
+        weft_times(&walk->fits, weft_plus(&walk->fits, value->columns, value->gap),
+                   weft_times(&walk->fits, value->rows, weft_value_element(walk, value)));
+    if (!weft_checked_round_up(bytes, WEFT_LAYOUT_ALIGN_BYTES, &bytes))
+        walk->fits.overflowed = true;
+    return bytes;
+}
+
+static int32_t find_value(const struct weft_walk *walk, const char *name, size_t length)
+{
+    for (int32_t i = 0; i < walk->n_values; i++)
+        if (walk->values[i].suffix == NULL && is_name(walk->values[i].name, name, length)) return i;
+    return WEFT_WALK_NONE;
+}
+
+static enum weft_status add_value(struct weft_walk *walk, struct weft_walk_step *step,
+                                  const char *name, const struct weft_value *value, int32_t *out,
+                                  struct weft_error *err)
+{
+    if (name == NULL) return weft_step_refuse(walk, step, err, "an output has no name");
+    if (value->suffix == NULL && find_value(walk, name, strlen(name)) != WEFT_WALK_NONE)
+        return weft_step_refuse(walk, step, err, "another step makes \"%s\"", name);
+    if (walk->n_values == WEFT_WALK_VALUES)
+        return weft_step_refuse(walk, step, err, "more than %d values", WEFT_WALK_VALUES);
+    *out = walk->n_values;
+    struct weft_value *made = &walk->values[walk->n_values++];
+    *made = *value;
+    made->name = name;
+    made->maker = walk->n_steps;
+    made->place = *out;
+    made->reader = WEFT_WALK_NONE;
+    return WEFT_OK;
+}
+
+enum weft_status weft_step_add_output(struct weft_walk *walk, struct weft_walk_step *step,
+                                      int64_t rows, int64_t columns, struct weft_error *err)
+{
+    const struct weft_value value = {.rows = rows, .columns = columns};
+    WEFT_TRY(
+        add_value(walk, step, step->from->out[step->n_out], &value, &step->out[step->n_out], err));
+    step->n_out++;
+    return WEFT_OK;
+}
+
+enum weft_status weft_step_add_statistic(struct weft_walk *walk, struct weft_walk_step *step,
+                                         const char *suffix, int64_t rows, int64_t columns,
+                                         enum weft_value_dtype dtype, struct weft_error *err)
+{
+    const struct weft_value value = {
+        .suffix = suffix, .dtype = dtype, .rows = rows, .columns = columns};
+    WEFT_TRY(add_value(walk, step, step->from->out[0], &value,
+                       &step->statistics[step->n_statistics], err));
+    step->n_statistics++;
+    return WEFT_OK;
+}
+
+enum weft_status weft_step_add_tensor(struct weft_walk *walk, struct weft_walk_step *step,
+                                      int64_t rows, int64_t columns, enum weft_init init,
+                                      double std, struct weft_error *err)
+{
+    const char *name = step->from->tensors[step->n_tensors];
+    if (name == NULL)
+        return weft_step_refuse(walk, step, err, "tensor %d has no name", (int)step->n_tensors);
+    for (int32_t i = 0; i < walk->n_tensors; i++)
+        if (strcmp(walk->tensors[i].name, name) == 0)
+            return weft_step_refuse(walk, step, err, "another tensor is named \"%s\"", name);
+    if (walk->n_tensors == WEFT_LAYER_TENSORS)
+        return weft_step_refuse(walk, step, err, "the layer has more than %d tensors",
+                                WEFT_LAYER_TENSORS);
+    walk->tensors[walk->n_tensors++] =
+        (struct weft_layer_tensor){name, rows, columns, init, std, columns > 0};
+    step->n_tensors++;
+    return WEFT_OK;
+}
+
+int64_t weft_step_stripes(struct weft_walk *walk, int64_t rows, int64_t width)
+{
+    enum { STRIPE_ROWS = 128 }; /* equal to that of runtime/nn/cuda */
+    const int64_t stripes = rows / STRIPE_ROWS + (rows % STRIPE_ROWS > 0);
+    return weft_times(&walk->fits, weft_times(&walk->fits, stripes, width), (int64_t)sizeof(float));
+}
+
+/* Steps. */
+
+/* Reads "qkv" or "qkv[from:to]". */
+static enum weft_status read_span(struct weft_walk *walk, struct weft_walk_step *step,
+                                  const char *text, struct weft_span *out, struct weft_error *err)
+{
+    const char *bracket = strchr(text, '[');
+    const size_t length = bracket == NULL ? strlen(text) : (size_t)(bracket - text);
+    struct weft_span span = {.value = find_value(walk, text, length)};
+    if (span.value == WEFT_WALK_NONE)
+        return weft_step_refuse(walk, step, err, "no earlier step makes \"%.*s\"", (int)length,
+                                text);
+    struct weft_value *value = &walk->values[span.value];
+    span.to = value->columns;
+    if (bracket != NULL) {
+        const char *colon = strchr(bracket, ':'), *end = strchr(bracket, ']');
+        if (colon == NULL || end == NULL || end < colon || end[1] != '\0')
+            return weft_step_refuse(walk, step, err, "\"%s\" is no value[from:to]", text);
+        WEFT_TRY(weft_walk_number(walk, step->index, bracket + 1, (size_t)(colon - bracket) - 1,
+                                  &span.from, err));
+        WEFT_TRY(weft_walk_number(walk, step->index, colon + 1, (size_t)(end - colon) - 1, &span.to,
+                                  err));
+        if (!walk->fits.overflowed && (span.from >= span.to || span.to > value->columns))
+            return weft_step_refuse(walk, step, err, "\"%s\" is columns %lld to %lld of %lld", text,
+                                    (long long)span.from, (long long)span.to,
+                                    (long long)value->columns);
+    }
+    if (value->reader != walk->n_steps) value->n_readers++;
+    value->reader = walk->n_steps;
+    *out = span;
+    return WEFT_OK;
+}
+
+static enum weft_status read_inputs(struct weft_walk *walk, struct weft_walk_step *step,
+                                    struct weft_error *err)
+{
+    for (step->n_in = 0; step->n_in < WEFT_STEP_INPUTS; step->n_in++) {
+        const char *text = step->from->in[step->n_in];
+        if (text == NULL) break;
+        WEFT_TRY(read_span(walk, step, text, &step->in[step->n_in], err));
+    }
+    if (step->n_in != step->op->n_in)
+        return weft_step_refuse(walk, step, err, "it has %d inputs and needs %d", (int)step->n_in,
+                                (int)step->op->n_in);
+    for (int32_t i = 1; i < step->n_in; i++)
+        for (int32_t k = 0; k < i; k++)
+            if (step->in[i].value == step->in[k].value && step->in[i].from < step->in[k].to &&
+                step->in[k].from < step->in[i].to)
+                return weft_step_refuse(walk, step, err, "inputs %d and %d share columns", (int)k,
+                                        (int)i);
+    step->rows = walk->values[step->in[0].value].rows;
+    step->add.value = WEFT_WALK_NONE;
+    if (step->from->add == NULL) return WEFT_OK;
+    if (!step->op->adds_value) return weft_step_refuse(walk, step, err, "it can add no value");
+    return read_span(walk, step, step->from->add, &step->add, err);
+}
+
+static enum weft_status read_sizes(struct weft_walk *walk, struct weft_walk_step *step,
+                                   struct weft_error *err)
+{
+    static const char *const names[] = {
+#define ROW(name) #name,
+        WEFT_STEP_SIZES(ROW)
+#undef ROW
+    };
+    const struct {
+        const char *text;
+        int64_t *out;
+    } sizes[] = {
+#define ROW(name) {step->from->name, &step->sizes.name},
+        WEFT_STEP_SIZES(ROW)
+#undef ROW
+    };
+    for (int32_t i = 0; i < WEFT_SIZE_COUNT; i++) {
+        const unsigned bit = 1u << i;
+        if (sizes[i].text == NULL && (step->op->required & bit) == 0) continue;
+        if (sizes[i].text == NULL)
+            return weft_step_refuse(walk, step, err, "\"%s\" is missing", names[i]);
+        if (((step->op->required | step->op->optional) & bit) == 0)
+            return weft_step_refuse(walk, step, err, "it has no \"%s\"", names[i]);
+        WEFT_TRY(weft_walk_number(walk, step->index, sizes[i].text, strlen(sizes[i].text),
+                                  sizes[i].out, err));
+    }
+    const unsigned kinds = step->op->kinds, kind = 1u << step->from->kind;
+    if (kinds == 0 ? step->from->kind != WEFT_WORD_NONE : (kinds & kind) == 0)
+        return weft_step_refuse(walk, step, err, "its \"kind\" is missing or another op's");
+    return WEFT_OK;
+}
+
+static enum weft_status check_add(struct weft_walk *walk, struct weft_walk_step *step,
+                                  struct weft_error *err)
+{
+    if (step->add.value == WEFT_WALK_NONE) return WEFT_OK;
+    const struct weft_value *added = &walk->values[step->add.value];
+    const struct weft_value *out = &walk->values[step->out[0]];
+    if (added->dtype == WEFT_VALUE_COMPUTE && added->rows == out->rows && step->add.from == 0 &&
+        step->add.to == added->columns && added->columns == out->columns)
+        return WEFT_OK;
+    return weft_step_refuse(walk, step, err,
+                            "\"add\" needs a whole value of %lld columns, as the result has",
+                            (long long)out->columns);
+}
+
+static bool depends_on_tensors(const struct weft_walk *walk, const struct weft_walk_step *step)
+{
+    bool trains = step->n_tensors > 0;
+    for (int32_t i = 0; i < step->n_in; i++)
+        trains = trains || walk->values[step->in[i].value].trains;
+    return trains || (step->add.value != WEFT_WALK_NONE && walk->values[step->add.value].trains);
+}
+
+static enum weft_status add_step(struct weft_walk *walk, int32_t index, struct weft_error *err)
+{
+    const struct weft_recipe_step *from = &walk->layer->kind->recipe->steps[index];
+    if (from->when != NULL) {
+        int64_t when;
+        WEFT_TRY(weft_walk_number(walk, index, from->when, strlen(from->when), &when, err));
+        if (when == 0) return WEFT_OK;
+    }
+    struct weft_walk_step *step = &walk->steps[walk->n_steps];
+    step->op = from->op;
+    step->from = from;
+    step->index = index;
+    step->first_tensor = walk->n_tensors;
+    WEFT_TRY(read_inputs(walk, step, err));
+    WEFT_TRY(read_sizes(walk, step, err));
+    WEFT_TRY(step->op->shape(walk, step, err));
+    WEFT_TRY(check_add(walk, step, err));
+    for (int32_t i = step->n_out; i < WEFT_STEP_OUTPUTS; i++)
+        if (from->out[i] != NULL)
+            return weft_step_refuse(walk, step, err, "it makes no second value \"%s\"",
+                                    from->out[i]);
+    for (int32_t i = 0; i < step->n_out; i++)
+        walk->values[step->out[i]].trains = depends_on_tensors(walk, step);
+    walk->n_steps++;
+    return WEFT_OK;
+}
+
+/* Every value has a reader, and the last step makes the output or a loss. */
+static enum weft_status check_whole(struct weft_walk *walk, struct weft_error *err)
+{
+    walk->output = find_value(walk, "y", 1);
+    const struct weft_walk_step *last = &walk->steps[walk->n_steps - 1];
+    if (walk->output == WEFT_WALK_NONE && last->op != &weft_op_loss)
+        return weft_layer_refuse(err, walk->layer, "no step makes \"y\", and none is a loss");
+    for (int32_t i = 0; i < walk->n_values; i++) {
+        const struct weft_value *value = &walk->values[i];
+        const bool is_last = value->maker == walk->n_steps - 1;
+        const bool is_second =
+            value->maker != WEFT_WALK_NONE && walk->steps[value->maker].n_out > 1;
+        if (value->n_readers == 0 && value->suffix == NULL && i != walk->output && !is_last &&
+            !is_second)
+            return weft_layer_refuse(err, walk->layer, "no step reads \"%s\"", value->name);
+    }
+    if (walk->output == WEFT_WALK_NONE) return WEFT_OK;
+    const struct weft_value *y = &walk->values[walk->output];
+    if (y->columns != walk->layer->outputs || y->rows != walk->rows || y->n_readers > 0)
+        return weft_layer_refuse(err, walk->layer,
+                                 "\"y\" has %lld columns, and the layer %lld outputs; no step may "
+                                 "read \"y\"",
+                                 (long long)y->columns, (long long)walk->layer->outputs);
+    return WEFT_OK;
+}
+
+enum weft_status weft_walk_add_steps(struct weft_walk *walk, struct weft_error *err)
+{
+    const struct weft_recipe *recipe = walk->layer->kind->recipe;
+    const bool tokens = walk->layer->kind->input == WEFT_READS_TOKENS;
+    WEFT_TRY(define_names(walk, err));
+    walk->values[walk->n_values++] = (struct weft_value){
+        .name = "x",
+        .dtype = tokens ? WEFT_VALUE_INT32 : WEFT_VALUE_COMPUTE,
+        .rows = walk->rows,
+        .columns = tokens ? 1 : walk->layer->hidden,
+        .maker = WEFT_WALK_NONE,
+        .reader = WEFT_WALK_NONE,
+    };
+    if (recipe->n_steps < 1 || recipe->n_steps > WEFT_RECIPE_STEPS)
+        return weft_layer_refuse(err, walk->layer, "a recipe has 1 to %d steps", WEFT_RECIPE_STEPS);
+    for (int32_t i = 0; i < recipe->n_steps; i++)
+        WEFT_TRY(add_step(walk, i, err));
+    if (walk->n_steps == 0) return weft_layer_refuse(err, walk->layer, "no step is left");
+    return check_whole(walk, err);
+}

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/numbers.h"
+#include "base/units.h"
 
 enum { LOOK_ELEMENTS = 1 << 16, OUTCOME_TEXT_BYTES = 1000 };
 
@@ -23,19 +23,54 @@ static bool all_below(const float *values, int64_t n, float limit)
     return above == 0;
 }
 
+/* Index of the first value that is not finite in the dtype; n if all are. */
+static int64_t find_infinite(const float *values, int64_t n, enum weft_dtype dtype)
+{
+    const float limit = weft_dtype_limit(dtype);
+    int64_t at = 0;
+    if (all_below(values, n, limit)) return n;
+    while (fabsf(values[at]) < limit)
+        at++;
+    return at;
+}
+
+/* The narrowest dtype that holds a finite value which `dtype` does not. */
+static enum weft_dtype wider_dtype(float value, enum weft_dtype dtype)
+{
+    const bool fits_bf16 = dtype == WEFT_F16 && fabsf(value) < weft_dtype_limit(WEFT_BF16);
+    return fits_bf16 ? WEFT_BF16 : WEFT_F32;
+}
+
+enum weft_status weft_finite_check_read(const char *path, const char *tensor, int64_t first,
+                                        int64_t n, const float *values, enum weft_dtype dtype,
+                                        struct weft_error *err)
+{
+    const int64_t at = find_infinite(values, n, dtype);
+    if (at == n) return WEFT_OK;
+    if (!isfinite(values[at]))
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: element %" PRId64 " of tensor %s is %g: training begins with finite "
+                         "parameters; give an earlier checkpoint, or another file",
+                         path, first + at, tensor, weft_units_unsigned_nan((double)values[at]));
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: element %" PRId64 " of tensor %s is %g, which is infinite in %s: set "
+                     "train.precision.compute to \"%s\", which holds it",
+                     path, first + at, tensor, (double)values[at], weft_dtype_name(dtype),
+                     weft_dtype_name(wider_dtype(values[at], dtype)));
+}
+
 enum weft_status weft_finite_check(const struct weft_model *model,
                                    const struct weft_save_piece *piece, int64_t from, int64_t n,
                                    const float *values, struct weft_error *err)
 {
-    float limit = weft_dtype_limit(piece->dtype);
-    int64_t at = 0;
-    if (piece->state != WEFT_STATE_PARAMETER || all_below(values, n, limit)) return WEFT_OK;
-    while (fabsf(values[at]) < limit)
-        at++;
+    if (piece->state != WEFT_STATE_PARAMETER) return WEFT_OK;
+    const int64_t at = find_infinite(values, n, piece->dtype);
+    if (at == n) return WEFT_OK;
     return weft_fail(err, WEFT_E_NUMERIC,
                      "the model is dead: element %" PRId64 " of parameter %s is %g%s%s",
                      piece->first + from + at, model->tensors[piece->tensor].name,
-                     (double)values[at], isfinite(values[at]) ? ", which is infinite in " : "",
+                     weft_units_unsigned_nan((double)values[at]),
+                     isfinite(values[at]) ? ", which is infinite in " : "",
                      isfinite(values[at]) ? weft_dtype_name(piece->dtype) : "");
 }
 

@@ -1,14 +1,22 @@
 /* A dead model has a parameter that is not finite in the dtype of compute: NaN, infinite, or
- * rounded to infinity there. No step repairs it, so it must not replace an earlier checkpoint.
- * Moments are not checked: an infinite moment only stops an update. */
+ * rounded to infinity there. No step repairs it, so no run begins with it, and it must not replace
+ * an earlier checkpoint. Moments are not checked: an infinite moment only stops an update. */
 #ifndef WEFT_RUNTIME_CHECKPOINT_FINITE_H
 #define WEFT_RUNTIME_CHECKPOINT_FINITE_H
 
 #include <stdint.h>
 
+#include "base/numbers.h"
 #include "base/status.h"
 #include "runtime/checkpoint/save.h"
 #include "spec/model.h"
+
+/* Checks elements [first, first + n) of a tensor that are read from the file `path`, for compute in
+ * `dtype`. WEFT_E_DATA names the first one that is not finite there, and a dtype that holds it. */
+WEFT_MUST_USE enum weft_status weft_finite_check_read(const char *path, const char *tensor,
+                                                      int64_t first, int64_t n, const float *values,
+                                                      enum weft_dtype dtype,
+                                                      struct weft_error *err);
 
 /* Checks elements [from, from + n) of a piece. WEFT_E_NUMERIC names the first one that is not
  * finite. */

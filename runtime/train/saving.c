@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/shown.h"
+#include "base/units.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/origin.h"
@@ -366,10 +367,14 @@ static enum weft_status read_elements(const struct weft_saving *saving,
                                       float *out, struct weft_error *err)
 {
     const int64_t first = piece->first + from;
-    if (saving->checkpoint == NULL)
-        return weft_origin_read(saving->from, piece->tensor, first, n, out, err);
-    return weft_checkpoint_read(saving->checkpoint, saving->layout, piece->tensor, piece->state,
-                                first, n, out, err);
+    const char *tensor = saving->options->config->model->tensors[piece->tensor].name;
+    const bool resumes = saving->checkpoint != NULL;
+    WEFT_TRY(resumes ? weft_checkpoint_read(saving->checkpoint, saving->layout, piece->tensor,
+                                            piece->state, first, n, out, err)
+                     : weft_origin_read(saving->from, piece->tensor, first, n, out, err));
+    if (piece->state != WEFT_STATE_PARAMETER) return WEFT_OK;
+    return weft_finite_check_read(resumes ? saving->checkpoint->path : saving->origin.path, tensor,
+                                  first, n, out, piece->computed, err);
 }
 
 /* Reads through a fixed buffer, so a piece of any size takes little memory. */
@@ -513,6 +518,19 @@ static enum weft_status look_at_last(struct weft_saving *saving, struct weft_exe
         fail_dead(saving, before, why, err);
     else if (status != WEFT_OK)
         weft_fail_again(err, why, "%s", why->text);
+    free(why);
+    return status;
+}
+
+enum weft_status weft_saving_refuse_loss(const struct weft_saving *saving, int64_t step,
+                                         double loss, struct weft_error *err)
+{
+    struct weft_error *why = calloc(1, sizeof *why);
+    if (why == NULL) return weft_fail_memory(err, "an error");
+    weft_fail(why, WEFT_E_NUMERIC,
+              "step %" PRId64 ": the model is dead: the loss of the held-out data is %g", step,
+              weft_units_unsigned_nan(loss));
+    enum weft_status status = fail_dead(saving, "", why, err);
     free(why);
     return status;
 }

@@ -44,6 +44,12 @@ WEFT_MUST_USE enum weft_status weft_saving_after(struct weft_saving *saving, str
 WEFT_MUST_USE enum weft_status weft_saving_catch_up(struct weft_saving *saving,
                                                     struct weft_error *err);
 
+/* Returns WEFT_E_NUMERIC for a step with a loss of the held-out data that is not finite. Like a
+ * dead model it is not saved; the error names the checkpoint that remains. */
+WEFT_MUST_USE enum weft_status weft_saving_refuse_loss(const struct weft_saving *saving,
+                                                       int64_t step, double loss,
+                                                       struct weft_error *err);
+
 /* The origin of the run's first parameters; call it after weft_saving_begin. */
 const struct weft_origin *weft_saving_origin(const struct weft_saving *saving);
 

@@ -410,8 +410,14 @@ static enum weft_status look_after(struct run *run, int64_t step, int64_t comput
         WEFT_TRY(weft_exec_average(run->exec, err));
         WEFT_TRY(weft_pace_go_on(o->comm, err));
     }
-    if (run->evaluation == NULL || !weft_evaluation_is_due(run->train, step)) return WEFT_OK;
+    return WEFT_OK;
+}
+
+static enum weft_status evaluate_step(struct run *run, int64_t step, struct weft_error *err)
+{
+    const struct weft_train_options *o = run->options;
     struct weft_evaluation_line line;
+    if (run->evaluation == NULL || !weft_evaluation_is_due(run->train, step)) return WEFT_OK;
     bool whole = true;
     WEFT_TRY(weft_pace_pause(&run->pace, o->comm, err));
     WEFT_TRY(weft_evaluation_run(run->evaluation, run->exec, step, o->stop, &line, &whole,
@@ -423,7 +429,9 @@ static enum weft_status look_after(struct run *run, int64_t step, int64_t comput
     }
     line.run = run->facts;
     run->result.validation_loss = line.loss;
-    return o->on_evaluation == NULL ? WEFT_OK : o->on_evaluation(o->context, &line, err);
+    if (o->on_evaluation != NULL) WEFT_TRY(o->on_evaluation(o->context, &line, err));
+    return isfinite(line.loss) ? WEFT_OK
+                               : weft_saving_refuse_loss(run->saving, step, line.loss, err);
 }
 
 /* Takes the step's batch. If the next one cannot be read, this step is the last: the ranks agree on
@@ -461,6 +469,36 @@ static enum weft_status share_unread(struct run *run, struct weft_error *err)
     return status;
 }
 
+static int64_t step_tokens(const struct run *run)
+{
+    const struct weft_train *train = run->train;
+    return train->grad_accum * train->micro_batch * train->seq_len * run->ranks;
+}
+
+static enum weft_status tell_step(struct run *run, const struct weft_step_inputs *inputs,
+                                  const struct weft_step_result *result,
+                                  const struct weft_trace_summary *summary, struct weft_error *err)
+{
+    const struct weft_train_options *o = run->options;
+    const struct weft_train *train = run->train;
+    const struct weft_step_line line = {
+        .step = inputs->step,
+        .steps = train->steps,
+        .loss = result->loss,
+        .norm = result->norm,
+        .clip = result->clip,
+        .loss_scale = result->loss_scale,
+        .lr = inputs->lr,
+        .step_ns = summary->step_ns,
+        .exposed_ns = summary->exposed_ns,
+        .overlapped_ns = summary->overlapped_ns,
+        .data_wait_ns = run->trace->data_wait_ns,
+        .tokens = step_tokens(run),
+        .run = run->facts,
+    };
+    return o->on_step == NULL ? WEFT_OK : o->on_step(o->context, &line, run->trace, err);
+}
+
 static enum weft_status do_step(struct run *run, int64_t step, struct weft_error *err)
 {
     const struct weft_train_options *o = run->options;
@@ -492,27 +530,11 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     run->result.last_loss = result.loss;
     run->result.steps_done = step;
     run->result.stopped = result.stop && step < run->train->steps;
-    int64_t tokens =
-        run->train->grad_accum * run->train->micro_batch * run->train->seq_len * run->ranks;
     run->facts.tokens_per_s =
-        summary.step_ns > 0 ? 1e9 * (double)tokens / (double)summary.step_ns : NAN;
+        summary.step_ns > 0 ? 1e9 * (double)step_tokens(run) / (double)summary.step_ns : NAN;
     WEFT_TRY(look_after(run, step, summary.compute_ns, err));
-    struct weft_step_line line = {
-        .step = step,
-        .steps = run->train->steps,
-        .loss = result.loss,
-        .norm = result.norm,
-        .clip = result.clip,
-        .loss_scale = result.loss_scale,
-        .lr = inputs.lr,
-        .step_ns = summary.step_ns,
-        .exposed_ns = summary.exposed_ns,
-        .overlapped_ns = summary.overlapped_ns,
-        .data_wait_ns = wait_ns,
-        .tokens = tokens,
-        .run = run->facts,
-    };
-    if (o->on_step != NULL) WEFT_TRY(o->on_step(o->context, &line, run->trace, err));
+    WEFT_TRY(tell_step(run, &inputs, &result, &summary, err));
+    WEFT_TRY(evaluate_step(run, step, err));
     bool last = step == run->train->steps || run->result.stopped;
     return weft_saving_after(run->saving, run->exec, step, last, err);
 }

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """A model that diverges in its last update is reported and never saved."""
+import json
 import os
 import shutil
+import struct
 import sys
 
 from configs import tiny
-from saved import parameters, same_files, steps
+from saved import entries_of, metrics, parameters, same_files, steps, write_tensors
 from tap import case, main
 
 FLOPS = {"f32": "50G", "bf16": "50G", "f16": "50G"}
@@ -54,6 +56,37 @@ def a_run_that_saves_nothing_claims_no_success(weft):
         weft.expect(wanted, "train", config, "--run", compute, "-q")
         assert os.path.exists(weft.path(f"{compute}/result.json")) == (wanted == 0)
         assert not os.path.exists(weft.path(f"{compute}/checkpoints"))
+
+
+@case
+def a_model_with_an_infinite_held_out_loss_is_not_saved(weft):
+    """One update makes logits infinite and leaves parameters finite. The step's loss comes before the update."""
+    held = {"share": 0.1, "every": 3, "samples": 5}
+    config = weft.write("run.json", tiny(
+        train__steps=5, train__checkpoint={"at_end": True}, train__validation=held, train__clip_norm=0,
+        train__optimizer={"type": "sgd", "lr": 0}, plan__planner="greedy"))
+    weft.expect(0, "train", config, "--run", "small", "-q")
+    large = [(name, dtype, shape, struct.pack("<f", 1e8) * (len(data) // 4))
+             if name == "ln_f.weight" else (name, dtype, shape, data)
+             for name, dtype, shape, data in entries_of(weft, "small/checkpoints/step-5/model.safetensors")]
+    begun = write_tensors(weft, "large.safetensors", large)
+    for ranks, every in ((1, 1), (2, 2), (3, 0)):
+        run = ["train", config, "--run", f"run-{ranks}", "-q", "-n", str(ranks), "--set",
+               f"train.checkpoint={json.dumps({'every': every, 'keep': 9})}"]
+        weft.expect(0, *run, "--from", begun)
+        before = steps(weft, f"run-{ranks}")
+        for more in ({"train.steps": 6}, {"train.steps": 6, "train.checkpoint.at_end": "false"},
+                     {"train.steps": 9}):
+            weft.expect(79, *run, "--resume", *settings(**DEADLY, **more),
+                        says=["step 6: the model is dead: the loss of the held-out data is nan. Its last",
+                              "Lower train.optimizer.lr (1e+06)", "go on with --resume"])
+            assert steps(weft, f"run-{ranks}") == before, (more, steps(weft, f"run-{ranks}"))
+            last = metrics(weft, f"run-{ranks}")[-1]
+            assert last["kind"] == "validation" and last["validation_loss"] is None, last
+        _, out, err = weft.run(*(word for word in run if word != "-q"), "--resume",
+                               *settings(**DEADLY, **{"train.steps": 6}))
+        assert "loss nan, nan bits a byte" in out and "-nan" not in out + err, (out, err)
+        weft.expect(0, *run, "--resume", *settings(**{"train.steps": 6}))
 
 
 main(sys.argv[1])

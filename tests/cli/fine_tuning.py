@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Fine-tuning: frozen layers in every precision, and runs that start from another run's parameters."""
 import json
+import math
 import os
+import random
 import shutil
 import struct
 import sys
 
-from saved import (copy_step, manifest, metrics, parameters, rewrite, same_files, saved_run, saving,
-                   steps, tensors)
+from saved import (copy_step, entries_of, manifest, metrics, parameters, put_value, rewrite, same_files,
+                   saved_run, saving, steps, tensors, write_tensors)
 from tap import case, main
 
 FLOPS = {"f32": "50G", "bf16": "50G", "f16": "50G"}
@@ -43,25 +45,6 @@ def frozen_parameters_of_16_bits_are_kept_as_rounded(weft):
 def origin(weft, run):
     with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
         return json.load(file)["origin"]
-
-
-def write_tensors(weft, name, entries):
-    """Writes a safetensors file of (name, dtype, shape, bytes)."""
-    header, at = {}, 0
-    for tensor, dtype, shape, data in entries:
-        header[tensor] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
-        at += len(data)
-    text = json.dumps(header).encode()
-    return weft.write(name, struct.pack("<Q", len(text)) + text + b"".join(e[3] for e in entries))
-
-
-def entries_of(weft, path):
-    with open(weft.path(path), "rb") as file:
-        data = file.read()
-    begin = 8 + struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:begin])
-    values = tensors(weft, path)
-    return [(name, entry["dtype"], entry["shape"], values[name]) for name, entry in header.items()]
 
 
 @case
@@ -140,6 +123,43 @@ def a_file_of_tensors_will_do(weft):
                       "not the model's (2): ln_f.weights, ln_f.biass; ",
                       "of another shape (1): h.0.mlp.fc.weight is [", "(1): wte.tokens is I32"])
     assert not os.path.exists(weft.path("no")), "something was made"
+
+
+@case
+def values_that_are_not_finite_are_named_before_the_first_step(weft):
+    """The values are at random places: in any tensor, of any rank, frozen or not."""
+    config = saved_run(weft, cluster__device__flops=FLOPS, plan__planner="greedy")
+    entries = entries_of(weft, "run/checkpoints/step-8/model.safetensors")
+    draw = random.Random(20261128)
+    above = 'is 70000, which is infinite in f16: set train.precision.compute to "bf16"'
+    large = 'is 3.4e+38, which is infinite in {}: set train.precision.compute to "f32"'
+    for value, compute, says in (
+            (math.nan, "f32", "is nan"), (-math.nan, "bf16", "is nan"), (math.inf, "f32", "is inf"),
+            (-math.inf, "f16", "is -inf"), (70000, "f16", above), (-70000, "f16", above.replace("70", "-70")),
+            (3.4e38, "bf16", large.format("bf16")), (3.4e38, "f16", large.format("f16")),
+            (70000, "bf16", None), (65519, "f16", None), (3.4e38, "f32", None)):
+        tensor = draw.randrange(len(entries))
+        element = draw.randrange(len(entries[tensor][3]) // 4)
+        write_tensors(weft, "bad.safetensors", put_value(entries, (tensor, element), value))
+        flags = ["--from", "bad.safetensors", "-q", "-n", str(draw.randint(1, 3)), "--set",
+                 f"train.precision.compute={compute}", "--set", "train.optimizer.lr=0", "--set",
+                 f"model.layers.1.frozen={draw.choice(['true', 'false'])}", "--set", "train.steps=1"]
+        code, _, err = weft.run("train", config, "--run", weft.fresh("bad"), *flags)
+        told = f"bad.safetensors: element {element} of tensor {entries[tensor][0]} "
+        if says is None:
+            assert told not in err and code in (0, 79), (code, err)
+        else:
+            assert code == 65 and told + says in err and "step 1:" not in err, (code, err)
+    # A checkpoint is read by the same door: f16 begins where f32 ended.
+    begun = weft.path("begin.safetensors")
+    last = [entry[0] for entry in entries].index("ln_f.bias")
+    write_tensors(weft, "begin.safetensors", put_value(entries, (last, 2), 1e5))
+    weft.expect(0, "train", config, "--run", "wide", "-q", "--from", begun, "--set", "train.steps=1",
+                "--set", "train.optimizer.lr=0")
+    flags = ["--resume", "-q", "--set", "train.steps=2", "--set", "train.optimizer.lr=0"]
+    weft.expect(65, "train", config, "--run", "wide", *flags, "--set", "train.precision.compute=f16",
+                says=["step-1: element 2 of tensor ln_f.bias is 100000, which is infinite in f16", '"bf16"'])
+    weft.expect(0, "train", config, "--run", "wide", *flags, "--set", "train.precision.compute=bf16")
 
 
 @case

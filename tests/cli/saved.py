@@ -58,6 +58,34 @@ def tensors(weft, path):
             for name, entry in header.items() if name != "__metadata__"}
 
 
+def write_tensors(weft, name, entries):
+    """Writes a safetensors file of (name, dtype, shape, bytes)."""
+    header, at = {}, 0
+    for tensor, dtype, shape, data in entries:
+        header[tensor] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    return weft.write(name, struct.pack("<Q", len(text)) + text + b"".join(e[3] for e in entries))
+
+
+def entries_of(weft, path):
+    with open(weft.path(path), "rb") as file:
+        data = file.read()
+    begin = 8 + struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:begin])
+    values = tensors(weft, path)
+    return [(name, entry["dtype"], entry["shape"], values[name]) for name, entry in header.items()]
+
+
+def put_value(entries, place, value):
+    """Returns the tensors of F32 with another value of one element: (index of the tensor, element)."""
+    changed = list(entries)
+    name, dtype, shape, data = changed[place[0]]
+    at = 4 * place[1]
+    changed[place[0]] = (name, dtype, shape, data[:at] + struct.pack("<f", value) + data[at + 4:])
+    return changed
+
+
 def metrics(weft, run):
     with open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8") as file:
         return [json.loads(line) for line in file]

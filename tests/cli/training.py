@@ -57,13 +57,14 @@ def data_that_are_no_text_are_refused_until_they_are_bytes(weft):
              "text.zst": (b"\x28\xb5\x2f\xfd" + text, "compressed by zstd"),
              "train.jsonl": (b'{"text": "a"}\n' * 900, "lines of JSON"),
              "digits": (b"\0\0\x08\x03" + text, "an IDX array")}
+    bare = ("tokens.bin", "array.npy")
     for name, (content, says) in files.items():
         path = weft.write(name, content)
         held_out = tiny(train__data=weft.write("text", text),
                         train__validation={"data": path, "every": 2})
         for config in (tiny(train__data=path), held_out):
             weft.expect(65, "train", weft.write("run.json", config), "--run", "no",
-                        says=[name, says, '"format": "bytes"'])
+                        says=[name, says, "256 int32" if name in bare else '"format": "bytes"'])
     assert not os.path.exists(weft.path("no")), "a run was begun"
     as_bytes = {"path": weft.path("tokens.bin"), "format": "bytes"}
     config = weft.write("run.json", tiny(train__data=as_bytes,
@@ -254,21 +255,6 @@ def evaluation_is_the_same_for_other_numbers_of_ranks(weft):
 
 
 @case
-def a_loss_that_is_no_number_is_nan_and_null(weft):
-    """Parameters grow until the held-out loss is NaN, which x86 gives a sign."""
-    config = weft.write("run.json", tiny(
-        train__steps=2, train__clip_norm=0, train__optimizer={"type": "sgd", "lr": 1000000},
-        train__validation={"share": 0.1, "every": 1}))
-    code, out, err = weft.run("train", config, "--run", weft.fresh("run"))
-    assert "loss nan, nan bits a byte" in out and "-nan" not in out + err, (code, out, err)
-    with open(weft.path("run/metrics.jsonl"), encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file]
-    assert [line["validation_loss"] for line in lines if line["kind"] == "validation"][-1] is None
-    if code == 0:
-        assert "\nvalidated loss nan " in out, out
-
-
-@case
 def a_rate_that_never_falls_is_told(weft):
     """check and train warn before anything starts; the run is not refused."""
     for schedule, says in (({"type": "cosine", "warmup_steps": 5}, "longer than the run of 3 steps"),
@@ -282,7 +268,7 @@ def a_rate_that_never_falls_is_told(weft):
 def a_share_is_held_out(weft):
     config = weft.write("run.json", tiny(train__validation={"share": 0.1}))
     out = weft.expect(0, "train", config, "--run", weft.fresh("run"))
-    assert "validation after step 3" in out and "bits a byte" in out, out
+    assert re.search(r"^step +3/3 .*\nvalidation after step 3 .* bits a byte", out, re.M), out
     out = weft.expect(0, "train", config, "--run", weft.fresh("run"), "-q")
     with open(weft.path("run/result.json"), encoding="utf-8") as file:
         loss = json.load(file)["validation_loss"]

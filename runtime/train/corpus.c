@@ -8,7 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "runtime/train/corpus_kind.h"
+#include "runtime/train/folder.h"
+#include "runtime/train/token_width.h"
 
 enum {
     BYTE_VALUES = 256,
@@ -68,6 +71,48 @@ static int64_t read_int32(const unsigned char *bytes)
     return value <= INT32_MAX ? (int64_t)value : (int64_t)value - (INT64_C(1) << 32);
 }
 
+/* Fails for tokens that do not fit the file's form: "...: WHY. To mend it, write its tokens, ...".
+ */
+static enum weft_status fail_form(const struct weft_corpus *corpus, const char *why,
+                                  struct weft_error *err)
+{
+    struct weft_text cure;
+    weft_text_init(&cure);
+    weft_token_advise(corpus->vocab, &cure);
+    enum weft_status status = weft_text_ok(&cure)
+                                  ? weft_fail(err, WEFT_E_DATA, "%s: %s. To mend it, %s",
+                                              corpus->path, why, weft_text_chars(&cure))
+                                  : weft_fail_memory(err, corpus->path);
+    weft_text_finish(&cure);
+    return status;
+}
+
+/* Whether the bytes are the header's number of tokens in the other form. */
+static bool is_other_form(const struct form *form, uint32_t said, int64_t bytes)
+{
+    const int64_t other = form->token_bytes == 2 ? 4 : 2;
+    return said > 0 && bytes == other * (int64_t)said;
+}
+
+static enum weft_status check_width(const struct weft_corpus *corpus, const struct form *form,
+                                    uint32_t said, int64_t bytes, struct weft_error *err)
+{
+    if (is_other_form(form, said, bytes))
+        return fail_form(corpus,
+                         form->token_bytes == 2
+                             ? "its header is of 16-bit tokens, and its length is of 32-bit ones"
+                             : "its header is of 32-bit tokens, and its length is of 16-bit ones",
+                         err);
+    /* A model that reads numbers has no vocabulary. */
+    const bool has_vocab = corpus->vocab <= INT32_MAX;
+    if (form->token_bytes == 2 && has_vocab && corpus->vocab > WEFT_TOKEN_16_BITS)
+        return fail_form(corpus,
+                         "has tokens of 16 bits, which cannot tell a token from 65536 on from one "
+                         "below it, and the vocabulary of the model is larger",
+                         err);
+    return WEFT_OK;
+}
+
 /* The length gives the number of tokens; the header has its lower 32 bits. */
 static enum weft_status read_header(struct weft_corpus *corpus, const struct form *form,
                                     const unsigned char *header, int64_t length,
@@ -82,6 +127,7 @@ static enum weft_status read_header(struct weft_corpus *corpus, const struct for
                          ": version %" PRId64 " (%d-bit tokens) is what can be read",
                          corpus->path, form->magic, version, form->version, 8 * form->token_bytes);
     }
+    WEFT_TRY(check_width(corpus, form, said, bytes, err));
     if (bytes % form->token_bytes != 0 || (uint32_t)tokens != said) {
         return weft_fail(err, WEFT_E_DATA,
                          "%s: its header says %" PRIu32 " tokens%s, which is %" PRId64
@@ -117,14 +163,13 @@ static enum weft_status check_text(const struct weft_corpus *corpus, const char 
     if (piece == NULL) return weft_fail_memory(err, "a look at the data");
     enum weft_status status = WEFT_OK;
     bool goes_on = true;
-    weft_corpus_look_init(&look);
+    weft_corpus_look_init(&look, corpus->path, corpus->vocab);
     for (int64_t at = 0, got = WEFT_CORPUS_PIECE_BYTES; goes_on && got == WEFT_CORPUS_PIECE_BYTES;
          at += got) {
         status = read_bytes(corpus, at, WEFT_CORPUS_PIECE_BYTES, piece, &got, err);
-        goes_on =
-            status == WEFT_OK && weft_corpus_look_add(&look, corpus->path, piece, (size_t)got);
+        goes_on = status == WEFT_OK && weft_corpus_look_add(&look, piece, (size_t)got);
     }
-    if (status == WEFT_OK) status = weft_corpus_look_end(&look, corpus->path, key, err);
+    if (status == WEFT_OK) status = weft_corpus_look_end(&look, key, err);
     free(piece);
     return status;
 }
@@ -160,6 +205,28 @@ static enum weft_status find_form(struct weft_corpus *corpus, const char *key, i
     return read_as_bytes(corpus, length, err);
 }
 
+static enum weft_status fail_special(const char *path, const char *key, mode_t mode,
+                                     struct weft_error *err)
+{
+    struct weft_text pattern;
+    if (!S_ISDIR(mode))
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s is not a plain file: samples are read from all over it, so write the "
+                         "data to one",
+                         path);
+    weft_text_init(&pattern);
+    const bool has_files = weft_folder_pattern(path, &pattern);
+    enum weft_status status =
+        has_files ? weft_fail(err, WEFT_E_DATA,
+                              "%s is a folder: give its files by a pattern, set %s to %s", path,
+                              key, weft_text_chars(&pattern))
+                  : weft_fail(err, WEFT_E_DATA,
+                              "%s is a folder: set %s to the path of a text or of a token file",
+                              path, key);
+    weft_text_finish(&pattern);
+    return status;
+}
+
 static enum weft_status open_file(struct weft_corpus *corpus, const char *key, struct stat *status,
                                   struct weft_error *err)
 {
@@ -168,10 +235,7 @@ static enum weft_status open_file(struct weft_corpus *corpus, const char *key, s
     if (corpus->fd < 0) return fail_file(corpus->path, key, errno, err);
     if (fstat(corpus->fd, status) != 0) return fail_file(corpus->path, key, errno, err);
     if (S_ISREG(status->st_mode)) return WEFT_OK;
-    return weft_fail(err, WEFT_E_DATA,
-                     "%s is not a plain file: samples are read from all over it, so write the "
-                     "data to one",
-                     corpus->path);
+    return fail_special(corpus->path, key, status->st_mode, err);
 }
 
 enum weft_status weft_corpus_open(const char *path, const char *key, enum weft_data_format format,
@@ -217,16 +281,21 @@ void weft_corpus_close(struct weft_corpus *corpus)
     corpus->fd = -1;
 }
 
+/* No tokenizer has as many tokens: such a number is no token. */
+enum { MOST_VOCAB = 1 << 24 };
+
 static enum weft_status fail_token(const struct weft_corpus *corpus, int64_t at, int64_t token,
                                    struct weft_error *err)
 {
-    return weft_fail(err, WEFT_E_DATA,
-                     "%s: token %" PRId64 " is %" PRId64 ", at byte %" PRId64
-                     ", and the model has a vocabulary of %" PRId64
-                     ": set vocab to more than the largest token, or use the tokenizer that the "
-                     "model is for",
-                     corpus->path, at, token, corpus->first_byte + at * corpus->token_bytes,
-                     corpus->vocab);
+    return weft_fail(
+        err, WEFT_E_DATA,
+        "%s: token %" PRId64 " is %" PRId64 ", at byte %" PRId64
+        ", and the model has a vocabulary of %" PRId64 ": %s",
+        corpus->path, at, token, corpus->first_byte + at * corpus->token_bytes, corpus->vocab,
+        token < MOST_VOCAB ? "set vocab to more than the largest token, or use the tokenizer that "
+                             "the model is for"
+                           : "no tokenizer has such a token, so the file is damaged or its tokens "
+                             "have 16 bits; make it again");
 }
 
 enum weft_status weft_corpus_read(const struct weft_corpus *corpus, int64_t at, int64_t n,
@@ -272,7 +341,16 @@ enum weft_status weft_corpus_check(const struct weft_corpus *corpus, int64_t pie
     enum weft_status status = WEFT_OK;
     for (int64_t i = 0; i < n && status == WEFT_OK; i++) {
         int64_t at = find_piece(i, n, all) * count, left = corpus->tokens - at;
-        status = weft_corpus_read(corpus, at, left < count ? left : count, tokens, err);
+        const int64_t part = left < count ? left : count;
+        status = weft_corpus_read(corpus, at, part, tokens, err);
+        if (status == WEFT_OK && weft_token_halves(tokens, part))
+            status = fail_form(corpus,
+                               corpus->token_bytes == 2
+                                   ? "every second token is 0, so it has tokens of 32 bits after a "
+                                     "header of 16-bit ones"
+                                   : "every second token is 0, so it has tokens of 64 bits after a "
+                                     "header of 32-bit ones",
+                               err);
     }
     free(tokens);
     return status;

@@ -35,9 +35,10 @@ struct weft_corpus {
 };
 
 /* Opens a file. WEFT_E_NO_INPUT if it does not exist; WEFT_E_PERMISSION; WEFT_E_SYSTEM at the limit
- * of open files. WEFT_E_DATA if it is no plain file, if header and length contradict each other, or
- * if it is no text (corpus_kind.h). WEFT_E_DATA also for a text with a vocabulary below 256. `key`
- * is the config key of `path`, for messages. Close accepts a failed open or {.fd = -1}. */
+ * of open files. WEFT_E_DATA if it is no plain file, if header, length and vocabulary contradict
+ * each other, or if it is no text (corpus_kind.h). WEFT_E_DATA also for a text with a vocabulary
+ * below 256. `key` is the config key of `path`, for messages. Close accepts a failed open or {.fd =
+ * -1}. */
 WEFT_MUST_USE enum weft_status weft_corpus_open(const char *path, const char *key,
                                                 enum weft_data_format format, int64_t vocab,
                                                 struct weft_corpus *out, struct weft_error *err);
@@ -53,7 +54,7 @@ WEFT_MUST_USE enum weft_status weft_corpus_read(const struct weft_corpus *corpus
                                                 int64_t n, int32_t *out, struct weft_error *err);
 
 /* Reads at most `pieces` of a token file, evenly spaced. WEFT_E_DATA names the first token outside
- * the vocabulary. A text cannot have one. */
+ * the vocabulary, or says that tokens are halves of wider ones. A text cannot have such tokens. */
 WEFT_MUST_USE enum weft_status weft_corpus_check(const struct weft_corpus *corpus, int64_t pieces,
                                                  struct weft_error *err);
 

@@ -1,25 +1,27 @@
 #include "runtime/train/corpus_kind.h"
 
 #include <string.h>
+#include <strings.h>
+
+#include "base/text.h"
+#include "runtime/train/token_width.h"
 
 #define UNPACK      "unpack it first"
 #define EXPORT_TEXT "write its text to a file"
 #define EXPORT      "write the column or array of text to a text file"
-#define TOKENS                                                                                     \
-    "write its tokens, 16 bits each, after a header of 256 int32: 20240520, 1, their number "      \
-    "(modulo 2^32), zeros"
-#define CONVERT  "convert it first: iconv -f utf-16 -t utf-8"
-#define MAGIC(s) s, sizeof(s) - 1
+#define CONVERT     "convert it first: iconv -f utf-16 -t utf-8"
+#define MAGIC(s)    s, sizeof(s) - 1
 
 struct weft_corpus_kind {
     size_t at;
     const char *magic;
     size_t length;
-    const char *name, *cure;
+    const char *name;
+    const char *cure; /* NULL: of tokens (weft_token_advise) */
 };
 
 static const struct weft_corpus_kind kinds[] = {
-    {0, MAGIC("\x93NUMPY"), "a NumPy array (.npy)", TOKENS},
+    {0, MAGIC("\x93NUMPY"), "a NumPy array (.npy)", NULL},
     {0, MAGIC("PK\3\4"), "a zip archive (.zip, .npz, .pt)", UNPACK},
     {0, MAGIC("\x1F\x8B"), "compressed by gzip", UNPACK " (gzip -d)"},
     {0, MAGIC("\x28\xB5\x2F\xFD"), "compressed by zstd", UNPACK " (zstd -d)"},
@@ -48,7 +50,7 @@ static const struct weft_corpus_kind kinds[] = {
     {0, MAGIC("{\\rtf"), "a document (RTF)", EXPORT_TEXT},
     {0, MAGIC("%!PS-Adobe-"), "a PostScript file", EXPORT_TEXT},
     {0, MAGIC("\0\0\x08"), "an IDX array (MNIST)", "give a text or a token file"},
-    {0, MAGIC("MMIDIDX"), "an index of Megatron's (.idx)", TOKENS},
+    {0, MAGIC("MMIDIDX"), "an index of Megatron's (.idx)", NULL},
     {0, MAGIC("GGUF"), "a model file (GGUF)", "give a text"},
     {0, MAGIC("\x80\2"), "a pickle", EXPORT},
     {0, MAGIC("\x80\3"), "a pickle", EXPORT},
@@ -61,6 +63,7 @@ static const struct weft_corpus_kind kinds[] = {
     {0, MAGIC("%PDF-"), "a PDF", "write its text to a file (pdftotext)"},
     {0, MAGIC("\x89PNG"), "a picture (PNG)", "give a text"},
     {0, MAGIC("\xFF\xD8\xFF"), "a picture (JPEG)", "give a text"},
+    {0, MAGIC("<svg"), "a picture (SVG)", "give a text"},
     {0, MAGIC("GIF8"), "a picture (GIF)", "give a text"},
     {4, MAGIC("ftyp"), "a film (MP4)", "give a text"},
     {0, MAGIC("OggS"), "a sound (Ogg)", "give a text"},
@@ -92,7 +95,7 @@ static const struct weft_corpus_kind *find_kind(const unsigned char *head, size_
 static bool ends_in(const char *path, const char *suffix)
 {
     size_t length = strlen(path), n = strlen(suffix);
-    return length >= n && strcmp(path + length - n, suffix) == 0;
+    return length >= n && strcasecmp(path + length - n, suffix) == 0;
 }
 
 #define JSON_CURE(filter) "write its text to a file, for example by: jq -r '" filter "'"
@@ -108,35 +111,93 @@ static const struct weft_corpus_kind of_json[WEFT_JSON_FORM_COUNT] = {
                                        "ast.literal_eval"},
 };
 
-void weft_corpus_look_init(struct weft_corpus_look *look)
+static const struct weft_corpus_kind of_table[WEFT_TABLE_FORM_COUNT] = {
+    [WEFT_TABLE_CSV] = {.name = "a table (CSV)",
+                        .cure = "write its column of text to a file, for example its first one by: "
+                                "python3 -c 'import csv, sys; [print(row[0]) for row in "
+                                "csv.reader(sys.stdin)]'"},
+    [WEFT_TABLE_TSV] = {.name = "a table (TSV)",
+                        .cure = "write its column of text to a file, for example its first one by: "
+                                "cut -f 1"},
+};
+
+/* Tokens without a header, by their bytes. */
+static const struct weft_corpus_kind *bare_kind(int32_t token_bytes, int64_t vocab)
 {
-    look->kind = NULL;
-    weft_json_stream_init(&look->json);
+#define BARE "tokens without a header"
+    static const struct weft_corpus_kind
+        unknown = {.name = BARE ", it seems"},
+        of_16 = {.name = BARE ", of 16 bits each it seems"},
+        of_32 = {.name = BARE ", of 32 bits each it seems"},
+        of_64 = {.name = BARE ", of 64 bits each it seems"},
+        cut = {.name = BARE ", of 16 bits each it seems, which cut every token from 65536 on: make "
+                            "them anew by the tokenizer"};
+    switch (token_bytes) {
+    case 2:
+        return vocab > WEFT_TOKEN_16_BITS ? &cut : &of_16;
+    case 4:
+        return &of_32;
+    case 8:
+        return &of_64;
+    default:
+        return &unknown;
+    }
+#undef BARE
 }
 
-bool weft_corpus_look_add(struct weft_corpus_look *look, const char *path,
-                          const unsigned char *bytes, size_t n)
+void weft_corpus_look_init(struct weft_corpus_look *look, const char *path, int64_t vocab)
 {
-    static const struct weft_corpus_kind bare = {.name = "tokens without a header, it seems",
-                                                 .cure = TOKENS};
+    *look = (struct weft_corpus_look){.path = path, .vocab = vocab};
+    weft_json_stream_init(&look->json);
+    weft_table_look_init(&look->table);
+}
+
+bool weft_corpus_look_add(struct weft_corpus_look *look, const unsigned char *bytes, size_t n)
+{
     static const struct weft_corpus_kind other = {.name = "binary",
                                                   .cure = "give a text or a token file"};
     bool first = look->json.bytes == 0;
     if (first) look->kind = find_kind(bytes, n);
-    if (look->kind == NULL && memchr(bytes, 0, n) != NULL)
-        look->kind = ends_in(path, ".bin") ? &bare : &other;
-    return look->kind == NULL && weft_json_stream_add(&look->json, bytes, n);
+    if (look->kind == NULL && memchr(bytes, 0, n) != NULL) {
+        int32_t width = first ? weft_token_width(bytes, n, look->vocab) : 0;
+        bool is_bare = ends_in(look->path, ".bin") || width > 2;
+        look->kind = is_bare ? bare_kind(width, look->vocab) : &other;
+    }
+    bool goes_on = weft_json_stream_add(&look->json, bytes, n);
+    goes_on = weft_table_look_add(&look->table, bytes, n) || goes_on;
+    return look->kind == NULL && goes_on;
 }
 
-enum weft_status weft_corpus_look_end(const struct weft_corpus_look *look, const char *path,
-                                      const char *key, struct weft_error *err)
+static const struct weft_corpus_kind *judge_text(const struct weft_corpus_look *look)
 {
-    const struct weft_corpus_kind *kind = look->kind;
-    enum weft_json_form form = weft_json_stream_form(&look->json);
-    if (kind == NULL && form != WEFT_JSON_FORM_NONE) kind = &of_json[form];
+    const enum weft_json_form form = weft_json_stream_form(&look->json);
+    const enum weft_table_form table = weft_table_look_form(&look->table);
+    if (form != WEFT_JSON_FORM_NONE) return &of_json[form];
+    if (ends_in(look->path, ".csv")) return &of_table[WEFT_TABLE_CSV];
+    if (ends_in(look->path, ".tsv")) return &of_table[WEFT_TABLE_TSV];
+    return table != WEFT_TABLE_NONE ? &of_table[table] : NULL;
+}
+
+enum weft_status weft_corpus_look_end(const struct weft_corpus_look *look, const char *key,
+                                      struct weft_error *err)
+{
+    const struct weft_corpus_kind *kind = look->kind != NULL ? look->kind : judge_text(look);
+    struct weft_text cure;
     if (kind == NULL) return WEFT_OK;
-    return weft_fail(err, WEFT_E_DATA,
-                     "%s is no text: %s. Either %s, or train on its bytes as they are: set %s to "
-                     "{\"path\": \"%s\", \"format\": \"bytes\"}",
-                     path, kind->name, kind->cure, key, path);
+    weft_text_init(&cure);
+    if (kind->cure == NULL)
+        weft_token_advise(look->vocab, &cure);
+    else
+        weft_text_addf(&cure,
+                       "%s, or train on its bytes as they are: set %s to {\"path\": \"%s\", "
+                       "\"format\": \"bytes\"}",
+                       kind->cure, key, look->path);
+    enum weft_status status =
+        weft_text_ok(&cure)
+            ? weft_fail(err, WEFT_E_DATA, "%s is no text: %s. %s%s", look->path, kind->name,
+                        kind->cure == NULL ? "To train on them, " : "Either ",
+                        weft_text_chars(&cure))
+            : weft_fail_memory(err, look->path);
+    weft_text_finish(&cure);
+    return status;
 }

@@ -2,10 +2,12 @@
 """Refused data, data of any size, and held-out data with any number of ranks."""
 import json
 import os
+import random
 import re
 import resource
 import shutil
 import struct
+import subprocess
 import sys
 import time
 
@@ -43,6 +45,94 @@ def json_is_refused_by_name_wherever_it_begins(weft):
         weft.expect(65, "train", config, "--run", "no", says=[name, says, cure, '"format": "bytes"'])
     held = weft.write("run.json", tiny(train__validation={"data": weft.path("array.json")}))
     weft.expect(65, "train", held, "--run", "no", says=["array.json", "set train.validation.data to"])
+
+
+def write_tokens(weft, name, tokens, bits, header=()):
+    data = struct.pack("<256i", *header, *[0] * (256 - len(header))) if header else b""
+    return weft.write(name, data + struct.pack(f"<{len(tokens)}{'H' if bits == 16 else 'I'}", *tokens))
+
+
+@case
+def the_cure_for_tokens_without_a_header_keeps_every_token(weft):
+    """The named form is followed: the run then trains, and its data are the tokens."""
+    draw = random.Random(7)
+    for vocab in (300, 50257, 65536, 65537, 128256):
+        tokens = [draw.randrange(vocab) for _ in range(3000)]
+        layers = tiny(model__layers__0__vocab=vocab, model__layers__3__vocab=vocab)["model"]["layers"]
+        changes = {"model__layers": layers, "train__steps": 1, "plan__planner": "greedy"}
+        for bits in (16, 32):
+            if bits == 16 and vocab > 65536:
+                continue
+            path = write_tokens(weft, "raw.bin", tokens, bits)
+            config = weft.write("run.json", tiny(train__data=path, **changes))
+            _, _, err = weft.run("train", config, "--run", "no", "-q")
+            assert f"tokens without a header, of {bits} bits each it seems. " in err, err
+            found = re.search(r"write its tokens, (\d+) bits each, after a header of 256 int32: (\d+), (\d+),", err)
+            form, magic, version = map(int, found.groups())
+            assert '"bytes"' not in err and all(token < 2 ** form for token in tokens), err
+            mended = write_tokens(weft, "mended.bin", tokens, form, (magic, version, len(tokens)))
+            weft.expect(0, "train", weft.write("run.json", tiny(train__data=mended, **changes)), "--run",
+                        weft.fresh("run"), "-q")
+
+
+@case
+def tokens_that_lost_their_high_half_are_noticed(weft):
+    draw = random.Random(8)
+    tokens = [draw.randrange(128256) for _ in range(3000)]
+    low = [token % 65536 for token in tokens]
+    layers = tiny(model__layers__0__vocab=128256, model__layers__3__vocab=128256)["model"]["layers"]
+    write_tokens(weft, "cut.bin", low, 16, (20240520, 1, 3000))
+    write_tokens(weft, "raw.bin", low, 16)
+    write_tokens(weft, "wide.bin", [token % 50000 for token in low], 32, (20240520, 1, 6000))
+    for name, model, says in (("cut.bin", layers, "has tokens of 16 bits, which cannot tell"),
+                              ("raw.bin", layers, "which cut every token from 65536 on"),
+                              ("wide.bin", None, "every second token is 0")):
+        changes = {"model__layers": model} if model else {"model__layers__0__vocab": 50257,
+                                                          "model__layers__3__vocab": 50257}
+        config = weft.write("run.json", tiny(train__data=weft.path(name), **changes))
+        weft.expect(65, "train", config, "--run", "no", says=[name, says, "256 int32"])
+
+
+@case
+def tables_are_refused_until_their_text_is_written_out(weft):
+    """The cure is run as it is printed."""
+    rows = [f'"{PROSE.strip()} Number {n}",{n % 2}' for n in range(400)]
+    tabs = [f"{PROSE.strip()} Number {n}\t{n % 2}" for n in range(400)]
+    for name, lines in (("x.csv", rows), ("X.CSV", rows[:2]), ("rows.txt", rows), ("rows", tabs),
+                        ("x.tsv", tabs), ("few.tsv", tabs[:1] * 20)):
+        path = weft.write(name, ("\n".join(["text\tlabel" if "\t" in lines[0] else "text,label", *lines])
+                                 + "\n").encode())
+        config = weft.write("run.json", tiny(train__data=path, train__steps=1, plan__planner="greedy"))
+        _, _, err = weft.run("train", config, "--run", "no", "-q")
+        command = re.search(r"is no text: a table \((?:CSV|TSV)\)\. Either .* by: (.*), or train on its bytes", err)
+        assert command, err
+        shell = f"{command[1]} <{path} >{weft.path('text')}"
+        subprocess.run(shell, shell=True, check=True)
+        with open(weft.path("text"), encoding="utf-8") as file:
+            said = file.read()
+        assert "Number 0" in said and "text" in said and ",0\n" not in said and "\t" not in said, said[:200]
+        whole = re.search(r"set train.data to (\{.*\})", err)[1]
+        for data in [whole] + ["text"] * (len(lines) > 9):
+            weft.expect(0, "train", config, "--run", weft.fresh("run"), "-q", "--set", f"train.data={data}")
+
+
+@case
+def a_folder_is_refused_with_a_pattern_that_works(weft):
+    for number, names in enumerate((["a.txt", "b.txt", "README"], ["one", "two"], ["in/a.text", "in/b.text"],
+                                    ["we[ird]/a.txt"])):
+        folder = f"data-{number}"
+        for name in names:
+            os.makedirs(os.path.dirname(weft.path(f"{folder}/{name}")), exist_ok=True)
+            weft.write(f"{folder}/{name}", (PROSE * 100).encode())
+        given = os.path.dirname(weft.path(f"{folder}/{names[0]}")) if number == 3 else weft.path(folder)
+        config = weft.write("run.json", tiny(train__data=given, train__steps=1, plan__planner="greedy"))
+        _, _, err = weft.run("train", config, "--run", "no", "-q")
+        found = re.search(r"is a folder: give its files by a pattern, set train.data to (.*)\n", err)
+        assert found, err
+        weft.expect(0, "train", config, "--run", f"run-{number}", "-q", "--set", f"train.data={found[1]}")
+    os.mkdir(weft.path("empty"))
+    weft.expect(65, "train", config, "--run", "no", "--set", f"train.data={weft.path('empty')}",
+                says="is a folder: set train.data to the path of a text")
 
 
 @case

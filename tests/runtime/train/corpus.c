@@ -53,7 +53,7 @@ Test(corpus, refuses_headers_that_contradict_the_file)
     put(file, 20240801);
     refused_corpus(file, sizeof file, "magic 20240801 and version 2: version 7 (32-bit tokens)");
     put(file + 4, 7);
-    refused_corpus(file, sizeof file, "says 10 tokens, which is 1064 bytes");
+    refused_corpus(file, 1024 + 36, "says 10 tokens, which is 1064 bytes");
     put(file, 20240522);
     refused_corpus(file, sizeof file, "questions");
     put(file, 20240326);
@@ -86,6 +86,62 @@ Test(corpus, reads_tokens_of_32_bits)
     cr_assert_not_null(strstr(err.text, "token 77 is 4294967295"), "%s", err.text);
     weft_corpus_close(&corpus);
     unlink(path);
+}
+
+/* A token file of `n` tokens i * 7919 % below of `width` bytes after a header of `magic` that
+ * counts `said` tokens. */
+static const char *write_wide(char path[32], int magic, int width, size_t n, uint32_t said,
+                              uint32_t below)
+{
+    unsigned char *bytes = calloc(1, 1024 + n * (size_t)width);
+    cr_assert_not_null(bytes);
+    put(bytes, (uint32_t)magic);
+    put(bytes + 4, magic == 20240520 ? 1 : 7);
+    put(bytes + 8, said);
+    for (size_t i = 0; i < n; i++)
+        for (int b = 0; b < width && b < 4; b++)
+            bytes[1024 + i * (size_t)width + (size_t)b] =
+                (unsigned char)((uint32_t)(i + 1) * 7919 % below >> (8 * b));
+    write_bytes(path, bytes, 1024 + n * (size_t)width);
+    free(bytes);
+    return path;
+}
+
+Test(corpus, tokens_of_another_width_than_the_header_are_noticed)
+{
+    static const struct {
+        int magic, width;
+        uint32_t said, below; /* of 9000 tokens */
+        int64_t vocab;
+        const char *says[2];
+    } cases[] = {
+        {20240520, 4, 9000, 50257, 50257, {"header is of 16-bit tokens", "20240520, 1"}},
+        {20240801, 2, 9000, 50257, 50257, {"header is of 32-bit tokens", "20240520, 1"}},
+        {20240520, 4, 18000, 50257, 50257, {"every second token is 0", "tokens of 32 bits after"}},
+        {20240801, 8, 18000, 99999, 128256, {"every second token is 0", "20240801, 7"}},
+        {20240520, 2, 9000, 60000, 128256, {"has tokens of 16 bits", "20240801, 7"}},
+        {20240520, 2, 9000, 60000, 65537, {"has tokens of 16 bits", "32 bits each"}},
+        {20240801, 2, 4500, 50257, 50257, {"is 1037967087", "no tokenizer has such a token"}},
+        {20240801, 4, 9000, 99999, 50257, {"set vocab to more than", "tokenizer"}},
+        {20240520, 2, 9000, 60000, 65536, {NULL}},
+        {20240801, 4, 9000, 60000, 65536, {NULL}},
+        {20240801, 4, 9000, 99999, 128256, {NULL}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char path[32];
+        struct weft_corpus corpus = {.fd = -1};
+        struct weft_error err = {0};
+        write_wide(path, cases[i].magic, cases[i].width, 9000, cases[i].said, cases[i].below);
+        enum weft_status status =
+            weft_corpus_open(path, "train.data", WEFT_DATA_AUTO, cases[i].vocab, &corpus, &err);
+        if (status == WEFT_OK) status = weft_corpus_check(&corpus, 1024, &err);
+        weft_corpus_close(&corpus);
+        unlink(path);
+        const bool wanted = cases[i].says[0] == NULL;
+        cr_assert_eq(status, wanted ? WEFT_OK : WEFT_E_DATA, "%zu: %s", i, err.text);
+        for (int s = 0; s < 2 && !wanted; s++)
+            cr_assert_not_null(strstr(err.text, cases[i].says[s]), "%zu: %s", i, err.text);
+    }
 }
 
 Test(corpus, reads_what_was_written)

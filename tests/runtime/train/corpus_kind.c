@@ -1,15 +1,16 @@
 #include "runtime/train/corpus_kind.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 static enum weft_status look_at(const char *path, const void *bytes, size_t n,
                                 struct weft_error *err)
 {
     struct weft_corpus_look look;
-    weft_corpus_look_init(&look);
-    weft_corpus_look_add(&look, path, bytes, n);
-    return weft_corpus_look_end(&look, path, "train.data", err);
+    weft_corpus_look_init(&look, path, 50257);
+    weft_corpus_look_add(&look, bytes, n);
+    return weft_corpus_look_end(&look, "train.data", err);
 }
 
 static void refused_corpus_kind(const char *path, const void *head, size_t n, const char *says)
@@ -17,7 +18,9 @@ static void refused_corpus_kind(const char *path, const void *head, size_t n, co
     struct weft_error err = {0};
     cr_assert_eq(look_at(path, head, n, &err), WEFT_E_DATA, "%s", says);
     cr_assert_not_null(strstr(err.text, says), "\"%s\" is not in: %s", says, err.text);
-    cr_assert_not_null(strstr(err.text, "set train.data to {\"path\": "), "%s", err.text);
+    const bool has_cure = strstr(err.text, "set train.data to {\"path\": ") != NULL ||
+                          strstr(err.text, "To train on them, write its tokens, ") != NULL;
+    cr_assert(has_cure, "%s", err.text);
 }
 
 Test(corpus_kind, what_begins_as_another_file_is_named)
@@ -71,10 +74,69 @@ Test(corpus_kind, a_nul_in_a_later_piece_is_in_no_text)
 {
     struct weft_corpus_look look;
     struct weft_error err = {0};
-    weft_corpus_look_init(&look);
-    cr_assert(weft_corpus_look_add(&look, "data", (const unsigned char *)"[\"abc", 5));
-    cr_assert_not(weft_corpus_look_add(&look, "data", (const unsigned char *)"d\0", 2));
-    cr_assert_eq(weft_corpus_look_end(&look, "data", "train.data", &err), WEFT_E_DATA);
+    weft_corpus_look_init(&look, "data", 256);
+    cr_assert(weft_corpus_look_add(&look, (const unsigned char *)"[\"abc", 5));
+    cr_assert_not(weft_corpus_look_add(&look, (const unsigned char *)"d\0", 2));
+    cr_assert_eq(weft_corpus_look_end(&look, "train.data", &err), WEFT_E_DATA);
+}
+
+/* The look's error for tokens of some width below `below`, in a vocabulary. */
+static void look_at_tokens(int width, int64_t below, int64_t vocab, struct weft_error *err)
+{
+    enum { TOKENS = 4096 };
+    unsigned char bytes[8 * TOKENS];
+    struct weft_corpus_look look;
+    for (int i = 0; i < TOKENS; i++) {
+        const int64_t token = INT64_C(7919) * (i + 1) * (i + 3) % below;
+        for (int b = 0; b < width; b++)
+            bytes[i * width + b] = (unsigned char)(token >> (8 * b));
+    }
+    *err = (struct weft_error){0};
+    weft_corpus_look_init(&look, "tokens.bin", vocab);
+    weft_corpus_look_add(&look, bytes, (size_t)TOKENS * (size_t)width);
+    cr_assert_eq(weft_corpus_look_end(&look, "train.data", err), WEFT_E_DATA);
+}
+
+Test(corpus_kind, the_form_of_tokens_follows_the_vocabulary)
+{
+    static const struct {
+        int width;
+        int64_t below, vocab;
+        const char *name, *form;
+    } cases[] = {
+        {2, 50257, 50257, "of 16 bits each it seems.",
+         "16 bits each, after a header of 256 int32: "
+         "20240520, 1,"},
+        {4, 50257, 50257, "of 32 bits each it seems.", "20240520, 1,"},
+        {8, 50257, 50257, "of 64 bits each it seems.", "20240520, 1,"},
+        {4, 128256, 128256, "of 32 bits each it seems.",
+         "32 bits each, after a header of 256 "
+         "int32: 20240801, 7,"},
+        {8, 128256, 128256, "of 64 bits each it seems.", "20240801, 7,"},
+        {2, 65536, 128256, "which cut every token from 65536 on", "20240801, 7,"},
+        {4, 65536, 65537, "of 32 bits each it seems.", "20240801, 7,"},
+        {2, 65536, 65536, "of 16 bits each it seems.", "20240520, 1,"},
+        {4, 60000, 256, "without a header, it seems.", "20240520, 1,"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weft_error err;
+        look_at_tokens(cases[i].width, cases[i].below, cases[i].vocab, &err);
+        cr_assert_not_null(strstr(err.text, cases[i].name), "%zu: %s", i, err.text);
+        cr_assert_not_null(strstr(err.text, cases[i].form), "%zu: %s", i, err.text);
+        cr_assert_null(strstr(err.text, "\"bytes\""), "%zu: %s", i, err.text);
+    }
+}
+
+Test(corpus_kind, tables_of_text_are_no_text)
+{
+    char csv[4000] = "", *at = csv;
+    for (int i = 0; i < 40; i++)
+        at += snprintf(at, 60, "%d,\"it was fine, day %d\",%d\n", i, i, i % 2);
+    refused_corpus_kind("data", csv, strlen(csv), "a table (CSV)");
+    refused_corpus_kind("a.csv", "prose\n", 6, "csv.reader(sys.stdin)");
+    refused_corpus_kind("A.TSV", "prose\n", 6,
+                        "a table (TSV). Either write its column of text to a "
+                        "file, for example its first one by: cut -f 1");
 }
 
 Test(corpus_kind, records_of_json_are_no_text)

@@ -235,7 +235,7 @@ Test(data, refuses_what_cannot_be_trained_on)
     refused_data(config, "/nowhere/text", WEFT_DATA_TRAINING, WEFT_E_NO_INPUT,
                  "/nowhere/text: no such file. train.data must");
     refused_data(config, "/dev/null", WEFT_DATA_TRAINING, WEFT_E_DATA, "not a plain file");
-    refused_data(config, "/tmp", WEFT_DATA_TRAINING, WEFT_E_DATA, "not a plain file");
+    refused_data(config, "/tmp", WEFT_DATA_TRAINING, WEFT_E_DATA, "/tmp is a folder: ");
     refused_data(config, write_tokens(path, 5, 5), WEFT_DATA_TRAINING, WEFT_E_DATA,
                  "has 5 tokens, but one sample takes 6");
     unlink(path);

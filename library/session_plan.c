@@ -158,7 +158,7 @@ static const char *kept_text(const struct weft_session *session)
 {
     const struct weft_config *config = session->config;
     const bool keeps = config->kept.micro_batch > 0 || config->train.grad_accum > 1;
-    return keeps && config->kept.cadence != WEFT_CADENCE_AUTO
+    return keeps && config->kept.group > 0
                ? " A resumed run keeps its split and cadence: --set train.micro_batch=auto (with "
                  "train.batch) and --set train.reduce=auto plan them anew."
                : "";

@@ -176,17 +176,15 @@ static enum weft_status fill_period(struct weft_period *period, const struct wef
 
 bool weft_period_is_rule(const struct weft_period_rule *rule)
 {
-    bool cadence = rule->cadence == WEFT_CADENCE_STEP ||
-                   (rule->cadence == WEFT_CADENCE_MICRO_STEP && rule->n_micro > 1);
+    const bool rounds = rule->group >= 1 && rule->n_micro % rule->group == 0;
+    const bool one = rule->group == rule->n_micro;
     const bool ahead = rule->rotated
                            ? rule->update_ahead >= 1
                            : rule->update_ahead == 0 || (rule->update_ahead >= 1 && rule->away);
-    return rule->n_micro >= 1 && rule->every >= 0 && cadence && ahead &&
+    return rule->n_micro >= 1 && rule->every >= 0 && rounds && ahead &&
            rule->rotated + rule->agreed_updates <= 1 && !(rule->away && rule->agreed_updates) &&
-           rule->rotated + rule->drains <= 1 && rule->more_inputs >= 0 &&
-           (!rule->late || rule->cadence == WEFT_CADENCE_STEP) &&
-           (!rule->delayed ||
-            (rule->rotated && rule->cadence == WEFT_CADENCE_STEP && !rule->away && !rule->late));
+           rule->rotated + rule->drains <= 1 && rule->more_inputs >= 0 && (!rule->late || one) &&
+           (!rule->delayed || (rule->rotated && one && !rule->away && !rule->late));
 }
 
 enum weft_status weft_period_create(const struct weft_model *model,
@@ -195,12 +193,11 @@ enum weft_status weft_period_create(const struct weft_model *model,
                                     struct weft_error *err)
 {
     if (!weft_period_is_rule(rule)) {
-        return weft_fail(err, WEFT_E_INTERNAL,
-                         "a period of %d micro-steps, cadence %d, updated %d layers ahead%s%s%s",
-                         rule->n_micro, (int)rule->cadence, rule->update_ahead,
-                         rule->agreed_updates ? ", updates agreed on" : "",
-                         rule->delayed ? ", delayed" : "",
-                         rule->away ? ", with state that may be away" : "");
+        return weft_fail(
+            err, WEFT_E_INTERNAL,
+            "a period of %d micro-steps, %d a round, updated %d layers ahead%s%s%s", rule->n_micro,
+            rule->group, rule->update_ahead, rule->agreed_updates ? ", updates agreed on" : "",
+            rule->delayed ? ", delayed" : "", rule->away ? ", with state that may be away" : "");
     }
     int64_t most_slots = weft_period_frame(rule, model->n_layers) + shards->n_units;
     if (most_slots > INT32_MAX) {

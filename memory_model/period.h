@@ -70,16 +70,17 @@ struct weft_slot {
 /* The form of a step's period. Plans with different rules round differently or hold different
  * bytes, so a plan names its rule. */
 struct weft_period_rule {
-    int32_t n_micro;           /* micro-steps a step, at least 1 */
-    enum weft_cadence cadence; /* the cadence of reductions; STEP if there is one micro-step */
-    bool rotated;              /* without clipping */
-    int32_t update_ahead;      /* layers; rotated: at least 1; 0: every U before fill */
-    bool agreed_updates;       /* each update ends in an agreement; excludes rotated */
-    bool away;                 /* state may be offloaded; excludes agreed updates */
-    bool whole_copies;         /* state and saved activations are copied in one block each */
-    bool drains;               /* each micro-step ends in a drain; excludes rotated */
-    bool delayed;  /* updates apply the gradient before the last; rotated, cadence STEP */
-    int64_t every; /* steps between averages over nodes, which step on their own; 0: none */
+    int32_t n_micro;      /* micro-steps a step, at least 1 */
+    int32_t group;        /* micro-steps of a round, which divide n_micro: their gradients are added
+                             up, and reduced once */
+    bool rotated;         /* without clipping */
+    int32_t update_ahead; /* layers; rotated: at least 1; 0: every U before fill */
+    bool agreed_updates;  /* each update ends in an agreement; excludes rotated */
+    bool away;            /* state may be offloaded; excludes agreed updates */
+    bool whole_copies;    /* state and saved activations are copied in one block each */
+    bool drains;          /* each micro-step ends in a drain; excludes rotated */
+    bool delayed;         /* updates apply the gradient before the last; rotated, one round */
+    int64_t every;        /* steps between averages over nodes, which step on their own; 0: none */
     /* Both belong to targets with flat buffers (memory_model/weigh_flat.c). */
     bool late;           /* all reductions are launched in the last drain */
     int32_t more_inputs; /* inputs of reductions that are held at once, beyond the first */
@@ -94,7 +95,7 @@ static inline bool weft_period_opens(const struct weft_period_rule *rule)
 static inline bool weft_period_rule_same(const struct weft_period_rule *a,
                                          const struct weft_period_rule *b)
 {
-    return a->n_micro == b->n_micro && a->cadence == b->cadence && a->rotated == b->rotated &&
+    return a->n_micro == b->n_micro && a->group == b->group && a->rotated == b->rotated &&
            a->update_ahead == b->update_ahead && a->agreed_updates == b->agreed_updates &&
            a->away == b->away && a->whole_copies == b->whole_copies && a->drains == b->drains &&
            a->late == b->late && a->more_inputs == b->more_inputs && a->delayed == b->delayed &&
@@ -145,10 +146,22 @@ int64_t weft_period_frame(const struct weft_period_rule *rule, int32_t n_layers)
 /* True if a U may come directly before slot `at` of the frame. */
 bool weft_period_takes_update(const struct weft_period_rule *rule, int32_t n_layers, int32_t at);
 
-/* Reductions of a unit in a step: one a micro-step, or one. */
+/* Rounds of a step: reductions of a unit. */
 static inline int32_t weft_period_reductions(const struct weft_period_rule *rule)
 {
-    return rule->cadence == WEFT_CADENCE_MICRO_STEP ? rule->n_micro : 1;
+    return rule->n_micro / rule->group;
+}
+
+/* The last micro-step of a round; its gradient completes the sum that the round reduces. */
+static inline int32_t weft_period_round_end(const struct weft_period_rule *rule, int32_t round)
+{
+    return (round + 1) * rule->group - 1;
+}
+
+/* The cadence by name: STEP for one round, otherwise MICRO_STEP, also if a round has several. */
+static inline enum weft_cadence weft_period_cadence(const struct weft_period_rule *rule)
+{
+    return rule->group == rule->n_micro ? WEFT_CADENCE_STEP : WEFT_CADENCE_MICRO_STEP;
 }
 
 #endif

@@ -551,19 +551,19 @@ static int32_t weigh_gradients(struct weft_weigher *w, int32_t u,
     const bool all = weft_policy_is_whole(strategy->policy);
     const int64_t owned = weft_weigh_owned_elements(w, u, strategy->policy);
     int32_t n = 0;
-    /* Gradients of a step are added up in one buffer, or each micro-step has its own. */
+    /* Gradients of a round are added up in one buffer. */
     int32_t reductions = weft_period_reductions(&period->rule),
             last_micro = period->rule.n_micro - 1;
     int64_t gradient_bytes =
         weft_weigh_elements_bytes(w, unit->padded_elements, w->options->reduce);
     for (int32_t r = 0; r < reductions; r++) {
-        int32_t last =
-            period->last_gradient[(reductions > 1 ? r : last_micro) * w->period->n_units + u];
-        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_FULL_GRADIENTS,
-                        period->first_gradient[r * period->n_units + u],
+        const int32_t first = r * period->rule.group * period->n_units + u;
+        const int32_t last =
+            period->last_gradient[weft_period_round_end(&period->rule, r) * period->n_units + u];
+        weft_weigh_hold(w, holds, &n, WEFT_CATEGORY_FULL_GRADIENTS, period->first_gradient[first],
                         all || period->rule.delayed ? period->update[u] : last, gradient_bytes);
     }
-    const int32_t first_reduced = reductions > 1 ? 0 : last_micro;
+    const int32_t first_reduced = weft_period_round_end(&period->rule, 0);
     const bool there = strategy->keep == WEFT_KEEP_HOST_UPDATE;
     /* The copy down holds it after the last reduction. */
     const int32_t end =

@@ -151,16 +151,16 @@ static void item_parameters(struct weft_weigher *w, int32_t u, int32_t first, in
     }
 }
 
-/* The slot by the end of which a gradient must be reduced: before its update, before the next
- * gradient is added to the same slice, and before the period's end. A delayed update is in the next
- * period. There the next step's first gradient, or the norm, ends the window. */
+/* The slot by the end of which a round's gradient must be reduced: before its update, before the
+ * next round's is added to the same slice, and before the period's end. A delayed update is in the
+ * next period. There the next step's first gradient, or the norm, ends the window. */
 static int32_t last_completion(const struct weft_period *period, int32_t u, int32_t micro)
 {
     if (period->rule.delayed)
         return (period->rule.n_micro > 1 ? period->first_gradient[u] : period->norm) - 1;
     if (micro + 1 == period->rule.n_micro)
         return period->rule.rotated ? period->update[u] - 1 : period->drain;
-    int32_t next = period->last_gradient[(micro + 1) * period->n_units + u];
+    int32_t next = period->last_gradient[(micro + period->rule.group) * period->n_units + u];
     return next > period->last_gradient[micro * period->n_units + u] ? next : period->norm - 1;
 }
 
@@ -185,7 +185,7 @@ static void item_reductions(struct weft_weigher *w, int32_t u)
         .stair_category = WEFT_CATEGORY_FULL_GRADIENTS,
     };
     for (; item.gather < reductions; item.gather++) {
-        int32_t micro = reductions > 1 ? item.gather : period->rule.n_micro - 1;
+        int32_t micro = weft_period_round_end(&period->rule, item.gather);
         item.first = period->rule.delayed ? period->update[u] + 1
                                           : period->last_gradient[micro * period->n_units + u] + 1;
         item.last = last_completion(period, u, micro);
@@ -228,7 +228,7 @@ static void item_across(struct weft_weigher *w, int32_t u)
         .stair_category = WEFT_CATEGORY_SHARDED_GRADIENTS,
     };
     for (; item.strategies != 0 && item.gather < reductions; item.gather++) {
-        const int32_t micro = reductions > 1 ? item.gather : period->rule.n_micro - 1;
+        const int32_t micro = weft_period_round_end(&period->rule, item.gather);
         item.first = period->last_gradient[micro * period->n_units + u] + 1;
         item.last = last_completion(period, u, micro);
         add_item(w, item);

@@ -400,8 +400,7 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_lanes(&comparison, a, b);
     compare_ns(&comparison, "agreement", "", a->agree_ns, b->agree_ns);
     compare_integer(&comparison, "micro-steps", "", a->period.n_micro, b->period.n_micro);
-    compare_string(&comparison, "reduce every", weft_cadence_name(a->period.cadence),
-                   weft_cadence_name(b->period.cadence));
+    compare_integer(&comparison, "micro-steps a round", "", a->period.group, b->period.group);
     compare_integer(&comparison, "update ahead", "", a->period.update_ahead,
                     b->period.update_ahead);
     compare_integer(&comparison, "rotated", "", a->period.rotated, b->period.rotated);

@@ -106,14 +106,14 @@ static enum weft_status check_period(const struct checker *checker)
 {
     const struct weft_period_rule *period = &checker->problem->period;
     if (weft_period_is_rule(period)) return WEFT_OK;
-    return weft_fail(checker->err, WEFT_E_DATA,
-                     "%s: no period has %d micro-steps, reduces every %s and updates %d layers "
-                     "ahead%s%s%s%s",
-                     checker->where, period->n_micro, weft_cadence_name(period->cadence),
-                     period->update_ahead, period->rotated ? ", rotated" : "",
-                     period->delayed ? ", delayed" : "",
-                     period->agreed_updates ? ", updates agreed on" : "",
-                     period->away ? ", with state that may be away" : "");
+    return weft_fail(
+        checker->err, WEFT_E_DATA,
+        "%s: no period has %d micro-steps, reduces every %d of them and updates %d layers "
+        "ahead%s%s%s%s",
+        checker->where, period->n_micro, period->group, period->update_ahead,
+        period->rotated ? ", rotated" : "", period->delayed ? ", delayed" : "",
+        period->agreed_updates ? ", updates agreed on" : "",
+        period->away ? ", with state that may be away" : "");
 }
 
 static enum weft_status slot_fault(const struct checker *checker, int32_t s,

@@ -44,6 +44,8 @@ static const struct weft_key_table period_table = WEFT_KEY_TABLE(
                       "micro-steps of a step"),
     WEFT_KEY_PART(WEFT_KEY_TEXT, "reduce", NULL,
                   "when gradients are reduced: every micro-step or step"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "group", weft_period_rule, group,
+                      "micro-steps of a round, if neither one nor all"),
     WEFT_KEY_VALUE(WEFT_KEY_BOOL, weft_period_rule, rotated,
                    "the period begins after the last forward"),
     WEFT_KEY_COUNT(weft_period_rule, update_ahead, "layers from an update to its first use"),
@@ -308,13 +310,16 @@ static enum weft_status read_period(struct reader *reader, const struct weft_jso
 {
     struct weft_period_rule *period = &reader->problem->period;
     const struct weft_json_value *it;
-    const char *cadence;
+    const char *name;
+    enum weft_cadence cadence;
     WEFT_TRY(weft_json_need(object, reader->place, "period", WEFT_JSON_OBJECT, &it, reader->err));
     snprintf(reader->place, sizeof reader->place, "%s.period", where);
     WEFT_TRY(read_keys(reader, &period_table, it, period));
-    WEFT_TRY(weft_json_need_string(it, reader->place, "reduce", &cadence, reader->err));
-    return weft_cadence_read(cadence, &period->cadence) ? WEFT_OK
-                                                        : fail_unknown(reader, "cadence", cadence);
+    WEFT_TRY(weft_json_need_string(it, reader->place, "reduce", &name, reader->err));
+    if (!weft_cadence_read(name, &cadence) || cadence == WEFT_CADENCE_AUTO)
+        return fail_unknown(reader, "cadence", name);
+    if (period->group == 0) period->group = cadence == WEFT_CADENCE_STEP ? period->n_micro : 1;
+    return WEFT_OK;
 }
 
 static enum weft_status read_slots(struct reader *reader, const struct weft_json_value *object,

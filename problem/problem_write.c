@@ -93,7 +93,9 @@ static void write_period(const struct weft_period_rule *period, struct weft_json
     weft_json_begin_object(writer);
     weft_json_flat(writer);
     weft_json_put_integer(writer, "micro_steps", period->n_micro);
-    weft_json_put_string(writer, "reduce", weft_cadence_name(period->cadence));
+    weft_json_put_string(writer, "reduce", weft_cadence_name(weft_period_cadence(period)));
+    if (period->group > 1 && period->group < period->n_micro)
+        weft_json_put_integer(writer, "group", period->group);
     weft_json_put_bool(writer, "rotated", period->rotated);
     weft_json_put_integer(writer, "update_ahead", period->update_ahead);
     if (period->agreed_updates) weft_json_put_bool(writer, "agreed_updates", true);

@@ -261,7 +261,8 @@ static enum weft_status copy_holds(struct builder *b, const struct weft_hold *ho
 }
 
 /* A unit that can have none of the allowed policies gets sdp, which equals fsdp for a unit that is
- * never released, or zero1 if frozen. dp is refused if gradients are reduced every micro-step. */
+ * never released, or zero1 if frozen. dp is refused if gradients are reduced several times a step.
+ */
 static enum weft_status policies_of(const struct builder *b, int32_t unit, uint32_t *out)
 {
     const struct weft_weighed_unit *weighed = &b->stages->weights->units[unit];
@@ -274,11 +275,10 @@ static enum weft_status policies_of(const struct builder *b, int32_t unit, uint3
     if (b->stages->shards->units[unit].trainable && weft_policies_are_whole(b->allowed)) {
         return weft_fail(
             b->err, WEFT_E_DATA,
-            "%s: $.plan.policies: \"%s\" is all that unit %s may have, which it cannot "
-            "when gradients are reduced every micro-step, updates are delayed or state is updated "
-            "on the host: set train.reduce to \"step\", train.delay to 0 and plan.offload.update "
-            "to "
-            "\"device\", or allow zero1",
+            "%s: $.plan.policies: \"%s\" is all that unit %s may have, which it cannot when "
+            "gradients are reduced several times a step, updates are delayed or the host updates "
+            "state: set train.reduce to \"step\" (without train.group), train.delay to 0 and "
+            "plan.offload.update to \"device\", or allow zero1",
             b->config->source, b->config->plan.policies, b->stages->shards->units[unit].name);
     }
     *out = 1u << (weft_policies_are_whole(b->allowed) ? WEFT_POLICY_DP : WEFT_POLICY_SDP);

@@ -163,20 +163,23 @@ static int32_t list_splits(const struct weft_config *config, struct split out[WE
     return n;
 }
 
-/* Whether the config allows reductions of this cadence. If units may have dp or central alone,
- * gradients must be reduced once a step. */
-static bool has_cadence(const struct weft_config *config, int32_t n_micro,
-                        enum weft_cadence cadence)
+/* Lists the sizes of rounds that the config allows, in micro-steps, increasing, and returns their
+ * number. If units may have dp or central alone, gradients must be reduced once a step. */
+static int32_t list_groups(const struct weft_config *config, int32_t n_micro, int32_t out[2])
 {
-    const bool step = cadence == WEFT_CADENCE_STEP;
-    if (config->train.delay > 0) return step;
-    enum weft_cadence asked = (enum weft_cadence)config->train.cadence;
+    const enum weft_cadence asked = (enum weft_cadence)config->train.cadence;
+    const int64_t kept = asked == WEFT_CADENCE_AUTO ? config->kept.group : 0;
+    const int64_t group = config->train.group > 0 ? config->train.group : kept;
     uint32_t policies = 0;
-    if (n_micro == 1) return step;
-    if (asked == WEFT_CADENCE_AUTO) asked = config->kept.cadence;
-    if (asked != WEFT_CADENCE_AUTO) return asked == cadence;
-    return step || weft_variants_policies(config, &policies, NULL) != WEFT_OK ||
-           (!weft_policies_are_whole(policies) && weft_planner_policies(config) == 0);
+    out[0] = group > 0 && n_micro % group == 0 ? (int32_t)group : 1;
+    if (config->train.delay > 0 || asked == WEFT_CADENCE_STEP) out[0] = n_micro;
+    if (group > 0 || asked != WEFT_CADENCE_AUTO || out[0] == n_micro) return 1;
+    out[1] = n_micro;
+    if (weft_variants_policies(config, &policies, NULL) != WEFT_OK ||
+        (!weft_policies_are_whole(policies) && weft_planner_policies(config) == 0))
+        return 2;
+    out[0] = n_micro;
+    return 1;
 }
 
 /* The first size of blocks. */
@@ -197,11 +200,12 @@ static int32_t list_periods(const struct weft_config *config, const struct split
     const bool drains = weft_config_target(config)->drains && split->n_micro > 1;
     int32_t distances[WEFT_MOST_VARIANTS], n = 0;
     const int32_t n_distances = list_distances(config, rotated, away, distances);
-    for (int c = WEFT_CADENCE_MICRO_STEP; c <= WEFT_CADENCE_STEP; c++) {
-        if (!has_cadence(config, split->n_micro, (enum weft_cadence)c)) continue;
+    int32_t groups[2];
+    const int32_t n_groups = list_groups(config, split->n_micro, groups);
+    for (int32_t g = 0; g < n_groups; g++) {
         for (int32_t d = 0; d < n_distances && d < most; d++)
             out[n++] = (struct weft_variant){.rule = {.n_micro = split->n_micro,
-                                                      .cadence = (enum weft_cadence)c,
+                                                      .group = groups[g],
                                                       .rotated = rotated,
                                                       .update_ahead = distances[d],
                                                       .agreed_updates = agreed,
@@ -249,7 +253,7 @@ static int32_t list_ends(const struct weft_variant *of, struct weft_variant *out
     int32_t n = 0;
     out[n] = *of;
     out[n++].rule.more_inputs = 1;
-    if (of->rule.cadence != WEFT_CADENCE_STEP) return n;
+    if (weft_period_reductions(&of->rule) > 1) return n;
     out[n] = *of;
     out[n++].rule.late = true;
     return n;
@@ -282,7 +286,7 @@ int32_t weft_variants_list_more(const struct weft_config *config, const struct w
     const int32_t n_all = list_split(config, &split, all);
     for (int32_t v = 0; v < n_all; v++) {
         all[v].scale = chosen->scale;
-        if (all[v].rule.cadence == chosen->rule.cadence && !weft_variant_same(&all[v], chosen))
+        if (all[v].rule.group == chosen->rule.group && !weft_variant_same(&all[v], chosen))
             out[n++] = all[v];
     }
     return n;

@@ -116,10 +116,10 @@ static void set_micro_step(struct emitter *e, int32_t micro, bool carried)
     current_instruction(e)->carried = carried;
 }
 
-/* Instance of the gradient that a micro-step adds to. */
+/* Instance of the gradient that a micro-step adds to: its round. */
 static int32_t gradient_of(const struct emitter *e, int32_t micro)
 {
-    return weft_period_reductions(&e->lowering->inputs->period->rule) > 1 ? micro : 0;
+    return micro / e->lowering->inputs->period->rule.group;
 }
 
 /* The first write of a period begins the record. It comes after a collective of the period, because
@@ -313,11 +313,11 @@ static void emit_forward(struct emitter *e, int32_t slot, int32_t layer, int32_t
     touch_of(e, WEFT_BUFFER_FORWARD_TEMPORARY, layer, micro, WRITE);
 }
 
-/* Whether nothing was added to the unit's gradient before this slot. */
+/* Whether nothing was added to the round's gradient of the unit before this slot. */
 static bool begins_gradient(const struct emitter *e, int32_t unit, int32_t slot, int32_t micro)
 {
     const struct weft_period *period = e->lowering->inputs->period;
-    return (micro == 0 || weft_period_reductions(&period->rule) > 1) &&
+    return micro % period->rule.group == 0 &&
            slot == period->first_gradient[micro * period->n_units + unit];
 }
 
@@ -387,9 +387,8 @@ static void belong_to_step(struct emitter *e, const struct weft_item *item)
     if (item->kind == WEFT_ALL_GATHER || item->kind == WEFT_PARAMETERS_FETCH) {
         set_micro_step(e, 0, period->rule.rotated && item->last < period->drain);
     } else {
-        int32_t last_micro = period->rule.n_micro - 1;
-        int32_t micro = weft_period_reductions(&period->rule) > 1 ? item->gather : last_micro;
-        set_micro_step(e, micro, period->rule.rotated && micro == last_micro);
+        const int32_t micro = weft_period_round_end(&period->rule, item->gather);
+        set_micro_step(e, micro, period->rule.rotated && micro + 1 == period->rule.n_micro);
     }
 }
 

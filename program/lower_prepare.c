@@ -73,7 +73,7 @@ static bool belongs_to_stages(const struct weft_lowering *lowering)
     const struct weft_period *period = inputs->period;
     if (problem->n_slots != period->n_slots ||
         weft_problem_n_units(problem) != inputs->shards->n_units ||
-        problem->period.cadence != period->rule.cadence ||
+        problem->period.group != period->rule.group ||
         problem->period.rotated != period->rule.rotated ||
         problem->period.delayed != period->rule.delayed ||
         problem->period.every != period->rule.every ||

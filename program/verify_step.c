@@ -26,7 +26,7 @@ struct step {
     int32_t moments;     /* MOMENTS of the current update; -1: none */
     int32_t agreed;      /* AGREE of the current update; -1: none */
     int32_t *moved;      /* [n_buffers]: blocks gathered into it or reduced from it */
-    int32_t *summed;     /* by unit: micro-steps with all gradients in its slice */
+    int32_t *summed;     /* by unit: rounds with all gradients in its slice */
     int32_t n_layers;    /* of the model */
     int32_t layers;      /* forwards and backwards so far */
     int32_t norm, agree, finish;
@@ -173,16 +173,15 @@ static enum weft_status check_shard(struct step *step, int32_t index)
     return move_block(step, index, operand);
 }
 
-/* Micro-steps are added to a slice in order, the first without earlier content. All are added
+/* Rounds are added to a slice in order, the first without earlier content. All are added
  * before the next update. */
 static enum weft_status check_sum(struct step *step, int32_t index, const struct weft_operand *from)
 {
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
     const struct weft_buffer *gradient = &program->buffers[from->buffer];
-    bool several = weft_period_reductions(&program->period) > 1;
     int32_t update = step->updates[at->unit];
-    if (at->micro != (several ? gradient->instance : program->period.n_micro - 1))
+    if (at->micro != weft_period_round_end(&program->period, gradient->instance))
         return step_fault(step, index, "it reduces another micro-step's gradient");
     const bool hybrid = program->policies[at->unit] == WEFT_POLICY_HSDP;
     const bool sums =
@@ -191,7 +190,7 @@ static enum weft_status check_sum(struct step *step, int32_t index, const struct
     if (sums && adds != (gradient->instance > 0))
         return step_fault(step, index, "all gradients but the first are added to the slice");
     if (step->summed[at->unit] != gradient->instance)
-        return step_fault(step, index, "micro-steps are not added to the slice in order");
+        return step_fault(step, index, "rounds are not added to the slice in order");
     /* A delayed update frees the slice, and the next period's comes after the norm. */
     const bool delayed = program->period.delayed;
     if (delayed && (update < 0 || !weft_order_before(step->order, update, index)))
@@ -548,6 +547,9 @@ static enum weft_status check_layer_operands(struct step *step, int32_t index)
         const struct weft_operand *operand = &program->operands[at->first_operand + i];
         enum weft_buffer_kind kind = program->buffers[operand->buffer].kind;
         int32_t moved = step->moved[operand->buffer];
+        if (kind == WEFT_BUFFER_GRADIENT &&
+            program->buffers[operand->buffer].instance != at->micro / program->period.group)
+            return step_fault(step, index, "it adds to the gradient of another round");
         if (kind == WEFT_BUFFER_GRADIENT && operand->writes && moved > 0)
             return step_fault(step, index,
                               "it writes a gradient of which a block is reduced already");

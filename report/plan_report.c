@@ -283,9 +283,11 @@ static void report_period(const struct weft_plan *plan, struct weft_text *out)
     const bool ahead = rule->update_ahead > 0 && !rule->delayed;
     if (rule->n_micro == 1 && !ahead && !rule->delayed) return;
     weft_text_add(out, "period    ");
-    if (rule->n_micro > 1)
-        weft_text_addf(out, "%d micro-steps, gradients reduced %s", rule->n_micro,
-                       rule->cadence == WEFT_CADENCE_STEP ? "once a step" : "every micro-step");
+    if (rule->n_micro > 1) weft_text_addf(out, "%d micro-steps, gradients reduced ", rule->n_micro);
+    if (rule->n_micro > 1 && rule->group > 1 && rule->group < rule->n_micro)
+        weft_text_addf(out, "every %d micro-steps", rule->group);
+    else if (rule->n_micro > 1)
+        weft_text_add(out, rule->group == 1 ? "every micro-step" : "once a step");
     if (rule->n_micro > 1 && (ahead || rule->delayed)) weft_text_add(out, "; ");
     if (rule->delayed) weft_text_add(out, "updates delayed by a step");
     if (ahead)
@@ -538,7 +540,8 @@ void weft_report_plan_keys(const struct weft_plan *plan, struct weft_json_writer
     if (plan->problem->micro_batch > 0)
         weft_json_put_integer(writer, "micro_batch", plan->problem->micro_batch);
     weft_json_put_integer(writer, "micro_steps", plan->problem->period.n_micro);
-    weft_json_put_string(writer, "reduce", weft_cadence_name(plan->problem->period.cadence));
+    weft_json_put_string(writer, "reduce",
+                         weft_cadence_name(weft_period_cadence(&plan->problem->period)));
     weft_json_put_integer(writer, "update_ahead", plan->problem->period.update_ahead);
     weft_json_put_integer(writer, "step_ns", p->step_ns);
     if (plan->certificate.n_nodes > 0) put_bound(plan, writer);

@@ -80,6 +80,7 @@ struct weft_train {
     } validation;
     int64_t compare_every; /* steps between comparisons of replicas; 0: never */
     int cadence;           /* enum weft_cadence */
+    int64_t group;         /* micro-steps of a round; 0: follows from the cadence */
     int64_t delay;         /* steps by which updates lag: 0 or 1 */
     int64_t every;         /* steps between averages over nodes; 0: all ranks step together */
     double across_momentum, across_lr; /* of the step that an average makes; 0 and 1: none */
@@ -128,13 +129,12 @@ struct weft_plan_options {
 
 struct weft_config {
     struct weft_pool pool;
-    const char *source;              /* the config's file */
-    bool limit_given;                /* an override gave cluster.memory_limit */
-    bool split_given, cadence_given; /* an override gave a key of the split, or train.reduce */
+    const char *source;            /* the config's file */
+    bool limit_given;              /* an override gave cluster.memory_limit */
+    bool split_given, order_given; /* so a key of the split; train.reduce or train.group */
     struct {
-        int64_t micro_batch; /* 0: none */
-        enum weft_cadence cadence;
-    } kept; /* by weft_config_keep_split */
+        int64_t micro_batch, group; /* 0: none */
+    } kept;                         /* by weft_config_keep_split */
     struct weft_model *model;
     struct weft_cluster cluster;
     struct weft_train train;

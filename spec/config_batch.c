@@ -2,6 +2,7 @@
 #include "spec/config_batch.h"
 #include "base/checked.h"
 #include "spec/config_parts.h"
+#include "spec/target.h"
 
 static const char batch_path[] = "$.train.batch", split_path[] = "$.train.micro_batch";
 
@@ -20,6 +21,7 @@ static bool is_split(const struct weft_config *config, int64_t micro_batch)
     /* Kernels count the tokens of a micro-step in 32 bits. */
     if (micro_batch > INT32_MAX / train->seq_len || micro_steps > WEFT_MOST_MICRO_STEPS)
         return false;
+    if (train->group > 0 && micro_steps % train->group != 0) return false;
     /* Gradients of several micro-steps are added up in f32. */
     return micro_steps == 1 || train->precision.reduce == WEFT_F32;
 }
@@ -54,15 +56,40 @@ void weft_config_settle(struct weft_config *config, int64_t micro_batch)
     train->grad_accum = samples_a_rank(config) / micro_batch;
 }
 
-bool weft_config_keep_split(struct weft_config *config, int64_t micro_batch,
-                            enum weft_cadence cadence)
+bool weft_config_keep_split(struct weft_config *config, int64_t micro_batch, int64_t group)
 {
-    if (!config->cadence_given) config->kept.cadence = cadence;
+    if (!config->order_given) config->kept.group = group;
     if (config->train.asked.micro_batch > 0 || config->split_given) return true;
     if (micro_batch < 1 || !is_split(config, micro_batch)) return false;
     weft_config_settle(config, micro_batch);
     config->kept.micro_batch = micro_batch;
     return true;
+}
+
+enum weft_status weft_config_keep_order(struct weft_config *config, const struct weft_order *order,
+                                        enum weft_order_kept *out, struct weft_error *err)
+{
+    struct weft_train *train = &config->train;
+    const int64_t a_rank = order->micro_batch * order->micro_steps, batch = order->ranks * a_rank;
+    const int64_t round = config->cluster.ranks * order->micro_batch * order->group;
+    const bool same_batch =
+        train->batch > 0 ? train->batch == batch : train->asked.grad_accum == order->micro_steps;
+    const bool same_split =
+        train->asked.micro_batch == 0 || train->asked.micro_batch == order->micro_batch;
+    *out = WEFT_ORDER_OTHER;
+    if (config->split_given || config->order_given || !same_batch || !same_split) return WEFT_OK;
+    *out = WEFT_ORDER_LOST;
+    if (batch % round != 0 || batch / round > WEFT_MOST_MICRO_STEPS / order->group ||
+        order->bundle != weft_config_bundle(config))
+        return WEFT_OK;
+    *out = WEFT_ORDER_KEPT;
+    train->batch = batch;
+    train->asked.micro_batch = train->micro_batch = order->micro_batch;
+    train->asked.grad_accum = 0;
+    train->grad_accum = batch / round * order->group;
+    train->group = order->group;
+    train->cadence = WEFT_CADENCE_AUTO;
+    return weft_config_hash_inputs(config, err);
 }
 
 /* A batch that the ranks cannot share equally. */
@@ -87,8 +114,9 @@ static void refuse_auto(const struct weft_config *config, struct weft_findings *
     else
         weft_findings_add(findings, config->source, batch_path,
                           "no micro-batch divides the %lld samples of a rank into at most %d "
-                          "micro-steps of at most %d tokens%s; try another batch",
+                          "micro-steps of at most %d tokens%s%s; try another batch",
                           samples, WEFT_MOST_MICRO_STEPS, INT32_MAX,
+                          train->group > 1 ? ", in rounds of train.group" : "",
                           train->precision.reduce == WEFT_F32
                               ? ""
                               : " (with train.precision.reduce other than f32: into one)");
@@ -122,9 +150,35 @@ static void take_product(struct weft_config *config, struct weft_findings *findi
                           "samples of a step as train.batch, or a number here");
         return;
     }
-    if (train->asked.grad_accum == 0) train->asked.grad_accum = 1;
+    if (train->asked.grad_accum == 0) train->asked.grad_accum = train->group > 0 ? train->group : 1;
     train->micro_batch = train->asked.micro_batch;
     train->grad_accum = train->asked.grad_accum;
+}
+
+/* Settings that exclude train.group. */
+static void check_group(const struct weft_config *config, struct weft_findings *findings)
+{
+    const struct weft_train *train = &config->train;
+    const char *why = NULL;
+    if (train->group == 0) return;
+    if (train->cadence != WEFT_CADENCE_AUTO)
+        why = "train.reduce also names the rounds: leave out one of them";
+    else if (train->delay > 0)
+        why = "train.delay needs one round a step: leave out one of them";
+    else if (train->every > 0)
+        why = "nodes that step on their own (train.across.every) share no groups: leave out one of "
+              "them";
+    else if (weft_config_target(config)->is_foreign)
+        why = "the runtime of plan.for has rounds of its own: set plan.for to \"weft\"";
+    if (why != NULL)
+        weft_findings_add(findings, config->source, "$.train.group", "is %lld, and %s",
+                          (long long)train->group, why);
+    else if (train->grad_accum % train->group != 0)
+        weft_findings_add(
+            findings, config->source, "$.train.group",
+            "rounds of %lld micro-steps do not divide the %lld micro-steps of a step; "
+            "set train.grad_accum to a multiple",
+            (long long)train->group, (long long)train->grad_accum);
 }
 
 void weft_config_take_batch(struct weft_config *config, struct weft_findings *findings)
@@ -149,4 +203,5 @@ void weft_config_take_batch(struct weft_config *config, struct weft_findings *fi
         train->grad_accum = micro_steps;
         if (!fits) refuse_split(config, findings);
     }
+    if (findings->count == 0) check_group(config, findings);
 }

@@ -32,9 +32,35 @@ enum { WEFT_MOST_MICRO_BATCH = 1048576, WEFT_MOST_MICRO_STEPS = 1024, WEFT_MOST_
 int32_t weft_config_splits(const struct weft_config *config, int64_t out[WEFT_MOST_SPLITS]);
 /* Makes one of these micro-batches the split of the config; the hash stays. */
 void weft_config_settle(struct weft_config *config, int64_t micro_batch);
-/* Plans only a checkpoint's split and cadence from now on, as far as the config leaves these open
- * and no override asks for them. False if its micro-batch divides no rank's samples any more. */
-bool weft_config_keep_split(struct weft_config *config, int64_t micro_batch,
-                            enum weft_cadence cadence);
+/* Plans only a checkpoint's micro-batch, and its rounds of `group` micro-steps, from now on, as far
+ * as the config leaves these open and no override asks for them. False if its micro-batch divides
+ * no rank's samples any more. */
+bool weft_config_keep_split(struct weft_config *config, int64_t micro_batch, int64_t group);
+
+/* Ranks with gradients that are summed first: those of a node, if there are several. Otherwise 1,
+ * because the ranks of a single node are added one after the other. */
+static inline int64_t weft_config_bundle(const struct weft_config *config)
+{
+    return config->cluster.ranks_per_node < config->cluster.ranks ? config->cluster.ranks_per_node
+                                                                  : 1;
+}
+
+/* A step's batch in groups of micro-batches, shared by a number of ranks. */
+struct weft_order {
+    int64_t ranks, micro_batch, micro_steps, group, bundle;
+};
+
+enum weft_order_kept {
+    WEFT_ORDER_OTHER, /* the config or an override asks for another batch, or for another order */
+    WEFT_ORDER_KEPT,  /* the ranks share the same batch, in the same groups */
+    WEFT_ORDER_LOST /* its groups are no multiple of the ranks, or other groups are summed first */
+};
+
+/* Gives the config's ranks the batch and the groups of a run with another number of ranks: its keys
+ * batch, micro_batch and group. The bits of a step then stay the same. */
+WEFT_MUST_USE enum weft_status weft_config_keep_order(struct weft_config *config,
+                                                      const struct weft_order *order,
+                                                      enum weft_order_kept *out,
+                                                      struct weft_error *err);
 
 #endif

@@ -35,6 +35,10 @@ void weft_config_check_tiers(const struct weft_section *run, const struct weft_s
 /* Finds the split of the batch, for a config with its cluster (config_batch.c). */
 void weft_config_take_batch(struct weft_config *config, struct weft_findings *findings);
 
+/* Hashes the plan's inputs (config.h) into config->hash. */
+WEFT_MUST_USE enum weft_status weft_config_hash_inputs(struct weft_config *config,
+                                                       struct weft_error *err);
+
 /* Fills config->recomputes from plan.recompute, for a config with its model (config_recompute.c).
  */
 void weft_config_take_recompute(struct weft_config *config, struct weft_findings *findings);

@@ -233,7 +233,7 @@ static void add_key(struct weft_json_writer *writer, const struct weft_field_tab
     weft_field_encode_key(weft_field_find(table, name), target, writer);
 }
 
-static enum weft_status hash_config(struct weft_config *config, struct weft_error *err)
+enum weft_status weft_config_hash_inputs(struct weft_config *config, struct weft_error *err)
 {
     static const char *const cluster_keys[] = {"ranks", "ranks_per_node", "memory_limit", "page",
                                                "channels"};
@@ -281,7 +281,7 @@ enum weft_status weft_config_set_memory_limit(struct weft_config *config, int64_
                                               struct weft_error *err)
 {
     config->cluster.memory_limit_bytes = bytes;
-    return hash_config(config, err);
+    return weft_config_hash_inputs(config, err);
 }
 
 /* Whether an override sets the key. */
@@ -323,7 +323,7 @@ static enum weft_status decode_sections(const struct weft_sections *sections,
     config->limit_given = is_set(input, "cluster.memory_limit");
     config->split_given = is_set(input, "train.batch") || is_set(input, "train.micro_batch") ||
                           is_set(input, "train.grad_accum");
-    config->cadence_given = is_set(input, "train.reduce");
+    config->order_given = is_set(input, "train.reduce") || is_set(input, "train.group");
     config->kinds = input->kinds;
     check_train(&sections->run, &config->train, &findings);
     if (sections->cluster.root != NULL) {
@@ -350,7 +350,7 @@ static enum weft_status decode_sections(const struct weft_sections *sections,
     if (findings.count == 0) weft_config_take_recompute(config, &findings);
     enum weft_status status = weft_findings_status(&findings, err);
     weft_findings_finish(&findings);
-    return status == WEFT_OK ? hash_config(config, err) : status;
+    return status == WEFT_OK ? weft_config_hash_inputs(config, err) : status;
 }
 
 /* Configs of other programs, recognised by keys that Weft does not have. */

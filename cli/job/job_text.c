@@ -30,7 +30,7 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     weft_json_put_bool(&writer, "contention", job->contention);
     weft_json_put_integer(&writer, "rounds", job->rounds);
     weft_json_put_integer(&writer, "kept_micro_batch", job->config->kept.micro_batch);
-    weft_json_put_integer(&writer, "kept_cadence", job->config->kept.cadence);
+    weft_json_put_integer(&writer, "kept_group", job->config->kept.group);
     weft_json_put_integer(&writer, "steps", job->steps);
     if (job->metrics) weft_json_put_string(&writer, "metrics", job->metrics);
     if (job->checkpoints) weft_json_put_string(&writer, "checkpoints", job->checkpoints);

@@ -108,13 +108,12 @@ static enum weft_status open_layers(struct rank *rank, struct weft_error *err)
 static enum weft_status read_split(struct rank *rank, struct weft_error *err)
 {
     const struct weft_json_value *root = weft_json_root(rank->description);
-    int64_t micro_batch = 0, cadence = 0;
+    int64_t micro_batch = 0, group = 0;
     WEFT_TRY(weft_json_need_integer(root, "job", "kept_micro_batch", 0, WEFT_MOST_MICRO_BATCH,
                                     &micro_batch, err));
-    WEFT_TRY(weft_json_need_integer(root, "job", "kept_cadence", 0, WEFT_CADENCE_COUNT - 1,
-                                    &cadence, err));
-    if (micro_batch == 0 ||
-        weft_config_keep_split(rank->session.config, micro_batch, (enum weft_cadence)cadence))
+    WEFT_TRY(
+        weft_json_need_integer(root, "job", "kept_group", 0, WEFT_MOST_MICRO_STEPS, &group, err));
+    if (micro_batch == 0 || weft_config_keep_split(rank->session.config, micro_batch, group))
         return WEFT_OK;
     return weft_fail(err, WEFT_E_INTERNAL, "the job's split is none of its config");
 }

@@ -111,10 +111,50 @@ enum weft_status weft_resume_tell(struct weft_resumption *from, const struct wef
     return status;
 }
 
-void weft_resume_keep_split(const struct weft_manifest_split *split, struct weft_config *config)
+/* Goes on with another number of ranks. The numbers of ranks that keep the bits divide the groups.
+ */
+static enum weft_status keep_order(const struct weft_manifest_split *split,
+                                   struct weft_config *config, struct weft_error *err)
 {
-    if (split->micro_batch == 0) return;
-    const bool kept = weft_config_keep_split(config, split->micro_batch, split->cadence);
+    const struct weft_order order = {split->ranks, split->micro_batch, split->micro_steps,
+                                     split->group, split->bundle};
+    const int64_t ranks = config->cluster.ranks,
+                  groups = split->ranks * split->micro_steps / split->group;
+    enum weft_order_kept kept;
+    WEFT_TRY(weft_config_keep_order(config, &order, &kept, err));
+    switch (kept) {
+    case WEFT_ORDER_OTHER:
+        weft_log(WEFT_LOG_WARNING,
+                 "the batch or the order of its sums is another one than in the checkpoint of %lld "
+                 "ranks, so sums round otherwise",
+                 (long long)split->ranks);
+        break;
+    case WEFT_ORDER_KEPT:
+        weft_log(WEFT_LOG_INFO,
+                 "%lld ranks share the %lld groups of each step, which %lld ranks began: each rank "
+                 "has %lld, and the bits stay the same",
+                 (long long)ranks, (long long)groups, (long long)split->ranks,
+                 (long long)(groups / ranks));
+        break;
+    case WEFT_ORDER_LOST:
+        weft_log(
+            WEFT_LOG_WARNING,
+            "%lld ranks cannot keep the order of sums of the checkpoint's %lld groups, so sums "
+            "round otherwise; numbers of ranks that divide %lld keep it%s",
+            (long long)ranks, (long long)groups, (long long)groups,
+            split->bundle > 1 ? ", on nodes of as many ranks" : "");
+        break;
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_resume_keep_split(const struct weft_manifest_split *split,
+                                        struct weft_config *config, struct weft_error *err)
+{
+    if (split->micro_batch == 0) return WEFT_OK;
+    if (split->ranks > 0 && split->ranks != config->cluster.ranks)
+        return keep_order(split, config, err);
+    const bool kept = weft_config_keep_split(config, split->micro_batch, split->group);
     if (!kept)
         weft_log(WEFT_LOG_WARNING,
                  "the checkpoint's micro-batches of %lld samples do not divide train.batch here: "
@@ -125,6 +165,7 @@ void weft_resume_keep_split(const struct weft_manifest_split *split, struct weft
                  "goes on with the checkpoint's micro-batches of %lld samples; --set "
                  "train.micro_batch=auto plans them anew",
                  (long long)split->micro_batch);
+    return WEFT_OK;
 }
 
 /* Profile and plan */

@@ -49,7 +49,7 @@ static enum weft_status join_layers(const struct weft_fsdp2 *fsdp2, struct weft_
     return WEFT_OK;
 }
 
-/* Stages FSDP2's problem with the plan's micro-steps, cadence, and inputs of reductions. */
+/* Stages FSDP2's problem with the plan's micro-steps, rounds, and inputs of reductions. */
 static enum weft_status stage_split(struct weft_session *session, const struct weft_fsdp2 *fsdp2,
                                     struct weft_error *err)
 {
@@ -59,7 +59,7 @@ static enum weft_status stage_split(struct weft_session *session, const struct w
     const int32_t n = weft_variants_list(session->config, variants);
     for (int32_t v = 0; v < n; v++) {
         struct weft_period_rule *rule = &variants[v].rule;
-        if (rule->n_micro != planned->period.n_micro || rule->cadence != planned->period.cadence)
+        if (rule->n_micro != planned->period.n_micro || rule->group != planned->period.group)
             continue;
         rule->late = false; /* those of the plan alone */
         rule->more_inputs = fsdp2->most_inputs - 1;

@@ -298,7 +298,7 @@ static enum weft_status prepare_run(const struct weft_cli *cli, struct weft_resu
     struct weft_manifest_split split;
     WEFT_TRY(weft_run_directory_check(request, session->config, finished, &split, err));
     if (*finished) return WEFT_OK;
-    weft_resume_keep_split(&split, session->config);
+    WEFT_TRY(weft_resume_keep_split(&split, session->config, err));
     WEFT_TRY(check_training(from, session->config, err));
     WEFT_TRY(weft_job_check(session->config, err));
     /* Other configs may plan without a disk, which may be gone. */

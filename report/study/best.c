@@ -11,7 +11,7 @@ void weft_best_take(struct weft_best_row *row, const struct weft_plan *plan, int
     row->fits = true;
     row->micro_batch = problem->micro_batch > 0 ? problem->micro_batch : micro_batch;
     row->micro_steps = problem->period.n_micro;
-    row->reduce = weft_cadence_name(problem->period.cadence);
+    row->reduce = weft_cadence_name(weft_period_cadence(&problem->period));
     row->step_ns = plan->prediction.step_ns;
     row->total_bytes = plan->prediction.total_bytes;
     row->bound_ns = weft_plan_least_bound_ns(plan);

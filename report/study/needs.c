@@ -135,7 +135,7 @@ static void put_need(const struct weft_need *row, int64_t limit_bytes, bool time
     for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
         weft_json_put_integer(writer, weft_category_key((enum weft_category)c), row->categories[c]);
     weft_json_end_object(writer);
-    weft_json_put_string(writer, "reduce", weft_cadence_name(row->period.cadence));
+    weft_json_put_string(writer, "reduce", weft_cadence_name(weft_period_cadence(&row->period)));
     weft_json_put_integer(writer, "update_ahead", row->period.update_ahead);
     for (int i = 0; i < 3; i++) {
         weft_json_key(writer, names[i]);

@@ -62,6 +62,12 @@ const struct weft_key_table weft_manifest_keys = WEFT_KEY_TABLE_OPEN(
                       "of a step"),
     WEFT_KEY_PART_AS(WEFT_KEY_OPTIONAL, WEFT_KEY_TEXT, "reduce", NULL,
                      "when gradients were reduced: every `micro_step` or `step`"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "group", weft_manifest, split.group,
+                      "micro-steps of a round, if neither one nor all"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "ranks", weft_manifest, split.ranks,
+                      "that shared each step's batch"),
+    WEFT_KEY_COUNT_AS(WEFT_KEY_OPTIONAL, "bundle", weft_manifest, split.bundle,
+                      "ranks of a node, which were summed first, if there were several nodes"),
     WEFT_KEY_VALUE(WEFT_KEY_TEXT, weft_manifest, kernels, "way to compute products"),
     WEFT_KEY_VALUE_AS(WEFT_KEY_OPTIONAL, "products", WEFT_KEY_TEXT, weft_manifest, products,
                       "the algorithm of each product, if that way is a library with several: its "
@@ -262,7 +268,12 @@ static void put_split(struct weft_json_writer *writer, const struct weft_manifes
     if (split->micro_batch == 0) return;
     weft_json_put_integer(writer, "micro_batch", split->micro_batch);
     weft_json_put_integer(writer, "micro_steps", split->micro_steps);
-    weft_json_put_string(writer, "reduce", weft_cadence_name(split->cadence));
+    const bool step = split->group == split->micro_steps;
+    weft_json_put_string(writer, "reduce",
+                         weft_cadence_name(step ? WEFT_CADENCE_STEP : WEFT_CADENCE_MICRO_STEP));
+    if (!step && split->group > 1) weft_json_put_integer(writer, "group", split->group);
+    weft_json_put_integer(writer, "ranks", split->ranks);
+    if (split->bundle > 1) weft_json_put_integer(writer, "bundle", split->bundle);
 }
 
 void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text *out)
@@ -416,15 +427,22 @@ static enum weft_status read_function(const struct weft_json_value *root, const 
     return weft_function_check(weft_json_member(root, "layers"), path, err);
 }
 
-static enum weft_status read_cadence(const struct weft_json_value *root, const char *path,
-                                     struct weft_manifest_split *out, struct weft_error *err)
+static enum weft_status read_group(const struct weft_json_value *root, const char *path,
+                                   struct weft_manifest_split *split, struct weft_error *err)
 {
     const char *name = NULL;
+    enum weft_cadence cadence;
     if (weft_json_member(root, "reduce") == NULL) return WEFT_OK;
     WEFT_TRY(weft_json_need_string(root, path, "reduce", &name, err));
-    return weft_cadence_read(name, &out->cadence)
-               ? WEFT_OK
-               : weft_fail(err, WEFT_E_DATA, "%s: there is no cadence \"%.64s\"", path, name);
+    if (!weft_cadence_read(name, &cadence) || cadence == WEFT_CADENCE_AUTO)
+        return weft_fail(err, WEFT_E_DATA, "%s: there is no cadence \"%.64s\"", path, name);
+    if (split->bundle == 0) split->bundle = 1;
+    if (split->group == 0) split->group = cadence == WEFT_CADENCE_STEP ? split->micro_steps : 1;
+    if (split->group > 0 && split->micro_steps % split->group == 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: rounds of %" PRId64 " micro-steps do not divide the %" PRId64
+                     " of a step",
+                     path, split->group, split->micro_steps);
 }
 
 static enum weft_status read_all(const struct weft_json_value *root, const char *path,
@@ -445,7 +463,7 @@ static enum weft_status read_all(const struct weft_json_value *root, const char 
     WEFT_TRY(weft_keys_read(&weft_manifest_keys, root, path, &out->pool, out, err));
     WEFT_TRY(read_progress(root, path, &out->progress, err));
     WEFT_TRY(read_origin(root, path, &out->origin, err));
-    WEFT_TRY(read_cadence(root, path, &out->split, err));
+    WEFT_TRY(read_group(root, path, &out->split, err));
     if (version > 1) WEFT_TRY(read_function(root, path, out, err));
     WEFT_TRY(read_json(root, path, "settings", WEFT_JSON_OBJECT, out, &out->settings, err));
     WEFT_TRY(weft_json_need(root, path, "files", WEFT_JSON_ARRAY, &files, err));

@@ -46,11 +46,12 @@ struct weft_manifest_file {
     uint32_t *crcs; /* [n_chunks] */
 };
 
-/* The split of a step's batch into micro-steps, and the cadence of reductions. They decide how sums
- * round. All zero: not known. */
+/* The split of a step's batch: ranks x micro-batch x micro-steps, reduced in rounds of `group`
+ * micro-steps. Groups of micro-batches decide how sums round. All zero: not known. */
 struct weft_manifest_split {
-    int64_t micro_batch, micro_steps;
-    enum weft_cadence cadence;
+    int64_t micro_batch, micro_steps, group;
+    int64_t ranks;  /* 0: not known */
+    int64_t bundle; /* ranks that are summed first: those of a node, if there are several; or 1 */
 };
 
 struct weft_manifest {

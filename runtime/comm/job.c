@@ -142,6 +142,14 @@ static enum weft_status check_result(const struct weft_comm_job *job, int64_t fu
     return WEFT_OK;
 }
 
+const unsigned char *weft_comm_before(const struct weft_comm_job *job, int32_t rank,
+                                      const unsigned char *memory, int64_t own)
+{
+    if (job->adds) return memory + own;
+    if (!job->of_partials || !job->result_adds) return NULL;
+    return memory + job->call.to + rank * weft_comm_slice_bytes(job);
+}
+
 void weft_comm_finish_partials(const struct weft_comm_job *job, int32_t ranks,
                                unsigned char *memory)
 {
@@ -151,7 +159,6 @@ void weft_comm_finish_partials(const struct weft_comm_job *job, int32_t ranks,
         .dtype = WEFT_F32,
         .rounded = job->result_rounded,
         .to_dtype = job->result_dtype,
-        .adds = job->result_adds,
         .elements = job->slice_elements * ranks,
         .from = &from,
         .to = memory + job->call.to,

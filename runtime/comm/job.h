@@ -89,8 +89,13 @@ static inline int64_t weft_comm_slice_bytes(const struct weft_comm_job *job)
     return job->slice_elements * weft_dtype_bytes(job->dtype);
 }
 
-/* After an AllReduce of partial sums over `ranks` ranks: rounds the sums and writes or adds them.
+/* The fp32 sums of earlier rounds, to which the sum over ranks for this rank's slice is added;
+ * NULL: none. `own` is the slice's offset. For an AllReduce of partial sums they are in its result.
  */
+const unsigned char *weft_comm_before(const struct weft_comm_job *job, int32_t rank,
+                                      const unsigned char *memory, int64_t own);
+
+/* After an AllReduce of partial sums over `ranks` ranks: rounds the sums, and writes the result. */
 void weft_comm_finish_partials(const struct weft_comm_job *job, int32_t ranks,
                                unsigned char *memory);
 

@@ -89,9 +89,9 @@ static void sum_elements(const struct local_job *task, int64_t elements, int64_t
         .dtype = task->job.dtype,
         .rounded = weft_comm_rounded(&task->job),
         .to_dtype = task->job.slice_dtype,
-        .adds = task->job.adds,
         .elements = elements,
         .from = operands_at(c, from),
+        .before = weft_comm_before(&task->job, c->comm.rank, c->arenas[c->comm.rank], to),
         .to = c->arenas[c->comm.rank] + to,
     };
     weft_comm_sum_ranks(&sum);

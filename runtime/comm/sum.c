@@ -80,34 +80,33 @@ static void write_sums(enum weft_dtype dtype, enum weft_dtype out_dtype, const f
     }
 }
 
-/* The sum over n ranks from `first` on, of `count` elements. */
-static void sum_chunk(const struct weft_comm_sum *job, int32_t first, int32_t n, int64_t at,
-                      int64_t count, float *sum)
+/* Adds `count` elements of the ranks [first, end) to the sum, one rank after the other. `begins`:
+ * the sum is empty. */
+static void sum_chunk(const struct weft_comm_sum *job, int32_t first, int32_t end, bool begins,
+                      int64_t at, int64_t count, float *sum)
 {
     const int64_t skip = at * weft_dtype_bytes(job->dtype);
-    for (int32_t i = 0; i < n; i++)
-        add_chunk(job->dtype, i == 0, job->from[first + i] + skip, count, sum);
+    for (int32_t rank = first; rank < end; rank++)
+        add_chunk(job->dtype, begins && rank == first, job->from[rank] + skip, count, sum);
 }
 
 void weft_comm_sum_ranks(const struct weft_comm_sum *job)
 {
-    /* Nodes of one rank are added in rank order too. */
-    const int32_t per_node = job->per_node > 1 ? job->per_node : job->ranks;
+    const bool has_nodes = job->per_node > 1 && job->per_node < job->ranks;
+    const int32_t alone = !has_nodes ? job->ranks : job->before == NULL ? job->per_node : 0;
     const int64_t n = job->elements;
     float sum[CHUNK], of_node[CHUNK];
     for (int64_t at = 0; at < n; at += CHUNK) {
         const int64_t count = n - at < CHUNK ? n - at : CHUNK;
-        sum_chunk(job, 0, per_node, at, count, sum);
-        for (int32_t first = per_node; first < job->ranks; first += per_node) {
-            sum_chunk(job, first, per_node, at, count, of_node);
+        if (job->before != NULL)
+            memcpy(sum, job->before + at * (int64_t)sizeof *sum, (size_t)count * sizeof *sum);
+        sum_chunk(job, 0, alone, job->before == NULL, at, count, sum);
+        for (int32_t first = alone; first < job->ranks; first += job->per_node) {
+            sum_chunk(job, first, first + job->per_node, true, at, count, of_node);
             add_floats(sum, of_node, count);
         }
-        if (job->adds) {
-            add_floats((float *)(void *)job->to + at, sum, count);
-        } else {
-            write_sums(job->rounded, job->to_dtype, sum, count,
-                       job->to + at * weft_dtype_bytes(job->to_dtype));
-        }
+        write_sums(job->rounded, job->to_dtype, sum, count,
+                   job->to + at * weft_dtype_bytes(job->to_dtype));
     }
 }
 

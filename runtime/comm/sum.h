@@ -1,6 +1,7 @@
-/* Sums over ranks in canonical order, in fp32, for every dtype (docs/numerics.md): over the ranks
- * of each node in rank order, then over the nodes in their order. For back ends that run on the
- * CPU. */
+/* Sums over ranks in canonical order, in fp32, for every dtype: the sum of earlier rounds, then the
+ * ranks in their order. With several nodes of several ranks, each node's ranks are summed first,
+ * and the nodes' sums are added in their order. So the bits do not depend on the number of ranks
+ * that share a step's gradients on one node. For back ends that run on the CPU. */
 #ifndef WEFT_RUNTIME_COMM_SUM_H
 #define WEFT_RUNTIME_COMM_SUM_H
 
@@ -15,7 +16,8 @@ struct weft_comm_sum {
     enum weft_dtype dtype;    /* of the operands */
     enum weft_dtype rounded;  /* the sum is rounded to it once; fp32: not at all */
     enum weft_dtype to_dtype; /* of the result: `rounded`, or fp32 */
-    bool adds;                /* adds the sum to the result; all three are fp32 */
+    /* fp32 sums that come before the ranks; NULL: none. May be `to`, if that is fp32. */
+    const unsigned char *before;
     int64_t elements;
     const unsigned char *const *from; /* [ranks] operands, in rank order */
     unsigned char *to;                /* may be an operand */

@@ -75,8 +75,8 @@ static int64_t loss_rows(const struct weft_config *config)
 }
 
 /* `written` has the last micro-step, counted from 1, that wrote each tensor's gradient. A second
- * layer of the same micro-step adds to it. If micro-steps share gradients, all but the first add,
- * in any order of the program. */
+ * layer of the same micro-step adds to it. The micro-steps of a round share gradients, and all
+ * but the first add, in any order of the program. */
 static enum weft_status bind_layer(const struct binding *binding, int32_t *written,
                                    struct exec_bound *bound, struct weft_error *err)
 {
@@ -93,7 +93,7 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
     call->loss_scale = 1.0 / (double)exec->all_rows;
     call->scale = EXEC_OWN(exec, step.loss_scale);
     call->loss = last ? EXEC_OWN(exec, loss) : NULL;
-    call->adds_loss = at->micro > 0;
+    call->adds_loss = at->micro % exec->options.program->period.group != 0;
     call->input = at->layer == 0 ? buffer_address(binding, WEFT_BUFFER_INPUT, -1)
                                  : buffer_address(binding, WEFT_BUFFER_OUTPUT, at->layer - 1);
     call->targets = buffer_address(binding, WEFT_BUFFER_TARGETS, -1);
@@ -103,7 +103,7 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
     call->saved =
         buffer_address(binding, restored ? WEFT_BUFFER_RESTORED : WEFT_BUFFER_SAVED, at->layer);
     call->recompute = weft_program_recompute(exec->options.program, at->layer);
-    bool shared = weft_period_reductions(&exec->options.program->period) == 1 && at->micro > 0;
+    const bool shared = at->micro % exec->options.program->period.group != 0;
     WEFT_TRY(bind_temporary(binding, backward, call, err));
     for (int32_t i = 0; i < layer->n_tensors; i++)
         call->tensors[i] = tensor_address(binding, WEFT_BUFFER_FULL, layer->tensors[i]);
@@ -119,6 +119,8 @@ static enum weft_status bind_layer(const struct binding *binding, int32_t *writt
         }
     }
     bound->with.layer.call = call;
+    if (last && !backward && !call->adds_loss)
+        bound->with.layer.begun = at->micro / exec->options.program->period.group;
     bound->with.layer.look = weft_exec_bind_look(exec, call, backward);
     return bound->with.layer.look == NULL ? weft_fail_memory(err, "a look") : WEFT_OK;
 }

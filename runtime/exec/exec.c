@@ -130,7 +130,7 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_exec_push_load(exec, &bound->with.batch);
         return;
     case WEFT_OP_FORWARD:
-        weft_nn_forward(exec->options.nn, bound->stream, bound->with.layer.call);
+        weft_exec_push_forward(exec, bound);
         return;
     case WEFT_OP_ZERO:
         weft_exec_push_zero(exec, bound->with.unit.unit, bound->with.unit.gradient);

@@ -1,5 +1,5 @@
-/* Internals of the executor, private to this folder. Binding looks everything up once, at creation:
- * streams, events, pointers, pieces and calls. So a step only issues work. */
+/* Internals of the executor, private to this folder. Binding looks up streams, events, pointers,
+ * pieces and calls once, at creation. So a step only issues work. */
 #ifndef WEFT_RUNTIME_EXEC_PARTS_H
 #define WEFT_RUNTIME_EXEC_PARTS_H
 
@@ -39,20 +39,19 @@ struct exec_saved {
 
 struct exec_bound {
     enum weft_op op;
-    int32_t slot;
+    int32_t slot, n_waits;
     int64_t ns;
     struct weft_stream *stream;
     struct weft_comm *comm;  /* of the lane; NULL if it is not of the network */
     struct weft_event *done; /* recorded after it; NULL if no other stream waits */
     struct weft_event **waits;
-    int32_t n_waits;
-    bool carried;
+    bool carried, begins_record;
     bool updates; /* part of a unit's update */
-    bool begins_record;
     union {
         struct {
             const struct weft_nn_call *call; /* FORWARD, BACKWARD */
             const struct weft_nn_look *look; /* for numbers that are not finite */
+            int32_t begun; /* of a round's first loss: rounds before it; otherwise 0 */
         } layer;
         struct weft_comm_block block;    /* collectives */
         struct exec_agreement agreement; /* AGREE */
@@ -138,8 +137,9 @@ static inline enum weft_dtype exec_reduce(const struct weft_exec *exec)
 /* bind.c: fills exec->tables; events must exist. */
 WEFT_MUST_USE enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err);
 
-/* work.c: queue work other than layers and collectives on the compute stream. */
+/* work.c: queue work other than backward and collectives on the compute stream. */
 void weft_exec_push_load(struct weft_exec *exec, const struct exec_batch *batch);
+void weft_exec_push_forward(struct weft_exec *exec, const struct exec_bound *bound);
 void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit, void *gradient);
 void weft_exec_push_moments(struct weft_exec *exec, const struct exec_unit *unit);
 void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit);

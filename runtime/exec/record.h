@@ -30,7 +30,8 @@ struct exec_own {
     /* The first instruction that wrote a number that is not finite: period * n_instructions +
      * instruction. INT64_MAX: none. */
     int64_t first_bad;
-    double loss; /* sum over rows of this step's micro-batches so far */
+    double loss;                         /* sum over rows of this round's micro-batches so far */
+    uint64_t losses[WEFT_NN_LOSS_WORDS]; /* of the step's rounds before this one */
     uint64_t hash[2];
 };
 _Static_assert(sizeof(struct exec_own) <= EXEC_OWN_WORDS * sizeof(uint64_t), "it has its words");

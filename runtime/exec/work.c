@@ -70,6 +70,18 @@ void weft_exec_push_record(struct weft_exec *exec, struct weft_stream *stream)
     weft_arena_fill(exec->arena, stream, exec->record, &sent, 1, 0);
 }
 
+/* Each group's loss becomes words of its own, so their sum does not depend on the ranks that share
+ * a step's groups. A round's loss is converted when the next round begins, the last one by the
+ * norm. */
+void weft_exec_push_forward(struct weft_exec *exec, const struct exec_bound *bound)
+{
+    const int32_t begun = bound->with.layer.begun;
+    if (begun > 0)
+        weft_nn_record_loss(exec->options.nn, bound->stream, EXEC_OWN(exec, loss),
+                            begun > 1 ? EXEC_OWN(exec, losses) : NULL, EXEC_OWN(exec, losses));
+    weft_nn_forward(exec->options.nn, bound->stream, bound->with.layer.call);
+}
+
 /* Under every policy, an element counts on the rank that owns its slice. */
 void weft_exec_push_norm_of(struct weft_exec *exec, struct weft_stream *stream, int32_t unit,
                             const struct weft_nn_unit *part)
@@ -87,7 +99,10 @@ void weft_exec_push_norm(struct weft_exec *exec, const struct exec_unit *units)
     for (int32_t u = 0; u < program->n_units && norms; u++)
         if (units[u].trainable && !units[u].there)
             weft_exec_push_norm_of(exec, compute_of(exec), u, &units[u].nn);
-    weft_nn_record_loss(nn, compute_of(exec), EXEC_OWN(exec, loss), word_of(exec, EXEC_WORD_LOSS));
+    weft_nn_record_loss(nn, compute_of(exec), EXEC_OWN(exec, loss),
+                        weft_period_reductions(&program->period) > 1 ? EXEC_OWN(exec, losses)
+                                                                     : NULL,
+                        word_of(exec, EXEC_WORD_LOSS));
     exec->told_to_stop = exec->inputs->stop;
     weft_arena_write(exec->arena, compute_of(exec), word_of(exec, EXEC_WORD_STOP),
                      &exec->told_to_stop, sizeof exec->told_to_stop);

@@ -59,7 +59,7 @@ struct weft_nn_backend {
     void (*add_norm)(struct weft_nn *nn, struct weft_stream *stream,
                      const struct weft_nn_unit *unit, void *bins, void *bad);
     void (*record_loss)(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
-                        void *words);
+                        const void *before, void *words);
     void (*look)(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_look *look);
     void (*add_hash)(struct weft_nn *nn, struct weft_stream *stream,
                      const struct weft_nn_unit *unit, void *sum);

@@ -157,9 +157,9 @@ void weft_nn_add_norm(struct weft_nn *nn, struct weft_stream *stream,
 }
 
 void weft_nn_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
-                         void *words)
+                         const void *before, void *words)
 {
-    nn->backend->record_loss(nn, stream, loss, words);
+    nn->backend->record_loss(nn, stream, loss, before, words);
 }
 
 void weft_nn_look(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_look *look)

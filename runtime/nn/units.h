@@ -102,9 +102,10 @@ void weft_nn_apply(struct weft_nn *nn, struct weft_stream *stream, const struct 
 void weft_nn_add_norm(struct weft_nn *nn, struct weft_stream *stream,
                       const struct weft_nn_unit *unit, void *bins, void *bad);
 
-/* Converts the double at `loss` to WEFT_NN_LOSS_WORDS zeroed words (record.h). */
+/* Converts the double at `loss` to WEFT_NN_LOSS_WORDS words (record.h), and adds those at `before`,
+ * which may be `words`; NULL: none. */
 void weft_nn_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
-                         void *words);
+                         const void *before, void *words);
 
 /* Numbers to search for infinities and NaNs. */
 struct weft_nn_numbers {

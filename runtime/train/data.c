@@ -144,17 +144,37 @@ static void fill_sample(const struct weft_data *data, void *input, int32_t *targ
         targets[i] = tokens[(i + 1) * width];
 }
 
-enum weft_status weft_data_fill(struct weft_data *data, int64_t step, int64_t first, int64_t count,
-                                void *input, int32_t *targets, struct weft_error *err)
+struct weft_data_share weft_data_share_of(const struct weft_config *config, int32_t rank,
+                                          int32_t group)
+{
+    const struct weft_train *train = &config->train;
+    const int64_t count = group * train->micro_batch;
+    return (struct weft_data_share){.first = rank * count,
+                                    .count = count,
+                                    .rounds = train->grad_accum / group,
+                                    .stride = config->cluster.ranks * count};
+}
+
+enum weft_status weft_data_fill_share(struct weft_data *data, int64_t step,
+                                      const struct weft_data_share *share, void *input,
+                                      int32_t *targets, struct weft_error *err)
 {
     int64_t input_bytes = data->sample_tokens * 4; /* int32 or float */
     int64_t n_targets = data->classes > 0 ? 1 : data->seq_len;
-    for (int64_t s = 0; s < count; s++) {
-        WEFT_TRY(weft_corpora_read(&data->corpora, find_sample(data, step, first + s),
+    for (int64_t s = 0; s < share->rounds * share->count; s++) {
+        const int64_t sample = share->first + s / share->count * share->stride + s % share->count;
+        WEFT_TRY(weft_corpora_read(&data->corpora, find_sample(data, step, sample),
                                    data->sample_tokens + 1, data->sample, err));
         fill_sample(data, (char *)input + s * input_bytes, targets + s * n_targets);
     }
     return WEFT_OK;
+}
+
+enum weft_status weft_data_fill(struct weft_data *data, int64_t step, int64_t first, int64_t count,
+                                void *input, int32_t *targets, struct weft_error *err)
+{
+    const struct weft_data_share share = {first, count > 0 ? count : 1, count > 0, 0};
+    return weft_data_fill_share(data, step, &share, input, targets, err);
 }
 
 bool weft_data_is_text(const struct weft_data *data)

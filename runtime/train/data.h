@@ -36,6 +36,22 @@ WEFT_MUST_USE enum weft_status weft_data_fill(struct weft_data *data, int64_t st
                                               int64_t count, void *input, int32_t *targets,
                                               struct weft_error *err);
 
+/* A rank's samples of a step: so many rounds of `count` samples. A round's first sample is `stride`
+ * after that of the round before. */
+struct weft_data_share {
+    int64_t first, count, rounds, stride;
+};
+/* The share of a rank, for rounds of `group` micro-steps. Groups of micro-batches are numbered from
+ * round to round, so that any number of ranks that divides a step's groups computes the same ones.
+ */
+struct weft_data_share weft_data_share_of(const struct weft_config *config, int32_t rank,
+                                          int32_t group);
+/* Fills the samples of a share, in its order. Otherwise as weft_data_fill. */
+WEFT_MUST_USE enum weft_status weft_data_fill_share(struct weft_data *data, int64_t step,
+                                                    const struct weft_data_share *share,
+                                                    void *input, int32_t *targets,
+                                                    struct weft_error *err);
+
 /* Whether tokens are bytes, so that a loss is per byte. */
 bool weft_data_is_text(const struct weft_data *data);
 

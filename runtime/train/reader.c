@@ -56,8 +56,8 @@ static void read_next(struct weft_reader *r)
     *batch = (struct batch){.step = r->next, .input = batch->input, .targets = batch->targets};
     r->reading = r->next;
     pthread_mutex_unlock(&r->mutex);
-    enum weft_status status = weft_data_fill(o->data, batch->step, o->first_sample, o->count,
-                                             batch->input, batch->targets, &err);
+    enum weft_status status =
+        weft_data_fill_share(o->data, batch->step, &o->share, batch->input, batch->targets, &err);
     pthread_mutex_lock(&r->mutex);
     if (status != WEFT_OK) r->error = err;
     batch->ready = status == WEFT_OK;

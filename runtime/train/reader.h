@@ -15,8 +15,8 @@ enum { WEFT_READER_AHEAD = 2 }; /* batches after the caller's */
 
 struct weft_reader_options {
     struct weft_data *data;            /* used only by the reader while it lives */
-    int64_t first_sample, count;       /* of this rank in every step */
-    int64_t input_bytes, target_bytes; /* of all `count` samples */
+    struct weft_data_share share;      /* of this rank in every step */
+    int64_t input_bytes, target_bytes; /* of all its samples */
     int64_t first_step, last_step;     /* of the run; nothing beyond is read ahead */
 };
 

@@ -265,7 +265,9 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
         .products = weft_nn_choices(o->nn),
         .split = {.micro_batch = saving->train->micro_batch,
                   .micro_steps = saving->train->grad_accum,
-                  .cadence = o->plan->problem->period.cadence},
+                  .group = o->plan->problem->period.group,
+                  .ranks = saving->ranks,
+                  .bundle = weft_config_bundle(o->config)},
         .origin = &saving->origin,
     };
     if (own) saving->saved_step = saving->steps_done;

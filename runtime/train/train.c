@@ -162,7 +162,7 @@ static enum weft_status open_data(struct run *run, struct weft_error *err)
 {
     const struct weft_config *config = run->options->config;
     struct weft_batch batch = weft_config_batch(config);
-    int64_t micro_steps = run->train->grad_accum;
+    const int64_t micro_steps = run->train->grad_accum;
     WEFT_TRY(weft_data_open(config, WEFT_DATA_TRAINING, &run->data, err));
     run->saving_options = *run->options;
     run->saving_options.on_save = add_facts;
@@ -171,8 +171,7 @@ static enum weft_status open_data(struct run *run, struct weft_error *err)
     run->result.steps_done = weft_saving_steps_done(run->saving);
     struct weft_reader_options options = {
         .data = run->data,
-        .first_sample = run->rank * micro_steps * batch.samples,
-        .count = micro_steps * batch.samples,
+        .share = weft_data_share_of(config, run->rank, run->options->program->period.group),
         .input_bytes = micro_steps * weft_model_host_input_bytes(config->model, &batch),
         .target_bytes = micro_steps * weft_model_target_bytes(config->model, &batch),
         .first_step = run->result.steps_done + 1,

@@ -121,10 +121,10 @@ void weft_draft_finish(struct weft_draft *draft)
 static const char *refused_by(const struct weft_problem *problem, enum weft_policy policy)
 {
     const struct weft_period_rule *period = &problem->period;
-    bool every = period->n_micro > 1 && period->cadence == WEFT_CADENCE_MICRO_STEP;
+    const bool every = weft_period_reductions(period) > 1;
     return every && policy == WEFT_POLICY_DP
-               ? "gradients are reduced every micro-step, and dp reduces them once a step: set "
-                 "train.reduce to \"step\""
+               ? "gradients are reduced several times a step, and dp reduces them once: set "
+                 "train.reduce to \"step\", and leave out train.group"
                : "plan.policies leaves it out";
 }
 

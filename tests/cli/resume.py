@@ -127,6 +127,27 @@ def resumes_with_another_number_of_ranks(weft):
 
 
 @case
+def any_number_of_ranks_ends_in_the_same_bits(weft):
+    """A step's groups of micro-batches decide its bits. Ranks that divide the groups only share them otherwise."""
+    config = saved_run(weft, cluster__ranks=4, train__micro_batch=1, train__grad_accum=2)
+    kept = manifest(weft, "run/checkpoints/step-8")
+    assert (kept["ranks"], kept["micro_steps"], kept["reduce"]) == (4, 2, "step"), kept
+    copy_step(weft, "run", "moved", 6)
+    _, _, err = weft.run("train", config, "--run", "moved", "--resume", "-n", "2", "--set", "train.steps=7")
+    assert "2 ranks share the 4 groups of each step, which 4 ranks began: each rank has 2" in err, err
+    assert manifest(weft, "moved/checkpoints/step-7")["group"] == 2
+    _, _, err = weft.run("train", "--resume", "--run", "moved", "-n", "1", "--set", "train.steps=8")
+    assert "1 ranks share the 4 groups of each step, which 2 ranks began: each rank has 4" in err, err
+    assert parameters(weft, "moved") == parameters(weft, "run")
+    losses = [[json.loads(line)["loss"] for line in open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8")
+               if '"loss"' in line] for run in ("run", "moved")]
+    assert losses[0][-2:] == losses[1][-2:], losses
+    _, _, err = weft.run("train", config, "--run", "other", "--resume=run/checkpoints/step-6", "-n", "3")
+    assert "3 ranks cannot keep the order of sums of the checkpoint's 4 groups" in err, err
+    assert parameters(weft, "other") != parameters(weft, "run")
+
+
+@case
 def keeps_frozen_and_momentum_state(weft):
     config = saved_run(weft, model__layers__1__frozen=True,
                        train__optimizer={"type": "sgd", "lr": 0.01, "momentum": 0.9})

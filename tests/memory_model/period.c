@@ -2,7 +2,7 @@
 
 #include "tests/shard/models.h"
 
-static const struct weft_period_rule plain_period = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
+static const struct weft_period_rule plain_period = {.n_micro = 1, .group = 1};
 
 static struct weft_shards *shard(const struct weft_model *model)
 {
@@ -88,11 +88,11 @@ Test(period, a_delayed_update_follows_its_units_last_backward)
     for (int32_t at = 0; at < weft_period_frame(&rule, 4); at++)
         cr_assert_eq(weft_period_takes_update(&rule, 4, at), at >= 1 && at <= 4, "%d", at);
     weft_period_destroy(period);
-    rule.n_micro = 2;
+    rule.n_micro = rule.group = 2;
     cr_assert(weft_period_is_rule(&rule));
-    rule.cadence = WEFT_CADENCE_MICRO_STEP;
+    rule.group = 1;
     cr_assert_not(weft_period_is_rule(&rule), "the slice is in use");
-    rule.cadence = WEFT_CADENCE_STEP;
+    rule.group = 2;
     rule.away = true;
     cr_assert_not(weft_period_is_rule(&rule), "state stays on the device");
     weft_shards_destroy(shards);
@@ -142,7 +142,7 @@ Test(period, repeats_forward_and_backward)
 {
     struct weft_model *model = make_tied_model(false);
     struct weft_shards *shards = shard(model);
-    struct weft_period_rule rule = {.n_micro = 2, .cadence = WEFT_CADENCE_MICRO_STEP};
+    struct weft_period_rule rule = {.n_micro = 2, .group = 1};
     struct weft_period *period = create(model, shards, &rule);
     const char *const expected[] = {"U0", "U1", "U2", "U3", "f",  "F0", "F1", "F2",
                                     "F3", "B3", "B2", "B1", "B0", "F0", "F1", "F2",
@@ -156,8 +156,9 @@ Test(period, repeats_forward_and_backward)
     cr_assert_eq(period->first_gradient[4], 17, "of the second micro-step");
     cr_assert_eq(period->last_gradient[4], 20);
     cr_assert_eq(weft_period_reductions(&rule), 2);
-    rule.cadence = WEFT_CADENCE_STEP;
+    rule.group = 2;
     cr_assert_eq(weft_period_reductions(&rule), 1);
+    cr_assert_eq(weft_period_round_end(&rule, 0), 1);
     weft_period_destroy(period);
     weft_shards_destroy(shards);
     weft_model_destroy(model);
@@ -167,8 +168,7 @@ Test(period, begins_behind_the_last_forward_without_clipping)
 {
     struct weft_model *model = make_tied_model(false);
     struct weft_shards *shards = shard(model);
-    struct weft_period_rule rule = {
-        .n_micro = 2, .cadence = WEFT_CADENCE_STEP, .rotated = true, .update_ahead = 1};
+    struct weft_period_rule rule = {.n_micro = 2, .group = 2, .rotated = true, .update_ahead = 1};
     struct weft_period *period = create(model, shards, &rule);
     /*                              0     1     2     3     4    5     6     7     8     9 */
     const char *const expected[] = {"B3", "B2", "B1", "B0", "d", "U0", "U1", "U2", "f", "F0",
@@ -202,11 +202,11 @@ Test(period, begins_behind_the_last_forward_without_clipping)
 Test(period, refuses_rules_that_are_none)
 {
     static const struct weft_period_rule rules[] = {
-        {.n_micro = 0, .cadence = WEFT_CADENCE_STEP},
-        {.n_micro = 2, .cadence = WEFT_CADENCE_AUTO},
-        {.n_micro = 1, .cadence = WEFT_CADENCE_MICRO_STEP},
-        {.n_micro = 1, .cadence = WEFT_CADENCE_STEP, .rotated = true},
-        {.n_micro = 1, .cadence = WEFT_CADENCE_STEP, .update_ahead = 1},
+        {.n_micro = 0, .group = 1},
+        {.n_micro = 2, .group = 0},
+        {.n_micro = 3, .group = 2},
+        {.n_micro = 1, .group = 1, .rotated = true},
+        {.n_micro = 1, .group = 1, .update_ahead = 1},
     };
     struct weft_model *model = make_tied_model(false);
     struct weft_shards *shards = shard(model);

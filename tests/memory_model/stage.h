@@ -6,7 +6,7 @@
 #include "memory_model/weigh.h"
 #include "tests/shard/models.h"
 
-static const struct weft_period_rule plain_train = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
+static const struct weft_period_rule plain_train = {.n_micro = 1, .group = 1};
 
 struct stage {
     struct weft_model *model;

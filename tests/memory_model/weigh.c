@@ -288,8 +288,7 @@ Test(weigh, a_tied_unit_is_released_once)
 static struct stage rotated_stage(const int64_t *parameters, int32_t n_layers)
 {
     struct weft_layer layers[3];
-    struct weft_period_rule rule = {
-        .n_micro = 1, .cadence = WEFT_CADENCE_STEP, .rotated = true, .update_ahead = 1};
+    struct weft_period_rule rule = {.n_micro = 1, .group = 1, .rotated = true, .update_ahead = 1};
     static const char *const names[] = {"a", "b", "c"};
     for (int32_t l = 0; l < n_layers; l++)
         layers[l] = custom_layer(names[l], parameters[l], false);
@@ -529,11 +528,10 @@ Test(weigh, an_update_on_the_host_has_master_moments_and_gradient_there)
 /* dp reduces once a step, so it has no place in a period that reduces every micro-step. */
 Test(weigh, dp_is_left_out_where_every_micro_step_reduces)
 {
-    static const enum weft_cadence cadences[] = {WEFT_CADENCE_STEP, WEFT_CADENCE_MICRO_STEP};
-    for (int32_t i = 0; i < 2; i++) {
+    for (int32_t group = 1; group <= 2; group++) {
         struct weft_layer layers[] = {custom_layer("a", 6000, false),
                                       custom_layer("b", 500, false)};
-        struct weft_period_rule rule = {.n_micro = 2, .cadence = cadences[i]};
+        struct weft_period_rule rule = {.n_micro = 2, .group = group};
         struct stage stage = {.model = make_model(layers, 2)};
         bool has_dp = false;
         cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
@@ -544,7 +542,7 @@ Test(weigh, dp_is_left_out_where_every_micro_step_reduces)
         const struct weft_weighed_unit *unit = &stage.weights->units[0];
         for (int32_t k = 0; k < unit->n_strategies; k++)
             has_dp = has_dp || unit->strategies[k].policy == WEFT_POLICY_DP;
-        cr_assert_eq(has_dp, cadences[i] == WEFT_CADENCE_STEP, "cadence %d", (int)i);
+        cr_assert_eq(has_dp, group == 2, "rounds of %d", (int)group);
         finish(&stage);
     }
 }
@@ -553,7 +551,7 @@ Test(weigh, dp_is_left_out_where_every_micro_step_reduces)
 Test(weigh, an_update_on_the_host_takes_gradients_of_all_micro_steps)
 {
     struct weft_layer layers[] = {custom_layer("a", 6000, false), custom_layer("b", 500, false)};
-    struct weft_period_rule rule = {.n_micro = 2, .cadence = WEFT_CADENCE_MICRO_STEP, .away = true};
+    struct weft_period_rule rule = {.n_micro = 2, .group = 1, .away = true};
     struct weft_weigh_options options = single;
     struct stage stage = {.model = make_model(layers, 2)};
     options.state_keeps = 1 << WEFT_KEEP_HOST_UPDATE;

@@ -32,7 +32,7 @@ Test(weigh_levels, a_level_that_frees_nothing_is_not_listed)
         .saved_homes = 1 << WEFT_HOME_DEVICE | 1 << WEFT_HOME_HOST,
         .recomputes = levels,
     };
-    const struct weft_period_rule rule = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
+    const struct weft_period_rule rule = {.n_micro = 1, .group = 1};
     const struct weft_block_rule blocks = {.blocks = 1};
     struct weft_model *model = make_model(layers, 2);
     struct weft_shards *shards = NULL;

@@ -84,7 +84,7 @@ static inline struct weft_problem small_problem(void)
     lanes[2] = (struct weft_lane){"network 2", WEFT_LANE_KIND_NETWORK, full};
     return (struct weft_problem){
         .ranks = 2,
-        .period = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP},
+        .period = {.n_micro = 1, .group = 1},
         .n_tiers = 1,
         .tiers = {{"device", WEFT_HOME_DEVICE, INT64_MAX}},
         .profile_source = "by hand",

@@ -119,19 +119,19 @@ Test(stages, variants_are_what_the_config_leaves_open)
     random_case_init_plain(&random, 5);
     struct weft_train *train = &random.config->train;
     cr_assert_eq(weft_variants_list(random.config, variants), 1);
-    cr_assert_eq(variants[0].rule.cadence, WEFT_CADENCE_STEP);
+    cr_assert_eq(variants[0].rule.group, 1);
     cr_assert_not(variants[0].rule.rotated);
     train->grad_accum = 3;
     cr_assert_eq(weft_variants_list(random.config, variants), 2);
-    cr_assert_eq(variants[0].rule.cadence, WEFT_CADENCE_MICRO_STEP, "which holds less");
+    cr_assert_eq(variants[0].rule.group, 1, "which holds less");
     cr_assert_eq(variants[0].rule.n_micro, 3);
     /* dp alone cannot be reduced every micro-step. */
     random.config->plan.policies = "dp";
     cr_assert_eq(weft_variants_list(random.config, variants), 1);
-    cr_assert_eq(variants[0].rule.cadence, WEFT_CADENCE_STEP);
+    cr_assert_eq(variants[0].rule.group, 3);
     train->cadence = WEFT_CADENCE_MICRO_STEP;
     cr_assert_eq(weft_variants_list(random.config, variants), 1);
-    cr_assert_eq(variants[0].rule.cadence, WEFT_CADENCE_MICRO_STEP);
+    cr_assert_eq(variants[0].rule.group, 1);
     struct weft_stages stages;
     struct weft_error err = {0};
     cr_assert_eq(weft_stages_create(random.config, random.profile, &stages, &err), WEFT_E_DATA);

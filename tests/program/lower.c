@@ -164,9 +164,7 @@ static void check_other_periods(uint64_t seed)
     weft_program_destroy(program);
     for (int which = 0; which < 3; which++) {
         struct weft_error err = {0};
-        if (which == 0)
-            rule->cadence =
-                before.cadence == WEFT_CADENCE_STEP ? WEFT_CADENCE_MICRO_STEP : WEFT_CADENCE_STEP;
+        if (which == 0) rule->group = before.group == 1 ? before.n_micro + 1 : 1;
         if (which == 1) rule->rotated = !before.rotated;
         if (which == 2) rule->agreed_updates = !before.agreed_updates;
         cr_assert_eq(weft_program_lower(plan, &random.inputs, &program, &err), WEFT_E_DATA);

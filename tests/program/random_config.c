@@ -73,8 +73,12 @@ static void add_period(uint64_t seed, struct weft_text *out)
     struct dice dice = dice_of(seed, "period");
     if (chance(&dice, 50)) {
         const char *cadence = cadences[roll(&dice, 0, 2)];
-        weft_text_addf(out, ", \"grad_accum\": %d, \"reduce\": \"%s\"", (int)roll(&dice, 1, 3),
-                       cadence);
+        const int rounds = (int)roll(&dice, 1, 3);
+        struct dice group = dice_of(seed, "group");
+        if (cadence == cadences[1] && chance(&group, 40))
+            weft_text_addf(out, ", \"grad_accum\": %d, \"group\": 2", 2 * rounds);
+        else
+            weft_text_addf(out, ", \"grad_accum\": %d, \"reduce\": \"%s\"", rounds, cadence);
     }
     if (chance(&dice, 50)) weft_text_add(out, ", \"clip_norm\": 0");
     if (chance(&dice, 25)) weft_text_add(out, ", \"optimizer\": {\"type\": \"lamb\"}");
@@ -382,8 +386,12 @@ static void whole_train(uint64_t seed, enum random_shape shape, bool language,
     if (chance(&dice, 40)) {
         const char *cadence = cadences[roll(&dice, 0, 3)];
         if (cadence == cadences[2]) delayed = false;
-        weft_text_addf(out, ", \"grad_accum\": %lld, \"reduce\": \"%s\"",
-                       (long long)roll(&dice, 2, tiny ? 3 : 8), cadence);
+        const int64_t micro_steps = roll(&dice, 2, tiny ? 3 : 8);
+        weft_text_addf(out, ", \"grad_accum\": %lld", (long long)micro_steps);
+        if (cadence == cadences[2] && micro_steps % 2 == 0)
+            weft_text_add(out, ", \"group\": 2");
+        else
+            weft_text_addf(out, ", \"reduce\": \"%s\"", cadence);
     }
     if (chance(&dice, 30)) weft_text_add(out, ", \"clip_norm\": 0");
     const bool lamb = chance(&dice, 15);

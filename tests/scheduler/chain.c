@@ -391,7 +391,7 @@ struct weft_problem *chain_problem(const struct chain *chain)
     int32_t n = chain->n_layers;
     problem->ranks = 2;
     problem->profile_source = "by hand";
-    problem->period = (struct weft_period_rule){.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
+    problem->period = (struct weft_period_rule){.n_micro = 1, .group = 1};
     weft_problem_device_alone(problem, INT64_MAX);
     problem->agree_ns = chain->agree_ns;
     const struct weft_rates full = {WEFT_RATE_ONE, WEFT_RATE_ONE};

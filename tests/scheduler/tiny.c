@@ -148,7 +148,7 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
     cr_assert_not_null(problem);
     struct tiny_builder b = {.problem = problem, .shape = shape, .seed = seed};
     problem->ranks = 2;
-    problem->period = (struct weft_period_rule){.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
+    problem->period = (struct weft_period_rule){.n_micro = 1, .group = 1};
     problem->profile_source = "analytic";
     problem->n_slots = 3 * shape->n_units + 3;
     problem->n_decisions = shape->n_units;

@@ -59,9 +59,9 @@ Test(config_batch, a_kept_split_is_the_only_one)
     struct weft_config *config = with_batch("train.batch=24", "cluster.ranks=2");
     int64_t found[WEFT_MOST_SPLITS];
     config->split_given = false; /* as if the file said it */
-    cr_assert_not(weft_config_keep_split(config, 5, WEFT_CADENCE_STEP));
+    cr_assert_not(weft_config_keep_split(config, 5, 8));
     cr_assert_eq(weft_config_splits(config, found), 6);
-    cr_assert(weft_config_keep_split(config, 3, WEFT_CADENCE_STEP));
+    cr_assert(weft_config_keep_split(config, 3, 4));
     cr_assert_eq(weft_config_splits(config, found), 1);
     cr_assert_eq(found[0], 3);
     weft_config_destroy(config);
@@ -71,7 +71,7 @@ Test(config_batch, an_override_asks_for_all_splits)
 {
     struct weft_config *config = with_batch("train.batch=24", "cluster.ranks=2");
     int64_t found[WEFT_MOST_SPLITS];
-    cr_assert(weft_config_keep_split(config, 3, WEFT_CADENCE_STEP));
+    cr_assert(weft_config_keep_split(config, 3, 4));
     cr_assert_eq(weft_config_splits(config, found), 6);
     weft_config_destroy(config);
 }

@@ -409,7 +409,7 @@ static enum weft_status reduce_block(const struct mpi_job *task, struct weft_str
     const struct weft_comm_call *call = &task->job.call;
     const int64_t now_ns = weft_stream_now(channel);
     if (!has_levels(c)) {
-        struct weft_mpi_sum sum = weft_mpi_sum_of(&c->comm, &task->job, c->memory + own);
+        struct weft_mpi_sum sum = weft_mpi_sum_of(&c->comm, &task->job, c->memory, own);
         const struct weft_mpi_flow data = weft_mpi_scatter_flow(&task->job, c->memory, &sum);
         return make_call(c, call, now_ns, &data, latest_ns, err);
     }
@@ -499,7 +499,7 @@ static enum weft_status run_owned(struct weft_stream *channel, const void *argum
     const struct mpi_job *task = argument;
     struct mpi_comm *c = task->c;
     unsigned char *block = c->memory + task->job.call.from;
-    struct weft_mpi_sum sum = weft_mpi_sum_of(&c->comm, &task->job, block);
+    struct weft_mpi_sum sum = weft_mpi_sum_of(&c->comm, &task->job, c->memory, task->job.call.from);
     int64_t latest_ns;
     WEFT_TRY(check_job(task, err));
     const struct weft_mpi_flow data = weft_mpi_owned_flow(&task->job, c->comm.ranks, block, &sum);

@@ -8,12 +8,13 @@ static void sum_chunk(void *context, int64_t at, int64_t bytes,
     const int64_t first = at / weft_dtype_bytes(sum.dtype);
     sum.elements = bytes / weft_dtype_bytes(sum.dtype);
     sum.from = operands;
+    if (sum.before != NULL) sum.before += first * (int64_t)sizeof(float);
     sum.to = all->to + first * weft_dtype_bytes(sum.to_dtype);
     weft_comm_sum_ranks(&sum);
 }
 
 struct weft_mpi_sum weft_mpi_sum_of(const struct weft_comm *comm, const struct weft_comm_job *job,
-                                    unsigned char *to)
+                                    unsigned char *memory, int64_t to)
 {
     return (struct weft_mpi_sum){
         .sum = {.ranks = comm->ranks,
@@ -21,8 +22,8 @@ struct weft_mpi_sum weft_mpi_sum_of(const struct weft_comm *comm, const struct w
                 .dtype = job->dtype,
                 .rounded = weft_comm_rounded(job),
                 .to_dtype = job->slice_dtype,
-                .adds = job->adds},
-        .to = to,
+                .before = weft_comm_before(job, comm->rank, memory, to)},
+        .to = memory + to,
     };
 }
 

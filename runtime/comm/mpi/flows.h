@@ -13,8 +13,9 @@ struct weft_mpi_sum {
     unsigned char *to;
 };
 
+/* The sum into the bytes at offset `to` of the arena's memory. */
 struct weft_mpi_sum weft_mpi_sum_of(const struct weft_comm *comm, const struct weft_comm_job *job,
-                                    unsigned char *to);
+                                    unsigned char *memory, int64_t to);
 
 /* AllGather: the slice at `own` goes to its place in the full blocks of all ranks. */
 struct weft_mpi_flow weft_mpi_gather_flow(const struct weft_comm_job *job, unsigned char *full,

@@ -119,6 +119,8 @@ static void sum_across(const struct weft_mpi_levels *levels, int32_t chunk)
     const struct areas areas = areas_of(levels);
     const unsigned char **operands = levels->rounds->operands;
     const int64_t first = chunk * levels->chunk_elements;
+    const unsigned char *before =
+        weft_comm_before(levels->job, levels->rounds->group.rank, levels->memory, levels->own);
     for (int32_t node = 0; node < levels->across.ranks; node++)
         operands[node] = areas.received + node * areas.partial_bytes;
     operands[levels->across.rank] = areas.partial + levels->across.rank * areas.partial_bytes;
@@ -127,7 +129,7 @@ static void sum_across(const struct weft_mpi_levels *levels, int32_t chunk)
         .dtype = WEFT_F32,
         .rounded = weft_comm_rounded(levels->job),
         .to_dtype = levels->job->slice_dtype,
-        .adds = levels->job->adds,
+        .before = before == NULL ? NULL : before + first * WIDE_BYTES,
         .elements = elements_of(levels, chunk),
         .from = operands,
         .to = levels->memory + levels->own + first * weft_dtype_bytes(levels->job->slice_dtype),

@@ -284,7 +284,8 @@ static enum weft_status issue_step(struct nccl_comm *c, const struct weft_nccl_s
     if (step->kind != WEFT_NCCL_SUM) return weft_nccl_issue(c->link, step, memory, cuda, err);
     const struct weft_cuda_sum sum = {.dtype = step->dtype,
                                       .ranks = step->members,
-                                      .per_node = c->comm.ranks_per_node,
+                                      .per_node =
+                                          step->level == WEFT_NCCL_ALL ? c->comm.ranks_per_node : 0,
                                       .own = step->self,
                                       .n = step->elements,
                                       .stride_bytes = step->from.stride,

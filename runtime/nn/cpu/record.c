@@ -59,7 +59,7 @@ void weft_nn_cpu_add_norm(struct weft_nn *nn, struct weft_stream *stream,
 
 struct loss_argument {
     const struct weft_nn_cpu *cpu;
-    const void *loss;
+    const void *loss, *before;
     void *words;
 };
 
@@ -70,13 +70,14 @@ static enum weft_status record_loss_words(struct weft_stream *stream, const void
     (void)err;
     const struct loss_argument *a = argument;
     const double *loss = weft_nn_cpu_reach(a->cpu, a->loss);
-    record_loss(*loss, weft_nn_cpu_reach(a->cpu, a->words));
+    const void *before = a->before == NULL ? NULL : weft_nn_cpu_reach(a->cpu, a->before);
+    record_loss(*loss, before, weft_nn_cpu_reach(a->cpu, a->words));
     return WEFT_OK;
 }
 
 void weft_nn_cpu_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
-                             void *words)
+                             const void *before, void *words)
 {
-    const struct loss_argument argument = {weft_nn_cpu_of(nn), loss, words};
+    const struct loss_argument argument = {weft_nn_cpu_of(nn), loss, before, words};
     weft_stream_push(stream, record_loss_words, &argument, sizeof(argument));
 }

@@ -43,7 +43,7 @@ weft_nn_update_fn weft_nn_cpu_update, weft_nn_cpu_moments, weft_nn_cpu_apply;
 void weft_nn_cpu_add_norm(struct weft_nn *nn, struct weft_stream *stream,
                           const struct weft_nn_unit *unit, void *bins, void *bad);
 void weft_nn_cpu_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
-                             void *words);
+                             const void *before, void *words);
 
 /* look.c */
 void weft_nn_cpu_look(struct weft_nn *nn, struct weft_stream *stream,

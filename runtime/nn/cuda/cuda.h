@@ -150,7 +150,7 @@ enum { WEFT_CUDA_WIDE_PIECE = 1 << 18, WEFT_CUDA_UNIT_BYTES = 64 + 4 * WEFT_CUDA
 void weft_nn_cuda_add_norm(struct weft_nn *nn, struct weft_stream *stream,
                            const struct weft_nn_unit *unit, void *bins, void *bad);
 void weft_nn_cuda_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
-                              void *words);
+                              const void *before, void *words);
 void weft_nn_cuda_look(struct weft_nn *nn, struct weft_stream *stream,
                        const struct weft_nn_look *look);
 

@@ -82,7 +82,7 @@ struct weft_cuda_sum {
     int64_t n, stride_bytes;
     const void *from, *own_from;
     bool partial;             /* writes the sum in fp32, for a sum of sums */
-    bool adds;                /* adds to `to` in fp32; dtype f32 */
+    bool adds;                /* adds the ranks to the sum at `to` in fp32; dtype f32 */
     enum weft_dtype to_dtype; /* otherwise rounds to dtype, then writes this: dtype or f32 */
     void *to;                 /* may be a rank's elements */
     int32_t per_node;         /* ranks of a node, which divide ranks; 0: all */

@@ -51,17 +51,19 @@ int weft_cuda_norm_bad(const uint64_t *bins, const uint64_t *before, uint64_t *b
 
 struct loss_op {
     const double *loss;
+    const uint64_t *before;
     uint64_t *words;
 
     GPU void run(uint64_t *) const
     {
-        record_loss(*loss, words);
+        record_loss(*loss, before, words);
     }
 };
 
-int weft_cuda_record_loss(const double *loss, uint64_t *words, struct CUstream_st *stream)
+int weft_cuda_record_loss(const double *loss, const uint64_t *before, uint64_t *words,
+                          struct CUstream_st *stream)
 {
-    return launch_once(loss_op{loss, words}, 0, stream);
+    return launch_once(loss_op{loss, before, words}, 0, stream);
 }
 
 struct find_op {

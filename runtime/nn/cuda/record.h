@@ -18,7 +18,8 @@ int weft_cuda_norm_bad(const uint64_t *bins, const uint64_t *before, uint64_t *b
                        struct CUstream_st *stream);
 
 /* Does the work of weft_nn_record_loss. */
-int weft_cuda_record_loss(const double *loss, uint64_t *words, struct CUstream_st *stream);
+int weft_cuda_record_loss(const double *loss, const uint64_t *before, uint64_t *words,
+                          struct CUstream_st *stream);
 
 /* The end of a look (struct weft_nn_look). weft_cuda_look has set *flag. */
 struct weft_cuda_finding {

@@ -39,6 +39,7 @@ void weft_nn_cuda_add_norm(struct weft_nn *nn, struct weft_stream *stream,
 struct loss_argument {
     struct weft_nn_cuda *cuda;
     const double *loss;
+    const uint64_t *before;
     uint64_t *words;
 };
 
@@ -47,14 +48,14 @@ static enum weft_status issue_loss(struct weft_stream *stream, struct CUstream_s
 {
     (void)stream;
     const struct loss_argument *a = argument;
-    return weft_nn_cuda_status(a->cuda, weft_cuda_record_loss(a->loss, a->words, on), "the loss",
-                               err);
+    return weft_nn_cuda_status(a->cuda, weft_cuda_record_loss(a->loss, a->before, a->words, on),
+                               "the loss", err);
 }
 
 void weft_nn_cuda_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
-                              void *words)
+                              const void *before, void *words)
 {
-    const struct loss_argument argument = {weft_nn_cuda_of(nn), loss, words};
+    const struct loss_argument argument = {weft_nn_cuda_of(nn), loss, before, words};
     argument.cuda->machine->issue(stream, issue_loss, &argument, sizeof argument);
 }
 

@@ -31,21 +31,19 @@ template <int N> GPU void of_node(int32_t first, int64_t i, float (&sum)[N]) con
 template <int N> GPU void at(int64_t i) const
 {
     float sum[N], x[N];
-    of_node(0, i, sum);
-    for (int32_t first = per_node; first < ranks; first += per_node) {
+    if constexpr (KIND == SUM_ADDED) {
+        load<N>(to + i, sum);
+    } else {
+        of_node(0, i, sum);
+    }
+    for (int32_t first = KIND == SUM_ADDED ? 0 : per_node; first < ranks; first += per_node) {
         of_node(first, i, x);
 #pragma unroll
         for (int j = 0; j < N; j++) {
             sum[j] += x[j];
         }
     }
-    if constexpr (KIND == SUM_ADDED) {
-        load<N>(to + i, x);
-#pragma unroll
-        for (int j = 0; j < N; j++) {
-            sum[j] = x[j] + sum[j];
-        }
-    } else if constexpr (KIND == SUM_ROUNDED) {
+    if constexpr (KIND == SUM_ROUNDED) {
 #pragma unroll
         for (int j = 0; j < N; j++) {
             sum[j] = rounded<T>(sum[j]);
@@ -61,6 +59,14 @@ bool is_aligned(int64_t i) const
 }
 ;
 
+/* Ranks that are summed first. The ranks of one node are added one after the other, to the sum of
+ * earlier rounds if there is one. */
+static int32_t ranks_at_once(const struct weft_cuda_sum *s, bool adds)
+{
+    if (s->per_node > 1 && s->per_node < s->ranks) return s->per_node;
+    return adds ? 1 : s->ranks;
+}
+
 template <typename T, typename U, enum sum_kind KIND>
 static int sum_as(const struct weft_cuda_sum *s, cudaStream_t stream)
 {
@@ -68,7 +74,7 @@ static int sum_as(const struct weft_cuda_sum *s, cudaStream_t stream)
                                    s->own >= 0 ? (const T *)s->own_from : NULL,
                                    s->stride_bytes,
                                    s->ranks,
-                                   s->per_node > 1 ? s->per_node : s->ranks,
+                                   ranks_at_once(s, KIND == SUM_ADDED),
                                    s->own,
                                    (U *)s->to};
     return launch_each(op, s->n, stream);

@@ -36,8 +36,8 @@ static void losses_become_the_cpus_words(void)
         uint64_t wanted[WEFT_NN_LOSS_WORDS] = {0, 0, 0};
         memset(words.data, 0, words.bytes());
         from[0] = loss;
-        weft_cuda_record_loss(from.data, words.data, NULL);
-        record_loss(loss, wanted);
+        weft_cuda_record_loss(from.data, NULL, words.data, NULL);
+        record_loss(loss, NULL, wanted);
         emu_same_bits("words", WEFT_NN_LOSS_WORDS, words.data, wanted);
     }
 }

@@ -6,8 +6,9 @@
 static void expect_sum(const struct weft_cuda_sum *s, const void *before)
 {
     for (int64_t i = 0; i < s->n; i++) {
-        const int32_t per_node = s->per_node > 0 ? s->per_node : s->ranks;
-        float sum = -0.0f, of_node = -0.0f;
+        const bool has_nodes = s->per_node > 1 && s->per_node < s->ranks;
+        const int32_t per_node = has_nodes ? s->per_node : 1;
+        float sum = s->adds ? element_at(WEFT_F32, before, i) : -0.0f, of_node = -0.0f;
         for (int32_t rank = 0; rank < s->ranks; rank++) {
             const char *from = (const char *)s->from + rank * s->stride_bytes;
             of_node += element_at(s->dtype, rank == s->own ? s->own_from : from, i);
@@ -15,7 +16,6 @@ static void expect_sum(const struct weft_cuda_sum *s, const void *before)
             sum += of_node;
             of_node = -0.0f;
         }
-        if (s->adds) sum = element_at(WEFT_F32, before, i) + sum;
         unsigned char once[4], wanted[4];
         set_element(s->dtype, once, 0, sum);
         const bool rounds = !s->partial && !s->adds;

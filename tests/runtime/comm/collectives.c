@@ -35,23 +35,25 @@ static float wide_operand(int dtype, int32_t rank, int64_t element)
     return value_of(rank, element);
 }
 
-/* In rank order within each node, then over the nodes. */
-static float canonical_sum(operand_fn *operand, int dtype, int32_t ranks, int64_t element)
+/* In rank order within each node, then over the nodes. The ranks of a single node are added one
+ * after the other to the sum before. */
+static float canonical_sum(operand_fn *operand, int dtype, int32_t ranks, int64_t element,
+                           float before)
 {
-    float sum = 0;
-    for (int32_t node = 0; node < ranks / ranks_per_node; node++) {
-        const int32_t first = node * ranks_per_node;
+    const int32_t at_once = ranks > ranks_per_node ? ranks_per_node : 1;
+    float sum = before;
+    for (int32_t first = 0; first < ranks; first += at_once) {
         float of_node = operand(dtype, first, element);
-        for (int32_t i = 1; i < ranks_per_node; i++)
+        for (int32_t i = 1; i < at_once; i++)
             of_node += operand(dtype, first + i, element);
-        sum = node == 0 ? of_node : sum + of_node;
+        sum += of_node;
     }
     return sum;
 }
 
 static float sum_of(int32_t ranks, int64_t element)
 {
-    return canonical_sum(wide_operand, 0, ranks, element);
+    return canonical_sum(wide_operand, 0, ranks, element, -0.0f);
 }
 
 static float backward_sum_of(int32_t ranks, int64_t element)
@@ -138,7 +140,7 @@ static float narrow_operand(int dtype, int32_t rank, int64_t i)
 /* The sum over ranks of the rounded values, rounded once more unless it is partial. */
 static float narrow_sum_of(enum weft_dtype dtype, int32_t ranks, int64_t i, bool partial)
 {
-    const float sum = canonical_sum(narrow_operand, (int)dtype, ranks, i);
+    const float sum = canonical_sum(narrow_operand, (int)dtype, ranks, i, -0.0f);
     return partial ? sum : widen(dtype, narrow(dtype, sum));
 }
 
@@ -206,9 +208,10 @@ static void test_partials(struct site *s, enum weft_dtype dtype, int64_t n)
         weft_comm_all_reduce(s->comm, s->channel, &block);
         site_synchronise(s);
         for (int64_t i = 0; i < all; i++) {
-            const float sum = sum_of(s->ranks, i);
+            const float sum =
+                canonical_sum(wide_operand, 0, s->ranks, i, adds > 0 ? sentinel : -0.0f);
             const float once = dtype == WEFT_F32 ? sum : widen(dtype, narrow(dtype, sum));
-            check_bits(site_floats(s, TO) + i, adds > 0 ? sentinel + once : once, "partials", i);
+            check_bits(site_floats(s, TO) + i, once, "partials", i);
         }
     }
 }

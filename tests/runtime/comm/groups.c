@@ -114,14 +114,17 @@ static struct group group_of(const struct shape *shape, enum weft_comm_group kin
     return group;
 }
 
-/* The sum over the group in its order, rounded once. */
-static float sum_of(const struct call *call, const struct group *group, int64_t element)
+/* The sum over the group in its order, rounded once. The members of a single node are added one
+ * after the other to the sum before. */
+static float sum_of(const struct call *call, const struct group *group, int64_t element,
+                    float before)
 {
-    float sum = 0, of_node = 0;
+    const int32_t at_once = group->per_node < group->n ? group->per_node : 1;
+    float sum = before, of_node = 0;
     for (int32_t i = 0; i < group->n; i++) {
         const float x = round_value(call->dtype, value_of(call, group->members[i], element));
-        of_node = i % group->per_node == 0 ? x : of_node + x;
-        if ((i + 1) % group->per_node == 0) sum = i < group->per_node ? of_node : sum + of_node;
+        of_node = i % at_once == 0 ? x : of_node + x;
+        if ((i + 1) % at_once == 0) sum += of_node;
     }
     return round_value(call->dtype, sum);
 }
@@ -194,13 +197,14 @@ static void check_call(struct site *s, const struct lane *lane)
         check_value(call, i, get_value(full, call->dtype, i),
                     round_value(call->dtype, value_of(call, group->members[i / n], i % n)));
     for (int64_t i = 0; call->kind == 1 && i < n; i++) {
-        const float sum = sum_of(call, group, group->self * n + i);
+        const float before = call->adds ? old_value : -0.0F;
+        const float sum = sum_of(call, group, group->self * n + i, before);
         const float got = call->in_place ? get_value(full, call->dtype, group->self * n + i)
                                          : get_value(slice, call->slice_dtype, i);
-        check_value(call, i, got, call->adds ? old_value + sum : sum);
+        check_value(call, i, got, sum);
     }
     for (int64_t i = 0; call->kind == 2 && i < all; i++)
-        check_value(call, i, get_value(full, call->dtype, i), sum_of(call, group, i));
+        check_value(call, i, get_value(full, call->dtype, i), sum_of(call, group, i, -0.0F));
     for (int64_t i = 0; call->kind == 3 && i < n; i++) {
         uint64_t sum = 0;
         for (int32_t m = 0; m < group->n; m++)

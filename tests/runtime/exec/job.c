@@ -327,8 +327,9 @@ struct weft_step_result job_rank_step(struct job_rank *r, int64_t step)
     struct weft_step_result result;
     struct weft_step_inputs inputs = {
         .input = r->input, .targets = r->targets, .step = step, .lr = weft_train_lr(train, step)};
-    int64_t samples = train->micro_batch * train->grad_accum;
-    OK(weft_data_fill(r->data, step, r->rank * samples, samples, r->input, r->targets, &err));
+    const struct weft_data_share share =
+        weft_data_share_of(r->job->config, r->rank, r->job->program->period.group);
+    OK(weft_data_fill_share(r->data, step, &share, r->input, r->targets, &err));
     do {
         OK(weft_exec_step(r->exec, &inputs, &result, r->trace, &err));
         CHECK(result.finite || !result.skipped, "an attempt that is skipped is no failure");

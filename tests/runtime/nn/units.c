@@ -157,7 +157,7 @@ Test(units, a_loss_is_split_at_the_binary_point)
     const double losses[] = {5.75, 0, 0x1p46, NAN};
     for (int i = 0; i < 4; i++) {
         uint64_t words[WEFT_NN_LOSS_WORDS] = {0};
-        weft_nn_record_loss(nn, stream, &losses[i], words);
+        weft_nn_record_loss(nn, stream, &losses[i], NULL, words);
         synchronise();
         cr_assert_eq(words[WEFT_NN_LOSS_BAD], i >= 2);
         cr_assert_eq(words[WEFT_NN_LOSS_WHOLE], i == 0 ? 5 : 0);

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "tests/runtime/exec/job.h"
 
-enum { COUNT = 3, SEQ = 64, BYTES = 100000, STEPS = 40 };
+enum { COUNT = 3, STRIDE = 7, SEQ = 64, BYTES = 100000, STEPS = 40 };
 
 static const char run_text[] =
     "{\"version\": 1, \"model\": {\"layers\": ["
@@ -40,8 +40,7 @@ static struct weft_reader *open_reader(struct weft_data *data, int64_t first_ste
     struct weft_reader *reader = NULL;
     const struct weft_reader_options options = {
         .data = data,
-        .first_sample = 5,
-        .count = COUNT,
+        .share = {.first = 5, .count = 1, .rounds = COUNT, .stride = STRIDE},
         .input_bytes = COUNT * SEQ * 4,
         .target_bytes = COUNT * SEQ * 4,
         .first_step = first_step,
@@ -58,7 +57,9 @@ static int64_t take_and_compare(struct weft_reader *reader, struct weft_data *ot
     const int32_t *read_targets = NULL;
     int64_t wait_ns = -1;
     OK(weft_reader_take(reader, step, &read_input, &read_targets, &wait_ns, &err));
-    OK(weft_data_fill(other, step, 5, COUNT, input, targets, &err));
+    for (int64_t s = 0; s < COUNT; s++)
+        OK(weft_data_fill(other, step, 5 + s * STRIDE, 1, input + s * SEQ, targets + s * SEQ,
+                          &err));
     CHECK(memcmp(read_input, input, sizeof input) == 0, "step %lld: input", (long long)step);
     CHECK(memcmp(read_targets, targets, sizeof targets) == 0, "step %lld: targets",
           (long long)step);

@@ -51,7 +51,7 @@ static void count(const struct weft_problem *problem, struct seen *seen)
 {
     const struct weft_period_rule *period = &problem->period;
     seen->several += period->n_micro > 1;
-    seen->every += period->n_micro > 1 && period->cadence == WEFT_CADENCE_MICRO_STEP;
+    seen->every += weft_period_reductions(period) > 1;
     seen->rotated += period->rotated;
     seen->agreed += period->agreed_updates;
     seen->two_networks += problem->n_lanes > 2;

@@ -10,25 +10,30 @@ struct cursor {
 
 enum { F32_BYTES = 4 };
 
-/* Offset of a part of rows x columns elements of `size` bytes. */
-static int64_t add_part(struct cursor *cursor, int64_t rows, int64_t columns, int64_t size)
-{
-    int64_t offset = cursor->bytes, length;
-    if (offset < 0) return -1;
-    if (!weft_checked_mul(rows, columns, &length) || !weft_checked_mul(length, size, &length) ||
-        !weft_checked_round_up(length, WEFT_LAYOUT_ALIGN_BYTES, &length) ||
-        !weft_checked_add(offset, length, &cursor->bytes)) {
-        cursor->bytes = -1;
-        return -1;
-    }
-    return offset;
-}
-
 /* a * b as the rows or columns of a part, or -1 on overflow, which `add_part` refuses. */
 static int64_t checked_product(int64_t a, int64_t b)
 {
     int64_t out;
     return weft_checked_mul(a, b, &out) ? out : -1;
+}
+
+/* Bytes of rows x columns elements of `size` bytes, or -1 on overflow. */
+static int64_t bytes_of(int64_t rows, int64_t columns, int64_t size)
+{
+    return checked_product(checked_product(rows, columns), size);
+}
+
+/* Offset of a part of rows x columns elements of `size` bytes. */
+static int64_t add_part(struct cursor *cursor, int64_t rows, int64_t columns, int64_t size)
+{
+    int64_t offset = cursor->bytes, length = bytes_of(rows, columns, size);
+    if (offset < 0) return -1;
+    if (!weft_checked_round_up(length, WEFT_LAYOUT_ALIGN_BYTES, &length) ||
+        !weft_checked_add(offset, length, &cursor->bytes)) {
+        cursor->bytes = -1;
+        return -1;
+    }
+    return offset;
 }
 
 /* Elements between rows of logits. */
@@ -49,6 +54,11 @@ static int64_t rows_of(const struct weft_batch *batch)
 {
     return checked_product(batch->samples, batch->seq_len);
 }
+
+/* Steps of a block's backward, by the forward's part that they undo. A step reads the gradient of
+ * its output, and writes that of its input. LN1 also reads the residual's gradient. */
+enum { AT_GELU, AT_FC, AT_LN2, AT_PROJECTION, AT_ATTENTION, AT_QKV, AT_LN1 };
+enum { D_FC, D_LN2, D_RESIDUAL, D_ATTENTION, D_QKV, D_LN1, GRADIENTS };
 
 struct weft_transformer_block_layout weft_layout_transformer_block(const struct weft_layer *layer,
                                                                    const struct weft_batch *batch,
@@ -80,13 +90,22 @@ struct weft_transformer_block_layout weft_layout_transformer_block(const struct 
     out.saved.bytes = kept.bytes;
     out.saved.dropped_bytes = dropped.bytes;
 
-    struct cursor backward = {0};
-    out.backward.d_fc = add_part(&backward, rows, widest, size);
-    out.backward.d_qkv = out.backward.d_fc;
-    out.backward.d_ln2 = add_part(&backward, rows, h, size);
-    out.backward.d_attention = out.backward.d_ln2;
-    out.backward.d_ln1 = out.backward.d_ln2;
-    out.backward.d_residual = add_part(&backward, rows, h, size);
+    const int64_t row_bytes = bytes_of(rows, h, size);
+    struct weft_part gradients[] = {
+        [D_FC] = {bytes_of(rows, f, size), AT_GELU, AT_FC, 0},
+        [D_LN2] = {row_bytes, AT_FC, AT_LN2, 0},
+        [D_RESIDUAL] = {row_bytes, AT_LN2, AT_LN1, 0},
+        [D_ATTENTION] = {row_bytes, AT_PROJECTION, AT_ATTENTION, 0},
+        [D_QKV] = {bytes_of(rows, h3, size), AT_ATTENTION, AT_QKV, 0},
+        [D_LN1] = {row_bytes, AT_QKV, AT_LN1, 0},
+    };
+    struct cursor backward = {weft_place_parts(gradients, GRADIENTS)};
+    out.backward.d_fc = gradients[D_FC].offset;
+    out.backward.d_qkv = gradients[D_QKV].offset;
+    out.backward.d_ln2 = gradients[D_LN2].offset;
+    out.backward.d_attention = gradients[D_ATTENTION].offset;
+    out.backward.d_ln1 = gradients[D_LN1].offset;
+    out.backward.d_residual = gradients[D_RESIDUAL].offset;
     out.backward.d_scores = add_part(&backward, s, s, size);
     out.backward.sums = add_part(&backward, 1, widest, F32_BYTES);
     out.backward.bytes = backward.bytes;

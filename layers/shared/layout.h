@@ -11,9 +11,8 @@
 
 #include <stdint.h>
 
+#include "layers/shared/place.h"
 #include "spec/layer.h"
-
-enum { WEFT_LAYOUT_ALIGN_BYTES = 64 };
 
 /* Rows of logits begin at multiples of this from the first row, for any number of classes. A GPU's
  * fast products need aligned rows: an odd vocabulary would take nearly twice the time. Elements
@@ -27,8 +26,8 @@ enum { WEFT_LAYOUT_ROW_BYTES = 128 };
  * bytes of a temporary buffer (weft_dropped_offset). Selective drops parts that need no product
  * with weights: outputs of norms, attention and GELU. Whole drops all parts.
  *
- * Backward runs the MLP, then attention. Later parts reuse the bytes of dead ones: d_qkv lies on
- * d_fc, and d_attention and d_ln1 lie on d_ln2. */
+ * Backward runs the MLP, then attention. Gradients are placed by their lives (place.h), so later
+ * ones reuse the bytes of dead ones. */
 struct weft_transformer_block_layout {
     struct {
         int64_t ln1_mean;      /* f32 [T] */
@@ -49,10 +48,10 @@ struct weft_transformer_block_layout {
     } saved;
     struct {
         int64_t d_fc;        /* [T, f], gradient of GELU's output, then of its input in place */
-        int64_t d_qkv;       /* [T, 3h], on d_fc */
+        int64_t d_qkv;       /* [T, 3h] */
         int64_t d_ln2;       /* [T, h] */
-        int64_t d_attention; /* [T, h], on d_ln2 */
-        int64_t d_ln1;       /* [T, h], on d_ln2 */
+        int64_t d_attention; /* [T, h] */
+        int64_t d_ln1;       /* [T, h] */
         int64_t d_residual;  /* [T, h] */
         int64_t d_scores;    /* [S, S] of the current head of one sample. Several threads share its
                                 rows, so the size does not depend on the number of threads. */

@@ -1,7 +1,8 @@
 #include "layers/shared/place.h"
 
+#include <stddef.h>
+
 #include "base/checked.h"
-#include "layers/shared/layout.h"
 
 enum order { BY_FIRST, BY_SIZE };
 enum { UNPLACED = -1 };

@@ -5,10 +5,13 @@
 
 #include <stdint.h>
 
+/* Offsets of layouts are multiples of this, and sizes of parts are rounded up to it. */
+enum { WEFT_LAYOUT_ALIGN_BYTES = 64 };
+
 struct weft_part {
-    int64_t bytes; /* weft_place_parts rounds it up as layouts do; negative: it overflowed */
+    int64_t bytes; /* weft_place_parts rounds it up; negative: it overflowed */
     int32_t first, last;
-    int64_t offset; /* set by weft_place_parts: a multiple of WEFT_LAYOUT_ALIGN_BYTES */
+    int64_t offset; /* set by weft_place_parts */
 };
 
 /* Places n parts and returns the bytes of their buffer. Each part in turn takes the lowest free

@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 
 #include "base/rng.h"
-#include "layers/shared/layout.h"
 
 enum { MOST_PARTS = 24, STEPS = 16 };
 

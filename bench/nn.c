@@ -172,7 +172,7 @@ static void layer_init(struct bench_layer *l, const struct weft_kind *type, cons
 static void chain(struct bench_layer layers[N_LAYERS], int32_t *tokens, int32_t *targets,
                   double *loss)
 {
-    const struct weft_batch batch = {SAMPLES, SEQ_LEN, dtype};
+    const struct weft_batch batch = {.samples = SAMPLES, .seq_len = SEQ_LEN, .compute = dtype};
     void *gradient = numbers((int64_t)ROWS * HIDDEN, 0);
     const void *input = tokens;
     for (int i = 0; i < N_LAYERS; i++) {

@@ -26,6 +26,12 @@ static const char *library_from_environment(void)
     return named_in("WEFT_GEMM");
 }
 
+bool weft_machine_is_plain(void)
+{
+    const char *named = library_from_environment();
+    return named != NULL && strcmp(named, "plain") == 0;
+}
+
 static const char *device_of(const struct weft_config *config)
 {
     return weft_device_name((enum weft_device_type)config->cluster.device.type);

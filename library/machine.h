@@ -22,6 +22,9 @@ struct weft_machine {
     struct weft_binding binding;
 };
 
+/* True if WEFT_GEMM asks for plain products, for weft_config_set_plain. */
+bool weft_machine_is_plain(void);
+
 /* Collective over the meeting's ranks. The meeting keeps its descriptors, and must outlive the
  * machine. With cluster.bind the calling thread stays on this rank's cores until the machine is
  * closed. WEFT_E_DISAGREE if the config is for another number of ranks, WEFT_E_ENVIRONMENT if

@@ -61,6 +61,14 @@ static enum weft_status stage_first_period(struct weft_session *session, struct 
     return weft_session_stage_variant(session, &variants[0], err);
 }
 
+/* A run with a profile takes the profile's products, unless WEFT_GEMM names others. */
+static enum weft_status take_kernels(const struct weft_session *session, struct weft_error *err)
+{
+    const char *kernels = session->profile->kernels;
+    if (kernels == NULL || strcmp(kernels, "plain") != 0) return WEFT_OK;
+    return weft_config_set_plain(session->config, true, err);
+}
+
 enum weft_status weft_session_stage(struct weft_session *session, struct weft_profile *profile,
                                     struct weft_error *err)
 {
@@ -70,6 +78,7 @@ enum weft_status weft_session_stage(struct weft_session *session, struct weft_pr
         profile ? weft_profile_resolve_measured(session->config, profile, &session->profile, err)
                 : weft_profile_resolve(session->config, &session->profile, err);
     weft_profile_destroy(profile);
+    if (status == WEFT_OK) status = take_kernels(session, err);
     return status == WEFT_OK ? stage_first_period(session, err) : status;
 }
 
@@ -150,15 +159,54 @@ static enum weft_status take_limit(struct weft_session *session, const char *sou
     return weft_config_set_memory_limit(config, theirs, err);
 }
 
-/* Takes the plan's limit and its variant, which the config must leave open. */
+/* Computes the times anew, which depend on the bytes that attention moves. Measured ones stay. */
+static enum weft_status renew_times(struct weft_session *session, struct weft_profile **former,
+                                    struct weft_error *err)
+{
+    struct weft_profile *renewed = NULL;
+    if (session->profile->origin.machine != NULL) return WEFT_OK;
+    WEFT_TRY(weft_profile_resolve(session->config, &renewed, err));
+    *former = session->profile;
+    session->profile = renewed;
+    return WEFT_OK;
+}
+
+/* A plan that saves attention's probabilities counts, and runs with any products. One that saves
+ * statistics is refused if products are plain. */
+static enum weft_status take_attention(struct weft_session *session, const char *source,
+                                       bool *changed, struct weft_error *err)
+{
+    struct weft_config *config = session->config;
+    const struct weft_hash planned = session->plan->problem->config_hash;
+    const bool plain = config->plain;
+    *changed = false;
+    if (weft_hash_equal(planned, config->hash)) return WEFT_OK;
+    WEFT_TRY(weft_config_set_plain(config, !plain, err));
+    const bool is_other = weft_hash_equal(planned, config->hash);
+    *changed = is_other && !plain;
+    if (*changed) return WEFT_OK;
+    WEFT_TRY(weft_config_set_plain(config, plain, err));
+    if (!is_other) return WEFT_OK;
+    return weft_fail(
+        err, WEFT_E_DATA,
+        "%s: was made for attention on tensor cores, which saves statistics, and plain "
+        "products (WEFT_GEMM) need room for probabilities: leave WEFT_GEMM=plain out, "
+        "or plan again with it (WEFT_GEMM=plain weft plan %s -o %s)",
+        source, config->source, source);
+}
+
+/* Takes the plan's limit, attention and variant, which the config must leave open. */
 static enum weft_status take_terms(struct weft_session *session, const char *source,
                                    struct weft_error *err)
 {
     struct weft_plan *plan = session->plan;
     struct weft_variant variant = session->stages.variant;
     const char *central = weft_fixed_rules[WEFT_POLICY_CENTRAL].planner;
-    bool changed;
+    struct weft_profile *former = NULL;
+    bool changed, attends;
     WEFT_TRY(take_limit(session, source, &changed, err));
+    WEFT_TRY(take_attention(session, source, &attends, err));
+    if (attends) WEFT_TRY(renew_times(session, &former, err));
     /* Its policy needs no name in the config, so the planner tells of it. */
     if (strcmp(plan->planner, central) == 0 && weft_planner_policies(session->config) == 0) {
         session->config->plan.planner = central;
@@ -166,10 +214,12 @@ static enum weft_status take_terms(struct weft_session *session, const char *sou
     }
     /* If it is not open, comparing the problems gives the error. */
     (void)weft_variants_find(session->config, plan->problem, &variant);
-    if (!changed && weft_variant_same(&session->stages.variant, &variant)) return WEFT_OK;
+    if (!changed && !attends && weft_variant_same(&session->stages.variant, &variant))
+        return WEFT_OK;
     session->plan = NULL;
     enum weft_status status = weft_session_stage_variant(session, &variant, err);
     session->plan = plan;
+    weft_profile_destroy(former);
     return status;
 }
 

@@ -19,6 +19,7 @@
 #include "runtime/train/train.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
+#include "spec/config_batch.h"
 
 enum { MOST_KINDS = 64, MOST_OVERRIDES = 256 };
 
@@ -139,6 +140,9 @@ static enum weft_status load_config(struct weft *weft, struct weft_config_input 
     input->n_overrides = n;
     input->kinds = &weft->known;
     WEFT_TRY(weft_config_load(input, &config, err));
+    const enum weft_status status = weft_config_set_plain(config, weft_machine_is_plain(), err);
+    if (status != WEFT_OK) weft_config_destroy(config);
+    WEFT_TRY(status);
     close_machine(weft);
     weft_session_close(&weft->session);
     weft->session.config = config;

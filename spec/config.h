@@ -143,7 +143,7 @@ struct weft_config {
     const int32_t *joins;           /* [n_layers], borrowed: shard/units.h; NULL: none */
     const bool *late;               /* [n_layers], borrowed: memory_model/weigh.h; NULL: none */
     const struct weft_kinds *kinds; /* supplied kinds in use; NULL: none */
-
+    bool plain;                     /* products are plain; weft_config_set_plain */
     /* Hash of the plan's inputs: layers; ranks, ranks_per_node, memory_limit, channels; batch,
      * precision, optimizer type; blocks and fuse. Device and link count through the profile's hash;
      * cadence, clipping and update_ahead through the problem's period. */

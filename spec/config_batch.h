@@ -24,6 +24,11 @@ static inline bool weft_config_outer(const struct weft_config *config)
     return train->every > 0 && (train->across_momentum > 0 || train->across_lr != 1);
 }
 
+/* Sets whether the run's products are plain (struct weft_batch), and updates the hash, which covers
+ * it for 16 bits on a GPU. */
+WEFT_MUST_USE enum weft_status weft_config_set_plain(struct weft_config *config, bool plain,
+                                                     struct weft_error *err);
+
 enum { WEFT_MOST_MICRO_BATCH = 1048576, WEFT_MOST_MICRO_STEPS = 1024, WEFT_MOST_SPLITS = 8 };
 
 /* Lists the micro-batches that the config allows, increasing, and returns their number: one unless

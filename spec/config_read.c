@@ -267,6 +267,10 @@ enum weft_status weft_config_hash_inputs(struct weft_config *config, struct weft
     if (config->cluster.device.type != WEFT_DEVICE_CPU)
         weft_json_put_string(&writer, "device",
                              weft_device_name((enum weft_device_type)config->cluster.device.type));
+    /* Attention of f32 or on a CPU saves probabilities with any products. */
+    if (config->plain && config->cluster.device.type == WEFT_DEVICE_CUDA &&
+        config->train.precision.compute != WEFT_F32)
+        weft_json_put_bool(&writer, "plain", true);
     for (size_t i = 0; i < sizeof plan_keys / sizeof *plan_keys; i++) {
         add_key(&writer, &weft_plan_table, plan_keys[i], &config->plan);
     }
@@ -282,6 +286,13 @@ enum weft_status weft_config_set_memory_limit(struct weft_config *config, int64_
 {
     config->cluster.memory_limit_bytes = bytes;
     return weft_config_hash_inputs(config, err);
+}
+
+enum weft_status weft_config_set_plain(struct weft_config *config, bool plain,
+                                       struct weft_error *err)
+{
+    config->plain = plain;
+    return hash_config(config, err);
 }
 
 /* Whether an override sets the key. */
@@ -523,6 +534,8 @@ struct weft_batch weft_config_batch(const struct weft_config *config)
         .samples = config->train.micro_batch,
         .seq_len = config->train.seq_len,
         .compute = (enum weft_dtype)config->train.precision.compute,
+        .on_gpu = config->cluster.device.type == WEFT_DEVICE_CUDA,
+        .plain = config->plain && config->cluster.device.type == WEFT_DEVICE_CUDA,
     };
 }
 

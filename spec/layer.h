@@ -53,6 +53,8 @@ struct weft_batch {
     int64_t samples; /* of one rank and micro-step */
     int64_t seq_len;
     enum weft_dtype compute;
+    bool on_gpu;
+    bool plain; /* a GPU's products in the CPU's order (WEFT_GEMM=plain), without tensor cores */
 };
 
 /* A layer's saved activations at a level of recomputation. Dropped bytes are a part of the

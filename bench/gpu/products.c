@@ -207,7 +207,7 @@ static void try_dtype(struct products *p, enum weft_dtype dtype, bool small)
     layers[0].keys[WEFT_BLOCK_HEADS].integer = layers[0].keys[WEFT_BLOCK_KV_HEADS].integer =
         small ? 3 : 12;
     layers[0].keys[WEFT_BLOCK_FFN].integer = 4 * width;
-    const struct weft_batch batch = {1, small ? 24 : 1024, dtype};
+    const struct weft_batch batch = {.samples = 1, .seq_len = small ? 24 : 1024, .compute = dtype};
     const struct weft_nn_options options = {.threads = 1, .compute = dtype, .gemm = "cublaslt"};
     struct weft_nn *nn = NULL;
     struct weft_error err = {0};

@@ -151,6 +151,7 @@ static enum weft_status read_job(struct rank *rank, struct weft_error *err)
                                             .n_overrides = differs,
                                             .kinds = &rank->layers.known};
     WEFT_TRY(weft_config_load(&input, &rank->session.config, err));
+    WEFT_TRY(weft_config_set_plain(rank->session.config, weft_machine_is_plain(), err));
     return read_split(rank, err);
 }
 

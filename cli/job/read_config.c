@@ -9,9 +9,11 @@
 #include "cli/job/job.h"
 #include "cli/job/shipped.h"
 #include "cli/process/solver.h"
+#include "library/machine.h"
 #include "library/session.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
+#include "spec/config_batch.h"
 #include "spec/hub_model.h"
 
 /* Adds the override "key=path" with an absolute path: a flag's path is relative to the working
@@ -78,6 +80,8 @@ enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *pa
                                         .n_overrides = n,
                                         .kinds = cli->kinds},
             &session->config, err);
+    if (status == WEFT_OK)
+        status = weft_config_set_plain(session->config, weft_machine_is_plain(), err);
     if (status == WEFT_OK) status = weft_model_learns(session->config->model, err);
     weft_text_finish(&made);
     weft_text_finish(&file);

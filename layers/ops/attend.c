@@ -1,12 +1,9 @@
 /* Attention of queries, keys and values [rows, heads * head_dim]: softmax(q k^T / sqrt(head_dim)) v
  * for each head and sample. Query heads share kv_heads of keys and values in equal groups. It saves
- * probabilities [samples, heads, seq_len, seq_len], or with `save` the log of each row's sum in f32
- * (Dao et al. 2022, section 3.2). */
+ * probabilities [samples, heads, seq_len, seq_len], or on a GPU's tensor cores a number a row and
+ * head. With `save` it is the log of each row's sum in f32 (Dao et al. 2022, section 3.2). */
 #include "layers/recipe/op.h"
-
-/* Equal to those of runtime/nn/cuda: widest head of attention on tensor cores, elements of one
- * copy. */
-enum { MOST_HEAD = 128, HEAD_UNIT = 8 };
+#include "layers/shared/block.h"
 
 static enum weft_status check_widths(const struct weft_walk *walk,
                                      const struct weft_walk_step *step, struct weft_error *err)
@@ -32,13 +29,16 @@ static enum weft_status shape_attend(struct weft_walk *walk, struct weft_walk_st
                                      struct weft_error *err)
 {
     WEFT_TRY(check_widths(walk, step, err));
+    const int64_t rows = weft_times(&walk->fits, step->sizes.heads, step->rows);
     if (step->from->save == WEFT_WORD_LOG_SUMS)
         WEFT_TRY(weft_step_add_statistic(walk, step, "log_sums", step->rows, step->sizes.heads,
                                          WEFT_VALUE_F32, err));
+    else if (weft_heads_save_statistics(&walk->batch, step->sizes.head_dim))
+        WEFT_TRY(
+            weft_step_add_statistic(walk, step, "probabilities", rows, 1, WEFT_VALUE_F32, err));
     else
-        WEFT_TRY(weft_step_add_statistic(walk, step, "probabilities",
-                                         weft_times(&walk->fits, step->sizes.heads, step->rows),
-                                         walk->batch.seq_len, WEFT_VALUE_COMPUTE, err));
+        WEFT_TRY(weft_step_add_statistic(walk, step, "probabilities", rows, walk->batch.seq_len,
+                                         WEFT_VALUE_COMPUTE, err));
     return weft_step_add_output(walk, step, step->rows, weft_span_width(&step->in[0]), err);
 }
 
@@ -55,14 +55,6 @@ static double attend_flops(const struct weft_walk *walk, const struct weft_walk_
            (double)weft_span_width(&step->in[0]);
 }
 
-/* True if tensor cores do attention, which keep a number a row and head instead of scores. */
-static bool by_tensor_cores(const struct weft_walk *walk, const struct weft_walk_step *step)
-{
-    const int64_t size = step->sizes.head_dim;
-    return walk->batch.compute != WEFT_F32 && walk->batch.seq_len > 1 && size > 0 &&
-           size <= MOST_HEAD && size % HEAD_UNIT == 0;
-}
-
 static void attend_scratch(struct weft_walk *walk, const struct weft_walk_step *step,
                            struct weft_step_scratch *out)
 {
@@ -70,9 +62,10 @@ static void attend_scratch(struct weft_walk *walk, const struct weft_walk_step *
     const int64_t s = walk->batch.seq_len;
     const int64_t row_bytes = weft_times(fits, s, weft_dtype_bytes(walk->batch.compute));
     if (step->from->save != WEFT_WORD_LOG_SUMS) out->scores = weft_times(fits, s, row_bytes);
-    out->gpu_backward =
-        weft_times(fits, weft_times(fits, step->sizes.heads, step->rows),
-                   by_tensor_cores(walk, step) ? (int64_t)sizeof(float) : row_bytes);
+    const bool cores =
+        !walk->batch.plain && weft_heads_use_tensor_cores(&walk->batch, step->sizes.head_dim);
+    out->gpu_backward = weft_times(fits, weft_times(fits, step->sizes.heads, step->rows),
+                                   cores ? (int64_t)sizeof(float) : row_bytes);
 }
 
 const struct weft_op weft_op_attend = {

@@ -2,6 +2,9 @@
 
 #include <stdio.h>
 
+/* Widest head of attention on tensor cores, and elements of one copy. */
+enum { MOST_HEAD = 128, HEAD_UNIT = 8 };
+
 void weft_block_complete(struct weft_layer *layer)
 {
     union weft_key *keys = layer->keys;
@@ -81,6 +84,33 @@ void weft_block_add_attention(const struct weft_layer *layer, double residual_st
     weft_add_matrix(out, "attn.v.weight", kv, h, WEFT_INIT_STD);
     weft_add_matrix(out, "attn.o.weight", h, h, residual_std);
     weft_add_vector(out, "post_norm.weight", h, WEFT_INIT_ONE);
+}
+
+bool weft_heads_use_tensor_cores(const struct weft_batch *batch, int64_t head_dim)
+{
+    return batch->compute != WEFT_F32 && batch->seq_len > 1 && head_dim > 0 &&
+           head_dim <= MOST_HEAD && head_dim % HEAD_UNIT == 0;
+}
+
+bool weft_heads_save_statistics(const struct weft_batch *batch, int64_t head_dim)
+{
+    return batch->on_gpu && !batch->plain && weft_heads_use_tensor_cores(batch, head_dim);
+}
+
+static int64_t head_dim_of(const struct weft_layer *layer)
+{
+    const int64_t heads = weft_block_key(layer, WEFT_BLOCK_HEADS);
+    return heads > 0 ? layer->hidden / heads : 0;
+}
+
+bool weft_block_uses_tensor_cores(const struct weft_layer *layer, const struct weft_batch *batch)
+{
+    return weft_heads_use_tensor_cores(batch, head_dim_of(layer));
+}
+
+bool weft_block_saves_statistics(const struct weft_layer *layer, const struct weft_batch *batch)
+{
+    return weft_heads_save_statistics(batch, head_dim_of(layer));
 }
 
 int64_t weft_block_kv_width(const struct weft_layer *layer)

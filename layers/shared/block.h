@@ -56,6 +56,16 @@ enum weft_status weft_block_shape(const struct weft_layer *layer, double residua
 void weft_block_add_attention(const struct weft_layer *layer, double residual_std,
                               struct weft_layer_shape *out);
 
+/* True if a GPU's tensor cores compute attention, unless products are plain: it has 16 bits,
+ * several rows, and heads of a width that they can load. */
+bool weft_heads_use_tensor_cores(const struct weft_batch *batch, int64_t head_dim);
+/* The same of a transformer_block. */
+bool weft_block_uses_tensor_cores(const struct weft_layer *layer, const struct weft_batch *batch);
+/* True if attention saves its rows' statistics, for which the plan reserves memory. Otherwise it
+ * saves probabilities. */
+bool weft_heads_save_statistics(const struct weft_batch *batch, int64_t head_dim);
+bool weft_block_saves_statistics(const struct weft_layer *layer, const struct weft_batch *batch);
+
 /* Width of keys, and of values. */
 int64_t weft_block_kv_width(const struct weft_layer *layer);
 /* Saved elements of a row, for attention and the norms around it: norm, q, attention, residual,

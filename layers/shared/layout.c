@@ -79,7 +79,9 @@ struct weft_transformer_block_layout weft_layout_transformer_block(const struct 
     out.saved.ln1_rstd = add_part(others, rows, 1, F32_BYTES);
     out.saved.ln1_out = add_part(others, rows, h, size);
     out.saved.qkv = add_part(products, rows, h3, size);
-    out.saved.probabilities = add_part(others, checked_product(heads, s), s, size);
+    const bool statistics = weft_block_saves_statistics(layer, batch);
+    out.saved.probabilities = add_part(others, checked_product(heads, s), statistics ? 1 : s,
+                                       statistics ? F32_BYTES : size);
     out.saved.attention = add_part(others, rows, h, size);
     out.saved.residual = add_part(products, rows, h, size);
     out.saved.ln2_mean = add_part(others, rows, 1, F32_BYTES);

@@ -35,7 +35,8 @@ struct weft_transformer_block_layout {
         int64_t ln1_out;       /* [T, h]; this and the others but qkv, residual and fc are dropped
                                   by selective recomputation */
         int64_t qkv;           /* [T, 3h] */
-        int64_t probabilities; /* [B, H, S, S]; 0 above the diagonal, or in tiles of its kernels */
+        int64_t probabilities; /* [B, H, S, S]; 0 above the diagonal, or in tiles of its kernels.
+                                  On tensor cores statistics, f32 [B, H, S] */
         int64_t attention;     /* [T, h], heads joined, before the projection */
         int64_t residual;      /* [T, h], input + projected attention */
         int64_t ln2_mean;      /* f32 [T] */

@@ -2,9 +2,8 @@
 
 #include "layers/shared/block.h"
 
-/* Equal to those of runtime/nn/cuda: rows of a stripe, widest head of attention on tensor cores,
- * elements of one copy, and the scale's place. */
-enum { STRIPE_ROWS = 128, MOST_HEAD = 128, HEAD_UNIT = 8, SCALE_BYTES = 64 };
+/* Equal to those of runtime/nn/cuda: rows of a stripe, and the scale's place. */
+enum { STRIPE_ROWS = 128, SCALE_BYTES = 64 };
 
 static int64_t larger_of(int64_t a, int64_t b)
 {
@@ -18,14 +17,6 @@ int64_t weft_scratch_columns(struct weft_subject *subject, int64_t rows, int64_t
                       (int64_t)sizeof(float));
 }
 
-/* True if tensor cores do attention, which keep a number a row and head instead of scores. */
-static bool by_tensor_cores(const struct weft_subject *subject, int64_t heads)
-{
-    const int64_t size = heads > 0 ? subject->layer->hidden / heads : 0;
-    return subject->batch->compute != WEFT_F32 && subject->batch->seq_len > 1 && size > 0 &&
-           size <= MOST_HEAD && size % HEAD_UNIT == 0;
-}
-
 int64_t weft_scratch_block(struct weft_subject *subject)
 {
     struct weft_sizes *sizes = &subject->sizes;
@@ -33,7 +24,7 @@ int64_t weft_scratch_block(struct weft_subject *subject)
     const int64_t h = layer->hidden, heads = weft_block_key(layer, WEFT_BLOCK_HEADS);
     const int64_t width = larger_of(weft_block_key(layer, WEFT_BLOCK_FFN), weft_times(sizes, 3, h));
     const int64_t row_bytes =
-        by_tensor_cores(subject, heads)
+        !subject->batch->plain && weft_block_uses_tensor_cores(layer, subject->batch)
             ? (int64_t)sizeof(float)
             : weft_times(sizes, subject->batch->seq_len, subject->element_bytes);
     const int64_t of_heads = weft_times(sizes, weft_times(sizes, heads, subject->rows), row_bytes);

@@ -72,8 +72,8 @@ static enum weft_status fill_batch(const struct weft_evaluation *e, int64_t firs
                                    struct weft_error *err)
 {
     const struct weft_train *train = &e->config->train;
-    const struct weft_batch batch = weft_config_batch(e->config),
-                            one = {1, batch.seq_len, batch.compute};
+    struct weft_batch one = weft_config_batch(e->config);
+    one.samples = 1;
     const struct weft_model *model = e->config->model;
     size_t bytes = (size_t)weft_model_host_input_bytes(model, &one);
     int64_t n_targets = weft_model_targets(model, &one);

@@ -126,7 +126,7 @@ Test(added, tensors_needs_and_key_are_its_own)
     cr_assert_eq(model->tensors[layer->tensors[2]].dims[0], 48);
     /* Two blocks, so four branches. */
     cr_assert_float_eq(model->tensors[layer->tensors[2]].init_std, 0.01, 1e-15);
-    const struct weft_batch batch = {4, 8, WEFT_F32};
+    const struct weft_batch batch = {.samples = 4, .seq_len = 8, .compute = WEFT_F32};
     cr_assert_eq(weft_layer_work(layer, &batch, &work, &err), WEFT_OK);
     cr_assert_eq(work.saved_bytes, 4 * 1024);
     cr_assert_eq(work.output_bytes, 4 * 8 * 48 * 4);

@@ -19,7 +19,7 @@ static const struct weft_layer block = {
     .keys[WEFT_BLOCK_KV_HEADS].integer = 4,
     .keys[WEFT_BLOCK_FFN].integer = 256,
 };
-static const struct weft_batch batch = {4, 64, WEFT_F32};
+static const struct weft_batch batch = {.samples = 4, .seq_len = 64, .compute = WEFT_F32};
 enum { ROWS = 256 };
 
 /* A small layer of the kind, with a value for every key. */
@@ -211,7 +211,7 @@ Test(kinds, conv2d_multiplies_each_weight_at_each_place)
                                .keys[WEFT_IMAGE_STRIDE].integer = 2,
                                .hidden = 224 * 224 * 3,
                                .outputs = 112 * 112 * 64};
-    struct weft_batch images = {2, 1, WEFT_F32};
+    struct weft_batch images = {.samples = 2, .seq_len = 1, .compute = WEFT_F32};
     struct weft_layer_work work = work_of(&layer, &images);
     cr_assert_eq(work.forward_flops, 2 * 2.0 * 112 * 112 * 64 * 3 * 49);
     cr_assert_eq(work.saved_bytes, 0);
@@ -236,7 +236,7 @@ Test(kinds, bottleneck_projects_where_shapes_differ)
                                .keys[WEFT_IMAGE_STRIDE].integer = 2,
                                .hidden = 56 * 56 * 256,
                                .outputs = 28 * 28 * 512};
-    struct weft_batch images = {1, 1, WEFT_F32};
+    struct weft_batch images = {.samples = 1, .seq_len = 1, .compute = WEFT_F32};
     struct weft_layer_work work = work_of(&layer, &images);
     double in = 56 * 56, out = 28 * 28;
     double shortcut = out * 256 * 512;
@@ -290,13 +290,16 @@ Test(kinds, refuses_batches_that_cannot_be)
                   "layer \"wte\" (embedding): train.seq_len 64 is beyond its 63 positions");
     layer.keys[WEFT_EMBEDDING_POSITIONS].integer = 0;
     work_of(&layer, &batch);
-    refuses_layer(&block, &(struct weft_batch){0, 64, WEFT_F32}, "must be at least 1");
-    refuses_layer(&block, &(struct weft_batch){1, -1, WEFT_F32}, "must be at least 1");
+    refuses_layer(&block, &(struct weft_batch){.samples = 0, .seq_len = 64, .compute = WEFT_F32},
+                  "must be at least 1");
+    refuses_layer(&block, &(struct weft_batch){.samples = 1, .seq_len = -1, .compute = WEFT_F32},
+                  "must be at least 1");
 }
 
 Test(kinds, refuses_sizes_that_overflow)
 {
-    struct weft_batch large = {INT64_C(1) << 31, INT64_C(1) << 31, WEFT_F32};
+    struct weft_batch large = {
+        .samples = INT64_C(1) << 31, .seq_len = INT64_C(1) << 31, .compute = WEFT_F32};
     for (int32_t type = 0; type < WEFT_KIND_COUNT; type++) {
         struct weft_layer layer = layer_of(type);
         if (layer.kind == &weft_kind_custom) layer.keys[WEFT_CUSTOM_SAVED].integer = INT64_MAX;
@@ -335,7 +338,7 @@ Test(kinds, keys_are_equal_for_what_takes_the_same_time)
 
     struct weft_layer linear = {
         .name = "l", .kind = &weft_kind_linear, .hidden = 5, .outputs = 7, .bias = true};
-    struct weft_batch half = {4, 1, WEFT_BF16};
+    struct weft_batch half = {.samples = 4, .seq_len = 1, .compute = WEFT_BF16};
     cr_assert_str_eq(weft_layer_key(&pool, &linear, &half),
                      "linear inputs=5 outputs=7 bias samples=4 seq=1 bf16");
     weft_pool_finish(&pool);

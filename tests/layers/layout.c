@@ -40,7 +40,7 @@ static void check_block(int64_t samples, int64_t s, int64_t h, int64_t heads, in
                                .hidden = h,
                                .keys[WEFT_BLOCK_HEADS].integer = heads,
                                .keys[WEFT_BLOCK_FFN].integer = f};
-    struct weft_batch batch = {samples, s, dtype};
+    struct weft_batch batch = {.samples = samples, .seq_len = s, .compute = dtype};
     struct weft_transformer_block_layout at =
         weft_layout_transformer_block(&layer, &batch, WEFT_RECOMPUTE_NONE);
     int64_t t = samples * s, e = weft_dtype_bytes(dtype), widest = f > 3 * h ? f : 3 * h;
@@ -92,10 +92,42 @@ Test(layout, transformer_block_parts_do_not_overlap)
     check_block(5, 7, 6, 2, 333, WEFT_F16);
 }
 
+/* Only tensor cores save statistics, which take the bytes of a number a row and head. */
+Test(layout, attention_saves_statistics_on_tensor_cores_alone)
+{
+    static const struct {
+        enum weft_dtype dtype;
+        int64_t hidden, seq_len;
+        bool on_gpu, plain, statistics;
+    } cases[] = {
+        {WEFT_BF16, 64, 32, true, false, true},  {WEFT_F16, 512, 32, true, false, true},
+        {WEFT_F32, 64, 32, true, false, false},  {WEFT_BF16, 64, 32, false, false, false},
+        {WEFT_BF16, 64, 32, true, true, false},  {WEFT_BF16, 64, 1, true, false, false},
+        {WEFT_BF16, 68, 32, true, false, false}, {WEFT_BF16, 544, 32, true, false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weft_layer layer = {.kind = &weft_kind_transformer_block,
+                                   .hidden = cases[i].hidden,
+                                   .keys[WEFT_BLOCK_HEADS].integer = 4,
+                                   .keys[WEFT_BLOCK_FFN].integer = 64};
+        const struct weft_batch batch = {.samples = 3,
+                                         .seq_len = cases[i].seq_len,
+                                         .compute = cases[i].dtype,
+                                         .on_gpu = cases[i].on_gpu,
+                                         .plain = cases[i].plain};
+        const struct weft_transformer_block_layout at =
+            weft_layout_transformer_block(&layer, &batch, WEFT_RECOMPUTE_NONE);
+        const int64_t row_heads = 3 * 4 * batch.seq_len, e = weft_dtype_bytes(batch.compute);
+        const int64_t bytes = row_heads * (cases[i].statistics ? 4 : batch.seq_len * e);
+        cr_expect_eq(at.saved.attention - at.saved.probabilities, (bytes + 63) / 64 * 64, "case %d",
+                     (int)i);
+    }
+}
+
 Test(layout, other_parts_do_not_overlap)
 {
     struct weft_layer layer = {.hidden = 36, .vocab = 257, .outputs = 11, .bias = true};
-    struct weft_batch batch = {3, 31, WEFT_F32};
+    struct weft_batch batch = {.samples = 3, .seq_len = 31, .compute = WEFT_F32};
     struct weft_layer_norm_layout norm = weft_layout_layer_norm(&layer, &batch);
     struct declared stats[] = {{"mean", norm.saved.mean, 93 * 4},
                                {"rstd", norm.saved.rstd, 93 * 4}};
@@ -132,7 +164,8 @@ Test(layout, rows_of_logits_begin_at_multiples_of_128_bytes)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weft_layer layer = {.vocab = cases[i].classes, .outputs = cases[i].classes};
         for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
-            struct weft_batch batch = {2, 3, (enum weft_dtype)dtype};
+            struct weft_batch batch = {
+                .samples = 2, .seq_len = 3, .compute = (enum weft_dtype)dtype};
             struct weft_lm_head_layout head = weft_layout_lm_head(&layer, &batch);
             cr_expect_eq(head.gap, cases[i].gaps[dtype]);
             cr_expect_eq(head.saved.bytes,
@@ -145,7 +178,7 @@ Test(layout, rows_of_logits_begin_at_multiples_of_128_bytes)
 Test(layout, asks_nothing_for_a_bias_that_is_not_there)
 {
     struct weft_layer layer = {.hidden = 36, .vocab = 257, .outputs = 11};
-    struct weft_batch batch = {3, 31, WEFT_F32};
+    struct weft_batch batch = {.samples = 3, .seq_len = 31, .compute = WEFT_F32};
     cr_assert_eq(weft_layout_linear(&layer, &batch).backward.bytes, 0);
     cr_assert_eq(weft_layout_lm_head(&layer, &batch).backward.bytes, 0);
 }
@@ -156,7 +189,7 @@ Test(layout, says_minus_one_for_what_overflows)
                                .keys[WEFT_BLOCK_HEADS].integer = 1,
                                .keys[WEFT_BLOCK_FFN].integer = INT32_MAX,
                                .vocab = 2};
-    struct weft_batch batch = {INT32_MAX, INT32_MAX, WEFT_F32};
+    struct weft_batch batch = {.samples = INT32_MAX, .seq_len = INT32_MAX, .compute = WEFT_F32};
     struct weft_transformer_block_layout block =
         weft_layout_transformer_block(&layer, &batch, WEFT_RECOMPUTE_NONE);
     cr_assert_eq(block.saved.bytes, -1);
@@ -164,7 +197,7 @@ Test(layout, says_minus_one_for_what_overflows)
     cr_assert_eq(block.backward.bytes, -1);
     cr_assert_eq(weft_layout_lm_head(&layer, &batch).saved.bytes, -1);
     layer.keys[WEFT_BLOCK_FFN].integer = INT64_MAX;
-    batch = (struct weft_batch){1, 1, WEFT_F32};
+    batch = (struct weft_batch){.samples = 1, .seq_len = 1, .compute = WEFT_F32};
     cr_assert_eq(weft_layout_transformer_block(&layer, &batch, WEFT_RECOMPUTE_NONE).saved.bytes,
                  -1);
 }

@@ -1,5 +1,6 @@
 #include "library/session.h"
 #include "problem/stages.h"
+#include "spec/config_batch.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -55,6 +56,59 @@ Test(session, plans_by_ascent_and_takes_its_own_plan)
     weft_text_finish(&again);
     weft_session_close(&session);
     weft_session_close(&other);
+}
+
+/* Opens a session of a GPU in bf16. The config has no page size, so plans need no device here. */
+static struct weft_session open_gpu(const char *compute, bool plain)
+{
+    const char *overrides[] = {"cluster.device.type=cuda", compute,
+                               "cluster.device.flops={\"f32\":\"50G\",\"bf16\":\"90G\"}"};
+    struct weft_session session = open_overridden(overrides, 3);
+    struct weft_error err = {0};
+    cr_assert_eq(weft_config_set_plain(session.config, plain, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_session_stage(&session, NULL, &err), WEFT_OK, "%s", err.text);
+    return session;
+}
+
+/* Makes a plan, gives it to a session with plain products or with others, and returns the error's
+ * text if it is refused, otherwise NULL. */
+static const char *take_of_other(const char *compute, bool made_plain, bool runs_plain,
+                                 struct weft_error *err)
+{
+    struct weft_session made = open_gpu(compute, made_plain), runs = open_gpu(compute, runs_plain);
+    struct weft_text text, again;
+    weft_text_init(&text);
+    weft_text_init(&again);
+    cr_assert_eq(weft_session_plan(&made, "greedy", err), WEFT_OK, "%s", err->text);
+    weft_plan_write(made.plan, &text);
+    const enum weft_status status =
+        weft_session_take(&runs, weft_text_chars(&text), text.length, "plan.json", err);
+    if (status == WEFT_OK) {
+        weft_plan_write(runs.plan, &again);
+        cr_assert_str_eq(weft_text_chars(&again), weft_text_chars(&text));
+    }
+    weft_text_finish(&text);
+    weft_text_finish(&again);
+    weft_session_close(&made);
+    weft_session_close(&runs);
+    return status == WEFT_OK ? NULL : err->text;
+}
+
+/* Attention of bf16 saves statistics on tensor cores, and f32 probabilities with any products. */
+Test(session, refuses_only_a_plan_without_room_for_probabilities)
+{
+    static const char bf16[] = "train.precision={\"compute\":\"bf16\"}";
+    static const char f32[] = "train.precision={\"compute\":\"f32\"}";
+    struct weft_error err = {0};
+    cr_expect_eq(take_of_other(bf16, false, false, &err), NULL);
+    cr_expect_eq(take_of_other(bf16, true, true, &err), NULL);
+    cr_expect_eq(take_of_other(bf16, true, false, &err), NULL);
+    cr_expect_eq(take_of_other(f32, false, true, &err), NULL);
+    const char *refused = take_of_other(bf16, false, true, &err);
+    cr_assert_not_null(refused);
+    cr_expect(strstr(refused, "plan.json: was made for attention on tensor cores") != NULL &&
+                  strstr(refused, "WEFT_GEMM=plain weft plan run.json -o plan.json") != NULL,
+              "%s", refused);
 }
 
 /* Accepts a plan at its need for one tier as limit, and refuses it at a page less. */

@@ -236,7 +236,16 @@ int64_t weft_nn_cuda_receive_needs(int32_t ranks, int64_t slice_bytes)
     return (ranks - 1) * slice_bytes;
 }
 
-static enum weft_status refuse_call(const struct weft_nn_call *call, struct weft_error *err)
+/* True if the plan has no place for the probabilities of plain kernels. */
+static bool lacks_probabilities(const struct weft_nn_cuda *cuda, const struct weft_nn_call *call)
+{
+    struct weft_cuda_attention ignored;
+    return cuda->plain && call->batch.on_gpu &&
+           weft_cuda_block_attends(false, call->layer, &call->batch, &ignored);
+}
+
+static enum weft_status refuse_call(const struct weft_nn_cuda *cuda,
+                                    const struct weft_nn_call *call, struct weft_error *err)
 {
     const struct weft_layer *layer = call->layer;
     if (layer->kind->supplied != NULL) {
@@ -256,6 +265,13 @@ static enum weft_status refuse_call(const struct weft_nn_call *call, struct weft
                          "layer %s: a GPU's library may compute GELU within a product, with other "
                          "bits than alone, so a GPU restores whole layers only: plan with "
                          "plan.recompute=whole, or without",
+                         layer->name);
+    }
+    if (lacks_probabilities(cuda, call)) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "layer %s: plain products attend with probabilities, and the plan is for "
+                         "tensor cores, which save statistics: set WEFT_GEMM=plain before planning "
+                         "too, or to other products here",
                          layer->name);
     }
     if (call->cache != NULL) {
@@ -334,7 +350,7 @@ static enum weft_status find_scratch(const struct call_argument *a, bool backwar
 static enum weft_status run_kind(const struct call_argument *a, struct CUstream_st *on,
                                  bool backward, struct weft_error *err)
 {
-    WEFT_TRY(refuse_call(&a->call, err));
+    WEFT_TRY(refuse_call(a->cuda, &a->call, err));
     const struct cuda_kind *kind = find_kind(a->call.layer);
     char *scratch = NULL;
     WEFT_TRY(find_scratch(a, backward, &scratch, err));

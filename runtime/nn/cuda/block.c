@@ -46,13 +46,11 @@ static struct weft_cuda_attention attention_of(const struct weft_layer *layer,
 }
 
 /* True if tensor cores do attention. Their statistics use the place of probabilities, which has at
- * least as many bytes a row. Buffers align matrices to 64 bytes, so alignment is tested as for
- * address 0. */
-static bool by_tensor_cores(bool plain, const struct weft_cuda_attention *attention)
+ * least as many bytes a row even if the plan reserves these. */
+static bool by_tensor_cores(bool plain, const struct weft_layer *layer,
+                            const struct weft_batch *batch)
 {
-    struct weft_cuda_attention somewhere = *attention;
-    somewhere.qkv = NULL;
-    return !plain && attention->seq_len > 1 && weft_cuda_attends(&somewhere);
+    return !plain && weft_block_uses_tensor_cores(layer, batch);
 }
 
 bool weft_cuda_block_attends(bool plain, const struct weft_layer *layer,
@@ -60,7 +58,7 @@ bool weft_cuda_block_attends(bool plain, const struct weft_layer *layer,
 {
     if (strcmp(layer->kind->type, "transformer_block") != 0) return false;
     *out = attention_of(layer, batch, NULL);
-    return by_tensor_cores(plain, out);
+    return by_tensor_cores(plain, layer, batch);
 }
 
 static int64_t most_of(int64_t a, int64_t b)
@@ -75,11 +73,10 @@ struct weft_nn_needs weft_cuda_block_needs(bool plain, const struct weft_layer *
 {
     const int64_t rows = batch->samples * batch->seq_len, h = layer->hidden;
     const int64_t width = most_of(weft_block_key(layer, WEFT_BLOCK_FFN), 3 * h);
-    const struct weft_cuda_attention attention = attention_of(layer, batch, NULL);
-    const int64_t of_heads =
-        by_tensor_cores(plain, &attention)
-            ? attention.heads * rows * (int64_t)sizeof(float)
-            : attention.heads * rows * batch->seq_len * weft_dtype_bytes(batch->compute);
+    const int64_t heads = weft_block_key(layer, WEFT_BLOCK_HEADS);
+    const int64_t of_heads = by_tensor_cores(plain, layer, batch)
+                                 ? heads * rows * (int64_t)sizeof(float)
+                                 : heads * rows * batch->seq_len * weft_dtype_bytes(batch->compute);
     const int64_t of_columns =
         most_of(weft_cuda_column_bytes(rows, width), weft_cuda_layer_norm_bytes(rows, h));
     return (struct weft_nn_needs){.backward_bytes =
@@ -152,7 +149,7 @@ static struct block block_of(const struct weft_nn_call *call, bool backward)
 
 static int attend_block(const struct weft_cuda_call *c, const struct block *b)
 {
-    if (by_tensor_cores(c->cuda->plain, &b->attention))
+    if (by_tensor_cores(c->cuda->plain, c->call->layer, &c->call->batch))
         return weft_cuda_attention_forward(c->cuda, &b->attention, b->attended, b->kept,
                                            c->workspace, c->on);
     return weft_cuda_attend_plain(&b->attention, b->kept, b->attended, c->on);
@@ -160,7 +157,7 @@ static int attend_block(const struct weft_cuda_call *c, const struct block *b)
 
 static int attend_backward(const struct weft_cuda_call *c, const struct block *b)
 {
-    if (by_tensor_cores(c->cuda->plain, &b->attention)) {
+    if (by_tensor_cores(c->cuda->plain, c->call->layer, &c->call->batch)) {
         return weft_cuda_attention_backward(c->cuda, &b->attention, b->attended, b->kept,
                                             b->d_attention, c->workspace, b->d_qkv, c->on);
     }

@@ -54,8 +54,10 @@ Test(bind, a_token_outside_the_vocabulary_is_the_verdict)
     const float table[VOCAB * WIDTH] = {1};
     const int32_t good[ROWS] = {0, 1, 2, 3, 4, 0}, bad[ROWS] = {0, 1, 2, 3, 5, -1};
     float output[ROWS * WIDTH];
-    struct weft_nn_call call = {
-        .layer = &layer, .batch = {2, 3, WEFT_F32}, .tensors = {table}, .output = output};
+    struct weft_nn_call call = {.layer = &layer,
+                                .batch = {.samples = 2, .seq_len = 3, .compute = WEFT_F32},
+                                .tensors = {table},
+                                .output = output};
     struct weft_nn *nn = opened("own");
     call.input = good;
     weft_nn_forward(nn, stream, &call);
@@ -72,7 +74,8 @@ Test(bind, a_token_outside_the_vocabulary_is_the_verdict)
 
 static void expect_refused(const struct weft_layer *layer, const char *says)
 {
-    const struct weft_nn_call call = {.layer = layer, .batch = {1, 1, WEFT_F32}};
+    const struct weft_nn_call call = {.layer = layer,
+                                      .batch = {.samples = 1, .seq_len = 1, .compute = WEFT_F32}};
     struct weft_nn *nn = opened("own");
     weft_nn_forward(nn, stream, &call);
     cr_assert_eq(weft_stream_synchronise(stream, &err), WEFT_E_DATA);
@@ -94,12 +97,45 @@ Test(bind, a_supplied_layer_is_refused_with_the_reason)
     expect_refused(&layer, "layer mine: the functions of its kind are the CPU's");
 }
 
+/* Plan and kernels ask one predicate: a shape that tensor cores refuse keeps its probabilities. */
+Test(bind, tensor_cores_attend_where_the_plan_saves_statistics)
+{
+    struct weft_layer layer = subject_block(16, 2, 24);
+    for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
+        for (int64_t size = 1; size <= 160; size++) {
+            const struct weft_batch batch = {
+                .samples = 1, .seq_len = 2, .compute = (enum weft_dtype)dtype, .on_gpu = true};
+            layer.hidden = 2 * size;
+            const struct weft_cuda_attention shape = {.dtype = batch.compute,
+                                                      .samples = 1,
+                                                      .seq_len = 2,
+                                                      .heads = 2,
+                                                      .hidden = layer.hidden};
+            cr_expect_eq(weft_block_saves_statistics(&layer, &batch), weft_cuda_attends(&shape));
+        }
+    }
+}
+
+Test(bind, plain_kernels_refuse_a_plan_without_probabilities)
+{
+    const struct weft_layer layer = subject_block(16, 2, 24);
+    struct weft_nn_call call = {
+        .layer = &layer,
+        .batch = {.samples = 1, .seq_len = 2, .compute = WEFT_BF16, .on_gpu = true}};
+    struct weft_nn *nn = opened("plain");
+    weft_nn_forward(nn, stream, &call);
+    cr_assert_eq(weft_stream_synchronise(stream, &err), WEFT_E_DATA);
+    cr_expect(strstr(err.text, "set WEFT_GEMM=plain before planning too") != NULL, "%s", err.text);
+    closed(nn);
+}
+
 /* Partial sums, gradients of whole score matrices, or dots of rows. */
 Test(bind, needs_are_those_of_its_way)
 {
     enum { SAMPLES = 2, SEQ = 16, HEADS = 2 };
     struct weft_layer layer = {.name = "h.0", .kind = &weft_kind_transformer_block, .hidden = 32};
-    const struct weft_batch f32 = {SAMPLES, SEQ, WEFT_F32}, bf16 = {SAMPLES, SEQ, WEFT_BF16};
+    const struct weft_batch f32 = {.samples = SAMPLES, .seq_len = SEQ, .compute = WEFT_F32},
+                            bf16 = {.samples = SAMPLES, .seq_len = SEQ, .compute = WEFT_BF16};
     layer.keys[WEFT_BLOCK_HEADS].integer = HEADS;
     layer.keys[WEFT_BLOCK_FFN].integer = 128;
     struct weft_nn *nn = opened("plain");

@@ -55,15 +55,16 @@ static void figures_of_block(const struct weft_layer *layer, const struct weft_b
     const int64_t heads = layer->keys[WEFT_BLOCK_HEADS].integer, size = h / heads;
     const int64_t row = round_up(t * h * e), qkv = round_up(t * 3 * h * e),
                   fc = round_up(t * f * e);
-    const int64_t norm = 2 * round_up(t * 4) + row, attention = round_up(heads * t * s * e) + row;
+    const bool cores = e == 2 && s > 1 && size <= 128 && size % 8 == 0 && !batch->plain;
+    const int64_t head_rows = heads * t, saved = batch->on_gpu && cores ? 4 : s * e;
+    const int64_t norm = 2 * round_up(t * 4) + row, attention = round_up(head_rows * saved) + row;
     const int64_t products = qkv + row + fc, others = 2 * norm + attention + fc;
     /* Live together: fc and one row of gradients; or qkv and two. */
     out->backward = larger_size(fc + row, qkv + 2 * row) + round_up(s * s * e) +
                     round_up(4 * larger_size(3 * h, f));
     out->saved = products + others;
-    const bool cores = e == 2 && s > 1 && size <= 128 && size % 8 == 0;
     out->backward_scratch =
-        larger_size(heads * t * (cores ? 4 : s * e),
+        larger_size(head_rows * (cores ? 4 : s * e),
                     larger_size(2 * stripe_bytes(t, h), stripe_bytes(t, larger_size(3 * h, f))));
     out->reads_input = true;
     const double dt = (double)t, dh = (double)h, df = (double)f, ds = (double)s;
@@ -219,7 +220,9 @@ Test(recipe_work, figures_of_random_layers_are_those_by_hand)
         const struct weft_layer layer = random_layer();
         const struct weft_batch batch = {.samples = draw_size(1, 9),
                                          .seq_len = draw_size(1, 300),
-                                         .compute = (enum weft_dtype)draw_size(0, 2)};
+                                         .compute = (enum weft_dtype)draw_size(0, 2),
+                                         .on_gpu = draw_size(0, 1) == 1,
+                                         .plain = draw_size(0, 3) == 0};
         check_figures(&layer, &batch);
     }
 }

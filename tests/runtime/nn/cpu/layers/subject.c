@@ -169,15 +169,21 @@ void subject_init_as(struct subject *subject, struct weft_layer layer, int64_t s
                      int64_t seq_len, size_t offset_bytes, enum weft_dtype compute,
                      enum weft_dtype gradient)
 {
+    const struct weft_batch batch = {.samples = samples, .seq_len = seq_len, .compute = compute};
+    subject_init_for(subject, layer, &batch, offset_bytes, gradient);
+}
+
+void subject_init_for(struct subject *subject, struct weft_layer layer,
+                      const struct weft_batch *batch, size_t offset_bytes, enum weft_dtype gradient)
+{
     *subject = (struct subject){.layer = layer, .offset_bytes = offset_bytes};
     struct weft_nn_call *call = &subject->call;
-    const struct weft_batch batch = {samples, seq_len, compute};
-    const int64_t rows = samples * seq_len;
+    const int64_t samples = batch->samples, rows = samples * batch->seq_len;
     struct weft_error err = {0};
     call->layer = &subject->layer;
-    call->batch = batch;
+    call->batch = *batch;
     call->gradient_dtype = gradient;
-    cr_assert_eq(weft_layer_work(&subject->layer, &batch, &subject->work, &err), WEFT_OK, "%s",
+    cr_assert_eq(weft_layer_work(&subject->layer, batch, &subject->work, &err), WEFT_OK, "%s",
                  err.text);
     take_tensors(subject);
 
@@ -197,7 +203,7 @@ void subject_init_as(struct subject *subject, struct weft_layer layer, int64_t s
     }
     call->saved = take(subject, subject->work.saved_bytes);
     call->temporary = take(subject, subject->work.backward_temporary_bytes);
-    call->input_gradient = take(subject, subject->n_inputs * weft_dtype_bytes(compute));
+    call->input_gradient = take(subject, subject->n_inputs * weft_dtype_bytes(batch->compute));
 }
 
 void subject_finish(struct subject *subject)

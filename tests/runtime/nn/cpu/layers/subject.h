@@ -38,6 +38,9 @@ void subject_init(struct subject *subject, struct weft_layer layer, int64_t samp
 void subject_init_as(struct subject *subject, struct weft_layer layer, int64_t samples,
                      int64_t seq_len, size_t offset_bytes, enum weft_dtype compute,
                      enum weft_dtype gradient);
+void subject_init_for(struct subject *subject, struct weft_layer layer,
+                      const struct weft_batch *batch, size_t offset_bytes,
+                      enum weft_dtype gradient);
 /* Element i of an array of the dtype. */
 double subject_value(enum weft_dtype dtype, const void *array, int64_t i);
 void subject_finish(struct subject *subject);

@@ -20,8 +20,10 @@ static enum weft_status encoder_block_needs(struct weft_subject *subject,
         weft_block_temporary_row(subject, f), work);
     const double attention = 4 * subject->t * subject->s * h;
     weft_block_set_flops(subject, weights, attention, work);
-    weft_block_set_splits(subject, weft_plus(sizes, weft_block_products(subject), f), h * (double)f,
-                          attention, work);
+    weft_block_set_splits(subject,
+                          weft_plus(sizes, weft_block_products(subject),
+                                    weft_times(sizes, subject->batch->on_gpu ? 2 : 1, f)),
+                          h * (double)f, attention, work);
     subject->weights = weights;
     return WEFT_OK;
 }

@@ -103,8 +103,7 @@ const struct weft_kind weft_kind_transformer_block = {
     .shape = weft_block_shape,
     .needs = transformer_block_needs,
     .keeps = {"ln1 (mean, rstd, output), q, k, v, attention (probabilities or statistics, output), "
-              "residual, "
-              "ln2 (mean, rstd, output), fc, GELU",
-              "q, k, v, residual, fc", "the layer's input alone"},
+              "residual, ln2 (mean, rstd, output), fc, GELU",
+              "q, k, v, residual, fc (on a GPU GELU too)", "the layer's input alone"},
     .add_sizes = weft_block_add_sizes,
 };

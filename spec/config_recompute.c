@@ -19,14 +19,6 @@ static bool read_word(const char *text, int *levels)
     return false;
 }
 
-/* Levels that the device can restore, if the layer trains on it. A GPU's library may compute GELU
- * within a product, with other bits than alone, so a GPU restores whole layers only. */
-static int device_levels(const struct weft_config *config, const struct weft_layer *layer)
-{
-    const bool of_gpu = config->cluster.device.type == WEFT_DEVICE_CUDA;
-    return of_gpu && layer->kind->trains ? ALL & ~(1 << WEFT_RECOMPUTE_SELECTIVE) : ALL;
-}
-
 /* Levels at which the layer can restore its saved activations, besides none. */
 static int possible_levels(const struct weft_config *config, int32_t l)
 {
@@ -40,7 +32,7 @@ static int possible_levels(const struct weft_config *config, int32_t l)
         return 0;
     for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++)
         if (work.splits[level].possible && work.backward_reads_input) levels |= 1 << level;
-    return levels & device_levels(config, layer);
+    return levels;
 }
 
 static void find_unknown(const struct weft_config *config, const char *name,
@@ -118,10 +110,8 @@ void weft_config_take_recompute(struct weft_config *config, struct weft_findings
         }
         if (some == 0 && strcmp(text, "auto") != 0)
             weft_findings_add(findings, config->source, path,
-                              "is \"%s\", and no layer of the model can recompute so%s", text,
-                              config->cluster.device.type == WEFT_DEVICE_CUDA
-                                  ? ": on a GPU, layers that train recompute whole or not at all"
-                                  : "; leave it out");
+                              "is \"%s\", and no layer of the model can recompute so; leave it out",
+                              text);
     }
     config->recomputes = levels;
 }

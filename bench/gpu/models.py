@@ -46,7 +46,7 @@ def offload_of(away):
 
 
 def config_of(tokens, device, planner="all-dp", steps=5, layers=None, dtype="f32", ranks=1, blocks=None, away=(),
-              **train):
+              recompute=None, **train):
     """Returns a config for `ranks` ranks that reads the file `tokens`, made by tokens_of(9000, 61). What `away` names is
     offloaded (offload_of) where the config allows it.
     """
@@ -58,6 +58,7 @@ def config_of(tokens, device, planner="all-dp", steps=5, layers=None, dtype="f32
                       "optimizer": {"type": "adamw", "lr": 1e-2}, "precision": {"compute": dtype},
                       "checkpoint": {"at_end": False}, **train},
             "plan": {"planner": planner, "time_limit": "5s", "fuse": False, **({"blocks": blocks} if blocks else {}),
+                     **({"recompute": recompute} if recompute else {}),
                      **homes},
             "cluster": {"ranks": ranks, "memory_limit": "2GiB", **tiers,
                         "device": {"type": device, "flops": rates, "memory_bandwidth": "10GB/s"},

@@ -54,13 +54,17 @@ static bool is_read(const struct weft_walk *walk, int32_t place)
     return false;
 }
 
-/* True if the level keeps the place: selective keeps results of products with weights. */
+/* True if the level keeps the place: selective keeps results of products with weights. A GPU's
+ * product may compute its activation with other bits than the activation alone, so both are kept or
+ * dropped together there. */
 static bool keeps_place(const struct weft_walk *walk, const struct weft_value *value)
 {
     const struct weft_walk_step *maker = &walk->steps[value->maker];
+    const bool is_result = value == &walk->values[maker->out[0]];
+    const bool is_then = maker->n_out > 1 && value == &walk->values[maker->out[1]];
     return walk->level == WEFT_RECOMPUTE_NONE ||
            (walk->level == WEFT_RECOMPUTE_SELECTIVE && maker->op->has_weight &&
-            value == &walk->values[maker->out[0]]);
+            (is_result || (is_then && walk->batch.on_gpu)));
 }
 
 static void put_value(struct weft_walk *walk, struct weft_value *value, enum weft_value_home home,

@@ -71,7 +71,8 @@ struct weft_transformer_block_layout weft_layout_transformer_block(const struct 
     int64_t heads = checked_product(batch->samples, weft_block_key(layer, WEFT_BLOCK_HEADS));
     struct weft_transformer_block_layout out;
 
-    /* Results of products with weights, and all other parts. */
+    /* Results of products with weights, and all other parts. A GPU's product may compute GELU with
+     * other bits than GELU alone, so both are kept or dropped together there. */
     struct cursor kept = {0}, dropped = {0};
     struct cursor *products = level == WEFT_RECOMPUTE_WHOLE ? &dropped : &kept;
     struct cursor *others = level == WEFT_RECOMPUTE_NONE ? &kept : &dropped;
@@ -88,7 +89,7 @@ struct weft_transformer_block_layout weft_layout_transformer_block(const struct 
     out.saved.ln2_rstd = add_part(others, rows, 1, F32_BYTES);
     out.saved.ln2_out = add_part(others, rows, h, size);
     out.saved.fc = add_part(products, rows, f, size);
-    out.saved.gelu = add_part(others, rows, f, size);
+    out.saved.gelu = add_part(batch->on_gpu ? products : others, rows, f, size);
     out.saved.bytes = kept.bytes;
     out.saved.dropped_bytes = dropped.bytes;
 

@@ -24,7 +24,7 @@ enum { WEFT_LAYOUT_ROW_BYTES = 128 };
  *
  * At a level of recomputation some parts of `saved` are dropped: their offsets begin at the dropped
  * bytes of a temporary buffer (weft_dropped_offset). Selective drops parts that need no product
- * with weights: outputs of norms, attention and GELU. Whole drops all parts.
+ * with weights: outputs of norms, attention and, not on a GPU, GELU. Whole drops all parts.
  *
  * Backward runs the MLP, then attention. Gradients are placed by their lives (place.h), so later
  * ones reuse the bytes of dead ones. */

@@ -260,12 +260,12 @@ static enum weft_status refuse_call(const struct weft_nn_cuda *cuda,
                          "layers that train",
                          layer->name, weft_layer_type_of(layer));
     }
-    if (call->recompute == WEFT_RECOMPUTE_SELECTIVE) {
-        return weft_fail(err, WEFT_E_DATA,
-                         "layer %s: a GPU's library may compute GELU within a product, with other "
-                         "bits than alone, so a GPU restores whole layers only: plan with "
-                         "plan.recompute=whole, or without",
-                         layer->name);
+    if (call->recompute == WEFT_RECOMPUTE_SELECTIVE && !call->batch.on_gpu) {
+        return weft_fail(
+            err, WEFT_E_DATA,
+            "layer %s: drops a GELU and keeps its product, as a CPU may. A GPU computes "
+            "both at once: plan for cluster.device.type cuda",
+            layer->name);
     }
     if (lacks_probabilities(cuda, call)) {
         return weft_fail(err, WEFT_E_DATA,

@@ -113,25 +113,27 @@ static struct block block_of(const struct weft_nn_call *call, bool backward)
     const struct weft_transformer_block_layout at =
         weft_layout_transformer_block(call->layer, &call->batch, call->recompute);
     const int64_t h = call->layer->hidden, f = weft_block_key(call->layer, WEFT_BLOCK_FFN);
-    const void *temporary = call->temporary, *saved = call->saved;
-    if (call->recompute == WEFT_RECOMPUTE_WHOLE)
-        saved = weft_cuda_part(temporary, weft_dropped_offset(backward ? at.backward.bytes : 0));
+    const void *temporary = call->temporary, *dropped = NULL;
+    if (call->recompute != WEFT_RECOMPUTE_NONE)
+        dropped = weft_cuda_part(temporary, weft_dropped_offset(backward ? at.backward.bytes : 0));
+    const void *products = call->recompute == WEFT_RECOMPUTE_WHOLE ? dropped : call->saved;
+    const void *others = call->recompute == WEFT_RECOMPUTE_NONE ? call->saved : dropped;
     struct block block = {.rows = weft_cuda_rows(call),
                           .hidden = h,
                           .ffn = f,
                           .dtype = call->batch.compute,
-                          .ln1_mean = weft_cuda_part(saved, at.saved.ln1_mean),
-                          .ln1_rstd = weft_cuda_part(saved, at.saved.ln1_rstd),
-                          .ln1_out = weft_cuda_part(saved, at.saved.ln1_out),
-                          .qkv = weft_cuda_part(saved, at.saved.qkv),
-                          .kept = weft_cuda_part(saved, at.saved.probabilities),
-                          .attended = weft_cuda_part(saved, at.saved.attention),
-                          .residual = weft_cuda_part(saved, at.saved.residual),
-                          .ln2_mean = weft_cuda_part(saved, at.saved.ln2_mean),
-                          .ln2_rstd = weft_cuda_part(saved, at.saved.ln2_rstd),
-                          .ln2_out = weft_cuda_part(saved, at.saved.ln2_out),
-                          .fc = weft_cuda_part(saved, at.saved.fc),
-                          .gelu = weft_cuda_part(saved, at.saved.gelu),
+                          .ln1_mean = weft_cuda_part(others, at.saved.ln1_mean),
+                          .ln1_rstd = weft_cuda_part(others, at.saved.ln1_rstd),
+                          .ln1_out = weft_cuda_part(others, at.saved.ln1_out),
+                          .qkv = weft_cuda_part(products, at.saved.qkv),
+                          .kept = weft_cuda_part(others, at.saved.probabilities),
+                          .attended = weft_cuda_part(others, at.saved.attention),
+                          .residual = weft_cuda_part(products, at.saved.residual),
+                          .ln2_mean = weft_cuda_part(others, at.saved.ln2_mean),
+                          .ln2_rstd = weft_cuda_part(others, at.saved.ln2_rstd),
+                          .ln2_out = weft_cuda_part(others, at.saved.ln2_out),
+                          .fc = weft_cuda_part(products, at.saved.fc),
+                          .gelu = weft_cuda_part(products, at.saved.gelu),
                           .d_fc = weft_cuda_part(temporary, at.backward.d_fc),
                           .d_qkv = weft_cuda_part(temporary, at.backward.d_qkv),
                           .d_ln2 = weft_cuda_part(temporary, at.backward.d_ln2),
@@ -165,8 +167,9 @@ static int attend_backward(const struct weft_cuda_call *c, const struct block *b
                                            b->d_qkv, c->on);
 }
 
-/* Computes the parts that are saved. */
-static int fill_saved(const struct weft_cuda_call *c, const struct block *b)
+/* Computes the parts that are saved. Without `products`, their results, GELU's output included, are
+ * there already. */
+static int fill_saved(const struct weft_cuda_call *c, const struct block *b, bool products)
 {
     const struct weft_nn_call *call = c->call;
     const void *const *w = call->tensors;
@@ -175,14 +178,15 @@ static int fill_saved(const struct weft_cuda_call *c, const struct block *b)
                                      to_fc = {.bias = w[FC_BIAS], .gelu = b->gelu};
     int code = weft_cuda_layer_norm(b->dtype, b->rows, b->hidden, call->input, w[LN1_WEIGHT],
                                     w[LN1_BIAS], b->ln1_out, b->ln1_mean, b->ln1_rstd, c->on);
-    if (code == 0) code = weft_cuda_map(c, &b->to_qkv, &to_qkv, b->qkv);
+    if (code == 0 && products) code = weft_cuda_map(c, &b->to_qkv, &to_qkv, b->qkv);
     if (code == 0) code = attend_block(c, b);
-    if (code == 0) code = weft_cuda_map(c, &b->to_residual, &to_residual, b->residual);
+    if (code == 0 && products) code = weft_cuda_map(c, &b->to_residual, &to_residual, b->residual);
     if (code == 0) {
         code = weft_cuda_layer_norm(b->dtype, b->rows, b->hidden, b->residual, w[LN2_WEIGHT],
                                     w[LN2_BIAS], b->ln2_out, b->ln2_mean, b->ln2_rstd, c->on);
     }
-    return code != 0 ? code : weft_cuda_map(c, &b->to_fc, &to_fc, b->fc);
+    if (code == 0 && products) code = weft_cuda_map(c, &b->to_fc, &to_fc, b->fc);
+    return code;
 }
 
 int weft_cuda_block_forward(const struct weft_cuda_call *c)
@@ -191,7 +195,7 @@ int weft_cuda_block_forward(const struct weft_cuda_call *c)
     const struct block b = block_of(call, false);
     const struct weft_product_finish to_output = {.bias = call->tensors[MLP_PROJ_BIAS],
                                                   .residual = b.residual};
-    const int code = fill_saved(c, &b);
+    const int code = fill_saved(c, &b, true);
     return code != 0 ? code : weft_cuda_map(c, &b.to_output, &to_output, call->output);
 }
 
@@ -260,7 +264,9 @@ static int attention_backward(const struct weft_cuda_call *c, const struct block
 int weft_cuda_block_backward(const struct weft_cuda_call *c)
 {
     const struct block block = block_of(c->call, true);
-    int code = c->call->recompute == WEFT_RECOMPUTE_WHOLE ? fill_saved(c, &block) : 0;
+    const enum weft_recompute level = c->call->recompute;
+    int code = 0;
+    if (level != WEFT_RECOMPUTE_NONE) code = fill_saved(c, &block, level == WEFT_RECOMPUTE_WHOLE);
     if (code == 0) code = mlp_backward(c, &block);
     return code != 0 ? code : attention_backward(c, &block);
 }

@@ -76,6 +76,37 @@ def so_with_other_optimizers_and_cadences(weft):
 
 
 @case
+def levels_of_recomputation_have_the_cpus_bits(weft):
+    for level in ("selective", "whole", "auto"):
+        same_as_the_cpu(weft, planner="all-fsdp", recompute=level)
+    same_as_the_cpu(weft, doubles=WATCHED, planner="all-fsdp", recompute="selective", steps=2)
+
+
+@case
+def attention_without_probabilities_has_the_bits_of_every_level(weft):
+    """bf16 by own products, which save statistics: the plan has no room for probabilities."""
+    first = None
+    for level in ("none", "selective", "whole"):
+        got = trained(weft, "cuda", {"WEFT_GEMM": "own"}, planner="all-fsdp", recompute=level,
+                      dtype="bf16")
+        COMPARED.append(level)
+        first = first or got
+        assert got == first, f"{level}: {got[0]} {got[1][-1]}, not {first[0]} {first[1][-1]}"
+
+
+@case
+def a_plan_without_probabilities_is_refused_with_plain_products(weft):
+    config = weft.write("config.json", config_of(weft, "cuda", planner="all-dp", dtype="bf16"))
+    own, plain = ({**environment_of("cuda"), "WEFT_GEMM": way} for way in ("own", "plain"))
+    for way, env in (("own", own), ("plain", plain)):
+        weft.expect(0, "plan", config, "-o", weft.path(f"{way}.json"), env=env)
+        weft.expect(0, "train", config, "--run", f"run-{way}", "-q", env=env)
+    weft.expect(65, "train", config, "--plan", weft.path("own.json"), "--run", "refused", env=plain,
+                says="WEFT_GEMM=plain weft plan")
+    weft.expect(0, "train", config, "--plan", weft.path("plain.json"), "--run", "taken", "-q", env=own)
+
+
+@case
 def a_profile_of_another_gpu_is_told(weft):
     """The free memory of the GPU differs at each look, and is no part of its name."""
     config = weft.write("config.json", config_of(weft, "cuda", planner="all-dp"))

@@ -123,6 +123,35 @@ Test(emulated_layers, blocks)
     check_everywhere(subject_block(8, 1, 8), 2, 1);
 }
 
+/* A level restores the dropped parts only, so kept ones may not be written again. */
+static void check_levels(const char *way, enum weft_dtype compute)
+{
+    const struct weft_batch batch = {
+        .samples = 2, .seq_len = 17, .compute = compute, .on_gpu = true};
+    struct weft_nn *nn = subject_open(way);
+    struct subject plain;
+    subject_init_for(&plain, subject_block(16, 2, 24), &batch, 0, compute);
+    subject_forward(nn, &plain);
+    subject_backward(nn, &plain);
+    for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
+        struct subject_level it;
+        subject_level_init(&it, &plain, (enum weft_recompute)level);
+        subject_level_run(nn, &it);
+        cr_expect(subject_same_bits(&plain, &it.subject), "%s, level %d", way, level);
+        subject_level_finish(&it);
+    }
+    subject_finish(&plain);
+    weft_nn_close(nn);
+}
+
+Test(emulated_layers, blocks_restore_the_bits_that_they_dropped)
+{
+    check_levels("plain", WEFT_F32);
+    check_levels("own", WEFT_F32);
+    check_levels("own", WEFT_BF16);
+    check_levels("own", WEFT_F16);
+}
+
 Test(emulated_layers, heads_and_classifiers)
 {
     check_everywhere(subject_head(&weft_kind_lm_head, 6, 11, true), 2, 5);

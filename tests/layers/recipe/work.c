@@ -58,7 +58,8 @@ static void figures_of_block(const struct weft_layer *layer, const struct weft_b
     const bool cores = e == 2 && s > 1 && size <= 128 && size % 8 == 0 && !batch->plain;
     const int64_t head_rows = heads * t, saved = batch->on_gpu && cores ? 4 : s * e;
     const int64_t norm = 2 * round_up(t * 4) + row, attention = round_up(head_rows * saved) + row;
-    const int64_t products = qkv + row + fc, others = 2 * norm + attention + fc;
+    const int64_t gelu = batch->on_gpu ? fc : 0;
+    const int64_t products = qkv + row + fc + gelu, others = 2 * norm + attention + fc - gelu;
     /* Live together: fc and one row of gradients; or qkv and two. */
     out->backward = larger_size(fc + row, qkv + 2 * row) + round_up(s * s * e) +
                     round_up(4 * larger_size(3 * h, f));

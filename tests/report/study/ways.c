@@ -99,7 +99,8 @@ Test(ways, a_layer_keeps_bytes_between_forward_and_backward_and_names_them)
         "\nsaved activations of layer a\n"
         "  strategy   kept  at most      host   adds   copies  keeps\n"
         "  device    300 B    300 B       0 B   0 ns     0 ns  ln1 (mean, rstd, output), q, k, v, "
-        "attention (probabilities, output), residual, ln2 (mean, rstd, output), fc, GELU\n"
+        "attention (probabilities or statistics, output), residual, ln2 (mean, rstd, output), fc, "
+        "GELU\n"
         "  host        0 B    300 B  4.00 KiB   0 ns  1.20 us  the same\n"
         "  whole       0 B    320 B       0 B  70 ns     0 ns  the layer's input "
         "alone\n" WAYS_NOTES,

@@ -35,44 +35,8 @@ Test(block, takes_one_token)
     subject_check_layer(subject_block(8, 8, 16), 3, 1, 100000);
 }
 
-/* Room for a level's buffers: kept bytes, and temporaries of both passes, each of its size. */
-struct leveled {
-    struct subject subject;
-    void *forward_temporary, *backward_temporary;
-};
-
-static void level_init(struct leveled *it, const struct subject *plain, enum weft_recompute level)
-{
-    const struct weft_layer_work work = weft_layer_work_at(&plain->work, level);
-    struct subject *subject = &it->subject;
-    subject_init_as(subject, plain->layer, plain->call.batch.samples, plain->call.batch.seq_len, 0,
-                    plain->call.batch.compute, plain->call.gradient_dtype);
-    subject->call.recompute = level;
-    subject->call.saved = work.saved_bytes > 0 ? malloc((size_t)work.saved_bytes) : NULL;
-    it->forward_temporary = malloc((size_t)work.forward_temporary_bytes);
-    it->backward_temporary = malloc((size_t)work.backward_temporary_bytes);
-    memset(it->backward_temporary, 0xff, (size_t)work.backward_temporary_bytes);
-}
-
-static void level_finish(struct leveled *it)
-{
-    free(it->subject.call.saved);
-    free(it->forward_temporary);
-    free(it->backward_temporary);
-    subject_finish(&it->subject);
-}
-
-/* A level runs as the executor runs it: another temporary buffer in backward. */
-static void run_level(struct weft_nn *nn, struct leveled *it)
-{
-    it->subject.call.temporary = it->forward_temporary;
-    subject_forward(nn, &it->subject);
-    it->subject.call.temporary = it->backward_temporary;
-    subject_backward(nn, &it->subject);
-}
-
 /* Each part of `level` equals the part of a block that keeps all. */
-static void check_parts(const struct subject *plain, const struct leveled *it,
+static void check_parts(const struct subject *plain, const struct subject_level *it,
                         enum weft_recompute level)
 {
     const struct weft_batch *batch = &plain->call.batch;
@@ -122,12 +86,12 @@ static void check_levels(const char *library, enum weft_dtype compute, enum weft
         subject_forward(nn, &plain);
         subject_backward(nn, &plain);
         for (int level = WEFT_RECOMPUTE_SELECTIVE; level < WEFT_RECOMPUTE_COUNT; level++) {
-            struct leveled it;
-            level_init(&it, &plain, (enum weft_recompute)level);
-            run_level(nn, &it);
+            struct subject_level it;
+            subject_level_init(&it, &plain, (enum weft_recompute)level);
+            subject_level_run(nn, &it);
             cr_assert(subject_same_bits(&plain, &it.subject), "%s, level %d", library, level);
             check_parts(&plain, &it, (enum weft_recompute)level);
-            level_finish(&it);
+            subject_level_finish(&it);
         }
         subject_finish(&plain);
     }

@@ -483,3 +483,32 @@ void subject_check_layer_in_f32(struct weft_layer layer, int64_t samples, int64_
 {
     check_layer(layer, samples, seq_len, probes, 1);
 }
+
+void subject_level_init(struct subject_level *it, const struct subject *plain,
+                        enum weft_recompute level)
+{
+    const struct weft_layer_work work = weft_layer_work_at(&plain->work, level);
+    struct subject *subject = &it->subject;
+    subject_init_for(subject, plain->layer, &plain->call.batch, 0, plain->call.gradient_dtype);
+    subject->call.recompute = level;
+    subject->call.saved = work.saved_bytes > 0 ? malloc((size_t)work.saved_bytes) : NULL;
+    it->forward_temporary = malloc((size_t)work.forward_temporary_bytes);
+    it->backward_temporary = malloc((size_t)work.backward_temporary_bytes);
+    memset(it->backward_temporary, 0xff, (size_t)work.backward_temporary_bytes);
+}
+
+void subject_level_run(struct weft_nn *nn, struct subject_level *it)
+{
+    it->subject.call.temporary = it->forward_temporary;
+    subject_forward(nn, &it->subject);
+    it->subject.call.temporary = it->backward_temporary;
+    subject_backward(nn, &it->subject);
+}
+
+void subject_level_finish(struct subject_level *it)
+{
+    free(it->subject.call.saved);
+    free(it->forward_temporary);
+    free(it->backward_temporary);
+    subject_finish(&it->subject);
+}

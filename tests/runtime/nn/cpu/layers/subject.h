@@ -67,4 +67,16 @@ void subject_check_layer(struct weft_layer layer, int64_t samples, int64_t seq_l
 void subject_check_layer_in_f32(struct weft_layer layer, int64_t samples, int64_t seq_len,
                                 int64_t probes);
 
+/* A layer at a level of recomputation: room for its kept bytes, and for temporaries of both passes,
+ * each of its size. `run` runs both as the executor does, with another temporary buffer in
+ * backward, which begins as NaN. */
+struct subject_level {
+    struct subject subject;
+    void *forward_temporary, *backward_temporary;
+};
+void subject_level_init(struct subject_level *it, const struct subject *plain,
+                        enum weft_recompute level);
+void subject_level_run(struct weft_nn *nn, struct subject_level *it);
+void subject_level_finish(struct subject_level *it);
+
 #endif

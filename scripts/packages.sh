@@ -2,7 +2,7 @@
 # Installs missing Debian packages: the ones that Weft needs and the arguments. If it cannot, it names them and exits
 # with 1.
 set -eu
-need="meson ninja-build gcc pkg-config libglpk-dev libdnnl-dev libcriterion-dev python3 $*"
+need="meson ninja-build gcc pkg-config libglpk-dev libdnnl-dev libcriterion-dev libpcre2-dev python3 $*"
 missing=""
 for package in $need; do
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||

@@ -75,6 +75,9 @@ struct weft_cli {
     const char *temperature;                                   /* --temperature T */
     const char *top_k;                                         /* --top-k K */
     bool no_cache;                                             /* --no-cache */
+    const char *tokenizer;                                     /* --tokenizer FILE */
+    const char *field;                                         /* --field NAME */
+    bool nfc;                                                  /* --nfc */
     bool all;                                                  /* --all */
     bool raw;                                                  /* --raw */
     const char *planners, *points, *limits, *jobs, *csv, *svg; /* of sweep */
@@ -107,8 +110,8 @@ extern const struct weft_command weft_command_demo, weft_command_check, weft_com
     weft_command_profile, weft_command_plan, weft_command_explain, weft_command_verify,
     weft_command_simulate, weft_command_train, weft_command_sweep, weft_command_best,
     weft_command_export, weft_command_doctor, weft_command_schema, weft_command_version,
-    weft_command_generate, weft_command_launch, weft_command_completion, weft_command_man,
-    weft_command_help, weft_command_rank;
+    weft_command_generate, weft_command_data, weft_command_launch, weft_command_completion,
+    weft_command_man, weft_command_help, weft_command_rank;
 
 /* Appends the usage, "weft plan CONFIG [flags]". */
 void weft_command_add_usage(const struct weft_command *command, struct weft_text *out);

@@ -16,13 +16,15 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/train/corpora.h"
+#include "text/tokenizer.h"
 
 enum { MOST_TOKENS = 1 << 24, DEFAULT_TOKENS = 256, BYTE_VALUES = 256, NEWLINE = 10 };
 
 struct generation {
     struct weft_config *config;
-    char *checkpoint; /* owned path */
-    bool text;        /* tokens are bytes */
+    char *checkpoint;                 /* owned path */
+    bool text;                        /* tokens are bytes */
+    struct weft_tokenizer *tokenizer; /* of a model with other tokens; or NULL */
     struct weft_sampling sampling;
     int64_t wanted;
     int64_t n, n_prompt; /* all tokens, and the prompt's */
@@ -121,7 +123,7 @@ static enum weft_status read_tokens(const char *prompt, struct generation *g,
             return weft_fail(
                 err, WEFT_E_USAGE,
                 "--prompt %s: this model was trained on a token file, so the prompt is "
-                "numbers of tokens, such as \"15496,995\"",
+                "numbers of tokens, such as \"15496,995\", or text with --tokenizer FILE",
                 prompt);
         g->tokens[g->n++] = (int32_t)token;
         at = end + strspn(end, ", ");
@@ -129,11 +131,33 @@ static enum weft_status read_tokens(const char *prompt, struct generation *g,
     return WEFT_OK;
 }
 
+/* Encodes the prompt, and makes room for more tokens. */
+static enum weft_status encode_prompt(const struct weft_cli *cli, const char *prompt,
+                                      struct generation *g, struct weft_error *err)
+{
+    struct weft_tokens tokens = {0};
+    enum weft_status status = weft_tokenizer_encode(g->tokenizer, prompt, strlen(prompt),
+                                                    "--prompt", cli->nfc, &tokens, err);
+    if (status == WEFT_OK) {
+        g->tokens = calloc(tokens.n + 1 + (size_t)g->wanted, sizeof *g->tokens);
+        if (g->tokens == NULL) status = weft_fail_memory(err, "tokens");
+    }
+    for (size_t i = 0; i < tokens.n && status == WEFT_OK; i++)
+        g->tokens[g->n++] = tokens.all[i];
+    free(tokens.all);
+    const int32_t end = weft_tokenizer_end(g->tokenizer);
+    g->n_prompt = g->n;
+    if (status == WEFT_OK && g->n == 0) g->tokens[g->n++] = end >= 0 ? end : 0;
+    g->sampling.below = weft_tokenizer_size(g->tokenizer);
+    return status;
+}
+
 static enum weft_status begin_tokens(const struct weft_cli *cli, struct generation *g,
                                      struct weft_error *err)
 {
     const char *prompt = cli->prompt != NULL ? cli->prompt : "";
     size_t length = strlen(prompt);
+    if (g->tokenizer != NULL) return encode_prompt(cli, prompt, g, err);
     g->tokens = calloc(length + 1 + (size_t)g->wanted, sizeof *g->tokens);
     if (g->tokens == NULL) return weft_fail_memory(err, "tokens");
     if (g->text) {
@@ -165,8 +189,12 @@ static void put_text(const struct generation *g, int64_t first, struct weft_text
 {
     for (int64_t i = first; i < g->n; i++) {
         char byte = (char)g->tokens[i];
-        if (g->text) weft_text_append(out, &byte, 1);
-        if (!g->text) weft_text_addf(out, "%s%d", i > first ? " " : "", g->tokens[i]);
+        if (g->tokenizer != NULL)
+            (void)weft_tokenizer_decode(g->tokenizer, g->tokens[i], out);
+        else if (g->text)
+            weft_text_append(out, &byte, 1);
+        else
+            weft_text_addf(out, "%s%d", i > first ? " " : "", g->tokens[i]);
     }
 }
 
@@ -193,7 +221,7 @@ static void put_json(const struct generation *g, struct weft_text *out)
     weft_json_put_string(&writer, "checkpoint", g->checkpoint);
     weft_json_put_integer(&writer, "step", weft_generator_step(g->generator));
     weft_json_put_integer(&writer, "prompt_tokens", g->n_prompt);
-    if (g->text && is_utf8(weft_text_chars(&text), text.length))
+    if ((g->text || g->tokenizer != NULL) && is_utf8(weft_text_chars(&text), text.length))
         weft_json_put_string(&writer, "text", weft_text_chars(&text));
     weft_json_key(&writer, "tokens");
     weft_json_begin_array(&writer);
@@ -226,6 +254,19 @@ static enum weft_status emit_tokens(const struct weft_cli *cli, const struct gen
     return status;
 }
 
+static enum weft_status take_tokenizer(const struct weft_cli *cli, struct generation *g,
+                                       struct weft_error *err)
+{
+    const int64_t vocab = g->config->model->layers[0].vocab;
+    WEFT_TRY(weft_tokenizer_read(cli->tokenizer, &g->tokenizer, err));
+    if (weft_tokenizer_size(g->tokenizer) <= vocab) return WEFT_OK;
+    return weft_fail(
+        err, WEFT_E_DATA,
+        "%s: has %d tokens, and the model's vocab is %lld: give the tokenizer that its "
+        "data was packed with",
+        cli->tokenizer, (int)weft_tokenizer_size(g->tokenizer), (long long)vocab);
+}
+
 static enum weft_status generate_tokens(const struct weft_cli *cli, struct generation *g,
                                         struct weft_error *err)
 {
@@ -239,6 +280,7 @@ static enum weft_status generate_tokens(const struct weft_cli *cli, struct gener
                               &g->config, err));
     g->sampling.seed = (uint64_t)g->config->train.seed;
     g->text = is_text(g->config);
+    if (cli->tokenizer != NULL) WEFT_TRY(take_tokenizer(cli, g, err));
     WEFT_TRY(begin_tokens(cli, g, err));
     int64_t threads = g->config->cluster.threads;
     WEFT_TRY(weft_generator_create(g->config, g->checkpoint,
@@ -257,6 +299,7 @@ static enum weft_status run_generate(const struct weft_cli *cli, struct weft_err
     struct generation g = {.watch = cli->watch};
     enum weft_status status = generate_tokens(cli, &g, err);
     weft_generator_destroy(g.generator);
+    weft_tokenizer_destroy(g.tokenizer);
     weft_config_destroy(g.config);
     free(g.checkpoint);
     free(g.tokens);
@@ -276,15 +319,16 @@ const struct weft_command weft_command_generate = {
         "--seed\n"
         "give the same tokens. A model that was trained on a text writes text; one that was "
         "trained\n"
-        "on a token file takes and writes numbers of tokens. Another config: --config CONFIG.\n"
+        "on a token file takes and writes numbers of tokens, or text with --tokenizer FILE.\n"
+        "Another config: --config CONFIG.\n"
         "Control characters and bytes that are no UTF-8 are written as \\u001b and \\xff; --raw "
         "and\n"
         "-o FILE give the bytes.\n"
         "Keys and values of earlier tokens are kept while the text is no longer than "
         "train.seq_len;\n"
         "--no-cache computes every token from all before it, for comparison.",
-    .flags =
-        "--prompt --tokens --temperature --top-k --raw --no-cache --seed --config --set --layers",
+    .flags = "--prompt --tokens --tokenizer --nfc --temperature --top-k --raw --no-cache --seed "
+             "--config --set --layers",
     .least_operands = 1,
     .most_operands = 1,
     .run = run_generate,

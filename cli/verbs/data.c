@@ -1,0 +1,261 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json/json.h"
+#include "cli/command.h"
+#include "runtime/train/corpora.h"
+#include "text/token_file.h"
+#include "text/tokenizer.h"
+
+enum { MOST_FILE_BYTES = 1 << 30, BYTE_VALUES = 256, NEWLINE = 10, PIECE_TOKENS = 65536 };
+
+/* Packing */
+
+struct packing {
+    const struct weft_cli *cli;
+    struct weft_tokenizer *tokenizer; /* NULL: tokens are bytes */
+    struct weft_token_file *file;
+    struct weft_tokens tokens; /* of one document */
+    int64_t documents, bytes;
+};
+
+/* Tokens of a document's bytes, which end with a line's end. */
+static enum weft_status add_bytes(struct packing *p, const char *text, size_t length,
+                                  struct weft_error *err)
+{
+    for (size_t i = 0; i < length; i++)
+        WEFT_TRY(weft_tokens_add(&p->tokens, (unsigned char)text[i], err));
+    return text[length - 1] == NEWLINE ? WEFT_OK : weft_tokens_add(&p->tokens, NEWLINE, err);
+}
+
+/* Tokens of a document, after the token that separates documents, if the tokenizer has one. */
+static enum weft_status add_encoded(struct packing *p, const char *source, const char *text,
+                                    size_t length, struct weft_error *err)
+{
+    const int32_t end = weft_tokenizer_end(p->tokenizer);
+    if (end >= 0) WEFT_TRY(weft_tokens_add(&p->tokens, end, err));
+    return weft_tokenizer_encode(p->tokenizer, text, length, source, p->cli->nfc, &p->tokens, err);
+}
+
+static enum weft_status add_document(struct packing *p, const char *source, const char *text,
+                                     size_t length, struct weft_error *err)
+{
+    if (length == 0) return WEFT_OK;
+    p->tokens.n = 0;
+    p->documents++;
+    p->bytes += (int64_t)length;
+    WEFT_TRY(p->tokenizer == NULL ? add_bytes(p, text, length, err)
+                                  : add_encoded(p, source, text, length, err));
+    return weft_token_file_add(p->file, p->tokens.all, p->tokens.n, err);
+}
+
+/* A line's JSON object, with the text in one member. */
+static enum weft_status add_record(struct packing *p, const char *source, const char *line,
+                                   size_t length, struct weft_error *err)
+{
+    struct weft_json *document = NULL;
+    const char *text = NULL;
+    WEFT_TRY(weft_json_parse(line, length, source, &document, err));
+    enum weft_status status =
+        weft_json_need_string(weft_json_root(document), source, p->cli->field, &text, err);
+    if (status == WEFT_OK) status = add_document(p, source, text, strlen(text), err);
+    weft_json_destroy(document);
+    return status;
+}
+
+static enum weft_status add_records(struct packing *p, const char *path, const char *bytes,
+                                    size_t length, struct weft_error *err)
+{
+    struct weft_text source;
+    enum weft_status status = WEFT_OK;
+    int64_t number = 0;
+    weft_text_init(&source);
+    for (const char *at = bytes, *end = bytes + length; at < end && status == WEFT_OK;) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end;
+        number++;
+        source.length = 0;
+        weft_text_addf(&source, "%s, record on line %" PRId64, path, number);
+        if (strspn(at, " \t\r") < (size_t)(stop - at))
+            status = add_record(p, weft_text_chars(&source), at, (size_t)(stop - at), err);
+        at = stop + 1;
+    }
+    weft_text_finish(&source);
+    return status;
+}
+
+static bool has_end(const char *path, const char *end)
+{
+    const size_t length = strlen(path), tail = strlen(end);
+    return length > tail && strcmp(path + length - tail, end) == 0;
+}
+
+static enum weft_status add_file(struct packing *p, const char *path, struct weft_error *err)
+{
+    static const char *const of_records[] = {".jsonl", ".ndjson", ".json"};
+    char *bytes = NULL;
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof of_records / sizeof *of_records; i++)
+        if (p->cli->field == NULL && has_end(path, of_records[i]))
+            return weft_fail(err, WEFT_E_USAGE,
+                             "%s: is JSON by its name: give --field NAME for the member with the "
+                             "text, such as --field text",
+                             path);
+    WEFT_TRY(weft_file_read(path, MOST_FILE_BYTES, &bytes, &length, err));
+    const enum weft_status status = p->cli->field != NULL
+                                        ? add_records(p, path, bytes, length, err)
+                                        : add_document(p, path, bytes, length, err);
+    free(bytes);
+    return status;
+}
+
+static enum weft_status report_packing(const struct packing *p, struct weft_error *err)
+{
+    struct weft_cli to_stdout = *p->cli;
+    const int64_t tokens = weft_token_file_count(p->file);
+    struct weft_text out;
+    struct weft_json_writer writer;
+    weft_text_init(&out);
+    to_stdout.output = NULL;
+    if (p->cli->json) {
+        weft_json_writer_init(&writer, &out, 2);
+        weft_json_begin_object(&writer);
+        weft_json_put_string(&writer, "file", p->cli->output);
+        weft_json_put_integer(&writer, "documents", p->documents);
+        weft_json_put_integer(&writer, "bytes", p->bytes);
+        weft_json_put_integer(&writer, "tokens", tokens);
+        weft_json_end_object(&writer);
+        weft_text_add(&out, "\n");
+    } else {
+        weft_text_addf(&out, "%s: %" PRId64 " tokens of %" PRId64 " documents, %.2f bytes each\n",
+                       p->cli->output, tokens, p->documents,
+                       tokens > 0 ? (double)p->bytes / (double)tokens : 0.0);
+    }
+    const enum weft_status status = weft_cli_emit(&to_stdout, &out, err);
+    weft_text_finish(&out);
+    return status;
+}
+
+static enum weft_status pack_files(struct packing *p, struct weft_error *err)
+{
+    const struct weft_cli *cli = p->cli;
+    if (cli->n_operands < 2 || cli->output == NULL || strcmp(cli->output, "-") == 0)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "data pack: give the files to pack, and -o FILE for the token file");
+    if (cli->tokenizer != NULL) WEFT_TRY(weft_tokenizer_read(cli->tokenizer, &p->tokenizer, err));
+    WEFT_TRY(weft_token_file_create(
+        cli->output, p->tokenizer != NULL ? weft_tokenizer_size(p->tokenizer) : BYTE_VALUES,
+        &p->file, err));
+    for (int32_t i = 1; i < cli->n_operands; i++)
+        WEFT_TRY(add_file(p, cli->operands[i], err));
+    if (p->documents == 0)
+        return weft_fail(err, WEFT_E_DATA, "%s: would be empty, because no input has text",
+                         cli->output);
+    WEFT_TRY(weft_token_file_finish(p->file, err));
+    return report_packing(p, err);
+}
+
+static enum weft_status run_pack(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct packing packing = {.cli = cli};
+    const enum weft_status status = pack_files(&packing, err);
+    weft_token_file_destroy(packing.file);
+    weft_tokenizer_destroy(packing.tokenizer);
+    free(packing.tokens.all);
+    return status;
+}
+
+/* Facts of a file */
+
+/* The largest token. Reads all of them. */
+static enum weft_status find_largest(struct weft_corpora *corpora, int32_t *out,
+                                     struct weft_error *err)
+{
+    int32_t *piece = malloc(PIECE_TOKENS * sizeof *piece);
+    enum weft_status status = piece != NULL ? WEFT_OK : weft_fail_memory(err, "tokens");
+    *out = -1;
+    for (int64_t at = 0; at < corpora->tokens && status == WEFT_OK; at += PIECE_TOKENS) {
+        const int64_t left = corpora->tokens - at, n = left < PIECE_TOKENS ? left : PIECE_TOKENS;
+        status = weft_corpora_read(corpora, at, n, piece, err);
+        for (int64_t i = 0; i < n && status == WEFT_OK; i++)
+            if (piece[i] > *out) *out = piece[i];
+    }
+    free(piece);
+    return status;
+}
+
+static enum weft_status emit_facts(const struct weft_cli *cli, const struct weft_corpora *corpora,
+                                   int32_t largest, struct weft_error *err)
+{
+    const char *form = corpora->text ? "text, read as bytes" : "token file";
+    const int bits = 8 * corpora->all[0].token_bytes;
+    struct weft_text out;
+    struct weft_json_writer writer;
+    weft_text_init(&out);
+    if (cli->json) {
+        weft_json_writer_init(&writer, &out, 2);
+        weft_json_begin_object(&writer);
+        weft_json_put_string(&writer, "path", corpora->path);
+        weft_json_put_string(&writer, "form", corpora->text ? "text" : "tokens");
+        weft_json_put_integer(&writer, "files", corpora->n);
+        weft_json_put_integer(&writer, "token_bits", bits);
+        weft_json_put_integer(&writer, "tokens", corpora->tokens);
+        weft_json_put_integer(&writer, "least_vocab", largest + 1);
+        weft_json_end_object(&writer);
+        weft_text_add(&out, "\n");
+    } else {
+        weft_text_addf(
+            &out,
+            "%s: %s, %" PRId64 " tokens of %d bits in %d files; the largest token is %d, "
+            "so vocab must be at least %d\n",
+            corpora->path, form, corpora->tokens, bits, (int)corpora->n, largest, largest + 1);
+    }
+    const enum weft_status status = weft_cli_emit(cli, &out, err);
+    weft_text_finish(&out);
+    return status;
+}
+
+static enum weft_status run_info(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct weft_corpora corpora;
+    int32_t largest = -1;
+    if (cli->n_operands != 2)
+        return weft_fail(err, WEFT_E_USAGE, "data info: give one file, or one pattern in quotes");
+    WEFT_TRY(
+        weft_corpora_open(cli->operands[1], "data info", WEFT_DATA_AUTO, INT32_MAX, &corpora, err));
+    enum weft_status status = find_largest(&corpora, &largest, err);
+    if (status == WEFT_OK) status = emit_facts(cli, &corpora, largest, err);
+    weft_corpora_close(&corpora);
+    return status;
+}
+
+static enum weft_status run_data(const struct weft_cli *cli, struct weft_error *err)
+{
+    const char *work = cli->operands[0];
+    if (strcmp(work, "pack") == 0) return run_pack(cli, err);
+    if (strcmp(work, "info") == 0) return run_info(cli, err);
+    return weft_fail(err, WEFT_E_USAGE, "data %s: there are pack IN... -o FILE, and info FILE",
+                     work);
+}
+
+const struct weft_command weft_command_data = {
+    .name = "data",
+    .usage = "pack|info FILE...",
+    .summary = "packs texts into a token file to train on, or tells of one",
+    .details =
+        "pack writes the tokens of all files to -o FILE. A file is a document; with --field NAME "
+        "it "
+        "has\n"
+        "JSON records, one a line, with a document in each. --tokenizer names a tokenizer.json of\n"
+        "Hugging Face with byte-pair encoding, as of GPT-2, Llama 3 or Qwen. Its token "
+        "<|endoftext|> or\n"
+        "<|end_of_text|> precedes each document. Without a tokenizer tokens are bytes, and a "
+        "document\n"
+        "ends with a line's end.\n"
+        "info counts the tokens of a file, and tells the vocabulary that they need.",
+    .flags = "--tokenizer --field --nfc",
+    .least_operands = 1,
+    .most_operands = WEFT_CLI_OPERANDS,
+    .run = run_data,
+};

@@ -123,7 +123,7 @@ static bool has_spare_cores(const struct weft_rendezvous *meeting,
                             const struct weft_cluster *cluster)
 {
     const int64_t threads = weft_rendezvous_threads(meeting, cluster->threads);
-    return meeting->sharers * (threads + 1) <= weft_cores();
+    return threads + 1 <= meeting->cores;
 }
 
 /* A launcher of MPI ranks may have bound them already. */
@@ -133,9 +133,8 @@ static enum weft_status bind_rank(const struct weft_rendezvous *meeting,
 {
     if (meeting->mpi == NULL)
         return weft_bind(meeting->rank, meeting->ranks, cluster->threads, &out->binding, err);
-    if (meeting->sharers < meeting->local_ranks) return WEFT_OK;
-    return weft_bind(meeting->local_rank, meeting->local_ranks, cluster->threads, &out->binding,
-                     err);
+    if (meeting->sharers < meeting->machine_ranks) return WEFT_OK;
+    return weft_bind(meeting->sharer, meeting->sharers, cluster->threads, &out->binding, err);
 }
 
 /* Local ranks read one another's memory, but not a GPU's. */

@@ -18,12 +18,17 @@ static bool are_within(const struct weft_mappings *count, const struct weft_map_
     return count->all <= most_mappings(limits) && count->all_bytes <= limits->address_bytes;
 }
 
-static enum weft_status count_mappings(const struct weft_session *session,
+/* The machine's limits, and the ranks whose arenas a rank maps. */
+struct mapped {
+    struct weft_map_limits limits;
+    int64_t ranks;
+};
+
+static enum weft_status count_mappings(const struct weft_session *session, int64_t ranks,
                                        struct weft_mappings *out, struct weft_error *err)
 {
     const struct weft_program *program = session->program;
-    return weft_program_count_mappings(program, program->paging, session->config->cluster.ranks,
-                                       out, err);
+    return weft_program_count_mappings(program, program->paging, ranks, out, err);
 }
 
 static enum weft_status refuse_mappings(const struct weft_mappings *count, int64_t page_bytes,
@@ -51,7 +56,7 @@ static enum weft_status refuse_mappings(const struct weft_mappings *count, int64
 
 /* Plans again in these pages; *fits: there is a plan, and it may be mapped. */
 static enum weft_status plan_in_pages(struct weft_session *session, int64_t page_bytes,
-                                      const struct weft_map_limits *limits, bool *fits,
+                                      const struct mapped *mapped, bool *fits,
                                       struct weft_error *err)
 {
     struct weft_error refusal = {0};
@@ -65,33 +70,34 @@ static enum weft_status plan_in_pages(struct weft_session *session, int64_t page
     *fits = false;
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
-    WEFT_TRY(count_mappings(session, &count, err));
-    *fits = are_within(&count, limits);
+    WEFT_TRY(count_mappings(session, mapped->ranks, &count, err));
+    *fits = are_within(&count, &mapped->limits);
     return WEFT_OK;
 }
 
-enum weft_status weft_session_fit_mappings(struct weft_session *session, bool may_plan,
-                                           struct weft_error *err)
+enum weft_status weft_session_fit_mappings(struct weft_session *session, int64_t mapped_ranks,
+                                           bool may_plan, struct weft_error *err)
 {
-    const struct weft_map_limits limits = weft_map_limits_read();
+    const struct mapped mapped = {weft_map_limits_read(), mapped_ranks};
+    const struct weft_map_limits *limits = &mapped.limits;
     const int64_t page_bytes = session->program->paging->page_bytes;
     char small[WEFT_UNITS_TEXT_BYTES], large[WEFT_UNITS_TEXT_BYTES];
     struct weft_mappings count;
     if (session->config->cluster.device.type != WEFT_DEVICE_CPU) return WEFT_OK;
-    WEFT_TRY(count_mappings(session, &count, err));
-    bool fits = are_within(&count, &limits);
+    WEFT_TRY(count_mappings(session, mapped_ranks, &count, err));
+    bool fits = are_within(&count, limits);
     if (fits) return WEFT_OK;
     for (int64_t larger = 2 * page_bytes; may_plan && larger <= WEFT_PAGE_LARGE_BYTES;
          larger *= 2) {
-        WEFT_TRY(plan_in_pages(session, larger, &limits, &fits, err));
+        WEFT_TRY(plan_in_pages(session, larger, &mapped, &fits, err));
         if (!fits) continue;
         weft_log(WEFT_LOG_INFO,
                  "planned in pages of %s: in pages of %s a rank has %" PRId64
                  " mappings, above half of the %" PRId64
                  " that the system lets a process have (vm.max_map_count)",
                  weft_units_show_bytes(larger, large), weft_units_show_bytes(page_bytes, small),
-                 count.all, limits.mappings);
+                 count.all, limits->mappings);
         return WEFT_OK;
     }
-    return refuse_mappings(&count, page_bytes, &limits, may_plan, err);
+    return refuse_mappings(&count, page_bytes, limits, may_plan, err);
 }

@@ -238,7 +238,7 @@ static enum weft_status plan_to_run(struct weft *weft, struct weft_error *err)
     struct weft_session *session = &weft->session;
     WEFT_TRY(weft_session_plan(session, NULL, err));
     const bool runs = weft->meeting.ranks == session->config->cluster.ranks;
-    return runs ? weft_session_fit_mappings(session, true, err) : WEFT_OK;
+    return runs ? weft_session_fit_mappings(session, weft->meeting.ranks, true, err) : WEFT_OK;
 }
 
 /* Rank 0 plans for all: two ranks' clocks could give two plans. */

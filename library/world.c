@@ -1,13 +1,12 @@
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "library/world.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "runtime/comm/claims.h"
 #include "runtime/comm/host.h"
 #include "runtime/comm/mpi/lifeline.h"
 #include "runtime/comm/mpi/mpi.h"
@@ -51,50 +50,82 @@ struct word {
     int64_t exit_code;
 };
 
-/* Place of a rank: ranks of one host share its memory, and with equal cores its cores. */
+/* Place of a rank. Several hosts of a network may be of one machine. */
 struct place {
-    struct weft_hash host, cores;
+    struct weft_hash host, machine;
+    struct weft_hash cores; /* the set that this rank may use */
+    int64_t share;          /* of these cores, this rank's, by rank 0 */
 };
 
-static struct place own_place(void)
+/* A rank's word to rank 0 about itself. */
+struct report {
+    struct place place;
+    struct weft_claim cores;
+};
+
+static struct report own_report(void)
 {
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    if (sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_ZERO(&cores);
-    return (struct place){weft_host_of_network(), weft_hash_bytes(&cores, sizeof cores)};
+    struct report report = {
+        .place = {.host = weft_host_of_network(), .machine = weft_host_of_memory()}};
+    weft_claim_cores(report.place.machine, &report.cores);
+    report.place.cores = report.cores.limits[0].owner;
+    return report;
 }
 
-/* Rank 0 collects the places and sends all to all. */
+/* Rank 0 collects the reports, divides the cores, and sends all places to all. */
+static enum weft_status collect_reports(struct weft_mpi *mpi, struct place *all,
+                                        struct weft_claim *cores, struct weft_error *err)
+{
+    const int32_t ranks = weft_mpi_ranks(mpi);
+    for (int32_t i = 0; i < ranks; i++) {
+        struct report report;
+        if (i == 0)
+            report = own_report();
+        else
+            WEFT_TRY(weft_mpi_receive_whole(mpi, &report, sizeof report, i, WEFT_MPI_JOB, 0, err));
+        all[i] = report.place;
+        cores[i] = report.cores;
+    }
+    for (int32_t i = 0; i < ranks; i++)
+        all[i].share = weft_claims_share(cores, ranks, i);
+    for (int32_t i = 1; i < ranks; i++)
+        WEFT_TRY(
+            weft_mpi_send_whole(mpi, all, (int64_t)sizeof *all * ranks, i, WEFT_MPI_JOB, 0, err));
+    return WEFT_OK;
+}
+
 static enum weft_status exchange_places(struct weft_mpi *mpi, struct place *all,
                                         struct weft_error *err)
 {
-    const int32_t ranks = weft_mpi_ranks(mpi), rank = weft_mpi_rank(mpi);
-    const int64_t bytes = (int64_t)sizeof *all;
-    all[rank] = own_place();
-    if (rank != 0) {
-        WEFT_TRY(weft_mpi_send_whole(mpi, &all[rank], bytes, 0, WEFT_MPI_JOB, 0, err));
-        return weft_mpi_receive_whole(mpi, all, bytes * ranks, 0, WEFT_MPI_JOB, 0, err);
+    const int32_t ranks = weft_mpi_ranks(mpi);
+    if (weft_mpi_rank(mpi) != 0) {
+        const struct report report = own_report();
+        WEFT_TRY(weft_mpi_send_whole(mpi, &report, sizeof report, 0, WEFT_MPI_JOB, 0, err));
+        return weft_mpi_receive_whole(mpi, all, (int64_t)sizeof *all * ranks, 0, WEFT_MPI_JOB, 0,
+                                      err);
     }
-    for (int32_t i = 1; i < ranks; i++)
-        WEFT_TRY(weft_mpi_receive_whole(mpi, &all[i], bytes, i, WEFT_MPI_JOB, 0, err));
-    for (int32_t i = 1; i < ranks; i++)
-        WEFT_TRY(weft_mpi_send_whole(mpi, all, bytes * ranks, i, WEFT_MPI_JOB, 0, err));
-    return WEFT_OK;
+    struct weft_claim *cores = calloc((size_t)ranks, sizeof *cores);
+    if (cores == NULL) return weft_fail_memory(err, "the ranks' claims of cores");
+    const enum weft_status status = collect_reports(mpi, all, cores, err);
+    free(cores);
+    return status;
 }
 
 static void number_hosts(const struct place *all, struct weft_rendezvous *meeting)
 {
     const struct place *own = &all[meeting->rank];
     int32_t n = 0;
+    meeting->cores = own->share > 1 ? (int32_t)own->share : 1;
     for (int32_t i = 0; i < meeting->ranks; i++) {
         int32_t first = 0;
         while (!weft_hash_equal(all[first].host, all[i].host))
             first++;
         meeting->hosts[i] = first < i ? meeting->hosts[first] : n++;
-        if (!weft_hash_equal(all[i].host, own->host)) continue;
-        if (i < meeting->rank) meeting->local_rank++;
-        meeting->local_ranks++;
-        meeting->sharers += weft_hash_equal(all[i].cores, own->cores);
+        if (i < meeting->rank && weft_hash_equal(all[i].host, own->host)) meeting->local_rank++;
+        meeting->machine_ranks += weft_hash_equal(all[i].machine, own->machine);
+        if (!weft_hash_equal(all[i].cores, own->cores)) continue;
+        if (i < meeting->rank) meeting->sharer++;
+        meeting->sharers++;
     }
 }
 
@@ -274,18 +305,22 @@ static void ignore_status(enum weft_status status)
     (void)status;
 }
 
+enum { LEAST_WEIGHT = 1, MOST_WEIGHT = 2 };
+
 /* How likely this outcome is the cause of the others; 0: no failure. */
 static int weight_of(const struct weft_error *outcome)
 {
     if (outcome->status == WEFT_OK) return 0;
-    return outcome->status == WEFT_E_LOST ? 1 : 2;
+    return outcome->status == WEFT_E_LOST ? LEAST_WEIGHT : MOST_WEIGHT;
 }
 
-static void fail_silent(struct weft_world *world, int32_t rank, struct weft_error *out)
+/* `heard` is WEFT_E_HANG if the rank's process may still run, out of reach. */
+static void fail_silent(struct weft_world *world, int32_t rank, enum weft_status heard,
+                        struct weft_error *out)
 {
     world->is_torn = true;
-    weft_fail(out, WEFT_E_LOST, "rank %d did not report how it ended: its host or process is gone",
-              rank);
+    weft_fail(out, heard == WEFT_E_HANG ? WEFT_E_HANG : WEFT_E_LOST,
+              "rank %d did not report how it ended: its host or process is gone", rank);
 }
 
 /* Each of many silent ranks has a part of a second after that time. */
@@ -302,14 +337,20 @@ static void collect_outcomes(struct weft_world *world, struct weft_error *verdic
 {
     int64_t until_ns =
         weft_clock_now_ns() + (verdict->status == WEFT_OK ? report_ns : late_report_ns);
+    int weight = weight_of(verdict);
     for (int32_t i = 1; i < world->meeting.ranks; i++) {
         struct weft_error outcome = {.status = WEFT_OK}, unsaid = {.status = WEFT_OK};
-        if (weft_mpi_receive_whole(world->mpi, &outcome, sizeof outcome, i, WEFT_MPI_OUTCOME,
-                                   time_until(world, until_ns), &unsaid) != WEFT_OK) {
+        const enum weft_status heard =
+            weft_mpi_receive_whole(world->mpi, &outcome, sizeof outcome, i, WEFT_MPI_OUTCOME,
+                                   time_until(world, until_ns), &unsaid);
+        int own_weight = weight_of(&outcome);
+        if (heard != WEFT_OK) {
             outcome = (struct weft_error){.status = WEFT_OK}; /* a part may have come */
-            fail_silent(world, i, &outcome);
+            fail_silent(world, i, heard, &outcome);
+            own_weight = LEAST_WEIGHT;
         }
-        if (weight_of(&outcome) <= weight_of(verdict)) continue;
+        if (own_weight <= weight) continue;
+        weight = own_weight;
         if (verdict->status == WEFT_OK) until_ns = weft_clock_now_ns() + late_report_ns;
         *verdict = (struct weft_error){.status = WEFT_OK};
         if (outcome.of_rank == 0)

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 enum { PATH_BYTES = 1100 };
 
@@ -27,28 +28,55 @@ static int read_numbers(const char *directory, const char *name, int64_t out[2])
     return n < 0 ? 0 : n;
 }
 
-static bool read_quota(int version, const char *directory, int64_t quota_period[2])
+/* Reads the quota of a group in cores. In version 1, -1 means no quota. */
+static bool read_quota(int version, const char *directory, double *cores)
 {
-    if (version == 2) return read_numbers(directory, quota_v2, quota_period) == 2;
-    int64_t period[2];
-    if (read_numbers(directory, quota_v1, quota_period) < 1) return false;
-    if (read_numbers(directory, period_v1, period) < 1) return false;
-    quota_period[1] = period[0];
+    int64_t quota[2], period[2];
+    if (version == 2) {
+        if (read_numbers(directory, quota_v2, quota) < 2) return false;
+    } else {
+        if (read_numbers(directory, quota_v1, quota) < 1) return false;
+        if (read_numbers(directory, period_v1, period) < 1) return false;
+        quota[1] = period[0];
+    }
+    if (quota[0] <= 0 || quota[1] <= 0) return false;
+    *cores = (double)quota[0] / (double)quota[1];
     return true;
 }
 
 static void take_least_quota(void *context, int version, const char *directory)
 {
     struct weft_core_limits *limits = context;
-    int64_t quota_period[2];
-    /* In version 1, -1 means no quota. */
-    if (!read_quota(version, directory, quota_period)) return;
-    if (quota_period[0] <= 0 || quota_period[1] <= 0) return;
-    const double quota = (double)quota_period[0] / (double)quota_period[1];
+    double quota;
+    if (!read_quota(version, directory, &quota)) return;
     if (limits->quota > 0 && quota >= limits->quota) return;
     limits->quota = quota;
     snprintf(limits->quota_name, sizeof limits->quota_name, "%s of %.1024s",
              version == 2 ? quota_v2 : quota_v1, directory);
+}
+
+struct quotas {
+    struct weft_core_quota *out;
+    int32_t n;
+};
+
+static void list_quota(void *context, int version, const char *directory)
+{
+    struct quotas *quotas = context;
+    struct stat about;
+    double cores;
+    if (quotas->n == WEFT_CORE_QUOTAS || !read_quota(version, directory, &cores)) return;
+    if (stat(directory, &about) != 0) return;
+    quotas->out[quotas->n++] =
+        (struct weft_core_quota){(uint64_t)about.st_dev, (uint64_t)about.st_ino, cores};
+}
+
+int32_t weft_core_quotas_read(const struct weft_cgroup_files *groups,
+                              struct weft_core_quota out[WEFT_CORE_QUOTAS])
+{
+    struct quotas quotas = {.out = out};
+    weft_cgroup_visit(groups, "cpu", list_quota, &quotas);
+    return quotas.n;
 }
 
 /* Cores that this process may use, 1 if unknown. The system refuses a set that is smaller than its

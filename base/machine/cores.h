@@ -17,6 +17,18 @@ struct weft_core_limits {
 
 void weft_core_limits_read(const struct weft_cgroup_files *groups, struct weft_core_limits *out);
 
+/* A CPU quota of a cgroup, which the processes inside share. */
+struct weft_core_quota {
+    uint64_t device, inode; /* of the cgroup's directory */
+    double cores;           /* above 0 */
+};
+enum { WEFT_CORE_QUOTAS = 15 };
+
+/* Lists the quotas of this process's group and of all groups above it, from the group upwards, at
+ * most WEFT_CORE_QUOTAS. Returns their number. */
+int32_t weft_core_quotas_read(const struct weft_cgroup_files *groups,
+                              struct weft_core_quota out[WEFT_CORE_QUOTAS]);
+
 /* Threads that can compute at once under these limits: the allowed cores, or the quota's whole
  * cores if fewer; at least 1. More threads would exhaust a quota together and then wait for the
  * rest of each period. */

@@ -315,7 +315,8 @@ static enum weft_status decide_plan(const struct weft_cli *cli, const struct wef
     WEFT_TRY(cli->plan ? weft_session_load(session, cli->plan, err)
                        : weft_resume_plan(from, session, err));
     WEFT_TRY(weft_job_check_disk(session->config, session->plan, err));
-    WEFT_TRY(weft_session_fit_mappings(session, !cli->plan, err));
+    const int64_t mapped = weft_hosts_are_ours() ? 1 : session->config->cluster.ranks;
+    WEFT_TRY(weft_session_fit_mappings(session, mapped, !cli->plan, err));
     if (cli->json || cli->quiet) return WEFT_OK;
     weft_cli_report_init(cli, cli->output, &out);
     weft_report_plan(session->plan, &out);

@@ -3,23 +3,17 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/machine/memory.h"
 #include "base/units.h"
 #include "runtime/comm/backend.h"
 #include "runtime/comm/branch.h"
+#include "runtime/comm/claims.h"
 #include "runtime/comm/comm.h"
-#include "runtime/comm/host.h"
 #include "runtime/comm/outcome.h"
-
-enum { LIMIT_BYTES = 512 };
 
 /* The message of each rank before any rank allocates memory. */
 struct offer {
-    int64_t available_bytes;
     int64_t bytes; /* of memory */
     struct weft_hash shape;
-    struct weft_hash machine;
-    char limit[LIMIT_BYTES];
 };
 
 _Static_assert(sizeof(struct offer) <= WEFT_COMM_EXCHANGE_BYTES, "an offer is one exchange");
@@ -45,54 +39,43 @@ static enum weft_status compare_offers(const struct weft_comm *comm, const struc
     return WEFT_OK;
 }
 
-/* Checks that the arenas of each machine together fit the least memory that a rank of it found
- * available before allocating. Otherwise the system would later kill some process. */
-static enum weft_status check_memory(const struct weft_comm *comm, const struct offer *all,
-                                     int32_t first, struct weft_error *err)
-{
-    const struct offer *least = &all[first];
-    const int64_t bytes = least->bytes;
-    int64_t sum_bytes;
-    int32_t ranks = 0;
-    for (int32_t i = 0; i < comm->ranks; i++) {
-        if (!weft_hash_equal(all[i].machine, all[first].machine)) continue;
-        if (all[i].available_bytes < least->available_bytes) least = &all[i];
-        ranks++;
-    }
-    if (!weft_checked_mul(bytes, ranks, &sum_bytes)) sum_bytes = INT64_MAX;
-    if (sum_bytes <= least->available_bytes) return WEFT_OK;
-    char each[WEFT_UNITS_TEXT_BYTES], sum[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES];
-    return weft_fail(err, WEFT_E_SYSTEM,
-                     "%d local rank%s need%s an arena of %s each, %s in all, and there is only %s "
-                     "(%s): lower the memory limit, start fewer ranks or free some memory",
-                     ranks, ranks > 1 ? "s" : "", ranks > 1 ? "" : "s",
-                     weft_units_show_bytes(bytes, each), weft_units_show_bytes(sum_bytes, sum),
-                     weft_units_show_bytes(least->available_bytes, most), least->limit);
-}
-
-static enum weft_status check_offers(const struct weft_comm *comm, const struct offer *all,
-                                     struct weft_error *err)
-{
-    WEFT_TRY(compare_offers(comm, all, err));
-    for (int32_t i = 0; comm->ops->takes_host_memory && i < comm->ranks; i++)
-        WEFT_TRY(check_memory(comm, all, i, err));
-    return WEFT_OK;
-}
-
-static enum weft_status exchange_offers(struct weft_comm *comm,
-                                        const struct weft_arena_shape *shape,
+static enum weft_status exchange_offers(struct weft_comm *comm, const struct offer *own,
                                         struct weft_error *err)
 {
-    struct offer own = {.shape = weft_comm_hash_shape(shape), .machine = weft_host_of_memory()};
-    if (!weft_checked_mul(shape->n_pages, shape->page_bytes, &own.bytes) || own.bytes == 0)
-        return weft_fail(err, WEFT_E_INTERNAL, "an arena of so many bytes cannot be mapped");
-    own.available_bytes = weft_memory_available(own.limit, sizeof own.limit);
     struct offer *all = calloc((size_t)comm->ranks, sizeof *all);
     if (all == NULL) return weft_fail_memory(err, "the offers of the ranks");
-    enum weft_status status = weft_comm_exchange(comm, &own, sizeof own, all, err);
-    if (status == WEFT_OK) status = check_offers(comm, all, err);
+    enum weft_status status = weft_comm_exchange(comm, own, sizeof *own, all, err);
+    if (status == WEFT_OK) status = compare_offers(comm, all, err);
     free(all);
     return status;
+}
+
+/* Checks before any rank allocates. Otherwise the system would later kill some process. */
+static enum weft_status check_memory(struct weft_comm *comm, int64_t bytes, struct weft_error *err)
+{
+    struct weft_excess excess;
+    if (!comm->ops->takes_host_memory) return WEFT_OK;
+    WEFT_TRY(weft_comm_claim_memory(comm, bytes, &excess, err));
+    if (excess.ranks == 0) return WEFT_OK;
+    const bool many = excess.ranks > 1, named = excess.host[0] != '\0';
+    char each[WEFT_UNITS_TEXT_BYTES], sum[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES];
+    return weft_fail(err, WEFT_E_SYSTEM,
+                     "%d %srank%s%s%s need%s an arena of %s each, %s in all, and there is only %s "
+                     "(%s): lower the memory limit, start fewer ranks or free some memory",
+                     excess.ranks, named ? "" : "local ", many ? "s" : "", named ? " of host " : "",
+                     excess.host, many ? "" : "s", weft_units_show_bytes(bytes, each),
+                     weft_units_show_bytes(excess.amount, sum),
+                     weft_units_show_bytes(excess.left, most), excess.name);
+}
+
+static enum weft_status agree_on_arena(struct weft_comm *comm, const struct weft_arena_shape *shape,
+                                       struct weft_error *err)
+{
+    struct offer own = {.shape = weft_comm_hash_shape(shape)};
+    if (!weft_checked_mul(shape->n_pages, shape->page_bytes, &own.bytes) || own.bytes == 0)
+        return weft_fail(err, WEFT_E_INTERNAL, "an arena of so many bytes cannot be mapped");
+    WEFT_TRY(exchange_offers(comm, &own, err));
+    return check_memory(comm, own.bytes, err);
 }
 
 enum weft_status weft_comm_map_arena(struct weft_comm *comm, const struct weft_arena_shape *shape,
@@ -101,7 +84,7 @@ enum weft_status weft_comm_map_arena(struct weft_comm *comm, const struct weft_a
 {
     if (comm->is_mapped)
         return weft_fail(err, WEFT_E_INTERNAL, "an arena is mapped already: unmap it first");
-    WEFT_TRY(exchange_offers(comm, shape, err));
+    WEFT_TRY(agree_on_arena(comm, shape, err));
     struct weft_error own = {.status = WEFT_OK};
     enum weft_status taken = weft_arena_map(comm->arena, shape, &own);
     if (taken == WEFT_OK) {

@@ -3,12 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/machine/memory.h"
 #include "base/units.h"
 #include "offload/tier.h"
+#include "runtime/comm/claims.h"
 #include "runtime/exec/parts.h"
 
 struct exec_host {
@@ -96,38 +95,22 @@ static enum weft_status pin_tier(struct exec_host *host, struct weft_error *err)
     return WEFT_OK;
 }
 
-enum weft_status weft_exec_host_check_offers(const struct exec_host_offer *offers, int32_t n,
-                                             struct weft_error *err)
-{
-    char want[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES];
-    const struct exec_host_offer *least = &offers[0];
-    int64_t bytes = 0;
-    for (int32_t r = 0; r < n; r++) {
-        if (offers[r].available_bytes < least->available_bytes) least = &offers[r];
-        if (!weft_checked_add(bytes, offers[r].bytes, &bytes)) bytes = INT64_MAX;
-    }
-    if (bytes <= least->available_bytes) return WEFT_OK;
-    return weft_fail(
-        err, WEFT_E_SYSTEM,
-        "%d ranks take %s of the host's memory together, and %s can be had (%s): lower "
-        "cluster.host.memory_limit, start fewer ranks, or give this job more memory",
-        (int)n, weft_units_show_bytes(bytes, want),
-        weft_units_show_bytes(least->available_bytes, most), least->limit);
-}
-
-/* Ranks check before any touches a page: one page too many would end a rank by a signal. With steps
- * of nodes on their own they are those of a node. */
+/* Ranks check before any touches a page: one page too many would end a rank by a signal. Nodes on
+ * their own may share a machine, so ranks of all nodes are asked. */
 static enum weft_status check_ranks(const struct exec_host *host, struct weft_error *err)
 {
-    const struct weft_exec *exec = host->exec;
-    struct exec_host_offer own = {.bytes = weft_exec_host_bytes(host)};
-    struct exec_host_offer *all = calloc((size_t)exec->ranks, sizeof *all);
-    if (all == NULL) return weft_fail_memory(err, "what ranks take of the host's memory");
-    own.available_bytes = weft_memory_available(own.limit, sizeof own.limit);
-    enum weft_status status = weft_comm_exchange(exec->comm, &own, sizeof own, all, err);
-    if (status == WEFT_OK) status = weft_exec_host_check_offers(all, exec->ranks, err);
-    free(all);
-    return status;
+    char want[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES];
+    struct weft_excess excess;
+    WEFT_TRY(
+        weft_comm_claim_memory(host->exec->options.comm, weft_exec_host_bytes(host), &excess, err));
+    if (excess.ranks == 0) return WEFT_OK;
+    return weft_fail(
+        err, WEFT_E_SYSTEM,
+        "%d rank%s%s%s take%s %s of the host's memory together, and %s can be had (%s): lower "
+        "cluster.host.memory_limit, start fewer ranks, or give this job more memory",
+        excess.ranks, excess.ranks > 1 ? "s" : "", excess.host[0] != '\0' ? " of host " : "",
+        excess.host, excess.ranks > 1 ? "" : "s", weft_units_show_bytes(excess.amount, want),
+        weft_units_show_bytes(excess.left, most), excess.name);
 }
 
 static enum weft_status open_host(struct exec_host *host, struct weft_error *err)

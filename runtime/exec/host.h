@@ -13,17 +13,6 @@
 struct weft_exec;
 struct exec_host;
 
-/* Bytes that a rank will take of the host's memory, and bytes available before any rank takes
- * some. */
-struct exec_host_offer {
-    int64_t bytes, available_bytes;
-    char limit[256]; /* name of the limit, by weft_memory_available */
-};
-/* Checks the bytes of all ranks, which share a machine. WEFT_E_SYSTEM if their sum exceeds the
- * least available bytes that a rank sees. */
-WEFT_MUST_USE enum weft_status weft_exec_host_check_offers(const struct exec_host_offer *offers,
-                                                           int32_t n, struct weft_error *err);
-
 /* Collective. Reserves the memory if the program keeps state or saved activations there; otherwise
  * *out stays NULL. The executor's units must be filled. A device that copies by itself gets the
  * memory pinned, and the log tells the time. WEFT_E_DATA without cluster.host, WEFT_E_SYSTEM if

@@ -92,13 +92,15 @@ enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err)
                          "ranks, which Weft starts itself, start one task with `-n %d`",
                          found.launcher, found.ranks, found.rank, found.launcher, found.cure,
                          found.ranks);
-    return weft_fail(err, WEFT_E_ENVIRONMENT,
-                     "this looks like rank %d of %d of %s (%s and %s are set), but here Weft runs "
-                     "only local ranks, which it starts itself: start one process with `-n %d`, or "
-                     "unset these variables. For ranks of several hosts start `weft train` or "
-                     "`weft profile` once, with `env -u %s -u %s mpirun -n %d` (docs/hosts.md)",
-                     found.rank, found.ranks, found.launcher, found.rank_name, found.ranks_name,
-                     found.ranks, found.rank_name, found.ranks_name, found.ranks);
+    return weft_fail(
+        err, WEFT_E_ENVIRONMENT,
+        "this looks like rank %d of %d of %s (%s and %s are set), but here Weft runs "
+        "only local ranks, which it starts itself: start one process without these "
+        "variables, `env -u %s -u %s weft ... -n %d`. For ranks of several hosts start "
+        "`weft train` or `weft profile` once, with `env -u %s -u %s mpirun -n %d` "
+        "(docs/hosts.md)",
+        found.rank, found.ranks, found.launcher, found.rank_name, found.ranks_name, found.rank_name,
+        found.ranks_name, found.ranks, found.rank_name, found.ranks_name, found.ranks);
 }
 
 static enum weft_status fail_hosts(const struct weft_rendezvous *meeting, int64_t ranks_per_node,
@@ -218,7 +220,7 @@ void weft_rendezvous_finish(struct weft_rendezvous *r)
 int32_t weft_rendezvous_threads(const struct weft_rendezvous *rendezvous, int64_t asked)
 {
     if (asked > 0) return asked < INT32_MAX ? (int32_t)asked : INT32_MAX;
-    const int32_t sharers = rendezvous->mpi != NULL ? rendezvous->sharers : rendezvous->ranks;
-    const int32_t threads = sharers > 0 ? weft_cores() / sharers : 1;
+    if (rendezvous->mpi != NULL) return rendezvous->cores;
+    const int32_t threads = rendezvous->ranks > 0 ? weft_cores() / rendezvous->ranks : 1;
     return threads > 0 ? threads : 1;
 }

@@ -22,10 +22,12 @@ struct weft_rendezvous {
     int control_fd; /* -1: a single process without a launcher, or a rank of MPI */
     int *arena_fds; /* [ranks], or NULL */
     /* For ranks that an MPI launcher started (library/world.h); otherwise NULL and 0. */
-    struct weft_mpi *mpi;            /* not owned */
-    int32_t *hosts;                  /* [ranks], numbered by first appearance */
-    int32_t local_rank, local_ranks; /* on this rank's host */
-    int32_t sharers;                 /* local ranks that may use the same cores, this one too */
+    struct weft_mpi *mpi;    /* not owned */
+    int32_t *hosts;          /* [ranks], numbered by first appearance */
+    int32_t local_rank;      /* on this rank's host */
+    int32_t machine_ranks;   /* of all hosts that are of this rank's machine */
+    int32_t sharer, sharers; /* number among those with the same set of cores */
+    int32_t cores;           /* this rank's share of them, at least 1 */
 };
 
 /* Reads the launcher's variables from the environment. Without them the result is rank 0 of 1.
@@ -43,7 +45,7 @@ struct weft_stranger {
     int32_t rank, ranks;
     const char *library; /* module of its ranks' MPI library: "openmpi", "mpich"; or NULL */
     /* Words that make it start MPI ranks, if it counts running tasks but started none of MPI;
-     * otherwise NULL. Then its variables are no leftovers of a shell, and -n is refused too. */
+     * otherwise NULL. */
     const char *cure;
 };
 

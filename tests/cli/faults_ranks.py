@@ -12,7 +12,7 @@ import threading
 import time
 
 from configs import LICENCE, tiny
-from interpose import interpose
+from interpose import FEW_MAPPINGS, interpose
 from processes import finish, gone, long_run, ranks_of, shared_memory_names
 from tap import case, main
 
@@ -442,43 +442,6 @@ def what_fails_while_ranks_map(weft):
     seen = [json.loads(weft.expect(0, "train", config, "--run", f"run{way}", "--json", env=with_)
                        .splitlines()[-1])["fingerprint"] for way, with_ in enumerate((None, env))]
     assert seen[0] == seen[1], seen
-
-
-FEW_MAPPINGS = """
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-static int open_maybe(const char *path, int flags, mode_t mode)
-{
-    const char *most = getenv("MAPPINGS");
-    if (most == NULL || strcmp(path, "/proc/sys/vm/max_map_count") != 0)
-        return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-    int fd = memfd_create("mappings", 0);
-    if (write(fd, most, strlen(most)) < 0) return -1;
-    lseek(fd, 0, SEEK_SET);
-    return fd;
-}
-int open(const char *path, int flags, ...)
-{
-    va_list more;
-    va_start(more, flags);
-    mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
-    va_end(more);
-    return open_maybe(path, flags, mode);
-}
-int open64(const char *path, int flags, ...)
-{
-    va_list more;
-    va_start(more, flags);
-    mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
-    va_end(more);
-    return open_maybe(path, flags, mode);
-}
-"""
 
 
 @case

@@ -10,7 +10,9 @@ import sys
 import time
 
 from configs import tiny
-from namespaces import LIBRARIES, Namespaces, Unavailable, environment_of, local_command
+from hosts_run import OWN, each_library, run_hosts
+from interpose import FEW_MAPPINGS, interpose
+from namespaces import Namespaces, Unavailable, environment_of
 from tap import Skip, case, main
 
 # configs.TINY has the tables, three blocks, the last norm, the head.
@@ -20,33 +22,9 @@ LINK = {"alpha": "10us", "bandwidth": "1GB/s"}
 HOST = {"memory_limit": "1GiB", "down": LINK, "up": LINK, "update": "1GB/s"}
 DISK = {"path": "scratch", "limit": "1GiB", "read": {"bandwidth": "2GB/s"}, "write": {"bandwidth": "1GB/s"}}
 
-# Messages of the launchers and transports about ranks that failed; only Weft's own lines are counted.
-OWN = "weft: "
-
-
 def threaded(**changes):
     """Products have the bits of their number of threads, which depends on the cores that a launcher gives."""
     return tiny(cluster__threads=1, plan__work_limit="20M", **changes)
-
-
-def run_hosts(weft, command, library, *arguments, env=None, timeout=100):
-    done = subprocess.run([*command, weft.program, *arguments], cwd=weft.directory, capture_output=True, text=True,
-                          env={**os.environ, **environment_of(library), **(env or {})}, timeout=timeout, check=False)
-    return done.returncode, done.stdout, [line for line in done.stderr.splitlines() if line.startswith(OWN)], \
-        done.stderr
-
-
-def each_library(weft, ranks):
-    """Yields name and launcher command of each library that is here."""
-    found = []
-    for name in LIBRARIES:
-        try:
-            found.append((name, local_command(weft.program, name, ranks)))
-        except Unavailable as why:
-            reason = str(why)
-    if not found:
-        raise Skip(reason)
-    return found
 
 
 def result_of(weft, run):
@@ -399,12 +377,88 @@ def ranks_of_torchrun_are_told_a_command_that_works(weft):
 
 
 @case
-def other_verbs_start_local_ranks_only(weft):
-    config = weft.write("run.json", tiny())
+def mappings_of_other_ranks_do_not_count(weft):
+    """Local ranks map one another's arenas, and ranks of a launcher map none but their own."""
+    config = weft.write("run.json", threaded(train__micro_batch=16, train__steps=2))
+    told = weft.expect(0, "plan", config, "-o", "plan.json", "--planner", "all-fsdp")
+    own, of_peer = map(int, re.search(r"mappings +(\d+) of a rank's arena, and (\d+) of each", told).groups())
+    few = {**interpose(weft, "maps", FEW_MAPPINGS), "MAPPINGS": str(2 * own + of_peer)}
+    flags = ("--plan", weft.path("plan.json"), "--quiet", "--run")
+    weft.expect(71, "train", config, *flags, "local", env=few, says=f"a rank has {own + of_peer} mappings")
+    for library, command in each_library(weft, 2):
+        code, _, told, err = run_hosts(weft, command, library, "train", config, *flags, weft.fresh("hosts"), env=few)
+        assert code == 0 and not told, (library, code, err)
+        code, _, told, err = run_hosts(weft, command, library, "train", config, *flags, weft.fresh("none"),
+                                       env={**few, "MAPPINGS": str(2 * own - 2)})
+        assert code in (71, 255) and len(told) == 1 and f"a rank has {own} mappings" in told[0], (library, code, err)
+
+
+@case
+def hosts_of_one_machine_share_its_cores(weft):
+    config = weft.write("run.json", tiny(cluster__ranks=4, cluster__ranks_per_node=2))
+    cores = len(os.sched_getaffinity(0))
+    try:
+        with Namespaces(2, directory=weft.directory) as hosts:
+            code, _, told, err = run_hosts(weft, hosts.command(weft.program, "openmpi", 2), "openmpi", "profile", config,
+                                           "-o", "profile.json")
+    except Unavailable as why:
+        raise Skip(str(why)) from why
+    assert code == 0 and not told, (code, err)
+    assert json.loads((weft.directory / "profile.json").read_text())["measured_on"]["threads"] == max(1, cores // 4)
+
+
+def memory_groups():
+    """The directory of the memory cgroups, and the file of a group's limit."""
+    for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        try:
+            if limit == "memory.max":
+                with open(f"{root}/cgroup.subtree_control", "r+", encoding="ascii") as file:
+                    if "memory" not in file.read().split():
+                        file.write("+memory")
+            elif not os.path.exists(f"{root}/{limit}"):
+                continue
+            os.mkdir(f"{root}/weft-test")
+            os.rmdir(f"{root}/weft-test")
+            return root, limit
+        except OSError:
+            continue
+    raise Skip("no memory cgroups can be made here")
+
+
+# Each rank is in a cgroup of its own; from rank $FIRST on it has a boot id of its own too, so it is of another machine.
+CONTAINER = """r=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
+mkdir -p $GROUPS_AT/weft-test-$r; echo $LIMIT > $GROUPS_AT/weft-test-$r/$LIMIT_FILE; echo $$ > $GROUPS_AT/weft-test-$r/cgroup.procs
+[ $r -lt $FIRST ] && exec "$@"
+exec unshare -m -u sh -c 'hostname host-b; mount --bind bootid /proc/sys/kernel/random/boot_id; exec "$@"' x "$@"
+"""
+
+
+@case
+def memory_is_of_a_machine_and_of_a_container(weft):
+    """Each of two ranks fits into its container, and both would not fit into one, on one machine or on two."""
+    root, limit = memory_groups()
+    weft.write("bootid", "0d4bd54e-5d3b-4f3c-8a71-6a1d0a8f4e11\n")
+    wrap = weft.write("wrap.sh", CONTAINER)
+    config = weft.write("run.json", threaded(
+        train__steps=2, model__layers__0__vocab=400000, cluster__host=HOST, cluster__link__inter=LINK,
+        plan__policies="dp", plan__offload={"state": ["host"], "update": ["device"], "activations": ["device"]}))
+    said = json.loads(weft.expect(0, "train", config, "--json", "--run", "local").splitlines()[-1])
+    each, rest = said["host_measured_bytes"], said["measured_bytes"]
+    mpi = 60 * 10**6  # bytes of the library, at most
+    assert each > 100e6, said
     library, command = each_library(weft, 2)[0]
-    begun = time.monotonic()
-    code, _, told, err = run_hosts(weft, command, library, "demo")
-    assert code != 0 and "local ranks" in told[0] and time.monotonic() - begun < 60, (code, err)
+    try:
+        for first in (2, 1):  # ranks of the first machine
+            for bytes_, expected in ((rest + mpi + each * 7 // 5, 0), (rest + each // 8, 71)):
+                env = {"GROUPS_AT": root, "LIMIT_FILE": limit, "LIMIT": str(bytes_), "FIRST": str(first)}
+                code, _, told, err = run_hosts(weft, [*command, "sh", wrap], library, "train", config, "--quiet", "--run",
+                                               weft.fresh("run"), "--set", f"cluster.ranks_per_node={first}", env=env)
+                assert code in (expected, expected and 255), (first, bytes_, code, err)
+                assert expected == 0 or (len(told) == 1 and limit in told[0]), (first, told)
+    finally:
+        for rank in (0, 1):
+            with contextlib.suppress(OSError):
+                os.rmdir(f"{root}/weft-test-{rank}")
 
 
 main(sys.argv[1])

@@ -112,3 +112,46 @@ Test(memory, what_is_available_has_a_name)
     const int64_t bytes = weft_memory_available(limit, sizeof limit);
     cr_assert(bytes > 0 && strlen(limit) > 0, "%lld bytes (%s)", (long long)bytes, limit);
 }
+
+/* Each limit has the identity of its cgroup, whatever the path to it. Of too many the loosest are
+ * dropped. */
+Test(memory, limits_are_listed_with_their_owners, .init = make_memory_root,
+     .fini = remove_memory_root)
+{
+    char meminfo[MEMORY_PATH_BYTES], groups[MEMORY_PATH_BYTES], mount[MEMORY_PATH_BYTES];
+    char path[MEMORY_PATH_BYTES] = "cgroup", line[MEMORY_PATH_BYTES] = "0::";
+    struct weft_memory_limit limits[WEFT_MEMORY_LIMITS];
+    struct stat about;
+    const struct weft_cgroup_files cgroups = {.groups = meminfo_path("proc/cgroup", groups),
+                                              .mount = meminfo_path("cgroup", mount)};
+    meminfo_path("proc/meminfo", meminfo);
+    put_mib("cgroup", "memory.max", 500);
+    put_mib("cgroup", "memory.current", 1);
+    put_file("proc", "cgroup", "0::/a\n");
+    put_mib("cgroup/a", "memory.max", 70);
+    put_mib("cgroup/a", "memory.current", 90);
+    cr_assert_eq(weft_memory_list(meminfo, &cgroups, limits), 3);
+    cr_assert(limits[0].inode == 0 && limits[0].left_bytes == (int64_t)1000 * MEMORY_MIB);
+    cr_assert_eq(stat(meminfo_path("cgroup/a", groups), &about), 0);
+    cr_assert(limits[1].inode == (uint64_t)about.st_ino && limits[1].left_bytes == 0);
+    cr_assert_eq(limits[1].device, (uint64_t)about.st_dev);
+    cr_assert(limits[2].left_bytes == (int64_t)499 * MEMORY_MIB);
+
+    enum { DEPTH = WEFT_MEMORY_LIMITS + 4 };
+    for (int i = 0; i < DEPTH; i++) { /* tighter from group to group */
+        snprintf(path + strlen(path), sizeof path - strlen(path), "/g");
+        snprintf(line + strlen(line), sizeof line - strlen(line), "/g");
+        put_mib(path, "memory.max", 400 - i);
+        put_mib(path, "memory.current", 0);
+    }
+    put_file("proc", "cgroup", line);
+    meminfo_path("proc/cgroup", groups);
+    cr_assert_eq(weft_memory_list(meminfo, &cgroups, limits), WEFT_MEMORY_LIMITS);
+    int64_t most = 0, least = INT64_MAX;
+    for (int i = 0; i < WEFT_MEMORY_LIMITS; i++) {
+        if (limits[i].left_bytes > most) most = limits[i].left_bytes;
+        if (limits[i].left_bytes < least) least = limits[i].left_bytes;
+    }
+    cr_assert_eq(least, (int64_t)(400 - DEPTH + 1) * MEMORY_MIB);
+    cr_assert_eq(most, (int64_t)(400 - DEPTH + WEFT_MEMORY_LIMITS) * MEMORY_MIB);
+}

@@ -99,34 +99,6 @@ static int run_refused(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* Available memory as ranks see it, if it is not the machine's. */
-static int64_t said_bytes;
-
-int64_t __real_weft_memory_available(char *limit, size_t limit_bytes);
-int64_t __wrap_weft_memory_available(char *limit, size_t limit_bytes);
-int64_t __wrap_weft_memory_available(char *limit, size_t limit_bytes)
-{
-    int64_t bytes = __real_weft_memory_available(limit, limit_bytes);
-    return said_bytes > 0 ? said_bytes : bytes;
-}
-
-/* Room for each of them is not room for all; a byte less than all need is too little. */
-static int run_together(int32_t rank, const struct ranks *ranks, void *argument)
-{
-    (void)argument;
-    struct weft_comm *comm = open_comm(rank, ranks);
-    struct weft_arena *arena = NULL;
-    struct weft_error err = {.status = WEFT_OK};
-    said_bytes = INT64_C(4) * PAGE * ranks->n - (rank == ranks->n - 1);
-    CHECK(map_whole(comm, 4 * PAGE, &arena, &err) == WEFT_E_SYSTEM, "%s", err.text);
-    CHECK(strstr(err.text, "16.0 KiB each, 48.0 KiB in all") != NULL, "%s", err.text);
-    err.status = WEFT_OK;
-    said_bytes = INT64_C(4) * PAGE * ranks->n;
-    CHECK(map_whole(comm, 4 * PAGE, &arena, &err) == WEFT_OK, "%s", err.text);
-    weft_comm_close(comm);
-    return 0;
-}
-
 /* A rank that dies while it maps. */
 static bool dies_in_mmap;
 
@@ -299,7 +271,6 @@ RANKS_TEST(arena)
     CHECK(ranks_run(3, run_reads, NULL) == 0, "reads");
     CHECK(ranks_run(2, run_otherwise, NULL) == 0, "otherwise");
     CHECK(ranks_run(3, run_dying, NULL) == 1, "one dies");
-    CHECK(ranks_run(3, run_together, NULL) == 0, "together");
     /* A sanitizer's own memory is refused by RLIMIT_AS too, and it ends the process then. */
     int resources[] = {RLIMIT_FSIZE, RLIMIT_AS};
     for (int i = 0; i < (TEST_SANITIZED ? 1 : 2); i++)

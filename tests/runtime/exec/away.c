@@ -395,28 +395,10 @@ static void check_refusals(void)
     job_close(&job);
 }
 
-/* Each rank sees enough for itself, and not for all. */
-static void check_sums(void)
-{
-    struct weft_error why = {0};
-    struct exec_host_offer offers[2] = {{6 << 20, 13 << 20, "the machine"},
-                                        {6 << 20, 12 << 20, "memory.max of /group"}};
-    OK(weft_exec_host_check_offers(offers, 2, &err));
-    offers[0].bytes++;
-    CHECK(weft_exec_host_check_offers(offers, 2, &why) == WEFT_E_SYSTEM &&
-              strstr(why.text, "2 ranks take 12.0 MiB") != NULL &&
-              strstr(why.text, "memory.max of /group") != NULL,
-          "%s", why.text);
-    offers[0].bytes = offers[1].bytes = INT64_MAX;
-    CHECK(weft_exec_host_check_offers(offers, 2, &why) == WEFT_E_SYSTEM,
-          "more than can be counted");
-}
-
 RANKS_TEST(away)
 {
     struct outcome *outcomes = job_shared((HOMES + 2) * sizeof *outcomes);
     check_refusals();
-    check_sums();
     check_bad(WEFT_POLICY_FSDP);
     check_bad(WEFT_POLICY_ZERO1);
     check_homes(1, "train.clip_norm=0.5", NULL, outcomes);

@@ -43,8 +43,9 @@ struct header {
 struct farewell {
     uint32_t calls;
     uint32_t kinds[WEFT_COMM_RECENT];
-    uint32_t lost; /* 1 + the rank that it gives up for, if that one has ended; 0: none */
-    uint32_t unused[10];
+    uint32_t lost;   /* 1 + the rank that it gives up for, if that one has ended; 0: none */
+    uint32_t missed; /* 1 + the rank that it gives up for, if that one did not come; 0: none */
+    uint32_t unused[9];
 };
 
 _Static_assert(sizeof(struct farewell) == WEFT_MPI_FAREWELL_BYTES, "a farewell is one message");
@@ -94,17 +95,6 @@ static void show_own_call(const struct mpi_comm *c, struct weft_text *out)
     weft_text_addf(out, ", call %u", c->own.calls);
 }
 
-static enum weft_status fail_cancelled(struct mpi_comm *c)
-{
-    struct weft_text call;
-    weft_text_init(&call);
-    show_own_call(c, &call);
-    weft_fail(&c->broken, WEFT_E_LOST, "rank %d has given up in %s", rank_of(c, c->comm.rank),
-              weft_text_chars(&call));
-    weft_text_finish(&call);
-    return WEFT_E_LOST;
-}
-
 /* Appends a rank of all. */
 static void add_rank_of_all(const struct mpi_comm *c, int32_t rank, struct weft_text *out)
 {
@@ -132,12 +122,47 @@ static enum weft_status fail_lost(struct mpi_comm *c, int32_t rank)
     return WEFT_E_LOST;
 }
 
+/* A peer waited too long: one cause and one code for all ranks that the peer reaches. Both ranks
+ * are of all ranks. */
+static enum weft_status fail_missed(struct mpi_comm *c, int32_t peer, int32_t missed)
+{
+    struct weft_text text;
+    weft_mpi_miss(c->mpi, missed);
+    weft_text_init(&text);
+    weft_text_addf(&text, "rank %d was in ", rank_of(c, c->comm.rank));
+    show_own_call(c, &text);
+    weft_text_add(&text, " when ");
+    add_rank_of_all(c, peer, &text);
+    weft_text_add(&text, " gave up its wait for ranks that did not come: ");
+    add_rank_of_all(c, missed, &text);
+    weft_fail(&c->broken, WEFT_E_HANG, "%s. If they are only slow, a longer cluster.timeout helps",
+              weft_text_chars(&text));
+    weft_text_finish(&text);
+    return WEFT_E_HANG;
+}
+
+static enum weft_status fail_cancelled(struct mpi_comm *c)
+{
+    struct weft_text call;
+    if (weft_mpi_missed(c->mpi) >= 0)
+        return fail_missed(c, rank_of(c, c->comm.rank), weft_mpi_missed(c->mpi));
+    weft_text_init(&call);
+    show_own_call(c, &call);
+    weft_fail(&c->broken, WEFT_E_LOST, "rank %d has given up in %s", rank_of(c, c->comm.rank),
+              weft_text_chars(&call));
+    weft_text_finish(&call);
+    return WEFT_E_LOST;
+}
+
 static enum weft_status fail_given_up(struct mpi_comm *c, int32_t rank,
                                       const struct farewell *farewell)
 {
     struct weft_text text;
-    if (farewell->lost > 0 && farewell->lost <= (uint32_t)weft_mpi_ranks(c->mpi))
+    const uint32_t ranks = (uint32_t)weft_mpi_ranks(c->mpi);
+    if (farewell->lost > 0 && farewell->lost <= ranks)
         return fail_lost(c, (int32_t)farewell->lost - 1);
+    if (farewell->missed > 0 && farewell->missed <= ranks)
+        return fail_missed(c, rank, (int32_t)farewell->missed - 1);
     weft_text_init(&text);
     add_rank_of_all(c, rank, &text);
     weft_text_addf(&text, " has given up while rank %d waited for it in ",
@@ -171,11 +196,13 @@ static enum weft_status fail_hang(struct mpi_comm *c, int32_t peer)
         weft_text_add(&missing, missing.length > length ? "; " : "");
         add_rank(c, rank, &missing);
         weft_text_addf(&missing, " was last heard in call %u", c->heard[rank]);
+        weft_mpi_miss(c->mpi, rank_of(c, rank));
     }
     if (missing.length == length) {
         add_rank(c, peer, &missing);
         weft_text_addf(&missing, " was last heard in call %u, and then moved no bytes",
                        c->headers[peer].calls);
+        weft_mpi_miss(c->mpi, rank_of(c, peer));
     }
     weft_fail(&c->broken, WEFT_E_HANG,
               "rank %d waited %s in %s. If they are only slow, a longer cluster.timeout helps",
@@ -625,6 +652,7 @@ static void mpi_cancel(struct weft_comm *comm)
     struct farewell farewell = c->farewell;
     pthread_mutex_unlock(&c->lock);
     farewell.lost = (uint32_t)(weft_mpi_lost(c->mpi) + 1);
+    farewell.missed = (uint32_t)(weft_mpi_missed(c->mpi) + 1);
     if (!atomic_exchange(&c->cancelled, true)) weft_mpi_give_up(c->mpi, &farewell);
 }
 

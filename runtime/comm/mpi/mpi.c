@@ -28,6 +28,7 @@ struct weft_mpi {
     int32_t rank, ranks;
     atomic_bool has_finished, has_given_up;
     _Atomic int64_t entered_ns; /* 0: no call is under way */
+    _Atomic int32_t missed;     /* of weft_mpi_miss */
     char version[WEFT_MPI_TEXT_BYTES];
     struct kept *kept;
     const struct weft_lifeline *line; /* or NULL */
@@ -75,6 +76,7 @@ enum weft_status weft_mpi_start_over(const struct weft_mpi_calls *calls,
     struct weft_mpi *mpi = calloc(1, sizeof *mpi);
     if (mpi == NULL) return weft_fail_memory(err, "MPI");
     mpi->calls = calls;
+    atomic_init(&mpi->missed, -1);
     pthread_mutex_init(&mpi->lock, NULL);
     const enum weft_status status = start_library(mpi, options, err);
     if (status != WEFT_OK)
@@ -179,6 +181,17 @@ void weft_mpi_watch(struct weft_mpi *mpi, const struct weft_lifeline *line)
 int32_t weft_mpi_lost(const struct weft_mpi *mpi)
 {
     return weft_lifeline_lost(mpi->line);
+}
+
+void weft_mpi_miss(struct weft_mpi *mpi, int32_t rank)
+{
+    int32_t none = -1;
+    (void)atomic_compare_exchange_strong(&mpi->missed, &none, rank);
+}
+
+int32_t weft_mpi_missed(const struct weft_mpi *mpi)
+{
+    return atomic_load(&mpi->missed);
 }
 
 int64_t weft_mpi_call_ns(const struct weft_mpi *mpi)

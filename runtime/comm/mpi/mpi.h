@@ -59,6 +59,11 @@ void weft_mpi_watch(struct weft_mpi *mpi, const struct weft_lifeline *line);
 /* The first rank whose process has ended without a word, or -1. Any thread may ask. */
 int32_t weft_mpi_lost(const struct weft_mpi *mpi);
 
+/* Notes a rank that this one waited too long for, itself or by a peer's word. The first one stays.
+ * Any thread may call both; -1: none. */
+void weft_mpi_miss(struct weft_mpi *mpi, int32_t rank);
+int32_t weft_mpi_missed(const struct weft_mpi *mpi);
+
 /* The time since the library was called and has not returned; 0 outside of its calls. */
 int64_t weft_mpi_call_ns(const struct weft_mpi *mpi);
 

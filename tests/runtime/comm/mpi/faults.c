@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "runtime/comm/branch.h"
 #include "runtime/comm/mpi/rounds.h"
 #include "tests/runtime/comm/mpi/double.h"
 #include "tests/runtime/comm/site.h"
@@ -62,6 +63,36 @@ static int run_hung(int32_t rank, const struct ranks *ranks, void *argument)
         weft_clock_sleep_until_ns(weft_clock_now_ns() + 1500 * ms);
     else
         check_error(&s, WEFT_E_HANG, "was last heard in call");
+    site_close(&s);
+    return 0;
+}
+
+/* The first rank that waits too long tells the others, which would wait for 10 minutes, for whom.
+ * The late rank hears of it too. Another call of a rank that has given up has the cause's code. */
+static int run_missed(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    static const char told[] = "gave up its wait for ranks that did not come: rank 1 (host ";
+    struct site s;
+    struct weft_error err = {.status = WEFT_OK};
+    struct weft_comm *branch = NULL;
+    (void)argument;
+    open_ready(&s, rank, ranks, rank == 0 ? 300 * ms : 0);
+    CHECK(weft_comm_branch(s.comm, "other", WEFT_GROUP_ALL, &branch, &err) == WEFT_OK, "%s",
+          err.text);
+    if (rank == FAULTY) weft_clock_sleep_until_ns(weft_clock_now_ns() + 1000 * ms);
+    if (rank == FAULTY) { /* the others' parts of the first call are there */
+        weft_comm_all_gather(s.comm, s.channel, &block);
+        site_synchronise(&s);
+        CHECK(weft_comm_exchange(s.comm, NULL, 0, NULL, &err) == WEFT_E_HANG, "%s", err.text);
+        CHECK(strstr(err.text, told) != NULL, "%s", err.text);
+    } else if (rank != 0) {
+        check_error(&s, WEFT_E_HANG, told);
+    } else {
+        check_error(&s, WEFT_E_HANG, "was last heard in call");
+        weft_comm_cancel(s.comm);
+        CHECK(weft_comm_exchange(branch, NULL, 0, NULL, &err) == WEFT_E_HANG, "%s", err.text);
+        CHECK(strstr(err.text, told) != NULL, "%s", err.text);
+    }
     site_close(&s);
     return 0;
 }
@@ -156,6 +187,8 @@ RANKS_TEST(mpi_faults)
     test_chunks(SMALL_MESSAGE_BYTES);
     CHECK(ranks_run(3, run_given_up, NULL) == 0, "given up");
     CHECK(ranks_run(3, run_hung, NULL) == 0, "hung");
+    for (int32_t n = 3; n <= MOST_RANKS; n++)
+        CHECK(ranks_run(n, run_missed, NULL) == 0, "missed, %d ranks", n);
     CHECK(ranks_run(3, run_expected, NULL) == 0, "expected");
     for (int way = 0; way < 3; way++)
         CHECK(ranks_run(3, run_otherwise, &way) == 0, "otherwise, %d", way);

@@ -102,7 +102,8 @@ static int finish_run(const struct weft_cli *cli, enum weft_status status, bool 
                       const struct weft_error *err)
 {
     const char *message = err->text[0] ? err->text : weft_status_text(status);
-    if (status != WEFT_OK && cli->json && !*cli->emitted) say_as_json(status, message);
+    if (status != WEFT_OK && cli->json && !*cli->emitted && !told_elsewhere)
+        say_as_json(status, message);
     bool written = fflush(stdout) == 0 && !ferror(stdout);
     if (status == WEFT_OK && !written) {
         status = WEFT_E_IO;
@@ -132,24 +133,23 @@ static enum weft_status open_layers(struct weft_layer_files *layers, struct weft
     return WEFT_OK;
 }
 
+/* All tasks of an MPI launcher have one command line, so the first one alone runs a verb of no
+ * ranks and tells errors. The launcher's exit code is that task's. */
+static bool is_silent_task(void)
+{
+    struct weft_stranger launcher;
+    return weft_rendezvous_find_stranger(&launcher) && launcher.library != NULL &&
+           launcher.rank != 0;
+}
+
 static enum weft_status start_command(const struct weft_cli *cli,
                                       const struct weft_command *command, struct weft_error *err)
 {
     const bool starts_ranks = command->starts_ranks || cli->measure;
+    if (!command->serves_hosts && command->summary != NULL && is_silent_task()) return WEFT_OK;
     if (starts_ranks) WEFT_TRY(weft_rendezvous_need_proc(err));
-    struct weft_stranger launcher;
-    if (starts_ranks && !command->serves_hosts && weft_rendezvous_find_stranger(&launcher) &&
-        (cli->ranks == 0 || launcher.cure != NULL))
-        return weft_rendezvous_refuse_strangers(err);
+    if (starts_ranks && !command->serves_hosts) WEFT_TRY(weft_rendezvous_refuse_strangers(err));
     return command->run(cli, err);
-}
-
-/* All ranks of an MPI launcher have the same command line, so one of them tells its errors. */
-static bool is_first_rank(void)
-{
-    struct weft_stranger launcher;
-    return !weft_rendezvous_find_stranger(&launcher) || launcher.library == NULL ||
-           launcher.rank == 0;
 }
 
 int main(int argc, char **argv)
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a file above the size limit likewise */
     enum weft_status status = weft_stack_check(&err);
     if (status == WEFT_OK) status = weft_cli_parse(argc, argv, &cli, &command, &err);
-    ending.told_elsewhere = status != WEFT_OK && !is_first_rank();
+    ending.told_elsewhere = status != WEFT_OK && is_silent_task();
     if (status == WEFT_OK) {
         weft_cli_progress_open(&progress, &cli);
         solver.watch = cli.watch;

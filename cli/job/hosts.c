@@ -145,10 +145,7 @@ static bool end_world(void)
 enum weft_status weft_hosts_run(const struct weft_cli *cli, weft_hosts_verb_fn *verb,
                                 weft_hosts_work_fn *work, struct weft_error *err)
 {
-    const bool found = weft_rendezvous_find_stranger(&hosts.launcher);
-    const bool is_left_over =
-        hosts.launcher.library == NULL && hosts.launcher.cure == NULL && cli->ranks > 0;
-    if (!found || is_left_over) return verb(cli, err);
+    if (!weft_rendezvous_find_stranger(&hosts.launcher)) return verb(cli, err);
     if (hosts.launcher.library == NULL) return weft_rendezvous_refuse_strangers(err);
     hosts.cli = cli;
     hosts.work = work;

@@ -22,7 +22,7 @@ typedef enum weft_status weft_hosts_verb_fn(const struct weft_cli *cli, struct w
 /* Runs the verb, on all ranks of the world if an MPI launcher started this process. All ranks
  * return the same status, and cli->ending says who prints the error. No rank ends before rank 0 has
  * printed, since launchers end the others then. WEFT_E_ENVIRONMENT under a launcher that starts no
- * MPI ranks, unless -n is given. */
+ * MPI ranks. */
 WEFT_MUST_USE enum weft_status weft_hosts_run(const struct weft_cli *cli, weft_hosts_verb_fn *verb,
                                               weft_hosts_work_fn *work, struct weft_error *err);
 

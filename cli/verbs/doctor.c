@@ -9,6 +9,7 @@
 #include "base/json/json.h"
 #include "cli/command.h"
 #include "cli/facts.h"
+#include "cli/job/alike.h"
 #include "cli/process/solver.h"
 #include "cli/terminal.h"
 #include "offload/disk.h"
@@ -227,7 +228,22 @@ static enum weft_status look_at_network(struct checkup *checkup, const char *pat
     return status;
 }
 
-static enum weft_status run_doctor(const struct weft_cli *cli, struct weft_error *err)
+static void note_alike(void *context, const char *what, enum weft_alike_kind kind, const char *text)
+{
+    static const enum verdict verdicts[] = {
+        [WEFT_ALIKE_FINE] = HAS, [WEFT_ALIKE_DIFFERS] = OFF, [WEFT_ALIKE_HARMS] = LACKS};
+    note_finding(context, what, verdicts[kind], text);
+}
+
+/* All ranks that an MPI launcher has started compare their hosts. */
+static void look_at_hosts(struct checkup *checkup)
+{
+    struct weft_error err = {0};
+    if (weft_hosts_are_ours() && weft_alike_tell(note_alike, checkup, &err) != WEFT_OK)
+        note_finding(checkup, "hosts", LACKS, err.text);
+}
+
+static enum weft_status check_up(const struct weft_cli *cli, struct weft_error *err)
 {
     struct checkup checkup = {0};
     struct weft_text out, json;
@@ -245,6 +261,7 @@ static enum weft_status run_doctor(const struct weft_cli *cli, struct weft_error
     if (cli->disk) look_at_disk(&checkup, cli->disk);
     look_at_gpu(&checkup);
     look_at_mpi(&checkup);
+    look_at_hosts(&checkup);
     enum weft_status status = WEFT_OK;
     if (cli->profile) status = look_at_network(&checkup, cli->profile, err);
     weft_json_end_object(&checkup.writer);
@@ -260,6 +277,13 @@ static enum weft_status run_doctor(const struct weft_cli *cli, struct weft_error
     return status;
 }
 
+static enum weft_status run_doctor(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct weft_stranger launcher;
+    const bool has_ranks = weft_rendezvous_find_stranger(&launcher) && launcher.library != NULL;
+    return has_ranks ? weft_hosts_run(cli, check_up, weft_alike_work, err) : check_up(cli, err);
+}
+
 const struct weft_command weft_command_doctor = {
     .name = "doctor",
     .usage = "",
@@ -272,7 +296,13 @@ const struct weft_command weft_command_doctor = {
         "memory and the demo's text, and says what each missing one would cost. Last a GPU: what\n"
         "of driver, toolkit and module is missing for one, or what there is. With --disk DIR the\n"
         "file system there, direct input and output (O_DIRECT), alignment and free space. With\n"
-        "--profile FILE the slow links and slow hosts that `weft profile` found on several hosts.",
+        "--profile FILE the slow links and slow hosts that `weft profile` found on several hosts.\n"
+        "\n"
+        "Under an MPI launcher (`mpirun -n 4 weft doctor`) rank 0 looks at its host, and all "
+        "ranks\n"
+        "compare version, commit, libraries, machine, clocks and the working directory. Each\n"
+        "difference is named with its ranks.",
     .flags = "--disk --profile",
+    .serves_hosts = true,
     .run = run_doctor,
 };

@@ -67,6 +67,7 @@ const struct weft_command weft_command_launch = {
         "once.\n"
         "Ctrl-C twice, or the first signal again after 10 s, kills.",
     .flags = "--ranks",
+    .starts_ranks = true,
     .least_operands = 1,
     .most_operands = WEFT_CLI_OPERANDS,
     .starts_program = true,

@@ -25,9 +25,14 @@ def find_program():
     return found
 
 
+# The first task of an MPI launcher alone runs most verbs, but any task may ask here.
+TASK_NAMES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
+
+
 def run_program(*words):
     """Returns the program's output. A failure is a WeftError with the program's own message."""
-    done = subprocess.run([find_program(), *words], capture_output=True, text=True, check=False)
+    environment = {name: value for name, value in os.environ.items() if name not in TASK_NAMES}
+    done = subprocess.run([find_program(), *words], capture_output=True, text=True, check=False, env=environment)
     if done.returncode == 0:
         return done.stdout
     said = [line[6:] for line in done.stderr.splitlines() if line.startswith("weft: ")]

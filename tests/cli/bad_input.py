@@ -2,6 +2,7 @@
 """Bad input gives one clear error and the right exit code, and leaves no partial files."""
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -496,12 +497,20 @@ def a_task_of_another_launcher_starts_no_job_of_its_own(weft):
     for name, env in launchers.items():
         # Ranks that these two start do train and profile: hosts.py.
         of_hosts = [] if "MPI" in name else [["train", path, "--run", "run"], ["profile", path]]
-        for verb in (*of_hosts, ["demo"], ["sweep", path, "--measure"]):
-            weft.expect(1, *verb, env=env, says=[name, "-n "])
+        for verb in (*of_hosts, ["demo"], ["sweep", path, "--measure"], ["launch", "true"]):
+            for flags in ([], ["-n", "2"]):  # each task would start ranks of its own
+                if name == "MPI launcher":  # task 3 is silent, since task 0 says it
+                    assert weft.run(*verb[:1], *flags, *verb[1:], env=env) == (0, "", ""), verb
+                elif flags or verb[0] != "launch":
+                    weft.expect(1, *verb[:1], *flags, *verb[1:], env=env, says=[name, "-n "])
         weft.expect(0, "check", path, env=env)
     assert not os.path.exists(weft.path("run")), "a run was begun"
     torchrun = launchers["torchrun"]
-    weft.expect(0, "train", path, "--run", weft.fresh("run"), "-n", "2", "-q", env=torchrun)
+    _, _, err = weft.run("train", path, "--run", "run", "-n", "2", env=torchrun)
+    cure = re.search(r"`env ((?:-u \w+ )+)weft \.\.\. -n 4`", " ".join(err.split()))
+    assert cure, err
+    without = {name: None for name in cure[1].replace("-u ", "").split()}
+    assert set(without) == set(torchrun), without
     weft.expect(0, "train", path, "--run", "one", "-q", env={**torchrun, "WORLD_SIZE": "1"})
     without_mpi = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0"}
     for verb in (["train", path, "--run", "srun", "-n", "2"], ["demo"]):

@@ -116,10 +116,10 @@ def dev_shm_is_measured(weft):
 def a_launcher_is_found(weft):
     weft.write("mpirun", "#!/bin/sh\n")
     os.chmod(weft.path("mpirun"), 0o755)
-    env = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4",
+    env = {"MV2_COMM_WORLD_RANK": "1", "MV2_COMM_WORLD_SIZE": "4",
            "PATH": f"{weft.directory}:{os.environ['PATH']}"}
     told = facts(weft, env=env)["launcher"]
-    assert told.startswith("rank 1 of 4 of Open MPI (OMPI_COMM_WORLD_RANK"), told
+    assert told.startswith("rank 1 of 4 of MVAPICH2 (MV2_COMM_WORLD_RANK"), told
     assert weft.path("mpirun") in told, told
     assert facts(weft)["launcher"].startswith("none around this process")
 

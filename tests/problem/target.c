@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "layers/custom.h"
@@ -183,6 +184,27 @@ Test(target, windows_of_four_units)
     expect_window(problem, find_item(problem, WEFT_REDUCE_SCATTER, 0, 0), "drain", "drain");
     for (int32_t i = 0; i < problem->n_items; i++)
         cr_expect_eq(problem->items[i].item.n_blocks, 1);
+    drop_made(&made);
+}
+
+/* FSDP2's root unshards its list in the forward of every micro-step, so each begins with one. */
+Test(target, every_micro_step_begins_with_the_roots_list)
+{
+    struct made made = make_four(", \"grad_accum\": 4");
+    const struct weft_problem *problem = made.stages.problem;
+    bool *hooks = calloc((size_t)problem->n_slots, sizeof *hooks);
+    int32_t n = 0;
+    cr_assert_not_null(hooks);
+    weft_problem_hooks(problem, hooks);
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        const struct weft_slot *slot = &problem->slots[s];
+        if (slot->kind != WEFT_SLOT_FORWARD || slot->index > 0) continue;
+        n++;
+        cr_expect(hooks[slot->micro > 0 ? s : find_slot(problem, "fill")], "%s",
+                  problem->slot_names[s]);
+    }
+    cr_expect_eq(n, 4);
+    free(hooks);
     drop_made(&made);
 }
 

@@ -1,5 +1,6 @@
 /* A save leaves the CRC of every chunk, and no file if there is no room. */
 #include "runtime/checkpoint/save.h"
+#include "runtime/checkpoint/origin.h"
 
 #include <errno.h>
 #include <math.h>
@@ -426,15 +427,31 @@ static void look_for(const struct weft_checkpoint *checkpoint, int32_t f, int64_
     }
 }
 
+/* The ranks of a run that begins with these parameters share their verification too. */
+static void look_from(const struct weft_origin_file *from, int32_t f, int64_t chunk)
+{
+    for (int64_t parts = 1; parts <= MOST_PARTS; parts++)
+        for (int64_t part = 0; part < parts; part++) {
+            struct weft_error err = {0};
+            const bool finds = f == 0 && chunk % parts == part;
+            CHECK(weft_origin_verify(from, part, parts, &err) == (finds ? WEFT_E_DATA : WEFT_OK),
+                  "file %d, chunk %d, part %d of %d: %s", (int)f, (int)chunk, (int)part, (int)parts,
+                  err.text);
+        }
+}
+
 static void test_every_chunk(struct scene *scene)
 {
     char path[128], file[192];
     struct weft_checkpoint *checkpoint = NULL;
+    struct weft_origin_file *from = NULL;
     struct weft_error err = {0};
     snprintf(path, sizeof path, "%s/step-%d", scene->root, STEP);
     save(scene, RANKS);
     CHECK(weft_checkpoint_open(path, &checkpoint, &err) == WEFT_OK, "%s", err.text);
     CHECK(site_holds(&scene->site, checkpoint), "it holds something else");
+    CHECK(weft_origin_open(path, scene->site.config->model, &from, &err) == WEFT_OK, "%s",
+          err.text);
     for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
         const struct weft_manifest_file *known = &checkpoint->manifest->files[f];
         snprintf(file, sizeof file, "%s/%s", path, known->name);
@@ -446,11 +463,13 @@ static void test_every_chunk(struct scene *scene)
             for (int end = 0; end < 2; end++) {
                 flip(file, end == 0 ? begin : last);
                 look_for(checkpoint, f, c);
+                look_from(from, f, c);
                 flip(file, end == 0 ? begin : last);
             }
         }
     }
     CHECK(weft_checkpoint_verify(checkpoint, 0, 1, &err) == WEFT_OK, "%s", err.text);
+    weft_origin_close(from);
     weft_checkpoint_close(checkpoint);
     weft_checkpoint_remove(&weft_sink_system, path);
 }

@@ -212,6 +212,23 @@ static int is_continued(const struct weft_rendezvous *me)
     return 0;
 }
 
+enum { PAUSE_MS = 3600 };
+
+static int pauses_itself(const struct weft_rendezvous *me)
+{
+    const pid_t self = getpid(), helper = fork();
+    (void)me;
+    if (helper == 0) {
+        weft_clock_sleep_until_ns(weft_clock_now_ns() + PAUSE_MS * ms);
+        kill(self, SIGCONT);
+        _exit(0);
+    }
+    say_ready();
+    raise(SIGSTOP);
+    CHECK(waitpid(helper, NULL, 0) == helper, "waitpid");
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*function)(const struct weft_rendezvous *me);
@@ -219,7 +236,7 @@ static const struct {
     {"works", works},           {"exits", exits_with_the_status}, {"dies", dies},
     {"asked", is_asked_early},  {"stubborn", is_stubborn},        {"waits", waits},
     {"saves", saves_and_stops}, {"asks itself", asks_itself},     {"ignores", ignores_signals},
-    {"stops", stops},           {"continued", is_continued},
+    {"stops", stops},           {"continued", is_continued},      {"pauses", pauses_itself},
 };
 
 static int run_rank(const char *name)
@@ -237,6 +254,8 @@ static int run_rank(const char *name)
 }
 
 /* The launching side */
+
+static int64_t launch_hang_ns = 500 * INT64_C(1000000);
 
 struct result {
     enum weft_status status;
@@ -262,7 +281,7 @@ static void launch(const char *behaviour, int32_t ranks, int fd, struct result *
         .n_environment = 3,
         .threads = 3,
         .stop_grace_ns = 300 * ms,
-        .hang_ns = 500 * ms,
+        .hang_ns = launch_hang_ns,
     };
     *result = (struct result){.status = WEFT_OK};
     int64_t start_ns = weft_clock_now_ns();
@@ -440,6 +459,21 @@ static void test_killed_launcher(void)
     CHECK(waitpid(launcher.pid, NULL, 0) == launcher.pid, "waitpid");
 }
 
+/* A suspended job: the launcher is stopped longer than a hang, and its rank a moment longer. */
+static void test_stopped_launcher(void)
+{
+    const int64_t usual_ns = launch_hang_ns;
+    launch_hang_ns = (PAUSE_MS - 600) * ms;
+    struct launcher launcher = start_launcher("pauses", 1);
+    launch_hang_ns = usual_ns;
+    weft_clock_sleep_until_ns(weft_clock_now_ns() + 50 * ms);
+    kill(launcher.pid, SIGSTOP);
+    weft_clock_sleep_until_ns(weft_clock_now_ns() + (PAUSE_MS - 350) * ms);
+    kill(launcher.pid, SIGCONT);
+    wait_for_ranks(&launcher, 'r', 2000 * ms);
+    check_exit(&launcher, WEFT_OK);
+}
+
 static void test_interrupt(int signal_number)
 {
     struct launcher launcher = start_launcher("waits", 3);
@@ -505,6 +539,7 @@ int main(int argc, char **argv)
     test_stopped_ranks(null_fd);
     test_that_nothing_starts(null_fd);
     test_killed_launcher();
+    test_stopped_launcher();
     test_interrupt(SIGINT);
     test_interrupt(SIGTERM);
     test_orderly_stop(SIGUSR1);

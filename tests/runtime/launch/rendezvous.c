@@ -57,9 +57,9 @@ Test(rendezvous, torchrun_is_told_what_works)
     cr_assert_str_eq(error.text,
                      "this looks like rank 3 of 8 of torchrun (RANK and WORLD_SIZE are set), but "
                      "here Weft runs only local ranks, which it starts itself: start one process "
-                     "with `-n 8`, or unset these variables. For ranks of several hosts start "
-                     "`weft train` or `weft profile` once, with `env -u RANK -u WORLD_SIZE mpirun "
-                     "-n 8` (docs/hosts.md)");
+                     "without these variables, `env -u RANK -u WORLD_SIZE weft ... -n 8`. For "
+                     "ranks of several hosts start `weft train` or `weft profile` once, with `env "
+                     "-u RANK -u WORLD_SIZE mpirun -n 8` (docs/hosts.md)");
 }
 
 Test(rendezvous, launchers_of_mpi_ranks_name_their_library)

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -222,6 +223,68 @@ static void test_strangers_have_no_effect(void)
         weft_lifeline_leave(lines[rank]);
 }
 
+/* Waits until the other side has closed the connection. */
+static void await_end(int fd)
+{
+    char byte;
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    CHECK(poll(&polled, 1, (int)(patience_ns / ms)) == 1 && recv(fd, &byte, 1, 0) <= 0,
+          "the connection stays");
+    close(fd);
+}
+
+/* Rank 0 hears 16 strangers at once. Each further one ends the oldest, and no other. */
+static void test_a_further_stranger_ends_the_oldest(void)
+{
+    enum { PLACES = 16, ALL = PLACES + 3 };
+    int fds[ALL];
+    struct weft_lifeline_invitation invitation;
+    struct weft_lifeline *line = open_rank_0(&invitation);
+    for (int i = 0; i < ALL; i++) {
+        fds[i] = connect_stranger(&invitation);
+        if (i >= PLACES) await_end(fds[i - PLACES]);
+        weft_clock_sleep_until_ns(weft_clock_now_ns() + 10 * ms); /* it is taken */
+    }
+    for (int i = ALL - PLACES; i < ALL; i++) {
+        struct pollfd polled = {.fd = fds[i], .events = POLLIN};
+        CHECK(poll(&polled, 1, 0) == 0, "stranger %d has ended", i);
+        close(fds[i]);
+    }
+    weft_lifeline_leave(line);
+}
+
+static bool is_open(const struct weft_lifeline_invitation *invitation)
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_port = htons((uint16_t)invitation->port),
+                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const bool is = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    close(fd);
+    return is;
+}
+
+/* The last rank closes the port. Ranks that leave do not open it again. */
+static void test_the_port_closes_when_all_have_joined(void)
+{
+    struct weft_lifeline_invitation invitation;
+    struct weft_lifeline *lines[RANKS] = {open_rank_0(&invitation)};
+    for (int32_t rank = RANKS - 1; rank > 0; rank--) {
+        CHECK(is_open(&invitation), "it is closed before rank %d", (int)rank);
+        lines[rank] = join_rank(&invitation, rank);
+    }
+    const int64_t end_ns = weft_clock_now_ns() + patience_ns;
+    while (is_open(&invitation)) {
+        CHECK(weft_clock_now_ns() < end_ns, "the port stays open");
+        weft_clock_sleep_until_ns(weft_clock_now_ns() + ms);
+    }
+    weft_lifeline_leave(lines[1]);
+    check_nothing_is_lost(lines[0]);
+    CHECK(!is_open(&invitation), "it is open again");
+    for (int32_t rank = 0; rank < RANKS; rank++)
+        if (rank != 1) weft_lifeline_leave(lines[rank]);
+}
+
 static void test_a_rank_that_reaches_nobody(void)
 {
     struct weft_lifeline_invitation invitation;
@@ -243,6 +306,8 @@ RANKS_TEST(mpi_lifeline)
     test_a_rank_looks_around_after_a_loss_alone();
     test_rank_0_is_lost();
     test_strangers_have_no_effect();
+    test_a_further_stranger_ends_the_oldest();
+    test_the_port_closes_when_all_have_joined();
     test_a_rank_that_reaches_nobody();
     return 0;
 }

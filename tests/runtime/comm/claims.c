@@ -109,11 +109,11 @@ static void check_shares(void)
     const struct weft_claim free_rank = {.amount = 1, .n_limits = 1, .limits = {set}},
                             held = {.amount = 1, .n_limits = 2, .limits = {set, quota}},
                             apart = {.amount = 1, .n_limits = 1, .limits = {own}};
-    const struct weft_claim all[] = {free_rank, held, held, free_rank, apart}, none[1] = {{1}};
+    const struct weft_claim all[] = {free_rank, held, held, free_rank, apart}, none = {.amount = 1};
     for (int32_t r = 0; r < 5; r++)
         CHECK(weft_claims_share(all, 5, r) == shares[r], "rank %d has %lld", (int)r,
               (long long)weft_claims_share(all, 5, r));
-    CHECK(weft_claims_share(none, 1, 0) == INT64_MAX, "nothing is known");
+    CHECK(weft_claims_share(&none, 1, 0) == INT64_MAX, "nothing is known");
     struct weft_claim mine;
     weft_claim_cores((struct weft_hash){1, 1}, &mine);
     CHECK(mine.n_limits >= 1 && mine.limits[0].left >= weft_cores(), "%lld cores",

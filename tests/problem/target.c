@@ -190,7 +190,7 @@ Test(target, windows_of_four_units)
 /* FSDP2's root unshards its list in the forward of every micro-step, so each begins with one. */
 Test(target, every_micro_step_begins_with_the_roots_list)
 {
-    struct made made = make_four(", \"grad_accum\": 4");
+    struct made made = make_four(", \"grad_accum\": 4, \"reduce\": \"step\"");
     const struct weft_problem *problem = made.stages.problem;
     bool *hooks = calloc((size_t)problem->n_slots, sizeof *hooks);
     int32_t n = 0;

@@ -116,6 +116,13 @@ static enum weft_status name_excess(struct weft_comm *comm, struct weft_excess *
     return status;
 }
 
+enum weft_status weft_comm_find_excess(struct weft_comm *comm, const struct weft_claim *all,
+                                       struct weft_excess *out, struct weft_error *err)
+{
+    weft_claims_find_excess(all, weft_comm_ranks(comm), out);
+    return out->ranks == 0 ? WEFT_OK : name_excess(comm, out, err);
+}
+
 enum weft_status weft_comm_claim_memory(struct weft_comm *comm, int64_t bytes,
                                         struct weft_excess *out, struct weft_error *err)
 {
@@ -124,9 +131,8 @@ enum weft_status weft_comm_claim_memory(struct weft_comm *comm, int64_t bytes,
     struct weft_claim *all = calloc((size_t)ranks, sizeof *all);
     if (all == NULL) return weft_fail_memory(err, "the ranks' claims of memory");
     weft_claim_memory(bytes, weft_host_of_memory(), &own);
-    const enum weft_status status = weft_comm_exchange(comm, &own, sizeof own, all, err);
-    if (status == WEFT_OK) weft_claims_find_excess(all, ranks, out);
+    enum weft_status status = weft_comm_exchange(comm, &own, sizeof own, all, err);
+    if (status == WEFT_OK) status = weft_comm_find_excess(comm, all, out, err);
     free(all);
-    if (status != WEFT_OK || out->ranks == 0) return status;
-    return name_excess(comm, out, err);
+    return status;
 }

@@ -25,7 +25,7 @@ struct weft_excess {
     int32_t first_rank, ranks; /* ranks: number of ranks inside; 0: no limit is exceeded */
     int64_t amount, left;      /* amount: of all of them, at most INT64_MAX */
     struct weft_hash owner;
-    /* By weft_comm_claim_memory: the limit's, and that of the first rank's host ("": not known). */
+    /* By weft_comm_find_excess: the limit's, and that of the first rank's host ("": not known). */
     char name[WEFT_MEMORY_NAME_BYTES];
     const char *host;
 };
@@ -43,6 +43,13 @@ int64_t weft_claims_share(const struct weft_claim *all, int32_t n, int32_t rank)
 /* The first limit, by rank, that the claims of the ranks inside exceed. If ranks see different
  * amounts left, the least counts. */
 void weft_claims_find_excess(const struct weft_claim *all, int32_t n, struct weft_excess *out);
+
+/* The same for claims that all ranks have exchanged, with its names. Collective if there is an
+ * excess. Errors are those of weft_comm_exchange, and WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_comm_find_excess(struct weft_comm *comm,
+                                                     const struct weft_claim *all,
+                                                     struct weft_excess *out,
+                                                     struct weft_error *err);
 
 /* Collective, before any rank takes its memory. Ranks may claim different bytes. Errors are those
  * of weft_comm_exchange, and WEFT_E_SYSTEM. */

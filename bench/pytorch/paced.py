@@ -94,7 +94,7 @@ class Reduce(Comm):
 class Run:
     """A training run: the median step in ms, peak, losses, a hash of all parameters, and the record of its last step."""
 
-    def __init__(self, name, options, wrap, finish=lambda model: None, cap=1, delays=False):
+    def __init__(self, name, options, wrap, cap=1):
         torch.manual_seed(0)
         model = MODELS[name]()
         make_batch = model.batch
@@ -114,12 +114,11 @@ class Run:
             begin = time.perf_counter()
             with weft.record(model, optimizer, memory=True) if step > options.steps else nullcontext() as self.seen:
                 for number, (inputs, targets) in enumerate(batches):
-                    if not delays and options.accumulate > 1:
+                    if options.accumulate > 1:
                         model.set_requires_gradient_sync(number + 1 == len(batches))
                     loss = loss_of(model(inputs), targets)
                     loss.backward()
                     self.losses.append(loss.item().hex())
-                finish(model)
                 self.link.drain()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
@@ -189,12 +188,12 @@ def run_model(name, options, say):
         except weft.WeftError as error:
             say(f"{name:8} {share:15} {error}")
             continue
-        run = Run(name, options, plan.apply, plan.finish, plan.said["max_reduce_scatter_inputs"], plan.delays())
+        run = Run(name, options, plan.apply, plan.said["max_reduce_scatter_inputs"])
         told, faults = plan.said["predicted"], find_faults(run, default, plan, options)
         failed += bool(faults)
         say(f"{name:8} {share:15} {run.step:7.0f} ms {1e6 * run.step / told['step_ns'] - 1:+9.1%} {run.peak:12d} bytes "
             f"{run.peak / told['peak_bytes'] - 1:+.2%}  {', '.join(faults) or 'as planned'}"
-            f"{', late' if plan.delays() else ''}")
+            f"{', late' if any(unit['finalize'] == 'end' for unit in plan.units) else ''}")
     return failed
 
 

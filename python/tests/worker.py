@@ -281,9 +281,6 @@ def main(rank, file, *snippet):
         result[name], seen, model = train(plan.apply, plan.finish, name == "tied_plan")
         result[name]["differences"] = seen.compare(plan)
         result[name]["cap"] = model._get_fsdp_state()._comm_ctx.reduce_scatter_max_input_buffers
-        result[name]["hooks"] = sorted(str(hook) for module in model.modules()
-                                       for hooks in (module._forward_hooks, module._forward_pre_hooks)
-                                       for hook in hooks.values() if "weft" in str(hook))
     result["mutants"] = {}
     for name, (base, mutant) in models.mutants().items():
         _, seen, _ = train(weft.Plan(mutant).apply, weft.Plan(mutant).finish, "tied" in name)

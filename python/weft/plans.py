@@ -5,6 +5,7 @@ import inspect
 import json
 import warnings
 
+from .guards import Guard, find_guard
 from .program import WeftError
 from .ranks import gather_numbers
 
@@ -61,11 +62,6 @@ class Plan:
     def units(self):
         return self.said["units"]
 
-    @property
-    def finishes(self):
-        """True if the training loop calls finish between backward and clipping."""
-        return any(unit["finalize"] == "end" for unit in self.units)
-
     def __str__(self):
         told = self.said["predicted"]
         lines = [f"plan for FSDP2 on {self.said['ranks']} ranks"]
@@ -88,9 +84,6 @@ class Plan:
                          f"{size(self.rule['peak_bytes'])}: " +
                          (f"{gain:.1f} % less" if gain >= 0.1 else "nothing to gain here"))
         lines += self.said["not_expressed"]
-        if self.finishes:
-            lines.append("call plan.finish(model) between backward and clipping: without it, units "
-                         "reduced at the end do not train")
         return "\n".join(lines)
 
     # Checks, all before anything is wrapped.
@@ -181,27 +174,20 @@ class Plan:
         cap = self.said["max_reduce_scatter_inputs"]
         if cap > 1 and "set_reduce_scatter_max_input_buffers" not in self.lost:
             model.set_reduce_scatter_max_input_buffers(cap)
-        if self.delays():
+        late = [] if "finalize_backward" in self.lost else [heads[unit["name"]] for unit in self.units
+                                                            if unit["finalize"] == "end"]
+        if late:
             model.set_manual_backward_finalization(True)
-            self.set_sync(model, False)
+        Guard(model, [heads[unit["name"]] for unit in self.units], late)
         return model
 
-    def delays(self):
-        return self.finishes and "finalize_backward" not in self.lost
-
-    def set_sync(self, model, sync):
-        modules = dict(model.named_modules())
-        for unit in self.units:
-            if unit["finalize"] == "end":
-                modules[unit["modules"][0]].set_requires_gradient_sync(sync, recurse=False)
-
     def finish(self, model):
-        """Reduces the units that the plan reduces at the end. Call it between backward and clipping."""
-        if self.delays():
-            self.set_sync(model, True)
-            model.finalize_backward(async_op=False)
-            self.set_sync(model, False)
+        """Reduces the units that the plan reduces at the end, for a loss of something other than the model's output.
+
+        Otherwise the end of backward does it.
+        """
+        find_guard(model).finish(model)
 
     def reset(self, model):
         """Releases units that are still gathered after an exception in forward or backward. Call it before the next one."""
-        model.reset_iter_state()
+        find_guard(model).reset(model)

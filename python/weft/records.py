@@ -25,8 +25,8 @@ class Record:
         for unit in plan.units:
             if unit["finalize"] == "end" and f"reduce {unit['name']}" in plan.said["order"]:
                 if unit["name"] not in reduced:
-                    found.append(f"{unit['name']} was not reduced: call plan.finish(model) between backward "
-                                 "and clipping, or it does not train")
+                    found.append(f"{unit['name']} was not reduced, so it does not train: with a loss of something other "
+                                 "than the model's output call plan.finish(model) between backward and clipping")
         # A replicated unit has no range of its own for its copy.
         copies = {f"gather {unit['name']}" for unit in plan.units if unit["replicate"]}
         planned = plan.said["order"]

@@ -1,0 +1,137 @@
+"""Hooks that make every sequence of calls safe: forwards without a backward, exceptions, accumulation."""
+import functools
+import warnings
+import weakref
+
+from .measures import walk_tensors
+from .program import WeftError
+
+GUARDS = weakref.WeakSet()
+
+
+def find_task():
+    """Returns the number of the backward that runs here, -1 outside of one."""
+    import torch
+    return torch._C._current_graph_task_id()
+
+
+def is_pending(module):
+    """Returns whether a gather may be under way: PyTorch has no public call, and an unknown state counts as one."""
+    try:
+        group = module._get_fsdp_state()._fsdp_param_group
+        return group is not None and group._all_gather_result is not None
+    except AttributeError:
+        return True
+
+
+def has_sync(module):
+    """Returns the last choice of set_requires_gradient_sync, which has no public counterpart."""
+    group = module._get_fsdp_state()._fsdp_param_group
+    return group is not None and group.reduce_grads
+
+
+class Guard:
+    """Two hooks on the root of an applied plan, and one on optimizers.
+
+    A unit that a forward keeps gathered, or a gather that a prefetch list launched, survives a forward without a
+    backward, and a later one would compute with its old weights. So all units are released before a forward and an update,
+    and after a forward without grad. Late reductions run at the end of each backward.
+    """
+
+    def __init__(self, model, units, late):
+        self.units = [*units, model]  # a module of each
+        self.late = late
+        self.held = []  # late units of the backward that runs
+        self.within = None  # "forward" or "backward" that has begun and not ended
+        self.task = -1  # of that backward
+        self.sharded = set()  # ids of parameters that an optimizer updates
+        model.register_forward_pre_hook(self.begin_forward, prepend=True)
+        model.register_forward_hook(self.end_forward)
+        GUARDS.add(self)
+        guard_optimizers()
+
+    def release(self):
+        for unit in self.units:
+            if is_pending(unit):
+                unit.unshard()  # waits: reshard alone leaves a gather under way
+        for unit in self.units:
+            unit.reshard()
+
+    def begin_forward(self, model, _):
+        if find_task() >= 0:  # a checkpoint around the root repeats its forward
+            return
+        if self.within is not None:
+            warnings.warn(f"the last {self.within} did not end: its gradients, and those accumulated before, are dropped")
+            self.reset(model)
+        self.release()
+        self.sharded = {id(parameter) for parameter in model.parameters()}
+        self.within = "forward"
+
+    def end_forward(self, model, _, output):
+        if find_task() >= 0:
+            return
+        self.within = None
+        import torch
+        tensors = [tensor for tensor in walk_tensors(output) if tensor.requires_grad and torch.is_grad_enabled()]
+        for tensor in tensors:
+            tensor.register_hook(lambda _: self.begin_backward(model))
+        if not tensors:
+            self.release()
+
+    def begin_backward(self, model):
+        if self.task == find_task():  # another output of the same backward
+            return
+        if self.within is not None:
+            raise WeftError(f"the last {self.within} did not end: call plan.reset(model) after an exception")
+        self.within, self.task = "backward", find_task()
+        self.held = [unit for unit in self.late if has_sync(unit)]
+        for unit in self.held:
+            unit.set_requires_gradient_sync(False, recurse=False)
+        import torch
+        # FSDP2's own end may be queued later: a callback that a callback queues comes after all others.
+        queue = torch.autograd.Variable._execution_engine.queue_callback
+        queue(lambda: queue(lambda: self.end_backward(model)))
+
+    def end_backward(self, model):
+        self.within, self.task = None, -1
+        self.finish(model)
+
+    def begin_update(self, optimizer):
+        ids = (id(parameter) for group in optimizer.param_groups for parameter in group["params"])
+        if find_task() < 0 and not self.sharded.isdisjoint(ids):
+            self.release()
+
+    def finish(self, model):
+        for unit in self.held:
+            unit.set_requires_gradient_sync(True, recurse=False)
+        self.held = []
+        if self.late:
+            model.finalize_backward(async_op=False)
+
+    def reset(self, model):
+        if not hasattr(model, "reset_iter_state"):
+            raise WeftError("a forward or backward did not end, and PyTorch before 2.13 cannot clear its state: "
+                            "build and wrap the model again")
+        for unit in self.held:
+            unit.set_requires_gradient_sync(True, recurse=False)
+        self.held, self.within, self.task = [], None, -1
+        model.reset_iter_state()
+
+
+@functools.cache
+def guard_optimizers():
+    """Registers a hook on all optimizers, which PyTorch has public for all alone."""
+    from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+    def before(optimizer, *_):
+        for guard in list(GUARDS):
+            guard.begin_update(optimizer)
+    register_optimizer_step_pre_hook(before)
+
+
+def find_guard(model):
+    """Returns the guard of a model that a plan was applied to."""
+    for guard in GUARDS:
+        if guard.units[-1] is model:
+            return guard
+    raise WeftError("no plan was applied to this model: call plan.apply(model) first")

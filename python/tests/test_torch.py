@@ -81,9 +81,16 @@ class TwoRanks(unittest.TestCase):
                 "spread": "parameter weight of unit head is a DTensor", "ranks": "for 3 ranks, and there are 2",
                 "differs": "ranks 0 and 1 have different plans", "names": "no module b0; the nearest are b.0",
                 "tied": "wte and head share parameter weight", "old": "no set_nothing: install 9.9",
+                "scalar": "gate of unit head is a scalar", "planned mixed": "layer b.1 have several dtypes",
+                "mixed": "unit b.1 have several dtypes (norm.weight float32, up.weight bfloat16)",
+                "whole": "up.weight of unit b.2 is a Parameter of torch.int8", "strided": "FSDP2 refuses the model: ",
+                "listed": "FSDP2 refuses the model: ", "hsdp": "2 dimensions (replicate x shard)",
+                "planned hsdp": "2 dimensions", "ignored": "no ignored_params", "offload": "no offload_policy",
+                "int": "no reshard_after_forward", "placement": "no shard_placement_fn", "unknown": "no option colour",
                 "format": "no plan for FSDP2"}.items():
             self.assertIsInstance(self.seen["bad"][name], str, name)
             self.assertIn(words, self.seen["bad"][name])
+        self.assertEqual(self.seen["bad"]["defaults"], [])
         self.assertIn("such as scale", self.seen["bad"]["loose"][0])
 
     def test_layers_are_measured(self):

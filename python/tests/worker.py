@@ -65,6 +65,15 @@ def refusal(act):
     return [str(each.message) for each in told]
 
 
+def refusal_of_untouched(plan, model, **options):
+    """Returns the refusal of apply, and "touched" if it changed a module."""
+    def state():
+        return [(type(module), len(module._forward_pre_hooks), set(vars(module))) for module in model.modules()]
+    before = state()
+    said = refusal(lambda: plan.apply(model, **options))
+    return said if state() == before else "touched"
+
+
 def bad_inputs():
     plain = weft.Plan(models.plain_plan())
     other = models.plain_plan()
@@ -83,7 +92,34 @@ def bad_inputs():
     replicate(copied.b[0], mesh=init_device_mesh("cpu", (2,)))
     loose = models.make_model()
     loose.scale = torch.nn.Parameter(torch.ones(4))
+    listed = models.plain_plan()
+    listed["units"][1]["modules"] = ["b"]
+    listed["units"] = [unit for unit in listed["units"] if unit["name"] not in ("b.1", "b.2")]
+    for unit in listed["units"]:
+        unit.update(forward=[], backward=[])
+    scalar, mixed, whole, strided = (models.make_model() for _ in range(4))
+    scalar.head.gate = torch.nn.Parameter(torch.tensor(1.0))
+    mixed.b[1].up.to(torch.bfloat16)
+    whole.b[2].up.weight = torch.nn.Parameter(torch.ones(128, 32, dtype=torch.int8), requires_grad=False)
+    strided.b[2].up.weight = torch.nn.Parameter(torch.ones(32, 128).t())
+    both = init_device_mesh("cpu", (2, 1), mesh_dim_names=("replicate", "shard"))
+    from torch.distributed.fsdp import CPUOffloadPolicy, OffloadPolicy
+
+    def refused(name, **options):
+        return refusal_of_untouched(weft.Plan(plain.said), models.make_model(), **{name: options[name]})
+    example = (torch.zeros(4, 9, dtype=torch.long)[:, 1:],) * 2
     return {
+        "scalar": refusal_of_untouched(plain, scalar), "mixed": refusal_of_untouched(plain, mixed),
+        "whole": refusal_of_untouched(plain, whole), "strided": refusal_of_untouched(plain, strided),
+        "listed": refusal_of_untouched(weft.Plan(listed), models.make_model()),
+        "planned mixed": refusal(lambda: weft.plan(mixed, example, loss_of)),
+        "planned hsdp": refusal(lambda: weft.plan(models.make_model(), example, loss_of, mesh=both)),
+        "hsdp": refused("mesh", mesh=both), "ignored": refused("ignored_params", ignored_params={1}),
+        "offload": refused("offload_policy", offload_policy=CPUOffloadPolicy()),
+        "int": refused("reshard_after_forward", reshard_after_forward=2),
+        "placement": refused("shard_placement_fn", shard_placement_fn=lambda parameter: None),
+        "unknown": refused("colour", colour=1),
+        "defaults": refusal(lambda: plain.apply(models.make_model(), offload_policy=OffloadPolicy(), ignored_params=set())),
         "wrapped": refusal(lambda: plain.apply(wrap_plainly(models.make_model()))),
         "spread": refusal(lambda: plain.apply(spread)),
         "copied": refusal(lambda: plain.apply(copied)),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 from weakref import WeakKeyDictionary, WeakSet, finalize
 
+from .checks import check_mesh, check_parameters
 from .program import WeftError
 from .ranks import gather_numbers
 
@@ -343,7 +344,10 @@ def measure(model, example, loss, layers=None, mesh=None):
     has flops and bytes, and no times.
     """
     import torch.distributed as dist
+    check_mesh(mesh)
     found = find_layers(model, layers)
+    for name, module in found:
+        check_parameters(f"layer {name}", module.named_parameters())
     if not found:
         raise WeftError("the model has no layers: give layers= with the modules that become units")
     device = next(model.parameters()).device

@@ -5,6 +5,7 @@ import inspect
 import json
 import warnings
 
+from .checks import check_mesh, check_options, check_parameters, make_shell
 from .guards import Guard, find_guard
 from .program import WeftError
 from .ranks import gather_numbers
@@ -110,18 +111,20 @@ class Plan:
                                 "replicate: apply the plan to the model before that")
         owners = {}
         for unit, modules in groups.items():
-            for module in modules:
-                for name, parameter in module.named_parameters():
-                    if isinstance(parameter, DTensor):
-                        raise WeftError(f"parameter {name} of unit {unit} is a DTensor: apply the plan "
-                                        "before the model is distributed")
-                    other = owners.setdefault(parameter, unit)
-                    if other != unit:
-                        raise WeftError(f"units {other} and {unit} share parameter {name}: plan them as "
-                                        "one unit of two modules, fully_shard([a, b])")
-        loose = [name for name, parameter in model.named_parameters() if parameter not in owners]
+            named = [pair for module in modules for pair in module.named_parameters()]
+            for name, parameter in named:
+                if isinstance(parameter, DTensor):
+                    raise WeftError(f"parameter {name} of unit {unit} is a DTensor: apply the plan "
+                                    "before the model is distributed")
+                other = owners.setdefault(parameter, unit)
+                if other != unit:
+                    raise WeftError(f"units {other} and {unit} share parameter {name}: plan them as "
+                                    "one unit of two modules, fully_shard([a, b])")
+            check_parameters(f"unit {unit}", named)
+        loose = {name: parameter for name, parameter in model.named_parameters() if parameter not in owners}
         if loose:
-            warnings.warn(f"{len(loose)} parameters are in no unit, such as {loose[0]}: the root gathers "
+            check_parameters("the root", loose.items())
+            warnings.warn(f"{len(loose)} parameters are in no unit, such as {next(iter(loose))}: the root gathers "
                           "them, and the plan does not count them")
 
     def check_ranks(self, mesh):
@@ -148,12 +151,25 @@ class Plan:
     # Wrapping.
 
     def apply(self, model, mesh=None, **options):
-        """Wraps the model, instead of the fully_shard calls. Options, such as mp_policy, go to them."""
-        from torch.distributed.fsdp import fully_shard
-        groups = self.find_modules(model)
-        self.check_model(model, groups)
+        """Wraps the model, instead of the fully_shard calls. Of their options it takes mp_policy."""
+        check_mesh(mesh)
+        check_options(options)
+        self.check_model(model, self.find_modules(model))
         self.check_ranks(mesh)
         self.check_calls()
+        options = {name: value for name, value in options.items() if name == "mp_policy"}
+        try:
+            self.wrap(make_shell(model), mesh, options)
+        except Exception as error:
+            raise WeftError(f"FSDP2 refuses the model: {error}") from error
+        heads, late = self.wrap(model, mesh, options)
+        Guard(model, heads, late)
+        return model
+
+    def wrap(self, model, mesh, options):
+        """Returns a module of each unit, and the modules of late units."""
+        from torch.distributed.fsdp import fully_shard
+        groups = self.find_modules(model)
         heads = {"": model, **{name: modules[0] for name, modules in groups.items()}}
         for unit in self.units:
             modules = groups[unit["name"]]
@@ -178,8 +194,7 @@ class Plan:
                                                             if unit["finalize"] == "end"]
         if late:
             model.set_manual_backward_finalization(True)
-        Guard(model, [heads[unit["name"]] for unit in self.units], late)
-        return model
+        return [heads[unit["name"]] for unit in self.units], late
 
     def finish(self, model):
         """Reduces the units that the plan reduces at the end, for a loss of something other than the model's output.

@@ -1,0 +1,75 @@
+"""Refusals before anything is wrapped: PyTorch has no public call that unwraps."""
+import copy
+
+from .program import WeftError
+
+# Options of fully_shard that change memory or messages, and the reason why no plan has them.
+REFUSED = {
+    "dp_mesh_dims": "plans are for a mesh of one dimension",
+    "ignored_params": "the plan gathers, reduces and updates every parameter",
+    "offload_policy": "the plan keeps parameters and state on the device",
+    "reshard_after_forward": "the plan says which units stay gathered",
+    "shard_placement_fn": "the plan shards the first dimension of each parameter",
+}
+
+
+def check_mesh(mesh):
+    if mesh is not None and mesh.ndim != 1:
+        names = " x ".join(mesh.mesh_dim_names or map(str, mesh.shape))
+        raise WeftError(f"the mesh has {mesh.ndim} dimensions ({names}): no plan has the slices and the all-reduce of HSDP. "
+                        "Give a mesh of one dimension, such as mesh[\"shard\"] if it has all ranks")
+
+
+def check_options(options):
+    """Raises for an option of fully_shard that no plan has, unless it asks for the default."""
+    from torch.distributed.fsdp import OffloadPolicy
+    for name, value in options.items():
+        if name == "mp_policy":
+            if getattr(value, "param_dtype_override_fn", None) is not None:
+                raise WeftError("no plan has mp_policy.param_dtype_override_fn: a unit is gathered in one dtype")
+        elif name not in REFUSED:
+            raise WeftError(f"apply has no option {name}")
+        elif value is not None and (name == "reshard_after_forward" or (value and type(value) is not OffloadPolicy)):
+            raise WeftError(f"apply takes no {name}: {REFUSED[name]}")
+
+
+def check_parameters(unit, named):
+    """Raises for (name, parameter) pairs that FSDP2 refuses, some of them in the first forward alone."""
+    from torch.nn.parameter import Parameter, UninitializedTensorMixin
+    dtypes = {}
+    for name, parameter in named:
+        if isinstance(parameter, UninitializedTensorMixin):
+            raise WeftError(f"parameter {name} of {unit} has no shape yet: run the model once")
+        if type(parameter) is not Parameter or not parameter.is_floating_point():
+            raise WeftError(f"parameter {name} of {unit} is a {type(parameter).__name__} of {parameter.dtype}: no plan has "
+                            "parameters that are quantised, distributed or not of floats")
+        if parameter.dim() == 0:
+            raise WeftError(f"parameter {name} of {unit} is a scalar, which FSDP2 refuses: make it a tensor of one element")
+        if parameter.requires_grad:
+            dtypes.setdefault(parameter.dtype, name)
+    if len(dtypes) > 1:
+        told = ", ".join(f"{name} {str(dtype).removeprefix('torch.')}" for dtype, name in dtypes.items())
+        raise WeftError(f"parameters of {unit} have several dtypes ({told}), and FSDP2 wants one a unit: convert the model, "
+                        "and give mp_policy for other dtypes of gathers")
+
+
+def make_shell(module, known=None):
+    """Copies modules and their dictionaries, with tensors on meta: wrapping the copy changes no module of the original."""
+    import torch
+    known = {} if known is None else known
+    if id(module) in known:
+        return known[id(module)]
+    shell = known[id(module)] = object.__new__(type(module))
+    shell.__dict__.update({key: copy.copy(value) if isinstance(value, dict) else value
+                           for key, value in module.__dict__.items()})
+
+    def empty(tensor):
+        if id(tensor) not in known:
+            made = torch.empty_like(tensor, device="meta")
+            known[id(tensor)] = torch.nn.Parameter(made, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else made
+        return known[id(tensor)]
+    for key in ("_parameters", "_buffers"):
+        shell.__dict__[key] = {name: None if tensor is None else empty(tensor) for name, tensor in module.__dict__[key].items()}
+    shell.__dict__["_modules"] = {name: None if child is None else make_shell(child, known)
+                                  for name, child in module._modules.items()}
+    return shell
